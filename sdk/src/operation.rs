@@ -1,0 +1,257 @@
+//! The one table of operations: every documented operation of both services,
+//! with its method, path, scope, and whether repeating it is harmless.
+
+use std::fmt;
+
+use crate::Scope;
+
+/// One of the two documented services.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Service {
+    /// The email-sending service (`email-service.md`).
+    Email,
+    /// The document-extraction service (`extraction-service.md`).
+    Extraction,
+}
+
+impl Service {
+    /// The service's short name: `email` or `extraction`.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Email => "email",
+            Self::Extraction => "extraction",
+        }
+    }
+}
+
+impl fmt::Display for Service {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// The HTTP method of an operation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Method {
+    /// `GET`
+    Get,
+    /// `POST`
+    Post,
+    /// `PATCH`
+    Patch,
+    /// `DELETE`
+    Delete,
+}
+
+impl Method {
+    /// The method as it stands in a request line.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Get => "GET",
+            Self::Post => "POST",
+            Self::Patch => "PATCH",
+            Self::Delete => "DELETE",
+        }
+    }
+}
+
+impl fmt::Display for Method {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// What the documents say about the scope that an operation needs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum ScopeRule {
+    /// The key must have this scope.
+    Needs(Scope),
+    /// Every key of the service may call the operation.
+    AnyKey,
+    /// The documents do not show the scope (`emails.cancel`, `email-service.md` §4).
+    NotDocumented,
+}
+
+/// A documented operation of one of the two services.
+///
+/// Exhaustive on purpose: a `match` over it without a wildcard is how the rest
+/// of the workspace is held to cover every operation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Operation {
+    /// `GET /v1/me`
+    Me,
+    /// `POST /v1/webhooks`
+    ExtractionWebhooksCreate,
+    /// `GET /v1/webhooks`
+    ExtractionWebhooksList,
+    /// `DELETE /v1/webhooks/{id}`
+    ExtractionWebhooksDelete,
+    /// `POST /api/v1/audiences`
+    AudiencesCreate,
+    /// `GET /api/v1/audiences`
+    AudiencesList,
+    /// `GET /api/v1/audiences/{id}`
+    AudiencesGet,
+    /// `DELETE /api/v1/audiences/{id}`
+    AudiencesDelete,
+    /// `POST /api/v1/audiences/{audienceId}/contacts`
+    ContactsCreate,
+    /// `GET /api/v1/audiences/{audienceId}/contacts`
+    ContactsList,
+    /// `PATCH /api/v1/contacts/{contactId}`
+    ContactsUpdate,
+    /// `DELETE /api/v1/contacts/{contactId}`
+    ContactsDelete,
+    /// `GET /api/v1/domains`
+    DomainsList,
+    /// `POST /api/v1/domains`
+    DomainsCreate,
+    /// `POST /api/v1/domains/{id}/verify`
+    DomainsVerify,
+    /// `DELETE /api/v1/domains/{id}`
+    DomainsDelete,
+    /// `POST /api/v1/emails`
+    EmailsSend,
+    /// `POST /api/v1/emails/batch`
+    EmailsSendBatch,
+    /// `GET /api/v1/emails/{id}`
+    EmailsGet,
+    /// `PATCH /api/v1/emails/{id}/cancel`
+    EmailsCancel,
+    /// `POST /api/v1/webhooks`
+    WebhooksCreate,
+    /// `GET /api/v1/webhooks`
+    WebhooksList,
+    /// `PATCH /api/v1/webhooks/{id}`
+    WebhooksUpdate,
+    /// `DELETE /api/v1/webhooks/{id}`
+    WebhooksDelete,
+    /// `POST /api/v1/webhooks/{id}/test`
+    WebhooksTest,
+}
+
+impl Operation {
+    /// Every operation, in the order of the contract's table.
+    pub const ALL: [Self; 25] = [
+        Self::Me,
+        Self::ExtractionWebhooksCreate,
+        Self::ExtractionWebhooksList,
+        Self::ExtractionWebhooksDelete,
+        Self::AudiencesCreate,
+        Self::AudiencesList,
+        Self::AudiencesGet,
+        Self::AudiencesDelete,
+        Self::ContactsCreate,
+        Self::ContactsList,
+        Self::ContactsUpdate,
+        Self::ContactsDelete,
+        Self::DomainsList,
+        Self::DomainsCreate,
+        Self::DomainsVerify,
+        Self::DomainsDelete,
+        Self::EmailsSend,
+        Self::EmailsSendBatch,
+        Self::EmailsGet,
+        Self::EmailsCancel,
+        Self::WebhooksCreate,
+        Self::WebhooksList,
+        Self::WebhooksUpdate,
+        Self::WebhooksDelete,
+        Self::WebhooksTest,
+    ];
+
+    /// The service that offers the operation.
+    pub const fn service(self) -> Service {
+        self.row().service
+    }
+
+    /// The operation's name within its service, such as `emails.send_batch`.
+    pub const fn name(self) -> &'static str {
+        self.row().name
+    }
+
+    /// The HTTP method.
+    pub const fn method(self) -> Method {
+        self.row().method
+    }
+
+    /// The path template below the base address, path parameters in braces.
+    pub const fn path(self) -> &'static str {
+        self.row().path
+    }
+
+    /// What the documents say about the scope that the operation needs.
+    pub const fn scope_rule(self) -> ScopeRule {
+        self.row().scope
+    }
+
+    /// The scope that the operation needs, where the documents name one.
+    pub const fn required_scope(self) -> Option<Scope> {
+        match self.row().scope {
+            ScopeRule::Needs(scope) => Some(scope),
+            ScopeRule::AnyKey | ScopeRule::NotDocumented => None,
+        }
+    }
+
+    /// Whether doing it twice leaves the service as doing it once does.
+    ///
+    /// What creates or sends something is not; a deletion, an update with the
+    /// same values, a cancellation and a verification are.
+    pub const fn is_harmless_to_repeat(self) -> bool {
+        self.row().harmless
+    }
+
+    const fn row(self) -> Row {
+        use Method::{Delete, Get, Patch, Post};
+        use Scope::{ContactsManage, DomainsManage, EmailsRead, EmailsSend, Full, WebhooksManage};
+        use ScopeRule::{AnyKey, Needs, NotDocumented};
+        use Service::{Email, Extraction};
+
+        #[rustfmt::skip]
+        let (service, name, method, path, scope, harmless) = match self {
+            Self::Me => (Extraction, "me", Get, "/v1/me", AnyKey, true),
+            Self::ExtractionWebhooksCreate => (Extraction, "webhooks.create", Post, "/v1/webhooks", Needs(Full), false),
+            Self::ExtractionWebhooksList => (Extraction, "webhooks.list", Get, "/v1/webhooks", Needs(Full), true),
+            Self::ExtractionWebhooksDelete => (Extraction, "webhooks.delete", Delete, "/v1/webhooks/{id}", Needs(Full), true),
+            Self::AudiencesCreate => (Email, "audiences.create", Post, "/api/v1/audiences", Needs(ContactsManage), false),
+            Self::AudiencesList => (Email, "audiences.list", Get, "/api/v1/audiences", Needs(ContactsManage), true),
+            Self::AudiencesGet => (Email, "audiences.get", Get, "/api/v1/audiences/{id}", Needs(ContactsManage), true),
+            Self::AudiencesDelete => (Email, "audiences.delete", Delete, "/api/v1/audiences/{id}", Needs(ContactsManage), true),
+            Self::ContactsCreate => (Email, "contacts.create", Post, "/api/v1/audiences/{audienceId}/contacts", Needs(ContactsManage), false),
+            Self::ContactsList => (Email, "contacts.list", Get, "/api/v1/audiences/{audienceId}/contacts", Needs(ContactsManage), true),
+            Self::ContactsUpdate => (Email, "contacts.update", Patch, "/api/v1/contacts/{contactId}", Needs(ContactsManage), true),
+            Self::ContactsDelete => (Email, "contacts.delete", Delete, "/api/v1/contacts/{contactId}", Needs(ContactsManage), true),
+            Self::DomainsList => (Email, "domains.list", Get, "/api/v1/domains", Needs(DomainsManage), true),
+            Self::DomainsCreate => (Email, "domains.create", Post, "/api/v1/domains", Needs(DomainsManage), false),
+            Self::DomainsVerify => (Email, "domains.verify", Post, "/api/v1/domains/{id}/verify", Needs(DomainsManage), true),
+            Self::DomainsDelete => (Email, "domains.delete", Delete, "/api/v1/domains/{id}", Needs(DomainsManage), true),
+            Self::EmailsSend => (Email, "emails.send", Post, "/api/v1/emails", Needs(EmailsSend), false),
+            Self::EmailsSendBatch => (Email, "emails.send_batch", Post, "/api/v1/emails/batch", Needs(EmailsSend), false),
+            Self::EmailsGet => (Email, "emails.get", Get, "/api/v1/emails/{id}", Needs(EmailsRead), true),
+            Self::EmailsCancel => (Email, "emails.cancel", Patch, "/api/v1/emails/{id}/cancel", NotDocumented, true),
+            Self::WebhooksCreate => (Email, "webhooks.create", Post, "/api/v1/webhooks", Needs(WebhooksManage), false),
+            Self::WebhooksList => (Email, "webhooks.list", Get, "/api/v1/webhooks", Needs(WebhooksManage), true),
+            Self::WebhooksUpdate => (Email, "webhooks.update", Patch, "/api/v1/webhooks/{id}", Needs(WebhooksManage), true),
+            Self::WebhooksDelete => (Email, "webhooks.delete", Delete, "/api/v1/webhooks/{id}", Needs(WebhooksManage), true),
+            Self::WebhooksTest => (Email, "webhooks.test", Post, "/api/v1/webhooks/{id}/test", Needs(WebhooksManage), false),
+        };
+        Row { service, name, method, path, scope, harmless }
+    }
+}
+
+/// Writes the qualified name, such as `email emails.send`.
+impl fmt::Display for Operation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}", self.service(), self.name())
+    }
+}
+
+#[derive(Clone, Copy)]
+struct Row {
+    service: Service,
+    name: &'static str,
+    method: Method,
+    path: &'static str,
+    scope: ScopeRule,
+    harmless: bool,
+}

@@ -1,0 +1,86 @@
+//! The named scopes of both services.
+
+use std::fmt;
+use std::str::FromStr;
+
+/// A scope named in the documents: of the email service
+/// (`email-service.md` §5) or of the extraction service
+/// (`extraction-service.md` §5).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[non_exhaustive]
+pub enum Scope {
+    /// `emails:send`
+    EmailsSend,
+    /// `emails:read`
+    EmailsRead,
+    /// `contacts:manage`
+    ContactsManage,
+    /// `domains:manage`
+    DomainsManage,
+    /// `webhooks:manage`
+    WebhooksManage,
+    /// `full`: everything in the extraction service.
+    Full,
+    /// `extract_only`: submit and read extractions only.
+    ExtractOnly,
+}
+
+impl Scope {
+    /// Every documented scope of both services.
+    pub const ALL: [Self; 7] = [
+        Self::EmailsSend,
+        Self::EmailsRead,
+        Self::ContactsManage,
+        Self::DomainsManage,
+        Self::WebhooksManage,
+        Self::Full,
+        Self::ExtractOnly,
+    ];
+
+    /// The scope as the documents write it.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::EmailsSend => "emails:send",
+            Self::EmailsRead => "emails:read",
+            Self::ContactsManage => "contacts:manage",
+            Self::DomainsManage => "domains:manage",
+            Self::WebhooksManage => "webhooks:manage",
+            Self::Full => "full",
+            Self::ExtractOnly => "extract_only",
+        }
+    }
+}
+
+impl fmt::Display for Scope {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// The text is no documented scope.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct UnknownScope;
+
+impl fmt::Display for UnknownScope {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("not a documented scope; they are ")?;
+        for (index, scope) in Scope::ALL.iter().enumerate() {
+            if index > 0 {
+                f.write_str(", ")?;
+            }
+            f.write_str(scope.as_str())?;
+        }
+        Ok(())
+    }
+}
+
+impl std::error::Error for UnknownScope {}
+
+impl FromStr for Scope {
+    type Err = UnknownScope;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        Self::ALL.into_iter().find(|scope| scope.as_str() == text).ok_or(UnknownScope)
+    }
+}

@@ -1,0 +1,3 @@
+//! What crosses the crates.
+
+mod contract;
