@@ -1,0 +1,326 @@
+//! Mailboxes, domain names and header fields as an email request may give them
+//! (`open-points.md` E11 and E12). Messages never repeat what was given.
+
+use std::fmt;
+
+/// `a@b` or `Name <a@b>`, as it was given and in its parts.
+#[derive(Clone, PartialEq, Eq)]
+pub(crate) struct Mailbox {
+    pub(crate) name: Option<String>,
+    pub(crate) address: Address,
+}
+
+impl Mailbox {
+    pub(crate) fn parse(text: &str) -> Result<Self, AddressError> {
+        no_line_break(text)?;
+        if text.chars().any(char::is_control) {
+            return Err(AddressError::Control);
+        }
+        let Some(before) = text.strip_suffix('>') else {
+            return Ok(Self { name: None, address: Address::parse(text)? });
+        };
+        let (name, address) = before.rsplit_once('<').ok_or(AddressError::Brackets)?;
+        Ok(Self { name: display_name(name)?, address: Address::parse(address)? })
+    }
+}
+
+/// The bare address that a message goes to or comes from.
+#[derive(Clone, PartialEq, Eq)]
+pub(crate) struct Address {
+    text: String,
+    at: usize,
+    domain: DomainName,
+}
+
+impl Address {
+    pub(crate) fn parse(text: &str) -> Result<Self, AddressError> {
+        no_line_break(text)?;
+        if text.chars().any(|c| c.is_whitespace() || c.is_control()) {
+            return Err(AddressError::Space);
+        }
+        let at = text.rfind('@').ok_or(AddressError::NoAt)?;
+        let (local, domain) = (&text[..at], &text[at + 1..]);
+        if !is_local_part(local) {
+            return Err(AddressError::LocalPart);
+        }
+        if local.len() > 64 || text.len() > 254 {
+            return Err(AddressError::TooLong);
+        }
+        Ok(Self { text: text.to_owned(), at, domain: DomainName::parse(domain)? })
+    }
+
+    /// The address as it was given.
+    pub(crate) fn as_str(&self) -> &str {
+        &self.text
+    }
+
+    /// What stands before the `@`.
+    pub(crate) fn local(&self) -> &str {
+        &self.text[..self.at]
+    }
+
+    pub(crate) fn domain(&self) -> &DomainName {
+        &self.domain
+    }
+}
+
+/// A domain in the form in which two of them are compared: ASCII (internationalised
+/// labels as `xn--…`), lower case, without the final dot.
+#[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(crate) struct DomainName(String);
+
+impl DomainName {
+    pub(crate) fn parse(text: &str) -> Result<Self, AddressError> {
+        let text = text.strip_suffix('.').unwrap_or(text);
+        let ascii = idna::domain_to_ascii_strict(text).map_err(|_| AddressError::Domain)?;
+        let last = ascii.rsplit('.').next().unwrap_or_default();
+        // An all-numeric last label is an IP address in disguise.
+        if ascii.is_empty() || ascii.len() > 253 || last.bytes().all(|b| b.is_ascii_digit()) {
+            return Err(AddressError::Domain);
+        }
+        Ok(Self(ascii))
+    }
+
+    pub(crate) fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// The last label, such as `test`.
+    pub(crate) fn top_level(&self) -> &str {
+        self.0.rsplit('.').next().unwrap_or(&self.0)
+    }
+}
+
+impl fmt::Display for DomainName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+// Addresses are users' content: they stay out of logs and panics.
+impl fmt::Debug for Mailbox {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Mailbox(..)")
+    }
+}
+
+impl fmt::Debug for Address {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Address(..)")
+    }
+}
+
+impl fmt::Debug for DomainName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "DomainName({})", self.0)
+    }
+}
+
+/// Why a text is no mailbox or no domain; written so that it reads after the field's name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum AddressError {
+    #[error("must not contain a line break")]
+    LineBreak,
+    #[error("must not contain control characters")]
+    Control,
+    #[error("is not an address: write a@b or Name <a@b>")]
+    Brackets,
+    #[error("is not an address: there is no @ in it")]
+    NoAt,
+    #[error("is not an address: there is white space in it")]
+    Space,
+    #[error("is not an address: what stands before the @ is not valid")]
+    LocalPart,
+    #[error("is not an address: it is too long (64 bytes before the @, 254 in all)")]
+    TooLong,
+    #[error("has a domain that is not valid")]
+    Domain,
+    #[error(
+        "has a name that must stand in quotation marks, because of a comma, a bracket or the like in it"
+    )]
+    Name,
+}
+
+/// Refuses CR and LF, which would start a header of their own; for subjects and file names too.
+pub(crate) fn no_line_break(text: &str) -> Result<(), AddressError> {
+    if text.contains(['\r', '\n']) { Err(AddressError::LineBreak) } else { Ok(()) }
+}
+
+/// Why a custom header cannot be part of a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum HeaderError {
+    #[error("has a header name that is not valid: printable ASCII without spaces and colons")]
+    Name,
+    #[error("has a header that the message has of its own")]
+    Own,
+    #[error("has a header value with a line break or another control character in it")]
+    Value,
+}
+
+/// Checks one custom header; `reply_to` says that the email has the field `replyTo` too.
+pub(crate) fn check_header(name: &str, value: &str, reply_to: bool) -> Result<(), HeaderError> {
+    let printable = name.bytes().all(|b| b.is_ascii_graphic() && b != b':');
+    if name.is_empty() || name.len() > MAX_HEADER_NAME || !printable {
+        return Err(HeaderError::Name);
+    }
+    if is_own_header(name) || (reply_to && name.eq_ignore_ascii_case("Reply-To")) {
+        return Err(HeaderError::Own);
+    }
+    if value.chars().any(|c| c.is_control() && c != '\t') {
+        return Err(HeaderError::Value);
+    }
+    Ok(())
+}
+
+fn is_own_header(name: &str) -> bool {
+    let content = name.get(..8).is_some_and(|start| start.eq_ignore_ascii_case("content-"));
+    content || OWN_HEADERS.iter().any(|own| name.eq_ignore_ascii_case(own))
+}
+
+const OWN_HEADERS: [&str; 9] =
+    ["From", "To", "Cc", "Bcc", "Subject", "Date", "Message-ID", "MIME-Version", "DKIM-Signature"];
+
+// A longer name leaves no room for a value on a line of 78 characters.
+const MAX_HEADER_NAME: usize = 76;
+
+/// The display name without its quotation marks; nothing where it is empty.
+fn display_name(text: &str) -> Result<Option<String>, AddressError> {
+    let text = text.trim();
+    let name = match text.strip_prefix('"') {
+        Some(rest) => unquote(rest).ok_or(AddressError::Name)?,
+        None if text.contains(['<', '>', ',', ';', '"', '\\']) => return Err(AddressError::Name),
+        None => text.to_owned(),
+    };
+    Ok(Some(name).filter(|name| !name.is_empty()))
+}
+
+fn unquote(rest: &str) -> Option<String> {
+    let mut name = String::with_capacity(rest.len());
+    let mut chars = rest.chars();
+    loop {
+        match chars.next()? {
+            '"' => break,
+            '\\' => name.push(chars.next()?),
+            other => name.push(other),
+        }
+    }
+    chars.as_str().is_empty().then_some(name)
+}
+
+fn is_local_part(local: &str) -> bool {
+    if let Some(quoted) = local.strip_prefix('"') {
+        return unquote(quoted).is_some_and(|inner| !inner.is_empty());
+    }
+    local.split('.').all(|atom| !atom.is_empty() && atom.chars().all(is_atom_char))
+}
+
+fn is_atom_char(c: char) -> bool {
+    !c.is_ascii() || c.is_ascii_alphanumeric() || "!#$%&'*+-/=?^_`{|}~".contains(c)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(text: &str) -> Result<(Option<String>, String), AddressError> {
+        Mailbox::parse(text).map(|m| (m.name, m.address.as_str().to_owned()))
+    }
+
+    #[test]
+    fn both_forms_are_taken() {
+        assert_eq!(parse("a@b"), Ok((None, "a@b".into())));
+        assert_eq!(parse("ada@example.test"), Ok((None, "ada@example.test".into())));
+        assert_eq!(
+            parse("Ada L. <ada+x@b.test>"),
+            Ok((Some("Ada L.".into()), "ada+x@b.test".into()))
+        );
+        assert_eq!(parse("Ada<a@b>"), Ok((Some("Ada".into()), "a@b".into())));
+        assert_eq!(parse("<a@b>"), Ok((None, "a@b".into())));
+        assert_eq!(
+            parse(r#""Love\"lace, Ada" <a@b>"#),
+            Ok((Some("Love\"lace, Ada".into()), "a@b".into()))
+        );
+        assert_eq!(
+            parse("Zoë Müller <zoë@müller.test>"),
+            Ok((Some("Zoë Müller".into()), "zoë@müller.test".into()))
+        );
+        assert_eq!(parse(r#""a@b"@c.test"#), Ok((None, r#""a@b"@c.test"#.into())));
+    }
+
+    #[test]
+    fn what_is_no_address_is_named() {
+        use AddressError::*;
+        for (text, error) in [
+            ("", NoAt),
+            ("nobody", NoAt),
+            ("a@", Domain),
+            ("@b", LocalPart),
+            ("a@b@c", LocalPart),
+            ("a b@c.test", Space),
+            (" a@b", Space),
+            ("a@b, c@d", Space),
+            ("a@b,c@d", LocalPart),
+            ("a..b@c.test", LocalPart),
+            (".a@c.test", LocalPart),
+            ("a@-b.test", Domain),
+            ("a@b..test", Domain),
+            ("a@b_c.test", Domain),
+            ("a@[127.0.0.1]", Domain),
+            ("a@127.0.0.1", Domain),
+            ("Ada <a@b", Space),
+            ("a@b>", Brackets),
+            ("Ada <>", NoAt),
+            ("x, y <a@b>", Name),
+            ("\"x <a@b>", Name),
+            ("\"x\" y <a@b>", Name),
+            ("a@b\r\nBcc: c@d", LineBreak),
+            ("Ada\nX: y <a@b>", LineBreak),
+            ("A\u{0}da <a@b>", Control),
+        ] {
+            assert_eq!(parse(text), Err(error), "{text:?}");
+        }
+        assert_eq!(parse(&format!("{}@b.test", "a".repeat(65))), Err(TooLong));
+        assert!(parse(&format!("{}@b.test", "a".repeat(64))).is_ok());
+        assert_eq!(parse(&format!("a@{}.test", "b".repeat(64))), Err(Domain));
+    }
+
+    #[test]
+    fn domains_compare_without_case_and_in_either_spelling() {
+        let domain = |text| DomainName::parse(text).expect("valid");
+        assert_eq!(domain("Example.TEST."), domain("example.test"));
+        assert_eq!(domain("MÜNCHEN.test"), domain("xn--mnchen-3ya.test"));
+        assert_eq!(domain("münchen.test").as_str(), "xn--mnchen-3ya.test");
+        assert_ne!(domain("a.example.test"), domain("example.test"));
+        assert_eq!(domain("a.example.test").top_level(), "test");
+        let address = Mailbox::parse("A@Example.Test").expect("valid").address;
+        assert_eq!(address.as_str(), "A@Example.Test");
+        assert_eq!((address.local(), address.domain()), ("A", &domain("example.test")));
+    }
+
+    #[test]
+    fn nothing_given_is_repeated() {
+        let mailbox = Mailbox::parse("Secret Name <secret@private.test>").expect("valid");
+        let shown = format!("{mailbox:?} {:?}", mailbox.address);
+        assert!(!shown.contains("ecret") && !shown.contains("private"), "{shown}");
+    }
+
+    #[test]
+    fn headers_are_checked() {
+        assert_eq!(check_header("X-Campaign", "Frühling 2026", false), Ok(()));
+        assert_eq!(check_header("List-Unsubscribe", "<https://a.test/u>\t", false), Ok(()));
+        assert_eq!(check_header("Reply-To", "a@b", false), Ok(()));
+        assert_eq!(check_header("reply-to", "a@b", true), Err(HeaderError::Own));
+        for own in ["from", "TO", "Cc", "bcc", "subject", "DATE", "message-id", "mime-version"] {
+            assert_eq!(check_header(own, "x", false), Err(HeaderError::Own), "{own}");
+        }
+        for own in ["content-type", "Content-Transfer-Encoding", "Content-X", "dkim-signature"] {
+            assert_eq!(check_header(own, "x", false), Err(HeaderError::Own), "{own}");
+        }
+        for name in ["", "X Y", "X:Y", "X\r\nY", "Größe", "X\u{7f}"] {
+            assert_eq!(check_header(name, "x", false), Err(HeaderError::Name), "{name:?}");
+        }
+        for value in ["a\r\nBcc: x@y", "a\nb", "a\rb", "a\0b"] {
+            assert_eq!(check_header("X-A", value, false), Err(HeaderError::Value), "{value:?}");
+        }
+    }
+}

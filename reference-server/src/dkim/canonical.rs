@@ -1,0 +1,158 @@
+//! The two canonical forms of header fields and bodies (RFC 6376 §3.4).
+
+use ring::digest;
+
+/// Divides a message into its header fields and its body, neither with the
+/// empty line between them.
+pub(super) fn split(message: &[u8]) -> (&[u8], &[u8]) {
+    if let Some(body) = message.strip_prefix(b"\r\n") {
+        return (b"", body);
+    }
+    match message.windows(4).position(|window| window == b"\r\n\r\n") {
+        Some(at) => (&message[..at + 2], &message[at + 4..]),
+        None => (message, b""),
+    }
+}
+
+/// One header field as it stands in the message, without its final line break.
+#[derive(Clone, Copy)]
+pub(super) struct Field<'a> {
+    raw: &'a [u8],
+}
+
+/// The header's fields in their order, folded lines together.
+pub(super) fn fields(head: &[u8]) -> Vec<Field<'_>> {
+    let mut fields = Vec::new();
+    let mut start = 0;
+    let mut at = 0;
+    while at < head.len() {
+        let line_end =
+            head[at..].iter().position(|&b| b == b'\n').map_or(head.len(), |n| at + n + 1);
+        let folded = head.get(line_end).is_some_and(|&b| b == b' ' || b == b'\t');
+        if !folded {
+            fields.push(Field::new(&head[start..line_end]));
+            start = line_end;
+        }
+        at = line_end;
+    }
+    fields
+}
+
+impl<'a> Field<'a> {
+    pub(super) fn new(raw: &'a [u8]) -> Self {
+        let raw = raw.strip_suffix(b"\n").unwrap_or(raw);
+        Self { raw: raw.strip_suffix(b"\r").unwrap_or(raw) }
+    }
+
+    pub(super) fn is(&self, name: &str) -> bool {
+        self.name().eq_ignore_ascii_case(name.as_bytes())
+    }
+
+    pub(super) fn name(&self) -> &'a [u8] {
+        let colon = self.raw.iter().position(|&b| b == b':').unwrap_or(self.raw.len());
+        self.raw[..colon].trim_ascii_end()
+    }
+
+    pub(super) fn value(&self) -> &'a [u8] {
+        let colon = self.raw.iter().position(|&b| b == b':');
+        colon.map_or(b"", |colon| &self.raw[colon + 1..])
+    }
+
+    /// §3.4.2: the name in lower case, the value on one line, white space runs as one space.
+    pub(super) fn relaxed(&self, out: &mut Vec<u8>) {
+        out.extend(self.name().to_ascii_lowercase());
+        out.push(b':');
+        let start = out.len();
+        for &byte in self.value() {
+            match byte {
+                b' ' | b'\t' | b'\r' | b'\n' => {
+                    if out.len() > start && out.last() != Some(&b' ') {
+                        out.push(b' ');
+                    }
+                }
+                other => out.push(other),
+            }
+        }
+        if out.len() > start && out.last() == Some(&b' ') {
+            out.pop();
+        }
+    }
+}
+
+/// §3.4.4: white space runs as one space and none at a line's end, no empty lines at the end.
+pub(super) fn relaxed_body_hash(body: &[u8]) -> digest::Digest {
+    let mut hash = digest::Context::new(&digest::SHA256);
+    let mut line = Vec::new();
+    let mut empty_lines = 0;
+    let mut rest = body;
+    while !rest.is_empty() {
+        let (raw, after) = match rest.windows(2).position(|pair| pair == b"\r\n") {
+            Some(end) => (&rest[..end], &rest[end + 2..]),
+            None => (rest, &rest[rest.len()..]),
+        };
+        rest = after;
+        line.clear();
+        for &byte in raw {
+            if byte != b' ' && byte != b'\t' {
+                line.push(byte);
+            } else if line.last() != Some(&b' ') {
+                line.push(b' ');
+            }
+        }
+        if line.last() == Some(&b' ') {
+            line.pop();
+        }
+        if line.is_empty() {
+            empty_lines += 1;
+            continue;
+        }
+        for _ in 0..empty_lines {
+            hash.update(b"\r\n");
+        }
+        empty_lines = 0;
+        line.extend_from_slice(b"\r\n");
+        hash.update(&line);
+    }
+    hash.finish()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn relaxed(head: &[u8]) -> String {
+        let mut out = Vec::new();
+        for field in fields(head) {
+            field.relaxed(&mut out);
+            out.extend_from_slice(b"\r\n");
+        }
+        String::from_utf8(out).expect("ASCII")
+    }
+
+    // The example of RFC 6376 §3.4.5.
+    #[test]
+    fn the_standards_example() {
+        let message = b"A: X\r\nB : Y\t\r\n\tZ  \r\n\r\n C \r\nD \t E\r\n\r\n\r\n";
+        let (head, body) = split(message);
+        assert_eq!(relaxed(head), "a:X\r\nb:Y Z\r\n");
+        let expected = digest::digest(&digest::SHA256, b" C\r\nD E\r\n");
+        assert_eq!(relaxed_body_hash(body).as_ref(), expected.as_ref());
+    }
+
+    #[test]
+    fn an_empty_body_hashes_as_nothing() {
+        let nothing = digest::digest(&digest::SHA256, b"");
+        for body in [&b""[..], b"\r\n", b" \t\r\n\r\n", b"  "] {
+            assert_eq!(relaxed_body_hash(body).as_ref(), nothing.as_ref(), "{body:?}");
+        }
+        let line = digest::digest(&digest::SHA256, b"x\r\n");
+        assert_eq!(relaxed_body_hash(b"x").as_ref(), line.as_ref());
+    }
+
+    #[test]
+    fn messages_without_a_body_or_a_head_are_divided() {
+        assert_eq!(split(b"A: b\r\n"), (&b"A: b\r\n"[..], &b""[..]));
+        assert_eq!(split(b"\r\nbody"), (&b""[..], &b"body"[..]));
+        assert_eq!(split(b"A: b\r\n\r\nbody"), (&b"A: b\r\n"[..], &b"body"[..]));
+    }
+}
