@@ -1,1 +1,31 @@
+#![doc = include_str!("../README.md")]
+#![cfg_attr(not(feature = "std"), no_std)]
+#![forbid(unsafe_code)]
+#![warn(missing_docs)]
 
+extern crate alloc;
+
+mod delivery;
+mod error;
+mod event;
+mod mac;
+mod scheme;
+mod secret;
+mod sign;
+mod signature;
+mod stream;
+mod timestamp;
+mod verified;
+mod verifier;
+
+pub use delivery::{Delivery, EnvelopeError, HeaderEvent, JsonError};
+pub use error::VerifyError;
+pub use event::{ExtractionEvent, MailEvent};
+pub use scheme::{Extraction, Mail, Scheme};
+pub use secret::{Secret, SecretError};
+pub use sign::{ExtractionSigner, MailSigner, Signer, Signing};
+pub use signature::{Signature, Tag};
+pub use stream::{Collecting, Confirmed, TooLarge, Verifying};
+pub use timestamp::{AgeError, Timestamp};
+pub use verified::Verified;
+pub use verifier::{ExtractionVerifier, MAX_SECRETS, MailVerifier, Verifier};

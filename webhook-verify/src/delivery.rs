@@ -1,0 +1,380 @@
+//! The envelope of a verified delivery.
+
+use alloc::borrow::ToOwned;
+use alloc::boxed::Box;
+use alloc::format;
+use alloc::string::String;
+use core::fmt;
+use core::ops::Range;
+use core::time::Duration;
+
+use serde::Deserialize;
+use serde_json::error::Category;
+use serde_json::value::RawValue;
+
+use crate::{AgeError, Scheme, Tag, Timestamp, Verified};
+
+/// A verified delivery with its envelope read: event, id, created, data.
+///
+/// Only the event has to be there. Unknown events are kept, unknown fields
+/// stay reachable through [`json`](Self::json).
+#[derive(Clone)]
+pub struct Delivery<S: Scheme, B> {
+    verified: Verified<S, B>,
+    event: S::Event,
+    header_event: HeaderEvent,
+    id: Option<Box<str>>,
+    created: Option<Box<str>>,
+    /// Where `data` stands in the body.
+    data: Option<Range<usize>>,
+}
+
+/// How the unsigned header that names the event compares with the body.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum HeaderEvent {
+    /// There was no such header, or nobody looked for one.
+    Absent,
+    /// The header names the body's event.
+    Same,
+    /// The header names another event than the body: somebody changed it on
+    /// the way. [`Delivery::event`] is the body's.
+    Different(Box<str>),
+    /// The body names no event. [`Delivery::event`] is the header's, which
+    /// **nobody has signed**.
+    Only,
+}
+
+impl<S: Scheme, B: AsRef<[u8]>> Delivery<S, B> {
+    pub(crate) fn parse(verified: Verified<S, B>) -> Result<Self, EnvelopeError> {
+        let body = verified.body();
+        let wire: Wire<'_> =
+            serde_json::from_slice(body).map_err(|error| EnvelopeError::new(&error, body))?;
+
+        let in_body = text(wire.event).or_else(|| text(wire.kind));
+        let in_header = verified.event_header().map(String::from_utf8_lossy);
+        let (event, header_event) = match (in_body, in_header) {
+            (Some(event), None) => (event, HeaderEvent::Absent),
+            (Some(event), Some(header)) if header == event => (event, HeaderEvent::Same),
+            (Some(event), Some(header)) => (event, HeaderEvent::Different(header.into())),
+            (None, Some(header)) => (header.into_owned(), HeaderEvent::Only),
+            (None, None) => return Err(EnvelopeError::NoEvent),
+        };
+
+        Ok(Self {
+            event: S::Event::from(&event),
+            header_event,
+            id: text(wire.id).or_else(|| number(wire.id)).map(Into::into),
+            created: text(wire.created).map(Into::into),
+            data: wire.data.map(|data| place(data.get(), body)),
+            verified,
+        })
+    }
+
+    /// The event, taken from the signed body. Dispatch on this and not on a
+    /// header, except as [`HeaderEvent::Only`] says.
+    pub fn event(&self) -> &S::Event {
+        &self.event
+    }
+
+    /// How the unsigned event header compares with the body.
+    pub fn header_event(&self) -> &HeaderEvent {
+        &self.header_event
+    }
+
+    /// The delivery's `id`; retries keep it.
+    pub fn id(&self) -> Option<&str> {
+        self.id.as_deref()
+    }
+
+    /// What identifies this delivery among all of its scheme: its `id`, or its
+    /// tag when it has none.
+    pub fn dedup_key(&self) -> String {
+        match self.id().filter(|id| !id.is_empty()) {
+            Some(id) => format!("{}:id:{id}", S::NAME),
+            None => format!("{}:tag:{}", S::NAME, self.tag()),
+        }
+    }
+
+    /// The `created` time as it came.
+    pub fn created(&self) -> Option<&str> {
+        self.created.as_deref()
+    }
+
+    /// The `created` time, where it is one (ISO 8601; UTC without an offset).
+    pub fn created_at(&self) -> Option<Timestamp> {
+        self.created().and_then(Timestamp::parse)
+    }
+
+    /// Refuses a delivery whose signed `created` is more than `max_age` from
+    /// `now`, in either direction.
+    ///
+    /// A bound on replay and no protection from it: within `max_age` only
+    /// de-duplication helps. Choose it longer than the sender goes on retrying.
+    ///
+    /// # Errors
+    ///
+    /// [`AgeError`]
+    pub fn check_age(&self, now: Timestamp, max_age: Duration) -> Result<(), AgeError> {
+        let created = self.created_at().ok_or(AgeError::Unknown)?;
+        if now.saturating_since(created) > max_age {
+            return Err(AgeError::TooOld);
+        }
+        if created.saturating_since(now) > max_age {
+            return Err(AgeError::InTheFuture);
+        }
+        Ok(())
+    }
+
+    /// The `data` of the delivery as your own type; `null` when it has none.
+    ///
+    /// # Errors
+    ///
+    /// [`JsonError`] when it does not fit the type.
+    pub fn data<'a, T: Deserialize<'a>>(&'a self) -> Result<T, JsonError> {
+        serde_json::from_str(self.data_json()).map_err(JsonError::new)
+    }
+
+    /// The JSON text of `data`, exactly as it was received; `null` when the
+    /// delivery has none.
+    pub fn data_json(&self) -> &str {
+        self.data
+            .clone()
+            .and_then(|data| self.body().get(data))
+            .and_then(|data| core::str::from_utf8(data).ok())
+            .unwrap_or("null")
+    }
+
+    /// The whole body as your own type.
+    ///
+    /// # Errors
+    ///
+    /// [`JsonError`] when it does not fit the type.
+    pub fn json<'a, T: Deserialize<'a>>(&'a self) -> Result<T, JsonError> {
+        self.verified.json()
+    }
+
+    /// The body's exact bytes.
+    pub fn body(&self) -> &[u8] {
+        self.verified.body()
+    }
+
+    /// The verified tag; byte-identical retries have the same.
+    pub fn tag(&self) -> Tag {
+        self.verified.tag()
+    }
+
+    /// Which secret made the signature: 0 is the newest.
+    pub fn matched_secret(&self) -> usize {
+        self.verified.matched_secret()
+    }
+
+    /// The verified body underneath.
+    pub fn verified(&self) -> &Verified<S, B> {
+        &self.verified
+    }
+
+    /// The body as it was handed in.
+    pub fn into_body(self) -> B {
+        self.verified.into_body()
+    }
+}
+
+/// Event and sizes, and nothing of the content.
+impl<S: Scheme, B: AsRef<[u8]>> fmt::Debug for Delivery<S, B> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Delivery")
+            .field("event", &self.event)
+            .field("header_event", &self.header_event)
+            .field("id", &self.id)
+            .field("created", &self.created)
+            .field("verified", &self.verified)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Why a verified body is no delivery. It holds nothing of the body.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum EnvelopeError {
+    /// The body is not JSON.
+    #[error("the body is not JSON (line {line}, column {column})")]
+    NotJson {
+        /// Line of the first error, counted from 1.
+        line: usize,
+        /// Column of the first error, counted from 1.
+        column: usize,
+    },
+    /// The body is JSON and no object.
+    #[error("the body is not a JSON object")]
+    NotAnObject,
+    /// A field of the envelope is there twice, so that two readers could
+    /// understand two different deliveries.
+    #[error("a field of the envelope is there twice")]
+    RepeatedField,
+    /// Neither `event` nor `type` nor a header that you named gives the event.
+    #[error("the delivery names no event")]
+    NoEvent,
+}
+
+impl EnvelopeError {
+    fn new(error: &serde_json::Error, body: &[u8]) -> Self {
+        match error.classify() {
+            Category::Data if body.trim_ascii_start().starts_with(b"{") => Self::RepeatedField,
+            Category::Data => Self::NotAnObject,
+            _ => Self::NotJson { line: error.line(), column: error.column() },
+        }
+    }
+}
+
+/// A verified body that does not fit the type asked for.
+///
+/// `Display` and `Debug` give the place and nothing of the content;
+/// [`detail`](Self::detail) may quote it.
+#[derive(thiserror::Error)]
+#[error("the JSON does not fit the type (line {}, column {})", .0.line(), .0.column())]
+pub struct JsonError(serde_json::Error);
+
+impl JsonError {
+    pub(crate) fn new(error: serde_json::Error) -> Self {
+        Self(error)
+    }
+
+    /// What `serde_json` says, which **may quote the content**: not for logs.
+    pub fn detail(&self) -> &serde_json::Error {
+        &self.0
+    }
+}
+
+impl fmt::Debug for JsonError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("JsonError")
+            .field("line", &self.0.line())
+            .field("column", &self.0.column())
+            .finish_non_exhaustive()
+    }
+}
+
+/// Raw values, because no type of a field may spoil the others.
+#[derive(Deserialize)]
+struct Wire<'a> {
+    #[serde(borrow, default)]
+    event: Option<&'a RawValue>,
+    #[serde(borrow, default, rename = "type")]
+    kind: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    id: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    created: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    data: Option<&'a RawValue>,
+}
+
+fn text(value: Option<&RawValue>) -> Option<String> {
+    serde_json::from_str(value?.get()).ok()
+}
+
+fn number(value: Option<&RawValue>) -> Option<String> {
+    let raw = value?.get();
+    raw.starts_with(|c: char| c == '-' || c.is_ascii_digit()).then(|| raw.to_owned())
+}
+
+/// Where a part of the body stands in it.
+fn place(part: &str, body: &[u8]) -> Range<usize> {
+    let start = part.as_ptr().addr() - body.as_ptr().addr();
+    start..start + part.len()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Extraction, ExtractionEvent, ExtractionSigner, ExtractionVerifier, Secret};
+
+    fn parse(body: &[u8]) -> Result<Delivery<Extraction, &[u8]>, EnvelopeError> {
+        verified(body).into_delivery()
+    }
+
+    fn verified(body: &[u8]) -> Verified<Extraction, &[u8]> {
+        let secret = Secret::new("whsec_test").unwrap();
+        let signature = ExtractionSigner::new(&secret).sign(body);
+        ExtractionVerifier::new(secret).verify_signature(&signature, body).unwrap()
+    }
+
+    #[test]
+    fn the_documented_envelope() {
+        let body = br#"{ "event": "extraction.completed", "id": "5b2e", "x": 1,
+            "data": {"total": 12.50}, "created": "2026-03-01T09:30:00Z" }"#;
+        let delivery = parse(body).unwrap();
+        assert_eq!(*delivery.event(), ExtractionEvent::Completed);
+        assert_eq!(*delivery.header_event(), HeaderEvent::Absent);
+        assert_eq!(delivery.id(), Some("5b2e"));
+        assert_eq!(delivery.data_json(), r#"{"total": 12.50}"#);
+        assert_eq!(delivery.dedup_key(), "extraction:id:5b2e");
+        assert_eq!(delivery.created(), Some("2026-03-01T09:30:00Z"));
+        assert_eq!(delivery.json::<serde_json::Value>().unwrap()["x"], 1);
+    }
+
+    #[test]
+    fn what_is_not_documented_is_kept() {
+        let delivery = parse(br#"{"event":"extraction.paused","id":17,"created":"soon"}"#).unwrap();
+        assert_eq!(*delivery.event(), ExtractionEvent::Unknown("extraction.paused".into()));
+        assert_eq!(delivery.id(), Some("17"));
+        assert_eq!(delivery.created(), Some("soon"));
+        assert_eq!(delivery.created_at(), None);
+        assert_eq!(delivery.data_json(), "null");
+        assert_eq!(delivery.data::<Option<u8>>().unwrap(), None);
+
+        let delivery = parse(br#"{"type":"extraction.failed","event":null,"id":null}"#).unwrap();
+        assert_eq!(*delivery.event(), ExtractionEvent::Failed);
+        let key = delivery.dedup_key();
+        assert_eq!(key, format!("extraction:tag:{}", delivery.tag()));
+    }
+
+    #[test]
+    fn the_unsigned_header_never_wins() {
+        let body = br#"{"event":"extraction.failed"}"#;
+        let header = |value: &str| verified(body).with_event_header(value).into_delivery().unwrap();
+        assert_eq!(*header("extraction.failed").header_event(), HeaderEvent::Same);
+        let changed = header("extraction.completed");
+        assert_eq!(*changed.event(), ExtractionEvent::Failed);
+        assert_eq!(*changed.header_event(), HeaderEvent::Different("extraction.completed".into()));
+
+        let silent = verified(b"{}").with_event_header("extraction.failed").into_delivery();
+        let silent = silent.unwrap();
+        assert_eq!(*silent.event(), ExtractionEvent::Failed);
+        assert_eq!(*silent.header_event(), HeaderEvent::Only);
+    }
+
+    #[test]
+    fn what_is_no_delivery_is_said_without_its_content() {
+        for (body, error) in [
+            (&b"hush"[..], EnvelopeError::NotJson { line: 1, column: 1 }),
+            (b"", EnvelopeError::NotJson { line: 1, column: 0 }),
+            (b"{\"event\":\n\"hush", EnvelopeError::NotJson { line: 2, column: 5 }),
+            (b"\"hush\"", EnvelopeError::NotAnObject),
+            (b"17", EnvelopeError::NotAnObject),
+            (br#"{"event":"a","event":"b"}"#, EnvelopeError::RepeatedField),
+            (br#"{"id":"hush"}"#, EnvelopeError::NoEvent),
+            (br#"{"event":{"hush":1}}"#, EnvelopeError::NoEvent),
+        ] {
+            assert_eq!(parse(body).unwrap_err(), error);
+        }
+        let delivery = parse(br#"{"event":"e","data":"hush"}"#).unwrap();
+        let error = delivery.data::<u8>().unwrap_err();
+        assert!(!format!("{error} {error:?} {delivery:?}").contains("hush"));
+        assert!(format!("{}", error.detail()).contains("hush"));
+    }
+
+    #[test]
+    fn age() {
+        let delivery = parse(br#"{"event":"e","created":"2026-03-01T00:10:00Z"}"#).unwrap();
+        let at = |text: &str| Timestamp::parse(text).unwrap();
+        let max = Duration::from_secs(300);
+        assert_eq!(delivery.check_age(at("2026-03-01T00:15:00Z"), max), Ok(()));
+        assert_eq!(delivery.check_age(at("2026-03-01T00:15:00.001Z"), max), Err(AgeError::TooOld));
+        assert_eq!(delivery.check_age(at("2026-03-01T00:05:00Z"), max), Ok(()));
+        assert_eq!(delivery.check_age(at("2026-03-01T00:04:59Z"), max), Err(AgeError::InTheFuture));
+        let silent = parse(br#"{"event":"e"}"#).unwrap();
+        assert_eq!(silent.check_age(at("2026-03-01T00:00:00Z"), max), Err(AgeError::Unknown));
+    }
+}

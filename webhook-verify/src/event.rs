@@ -1,0 +1,83 @@
+//! The events that the documents name, with every other name kept as it came.
+
+use alloc::boxed::Box;
+use core::fmt;
+
+macro_rules! events {
+    ($(#[$doc:meta])* $name:ident { $($(#[$variant_doc:meta])* $variant:ident = $text:literal,)+ }) => {
+        $(#[$doc])*
+        #[derive(Clone, Debug, PartialEq, Eq, Hash)]
+        #[non_exhaustive]
+        pub enum $name {
+            $($(#[$variant_doc])* $variant,)+
+            /// A name that this version does not know, as it came.
+            Unknown(Box<str>),
+        }
+
+        impl $name {
+            /// The documented events, in the document's order.
+            pub const DOCUMENTED: &[Self] = &[$(Self::$variant),+];
+
+            /// The event's name as it stands in the body.
+            pub fn as_str(&self) -> &str {
+                match self {
+                    $(Self::$variant => $text,)+
+                    Self::Unknown(name) => name,
+                }
+            }
+        }
+
+        impl From<&str> for $name {
+            fn from(name: &str) -> Self {
+                match name {
+                    $($text => Self::$variant,)+
+                    other => Self::Unknown(other.into()),
+                }
+            }
+        }
+
+        impl AsRef<str> for $name {
+            fn as_ref(&self) -> &str {
+                self.as_str()
+            }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.pad(self.as_str())
+            }
+        }
+    };
+}
+
+events! {
+    /// An event of the extraction service (`extraction-service.md` §6).
+    ExtractionEvent {
+        /// `extraction.completed`: an extraction finished successfully.
+        Completed = "extraction.completed",
+        /// `extraction.failed`: an extraction could not complete.
+        Failed = "extraction.failed",
+    }
+}
+
+events! {
+    /// An event of the email service (`email-service.md` §6).
+    MailEvent {
+        /// `email.sent`: accepted and sent to the recipient's server.
+        Sent = "email.sent",
+        /// `email.delivered`: confirmed delivered to the inbox.
+        Delivered = "email.delivered",
+        /// `email.bounced`: delivery failed (hard or soft bounce).
+        Bounced = "email.bounced",
+        /// `email.opened`: the recipient opened the email.
+        Opened = "email.opened",
+        /// `email.clicked`: the recipient clicked a link in the email.
+        Clicked = "email.clicked",
+        /// `email.complained`: the recipient marked the email as spam.
+        Complained = "email.complained",
+        /// `email.failed`: sending failed because of an error.
+        Failed = "email.failed",
+        /// `email.received`: incoming email on a verified domain.
+        Received = "email.received",
+    }
+}

@@ -1,0 +1,191 @@
+//! Points in time, without a clock.
+
+use core::time::Duration;
+
+/// A point in time, in milliseconds since 1970-01-01T00:00:00Z.
+///
+/// The core has no clock: the caller says what time it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Timestamp(i64);
+
+impl Timestamp {
+    /// A point in time by its milliseconds since the Unix epoch.
+    pub const fn from_unix_millis(millis: i64) -> Self {
+        Self(millis)
+    }
+
+    /// Milliseconds since the Unix epoch.
+    pub const fn as_unix_millis(self) -> i64 {
+        self.0
+    }
+
+    /// Now, by the system's clock.
+    #[cfg(feature = "std")]
+    pub fn now() -> Self {
+        std::time::SystemTime::now().into()
+    }
+
+    /// Reads an ISO 8601 date-time such as `2026-03-01T09:30:00.250Z`. Without
+    /// an offset it is UTC, which is what the documents say that `created` is.
+    pub fn parse(text: &str) -> Option<Self> {
+        let (date, time) = text.split_once(['T', 't', ' '])?;
+        let (year, month, day) = date_of(date)?;
+        let (time, offset) = split_offset(time)?;
+        let millis = time_of(time)?;
+        let days = days_since_epoch(year, month, day);
+        Some(Self(days * 86_400_000 + millis - offset * 60_000))
+    }
+
+    /// How long ago `earlier` was; zero when it was not.
+    pub(crate) fn saturating_since(self, earlier: Self) -> Duration {
+        Duration::from_millis(u64::try_from(self.0.saturating_sub(earlier.0)).unwrap_or(0))
+    }
+}
+
+#[cfg(feature = "std")]
+impl From<std::time::SystemTime> for Timestamp {
+    fn from(time: std::time::SystemTime) -> Self {
+        let millis = |d: Duration| i64::try_from(d.as_millis()).unwrap_or(i64::MAX);
+        match time.duration_since(std::time::UNIX_EPOCH) {
+            Ok(after) => Self(millis(after)),
+            Err(before) => Self(-millis(before.duration())),
+        }
+    }
+}
+
+/// Why the age of a verified delivery is refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum AgeError {
+    /// `created` is missing or is no time.
+    #[error("the delivery does not say when it was created")]
+    Unknown,
+    /// It was created longer ago than allowed.
+    #[error("the delivery is too old")]
+    TooOld,
+    /// It was created further in the future than the allowance: one of the two
+    /// clocks is wrong.
+    #[error("the delivery was created in the future")]
+    InTheFuture,
+}
+
+fn date_of(date: &str) -> Option<(i64, i64, i64)> {
+    let (year, rest) = date.split_once('-')?;
+    let (month, day) = rest.split_once('-')?;
+    let (year, month, day) = (digits(year, 4)?, digits(month, 2)?, digits(day, 2)?);
+    let leap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
+    let length = match month {
+        2 => 28 + i64::from(leap),
+        4 | 6 | 9 | 11 => 30,
+        1..=12 => 31,
+        _ => return None,
+    };
+    (1..=length).contains(&day).then_some((year, month, day))
+}
+
+/// The time without its offset, and the offset in minutes.
+fn split_offset(time: &str) -> Option<(&str, i64)> {
+    if let Some(utc) = time.strip_suffix(['Z', 'z']) {
+        return Some((utc, 0));
+    }
+    let Some(at) = time.rfind(['+', '-']) else { return Some((time, 0)) };
+    let (time, offset) = time.split_at(at);
+    let (sign, offset) = offset.split_at(1);
+    let (hours, minutes) = offset.split_once(':').or_else(|| offset.split_at_checked(2))?;
+    let (hours, minutes) = (digits(hours, 2)?, digits(minutes, 2)?);
+    if hours > 23 || minutes > 59 {
+        return None;
+    }
+    let total = hours * 60 + minutes;
+    Some((time, if sign == "-" { -total } else { total }))
+}
+
+fn time_of(time: &str) -> Option<i64> {
+    let (time, fraction) = match time.split_once(['.', ',']) {
+        Some((time, fraction)) => (time, millis_of(fraction)?),
+        None => (time, 0),
+    };
+    let (hour, rest) = time.split_once(':')?;
+    let (minute, second) = rest.split_once(':')?;
+    let (hour, minute, second) = (digits(hour, 2)?, digits(minute, 2)?, digits(second, 2)?);
+    // 60 is a leap second.
+    if hour > 23 || minute > 59 || second > 60 {
+        return None;
+    }
+    Some(((hour * 60 + minute) * 60 + second) * 1000 + fraction)
+}
+
+fn millis_of(fraction: &str) -> Option<i64> {
+    if fraction.is_empty() || !fraction.bytes().all(|b| b.is_ascii_digit()) {
+        return None;
+    }
+    let digits = fraction.bytes().chain(core::iter::repeat(b'0')).take(3);
+    Some(digits.fold(0, |millis, digit| millis * 10 + i64::from(digit - b'0')))
+}
+
+fn digits(text: &str, width: usize) -> Option<i64> {
+    let well_formed = text.len() == width && text.bytes().all(|b| b.is_ascii_digit());
+    well_formed.then(|| text.parse().ok()).flatten()
+}
+
+/// Days since 1970-01-01 in the Gregorian calendar, counted in eras of 400
+/// years that start on a 1 March (Howard Hinnant, `days_from_civil`).
+fn days_since_epoch(year: i64, month: i64, day: i64) -> i64 {
+    let year = if month <= 2 { year - 1 } else { year };
+    let era = year.div_euclid(400);
+    let year_of_era = year.rem_euclid(400);
+    let day_of_year = (153 * ((month + 9) % 12) + 2) / 5 + day - 1;
+    let day_of_era = year_of_era * 365 + year_of_era / 4 - year_of_era / 100 + day_of_year;
+    era * 146_097 + day_of_era - 719_468
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn date_times() {
+        for (text, millis) in [
+            ("1970-01-01T00:00:00Z", 0),
+            ("1970-01-01t00:00:00.5z", 500),
+            ("1969-12-31T23:59:59.999Z", -1),
+            ("2000-02-29T12:00:00Z", 951_825_600_000),
+            ("2026-03-01T09:30:00.250Z", 1_772_357_400_250),
+            ("2026-03-01T09:30:00.2509999Z", 1_772_357_400_250),
+            ("2026-03-01 09:30:00", 1_772_357_400_000),
+            ("2026-03-01T11:30:00+02:00", 1_772_357_400_000),
+            ("2026-03-01T04:00:00-0530", 1_772_357_400_000),
+            ("0000-01-01T00:00:00Z", -62_167_219_200_000),
+            ("9999-12-31T23:59:59Z", 253_402_300_799_000),
+        ] {
+            assert_eq!(Timestamp::parse(text), Some(Timestamp(millis)), "{text}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_date_time() {
+        for text in [
+            "",
+            "T",
+            "2026-03-01",
+            "2026-13-01T00:00:00Z",
+            "2026-00-01T00:00:00Z",
+            "2026-02-29T00:00:00Z",
+            "1900-02-29T00:00:00Z",
+            "2026-03-01T24:00:00Z",
+            "2026-03-01T00:60:00Z",
+            "2026-03-01T00:00:61Z",
+            "2026-03-01T00:00Z",
+            "2026-03-01T00:00:00.Z",
+            "2026-03-01T00:00:00+1",
+            "2026-03-01T00:00:00+24:00",
+            "2026-03-01T00:00:00 Z",
+            "26-03-01T00:00:00Z",
+            "+026-03-01T00:00:00Z",
+            "２０２６-03-01T00:00:00Z",
+            "2026-03-01T00:00:00+ü",
+        ] {
+            assert_eq!(Timestamp::parse(text), None, "{text}");
+        }
+    }
+}

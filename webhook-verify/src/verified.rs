@@ -1,0 +1,89 @@
+//! A body that verified, before anything of it was parsed.
+
+use alloc::boxed::Box;
+use core::fmt;
+use core::marker::PhantomData;
+
+use crate::{Delivery, EnvelopeError, JsonError, Scheme, Tag};
+
+/// A body whose signature was verified. Only this crate can make one.
+///
+/// It holds the exact bytes that were received and nothing parsed:
+/// [`into_delivery`](Self::into_delivery) reads the envelope, and
+/// [`json`](Self::json) the whole body into a type of your own.
+#[derive(Clone)]
+pub struct Verified<S, B> {
+    body: B,
+    tag: Tag,
+    matched: usize,
+    event_header: Option<Box<[u8]>>,
+    scheme: PhantomData<S>,
+}
+
+impl<S: Scheme, B: AsRef<[u8]>> Verified<S, B> {
+    pub(crate) fn new(body: B, tag: Tag, matched: usize) -> Self {
+        Self { body, tag, matched, event_header: None, scheme: PhantomData }
+    }
+
+    /// The body's exact bytes.
+    pub fn body(&self) -> &[u8] {
+        self.body.as_ref()
+    }
+
+    /// The body as it was handed in.
+    pub fn into_body(self) -> B {
+        self.body
+    }
+
+    /// The verified tag; byte-identical retries have the same.
+    pub fn tag(&self) -> Tag {
+        self.tag
+    }
+
+    /// Which secret made the signature: 0 is the newest. When nothing but 0
+    /// comes any more, the rotation is over.
+    pub fn matched_secret(&self) -> usize {
+        self.matched
+    }
+
+    /// The whole body as JSON of your own type.
+    ///
+    /// # Errors
+    ///
+    /// [`JsonError`] when the body does not fit the type.
+    pub fn json<'a, T: serde::Deserialize<'a>>(&'a self) -> Result<T, JsonError> {
+        serde_json::from_slice(self.body()).map_err(JsonError::new)
+    }
+
+    /// Notes the value of the header that names the event, which the signature
+    /// does not cover: [`Delivery::header_event`] compares it with the body.
+    #[must_use]
+    pub fn with_event_header(mut self, value: impl AsRef<[u8]>) -> Self {
+        self.event_header = Some(value.as_ref().into());
+        self
+    }
+
+    /// Reads the envelope.
+    ///
+    /// # Errors
+    ///
+    /// [`EnvelopeError`]: the sender signed something that is no delivery.
+    /// Answer 400.
+    pub fn into_delivery(self) -> Result<Delivery<S, B>, EnvelopeError> {
+        Delivery::parse(self)
+    }
+
+    pub(crate) fn event_header(&self) -> Option<&[u8]> {
+        self.event_header.as_deref()
+    }
+}
+
+impl<S: Scheme, B: AsRef<[u8]>> fmt::Debug for Verified<S, B> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Verified")
+            .field("scheme", &S::NAME)
+            .field("bytes", &self.body().len())
+            .field("matched_secret", &self.matched)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,6 @@
+//! The public API, used as a receiver uses it.
+#![expect(clippy::unwrap_used, reason = "a test says what it means by failing")]
+
+mod grammar;
+mod rotation;
+mod verify;
