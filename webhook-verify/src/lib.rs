@@ -6,6 +6,8 @@
 extern crate alloc;
 
 mod delivery;
+#[cfg(feature = "diagnose")]
+pub mod diagnose;
 mod error;
 mod event;
 mod mac;

@@ -16,7 +16,7 @@ impl Keyed {
         Self::from_key(secret.as_bytes())
     }
 
-    fn from_key(key: &[u8]) -> Self {
+    pub(crate) fn from_key(key: &[u8]) -> Self {
         match Hmac::new_from_slice(key) {
             Ok(keyed) => Self(keyed),
             Err(_) => unreachable!("HMAC takes a key of any length"),

@@ -1,0 +1,196 @@
+//! Each known mistake, made for real, is found; and nothing is found where
+//! none was made.
+
+use std::io::Write as _;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use webhook_verify::diagnose::{Diagnose, Finding, Hint, Mistake};
+use webhook_verify::{Extraction, ExtractionSigner, Mail, MailSigner, Secret};
+
+const SECRET: &str = "whsec_M2Y1YzQ=";
+const BODY: &str =
+    "{\"event\": \"email.sent\", \"created\": \"2026-03-01\", \"data\": {\"to\": \"ü/é\"}}";
+
+fn sign(body: impl AsRef<[u8]>) -> String {
+    MailSigner::new(&Secret::new(SECRET).unwrap()).sign(body).to_string()
+}
+
+/// What is said when `signed` was signed and `received` was received.
+fn body_case(signed: impl AsRef<[u8]>, received: impl Into<Vec<u8>>) -> Finding {
+    Diagnose::<Mail>::new(sign(signed), received, SECRET).run()
+}
+
+fn explained(mistake: Mistake) -> Finding {
+    Finding::Explained(vec![mistake])
+}
+
+#[test]
+fn a_good_delivery_needs_no_explanation() {
+    assert_eq!(body_case(BODY, BODY), Finding::Verifies);
+    assert_eq!(body_case("", ""), Finding::Verifies);
+}
+
+#[test]
+fn mistakes_of_the_body() {
+    let compact = r#"{"event":"email.sent","created":"2026-03-01","data":{"to":"ü/é"}}"#;
+    let gzip = |level| {
+        let mut encoder = flate2::write::GzEncoder::new(Vec::new(), level);
+        encoder.write_all(BODY.as_bytes()).unwrap();
+        encoder.finish().unwrap()
+    };
+    let zlib = {
+        let mut encoder = flate2::write::ZlibEncoder::new(Vec::new(), flate2::Compression::fast());
+        encoder.write_all(BODY.as_bytes()).unwrap();
+        encoder.finish().unwrap()
+    };
+    let latin: Vec<u8> = BODY.chars().map(|c| u8::try_from(c).unwrap()).collect();
+    let mojibake: String = BODY.bytes().map(char::from).collect();
+    let cases: Vec<(Mistake, Vec<u8>, Vec<u8>)> = vec![
+        (Mistake::NewlineAdded, BODY.into(), format!("{BODY}\n").into()),
+        (Mistake::NewlineAdded, BODY.into(), format!("{BODY}\r\n").into()),
+        (Mistake::NewlineRemoved, format!("{BODY}\n").into(), BODY.into()),
+        (Mistake::NewlineRemoved, format!("{BODY}\r\n").into(), BODY.into()),
+        (Mistake::WhiteSpaceAdded, BODY.into(), format!(" {BODY} ").into()),
+        (Mistake::LineEndings, "{\r\n}".into(), "{\n}".into()),
+        (Mistake::LineEndings, "{\n}".into(), "{\r\n}".into()),
+        (Mistake::ByteOrderMarkAdded, BODY.into(), format!("\u{feff}{BODY}").into()),
+        (Mistake::ByteOrderMarkRemoved, format!("\u{feff}{BODY}").into(), BODY.into()),
+        (Mistake::Base64Body, BODY.into(), STANDARD.encode(BODY).into()),
+        (Mistake::Base64Body, BODY.into(), format!("{}\n", STANDARD.encode(BODY)).into()),
+        (Mistake::Base64Signed, STANDARD.encode(BODY).into(), BODY.into()),
+        (Mistake::CompressedBody, BODY.into(), gzip(flate2::Compression::best())),
+        (Mistake::CompressedBody, BODY.into(), zlib),
+        (Mistake::JsonInJson, BODY.into(), serde_json::to_vec(BODY).unwrap()),
+        (Mistake::Charset, BODY.into(), latin.clone()),
+        (Mistake::Charset, BODY.into(), mojibake.into()),
+        (Mistake::Reserialized, compact.into(), BODY.into()),
+        (Mistake::Reserialized, BODY.into(), compact.into()),
+        (
+            Mistake::Reserialized,
+            r#"{"event": "email.sent", "created": "2026-03-01", "data": {"to": "\u00fc/\u00e9"}}"#
+                .into(),
+            compact.into(),
+        ),
+        (
+            Mistake::Reserialized,
+            r#"{"created":"2026-03-01","data":{"to":"ü/é"},"event":"email.sent"}"#.into(),
+            BODY.into(),
+        ),
+        (
+            Mistake::Reserialized,
+            r#"{"event":"email.sent","created":"2026-03-01","data":{"to":"ü\/é"}}"#.into(),
+            BODY.into(),
+        ),
+        (
+            Mistake::Reserialized,
+            "{\n  \"event\": \"email.sent\",\n  \"created\": \"2026-03-01\",\n  \"data\": {\n    \"to\": \"ü/é\"\n  }\n}".into(),
+            BODY.into(),
+        ),
+    ];
+    for (mistake, signed, received) in cases {
+        assert_eq!(
+            body_case(&signed, received),
+            explained(mistake),
+            "{mistake:?} of {:?}",
+            String::from_utf8_lossy(&signed)
+        );
+    }
+}
+
+#[test]
+fn mistakes_of_the_secret() {
+    let signed_with = |secret: &str, stored: &str| {
+        // An empty secret cannot be made here, so that one comes from openssl.
+        let header = MailSigner::new(&Secret::new(secret).unwrap()).sign(BODY).to_string();
+        Diagnose::<Mail>::new(header, BODY, stored).run()
+    };
+    assert_eq!(signed_with("s3cret", "s3cret\n"), explained(Mistake::SecretWhiteSpace));
+    assert_eq!(signed_with("s3cret", "\u{a0}s3cret"), explained(Mistake::SecretWhiteSpace));
+    assert_eq!(signed_with("s3cret", "\u{feff}s3cret"), explained(Mistake::SecretByteOrderMark));
+    assert_eq!(signed_with("s3cret", "\"s3cret\""), explained(Mistake::SecretQuoted));
+    assert_eq!(signed_with("s3cret", "'s3cret'\n"), explained(Mistake::SecretQuoted));
+    assert_eq!(signed_with("s3cret", "733363726574"), explained(Mistake::SecretDecoded));
+    assert_eq!(signed_with("3f5c4", SECRET), explained(Mistake::SecretDecoded));
+    assert_eq!(signed_with("s3cret", "whsec_s3cret"), explained(Mistake::SecretDecoded));
+
+    // python3 -c "import hmac; print(hmac.new(b'', b'{}', 'sha256').hexdigest())"
+    let empty = "22f8eea909400af98adf3681a9f31923ef6b7fcba4abb553d92823a3e9d5c25e";
+    for stored in [SECRET, ""] {
+        let finding = Diagnose::<Mail>::new(empty, "{}", stored).run();
+        assert_eq!(finding, explained(Mistake::SecretEmpty));
+    }
+    // python3 -c "import hmac; print(hmac.new(b's3cret\\n', b'{}', 'sha256').hexdigest())"
+    let newline = "f39cd3f95e0c0df0a620766d3cf004e55107255a85dd394c8d2c1b35a0f52a4e";
+    for stored in ["s3cret", "s3cret\n"] {
+        let finding = Diagnose::<Mail>::new(newline, "{}", stored).run();
+        assert_eq!(finding, explained(Mistake::SenderSecretWhiteSpace));
+    }
+
+    let header = sign(BODY);
+    let finding = Diagnose::<Mail>::new(&header[..], BODY, "new").old_secret(SECRET).run();
+    assert_eq!(finding, explained(Mistake::OldSecret));
+    let finding = Diagnose::<Mail>::new(header, BODY, "new").other_scheme_secret(SECRET).run();
+    assert_eq!(finding, explained(Mistake::OtherSchemeSecret));
+}
+
+#[test]
+fn mistakes_of_the_header() {
+    let of = |header: &str| Diagnose::<Mail>::new(header, BODY, SECRET).run();
+    let good = sign(BODY);
+    assert_eq!(of(&format!("sha256={good}")), explained(Mistake::OtherSchemeHeader));
+    assert_eq!(of(&format!(" {good}\n")), explained(Mistake::HeaderWhiteSpace));
+    assert_eq!(of(&format!("\"{good}\"")), explained(Mistake::HeaderWhiteSpace));
+    assert_eq!(of(&format!("SHA256={good}")), explained(Mistake::HeaderPrefix));
+    assert_eq!(of(&format!("v1={good}")), explained(Mistake::HeaderPrefix));
+    assert_eq!(of(&format!("{good}, {good}")), explained(Mistake::HeaderSeveral));
+    let tag = hex::decode(&good).unwrap();
+    assert_eq!(of(&STANDARD.encode(tag)), explained(Mistake::HeaderBase64));
+
+    let extraction = ExtractionSigner::new(&Secret::new(SECRET).unwrap()).sign(BODY).to_string();
+    let of = |header: &str| Diagnose::<Extraction>::new(header, BODY, SECRET).run();
+    assert_eq!(of(&extraction), Finding::Verifies);
+    assert_eq!(of(&good), explained(Mistake::OtherSchemeHeader));
+}
+
+#[test]
+fn several_mistakes_at_once() {
+    let header = format!("sha256={}", sign(BODY));
+    let finding = Diagnose::<Mail>::new(header, format!("{BODY}\n"), format!("{SECRET}\n")).run();
+    assert_eq!(
+        finding,
+        Finding::Explained(vec![
+            Mistake::OtherSchemeHeader,
+            Mistake::SecretWhiteSpace,
+            Mistake::NewlineAdded
+        ])
+    );
+}
+
+#[test]
+fn what_no_mistake_explains() {
+    let of =
+        |header: &str, body: &[u8], secret: &str| Diagnose::<Mail>::new(header, body, secret).run();
+    let other = sign("something else");
+    assert_eq!(of(&other, b"{}", SECRET), Finding::Unexplained(vec![]));
+    assert_eq!(of(&other, b"", SECRET), Finding::Unexplained(vec![Hint::BodyEmpty]));
+    assert_eq!(of(&other, b"{", SECRET), Finding::Unexplained(vec![Hint::BodyNotJson]));
+    assert_eq!(of(&other, b"\x1F\x8B\0", SECRET), Finding::Unexplained(vec![Hint::BodyCompressed]));
+    let lossy = "\"\u{fffd}\"".as_bytes();
+    assert_eq!(of(&other, lossy, SECRET), Finding::Unexplained(vec![Hint::BodyLossy]));
+    assert_eq!(of("abc", b"{}", SECRET), Finding::Unexplained(vec![Hint::HeaderUnreadable]));
+    assert_eq!(of("", b"{}", ""), Finding::Unexplained(vec![Hint::SecretEmpty, Hint::HeaderEmpty]));
+}
+
+#[test]
+fn every_mistake_says_what_to_do() {
+    let mut codes: Vec<_> = Mistake::ALL.iter().map(|mistake| mistake.code()).collect();
+    codes.sort_unstable();
+    codes.dedup();
+    assert_eq!(codes.len(), Mistake::ALL.len());
+    for mistake in Mistake::ALL {
+        assert!(!mistake.advice().is_empty() && !mistake.to_string().ends_with('.'));
+    }
+    let case = Diagnose::<Mail>::new("header", "hush", SECRET);
+    assert_eq!(format!("{case:?}"), "Diagnose { scheme: \"mail\", .. }");
+}
