@@ -1,6 +1,7 @@
 //! Mailboxes, domain names and header fields as an email request may give them
 //! (`open-points.md` E11 and E12). Messages never repeat what was given.
 
+use std::borrow::Cow;
 use std::fmt;
 
 /// `a@b` or `Name <a@b>`, as it was given and in its parts.
@@ -52,6 +53,15 @@ impl Address {
     /// The address as it was given.
     pub(crate) fn as_str(&self) -> &str {
         &self.text
+    }
+
+    /// The address as it stands in messages and on the wire: the domain in its
+    /// ASCII form, which needs no extension of SMTP, where it is internationalised.
+    pub(crate) fn wire(&self) -> Cow<'_, str> {
+        if self.text[self.at..].is_ascii() {
+            return Cow::Borrowed(&self.text);
+        }
+        Cow::Owned(format!("{}@{}", self.local(), self.domain))
     }
 
     /// What stands before the `@`.
@@ -295,6 +305,13 @@ mod tests {
         let address = Mailbox::parse("A@Example.Test").expect("valid").address;
         assert_eq!(address.as_str(), "A@Example.Test");
         assert_eq!((address.local(), address.domain()), ("A", &domain("example.test")));
+    }
+
+    #[test]
+    fn internationalised_domains_go_out_in_ascii() {
+        let wire = |text| Address::parse(text).expect("valid").wire().into_owned();
+        assert_eq!(wire("Ada@Example.test"), "Ada@Example.test");
+        assert_eq!(wire("zoë@müller.test"), "zoë@xn--mller-kva.test");
     }
 
     #[test]

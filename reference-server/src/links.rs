@@ -1,0 +1,260 @@
+//! What a test usually wants out of a message: the links and the one-time codes in it.
+
+use linkify::{LinkFinder, LinkKind};
+use serde::Serialize;
+
+/// A link of a message.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub(crate) struct Link {
+    pub(crate) url: String,
+    /// What the link shows in HTML.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) text: Option<String>,
+}
+
+/// The links of the HTML part in their order, then those that only the text part has.
+pub(crate) fn links(html: Option<&str>, text: Option<&str>) -> Vec<Link> {
+    let mut links = html.map(anchors).unwrap_or_default();
+    let mut finder = LinkFinder::new();
+    finder.kinds(&[LinkKind::Url]);
+    for found in text.into_iter().flat_map(|text| finder.links(text)) {
+        if !links.iter().any(|link| link.url == found.as_str()) {
+            links.push(Link { url: found.as_str().to_owned(), text: None });
+        }
+    }
+    links
+}
+
+/// One-time codes: runs of four to eight digits that stand alone, those of six
+/// digits first, without years and what is part of a link or a longer number.
+pub(crate) fn codes(html: Option<&str>, text: Option<&str>) -> Vec<String> {
+    let text = match (text, html) {
+        (Some(text), _) if !text.trim().is_empty() => text.to_owned(),
+        (_, Some(html)) => visible_text(html),
+        _ => String::new(),
+    };
+    let mut codes: Vec<String> = Vec::new();
+    for word in text.split_whitespace().filter(|word| !word.contains("://")) {
+        let code = word.trim_matches(|c: char| !c.is_ascii_alphanumeric());
+        let digits = code.bytes().all(|b| b.is_ascii_digit());
+        let year = code.len() == 4 && (code.starts_with("19") || code.starts_with("20"));
+        if digits && (4..=8).contains(&code.len()) && !year && !codes.iter().any(|c| c == code) {
+            codes.push(code.to_owned());
+        }
+    }
+    codes.sort_by_key(|code| code.len() != 6);
+    codes
+}
+
+fn anchors(html: &str) -> Vec<Link> {
+    let mut links: Vec<Link> = Vec::new();
+    for tag in tags(html).filter(|tag| tag.is("a") || tag.is("area")) {
+        let Some(url) = tag.attribute("href") else { continue };
+        let web = url.starts_with("http://") || url.starts_with("https://");
+        if !web || links.iter().any(|link| link.url == url) {
+            continue;
+        }
+        let text = tag.is("a").then(|| {
+            let rest = &html[tag.end..];
+            let close = find_ignoring_case(rest, "</a").unwrap_or(rest.len());
+            visible_text(&rest[..close])
+        });
+        links.push(Link { url, text: text.filter(|text| !text.is_empty()) });
+    }
+    links
+}
+
+/// A start or end tag: `name` with its slash, and where the tag ends in the document.
+struct Tag<'a> {
+    name: &'a str,
+    attributes: &'a str,
+    end: usize,
+}
+
+impl Tag<'_> {
+    fn is(&self, name: &str) -> bool {
+        self.name.eq_ignore_ascii_case(name)
+    }
+
+    fn attribute(&self, wanted: &str) -> Option<String> {
+        let mut rest = self.attributes;
+        loop {
+            rest = rest.trim_start_matches(|c: char| c.is_whitespace() || c == '/');
+            if rest.is_empty() {
+                return None;
+            }
+            let end = rest.find(|c: char| c.is_whitespace() || c == '=').unwrap_or(rest.len());
+            let name = &rest[..end];
+            rest = rest[end..].trim_start();
+            let mut value = "";
+            if let Some(after) = rest.strip_prefix('=') {
+                let after = after.trim_start();
+                let quote = after.chars().next().filter(|&c| c == '"' || c == '\'');
+                (value, rest) = match quote {
+                    Some(quote) => after[1..].split_once(quote).unwrap_or((&after[1..], "")),
+                    None => after.split_at(after.find(char::is_whitespace).unwrap_or(after.len())),
+                };
+            } else if end == 0 {
+                return None;
+            }
+            if name.eq_ignore_ascii_case(wanted) {
+                return Some(decode_entities(value.trim()));
+            }
+        }
+    }
+}
+
+/// The tags of a document; comments are passed over.
+fn tags(html: &str) -> impl Iterator<Item = Tag<'_>> {
+    let mut at = 0;
+    std::iter::from_fn(move || {
+        loop {
+            let start = at + html[at..].find('<')?;
+            if html[start..].starts_with("<!--") {
+                at = html[start..].find("-->").map_or(html.len(), |end| start + end + 3);
+                continue;
+            }
+            let Some(end) = tag_end(&html[start..]).map(|end| start + end) else {
+                at = html.len();
+                return None;
+            };
+            at = end + 1;
+            let inside = &html[start + 1..end];
+            let name = inside.find(char::is_whitespace).unwrap_or(inside.len());
+            let (name, attributes) = inside.split_at(name);
+            return Some(Tag { name, attributes, end: at });
+        }
+    })
+}
+
+/// Where the tag that starts here ends: a `>` inside quotation marks does not end it.
+fn tag_end(tag: &str) -> Option<usize> {
+    let mut quote = None;
+    for (at, byte) in tag.bytes().enumerate() {
+        match (quote, byte) {
+            (None, b'>') => return Some(at),
+            (None, b'"' | b'\'') => quote = Some(byte),
+            (Some(open), _) if open == byte => quote = None,
+            _ => {}
+        }
+    }
+    None
+}
+
+/// What a reader sees: no tags, no styles and scripts, white space runs as one space.
+fn visible_text(html: &str) -> String {
+    let mut text = String::new();
+    let mut at = 0;
+    let mut hidden_until = None;
+    for tag in tags(html) {
+        let start = tag.end - tag.name.len() - tag.attributes.len() - 2;
+        if hidden_until.is_none() {
+            text.push_str(html.get(at..start).unwrap_or_default());
+            text.push(' ');
+        }
+        at = tag.end;
+        match hidden_until {
+            None if tag.is("style") => hidden_until = Some("/style"),
+            None if tag.is("script") => hidden_until = Some("/script"),
+            Some(closing) if tag.is(closing) => hidden_until = None,
+            _ => {}
+        }
+    }
+    if hidden_until.is_none() {
+        text.push_str(&html[at..]);
+    }
+    let decoded = decode_entities(&text);
+    decoded.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+fn find_ignoring_case(text: &str, needle: &str) -> Option<usize> {
+    text.as_bytes().windows(needle.len()).position(|w| w.eq_ignore_ascii_case(needle.as_bytes()))
+}
+
+/// The entities that links and codes are written with; others stay as they are.
+fn decode_entities(text: &str) -> String {
+    let mut decoded = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(at) = rest.find('&') {
+        decoded.push_str(&rest[..at]);
+        rest = &rest[at..];
+        let entity = rest[1..].split_once(';').filter(|(name, _)| name.len() <= 8);
+        let character = entity.and_then(|(name, _)| match name {
+            "amp" => Some('&'),
+            "lt" => Some('<'),
+            "gt" => Some('>'),
+            "quot" => Some('"'),
+            "apos" => Some('\''),
+            "nbsp" => Some('\u{a0}'),
+            _ => {
+                let number = name.strip_prefix('#')?;
+                let code = match number.strip_prefix(['x', 'X']) {
+                    Some(hex) => u32::from_str_radix(hex, 16),
+                    None => number.parse(),
+                };
+                code.ok().and_then(char::from_u32)
+            }
+        });
+        match (character, entity) {
+            (Some(character), Some((_, after))) => {
+                decoded.push(character);
+                rest = after;
+            }
+            _ => {
+                decoded.push('&');
+                rest = &rest[1..];
+            }
+        }
+    }
+    decoded.push_str(rest);
+    decoded
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn link(url: &str, text: Option<&str>) -> Link {
+        Link { url: url.to_owned(), text: text.map(str::to_owned) }
+    }
+
+    #[test]
+    fn links_of_both_parts_in_their_order() {
+        let html = r#"<!-- <a href="https://no.test"> --><p>Hi</p>
+            <A class=x HREF = 'https://a.test/verify?t=1&amp;u=%3C2'><b>Verify &gt;</b> now</A>
+            <a href=https://b.test/>B</a> <a href="mailto:x@y">mail</a> <a name="x">none</a>
+            <a title="a > b" href="https://c.test"><img src=x></a> <a href="https://b.test/">again</a>"#;
+        let text = "Visit https://a.test/verify?t=1&u=%3C2 or (see https://d.test/x_(y)). x@y.test";
+        assert_eq!(
+            links(Some(html), Some(text)),
+            [
+                link("https://a.test/verify?t=1&u=%3C2", Some("Verify > now")),
+                link("https://b.test/", Some("B")),
+                link("https://c.test", None),
+                link("https://d.test/x_(y)", None),
+            ]
+        );
+        assert_eq!(links(None, None), []);
+    }
+
+    #[test]
+    fn broken_html_does_no_harm() {
+        for html in
+            ["<", "<a", "<a href", "<a href=", "<a href='x", "</a", "<a =x>", "<!--", "&", "<a =>"]
+        {
+            assert_eq!(links(Some(html), None), [], "{html}");
+            let _ = codes(Some(html), None);
+        }
+        assert_eq!(links(Some("<a href=\"https://ü.test/\">"), None).len(), 1);
+    }
+
+    #[test]
+    fn codes_stand_alone() {
+        let text = "In 2026 your code is 481 516 no: *123456*, or 9876. Call 123456789. https://a.test/111111 x1234";
+        assert_eq!(codes(None, Some(text)), ["123456", "9876"]);
+        let html = "<style>.a{width:1234px; x: 5678 }</style><p>Code:<b>&#52;82913</b></p>";
+        assert_eq!(codes(Some(html), None), ["482913"]);
+        assert_eq!(codes(Some(html), Some(" ")), ["482913"]);
+        assert!(codes(None, None).is_empty());
+    }
+}
