@@ -6,4 +6,5 @@ mod address;
 mod dkim;
 mod links;
 mod mime;
+mod outbound;
 mod template;

@@ -1,0 +1,351 @@
+//! One attempt to deliver a webhook: the exact bytes over HTTP(S), and what came of it.
+
+mod connect;
+mod target;
+
+use std::error::Error as _;
+use std::io;
+use std::time::{Duration, Instant};
+
+use bytes::{Bytes, BytesMut};
+use http::header::{AUTHORIZATION, HeaderMap, HeaderValue};
+use http::{Method, Request, StatusCode, Uri};
+use http_body_util::{BodyExt as _, Full};
+use hyper_util::client::legacy::Client;
+use hyper_util::rt::{TokioExecutor, TokioTimer};
+use tokio::time::timeout;
+use url::Url;
+
+use connect::{ConnectError, Connector};
+pub(crate) use target::{Policy, RefusedTarget, is_loopback};
+
+/// Sends webhook attempts over pooled connections. Making one costs nothing;
+/// TLS is set up with the first `https` target.
+pub(crate) struct Outbound {
+    client: Client<Connector, Full<Bytes>>,
+    limit: Duration,
+}
+
+impl Outbound {
+    pub(crate) fn new(policy: Policy) -> Self {
+        let client = Client::builder(TokioExecutor::new())
+            .pool_timer(TokioTimer::new())
+            // Shorter than the five seconds after which many servers hang up.
+            .pool_idle_timeout(Duration::from_secs(4))
+            .pool_max_idle_per_host(32)
+            .http1_max_buf_size(64 * 1024)
+            .build(Connector::new(policy));
+        Self { client, limit: LIMIT }
+    }
+
+    /// Posts the body as it is. A redirect is not followed: it is the answer.
+    ///
+    /// Takes at most ten seconds of real time from the look-up of the name to
+    /// the answer's end or its first 4 KiB.
+    pub(crate) async fn post(&self, url: &Url, headers: HeaderMap, body: Bytes) -> Attempt {
+        let started = Instant::now();
+        let outcome = match timeout(self.limit, self.exchange(url, headers, body)).await {
+            Ok(outcome) => outcome,
+            Err(_) => Err(AttemptError::TimedOut(self.limit)),
+        };
+        Attempt { outcome, duration: started.elapsed() }
+    }
+
+    async fn exchange(
+        &self,
+        url: &Url,
+        mut headers: HeaderMap,
+        body: Bytes,
+    ) -> Result<Answer, AttemptError> {
+        if let Some(credentials) = basic_credentials(url) {
+            headers.entry(AUTHORIZATION).or_insert(credentials);
+        }
+        let mut request = Request::new(Full::new(body));
+        *request.method_mut() = Method::POST;
+        *request.uri_mut() = request_uri(url).ok_or(AttemptError::InvalidUrl)?;
+        *request.headers_mut() = headers;
+        let mut answer = self
+            .client
+            .request(request)
+            .await
+            .map_err(|error| AttemptError::from_client(&error))?;
+
+        let status = answer.status();
+        let mut start = BytesMut::new();
+        while start.len() < KEPT {
+            let Some(frame) = answer.body_mut().frame().await else { break };
+            if let Ok(data) = frame.map_err(|_| AttemptError::BrokenOff)?.into_data() {
+                start.extend_from_slice(&data[..data.len().min(KEPT - start.len())]);
+            }
+        }
+        Ok(Answer { status, body: start.freeze() })
+    }
+}
+
+/// What came of an attempt, and how long it took.
+#[derive(Debug)]
+pub(crate) struct Attempt {
+    pub(crate) outcome: Result<Answer, AttemptError>,
+    pub(crate) duration: Duration,
+}
+
+impl Attempt {
+    /// Whether the delivery has arrived: an answer with a 2xx status.
+    pub(crate) fn is_delivered(&self) -> bool {
+        self.outcome.as_ref().is_ok_and(|answer| answer.status.is_success())
+    }
+}
+
+/// What the receiver answered.
+#[derive(Clone, PartialEq, Eq)]
+pub(crate) struct Answer {
+    pub(crate) status: StatusCode,
+    /// Its first 4 KiB.
+    pub(crate) body: Bytes,
+}
+
+// What a receiver answers is a user's content.
+impl std::fmt::Debug for Answer {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Answer({}, {} bytes)", self.status.as_u16(), self.body.len())
+    }
+}
+
+/// Why there was no answer. Messages hold no URL: its path may be a secret.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum AttemptError {
+    #[error("the URL is not one that can be called")]
+    InvalidUrl,
+    #[error("{0}")]
+    Refused(RefusedTarget),
+    #[error("the host name could not be resolved")]
+    Unresolved,
+    #[error("no connection: {}", describe(.0))]
+    NoConnection(io::Error),
+    #[error("the TLS handshake failed: {0}")]
+    Tls(io::Error),
+    #[error("no complete answer within {} s", .0.as_secs())]
+    TimedOut(Duration),
+    #[error("the connection broke off before the answer was complete")]
+    BrokenOff,
+    #[error("what came back was not HTTP")]
+    NotHttp,
+}
+
+impl AttemptError {
+    fn from_client(error: &hyper_util::client::legacy::Error) -> Self {
+        let mut source = error.source();
+        while let Some(cause) = source {
+            if let Some(hyper) = cause.downcast_ref::<hyper::Error>() {
+                return if hyper.is_parse() { Self::NotHttp } else { Self::BrokenOff };
+            }
+            if let Some(connect) = cause.downcast_ref::<ConnectError>() {
+                return connect.to_attempt_error();
+            }
+            source = cause.source();
+        }
+        Self::BrokenOff
+    }
+}
+
+const LIMIT: Duration = Duration::from_secs(10);
+const KEPT: usize = 4096;
+
+fn describe(error: &io::Error) -> &'static str {
+    match error.kind() {
+        io::ErrorKind::ConnectionRefused => "the target refused it",
+        io::ErrorKind::TimedOut => "the target did not answer",
+        io::ErrorKind::HostUnreachable | io::ErrorKind::NetworkUnreachable => {
+            "the target cannot be reached"
+        }
+        io::ErrorKind::ConnectionReset => "the target cut it",
+        _ => "the network failed",
+    }
+}
+
+fn request_uri(url: &Url) -> Option<Uri> {
+    let mut url = url.clone();
+    url.set_fragment(None);
+    // Credentials go into a header.
+    url.set_username("").and_then(|()| url.set_password(None)).ok()?;
+    Uri::try_from(url.as_str()).ok()
+}
+
+fn basic_credentials(url: &Url) -> Option<HeaderValue> {
+    use base64::Engine as _;
+
+    if url.username().is_empty() && url.password().is_none() {
+        return None;
+    }
+    let decode = |text| percent_encoding::percent_decode_str(text).decode_utf8_lossy();
+    let pair = format!("{}:{}", decode(url.username()), decode(url.password().unwrap_or("")));
+    let encoded = base64::engine::general_purpose::STANDARD.encode(pair);
+    let mut value = HeaderValue::from_str(&format!("Basic {encoded}")).ok()?;
+    value.set_sensitive(true);
+    Some(value)
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+    use tokio::net::{TcpListener, TcpStream};
+    use tokio::task::JoinHandle;
+
+    use super::*;
+
+    /// A server that reads one request a connection and answers with `answer`,
+    /// then hangs up unless it is to hold the line.
+    async fn receiver(answer: &'static [u8], hold: bool) -> (Url, JoinHandle<Vec<u8>>) {
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+        let url = format!("http://{}/hook?x=1", listener.local_addr().expect("an address"));
+        let seen = tokio::spawn(async move {
+            let (mut stream, _) = listener.accept().await.expect("a connection");
+            let request = read_request(&mut stream).await;
+            stream.write_all(answer).await.expect("written");
+            if hold {
+                std::future::pending::<()>().await;
+            }
+            request
+        });
+        (Url::parse(&url).expect("a URL"), seen)
+    }
+
+    async fn read_request(stream: &mut TcpStream) -> Vec<u8> {
+        let mut request = vec![0; 64 * 1024];
+        let mut length = 0;
+        while !request[..length].ends_with(b"{\"a\": 1}") {
+            length += stream.read(&mut request[length..]).await.expect("read");
+        }
+        request.truncate(length);
+        request
+    }
+
+    fn headers() -> HeaderMap {
+        HeaderMap::from_iter([(
+            http::HeaderName::from_static("mail-event"),
+            HeaderValue::from_static("email.sent"),
+        )])
+    }
+
+    async fn post(url: &Url, policy: Policy) -> Attempt {
+        let mut outbound = Outbound::new(policy);
+        outbound.limit = Duration::from_millis(300);
+        outbound.post(url, headers(), Bytes::from_static(b"{\"a\": 1}")).await
+    }
+
+    #[tokio::test]
+    async fn the_exact_bytes_and_headers_go_out() {
+        let answer = b"HTTP/1.1 204 No Content\r\n\r\n";
+        let (url, seen) = receiver(answer, false).await;
+        let attempt = post(&url, Policy::Development).await;
+        assert!(attempt.is_delivered(), "{attempt:?}");
+        let request = String::from_utf8(seen.await.expect("seen")).expect("text");
+        let (head, body) = request.split_once("\r\n\r\n").expect("a body");
+        assert_eq!(body, "{\"a\": 1}");
+        assert!(head.starts_with("POST /hook?x=1 HTTP/1.1\r\n"), "{head}");
+        assert!(head.contains("mail-event: email.sent\r\n"), "{head}");
+        assert!(head.contains("content-length: 8"), "{head}");
+        assert!(head.contains(&format!("host: {}", url.authority())), "{head}");
+    }
+
+    #[tokio::test]
+    async fn a_redirect_is_an_answer_and_not_a_delivery() {
+        let answer =
+            b"HTTP/1.1 302 Found\r\nlocation: http://127.0.0.1:1/\r\ncontent-length: 2\r\n\r\nno";
+        let (url, _seen) = receiver(answer, false).await;
+        let attempt = post(&url, Policy::Development).await;
+        assert!(!attempt.is_delivered());
+        let answer = attempt.outcome.expect("an answer");
+        assert_eq!((answer.status, &answer.body[..]), (StatusCode::FOUND, &b"no"[..]));
+    }
+
+    #[tokio::test]
+    async fn a_long_answer_is_cut() {
+        let body = "x".repeat(10_000);
+        let answer = format!("HTTP/1.1 500 No\r\ncontent-length: 10000\r\n\r\n{body}");
+        let (url, _seen) = receiver(answer.leak().as_bytes(), false).await;
+        let answer = post(&url, Policy::Development).await.outcome.expect("an answer");
+        assert_eq!(answer.body.len(), 4096);
+        assert_eq!(format!("{answer:?}"), "Answer(500, 4096 bytes)");
+    }
+
+    #[tokio::test]
+    async fn the_limit_is_over_the_whole_attempt() {
+        let slow: [&[u8]; 3] =
+            [b"", b"HTTP/1.1 2", b"HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\nx"];
+        for answer in slow {
+            let (url, _seen) = receiver(answer, true).await;
+            let attempt = post(&url, Policy::Development).await;
+            assert!(matches!(attempt.outcome, Err(AttemptError::TimedOut(_))), "{attempt:?}");
+            assert!(attempt.duration >= Duration::from_millis(300));
+        }
+        assert_eq!(AttemptError::TimedOut(LIMIT).to_string(), "no complete answer within 10 s");
+    }
+
+    #[tokio::test]
+    async fn what_went_wrong_is_said() {
+        let message = |attempt: Attempt| attempt.outcome.expect_err("an error").to_string();
+
+        let (url, _seen) = receiver(b"HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\nx", false).await;
+        let broken = "the connection broke off before the answer was complete";
+        assert_eq!(message(post(&url, Policy::Development).await), broken);
+        let (url, _seen) = receiver(b"", false).await;
+        assert_eq!(message(post(&url, Policy::Development).await), broken);
+        let (url, _seen) = receiver(b"SSH-2.0-x\r\n\r\n", false).await;
+        let message_ = message(post(&url, Policy::Development).await);
+        assert_eq!(message_, "what came back was not HTTP");
+
+        let free = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+        let url = format!("http://{}/secret", free.local_addr().expect("an address"));
+        drop(free);
+        let refused = message(post(&Url::parse(&url).expect("a URL"), Policy::Development).await);
+        assert_eq!(refused, "no connection: the target refused it");
+
+        let plain = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+        let url = format!("https://{}/", plain.local_addr().expect("an address"));
+        tokio::spawn(async move {
+            let (mut stream, _) = plain.accept().await.expect("a connection");
+            stream.write_all(b"plain text, no TLS").await.expect("written");
+            // Until the client hangs up, lest its bytes be answered by a reset.
+            let _ = tokio::io::copy(&mut stream, &mut tokio::io::sink()).await;
+        });
+        let failed = message(post(&Url::parse(&url).expect("a URL"), Policy::Development).await);
+        assert!(failed.starts_with("the TLS handshake failed: "), "{failed}");
+
+        let unknown = Url::parse("http://no-such-host.invalid/").expect("a URL");
+        let attempt = post(&unknown, Policy::Development).await;
+        assert!(
+            matches!(attempt.outcome, Err(AttemptError::Unresolved | AttemptError::TimedOut(_))),
+            "{attempt:?}"
+        );
+    }
+
+    #[tokio::test]
+    async fn private_targets_are_refused_on_the_address_connected_to() {
+        for url in ["http://127.0.0.1:9/", "http://[::ffff:127.0.0.1]:9/", "http://localhost:9/"] {
+            let attempt = post(&Url::parse(url).expect("a URL"), Policy::Public).await;
+            let error = attempt.outcome.expect_err("refused").to_string();
+            assert!(error.contains("loopback range"), "{url}: {error}");
+        }
+        for policy in [Policy::Public, Policy::Development] {
+            let url = Url::parse("http://169.254.169.254/latest/meta-data").expect("a URL");
+            let error = post(&url, policy).await.outcome.expect_err("refused").to_string();
+            assert_eq!(
+                error,
+                "the target 169.254.169.254 is in the link-local range 169.254.0.0/16, which webhooks may not reach"
+            );
+        }
+    }
+
+    #[tokio::test]
+    async fn credentials_of_the_url_become_a_header() {
+        let (mut url, seen) =
+            receiver(b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n", false).await;
+        url.set_username("ada").expect("a user");
+        url.set_password(Some("p%40ss")).expect("a password");
+        assert!(post(&url, Policy::Development).await.is_delivered());
+        let request = String::from_utf8(seen.await.expect("seen")).expect("text");
+        assert!(request.contains("authorization: Basic YWRhOnBAc3M=\r\n"), "{request}");
+        assert!(!request.contains("p%40ss"), "{request}");
+    }
+}
