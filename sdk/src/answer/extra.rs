@@ -1,0 +1,71 @@
+//! What an answer holds beyond the typed fields.
+
+use std::fmt;
+use std::sync::{Arc, OnceLock};
+
+use bytes::Bytes;
+use serde_json::{Map, Value};
+
+/// The fields of an answer that the documents do not name, as they came.
+///
+/// The answer's text is kept and read only when somebody asks.
+///
+/// ```
+/// let email: svc_sdk::email::EmailRecord =
+///     serde_json::from_str(r#"{"id":"eml_1","status":"sent","createdAt":"2026-01-01"}"#)?;
+/// assert_eq!(email.extra.get("createdAt").and_then(|at| at.as_str()), Some("2026-01-01"));
+/// # Ok::<(), serde_json::Error>(())
+/// ```
+#[derive(Clone, Default)]
+pub struct Extra {
+    raw: Bytes,
+    typed: &'static [&'static str],
+    parsed: OnceLock<Arc<Map<String, Value>>>,
+}
+
+impl Extra {
+    pub(crate) fn new(raw: Bytes, typed: &'static [&'static str]) -> Self {
+        Self { raw, typed, parsed: OnceLock::new() }
+    }
+
+    /// A field as the service sent it; the typed ones can be asked for too.
+    pub fn get(&self, name: &str) -> Option<&Value> {
+        self.all().get(name)
+    }
+
+    /// The fields that the documents do not name, in the answer's order.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, &Value)> {
+        self.all()
+            .iter()
+            .map(|(name, value)| (name.as_str(), value))
+            .filter(|(name, _)| !self.typed.contains(name))
+    }
+
+    /// Whether there is no field that the documents do not name.
+    pub fn is_empty(&self) -> bool {
+        self.iter().next().is_none()
+    }
+
+    /// Every field of the answer, typed ones included, in the answer's order.
+    pub fn all(&self) -> &Map<String, Value> {
+        self.parsed.get_or_init(|| Arc::new(serde_json::from_slice(&self.raw).unwrap_or_default()))
+    }
+
+    /// The resource's JSON text, byte for byte as the service sent it.
+    pub fn raw(&self) -> &str {
+        std::str::from_utf8(&self.raw).unwrap_or_default()
+    }
+}
+
+impl PartialEq for Extra {
+    fn eq(&self, other: &Self) -> bool {
+        self.raw == other.raw || self.all() == other.all()
+    }
+}
+
+/// Shows the names of the fields, never their values.
+impl fmt::Debug for Extra {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_set().entries(self.iter().map(|(name, _)| name)).finish()
+    }
+}

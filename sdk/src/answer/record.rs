@@ -1,0 +1,254 @@
+//! One resource out of an answer.
+
+use std::fmt;
+use std::marker::PhantomData;
+
+use bytes::Bytes;
+use serde::de::{DeserializeSeed, Error as _, IgnoredAny, MapAccess, Visitor};
+use serde::{Deserialize, Deserializer};
+use serde_json::value::RawValue;
+use serde_json::{Map, Value};
+
+use super::Extra;
+
+/// A typed answer: what [`record!`] makes.
+pub(crate) trait Record: Default {
+    /// The names of the typed fields. The first one tells a resource from what
+    /// may be wrapped around it.
+    const TYPED: &'static [&'static str];
+
+    /// Reads the field of this name, which is one of `TYPED`.
+    fn read_field<'de, A: MapAccess<'de>>(
+        &mut self,
+        name: &str,
+        map: &mut A,
+    ) -> Result<(), A::Error>;
+
+    fn set_extra(&mut self, extra: Extra);
+}
+
+/// Why an answer cannot be read; never its content.
+#[derive(Debug)]
+pub(crate) struct Unreadable(pub(crate) String);
+
+impl From<serde_json::Error> for Unreadable {
+    fn from(error: serde_json::Error) -> Self {
+        let problem = match error.classify() {
+            serde_json::error::Category::Eof => "json that ends too early",
+            _ => "not json",
+        };
+        Self(format!("{problem}, at line {} column {}", error.line(), error.column()))
+    }
+}
+
+/// Reads a resource: the object itself, or the only object inside an object
+/// (`open-points.md` B14). An empty body, or any other JSON value, is a
+/// resource without fields.
+pub(crate) fn read_object<T: Record>(raw: &Bytes) -> Result<T, Unreadable> {
+    let text = raw.trim_ascii();
+    if text.first() != Some(&b'{') {
+        if !text.is_empty() {
+            serde_json::from_slice::<IgnoredAny>(text)?;
+        }
+        let mut record = T::default();
+        record.set_extra(Extra::new(raw.slice_ref(text), T::TYPED));
+        return Ok(record);
+    }
+    let mut place = raw.slice_ref(text);
+    let mut found = parse::<T>(&place)?;
+    if !found.has_first
+        && let Some(inner) = only_object(&place)
+    {
+        let inside = parse::<T>(&inner)?;
+        if inside.has_first || inside.typed > found.typed {
+            found = inside;
+            place = inner;
+        }
+    }
+    found.record.set_extra(Extra::new(place, T::TYPED));
+    Ok(found.record)
+}
+
+fn parse<T: Record>(raw: &[u8]) -> Result<Found<T>, Unreadable> {
+    let mut deserializer = serde_json::Deserializer::from_slice(raw);
+    let found = deserializer.deserialize_map(Reader(PhantomData))?;
+    deserializer.end()?;
+    Ok(found)
+}
+
+/// Reads an object as it is, whatever may be wrapped in it.
+#[cfg(feature = "client")]
+pub(crate) fn read_bare<T: Record>(raw: &[u8]) -> Result<T, Unreadable> {
+    Ok(parse(raw)?.record)
+}
+
+/// The text of the only field that holds an object.
+fn only_object(raw: &Bytes) -> Option<Bytes> {
+    let fields = fields(raw).ok()?;
+    let mut objects = fields.iter().filter(|(_, value)| value.get().starts_with('{'));
+    let (_, only) = objects.next()?;
+    objects.next().is_none().then(|| raw.slice_ref(only.get().as_bytes()))
+}
+
+/// An object's fields as texts, in their order.
+pub(crate) fn fields(raw: &[u8]) -> serde_json::Result<Vec<(String, &RawValue)>> {
+    serde_json::Deserializer::from_slice(raw).deserialize_map(Fields)
+}
+
+struct Found<T> {
+    record: T,
+    /// How many typed fields there were.
+    typed: usize,
+    has_first: bool,
+}
+
+struct Reader<T>(PhantomData<T>);
+
+impl<'de, T: Record> Visitor<'de> for Reader<T> {
+    type Value = Found<T>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an object")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Found<T>, A::Error> {
+        let mut found = Found { record: T::default(), typed: 0, has_first: false };
+        while let Some(position) = map.next_key_seed(Key(T::TYPED))? {
+            let Some(position) = position else {
+                map.next_value::<IgnoredAny>()?;
+                continue;
+            };
+            found.record.read_field(T::TYPED[position], &mut map)?;
+            found.typed += 1;
+            found.has_first |= position == 0;
+        }
+        Ok(found)
+    }
+}
+
+/// Reads a key as its place among the known names, without keeping its text.
+struct Key(&'static [&'static str]);
+
+impl<'de> DeserializeSeed<'de> for Key {
+    type Value = Option<usize>;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
+        deserializer.deserialize_identifier(self)
+    }
+}
+
+impl Visitor<'_> for Key {
+    type Value = Option<usize>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a name")
+    }
+
+    fn visit_str<E>(self, name: &str) -> Result<Self::Value, E> {
+        Ok(self.0.iter().position(|known| *known == name))
+    }
+}
+
+struct Fields;
+
+impl<'de> Visitor<'de> for Fields {
+    type Value = Vec<(String, &'de RawValue)>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an object")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+        let mut fields = Vec::new();
+        while let Some(entry) = map.next_entry()? {
+            fields.push(entry);
+        }
+        Ok(fields)
+    }
+}
+
+/// Makes a typed answer: the struct, its reading, and a `Debug` that shows
+/// fields marked `hidden` only as there or not.
+///
+/// It serialises as the service sent it, every field included.
+macro_rules! record {
+    (
+        $(#[$meta:meta])*
+        $vis:vis struct $name:ident {
+            $( $(#[$field_meta:meta])* $field_vis:vis $field:ident : $type:ty = $text:literal $(, $hidden:ident)? ; )*
+        }
+    ) => {
+        $(#[$meta])*
+        #[derive(Clone, Default, PartialEq)]
+        #[non_exhaustive]
+        $vis struct $name {
+            $( $(#[$field_meta])* $field_vis $field: $type, )*
+            /// What the answer holds beyond the fields above.
+            $vis extra: crate::Extra,
+        }
+
+        impl crate::answer::Record for $name {
+            const TYPED: &'static [&'static str] = &[$($text),*];
+
+            fn read_field<'de, A: serde::de::MapAccess<'de>>(
+                &mut self,
+                name: &str,
+                map: &mut A,
+            ) -> Result<(), A::Error> {
+                match name {
+                    $( $text => {
+                        self.$field = map.next_value_seed(
+                            crate::answer::Lenient(std::marker::PhantomData),
+                        )?;
+                    } )*
+                    _ => {
+                        map.next_value::<serde::de::IgnoredAny>()?;
+                    }
+                }
+                Ok(())
+            }
+
+            fn set_extra(&mut self, extra: crate::Extra) {
+                self.extra = extra;
+            }
+        }
+
+        impl std::fmt::Debug for $name {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.debug_struct(stringify!($name))
+                    $( .field(stringify!($field), crate::answer::record!(@shown self.$field $(, $hidden)?)) )*
+                    .field("extra", &self.extra)
+                    .finish()
+            }
+        }
+
+        impl serde::Serialize for $name {
+            fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                serde::Serialize::serialize(self.extra.all(), serializer)
+            }
+        }
+
+        impl<'de> serde::Deserialize<'de> for $name {
+            fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+                crate::answer::deserialize(deserializer)
+            }
+        }
+    };
+    (@shown $value:expr) => { &$value };
+    (@shown $value:expr, hidden) => { &format_args!("[hidden]") };
+}
+pub(crate) use record;
+
+/// `Deserialize` of every record, from any format.
+pub(crate) fn deserialize<'de, T, D>(deserializer: D) -> Result<T, D::Error>
+where
+    T: Record,
+    D: Deserializer<'de>,
+{
+    let object = Map::deserialize(deserializer)?;
+    from_map(&object).map_err(|unreadable| D::Error::custom(unreadable.0))
+}
+
+pub(crate) fn from_map<T: Record>(object: &Map<String, Value>) -> Result<T, Unreadable> {
+    read_object(&Bytes::from(serde_json::to_vec(object)?))
+}

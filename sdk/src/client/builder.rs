@@ -1,0 +1,399 @@
+//! How a client is made.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use http::header::{ACCEPT, AUTHORIZATION, USER_AGENT};
+use http::{HeaderMap, HeaderName, HeaderValue};
+use url::Url;
+
+use super::clients::{EmailClient, ExtractionClient};
+use super::retry::Budget;
+use super::shared::{KnownScopes, Settings, Shared};
+use crate::email::BatchShape;
+use crate::{Error, Scope, Scopes, Secret, Service};
+
+/// How long a pooled connection may wait for the next request. Servers close
+/// idle connections after 5 s (Node) or more; a connection that closes while a
+/// request goes out leaves that request's outcome unknown.
+const IDLE: Duration = Duration::from_secs(4);
+
+/// What both clients' builders hold.
+#[derive(Clone, Debug)]
+struct Builder {
+    base: String,
+    key: Secret,
+    key_header: String,
+    key_prefix: String,
+    user_agent: String,
+    headers: Vec<(String, String)>,
+    connect_timeout: Duration,
+    scopes: Option<Scopes>,
+    settings: Settings,
+    http: Option<reqwest::Client>,
+    proxy: ProxyChoice,
+    retry_budget: u32,
+    #[cfg(feature = "rustls")]
+    tls: super::tls::TlsChoice,
+    request_id_headers: Vec<String>,
+}
+
+#[derive(Clone, Debug)]
+enum ProxyChoice {
+    /// `HTTPS_PROXY`, `HTTP_PROXY`, `ALL_PROXY`, `NO_PROXY`.
+    Environment,
+    None,
+    Url(Secret),
+}
+
+impl Builder {
+    fn new(base: String, key: Secret) -> Self {
+        Self {
+            base,
+            key,
+            key_header: AUTHORIZATION.as_str().to_owned(),
+            key_prefix: "Bearer ".to_owned(),
+            user_agent: concat!("svc-sdk/", env!("CARGO_PKG_VERSION")).to_owned(),
+            headers: Vec::new(),
+            connect_timeout: Duration::from_secs(10),
+            scopes: None,
+            settings: Settings {
+                timeout: Duration::from_secs(30),
+                retries: 2,
+                longest_wait: Duration::from_secs(60),
+                honours_idempotency_key: false,
+                local_checks: true,
+                check_scopes: false,
+                insecure_webhook_urls: false,
+                batch_shape: BatchShape::Array,
+                first_page: 1,
+                request_id_headers: Vec::new(),
+                answer_limit: 16 * 1024 * 1024,
+            },
+            http: None,
+            proxy: ProxyChoice::Environment,
+            retry_budget: 50,
+            #[cfg(feature = "rustls")]
+            tls: super::tls::TlsChoice::default(),
+            request_id_headers: Vec::new(),
+        }
+    }
+
+    fn build(self, service: Service) -> Result<Arc<Shared>, Error> {
+        let base = base_address(&self.base)?;
+        if self.key.expose().trim().is_empty() {
+            return Err(Error::config("the key is empty"));
+        }
+        let key_header = header_name(&self.key_header)?;
+        let mut headers = HeaderMap::new();
+        for (name, value) in &self.headers {
+            headers.insert(header_name(name)?, header_value(name, value)?);
+        }
+        headers.entry(ACCEPT).or_insert(HeaderValue::from_static("application/json"));
+        headers.insert(USER_AGENT, header_value("user-agent", &self.user_agent)?);
+        let key = zeroize::Zeroizing::new([&self.key_prefix, self.key.expose()].concat());
+        let mut key = HeaderValue::from_str(&key)
+            .map_err(|_| Error::config("the key holds characters that no header can carry"))?;
+        key.set_sensitive(true);
+        headers.insert(&key_header, key);
+
+        let mut settings = self.settings;
+        settings.request_id_headers = if self.request_id_headers.is_empty() {
+            ["x-request-id", "request-id", "x-amzn-requestid", "cf-ray"]
+                .map(HeaderName::from_static)
+                .to_vec()
+        } else {
+            self.request_id_headers
+                .iter()
+                .map(|name| header_name(name))
+                .collect::<Result<_, _>>()?
+        };
+
+        let http = match self.http {
+            Some(http) => http,
+            None => {
+                let builder = reqwest::Client::builder()
+                    // The key belongs to the configured address alone.
+                    .redirect(reqwest::redirect::Policy::none())
+                    // Whether to try again is decided in one place, here.
+                    .retry(reqwest::retry::never())
+                    .connect_timeout(self.connect_timeout)
+                    .pool_idle_timeout(IDLE);
+                let builder = match &self.proxy {
+                    ProxyChoice::Environment => builder,
+                    ProxyChoice::None => builder.no_proxy(),
+                    ProxyChoice::Url(url) => builder.proxy(
+                        reqwest::Proxy::all(url.expose())
+                            .map_err(|_| Error::config("the proxy's address is no address"))?,
+                    ),
+                };
+                #[cfg(feature = "rustls")]
+                let builder = self.tls.apply(builder)?;
+                builder.build().map_err(|error| {
+                    Error::config("the http client cannot be set up")
+                        .with_source(error.without_url())
+                })?
+            }
+        };
+
+        Ok(Arc::new(Shared {
+            service,
+            http,
+            base,
+            headers,
+            key_header,
+            key: self.key,
+            key_prefix: self.key_prefix,
+            settings,
+            budget: Budget::new(self.retry_budget),
+            scopes: KnownScopes::new(self.scopes),
+        }))
+    }
+}
+
+fn base_address(text: &str) -> Result<Url, Error> {
+    let url = Url::parse(text)
+        .map_err(|error| Error::config(format!("the base address is no address: {error}")))?;
+    let problem = if !matches!(url.scheme(), "http" | "https") {
+        "the base address is neither http nor https"
+    } else if !url.username().is_empty() || url.password().is_some() {
+        "the base address holds a user name or password"
+    } else if url.query().is_some() || url.fragment().is_some() {
+        "the base address holds a query or a fragment"
+    } else {
+        return Ok(url);
+    };
+    Err(Error::config(problem))
+}
+
+fn header_name(name: &str) -> Result<HeaderName, Error> {
+    name.parse().map_err(|_| Error::config(format!("{name:?} is no header name")))
+}
+
+pub(super) fn header_value(name: &str, value: &str) -> Result<HeaderValue, Error> {
+    HeaderValue::from_str(value)
+        .map_err(|_| Error::config(format!("the header {name} cannot carry its value")))
+}
+
+/// The options that both builders have.
+macro_rules! options {
+    () => {
+        /// The deadline of a call, over all its attempts and waits; 30 s by
+        /// default. One call can have another:
+        /// [`Call::timeout`](crate::Call::timeout).
+        pub fn timeout(mut self, timeout: Duration) -> Self {
+            self.inner.settings.timeout = timeout;
+            self
+        }
+
+        /// How long making a connection may take, TLS included; 10 s by
+        /// default.
+        pub fn connect_timeout(mut self, timeout: Duration) -> Self {
+            self.inner.connect_timeout = timeout;
+            self
+        }
+
+        /// How often at most a call is tried again; 2 by default. What is not
+        /// harmless to repeat is tried again only where it certainly was not
+        /// processed.
+        pub fn retries(mut self, retries: u32) -> Self {
+            self.inner.settings.retries = retries;
+            self
+        }
+
+        /// The longest `Retry-After` that is waited for; 60 s by default. A
+        /// longer one ends the call.
+        pub fn longest_wait(mut self, longest: Duration) -> Self {
+            self.inner.settings.longest_wait = longest;
+            self
+        }
+
+        /// How many retries all clones of the client may make at once beyond
+        /// one for every ten successes; 50 by default. It keeps many callers
+        /// from beating a service that is down.
+        pub fn retry_budget(mut self, retries: u32) -> Self {
+            self.inner.retry_budget = retries;
+            self
+        }
+
+        /// Says that the service honours `Idempotency-Key`: a call that sets
+        /// one is then tried again after ambiguous failures too. Off by
+        /// default.
+        pub fn service_honours_idempotency_key(mut self, honours: bool) -> Self {
+            self.inner.settings.honours_idempotency_key = honours;
+            self
+        }
+
+        /// Whether the documented limits are checked before sending; they are
+        /// by default. An id that is empty or a dot segment is always refused.
+        pub fn local_checks(mut self, check: bool) -> Self {
+            self.inner.settings.local_checks = check;
+            self
+        }
+
+        /// Tells which scopes the key has.
+        pub fn scopes(mut self, scopes: impl IntoIterator<Item = Scope>) -> Self {
+            self.inner.scopes = Some(scopes.into_iter().collect());
+            self
+        }
+
+        /// Whether an operation is refused before sending when the key is
+        /// known to lack its scope. Off by default.
+        pub fn check_scopes(mut self, check: bool) -> Self {
+            self.inner.settings.check_scopes = check;
+            self
+        }
+
+        /// The headers that may carry a request id, the first one wins;
+        /// `x-request-id`, `request-id`, `x-amzn-requestid`, `cf-ray` by
+        /// default.
+        pub fn request_id_headers<T: Into<String>>(
+            mut self,
+            names: impl IntoIterator<Item = T>,
+        ) -> Self {
+            self.inner.request_id_headers = names.into_iter().map(Into::into).collect();
+            self
+        }
+
+        /// The largest answer body that is read; 16 MiB by default.
+        pub fn answer_limit(mut self, bytes: u64) -> Self {
+            self.inner.settings.answer_limit = bytes;
+            self
+        }
+
+        /// A header on every request.
+        pub fn header(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
+            self.inner.headers.push((name.into(), value.into()));
+            self
+        }
+
+        /// Another `User-Agent` than `svc-sdk/VERSION`.
+        pub fn user_agent(mut self, user_agent: impl Into<String>) -> Self {
+            self.inner.user_agent = user_agent.into();
+            self
+        }
+
+        /// Your own HTTP client, with its own pool, TLS, proxies and
+        /// time-outs, in place of the one that this builder makes.
+        ///
+        /// Let it follow no redirects and retry nothing by itself: what it
+        /// repeats, this crate cannot know.
+        pub fn http_client(mut self, client: reqwest::Client) -> Self {
+            self.inner.http = Some(client);
+            self
+        }
+
+        /// A proxy for all requests, in place of the one that the environment
+        /// names (`HTTPS_PROXY`, `HTTP_PROXY`, `ALL_PROXY`, `NO_PROXY`).
+        pub fn proxy(mut self, url: impl Into<Secret>) -> Self {
+            self.inner.proxy = ProxyChoice::Url(url.into());
+            self
+        }
+
+        /// No proxy, whatever the environment says.
+        pub fn no_proxy(mut self) -> Self {
+            self.inner.proxy = ProxyChoice::None;
+            self
+        }
+
+        /// Trusts the certificates of this PEM text too, such as a company's
+        /// own. Called again, it adds more.
+        #[cfg(feature = "rustls")]
+        pub fn ca_bundle(mut self, pem: impl AsRef<[u8]>) -> Self {
+            self.inner.tls.add_bundle(pem.as_ref());
+            self
+        }
+
+        /// Whether the platform's own certificates are trusted; they are by
+        /// default.
+        #[cfg(feature = "rustls")]
+        pub fn platform_certificates(mut self, trust: bool) -> Self {
+            self.inner.tls.trust_platform(trust);
+            self
+        }
+    };
+}
+
+/// Makes an [`EmailClient`].
+#[derive(Clone, Debug)]
+#[must_use = "a builder makes a client by `build`"]
+pub struct EmailClientBuilder {
+    inner: Builder,
+}
+
+impl EmailClientBuilder {
+    pub(super) fn new(base_url: String, key: Secret) -> Self {
+        Self { inner: Builder::new(base_url, key) }
+    }
+
+    options!();
+
+    /// The header that carries the key; `Authorization` by default. The
+    /// documents do not show it (`open-points.md` E1).
+    pub fn key_header(mut self, name: impl Into<String>) -> Self {
+        self.inner.key_header = name.into();
+        self
+    }
+
+    /// What stands before the key in its header; `Bearer ` by default.
+    pub fn key_prefix(mut self, prefix: impl Into<String>) -> Self {
+        self.inner.key_prefix = prefix.into();
+        self
+    }
+
+    /// The shape of a batch's body; an array by default
+    /// (`open-points.md` E2).
+    pub fn batch_shape(mut self, shape: BatchShape) -> Self {
+        self.inner.settings.batch_shape = shape;
+        self
+    }
+
+    /// The number of the first page, for a service whose answers do not name
+    /// their page; 1 by default (`open-points.md` E16).
+    pub fn first_page(mut self, first: u64) -> Self {
+        self.inner.settings.first_page = first;
+        self
+    }
+
+    /// Whether a webhook's address may be http, for a local server
+    /// (`open-points.md` E24).
+    pub fn insecure_webhook_urls(mut self, allow: bool) -> Self {
+        self.inner.settings.insecure_webhook_urls = allow;
+        self
+    }
+
+    /// Makes the client. Nothing is sent and no certificate is read yet.
+    ///
+    /// # Errors
+    ///
+    /// When the base address is no http or https address, the key is empty,
+    /// or an option's value cannot be used.
+    pub fn build(self) -> Result<EmailClient, Error> {
+        Ok(EmailClient { shared: self.inner.build(Service::Email)? })
+    }
+}
+
+/// Makes an [`ExtractionClient`].
+#[derive(Clone, Debug)]
+#[must_use = "a builder makes a client by `build`"]
+pub struct ExtractionClientBuilder {
+    inner: Builder,
+}
+
+impl ExtractionClientBuilder {
+    pub(super) fn new(base_url: String, key: Secret) -> Self {
+        Self { inner: Builder::new(base_url, key) }
+    }
+
+    options!();
+
+    /// Makes the client. Nothing is sent and no certificate is read yet.
+    ///
+    /// # Errors
+    ///
+    /// When the base address is no http or https address, the key is empty,
+    /// or an option's value cannot be used.
+    pub fn build(self) -> Result<ExtractionClient, Error> {
+        Ok(ExtractionClient { shared: self.inner.build(Service::Extraction)? })
+    }
+}

@@ -1,0 +1,135 @@
+//! Paths: ids become one segment each, and nothing leaves its place
+//! (`open-points.md` B12, B16).
+
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
+
+use crate::{InvalidInput, Operation};
+
+/// What may stand in a segment or a query as it is (RFC 3986, unreserved).
+const ENCODED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
+
+/// The operation's path with these ids in it.
+pub(crate) fn fill(operation: Operation, ids: &[&str]) -> Result<String, InvalidInput> {
+    let template = operation.path();
+    let mut path = String::with_capacity(template.len() + 32);
+    let mut ids = ids.iter();
+    let mut rest = template;
+    while let Some((before, after)) = rest.split_once('{') {
+        let (name, after) = after.split_once('}').unwrap_or((after, ""));
+        let id = ids.next().copied().unwrap_or_default();
+        path.push_str(before);
+        path.extend(segment(name, id)?);
+        rest = after;
+    }
+    path.push_str(rest);
+    Ok(path)
+}
+
+fn segment<'a>(
+    name: &'static str,
+    id: &'a str,
+) -> Result<percent_encoding::PercentEncode<'a>, InvalidInput> {
+    match id {
+        "" => Err(InvalidInput::new(name, "empty")),
+        // No encoding keeps these from meaning another path.
+        "." | ".." => Err(InvalidInput::new(name, "a dot segment is no id")),
+        _ => Ok(utf8_percent_encode(id, ENCODED)),
+    }
+}
+
+pub(crate) fn push_query(path: &mut String, name: &str, value: &str) {
+    path.push(if path.contains('?') { '&' } else { '?' });
+    path.extend(utf8_percent_encode(name, ENCODED));
+    path.push('=');
+    path.extend(utf8_percent_encode(value, ENCODED));
+}
+
+/// Checks a raw request's path: absolute, and staying below the base address.
+pub(crate) fn check_raw(path: &str) -> Result<(), InvalidInput> {
+    let only_path = path.split('?').next().unwrap_or_default();
+    let bad = if !path.starts_with('/') {
+        "does not begin with a slash"
+    } else if path.contains(|c: char| c.is_whitespace() || c.is_control() || c == '#' || c == '\\')
+    {
+        "white space, control characters, `#` and `\\` have to be percent-encoded"
+    } else if only_path.split('/').any(is_dot_segment) {
+        "a dot segment would lead elsewhere"
+    } else {
+        return Ok(());
+    };
+    Err(InvalidInput::new("path", bad))
+}
+
+/// `.` and `..`, percent-encoded ones included: an address parser takes those
+/// for dots too.
+fn is_dot_segment(segment: &str) -> bool {
+    let segment = segment.to_ascii_lowercase().replace("%2e", ".");
+    segment == "." || segment == ".."
+}
+
+/// The documented operation that has this method and path, if any.
+pub(crate) fn documented(
+    service: crate::Service,
+    method: &http::Method,
+    path: &str,
+) -> Option<Operation> {
+    let path = path.split('?').next().unwrap_or_default();
+    Operation::ALL.into_iter().find(|operation| {
+        operation.service() == service
+            && operation.method().as_str() == method.as_str()
+            && matches(operation.path(), path)
+    })
+}
+
+fn matches(template: &str, path: &str) -> bool {
+    let mut segments = path.split('/');
+    let fits = template.split('/').all(|wanted| {
+        segments.next().is_some_and(|segment| {
+            segment == wanted || (wanted.starts_with('{') && !segment.is_empty())
+        })
+    });
+    fits && segments.next().is_none()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Service;
+
+    #[test]
+    fn an_id_is_one_segment() {
+        let path = |id| fill(Operation::EmailsCancel, &[id]);
+        assert_eq!(path("eml_1").unwrap(), "/api/v1/emails/eml_1/cancel");
+        assert_eq!(path("a/b").unwrap(), "/api/v1/emails/a%2Fb/cancel");
+        assert_eq!(path("ü").unwrap(), "/api/v1/emails/%C3%BC/cancel");
+        assert_eq!(path("../x").unwrap(), "/api/v1/emails/..%2Fx/cancel");
+        assert_eq!(path("%2e%2e").unwrap(), "/api/v1/emails/%252e%252e/cancel");
+        assert_eq!(path("a?b#c").unwrap(), "/api/v1/emails/a%3Fb%23c/cancel");
+        for bad in ["", ".", ".."] {
+            assert_eq!(path(bad).unwrap_err().field, "id");
+        }
+    }
+
+    #[test]
+    fn a_raw_path_stays_below_the_base() {
+        for good in ["/v1/x", "/v1/x?y=..%2F", "/v1/a..b", "/"] {
+            assert_eq!(check_raw(good), Ok(()), "{good}");
+        }
+        for bad in ["v1/x", "", "https://evil.test/", "/v1/../x", "/%2E%2e/x", "/a b", "/x#y"] {
+            assert!(check_raw(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn finds_the_documented_operation() {
+        let find = |method, path| documented(Service::Email, &method, path);
+        assert_eq!(
+            find(http::Method::PATCH, "/api/v1/emails/x/cancel"),
+            Some(Operation::EmailsCancel)
+        );
+        assert_eq!(find(http::Method::POST, "/api/v1/emails?x=y"), Some(Operation::EmailsSend));
+        assert_eq!(find(http::Method::PUT, "/api/v1/emails"), None);
+        assert_eq!(find(http::Method::GET, "/api/v1/emails/"), None);
+        assert_eq!(find(http::Method::GET, "/v1/me"), None);
+    }
+}

@@ -1,0 +1,128 @@
+//! The request that a call would send, for eyes.
+
+use std::fmt;
+use std::io::{self, Read, Write};
+
+use http::HeaderValue;
+
+use super::attempt;
+use super::call::{Options, Request};
+use super::payload::{Payload, Piece};
+use super::shared::Shared;
+use crate::email::Source;
+
+/// The exact request that would be sent, the key masked.
+#[derive(Clone)]
+#[non_exhaustive]
+pub struct RequestPreview {
+    /// The HTTP method.
+    pub method: String,
+    /// The whole address.
+    pub url: String,
+    /// The headers in the order in which they are sent, `Content-Length`
+    /// included; in place of the key, its documented prefix and `***`.
+    pub headers: Vec<(String, String)>,
+    payload: Payload,
+}
+
+impl RequestPreview {
+    pub(super) fn new(shared: &Shared, request: Request, options: &Options) -> Self {
+        let url = shared.url(&request.path);
+        let mut headers: Vec<(String, String)> = attempt::headers(shared, &request, options)
+            .iter()
+            .map(|(name, value)| {
+                let value = if *name == shared.key_header {
+                    format!("{}{}", shared.key_prefix, mask(shared.key.expose()))
+                } else {
+                    shown(value)
+                };
+                (name.as_str().to_owned(), value)
+            })
+            .collect();
+        let length = request.payload.length();
+        if !matches!(request.payload, Payload::Empty) {
+            headers.push(("content-length".to_owned(), length.to_string()));
+        }
+        Self {
+            method: request.method.as_str().to_owned(),
+            url: url.into(),
+            headers,
+            payload: request.payload,
+        }
+    }
+
+    /// The body's length in bytes, 0 where there is none.
+    pub fn content_length(&self) -> u64 {
+        self.payload.length()
+    }
+
+    /// The body: small as a rule, but with attachments as large as they are.
+    /// See [`write_body`](Self::write_body).
+    ///
+    /// # Errors
+    ///
+    /// When an attachment cannot be read.
+    pub fn body(&self) -> io::Result<Vec<u8>> {
+        let mut body = Vec::new();
+        self.write_body(&mut body)?;
+        Ok(body)
+    }
+
+    /// Writes the body piece by piece, without holding it whole.
+    ///
+    /// # Errors
+    ///
+    /// When an attachment cannot be read, or `out` cannot be written.
+    pub fn write_body(&self, out: &mut dyn Write) -> io::Result<()> {
+        match &self.payload {
+            Payload::Empty => Ok(()),
+            Payload::Bytes(bytes, _) => out.write_all(bytes),
+            Payload::Streamed(streamed) => {
+                for piece in &streamed.pieces {
+                    match piece {
+                        Piece::Text(text) => out.write_all(text)?,
+                        Piece::Content { source, .. } => write_content(source, out)?,
+                    }
+                }
+                Ok(())
+            }
+        }
+    }
+}
+
+fn write_content(source: &Source, out: &mut dyn Write) -> io::Result<()> {
+    const PART: u64 = 96 * 1024;
+    let mut reader = source.open()?;
+    loop {
+        let mut part = Vec::new();
+        reader.by_ref().take(PART).read_to_end(&mut part)?;
+        if part.is_empty() {
+            return Ok(());
+        }
+        out.write_all(base64_simd::STANDARD.encode_to_string(&part).as_bytes())?;
+    }
+}
+
+/// Shows what the documents say about a key, and nothing of its own.
+fn mask(key: &str) -> String {
+    let known = ["sk_live_", "sk_test_"].into_iter().find(|prefix| key.starts_with(prefix));
+    format!("{}***", known.unwrap_or_default())
+}
+
+fn shown(value: &HeaderValue) -> String {
+    if value.is_sensitive() {
+        return "***".to_owned();
+    }
+    String::from_utf8_lossy(value.as_bytes()).into_owned()
+}
+
+/// Shows no content.
+impl fmt::Debug for RequestPreview {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RequestPreview")
+            .field("method", &self.method)
+            .field("url", &self.url)
+            .field("content_length", &self.content_length())
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,120 @@
+//! What all clones of a client share.
+
+use std::fmt;
+use std::sync::atomic::{AtomicU8, Ordering};
+use std::time::Duration;
+
+use http::{HeaderMap, HeaderName};
+use url::Url;
+
+use super::retry::Budget;
+use crate::email::BatchShape;
+use crate::{Operation, Scope, Scopes, Secret, Service};
+
+pub(crate) struct Shared {
+    pub(crate) service: Service,
+    pub(crate) http: reqwest::Client,
+    pub(crate) base: Url,
+    /// On every request, the key included.
+    pub(crate) headers: HeaderMap,
+    pub(crate) key_header: HeaderName,
+    pub(crate) key: Secret,
+    pub(crate) key_prefix: String,
+    pub(crate) settings: Settings,
+    pub(crate) budget: Budget,
+    pub(crate) scopes: KnownScopes,
+}
+
+/// What the builder sets.
+#[derive(Clone, Debug)]
+pub(crate) struct Settings {
+    pub(crate) timeout: Duration,
+    pub(crate) retries: u32,
+    pub(crate) longest_wait: Duration,
+    pub(crate) honours_idempotency_key: bool,
+    pub(crate) local_checks: bool,
+    pub(crate) check_scopes: bool,
+    pub(crate) insecure_webhook_urls: bool,
+    pub(crate) batch_shape: BatchShape,
+    pub(crate) first_page: u64,
+    pub(crate) request_id_headers: Vec<HeaderName>,
+    pub(crate) answer_limit: u64,
+}
+
+impl Shared {
+    pub(crate) fn local_checks(&self) -> bool {
+        self.settings.local_checks
+    }
+
+    pub(crate) fn allows_insecure_webhook_urls(&self) -> bool {
+        self.settings.insecure_webhook_urls
+    }
+
+    pub(crate) fn batch_shape(&self) -> &BatchShape {
+        &self.settings.batch_shape
+    }
+
+    pub(crate) fn first_page(&self) -> u64 {
+        self.settings.first_page
+    }
+
+    /// The request's address: the path after the base's own path.
+    pub(crate) fn url(&self, path: &str) -> Url {
+        let mut url = self.base.clone();
+        let (path, query) = match path.split_once('?') {
+            Some((path, query)) => (path, Some(query)),
+            None => (path, None),
+        };
+        if self.base.path() == "/" {
+            url.set_path(path);
+        } else {
+            url.set_path(&[self.base.path().trim_end_matches('/'), path].concat());
+        }
+        url.set_query(query);
+        url
+    }
+
+    /// What the key is known to lack for this operation.
+    pub(crate) fn lacks_scope(&self, operation: Operation) -> Option<(Scope, Scopes)> {
+        if !self.settings.check_scopes {
+            return None;
+        }
+        let required = operation.required_scope()?;
+        let granted = self.scopes.get()?;
+        (!granted.contains(required)).then_some((required, granted))
+    }
+}
+
+impl fmt::Debug for Shared {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Client")
+            .field("service", &self.service)
+            .field("base", &self.base.as_str())
+            .field("key", &self.key)
+            .field("settings", &self.settings)
+            .finish_non_exhaustive()
+    }
+}
+
+/// The scopes that the key is known to have: told by the caller, or learned
+/// from `me`.
+#[derive(Debug)]
+pub(crate) struct KnownScopes(AtomicU8);
+
+/// No key has all seven bits and this one.
+const NOT_KNOWN: u8 = 0b1000_0000;
+
+impl KnownScopes {
+    pub(crate) fn new(scopes: Option<Scopes>) -> Self {
+        Self(AtomicU8::new(scopes.map_or(NOT_KNOWN, Scopes::bits)))
+    }
+
+    pub(crate) fn get(&self) -> Option<Scopes> {
+        let bits = self.0.load(Ordering::Relaxed);
+        (bits != NOT_KNOWN).then(|| Scopes::from_bits(bits))
+    }
+
+    pub(crate) fn learn(&self, scopes: Scopes) {
+        self.0.store(scopes.bits(), Ordering::Relaxed);
+    }
+}

@@ -1,0 +1,82 @@
+//! Audiences: contact lists (`email-service.md` §2 Audience, §4 Audiences).
+
+use serde::Serialize;
+use serde_json::{Map, Value};
+
+use crate::answer::record;
+#[cfg(feature = "client")]
+use crate::client::{Call, Deleted, Payload, Shared};
+#[cfg(feature = "client")]
+use crate::{List, Operation};
+
+record! {
+    /// A contact list.
+    pub struct Audience {
+        /// The audience's id; empty where the answer names none.
+        pub id: String = "id";
+        /// Its name.
+        pub name: Option<String> = "name";
+    }
+}
+
+/// An audience to create. A text is one by its name.
+#[derive(Clone, Debug, Serialize)]
+#[non_exhaustive]
+pub struct NewAudience {
+    /// Its name.
+    pub name: String,
+    /// Fields that the documents do not show.
+    #[serde(flatten)]
+    pub extra: Map<String, Value>,
+}
+
+impl NewAudience {
+    /// An audience of this name.
+    pub fn new(name: impl Into<String>) -> Self {
+        Self { name: name.into(), extra: Map::new() }
+    }
+
+    /// A field that the documents do not show.
+    #[must_use]
+    pub fn extra(mut self, name: impl Into<String>, value: impl Into<Value>) -> Self {
+        self.extra.insert(name.into(), value.into());
+        self
+    }
+}
+
+impl<T: Into<String>> From<T> for NewAudience {
+    fn from(name: T) -> Self {
+        Self::new(name)
+    }
+}
+
+/// The operations on audiences. All need the scope `contacts:manage`.
+#[cfg(feature = "client")]
+#[derive(Clone, Debug)]
+pub struct Audiences {
+    pub(crate) shared: std::sync::Arc<Shared>,
+}
+
+#[cfg(feature = "client")]
+impl Audiences {
+    /// Creates an audience.
+    pub fn create(&self, audience: impl Into<NewAudience>) -> Call<Audience> {
+        let payload = Payload::json(&audience.into());
+        Call::new(&self.shared, Operation::AudiencesCreate, &[], payload)
+    }
+
+    /// All audiences.
+    pub fn list(&self) -> Call<List<Audience>> {
+        Call::new(&self.shared, Operation::AudiencesList, &[], Ok(Payload::Empty))
+    }
+
+    /// One audience.
+    pub fn get(&self, id: impl AsRef<str>) -> Call<Audience> {
+        Call::new(&self.shared, Operation::AudiencesGet, &[id.as_ref()], Ok(Payload::Empty))
+    }
+
+    /// Deletes an audience.
+    pub fn delete(&self, id: impl AsRef<str>) -> Call<Deleted> {
+        Call::new(&self.shared, Operation::AudiencesDelete, &[id.as_ref()], Ok(Payload::Empty))
+    }
+}

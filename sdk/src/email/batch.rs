@@ -1,0 +1,202 @@
+//! The batch: its body's shape and its result per email (`email-service.md`
+//! §4, `open-points.md` E2, E3).
+
+use bytes::Bytes;
+use serde_json::{Map, Value};
+
+use super::EmailRecord;
+#[cfg(feature = "client")]
+use super::EmailStatus;
+#[cfg(feature = "client")]
+use crate::answer::{Extra, Field, Record, Unreadable, find_array, read_bare, read_object, record};
+#[cfg(feature = "client")]
+use crate::error::ErrorReport;
+
+/// The shape of a batch request's body, which the documents do not show.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum BatchShape {
+    /// A bare array of emails.
+    #[default]
+    Array,
+    /// An object that holds the array under this key, such as `emails`.
+    Object(String),
+}
+
+/// What became of each email of a batch.
+#[derive(Clone, PartialEq)]
+#[non_exhaustive]
+pub struct BatchAnswer {
+    /// What the service said, in its order. Mostly one item per email; see
+    /// [`is_complete`](Self::is_complete).
+    pub items: Vec<BatchItem>,
+    /// How many emails were sent along.
+    pub requested: usize,
+    raw: Bytes,
+}
+
+/// What became of one email.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct BatchItem {
+    /// The email's place in the request, from 0: as the answer names it, else
+    /// by order when there are as many items as emails, else not known.
+    pub index: Option<usize>,
+    /// Accepted or refused.
+    pub outcome: BatchOutcome,
+}
+
+/// Whether an email of a batch was accepted.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum BatchOutcome {
+    /// The service took it.
+    Accepted(EmailRecord),
+    /// The service refused it; the others are not touched by that.
+    Refused(Refusal),
+    /// The item says neither; here it is as it came.
+    Unclear(EmailRecord),
+}
+
+/// Why an email of a batch was refused.
+#[derive(Clone, PartialEq)]
+#[non_exhaustive]
+pub struct Refusal {
+    /// The service's error code.
+    pub code: Option<String>,
+    /// The service's words; they may repeat what was sent.
+    pub message: Option<String>,
+    /// The item as it came.
+    pub raw: Map<String, Value>,
+}
+
+impl BatchAnswer {
+    /// Whether there is one item for every email. Where there is not, the
+    /// service's answer does not say what became of each.
+    pub fn is_complete(&self) -> bool {
+        self.items.len() == self.requested && self.items.iter().all(|item| item.index.is_some())
+    }
+
+    /// Whether every email was accepted.
+    pub fn all_accepted(&self) -> bool {
+        self.is_complete()
+            && self.items.iter().all(|item| matches!(item.outcome, BatchOutcome::Accepted(_)))
+    }
+
+    /// The accepted emails.
+    pub fn accepted(&self) -> impl Iterator<Item = (Option<usize>, &EmailRecord)> {
+        self.items.iter().filter_map(|item| match &item.outcome {
+            BatchOutcome::Accepted(email) => Some((item.index, email)),
+            _ => None,
+        })
+    }
+
+    /// The refused emails.
+    pub fn refused(&self) -> impl Iterator<Item = (Option<usize>, &Refusal)> {
+        self.items.iter().filter_map(|item| match &item.outcome {
+            BatchOutcome::Refused(refusal) => Some((item.index, refusal)),
+            _ => None,
+        })
+    }
+
+    /// The answer's JSON text as it came.
+    pub fn raw(&self) -> &str {
+        std::str::from_utf8(&self.raw).unwrap_or_default()
+    }
+}
+
+/// Shows what became of each, not the answer's text.
+impl std::fmt::Debug for BatchAnswer {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("BatchAnswer")
+            .field("items", &self.items)
+            .field("requested", &self.requested)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Writes the answer as it came.
+impl serde::Serialize for BatchAnswer {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let value: Value = serde_json::from_slice(&self.raw).unwrap_or_default();
+        value.serialize(serializer)
+    }
+}
+
+#[cfg(feature = "client")]
+impl BatchAnswer {
+    pub(crate) fn read(raw: &Bytes, requested: usize) -> Result<Self, Unreadable> {
+        let found = find_array(raw)?;
+        let as_many = found.items.len() == requested;
+        let mut items = Vec::with_capacity(found.items.len());
+        for (place, item) in found.items.iter().enumerate() {
+            let (index, outcome) = read_item(&raw.slice_ref(item.get().as_bytes()))?;
+            items.push(BatchItem { index: index.or(as_many.then_some(place)), outcome });
+        }
+        Ok(Self { items, requested, raw: raw.clone() })
+    }
+}
+
+#[cfg(feature = "client")]
+record! {
+    /// What tells an item's kind.
+    struct Item {
+        id: String = "id";
+        status: Option<EmailStatus> = "status";
+        index: Option<u64> = "index";
+        error: Present = "error";
+        errors: Present = "errors";
+    }
+}
+
+/// Whether a field is there and not null.
+#[cfg(feature = "client")]
+#[derive(Clone, Debug, Default, PartialEq)]
+struct Present(bool);
+
+#[cfg(feature = "client")]
+impl Field for Present {
+    fn text(_: &str) -> Option<Self> {
+        Some(Self(true))
+    }
+
+    fn composite() -> Self {
+        Self(true)
+    }
+}
+
+#[cfg(feature = "client")]
+fn read_item(raw: &Bytes) -> Result<(Option<usize>, BatchOutcome), Unreadable> {
+    // A bare id.
+    if raw.first() == Some(&b'"') {
+        let id = serde_json::from_slice(raw)?;
+        return Ok((None, BatchOutcome::Accepted(EmailRecord { id, ..EmailRecord::default() })));
+    }
+    let item: Item = read_bare(raw)?;
+    let index = item.index.and_then(|index| usize::try_from(index).ok());
+    let refused = item.error.0 || item.errors.0;
+    if !item.id.is_empty() && !refused {
+        let mut email = EmailRecord { id: item.id, status: item.status, ..EmailRecord::default() };
+        email.set_extra(Extra::new(raw.clone(), EmailRecord::TYPED));
+        return Ok((index, BatchOutcome::Accepted(email)));
+    }
+    // The email in a wrapper, beside its place.
+    let email: EmailRecord = read_object(raw)?;
+    if !email.id.is_empty() && !refused {
+        return Ok((index, BatchOutcome::Accepted(email)));
+    }
+    let all: Map<String, Value> = serde_json::from_slice(raw).unwrap_or_default();
+    let report = ErrorReport::from_object(&all);
+    if refused || report.code.is_some() || report.message.is_some() {
+        let refusal = Refusal { code: report.code, message: report.message, raw: all };
+        return Ok((index, BatchOutcome::Refused(refusal)));
+    }
+    Ok((index, BatchOutcome::Unclear(email)))
+}
+
+/// Shows the code and no content.
+impl std::fmt::Debug for Refusal {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Refusal").field("code", &self.code).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,261 @@
+//! Contacts of an audience (`email-service.md` §2 Contact, §4 Contacts).
+
+use std::fmt;
+
+use serde::Serialize;
+use serde_json::{Map, Value};
+
+use crate::answer::record;
+#[cfg(feature = "client")]
+use crate::client::{Call, Deleted, Payload, Shared};
+#[cfg(feature = "client")]
+use crate::{Error, List, Operation};
+
+#[cfg(feature = "client")]
+pub use super::contact_pages::{ContactPages, ContactStream};
+
+record! {
+    /// A contact of an audience.
+    pub struct Contact {
+        /// The contact's id; empty where the answer names none.
+        pub id: String = "id";
+        /// The address.
+        pub email: Option<String> = "email", hidden;
+        /// The display name.
+        pub name: Option<String> = "name", hidden;
+        /// Custom data.
+        pub metadata: Map<String, Value> = "metadata", hidden;
+        /// Subscription topics.
+        pub topics: Vec<String> = "topics";
+        /// Whether the contact is subscribed.
+        pub subscribed: Option<bool> = "subscribed";
+    }
+}
+
+/// A contact to create. A text is one by its address.
+#[derive(Clone, Serialize)]
+#[non_exhaustive]
+pub struct NewContact {
+    /// The address; it cannot be changed later.
+    pub email: String,
+    /// The display name.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// Custom data.
+    #[serde(skip_serializing_if = "Map::is_empty")]
+    pub metadata: Map<String, Value>,
+    /// Subscription topics.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub topics: Vec<String>,
+    /// Fields that the documents do not show.
+    #[serde(flatten)]
+    pub extra: Map<String, Value>,
+}
+
+impl NewContact {
+    /// A contact with this address.
+    pub fn new(email: impl Into<String>) -> Self {
+        Self {
+            email: email.into(),
+            name: None,
+            metadata: Map::new(),
+            topics: Vec::new(),
+            extra: Map::new(),
+        }
+    }
+
+    /// The display name.
+    #[must_use]
+    pub fn name(mut self, name: impl Into<String>) -> Self {
+        self.name = Some(name.into());
+        self
+    }
+
+    /// A piece of custom data.
+    #[must_use]
+    pub fn metadata(mut self, name: impl Into<String>, value: impl Into<Value>) -> Self {
+        self.metadata.insert(name.into(), value.into());
+        self
+    }
+
+    /// One more topic.
+    #[must_use]
+    pub fn topic(mut self, topic: impl Into<String>) -> Self {
+        self.topics.push(topic.into());
+        self
+    }
+
+    /// A field that the documents do not show.
+    #[must_use]
+    pub fn extra(mut self, name: impl Into<String>, value: impl Into<Value>) -> Self {
+        self.extra.insert(name.into(), value.into());
+        self
+    }
+}
+
+impl<T: Into<String>> From<T> for NewContact {
+    fn from(email: T) -> Self {
+        Self::new(email)
+    }
+}
+
+/// Shows no content.
+impl fmt::Debug for NewContact {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("NewContact").field("topics", &self.topics).finish_non_exhaustive()
+    }
+}
+
+/// What to change about a contact; what is not set stays as it is.
+#[derive(Clone, Default, Serialize)]
+#[non_exhaustive]
+pub struct ContactUpdate {
+    /// The display name.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// Custom data, merged into what there is.
+    #[serde(skip_serializing_if = "Map::is_empty")]
+    pub metadata: Map<String, Value>,
+    /// Subscription topics, in place of those there are.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub topics: Option<Vec<String>>,
+    /// Whether the contact is subscribed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub subscribed: Option<bool>,
+    /// Fields that the documents do not show.
+    #[serde(flatten)]
+    pub extra: Map<String, Value>,
+}
+
+impl ContactUpdate {
+    /// Changes nothing yet.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Another display name.
+    #[must_use]
+    pub fn name(mut self, name: impl Into<String>) -> Self {
+        self.name = Some(name.into());
+        self
+    }
+
+    /// A piece of custom data, merged into what there is.
+    #[must_use]
+    pub fn metadata(mut self, name: impl Into<String>, value: impl Into<Value>) -> Self {
+        self.metadata.insert(name.into(), value.into());
+        self
+    }
+
+    /// Other topics; an empty list takes all away.
+    #[must_use]
+    pub fn topics<T: Into<String>>(mut self, topics: impl IntoIterator<Item = T>) -> Self {
+        self.topics = Some(topics.into_iter().map(Into::into).collect());
+        self
+    }
+
+    /// Subscribed or not.
+    #[must_use]
+    pub fn subscribed(mut self, subscribed: bool) -> Self {
+        self.subscribed = Some(subscribed);
+        self
+    }
+
+    /// A field that the documents do not show.
+    #[must_use]
+    pub fn extra(mut self, name: impl Into<String>, value: impl Into<Value>) -> Self {
+        self.extra.insert(name.into(), value.into());
+        self
+    }
+}
+
+/// Shows no content.
+impl fmt::Debug for ContactUpdate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ContactUpdate")
+            .field("topics", &self.topics)
+            .field("subscribed", &self.subscribed)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Which page to ask for. What is not set is not sent.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct PageQuery {
+    /// The page's number.
+    pub page: Option<u64>,
+    /// How many contacts a page has.
+    pub page_size: Option<u64>,
+}
+
+impl PageQuery {
+    /// The service's own first page and size.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// The page's number.
+    #[must_use]
+    pub fn page(mut self, page: u64) -> Self {
+        self.page = Some(page);
+        self
+    }
+
+    /// How many contacts a page has.
+    #[must_use]
+    pub fn page_size(mut self, page_size: u64) -> Self {
+        self.page_size = Some(page_size);
+        self
+    }
+}
+
+/// The operations on contacts. All need the scope `contacts:manage`.
+#[cfg(feature = "client")]
+#[derive(Clone, Debug)]
+pub struct Contacts {
+    pub(crate) shared: std::sync::Arc<Shared>,
+}
+
+#[cfg(feature = "client")]
+impl Contacts {
+    /// Adds a contact to an audience.
+    pub fn create(
+        &self,
+        audience: impl AsRef<str>,
+        contact: impl Into<NewContact>,
+    ) -> Call<Contact> {
+        let contact = contact.into();
+        let payload = || -> Result<Payload, Error> {
+            if self.shared.local_checks() {
+                super::limits::address("email", &contact.email)?;
+            }
+            Payload::json(&contact)
+        };
+        Call::new(&self.shared, Operation::ContactsCreate, &[audience.as_ref()], payload())
+    }
+
+    /// One page of an audience's contacts; the service's own first page unless
+    /// asked otherwise. For all of them: [`stream`](Self::stream).
+    pub fn list(&self, audience: impl AsRef<str>, query: PageQuery) -> Call<List<Contact>> {
+        Call::new(&self.shared, Operation::ContactsList, &[audience.as_ref()], Ok(Payload::Empty))
+            .with_query("page", query.page)
+            .with_query("pageSize", query.page_size)
+    }
+
+    /// All contacts of an audience, page after page.
+    pub fn stream(&self, audience: impl Into<String>) -> ContactStream {
+        ContactStream::new(self.clone(), audience.into())
+    }
+
+    /// Changes a contact; its custom data is merged.
+    pub fn update(&self, id: impl AsRef<str>, update: &ContactUpdate) -> Call<Contact> {
+        let payload = Payload::json(update);
+        Call::new(&self.shared, Operation::ContactsUpdate, &[id.as_ref()], payload)
+    }
+
+    /// Deletes a contact.
+    pub fn delete(&self, id: impl AsRef<str>) -> Call<Deleted> {
+        Call::new(&self.shared, Operation::ContactsDelete, &[id.as_ref()], Ok(Payload::Empty))
+    }
+}

@@ -1,0 +1,184 @@
+//! Sending domains (`email-service.md` §2 Domain, §4 Domains).
+
+use serde::Serialize;
+use serde_json::{Map, Value};
+
+use crate::Extra;
+use crate::answer::record;
+#[cfg(feature = "client")]
+use crate::client::{Call, Deleted, Payload, Shared};
+#[cfg(feature = "client")]
+use crate::{List, Operation};
+
+record! {
+    /// A sending domain.
+    pub struct Domain {
+        /// The domain's id; empty where the answer names none.
+        pub id: String = "id";
+        /// The domain name.
+        pub name: Option<String> = "name";
+        /// The MX check's result.
+        pub mx_verified: Option<bool> = "mx_verified";
+        /// The SPF check's result.
+        pub spf_verified: Option<bool> = "spf_verified";
+        /// The DKIM check's result.
+        pub dkim_verified: Option<bool> = "dkim_verified";
+        /// The DMARC check's result.
+        pub dmarc_verified: Option<bool> = "dmarc_verified";
+        /// Whether all four checks passed.
+        pub verified: Option<bool> = "verified";
+    }
+}
+
+impl Domain {
+    /// The DNS records to publish, as far as the answer shows them.
+    pub fn dns_records(&self) -> Vec<DnsRecord> {
+        dns_records(&self.extra)
+    }
+}
+
+record! {
+    /// The result of a verification.
+    pub struct Verification {
+        /// Whether all four checks passed.
+        pub verified: Option<bool> = "verified";
+        /// The MX check's result.
+        pub mx_verified: Option<bool> = "mx_verified";
+        /// The SPF check's result.
+        pub spf_verified: Option<bool> = "spf_verified";
+        /// The DKIM check's result.
+        pub dkim_verified: Option<bool> = "dkim_verified";
+        /// The DMARC check's result.
+        pub dmarc_verified: Option<bool> = "dmarc_verified";
+    }
+}
+
+impl Verification {
+    /// Whether the domain is verified: as the answer says, else when all four
+    /// flags are true.
+    pub fn is_verified(&self) -> bool {
+        let flags = [self.mx_verified, self.spf_verified, self.dkim_verified, self.dmarc_verified];
+        self.verified.unwrap_or_else(|| flags.iter().all(|flag| *flag == Some(true)))
+    }
+}
+
+/// A DNS record to publish, as the answer shows it (`open-points.md` E23).
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct DnsRecord {
+    /// What it is for, such as `mx`, `spf`, `dkim`, `dmarc`.
+    pub kind: Option<String>,
+    /// The record type, such as `MX` or `TXT`.
+    pub record_type: Option<String>,
+    /// The name to publish it under.
+    pub name: Option<String>,
+    /// Its value.
+    pub value: Option<String>,
+    /// The priority of an MX record.
+    pub priority: Option<u64>,
+    /// Every field as it came.
+    pub raw: Map<String, Value>,
+}
+
+impl DnsRecord {
+    fn read(kind: Option<&str>, raw: &Map<String, Value>) -> Self {
+        let text = |names: &[&str]| {
+            names.iter().find_map(|name| raw.get(*name)?.as_str()).map(str::to_owned)
+        };
+        Self {
+            kind: text(&["kind", "purpose", "record"]).or_else(|| kind.map(str::to_owned)),
+            record_type: text(&["type", "recordType", "record_type"]),
+            name: text(&["name", "host", "hostname"]),
+            value: text(&["value", "content", "data", "target"]),
+            priority: raw.get("priority").and_then(Value::as_u64),
+            raw: raw.clone(),
+        }
+    }
+}
+
+/// Records stand in an array of objects, or in an object by their kind.
+fn dns_records(extra: &Extra) -> Vec<DnsRecord> {
+    const NAMES: [&str; 4] = ["records", "dnsRecords", "dns_records", "dns"];
+    for value in NAMES.iter().filter_map(|name| extra.get(name)) {
+        match value {
+            Value::Array(items) => {
+                return items
+                    .iter()
+                    .filter_map(Value::as_object)
+                    .map(|raw| DnsRecord::read(None, raw))
+                    .collect();
+            }
+            Value::Object(kinds) => {
+                return kinds
+                    .iter()
+                    .filter_map(|(kind, value)| Some((kind, value.as_object()?)))
+                    .map(|(kind, raw)| DnsRecord::read(Some(kind), raw))
+                    .collect();
+            }
+            _ => {}
+        }
+    }
+    Vec::new()
+}
+
+/// A domain to add. A text is one by its name.
+#[derive(Clone, Debug, Serialize)]
+#[non_exhaustive]
+pub struct NewDomain {
+    /// The domain name.
+    pub name: String,
+    /// Fields that the documents do not show.
+    #[serde(flatten)]
+    pub extra: Map<String, Value>,
+}
+
+impl NewDomain {
+    /// A domain of this name.
+    pub fn new(name: impl Into<String>) -> Self {
+        Self { name: name.into(), extra: Map::new() }
+    }
+
+    /// A field that the documents do not show.
+    #[must_use]
+    pub fn extra(mut self, name: impl Into<String>, value: impl Into<Value>) -> Self {
+        self.extra.insert(name.into(), value.into());
+        self
+    }
+}
+
+impl<T: Into<String>> From<T> for NewDomain {
+    fn from(name: T) -> Self {
+        Self::new(name)
+    }
+}
+
+/// The operations on domains. All need the scope `domains:manage`.
+#[cfg(feature = "client")]
+#[derive(Clone, Debug)]
+pub struct Domains {
+    pub(crate) shared: std::sync::Arc<Shared>,
+}
+
+#[cfg(feature = "client")]
+impl Domains {
+    /// Adds a domain; the answer shows the DNS records to publish.
+    pub fn create(&self, domain: impl Into<NewDomain>) -> Call<Domain> {
+        let payload = Payload::json(&domain.into());
+        Call::new(&self.shared, Operation::DomainsCreate, &[], payload)
+    }
+
+    /// All domains.
+    pub fn list(&self) -> Call<List<Domain>> {
+        Call::new(&self.shared, Operation::DomainsList, &[], Ok(Payload::Empty))
+    }
+
+    /// Has the service look up the four DNS records now.
+    pub fn verify(&self, id: impl AsRef<str>) -> Call<Verification> {
+        Call::new(&self.shared, Operation::DomainsVerify, &[id.as_ref()], Ok(Payload::Empty))
+    }
+
+    /// Removes a domain and all mailboxes under it, for good.
+    pub fn delete(&self, id: impl AsRef<str>) -> Call<Deleted> {
+        Call::new(&self.shared, Operation::DomainsDelete, &[id.as_ref()], Ok(Payload::Empty))
+    }
+}

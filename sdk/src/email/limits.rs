@@ -1,0 +1,118 @@
+//! The documented limits (`email-service.md` §8), checked before sending.
+
+use super::Email;
+use crate::InvalidInput;
+
+const MAX_TO: usize = 50;
+const MAX_SUBJECT: usize = 998;
+const MAX_ATTACHMENTS: usize = 20;
+#[cfg(feature = "client")]
+const MAX_BATCH: usize = 100;
+
+pub(super) fn check_email(email: &Email) -> Result<(), InvalidInput> {
+    address("from", &email.from)?;
+    if email.to.is_empty() {
+        return Err(InvalidInput::new("to", "no recipient"));
+    }
+    if email.to.len() > MAX_TO {
+        return Err(over("to", "recipients", MAX_TO, email.to.len()));
+    }
+    for (field, list) in
+        [("to", &email.to), ("cc", &email.cc), ("bcc", &email.bcc), ("replyTo", &email.reply_to)]
+    {
+        for (index, each) in list.iter().enumerate() {
+            if !can_be_address(each) {
+                return Err(InvalidInput::new(format!("{field}[{index}]"), NO_ADDRESS));
+            }
+        }
+    }
+    // No text has more characters than bytes: counting is for the long ones.
+    if email.subject.len() > MAX_SUBJECT {
+        let length = email.subject.chars().count();
+        if length > MAX_SUBJECT {
+            return Err(over("subject", "characters", MAX_SUBJECT, length));
+        }
+    }
+    if email.attachments.len() > MAX_ATTACHMENTS {
+        return Err(over("attachments", "attachments", MAX_ATTACHMENTS, email.attachments.len()));
+    }
+    for (index, attachment) in email.attachments.iter().enumerate() {
+        if attachment.filename.is_empty() {
+            return Err(InvalidInput::new(format!("attachments[{index}].filename"), "empty"));
+        }
+    }
+    Ok(())
+}
+
+#[cfg(feature = "client")]
+pub(super) fn check_batch(emails: &[Email]) -> Result<(), InvalidInput> {
+    if emails.is_empty() {
+        return Err(InvalidInput::new("emails", "no email"));
+    }
+    if emails.len() > MAX_BATCH {
+        return Err(over("emails", "emails", MAX_BATCH, emails.len()));
+    }
+    for (index, email) in emails.iter().enumerate() {
+        check_email(email).map_err(|invalid| invalid.within(&format!("emails[{index}]")))?;
+    }
+    Ok(())
+}
+
+/// A field that must hold what can be an address.
+pub(super) fn address(field: &'static str, text: &str) -> Result<(), InvalidInput> {
+    if can_be_address(text) { Ok(()) } else { Err(InvalidInput::new(field, NO_ADDRESS)) }
+}
+
+/// Refuses only what cannot be an address at all (`open-points.md` E11): no
+/// `@`, or white space or control characters in the address itself, which in
+/// `Name <a@b>` stands in the angle brackets.
+fn can_be_address(text: &str) -> bool {
+    let text = text.trim();
+    let address = match (text.ends_with('>'), text.rfind('<')) {
+        (true, Some(open)) => &text[open + 1..text.len() - 1],
+        _ => text,
+    };
+    address.contains('@') && !address.chars().any(|c| c.is_whitespace() || c.is_control())
+}
+
+const NO_ADDRESS: &str = "not an email address, which is `a@b` or `Name <a@b>`";
+
+fn over(field: &'static str, unit: &str, limit: usize, actual: usize) -> InvalidInput {
+    InvalidInput::over(field, unit, limit as u64, actual as u64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn refuses_only_what_cannot_be_an_address() {
+        for good in ["a@b", "Ada <a@b>", "\"A @ B\" <a@b>", "ä@ö.example", " a@b ", "a@[::1]"] {
+            assert!(can_be_address(good), "{good}");
+        }
+        for bad in ["", "a", "a b@c", "Ada <a b@c>", "a@b\r\nBcc: x", "Ada a@b", "<>"] {
+            assert!(!can_be_address(bad), "{bad}");
+        }
+    }
+
+    #[test]
+    fn each_limit_holds_at_its_value_and_not_one_past_it() {
+        let email = |to: usize, subject: usize, attachments: usize| {
+            let mut email = Email::new("a@b", "c@d", "ü".repeat(subject));
+            email.to = vec!["c@d".to_owned(); to];
+            email.attachments =
+                vec![super::super::Attachment::from_bytes("n", Vec::new()); attachments];
+            email
+        };
+        assert_eq!(check_email(&email(50, 998, 20)), Ok(()));
+        for (bad, field, limit) in [
+            (email(51, 998, 20), "to", 50),
+            (email(50, 999, 20), "subject", 998),
+            (email(50, 998, 21), "attachments", 20),
+        ] {
+            let invalid = check_email(&bad).unwrap_err();
+            assert_eq!((invalid.field.as_ref(), invalid.limit), (field, Some(limit)));
+            assert_eq!(invalid.actual, Some(limit + 1));
+        }
+    }
+}

@@ -1,0 +1,33 @@
+//! The email-sending service (`email-service.md`): what goes in and comes out,
+//! a module per resource.
+
+mod attachment;
+mod audiences;
+mod batch;
+#[cfg(feature = "client")]
+mod contact_pages;
+mod contacts;
+mod domains;
+mod emails;
+mod limits;
+mod webhooks;
+
+pub use attachment::Attachment;
+#[cfg(feature = "client")]
+pub(crate) use attachment::Source;
+#[cfg(feature = "client")]
+pub use audiences::Audiences;
+pub use audiences::{Audience, NewAudience};
+pub use batch::{BatchAnswer, BatchItem, BatchOutcome, BatchShape, Refusal};
+pub use contacts::{Contact, ContactUpdate, NewContact, PageQuery};
+#[cfg(feature = "client")]
+pub use contacts::{ContactPages, ContactStream, Contacts};
+#[cfg(feature = "client")]
+pub use domains::Domains;
+pub use domains::{DnsRecord, Domain, NewDomain, Verification};
+#[cfg(feature = "client")]
+pub use emails::Emails;
+pub use emails::{Email, EmailRecord, EmailStatus, ScheduledAt};
+#[cfg(feature = "client")]
+pub use webhooks::Webhooks;
+pub use webhooks::{Event, NewWebhook, Webhook, WebhookTest, WebhookUpdate};

@@ -1,0 +1,274 @@
+//! Webhooks of the email service (`email-service.md` §2 Webhook, §4 Webhooks,
+//! §6 Events).
+
+use serde::Serialize;
+use serde_json::{Map, Value};
+
+#[cfg(feature = "client")]
+use crate::answer::Unreadable;
+use crate::answer::{record, text_enum};
+#[cfg(feature = "client")]
+use crate::client::{Call, Deleted, Payload, Shared};
+#[cfg(feature = "client")]
+use crate::{Error, InvalidInput, List, Operation};
+use crate::{Extra, Secret};
+
+record! {
+    /// A webhook.
+    pub struct Webhook {
+        /// The webhook's id; empty where the answer names none.
+        pub id: String = "id";
+        /// The endpoint that receives events.
+        pub url: Option<String> = "url", hidden;
+        /// The subscribed events.
+        pub events: Vec<String> = "events";
+        /// Whether it is enabled.
+        pub active: Option<bool> = "active";
+        /// The secret that signs deliveries: only in the answer to its
+        /// creation.
+        pub signing_secret: Option<Secret> = "signingSecret";
+    }
+}
+
+text_enum! {
+    /// An event that a webhook can subscribe to (`email-service.md` §6).
+    pub enum Event {
+        /// Accepted and sent to the recipient's server.
+        Sent = "email.sent",
+        /// Confirmed delivered to the inbox.
+        Delivered = "email.delivered",
+        /// Delivery failed (hard or soft bounce).
+        Bounced = "email.bounced",
+        /// The recipient opened it.
+        Opened = "email.opened",
+        /// The recipient clicked a link in it.
+        Clicked = "email.clicked",
+        /// The recipient marked it as spam.
+        Complained = "email.complained",
+        /// Sending failed.
+        Failed = "email.failed",
+        /// Incoming email on a verified domain.
+        Received = "email.received",
+    }
+}
+
+/// A webhook to create.
+#[derive(Clone, Serialize)]
+#[non_exhaustive]
+pub struct NewWebhook {
+    /// The endpoint, https.
+    pub url: String,
+    /// The events to subscribe to.
+    pub events: Vec<String>,
+    /// Fields that the documents do not show.
+    #[serde(flatten)]
+    pub extra: Map<String, Value>,
+}
+
+impl NewWebhook {
+    /// A webhook for these events: texts or [`Event`]s.
+    pub fn new<E: Into<String>>(
+        url: impl Into<String>,
+        events: impl IntoIterator<Item = E>,
+    ) -> Self {
+        Self {
+            url: url.into(),
+            events: events.into_iter().map(Into::into).collect(),
+            extra: Map::new(),
+        }
+    }
+
+    /// A field that the documents do not show.
+    #[must_use]
+    pub fn extra(mut self, name: impl Into<String>, value: impl Into<Value>) -> Self {
+        self.extra.insert(name.into(), value.into());
+        self
+    }
+}
+
+/// Shows no address: it may hold a secret in its path or query.
+impl std::fmt::Debug for NewWebhook {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("NewWebhook").field("events", &self.events).finish_non_exhaustive()
+    }
+}
+
+/// What to change about a webhook; what is not set stays as it is.
+#[derive(Clone, Default, Serialize)]
+#[non_exhaustive]
+pub struct WebhookUpdate {
+    /// Another endpoint.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub url: Option<String>,
+    /// Other events.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub events: Option<Vec<String>>,
+    /// Enabled or not.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub active: Option<bool>,
+    /// Fields that the documents do not show.
+    #[serde(flatten)]
+    pub extra: Map<String, Value>,
+}
+
+impl WebhookUpdate {
+    /// Changes nothing yet.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Another endpoint.
+    #[must_use]
+    pub fn url(mut self, url: impl Into<String>) -> Self {
+        self.url = Some(url.into());
+        self
+    }
+
+    /// Other events.
+    #[must_use]
+    pub fn events<E: Into<String>>(mut self, events: impl IntoIterator<Item = E>) -> Self {
+        self.events = Some(events.into_iter().map(Into::into).collect());
+        self
+    }
+
+    /// Enables or disables it.
+    #[must_use]
+    pub fn active(mut self, active: bool) -> Self {
+        self.active = Some(active);
+        self
+    }
+
+    /// A field that the documents do not show.
+    #[must_use]
+    pub fn extra(mut self, name: impl Into<String>, value: impl Into<Value>) -> Self {
+        self.extra.insert(name.into(), value.into());
+        self
+    }
+}
+
+/// Shows no address.
+impl std::fmt::Debug for WebhookUpdate {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("WebhookUpdate")
+            .field("events", &self.events)
+            .field("active", &self.active)
+            .finish_non_exhaustive()
+    }
+}
+
+/// What an endpoint answered to a test delivery.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct WebhookTest {
+    /// The HTTP status that the endpoint answered with; `None` where it did
+    /// not answer, or the service does not say.
+    pub status: Option<u16>,
+    /// The whole answer.
+    pub extra: Extra,
+}
+
+impl WebhookTest {
+    /// Whether the endpoint answered 2xx.
+    pub fn is_success(&self) -> bool {
+        self.status.is_some_and(|status| (200..300).contains(&status))
+    }
+}
+
+impl Serialize for WebhookTest {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.extra.all().serialize(serializer)
+    }
+}
+
+#[cfg(feature = "client")]
+impl WebhookTest {
+    /// `open-points.md` E21: the first integer from 100 to 599, well-known
+    /// names first; a null on such a name says that there was no answer.
+    pub(crate) fn read(raw: &bytes::Bytes) -> Result<Self, Unreadable> {
+        const NAMES: [&str; 5] = ["statusCode", "status_code", "status", "responseStatus", "code"];
+
+        let extra = Extra::new(raw.clone(), &NAMES);
+        if raw.trim_ascii().is_empty() {
+            return Ok(Self { status: None, extra });
+        }
+        let value: Value = serde_json::from_slice(raw)?;
+        let mut place = &value;
+        let status = loop {
+            let Value::Object(fields) = place else { break as_status(place) };
+            match NAMES.iter().find_map(|name| fields.get(*name)) {
+                Some(Value::Null) => break None,
+                Some(named) if as_status(named).is_some() => break as_status(named),
+                _ => {}
+            }
+            if let Some(status) = fields.values().find_map(as_status) {
+                break Some(status);
+            }
+            let mut objects = fields.values().filter(|value| value.is_object());
+            match (objects.next(), objects.next()) {
+                (Some(only), None) => place = only,
+                _ => break None,
+            }
+        };
+        Ok(Self { status, extra })
+    }
+}
+
+#[cfg(feature = "client")]
+fn as_status(value: &Value) -> Option<u16> {
+    let number = value.as_u64()?;
+    u16::try_from(number).ok().filter(|status| (100..600).contains(status))
+}
+
+/// The operations on webhooks. All need the scope `webhooks:manage`.
+#[cfg(feature = "client")]
+#[derive(Clone, Debug)]
+pub struct Webhooks {
+    pub(crate) shared: std::sync::Arc<Shared>,
+}
+
+#[cfg(feature = "client")]
+impl Webhooks {
+    /// Creates a webhook. Its `signing_secret` is shown in this answer only.
+    pub fn create(&self, webhook: &NewWebhook) -> Call<Webhook> {
+        let payload = || -> Result<Payload, Error> {
+            self.check_url(&webhook.url)?;
+            Payload::json(webhook)
+        };
+        Call::new(&self.shared, Operation::WebhooksCreate, &[], payload())
+    }
+
+    /// All webhooks.
+    pub fn list(&self) -> Call<List<Webhook>> {
+        Call::new(&self.shared, Operation::WebhooksList, &[], Ok(Payload::Empty))
+    }
+
+    /// Changes a webhook.
+    pub fn update(&self, id: impl AsRef<str>, update: &WebhookUpdate) -> Call<Webhook> {
+        let payload = || -> Result<Payload, Error> {
+            if let Some(url) = &update.url {
+                self.check_url(url)?;
+            }
+            Payload::json(update)
+        };
+        Call::new(&self.shared, Operation::WebhooksUpdate, &[id.as_ref()], payload())
+    }
+
+    /// Deletes a webhook.
+    pub fn delete(&self, id: impl AsRef<str>) -> Call<Deleted> {
+        Call::new(&self.shared, Operation::WebhooksDelete, &[id.as_ref()], Ok(Payload::Empty))
+    }
+
+    /// Has the service send a test delivery to the endpoint.
+    pub fn test(&self, id: impl AsRef<str>) -> Call<WebhookTest> {
+        Call::new(&self.shared, Operation::WebhooksTest, &[id.as_ref()], Ok(Payload::Empty))
+    }
+
+    /// The documents ask for https; a local server may take http.
+    fn check_url(&self, url: &str) -> Result<(), InvalidInput> {
+        let https = url.get(..8).is_some_and(|start| start.eq_ignore_ascii_case("https://"));
+        if https || !self.shared.local_checks() || self.shared.allows_insecure_webhook_urls() {
+            return Ok(());
+        }
+        Err(InvalidInput::new("url", "not an https address"))
+    }
+}

@@ -1,0 +1,237 @@
+//! What a service's error body says, whichever of the usual forms it has
+//! (`open-points.md` B4).
+
+#[cfg(feature = "client")]
+use serde_json::{Map, Value};
+
+use crate::Scope;
+
+/// What the service said about one field of the request.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct FieldProblem {
+    /// The field as the service names it.
+    pub field: String,
+    /// The service's words; they may repeat the value.
+    pub message: String,
+}
+
+#[derive(Default)]
+pub(crate) struct ErrorReport {
+    pub(crate) code: Option<String>,
+    pub(crate) message: Option<String>,
+    pub(crate) fields: Vec<FieldProblem>,
+    /// A scope that the service named in a field about scopes.
+    pub(crate) named_scope: Option<Scope>,
+    /// Whether code, message or details speak of scope or permission.
+    pub(crate) about_scope: bool,
+}
+
+impl ErrorReport {
+    /// The code if it looks like one, for `Display` and `Debug`: a service that
+    /// puts content there must not bring it into logs.
+    pub(crate) fn shown_code(&self) -> Option<&str> {
+        self.code.as_deref().filter(|code| {
+            code.len() <= 64
+                && code
+                    .bytes()
+                    .all(|b| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'-' | b'.'))
+        })
+    }
+}
+
+#[cfg(feature = "client")]
+impl ErrorReport {
+    pub(crate) fn read(body: &[u8]) -> Self {
+        match serde_json::from_slice(body) {
+            Ok(Value::Object(object)) => Self::from_object(&object),
+            Ok(Value::String(text)) => Self::from_text(&text),
+            _ => Self::from_text(&String::from_utf8_lossy(body)),
+        }
+    }
+
+    /// In order: `{error:{code,message}}`, `{error:"…"}`, `{code,message}`,
+    /// `{message}`, problem details (RFC 9457).
+    pub(crate) fn from_object(object: &Map<String, Value>) -> Self {
+        let mut report = Self::default();
+        match object.get("error") {
+            Some(Value::Object(error)) => {
+                report.code = first_text(error, &["code", "type", "name"]);
+                report.message = first_text(error, &["message", "detail", "title"]);
+                report.read_details(error);
+            }
+            Some(Value::String(error)) => {
+                // `{"error": "invalid_scope", "error_description": "…"}` has its code there.
+                let described = first_text(object, &["message", "error_description", "detail"]);
+                match described {
+                    Some(message) => {
+                        report.code = first_text(object, &["code"]).or_else(|| Some(error.clone()));
+                        report.message = Some(message);
+                    }
+                    None => {
+                        report.code = first_text(object, &["code"]);
+                        report.message = Some(error.clone());
+                    }
+                }
+            }
+            _ => {
+                report.code = first_text(object, &["code"]).or_else(|| {
+                    // The last part of a problem's type is as good as a code.
+                    let kind = first_text(object, &["type"])?;
+                    let code = kind.rsplit(['/', ':', '#']).next().unwrap_or_default();
+                    (!code.is_empty() && code != "blank").then(|| code.to_owned())
+                });
+                report.message = first_text(object, &["message", "detail", "title"]);
+            }
+        }
+        report.read_details(object);
+        report.notice_scope_words();
+        report
+    }
+
+    fn from_text(text: &str) -> Self {
+        let text = text.trim();
+        let mut report = Self::default();
+        if !text.is_empty() && !text.starts_with('<') {
+            report.message = Some(text.to_owned());
+        }
+        report.notice_scope_words();
+        report
+    }
+
+    fn read_details(&mut self, object: &Map<String, Value>) {
+        let details = object.get("details");
+        self.about_scope |= details.is_some_and(|details| speaks_of_scope(&details.to_string()));
+        for holder in [Some(object), details.and_then(Value::as_object)].into_iter().flatten() {
+            for key in ["required_scope", "requiredScope", "required_scopes", "scope", "scopes"] {
+                let Some(value) = holder.get(key) else { continue };
+                self.about_scope = true;
+                let text = match value {
+                    Value::Array(items) => items.first().and_then(Value::as_str),
+                    other => other.as_str(),
+                };
+                self.named_scope = self.named_scope.or(text.and_then(|text| text.parse().ok()));
+            }
+            for key in ["fields", "errors"] {
+                match holder.get(key) {
+                    Some(Value::Array(items)) => self.fields.extend(items.iter().filter_map(field)),
+                    Some(Value::Object(items)) => {
+                        self.fields.extend(items.iter().map(|(name, value)| FieldProblem {
+                            field: name.clone(),
+                            message: words(value),
+                        }));
+                    }
+                    _ => {}
+                }
+            }
+        }
+        if let Some(Value::Array(items)) = details {
+            self.fields.extend(items.iter().filter_map(field));
+        }
+    }
+
+    fn notice_scope_words(&mut self) {
+        let texts = [&self.code, &self.message];
+        self.about_scope |= texts.into_iter().flatten().any(|text| speaks_of_scope(text));
+    }
+}
+
+#[cfg(feature = "client")]
+fn speaks_of_scope(text: &str) -> bool {
+    let text = text.to_ascii_lowercase();
+    text.contains("scope") || text.contains("permission")
+}
+
+#[cfg(feature = "client")]
+fn field(item: &Value) -> Option<FieldProblem> {
+    let object = item.as_object()?;
+    let field = first_text(object, &["field", "path", "name", "param", "pointer"])?;
+    let message = first_text(object, &["message", "detail", "error"]).unwrap_or_default();
+    Some(FieldProblem { field, message })
+}
+
+#[cfg(feature = "client")]
+fn words(value: &Value) -> String {
+    match value {
+        Value::String(text) => text.clone(),
+        Value::Array(items) => items.iter().map(words).collect::<Vec<_>>().join(", "),
+        other => other.to_string(),
+    }
+}
+
+/// The first of these fields that holds a text or a number.
+#[cfg(feature = "client")]
+fn first_text(object: &Map<String, Value>, keys: &[&str]) -> Option<String> {
+    keys.iter().find_map(|key| match object.get(*key)? {
+        Value::String(text) if !text.is_empty() => Some(text.clone()),
+        Value::Number(number) => Some(number.to_string()),
+        _ => None,
+    })
+}
+
+#[cfg(all(test, feature = "client"))]
+mod tests {
+    use super::*;
+
+    fn read(body: &str) -> (Option<String>, Option<String>) {
+        let report = ErrorReport::read(body.as_bytes());
+        (report.code, report.message)
+    }
+
+    fn pair(code: &str, message: &str) -> (Option<String>, Option<String>) {
+        let text = |text: &str| (!text.is_empty()).then(|| text.to_owned());
+        (text(code), text(message))
+    }
+
+    #[test]
+    fn reads_every_usual_form() {
+        assert_eq!(read(r#"{"error":{"code":"a","message":"b"}}"#), pair("a", "b"));
+        assert_eq!(read(r#"{"error":"b"}"#), pair("", "b"));
+        assert_eq!(read(r#"{"error":"a","message":"b"}"#), pair("a", "b"));
+        assert_eq!(read(r#"{"code":"a","message":"b"}"#), pair("a", "b"));
+        assert_eq!(read(r#"{"code":7,"message":"b"}"#), pair("7", "b"));
+        assert_eq!(read(r#"{"message":"b"}"#), pair("", "b"));
+        assert_eq!(
+            read(r#"{"type":"https://e.test/p/a","title":"t","detail":"b","status":422}"#),
+            pair("a", "b")
+        );
+        assert_eq!(read(r#"{"type":"about:blank","title":"t"}"#), pair("", "t"));
+        assert_eq!(read("plain words\n"), pair("", "plain words"));
+        assert_eq!(read("\"b\""), pair("", "b"));
+        assert_eq!(read("<html>no</html>"), pair("", ""));
+        assert_eq!(read(""), pair("", ""));
+        assert_eq!(read("[1]"), pair("", "[1]"));
+    }
+
+    #[test]
+    fn names_the_scope() {
+        let report = ErrorReport::read(
+            br#"{"error":{"code":"no","message":"no","details":{"required_scope":"emails:send"}}}"#,
+        );
+        assert!(report.about_scope);
+        assert_eq!(report.named_scope, Some(Scope::EmailsSend));
+        assert!(ErrorReport::read(b"missing permission").about_scope);
+        assert!(!ErrorReport::read(br#"{"code":"domain_not_verified"}"#).about_scope);
+    }
+
+    #[test]
+    fn lists_the_fields() {
+        let fields = |body: &str| ErrorReport::read(body.as_bytes()).fields;
+        let to = FieldProblem { field: "to".into(), message: "too many".into() };
+        for body in [
+            r#"{"error":{"code":"v","details":{"fields":[{"field":"to","message":"too many"}]}}}"#,
+            r#"{"message":"v","errors":[{"path":"to","message":"too many"}]}"#,
+            r#"{"message":"v","errors":{"to":["too many"]}}"#,
+            r#"{"message":"v","details":[{"field":"to","message":"too many"}]}"#,
+        ] {
+            assert_eq!(fields(body), std::slice::from_ref(&to), "{body}");
+        }
+    }
+
+    #[test]
+    fn shows_only_codes_that_look_like_codes() {
+        let report = |code: &str| ErrorReport { code: Some(code.into()), ..Default::default() };
+        assert_eq!(report("not_found").shown_code(), Some("not_found"));
+        assert_eq!(report("Dear Ada, hello").shown_code(), None);
+    }
+}

@@ -1,0 +1,9 @@
+//! The document-extraction service (`extraction-service.md`).
+
+mod me;
+mod webhooks;
+
+pub use me::{Auth, KeyScope, Me, Organization};
+#[cfg(feature = "client")]
+pub use webhooks::Webhooks;
+pub use webhooks::{Event, NewWebhook, Webhook};

@@ -1,0 +1,107 @@
+//! Webhook endpoints of the extraction service (`extraction-service.md` §2
+//! Webhook endpoint, §4, §6).
+
+use serde::Serialize;
+use serde_json::{Map, Value};
+
+use crate::Secret;
+use crate::answer::{record, text_enum};
+#[cfg(feature = "client")]
+use crate::client::{Call, Deleted, Payload, Shared};
+#[cfg(feature = "client")]
+use crate::{List, Operation};
+
+record! {
+    /// A webhook endpoint.
+    pub struct Webhook {
+        /// The endpoint's id; empty where the answer names none.
+        pub id: String = "id";
+        /// The address that receives deliveries.
+        pub url: Option<String> = "url", hidden;
+        /// The secret that signs deliveries: only in the answer to its
+        /// registration.
+        pub secret: Option<Secret> = "secret";
+        /// The subscribed events.
+        pub events: Vec<String> = "events";
+        /// The state; `active` for a new one.
+        pub status: Option<String> = "status";
+    }
+}
+
+text_enum! {
+    /// An event that an endpoint can subscribe to (`extraction-service.md` §6).
+    pub enum Event {
+        /// An extraction finished successfully.
+        Completed = "extraction.completed",
+        /// An extraction could not complete.
+        Failed = "extraction.failed",
+    }
+}
+
+/// A webhook endpoint to register.
+#[derive(Clone, Serialize)]
+#[non_exhaustive]
+pub struct NewWebhook {
+    /// The address that receives deliveries.
+    pub url: String,
+    /// The events to subscribe to.
+    pub events: Vec<String>,
+    /// Fields that the documents do not show.
+    #[serde(flatten)]
+    pub extra: Map<String, Value>,
+}
+
+impl NewWebhook {
+    /// An endpoint for these events: texts or [`Event`]s.
+    pub fn new<E: Into<String>>(
+        url: impl Into<String>,
+        events: impl IntoIterator<Item = E>,
+    ) -> Self {
+        Self {
+            url: url.into(),
+            events: events.into_iter().map(Into::into).collect(),
+            extra: Map::new(),
+        }
+    }
+
+    /// A field that the documents do not show.
+    #[must_use]
+    pub fn extra(mut self, name: impl Into<String>, value: impl Into<Value>) -> Self {
+        self.extra.insert(name.into(), value.into());
+        self
+    }
+}
+
+/// Shows no address: it may hold a secret in its path or query.
+impl std::fmt::Debug for NewWebhook {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("NewWebhook").field("events", &self.events).finish_non_exhaustive()
+    }
+}
+
+/// The operations on webhook endpoints. All need the scope `full`.
+#[cfg(feature = "client")]
+#[derive(Clone, Debug)]
+pub struct Webhooks {
+    pub(crate) shared: std::sync::Arc<Shared>,
+}
+
+#[cfg(feature = "client")]
+impl Webhooks {
+    /// Registers an endpoint. Its `secret` is shown in this answer only.
+    pub fn create(&self, webhook: &NewWebhook) -> Call<Webhook> {
+        let payload = Payload::json(webhook);
+        Call::new(&self.shared, Operation::ExtractionWebhooksCreate, &[], payload)
+    }
+
+    /// The organization's endpoints.
+    pub fn list(&self) -> Call<List<Webhook>> {
+        Call::new(&self.shared, Operation::ExtractionWebhooksList, &[], Ok(Payload::Empty))
+    }
+
+    /// Removes an endpoint.
+    pub fn delete(&self, id: impl AsRef<str>) -> Call<Deleted> {
+        let operation = Operation::ExtractionWebhooksDelete;
+        Call::new(&self.shared, operation, &[id.as_ref()], Ok(Payload::Empty))
+    }
+}

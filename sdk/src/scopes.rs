@@ -1,0 +1,90 @@
+//! A set of scopes.
+
+use std::fmt;
+
+use crate::Scope;
+
+/// A set of the documented scopes: what a key is known to have.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub struct Scopes(u8);
+
+impl Scopes {
+    /// No scope at all.
+    pub const NONE: Self = Self(0);
+
+    /// Whether the set has this scope.
+    pub const fn contains(self, scope: Scope) -> bool {
+        self.0 & bit(scope) != 0
+    }
+
+    /// The set with this scope in it.
+    #[must_use]
+    pub const fn with(self, scope: Scope) -> Self {
+        Self(self.0 | bit(scope))
+    }
+
+    /// The scopes, in the documents' order.
+    pub fn iter(self) -> impl Iterator<Item = Scope> {
+        Scope::ALL.into_iter().filter(move |scope| self.contains(*scope))
+    }
+
+    /// Whether the set is empty.
+    pub const fn is_empty(self) -> bool {
+        self.0 == 0
+    }
+
+    #[cfg(feature = "client")]
+    pub(crate) const fn bits(self) -> u8 {
+        self.0
+    }
+
+    #[cfg(feature = "client")]
+    pub(crate) const fn from_bits(bits: u8) -> Self {
+        Self(bits)
+    }
+}
+
+const fn bit(scope: Scope) -> u8 {
+    1 << scope as u8
+}
+
+impl FromIterator<Scope> for Scopes {
+    fn from_iter<I: IntoIterator<Item = Scope>>(scopes: I) -> Self {
+        scopes.into_iter().fold(Self::NONE, Self::with)
+    }
+}
+
+/// Writes `emails:read, webhooks:manage`, or `none`.
+impl fmt::Display for Scopes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.is_empty() {
+            return f.write_str("none");
+        }
+        for (index, scope) in self.iter().enumerate() {
+            if index > 0 {
+                f.write_str(", ")?;
+            }
+            f.write_str(scope.as_str())?;
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Debug for Scopes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_set().entries(self.iter()).finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn holds_what_it_was_given() {
+        let scopes: Scopes = [Scope::WebhooksManage, Scope::EmailsRead].into_iter().collect();
+        assert_eq!(scopes.to_string(), "emails:read, webhooks:manage");
+        assert!(!scopes.contains(Scope::EmailsSend));
+        assert_eq!(Scopes::NONE.to_string(), "none");
+    }
+}

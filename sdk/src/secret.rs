@@ -1,0 +1,78 @@
+//! A text that must not be seen.
+
+use std::fmt;
+
+use zeroize::Zeroizing;
+
+/// An API key or a signing secret.
+///
+/// It prints as `[redacted]` and its memory is wiped when it is dropped.
+/// Reading it is an explicit act: [`expose`](Self::expose).
+#[derive(Clone, PartialEq, Eq)]
+pub struct Secret(Zeroizing<String>);
+
+impl Secret {
+    /// Takes the text as it is; nothing is trimmed.
+    pub fn new(text: impl Into<String>) -> Self {
+        Self(Zeroizing::new(text.into()))
+    }
+
+    /// The text itself. Keep it out of logs.
+    pub fn expose(&self) -> &str {
+        &self.0
+    }
+
+    /// Whether the text is empty.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Whether it is a test key by the documents' prefix `sk_test_`
+    /// (`extraction-service.md` §5).
+    pub fn is_test_key(&self) -> bool {
+        self.0.starts_with("sk_test_")
+    }
+
+    /// Whether it is a live key by the documents' prefix `sk_live_`
+    /// (`extraction-service.md` §5).
+    pub fn is_live_key(&self) -> bool {
+        self.0.starts_with("sk_live_")
+    }
+}
+
+impl fmt::Debug for Secret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("[redacted]")
+    }
+}
+
+impl fmt::Display for Secret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("[redacted]")
+    }
+}
+
+impl From<String> for Secret {
+    fn from(text: String) -> Self {
+        Self::new(text)
+    }
+}
+
+impl From<&str> for Secret {
+    fn from(text: &str) -> Self {
+        Self::new(text)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn neither_format_shows_the_text() {
+        let secret = Secret::new("sk_test_verysecret");
+        assert_eq!(format!("{secret} {secret:?} {secret:#?}"), "[redacted] [redacted] [redacted]");
+        assert!(secret.is_test_key());
+        assert!(!secret.is_live_key());
+    }
+}
