@@ -29,6 +29,29 @@ pub struct Delivery<S: Scheme, B> {
     data: Option<Range<usize>>,
 }
 
+/// What tells a delivery from all others: its scheme, and its `id` or, where
+/// it has none, its tag.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct DeliveryKey(Box<str>);
+
+impl DeliveryKey {
+    #[cfg(all(test, feature = "dedup"))]
+    pub(crate) fn new(key: &str) -> Self {
+        Self(key.into())
+    }
+
+    /// The key as text, such as `extraction:id:7c0e`.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for DeliveryKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(&self.0)
+    }
+}
+
 /// How the unsigned header that names the event compares with the body.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -87,13 +110,12 @@ impl<S: Scheme, B: AsRef<[u8]>> Delivery<S, B> {
         self.id.as_deref()
     }
 
-    /// What identifies this delivery among all of its scheme: its `id`, or its
-    /// tag when it has none.
-    pub fn dedup_key(&self) -> String {
-        match self.id().filter(|id| !id.is_empty()) {
-            Some(id) => format!("{}:id:{id}", S::NAME),
-            None => format!("{}:tag:{}", S::NAME, self.tag()),
-        }
+    /// What tells this delivery from all others, and its retries not from it.
+    pub fn key(&self) -> DeliveryKey {
+        DeliveryKey(match self.id().filter(|id| !id.is_empty()) {
+            Some(id) => format!("{}:id:{id}", S::NAME).into(),
+            None => format!("{}:tag:{}", S::NAME, self.tag()).into(),
+        })
     }
 
     /// The `created` time as it came.
@@ -309,7 +331,7 @@ mod tests {
         assert_eq!(*delivery.header_event(), HeaderEvent::Absent);
         assert_eq!(delivery.id(), Some("5b2e"));
         assert_eq!(delivery.data_json(), r#"{"total": 12.50}"#);
-        assert_eq!(delivery.dedup_key(), "extraction:id:5b2e");
+        assert_eq!(delivery.key().as_str(), "extraction:id:5b2e");
         assert_eq!(delivery.created(), Some("2026-03-01T09:30:00Z"));
         assert_eq!(delivery.json::<serde_json::Value>().unwrap()["x"], 1);
     }
@@ -326,8 +348,8 @@ mod tests {
 
         let delivery = parse(br#"{"type":"extraction.failed","event":null,"id":null}"#).unwrap();
         assert_eq!(*delivery.event(), ExtractionEvent::Failed);
-        let key = delivery.dedup_key();
-        assert_eq!(key, format!("extraction:tag:{}", delivery.tag()));
+        let key = format!("extraction:tag:{}", delivery.tag());
+        assert_eq!(delivery.key().as_str(), key);
     }
 
     #[test]

@@ -5,12 +5,16 @@
 
 extern crate alloc;
 
+#[cfg(feature = "dedup")]
+pub mod dedup;
 mod delivery;
 #[cfg(feature = "diagnose")]
 pub mod diagnose;
 mod error;
 mod event;
 mod mac;
+#[cfg(feature = "_receiver")]
+mod receiver;
 mod scheme;
 mod secret;
 mod sign;
@@ -20,9 +24,15 @@ mod timestamp;
 mod verified;
 mod verifier;
 
-pub use delivery::{Delivery, EnvelopeError, HeaderEvent, JsonError};
+pub use delivery::{Delivery, DeliveryKey, EnvelopeError, HeaderEvent, JsonError};
 pub use error::VerifyError;
 pub use event::{ExtractionEvent, MailEvent};
+#[cfg(feature = "lambda")]
+pub use receiver::lambda::{LambdaAnswer, LambdaRequest};
+#[cfg(feature = "tower")]
+pub use receiver::tower::{Verify, VerifyLayer};
+#[cfg(feature = "_receiver")]
+pub use receiver::{ExtractionDelivery, MailDelivery, Receiver, Refused};
 pub use scheme::{Extraction, Mail, Scheme};
 pub use secret::{Secret, SecretError};
 pub use sign::{ExtractionSigner, MailSigner, Signer, Signing};

@@ -35,6 +35,11 @@ impl<S: Scheme, B: AsRef<[u8]>> Verified<S, B> {
         self.body
     }
 
+    /// The body as it was handed in, borrowed.
+    pub fn body_ref(&self) -> &B {
+        &self.body
+    }
+
     /// The verified tag; byte-identical retries have the same.
     pub fn tag(&self) -> Tag {
         self.tag
@@ -71,6 +76,17 @@ impl<S: Scheme, B: AsRef<[u8]>> Verified<S, B> {
     /// Answer 400.
     pub fn into_delivery(self) -> Result<Delivery<S, B>, EnvelopeError> {
         Delivery::parse(self)
+    }
+
+    #[cfg(any(feature = "_body", feature = "actix"))]
+    pub(crate) fn map_body<C>(self, change: impl FnOnce(B) -> C) -> Verified<S, C> {
+        Verified {
+            body: change(self.body),
+            tag: self.tag,
+            matched: self.matched,
+            event_header: self.event_header,
+            scheme: PhantomData,
+        }
     }
 
     pub(crate) fn event_header(&self) -> Option<&[u8]> {

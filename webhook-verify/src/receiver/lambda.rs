@@ -1,0 +1,153 @@
+//! AWS Lambda behind API Gateway (REST and HTTP APIs), a function URL or a
+//! load balancer. These types hold what the four kinds of event have in
+//! common, so that nothing depends on a version of the runtime.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use bytes::Bytes;
+use serde::{Deserialize, Serialize};
+
+use crate::{Delivery, Receiver, Refused, Scheme, TooLarge};
+
+/// An HTTP request as Lambda hands it to a function: the payload type of
+/// `lambda_runtime::LambdaEvent`.
+///
+/// ```
+/// use webhook_verify::{ExtractionVerifier, LambdaAnswer, LambdaRequest, Receiver, Secret};
+///
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let receiver = Receiver::new(ExtractionVerifier::new(Secret::new("whsec_3f1c")?));
+/// let request: LambdaRequest = serde_json::from_str(
+///     r#"{"headers":{"host":"example.com"},"body":"e30=","isBase64Encoded":true}"#,
+/// )?;
+/// let answer = match receiver.receive_lambda(&request) {
+///     Ok(delivery) => LambdaAnswer::new(200),
+///     Err(refused) => LambdaAnswer::from(refused),
+/// };
+/// assert_eq!(answer.status_code, 401);
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone, Default, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct LambdaRequest {
+    #[serde(default)]
+    headers: Option<BTreeMap<String, Option<String>>>,
+    /// REST APIs give every line here and only the last one in `headers`.
+    #[serde(default)]
+    multi_value_headers: Option<BTreeMap<String, Option<Vec<String>>>>,
+    #[serde(default)]
+    body: Option<String>,
+    #[serde(default)]
+    is_base64_encoded: Option<bool>,
+}
+
+impl LambdaRequest {
+    /// Every line of a header. Names come in any case, and more than once.
+    fn lines(&self, name: &str) -> Vec<&str> {
+        let several: Vec<&str> = of_name(self.multi_value_headers.as_ref(), name)
+            .flatten()
+            .map(String::as_str)
+            .collect();
+        if !several.is_empty() {
+            return several;
+        }
+        of_name(self.headers.as_ref(), name).map(String::as_str).collect()
+    }
+
+    fn bytes(&self, limit: usize) -> Result<Bytes, Refused> {
+        let Some(body) = &self.body else { return Ok(Bytes::new()) };
+        if !self.is_base64_encoded.unwrap_or(false) {
+            return Ok(Bytes::copy_from_slice(body.as_bytes()));
+        }
+        // Four letters are at most three bytes: no need to decode what is too large anyway.
+        if body.len() / 4 * 3 > limit + 2 {
+            return Err(TooLarge { limit }.into());
+        }
+        STANDARD.decode(body).map(Bytes::from).map_err(|_| Refused::Unreadable)
+    }
+}
+
+/// Nothing of headers or body.
+impl fmt::Debug for LambdaRequest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("LambdaRequest")
+            .field("body_length", &self.body.as_ref().map(String::len))
+            .field("is_base64_encoded", &self.is_base64_encoded)
+            .finish_non_exhaustive()
+    }
+}
+
+impl<S: Scheme> Receiver<S> {
+    /// Takes a delivery that came as a Lambda event, decoding its body where
+    /// it is Base64.
+    ///
+    /// # Errors
+    ///
+    /// [`Refused`], which turns into the [`LambdaAnswer`] and whose reason
+    /// also goes to `tracing`.
+    pub fn receive_lambda(&self, request: &LambdaRequest) -> Result<Delivery<S, Bytes>, Refused> {
+        self.log(self.open_lambda(request))
+    }
+
+    fn open_lambda(&self, request: &LambdaRequest) -> Result<Delivery<S, Bytes>, Refused> {
+        let signature = request.lines(S::SIGNATURE_HEADER);
+        // Before the body is decoded, as everywhere.
+        crate::Signature::<S>::from_lines(&signature)?;
+        let verified = self.verify(&signature, request.bytes(self.body_limit)?)?;
+        let event = self.event_header.as_deref().map(|name| request.lines(name));
+        self.open(super::with_event_lines(verified, event.into_iter().flatten()))
+    }
+}
+
+/// The answer of a function, in the form that all four kinds of caller read.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+#[non_exhaustive]
+pub struct LambdaAnswer {
+    /// The HTTP status.
+    pub status_code: u16,
+    /// The headers.
+    pub headers: BTreeMap<String, String>,
+    /// The body, as text.
+    pub body: String,
+    /// Always false: the body is text.
+    pub is_base64_encoded: bool,
+}
+
+impl LambdaAnswer {
+    /// An answer with an empty body.
+    pub fn new(status: u16) -> Self {
+        Self {
+            status_code: status,
+            headers: BTreeMap::new(),
+            body: String::new(),
+            is_base64_encoded: false,
+        }
+    }
+
+    /// The same answer with one more header.
+    #[must_use]
+    pub fn header(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
+        self.headers.insert(name.into(), value.into());
+        self
+    }
+}
+
+impl From<Refused> for LambdaAnswer {
+    fn from(refused: Refused) -> Self {
+        Self::new(refused.status())
+    }
+}
+
+fn of_name<'a, V>(
+    headers: Option<&'a BTreeMap<String, Option<V>>>,
+    name: &str,
+) -> impl Iterator<Item = &'a V> {
+    let named =
+        headers.into_iter().flatten().filter(move |(key, _)| key.eq_ignore_ascii_case(name));
+    named.filter_map(|(_, value)| value.as_ref())
+}

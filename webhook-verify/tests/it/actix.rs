@@ -1,0 +1,77 @@
+//! The actix-web extractors.
+
+use actix_web::body::{BoxBody, to_bytes};
+use actix_web::dev::ServiceResponse;
+use actix_web::rt::System;
+use actix_web::test::{TestRequest, call_service, init_service};
+use actix_web::{App, HttpResponse, web};
+use bytes::Bytes;
+use webhook_verify::{Extraction, ExtractionDelivery, Verified};
+
+use crate::http::{BODY, receiver, signature};
+
+async fn receive(delivery: ExtractionDelivery) -> String {
+    format!("{} {:?}", delivery.id().unwrap_or_default(), delivery.header_event())
+}
+
+async fn raw(body: Verified<Extraction, Bytes>) -> HttpResponse {
+    HttpResponse::Ok().body(body.into_body())
+}
+
+fn answer(request: TestRequest) -> (u16, Bytes) {
+    System::new().block_on(answered(request))
+}
+
+async fn answered(request: TestRequest) -> (u16, Bytes) {
+    let app = App::new()
+        .app_data(receiver())
+        .route("/", web::post().to(receive))
+        .route("/raw", web::post().to(raw))
+        .service(
+            web::scope("/shared")
+                .app_data(web::Data::new(receiver()))
+                .route("", web::post().to(receive)),
+        );
+    let app = init_service(app).await;
+    let response: ServiceResponse<BoxBody> = call_service(&app, request.to_request()).await;
+    let status = response.status().as_u16();
+    (status, to_bytes(response.into_body()).await.unwrap())
+}
+
+fn post(uri: &str, body: &[u8]) -> TestRequest {
+    TestRequest::post().uri(uri).set_payload(body.to_vec())
+}
+
+fn signed(uri: &str, body: &[u8]) -> TestRequest {
+    post(uri, body).insert_header(("X-Service-Signature", signature(body)))
+}
+
+#[test]
+fn the_extractor_answers_by_itself() {
+    let body = BODY.as_bytes();
+    assert_eq!(answer(signed("/", body)), (200, Bytes::from("7c0e Absent")));
+    assert_eq!(answer(signed("/shared", body)), (200, Bytes::from("7c0e Absent")));
+    let named = signed("/", body).insert_header(("x-service-event", "extraction.failed"));
+    let said = r#"7c0e Different("extraction.failed")"#;
+    assert_eq!(answer(named), (200, Bytes::from(said)));
+    assert_eq!(answer(signed("/raw", b"\xFF")), (200, Bytes::from_static(b"\xFF")));
+
+    let empty = Bytes::new();
+    assert_eq!(answer(post("/", body)), (401, empty.clone()));
+    let forged = post("/", body).insert_header(("X-Service-Signature", signature("other")));
+    assert_eq!(answer(forged), (401, empty.clone()));
+    let twice = signed("/", body).append_header(("X-Service-Signature", signature(body)));
+    assert_eq!(answer(twice), (401, empty.clone()));
+    let large = vec![b'x'; 1024 * 1024 + 1];
+    assert_eq!(answer(signed("/", &large)), (413, empty.clone()));
+    assert_eq!(answer(signed("/", b"[]")), (400, empty));
+}
+
+#[test]
+fn without_a_receiver_nothing_comes_through() {
+    System::new().block_on(async {
+        let app = init_service(App::new().route("/", web::post().to(receive))).await;
+        let response = call_service(&app, signed("/", BODY.as_bytes()).to_request()).await;
+        assert_eq!(response.status().as_u16(), 500);
+    });
+}

@@ -1,0 +1,114 @@
+//! The axum extractors, and the tower layers inside of a router.
+
+use axum::Router;
+use axum::body::Body;
+use axum::extract::{FromRef, State};
+use axum::http::{Request, StatusCode};
+use axum::routing::post;
+use bytes::Bytes;
+use http_body_util::BodyExt;
+use tower::ServiceExt;
+use webhook_verify::{
+    Extraction, ExtractionDelivery, Mail, MailSigner, MailVerifier, Receiver, Secret, Verified,
+};
+
+use crate::http::{BODY, SECRET, receiver, signature};
+
+async fn answer(app: Router, request: Request<Body>) -> (u16, Bytes) {
+    let (parts, body) = app.oneshot(request).await.unwrap().into_parts();
+    (parts.status.as_u16(), body.collect().await.unwrap().to_bytes())
+}
+
+fn request(path: &str, name: &str, signature: &str, body: impl Into<Body>) -> Request<Body> {
+    Request::post(path).header(name, signature).body(body.into()).unwrap()
+}
+
+fn app() -> Router {
+    async fn receive(delivery: ExtractionDelivery) -> String {
+        delivery.id().unwrap_or_default().to_owned()
+    }
+    Router::new().route("/", post(receive)).with_state(receiver())
+}
+
+#[tokio::test]
+async fn the_extractor_answers_by_itself() {
+    let name = "X-Service-Signature";
+    let good = request("/", name, &signature(BODY), BODY);
+    assert_eq!(answer(app(), good).await, (200, Bytes::from_static(b"7c0e")));
+
+    let empty = Bytes::new();
+    let unsigned = Request::post("/").body(BODY.into()).unwrap();
+    assert_eq!(answer(app(), unsigned).await, (401, empty.clone()));
+    let forged = request("/", name, &signature("other"), BODY);
+    assert_eq!(answer(app(), forged).await, (401, empty.clone()));
+    let large = vec![b'x'; 1024 * 1024 + 1];
+    let large = request("/", name, &signature(&large), large);
+    assert_eq!(answer(app(), large).await, (413, empty.clone()));
+    let odd = request("/", name, &signature("[]"), "[]");
+    assert_eq!(answer(app(), odd).await, (400, empty));
+}
+
+/// Two services and something of its own behind one router.
+#[derive(Clone)]
+struct App {
+    extraction: Receiver<Extraction>,
+    mail: Receiver<Mail>,
+}
+
+impl FromRef<App> for Receiver<Extraction> {
+    fn from_ref(app: &App) -> Self {
+        app.extraction.clone()
+    }
+}
+
+impl FromRef<App> for Receiver<Mail> {
+    fn from_ref(app: &App) -> Self {
+        app.mail.clone()
+    }
+}
+
+#[tokio::test]
+async fn both_services_in_one_router() {
+    async fn mail(State(_): State<App>, body: Verified<Mail, Bytes>) -> Bytes {
+        body.into_body()
+    }
+    async fn extraction(_: ExtractionDelivery) -> StatusCode {
+        StatusCode::NO_CONTENT
+    }
+    let secret = Secret::new("whsec_mail").unwrap();
+    let signer = MailSigner::new(&secret);
+    let mail_receiver = Receiver::new(MailVerifier::new(secret));
+    let app = Router::new()
+        .route("/mail", post(mail))
+        .route("/extraction", post(extraction))
+        .with_state(App { extraction: receiver(), mail: mail_receiver });
+
+    // Not JSON and not UTF-8, which is the handler's business here.
+    let body: &[u8] = b"\xFF\x00";
+    let raw = request("/mail", "Mail-Signature", &signer.sign(body).to_string(), body);
+    assert_eq!(answer(app.clone(), raw).await, (200, Bytes::from_static(body)));
+    let good = request("/extraction", "X-Service-Signature", &signature(BODY), BODY);
+    assert_eq!(answer(app.clone(), good).await.0, 204);
+    let mixed_up = request("/mail", "X-Service-Signature", &signature(BODY), BODY);
+    assert_eq!(answer(app.clone(), mixed_up).await.0, 401);
+    let with_others_secret = MailSigner::new(&Secret::new(SECRET).unwrap()).sign(BODY);
+    let forged = request("/mail", "Mail-Signature", &with_others_secret.to_string(), BODY);
+    assert_eq!(answer(app, forged).await.0, 401);
+}
+
+#[cfg(feature = "tower")]
+#[tokio::test]
+async fn the_tower_layer_under_axum() {
+    use axum::Extension;
+    use webhook_verify::VerifyLayer;
+
+    async fn receive(Extension(delivery): Extension<ExtractionDelivery>, body: Bytes) -> Bytes {
+        assert_eq!(delivery.body(), body);
+        body
+    }
+    let app = Router::new().route("/", post(receive)).layer(VerifyLayer::new(receiver()));
+    let good = request("/", "X-Service-Signature", &signature(BODY), BODY);
+    assert_eq!(answer(app.clone(), good).await, (200, Bytes::from_static(BODY.as_bytes())));
+    let forged = request("/", "X-Service-Signature", &signature("other"), BODY);
+    assert_eq!(answer(app, forged).await, (401, Bytes::new()));
+}

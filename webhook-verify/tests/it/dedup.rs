@@ -1,0 +1,235 @@
+//! Three states: new, in flight, done; with the store in memory.
+
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use webhook_verify::dedup::{Claim, Dedup, DedupStore, MemoryStore, Once, OnceError};
+use webhook_verify::{Delivery, Mail, MailSigner, MailVerifier, Secret};
+
+pub(crate) fn delivery(body: &str) -> Delivery<Mail, &str> {
+    let secret = Secret::new("whsec_77").unwrap();
+    let signature = MailSigner::new(&secret).sign(body);
+    let verified = MailVerifier::new(secret).verify_signature(&signature, body).unwrap();
+    verified.into_delivery().unwrap()
+}
+
+/// A clock of seconds that the test moves, and a store that goes by it.
+fn store() -> (Arc<AtomicU64>, MemoryStore) {
+    let now = Arc::new(AtomicU64::new(0));
+    let clock = now.clone();
+    let store = MemoryStore::with_clock(move || Duration::from_secs(clock.load(Ordering::Relaxed)));
+    (now, store)
+}
+
+const LEASE: Duration = Duration::from_secs(60);
+const KEEP: Duration = Duration::from_secs(600);
+
+#[tokio::test]
+async fn a_lease_ends_and_so_does_the_memory() {
+    let (now, store) = store();
+    let key = delivery(r#"{"event":"email.sent","id":"1"}"#).key();
+    let claim = async || store.claim(&key, LEASE).await.unwrap();
+
+    let Claim::New(first) = claim().await else { panic!("new") };
+    now.store(59, Ordering::Relaxed);
+    assert_eq!(claim().await, Claim::InFlight { retry_after: Duration::from_secs(1) });
+    now.store(60, Ordering::Relaxed);
+    let Claim::New(second) = claim().await else { panic!("the lease has ended") };
+    assert_ne!(first, second);
+
+    // The first holder comes back too late and changes nothing.
+    store.release(&first).await.unwrap();
+    assert!(!store.complete(&first, KEEP).await.unwrap());
+    assert!(matches!(claim().await, Claim::InFlight { .. }));
+
+    assert!(store.complete(&second, KEEP).await.unwrap());
+    now.store(659, Ordering::Relaxed);
+    assert_eq!(claim().await, Claim::Done);
+    now.store(660, Ordering::Relaxed);
+    assert!(matches!(claim().await, Claim::New(_)));
+}
+
+#[tokio::test]
+async fn work_that_outlives_its_lease_still_counts() {
+    let (now, store) = store();
+    let key = delivery(r#"{"event":"email.sent","id":"1"}"#).key();
+    let Claim::New(ticket) = store.claim(&key, LEASE).await.unwrap() else { panic!("new") };
+    now.store(1000, Ordering::Relaxed);
+    assert!(store.complete(&ticket, KEEP).await.unwrap(), "nobody else has claimed it");
+    assert_eq!(store.claim(&key, LEASE).await.unwrap(), Claim::Done);
+}
+
+#[tokio::test]
+async fn a_handler_that_fails_gets_the_next_try() {
+    let dedup = Dedup::new(MemoryStore::new());
+    let delivery = delivery(r#"{"event":"email.sent","id":"1"}"#);
+    let failed = dedup.once(&delivery, async { Err::<(), _>("no disk") }).await;
+    assert!(matches!(failed, Err(OnceError::Handler("no disk"))));
+    let handled = dedup.once(&delivery, async { Ok::<_, Infallible>(7) }).await.unwrap();
+    assert_eq!(handled, Once::Handled(7));
+    let again = dedup.once(&delivery, async { Err::<u8, _>("never runs") }).await.unwrap();
+    assert_eq!(again, Once::Repeated);
+}
+
+#[tokio::test]
+async fn one_of_many_at_once() {
+    let dedup = Dedup::new(MemoryStore::new());
+    let delivery = delivery(r#"{"event":"email.sent","id":"1"}"#);
+    let outer = dedup.once(&delivery, async {
+        let inner = dedup.once(&delivery, async { Ok::<_, Infallible>(()) }).await.unwrap();
+        let Once::InFlight { retry_after } = inner else { panic!("{inner:?}") };
+        assert!(retry_after <= LEASE && retry_after > Duration::from_secs(50));
+        Ok::<_, Infallible>(())
+    });
+    assert_eq!(outer.await.unwrap(), Once::Handled(()));
+}
+
+#[tokio::test]
+async fn what_tells_deliveries_apart() {
+    let key = |body| delivery(body).key();
+    let first = key(r#"{"event":"email.sent","id":"1"}"#);
+    // The id, whatever else is in the body.
+    assert_eq!(first, key(r#"{"event":"email.opened","id":"1"}"#));
+    assert_ne!(first, key(r#"{"event":"email.sent","id":"2"}"#));
+    // Without an id the bytes.
+    let unnamed = key(r#"{"event":"email.sent"}"#);
+    assert_eq!(unnamed, key(r#"{"event":"email.sent"}"#));
+    assert_ne!(unnamed, key(r#"{"event":"email.sent" }"#));
+    assert_ne!(unnamed, key(r#"{"event":"email.opened","id":""}"#));
+}
+
+#[derive(Debug, thiserror::Error)]
+#[error("down")]
+struct Down;
+
+/// A store that cannot be reached.
+struct Unreachable;
+
+impl DedupStore for Unreachable {
+    type Error = Down;
+
+    async fn claim(&self, _: &webhook_verify::DeliveryKey, _: Duration) -> Result<Claim, Down> {
+        Err(Down)
+    }
+
+    async fn complete(&self, _: &webhook_verify::dedup::Ticket, _: Duration) -> Result<bool, Down> {
+        Err(Down)
+    }
+
+    async fn release(&self, _: &webhook_verify::dedup::Ticket) -> Result<(), Down> {
+        Err(Down)
+    }
+}
+
+#[tokio::test]
+async fn nothing_is_handled_when_the_store_is_down() {
+    let dedup = Dedup::new(Unreachable);
+    let delivery = delivery(r#"{"event":"email.sent","id":"1"}"#);
+    let mut handled = false;
+    let answer = dedup.once(&delivery, async {
+        handled = true;
+        Ok::<(), Infallible>(())
+    });
+    assert!(matches!(answer.await, Err(OnceError::Store(Down))));
+    assert!(!handled);
+}
+
+#[cfg(feature = "axum")]
+#[tokio::test]
+async fn as_answers_of_axum() {
+    use axum::http::StatusCode;
+    use axum::response::IntoResponse;
+
+    let answer = |response: axum::response::Response| {
+        let retry_after =
+            response.headers().get("retry-after").map(|v| v.to_str().unwrap().to_owned());
+        (response.status().as_u16(), retry_after)
+    };
+    let of = |once: Once<StatusCode>| answer(once.into_response());
+    assert_eq!(of(Once::Handled(StatusCode::ACCEPTED)), (202, None));
+    assert_eq!(of(Once::Repeated), (200, None));
+    let in_flight = |millis| Once::InFlight { retry_after: Duration::from_millis(millis) };
+    assert_eq!(of(in_flight(0)), (503, Some("1".to_owned())));
+    assert_eq!(of(in_flight(1001)), (503, Some("2".to_owned())));
+    let failed: OnceError<StatusCode, Down> = OnceError::Handler(StatusCode::BAD_GATEWAY);
+    assert_eq!(answer(failed.into_response()), (502, None));
+    let down: OnceError<StatusCode, Down> = OnceError::Store(Down);
+    assert_eq!(answer(down.into_response()), (503, Some("5".to_owned())));
+}
+
+#[cfg(feature = "tower")]
+mod layer {
+    use bytes::Bytes;
+    use http::{Request, Response, StatusCode};
+    use http_body_util::Full;
+    use tower::{Service as _, ServiceBuilder, ServiceExt as _};
+    use webhook_verify::VerifyLayer;
+    use webhook_verify::dedup::DedupLayer;
+
+    use super::*;
+    use crate::http::{BODY, receiver, signature};
+
+    fn request() -> Request<Full<Bytes>> {
+        let body = Full::new(Bytes::from_static(BODY.as_bytes()));
+        Request::post("/").header("x-service-signature", signature(BODY)).body(body).unwrap()
+    }
+
+    #[tokio::test]
+    async fn any_answer_but_2xx_releases() {
+        let mut answers =
+            [202, 500].into_iter().map(|s| StatusCode::from_u16(s).unwrap()).collect::<Vec<_>>();
+        let answers = std::sync::Mutex::new(std::mem::take(&mut answers));
+        let answers = Arc::new(answers);
+        let inner = tower::service_fn(move |_: Request<Full<Bytes>>| {
+            let status = answers.lock().unwrap().pop().expect("called no more than twice");
+            let answer = Response::builder().status(status).body(Full::<Bytes>::default());
+            async move { Ok::<_, Infallible>(answer.unwrap()) }
+        });
+        let mut service = ServiceBuilder::new()
+            .layer(VerifyLayer::new(receiver()))
+            .layer(DedupLayer::new(Dedup::new(MemoryStore::new())))
+            .service(inner);
+        for status in [500, 202, 200, 200] {
+            let answer = service.call(request()).await.unwrap();
+            assert_eq!(answer.status().as_u16(), status);
+        }
+    }
+
+    #[tokio::test]
+    async fn one_that_is_under_way_is_answered_503() {
+        let gate = Arc::new(tokio::sync::Notify::new());
+        let started = Arc::new(tokio::sync::Notify::new());
+        let (opened, begun) = (gate.clone(), started.clone());
+        let service = ServiceBuilder::new()
+            .layer(VerifyLayer::new(receiver()))
+            .layer(DedupLayer::new(Dedup::new(MemoryStore::new())))
+            .service_fn(move |_: Request<Full<Bytes>>| {
+                let (gate, started) = (gate.clone(), started.clone());
+                async move {
+                    started.notify_one();
+                    gate.notified().await;
+                    Ok::<_, Infallible>(Response::new(Full::<Bytes>::default()))
+                }
+            });
+        let first = tokio::spawn(service.clone().oneshot(request()));
+        begun.notified().await;
+        let second = service.oneshot(request()).await.unwrap();
+        assert_eq!(second.status(), StatusCode::SERVICE_UNAVAILABLE);
+        assert_eq!(second.headers()["retry-after"], "60");
+        opened.notify_one();
+        assert_eq!(first.await.unwrap().unwrap().status(), StatusCode::OK);
+    }
+
+    #[tokio::test]
+    async fn outside_of_the_verify_layer_nothing_comes_through() {
+        let service = ServiceBuilder::new()
+            .layer(DedupLayer::new(Dedup::new(MemoryStore::new())))
+            .service_fn(|_: Request<Full<Bytes>>| async {
+                Ok::<_, Infallible>(Response::new(Full::<Bytes>::default()))
+            });
+        let answer = service.oneshot(request()).await.unwrap();
+        assert_eq!(answer.status(), StatusCode::INTERNAL_SERVER_ERROR);
+    }
+}

@@ -1,0 +1,109 @@
+//! Lambda events as API Gateway, function URLs and load balancers send them.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use serde_json::{Value, json};
+use webhook_verify::{
+    EnvelopeError, HeaderEvent, LambdaAnswer, LambdaRequest, Refused, TooLarge, VerifyError,
+};
+
+use crate::http::{BODY, receiver, signature};
+
+fn receive(event: Value) -> Result<HeaderEvent, Refused> {
+    let request: LambdaRequest = serde_json::from_value(event).unwrap();
+    receiver().receive_lambda(&request).map(|delivery| {
+        assert_eq!(delivery.body(), BODY.as_bytes());
+        delivery.header_event().clone()
+    })
+}
+
+/// A REST API (payload 1.0): every line stands in `multiValueHeaders`.
+fn rest(lines: &[&str]) -> Value {
+    json!({
+        "resource": "/hooks", "path": "/hooks", "httpMethod": "POST",
+        "headers": {"Host": "h", "X-Service-Signature": lines.last()},
+        "multiValueHeaders": {"Host": ["h"], "X-Service-Signature": lines},
+        "requestContext": {"stage": "prod"}, "body": BODY, "isBase64Encoded": false
+    })
+}
+
+/// An HTTP API or a function URL (payload 2.0): lower-case names, several
+/// lines joined by commas.
+fn http(signature: &str, body: &str, base64: bool) -> Value {
+    json!({
+        "version": "2.0", "routeKey": "POST /hooks", "rawPath": "/hooks",
+        "headers": {"host": "h", "x-service-signature": signature,
+                    "x-service-event": "extraction.completed"},
+        "requestContext": {"http": {"method": "POST"}}, "body": body, "isBase64Encoded": base64
+    })
+}
+
+#[test]
+fn each_kind_of_event() {
+    assert_eq!(receive(rest(&[&signature(BODY)])), Ok(HeaderEvent::Absent));
+    assert_eq!(receive(http(&signature(BODY), BODY, false)), Ok(HeaderEvent::Same));
+    let encoded = STANDARD.encode(BODY);
+    assert_eq!(receive(http(&signature(BODY), &encoded, true)), Ok(HeaderEvent::Same));
+    // A load balancer without multi-value headers sends null for them.
+    let balancer = json!({
+        "requestContext": {"elb": {}}, "httpMethod": "POST", "multiValueHeaders": null,
+        "headers": {"x-service-signature": signature(BODY)}, "body": encoded, "isBase64Encoded": true
+    });
+    assert_eq!(receive(balancer), Ok(HeaderEvent::Absent));
+}
+
+#[test]
+fn a_base64_body_is_not_taken_for_the_body() {
+    let encoded = STANDARD.encode(BODY);
+    let refused = receive(http(&signature(BODY), &encoded, false));
+    assert_eq!(refused.unwrap_err(), VerifyError::Mismatch.into());
+    let broken = receive(http(&signature(BODY), "%%%%", true)).unwrap_err();
+    assert_eq!((broken.status(), broken), (401, Refused::Unreadable));
+}
+
+#[test]
+fn exactly_one_line() {
+    let good = signature(BODY);
+    let refused = receive(rest(&[&good, &good])).unwrap_err();
+    assert_eq!(refused, VerifyError::RepeatedSignature.into());
+    let joined = receive(http(&format!("{good},{good}"), BODY, false)).unwrap_err();
+    assert_eq!(joined, VerifyError::MalformedSignature.into());
+    let mut both = http(&good, BODY, false);
+    both["headers"]["X-SERVICE-SIGNATURE"] = json!(good);
+    assert_eq!(receive(both).unwrap_err(), VerifyError::RepeatedSignature.into());
+}
+
+#[test]
+fn events_with_nothing_in_them() {
+    for event in [json!({}), json!({"headers": null, "body": null, "isBase64Encoded": null})] {
+        assert_eq!(receive(event).unwrap_err(), VerifyError::MissingSignature.into());
+    }
+    let unsigned = receive(http(&signature(""), "", true)).unwrap_err();
+    assert_eq!(unsigned, EnvelopeError::NotJson { line: 1, column: 0 }.into());
+}
+
+#[test]
+fn the_limit_is_of_the_decoded_body() {
+    let at = |limit, base64: bool| {
+        let body = if base64 { STANDARD.encode(BODY) } else { BODY.to_owned() };
+        let request = serde_json::from_value(http(&signature(BODY), &body, base64)).unwrap();
+        receiver().body_limit(limit).receive_lambda(&request).map(drop)
+    };
+    for base64 in [false, true] {
+        assert_eq!(at(BODY.len(), base64), Ok(()));
+        for limit in [0, BODY.len() - 1] {
+            assert_eq!(at(limit, base64), Err(TooLarge { limit }.into()));
+        }
+    }
+}
+
+#[test]
+fn answers_as_lambda_wants_them() {
+    let refused = receive(json!({})).unwrap_err();
+    assert_eq!(
+        serde_json::to_string(&LambdaAnswer::from(refused)).unwrap(),
+        r#"{"statusCode":401,"headers":{},"body":"","isBase64Encoded":false}"#
+    );
+    let request: LambdaRequest = serde_json::from_value(rest(&[&signature(BODY)])).unwrap();
+    assert!(!format!("{request:?}").contains("7c0e"));
+}

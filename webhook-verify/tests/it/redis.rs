@@ -1,0 +1,157 @@
+//! The store in Redis, against a real `redis-server` that the test starts.
+//!
+//! Where the program is missing the tests say that they did not run, and fail
+//! if `SVC_TEST_REDIS=1` demands it.
+
+use std::convert::Infallible;
+use std::io::{self, Write as _};
+use std::process::Stdio;
+use std::time::Duration;
+
+use redis::aio::MultiplexedConnection;
+use tempfile::TempDir;
+use tokio::io::{AsyncBufReadExt, BufReader};
+use tokio::process::{Child, Command};
+use webhook_verify::dedup::{Claim, Dedup, DedupStore, Once, RedisStore};
+
+use crate::dedup::delivery;
+
+const LEASE: Duration = Duration::from_secs(3600);
+const BODY: &str = r#"{"event":"email.sent","id":"1"}"#;
+
+/// A server on a socket of its own, so that no port has to be free. It ends
+/// with the value.
+struct Server {
+    _process: Child,
+    directory: TempDir,
+}
+
+impl Server {
+    async fn start() -> Option<Self> {
+        let directory = tempfile::tempdir().unwrap();
+        let started = Command::new("redis-server")
+            .args(["--port", "0", "--save", "", "--appendonly", "no", "--daemonize", "no"])
+            .arg("--unixsocket")
+            .arg(directory.path().join("redis.sock"))
+            .arg("--dir")
+            .arg(directory.path())
+            .stdout(Stdio::piped())
+            .kill_on_drop(true)
+            .spawn();
+        let mut process = match started {
+            Ok(process) => process,
+            Err(error) => {
+                let demanded = std::env::var_os("SVC_TEST_REDIS").is_some_and(|v| v == "1");
+                assert!(!demanded, "SVC_TEST_REDIS=1, but redis-server cannot be started: {error}");
+                // Past the harness, which keeps what a passing test prints to itself.
+                let said = writeln!(io::stderr(), "NOT RUN: redis-server cannot start ({error})");
+                said.unwrap();
+                return None;
+            }
+        };
+        let mut log = BufReader::new(process.stdout.take().unwrap()).lines();
+        while let Some(line) = log.next_line().await.unwrap() {
+            if line.to_lowercase().contains("ready to accept connections") {
+                // Read on, or the server stops when the pipe is full.
+                tokio::spawn(async move { while let Ok(Some(_)) = log.next_line().await {} });
+                return Some(Self { _process: process, directory });
+            }
+        }
+        panic!("redis-server ended before it was ready");
+    }
+
+    async fn connection(&self) -> MultiplexedConnection {
+        let address =
+            format!("redis+unix://{}", self.directory.path().join("redis.sock").display());
+        redis::Client::open(address).unwrap().get_multiplexed_async_connection().await.unwrap()
+    }
+
+    /// A store as each of several processes has it.
+    async fn store(&self) -> RedisStore<MultiplexedConnection> {
+        RedisStore::new(self.connection().await)
+    }
+}
+
+#[tokio::test]
+async fn three_states_across_processes() {
+    let Some(server) = Server::start().await else { return };
+    let (here, there) = (server.store().await, server.store().await);
+    let key = delivery(BODY).key();
+
+    let Claim::New(ticket) = here.claim(&key, LEASE).await.unwrap() else { panic!("new") };
+    let Claim::InFlight { retry_after } = there.claim(&key, LEASE).await.unwrap() else {
+        panic!("in flight")
+    };
+    assert!(retry_after <= LEASE && retry_after > LEASE / 2, "{retry_after:?}");
+
+    here.release(&ticket).await.unwrap();
+    let Claim::New(ticket) = there.claim(&key, LEASE).await.unwrap() else { panic!("released") };
+    assert!(there.complete(&ticket, LEASE).await.unwrap());
+    assert_eq!(here.claim(&key, LEASE).await.unwrap(), Claim::Done);
+    // Releasing what is done does not undo it.
+    there.release(&ticket).await.unwrap();
+    assert_eq!(here.claim(&key, LEASE).await.unwrap(), Claim::Done);
+
+    // Another program's deliveries are its own.
+    let other = server.store().await.prefix("other:");
+    assert!(matches!(other.claim(&key, LEASE).await.unwrap(), Claim::New(_)));
+}
+
+#[tokio::test]
+async fn a_holder_that_comes_back_too_late_changes_nothing() {
+    let Some(server) = Server::start().await else { return };
+    let (here, there) = (server.store().await, server.store().await);
+    let key = delivery(BODY).key();
+
+    let Claim::New(late) = here.claim(&key, LEASE).await.unwrap() else { panic!("new") };
+    // As when the lease runs out.
+    let mut connection = server.connection().await;
+    let gone: i64 =
+        redis::cmd("DEL").arg("webhook:mail:id:1").query_async(&mut connection).await.unwrap();
+    assert_eq!(gone, 1);
+    let Claim::New(current) = there.claim(&key, LEASE).await.unwrap() else { panic!("new") };
+
+    assert!(!here.complete(&late, LEASE).await.unwrap());
+    here.release(&late).await.unwrap();
+    assert!(matches!(here.claim(&key, LEASE).await.unwrap(), Claim::InFlight { .. }));
+    assert!(there.complete(&current, LEASE).await.unwrap());
+}
+
+#[tokio::test]
+async fn leases_and_memories_end_by_themselves() {
+    let Some(server) = Server::start().await else { return };
+    let store = server.store().await;
+    let key = delivery(BODY).key();
+    let mut connection = server.connection().await;
+    let mut expires_in = async || -> i64 {
+        redis::cmd("PTTL").arg("webhook:mail:id:1").query_async(&mut connection).await.unwrap()
+    };
+
+    let Claim::New(ticket) = store.claim(&key, LEASE).await.unwrap() else { panic!("new") };
+    assert!((1_800_000..=3_600_000).contains(&expires_in().await));
+    store.complete(&ticket, 24 * LEASE).await.unwrap();
+    assert!((43_200_000..=86_400_000).contains(&expires_in().await));
+
+    // An hour that is over at once, and one that never is, are both accepted.
+    for odd in [Duration::ZERO, Duration::MAX] {
+        let key = delivery(r#"{"event":"email.sent","id":"odd"}"#).key();
+        let claimed = store.claim(&key, odd).await.unwrap();
+        if let Claim::New(ticket) = claimed {
+            store.release(&ticket).await.unwrap();
+        }
+    }
+}
+
+#[tokio::test]
+async fn one_of_many_at_once() {
+    let Some(server) = Server::start().await else { return };
+    let mut tasks = tokio::task::JoinSet::new();
+    for _ in 0..20 {
+        let dedup = Dedup::new(server.store().await);
+        tasks.spawn(async move {
+            dedup.once(&delivery(BODY), async { Ok::<_, Infallible>(()) }).await.unwrap()
+        });
+    }
+    let all = tasks.join_all().await;
+    assert_eq!(all.iter().filter(|once| matches!(once, Once::Handled(()))).count(), 1, "{all:?}");
+}
