@@ -4,6 +4,7 @@
 
 mod address;
 mod dkim;
+mod dns;
 mod links;
 mod mime;
 mod outbound;

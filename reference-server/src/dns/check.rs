@@ -1,0 +1,297 @@
+//! The four checks of a domain, each as a mail receiver would look.
+
+use serde::Serialize;
+
+use super::resolver::{LookupError, Resolver};
+use super::spf;
+use super::{Record, RecordKind};
+
+/// What one check expected and what it found.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub(crate) struct Check {
+    pub(crate) kind: RecordKind,
+    pub(crate) name: String,
+    pub(crate) expected: String,
+    pub(crate) found: Vec<String>,
+    #[serde(rename = "verified")]
+    pub(crate) passed: bool,
+    /// Why not, where `expected` and `found` do not say it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) reason: Option<String>,
+}
+
+/// Looks for each record in the DNS as it is now. The checks come in the order of the records.
+pub(crate) async fn check(resolver: &Resolver, records: &[Record]) -> Vec<Check> {
+    let checks = records.iter().map(|record| check_one(resolver, record));
+    futures_util::future::join_all(checks).await
+}
+
+async fn check_one(resolver: &Resolver, record: &Record) -> Check {
+    let outcome = match record.kind {
+        RecordKind::Mx => check_mx(resolver, record).await,
+        RecordKind::Spf => check_spf(resolver, record).await,
+        RecordKind::Dkim => check_dkim(resolver, record).await,
+        RecordKind::Dmarc => check_dmarc(resolver, record).await,
+    };
+    let (found, verdict) = match outcome {
+        Ok(outcome) => outcome,
+        Err(error) => (Vec::new(), Err(error.to_string())),
+    };
+    Check {
+        kind: record.kind,
+        name: record.name.clone(),
+        expected: match record.priority {
+            Some(priority) => format!("{priority} {}", record.value),
+            None => record.value.clone(),
+        },
+        found,
+        passed: verdict.is_ok(),
+        reason: verdict.err(),
+    }
+}
+
+/// What was found, and whether it will do.
+type Outcome = Result<(Vec<String>, Result<(), String>), LookupError>;
+
+async fn check_mx(resolver: &Resolver, record: &Record) -> Outcome {
+    let exchangers = resolver.mx(&record.name).await?;
+    let ours = exchangers.iter().any(|(_, host)| same_name(host, &record.value));
+    let found: Vec<_> = exchangers.iter().map(|(n, host)| format!("{n} {host}")).collect();
+    let verdict = match (ours, found.is_empty()) {
+        (true, _) => Ok(()),
+        (false, true) => Err("there is no MX record".to_owned()),
+        (false, false) => Err(format!("no MX record leads to {}", record.value)),
+    };
+    Ok((found, verdict))
+}
+
+async fn check_spf(resolver: &Resolver, record: &Record) -> Outcome {
+    let texts = resolver.txt(&record.name).await?;
+    let found: Vec<_> = texts.into_iter().filter(|text| spf::is_spf(text)).collect();
+    let ours = record.value.split(' ').find_map(|term| term.strip_prefix("include:"));
+    let verdict = match &found[..] {
+        [] => Err("there is no TXT record with v=spf1".to_owned()),
+        [policy] => {
+            let ours = ours.unwrap_or_default();
+            if spf::includes(resolver, policy, ours).await? {
+                Ok(())
+            } else {
+                Err(format!("the policy does not include {ours} before its end"))
+            }
+        }
+        _ => Err("there are several TXT records with v=spf1: receivers then use none".to_owned()),
+    };
+    Ok((found, verdict))
+}
+
+async fn check_dkim(resolver: &Resolver, record: &Record) -> Outcome {
+    let found = resolver.txt(&record.name).await?;
+    let expected = tag(&record.value, "p").unwrap_or_default();
+    let good = found.iter().any(|text| {
+        let version = tag(text, "v").is_none_or(|v| v == "DKIM1");
+        let kind = tag(text, "k").is_none_or(|k| k.eq_ignore_ascii_case("rsa"));
+        version && kind && tag(text, "p").is_some_and(|key| key == expected)
+    });
+    let verdict = match (good, found.is_empty()) {
+        (true, _) => Ok(()),
+        (false, true) => Err("there is no TXT record".to_owned()),
+        (false, false) => Err("the key in p= is another one, or not an RSA key".to_owned()),
+    };
+    Ok((found, verdict))
+}
+
+/// Looks at the domain and, as receivers do, at the domains above it.
+async fn check_dmarc(resolver: &Resolver, record: &Record) -> Outcome {
+    let mut domain = record.name.strip_prefix("_dmarc.").unwrap_or(&record.name);
+    loop {
+        let texts = resolver.txt(&format!("_dmarc.{domain}")).await?;
+        let found: Vec<_> = texts.into_iter().filter(|text| is_dmarc(text)).collect();
+        let parent = domain.split_once('.').map(|(_, parent)| parent);
+        match (&found[..], parent.filter(|parent| parent.contains('.'))) {
+            ([], Some(parent)) => domain = parent,
+            ([], None) => {
+                return Ok((found, Err("there is no TXT record with v=DMARC1".to_owned())));
+            }
+            ([policy], _) => {
+                let policy = tag(policy, "p").unwrap_or_default().to_ascii_lowercase();
+                let verdict = match policy.as_str() {
+                    "none" | "quarantine" | "reject" => Ok(()),
+                    _ => Err("p= must be none, quarantine or reject".to_owned()),
+                };
+                return Ok((found, verdict));
+            }
+            _ => {
+                let verdict = Err("there are several records: receivers then use none".to_owned());
+                return Ok((found, verdict));
+            }
+        }
+    }
+}
+
+fn is_dmarc(text: &str) -> bool {
+    let first = text.split(';').next().unwrap_or_default();
+    first.split_once('=').is_some_and(|(name, value)| {
+        name.trim().eq_ignore_ascii_case("v") && value.trim() == "DMARC1"
+    })
+}
+
+/// The value of a tag in a `tag=value; …` list, without white space.
+pub(crate) fn tag(text: &str, wanted: &str) -> Option<String> {
+    text.split(';').find_map(|pair| {
+        let (name, value) = pair.split_once('=')?;
+        (name.trim() == wanted).then(|| value.split_whitespace().collect())
+    })
+}
+
+fn same_name(a: &str, b: &str) -> bool {
+    let plain = |name: &str| name.strip_suffix('.').unwrap_or(name).to_ascii_lowercase();
+    plain(a) == plain(b)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::super::{Data, DnsServer, INBOUND_HOST, Zone, records};
+    use super::*;
+
+    const DOMAIN: &str = "mail.shop.test";
+    const KEY: &str = "v=DKIM1; k=rsa; p=QUJDREVG";
+
+    struct Fixture {
+        zone: Arc<Zone>,
+        resolver: Resolver,
+        records: [Record; 4],
+    }
+
+    fn fixture() -> Fixture {
+        let zone = Arc::new(Zone::new());
+        let resolver = Resolver::new(Arc::clone(&zone), None);
+        Fixture { zone, resolver, records: records(DOMAIN, "s1", KEY, INBOUND_HOST) }
+    }
+
+    impl Fixture {
+        fn txt(&self, name: &str, text: &str) {
+            self.zone.publish(text, RecordKind::Spf, name, Data::Txt(text.to_owned()));
+        }
+
+        async fn check(&self, kind: RecordKind) -> Check {
+            let checks = check(&self.resolver, &self.records).await;
+            checks.into_iter().find(|check| check.kind == kind).expect("every kind")
+        }
+    }
+
+    #[tokio::test]
+    async fn what_is_asked_for_passes() {
+        let f = fixture();
+        for check in check(&f.resolver, &f.records).await {
+            assert!(!check.passed && check.found.is_empty() && check.reason.is_some(), "{check:?}");
+        }
+        for record in &f.records {
+            f.zone.publish("d", record.kind, &record.name, record.data());
+        }
+        for check in check(&f.resolver, &f.records).await {
+            assert!(check.passed && check.reason.is_none(), "{check:?}");
+            assert_eq!(check.found, [check.expected.as_str()]);
+        }
+    }
+
+    #[tokio::test]
+    async fn mx_may_be_one_of_several() {
+        let f = fixture();
+        let mx = |host: &str| Data::Mx { preference: 5, exchange: host.to_owned() };
+        f.zone.publish("d", RecordKind::Mx, DOMAIN, mx("mx.other.test"));
+        let check = f.check(RecordKind::Mx).await;
+        assert_eq!(check.found, ["5 mx.other.test"]);
+        assert_eq!(
+            check.reason.as_deref(),
+            Some("no MX record leads to inbound.sandbox.localhost")
+        );
+        f.zone.publish("d", RecordKind::Mx, DOMAIN, mx("Inbound.Sandbox.LOCALHOST."));
+        assert!(f.check(RecordKind::Mx).await.passed);
+    }
+
+    #[tokio::test]
+    async fn spf_may_stand_among_other_mechanisms_and_other_texts() {
+        for (policy, passes) in [
+            ("v=spf1 mx include:spf.inbound.sandbox.localhost ip4:1.2.3.4 -all", true),
+            ("V=SPF1 a +INCLUDE:SPF.inbound.sandbox.localhost ?all", true),
+            ("v=spf1 include:team.shop.test -all", true),
+            ("v=spf1 redirect=team.shop.test", true),
+            ("v=spf1 mx -all", false),
+            ("v=spf1 -all include:spf.inbound.sandbox.localhost", false),
+            ("v=spf1 -include:spf.inbound.sandbox.localhost", false),
+            ("v=spf1 include:loop.shop.test -all", false),
+            ("v=spf1 all redirect=team.shop.test", false),
+        ] {
+            let f = fixture();
+            f.txt("team.shop.test", "v=spf1 include:spf.inbound.sandbox.localhost ~all");
+            f.txt("loop.shop.test", "v=spf1 include:loop.shop.test ~all");
+            f.txt(DOMAIN, "google-site-verification=x");
+            f.txt(DOMAIN, policy);
+            let check = f.check(RecordKind::Spf).await;
+            assert_eq!(check.passed, passes, "{policy}: {check:?}");
+            assert_eq!(check.found, [policy]);
+        }
+    }
+
+    #[tokio::test]
+    async fn two_spf_records_are_none() {
+        let f = fixture();
+        f.txt(DOMAIN, &f.records[1].value);
+        f.txt(DOMAIN, "v=spf1 -all");
+        let check = f.check(RecordKind::Spf).await;
+        assert!(!check.passed && check.found.len() == 2, "{check:?}");
+        assert!(check.reason.is_some_and(|reason| reason.contains("several")));
+    }
+
+    #[tokio::test]
+    async fn dkim_compares_the_key_alone() {
+        for (text, passes) in [
+            ("p=QUJDREVG", true),
+            ("v=DKIM1; h=sha256; k=rsa; t=s; p=QUJD REVG; n=note", true),
+            ("v=DKIM1; k=rsa; p=", false),
+            ("v=DKIM1; k=rsa; p=AAAA", false),
+            ("v=DKIM2; k=rsa; p=QUJDREVG", false),
+            ("v=DKIM1; k=ed25519; p=QUJDREVG", false),
+        ] {
+            let f = fixture();
+            f.txt(&f.records[2].name, text);
+            assert_eq!(f.check(RecordKind::Dkim).await.passed, passes, "{text}");
+        }
+    }
+
+    #[tokio::test]
+    async fn dmarc_may_have_any_policy_and_stand_above() {
+        for (name, text, passes) in [
+            ("_dmarc.mail.shop.test", "v=DMARC1; p=reject; rua=mailto:x@y.test", true),
+            ("_dmarc.mail.shop.test", "v=DMARC1;p=Quarantine;pct=50", true),
+            ("_dmarc.shop.test", "v=DMARC1; p=none", true),
+            ("_dmarc.test", "v=DMARC1; p=none", false),
+            ("_dmarc.mail.shop.test", "v=DMARC1; p=maybe", false),
+            ("_dmarc.mail.shop.test", "p=none; v=DMARC1", false),
+        ] {
+            let f = fixture();
+            f.txt(name, text);
+            assert_eq!(f.check(RecordKind::Dmarc).await.passed, passes, "{name} {text}");
+        }
+        let f = fixture();
+        f.txt("_dmarc.mail.shop.test", "v=DMARC1; p=none");
+        f.txt("_dmarc.mail.shop.test", "v=DMARC1; p=reject");
+        assert!(!f.check(RecordKind::Dmarc).await.passed);
+    }
+
+    #[tokio::test]
+    async fn a_look_up_that_fails_is_no_finding() {
+        let f = fixture();
+        let records = records("shop.example.com", "s1", KEY, INBOUND_HOST);
+        // It refuses names that are not its own.
+        let server = DnsServer::start("127.0.0.1:0".parse().expect("an address"), f.zone.clone());
+        let server = server.await.expect("started");
+        let refusing = Resolver::new(f.zone, Some(server.address()));
+        for check in check(&refusing, &records).await {
+            assert!(!check.passed && check.found.is_empty(), "{check:?}");
+            assert!(check.reason.is_some_and(|reason| reason.contains("look-up")));
+        }
+    }
+}

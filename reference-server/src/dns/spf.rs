@@ -1,0 +1,512 @@
+//! SPF (RFC 7208): what a policy says about a sender's address, and whether it
+//! includes another one.
+
+use std::fmt;
+use std::future::Future;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::pin::Pin;
+
+use super::resolver::{LookupError, Resolver};
+
+/// Whether a TXT record is an SPF policy at all.
+pub(super) fn is_spf(text: &str) -> bool {
+    let version = text.split(' ').next().unwrap_or_default();
+    version.eq_ignore_ascii_case("v=spf1")
+}
+
+/// Whether a receiver that follows the policy comes to `include:ours` with a
+/// passing qualifier, directly or through other domains' policies, before the end.
+pub(super) async fn includes(
+    resolver: &Resolver,
+    policy: &str,
+    ours: &str,
+) -> Result<bool, LookupError> {
+    let mut lookups = MAX_LOOKUPS;
+    includes_within(resolver, policy.to_owned(), ours, &mut lookups).await
+}
+
+type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
+
+fn includes_within<'a>(
+    resolver: &'a Resolver,
+    policy: String,
+    ours: &'a str,
+    lookups: &'a mut u32,
+) -> BoxFuture<'a, Result<bool, LookupError>> {
+    Box::pin(async move {
+        let mut redirect = None;
+        for term in terms(&policy) {
+            let target = match (&term, term.value) {
+                (Term { name: "all", .. }, _) => return Ok(false),
+                (Term { name: "include", qualifier: Qualifier::Pass, .. }, Some(target)) => target,
+                (Term { name: "redirect", .. }, target) => {
+                    redirect = target;
+                    continue;
+                }
+                _ => continue,
+            };
+            if target.trim_end_matches('.').eq_ignore_ascii_case(ours) {
+                return Ok(true);
+            }
+            if *lookups == 0 {
+                return Ok(false);
+            }
+            *lookups -= 1;
+            if let Some(policy) = policy_of(resolver, target).await?.single()
+                && includes_within(resolver, policy, ours, lookups).await?
+            {
+                return Ok(true);
+            }
+        }
+        let Some(target) = redirect.filter(|_| *lookups > 0) else { return Ok(false) };
+        *lookups -= 1;
+        match policy_of(resolver, target).await?.single() {
+            Some(policy) => includes_within(resolver, policy, ours, lookups).await,
+            None => Ok(false),
+        }
+    })
+}
+
+/// What SPF says about a message's sender (§2.6).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum SpfVerdict {
+    None,
+    Neutral,
+    Pass,
+    Fail,
+    SoftFail,
+    TempError,
+    PermError,
+}
+
+impl SpfVerdict {
+    pub(crate) const fn as_str(self) -> &'static str {
+        match self {
+            Self::None => "none",
+            Self::Neutral => "neutral",
+            Self::Pass => "pass",
+            Self::Fail => "fail",
+            Self::SoftFail => "softfail",
+            Self::TempError => "temperror",
+            Self::PermError => "permerror",
+        }
+    }
+}
+
+impl fmt::Display for SpfVerdict {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// Judges a client by the policy of its envelope sender's domain, or by that
+/// of the name it gave in `HELO` where the sender is empty.
+pub(crate) async fn evaluate(
+    resolver: &Resolver,
+    client: IpAddr,
+    helo: &str,
+    local: &str,
+    domain: &str,
+) -> SpfVerdict {
+    let (local, domain) = if domain.is_empty() { ("postmaster", helo) } else { (local, domain) };
+    let session = Session { resolver, client: client.to_canonical(), helo, local, sender: domain };
+    let mut lookups = MAX_LOOKUPS;
+    session.judge(domain.to_owned(), &mut lookups).await.unwrap_or_else(|error| match error {
+        Interrupted::Permanent => SpfVerdict::PermError,
+        Interrupted::Temporary => SpfVerdict::TempError,
+    })
+}
+
+/// §4.6.4: more than this many terms that need a look-up are an error.
+const MAX_LOOKUPS: u32 = 10;
+
+struct Session<'a> {
+    resolver: &'a Resolver,
+    client: IpAddr,
+    helo: &'a str,
+    local: &'a str,
+    sender: &'a str,
+}
+
+enum Interrupted {
+    Permanent,
+    Temporary,
+}
+
+impl From<LookupError> for Interrupted {
+    fn from(_: LookupError) -> Self {
+        Self::Temporary
+    }
+}
+
+impl Session<'_> {
+    /// `check_host()` of §4.
+    fn judge<'a>(
+        &'a self,
+        domain: String,
+        lookups: &'a mut u32,
+    ) -> BoxFuture<'a, Result<SpfVerdict, Interrupted>> {
+        Box::pin(async move {
+            let policy = match policy_of(self.resolver, &domain).await? {
+                Policies::One(policy) => policy,
+                Policies::None => return Ok(SpfVerdict::None),
+                Policies::Several => return Err(Interrupted::Permanent),
+            };
+            let mut redirect = None;
+            for term in terms(&policy) {
+                if term.modifier {
+                    if term.name == "redirect" {
+                        redirect = term.value;
+                    }
+                    continue;
+                }
+                if self.matches(&term, &domain, lookups).await? {
+                    return Ok(term.qualifier.verdict());
+                }
+            }
+            let Some(target) = redirect else { return Ok(SpfVerdict::Neutral) };
+            spend(lookups)?;
+            let target = self.expand(target, &domain)?;
+            match self.judge(target, lookups).await? {
+                SpfVerdict::None => Err(Interrupted::Permanent),
+                verdict => Ok(verdict),
+            }
+        })
+    }
+
+    async fn matches(
+        &self,
+        term: &Term<'_>,
+        domain: &str,
+        lookups: &mut u32,
+    ) -> Result<bool, Interrupted> {
+        let needs_lookup = matches!(term.name, "include" | "a" | "mx" | "ptr" | "exists");
+        if needs_lookup {
+            spend(lookups)?;
+        }
+        match term.name {
+            "all" => Ok(true),
+            "ip4" | "ip6" => {
+                let (network, prefix) = term.network().ok_or(Interrupted::Permanent)?;
+                Ok(is_within(self.client, network, prefix))
+            }
+            "include" => {
+                let target = self.expand(term.value.ok_or(Interrupted::Permanent)?, domain)?;
+                match self.judge(target, lookups).await? {
+                    SpfVerdict::Pass => Ok(true),
+                    SpfVerdict::None => Err(Interrupted::Permanent),
+                    _ => Ok(false),
+                }
+            }
+            "a" => {
+                let (target, prefix) = self.target(term, domain)?;
+                self.any_address(&target, prefix).await
+            }
+            "mx" => {
+                let (target, prefix) = self.target(term, domain)?;
+                for (_, host) in self.resolver.mx(&target).await?.iter().take(10) {
+                    if self.any_address(host, prefix).await? {
+                        return Ok(true);
+                    }
+                }
+                Ok(false)
+            }
+            "exists" => {
+                let target = self.expand(term.value.ok_or(Interrupted::Permanent)?, domain)?;
+                let any = Ipv4Addr::UNSPECIFIED.into();
+                Ok(!self.resolver.addresses(&target, any).await?.is_empty())
+            }
+            // §5.5: not to be used, and never a match here.
+            "ptr" => Ok(false),
+            _ => Err(Interrupted::Permanent),
+        }
+    }
+
+    async fn any_address(&self, host: &str, prefix: Option<u32>) -> Result<bool, Interrupted> {
+        let addresses = self.resolver.addresses(host, self.client).await?;
+        Ok(addresses.into_iter().any(|address| is_within(self.client, address, prefix)))
+    }
+
+    /// The domain of `a` and `mx`, and the prefix length for the client's family.
+    fn target(&self, term: &Term<'_>, domain: &str) -> Result<(String, Option<u32>), Interrupted> {
+        let prefix = if self.client.is_ipv4() { term.prefix_v4 } else { term.prefix_v6 };
+        let prefix = prefix.map(str::parse).transpose().map_err(|_| Interrupted::Permanent)?;
+        let target = match term.value {
+            Some(value) => self.expand(value, domain)?,
+            None => domain.to_owned(),
+        };
+        Ok((target, prefix))
+    }
+
+    /// Fills in the macros of §7.
+    fn expand(&self, text: &str, domain: &str) -> Result<String, Interrupted> {
+        let mut expanded = String::new();
+        let mut rest = text;
+        while let Some((before, after)) = rest.split_once('%') {
+            expanded.push_str(before);
+            let mut chars = after.chars();
+            match chars.next() {
+                Some('%') => expanded.push('%'),
+                Some('_') => expanded.push(' '),
+                Some('-') => expanded.push_str("%20"),
+                Some('{') => {
+                    let (name, after) =
+                        chars.as_str().split_once('}').ok_or(Interrupted::Permanent)?;
+                    expanded.push_str(&self.macro_value(name, domain)?);
+                    rest = after;
+                    continue;
+                }
+                _ => return Err(Interrupted::Permanent),
+            }
+            rest = chars.as_str();
+        }
+        expanded.push_str(rest);
+        Ok(expanded)
+    }
+
+    fn macro_value(&self, name: &str, domain: &str) -> Result<String, Interrupted> {
+        let mut chars = name.chars();
+        let value = match chars.next().map(|c| c.to_ascii_lowercase()) {
+            Some('s') => format!("{}@{}", self.local, self.sender),
+            Some('l') => self.local.to_owned(),
+            Some('o') => self.sender.to_owned(),
+            Some('d') => domain.to_owned(),
+            Some('h') => self.helo.to_owned(),
+            Some('p') => "unknown".to_owned(),
+            Some('v') if self.client.is_ipv4() => "in-addr".to_owned(),
+            Some('v') => "ip6".to_owned(),
+            Some('i') => match self.client {
+                IpAddr::V4(address) => address.to_string(),
+                IpAddr::V6(address) => {
+                    let nibbles = format!("{:032x}", address.to_bits());
+                    nibbles.chars().map(String::from).collect::<Vec<_>>().join(".")
+                }
+            },
+            _ => return Err(Interrupted::Permanent),
+        };
+        let transformers = chars.as_str();
+        let digits: String = transformers.chars().take_while(char::is_ascii_digit).collect();
+        let transformers = &transformers[digits.len()..];
+        let (reverse, delimiters) = match transformers.strip_prefix(['r', 'R']) {
+            Some(rest) => (true, rest),
+            None => (false, transformers),
+        };
+        let delimiters = if delimiters.is_empty() { "." } else { delimiters };
+        let mut parts: Vec<&str> = value.split(|c| delimiters.contains(c)).collect();
+        if reverse {
+            parts.reverse();
+        }
+        let keep =
+            if digits.is_empty() { parts.len() } else { digits.parse().unwrap_or(usize::MAX) };
+        Ok(parts[parts.len().saturating_sub(keep)..].join("."))
+    }
+}
+
+fn spend(lookups: &mut u32) -> Result<(), Interrupted> {
+    *lookups = lookups.checked_sub(1).ok_or(Interrupted::Permanent)?;
+    Ok(())
+}
+
+enum Policies {
+    None,
+    One(String),
+    Several,
+}
+
+impl Policies {
+    fn single(self) -> Option<String> {
+        match self {
+            Self::One(policy) => Some(policy),
+            Self::None | Self::Several => None,
+        }
+    }
+}
+
+async fn policy_of(resolver: &Resolver, domain: &str) -> Result<Policies, LookupError> {
+    let mut policies = resolver.txt(domain).await?;
+    policies.retain(|text| is_spf(text));
+    Ok(match (policies.pop(), policies.is_empty()) {
+        (None, _) => Policies::None,
+        (Some(policy), true) => Policies::One(policy),
+        (Some(_), false) => Policies::Several,
+    })
+}
+
+#[derive(Clone, Copy)]
+enum Qualifier {
+    Pass,
+    Fail,
+    SoftFail,
+    Neutral,
+}
+
+impl Qualifier {
+    const fn verdict(self) -> SpfVerdict {
+        match self {
+            Self::Pass => SpfVerdict::Pass,
+            Self::Fail => SpfVerdict::Fail,
+            Self::SoftFail => SpfVerdict::SoftFail,
+            Self::Neutral => SpfVerdict::Neutral,
+        }
+    }
+}
+
+/// `[qualifier]name[:value][/prefix[//prefix]]`, or a modifier `name=value`.
+struct Term<'a> {
+    qualifier: Qualifier,
+    modifier: bool,
+    name: &'static str,
+    value: Option<&'a str>,
+    prefix_v4: Option<&'a str>,
+    prefix_v6: Option<&'a str>,
+}
+
+impl Term<'_> {
+    /// The network of `ip4` and `ip6`.
+    fn network(&self) -> Option<(IpAddr, Option<u32>)> {
+        let prefix = self.prefix_v4.map(str::parse).transpose().ok()?;
+        let address: IpAddr = match self.name {
+            "ip4" => self.value?.parse::<Ipv4Addr>().ok()?.into(),
+            _ => self.value?.parse::<Ipv6Addr>().ok()?.into(),
+        };
+        Some((address, prefix))
+    }
+}
+
+const NAMES: [&str; 9] = ["all", "include", "a", "mx", "ptr", "ip4", "ip6", "exists", "redirect"];
+
+fn terms(policy: &str) -> impl Iterator<Item = Term<'_>> {
+    policy.split(' ').skip(1).filter(|term| !term.is_empty()).map(|term| {
+        let (qualifier, rest) = match term.as_bytes()[0] {
+            b'+' => (Qualifier::Pass, &term[1..]),
+            b'-' => (Qualifier::Fail, &term[1..]),
+            b'~' => (Qualifier::SoftFail, &term[1..]),
+            b'?' => (Qualifier::Neutral, &term[1..]),
+            _ => (Qualifier::Pass, term),
+        };
+        let end = rest.find([':', '/', '=']).unwrap_or(rest.len());
+        let known = NAMES.iter().find(|name| rest[..end].eq_ignore_ascii_case(name));
+        let name = known.copied().unwrap_or("unknown");
+        let rest = &rest[end..];
+        let modifier = rest.starts_with('=');
+        // The address of an ip6 holds colons but no slash.
+        let (value, prefixes) = match rest.strip_prefix([':', '=']) {
+            Some(value) if modifier || matches!(name, "include" | "exists") => (Some(value), ""),
+            Some(value) => match value.find('/') {
+                Some(slash) => (Some(&value[..slash]), &value[slash..]),
+                None => (Some(value), ""),
+            },
+            None => (None, rest),
+        };
+        let (prefix_v4, prefix_v6) = match prefixes.split_once("//") {
+            Some((v4, v6)) => (v4.strip_prefix('/'), Some(v6)),
+            None => (prefixes.strip_prefix('/'), None),
+        };
+        Term { qualifier, modifier, name, value, prefix_v4, prefix_v6 }
+    })
+}
+
+fn is_within(address: IpAddr, network: IpAddr, prefix: Option<u32>) -> bool {
+    match (address, network) {
+        (IpAddr::V4(a), IpAddr::V4(b)) => {
+            (a.to_bits() ^ b.to_bits()).leading_zeros() >= prefix.unwrap_or(32)
+        }
+        (IpAddr::V6(a), IpAddr::V6(b)) => {
+            (a.to_bits() ^ b.to_bits()).leading_zeros() >= prefix.unwrap_or(128)
+        }
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::super::{Data, RecordKind, Zone};
+    use super::*;
+
+    fn resolver(policies: &[(&str, &str)]) -> Resolver {
+        let zone = Arc::new(Zone::new());
+        for (name, policy) in policies {
+            zone.publish(policy, RecordKind::Spf, name, Data::Txt((*policy).to_owned()));
+        }
+        let mx = Data::Mx { preference: 1, exchange: "mail.localhost".to_owned() };
+        zone.publish("mx", RecordKind::Mx, "a.test", mx);
+        Resolver::new(zone, None)
+    }
+
+    async fn judge(policies: &[(&str, &str)], client: &str) -> SpfVerdict {
+        let client = client.parse().expect("an address");
+        evaluate(&resolver(policies), client, "helo.test", "ada", "a.test").await
+    }
+
+    #[tokio::test]
+    async fn mechanisms_and_qualifiers() {
+        use SpfVerdict::*;
+        for (policy, client, verdict) in [
+            ("v=spf1 ip4:192.0.2.0/24 -all", "192.0.2.9", Pass),
+            ("v=spf1 ip4:192.0.2.0/24 -all", "192.0.3.9", Fail),
+            ("v=spf1 ip4:192.0.2.1 ~all", "192.0.2.2", SoftFail),
+            ("v=spf1 -ip4:192.0.2.1 +all", "192.0.2.1", Fail),
+            ("v=spf1 ip6:2001:db8::/32 -all", "2001:db8::1", Pass),
+            ("v=spf1 ip4:127.0.0.1 -all", "::ffff:127.0.0.1", Pass),
+            ("v=spf1 a:host.localhost -all", "127.0.0.1", Pass),
+            ("v=spf1 a:host.localhost/8 -all", "127.9.9.9", Pass),
+            ("v=spf1 a:host.localhost -all", "::1", Pass),
+            ("v=spf1 a -all", "127.0.0.1", Fail),
+            ("v=spf1 mx -all", "127.0.0.1", Pass),
+            ("v=spf1 exists:%{l}.%{d2}.localhost -all", "192.0.2.1", Pass),
+            ("v=spf1 exists:%{ir}.nobody.test -all", "192.0.2.1", Fail),
+            ("v=spf1 include:b.test -all", "192.0.2.1", Pass),
+            ("v=spf1 include:b.test -all", "192.0.2.2", Fail),
+            ("v=spf1 redirect=b.test", "192.0.2.1", Pass),
+            ("v=spf1 redirect=b.test", "192.0.2.2", SoftFail),
+            ("v=spf1", "192.0.2.2", Neutral),
+            ("v=spf1 ptr ?all", "192.0.2.2", Neutral),
+            ("v=spf1 unknown -all", "192.0.2.2", PermError),
+            ("v=spf1 ip4:nonsense -all", "192.0.2.2", PermError),
+            ("v=spf1 include:nobody.test -all", "192.0.2.2", PermError),
+            ("v=spf1 include:a.test -all", "192.0.2.2", PermError),
+            ("v=spf1 foo=bar exp=why.test -all", "192.0.2.2", Fail),
+            ("no policy", "192.0.2.2", None),
+        ] {
+            let policies = [("a.test", policy), ("b.test", "v=spf1 ip4:192.0.2.1 ~all")];
+            assert_eq!(judge(&policies, client).await, verdict, "{policy} {client}");
+        }
+    }
+
+    #[tokio::test]
+    async fn two_policies_are_an_error_and_an_empty_sender_is_judged_by_its_helo() {
+        let two = [("a.test", "v=spf1 +all"), ("a.test", "v=spf1 -all")];
+        assert_eq!(judge(&two, "192.0.2.1").await, SpfVerdict::PermError);
+        let resolver = resolver(&[("helo.test", "v=spf1 ip4:192.0.2.1 -all")]);
+        let client = "192.0.2.1".parse().expect("an address");
+        assert_eq!(evaluate(&resolver, client, "helo.test", "", "").await, SpfVerdict::Pass);
+    }
+
+    #[test]
+    fn macros_are_filled_in() {
+        let resolver = resolver(&[]);
+        let client = "192.0.2.3".parse().expect("an address");
+        let session = Session {
+            resolver: &resolver,
+            client,
+            helo: "h.test",
+            local: "a-b",
+            sender: "x.y.test",
+        };
+        for (text, expanded) in [
+            ("%{i}._spf.%{d}", "192.0.2.3._spf.d.e.test"),
+            ("%{ir}.%{v}.%{d2}", "3.2.0.192.in-addr.e.test"),
+            ("%{s}", "a-b@x.y.test"),
+            ("%{lr-}", "b.a"),
+            ("%{o1}%%%_%-", "test% %20"),
+        ] {
+            let result = session.expand(text, "d.e.test").ok();
+            assert_eq!(result.as_deref(), Some(expanded), "{text}");
+        }
+        for text in ["%", "%x", "%{", "%{q}"] {
+            assert!(session.expand(text, "d.test").is_err(), "{text}");
+        }
+    }
+}
