@@ -58,6 +58,18 @@ impl<'a> Field<'a> {
         colon.map_or(b"", |colon| &self.raw[colon + 1..])
     }
 
+    /// §3.4.1 or §3.4.2, without the final line break.
+    pub(super) fn write(&self, form: Form, out: &mut Vec<u8>) {
+        match form {
+            Form::Simple => out.extend_from_slice(self.raw),
+            Form::Relaxed => self.relaxed(out),
+        }
+    }
+
+    pub(super) fn raw(&self) -> &'a [u8] {
+        self.raw
+    }
+
     /// §3.4.2: the name in lower case, the value on one line, white space runs as one space.
     pub(super) fn relaxed(&self, out: &mut Vec<u8>) {
         out.extend(self.name().to_ascii_lowercase());
@@ -79,11 +91,24 @@ impl<'a> Field<'a> {
     }
 }
 
-/// §3.4.4: white space runs as one space and none at a line's end, no empty lines at the end.
-pub(super) fn relaxed_body_hash(body: &[u8]) -> digest::Digest {
-    let mut hash = digest::Context::new(&digest::SHA256);
+/// How header fields or bodies are made comparable.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Form {
+    Simple,
+    Relaxed,
+}
+
+/// The SHA-256 of the canonical body, or of its first `length` bytes: without
+/// empty lines at the end (§3.4.3), and where relaxed with white space runs as
+/// one space and none at a line's end (§3.4.4).
+pub(super) fn body_hash(body: &[u8], form: Form, length: Option<u64>) -> digest::Digest {
+    let mut hash = Counted {
+        context: digest::Context::new(&digest::SHA256),
+        left: length.map_or(usize::MAX, |length| usize::try_from(length).unwrap_or(usize::MAX)),
+    };
     let mut line = Vec::new();
     let mut empty_lines = 0;
+    let mut any = false;
     let mut rest = body;
     while !rest.is_empty() {
         let (raw, after) = match rest.windows(2).position(|pair| pair == b"\r\n") {
@@ -92,15 +117,9 @@ pub(super) fn relaxed_body_hash(body: &[u8]) -> digest::Digest {
         };
         rest = after;
         line.clear();
-        for &byte in raw {
-            if byte != b' ' && byte != b'\t' {
-                line.push(byte);
-            } else if line.last() != Some(&b' ') {
-                line.push(b' ');
-            }
-        }
-        if line.last() == Some(&b' ') {
-            line.pop();
+        match form {
+            Form::Simple => line.extend_from_slice(raw),
+            Form::Relaxed => relax_line(raw, &mut line),
         }
         if line.is_empty() {
             empty_lines += 1;
@@ -110,10 +129,40 @@ pub(super) fn relaxed_body_hash(body: &[u8]) -> digest::Digest {
             hash.update(b"\r\n");
         }
         empty_lines = 0;
+        any = true;
         line.extend_from_slice(b"\r\n");
         hash.update(&line);
     }
-    hash.finish()
+    if !any && form == Form::Simple {
+        hash.update(b"\r\n");
+    }
+    hash.context.finish()
+}
+
+fn relax_line(raw: &[u8], line: &mut Vec<u8>) {
+    for &byte in raw {
+        if byte != b' ' && byte != b'\t' {
+            line.push(byte);
+        } else if line.last() != Some(&b' ') {
+            line.push(b' ');
+        }
+    }
+    if line.last() == Some(&b' ') {
+        line.pop();
+    }
+}
+
+struct Counted {
+    context: digest::Context,
+    left: usize,
+}
+
+impl Counted {
+    fn update(&mut self, bytes: &[u8]) {
+        let taken = bytes.len().min(self.left);
+        self.left -= taken;
+        self.context.update(&bytes[..taken]);
+    }
 }
 
 #[cfg(test)]
@@ -135,18 +184,24 @@ mod tests {
         let message = b"A: X\r\nB : Y\t\r\n\tZ  \r\n\r\n C \r\nD \t E\r\n\r\n\r\n";
         let (head, body) = split(message);
         assert_eq!(relaxed(head), "a:X\r\nb:Y Z\r\n");
-        let expected = digest::digest(&digest::SHA256, b" C\r\nD E\r\n");
-        assert_eq!(relaxed_body_hash(body).as_ref(), expected.as_ref());
+        let hash = |text: &[u8]| digest::digest(&digest::SHA256, text).as_ref().to_vec();
+        let relaxed = body_hash(body, Form::Relaxed, None);
+        assert_eq!(relaxed.as_ref(), hash(b" C\r\nD E\r\n"));
+        let simple = body_hash(body, Form::Simple, None);
+        assert_eq!(simple.as_ref(), hash(b" C \r\nD \t E\r\n"));
+        assert_eq!(body_hash(body, Form::Simple, Some(3)).as_ref(), hash(b" C "));
     }
 
     #[test]
     fn an_empty_body_hashes_as_nothing() {
         let nothing = digest::digest(&digest::SHA256, b"");
         for body in [&b""[..], b"\r\n", b" \t\r\n\r\n", b"  "] {
-            assert_eq!(relaxed_body_hash(body).as_ref(), nothing.as_ref(), "{body:?}");
+            assert_eq!(body_hash(body, Form::Relaxed, None).as_ref(), nothing.as_ref(), "{body:?}");
         }
         let line = digest::digest(&digest::SHA256, b"x\r\n");
-        assert_eq!(relaxed_body_hash(b"x").as_ref(), line.as_ref());
+        assert_eq!(body_hash(b"x", Form::Relaxed, None).as_ref(), line.as_ref());
+        let line = digest::digest(&digest::SHA256, b"\r\n");
+        assert_eq!(body_hash(b"", Form::Simple, None).as_ref(), line.as_ref());
     }
 
     #[test]

@@ -3,6 +3,7 @@
 
 mod canonical;
 mod keys;
+mod verify;
 
 use std::fmt;
 
@@ -11,7 +12,9 @@ use base64::engine::general_purpose::STANDARD as BASE64;
 use ring::rand::SystemRandom;
 use ring::signature::{RSA_PKCS1_SHA256, RsaKeyPair};
 
+use canonical::Form;
 pub(crate) use keys::new_key;
+pub(crate) use verify::{DkimVerdict, verify};
 
 /// A domain's RSA-2048 key, ready to sign with.
 ///
@@ -73,7 +76,7 @@ impl SigningKey {
         // Named once more than it is there, so that nobody can add a second one.
         names.push("From");
 
-        let body_hash = BASE64.encode(canonical::relaxed_body_hash(body));
+        let body_hash = BASE64.encode(canonical::body_hash(body, Form::Relaxed, None));
         let names = names.join(":\r\n\t ");
         let mut field = format!(
             "DKIM-Signature: v=1; a=rsa-sha256; c=relaxed/relaxed;\r\n\td={domain}; s={selector};\

@@ -12,7 +12,7 @@ use std::str::FromStr;
 
 use serde::{Serialize, Serializer};
 
-pub(crate) use check::{Check, check};
+pub(crate) use check::{Check, check, tag};
 pub(crate) use resolver::{LookupError, Resolver};
 pub(crate) use server::DnsServer;
 pub(crate) use spf::{SpfVerdict, evaluate as evaluate_spf};
@@ -140,6 +140,39 @@ fn kind_and_type<S: Serializer>(kind: &RecordKind, serializer: S) -> Result<S::O
     map.serialize_entry("kind", kind.as_str())?;
     map.serialize_entry("type", kind.record_type())?;
     map.end()
+}
+
+/// A name server for tests that answers one text for one name, reserved or not.
+#[cfg(test)]
+pub(crate) mod testing {
+    use std::net::SocketAddr;
+
+    use hickory_proto::op::Message;
+    use hickory_proto::rr::rdata::TXT;
+    use hickory_proto::rr::{RData, Record};
+    use tokio::net::UdpSocket;
+
+    /// Runs until the test's runtime ends.
+    pub(crate) async fn serve(name: &'static str, text: &'static str) -> SocketAddr {
+        let socket = UdpSocket::bind("127.0.0.1:0").await.expect("bound");
+        let address = socket.local_addr().expect("an address");
+        tokio::spawn(async move {
+            let mut buffer = [0; 2048];
+            while let Ok((length, peer)) = socket.recv_from(&mut buffer).await {
+                let query = Message::from_vec(&buffer[..length]).expect("decodes");
+                let mut answer = Message::response(query.metadata.id, query.metadata.op_code);
+                answer.add_queries(query.queries.iter().cloned());
+                let asked = query.queries[0].name().clone();
+                if asked.to_ascii().trim_end_matches('.').eq_ignore_ascii_case(name) {
+                    let text = RData::TXT(TXT::new(vec![text.to_owned()]));
+                    answer.add_answer(Record::from_rdata(asked, 0, text));
+                }
+                let bytes = answer.to_vec().expect("encodes");
+                socket.send_to(&bytes, peer).await.expect("sent");
+            }
+        });
+        address
+    }
 }
 
 #[cfg(test)]
