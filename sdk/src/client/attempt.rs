@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::time::SystemTime;
 
 use bytes::{Bytes, BytesMut};
-use http::header::{CONTENT_TYPE, RETRY_AFTER};
-use http::{HeaderMap, HeaderName, HeaderValue};
+use http::header::{CONTENT_LENGTH, CONTENT_TYPE, RETRY_AFTER};
+use http::{HeaderMap, HeaderName, HeaderValue, Method};
 
 use super::body::{self, Progress};
 use super::call::{Options, Request};
@@ -33,8 +33,16 @@ const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
 /// The headers of every attempt of this call.
 pub(crate) fn headers(shared: &Shared, request: &Request, options: &Options) -> HeaderMap {
     let mut headers = shared.headers.clone();
-    if let Some(content_type) = request.payload.content_type() {
-        headers.insert(CONTENT_TYPE, content_type);
+    match request.payload.content_type() {
+        Some(content_type) => {
+            headers.insert(CONTENT_TYPE, content_type);
+        }
+        // What may have a body says that it has none (RFC 9110 §8.6); some
+        // servers answer 411 otherwise.
+        None if matches!(request.method, Method::POST | Method::PUT | Method::PATCH) => {
+            headers.insert(CONTENT_LENGTH, HeaderValue::from_static("0"));
+        }
+        None => {}
     }
     if let Some(key) = &options.idempotency_key {
         headers.insert(IDEMPOTENCY_KEY, key.clone());

@@ -1,6 +1,13 @@
 //! The client against peers that answer what the documents say.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
-#[expect(dead_code, reason = "more of the wire tests come")]
+mod audiences;
+mod contacts;
+mod domains;
+mod emails;
+mod errors;
+mod extraction;
 mod peer;
-mod smoke;
+mod requests;
+mod tolerance;
+mod webhooks;

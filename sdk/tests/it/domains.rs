@@ -1,0 +1,85 @@
+//! Domains on the wire (`email-service.md` §4 Domains).
+
+use crate::peer::Peer;
+
+#[tokio::test]
+async fn create() {
+    let peer = Peer::json(
+        201,
+        r#"{"id":"dom_1","name":"shop.test","verified":false,"mx_verified":false,"records":[
+            {"kind":"mx","type":"MX","name":"shop.test","value":"in.mail.test","priority":10},
+            {"kind":"spf","type":"TXT","name":"shop.test","value":"v=spf1 -all"}]}"#,
+    )
+    .await;
+    let client = peer.email().build().unwrap();
+    let domain = client.domains().create("shop.test").await.unwrap();
+    let seen = peer.only();
+    assert_eq!(seen.line, "POST /api/v1/domains HTTP/1.1");
+    assert_eq!(seen.body, r#"{"name":"shop.test"}"#);
+    assert_eq!((domain.id.as_str(), domain.name.as_deref()), ("dom_1", Some("shop.test")));
+    assert_eq!(
+        (domain.verified, domain.mx_verified, domain.spf_verified),
+        (Some(false), Some(false), None)
+    );
+    let records = domain.dns_records();
+    assert_eq!(records.len(), 2);
+    assert_eq!(records[0].kind.as_deref(), Some("mx"));
+    assert_eq!(records[0].record_type.as_deref(), Some("MX"));
+    assert_eq!(records[0].name.as_deref(), Some("shop.test"));
+    assert_eq!(records[0].value.as_deref(), Some("in.mail.test"));
+    assert_eq!(records[0].priority, Some(10));
+}
+
+#[tokio::test]
+async fn records_by_their_kind() {
+    let peer = Peer::json(
+        201,
+        r#"{"id":"d","dns_records":{"dkim":{"type":"TXT","host":"s._domainkey","content":"k"}}}"#,
+    )
+    .await;
+    let client = peer.email().build().unwrap();
+    let domain = client.domains().create("shop.test").await.unwrap();
+    let records = domain.dns_records();
+    assert_eq!(records[0].kind.as_deref(), Some("dkim"));
+    assert_eq!(records[0].name.as_deref(), Some("s._domainkey"));
+    assert_eq!(records[0].value.as_deref(), Some("k"));
+}
+
+#[tokio::test]
+async fn list() {
+    let peer = Peer::json(200, r#"[{"id":"dom_1","name":"shop.test","verified":true}]"#).await;
+    let client = peer.email().build().unwrap();
+    let domains = client.domains().list().await.unwrap();
+    assert_eq!(peer.only().line, "GET /api/v1/domains HTTP/1.1");
+    assert_eq!(domains[0].verified, Some(true));
+}
+
+#[tokio::test]
+async fn verify() {
+    let peer = Peer::json(
+        200,
+        r#"{"mx_verified":true,"spf_verified":true,"dkim_verified":true,"dmarc_verified":false,
+            "verified":false,"checks":[{"kind":"dmarc"}]}"#,
+    )
+    .await;
+    let client = peer.email().build().unwrap();
+    let result = client.domains().verify("dom_1").await.unwrap();
+    let seen = peer.only();
+    assert_eq!(seen.line, "POST /api/v1/domains/dom_1/verify HTTP/1.1");
+    assert_eq!(seen.header("content-length"), Some("0"));
+    assert_eq!(result.mx_verified, Some(true));
+    assert_eq!(result.spf_verified, Some(true));
+    assert_eq!(result.dkim_verified, Some(true));
+    assert_eq!(result.dmarc_verified, Some(false));
+    assert!(!result.is_verified());
+    assert!(result.extra.get("checks").is_some());
+}
+
+#[tokio::test]
+async fn delete() {
+    let peer = Peer::json(200, r#"{"ok":true}"#).await;
+    let client = peer.email().build().unwrap();
+    let deleted = client.domains().delete("dom_1").await.unwrap();
+    assert_eq!(peer.only().line, "DELETE /api/v1/domains/dom_1 HTTP/1.1");
+    assert_eq!(deleted.extra.get("ok"), Some(&true.into()));
+}

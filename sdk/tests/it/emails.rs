@@ -1,0 +1,225 @@
+//! Emails on the wire (`email-service.md` §4 Emails).
+
+use svc_sdk::email::{Attachment, BatchOutcome, BatchShape, Email, EmailStatus, ScheduledAt};
+
+use crate::peer::Peer;
+
+#[tokio::test]
+async fn send_with_every_documented_field() {
+    let peer = Peer::json(
+        202,
+        r#"{"id":"eml_1","status":"queued","from":"a@b.test","createdAt":"2026-01-02T03:04:05Z"}"#,
+    )
+    .await;
+    let client = peer.email().build().unwrap();
+    let email = Email::new("Shop <a@b.test>", "c@d.test", "Hi \"you\"\n")
+        .to("e@f.test")
+        .html("<p>Hello</p>")
+        .text("Hello")
+        .cc("g@h.test")
+        .bcc("i@j.test")
+        .reply_to("k@l.test")
+        .header("X-Thing", "1")
+        .attachment(Attachment::from_bytes("a.txt", "hello").content_type("text/plain"))
+        .attachment(Attachment::from_base64("b.bin", "AAEC"))
+        .tag("kind", "note")
+        .scheduled_at("2026-12-24T18:00:00Z")
+        .template("tpl_1")
+        .variable("name", "Ada")
+        .variable("count", 3)
+        .extra("priority", "high");
+    let accepted = client.emails().send(&email).await.unwrap();
+
+    let seen = peer.only();
+    assert_eq!(seen.line, "POST /api/v1/emails HTTP/1.1");
+    assert_eq!(seen.header("authorization"), Some("Bearer mk_secret"));
+    assert_eq!(seen.header("content-type"), Some("application/json"));
+    assert_eq!(seen.header("accept"), Some("application/json"));
+    assert_eq!(seen.header("user-agent"), Some("svc-sdk/0.1.0"));
+    assert_eq!(seen.header("idempotency-key"), None);
+    assert_eq!(
+        seen.body,
+        concat!(
+            r#"{"from":"Shop <a@b.test>","to":["c@d.test","e@f.test"],"subject":"Hi \"you\"\n","#,
+            r#""html":"<p>Hello</p>","text":"Hello","cc":["g@h.test"],"bcc":["i@j.test"],"#,
+            r#""replyTo":["k@l.test"],"headers":{"X-Thing":"1"},"tags":{"kind":"note"},"#,
+            r#""scheduledAt":"2026-12-24T18:00:00Z","templateId":"tpl_1","#,
+            r#""variables":{"name":"Ada","count":3},"priority":"high","#,
+            r#""attachments":[{"filename":"a.txt","contentType":"text/plain","content":"aGVsbG8="},"#,
+            r#"{"filename":"b.bin","content":"AAEC"}]}"#
+        )
+    );
+    assert_eq!(accepted.id, "eml_1");
+    assert_eq!(accepted.status, Some(EmailStatus::Queued));
+    assert_eq!(accepted.extra.get("createdAt").unwrap(), "2026-01-02T03:04:05Z");
+}
+
+#[tokio::test]
+async fn send_with_the_least() {
+    let peer = Peer::json(202, r#"{"id":"eml_1","status":"queued"}"#).await;
+    let client = peer.email().build().unwrap();
+    client.emails().send(&Email::new("a@b.test", "c@d.test", "Hi")).await.unwrap();
+    assert_eq!(peer.only().body, r#"{"from":"a@b.test","to":["c@d.test"],"subject":"Hi"}"#);
+}
+
+#[tokio::test]
+async fn an_instant_is_written_as_rfc_3339() {
+    let instant = chrono::DateTime::parse_from_rfc3339("2026-12-24T18:00:00.5+01:00").unwrap();
+    let peer = Peer::json(202, r#"{"id":"eml_1"}"#).await;
+    let client = peer.email().build().unwrap();
+    let email = Email::new("a@b.test", "c@d.test", "Hi").scheduled_at(ScheduledAt::at(&instant));
+    client.emails().send(&email).await.unwrap();
+    assert_eq!(
+        peer.only().body,
+        r#"{"from":"a@b.test","to":["c@d.test"],"subject":"Hi","scheduledAt":"2026-12-24T17:00:00.500Z"}"#
+    );
+}
+
+#[tokio::test]
+async fn an_email_is_read_from_the_documented_json() {
+    let email: Email = serde_json::from_str(
+        r#"{"from":"a@b","to":"c@d","subject":"s","replyTo":["e@f"],"scheduledAt":"tomorrow",
+            "attachments":[{"filename":"n","content":"AA==","contentType":"x/y"}],"other":1}"#,
+    )
+    .unwrap();
+    assert_eq!(email.to, ["c@d"]);
+    assert_eq!(
+        serde_json::to_string(&email).unwrap(),
+        concat!(
+            r#"{"from":"a@b","to":["c@d"],"subject":"s","replyTo":["e@f"],"scheduledAt":"tomorrow","#,
+            r#""other":1,"attachments":[{"filename":"n","content":"AA==","contentType":"x/y"}]}"#
+        )
+    );
+}
+
+#[tokio::test]
+async fn send_batch() {
+    let peer = Peer::json(
+        200,
+        r#"{"results":[{"index":0,"id":"eml_1","status":"queued"},
+            {"index":1,"error":{"code":"domain_not_verified","message":"no"}}]}"#,
+    )
+    .await;
+    let client = peer.email().build().unwrap();
+    let emails = [Email::new("a@b.test", "c@d.test", "1"), Email::new("a@x.test", "c@d.test", "2")];
+    let answer = client.emails().send_batch(&emails).await.unwrap();
+
+    let seen = peer.only();
+    assert_eq!(seen.line, "POST /api/v1/emails/batch HTTP/1.1");
+    assert_eq!(
+        seen.body,
+        concat!(
+            r#"[{"from":"a@b.test","to":["c@d.test"],"subject":"1"},"#,
+            r#"{"from":"a@x.test","to":["c@d.test"],"subject":"2"}]"#
+        )
+    );
+    assert!(answer.is_complete());
+    assert!(!answer.all_accepted());
+    let (index, email) = answer.accepted().next().unwrap();
+    assert_eq!((index, email.id.as_str()), (Some(0), "eml_1"));
+    let (index, refusal) = answer.refused().next().unwrap();
+    assert_eq!((index, refusal.code.as_deref()), (Some(1), Some("domain_not_verified")));
+    assert_eq!(refusal.message.as_deref(), Some("no"));
+}
+
+#[tokio::test]
+async fn a_batch_in_an_object() {
+    let peer = Peer::json(200, r#"[{"id":"eml_1"}]"#).await;
+    let client = peer.email().batch_shape(BatchShape::Object("emails".into())).build().unwrap();
+    let email =
+        Email::new("a@b.test", "c@d.test", "1").attachment(Attachment::from_bytes("n", "hello"));
+    let answer = client.emails().send_batch(&[email]).await.unwrap();
+    assert!(answer.all_accepted());
+    assert_eq!(
+        peer.only().body,
+        concat!(
+            r#"{"emails":[{"from":"a@b.test","to":["c@d.test"],"subject":"1","#,
+            r#""attachments":[{"filename":"n","content":"aGVsbG8="}]}]}"#
+        )
+    );
+}
+
+#[tokio::test]
+async fn each_shape_of_a_batch_answer() {
+    let emails = [Email::new("a@b.test", "c@d.test", "1"), Email::new("a@b.test", "c@d.test", "2")];
+    for body in [
+        r#"[{"id":"x"},{"error":{"code":"no","message":"m"}}]"#,
+        r#"{"data":[{"id":"x"},{"error":"m","code":"no"}]}"#,
+        r#"{"emails":[{"email":{"id":"x"}},{"code":"no","message":"m"}],"count":2}"#,
+        r#"{"data":{"results":[{"id":"x"},{"status":"failed","code":"no","message":"m"}]}}"#,
+        r#"{"results":[{"index":1,"error":{"code":"no","message":"m"}},{"index":0,"id":"x"}]}"#,
+        r#"["x",{"errors":["m"],"code":"no"}]"#,
+    ] {
+        let peer = Peer::json(200, body).await;
+        let client = peer.email().build().unwrap();
+        let answer = client.emails().send_batch(&emails).await.unwrap();
+        assert!(answer.is_complete(), "{body}");
+        let accepted: Vec<_> = answer.accepted().map(|(at, email)| (at, &*email.id)).collect();
+        assert_eq!(accepted, [(Some(0), "x")], "{body}");
+        let refused: Vec<_> =
+            answer.refused().map(|(at, refusal)| (at, refusal.code.as_deref())).collect();
+        assert_eq!(refused, [(Some(1), Some("no"))], "{body}");
+    }
+}
+
+#[tokio::test]
+async fn a_batch_answer_with_another_count_is_reported_and_not_guessed() {
+    let peer = Peer::json(200, r#"{"results":[{"id":"x"},{"status":"?"},{"id":"z"}]}"#).await;
+    let client = peer.email().build().unwrap();
+    let emails = [Email::new("a@b.test", "c@d.test", "1"), Email::new("a@b.test", "c@d.test", "2")];
+    let answer = client.emails().send_batch(&emails).await.unwrap();
+    assert!(!answer.is_complete());
+    assert!(!answer.all_accepted());
+    assert_eq!((answer.requested, answer.items.len()), (2, 3));
+    assert!(answer.items.iter().all(|item| item.index.is_none()));
+    assert!(matches!(answer.items[1].outcome, BatchOutcome::Unclear(_)));
+}
+
+#[tokio::test]
+async fn get() {
+    let peer = Peer::json(200, r#"{"id":"eml_1","status":"delivered","subject":"Hi"}"#).await;
+    let client = peer.email().build().unwrap();
+    let email = client.emails().get("eml_1").await.unwrap();
+    let seen = peer.only();
+    assert_eq!(seen.line, "GET /api/v1/emails/eml_1 HTTP/1.1");
+    assert_eq!((seen.body.as_str(), seen.header("content-type")), ("", None));
+    assert_eq!(email.status, Some(EmailStatus::Delivered));
+    assert_eq!(email.extra.iter().map(|(name, _)| name).collect::<Vec<_>>(), ["subject"]);
+    assert_eq!(
+        serde_json::to_string(&email).unwrap(),
+        r#"{"id":"eml_1","status":"delivered","subject":"Hi"}"#
+    );
+}
+
+#[tokio::test]
+async fn cancel() {
+    let peer = Peer::json(200, r#"{"id":"eml_1","status":"cancelled"}"#).await;
+    let client = peer.email().build().unwrap();
+    let email = client.emails().cancel("eml_1").await.unwrap();
+    let seen = peer.only();
+    assert_eq!(seen.line, "PATCH /api/v1/emails/eml_1/cancel HTTP/1.1");
+    assert_eq!(seen.body, "");
+    assert_eq!(email.status, Some(EmailStatus::Other("cancelled".into())));
+    assert!(email.status.unwrap().is_final());
+}
+
+#[tokio::test]
+async fn every_documented_status_and_any_other() {
+    for (text, status, is_final) in [
+        ("queued", EmailStatus::Queued, false),
+        ("sending", EmailStatus::Sending, false),
+        ("sent", EmailStatus::Sent, false),
+        ("delivered", EmailStatus::Delivered, true),
+        ("bounced", EmailStatus::Bounced, true),
+        ("failed", EmailStatus::Failed, true),
+        ("complained", EmailStatus::Complained, true),
+        ("Queued", EmailStatus::Other("Queued".into()), true),
+        ("", EmailStatus::Other(String::new()), true),
+    ] {
+        let peer = Peer::json(200, &format!(r#"{{"id":"x","status":"{text}"}}"#)).await;
+        let client = peer.email().build().unwrap();
+        let email = client.emails().get("x").await.unwrap();
+        assert_eq!(email.status.as_ref(), Some(&status));
+        assert_eq!((status.as_str(), status.is_final()), (text, is_final));
+    }
+}

@@ -1,0 +1,294 @@
+//! What goes out: ids, addresses, headers, options, local checks.
+
+use std::time::Duration;
+
+use svc_sdk::email::{Attachment, Email, PageQuery};
+use svc_sdk::{EmailClient, ErrorKind, ExtractionClient, Operation, Outcome, Secret};
+
+use crate::peer::{Peer, with_headers};
+
+#[tokio::test]
+async fn an_id_is_one_segment_whatever_is_in_it() {
+    let peer = Peer::json(200, r#"{"id":"x"}"#).await;
+    let client = peer.email().build().unwrap();
+    for id in ["a/b", "ü", "a b?c#d", "..a", "%2e%2e", "../../v1/me"] {
+        client.emails().get(id).await.unwrap();
+    }
+    client.contacts().create("a/b", "c@d").await.unwrap();
+    assert_eq!(
+        peer.lines(),
+        [
+            "GET /api/v1/emails/a%2Fb HTTP/1.1",
+            "GET /api/v1/emails/%C3%BC HTTP/1.1",
+            "GET /api/v1/emails/a%20b%3Fc%23d HTTP/1.1",
+            "GET /api/v1/emails/..a HTTP/1.1",
+            "GET /api/v1/emails/%252e%252e HTTP/1.1",
+            "GET /api/v1/emails/..%2F..%2Fv1%2Fme HTTP/1.1",
+            "POST /api/v1/audiences/a%2Fb/contacts HTTP/1.1",
+        ]
+    );
+}
+
+#[tokio::test]
+async fn an_id_that_would_reach_another_operation_is_refused() {
+    let peer = Peer::json(200, "{}").await;
+    // Even where local checks are off.
+    let client = peer.email().local_checks(false).build().unwrap();
+    for id in ["", ".", ".."] {
+        let errors = [
+            client.emails().get(id).await.unwrap_err(),
+            client.emails().cancel(id).await.unwrap_err(),
+            client.audiences().delete(id).await.unwrap_err(),
+            client.contacts().list(id, PageQuery::new()).await.unwrap_err(),
+            client.domains().verify(id).await.unwrap_err(),
+            client.webhooks().test(id).await.unwrap_err(),
+        ];
+        for error in errors {
+            assert!(error.is_invalid_input(), "{error}");
+            assert_eq!((error.outcome(), error.attempts()), (Outcome::NotSent, 0));
+            assert!(error.operation().is_some());
+        }
+    }
+    assert_eq!(peer.lines().len(), 0);
+}
+
+#[tokio::test]
+async fn a_base_address_may_have_a_path() {
+    for path in ["/mail", "/mail/", "/a/../mail"] {
+        let peer = Peer::json(200, r#"{"id":"x"}"#).await;
+        let base = format!("{}{path}", peer.url());
+        let client = EmailClient::builder(base, "k").build().unwrap();
+        client.emails().get("x").await.unwrap();
+        client.contacts().list("a", PageQuery::new().page(1)).await.unwrap_err();
+        client.raw("GET", "/v2/x?y=z").query("q", "a&b").await.unwrap();
+        assert_eq!(
+            peer.lines(),
+            [
+                "GET /mail/api/v1/emails/x HTTP/1.1",
+                "GET /mail/api/v1/audiences/a/contacts?page=1 HTTP/1.1",
+                "GET /mail/v2/x?y=z&q=a%26b HTTP/1.1",
+            ]
+        );
+    }
+}
+
+#[tokio::test]
+async fn the_key_goes_where_it_is_configured_to_go() {
+    let peer = Peer::json(200, "[]").await;
+    let client = peer.email().key_header("X-Api-Key").key_prefix("").build().unwrap();
+    client.domains().list().await.unwrap();
+    let seen = peer.only();
+    assert_eq!(seen.header("x-api-key"), Some("mk_secret"));
+    assert_eq!(seen.header("authorization"), None);
+
+    let peer = Peer::json(200, "[]").await;
+    let client = peer.email().key_prefix("Token ").build().unwrap();
+    client.domains().list().await.unwrap();
+    assert_eq!(peer.only().header("authorization"), Some("Token mk_secret"));
+}
+
+#[tokio::test]
+async fn headers_of_the_client_and_of_one_call() {
+    let peer = Peer::json(200, r#"{"id":"x"}"#).await;
+    let client = peer.email().user_agent("shop/2").header("X-Tenant", "t").build().unwrap();
+    let email = Email::new("a@b", "c@d", "s");
+    client
+        .emails()
+        .send(&email)
+        .idempotency_key("key-1")
+        .header("X-Tenant", "u")
+        .header("X-Other", "o")
+        .await
+        .unwrap();
+    client.emails().send_batch(&[email]).idempotency_key("key-2").await.unwrap_err();
+    client.domains().delete("d").await.unwrap();
+    let seen = peer.seen();
+    assert_eq!(seen[0].header("user-agent"), Some("shop/2"));
+    assert_eq!(seen[0].header("x-tenant"), Some("u"));
+    assert_eq!(seen[0].header("x-other"), Some("o"));
+    assert_eq!(seen[0].header("idempotency-key"), Some("key-1"));
+    assert_eq!(seen[1].header("idempotency-key"), Some("key-2"));
+    assert_eq!(seen[2].header("x-tenant"), Some("t"));
+    assert_eq!(seen[2].header("idempotency-key"), None);
+}
+
+#[tokio::test]
+async fn what_no_header_can_carry_is_refused() {
+    let peer = Peer::json(200, "[]").await;
+    let client = peer.email().build().unwrap();
+    let list = || client.domains().list();
+    for call in [
+        list().header("a b", "x"),
+        list().header("x", "a\nb"),
+        list().header("Authorization", "Bearer other"),
+        list().idempotency_key(""),
+        list().idempotency_key("a\nb"),
+    ] {
+        let error = call.await.unwrap_err();
+        assert!(error.is_invalid_input(), "{error}");
+        assert_eq!(error.operation(), Some(Operation::DomainsList));
+    }
+    assert_eq!(peer.lines().len(), 0);
+}
+
+#[tokio::test]
+async fn a_response_around_the_value() {
+    let peer =
+        Peer::start([with_headers(202, "X-Request-Id: r\r\nX-Cost: 3\r\n", r#"{"id":"x"}"#)]).await;
+    let client = peer.email().build().unwrap();
+    let answer = client.emails().get("x").with_response().timeout(Duration::from_secs(9)).await;
+    let answer = answer.unwrap();
+    assert_eq!((answer.status, answer.attempts, answer.value.id.as_str()), (202, 1, "x"));
+    assert_eq!(answer.request_id.as_deref(), Some("r"));
+    assert_eq!(answer.headers["x-cost"], "3");
+}
+
+#[tokio::test]
+async fn the_request_can_be_seen_and_is_not_sent() {
+    let peer = Peer::json(200, "{}").await;
+    let client = ExtractionClient::builder(peer.url(), "sk_test_secret").build().unwrap();
+    let preview = client.raw("post", "/v1/x").json(&[1]).idempotency_key("k").to_request().unwrap();
+    assert_eq!((&*preview.method, &preview.url), ("POST", &format!("{}/v1/x", peer.url())));
+    let mut headers = preview.headers.clone();
+    headers.sort();
+    let headers: Vec<_> = headers.iter().map(|(n, v)| (n.as_str(), v.as_str())).collect();
+    assert_eq!(
+        headers,
+        [
+            ("accept", "application/json"),
+            ("authorization", "Bearer sk_test_***"),
+            ("content-length", "3"),
+            ("content-type", "application/json"),
+            ("idempotency-key", "k"),
+            ("user-agent", "svc-sdk/0.1.0"),
+        ]
+    );
+    assert_eq!(preview.body().unwrap(), b"[1]");
+
+    let client = peer.email().build().unwrap();
+    let email =
+        Email::new("a@b", "c@d", "s").attachment(Attachment::from_bytes("n", vec![7; 100_000]));
+    let preview = client.emails().send(&email).to_request().unwrap();
+    let body = preview.body().unwrap();
+    assert_eq!(body.len() as u64, preview.content_length());
+    assert!(preview.headers.contains(&("authorization".into(), "Bearer ***".into())));
+    assert_eq!(peer.lines().len(), 0);
+
+    // And it is what is sent.
+    client.emails().send(&email).await.unwrap();
+    assert_eq!(peer.only().body.as_bytes(), body);
+    assert!(client.emails().get("").to_request().is_err());
+}
+
+#[tokio::test]
+async fn raw_requests() {
+    let peer = Peer::json(201, r#"{"job":"j"}"#).await;
+    let client = peer.extraction().build().unwrap();
+    let body = serde_json::json!({"document": "d"});
+    let answer = client.raw("PUT", "/v1/extractions").json(&body).header("x-a", "b").await.unwrap();
+    assert_eq!(answer.status, 201);
+    assert_eq!(answer.json::<serde_json::Value>().unwrap()["job"], "j");
+    let text = client.raw("POST", "/v1/files").body("hello", "text/plain").await.unwrap();
+    assert_eq!(text.text(), r#"{"job":"j"}"#);
+    let seen = peer.seen();
+    assert_eq!(seen[0].line, "PUT /v1/extractions HTTP/1.1");
+    assert_eq!(seen[0].body, r#"{"document":"d"}"#);
+    assert_eq!(seen[1].header("content-type"), Some("text/plain"));
+    for (method, path) in [("GET", "v1/x"), ("GET", "/../x"), ("G T", "/x"), ("GET", "/a b")] {
+        let error = client.raw(method, path).await.unwrap_err();
+        assert!(error.is_invalid_input());
+        assert_eq!(error.operation(), None);
+    }
+
+    // A path that the documents show is known with its scope.
+    let peer = Peer::json(403, "scope").await;
+    let error = peer.email().build().unwrap().raw("GET", "/api/v1/domains").await.unwrap_err();
+    assert_eq!(error.operation(), Some(Operation::DomainsList));
+}
+
+#[tokio::test]
+async fn the_documented_limits_name_field_and_limit_and_can_be_turned_off() {
+    let many = |count: usize| {
+        let mut email = Email::new("a@b", "c@d", "s");
+        email.to = vec!["c@d".to_owned(); count];
+        email
+    };
+    let long = |length: usize| Email::new("a@b", "c@d", "ü".repeat(length));
+    let mut full = Email::new("a@b", "c@d", "s");
+    full.attachments = vec![Attachment::from_bytes("n", "x"); 21];
+
+    let peer = Peer::json(200, r#"{"id":"x"}"#).await;
+    let client = peer.email().build().unwrap();
+    for (email, field, limit) in [
+        (many(51), "to", Some(50)),
+        (many(0), "to", None),
+        (long(999), "subject", Some(998)),
+        (full, "attachments", Some(20)),
+        (Email::new("nobody", "c@d", "s"), "from", None),
+        (Email::new("a@b", "c@d e", "s"), "to[0]", None),
+        (
+            Email::new("a@b", "c@d", "s").attachment(Attachment::from_bytes("", "")),
+            "attachments[0].filename",
+            None,
+        ),
+    ] {
+        let error = client.emails().send(&email).await.unwrap_err();
+        let ErrorKind::InvalidInput(invalid) = error.kind() else { panic!("{error}") };
+        assert_eq!((invalid.field.as_ref(), invalid.limit), (field, limit));
+        assert_eq!((error.outcome(), error.attempts()), (Outcome::NotSent, 0));
+
+        let batch = [many(1), email.clone()];
+        let error = client.emails().send_batch(&batch).await.unwrap_err();
+        let ErrorKind::InvalidInput(invalid) = error.kind() else { panic!("{error}") };
+        assert_eq!(invalid.field, format!("emails[1].{field}"));
+        assert_eq!(peer.lines().len(), 0);
+        // The service decides where local checks are off.
+        let client = peer.email().local_checks(false).build().unwrap();
+        client.emails().send(&email).to_request().unwrap();
+    }
+    for count in [0, 101] {
+        let error = client.emails().send_batch(&vec![many(1); count]).await.unwrap_err();
+        let ErrorKind::InvalidInput(invalid) = error.kind() else { panic!("{error}") };
+        assert_eq!(invalid.field, "emails");
+    }
+    client.emails().send(&many(50)).await.unwrap();
+    client.emails().send(&long(998)).await.unwrap();
+    client.emails().send_batch(&vec![many(1); 100]).await.unwrap_err();
+    assert_eq!(peer.lines().len(), 3);
+    let off = peer.email().local_checks(false).build().unwrap();
+    off.emails().send(&many(51)).await.unwrap();
+    assert_eq!(peer.lines().len(), 4);
+}
+
+#[test]
+fn a_client_that_cannot_work_is_not_built() {
+    for (base, key, problem) in [
+        ("", "k", "the base address is no address: relative URL without a base"),
+        ("mail.example", "k", "the base address is no address: relative URL without a base"),
+        ("ftp://x.test", "k", "the base address is neither http nor https"),
+        ("https://u:p@x.test", "k", "the base address holds a user name or password"),
+        ("https://x.test?a=b", "k", "the base address holds a query or a fragment"),
+        ("https://x.test", "", "the key is empty"),
+        ("https://x.test", " \n", "the key is empty"),
+        ("https://x.test", "s3cr\net", "the key holds characters that no header can carry"),
+    ] {
+        let error = EmailClient::builder(base, key).build().unwrap_err();
+        assert_eq!(error.to_string(), problem);
+        assert_eq!(error.outcome(), Outcome::NotSent);
+    }
+    let builder = || EmailClient::builder("https://x.test", "k");
+    assert!(builder().key_header("a b").build().is_err());
+    assert!(builder().header("x", "\n").build().is_err());
+    assert!(builder().request_id_headers([""]).build().is_err());
+    assert!(builder().proxy("::").build().is_err());
+    assert!(builder().ca_bundle("no certificate").build().is_err());
+}
+
+#[test]
+fn nothing_shows_the_key() {
+    let builder = EmailClient::builder("https://x.test", Secret::new("mk_secret"));
+    let shown = format!("{builder:?}");
+    let client = builder.build().unwrap();
+    let shown = format!("{shown} {client:?} {:?} {:?}", client.emails(), client.emails().get("x"));
+    assert!(!shown.contains("mk_secret"), "{shown}");
+}

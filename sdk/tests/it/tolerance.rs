@@ -1,0 +1,174 @@
+//! What the documents do not show, one test per tolerance of
+//! `open-points.md` (those of one resource stand with it).
+
+use crate::peer::{Peer, answer, with_headers};
+
+#[tokio::test]
+async fn b1_any_2xx_is_success() {
+    for status in [200, 201, 202, 203, 299] {
+        let peer = Peer::json(status, r#"{"id":"x"}"#).await;
+        let client = peer.email().build().unwrap();
+        assert_eq!(client.audiences().create("A").await.unwrap().id, "x");
+    }
+    // Even one that says nothing.
+    let peer = Peer::json(204, "").await;
+    let client = peer.email().build().unwrap();
+    assert_eq!(client.audiences().create("A").await.unwrap().id, "");
+}
+
+#[tokio::test]
+async fn b2_a_list_is_an_array_or_the_array_of_an_object() {
+    for body in [
+        r#"[{"id":"1"},{"id":"2"}]"#,
+        r#"{"data":[{"id":"1"},{"id":"2"}]}"#,
+        r#"{"whatever":[{"id":"1"},{"id":"2"}],"total":2,"next":null}"#,
+        r#"{"data":[{"id":"1"},{"id":"2"}],"errors":[]}"#,
+        r#"{"links":["x"],"audiences":[{"id":"1"},{"id":"2"}]}"#,
+        r#"{"ok":true,"data":{"items":[{"id":"1"},{"id":"2"}],"total":2}}"#,
+        " \n[{\"id\":\"1\"},{\"id\":\"2\"}] ",
+    ] {
+        let peer = Peer::json(200, body).await;
+        let client = peer.email().build().unwrap();
+        let list = client.audiences().list().await.unwrap();
+        assert_eq!(list.iter().map(|item| &*item.id).collect::<Vec<_>>(), ["1", "2"], "{body}");
+    }
+}
+
+#[tokio::test]
+async fn b2_what_stands_beside_the_items_is_kept() {
+    let body = r#"{"items":[{"id":"1"}],"cursor":"c","meta":{"total":"7","lastPage":4}}"#;
+    let peer = Peer::json(200, body).await;
+    let list = peer.email().build().unwrap().domains().list().await.unwrap();
+    assert_eq!(list.extra.get("cursor").unwrap(), "c");
+    assert_eq!((list.total, list.total_pages), (Some(7), Some(4)));
+}
+
+#[tokio::test]
+async fn b3_a_delete_may_answer_anything() {
+    for (status, body) in [(200, r#"{"ok":true}"#), (204, ""), (200, "deleted"), (202, "[]")] {
+        let peer = Peer::json(status, body).await;
+        peer.email().build().unwrap().domains().delete("d").await.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn b8_any_of_the_usual_request_ids_is_kept() {
+    for name in ["X-Request-Id", "Request-Id", "x-amzn-requestid", "CF-Ray"] {
+        let header = format!("{name}: req_1\r\n");
+        let peer = Peer::start([
+            with_headers(200, &header, r#"{"id":"x"}"#),
+            with_headers(404, &header, ""),
+        ])
+        .await;
+        let client = peer.email().build().unwrap();
+        let answer = client.audiences().get("x").with_response().await.unwrap();
+        assert_eq!(answer.request_id.as_deref(), Some("req_1"));
+        let error = client.audiences().get("x").await.unwrap_err();
+        assert_eq!(error.request_id(), Some("req_1"));
+    }
+    let peer = Peer::start([with_headers(200, "Trace: t\r\n", r#"{"id":"x"}"#)]).await;
+    let client = peer.email().request_id_headers(["trace"]).build().unwrap();
+    let answer = client.audiences().get("x").with_response().await.unwrap();
+    assert_eq!(answer.request_id.as_deref(), Some("t"));
+}
+
+#[tokio::test]
+async fn b13_times_in_answers_are_kept_as_they_came() {
+    for at in [r#""yesterday""#, "1767225600", "null", r#""2026-01-02T03:04:05Z""#] {
+        let body = format!(r#"{{"id":"x","createdAt":{at}}}"#);
+        let peer = Peer::json(200, &body).await;
+        let email = peer.email().build().unwrap().emails().get("x").await.unwrap();
+        assert_eq!(email.extra.get("createdAt").unwrap().to_string(), at);
+    }
+}
+
+#[tokio::test]
+async fn b14_a_resource_may_be_wrapped() {
+    for body in [
+        r#"{"id":"x","name":"n"}"#,
+        r#"{"data":{"id":"x","name":"n"}}"#,
+        r#"{"domain":{"id":"x","name":"n"}}"#,
+        r#"{"ok":true,"name":"not this","domain":{"id":"x","name":"n"}}"#,
+    ] {
+        let peer = Peer::json(200, body).await;
+        let domain = peer.email().build().unwrap().domains().create("n").await.unwrap();
+        assert_eq!((domain.id.as_str(), domain.name.as_deref()), ("x", Some("n")), "{body}");
+    }
+    // What has no id of its own.
+    for body in [
+        r#"{"verified":true,"details":{"mx":"ok"}}"#,
+        r#"{"data":{"verified":true,"mx_verified":true}}"#,
+    ] {
+        let peer = Peer::json(200, body).await;
+        let result = peer.email().build().unwrap().domains().verify("d").await.unwrap();
+        assert!(result.is_verified(), "{body}");
+    }
+    for body in [
+        r#"{"organization":{"id":"o"},"auth":{"scope":"full"}}"#,
+        r#"{"data":{"organization":{"id":"o"},"auth":{"scope":"full"}}}"#,
+    ] {
+        let peer = Peer::json(200, body).await;
+        let me = peer.extraction().build().unwrap().me().await.unwrap();
+        assert_eq!(me.organization.id, "o", "{body}");
+    }
+    // An object of the resource's own is no wrapper.
+    let body = r#"{"id":"x","metadata":{"id":"not this"}}"#;
+    let peer = Peer::json(200, body).await;
+    let contact = peer.email().build().unwrap().contacts().create("a", "a@b").await.unwrap();
+    assert_eq!(contact.id, "x");
+}
+
+#[tokio::test]
+async fn more_fewer_and_odd_fields_are_no_error() {
+    for (body, id) in [
+        ("{}", ""),
+        (r#"{"id":null,"status":null}"#, ""),
+        (r#"{"id":42,"status":7}"#, "42"),
+        (r#"{"id":["x"],"status":{"a":1}}"#, ""),
+        (r#"{"id":"x","new":{"deep":[1,{"er":null}]}}"#, "x"),
+        (r#"{"id":"x","id":"y"}"#, "y"),
+        ("[]", ""),
+        ("\"ok\"", ""),
+        ("null", ""),
+    ] {
+        let peer = Peer::json(200, body).await;
+        let email = peer.email().build().unwrap().emails().get("e").await.unwrap();
+        assert_eq!(email.id, id, "{body}");
+        assert_eq!(email.extra.raw(), body);
+    }
+    // A single text where a list is documented, and the other way round.
+    let peer = Peer::json(200, r#"{"id":"w","events":"email.sent","url":["x"],"active":1}"#).await;
+    let update = svc_sdk::email::WebhookUpdate::new();
+    let webhook = peer.email().build().unwrap().webhooks().update("w", &update).await.unwrap();
+    assert_eq!(
+        (webhook.events.as_slice(), webhook.url, webhook.active),
+        (["email.sent".to_owned()].as_slice(), None, None)
+    );
+    assert_eq!(webhook.extra.get("active"), Some(&1.into()));
+}
+
+#[tokio::test]
+async fn what_is_not_json_is_an_error_that_says_where_and_not_what() {
+    for (body, problem) in [
+        ("<html>hello secret</html>", "not json, at line 1 column 1"),
+        (r#"{"id":"secret"#, "json that ends too early, at line 1 column 13"),
+        (r#"{"id":"secret"} secret"#, "not json, at line 1 column 17"),
+    ] {
+        let peer = Peer::start([answer(202, body)]).await;
+        let client = peer.email().build().unwrap();
+        let email = svc_sdk::email::Email::new("a@b", "c@d", "s");
+        let error = client.emails().send(&email).await.unwrap_err();
+        assert_eq!(error.kind(), &svc_sdk::ErrorKind::UnreadableAnswer { problem: problem.into() });
+        assert_eq!(error.outcome(), svc_sdk::Outcome::Unknown);
+        assert_eq!(error.body(), body.as_bytes());
+        assert_eq!(error.status(), Some(202));
+        assert!(!error.is_retryable());
+        assert!(!format!("{error} {error:?}").contains("secret"));
+        assert_eq!(peer.lines().len(), 1);
+    }
+    for body in ["{}", r#"{"a":[],"b":[]}"#, "7"] {
+        let peer = Peer::json(200, body).await;
+        let error = peer.email().build().unwrap().domains().list().await.unwrap_err();
+        assert!(matches!(error.kind(), svc_sdk::ErrorKind::UnreadableAnswer { .. }), "{body}");
+    }
+}
