@@ -1,11 +1,50 @@
 //! Both services on one machine: a local server to build and test against.
-#![expect(unused_imports, reason = "the server that follows uses these modules")]
-#![cfg_attr(not(test), expect(dead_code, reason = "the server that follows uses these modules"))]
+//!
+//! ```
+//! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+//! use svc_reference_server::Server;
+//!
+//! let server = Server::builder().in_memory().start().await?;
+//! println!("{}/api/v1/emails with the key mk_test_sandbox", server.base_url());
+//! server.stop().await;
+//! # Ok(())
+//! # }
+//! # tokio::runtime::Runtime::new().unwrap().block_on(example()).unwrap();
+//! ```
+//!
+//! A 2xx answer means that it is on disk (or in memory, where that was asked
+//! for); the clock, the DNS zone and much else can be controlled under
+//! `/_sandbox/`.
+#![warn(missing_docs)]
+#![expect(dead_code, unused_imports, reason = "handlers that use these follow")]
 
 mod address;
+mod app;
+mod clock;
+mod control;
 mod dkim;
 mod dns;
+mod email;
+mod engine;
+mod error;
+mod extraction;
+mod home;
+mod id;
+mod keys;
 mod links;
 mod mime;
 mod outbound;
+mod seed;
+mod server;
+mod settings;
+mod store;
+mod switches;
 mod template;
+mod time;
+mod web;
+mod webhooks;
+
+pub use app::Addresses;
+pub use home::{Running, running};
+pub use server::{Builder, Server, StartError};
+pub use switches::UnknownSwitch;

@@ -1,0 +1,61 @@
+//! `/_sandbox/clock`: freezes the server's clock, advances it, lets it go on.
+
+use http::StatusCode;
+use serde::Deserialize;
+use serde_json::json;
+
+use super::{Reply, json as reply};
+use crate::engine::State;
+use crate::error::ApiError;
+use crate::time;
+use crate::web::Input;
+
+#[derive(Deserialize)]
+struct Change {
+    freeze: Option<bool>,
+    advance: Option<String>,
+    resume: Option<bool>,
+}
+
+pub(super) async fn get(input: Input) -> Reply {
+    let state = input.app.engine.state().await?;
+    show(&state)
+}
+
+pub(super) async fn set(mut input: Input) -> Reply {
+    let change: Change = input.object().await?;
+    let engine = &input.app.engine;
+    let state = match (change.freeze, change.advance, change.resume) {
+        (Some(true), None, None) => engine.freeze().await?,
+        (None, Some(duration), None) => {
+            let by = time::parse_duration(&duration).ok_or_else(|| {
+                ApiError::field("advance", "must be a number with ms, s, m, h or d, such as 90s")
+            })?;
+            engine.advance(by).await?
+        }
+        (None, None, Some(true)) => engine.resume().await?,
+        _ => {
+            let message =
+                "must be one of {\"freeze\":true}, {\"advance\":\"90s\"}, {\"resume\":true}";
+            return Err(ApiError::field("", message));
+        }
+    };
+    // A restart goes on from here.
+    let course = input.app.clock.course().to_text();
+    let kept = input.app.store.write(move |tx| {
+        tx.execute("INSERT OR REPLACE INTO meta VALUES ('clock', ?1)", [&course])?;
+        Ok(())
+    });
+    kept.await?;
+    show(&state)
+}
+
+fn show(state: &State) -> Reply {
+    let body = json!({
+        "now": time::rfc3339(state.now),
+        "frozen": state.frozen,
+        "settled": state.settled,
+        "next_due": state.next_due.map(time::rfc3339),
+    });
+    reply(StatusCode::OK, &body)
+}

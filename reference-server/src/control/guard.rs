@@ -1,0 +1,91 @@
+//! Who may use the control interface: programs on this machine, or who has the
+//! control token. A web page must not be able to drive it, so requests for a
+//! foreign host or from a foreign origin are refused.
+
+use std::net::{IpAddr, SocketAddr};
+
+use http::header::{AUTHORIZATION, HOST, ORIGIN};
+use subtle::ConstantTimeEq as _;
+
+use crate::error::{ApiError, Code};
+use crate::web::Input;
+
+pub(crate) fn guard(input: &Input) -> Result<(), ApiError> {
+    let Some(addresses) = input.app.addresses.get() else {
+        return Err(ApiError::new(Code::Unavailable, "the server is starting"));
+    };
+    let ours = addresses.http;
+    let host = input
+        .header(HOST)
+        .or_else(|| input.parts.uri.authority().map(http::uri::Authority::as_str));
+    if !host.is_some_and(|host| is_ours(host, ours)) {
+        let message = format!("the control interface answers at {ours} only");
+        return Err(ApiError::new(Code::WrongHost, message));
+    }
+    if input.parts.headers.contains_key(ORIGIN) {
+        let origin = input.header(ORIGIN).unwrap_or_default();
+        let same = origin.strip_prefix("http://").is_some_and(|host| is_ours(host, ours));
+        if !same {
+            let message = "a page of another origin may not use the control interface";
+            return Err(ApiError::new(Code::Forbidden, message));
+        }
+    }
+    let Some(token) = &input.app.control_token else { return Ok(()) };
+    let given = input.header(AUTHORIZATION).and_then(|value| value.strip_prefix("Bearer "));
+    if given.is_some_and(|given| bool::from(given.as_bytes().ct_eq(token.as_bytes()))) {
+        return Ok(());
+    }
+    let message = "bound beyond loopback, the control interface needs the control token";
+    Err(ApiError::new(Code::Unauthorized, message))
+}
+
+/// Whether a host, with its port, is an address of this server.
+fn is_ours(host: &str, ours: SocketAddr) -> bool {
+    let (name, port) = match host.rsplit_once(':') {
+        Some((name, port))
+            if port.bytes().all(|byte| byte.is_ascii_digit()) && !port.is_empty() =>
+        {
+            (name, port.parse().ok())
+        }
+        _ => (host, Some(80)),
+    };
+    if port != Some(ours.port()) {
+        return false;
+    }
+    if name.eq_ignore_ascii_case("localhost") {
+        return ours.ip().is_loopback() || ours.ip().is_unspecified();
+    }
+    let bare = name.strip_prefix('[').and_then(|name| name.strip_suffix(']')).unwrap_or(name);
+    match bare.parse::<IpAddr>() {
+        // Bound to every address, any address is ours; a name could be anybody's.
+        Ok(ip) => ip == ours.ip() || ours.ip().is_unspecified(),
+        Err(_) => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_addresses_of_this_server_are_ours() {
+        let ours = SocketAddr::from(([127, 0, 0, 1], 4080));
+        for host in ["127.0.0.1:4080", "localhost:4080", "LOCALHOST:4080"] {
+            assert!(is_ours(host, ours), "{host}");
+        }
+        for host in [
+            "127.0.0.1",
+            "127.0.0.1:81",
+            "evil.test:4080",
+            "localhost.evil.test:4080",
+            "[::1]:4080",
+            "",
+            ":4080",
+        ] {
+            assert!(!is_ours(host, ours), "{host}");
+        }
+        let everywhere = SocketAddr::from(([0, 0, 0, 0], 80));
+        assert!(is_ours("192.168.1.5", everywhere));
+        assert!(!is_ours("intranet", everywhere));
+    }
+}

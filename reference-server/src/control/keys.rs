@@ -1,0 +1,141 @@
+//! `/_sandbox/keys`: makes, lists and revokes keys of both services.
+
+use std::sync::Arc;
+
+use http::StatusCode;
+use serde::Deserialize;
+use serde_json::json;
+use svc_sdk::{Scope, Service};
+
+use super::organizations::EMAIL_SCOPES;
+use super::{Reply, json as reply, no_content, organization, organization_of_query};
+use crate::error::{ApiError, Problems};
+use crate::keys::{self, Mode};
+use crate::time;
+use crate::web::Input;
+
+#[derive(Deserialize)]
+struct New {
+    organization: Option<String>,
+    service: String,
+    scopes: Option<Vec<String>>,
+    scope: Option<String>,
+    mode: Option<String>,
+}
+
+pub(super) async fn create(mut input: Input) -> Reply {
+    let new: New = input.object().await?;
+    let (service, scopes, mode) = new.resolve()?;
+    let app = Arc::clone(&input.app);
+    let answer = input.app.store.write(move |tx| {
+        let organization =
+            organization(tx.connection(), &app.settings, new.organization.as_deref())?;
+        let secret = keys::new_secret(service, mode)?;
+        let key = keys::create(tx, &app.keys, secret.clone(), organization, service, scopes, mode)?;
+        let mut answer = describe(&key.id, service, &key.scopes, mode.as_str());
+        answer["key"] = secret.into();
+        answer["createdAt"] = time::rfc3339(tx.now).into();
+        Ok(answer)
+    });
+    reply(StatusCode::CREATED, &answer.await?)
+}
+
+impl New {
+    fn resolve(&self) -> Result<(Service, Vec<Scope>, Mode), ApiError> {
+        let mut problems = Problems::default();
+        let service = match self.service.as_str() {
+            "email" => Service::Email,
+            "extraction" => Service::Extraction,
+            _ => return Err(ApiError::field("service", "must be email or extraction")),
+        };
+        let mode = match self.mode.as_deref() {
+            None | Some("test") => Mode::Test,
+            Some("live") => Mode::Live,
+            Some(_) => {
+                problems.add("mode", "must be live or test");
+                Mode::Test
+            }
+        };
+        let mut scopes = Vec::new();
+        match service {
+            Service::Email => {
+                if self.scopes.is_none() {
+                    problems.add("scopes", "is required for a key of the email service");
+                }
+                for (index, name) in self.scopes.iter().flatten().enumerate() {
+                    match name.parse().ok().filter(|scope| EMAIL_SCOPES.contains(scope)) {
+                        Some(scope) if scopes.contains(&scope) => {}
+                        Some(scope) => scopes.push(scope),
+                        None => problems
+                            .add(format!("scopes[{index}]"), "is no scope of the email service"),
+                    }
+                }
+            }
+            Service::Extraction => match self.scope.as_deref() {
+                Some("full") => scopes.push(Scope::Full),
+                Some("extract_only") => scopes.push(Scope::ExtractOnly),
+                _ => problems.add("scope", "must be full or extract_only"),
+            },
+        }
+        problems.check()?;
+        Ok((service, scopes, mode))
+    }
+}
+
+pub(super) async fn list(input: Input) -> Reply {
+    let app = Arc::clone(&input.app);
+    let named = organization_of_query(&input);
+    let all = input.app.store.read(move |connection| {
+        let organization = organization(connection, &app.settings, named.as_deref())?;
+        let mut statement = connection.prepare_cached(
+            "SELECT id, service, scopes, mode, hint, created_at FROM api_key
+             WHERE organization = ?1 ORDER BY id",
+        )?;
+        let rows = statement.query_map([organization], |row| {
+            let scopes: String = row.get(2)?;
+            let scopes: Vec<Scope> =
+                scopes.split(' ').filter_map(|name| name.parse().ok()).collect();
+            let service = keys::service_from(&row.get::<_, String>(1)?);
+            let (id, mode): (String, String) = (row.get(0)?, row.get(3)?);
+            let mut key = describe(&id, service, &scopes, &mode);
+            key["hint"] = row.get::<_, String>(4)?.into();
+            key["createdAt"] = time::rfc3339(row.get(5)?).into();
+            Ok(key)
+        })?;
+        Ok(rows.collect::<rusqlite::Result<Vec<_>>>()?)
+    });
+    reply(StatusCode::OK, &all.await?)
+}
+
+pub(super) async fn delete(input: Input) -> Reply {
+    let app = Arc::clone(&input.app);
+    let (id, named) = (input.id().to_owned(), organization_of_query(&input));
+    input
+        .app
+        .store
+        .write(move |tx| {
+            let organization = organization(tx.connection(), &app.settings, named.as_deref())?;
+            let gone = tx.execute(
+                "DELETE FROM api_key WHERE id = ?1 AND organization = ?2",
+                (&id, organization),
+            )?;
+            if gone == 0 {
+                return Err(ApiError::not_found("key"));
+            }
+            let keys = Arc::clone(&app.keys);
+            tx.after_commit(move || keys.remove(&id));
+            Ok(())
+        })
+        .await?;
+    no_content()
+}
+
+fn describe(id: &str, service: Service, scopes: &[Scope], mode: &str) -> serde_json::Value {
+    let names: Vec<&str> = scopes.iter().map(|scope| scope.as_str()).collect();
+    let mut key = json!({"id": id, "service": service.as_str(), "mode": mode});
+    match service {
+        Service::Email => key["scopes"] = names.into(),
+        Service::Extraction => key["scope"] = names.first().copied().into(),
+    }
+    key
+}

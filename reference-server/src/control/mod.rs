@@ -1,0 +1,85 @@
+//! The control interface under `/_sandbox/` (`control.md`): what a test or a
+//! person needs and the documented services do not offer.
+
+mod clock;
+mod guard;
+mod health;
+mod keys;
+mod lease;
+pub(crate) mod organizations;
+mod reset;
+
+use axum::Router;
+use axum::body::Body;
+use axum::routing::MethodFilter;
+use http::{Response, StatusCode};
+use rusqlite::Connection;
+use serde::Serialize;
+
+use crate::app::Shared;
+use crate::error::ApiError;
+use crate::web::{Answer, Input};
+pub(crate) use guard::guard;
+pub(crate) use lease::PATH as LEASE;
+
+type Reply = Result<Response<Body>, ApiError>;
+
+/// Adds the routes of the control interface.
+pub(crate) fn routes(mut router: Router<Shared>) -> Router<Shared> {
+    const GET: MethodFilter = MethodFilter::GET;
+    const POST: MethodFilter = MethodFilter::POST;
+    const DELETE: MethodFilter = MethodFilter::DELETE;
+    macro_rules! route {
+        ($method:expr, $path:expr, $handler:path) => {
+            router = crate::web::control(router, $method, $path, $handler);
+        };
+    }
+    route!(GET, "/_sandbox/health", health::get);
+    route!(GET, LEASE, lease::get);
+    route!(POST, "/_sandbox/organizations", organizations::create);
+    route!(GET, "/_sandbox/organizations", organizations::list);
+    route!(POST, "/_sandbox/keys", keys::create);
+    route!(GET, "/_sandbox/keys", keys::list);
+    route!(DELETE, "/_sandbox/keys/{id}", keys::delete);
+    route!(GET, "/_sandbox/clock", clock::get);
+    route!(POST, "/_sandbox/clock", clock::set);
+    route!(POST, "/_sandbox/reset", reset::reset);
+    router
+}
+
+fn json(status: StatusCode, value: &impl Serialize) -> Reply {
+    Ok(Answer::json(status, value)?.into())
+}
+
+fn no_content() -> Reply {
+    Ok(Answer::no_content().into())
+}
+
+/// The organization that the query names.
+fn organization_of_query(input: &Input) -> Option<String> {
+    input.query().remove("organization")
+}
+
+/// Finds the organization that is meant: its id or its name, `Sandbox` where
+/// none was named.
+pub(crate) fn organization(
+    connection: &Connection,
+    settings: &crate::settings::Settings,
+    named: Option<&str>,
+) -> Result<i64, ApiError> {
+    let name = match named {
+        Some(name) => name,
+        None if settings.seed => organizations::SANDBOX,
+        None => {
+            return Err(ApiError::field("organization", "is required: the server has no seeds"));
+        }
+    };
+    let found = crate::store::find(
+        connection,
+        "SELECT seq FROM organization WHERE id = ?1
+         UNION ALL SELECT seq FROM organization WHERE name = ?1 LIMIT 1",
+        [name],
+        |row| row.get(0),
+    )?;
+    found.ok_or_else(|| ApiError::not_found("organization"))
+}

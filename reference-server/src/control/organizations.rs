@@ -1,0 +1,103 @@
+//! `/_sandbox/organizations`: a tenant with its keys, so that tests share a
+//! server and see nothing of each other.
+
+use std::sync::Arc;
+
+use http::StatusCode;
+use serde::Deserialize;
+use serde_json::json;
+use svc_sdk::{Scope, Service};
+
+use super::{Reply, json as reply};
+use crate::error::ApiError;
+use crate::id::{self, Prefix};
+use crate::keys::{self, Keys, Mode};
+use crate::store::Tx;
+use crate::web::Input;
+
+/// The organization that is there from the first start on.
+pub(crate) const SANDBOX: &str = "Sandbox";
+
+#[derive(Deserialize)]
+struct New {
+    name: Option<String>,
+    balance_cents: Option<i64>,
+}
+
+pub(super) async fn create(mut input: Input) -> Reply {
+    let new: New = input.optional_object().await?;
+    let keys = Arc::clone(&input.app.keys);
+    let answer = input.app.store.write(move |tx| {
+        let organization = insert(tx, new.name.as_deref(), new.balance_cents.unwrap_or(0))?;
+        let email_key = keys::new_secret(Service::Email, Mode::Test)?;
+        let extraction_key = keys::new_secret(Service::Extraction, Mode::Test)?;
+        all_keys(tx, &keys, organization.seq, email_key.clone(), extraction_key.clone())?;
+        Ok(json!({
+            "id": organization.id,
+            "name": organization.name,
+            "balance_cents": new.balance_cents.unwrap_or(0),
+            "email_key": email_key,
+            "extraction_key": extraction_key,
+        }))
+    });
+    reply(StatusCode::CREATED, &answer.await?)
+}
+
+pub(super) async fn list(input: Input) -> Reply {
+    let all = input.app.store.read(|connection| {
+        let mut statement = connection
+            .prepare_cached("SELECT id, name, balance_cents FROM organization ORDER BY seq")?;
+        let rows = statement.query_map([], |row| {
+            let (id, name, balance): (String, String, i64) =
+                (row.get(0)?, row.get(1)?, row.get(2)?);
+            Ok(json!({"id": id, "name": name, "balance_cents": balance}))
+        })?;
+        Ok(rows.collect::<rusqlite::Result<Vec<_>>>()?)
+    });
+    reply(StatusCode::OK, &all.await?)
+}
+
+pub(crate) struct Organization {
+    pub(crate) seq: i64,
+    id: String,
+    name: String,
+}
+
+/// Adds an organization; without a name it is called by its id.
+pub(crate) fn insert(
+    tx: &Tx<'_>,
+    name: Option<&str>,
+    balance_cents: i64,
+) -> Result<Organization, ApiError> {
+    let id = id::new(Prefix::Organization);
+    let name = name.unwrap_or(&id).to_owned();
+    tx.execute(
+        "INSERT INTO organization (id, name, balance_cents, created_at) VALUES (?1, ?2, ?3, ?4)",
+        (&id, &name, balance_cents, tx.now),
+    )?;
+    Ok(Organization { seq: tx.connection().last_insert_rowid(), id, name })
+}
+
+/// Gives an organization a key of each service with every scope.
+pub(crate) fn all_keys(
+    tx: &mut Tx<'_>,
+    keys: &Arc<Keys>,
+    organization: i64,
+    email_key: String,
+    extraction_key: String,
+) -> Result<(), ApiError> {
+    let scopes = EMAIL_SCOPES.to_vec();
+    keys::create(tx, keys, email_key, organization, Service::Email, scopes, Mode::Test)?;
+    let scopes = vec![Scope::Full];
+    keys::create(tx, keys, extraction_key, organization, Service::Extraction, scopes, Mode::Test)?;
+    Ok(())
+}
+
+/// Every scope of the email service.
+pub(crate) const EMAIL_SCOPES: [Scope; 5] = [
+    Scope::EmailsSend,
+    Scope::EmailsRead,
+    Scope::ContactsManage,
+    Scope::DomainsManage,
+    Scope::WebhooksManage,
+];

@@ -1,0 +1,34 @@
+//! `POST /_sandbox/reset`: empties an organization, or all of the server.
+
+use std::sync::Arc;
+
+use serde::Deserialize;
+
+use super::{Reply, no_content, organization};
+use crate::seed;
+use crate::web::Input;
+
+#[derive(Deserialize)]
+struct Reset {
+    organization: Option<String>,
+}
+
+pub(super) async fn reset(mut input: Input) -> Reply {
+    let reset: Reset = input.optional_object().await?;
+    let app = Arc::clone(&input.app);
+    if let Some(named) = reset.organization {
+        input
+            .app
+            .store
+            .write(move |tx| {
+                let organization = organization(tx.connection(), &app.settings, Some(&named))?;
+                seed::empty(tx, &app, organization)
+            })
+            .await?;
+    } else {
+        input.app.store.write(move |tx| seed::reset(tx, &app)).await?;
+    }
+    // What was in flight for what is gone now ends here.
+    input.app.engine.forget().await?;
+    no_content()
+}

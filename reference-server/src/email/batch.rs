@@ -1,0 +1,94 @@
+//! `POST /api/v1/emails/batch`: each email stands alone, one that is refused
+//! does not refuse the rest (`open-points.md` E2, E3).
+
+use http::StatusCode;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use serde_json::value::RawValue;
+
+use super::emails::{accept, fill_in, off_thread};
+use super::request::{Checked, NewEmail};
+use crate::error::ApiError;
+use crate::web::input::{not_json, object};
+use crate::web::{Answer, Call};
+
+/// Emails in one request.
+const EMAILS: usize = 100;
+
+#[derive(Serialize)]
+struct Results {
+    results: Vec<Item>,
+}
+
+#[derive(Serialize)]
+#[serde(untagged)]
+enum Item {
+    Accepted { index: usize, id: String, status: &'static str },
+    Refused { index: usize, error: Value },
+}
+
+pub(crate) async fn send(mut call: Call) -> Result<Answer, ApiError> {
+    let body = call.input.json_bytes().await?;
+    let bytes = body.clone();
+    let mut emails = off_thread(move || read(&bytes)).await?;
+    for email in &mut emails {
+        if let Ok(checked) = email
+            && let Err(error) = fill_in(call.app(), call.organization(), checked).await
+        {
+            *email = Err(error);
+        }
+    }
+    let organization = call.organization();
+    call.create(&body, move |tx| {
+        let mut results = Vec::with_capacity(emails.len());
+        for (index, email) in emails.into_iter().enumerate() {
+            // What accepting refuses it refuses before it has written anything.
+            let accepted = email.and_then(|checked| accept(tx, organization, checked));
+            results.push(match accepted {
+                Ok(email) => Item::Accepted { index, id: email.id, status: email.status.as_str() },
+                Err(error) if error.code().status().is_server_error() => return Err(error),
+                Err(error) => Item::Refused { index, error: error.to_object() },
+            });
+        }
+        Answer::json(StatusCode::OK, &Results { results })
+    })
+    .await
+}
+
+/// The emails of an array, or of an object that holds one in `emails`.
+fn read(bytes: &[u8]) -> Result<Vec<Result<Checked, ApiError>>, ApiError> {
+    #[derive(Deserialize)]
+    struct Wrapped<'a> {
+        #[serde(borrow)]
+        emails: Vec<&'a RawValue>,
+    }
+    let first = bytes.iter().find(|byte| !byte.is_ascii_whitespace());
+    let emails: Vec<&RawValue> = match first {
+        Some(b'[') => serde_json::from_slice(bytes).map_err(|error| not_json(bytes, &error))?,
+        Some(b'{') => match serde_json::from_slice::<Wrapped<'_>>(bytes) {
+            Ok(wrapped) => wrapped.emails,
+            Err(error) if error.is_data() => {
+                object::<serde::de::IgnoredAny>(bytes)?;
+                return Err(ApiError::field("emails", "must be a list of emails"));
+            }
+            Err(error) => return Err(not_json(bytes, &error)),
+        },
+        _ => {
+            if let Err(error) = serde_json::from_slice::<serde::de::IgnoredAny>(bytes) {
+                return Err(not_json(bytes, &error));
+            }
+            return Err(ApiError::field("", "must be a list of emails or {\"emails\": […]}"));
+        }
+    };
+    match emails.len() {
+        0 => Err(ApiError::field("emails", "must hold at least one email")),
+        count if count > EMAILS => {
+            let message = format!("holds {count} emails, at most {EMAILS} are allowed");
+            Err(ApiError::field("emails", message))
+        }
+        _ => Ok(emails
+            .into_iter()
+            .map(|email| object::<NewEmail>(email.get().as_bytes())?.check())
+            .collect()),
+    }
+}

@@ -1,0 +1,12 @@
+//! The email service (`email-service.md`), a file for each resource.
+
+pub(crate) mod audiences;
+pub(crate) mod batch;
+pub(crate) mod contacts;
+pub(crate) mod domains;
+pub(crate) mod emails;
+mod one_or_many;
+mod pages;
+mod request;
+pub(crate) mod stored;
+pub(crate) mod webhooks;

@@ -1,0 +1,79 @@
+//! `page` and `pageSize` (`open-points.md` E16).
+
+use std::collections::HashMap;
+
+use serde::Serialize;
+
+use crate::error::{ApiError, Problems};
+use crate::switches::{ContactPages, Switches};
+use crate::web::Answer;
+
+const DEFAULT_SIZE: i64 = 20;
+const LARGEST_SIZE: i64 = 100;
+
+/// Which page is asked for.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Page {
+    /// As the client counts them.
+    number: i64,
+    first: i64,
+    pub(super) size: i64,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Paged<'a, T> {
+    data: &'a [T],
+    page: i64,
+    page_size: i64,
+    total: i64,
+    total_pages: i64,
+}
+
+impl Page {
+    pub(super) fn of(
+        query: &HashMap<String, String>,
+        switches: &Switches,
+    ) -> Result<Self, ApiError> {
+        let first = i64::from(switches.contact_pages != ContactPages::ZeroBased);
+        let mut problems = Problems::default();
+        let mut number = |name: &str, least: i64, most: i64, default: i64| match query.get(name) {
+            None => default,
+            Some(text) => {
+                match text.parse().ok().filter(|number| (least..=most).contains(number)) {
+                    Some(number) if text.bytes().all(|byte| byte.is_ascii_digit()) => number,
+                    _ => {
+                        problems.add(name, format!("must be an integer from {least} to {most}"));
+                        default
+                    }
+                }
+            }
+        };
+        let page = Self {
+            number: number("page", first, i64::from(i32::MAX), first),
+            size: number("pageSize", 1, LARGEST_SIZE, DEFAULT_SIZE),
+            first,
+        };
+        problems.check()?;
+        Ok(page)
+    }
+
+    /// How many items come before it.
+    pub(super) const fn offset(self) -> i64 {
+        (self.number - self.first) * self.size
+    }
+
+    pub(super) fn answer<T: Serialize>(
+        self,
+        switches: &Switches,
+        data: &[T],
+        total: i64,
+    ) -> Result<Answer, ApiError> {
+        if switches.contact_pages == ContactPages::Array {
+            return Answer::json(http::StatusCode::OK, &data);
+        }
+        let total_pages = (total + self.size - 1) / self.size;
+        let paged = Paged { data, page: self.number, page_size: self.size, total, total_pages };
+        Answer::json(http::StatusCode::OK, &paged)
+    }
+}

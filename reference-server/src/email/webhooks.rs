@@ -1,0 +1,173 @@
+//! Webhooks of the email service (`email-service.md` §4, scope
+//! `webhooks:manage`).
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use http::StatusCode;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
+use svc_sdk::Service;
+
+use crate::engine::{courier, post};
+use crate::error::{ApiError, Problems};
+use crate::id::{self, Prefix};
+use crate::time;
+use crate::web::input::object;
+use crate::web::{Answer, Call};
+use crate::webhooks::{self, Event, Webhook};
+
+#[derive(Deserialize)]
+struct New {
+    url: Option<String>,
+    events: Option<Vec<String>>,
+}
+
+#[derive(Deserialize)]
+struct Update {
+    url: Option<String>,
+    events: Option<Vec<String>>,
+    active: Option<bool>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct View<'a> {
+    id: &'a str,
+    url: &'a str,
+    events: Vec<&'static str>,
+    active: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    signing_secret: Option<&'a str>,
+    created_at: String,
+    updated_at: String,
+}
+
+fn view(webhook: &Webhook, signing_secret: bool) -> View<'_> {
+    View {
+        id: &webhook.id,
+        url: &webhook.url,
+        events: webhook.events.iter().map(|event| event.as_str()).collect(),
+        active: webhook.active,
+        signing_secret: signing_secret.then_some(webhook.secret.as_str()),
+        created_at: time::rfc3339(webhook.created_at),
+        updated_at: time::rfc3339(webhook.updated_at),
+    }
+}
+
+pub(crate) async fn create(mut call: Call) -> Result<Answer, ApiError> {
+    let body = call.input.json_bytes().await?;
+    let new: New = object(&body)?;
+    let public = call.app().settings.public;
+    let (url, events) = webhooks::check_new(Service::Email, public, new.url, new.events)?;
+    let app = Arc::clone(call.app());
+    let organization = call.organization();
+    call.create(&body, move |tx| {
+        let webhook = webhooks::insert(tx, &app, organization, Service::Email, url, events)?;
+        Answer::created(&app.settings.switches, StatusCode::CREATED, &view(&webhook, true))
+    })
+    .await
+}
+
+pub(crate) async fn list(call: Call) -> Result<Answer, ApiError> {
+    let organization = call.organization();
+    let all = call
+        .app()
+        .store
+        .read(move |connection| webhooks::list(connection, organization, Service::Email));
+    let all = all.await?;
+    let views: Vec<View<'_>> = all.iter().map(|webhook| view(webhook, false)).collect();
+    Answer::list(call.switches(), &views)
+}
+
+pub(crate) async fn update(mut call: Call) -> Result<Answer, ApiError> {
+    let (id, organization) = (call.input.id().to_owned(), call.organization());
+    let wanted = id.clone();
+    let find = move |connection: &rusqlite::Connection| {
+        webhooks::find(connection, &wanted, organization, Service::Email)
+    };
+    call.app().store.read(find).await?;
+    let update: Update = call.input.object().await?;
+    let mut problems = Problems::default();
+    if let Some(url) = &update.url
+        && let Err(message) = webhooks::check_url(Service::Email, call.app().settings.public, url)
+    {
+        problems.add("url", message);
+    }
+    let events =
+        update.events.map(|names| webhooks::check_events(Service::Email, &names, &mut problems));
+    problems.check()?;
+    let app = Arc::clone(call.app());
+    call.app()
+        .store
+        .write(move |tx| {
+            let mut webhook = webhooks::find(tx.connection(), &id, organization, Service::Email)?;
+            let before = (webhook.url.clone(), webhook.events.clone(), webhook.active);
+            webhook.url = update.url.unwrap_or(webhook.url);
+            webhook.events = events.unwrap_or(webhook.events);
+            webhook.active = update.active.unwrap_or(webhook.active);
+            if before != (webhook.url.clone(), webhook.events.clone(), webhook.active) {
+                webhook.updated_at = tx.now;
+                webhooks::update(tx, &app, &webhook)?;
+            }
+            Answer::resource(&app.settings.switches, &view(&webhook, false))
+        })
+        .await
+}
+
+pub(crate) async fn delete(call: Call) -> Result<Answer, ApiError> {
+    let (id, organization) = (call.input.id().to_owned(), call.organization());
+    webhooks::delete(call.app(), id, organization, Service::Email).await?;
+    Ok(Answer::no_content())
+}
+
+/// Sends a signed test event, one attempt, also where the webhook is inactive
+/// (`open-points.md` E21). The attempt is recorded like any other.
+pub(crate) async fn test(mut call: Call) -> Result<Answer, ApiError> {
+    let (id, organization) = (call.input.id().to_owned(), call.organization());
+    // It takes no body; one that is there must still arrive.
+    call.input.bytes().await?;
+    let find = move |connection: &rusqlite::Connection| {
+        webhooks::find(connection, &id, organization, Service::Email)
+    };
+    let webhook = call.app().store.read(find).await?;
+    let app = call.app();
+    let delivery = id::new(Prefix::Delivery);
+    let now = app.clock.now();
+    let data = json!({
+        "webhookId": webhook.id,
+        "message": "a test of this webhook",
+        "timestamp": time::rfc3339(now),
+    });
+    let body = Bytes::from(post::body(Event::TEST, &delivery, now, &data)?);
+    let sent =
+        courier::attempt(app, &webhook, Service::Email, Event::TEST, &delivery, 1, body.clone())
+            .await;
+    let mut answer = Map::new();
+    let field = app.settings.switches.test_field.clone();
+    match &sent.attempt.outcome {
+        Ok(got) => {
+            answer.insert(field, got.status.as_u16().into());
+            answer
+                .insert("durationMs".to_owned(), (sent.attempt.duration.as_millis() as u64).into());
+        }
+        Err(error) => {
+            answer.insert(field, Value::Null);
+            answer.insert("error".to_owned(), error.to_string().into());
+        }
+    }
+    app.store
+        .write(move |tx| {
+            let state = if sent.attempt.is_delivered() { "delivered" } else { "failed" };
+            tx.execute(
+                "INSERT INTO delivery (id, organization, webhook, service, event, state, attempts,
+                                       retry, due_at, created_at, updated_at)
+                 VALUES (?1, ?2, ?3, 'email', ?4, ?5, 1, 0, NULL, ?6, ?7)",
+                (&delivery, organization, &webhook.id, Event::TEST, state, now, tx.now),
+            )?;
+            tx.execute("INSERT INTO delivery_body VALUES (?1, ?2)", (&delivery, &body[..]))?;
+            courier::record_attempt(tx, &delivery, &sent)
+        })
+        .await?;
+    Answer::json(StatusCode::OK, &answer)
+}

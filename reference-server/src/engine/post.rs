@@ -1,0 +1,61 @@
+//! Events become deliveries: written with their exact bytes in the transaction
+//! of what caused them, so that neither is there without the other.
+
+use serde::Serialize;
+use serde_json::Value;
+
+use crate::error::ApiError;
+use crate::id::{self, Prefix};
+use crate::store::Tx;
+use crate::time::{self, Millis};
+use crate::webhooks::{Event, Webhooks};
+
+/// Queues an event for every active webhook that hears of it. Its data is made
+/// only if there is one.
+pub(crate) fn emit(
+    tx: &mut Tx<'_>,
+    webhooks: &Webhooks,
+    organization: i64,
+    event: Event,
+    data: impl FnOnce() -> Result<Value, ApiError>,
+) -> Result<Vec<String>, ApiError> {
+    let subscribers = webhooks.subscribers(organization, event);
+    if subscribers.is_empty() {
+        return Ok(Vec::new());
+    }
+    let data = data()?;
+    let mut ids = Vec::with_capacity(subscribers.len());
+    for webhook in subscribers {
+        let id = id::new(Prefix::Delivery);
+        let body = body(event.as_str(), &id, tx.now, &data)?;
+        tx.execute(
+            "INSERT INTO delivery (id, organization, webhook, service, event, state, attempts,
+                                   retry, due_at, created_at, updated_at)
+             VALUES (?1, ?2, ?3, ?4, ?5, 'pending', 0, 0, ?6, ?6, ?6)",
+            (&id, organization, &webhook.id, event.service().as_str(), event.as_str(), tx.now),
+        )?;
+        tx.execute("INSERT INTO delivery_body VALUES (?1, ?2)", (&id, &body))?;
+        tx.delivery_due(&webhook.id, tx.now);
+        ids.push(id);
+    }
+    Ok(ids)
+}
+
+/// The bytes of a delivery, in the documented shape (`extraction-service.md`
+/// §2, `open-points.md` E20).
+pub(crate) fn body(
+    event: &str,
+    id: &str,
+    created: Millis,
+    data: &Value,
+) -> Result<Vec<u8>, ApiError> {
+    #[derive(Serialize)]
+    struct Body<'a> {
+        event: &'a str,
+        id: &'a str,
+        created: String,
+        data: &'a Value,
+    }
+    let body = Body { event, id, created: time::rfc3339(created), data };
+    serde_json::to_vec(&body).map_err(ApiError::internal)
+}

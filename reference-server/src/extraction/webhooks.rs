@@ -1,0 +1,70 @@
+//! Webhook endpoints of the extraction service (`extraction-service.md` §4).
+
+use std::sync::Arc;
+
+use http::StatusCode;
+use serde::{Deserialize, Serialize};
+use svc_sdk::Service;
+
+use crate::error::ApiError;
+use crate::web::input::object;
+use crate::web::{Answer, Call};
+use crate::webhooks::{self, Webhook};
+
+#[derive(Deserialize)]
+struct New {
+    url: Option<String>,
+    events: Option<Vec<String>>,
+}
+
+#[derive(Serialize)]
+struct View<'a> {
+    id: &'a str,
+    url: &'a str,
+    /// In the registration's answer only.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    secret: Option<&'a str>,
+    events: Vec<&'static str>,
+    status: &'static str,
+}
+
+fn view(webhook: &Webhook, secret: bool) -> View<'_> {
+    View {
+        id: &webhook.id,
+        url: &webhook.url,
+        secret: secret.then_some(webhook.secret.as_str()),
+        events: webhook.events.iter().map(|event| event.as_str()).collect(),
+        status: "active",
+    }
+}
+
+pub(crate) async fn create(mut call: Call) -> Result<Answer, ApiError> {
+    let body = call.input.json_bytes().await?;
+    let new: New = object(&body)?;
+    let public = call.app().settings.public;
+    let (url, events) = webhooks::check_new(Service::Extraction, public, new.url, new.events)?;
+    let app = Arc::clone(call.app());
+    let organization = call.organization();
+    call.create(&body, move |tx| {
+        let webhook = webhooks::insert(tx, &app, organization, Service::Extraction, url, events)?;
+        Answer::created(&app.settings.switches, StatusCode::CREATED, &view(&webhook, true))
+    })
+    .await
+}
+
+pub(crate) async fn list(call: Call) -> Result<Answer, ApiError> {
+    let organization = call.organization();
+    let all = call
+        .app()
+        .store
+        .read(move |connection| webhooks::list(connection, organization, Service::Extraction));
+    let all = all.await?;
+    let views: Vec<View<'_>> = all.iter().map(|webhook| view(webhook, false)).collect();
+    Answer::list(call.switches(), &views)
+}
+
+pub(crate) async fn delete(call: Call) -> Result<Answer, ApiError> {
+    let (id, organization) = (call.input.id().to_owned(), call.organization());
+    webhooks::delete(call.app(), id, organization, Service::Extraction).await?;
+    Ok(Answer::no_content())
+}

@@ -1,0 +1,330 @@
+//! Starting and stopping a server.
+
+use std::fmt;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::{Arc, OnceLock};
+
+use tokio::net::TcpListener;
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
+
+use crate::app::{Addresses, App, Shared};
+use crate::clock::{Clock, Course};
+use crate::dns::{DnsServer, Resolver, Zone};
+use crate::email::domains;
+use crate::engine::{self, EngineHandle};
+use crate::error::ApiError;
+use crate::home::{Home, HomeError, Running};
+use crate::keys::random_hex;
+use crate::outbound::{Outbound, Policy};
+use crate::settings::Settings;
+use crate::store::{Location, OpenError, Store};
+use crate::switches::UnknownSwitch;
+use crate::{seed, web};
+
+/// A running server. Dropped without [`stop`](Self::stop), it ends at once;
+/// what was answered is on disk all the same.
+pub struct Server {
+    app: Shared,
+    addresses: Addresses,
+    tasks: Option<Tasks>,
+}
+
+struct Tasks {
+    web: JoinHandle<()>,
+    engine: JoinHandle<()>,
+    _dns: DnsServer,
+    _home: Option<Home>,
+}
+
+impl Server {
+    /// How to start one.
+    pub fn builder() -> Builder {
+        Builder { settings: Settings::default() }
+    }
+
+    /// Its base address, such as `http://127.0.0.1:4080`.
+    pub fn base_url(&self) -> String {
+        format!("http://{}", self.addresses.http)
+    }
+
+    /// Where its DNS server answers, on UDP and TCP.
+    pub fn dns_addr(&self) -> SocketAddr {
+        self.addresses.dns
+    }
+
+    /// Every address that it answers at.
+    pub fn addresses(&self) -> &Addresses {
+        &self.addresses
+    }
+
+    /// What `/_sandbox/` asks for as a bearer token, where the server is bound
+    /// beyond loopback.
+    pub fn control_token(&self) -> Option<&str> {
+        self.app.control_token.as_deref()
+    }
+
+    /// Returns when no request is under way, nobody holds a lease, and nothing
+    /// is due any more at that moment.
+    pub async fn until_idle(&self) {
+        self.app.until_idle().await;
+    }
+
+    /// Stops gracefully: requests and deliveries under way end, within ten
+    /// seconds; the rest is kept in the database.
+    pub async fn stop(mut self) {
+        self.app.stopping.send_replace(true);
+        if let Some(tasks) = self.tasks.take() {
+            for task in [tasks.web, tasks.engine] {
+                if let Err(error) = task.await {
+                    tracing::error!(%error, "a part of the server ended badly");
+                }
+            }
+            let app = Arc::clone(&self.app);
+            let closed = tokio::task::spawn_blocking(move || app.store.close());
+            if let Err(error) = closed.await {
+                tracing::error!(%error, "the database did not close");
+            }
+        }
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.app.stopping.send_replace(true);
+        if let Some(tasks) = self.tasks.take() {
+            tasks.web.abort();
+            tasks.engine.abort();
+        }
+    }
+}
+
+impl fmt::Debug for Server {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Server").field("addresses", &self.addresses).finish_non_exhaustive()
+    }
+}
+
+/// Options of a server; see [`Server::builder`]. In memory, seeded, on free
+/// loopback ports, unless told otherwise.
+#[derive(Clone, Debug)]
+#[must_use]
+pub struct Builder {
+    settings: Settings,
+}
+
+impl Builder {
+    /// The address for both services; port 0 takes a free one.
+    pub fn addr(mut self, addr: SocketAddr) -> Self {
+        self.settings.addr = addr;
+        self
+    }
+
+    /// Keeps everything in this directory.
+    pub fn data_dir(mut self, directory: impl Into<PathBuf>) -> Self {
+        self.settings.location = Location::Directory(directory.into());
+        self
+    }
+
+    /// Keeps everything in memory and leaves no file behind.
+    pub fn in_memory(mut self) -> Self {
+        self.settings.location = Location::Memory;
+        self
+    }
+
+    /// Whether the organization `Sandbox` is there from the start.
+    pub fn seed(mut self, seed: bool) -> Self {
+        self.settings.seed = seed;
+        self
+    }
+
+    /// The address of the built-in DNS server; port 0 takes a free one.
+    pub fn dns(mut self, addr: SocketAddr) -> Self {
+        self.settings.dns = addr;
+        self
+    }
+
+    /// The DNS server to ask for names that the built-in zone does not have,
+    /// instead of the system's.
+    pub fn resolver(mut self, addr: SocketAddr) -> Self {
+        self.settings.resolver = Some(addr);
+        self
+    }
+
+    /// Open to others: no seeds, webhooks to public https targets only.
+    pub fn public(mut self, public: bool) -> Self {
+        self.settings.public = public;
+        self
+    }
+
+    /// Requests a second for each key; more are answered 429.
+    pub fn rate_limit(mut self, requests_a_second: u32) -> Self {
+        self.settings.rate_limit = Some(requests_a_second.max(1));
+        self
+    }
+
+    /// Chooses otherwise at a point that the documents leave open, such as
+    /// `B1=200`.
+    ///
+    /// # Errors
+    ///
+    /// Where there is no such point or no such choice; it says which there are.
+    pub fn set(mut self, point_and_choice: &str) -> Result<Self, UnknownSwitch> {
+        self.settings.switches.set(point_and_choice)?;
+        Ok(self)
+    }
+
+    /// Starts the server; it is ready when this returns.
+    ///
+    /// # Errors
+    ///
+    /// [`StartError`] says what is in the way: another server on the same data
+    /// directory, an address that is taken, a database of a newer version.
+    pub async fn start(self) -> Result<Server, StartError> {
+        start(self.settings).await
+    }
+}
+
+/// Why a server did not start.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum StartError {
+    /// Another server runs on the data directory: use that one.
+    #[error("another server runs on {}{}", .directory.display(), at(.running.as_ref()))]
+    InUse {
+        /// The data directory.
+        directory: PathBuf,
+        /// The other server; `None` while it is just starting.
+        running: Option<Running>,
+    },
+    /// The data directory cannot be used: check that it can be written.
+    #[error("cannot use the data directory {}", .directory.display())]
+    Directory {
+        /// The data directory.
+        directory: PathBuf,
+        /// What went wrong.
+        source: std::io::Error,
+    },
+    /// The database is of a newer version, and was left as it is.
+    #[error("the database was written by a newer version of svc; update this one")]
+    NewerDatabase,
+    /// The database cannot be opened.
+    #[error("cannot open the database: {0}")]
+    Database(String),
+    /// An address is taken, or is none of this machine.
+    #[error("cannot listen on {addr} for {what}")]
+    Listen {
+        /// The address.
+        addr: SocketAddr,
+        /// What was to be offered there: `http`, `dns`.
+        what: &'static str,
+        /// What went wrong.
+        source: std::io::Error,
+    },
+}
+
+fn at(running: Option<&Running>) -> String {
+    running.map(|running| format!(", at {}", running.base_url())).unwrap_or_default()
+}
+
+async fn start(settings: Settings) -> Result<Server, StartError> {
+    let home = match &settings.location {
+        Location::Memory => None,
+        Location::Directory(directory) => Some(take(directory).await?),
+    };
+    let location = settings.location.clone();
+    let opened = tokio::task::spawn_blocking(move || Store::open(&location)).await;
+    let (store, connection) = match opened {
+        Ok(opened) => opened.map_err(|error| match error {
+            OpenError::Newer { .. } => StartError::NewerDatabase,
+            OpenError::Sqlite(error) => StartError::Database(error.to_string()),
+            OpenError::Read { source, .. } => StartError::Database(source.to_string()),
+        })?,
+        Err(error) => return Err(StartError::Database(error.to_string())),
+    };
+    let course =
+        crate::store::find(&connection, "SELECT value FROM meta WHERE key = 'clock'", [], |row| {
+            row.get::<_, String>(0)
+        });
+    let course = course.map_err(|error| StartError::Database(error.to_string()))?;
+    let course = course.as_deref().and_then(Course::from_text);
+    let clock = Arc::new(Clock::new(course.unwrap_or(Course::Running { offset: 0 })));
+
+    let listen = |what, addr| move |source| StartError::Listen { addr, what, source };
+    let (addr, dns_addr) = (settings.addr, settings.dns);
+    let listener = TcpListener::bind(addr).await.map_err(listen("http", addr))?;
+    let addr = listener.local_addr().map_err(listen("http", addr))?;
+    let zone = Arc::new(Zone::new());
+    let dns =
+        DnsServer::start(dns_addr, Arc::clone(&zone)).await.map_err(listen("dns", dns_addr))?;
+
+    let policy = if settings.public { Policy::Public } else { Policy::Development };
+    let (handle, commands) = EngineHandle::new();
+    let control_token = (!addr.ip().is_loopback()).then(random_hex::<24>).transpose();
+    let addresses = Addresses { http: addr, dns: dns.address(), smtp: None };
+    let app = Arc::new(App {
+        store,
+        clock: Arc::clone(&clock),
+        keys: Arc::default(),
+        webhooks: Arc::default(),
+        engine: handle,
+        outbound: Outbound::new(policy),
+        resolver: Resolver::new(Arc::clone(&zone), settings.resolver),
+        zone,
+        rates: std::sync::Mutex::default(),
+        activity: Default::default(),
+        addresses: OnceLock::from(addresses.clone()),
+        control_token: control_token.map_err(|error| database(&error))?,
+        stopping: watch::Sender::new(false),
+        settings,
+    });
+    app.store.start(connection, clock).map_err(|error| StartError::Database(error.to_string()))?;
+    let due = load(&app).await.map_err(|error| database(&error))?;
+
+    let engine = engine::start(&app, commands, due);
+    let web = tokio::spawn(web::listen::run(Arc::clone(&app), listener, web::router(&app)));
+    if let Some(home) = &home {
+        home.announce(&addresses)
+            .map_err(|source| StartError::Directory { directory: PathBuf::new(), source })?;
+    }
+    tracing::info!(http = %addresses.http, dns = %addresses.dns, "ready");
+    let tasks = Tasks { web, engine, _dns: dns, _home: home };
+    Ok(Server { app, addresses, tasks: Some(tasks) })
+}
+
+async fn take(directory: &std::path::Path) -> Result<Home, StartError> {
+    Home::take(directory).await.map_err(|error| match error {
+        HomeError::Taken(running) => StartError::InUse { directory: directory.to_owned(), running },
+        HomeError::Io(source) => StartError::Directory { directory: directory.to_owned(), source },
+    })
+}
+
+/// Plants the seeds at the first start, reads what is kept in memory, and finds
+/// the deliveries that are still to come.
+async fn load(app: &Shared) -> Result<Vec<(String, i64)>, ApiError> {
+    let context = Arc::clone(app);
+    app.store
+        .write(move |tx| {
+            let first = tx.find("SELECT 1 FROM meta WHERE key = 'planted'", [], |_| Ok(()))?.is_none();
+            if first {
+                tx.execute("INSERT INTO meta VALUES ('planted', '1')", [])?;
+            }
+            if first && context.settings.seed {
+                seed::plant(tx, &context)?;
+            }
+            context.keys.load(tx.connection())?;
+            context.webhooks.load(tx.connection())?;
+            domains::load_zone(tx.connection(), &context)?;
+            let mut statement = tx.statement(
+                "SELECT webhook, MIN(due_at) FROM delivery WHERE due_at IS NOT NULL GROUP BY webhook",
+            )?;
+            let rows = statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?;
+            Ok(rows.collect::<rusqlite::Result<Vec<_>>>()?)
+        })
+        .await
+}
+
+fn database(error: &ApiError) -> StartError {
+    StartError::Database(error.message().to_owned())
+}

@@ -1,0 +1,67 @@
+//! What a server was started with.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use crate::store::Location;
+use crate::switches::Switches;
+
+#[derive(Clone, Debug)]
+pub(crate) struct Settings {
+    pub(crate) addr: SocketAddr,
+    pub(crate) location: Location,
+    pub(crate) seed: bool,
+    pub(crate) dns: SocketAddr,
+    pub(crate) resolver: Option<SocketAddr>,
+    /// Bound beyond loopback for others to use: stricter about targets and keys.
+    pub(crate) public: bool,
+    /// Requests a second for each key.
+    pub(crate) rate_limit: Option<u32>,
+    pub(crate) switches: Switches,
+    pub(crate) limits: Limits,
+}
+
+/// What a peer may take of the server, in real time and bytes.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Limits {
+    /// For a request's head to arrive, idle time before it included.
+    pub(crate) head_time: Duration,
+    /// The longest pause within a body.
+    pub(crate) body_pause: Duration,
+    /// All of a body.
+    pub(crate) body_time: Duration,
+    pub(crate) body_bytes: usize,
+    /// How long a stop waits for requests that are under way.
+    pub(crate) stop_time: Duration,
+    pub(crate) connections: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            head_time: Duration::from_secs(30),
+            body_pause: Duration::from_secs(10),
+            body_time: Duration::from_secs(120),
+            body_bytes: 64 << 20,
+            stop_time: Duration::from_secs(10),
+            connections: 10_000,
+        }
+    }
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        let loopback = SocketAddr::from(([127, 0, 0, 1], 0));
+        Self {
+            addr: loopback,
+            location: Location::Memory,
+            seed: true,
+            dns: loopback,
+            resolver: None,
+            public: false,
+            rate_limit: None,
+            switches: Switches::default(),
+            limits: Limits::default(),
+        }
+    }
+}

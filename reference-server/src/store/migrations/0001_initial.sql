@@ -1,0 +1,221 @@
+-- Times are integer milliseconds UTC of the server's clock. What may be large
+-- stands in a table of its own, so that no listing reads it.
+
+CREATE TABLE meta (
+    key TEXT PRIMARY KEY,
+    value TEXT NOT NULL
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE organization (
+    seq INTEGER PRIMARY KEY AUTOINCREMENT,
+    id TEXT NOT NULL UNIQUE,
+    name TEXT NOT NULL,
+    balance_cents INTEGER NOT NULL,
+    created_at INTEGER NOT NULL
+) STRICT;
+CREATE INDEX organization_name ON organization (name);
+
+-- Only the hash of a key is kept; `hint` is its public start.
+CREATE TABLE api_key (
+    id TEXT PRIMARY KEY,
+    organization INTEGER NOT NULL,
+    service TEXT NOT NULL,
+    scopes TEXT NOT NULL,
+    mode TEXT NOT NULL,
+    hint TEXT NOT NULL,
+    hash BLOB NOT NULL UNIQUE,
+    created_at INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+CREATE INDEX api_key_organization ON api_key (organization, id);
+
+CREATE TABLE audience (
+    id TEXT PRIMARY KEY,
+    organization INTEGER NOT NULL,
+    name TEXT NOT NULL,
+    contacts INTEGER NOT NULL,
+    created_at INTEGER NOT NULL,
+    updated_at INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+CREATE INDEX audience_organization ON audience (organization, id);
+
+CREATE TABLE contact (
+    id TEXT PRIMARY KEY,
+    organization INTEGER NOT NULL,
+    audience TEXT NOT NULL,
+    email TEXT NOT NULL,
+    -- The address as it is compared.
+    email_key TEXT NOT NULL,
+    name TEXT,
+    metadata TEXT NOT NULL,
+    topics TEXT NOT NULL,
+    subscribed INTEGER NOT NULL,
+    created_at INTEGER NOT NULL,
+    updated_at INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+CREATE INDEX contact_audience ON contact (audience, id);
+CREATE UNIQUE INDEX contact_email ON contact (audience, email_key);
+CREATE INDEX contact_organization ON contact (organization);
+
+CREATE TABLE domain (
+    id TEXT PRIMARY KEY,
+    organization INTEGER NOT NULL,
+    name TEXT NOT NULL,
+    dkim_selector TEXT NOT NULL,
+    dkim_private BLOB NOT NULL,
+    dkim_public TEXT NOT NULL,
+    mx_verified INTEGER NOT NULL,
+    spf_verified INTEGER NOT NULL,
+    dkim_verified INTEGER NOT NULL,
+    dmarc_verified INTEGER NOT NULL,
+    created_at INTEGER NOT NULL,
+    updated_at INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+CREATE INDEX domain_organization ON domain (organization, id);
+CREATE UNIQUE INDEX domain_name ON domain (name, organization);
+
+-- What was published in the built-in DNS zone. `owner` is the id of the domain
+-- that asked for it, which may be gone by now: the DNS does not know.
+CREATE TABLE dns_record (
+    owner TEXT NOT NULL,
+    kind TEXT NOT NULL,
+    organization INTEGER NOT NULL,
+    domain TEXT NOT NULL,
+    name TEXT NOT NULL,
+    value TEXT NOT NULL,
+    priority INTEGER,
+    PRIMARY KEY (owner, kind)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX dns_record_domain ON dns_record (organization, domain);
+
+CREATE TABLE template (
+    organization INTEGER NOT NULL,
+    id TEXT NOT NULL,
+    subject TEXT,
+    html TEXT,
+    text TEXT,
+    created_at INTEGER NOT NULL,
+    updated_at INTEGER NOT NULL,
+    PRIMARY KEY (organization, id)
+) STRICT, WITHOUT ROWID;
+
+-- `meta` is what was accepted, as JSON; `recipients` their courses, NULL until
+-- one of them has moved. `due_at` names the email's row in `due`.
+CREATE TABLE email (
+    id TEXT PRIMARY KEY,
+    organization INTEGER NOT NULL,
+    status TEXT NOT NULL,
+    last_event TEXT,
+    scheduled_at INTEGER,
+    due_at INTEGER,
+    created_at INTEGER NOT NULL,
+    updated_at INTEGER NOT NULL,
+    meta TEXT NOT NULL,
+    recipients TEXT
+) STRICT, WITHOUT ROWID;
+CREATE INDEX email_organization ON email (organization);
+
+CREATE TABLE email_content (
+    email TEXT PRIMARY KEY,
+    html TEXT,
+    text TEXT,
+    headers TEXT,
+    attachments TEXT
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE email_attachment (
+    email TEXT NOT NULL,
+    position INTEGER NOT NULL,
+    content BLOB NOT NULL,
+    PRIMARY KEY (email, position)
+) STRICT;
+
+-- What the mail engine delivered: one row for each recipient. An outgoing
+-- message is rendered from its email when somebody looks at it; an incoming
+-- one has its source in `message_source`. `domain` is the own domain that a
+-- message came in for.
+CREATE TABLE message (
+    organization INTEGER NOT NULL,
+    id TEXT NOT NULL,
+    recipient TEXT NOT NULL,
+    email TEXT,
+    domain TEXT,
+    created_at INTEGER NOT NULL,
+    PRIMARY KEY (organization, id)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX message_recipient ON message (organization, recipient, id);
+CREATE INDEX message_domain ON message (domain) WHERE domain IS NOT NULL;
+
+CREATE TABLE message_source (
+    message TEXT PRIMARY KEY,
+    sender TEXT NOT NULL,
+    subject TEXT NOT NULL,
+    source BLOB NOT NULL
+) STRICT;
+
+CREATE TABLE webhook (
+    id TEXT PRIMARY KEY,
+    organization INTEGER NOT NULL,
+    service TEXT NOT NULL,
+    url TEXT NOT NULL,
+    events TEXT NOT NULL,
+    active INTEGER NOT NULL,
+    secret TEXT NOT NULL,
+    created_at INTEGER NOT NULL,
+    updated_at INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+CREATE INDEX webhook_organization ON webhook (organization, service, id);
+
+-- `retry` counts the retries begun; `due_at` is set while one attempt is still to come.
+CREATE TABLE delivery (
+    id TEXT PRIMARY KEY,
+    organization INTEGER NOT NULL,
+    webhook TEXT NOT NULL,
+    service TEXT NOT NULL,
+    event TEXT NOT NULL,
+    state TEXT NOT NULL,
+    attempts INTEGER NOT NULL,
+    retry INTEGER NOT NULL,
+    due_at INTEGER,
+    created_at INTEGER NOT NULL,
+    updated_at INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+CREATE INDEX delivery_due ON delivery (webhook, due_at, id) WHERE due_at IS NOT NULL;
+CREATE INDEX delivery_organization ON delivery (organization, id);
+
+CREATE TABLE delivery_body (
+    delivery TEXT PRIMARY KEY,
+    body BLOB NOT NULL
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE attempt (
+    delivery TEXT NOT NULL,
+    number INTEGER NOT NULL,
+    started_at INTEGER NOT NULL,
+    duration_ms INTEGER NOT NULL,
+    url TEXT NOT NULL,
+    request_headers TEXT NOT NULL,
+    status INTEGER,
+    answer BLOB,
+    error TEXT,
+    PRIMARY KEY (delivery, number)
+) STRICT, WITHOUT ROWID;
+
+-- Everything but deliveries that waits for a time; `kind` and `ref` say what.
+CREATE TABLE due (
+    at INTEGER NOT NULL,
+    kind INTEGER NOT NULL,
+    ref TEXT NOT NULL,
+    PRIMARY KEY (at, kind, ref)
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE idempotency (
+    organization INTEGER NOT NULL,
+    service TEXT NOT NULL,
+    key TEXT NOT NULL,
+    fingerprint BLOB NOT NULL,
+    status INTEGER NOT NULL,
+    body BLOB NOT NULL,
+    expires_at INTEGER NOT NULL,
+    PRIMARY KEY (organization, service, key)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX idempotency_expires ON idempotency (expires_at);

@@ -1,0 +1,123 @@
+//! Opening the database with the settings that its promises rest on.
+
+use std::fs::File;
+use std::io::Read as _;
+use std::path::{Path, PathBuf};
+
+use rusqlite::{Connection, OpenFlags};
+
+use super::migrations;
+
+/// The database cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum OpenError {
+    /// A newer program made it; it was left as it is.
+    #[error(
+        "{path} was written by a newer version (database version {found}, this one reads up to {})",
+        migrations::CURRENT
+    )]
+    Newer { path: PathBuf, found: u32 },
+    #[error("cannot open the database")]
+    Sqlite(#[from] rusqlite::Error),
+    #[error("cannot read {path}")]
+    Read { path: PathBuf, source: std::io::Error },
+}
+
+/// Opens the file, creating or upgrading it; a newer one is not touched.
+pub(super) fn file(path: &Path) -> Result<Connection, OpenError> {
+    // Before SQLite sees it, because even opening may write beside the file.
+    let found = version_in_header(path)?;
+    refuse_newer(path, found)?;
+    let connection = Connection::open(path)?;
+    connection.busy_timeout(std::time::Duration::from_secs(5))?;
+    // The header may be behind a write-ahead log that a killed server left.
+    refuse_newer(path, migrations::version(&connection)?)?;
+    connection.pragma_update(None, "journal_mode", "WAL")?;
+    connection.pragma_update(None, "synchronous", "FULL")?;
+    // A checkpoint costs two syncs of its own: one every 16 MiB.
+    connection.pragma_update(None, "wal_autocheckpoint", 4000)?;
+    // After a burst the log shrinks again.
+    connection.pragma_update(None, "journal_size_limit", 64 << 20)?;
+    prepare(&connection)?;
+    Ok(connection)
+}
+
+/// A database that ends with its connection and leaves no file behind.
+pub(super) fn memory() -> Result<Connection, OpenError> {
+    let connection = Connection::open_in_memory()?;
+    connection.pragma_update(None, "journal_mode", "MEMORY")?;
+    connection.pragma_update(None, "synchronous", "OFF")?;
+    prepare(&connection)?;
+    Ok(connection)
+}
+
+/// A connection that only reads.
+pub(super) fn reader(path: &Path) -> rusqlite::Result<Connection> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let connection = Connection::open_with_flags(path, flags)?;
+    connection.busy_timeout(std::time::Duration::from_secs(5))?;
+    connection.set_prepared_statement_cache_capacity(64);
+    Ok(connection)
+}
+
+fn prepare(connection: &Connection) -> rusqlite::Result<()> {
+    connection.pragma_update(None, "temp_store", "MEMORY")?;
+    connection.set_prepared_statement_cache_capacity(256);
+    migrations::migrate(connection)
+}
+
+fn refuse_newer(path: &Path, found: u32) -> Result<(), OpenError> {
+    if found > migrations::CURRENT {
+        return Err(OpenError::Newer { path: path.to_owned(), found });
+    }
+    Ok(())
+}
+
+/// `user_version` stands big-endian at offset 60 of the file.
+fn version_in_header(path: &Path) -> Result<u32, OpenError> {
+    let mut header = [0; 64];
+    let read = |source| OpenError::Read { path: path.to_owned(), source };
+    match File::open(path) {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(0),
+        Err(error) => Err(read(error)),
+        Ok(mut file) => match file.read_exact(&mut header) {
+            Ok(()) => Ok(u32::from_be_bytes([header[60], header[61], header[62], header[63]])),
+            Err(error) if error.kind() == std::io::ErrorKind::UnexpectedEof => Ok(0),
+            Err(error) => Err(read(error)),
+        },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_newer_database_is_refused_and_not_changed() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("svc.db");
+        drop(file(&path).unwrap());
+        let connection = Connection::open(&path).unwrap();
+        connection.pragma_update(None, "user_version", 99).unwrap();
+        drop(connection);
+        let before = std::fs::read(&path).unwrap();
+
+        let error = file(&path).unwrap_err();
+
+        assert!(matches!(error, OpenError::Newer { found: 99, .. }), "{error}");
+        assert_eq!(std::fs::read(&path).unwrap(), before);
+        assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn opening_twice_keeps_what_is_there() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("svc.db");
+        file(&path).unwrap().execute("INSERT INTO meta VALUES ('a', 'b')", []).unwrap();
+        let kept: String = file(&path)
+            .unwrap()
+            .query_row("SELECT value FROM meta WHERE key = 'a'", [], |row| row.get(0))
+            .unwrap();
+        assert_eq!(kept, "b");
+    }
+}

@@ -1,0 +1,167 @@
+//! What a job sees of the transaction that it runs in.
+
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicI64, Ordering};
+
+use rusqlite::{CachedStatement, Connection, Params, Row};
+use tokio::sync::Notify;
+
+use super::lock;
+use crate::time::Millis;
+
+/// A job's view of its transaction, and what is to happen once it is committed.
+pub(crate) struct Tx<'a> {
+    connection: &'a Connection,
+    /// The server's time at which the job runs.
+    pub(crate) now: Millis,
+    pub(super) effects: Effects,
+}
+
+/// What a committed job sets off.
+#[derive(Default)]
+pub(super) struct Effects {
+    earliest_due: Option<Millis>,
+    deliveries: Vec<(String, Millis)>,
+    after_commit: Vec<Box<dyn FnOnce() + Send>>,
+}
+
+/// What waits in the table `due`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(i64)]
+pub(crate) enum DueKind {
+    /// An email, by its id.
+    Email = 1,
+    /// A recipient that stays in `sending` for a while: `<email id> <position>`.
+    Recipient = 2,
+}
+
+impl DueKind {
+    pub(crate) fn from_number(number: i64) -> Option<Self> {
+        [Self::Email, Self::Recipient].into_iter().find(|kind| *kind as i64 == number)
+    }
+}
+
+impl<'a> Tx<'a> {
+    pub(super) fn new(connection: &'a Connection, now: Millis) -> Self {
+        Self { connection, now, effects: Effects::default() }
+    }
+
+    pub(crate) fn connection(&self) -> &'a Connection {
+        self.connection
+    }
+
+    /// Executes one statement and gives the number of rows that it changed.
+    pub(crate) fn execute(&self, sql: &str, params: impl Params) -> rusqlite::Result<usize> {
+        self.statement(sql)?.execute(params)
+    }
+
+    /// The one row that a query finds, or none.
+    pub(crate) fn find<T>(
+        &self,
+        sql: &str,
+        params: impl Params,
+        read: impl FnOnce(&Row<'_>) -> rusqlite::Result<T>,
+    ) -> rusqlite::Result<Option<T>> {
+        find(self.connection, sql, params, read)
+    }
+
+    pub(crate) fn statement(&self, sql: &str) -> rusqlite::Result<CachedStatement<'a>> {
+        self.connection.prepare_cached(sql)
+    }
+
+    /// Puts something into the due-queue.
+    pub(crate) fn due(&mut self, at: Millis, kind: DueKind, of: &str) -> rusqlite::Result<()> {
+        self.execute("INSERT OR IGNORE INTO due VALUES (?1, ?2, ?3)", (at, kind as i64, of))?;
+        let earliest = self.effects.earliest_due.get_or_insert(at);
+        *earliest = at.min(*earliest);
+        Ok(())
+    }
+
+    /// Takes something out of the due-queue before its time.
+    pub(crate) fn not_due(&self, at: Millis, kind: DueKind, of: &str) -> rusqlite::Result<()> {
+        self.execute(
+            "DELETE FROM due WHERE at = ?1 AND kind = ?2 AND ref = ?3",
+            (at, kind as i64, of),
+        )?;
+        Ok(())
+    }
+
+    /// Says that a delivery to this webhook is due at `at`.
+    pub(crate) fn delivery_due(&mut self, webhook: &str, at: Millis) {
+        match self.effects.deliveries.iter_mut().find(|(known, _)| known == webhook) {
+            Some((_, earliest)) => *earliest = at.min(*earliest),
+            None => self.effects.deliveries.push((webhook.to_owned(), at)),
+        }
+    }
+
+    /// The earliest thing that this job has put into the due-queue.
+    pub(crate) fn earliest_due(&self) -> Option<Millis> {
+        self.effects.earliest_due
+    }
+
+    /// Whether this job has made a delivery due.
+    pub(crate) fn has_deliveries(&self) -> bool {
+        !self.effects.deliveries.is_empty()
+    }
+
+    /// Runs once the transaction is on disk, before anybody is answered.
+    pub(crate) fn after_commit(&mut self, action: impl FnOnce() + Send + 'static) {
+        self.effects.after_commit.push(Box::new(action));
+    }
+}
+
+/// The one row that a query finds, or none.
+pub(crate) fn find<T>(
+    connection: &Connection,
+    sql: &str,
+    params: impl Params,
+    read: impl FnOnce(&Row<'_>) -> rusqlite::Result<T>,
+) -> rusqlite::Result<Option<T>> {
+    use rusqlite::OptionalExtension as _;
+    connection.prepare_cached(sql)?.query_row(params, read).optional()
+}
+
+impl Effects {
+    pub(super) fn apply(self, wake: &Wake) {
+        for action in self.after_commit {
+            action();
+        }
+        if self.earliest_due.is_none() && self.deliveries.is_empty() {
+            return;
+        }
+        if let Some(at) = self.earliest_due {
+            wake.earliest_due.fetch_min(at, Ordering::SeqCst);
+        }
+        if !self.deliveries.is_empty() {
+            lock(&wake.deliveries).extend(self.deliveries);
+        }
+        wake.notify.notify_one();
+    }
+}
+
+/// Where commits leave word for the engine of what became due.
+#[derive(Debug)]
+pub(crate) struct Wake {
+    earliest_due: AtomicI64,
+    deliveries: Mutex<Vec<(String, Millis)>>,
+    pub(crate) notify: Notify,
+}
+
+impl Default for Wake {
+    fn default() -> Self {
+        Self {
+            earliest_due: AtomicI64::new(Millis::MAX),
+            deliveries: Mutex::default(),
+            notify: Notify::new(),
+        }
+    }
+}
+
+impl Wake {
+    /// Takes the word that was left: the earliest time in `due`, and webhooks
+    /// with the earliest time of a delivery.
+    pub(crate) fn take(&self) -> (Millis, Vec<(String, Millis)>) {
+        let earliest = self.earliest_due.swap(Millis::MAX, Ordering::SeqCst);
+        (earliest, std::mem::take(&mut *lock(&self.deliveries)))
+    }
+}

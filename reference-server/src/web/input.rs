@@ -1,0 +1,191 @@
+//! What a request brought: path parameters, query, headers, and a body that is
+//! read only when somebody asks for it, within limits of size and time.
+
+use std::collections::HashMap;
+use std::sync::{Mutex, PoisonError};
+
+use axum::body::Body;
+use bytes::{Bytes, BytesMut};
+use http::header::{CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE};
+use http::request::Parts;
+use http_body_util::BodyExt as _;
+use serde::de::{DeserializeOwned, IgnoredAny};
+use tokio::time::{Instant, timeout_at};
+
+use crate::app::Shared;
+use crate::error::{ApiError, Code};
+
+pub(crate) struct Input {
+    pub(crate) app: Shared,
+    pub(crate) parts: Parts,
+    params: Vec<(String, String)>,
+    /// In a mutex only so that the whole can be shared; it is never locked.
+    body: Mutex<Body>,
+}
+
+impl Input {
+    pub(crate) fn new(
+        app: Shared,
+        parts: Parts,
+        params: Vec<(String, String)>,
+        body: Body,
+    ) -> Self {
+        Self { app, parts, params, body: Mutex::new(body) }
+    }
+
+    /// A path parameter, decoded.
+    pub(crate) fn param(&self, name: &str) -> &str {
+        let found = self.params.iter().find(|(known, _)| known == name);
+        found.map_or("", |(_, value)| value)
+    }
+
+    /// The first path parameter: the id of the resource.
+    pub(crate) fn id(&self) -> &str {
+        self.params.first().map_or("", |(_, value)| value)
+    }
+
+    /// A header's value where it is text.
+    pub(crate) fn header(&self, name: impl http::header::AsHeaderName) -> Option<&str> {
+        self.parts.headers.get(name)?.to_str().ok()
+    }
+
+    /// The query's fields; of a repeated one the last.
+    pub(crate) fn query(&self) -> HashMap<String, String> {
+        let query = self.parts.uri.query().unwrap_or_default();
+        url::form_urlencoded::parse(query.as_bytes()).into_owned().collect()
+    }
+
+    /// The JSON body, which must be an object.
+    pub(crate) async fn object<T: DeserializeOwned>(&mut self) -> Result<T, ApiError> {
+        let bytes = self.json_bytes().await?;
+        object(&bytes)
+    }
+
+    /// Like `object`, but without a body like `{}`.
+    pub(crate) async fn optional_object<T: DeserializeOwned>(&mut self) -> Result<T, ApiError> {
+        let bytes = self.bytes().await?;
+        if bytes.is_empty() {
+            return object(b"{}");
+        }
+        self.expect_json()?;
+        object(&bytes)
+    }
+
+    /// The body as it came, checked to be declared as JSON.
+    pub(crate) async fn json_bytes(&mut self) -> Result<Bytes, ApiError> {
+        let bytes = self.bytes().await?;
+        self.expect_json()?;
+        Ok(bytes)
+    }
+
+    /// The body as it came.
+    pub(crate) async fn bytes(&mut self) -> Result<Bytes, ApiError> {
+        let limits = self.app.settings.limits;
+        let too_large = || {
+            let text = format!("the body is larger than {} bytes", limits.body_bytes);
+            ApiError::new(Code::PayloadTooLarge, text).detail("limit", limits.body_bytes)
+        };
+        let declared = self.header(CONTENT_LENGTH).and_then(|text| text.parse::<usize>().ok());
+        if declared.is_some_and(|length| length > limits.body_bytes) {
+            return Err(too_large());
+        }
+        let body = self.body.get_mut().unwrap_or_else(PoisonError::into_inner);
+        let end = Instant::now() + limits.body_time;
+        let mut first: Option<Bytes> = None;
+        let mut all = BytesMut::new();
+        loop {
+            let pause = Instant::now() + limits.body_pause;
+            let Ok(frame) = timeout_at(pause.min(end), body.frame()).await else {
+                return Err(ApiError::new(Code::RequestTimeout, "the body did not arrive in time"));
+            };
+            let Some(frame) = frame else { break };
+            let frame = frame.map_err(|_| {
+                ApiError::new(Code::InvalidRequest, "the body ended before its announced length")
+            })?;
+            let Ok(data) = frame.into_data() else { continue };
+            let have = first.as_ref().map_or(all.len(), Bytes::len);
+            if have + data.len() > limits.body_bytes {
+                return Err(too_large());
+            }
+            // Most bodies come in one piece, which is then not copied.
+            if first.is_none() && all.is_empty() {
+                first = Some(data);
+            } else {
+                if let Some(first) = first.take() {
+                    all.reserve(declared.unwrap_or(0).max(first.len() + data.len()));
+                    all.extend_from_slice(&first);
+                }
+                all.extend_from_slice(&data);
+            }
+        }
+        Ok(first.unwrap_or_else(|| all.freeze()))
+    }
+
+    /// 415 where the request says that its body is something else than JSON.
+    fn expect_json(&self) -> Result<(), ApiError> {
+        let unsupported = |what| Err(ApiError::new(Code::UnsupportedMediaType, what));
+        if let Some(encoding) = self.parts.headers.get(CONTENT_ENCODING)
+            && encoding != "identity"
+        {
+            return unsupported("a compressed body is not accepted");
+        }
+        let Some(content_type) = self.parts.headers.get(CONTENT_TYPE) else { return Ok(()) };
+        let content_type = content_type.to_str().unwrap_or_default();
+        let essence =
+            content_type.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
+        if essence == "application/json" || essence.ends_with("+json") {
+            return Ok(());
+        }
+        unsupported("the body must be JSON: content-type: application/json")
+    }
+}
+
+/// Reads a JSON object: 400 where it is not JSON, 422 where a field is wrong.
+pub(crate) fn object<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, ApiError> {
+    // Derived structs would also read an array, field by field.
+    let is_object = bytes.iter().find(|byte| !byte.is_ascii_whitespace()) == Some(&b'{');
+    if is_object && let Ok(value) = serde_json::from_slice(bytes) {
+        return Ok(value);
+    }
+    if let Err(error) = serde_json::from_slice::<IgnoredAny>(bytes) {
+        return Err(not_json(bytes, &error));
+    }
+    if !is_object {
+        return Err(ApiError::field("", "must be an object"));
+    }
+    Err(wrong_field::<T>(bytes))
+}
+
+/// 400, saying where the text stops being JSON.
+pub(crate) fn not_json(bytes: &[u8], error: &serde_json::Error) -> ApiError {
+    let text = if bytes.is_empty() {
+        "the body is empty; JSON is expected".to_owned()
+    } else {
+        format!("the body is not JSON: wrong at line {} column {}", error.line(), error.column())
+    };
+    ApiError::new(Code::InvalidJson, text)
+}
+
+/// Reads it again, slowly, to learn which field is wrong.
+fn wrong_field<T: DeserializeOwned>(bytes: &[u8]) -> ApiError {
+    let mut reader = serde_json::Deserializer::from_slice(bytes);
+    let Err(error) = serde_path_to_error::deserialize::<_, T>(&mut reader) else {
+        return ApiError::field("", "cannot be read");
+    };
+    let path = error.path().to_string();
+    let path = if path == "." { String::new() } else { path };
+    let text = error.into_inner().to_string();
+    let quoted = |text: &str| text.split('`').nth(1).map(str::to_owned);
+    if text.starts_with("missing field") {
+        let name = quoted(&text).unwrap_or_default();
+        let field = if path.is_empty() { name } else { format!("{path}.{name}") };
+        return ApiError::field(field, "is required");
+    }
+    if text.starts_with("duplicate field") {
+        return ApiError::field(quoted(&text).unwrap_or(path), "is given twice");
+    }
+    // What serde says before "expected" quotes the value, which is the user's.
+    let expected = text.rsplit_once("expected ").map_or("something else", |(_, rest)| rest);
+    let expected = expected.split(" at line ").next().unwrap_or(expected);
+    ApiError::field(path, format!("must be {expected}"))
+}

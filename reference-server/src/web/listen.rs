@@ -1,0 +1,139 @@
+//! The accept loop. It is our own because it limits how slow and how large a
+//! request's head may be, drops connections on demand, and stops gracefully.
+
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use axum::body::Body;
+use futures_util::FutureExt as _;
+use http::{HeaderName, HeaderValue, Request, Response};
+use hyper::body::Incoming;
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
+use tokio::task::JoinSet;
+use tower_service::Service as _;
+
+use super::answer;
+use crate::app::{Active, Shared};
+use crate::error::ApiError;
+use crate::id::{self, Prefix};
+use crate::switches::ErrorShape;
+
+static REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
+
+/// Header lines in one request.
+const HEADERS: usize = 100;
+/// Bytes of a request's head, and of what is read ahead of a body.
+const BUFFER: usize = 64 << 10;
+
+/// Takes connections until the server stops, then lets those under way end.
+pub(crate) async fn run(app: Shared, listener: TcpListener, router: Router) {
+    let stopped = app.stopped();
+    tokio::pin!(stopped);
+    let slots = Arc::new(Semaphore::new(app.settings.limits.connections));
+    let mut connections = JoinSet::new();
+    loop {
+        let accepted = async {
+            let slot = Arc::clone(&slots).acquire_owned().await;
+            (slot, listener.accept().await)
+        };
+        tokio::select! {
+            () = &mut stopped => break,
+            Some(_) = connections.join_next() => {}
+            (slot, accepted) = accepted => match (slot, accepted) {
+                (Ok(slot), Ok((stream, _))) => {
+                    connections.spawn(serve(Arc::clone(&app), stream, router.clone(), slot));
+                }
+                (_, Err(error)) => {
+                    // Out of file descriptors, most likely: some will be free soon.
+                    tracing::warn!(%error, "cannot accept a connection");
+                    tokio::time::sleep(Duration::from_millis(50)).await;
+                }
+                (Err(_), _) => break,
+            },
+        }
+    }
+    drop(listener);
+    let all = async { while connections.join_next().await.is_some() {} };
+    if tokio::time::timeout(app.settings.limits.stop_time, all).await.is_err() {
+        tracing::warn!("stopping although requests are still under way");
+    }
+}
+
+/// Cuts the connection that a request came on.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Cut(Arc<Notify>);
+
+impl Cut {
+    pub(crate) fn now(&self) {
+        self.0.notify_one();
+    }
+}
+
+async fn serve(app: Shared, stream: TcpStream, router: Router, _slot: OwnedSemaphorePermit) {
+    if let Err(error) = stream.set_nodelay(true) {
+        tracing::debug!(%error, "cannot set TCP_NODELAY");
+    }
+    let cut = Cut::default();
+    let service = {
+        let (app, cut) = (Arc::clone(&app), cut.clone());
+        service_fn(move |request: Request<Incoming>| {
+            let (app, router, cut) = (Arc::clone(&app), router.clone(), cut.clone());
+            async move { Ok::<_, std::convert::Infallible>(respond(app, router, cut, request).await) }
+        })
+    };
+    let mut builder = http1::Builder::new();
+    builder
+        .timer(TokioTimer::new())
+        .header_read_timeout(app.settings.limits.head_time)
+        .max_headers(HEADERS)
+        .max_buf_size(BUFFER);
+    let connection = builder.serve_connection(TokioIo::new(stream), service);
+    tokio::pin!(connection);
+    let result = tokio::select! {
+        result = connection.as_mut() => result,
+        () = cut.0.notified() => return,
+        () = app.stopped() => {
+            connection.as_mut().graceful_shutdown();
+            connection.await
+        }
+    };
+    if let Err(error) = result {
+        tracing::debug!(%error, "a connection ended early");
+    }
+}
+
+async fn respond(
+    app: Shared,
+    mut router: Router,
+    cut: Cut,
+    mut request: Request<Incoming>,
+) -> Response<Body> {
+    let id = id::new(Prefix::Request);
+    let started = std::time::Instant::now();
+    // A lease waits for others to be done and must not be waited for itself.
+    let active = (request.uri().path() != crate::control::LEASE).then(|| Active::request(&app));
+    let line = tracing::enabled!(tracing::Level::INFO)
+        .then(|| (request.method().clone(), request.uri().path().to_owned()));
+    request.extensions_mut().insert(cut);
+    let answered = AssertUnwindSafe(router.call(request)).catch_unwind().await;
+    let mut response = match answered {
+        Ok(Ok(response)) => response,
+        Ok(Err(never)) => match never {},
+        Err(_) => answer::error(&ApiError::internal("a handler panicked"), ErrorShape::Nested),
+    };
+    if let Some((method, path)) = line {
+        let (status, ms) = (response.status().as_u16(), started.elapsed().as_millis() as u64);
+        tracing::info!(%method, path, status, ms, request_id = id, "request");
+    }
+    if let Ok(value) = HeaderValue::try_from(id) {
+        response.headers_mut().insert(&REQUEST_ID, value);
+    }
+    drop(active);
+    response
+}

@@ -1,0 +1,14 @@
+//! HTTP: the accept loop, the routes, who may call, what is read and answered.
+
+pub(crate) mod answer;
+pub(crate) mod auth;
+pub(crate) mod call;
+pub(crate) mod input;
+pub(crate) mod listen;
+mod once;
+mod routes;
+
+pub(crate) use answer::Answer;
+pub(crate) use call::Call;
+pub(crate) use input::Input;
+pub(crate) use routes::{control, router};

@@ -1,0 +1,142 @@
+//! Which request goes to which handler.
+
+use std::future::Future;
+use std::sync::Arc;
+
+use axum::Router;
+use axum::body::Body;
+use axum::extract::{RawPathParams, Request, State};
+use axum::routing::{MethodFilter, on};
+use http::Response;
+use svc_sdk::{Method, Operation, Service};
+
+use super::answer::{self, Answer};
+use super::auth;
+use super::call::Call;
+use super::input::Input;
+use crate::app::{App, Shared};
+use crate::error::{ApiError, Code};
+use crate::switches::ErrorShape;
+use crate::{control, email, extraction};
+
+/// The routes of both services and of the control interface.
+pub(crate) fn router(app: &Shared) -> Router {
+    let mut router = Router::new();
+    for operation in Operation::ALL {
+        let filter = match operation.method() {
+            Method::Get => MethodFilter::GET,
+            Method::Post => MethodFilter::POST,
+            Method::Patch => MethodFilter::PATCH,
+            Method::Delete => MethodFilter::DELETE,
+        };
+        let handler = move |State(app): State<Shared>, params: RawPathParams, request: Request| {
+            documented(app, operation, pairs(&params), request)
+        };
+        router = router.route(operation.path(), on(filter, handler));
+    }
+    router = control::routes(router);
+    router
+        .method_not_allowed_fallback(|State(app): State<Shared>, request: Request| async move {
+            let message = format!("{} is not offered here", request.method());
+            answer::error(
+                &ApiError::new(Code::MethodNotAllowed, message),
+                shape(&app, request.uri().path()),
+            )
+        })
+        .fallback(|State(app): State<Shared>, request: Request| async move {
+            answer::error(&ApiError::not_found("path"), shape(&app, request.uri().path()))
+        })
+        .with_state(Arc::clone(app))
+}
+
+/// Adds one route of the control interface.
+pub(crate) fn control<F, Fut>(
+    router: Router<Shared>,
+    filter: MethodFilter,
+    path: &str,
+    handler: F,
+) -> Router<Shared>
+where
+    F: Fn(Input) -> Fut + Clone + Send + Sync + 'static,
+    Fut: Future<Output = Result<Response<Body>, ApiError>> + Send + 'static,
+{
+    let handler = move |State(app): State<Shared>, params: RawPathParams, request: Request| {
+        let handler = handler.clone();
+        async move {
+            let (parts, body) = request.into_parts();
+            let input = Input::new(app, parts, pairs(&params), body);
+            let result = match control::guard(&input) {
+                Ok(()) => handler(input).await,
+                Err(error) => Err(error),
+            };
+            result.unwrap_or_else(|error| answer::error(&error, ErrorShape::Nested))
+        }
+    };
+    router.route(path, on(filter, handler))
+}
+
+async fn documented(
+    app: Shared,
+    operation: Operation,
+    params: Vec<(String, String)>,
+    request: Request,
+) -> Response<Body> {
+    let shape = app.settings.switches.errors;
+    let (parts, body) = request.into_parts();
+    let input = Input::new(app, parts, params, body);
+    match call(operation, input).await {
+        Ok(answer) => answer.into(),
+        // The documents show this one (`extraction-service.md` §7): never switched.
+        Err(error)
+            if error.code() == Code::Unauthorized && operation.service() == Service::Extraction =>
+        {
+            answer::error(&error, ErrorShape::Nested)
+        }
+        Err(error) => answer::error(&error, shape),
+    }
+}
+
+/// The checks that come before every operation, in the order of
+/// `open-points.md` B11, and then the operation.
+async fn call(operation: Operation, input: Input) -> Result<Answer, ApiError> {
+    let key = auth::caller(&input.app, operation.service(), &input.parts.headers)?;
+    auth::limit_rate(&input.app, &key)?;
+    auth::allow(operation, &key)?;
+    let call = Call { operation, key, input };
+    match operation {
+        Operation::Me => extraction::me::get(call).await,
+        Operation::ExtractionWebhooksCreate => extraction::webhooks::create(call).await,
+        Operation::ExtractionWebhooksList => extraction::webhooks::list(call).await,
+        Operation::ExtractionWebhooksDelete => extraction::webhooks::delete(call).await,
+        Operation::AudiencesCreate => email::audiences::create(call).await,
+        Operation::AudiencesList => email::audiences::list(call).await,
+        Operation::AudiencesGet => email::audiences::get(call).await,
+        Operation::AudiencesDelete => email::audiences::delete(call).await,
+        Operation::ContactsCreate => email::contacts::create(call).await,
+        Operation::ContactsList => email::contacts::list(call).await,
+        Operation::ContactsUpdate => email::contacts::update(call).await,
+        Operation::ContactsDelete => email::contacts::delete(call).await,
+        Operation::DomainsList => email::domains::list(call).await,
+        Operation::DomainsCreate => email::domains::create(call).await,
+        Operation::DomainsVerify => email::domains::verify(call).await,
+        Operation::DomainsDelete => email::domains::delete(call).await,
+        Operation::EmailsSend => email::emails::send(call).await,
+        Operation::EmailsSendBatch => email::batch::send(call).await,
+        Operation::EmailsGet => email::emails::get(call).await,
+        Operation::EmailsCancel => email::emails::cancel(call).await,
+        Operation::WebhooksCreate => email::webhooks::create(call).await,
+        Operation::WebhooksList => email::webhooks::list(call).await,
+        Operation::WebhooksUpdate => email::webhooks::update(call).await,
+        Operation::WebhooksDelete => email::webhooks::delete(call).await,
+        Operation::WebhooksTest => email::webhooks::test(call).await,
+    }
+}
+
+fn pairs(params: &RawPathParams) -> Vec<(String, String)> {
+    params.iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect()
+}
+
+/// The control interface always answers in the server's own shape.
+fn shape(app: &App, path: &str) -> ErrorShape {
+    if path.starts_with("/_sandbox/") { ErrorShape::Nested } else { app.settings.switches.errors }
+}

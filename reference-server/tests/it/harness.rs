@@ -1,0 +1,83 @@
+//! A server of one's own, and requests to it as text.
+
+use std::net::SocketAddr;
+
+use svc_reference_server::{Builder, Server};
+
+use crate::raw::{self, Raw};
+
+pub(crate) const KEY: &str = "mk_test_sandbox";
+pub(crate) const EXTRACTION_KEY: &str = "sk_test_sandbox";
+
+pub(crate) struct Sandbox {
+    pub(crate) server: Server,
+}
+
+impl Sandbox {
+    pub(crate) async fn start() -> Self {
+        Self::with(|builder| builder).await
+    }
+
+    pub(crate) async fn with(options: impl FnOnce(Builder) -> Builder) -> Self {
+        let builder = options(Server::builder().in_memory());
+        Self { server: builder.start().await.expect("started") }
+    }
+
+    pub(crate) fn addr(&self) -> SocketAddr {
+        self.server.addresses().http
+    }
+
+    /// One request with the seeded email key.
+    pub(crate) async fn call(&self, line: &str, body: &str) -> Raw {
+        self.with_key(KEY, line, body).await
+    }
+
+    pub(crate) async fn with_key(&self, key: &str, line: &str, body: &str) -> Raw {
+        self.raw(line, &format!("authorization: Bearer {key}\r\n"), body).await
+    }
+
+    /// One request to the control interface.
+    pub(crate) async fn control(&self, line: &str, body: &str) -> Raw {
+        self.raw(line, "", body).await
+    }
+
+    /// One request: its line, header lines each with their line break, a body.
+    pub(crate) async fn raw(&self, line: &str, headers: &str, body: &str) -> Raw {
+        let addr = self.addr();
+        let length = body.len();
+        let content = if body.is_empty() {
+            String::new()
+        } else {
+            format!("content-type: application/json\r\ncontent-length: {length}\r\n")
+        };
+        let text = format!("{line} HTTP/1.1\r\nhost: {addr}\r\n{headers}{content}\r\n{body}");
+        raw::send(addr, text.as_bytes()).await
+    }
+
+    /// A new email key with these scopes, such as `"emails:send"`.
+    pub(crate) async fn email_key(&self, scopes: &str) -> (String, String) {
+        let body = format!(r#"{{"service":"email","scopes":[{scopes}]}}"#);
+        let answer = self.control("POST /_sandbox/keys", &body).await;
+        assert_eq!(answer.status, 201, "{answer:?}");
+        (answer.id(), answer.between(r#""key":""#))
+    }
+
+    /// A new organization's email key and extraction key.
+    pub(crate) async fn organization(&self) -> (String, String) {
+        let answer = self.control("POST /_sandbox/organizations", "").await;
+        assert_eq!(answer.status, 201, "{answer:?}");
+        (answer.between(r#""email_key":""#), answer.between(r#""extraction_key":""#))
+    }
+
+    /// Waits until all that is due now is done.
+    pub(crate) async fn settle(&self) {
+        self.server.until_idle().await;
+    }
+
+    pub(crate) async fn advance(&self, by: &str) -> Raw {
+        let answer =
+            self.control("POST /_sandbox/clock", &format!(r#"{{"advance":"{by}"}}"#)).await;
+        assert_eq!(answer.status, 200, "{answer:?}");
+        answer
+    }
+}
