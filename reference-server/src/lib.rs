@@ -34,6 +34,7 @@ mod keys;
 mod links;
 mod mime;
 mod outbound;
+mod relay;
 mod seed;
 mod server;
 mod settings;
@@ -41,6 +42,7 @@ mod store;
 mod switches;
 mod template;
 mod time;
+mod tls;
 mod web;
 mod webhooks;
 

@@ -3,7 +3,6 @@
 use std::future::Future;
 use std::net::{IpAddr, SocketAddr};
 use std::pin::Pin;
-use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll};
 use std::time::Duration;
 use std::{fmt, io};
@@ -11,27 +10,24 @@ use std::{fmt, io};
 use http::Uri;
 use hyper_util::client::legacy::connect::{Connected, Connection};
 use hyper_util::rt::TokioIo;
-use rustls::pki_types::ServerName;
-use rustls_platform_verifier::BuilderVerifierExt;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
-use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 use tower_service::Service;
 
 use super::AttemptError;
 use super::target::{Policy, RefusedTarget};
+use crate::tls;
 
 #[derive(Clone)]
 pub(super) struct Connector {
     policy: Policy,
-    tls: Arc<OnceLock<Arc<rustls::ClientConfig>>>,
 }
 
 impl Connector {
     pub(super) fn new(policy: Policy) -> Self {
-        Self { policy, tls: Arc::default() }
+        Self { policy }
     }
 
     async fn connect(self, uri: Uri) -> Result<Stream, ConnectError> {
@@ -44,10 +40,7 @@ impl Connector {
         if !https {
             return Ok(Stream::Plain(tcp));
         }
-        let name = ServerName::try_from(host.to_owned())
-            .map_err(|error| ConnectError::Tls(io::Error::other(error)))?;
-        let connector = TlsConnector::from(self.tls_config()?);
-        let stream = connector.connect(name, tcp).await.map_err(ConnectError::Tls)?;
+        let stream = tls::connect(host, tcp).await.map_err(ConnectError::Tls)?;
         Ok(Stream::Tls(Box::new(stream)))
     }
 
@@ -68,19 +61,6 @@ impl Connector {
             }
         }
         Err(error)
-    }
-
-    fn tls_config(&self) -> Result<Arc<rustls::ClientConfig>, ConnectError> {
-        if let Some(config) = self.tls.get() {
-            return Ok(Arc::clone(config));
-        }
-        let provider = Arc::new(rustls::crypto::ring::default_provider());
-        let config = rustls::ClientConfig::builder_with_provider(provider)
-            .with_safe_default_protocol_versions()
-            .and_then(BuilderVerifierExt::with_platform_verifier)
-            .map_err(|error| ConnectError::Tls(io::Error::other(error)))?
-            .with_no_client_auth();
-        Ok(Arc::clone(self.tls.get_or_init(|| Arc::new(config))))
     }
 }
 

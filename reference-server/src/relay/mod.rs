@@ -1,0 +1,321 @@
+//! Mail out to a real SMTP server (`--relay`): one reused connection, an
+//! outcome for each recipient.
+
+mod connection;
+mod target;
+
+use std::fmt;
+
+use tokio::sync::Mutex;
+
+use connection::Connection;
+pub(crate) use target::{InvalidRelay, RelayTarget};
+
+/// The way to the SMTP server that mail is relayed to.
+#[derive(Debug)]
+pub(crate) struct Relay {
+    target: RelayTarget,
+    /// Held while a message is under way: there is one connection.
+    connection: Mutex<Option<Connection>>,
+}
+
+/// What became of a recipient at the relay.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Handoff {
+    /// The relay has taken the message over.
+    Accepted,
+    /// It may be tried again later: a 4xx reply, or no connection.
+    Deferred(Reason),
+    /// It never will be taken: a 5xx reply.
+    Refused(Reason),
+}
+
+/// Why a message was not taken, such as `550 5.1.1 no such user`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Reason(String);
+
+impl Reason {
+    fn new(text: impl Into<String>) -> Self {
+        // A reply comes from outside: one line of plain text, not too long.
+        let text: String = text.into();
+        let plain = text.chars().map(|c| if c.is_control() { ' ' } else { c });
+        Self(plain.take(500).collect())
+    }
+}
+
+impl fmt::Display for Reason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl Relay {
+    pub(crate) fn new(target: RelayTarget) -> Self {
+        Self { target, connection: Mutex::new(None) }
+    }
+
+    /// Hands one message over. The answer has one outcome for each recipient,
+    /// in their order.
+    pub(crate) async fn send(
+        &self,
+        sender: &str,
+        recipients: &[String],
+        source: &[u8],
+    ) -> Vec<Handoff> {
+        let mut slot = self.connection.lock().await;
+        // The server may have hung up meanwhile; nothing is lost by trying.
+        let reused = match slot.take() {
+            Some(mut connection) => connection.reset().await.is_ok().then_some(connection),
+            None => None,
+        };
+        let connection = match reused {
+            Some(connection) => Ok(connection),
+            None => Connection::open(&self.target).await,
+        };
+        let result = match connection {
+            Ok(mut connection) => {
+                let result = connection.transact(sender, recipients, source).await;
+                if result.is_ok() {
+                    *slot = Some(connection);
+                }
+                result
+            }
+            Err(error) => Err(error),
+        };
+        result.unwrap_or_else(|failure| {
+            let reason = Reason::new(format!("the relay failed: {failure}"));
+            vec![Handoff::Deferred(reason); recipients.len()]
+        })
+    }
+
+    /// Takes leave of the server, so that it need not wait for the connection's end.
+    pub(crate) async fn close(&self) {
+        if let Some(mut connection) = self.connection.lock().await.take() {
+            connection.quit().await;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::SocketAddr;
+    use std::sync::Arc;
+
+    use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
+    use tokio::net::TcpListener;
+    use tokio::sync::mpsc;
+
+    use super::*;
+
+    /// An SMTP server that answers each command by `script` (or with 250) and
+    /// reports every line that it reads, with the number of its connection.
+    async fn server(
+        script: fn(&str) -> Option<&'static str>,
+        ehlo: &'static str,
+    ) -> (SocketAddr, mpsc::UnboundedReceiver<(usize, String)>) {
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("bound");
+        let address = listener.local_addr().expect("an address");
+        let (lines, received) = mpsc::unbounded_channel();
+        let ehlo = Arc::new(ehlo);
+        tokio::spawn(async move {
+            for number in 1.. {
+                let (stream, _) = listener.accept().await.expect("accepted");
+                let (lines, ehlo) = (lines.clone(), Arc::clone(&ehlo));
+                tokio::spawn(async move {
+                    let mut stream = BufReader::new(stream);
+                    stream.write_all(b"220-hello\r\n220 there\r\n").await.expect("written");
+                    let mut data = false;
+                    let mut line = String::new();
+                    while stream.read_line(&mut line).await.is_ok_and(|n| n > 0) {
+                        let text = line.trim_end().to_owned();
+                        line.clear();
+                        let _ = lines.send((number, text.clone()));
+                        let reply = match (data, text.as_str()) {
+                            (true, ".") => {
+                                data = false;
+                                script(".").unwrap_or("250 taken")
+                            }
+                            (true, _) => continue,
+                            (false, "DATA") => {
+                                let reply = script("DATA").unwrap_or("354 go on");
+                                data = reply.starts_with('3');
+                                reply
+                            }
+                            (false, text) if text.starts_with("EHLO") => *ehlo,
+                            (false, text) => script(text).unwrap_or("250 fine"),
+                        };
+                        if reply == "hang up" {
+                            return;
+                        }
+                        let reply = format!("{reply}\r\n");
+                        if stream.write_all(reply.as_bytes()).await.is_err() {
+                            return;
+                        }
+                    }
+                });
+            }
+        });
+        (address, received)
+    }
+
+    fn relay(address: SocketAddr, credentials: &str) -> Relay {
+        let url = format!("smtp://{credentials}{address}");
+        Relay::new(RelayTarget::parse(&url).expect("a relay"))
+    }
+
+    fn drain(lines: &mut mpsc::UnboundedReceiver<(usize, String)>) -> Vec<(usize, String)> {
+        std::iter::from_fn(|| lines.try_recv().ok()).collect()
+    }
+
+    const SOURCE: &[u8] = b"Subject: x\r\n\r\n.one\r\n..two\r\nthree\r\n";
+
+    fn to(addresses: &[&str]) -> Vec<String> {
+        addresses.iter().map(|&address| address.to_owned()).collect()
+    }
+
+    #[tokio::test]
+    async fn messages_share_a_connection_and_dots_are_stuffed() {
+        let (address, mut lines) = server(|_| None, "250-x\r\n250-8BITMIME\r\n250 SIZE 1000").await;
+        let relay = relay(address, "");
+        for _ in 0..2 {
+            let outcome = relay.send("ada@a.test", &to(&["b@c.test"]), SOURCE).await;
+            assert_eq!(outcome, [Handoff::Accepted]);
+        }
+        relay.close().await;
+        let lines = drain(&mut lines);
+        assert!(lines.iter().all(|(connection, _)| *connection == 1), "{lines:?}");
+        let lines: Vec<_> = lines.iter().map(|(_, line)| line.as_str()).collect();
+        let message = [
+            "MAIL FROM:<ada@a.test> SIZE=34 BODY=8BITMIME",
+            "RCPT TO:<b@c.test>",
+            "DATA",
+            "Subject: x",
+            "",
+            "..one",
+            "...two",
+            "three",
+            ".",
+        ];
+        assert_eq!(lines[1..10], message);
+        assert_eq!(lines[10], "RSET");
+        assert_eq!(lines[11..20], message);
+    }
+
+    #[tokio::test]
+    async fn each_recipient_has_its_own_outcome() {
+        let script = |line: &str| match line {
+            "RCPT TO:<no@c.test>" => Some("550-5.1.1 no such\r\n550 5.1.1 user"),
+            "RCPT TO:<later@c.test>" => Some("451 4.7.1 greylisted"),
+            _ => None,
+        };
+        let (address, _lines) = server(script, "250 x").await;
+        let recipients = to(&["no@c.test", "yes@c.test", "later@c.test"]);
+        let outcome = relay(address, "").send("a@b.test", &recipients, SOURCE).await;
+        assert_eq!(
+            outcome,
+            [
+                Handoff::Refused(Reason("550 5.1.1 no such 5.1.1 user".into())),
+                Handoff::Accepted,
+                Handoff::Deferred(Reason("451 4.7.1 greylisted".into())),
+            ]
+        );
+    }
+
+    #[tokio::test]
+    async fn nothing_is_sent_where_nobody_takes_it() {
+        let script = |line: &str| line.starts_with("RCPT").then_some("550 no");
+        let (address, mut lines) = server(script, "250 x").await;
+        let relay = relay(address, "");
+        let refused = Handoff::Refused(Reason("550 no".into()));
+        assert_eq!(relay.send("a@b.test", &to(&["c@d.test"]), SOURCE).await, [refused]);
+        assert!(!drain(&mut lines).iter().any(|(_, line)| line == "DATA"));
+    }
+
+    #[tokio::test]
+    async fn refusals_of_the_whole_message_are_everybodys() {
+        for (at, reply, refused) in [
+            ("MAIL FROM:<a@b.test>", "553 no", true),
+            ("DATA", "421 bye", false),
+            (".", "554 spam", true),
+            (".", "452 full", false),
+        ] {
+            // The script is a plain function, so the case is found by its text.
+            let script: fn(&str) -> Option<&'static str> = match (at, reply) {
+                ("DATA", _) => |line| (line == "DATA").then_some("421 bye"),
+                (".", "554 spam") => |line| (line == ".").then_some("554 spam"),
+                (".", _) => |line| (line == ".").then_some("452 full"),
+                _ => |line| line.starts_with("MAIL").then_some("553 no"),
+            };
+            let (address, _lines) = server(script, "250 x").await;
+            let outcome =
+                relay(address, "").send("a@b.test", &to(&["c@d.test", "e@f.test"]), SOURCE).await;
+            let reason = Reason(reply.to_owned());
+            let expected =
+                if refused { Handoff::Refused(reason) } else { Handoff::Deferred(reason) };
+            assert_eq!(outcome, [expected.clone(), expected], "{at}");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_lost_connection_is_opened_again() {
+        let script = |line: &str| (line == "RSET").then_some("hang up");
+        let (address, mut lines) = server(script, "250 x").await;
+        let relay = relay(address, "");
+        for _ in 0..2 {
+            let outcome = relay.send("a@b.test", &to(&["c@d.test"]), SOURCE).await;
+            assert_eq!(outcome, [Handoff::Accepted]);
+        }
+        assert_eq!(drain(&mut lines).last().map(|(connection, _)| *connection), Some(2));
+    }
+
+    #[tokio::test]
+    async fn no_server_is_a_deferral() {
+        let free = TcpListener::bind("127.0.0.1:0").await.expect("bound");
+        let address = free.local_addr().expect("an address");
+        drop(free);
+        let outcome = relay(address, "").send("a@b.test", &to(&["c@d.test"]), SOURCE).await;
+        let [Handoff::Deferred(reason)] = &outcome[..] else { panic!("{outcome:?}") };
+        assert!(reason.to_string().starts_with("the relay failed: "), "{reason}");
+    }
+
+    #[tokio::test]
+    async fn the_password_goes_to_this_machine_or_over_tls_only() {
+        let ehlo = "250-x\r\n250 AUTH LOGIN PLAIN";
+        let script = |line: &str| line.starts_with("AUTH").then_some("235 welcome");
+        let (address, mut lines) = server(script, ehlo).await;
+        let outcome =
+            relay(address, "ada:p%40ss@").send("a@b.test", &to(&["c@d.test"]), SOURCE).await;
+        assert_eq!(outcome, [Handoff::Accepted]);
+        let plain = "AUTH PLAIN AGFkYQBwQHNz";
+        assert!(drain(&mut lines).iter().any(|(_, line)| line == plain));
+
+        let script = |line: &str| match line {
+            "AUTH LOGIN" => Some("334 VXNlcm5hbWU6"),
+            "YWRh" => Some("334 UGFzc3dvcmQ6"),
+            "cEBzcw==" => Some("535 5.7.8 no"),
+            _ => None,
+        };
+        let (address, _lines) = server(script, "250-x\r\n250 AUTH LOGIN").await;
+        let outcome =
+            relay(address, "ada:p%40ss@").send("a@b.test", &to(&["c@d.test"]), SOURCE).await;
+        let [Handoff::Deferred(reason)] = &outcome[..] else { panic!("{outcome:?}") };
+        assert_eq!(
+            reason.to_string(),
+            "the relay failed: it does not accept the credentials: 535 5.7.8 no"
+        );
+    }
+
+    #[tokio::test]
+    async fn internationalised_addresses_need_a_server_that_takes_them() {
+        let (address, mut lines) = server(|_| None, "250-x\r\n250 SMTPUTF8").await;
+        let outcome = relay(address, "").send("a@b.test", &to(&["zoë@d.test"]), SOURCE).await;
+        assert_eq!(outcome, [Handoff::Accepted]);
+        let mail = "MAIL FROM:<a@b.test> SMTPUTF8";
+        assert!(drain(&mut lines).iter().any(|(_, line)| line == mail));
+
+        let (address, _lines) = server(|_| None, "250 x").await;
+        let outcome =
+            relay(address, "").send("a@b.test", &to(&["zoë@d.test", "c@d.test"]), SOURCE).await;
+        assert!(matches!(&outcome[..], [Handoff::Refused(_), Handoff::Accepted]), "{outcome:?}");
+    }
+}

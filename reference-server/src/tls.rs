@@ -1,0 +1,32 @@
+//! TLS towards others: ring and the platform's certificates, set up once and
+//! only when the first connection needs it.
+
+use std::io;
+use std::sync::{Arc, OnceLock};
+
+use rustls::ClientConfig;
+use rustls::pki_types::ServerName;
+use rustls_platform_verifier::BuilderVerifierExt;
+use tokio::net::TcpStream;
+use tokio_rustls::TlsConnector;
+use tokio_rustls::client::TlsStream;
+
+/// Does the handshake for `host` on an open connection.
+pub(crate) async fn connect(host: &str, stream: TcpStream) -> io::Result<TlsStream<TcpStream>> {
+    let name = ServerName::try_from(host.to_owned()).map_err(io::Error::other)?;
+    TlsConnector::from(config()?).connect(name, stream).await
+}
+
+fn config() -> io::Result<Arc<ClientConfig>> {
+    static CONFIG: OnceLock<Arc<ClientConfig>> = OnceLock::new();
+    if let Some(config) = CONFIG.get() {
+        return Ok(Arc::clone(config));
+    }
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let config = ClientConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .and_then(BuilderVerifierExt::with_platform_verifier)
+        .map_err(io::Error::other)?
+        .with_no_client_auth();
+    Ok(Arc::clone(CONFIG.get_or_init(|| Arc::new(config))))
+}
