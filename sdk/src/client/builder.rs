@@ -8,7 +8,7 @@ use http::{HeaderMap, HeaderName, HeaderValue};
 use url::Url;
 
 use super::clients::{EmailClient, ExtractionClient};
-use super::retry::Budget;
+use super::retry::{BackOff, Budget};
 use super::shared::{KnownScopes, Settings, Shared};
 use crate::email::BatchShape;
 use crate::{Error, Scope, Scopes, Secret, Service};
@@ -61,6 +61,7 @@ impl Builder {
                 timeout: Duration::from_secs(30),
                 retries: 2,
                 longest_wait: Duration::from_secs(60),
+                back_off: BackOff::default(),
                 honours_idempotency_key: false,
                 local_checks: true,
                 check_scopes: false,
@@ -205,6 +206,15 @@ macro_rules! options {
         /// longer one ends the call.
         pub fn longest_wait(mut self, longest: Duration) -> Self {
             self.inner.settings.longest_wait = longest;
+            self
+        }
+
+        /// The longest waits before a retry where the service names none: the
+        /// first one, doubled each time up to `longest`; 250 ms and 8 s by
+        /// default. How much of it is waited is random, so that many clients
+        /// do not come back at once.
+        pub fn back_off(mut self, first: Duration, longest: Duration) -> Self {
+            self.inner.settings.back_off = BackOff { first, longest };
             self
         }
 

@@ -7,7 +7,7 @@ use std::time::Duration;
 use http::{HeaderMap, HeaderName};
 use url::Url;
 
-use super::retry::Budget;
+use super::retry::{BackOff, Budget};
 use crate::email::BatchShape;
 use crate::{Operation, Scope, Scopes, Secret, Service};
 
@@ -31,6 +31,7 @@ pub(crate) struct Settings {
     pub(crate) timeout: Duration,
     pub(crate) retries: u32,
     pub(crate) longest_wait: Duration,
+    pub(crate) back_off: BackOff,
     pub(crate) honours_idempotency_key: bool,
     pub(crate) local_checks: bool,
     pub(crate) check_scopes: bool,

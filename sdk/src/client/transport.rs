@@ -75,6 +75,7 @@ pub(crate) async fn send<'a>(
             longest_wait: shared.settings.longest_wait,
             time_left: deadline.saturating_duration_since(Instant::now()),
             took: began.elapsed(),
+            back_off: shared.settings.back_off,
             jitter: fastrand::f64(),
         });
         may_be_done |= error.outcome() == Outcome::Unknown;

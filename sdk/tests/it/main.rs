@@ -7,7 +7,12 @@ mod domains;
 mod emails;
 mod errors;
 mod extraction;
+mod faults;
 mod peer;
 mod requests;
+mod retries;
+mod streaming;
+#[cfg(feature = "rustls")]
+mod tls;
 mod tolerance;
 mod webhooks;

@@ -1,0 +1,209 @@
+//! Attachments that are read while they are sent.
+
+use std::io::{self, Read, Write};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use svc_sdk::email::{Attachment, Email};
+use svc_sdk::{ErrorKind, Outcome};
+
+use crate::peer::{Peer, answer, with_headers};
+
+/// Bytes that no other position has.
+fn content(length: usize) -> Vec<u8> {
+    (0..length).map(|index| (index * 31 + index / 251) as u8).collect()
+}
+
+fn file(content: &[u8]) -> tempfile::NamedTempFile {
+    let mut file = tempfile::Builder::new().suffix(".pdf").tempfile().unwrap();
+    file.write_all(content).unwrap();
+    file
+}
+
+fn email(attachments: impl IntoIterator<Item = Attachment>) -> Email {
+    attachments.into_iter().fold(Email::new("a@b", "c@d", "s"), Email::attachment)
+}
+
+fn base64(content: &[u8]) -> String {
+    base64_simd::STANDARD.encode_to_string(content)
+}
+
+/// The contents of all attachments of a body, in order.
+fn contents(body: &str) -> Vec<String> {
+    let body: serde_json::Value = serde_json::from_str(body).unwrap();
+    let emails = body.as_array().cloned().unwrap_or_else(|| vec![body]);
+    let attachments = emails.iter().flat_map(|email| email["attachments"].as_array().unwrap());
+    attachments.map(|attachment| attachment["content"].as_str().unwrap().to_owned()).collect()
+}
+
+#[tokio::test]
+async fn every_length_from_every_source() {
+    // Around the size of a part, and of the padding.
+    let part = 96 * 1024;
+    let lengths = [0, 1, 2, 3, 4, 5, 1_000, 16_384, 16_385, part - 1, part, part + 1, 3 * part + 2];
+    let peer = Peer::json(202, r#"{"id":"x"}"#).await;
+    let client = peer.email().build().unwrap();
+    for (index, length) in lengths.into_iter().enumerate() {
+        let content = content(length);
+        let file = file(&content);
+        let again = content.clone();
+        let email = email([
+            Attachment::from_path(file.path()).unwrap(),
+            Attachment::from_bytes("b", content.clone()),
+            Attachment::from_opener("o", length as u64, move || Ok(io::Cursor::new(again.clone()))),
+            Attachment::from_base64("e", base64(&content)),
+        ]);
+        client.emails().send(&email).await.unwrap();
+        let seen = &peer.seen()[index];
+        assert_eq!(seen.header("content-length"), Some(seen.body.len().to_string().as_str()));
+        assert_eq!(seen.header("transfer-encoding"), None);
+        let expected = base64(&content);
+        assert!(contents(&seen.body).iter().all(|content| *content == expected), "{length}");
+    }
+}
+
+#[tokio::test]
+async fn a_path_gives_its_name_and_no_content_type_unless_asked() {
+    let file = file(b"x");
+    let name = file.path().file_name().unwrap().to_str().unwrap();
+    let attachment = || Attachment::from_path(file.path()).unwrap();
+    let peer = Peer::json(202, r#"{"id":"x"}"#).await;
+    let client = peer.email().build().unwrap();
+    let email = email([
+        attachment(),
+        attachment().guess_content_type(),
+        attachment().filename("ü\".x").content_type("text/plain").guess_content_type(),
+        attachment().filename("unknown").guess_content_type(),
+    ]);
+    client.emails().send(&email).await.unwrap();
+    let body: serde_json::Value = serde_json::from_str(&peer.only().body).unwrap();
+    let expected = serde_json::json!([
+        {"filename": name, "content": "eA=="},
+        {"filename": name, "content": "eA==", "contentType": "application/pdf"},
+        {"filename": "ü\".x", "content": "eA==", "contentType": "text/plain"},
+        {"filename": "unknown", "content": "eA=="},
+    ]);
+    assert_eq!(body["attachments"], expected);
+}
+
+#[tokio::test]
+async fn a_batch_with_attachments() {
+    let first = content(200_000);
+    let second = content(20_000);
+    let file = file(&first);
+    let emails = [
+        email([Attachment::from_path(file.path()).unwrap()]),
+        Email::new("a@b", "c@d", "none"),
+        email([Attachment::from_bytes("b", second.clone()), Attachment::from_bytes("c", "d")]),
+    ];
+    let peer = Peer::json(200, "[]").await;
+    let client = peer.email().build().unwrap();
+    client.emails().send_batch(&emails).await.unwrap();
+    let seen = peer.only();
+    let body: serde_json::Value = serde_json::from_str(&seen.body).unwrap();
+    assert_eq!(body[0]["attachments"][0]["content"], base64(&first));
+    assert_eq!(body[1].get("attachments"), None);
+    assert_eq!(body[2]["attachments"][0]["content"], base64(&second));
+    assert_eq!(body[2]["attachments"][1]["content"], "ZA==");
+}
+
+#[tokio::test]
+async fn a_source_is_opened_again_for_a_retry() {
+    let opened = Arc::new(AtomicUsize::new(0));
+    let count = Arc::clone(&opened);
+    let data = content(300_000);
+    let expected = base64(&data);
+    let attachment = Attachment::from_opener("o", data.len() as u64, move || {
+        count.fetch_add(1, Ordering::SeqCst);
+        Ok(io::Cursor::new(data.clone()))
+    });
+    let peer =
+        Peer::start([with_headers(429, "Retry-After: 0\r\n", ""), answer(202, r#"{"id":"x"}"#)])
+            .await;
+    let client = peer.email().build().unwrap();
+    client.emails().send(&email([attachment])).await.unwrap();
+    assert_eq!(opened.load(Ordering::SeqCst), 2);
+    let seen = peer.seen();
+    assert_eq!(contents(&seen[0].body), [expected]);
+    assert_eq!(seen[0].body, seen[1].body);
+}
+
+#[tokio::test]
+async fn a_file_that_changes_its_length_is_an_error_and_no_whole_request() {
+    for (before, after, problem) in [
+        (300_000, 299_999, "it is shorter than it was"),
+        (300_000, 0, "it is shorter than it was"),
+        (300_000, 300_001, "it is longer than it was"),
+        (0, 1, "it is longer than it was"),
+    ] {
+        let file = file(&content(before));
+        let attachment = Attachment::from_path(file.path()).unwrap();
+        std::fs::write(file.path(), content(after)).unwrap();
+
+        let peer = Peer::json(202, r#"{"id":"x"}"#).await;
+        let client = peer.email().build().unwrap();
+        let small = Attachment::from_bytes("a", "b");
+        let error = client.emails().send(&email([small, attachment])).await.unwrap_err();
+        assert_eq!(error.kind(), &ErrorKind::Attachment { email: 0, attachment: 1, problem });
+        assert_eq!((error.outcome(), error.attempts()), (Outcome::NotSent, 1));
+        assert_eq!(
+            error.to_string(),
+            format!("email emails.send: attachment 2 of email 1: {problem}")
+        );
+        assert_eq!(peer.lines().len(), 0);
+    }
+}
+
+#[tokio::test]
+async fn a_file_that_cannot_be_read_is_an_error_with_its_cause() {
+    let missing = std::env::temp_dir().join("svc-sdk-no-such-file");
+    assert_eq!(Attachment::from_path(&missing).unwrap_err().kind(), io::ErrorKind::NotFound);
+    assert!(Attachment::from_path(std::env::temp_dir()).is_err());
+
+    let file = file(b"hello");
+    let gone = Attachment::from_path(file.path()).unwrap();
+    drop(file);
+    let broken = Attachment::from_opener("o", 5, || Ok(Broken));
+    let panics = Attachment::from_opener("o", 5, || -> io::Result<io::Empty> { panic!("no") });
+    let peer = Peer::json(202, r#"{"id":"x"}"#).await;
+    let client = peer.email().build().unwrap();
+    for (attachment, problem) in [
+        (gone, "it cannot be opened"),
+        (broken, "it cannot be read"),
+        (panics, "its source panicked or was cancelled"),
+    ] {
+        let error = client.emails().send(&email([attachment])).await.unwrap_err();
+        assert_eq!(error.kind(), &ErrorKind::Attachment { email: 0, attachment: 0, problem });
+        assert_eq!(error.outcome(), Outcome::NotSent);
+        assert_eq!(std::error::Error::source(&error).is_some(), !problem.contains("panicked"));
+    }
+    assert_eq!(peer.lines().len(), 0);
+    // The client is as good as before.
+    client.emails().send(&email([])).await.unwrap();
+}
+
+struct Broken;
+
+impl Read for Broken {
+    fn read(&mut self, _: &mut [u8]) -> io::Result<usize> {
+        Err(io::Error::other("disk on fire"))
+    }
+}
+
+#[tokio::test]
+async fn text_that_is_no_base64_cannot_break_the_body() {
+    let peer = Peer::json(422, "").await;
+    let client = peer.email().build().unwrap();
+    let attachment = Attachment::from_base64("x", "\"}],\"bcc\":[\"e@f\"]");
+    client.emails().send(&email([attachment])).await.unwrap_err();
+    assert_eq!(contents(&peer.only().body), ["\"}],\"bcc\":[\"e@f\"]"]);
+}
+
+#[test]
+fn nothing_shows_content() {
+    let email = email([Attachment::from_bytes("private.txt", "private")])
+        .text("private")
+        .tag("private", "private");
+    let shown = format!("{email:?} {:?}", email.attachments);
+    assert!(!shown.contains("private"), "{shown}");
+}
