@@ -1,12 +1,14 @@
 //! One attempt: what is sent, what comes back, and where it failed.
 
 use std::error::Error as StdError;
+use std::io;
 use std::sync::Arc;
 use std::time::SystemTime;
 
 use bytes::{Bytes, BytesMut};
 use http::header::{CONTENT_LENGTH, CONTENT_TYPE, RETRY_AFTER};
 use http::{HeaderMap, HeaderName, HeaderValue, Method};
+use tokio::time::{Duration, Instant, timeout_at};
 
 use super::body::{self, Progress};
 use super::call::{Options, Request};
@@ -56,37 +58,52 @@ pub(crate) fn headers(shared: &Shared, request: &Request, options: &Options) -> 
 pub(crate) async fn attempt(
     shared: &Shared,
     request: &Request,
-    headers: HeaderMap,
-    progress: &Arc<Progress>,
+    options: &Options,
+    deadline: Instant,
 ) -> Result<Success, Failed> {
+    let progress = Arc::new(Progress::default());
     let mut outgoing = reqwest::Request::new(request.method.clone(), shared.url(&request.path));
-    *outgoing.headers_mut() = headers;
-    *outgoing.body_mut() = body::body(&request.payload, progress);
+    *outgoing.headers_mut() = headers(shared, request, options);
+    *outgoing.body_mut() = body::body(&request.payload, &progress);
+    // Our own client follows no redirect.
+    let asked = (!shared.own_http).then(|| outgoing.url().clone());
 
-    let mut answer = match shared.http.execute(outgoing).await {
-        Ok(answer) => answer,
-        Err(error) => return Err(broken(error, progress)),
+    let mut answer = match timeout_at(deadline, shared.http.execute(outgoing)).await {
+        Ok(Ok(answer)) => answer,
+        Ok(Err(error)) => return Err(broken(shared, error, &progress)),
+        Err(_) => return Err(timed_out(&progress)),
     };
     let status = answer.status().as_u16();
     let headers = std::mem::take(answer.headers_mut());
-    if answer.status().is_success() {
-        let body = read(&mut answer, shared.settings.answer_limit)
-            .await
-            .map_err(|problem| problem.into_failed(shared, status, headers.clone()))?;
-        return Ok(Success { status, headers, body });
+    if asked.is_some_and(|asked| asked != *answer.url()) {
+        // Another address answered, and perhaps another request: a POST that
+        // is redirected mostly becomes a GET.
+        let error = Error::new(ErrorKind::Redirected, Outcome::Unknown);
+        let id = request_id(shared, &headers);
+        let error = error.with_answer(status, headers, id, Bytes::new());
+        return Err(Failed { failure: Failure::Final, error });
     }
-    // What a refusal says is worth having, but its status is what counts.
-    let body = read(&mut answer, LONGEST_REFUSAL).await.unwrap_or_default();
-    Err(refused(shared, request, status, headers, body))
+    if !answer.status().is_success() {
+        // What a refusal says is worth having, but its status is what counts:
+        // one that is slow, endless or cut off is a refusal all the same.
+        let mut body = BytesMut::new();
+        let until = deadline.min(Instant::now() + REFUSAL_PATIENCE);
+        let _ = timeout_at(until, read_into(&mut body, &mut answer, LONGEST_REFUSAL)).await;
+        body.truncate(usize::try_from(LONGEST_REFUSAL).unwrap_or(usize::MAX));
+        return Err(refused(shared, request, status, headers, body.freeze()));
+    }
+    let problem = match timeout_at(deadline, read(&mut answer, shared.settings.answer_limit)).await
+    {
+        Ok(Ok(body)) => return Ok(Success { status, headers, body }),
+        Ok(Err(problem)) => problem,
+        Err(_) => ReadProblem::TimedOut,
+    };
+    Err(problem.into_failed(shared, status, headers))
 }
 
 /// A refusal that is longer than this is not read to its end.
 const LONGEST_REFUSAL: u64 = 1024 * 1024;
-
-enum ReadProblem {
-    TooLarge { limit: u64 },
-    Lost(reqwest::Error),
-}
+const REFUSAL_PATIENCE: Duration = Duration::from_secs(5);
 
 async fn read(answer: &mut reqwest::Response, limit: u64) -> Result<Bytes, ReadProblem> {
     if answer.content_length().is_some_and(|length| length > limit) {
@@ -96,46 +113,54 @@ async fn read(answer: &mut reqwest::Response, limit: u64) -> Result<Bytes, ReadP
         return Ok(Bytes::new());
     };
     // Mostly there is one chunk, and nothing to copy.
-    let Some(second) = answer.chunk().await.map_err(ReadProblem::Lost)? else {
-        return if first.len() as u64 > limit {
-            Err(ReadProblem::TooLarge { limit })
-        } else {
-            Ok(first)
-        };
-    };
-    let mut body = BytesMut::with_capacity((first.len() + second.len()) * 2);
-    body.extend_from_slice(&first);
-    let mut next = Some(second);
-    while let Some(chunk) = next {
-        if (body.len() + chunk.len()) as u64 > limit {
-            return Err(ReadProblem::TooLarge { limit });
-        }
-        body.extend_from_slice(&chunk);
-        next = answer.chunk().await.map_err(ReadProblem::Lost)?;
+    if first.len() as u64 <= limit && answer.content_length() == Some(first.len() as u64) {
+        return Ok(first);
     }
+    let mut body = BytesMut::from(first);
+    read_into(&mut body, answer, limit).await?;
     Ok(body.freeze())
+}
+
+/// Adds what comes to `body`, until that is longer than the limit.
+async fn read_into(
+    body: &mut BytesMut,
+    answer: &mut reqwest::Response,
+    limit: u64,
+) -> Result<(), ReadProblem> {
+    while body.len() as u64 <= limit {
+        match answer.chunk().await.map_err(ReadProblem::Lost)? {
+            Some(chunk) => body.extend_from_slice(&chunk),
+            None => return Ok(()),
+        }
+    }
+    Err(ReadProblem::TooLarge { limit })
+}
+
+enum ReadProblem {
+    TooLarge { limit: u64 },
+    Lost(reqwest::Error),
+    TimedOut,
 }
 
 impl ReadProblem {
     /// A success whose body cannot be had: it was processed.
     fn into_failed(self, shared: &Shared, status: u16, headers: HeaderMap) -> Failed {
         let id = request_id(shared, &headers);
-        let (failure, error) = match self {
-            Self::TooLarge { limit } => {
-                (Failure::Final, Error::new(ErrorKind::AnswerTooLarge { limit }, Outcome::Unknown))
-            }
-            Self::Lost(error) => (
-                Failure::Ambiguous,
-                Error::new(ErrorKind::ConnectionLost, Outcome::Unknown)
-                    .with_source(error.without_url()),
-            ),
+        let (failure, kind, source) = match self {
+            Self::TooLarge { limit } => (Failure::Final, ErrorKind::AnswerTooLarge { limit }, None),
+            Self::Lost(error) => (Failure::Ambiguous, ErrorKind::ConnectionLost, Some(error)),
+            Self::TimedOut => (Failure::Final, ErrorKind::Timeout, None),
         };
+        let mut error = Error::new(kind, Outcome::Unknown);
+        if let Some(source) = source {
+            error = error.with_source(source.without_url());
+        }
         Failed { failure, error: error.with_answer(status, headers, id, Bytes::new()) }
     }
 }
 
 /// There was no answer.
-fn broken(error: reqwest::Error, progress: &Progress) -> Failed {
+fn broken(shared: &Shared, error: reqwest::Error, progress: &Progress) -> Failed {
     if let Some(failure) = progress.failure() {
         let kind = ErrorKind::Attachment {
             email: failure.email,
@@ -154,34 +179,68 @@ fn broken(error: reqwest::Error, progress: &Progress) -> Failed {
         let error = Error::config("the request cannot be built").with_source(error.without_url());
         return Failed { failure: Failure::Final, error };
     }
-    let (failure, kind, outcome) = if error.is_connect() {
-        let kind = if is_tls(&error) { ErrorKind::Tls } else { ErrorKind::Connect };
-        (Failure::NotSent, kind, Outcome::NotSent)
+    let (failure, kind) = if error.is_connect() {
+        let https = shared.base.scheme() == "https";
+        let kind = if is_tls(&error, https) { ErrorKind::Tls } else { ErrorKind::Connect };
+        (Failure::NotSent, kind)
     } else if error.is_timeout() {
         // Only a client of the caller's own has time-outs of its own.
-        (Failure::Ambiguous, ErrorKind::Timeout, Outcome::Unknown)
+        (Failure::Ambiguous, ErrorKind::Timeout)
+    } else if is_not_http(&error) {
+        let problem = "it is not http".to_owned();
+        (Failure::Final, ErrorKind::UnreadableAnswer { problem })
     } else {
-        (Failure::Ambiguous, ErrorKind::ConnectionLost, Outcome::Unknown)
+        (Failure::Ambiguous, ErrorKind::ConnectionLost)
     };
+    // A pooled connection that was closed before anything was written to it is
+    // as good as none.
+    let failure = if progress.nothing_sent() { Failure::NotSent } else { failure };
+    let not_sent = failure == Failure::NotSent || progress.not_whole();
+    let outcome = if not_sent { Outcome::NotSent } else { Outcome::Unknown };
     let error = Error::new(kind, outcome).with_source(error.without_url());
     Failed { failure, error }
 }
 
-fn is_tls(error: &reqwest::Error) -> bool {
-    let mut source: Option<&(dyn StdError + 'static)> = error.source();
-    while let Some(error) = source {
+fn timed_out(progress: &Progress) -> Failed {
+    let outcome = if progress.not_whole() { Outcome::NotSent } else { Outcome::Unknown };
+    Failed { failure: Failure::Final, error: Error::new(ErrorKind::Timeout, outcome) }
+}
+
+/// Why no secure connection was made: rustls says so, or the other side went
+/// away after TCP had connected.
+fn is_tls(error: &reqwest::Error, https: bool) -> bool {
+    causes(error).any(|cause| {
         #[cfg(feature = "rustls")]
-        if error.is::<rustls::Error>() {
+        if cause.is::<rustls::Error>() {
             return true;
         }
+        let kind = cause.downcast_ref::<io::Error>().map(io::Error::kind);
+        https
+            && matches!(
+                kind,
+                Some(
+                    io::ErrorKind::UnexpectedEof
+                        | io::ErrorKind::ConnectionReset
+                        | io::ErrorKind::ConnectionAborted
+                        | io::ErrorKind::BrokenPipe
+                )
+            )
+    })
+}
+
+fn is_not_http(error: &reqwest::Error) -> bool {
+    causes(error)
+        .any(|cause| cause.downcast_ref::<hyper::Error>().is_some_and(hyper::Error::is_parse))
+}
+
+fn causes<'a>(error: &'a reqwest::Error) -> impl Iterator<Item = &'a (dyn StdError + 'static)> {
+    std::iter::successors(error.source(), |&error| {
         // An i/o error hides what it was made of from `source`.
-        if let Some(inner) = error.downcast_ref::<std::io::Error>().and_then(|io| io.get_ref()) {
-            source = Some(inner);
-        } else {
-            source = error.source();
+        match error.downcast_ref::<io::Error>().and_then(io::Error::get_ref) {
+            Some(inner) => Some(inner as &(dyn StdError + 'static)),
+            None => error.source(),
         }
-    }
-    false
+    })
 }
 
 /// The service answered, and did not say success.

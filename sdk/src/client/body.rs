@@ -3,7 +3,7 @@
 
 use std::io::Read;
 use std::pin::Pin;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll, ready};
 
@@ -17,20 +17,35 @@ use crate::email::Source;
 /// What became of a body during one attempt.
 #[derive(Default)]
 pub(crate) struct Progress {
-    started: AtomicBool,
+    stage: AtomicU8,
     failure: OnceLock<BodyFailure>,
 }
 
+// 0: there is no body to tell anything by.
+const WAITING: u8 = 1;
+const BEGUN: u8 = 2;
+const WHOLE: u8 = 3;
+
 impl Progress {
-    /// Whether any of it was taken. Until then not even the request's head is
-    /// written.
-    pub(crate) fn started(&self) -> bool {
-        self.started.load(Ordering::Acquire)
+    /// Whether certainly nothing was sent: a body's first part is taken before
+    /// even the request's head is written.
+    pub(crate) fn nothing_sent(&self) -> bool {
+        self.stage.load(Ordering::Acquire) == WAITING
+    }
+
+    /// Whether the service certainly did not get the whole request: the rest of
+    /// the body was never taken.
+    pub(crate) fn not_whole(&self) -> bool {
+        matches!(self.stage.load(Ordering::Acquire), WAITING | BEGUN)
     }
 
     /// Why it was broken off.
     pub(crate) fn failure(&self) -> Option<&BodyFailure> {
         self.failure.get()
+    }
+
+    fn reach(&self, stage: u8) {
+        self.stage.fetch_max(stage, Ordering::AcqRel);
     }
 }
 
@@ -47,20 +62,22 @@ pub(crate) struct BodyFailure {
 
 /// The body for one attempt.
 pub(crate) fn body(payload: &Payload, progress: &Arc<Progress>) -> Option<reqwest::Body> {
-    match payload {
-        Payload::Empty => None,
-        Payload::Bytes(bytes, _) => Some(reqwest::Body::wrap(Whole {
-            bytes: bytes.clone(),
-            progress: Arc::clone(progress),
-        })),
-        Payload::Streamed(streamed) => Some(reqwest::Body::wrap(Stream {
+    let body = match payload {
+        Payload::Empty => return None,
+        Payload::Bytes(bytes, _) if bytes.is_empty() => return None,
+        Payload::Bytes(bytes, _) => {
+            reqwest::Body::wrap(Whole { bytes: bytes.clone(), progress: Arc::clone(progress) })
+        }
+        Payload::Streamed(streamed) => reqwest::Body::wrap(Stream {
             left: streamed.length,
             streamed: Arc::clone(streamed),
             next: 0,
             content: None,
             progress: Arc::clone(progress),
-        })),
-    }
+        }),
+    };
+    progress.reach(WAITING);
+    Some(body)
 }
 
 struct Whole {
@@ -76,7 +93,7 @@ impl Body for Whole {
         mut self: Pin<&mut Self>,
         _: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, BodyFailure>>> {
-        self.progress.started.store(true, Ordering::Release);
+        self.progress.reach(WHOLE);
         let bytes = std::mem::take(&mut self.bytes);
         Poll::Ready((!bytes.is_empty()).then(|| Ok(Frame::data(bytes))))
     }
@@ -181,7 +198,7 @@ impl Body for Stream {
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, BodyFailure>>> {
-        self.progress.started.store(true, Ordering::Release);
+        self.progress.reach(BEGUN);
         loop {
             let data = if self.content.is_some() {
                 match ready!(self.poll_content(cx)) {
@@ -199,6 +216,9 @@ impl Body for Stream {
             };
             if !data.is_empty() {
                 self.left -= data.len() as u64;
+                if self.left == 0 {
+                    self.progress.reach(WHOLE);
+                }
                 return Poll::Ready(Some(Ok(Frame::data(data))));
             }
         }

@@ -110,6 +110,7 @@ impl Builder {
                 .collect::<Result<_, _>>()?
         };
 
+        let own_http = self.http.is_none();
         let http = match self.http {
             Some(http) => http,
             None => {
@@ -140,6 +141,7 @@ impl Builder {
         Ok(Arc::new(Shared {
             service,
             http,
+            own_http,
             base,
             headers,
             key_header,

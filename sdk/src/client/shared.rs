@@ -14,6 +14,8 @@ use crate::{Operation, Scope, Scopes, Secret, Service};
 pub(crate) struct Shared {
     pub(crate) service: Service,
     pub(crate) http: reqwest::Client,
+    /// Whether it was made here, not handed over by the caller.
+    pub(crate) own_http: bool,
     pub(crate) base: Url,
     /// On every request, the key included.
     pub(crate) headers: HeaderMap,

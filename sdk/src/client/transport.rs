@@ -1,15 +1,12 @@
 //! The one way out: every request of this crate goes through [`send`].
 
-use std::sync::Arc;
-
 use bytes::Bytes;
 use tokio::time::{Duration, Instant};
 
-use super::attempt::{Failed, attempt, headers};
-use super::body::Progress;
+use super::attempt::{Failed, attempt};
 use super::call::{Options, Request};
 use super::response::Answer;
-use super::retry::{Decision, Failure, Situation, decide};
+use super::retry::{Decision, Situation, decide};
 use super::shared::Shared;
 use crate::{Error, ErrorKind, Outcome};
 
@@ -23,19 +20,24 @@ pub(crate) async fn send<'a>(
     let timeout = options.timeout.unwrap_or(shared.settings.timeout);
     // A deadline beyond what the clock can tell is none; a century will do.
     let deadline = start.checked_add(timeout).unwrap_or(start + CENTURY);
-    let headers = headers(shared, request, options);
     let honoured = shared.settings.honours_idempotency_key && options.idempotency_key.is_some();
 
     let mut attempts = 0;
     // Whether an attempt that failed may have been processed all the same.
     let mut may_be_done = false;
+    let mut last = None;
     loop {
-        attempts += 1;
         let began = Instant::now();
-        let progress = Arc::new(Progress::default());
-        let once = attempt(shared, request, headers.clone(), &progress);
-        let Failed { failure, error } = match tokio::time::timeout_at(deadline, once).await {
-            Ok(Ok(success)) => {
+        if began >= deadline {
+            let error = last.unwrap_or_else(|| Error::new(ErrorKind::Timeout, Outcome::NotSent));
+            return Err(error
+                .with_target(request.target)
+                .with_attempts(attempts)
+                .after(may_be_done));
+        }
+        attempts += 1;
+        let Failed { failure, error } = match attempt(shared, request, options, deadline).await {
+            Ok(success) => {
                 shared.budget.deposit();
                 return Ok(Answer {
                     shared,
@@ -48,16 +50,19 @@ pub(crate) async fn send<'a>(
                     already_gone: false,
                 });
             }
-            Ok(Err(failed)) => failed,
-            Err(_) => timed_out(request, &progress),
+            Err(failed) => failed,
         };
 
         let deletes = request.method == http::Method::DELETE;
-        if deletes && may_be_done && error.status() == Some(404) {
+        if let Some(status) = error.status()
+            && deletes
+            && may_be_done
+            && error.is_not_found()
+        {
             return Ok(Answer {
                 shared,
                 request,
-                status: 404,
+                status,
                 headers: error.headers().clone(),
                 body: Bytes::new(),
                 attempts,
@@ -82,6 +87,7 @@ pub(crate) async fn send<'a>(
         match decision {
             Decision::RetryAfter(wait) if shared.budget.withdraw() => {
                 tokio::time::sleep(wait).await;
+                last = Some(error);
             }
             _ => {
                 return Err(error
@@ -94,10 +100,3 @@ pub(crate) async fn send<'a>(
 }
 
 const CENTURY: Duration = Duration::from_secs(100 * 365 * 86_400);
-
-fn timed_out(request: &Request, progress: &Progress) -> Failed {
-    // Where there is a body, its first part is taken when the head is written.
-    let not_sent = request.payload.length() > 0 && !progress.started();
-    let outcome = if not_sent { Outcome::NotSent } else { Outcome::Unknown };
-    Failed { failure: Failure::Final, error: Error::new(ErrorKind::Timeout, outcome) }
-}

@@ -87,8 +87,9 @@ pub enum ErrorKind {
     /// have been processed.
     #[error("the deadline passed")]
     Timeout,
-    /// The answer says success, but cannot be read. It was processed: do not
-    /// send again.
+    /// The answer cannot be read: it says success and is not what an answer
+    /// can be, and then it was processed, or it is not even HTTP, and then the
+    /// base address is likely wrong.
     #[error("the answer cannot be read: {problem}")]
     UnreadableAnswer {
         /// What is wrong with it, without its content.

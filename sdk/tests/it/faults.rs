@@ -135,8 +135,8 @@ async fn a_send_is_not_repeated_once_it_may_have_gone_out() {
     let chunked = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n";
     let chunk = format!("8000\r\n{}\r\n", "x".repeat(0x8000));
     let too_much = ErrorKind::AnswerTooLarge { limit: 100_000 };
+    let no_http = ErrorKind::UnreadableAnswer { problem: "it is not http".to_owned() };
     for (fault, email, kind) in [
-        (Fault::AtConnect, small(), ErrorKind::ConnectionLost),
         (Fault::AfterHead, large(), ErrorKind::ConnectionLost),
         (Fault::MidBody, large(), ErrorKind::ConnectionLost),
         (Fault::AfterBody, small(), ErrorKind::ConnectionLost),
@@ -155,8 +155,8 @@ async fn a_send_is_not_repeated_once_it_may_have_gone_out() {
         ),
         (answers(&format!("{chunked}5\r\n{{\"id\"\r\n")), small(), ErrorKind::ConnectionLost),
         // What is no HTTP, and what is too much of it.
-        (answers("220 smtp.example ESMTP\r\n"), small(), ErrorKind::ConnectionLost),
-        (answers("\0\0\0\0\0\0\0\0\r\n\r\n"), small(), ErrorKind::ConnectionLost),
+        (answers("220 smtp.example ESMTP\r\n"), small(), no_http.clone()),
+        (answers("\0\0\0\0\0\0\0\0\r\n\r\n"), small(), no_http),
         (answers(&format!("{chunked}zz\r\n")), small(), ErrorKind::ConnectionLost),
         (answers("HTTP/1.1 200 OK\r\nContent-Length: 100001\r\n\r\n"), small(), too_much.clone()),
         (answers(&format!("{chunked}{}", chunk.repeat(4))), small(), too_much),
@@ -182,7 +182,6 @@ async fn a_read_is_repeated_after_every_one_of_them() {
         Fault::AfterBody,
         Fault::Answers("HTTP/1.1 20".into()),
         Fault::Answers("HTTP/1.1 200 OK\r\nContent-Length: 20\r\n\r\n{".into()),
-        Fault::Answers("nonsense\r\n\r\n".into()),
         Fault::Answers("HTTP/1.1 502 Bad\r\nContent-Length: 0\r\n\r\n".into()),
         Fault::Answers("HTTP/1.1 503 Bad\r\nRetry-After: 0\r\n\r\n".into()),
     ] {
