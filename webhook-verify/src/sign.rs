@@ -2,8 +2,9 @@
 
 use core::fmt;
 use core::marker::PhantomData;
+use core::slice;
 
-use crate::mac::Keyed;
+use crate::mac::{Keyed, Running};
 use crate::{Extraction, Mail, Scheme, Secret, Signature};
 
 /// Signs as the extraction service does.
@@ -43,7 +44,11 @@ impl<S: Scheme> Signer<S> {
 
     /// Begins to sign a body that comes in pieces.
     pub fn begin(&self) -> Signing<S> {
-        Signing { key: self.key.clone(), scheme: PhantomData }
+        Signing {
+            running: Running::new(slice::from_ref(&self.key)),
+            key: self.key.clone(),
+            scheme: PhantomData,
+        }
     }
 }
 
@@ -57,6 +62,7 @@ impl<S: Scheme> fmt::Debug for Signer<S> {
 #[derive(Clone)]
 #[must_use = "the signature is made by `finish`"]
 pub struct Signing<S> {
+    running: Running,
     key: Keyed,
     scheme: PhantomData<S>,
 }
@@ -64,12 +70,12 @@ pub struct Signing<S> {
 impl<S: Scheme> Signing<S> {
     /// Takes the next piece of the body, of any size.
     pub fn update(&mut self, piece: impl AsRef<[u8]>) {
-        self.key.update(piece.as_ref());
+        self.running.update(piece.as_ref());
     }
 
     /// The signature of all pieces together.
     pub fn finish(self) -> Signature<S> {
-        Signature::from_tag(self.key.finish())
+        Signature::from_tag(self.running.tag(0, &self.key))
     }
 }
 

@@ -138,28 +138,21 @@ fn write_hex(bytes: &[u8; 32], f: &mut fmt::Formatter<'_>) -> fmt::Result {
     bytes.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
 }
 
-/// A table and one check at the end: a quarter of the time of a checked loop.
-/// The digits came with the request, so nothing here has to be constant time.
+/// Arithmetic and one check at the end, for which the compiler finds vector
+/// instructions: a quarter of the time of a loop that checks each digit.
 fn decode(digits: &[u8; 64]) -> Option<[u8; 32]> {
-    let (pairs, _) = digits.as_chunks::<2>();
-    let mut tag = [0; 32];
     let mut bad = 0;
+    let values = digits.map(|digit| {
+        let decimal = digit.wrapping_sub(b'0');
+        let letter = (digit | 0x20).wrapping_sub(b'a');
+        let (is_decimal, is_letter) = (u8::from(decimal < 10), u8::from(letter < 6));
+        bad |= 1 ^ (is_decimal | is_letter);
+        if is_decimal == 1 { decimal } else { letter.wrapping_add(10) }
+    });
+    let (pairs, _) = values.as_chunks();
+    let mut tag = [0; 32];
     for (byte, [high, low]) in tag.iter_mut().zip(pairs) {
-        let (high, low) = (NIBBLES[usize::from(*high)], NIBBLES[usize::from(*low)]);
-        bad |= high | low;
         *byte = high << 4 | low & 0x0F;
     }
-    (bad & 0xF0 == 0).then_some(tag)
+    (bad == 0).then_some(tag)
 }
-
-/// The value of each hex digit; `0xF0` for what is none.
-const NIBBLES: [u8; 256] = {
-    let mut table = [0xF0; 256];
-    let mut value = 0;
-    while value < 16 {
-        table[b"0123456789abcdef"[value] as usize] = value as u8;
-        table[b"0123456789ABCDEF"[value] as usize] = value as u8;
-        value += 1;
-    }
-    table
-};

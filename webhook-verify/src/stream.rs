@@ -1,11 +1,11 @@
 //! Verification of a body that comes in pieces.
 
+use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::fmt;
 use core::marker::PhantomData;
 
-use crate::mac::{Keyed, same_tag};
-use crate::verifier::MAX_SECRETS;
+use crate::mac::{Keyed, Running, same_tag};
 use crate::{Scheme, Signature, Tag, Verified, Verifier, VerifyError};
 
 impl<S: Scheme> Verifier<S> {
@@ -23,8 +23,11 @@ impl<S: Scheme> Verifier<S> {
 
     /// Begins to verify against a signature that was read before.
     pub fn begin_signature(&self, signature: &Signature<S>) -> Verifying<S> {
-        let mut keys = self.keys().iter().cloned();
-        Verifying { running: core::array::from_fn(|_| keys.next()), signature: *signature }
+        Verifying {
+            running: Running::new(self.keys()),
+            keys: self.keys().clone(),
+            signature: *signature,
+        }
     }
 
     /// Begins to verify a body that comes in pieces, and keeps them until all
@@ -69,16 +72,15 @@ impl<S: Scheme> Verifier<S> {
 /// ```
 #[must_use = "nothing is verified before `finish`"]
 pub struct Verifying<S> {
-    running: [Option<Keyed>; MAX_SECRETS],
+    running: Running,
+    keys: Arc<[Keyed]>,
     signature: Signature<S>,
 }
 
 impl<S: Scheme> Verifying<S> {
     /// Takes the next piece.
     pub fn update(&mut self, piece: impl AsRef<[u8]>) {
-        for key in self.running.iter_mut().flatten() {
-            key.update(piece.as_ref());
-        }
+        self.running.update(piece.as_ref());
     }
 
     /// Says whether all pieces together have the signature.
@@ -88,12 +90,9 @@ impl<S: Scheme> Verifying<S> {
     /// [`VerifyError::Mismatch`].
     pub fn finish(self) -> Result<Confirmed<S>, VerifyError> {
         let tag = self.signature.tag();
-        let matched = self
-            .running
-            .into_iter()
-            .flatten()
-            .position(|key| same_tag(&key.finish(), tag))
-            .ok_or(VerifyError::Mismatch)?;
+        let matches = |(place, key)| same_tag(&self.running.tag(place, key), tag);
+        let matched =
+            (self.keys.iter().enumerate().position(matches)).ok_or(VerifyError::Mismatch)?;
         Ok(Confirmed { tag: Tag::new(*tag), matched, scheme: PhantomData })
     }
 }

@@ -1,0 +1,294 @@
+//! Full verification beside the peers: from the header's text and the body's
+//! bytes to a yes.
+//!
+//! All candidates of one size run in turn, in short slices over many rounds,
+//! and each one's figure is its fastest slice in CPU time of the thread, so
+//! that what else the machine does falls on all of them alike. Trust the
+//! ratios and not the nanoseconds. Exits 1 when a figure to reach is missed.
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::hint::black_box;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use cpu_time::ThreadTime;
+use hmac::{Hmac, KeyInit as _, Mac as _};
+use http::HeaderMap;
+use sha2::Sha256;
+use subtle::ConstantTimeEq as _;
+use webhook_verify::{ExtractionSigner, ExtractionVerifier, Secret};
+
+const SECRET: &str = "MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
+const SIZES: [(&str, usize); 5] = [
+    ("200 B", 200),
+    ("1 KiB", 1024),
+    ("16 KiB", 16 * 1024),
+    ("1 MiB", 1024 * 1024),
+    ("100 MiB", 100 * 1024 * 1024),
+];
+const PIECE: usize = 16 * 1024;
+
+fn main() {
+    let mut missed = Vec::new();
+    for (name, size) in SIZES {
+        // Letters, because `standardwebhooks` takes no body that is not UTF-8.
+        let body: Vec<u8> = (0..size).map(|n| b'a' + (n * 31 % 26) as u8).collect();
+        let case = Case::new(&body);
+        let mut candidates = case.candidates();
+        let figures = measure(&mut candidates, size);
+        report(name, size, &figures);
+        missed.extend(targets(name, size, &figures));
+    }
+    let allocated = allocations_of_verify();
+    println!("allocations in verify: {allocated}");
+    if allocated != 0 {
+        missed.push(format!("verify allocates {allocated} times"));
+    }
+    if missed.is_empty() {
+        println!("every figure to reach is reached");
+    } else {
+        for missed in missed {
+            println!("MISSED: {missed}");
+        }
+        std::process::exit(1);
+    }
+}
+
+struct Candidate<'a> {
+    name: &'static str,
+    run: Box<dyn Fn() + 'a>,
+}
+
+const OURS: &str = "this crate";
+const STREAMING: &str = "this crate, streaming";
+const PLAIN: &str = "hmac+sha2+subtle";
+const RING: &str = "ring";
+
+fn candidate<'a>(name: &'static str, run: Box<dyn Fn() + 'a>) -> Candidate<'a> {
+    Candidate { name, run }
+}
+
+struct Case<'a> {
+    body: &'a [u8],
+    header: String,
+    verifier: ExtractionVerifier,
+    rotating: ExtractionVerifier,
+    plain: Hmac<Sha256>,
+    ring: ring::hmac::Key,
+    aws: aws_lc_rs::hmac::Key,
+    peer_secret: peer_webhook_verify::Secret,
+    peer_headers: Vec<(String, String)>,
+    standard: standardwebhooks::Webhook,
+    standard_headers: HeaderMap,
+}
+
+impl<'a> Case<'a> {
+    fn new(body: &'a [u8]) -> Self {
+        let secret = || Secret::new(SECRET).unwrap();
+        let header = ExtractionSigner::new(&secret()).sign(body).to_string();
+        let newest = Secret::new("another").unwrap();
+        let standard = standardwebhooks::Webhook::new(SECRET).unwrap();
+        Self {
+            body,
+            verifier: ExtractionVerifier::new(secret()),
+            rotating: ExtractionVerifier::rotating([newest, secret()]).unwrap(),
+            plain: Hmac::new_from_slice(SECRET.as_bytes()).unwrap(),
+            ring: ring::hmac::Key::new(ring::hmac::HMAC_SHA256, SECRET.as_bytes()),
+            aws: aws_lc_rs::hmac::Key::new(aws_lc_rs::hmac::HMAC_SHA256, SECRET.as_bytes()),
+            peer_secret: peer_webhook_verify::Secret::new(SECRET),
+            peer_headers: vec![("X-Hub-Signature-256".to_owned(), header.clone())],
+            standard_headers: standard_headers(&standard, body),
+            standard,
+            header,
+        }
+    }
+
+    fn candidates(&self) -> Vec<Candidate<'_>> {
+        vec![
+            candidate(
+                OURS,
+                Box::new(|| {
+                    black_box(
+                        self.verifier
+                            .verify(black_box(&self.header), black_box(self.body))
+                            .unwrap(),
+                    );
+                }),
+            ),
+            candidate(
+                STREAMING,
+                Box::new(|| {
+                    let mut verifying = self.verifier.begin(black_box(&self.header)).unwrap();
+                    for piece in black_box(self.body).chunks(PIECE) {
+                        verifying.update(piece);
+                    }
+                    black_box(verifying.finish().unwrap());
+                }),
+            ),
+            candidate(
+                "this crate, the older of two",
+                Box::new(|| {
+                    black_box(
+                        self.rotating
+                            .verify(black_box(&self.header), black_box(self.body))
+                            .unwrap(),
+                    );
+                }),
+            ),
+            candidate(
+                PLAIN,
+                Box::new(|| {
+                    let tag = decoded(black_box(&self.header));
+                    let mut mac = self.plain.clone();
+                    mac.update(black_box(self.body));
+                    let made = mac.finalize().into_bytes();
+                    assert!(bool::from(made.as_slice().ct_eq(&tag)));
+                }),
+            ),
+            candidate(
+                RING,
+                Box::new(|| {
+                    let tag = decoded(black_box(&self.header));
+                    ring::hmac::verify(&self.ring, black_box(self.body), &tag).unwrap();
+                }),
+            ),
+            candidate(
+                "aws-lc-rs",
+                Box::new(|| {
+                    let tag = decoded(black_box(&self.header));
+                    aws_lc_rs::hmac::verify(&self.aws, black_box(self.body), &tag).unwrap();
+                }),
+            ),
+            candidate(
+                "webhook-verify of crates.io",
+                Box::new(|| {
+                    peer_webhook_verify::verify(
+                        peer_webhook_verify::Provider::GitHub,
+                        black_box(&self.peer_headers),
+                        black_box(self.body),
+                        &self.peer_secret,
+                        Default::default(),
+                    )
+                    .unwrap();
+                }),
+            ),
+            candidate(
+                "standardwebhooks",
+                Box::new(|| {
+                    let headers = black_box(&self.standard_headers);
+                    self.standard.verify(black_box(self.body), headers).unwrap();
+                }),
+            ),
+        ]
+    }
+}
+
+/// What the plain way and the bare cryptography need besides the MAC, without
+/// the allocation that `hex::decode` would add.
+fn decoded(header: &str) -> [u8; 32] {
+    let mut tag = [0; 32];
+    hex::decode_to_slice(header.strip_prefix("sha256=").unwrap(), &mut tag).unwrap();
+    tag
+}
+
+fn standard_headers(webhook: &standardwebhooks::Webhook, body: &[u8]) -> HeaderMap {
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap();
+    let now = i64::try_from(now.as_secs()).unwrap();
+    let signature = webhook.sign("msg_1", now, body).unwrap();
+    let mut headers = HeaderMap::new();
+    headers.insert("webhook-id", "msg_1".parse().unwrap());
+    headers.insert("webhook-timestamp", now.into());
+    headers.insert("webhook-signature", signature.parse().unwrap());
+    headers
+}
+
+/// The fastest slice of each candidate, in nanoseconds of CPU per call.
+fn measure(candidates: &mut [Candidate<'_>], size: usize) -> Vec<(&'static str, f64)> {
+    // Short enough to fit between two interruptions, long enough for the clock.
+    let calls = (400_000 / (size + 400)).max(1) as u32;
+    let rounds = (4_000_000_000 / (u64::from(calls) * (size as u64 + 400))).clamp(5, 2000);
+    let mut best = vec![Duration::MAX; candidates.len()];
+    for _ in 0..rounds {
+        for (candidate, best) in candidates.iter().zip(&mut best) {
+            let start = ThreadTime::now();
+            for _ in 0..calls {
+                (candidate.run)();
+            }
+            *best = start.elapsed().min(*best);
+        }
+    }
+    let per_call = best.iter().map(|best| best.as_secs_f64() * 1e9 / f64::from(calls));
+    candidates.iter().map(|candidate| candidate.name).zip(per_call).collect()
+}
+
+fn report(name: &str, size: usize, figures: &[(&'static str, f64)]) {
+    let ours = figure(figures, OURS);
+    println!("{name}");
+    for (candidate, nanos) in figures {
+        let rate = size as f64 / nanos;
+        println!(
+            "  {candidate:<30} {nanos:>14.0} ns  {rate:>6.2} GB/s  ours/its {:>5.2}",
+            ours / nanos
+        );
+    }
+}
+
+/// The figures that were set out to be reached, and are not.
+fn targets(name: &str, size: usize, figures: &[(&'static str, f64)]) -> Vec<String> {
+    let ours = figure(figures, OURS);
+    let mut missed = Vec::new();
+    let mut at_most = |limit: f64, ratio: f64, of: &str| {
+        if ratio > limit {
+            missed.push(format!("{name}: {ratio:.3} of {of}, to reach {limit}"));
+        }
+    };
+    if size == 200 {
+        at_most(0.85, ours / figure(figures, PLAIN), PLAIN);
+        at_most(0.65, ours / figure(figures, RING), RING);
+    }
+    if size >= 16 * 1024 {
+        let peers = figures.iter().filter(|(name, _)| !name.starts_with(OURS));
+        let fastest = peers.map(|(_, nanos)| *nanos).fold(f64::INFINITY, f64::min);
+        at_most(1.02, ours / fastest, "the fastest peer");
+        at_most(1.03, figure(figures, STREAMING) / ours, "one shot, streaming");
+    }
+    missed
+}
+
+fn figure(figures: &[(&'static str, f64)], name: &str) -> f64 {
+    figures.iter().find(|(candidate, _)| *candidate == name).unwrap().1
+}
+
+fn allocations_of_verify() -> u64 {
+    let body = [7; 1024];
+    let case = Case::new(&body);
+    let before = ALLOCATIONS.load(Ordering::Relaxed);
+    for _ in 0..100 {
+        let verified = case.rotating.verify(&case.header, case.body);
+        assert!(verified.is_ok());
+        assert!(case.verifier.verify("sha256=", case.body).is_err());
+        let mut verifying = case.verifier.begin(&case.header).unwrap();
+        verifying.update(case.body);
+        assert!(verifying.finish().is_ok());
+    }
+    ALLOCATIONS.load(Ordering::Relaxed) - before
+}
+
+static ALLOCATIONS: AtomicU64 = AtomicU64::new(0);
+
+struct Counting;
+
+// SAFETY: every call goes on to the system's allocator unchanged.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        ALLOCATIONS.fetch_add(1, Ordering::Relaxed);
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
+        unsafe { System.dealloc(pointer, layout) }
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;

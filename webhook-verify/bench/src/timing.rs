@@ -1,0 +1,109 @@
+//! Whether the time of a refusal tells where a forged signature is wrong, in
+//! the style of dudect (Reparaz, Balasch, Verbauwhede: "Dude, is my code
+//! constant time?").
+//!
+//! Two classes of forged signatures, one wrong in its first byte and one in its
+//! last, are measured in random order, and Welch's t-test says whether the two
+//! distributions differ. The control is a loop that returns at the first byte
+//! that differs: a measurement that does not see its leak would prove nothing.
+//! Exits 1 when the control shows no leak, or the verification shows one.
+
+use std::hint::black_box;
+use std::time::Instant;
+
+use webhook_verify::{Mail, MailSigner, MailVerifier, Secret, Signature};
+
+const SAMPLES: usize = 400_000;
+/// Calls to one sample: above the clock's own noise, below an interruption.
+const CALLS: usize = 16;
+/// dudect's own bounds: above 10 there is a leak, below 4.5 none is seen.
+const LEAK: f64 = 10.0;
+
+fn main() {
+    let secret = Secret::new("MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw").unwrap();
+    let body = br#"{"event":"email.sent","id":"7c0e"}"#;
+    let good = MailSigner::new(&secret).sign(body).to_string();
+    let good = good.into_bytes().try_into().unwrap();
+    let verifier = MailVerifier::new(secret);
+    let wrong_at = |digit: usize| {
+        let mut header: [u8; 64] = good;
+        header[digit] = if header[digit] == b'0' { b'1' } else { b'0' };
+        header
+    };
+    let classes = [wrong_at(0), wrong_at(63)];
+
+    let control = t_value(classes, |header| byte_loop(&good, header));
+    println!("control, a loop over bytes:      |t| = {control:.1}");
+
+    let whole = t_value(classes, |header| verifier.verify(header, body).is_ok());
+    println!("verify, header and body:         |t| = {whole:.1}");
+
+    let parsed = classes.map(|header| Signature::<Mail>::parse(header).unwrap());
+    let mac = t_value(parsed, |signature| verifier.verify_signature(signature, body).is_ok());
+    println!("verify_signature, a parsed one:  |t| = {mac:.1}");
+
+    let seen = control > 10.0 * LEAK;
+    let constant = whole < LEAK && mac < LEAK;
+    println!(
+        "{}",
+        match (seen, constant) {
+            (true, true) => "the control leaks and the verification does not",
+            (true, false) => "FAILED: the verification leaks",
+            (false, _) => "FAILED: the control's leak is not seen, so that nothing is proven",
+        }
+    );
+    std::process::exit(i32::from(!(seen && constant)));
+}
+
+/// What nobody should compare signatures with.
+#[inline(never)]
+fn byte_loop(a: &[u8], b: &[u8]) -> bool {
+    for (a, b) in a.iter().zip(b) {
+        if black_box(a) != black_box(b) {
+            return false;
+        }
+    }
+    true
+}
+
+/// The largest |t| over several ways to cut off slow samples, which hold the
+/// machine's interruptions and little else.
+fn t_value<T: Copy>(classes: [T; 2], run: impl Fn(&T) -> bool) -> f64 {
+    let mut random = 0x9E37_79B9_7F4A_7C15_u64;
+    let mut samples = Vec::with_capacity(SAMPLES);
+    for _ in 0..SAMPLES {
+        // xorshift64
+        random ^= random << 13;
+        random ^= random >> 7;
+        random ^= random << 17;
+        let class = (random >> 33 & 1) as usize;
+        // At one place for both classes: where the bytes lie in the caches and
+        // across their lines takes its time too, and is nobody's secret.
+        let input = black_box(classes[class]);
+        let start = Instant::now();
+        for _ in 0..CALLS {
+            assert!(!black_box(run(black_box(&input))));
+        }
+        samples.push((class, start.elapsed().as_nanos() as f64));
+    }
+    // The first ones warm up caches and branch predictors.
+    samples.drain(..SAMPLES / 10);
+    let mut sorted: Vec<f64> = samples.iter().map(|(_, time)| *time).collect();
+    sorted.sort_by(f64::total_cmp);
+    let cut_off = |share: f64| sorted[((sorted.len() - 1) as f64 * share) as usize];
+    [0.5, 0.75, 0.9, 0.95, 0.99]
+        .map(|share| welch(&samples, cut_off(share)).abs())
+        .into_iter()
+        .fold(0.0, f64::max)
+}
+
+fn welch(samples: &[(usize, f64)], at_most: f64) -> f64 {
+    let [first, second] = [0, 1].map(|class| {
+        let of_class = || samples.iter().filter(|s| s.0 == class && s.1 <= at_most).map(|s| s.1);
+        let count = of_class().count() as f64;
+        let mean = of_class().sum::<f64>() / count;
+        let variance = of_class().map(|time| (time - mean).powi(2)).sum::<f64>() / (count - 1.0);
+        (mean, variance / count)
+    });
+    (first.0 - second.0) / (first.1 + second.1).sqrt()
+}
