@@ -1,1 +1,36 @@
+//! `svc` drives the email-sending and the document-extraction service from a
+//! terminal, a script or an agent.
+//!
+//! The program is a library, so that tests can build its command tree and walk
+//! it:
+//!
+//! ```
+//! let tree = svc_cli::command();
+//! assert!(tree.find_subcommand("emails").is_some());
+//! ```
 
+#![expect(
+    unreachable_pub,
+    reason = "what is public is decided here, at the end of this file; inside, everything may be used"
+)]
+
+mod advice;
+mod app;
+mod commands;
+mod confirm;
+mod context;
+mod control;
+mod dry_run;
+mod exit;
+mod failure;
+mod input;
+mod leaf;
+mod output;
+mod sandbox;
+mod sdk_error;
+mod settings;
+mod wait;
+
+pub use app::{command, main};
+pub use exit::TABLE as EXIT_CODES;
+pub use leaf::{Effect, LEAVES, Leaf};

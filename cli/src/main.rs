@@ -1,1 +1,7 @@
-fn main() {}
+//! `svc`, the program; everything is in the library.
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    ExitCode::from(svc_cli::main())
+}

@@ -1,0 +1,62 @@
+//! What to do next, for failures that the services and the SDK report.
+
+use svc_sdk::Outcome;
+
+use crate::context::Context;
+use crate::failure::{Details, Failure, Kind};
+
+/// Adds the next step to a failure that does not know one.
+pub fn add(failure: &mut Failure, context: &Context) {
+    if failure.details().hint.is_some() {
+        return;
+    }
+    if let Some(hint) = hint(failure.details(), context) {
+        failure.details_mut().hint = Some(hint);
+    }
+}
+
+fn hint(details: &Details, context: &Context) -> Option<String> {
+    Some(match details.kind {
+        Kind::Unauthenticated => "check the key: svc whoami; set another: svc login".to_owned(),
+        Kind::MissingScope => match &details.required_scope {
+            Some(scope) => format!(
+                "use a key that has {scope}; keys and their scopes are managed in the service's dashboard"
+            ),
+            None => "which scope this operation needs is not documented; the service's message is the best hint".to_owned(),
+        },
+        Kind::Refused if details.code.as_deref() == Some("domain_not_verified") => verify(context),
+        Kind::Refused if details.status == Some(403) => match &details.required_scope {
+            Some(scope) => format!("the operation needs the scope {scope}; ask the service if the key has it"),
+            None => return None,
+        },
+        Kind::RateLimited => match details.retry_after {
+            Some(wait) => format!("wait {} s, or allow more --retries", wait.as_secs().max(1)),
+            None => "wait a while, or allow more --retries".to_owned(),
+        },
+        Kind::Unavailable if details.outcome == Some(Outcome::NotSent.as_str()) => {
+            "nothing was sent; find out what is wrong: svc doctor".to_owned()
+        }
+        Kind::Unavailable => "repeating it does no harm; find out what is wrong: svc doctor".to_owned(),
+        Kind::OutcomeUnknown => {
+            "it was not repeated, because it may have been processed\n\
+             look before you send it again: the recipient, your webhooks, the service's dashboard"
+                .to_owned()
+        }
+        _ => return None,
+    })
+}
+
+fn verify(context: &Context) -> String {
+    let mut steps = format!(
+        "add the domain: {}\npublish the records that it prints, then: {}",
+        context.svc("domains create NAME"),
+        context.svc("domains verify ID")
+    );
+    if context.settings.sandbox {
+        steps.push_str(&format!(
+            "\n(here the sandbox publishes them: {})",
+            context.svc("sandbox dns publish NAME")
+        ));
+    }
+    steps
+}

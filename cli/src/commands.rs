@@ -1,0 +1,81 @@
+//! The command tree: one file for each leaf, with its arguments and what it does.
+
+pub mod api;
+pub mod audiences;
+pub mod completions;
+pub mod config;
+pub mod contacts;
+pub mod domains;
+pub mod emails;
+pub mod extraction;
+pub mod login;
+pub mod logout;
+pub mod man;
+pub mod profiles;
+pub mod sandbox;
+pub mod schema;
+pub mod sign;
+pub mod verify;
+pub mod webhooks;
+pub mod whoami;
+
+use clap::Subcommand;
+
+use crate::context::Context;
+use crate::failure::Failure;
+
+#[derive(Subcommand, Debug)]
+pub enum Command {
+    #[command(subcommand)]
+    Emails(emails::Command),
+    #[command(subcommand)]
+    Audiences(audiences::Command),
+    #[command(subcommand)]
+    Contacts(contacts::Command),
+    #[command(subcommand)]
+    Domains(domains::Command),
+    #[command(subcommand)]
+    Webhooks(webhooks::Command),
+    #[command(subcommand)]
+    Extraction(extraction::Command),
+    Login(login::Login),
+    Logout(logout::Logout),
+    #[command(subcommand)]
+    Profiles(profiles::Command),
+    Whoami(whoami::Whoami),
+    #[command(subcommand)]
+    Config(config::Command),
+    Verify(verify::Verify),
+    Sign(sign::Sign),
+    Api(api::Api),
+    #[command(subcommand)]
+    Sandbox(sandbox::Command),
+    Completions(completions::Completions),
+    Man(man::Man),
+    Schema(schema::Schema),
+}
+
+impl Command {
+    pub async fn run(self, context: &Context) -> Result<(), Failure> {
+        match self {
+            Self::Emails(command) => command.run(context).await,
+            Self::Audiences(command) => command.run(context).await,
+            Self::Contacts(command) => command.run(context).await,
+            Self::Domains(command) => command.run(context).await,
+            Self::Webhooks(command) => command.run(context).await,
+            Self::Extraction(command) => command.run(context).await,
+            Self::Login(args) => args.run(context).await,
+            Self::Logout(args) => args.run(context),
+            Self::Profiles(command) => command.run(context).await,
+            Self::Whoami(args) => args.run(context).await,
+            Self::Config(command) => command.run(context).await,
+            Self::Verify(args) => args.run(context),
+            Self::Sign(args) => args.run(context),
+            Self::Api(args) => args.run(context).await,
+            Self::Sandbox(command) => command.run(context).await,
+            Self::Completions(args) => args.run(context),
+            Self::Man(args) => args.run(context),
+            Self::Schema(args) => args.run(context),
+        }
+    }
+}

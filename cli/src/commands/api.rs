@@ -1,0 +1,169 @@
+//! `svc api`.
+
+use clap::Args;
+use serde_json::{Value, json};
+use svc_sdk::{Call, RawAnswer, Service};
+
+use super::verify::ServiceName;
+use crate::context::Context;
+use crate::failure::Failure;
+use crate::input::pairs;
+use crate::output::Format;
+
+/// Call any path of a service, documented or not
+#[derive(Args, Debug)]
+#[command(after_help = "\
+Examples:
+  svc api GET /api/v1/audiences
+  svc api POST /api/v1/audiences --data '{\"name\": \"Newsletter\"}'
+  svc api GET /v1/extractions --service extraction
+  svc api GET /api/v1/audiences/aud_019a/contacts --all -o ndjson
+
+Scope: as the operation needs")]
+pub struct Api {
+    /// GET, POST, PUT, PATCH, DELETE
+    method: String,
+    /// The path below the base address, with its query
+    path: String,
+    /// Which service; /v1/… is the extraction service's, everything else the email service's
+    #[arg(long, value_name = "SERVICE")]
+    service: Option<ServiceName>,
+    /// The body: the text itself, @file, or - for standard input
+    #[arg(short, long, value_name = "TEXT|@FILE|-", allow_hyphen_values = true)]
+    data: Option<String>,
+    /// A header, repeatable
+    #[arg(short = 'H', long, value_name = "NAME: VALUE", value_parser = pairs::parse_header)]
+    header: Vec<(String, String)>,
+    /// Every page of a list
+    #[arg(long, conflicts_with = "data")]
+    all: bool,
+}
+
+impl Api {
+    pub async fn run(self, context: &Context) -> Result<(), Failure> {
+        let service = self.service.map_or_else(|| guess(&self.path), Service::from);
+        let reads = matches!(self.method.to_ascii_uppercase().as_str(), "GET" | "HEAD");
+        if self.all && !reads {
+            return Err(Failure::usage("--all reads lists; it goes with GET"));
+        }
+        let body = self
+            .data
+            .as_deref()
+            .map(|data| context.inputs.text(&context.out, "--data", data))
+            .transpose()?;
+        let client = match service {
+            Service::Email => Client::Email(context.email_client().await?),
+            Service::Extraction => Client::Extraction(context.extraction_client().await?),
+        };
+        let call = |page: Option<u64>| {
+            let mut call = client.raw(&self.method, &self.path);
+            if let Some(page) = page {
+                call = call.query("page", page.to_string());
+            }
+            let mut content_type = "application/json";
+            for (name, value) in &self.header {
+                if name.eq_ignore_ascii_case("content-type") {
+                    content_type = value;
+                } else {
+                    call = call.header(name, value);
+                }
+            }
+            match &body {
+                Some(body) => call.body(body.clone(), content_type),
+                None => call,
+            }
+        };
+        let Some(answer) = context.call_raw(call(None), reads, "calling").await? else {
+            return Ok(());
+        };
+        if !self.all {
+            return show(context, &answer);
+        }
+        all_pages(context, answer, call).await
+    }
+}
+
+enum Client {
+    Email(svc_sdk::EmailClient),
+    Extraction(svc_sdk::ExtractionClient),
+}
+
+impl Client {
+    fn raw(&self, method: &str, path: &str) -> Call<RawAnswer> {
+        match self {
+            Self::Email(client) => client.raw(method, path),
+            Self::Extraction(client) => client.raw(method, path),
+        }
+    }
+}
+
+fn guess(path: &str) -> Service {
+    if path.starts_with("/v1/") { Service::Extraction } else { Service::Email }
+}
+
+fn show(context: &Context, answer: &RawAnswer) -> Result<(), Failure> {
+    if answer.body.is_empty() {
+        return context.out.done(&format!("{}", answer.status), &json!({"status": answer.status}));
+    }
+    match answer.json::<Value>() {
+        Ok(value) => context.out.value(&value),
+        Err(_) => {
+            let text = answer.text();
+            context.out.document(&text, || json!({"status": answer.status, "text": text}))
+        }
+    }
+}
+
+/// Counts pages from the first answer's own number, or the profile's first
+/// page, until one is empty or the answer's own end is reached.
+async fn all_pages(
+    context: &Context,
+    first: RawAnswer,
+    call: impl Fn(Option<u64>) -> Call<RawAnswer>,
+) -> Result<(), Failure> {
+    let streams = context.out.format() == Format::Ndjson;
+    let mut all = Vec::new();
+    let mut answer = first;
+    let mut before = None;
+    let mut number = None;
+    loop {
+        let value = answer.json::<Value>().map_err(|_| Failure::other("the answer is not JSON"))?;
+        let (items, page, pages) = read_page(&value).ok_or_else(|| {
+            Failure::other("the answer is no list, so --all has nothing to follow")
+        })?;
+        let at =
+            page.or(number).unwrap_or(u64::from(context.settings.wire.first_page.unwrap_or(1)));
+        let repeated = before.as_ref() == Some(&items);
+        let done = items.is_empty() || repeated || pages.is_some_and(|pages| at >= pages);
+        if !repeated {
+            if streams {
+                for item in &items {
+                    context.out.value(item)?;
+                }
+            } else {
+                all.extend(items.iter().cloned());
+            }
+        }
+        if done {
+            break;
+        }
+        before = Some(items);
+        number = Some(at + 1);
+        match context.call_raw(call(number), true, "reading the next page").await? {
+            Some(next) => answer = next,
+            None => break,
+        }
+    }
+    if streams { Ok(()) } else { context.out.value(&Value::from(all)) }
+}
+
+/// The items, the page's number, and how many pages there are.
+fn read_page(value: &Value) -> Option<(Vec<Value>, Option<u64>, Option<u64>)> {
+    if let Value::Array(items) = value {
+        return Some((items.clone(), None, None));
+    }
+    let map = value.as_object()?;
+    let items = map.values().find_map(Value::as_array)?.clone();
+    let number = |name| map.get(name).and_then(Value::as_u64);
+    Some((items, number("page"), number("totalPages").or_else(|| number("total_pages"))))
+}

@@ -1,0 +1,33 @@
+//! `svc audiences create`.
+
+use clap::Args;
+
+use crate::context::Context;
+use crate::failure::Failure;
+use crate::output;
+
+use super::VIEW;
+
+/// Create an audience
+#[derive(Args, Debug)]
+#[command(after_help = "\
+Examples:
+  svc audiences create Newsletter
+  svc audiences create Newsletter --jq .id
+
+Scope: contacts:manage")]
+pub struct Create {
+    /// What the audience is called
+    name: String,
+}
+
+impl Create {
+    pub async fn run(self, context: &Context) -> Result<(), Failure> {
+        let client = context.email_client().await?;
+        let call = client.audiences().create(self.name);
+        if let Some(audience) = context.call(call, "creating").await? {
+            context.out.one(&output::to_value(&audience), VIEW)?;
+        }
+        Ok(())
+    }
+}

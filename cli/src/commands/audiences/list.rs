@@ -1,0 +1,31 @@
+//! `svc audiences list`.
+
+use clap::Args;
+
+use crate::context::Context;
+use crate::failure::Failure;
+use crate::output;
+
+use super::VIEW;
+
+/// List the audiences
+#[derive(Args, Debug)]
+#[command(after_help = "\
+Examples:
+  svc audiences list
+  svc audiences list --jq '.[] | select(.name == \"Newsletter\") | .id'
+
+Scope: contacts:manage")]
+pub struct List {}
+
+impl List {
+    pub async fn run(self, context: &Context) -> Result<(), Failure> {
+        let client = context.email_client().await?;
+        if let Some(list) = context.call(client.audiences().list(), "reading").await? {
+            let none =
+                format!("no audience yet; create one: {}", context.svc("audiences create NAME"));
+            context.out.list(&output::to_values(&list), VIEW, &none)?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,57 @@
+//! `svc completions`.
+
+use clap::{Args, ValueEnum};
+use clap_complete::{Generator, Shell, generate};
+use serde_json::json;
+
+use crate::context::Context;
+use crate::failure::Failure;
+
+/// Print a completion script for a shell
+#[derive(Args, Debug)]
+#[command(after_help = "\
+Examples:
+  bash:        svc completions bash > ~/.local/share/bash-completion/completions/svc
+  zsh:         svc completions zsh > \"${fpath[1]}/_svc\"
+  fish:        svc completions fish > ~/.config/fish/completions/svc.fish
+  powershell:  svc completions powershell >> $PROFILE
+  elvish:      svc completions elvish >> ~/.config/elvish/rc.elv
+  nushell:     svc completions nushell | save -f ~/.config/nushell/svc.nu
+
+Scope: none")]
+pub struct Completions {
+    /// The shell
+    shell: ShellName,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum ShellName {
+    Bash,
+    Zsh,
+    Fish,
+    Powershell,
+    Elvish,
+    Nushell,
+}
+
+impl Completions {
+    pub fn run(self, context: &Context) -> Result<(), Failure> {
+        let script = match self.shell {
+            ShellName::Bash => script(Shell::Bash),
+            ShellName::Zsh => script(Shell::Zsh),
+            ShellName::Fish => script(Shell::Fish),
+            ShellName::Powershell => script(Shell::PowerShell),
+            ShellName::Elvish => script(Shell::Elvish),
+            ShellName::Nushell => script(clap_complete_nushell::Nushell),
+        };
+        let name = self.shell.to_possible_value();
+        let shell = name.as_ref().map_or("", |name| name.get_name());
+        context.out.document(&script, || json!({"shell": shell, "script": script}))
+    }
+}
+
+fn script(generator: impl Generator) -> String {
+    let mut bytes = Vec::new();
+    generate(generator, &mut crate::command(), "svc", &mut bytes);
+    String::from_utf8_lossy(&bytes).into_owned()
+}

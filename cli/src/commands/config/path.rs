@@ -1,0 +1,30 @@
+//! `svc config path`.
+
+use clap::Args;
+use serde_json::json;
+
+use crate::context::Context;
+use crate::failure::Failure;
+
+/// Print where the configuration, the keys and the sandbox's data are
+#[derive(Args, Debug)]
+#[command(after_help = "\
+Examples:
+  svc config path
+  $EDITOR \"$(svc config path --jq .config)\"
+
+Scope: none; nothing leaves this machine")]
+pub struct Path {}
+
+impl Path {
+    pub fn run(self, context: &Context) -> Result<(), Failure> {
+        let settings = &context.settings;
+        let value = json!({
+            "config": settings.config_dir.join("config.toml"),
+            "credentials": settings.config_dir.join("credentials.toml"),
+            "data": settings.data_dir,
+            "sandbox": settings.sandbox_dir,
+        });
+        context.out.one(&value, crate::context::PLAIN)
+    }
+}

@@ -1,0 +1,131 @@
+//! `svc config show`.
+
+use clap::Args;
+use serde_json::{Value, json};
+use svc_sdk::Service;
+
+use crate::context::Context;
+use crate::failure::Failure;
+use crate::output::{Column, Format, View};
+use crate::settings::Sourced;
+
+const VIEW: View = View(&[
+    Column::text("SETTING", "/setting"),
+    Column::text("VALUE", "/value"),
+    Column::text("FROM", "/from"),
+]);
+
+/// Show every setting and where it came from, keys masked
+#[derive(Args, Debug)]
+#[command(after_help = "\
+Examples:
+  svc config show
+  svc config show --profile staging --jq '.[] | select(.setting == \"email_url\") | .value'
+
+Scope: none; nothing leaves this machine")]
+pub struct Show {}
+
+impl Show {
+    pub fn run(self, context: &Context) -> Result<(), Failure> {
+        let settings = &context.settings;
+        let mut rows = vec![
+            row("profile", Some(&settings.profile)),
+            json!({"setting": "sandbox", "value": settings.sandbox, "from": sandbox_source(settings.sandbox)}),
+        ];
+        for (service, url, key) in [
+            (Service::Email, "email_url", "email_key"),
+            (Service::Extraction, "extraction_url", "extraction_key"),
+        ] {
+            if settings.sandbox {
+                rows.push(json!({"setting": url, "value": "the sandbox", "from": "sandbox"}));
+                rows.push(json!({"setting": key, "value": "the sandbox's", "from": "sandbox"}));
+                continue;
+            }
+            rows.push(row(url, settings.url(service)));
+            rows.push(match &settings.key_file {
+                Some(path) => json!({"setting": key, "value": path, "from": "--key-file"}),
+                None => {
+                    let stored = settings
+                        .stored_key(service)?
+                        .map(|key| Sourced { value: key.value.to_string(), source: key.source });
+                    row(key, stored.as_ref())
+                }
+            });
+        }
+        let format = settings
+            .format
+            .as_ref()
+            .map(|format| Sourced { value: name(format.value), source: format.source.clone() });
+        let seconds = |millis: u128| format!("{}s", millis as f64 / 1000.0);
+        let timeout = Sourced {
+            value: seconds(settings.timeout.value.as_millis()),
+            source: settings.timeout.source.clone(),
+        };
+        let bundle = settings.ca_bundle.as_ref().map(|bundle| Sourced {
+            value: bundle.value.display().to_string(),
+            source: bundle.source.clone(),
+        });
+        rows.push(row("output", format.as_ref()));
+        rows.push(row("timeout", Some(&timeout)));
+        rows.push(row("retries", Some(&settings.retries)));
+        rows.push(row("ca_bundle", bundle.as_ref()));
+        rows.extend(wire(context));
+        if context.out.is_table() {
+            rows.retain(|row| !row["value"].is_null());
+        }
+        context.out.list(&rows, VIEW, "")
+    }
+}
+
+/// What a live service chose otherwise, as the profile says.
+fn wire(context: &Context) -> Vec<Value> {
+    let wire = &context.settings.wire;
+    let said = |setting: &str, value: Value, default: bool| {
+        let from = if default { "default" } else { "profile" };
+        json!({"setting": setting, "value": value, "from": from})
+    };
+    if context.settings.sandbox {
+        return Vec::new();
+    }
+    vec![
+        said(
+            "organization",
+            json!(context.settings.organization),
+            context.settings.organization.is_none(),
+        ),
+        said("key_header", json!(wire.key_header), wire.key_header.is_none()),
+        said("key_prefix", json!(wire.key_prefix), wire.key_prefix.is_none()),
+        said("batch_key", json!(wire.batch_key), wire.batch_key.is_none()),
+        said("event_header", json!(wire.event_header), wire.event_header.is_none()),
+        said("first_page", json!(wire.first_page), wire.first_page.is_none()),
+        said("insecure_webhooks", json!(wire.insecure_webhooks), !wire.insecure_webhooks),
+        said("local_checks", json!(!wire.local_checks_off), !wire.local_checks_off),
+        said(
+            "honours_idempotency_key",
+            json!(wire.honours_idempotency_key),
+            !wire.honours_idempotency_key,
+        ),
+    ]
+}
+
+fn row<T: serde::Serialize>(setting: &str, value: Option<&Sourced<T>>) -> Value {
+    match value {
+        Some(value) => {
+            json!({"setting": setting, "value": value.value, "from": value.source.to_string()})
+        }
+        None => json!({"setting": setting, "value": null, "from": "default"}),
+    }
+}
+
+fn sandbox_source(on: bool) -> &'static str {
+    if on { "--sandbox or SVC_SANDBOX" } else { "default" }
+}
+
+fn name(format: Format) -> &'static str {
+    match format {
+        Format::Table => "table",
+        Format::Json => "json",
+        Format::Ndjson => "ndjson",
+        Format::Yaml => "yaml",
+    }
+}

@@ -1,0 +1,50 @@
+//! `svc contacts create`.
+
+use clap::Args;
+use svc_sdk::email::NewContact;
+
+use crate::context::Context;
+use crate::failure::Failure;
+use crate::input::pairs;
+use crate::output;
+
+use super::VIEW;
+
+/// Add a contact to an audience
+#[derive(Args, Debug)]
+#[command(after_help = "\
+Examples:
+  svc contacts create aud_019a ada@example.org --name 'Ada Lovelace'
+  svc contacts create aud_019a ada@example.org --meta plan=pro --meta seats:=5 --topic news,offers
+
+Scope: contacts:manage")]
+pub struct Create {
+    /// The audience's id
+    audience: String,
+    /// The contact's address
+    email: String,
+    /// Display name
+    #[arg(long, value_name = "TEXT")]
+    name: Option<String>,
+    /// Data of your own, repeatable; := takes JSON
+    #[arg(long, value_name = "KEY=TEXT|KEY:=JSON", value_parser = pairs::parse)]
+    meta: Vec<pairs::Pair>,
+    /// A topic that the contact is subscribed to, repeatable
+    #[arg(long, value_name = "TOPIC", value_delimiter = ',')]
+    topic: Vec<String>,
+}
+
+impl Create {
+    pub async fn run(self, context: &Context) -> Result<(), Failure> {
+        let mut contact = NewContact::new(self.email);
+        contact.name = self.name;
+        contact.metadata = pairs::object("--meta", self.meta)?;
+        contact.topics = self.topic;
+        let client = context.email_client().await?;
+        let call = client.contacts().create(&self.audience, contact);
+        if let Some(contact) = context.call(call, "creating").await? {
+            context.out.one(&output::to_value(&contact), VIEW)?;
+        }
+        Ok(())
+    }
+}

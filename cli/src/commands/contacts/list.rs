@@ -1,0 +1,77 @@
+//! `svc contacts list`.
+
+use std::pin::pin;
+
+use clap::Args;
+use futures_util::TryStreamExt as _;
+use svc_sdk::email::PageQuery;
+
+use crate::context::Context;
+use crate::failure::Failure;
+use crate::output::{self, Format};
+
+use super::VIEW;
+
+const NONE: &str = "no contact in this audience";
+
+/// List the contacts of an audience, a page or all of them
+#[derive(Args, Debug)]
+#[command(after_help = "\
+Examples:
+  svc contacts list aud_019a --page 2 --page-size 50
+  svc contacts list aud_019a --all -o ndjson
+
+Scope: contacts:manage")]
+pub struct List {
+    /// The audience's id
+    audience: String,
+    /// Which page
+    #[arg(long, value_name = "N", conflicts_with = "all")]
+    page: Option<u64>,
+    /// How many contacts on a page
+    #[arg(long, value_name = "N")]
+    page_size: Option<u64>,
+    /// Every page; NDJSON is written as the pages come
+    #[arg(long)]
+    all: bool,
+}
+
+impl List {
+    pub async fn run(self, context: &Context) -> Result<(), Failure> {
+        let client = context.email_client().await?;
+        let mut query = PageQuery::default();
+        query.page = self.page;
+        query.page_size = self.page_size;
+        if !self.all || context.settings.dry_run {
+            let call = client.contacts().list(&self.audience, query);
+            let Some(list) = context.call(call, "reading").await? else { return Ok(()) };
+            context.out.list(&output::to_values(&list), VIEW, NONE)?;
+            if let (Some(page), Some(pages)) = (list.page, list.total_pages)
+                && pages > 1
+            {
+                context.out.hint(&format!("page {page} of {pages}; --all shows every page"));
+            }
+            return Ok(());
+        }
+        let mut stream = client.contacts().stream(&self.audience);
+        if let Some(size) = self.page_size {
+            stream = stream.page_size(size);
+        }
+        let mut stream = pin!(stream);
+        let mut items = Vec::new();
+        let progress = context.out.progress("reading all pages");
+        while let Some(contact) = stream.try_next().await? {
+            let contact = output::to_value(&contact);
+            if context.out.format() == Format::Ndjson {
+                context.out.one(&contact, VIEW)?;
+            } else {
+                items.push(contact);
+            }
+        }
+        drop(progress);
+        if context.out.format() == Format::Ndjson {
+            return Ok(());
+        }
+        context.out.list(&items, VIEW, NONE)
+    }
+}

@@ -1,0 +1,69 @@
+//! `svc domains`: sending domains and their DNS records.
+
+pub mod create;
+pub mod delete;
+pub mod list;
+pub mod verify;
+
+use clap::Subcommand;
+use serde_json::{Value, json};
+use svc_sdk::email::DnsRecord;
+
+use crate::context::Context;
+use crate::failure::Failure;
+use crate::output::{Column, Show, View};
+
+/// What people see of a domain.
+pub const VIEW: View = View(&[
+    Column::text("ID", "/id"),
+    Column::text("NAME", "/name"),
+    Column::new("VERIFIED", "/verified", Show::Flag),
+    Column::new("MX", "/mx_verified", Show::Flag),
+    Column::new("SPF", "/spf_verified", Show::Flag),
+    Column::new("DKIM", "/dkim_verified", Show::Flag),
+    Column::new("DMARC", "/dmarc_verified", Show::Flag),
+]);
+
+/// What people see of the records to publish.
+pub const RECORDS: View = View(&[
+    Column::text("TYPE", "/type"),
+    Column::text("NAME", "/name"),
+    Column::new("PRIORITY", "/priority", Show::Number),
+    Column::text("VALUE", "/value"),
+]);
+
+/// The records to publish, in one shape whatever the service's is.
+pub fn rows(records: &[DnsRecord]) -> Vec<Value> {
+    records
+        .iter()
+        .map(|record| {
+            json!({
+                "kind": record.kind,
+                "type": record.record_type,
+                "name": record.name,
+                "priority": record.priority,
+                "value": record.value,
+            })
+        })
+        .collect()
+}
+
+/// Sending domains and their DNS records
+#[derive(Subcommand, Debug)]
+pub enum Command {
+    Create(create::Create),
+    List(list::List),
+    Verify(verify::Verify),
+    Delete(delete::Delete),
+}
+
+impl Command {
+    pub async fn run(self, context: &Context) -> Result<(), Failure> {
+        match self {
+            Self::Create(args) => args.run(context).await,
+            Self::List(args) => args.run(context).await,
+            Self::Verify(args) => args.run(context).await,
+            Self::Delete(args) => args.run(context).await,
+        }
+    }
+}

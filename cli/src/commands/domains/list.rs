@@ -1,0 +1,31 @@
+//! `svc domains list`.
+
+use clap::Args;
+
+use crate::context::Context;
+use crate::failure::Failure;
+use crate::output;
+
+use super::VIEW;
+
+/// List the sending domains
+#[derive(Args, Debug)]
+#[command(after_help = "\
+Examples:
+  svc domains list
+  svc domains list --jq '.[] | select(.verified | not) | .name'
+
+Scope: domains:manage")]
+pub struct List {}
+
+impl List {
+    pub async fn run(self, context: &Context) -> Result<(), Failure> {
+        let client = context.email_client().await?;
+        if let Some(list) = context.call(client.domains().list(), "reading").await? {
+            let none =
+                format!("no domain yet; add one: {}", context.svc("domains create example.com"));
+            context.out.list(&output::to_values(&list), VIEW, &none)?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,44 @@
+//! `svc emails`: send emails and follow them.
+
+pub mod batch;
+pub mod cancel;
+pub mod get;
+pub mod send;
+
+use clap::Subcommand;
+
+use crate::context::Context;
+use crate::failure::Failure;
+use crate::output::{Column, Show, View};
+
+/// What people see of an email.
+pub const VIEW: View = View(&[
+    Column::text("ID", "/id"),
+    Column::new("STATUS", "/status", Show::Status),
+    Column::text("FROM", "/from"),
+    Column::text("TO", "/to"),
+    Column::text("SUBJECT", "/subject"),
+    Column::new("SCHEDULED", "/scheduledAt", Show::Time),
+    Column::new("CREATED", "/createdAt", Show::Time),
+    Column::new("UPDATED", "/updatedAt", Show::Time),
+]);
+
+/// Send emails and follow them
+#[derive(Subcommand, Debug)]
+pub enum Command {
+    Send(Box<send::Send>),
+    Batch(batch::Batch),
+    Get(get::Get),
+    Cancel(cancel::Cancel),
+}
+
+impl Command {
+    pub async fn run(self, context: &Context) -> Result<(), Failure> {
+        match self {
+            Self::Send(args) => args.run(context).await,
+            Self::Batch(args) => args.run(context).await,
+            Self::Get(args) => args.run(context).await,
+            Self::Cancel(args) => args.run(context).await,
+        }
+    }
+}

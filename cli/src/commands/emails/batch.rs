@@ -1,0 +1,192 @@
+//! `svc emails batch`.
+
+use clap::Args;
+use serde_json::{Value, json};
+use svc_sdk::email::{BatchAnswer, BatchItem, BatchOutcome, Email};
+
+use crate::context::Context;
+use crate::failure::{Failure, Kind};
+use crate::input::json_problem;
+use crate::output::{self, Column, Show, View};
+
+/// The documents' limit of emails in one request.
+const LIMIT: usize = 100;
+
+const VIEW: View = View(&[
+    Column::new("#", "/index", Show::Number),
+    Column::new("RESULT", "/result", Show::Status),
+    Column::text("ID", "/id"),
+    Column::text("CODE", "/error/code"),
+    Column::text("MESSAGE", "/error/message"),
+]);
+
+/// Send up to 100 emails in one request; 11 is the exit code when some are refused
+#[derive(Args, Debug)]
+#[command(after_help = "\
+Examples:
+  svc emails batch emails.json
+  jq -c '.[]' people.json | ./to-emails | svc emails batch -
+  svc emails batch emails.ndjson --jq '.[] | select(.error) | .index'
+
+The file is a JSON array, or NDJSON: one email a line, as for POST /api/v1/emails.
+
+Scope: emails:send")]
+pub struct Batch {
+    /// A JSON array or NDJSON of emails, - for standard input
+    file: String,
+}
+
+impl Batch {
+    pub async fn run(self, context: &Context) -> Result<(), Failure> {
+        let bytes = context.inputs.bytes(&context.out, "FILE", &self.file)?;
+        let emails = parse(&bytes)?;
+        let client = context.email_client().await?;
+        let call = client.emails().send_batch(&emails);
+        let Some(answer) = context.call(call, "sending").await? else { return Ok(()) };
+        let items = answer.items.iter().map(item).collect::<Vec<_>>();
+        context.out.list(&items, VIEW, "the answer names no email")?;
+        verdict(&answer)
+    }
+}
+
+fn parse(bytes: &[u8]) -> Result<Vec<Email>, Failure> {
+    let text = std::str::from_utf8(bytes)
+        .map_err(|_| Failure::input("FILE is not UTF-8 text"))?
+        .trim_start_matches('\u{feff}');
+    let values = if text.trim_start().starts_with('[') {
+        serde_json::from_str::<Vec<Value>>(text).map_err(|error| {
+            Failure::input(format!("FILE is not a JSON array: {}", json_problem(&error)))
+        })?
+    } else {
+        text.lines()
+            .enumerate()
+            .filter(|(_, line)| !line.trim().is_empty())
+            .map(|(number, line)| {
+                serde_json::from_str(line).map_err(|error| {
+                    Failure::input(format!(
+                        "FILE is not NDJSON: line {}: {}",
+                        number + 1,
+                        json_problem(&error)
+                    ))
+                })
+            })
+            .collect::<Result<_, _>>()?
+    };
+    match values.len() {
+        0 => return Err(Failure::input("FILE holds no email")),
+        1..=LIMIT => {}
+        count => {
+            return Err(Failure::input(format!(
+                "FILE holds {count} emails, the limit of one request is {LIMIT}"
+            ))
+            .hint("split it: split -l 100 emails.ndjson part-"));
+        }
+    }
+    values
+        .into_iter()
+        .enumerate()
+        .map(|(index, value)| {
+            serde_json::from_value(value).map_err(|error| {
+                Failure::input(format!("FILE: email {index}: {}", json_problem(&error)))
+            })
+        })
+        .collect()
+}
+
+/// One shape for every item, whatever the service's answer looks like.
+fn item(item: &BatchItem) -> Value {
+    match &item.outcome {
+        BatchOutcome::Accepted(email) => {
+            let mut value = json!({"index": item.index, "result": "accepted"});
+            merge(&mut value, output::to_value(email));
+            value
+        }
+        BatchOutcome::Refused(refusal) => json!({
+            "index": item.index,
+            "result": "refused",
+            "error": {"code": refusal.code, "message": refusal.message},
+        }),
+        BatchOutcome::Unclear(record) => {
+            let mut value = json!({"index": item.index, "result": "unknown"});
+            merge(&mut value, output::to_value(record));
+            value
+        }
+        // The SDK may come to know more outcomes.
+        _ => json!({"index": item.index, "result": "unknown"}),
+    }
+}
+
+fn merge(into: &mut Value, from: Value) {
+    if let (Value::Object(into), Value::Object(from)) = (into, from) {
+        for (key, value) in from {
+            into.entry(key).or_insert(value);
+        }
+    }
+}
+
+fn verdict(answer: &BatchAnswer) -> Result<(), Failure> {
+    let (asked, said) = (answer.requested, answer.items.len());
+    if said != asked {
+        // Which emails went out cannot be told, so nobody may take it for a success.
+        return Err(Failure::new(
+            Kind::OutcomeUnknown,
+            format!("{asked} emails were sent along, the answer speaks of {said}"),
+        )
+        .code("batch_incomplete")
+        .hint("do not send the file again before you know which emails went out"));
+    }
+    let refused = answer.refused().count();
+    if refused > 0 {
+        return Err(Failure::new(
+            Kind::PartlyRefused,
+            format!("{refused} of {asked} emails were refused"),
+        )
+        .code("batch_partly_refused")
+        .hint("the others are on their way: repeat only what was refused"));
+    }
+    if !answer.all_accepted() {
+        return Err(Failure::new(
+            Kind::OutcomeUnknown,
+            "the answer does not say of every email whether it was accepted",
+        )
+        .code("batch_incomplete"));
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const EMAIL: &str = r#"{"from":"a@b.test","to":"c@d.test","subject":"s"}"#;
+
+    #[test]
+    fn arrays_and_lines_are_read_alike() {
+        let array = format!("[{EMAIL},\n{EMAIL}]");
+        let lines = format!("{EMAIL}\n\n{EMAIL}\n");
+        assert_eq!(parse(array.as_bytes()).expect("read").len(), 2);
+        assert_eq!(parse(lines.as_bytes()).expect("read").len(), 2);
+    }
+
+    #[test]
+    fn the_hundredth_email_passes_and_the_next_does_not() {
+        let lines = |count: usize| format!("{EMAIL}\n").repeat(count);
+        assert_eq!(parse(lines(100).as_bytes()).expect("read").len(), 100);
+        let refused = parse(lines(101).as_bytes()).expect_err("refused");
+        assert_eq!(refused.kind(), Kind::InvalidInput);
+        assert!(refused.details().message.contains("101"));
+    }
+
+    #[test]
+    fn mistakes_name_their_place_and_not_the_content() {
+        for (text, place) in [
+            ("[{]", "line 1"),
+            ("{\"from\":1}", "email 0"),
+            ("{}\nsecret words", "line 2"),
+            ("", "no email"),
+        ] {
+            let message = parse(text.as_bytes()).expect_err("refused").details().message.clone();
+            assert!(message.contains(place) && !message.contains("secret"), "{message}");
+        }
+    }
+}

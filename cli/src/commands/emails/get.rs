@@ -1,0 +1,44 @@
+//! `svc emails get`.
+
+use clap::Args;
+
+use crate::context::Context;
+use crate::failure::Failure;
+use crate::{output, wait};
+
+use super::VIEW;
+
+/// Show an email with its status
+#[derive(Args, Debug)]
+#[command(after_help = "\
+Examples:
+  svc emails get eml_019a
+  svc emails get eml_019a --wait --timeout 5m
+  svc emails get eml_019a --jq .status
+
+Scope: emails:read")]
+pub struct Get {
+    /// The email's id
+    id: String,
+    /// Follow the status until it is final; 10 is the exit code when it bounced or failed
+    #[arg(long)]
+    wait: bool,
+}
+
+impl Get {
+    pub async fn run(self, context: &Context) -> Result<(), Failure> {
+        let client = context.email_client().await?;
+        if !self.wait || context.settings.dry_run {
+            let call = client.emails().get(&self.id);
+            if let Some(email) = context.call(call, "reading").await? {
+                context.out.one(&output::to_value(&email), VIEW)?;
+            }
+            return Ok(());
+        }
+        let last = wait::for_email(context, &client, &self.id, None).await?;
+        if context.out.format() != output::Format::Ndjson {
+            context.out.one(&last, VIEW)?;
+        }
+        wait::verdict(&self.id, &last)
+    }
+}

@@ -1,0 +1,37 @@
+//! `svc extraction me`.
+
+use clap::Args;
+
+use crate::context::Context;
+use crate::failure::Failure;
+use crate::output::{self, Column, Show, View};
+
+/// What people see of an organization and the key that shows it.
+pub const VIEW: View = View(&[
+    Column::text("ORGANIZATION", "/organization/name"),
+    Column::text("ORGANIZATION ID", "/organization/id"),
+    Column::new("BALANCE", "/organization/balance_cents", Show::Cents),
+    Column::text("SCOPE", "/auth/scope"),
+    Column::text("KEY", "/auth/key_id"),
+    Column::text("METHOD", "/auth/method"),
+]);
+
+/// Show which organization and scope the key has
+#[derive(Args, Debug)]
+#[command(after_help = "\
+Examples:
+  svc extraction me
+  svc extraction me --jq .organization.id
+
+Scope: any key")]
+pub struct Me {}
+
+impl Me {
+    pub async fn run(self, context: &Context) -> Result<(), Failure> {
+        let client = context.extraction_client().await?;
+        if let Some(me) = context.call(client.me(), "reading").await? {
+            context.out.one(&output::to_value(&me), VIEW)?;
+        }
+        Ok(())
+    }
+}

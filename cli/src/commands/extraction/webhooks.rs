@@ -1,0 +1,38 @@
+//! `svc extraction webhooks`: endpoints that are told of finished extractions.
+
+pub mod create;
+pub mod delete;
+pub mod list;
+
+use clap::Subcommand;
+
+use crate::context::Context;
+use crate::failure::Failure;
+use crate::output::{Column, Show, View};
+
+/// What people see of an endpoint.
+pub const VIEW: View = View(&[
+    Column::text("ID", "/id"),
+    Column::new("STATUS", "/status", Show::Status),
+    Column::text("URL", "/url"),
+    Column::text("EVENTS", "/events"),
+    Column::text("SECRET", "/secret"),
+]);
+
+/// Endpoints that are told of finished extractions
+#[derive(Subcommand, Debug)]
+pub enum Command {
+    Create(create::Create),
+    List(list::List),
+    Delete(delete::Delete),
+}
+
+impl Command {
+    pub async fn run(self, context: &Context) -> Result<(), Failure> {
+        match self {
+            Self::Create(args) => args.run(context).await,
+            Self::List(args) => args.run(context).await,
+            Self::Delete(args) => args.run(context).await,
+        }
+    }
+}

@@ -1,0 +1,32 @@
+//! `svc extraction webhooks delete`.
+
+use clap::Args;
+
+use crate::confirm::confirm;
+use crate::context::Context;
+use crate::failure::Failure;
+
+/// Delete a webhook
+#[derive(Args, Debug)]
+#[command(after_help = "\
+Examples:
+  svc extraction webhooks delete whk_019a
+  svc extraction webhooks delete whk_019a --yes
+
+Scope: full")]
+pub struct Delete {
+    /// The webhook's id
+    id: String,
+}
+
+impl Delete {
+    pub async fn run(self, context: &Context) -> Result<(), Failure> {
+        let client = context.extraction_client().await?;
+        confirm(context, &format!("Delete webhook {}?", self.id))?;
+        let call = client.webhooks().delete(&self.id);
+        if context.call(call, "deleting").await?.is_some() {
+            context.deleted("webhook", &self.id)?;
+        }
+        Ok(())
+    }
+}

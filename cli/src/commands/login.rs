@@ -1,0 +1,153 @@
+//! `svc login`.
+
+use clap::Args;
+use serde_json::json;
+use svc_sdk::{ErrorKind, Service};
+
+use super::verify::ServiceName;
+use crate::context::{Context, url_names};
+use crate::failure::{Failure, Kind};
+use crate::settings::Key;
+
+/// Check a key against the service and keep it for this profile
+#[derive(Args, Debug)]
+#[command(after_help = "\
+Examples:
+  svc login --email-url https://mail.example.com
+  svc login --service extraction --extraction-url https://extract.example.com < key.txt
+  svc login --profile staging --email-url https://mail.staging.example.com
+
+The key is read from a hidden prompt, standard input or --key-file, checked with a harmless
+call, and kept in credentials.toml, which only you can read.
+
+Scope: any key")]
+pub struct Login {
+    /// Which service the key is for
+    #[arg(long, value_name = "SERVICE", default_value = "email")]
+    service: ServiceName,
+}
+
+impl Login {
+    pub async fn run(self, context: &Context) -> Result<(), Failure> {
+        let service = Service::from(self.service);
+        let settings = &context.settings;
+        if settings.sandbox {
+            return Err(Failure::usage("the sandbox has keys of its own and needs no login"));
+        }
+        let url = match settings.url(service) {
+            Some(url) => url.value.clone(),
+            None if context.out.can_ask() => {
+                context.out.ask(&format!("Base address of the {service} service: "))?
+            }
+            None => {
+                return Err(Failure::usage(format!(
+                    "the address of the {service} service is missing"
+                ))
+                .hint(format!("give it with {}", url_names(service))));
+            }
+        };
+        let key = read_key(context, service)?;
+        let organization = check(context, service, &url, &key).await?;
+
+        let profile = &settings.profile.value;
+        let mut profiles = settings.profiles()?;
+        let remembered = profiles.get(profile)?.and_then(|said| said.organization);
+        if let (Some(remembered), Some((id, _))) = (&remembered, &organization)
+            && remembered != id
+        {
+            return Err(Failure::check(format!(
+                "profile `{profile}` belongs to organization {remembered}, this key to {id}"
+            ))
+            .code("wrong_organization")
+            .hint("use another profile: svc login --profile NAME"));
+        }
+        profiles.set(profile, url_entry(service), &url);
+        if let Some((id, _)) = &organization {
+            profiles.set(profile, "organization", id);
+        }
+        if profiles.active().is_none() {
+            profiles.set_active(profile);
+        }
+        let mut credentials = settings.credentials()?;
+        credentials.set(profile, service, &key);
+        credentials.save()?;
+        profiles.save()?;
+
+        let name = organization.as_ref().map(|(_, name)| format!(", organization {name}"));
+        let live = if key.mode() == Some("live") { " (a live key)" } else { "" };
+        let sentence = format!(
+            "profile `{profile}` now reaches the {service} service at {url}{live}{}",
+            name.unwrap_or_default()
+        );
+        let value = json!({
+            "profile": profile,
+            "service": service.as_str(),
+            "url": url,
+            "key": key.to_string(),
+            "mode": key.mode(),
+            "organization": organization.map(|(id, _)| id),
+            "credentials": credentials.path(),
+        });
+        context.out.done(&sentence, &value)?;
+        context.out.hint(&format!("the key is in {}", credentials.path().display()));
+        Ok(())
+    }
+}
+
+fn read_key(context: &Context, service: Service) -> Result<Key, Failure> {
+    if let Some(path) = &context.settings.key_file {
+        let bytes = context.inputs.bytes(&context.out, "--key-file", path)?;
+        return Key::parse(&String::from_utf8_lossy(&bytes), "--key-file");
+    }
+    if context.out.stdin_is_terminal() {
+        let typed = context.out.ask_hidden(&format!("Key for the {service} service (hidden): "))?;
+        return Key::parse(&typed, "the prompt");
+    }
+    let bytes = context.inputs.stdin(&context.out, "login")?;
+    Key::parse(&String::from_utf8_lossy(&bytes), "standard input")
+}
+
+/// A harmless call: the extraction service says who the key belongs to; the
+/// email service says 401 to a key that it does not know.
+async fn check(
+    context: &Context,
+    service: Service,
+    url: &str,
+    key: &Key,
+) -> Result<Option<(String, String)>, Failure> {
+    match service {
+        Service::Extraction => {
+            let client = context.extraction_client_at(url, key)?;
+            let me = context.call_always(client.me(), "checking the key").await?;
+            Ok(Some((me.organization.id, me.organization.name)))
+        }
+        Service::Email => {
+            let client = context.email_client_at(url, key)?;
+            let call = client.audiences().list();
+            match context.call_always(call, "checking the key").await {
+                Ok(_) => Ok(None),
+                // The key is known, it only may not read audiences.
+                Err(failure) if matches!(failure.details().status, Some(403)) => Ok(None),
+                Err(failure) if failure.kind() == Kind::Unauthenticated => {
+                    Err(failure.hint("copy the key again from the service's dashboard"))
+                }
+                Err(failure) => Err(failure),
+            }
+        }
+    }
+}
+
+const fn url_entry(service: Service) -> &'static str {
+    match service {
+        Service::Email => "email_url",
+        Service::Extraction => "extraction_url",
+    }
+}
+
+/// Whether the service knows the key, whatever it may do.
+pub fn is_accepted(error: &svc_sdk::Error) -> bool {
+    matches!(
+        error.kind(),
+        ErrorKind::MissingScope { .. } | ErrorKind::Forbidden | ErrorKind::NotFound
+    )
+}

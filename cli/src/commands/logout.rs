@@ -1,0 +1,50 @@
+//! `svc logout`.
+
+use clap::Args;
+use serde_json::json;
+use svc_sdk::Service;
+
+use super::verify::ServiceName;
+use crate::context::Context;
+use crate::failure::Failure;
+
+/// Forget the keys of this profile on this machine
+#[derive(Args, Debug)]
+#[command(after_help = "\
+Examples:
+  svc logout
+  svc logout --service extraction --profile staging
+
+The keys stay valid; revoke them in the service's dashboard.
+
+Scope: none; nothing leaves this machine")]
+pub struct Logout {
+    /// Forget only the key for this service
+    #[arg(long, value_name = "SERVICE")]
+    service: Option<ServiceName>,
+}
+
+impl Logout {
+    pub fn run(self, context: &Context) -> Result<(), Failure> {
+        let profile = &context.settings.profile.value;
+        let mut credentials = context.settings.credentials()?;
+        let services = match self.service {
+            Some(service) => vec![Service::from(service)],
+            None => vec![Service::Email, Service::Extraction],
+        };
+        let forgotten = services
+            .into_iter()
+            .filter(|service| credentials.forget(profile, *service))
+            .map(Service::as_str)
+            .collect::<Vec<_>>();
+        if !forgotten.is_empty() {
+            credentials.save()?;
+        }
+        let sentence = if forgotten.is_empty() {
+            format!("profile `{profile}` has no key here")
+        } else {
+            format!("forgot the {} key of profile `{profile}`", forgotten.join(" and the "))
+        };
+        context.out.done(&sentence, &json!({"profile": profile, "forgotten": forgotten}))
+    }
+}

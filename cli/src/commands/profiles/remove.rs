@@ -1,0 +1,47 @@
+//! `svc profiles remove`.
+
+use clap::Args;
+use serde_json::json;
+
+use super::r#use::unknown;
+use crate::confirm::confirm;
+use crate::context::Context;
+use crate::failure::Failure;
+
+/// Remove a profile and its keys from this machine
+#[derive(Args, Debug)]
+#[command(after_help = "\
+Examples:
+  svc profiles remove staging --yes
+
+Scope: none; the keys stay valid, only this machine forgets them")]
+pub struct Remove {
+    /// The profile's name
+    name: String,
+}
+
+impl Remove {
+    pub fn run(self, context: &Context) -> Result<(), Failure> {
+        let mut profiles = context.settings.profiles()?;
+        let mut credentials = context.settings.credentials()?;
+        let known =
+            profiles.names().contains(&self.name) || credentials.names().contains(&self.name);
+        if !known {
+            return Err(unknown(&self.name));
+        }
+        confirm(context, &format!("Remove profile `{}` and its keys?", self.name))?;
+        if credentials.remove(&self.name) {
+            credentials.save()?;
+        }
+        let mut changed = profiles.remove(&self.name);
+        if profiles.active() == Some(&self.name) {
+            profiles.clear_active();
+            changed = true;
+        }
+        if changed {
+            profiles.save()?;
+        }
+        let sentence = format!("removed profile `{}`", self.name);
+        context.out.done(&sentence, &json!({"profile": self.name, "removed": true}))
+    }
+}

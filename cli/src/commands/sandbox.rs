@@ -1,0 +1,72 @@
+//! `svc sandbox`: the local server: both services on this machine.
+
+pub mod clock;
+pub mod deliveries;
+pub mod dns;
+pub mod event;
+pub mod extraction;
+pub mod faults;
+pub mod inbound;
+pub mod keys;
+pub mod messages;
+pub mod organizations;
+pub mod reset;
+pub mod serve;
+pub mod status;
+pub mod stop;
+pub mod templates;
+
+use clap::Subcommand;
+
+use crate::context::Context;
+use crate::failure::Failure;
+
+/// The local server: both services on this machine
+#[derive(Subcommand, Debug)]
+pub enum Command {
+    Serve(serve::Serve),
+    Status(status::Status),
+    Stop(stop::Stop),
+    Reset(reset::Reset),
+    #[command(subcommand)]
+    Organizations(organizations::Command),
+    #[command(subcommand)]
+    Keys(keys::Command),
+    #[command(subcommand)]
+    Templates(templates::Command),
+    #[command(subcommand)]
+    Dns(dns::Command),
+    #[command(subcommand)]
+    Messages(messages::Command),
+    Event(event::Event),
+    Inbound(inbound::Inbound),
+    Extraction(extraction::Extraction),
+    #[command(subcommand)]
+    Deliveries(deliveries::Command),
+    #[command(subcommand)]
+    Clock(clock::Command),
+    #[command(subcommand)]
+    Faults(faults::Command),
+}
+
+impl Command {
+    pub async fn run(self, context: &Context) -> Result<(), Failure> {
+        match self {
+            Self::Serve(args) => args.run(context).await,
+            Self::Status(args) => args.run(context).await,
+            Self::Stop(args) => args.run(context).await,
+            Self::Reset(args) => args.run(context).await,
+            Self::Organizations(command) => command.run(context).await,
+            Self::Keys(command) => command.run(context).await,
+            Self::Templates(command) => command.run(context).await,
+            Self::Dns(command) => command.run(context).await,
+            Self::Messages(command) => command.run(context).await,
+            Self::Event(args) => args.run(context).await,
+            Self::Inbound(args) => args.run(context).await,
+            Self::Extraction(args) => args.run(context).await,
+            Self::Deliveries(command) => command.run(context).await,
+            Self::Clock(command) => command.run(context).await,
+            Self::Faults(command) => command.run(context).await,
+        }
+    }
+}

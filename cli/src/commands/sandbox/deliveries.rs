@@ -1,0 +1,38 @@
+//! `svc sandbox deliveries`: webhook deliveries, every attempt of them.
+
+pub mod get;
+pub mod list;
+pub mod replay;
+
+use clap::Subcommand;
+
+use crate::context::Context;
+use crate::failure::Failure;
+use crate::output::{Column, Show, View};
+
+/// What people see of a delivery.
+pub const VIEW: View = View(&[
+    Column::text("ID", "/id"),
+    Column::new("STATE", "/state", Show::Status),
+    Column::text("EVENT", "/event"),
+    Column::text("WEBHOOK", "/webhook"),
+    Column::new("NEXT DUE", "/nextDue", Show::Time).droppable(),
+]);
+
+/// Webhook deliveries, every attempt of them
+#[derive(Subcommand, Debug)]
+pub enum Command {
+    List(list::List),
+    Get(get::Get),
+    Replay(replay::Replay),
+}
+
+impl Command {
+    pub async fn run(self, context: &Context) -> Result<(), Failure> {
+        match self {
+            Self::List(args) => args.run(context).await,
+            Self::Get(args) => args.run(context).await,
+            Self::Replay(args) => args.run(context).await,
+        }
+    }
+}

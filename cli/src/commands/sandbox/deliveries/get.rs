@@ -1,0 +1,30 @@
+//! `svc sandbox deliveries get`.
+
+use clap::Args;
+
+use crate::context::Context;
+use crate::control::{self, Request};
+use crate::failure::Failure;
+
+/// Show a delivery with every attempt
+#[derive(Args, Debug)]
+#[command(after_help = "\
+Examples:
+  svc sandbox deliveries get dlv_019a --json
+
+Scope: none; the local server alone")]
+pub struct Get {
+    /// The delivery's id
+    id: String,
+    /// The organization it belongs to; `Sandbox` unless named
+    #[arg(long, value_name = "NAME|ID")]
+    organization: Option<String>,
+}
+
+impl Get {
+    pub async fn run(self, context: &Context) -> Result<(), Failure> {
+        let path = format!("/_sandbox/deliveries/{}", control::segment(&self.id)?);
+        let request = Request::get(&path).query("organization", self.organization.as_deref());
+        control::show(context, request, super::VIEW).await
+    }
+}

@@ -1,0 +1,42 @@
+//! `svc sandbox event`.
+
+use clap::Args;
+use serde_json::json;
+
+use crate::context::Context;
+use crate::control::{self, Request};
+use crate::failure::Failure;
+
+/// Make something happen to an email, webhooks included
+#[derive(Args, Debug)]
+#[command(after_help = "\
+Examples:
+  svc sandbox event eml_019a bounced --detail 'mailbox full'
+
+Scope: none; the local server alone")]
+pub struct Event {
+    /// The email's id
+    id: String,
+    /// What happens
+    #[arg(value_parser = ["delivered", "bounced", "complained", "failed", "opened", "clicked"])]
+    event: String,
+    /// More about it
+    #[arg(long, value_name = "TEXT")]
+    detail: Option<String>,
+    /// The organization it belongs to; `Sandbox` unless named
+    #[arg(long, value_name = "NAME|ID")]
+    organization: Option<String>,
+}
+
+impl Event {
+    pub async fn run(self, context: &Context) -> Result<(), Failure> {
+        let body = json!({
+            "organization": self.organization,
+            "event": self.event,
+            "detail": self.detail,
+        });
+        let path = format!("/_sandbox/emails/{}/events", control::segment(&self.id)?);
+        let request = Request::post(&path).body(control::given(body));
+        control::done(context, request, &format!("email {} is {}", self.id, self.event)).await
+    }
+}

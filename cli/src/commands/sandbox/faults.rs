@@ -1,0 +1,39 @@
+//! `svc sandbox faults`: what the next matching requests meet.
+
+pub mod add;
+pub mod list;
+pub mod remove;
+
+use clap::Subcommand;
+
+use crate::context::Context;
+use crate::failure::Failure;
+use crate::output::{Column, Show, View};
+
+/// What people see of a fault.
+pub const VIEW: View = View(&[
+    Column::text("ID", "/id"),
+    Column::text("OPERATION", "/operation"),
+    Column::new("TIMES", "/times", Show::Number),
+    Column::new("STATUS", "/status", Show::Number),
+    Column::text("LATENCY", "/latency"),
+    Column::text("DROP", "/drop"),
+]);
+
+/// What the next matching requests meet
+#[derive(Subcommand, Debug)]
+pub enum Command {
+    Add(add::Add),
+    List(list::List),
+    Remove(remove::Remove),
+}
+
+impl Command {
+    pub async fn run(self, context: &Context) -> Result<(), Failure> {
+        match self {
+            Self::Add(args) => args.run(context).await,
+            Self::List(args) => args.run(context).await,
+            Self::Remove(args) => args.run(context).await,
+        }
+    }
+}

@@ -1,0 +1,35 @@
+//! `svc sandbox faults remove`.
+
+use clap::Args;
+
+use crate::context::Context;
+use crate::control::{self, Request};
+use crate::failure::Failure;
+
+/// Remove a fault, or all of them
+#[derive(Args, Debug)]
+#[command(after_help = "\
+Examples:
+  svc sandbox faults remove flt_019a
+  svc sandbox faults remove
+
+Scope: none; the local server alone")]
+pub struct Remove {
+    /// The fault's id; all without it
+    id: Option<String>,
+    /// The organization it belongs to; `Sandbox` unless named
+    #[arg(long, value_name = "NAME|ID")]
+    organization: Option<String>,
+}
+
+impl Remove {
+    pub async fn run(self, context: &Context) -> Result<(), Failure> {
+        let path = match &self.id {
+            Some(id) => format!("/_sandbox/faults/{}", control::segment(id)?),
+            None => "/_sandbox/faults".to_owned(),
+        };
+        let request = Request::delete(&path).query("organization", self.organization.as_deref());
+        let what = self.id.map_or("all faults".to_owned(), |id| format!("fault {id}"));
+        control::done(context, request, &format!("removed {what}")).await
+    }
+}

@@ -1,0 +1,68 @@
+//! `svc sandbox inbound`.
+
+use clap::Args;
+use serde_json::json;
+
+use crate::context::Context;
+use crate::control::{self, Request};
+use crate::failure::Failure;
+
+/// Let an email come in; email.received fires
+#[derive(Args, Debug)]
+#[command(after_help = "\
+Examples:
+  svc sandbox inbound --from ada@example.test --to hello@sandbox.test --subject Hi --text Hello
+  svc sandbox inbound --raw message.eml
+
+Scope: none; the local server alone")]
+pub struct Inbound {
+    /// Sender
+    #[arg(long, value_name = "ADDRESS", required_unless_present = "raw")]
+    from: Option<String>,
+    /// Recipient, in a verified domain
+    #[arg(long, value_name = "ADDRESS", required_unless_present = "raw")]
+    to: Option<String>,
+    /// Subject
+    #[arg(long, value_name = "TEXT", required_unless_present = "raw")]
+    subject: Option<String>,
+    /// Plain-text part: the text itself, @file, or - for standard input
+    #[arg(long, value_name = "TEXT|@FILE|-", allow_hyphen_values = true)]
+    text: Option<String>,
+    /// HTML part: the text itself, @file, or - for standard input
+    #[arg(long, value_name = "TEXT|@FILE|-", allow_hyphen_values = true)]
+    html: Option<String>,
+    /// A whole RFC 5322 message: a file, or - for standard input
+    #[arg(long, value_name = "PATH|-", conflicts_with_all = ["from", "to", "subject", "text", "html"])]
+    raw: Option<String>,
+    /// The organization it belongs to; `Sandbox` unless named
+    #[arg(long, value_name = "NAME|ID")]
+    organization: Option<String>,
+}
+
+impl Inbound {
+    pub async fn run(self, context: &Context) -> Result<(), Failure> {
+        let request = Request::post("/_sandbox/inbound");
+        let request = match &self.raw {
+            Some(path) => request
+                .query("organization", self.organization.as_deref())
+                .message(context.inputs.bytes(&context.out, "--raw", path)?),
+            None => {
+                let read = |option, value: &Option<String>| {
+                    value
+                        .as_deref()
+                        .map(|v| context.inputs.text(&context.out, option, v))
+                        .transpose()
+                };
+                request.body(control::given(json!({
+                    "organization": self.organization,
+                    "from": self.from,
+                    "to": self.to,
+                    "subject": self.subject,
+                    "text": read("--text", &self.text)?,
+                    "html": read("--html", &self.html)?,
+                })))
+            }
+        };
+        control::done(context, request, "the email came in").await
+    }
+}

@@ -1,0 +1,41 @@
+//! `svc sandbox keys`: aPI keys of the local server.
+
+pub mod create;
+pub mod delete;
+pub mod list;
+
+use clap::Subcommand;
+
+use crate::context::Context;
+use crate::failure::Failure;
+use crate::output::{Column, Show, View};
+
+/// What people see of a key.
+pub const VIEW: View = View(&[
+    Column::text("ID", "/id"),
+    Column::text("SERVICE", "/service"),
+    Column::text("SCOPES", "/scopes"),
+    Column::text("SCOPE", "/scope"),
+    Column::text("MODE", "/mode"),
+    Column::text("KEY", "/key"),
+    Column::new("REVOKED", "/revoked", Show::Flag),
+    Column::new("CREATED", "/createdAt", Show::Time).droppable(),
+]);
+
+/// API keys of the local server
+#[derive(Subcommand, Debug)]
+pub enum Command {
+    Create(create::Create),
+    List(list::List),
+    Delete(delete::Delete),
+}
+
+impl Command {
+    pub async fn run(self, context: &Context) -> Result<(), Failure> {
+        match self {
+            Self::Create(args) => args.run(context).await,
+            Self::List(args) => args.run(context).await,
+            Self::Delete(args) => args.run(context).await,
+        }
+    }
+}

@@ -1,0 +1,31 @@
+//! `svc sandbox organizations`: organizations, which see nothing of each other.
+
+pub mod create;
+
+use clap::Subcommand;
+
+use crate::context::Context;
+use crate::failure::Failure;
+use crate::output::{Column, View};
+
+/// What people see of an organization.
+pub const VIEW: View = View(&[
+    Column::text("ID", "/id"),
+    Column::text("NAME", "/name"),
+    Column::text("EMAIL KEY", "/email_key"),
+    Column::text("EXTRACTION KEY", "/extraction_key"),
+]);
+
+/// Organizations, which see nothing of each other
+#[derive(Subcommand, Debug)]
+pub enum Command {
+    Create(create::Create),
+}
+
+impl Command {
+    pub async fn run(self, context: &Context) -> Result<(), Failure> {
+        match self {
+            Self::Create(args) => args.run(context).await,
+        }
+    }
+}

@@ -1,0 +1,155 @@
+//! `svc sandbox serve`.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use clap::Args;
+
+use crate::context::Context;
+use crate::failure::Failure;
+
+/// Run the local server until it is stopped
+#[derive(Args, Debug)]
+#[command(after_help = "\
+Examples:
+  svc sandbox serve
+  svc sandbox serve --addr 127.0.0.1:0 --in-memory --set B1=200
+  svc --sandbox emails send --from hello@sandbox.test --to ada@example.test --subject Hi --text Hi
+
+When it is ready it prints one line of JSON with its addresses. Keys: mk_test_sandbox for the
+email service, sk_test_sandbox for the extraction service. Ctrl-C or SIGTERM ends it.
+
+Scope: none; the local server alone")]
+pub struct Serve {
+    /// Where both services answer; port 0 takes a free one
+    #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:4080")]
+    addr: SocketAddr,
+    /// Where the data is; default: the sandbox's directory [env: SVC_SANDBOX_DIR]
+    #[arg(long, value_name = "DIR")]
+    data: Option<PathBuf>,
+    /// Keep everything in memory
+    #[arg(long, conflicts_with = "data")]
+    in_memory: bool,
+    /// No organization, no keys and no domain at the start
+    #[arg(long)]
+    no_seed: bool,
+    /// Where the built-in DNS server answers
+    #[arg(long, value_name = "ADDR")]
+    dns: Option<SocketAddr>,
+    /// The DNS server to ask for other names, instead of the system's
+    #[arg(long, value_name = "ADDR")]
+    resolver: Option<SocketAddr>,
+    /// Be open to other machines: no seeds, and no webhook to a private address
+    #[arg(long)]
+    public: bool,
+    /// Answer 429 to more requests a second than this, for each key
+    #[arg(long, value_name = "N/s", value_parser = rate)]
+    rate_limit: Option<u32>,
+    /// Choose otherwise where the documents leave it open, such as B1=200, repeatable
+    #[arg(long, value_name = "POINT=CHOICE")]
+    set: Vec<String>,
+}
+
+fn rate(text: &str) -> Result<u32, String> {
+    let number = text.strip_suffix("/s").unwrap_or(text);
+    match number.parse::<u32>() {
+        Ok(rate) if rate > 0 => Ok(rate),
+        _ => Err(format!("`{text}` is no rate: write 10/s")),
+    }
+}
+
+impl Serve {
+    #[cfg(not(feature = "sandbox"))]
+    pub async fn run(self, context: &Context) -> Result<(), Failure> {
+        crate::sandbox::Sandbox::attach(&context.settings.sandbox_dir).await.map(drop)
+    }
+
+    #[cfg(feature = "sandbox")]
+    pub async fn run(self, context: &Context) -> Result<(), Failure> {
+        use serde_json::json;
+        use svc_reference_server::{Server, StartError};
+
+        use crate::failure::with_causes;
+
+        context.out.log_to_stderr();
+        let dir = self.data.clone().unwrap_or_else(|| context.settings.sandbox_dir.clone());
+        let mut builder = Server::builder().addr(self.addr).seed(!self.no_seed).public(self.public);
+        builder = if self.in_memory { builder.in_memory() } else { builder.data_dir(&dir) };
+        if let Some(dns) = self.dns {
+            builder = builder.dns(dns);
+        }
+        if let Some(resolver) = self.resolver {
+            builder = builder.resolver(resolver);
+        }
+        if let Some(rate) = self.rate_limit {
+            builder = builder.rate_limit(rate);
+        }
+        for choice in &self.set {
+            builder = builder
+                .set(choice)
+                .map_err(|error| Failure::usage(format!("--set {choice}: {error}")))?;
+        }
+        let server = builder.start().await.map_err(|error| match &error {
+            StartError::InUse { .. } => Failure::other(error.to_string())
+                .code("data_directory_in_use")
+                .hint("use that one, stop it with `svc sandbox stop`, or give another --data"),
+            _ => Failure::other(format!("the server cannot start: {}", with_causes(&error))),
+        })?;
+        let addresses = server.addresses();
+        let mut line = json!({
+            "http": server.base_url(),
+            "dns": addresses.dns.to_string(),
+            "smtp": addresses.smtp.map(|smtp| smtp.to_string()),
+            "data": if self.in_memory { None } else { Some(dir) },
+        });
+        if let Some(token) = server.control_token() {
+            line["control_token"] = token.into();
+        }
+        // Heard from here on: whoever reads the line may stop the server at once.
+        let stop = StopSignal::listen()?;
+        // Nobody reads it: no reason to end a server that others use.
+        let _ = context.out.ready(&line);
+        stop.heard().await;
+        server.stop().await;
+        Ok(())
+    }
+}
+
+/// Ctrl-C or SIGTERM.
+#[cfg(all(feature = "sandbox", unix))]
+struct StopSignal {
+    interrupt: tokio::signal::unix::Signal,
+    terminate: tokio::signal::unix::Signal,
+}
+
+#[cfg(all(feature = "sandbox", unix))]
+impl StopSignal {
+    fn listen() -> Result<Self, Failure> {
+        use tokio::signal::unix::{SignalKind, signal};
+        let interrupt = signal(SignalKind::interrupt())?;
+        let terminate = signal(SignalKind::terminate())?;
+        Ok(Self { interrupt, terminate })
+    }
+
+    async fn heard(mut self) {
+        tokio::select! {
+            _ = self.interrupt.recv() => {}
+            _ = self.terminate.recv() => {}
+        }
+    }
+}
+
+/// Ctrl-C.
+#[cfg(all(feature = "sandbox", not(unix)))]
+struct StopSignal;
+
+#[cfg(all(feature = "sandbox", not(unix)))]
+impl StopSignal {
+    fn listen() -> Result<Self, Failure> {
+        Ok(Self)
+    }
+
+    async fn heard(self) {
+        let _ = tokio::signal::ctrl_c().await;
+    }
+}

@@ -1,0 +1,48 @@
+//! `svc sandbox status`.
+
+use clap::Args;
+use serde_json::json;
+
+use crate::context::Context;
+use crate::control::{self, Request};
+use crate::failure::Failure;
+use crate::output::{Column, Show, View};
+use crate::sandbox::Sandbox;
+
+const VIEW: View = View(&[
+    Column::new("STATUS", "/status", Show::Status),
+    Column::text("HTTP", "/addresses/http"),
+    Column::text("DNS", "/addresses/dns"),
+    Column::text("SMTP", "/addresses/smtp"),
+    Column::new("CLOCK", "/now", Show::Time),
+    Column::text("VERSION", "/version"),
+    Column::text("DATA", "/data"),
+]);
+
+/// Show whether a local server runs, and where
+#[derive(Args, Debug)]
+#[command(after_help = "\
+Examples:
+  svc sandbox status
+  svc sandbox status --jq .addresses.http
+
+Scope: none; the local server alone")]
+pub struct Status {}
+
+impl Status {
+    pub async fn run(self, context: &Context) -> Result<(), Failure> {
+        let dir = &context.settings.sandbox_dir;
+        if Sandbox::running(dir).is_none() && !context.settings.dry_run {
+            let value = json!({"status": "not running", "data": dir});
+            context.out.one(&value, VIEW)?;
+            context.out.hint("start it: svc sandbox serve");
+            return Ok(());
+        }
+        let mut health = control::value_of(context, Request::get("/_sandbox/health")).await?;
+        if let Some(map) = health.as_object_mut() {
+            map.insert("data".into(), json!(dir));
+            context.out.one(&health, VIEW)?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,28 @@
+//! `svc sandbox templates`: templates that emails can use.
+
+pub mod delete;
+pub mod get;
+pub mod put;
+
+use clap::Subcommand;
+
+use crate::context::Context;
+use crate::failure::Failure;
+
+/// Templates that emails can use
+#[derive(Subcommand, Debug)]
+pub enum Command {
+    Put(put::Put),
+    Get(get::Get),
+    Delete(delete::Delete),
+}
+
+impl Command {
+    pub async fn run(self, context: &Context) -> Result<(), Failure> {
+        match self {
+            Self::Put(args) => args.run(context).await,
+            Self::Get(args) => args.run(context).await,
+            Self::Delete(args) => args.run(context).await,
+        }
+    }
+}

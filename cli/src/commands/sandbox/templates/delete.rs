@@ -1,0 +1,32 @@
+//! `svc sandbox templates delete`.
+
+use clap::Args;
+
+use crate::confirm::confirm;
+use crate::context::Context;
+use crate::control::{self, Request};
+use crate::failure::Failure;
+
+/// Delete a template
+#[derive(Args, Debug)]
+#[command(after_help = "\
+Examples:
+  svc sandbox templates delete welcome --yes
+
+Scope: none; the local server alone")]
+pub struct Delete {
+    /// The template's id
+    id: String,
+    /// The organization it belongs to; `Sandbox` unless named
+    #[arg(long, value_name = "NAME|ID")]
+    organization: Option<String>,
+}
+
+impl Delete {
+    pub async fn run(self, context: &Context) -> Result<(), Failure> {
+        confirm(context, &format!("Delete template {}?", self.id))?;
+        let path = format!("/_sandbox/templates/{}", control::segment(&self.id)?);
+        let request = Request::delete(&path).query("organization", self.organization.as_deref());
+        control::deleted(context, request, "template", &self.id).await
+    }
+}

@@ -1,0 +1,31 @@
+//! `svc sandbox templates get`.
+
+use clap::Args;
+
+use crate::context::Context;
+use crate::context::PLAIN;
+use crate::control::{self, Request};
+use crate::failure::Failure;
+
+/// Show a template
+#[derive(Args, Debug)]
+#[command(after_help = "\
+Examples:
+  svc sandbox templates get welcome
+
+Scope: none; the local server alone")]
+pub struct Get {
+    /// The template's id
+    id: String,
+    /// The organization it belongs to; `Sandbox` unless named
+    #[arg(long, value_name = "NAME|ID")]
+    organization: Option<String>,
+}
+
+impl Get {
+    pub async fn run(self, context: &Context) -> Result<(), Failure> {
+        let path = format!("/_sandbox/templates/{}", control::segment(&self.id)?);
+        let request = Request::get(&path).query("organization", self.organization.as_deref());
+        control::show(context, request, PLAIN).await
+    }
+}

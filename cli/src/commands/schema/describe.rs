@@ -1,0 +1,157 @@
+//! Every command as JSON Schema, made from the tree that parses it.
+
+use clap::{Arg, ArgAction, Command};
+use serde_json::{Map, Value, json};
+use svc_sdk::{Operation, ScopeRule};
+
+use crate::exit;
+use crate::failure::Kind;
+use crate::leaf::{Effect, LEAVES, Leaf};
+
+/// Every leaf command: its input, its answer, its errors.
+pub(super) fn all() -> Vec<Value> {
+    let mut tree = crate::command();
+    tree.build();
+    LEAVES
+        .iter()
+        .filter_map(|leaf| {
+            let command = leaf.path.split(' ').try_fold(&tree, |at, name| at.find_subcommand(name));
+            command.map(|command| describe(leaf, command))
+        })
+        .collect()
+}
+
+fn describe(leaf: &Leaf, command: &Command) -> Value {
+    let about = command.get_about().map(ToString::to_string).unwrap_or_default();
+    json!({
+        "command": leaf.path,
+        "about": about,
+        "operations": leaf.operations.iter().map(operation).collect::<Vec<_>>(),
+        "effect": effect(leaf.effect),
+        "dry_run": leaf.has_dry_run(),
+        "asks": leaf.effect == Effect::Dangerous,
+        "input": input(command),
+        "answer": super::answers::of(leaf.path),
+        "errors": errors(),
+        "exit_codes": exit_codes(),
+    })
+}
+
+fn operation(operation: &Operation) -> Value {
+    let scope = match operation.scope_rule() {
+        ScopeRule::Needs(scope) => scope.as_str(),
+        ScopeRule::AnyKey => "any key",
+        ScopeRule::NotDocumented => "not documented",
+    };
+    json!({
+        "name": operation.to_string(),
+        "method": operation.method().as_str(),
+        "path": operation.path(),
+        "scope": scope,
+        "harmless_to_repeat": operation.is_harmless_to_repeat(),
+    })
+}
+
+const fn effect(effect: Effect) -> &'static str {
+    match effect {
+        Effect::Reads => "reads",
+        Effect::Creates => "creates",
+        Effect::Changes => "changes",
+        Effect::Dangerous => "removes",
+        Effect::Local => "local",
+    }
+}
+
+fn input(command: &Command) -> Value {
+    let mut properties = Map::new();
+    let mut required = Vec::new();
+    for arg in command.get_arguments().filter(|arg| arg.get_id() != "help") {
+        let name = match arg.get_long() {
+            Some(long) => format!("--{long}"),
+            None => arg.get_id().to_string(),
+        };
+        properties.insert(name.clone(), argument(arg));
+        if arg.is_required_set() {
+            required.push(name);
+        }
+    }
+    json!({
+        "type": "object",
+        "properties": properties,
+        "required": required,
+        "additionalProperties": false,
+    })
+}
+
+fn argument(arg: &Arg) -> Value {
+    let mut schema = Map::new();
+    let mut single = Map::new();
+    let possible = arg.get_possible_values();
+    match arg.get_action() {
+        ArgAction::SetTrue | ArgAction::SetFalse => {
+            single.insert("type".into(), "boolean".into());
+        }
+        _ if !possible.is_empty() => {
+            let names = possible.iter().map(|value| value.get_name().to_owned());
+            single.insert("enum".into(), names.collect::<Vec<_>>().into());
+        }
+        _ => {
+            single.insert("type".into(), "string".into());
+        }
+    }
+    if matches!(arg.get_action(), ArgAction::Append) {
+        schema.insert("type".into(), "array".into());
+        schema.insert("items".into(), single.into());
+    } else {
+        schema.extend(single);
+    }
+    if let Some(help) = arg.get_help() {
+        schema.insert("description".into(), help.to_string().into());
+    }
+    if let Some(value) = arg.get_value_names().and_then(<[_]>::first) {
+        schema.insert("x-value".into(), value.to_string().into());
+    }
+    if arg.is_positional() {
+        schema.insert("x-positional".into(), true.into());
+    }
+    schema.into()
+}
+
+fn errors() -> Value {
+    json!({
+        "type": "object",
+        "description": "the last line of standard error",
+        "required": ["error"],
+        "properties": {"error": {
+            "type": "object",
+            "required": ["kind", "message"],
+            "properties": {
+                "kind": {"enum": Kind::ALL.map(Kind::as_str)},
+                "code": {"type": "string"},
+                "message": {"type": "string"},
+                "status": {"type": "integer"},
+                "operation": {"type": "string"},
+                "required_scope": {"type": "string"},
+                "request_id": {"type": "string"},
+                "outcome": {"enum": ["not_sent", "refused", "unknown"]},
+                "attempts": {"type": "integer"},
+                "retryable": {"type": "boolean"},
+                "retry_after": {"type": "integer", "description": "seconds"},
+                "hint": {"type": "string"},
+                "fields": {"type": "array", "items": {
+                    "type": "object",
+                    "required": ["field", "message"],
+                    "properties": {"field": {"type": "string"}, "message": {"type": "string"}},
+                }},
+            },
+        }},
+    })
+}
+
+fn exit_codes() -> Value {
+    let mut codes = Map::new();
+    for (code, meaning) in exit::TABLE {
+        codes.insert(code.to_string(), meaning.into());
+    }
+    codes.into()
+}

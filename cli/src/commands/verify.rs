@@ -1,0 +1,113 @@
+//! `svc verify`.
+
+use clap::{Args, ValueEnum};
+use serde_json::json;
+use svc_sdk::Service;
+use webhook_verify::diagnose::{Diagnose, Finding};
+use webhook_verify::{Extraction, Mail, Scheme, Secret, Verifier};
+
+use crate::context::Context;
+use crate::failure::Failure;
+
+/// Verify a webhook's signature; a mismatch is explained, its exit code is 10
+#[derive(Args, Debug)]
+#[command(after_help = "\
+Examples:
+  svc verify --service email --secret-file secret.txt --signature \"$MAIL_SIGNATURE\" body.json
+  curl -s https://example.com/saved-body | svc verify --service extraction \\
+      --secret-file secret.txt --signature sha256=6b1f… -
+
+Scope: none; nothing leaves this machine")]
+pub struct Verify {
+    /// Whose delivery it is
+    #[arg(long, value_name = "SERVICE")]
+    service: ServiceName,
+    /// A file with the signing secret; one newline at its end does not count
+    #[arg(long, value_name = "PATH")]
+    secret_file: String,
+    /// The value of the signature header, just as it came
+    #[arg(long, value_name = "SIGNATURE", allow_hyphen_values = true)]
+    signature: String,
+    /// The body, byte for byte as it came: a file, or - for standard input
+    #[arg(value_name = "BODY", default_value = "-")]
+    body: String,
+}
+
+/// One of the two services, as it is typed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum ServiceName {
+    /// The email-sending service (Mail-Signature)
+    Email,
+    /// The document-extraction service (X-Service-Signature)
+    Extraction,
+}
+
+impl From<ServiceName> for Service {
+    fn from(name: ServiceName) -> Self {
+        match name {
+            ServiceName::Email => Self::Email,
+            ServiceName::Extraction => Self::Extraction,
+        }
+    }
+}
+
+impl Verify {
+    pub fn run(self, context: &Context) -> Result<(), Failure> {
+        let secret = read_secret(context, &self.secret_file)?;
+        let body = context.inputs.bytes(&context.out, "BODY", &self.body)?;
+        match self.service {
+            ServiceName::Email => check::<Mail>(context, &self.signature, &secret, body),
+            ServiceName::Extraction => check::<Extraction>(context, &self.signature, &secret, body),
+        }
+    }
+}
+
+fn check<S: Scheme>(
+    context: &Context,
+    signature: &str,
+    secret: &[u8],
+    body: Vec<u8>,
+) -> Result<(), Failure> {
+    let verifier = Verifier::<S>::new(usable(secret)?);
+    match verifier.verify(signature, body.as_slice()) {
+        Ok(_) => context.out.done("the signature matches", &json!({"verified": true})),
+        Err(error) => {
+            let finding = Diagnose::<S>::new(signature, body, secret).run();
+            let failure = Failure::check(error.to_string()).code("signature_mismatch");
+            Err(match finding {
+                Finding::Explained(mistakes) => {
+                    let mut failure = failure;
+                    let details = failure.details_mut();
+                    for mistake in &mistakes {
+                        details.fields.push((mistake.code().to_owned(), mistake.to_string()));
+                    }
+                    let advice = mistakes.iter().map(|m| m.advice()).collect::<Vec<_>>();
+                    failure.hint(advice.join("\n"))
+                }
+                Finding::Unexplained(hints) if !hints.is_empty() => {
+                    let advice = hints.iter().map(|h| format!("{h}: {}", h.advice()));
+                    failure.hint(advice.collect::<Vec<_>>().join("\n"))
+                }
+                _ => failure.hint(
+                    "no known mistake explains it: another secret was used, or the body was changed",
+                ),
+            })
+        }
+    }
+}
+
+/// A file of one secret: the newline that ends its line is not part of it.
+pub fn read_secret(context: &Context, path: &str) -> Result<Vec<u8>, Failure> {
+    let mut secret = context.inputs.bytes(&context.out, "--secret-file", path)?;
+    if secret.last() == Some(&b'\n') {
+        secret.pop();
+        if secret.last() == Some(&b'\r') {
+            secret.pop();
+        }
+    }
+    Ok(secret)
+}
+
+pub fn usable(secret: &[u8]) -> Result<Secret, Failure> {
+    Secret::new(secret).map_err(|error| Failure::input(format!("--secret-file: {error}")))
+}

@@ -1,0 +1,44 @@
+//! `svc webhooks`: endpoints that are told of email events.
+
+pub mod create;
+pub mod delete;
+pub mod list;
+pub mod test;
+pub mod update;
+
+use clap::Subcommand;
+
+use crate::context::Context;
+use crate::failure::Failure;
+use crate::output::{Column, Show, View};
+
+/// What people see of a webhook.
+pub const VIEW: View = View(&[
+    Column::text("ID", "/id"),
+    Column::new("ACTIVE", "/active", Show::Flag),
+    Column::text("URL", "/url"),
+    Column::text("EVENTS", "/events"),
+    Column::text("SIGNING SECRET", "/signingSecret"),
+]);
+
+/// Endpoints that are told of email events
+#[derive(Subcommand, Debug)]
+pub enum Command {
+    Create(create::Create),
+    List(list::List),
+    Update(update::Update),
+    Delete(delete::Delete),
+    Test(test::Test),
+}
+
+impl Command {
+    pub async fn run(self, context: &Context) -> Result<(), Failure> {
+        match self {
+            Self::Create(args) => args.run(context).await,
+            Self::List(args) => args.run(context).await,
+            Self::Update(args) => args.run(context).await,
+            Self::Delete(args) => args.run(context).await,
+            Self::Test(args) => args.run(context).await,
+        }
+    }
+}

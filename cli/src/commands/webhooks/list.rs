@@ -1,0 +1,32 @@
+//! `svc webhooks list`.
+
+use clap::Args;
+
+use crate::context::Context;
+use crate::failure::Failure;
+use crate::output;
+
+use super::VIEW;
+
+/// List the webhooks
+#[derive(Args, Debug)]
+#[command(after_help = "\
+Examples:
+  svc webhooks list
+
+Scope: webhooks:manage")]
+pub struct List {}
+
+impl List {
+    pub async fn run(self, context: &Context) -> Result<(), Failure> {
+        let client = context.email_client().await?;
+        if let Some(list) = context.call(client.webhooks().list(), "reading").await? {
+            let none = format!(
+                "no webhook yet; register one: {}",
+                context.svc("webhooks create URL --event email.delivered")
+            );
+            context.out.list(&output::to_values(&list), VIEW, &none)?;
+        }
+        Ok(())
+    }
+}

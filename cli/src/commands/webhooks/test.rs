@@ -1,0 +1,46 @@
+//! `svc webhooks test`.
+
+use clap::Args;
+
+use crate::context::Context;
+use crate::failure::Failure;
+use crate::output::{self, Column, Show, View};
+
+const VIEW: View = View(&[
+    Column::new("STATUS CODE", "/statusCode", Show::Number),
+    Column::new("DURATION MS", "/durationMs", Show::Number),
+    Column::text("ERROR", "/error"),
+]);
+
+/// Send a test event to a webhook; 10 is the exit code when its answer is not 2xx
+#[derive(Args, Debug)]
+#[command(after_help = "\
+Examples:
+  svc webhooks test whk_019a
+
+Scope: webhooks:manage")]
+pub struct Test {
+    /// The webhook's id
+    id: String,
+}
+
+impl Test {
+    pub async fn run(self, context: &Context) -> Result<(), Failure> {
+        let client = context.email_client().await?;
+        let call = client.webhooks().test(&self.id);
+        let Some(test) = context.call(call, "testing").await? else { return Ok(()) };
+        context.out.one(&output::to_value(&test), VIEW)?;
+        match test.status {
+            Some(200..=299) => Ok(()),
+            Some(status) => Err(Failure::check(format!(
+                "the endpoint of webhook {} answered {status}, which is not 2xx",
+                self.id
+            ))
+            .code("endpoint_answered_error")),
+            None => {
+                Err(Failure::check(format!("the endpoint of webhook {} was not reached", self.id))
+                    .code("endpoint_unreachable"))
+            }
+        }
+    }
+}

@@ -1,0 +1,397 @@
+//! What a command works with: settings, output, clients, the sandbox.
+
+use std::time::Duration;
+
+use serde_json::json;
+use svc_sdk::email::BatchShape;
+use svc_sdk::{Call, EmailClient, ExtractionClient, RawAnswer, Response, Secret, Service};
+use tokio::sync::OnceCell;
+
+use crate::dry_run;
+use crate::failure::{Failure, Kind};
+use crate::input::content::Inputs;
+use crate::leaf::{Effect, Leaf};
+use crate::output::{Printer, View};
+use crate::sandbox::Sandbox;
+use crate::settings::{Key, Settings, Source};
+
+/// The keys that the sandbox is seeded with (`control.md`, Seeds).
+const SANDBOX_EMAIL_KEY: &str = "mk_test_sandbox";
+const SANDBOX_EXTRACTION_KEY: &str = "sk_test_sandbox";
+
+const USER_AGENT: &str = concat!("svc/", env!("CARGO_PKG_VERSION"));
+
+/// Where a dry run with the sandbox pretends to send: the address that
+/// `svc sandbox serve` has when none is given.
+const SANDBOX_DRY_RUN_URL: &str = "http://127.0.0.1:4080";
+
+/// What a command works with.
+pub struct Context {
+    pub settings: Settings,
+    pub out: Printer,
+    pub inputs: Inputs,
+    pub leaf: &'static Leaf,
+    sandbox: OnceCell<Sandbox>,
+}
+
+impl Context {
+    /// A context for one command.
+    pub fn new(settings: Settings, out: Printer, leaf: &'static Leaf) -> Self {
+        Self { settings, out, inputs: Inputs::default(), leaf, sandbox: OnceCell::new() }
+    }
+
+    /// The client of the email service.
+    pub async fn email_client(&self) -> Result<EmailClient, Failure> {
+        let (url, key) = self.address(Service::Email).await?;
+        self.email_client_at(&url, &key)
+    }
+
+    /// A client of the email service at an address, with a key.
+    pub fn email_client_at(&self, url: &str, key: &Key) -> Result<EmailClient, Failure> {
+        let wire = &self.settings.wire;
+        let mut builder = EmailClient::builder(url, Secret::new(key.expose()));
+        if let Some(header) = &wire.key_header {
+            // A header of the service's own mostly carries the bare key.
+            builder = builder.key_header(header).key_prefix("");
+        }
+        if let Some(prefix) = &wire.key_prefix {
+            builder = builder.key_prefix(prefix);
+        }
+        if let Some(batch_key) = &wire.batch_key {
+            builder = builder.batch_shape(BatchShape::Object(batch_key.clone()));
+        }
+        if let Some(first_page) = wire.first_page {
+            builder = builder.first_page(u64::from(first_page));
+        }
+        if wire.insecure_webhooks {
+            builder = builder.insecure_webhook_urls(true);
+        }
+        if wire.local_checks_off {
+            builder = builder.local_checks(false);
+        }
+        if wire.honours_idempotency_key {
+            builder = builder.service_honours_idempotency_key(true);
+        }
+        if let Some(pem) = self.ca_bundle()? {
+            builder = builder.ca_bundle(&pem);
+        }
+        if self.settings.sandbox {
+            // A proxy could not reach this machine's loopback.
+            builder = builder.no_proxy();
+        }
+        Ok(builder.user_agent(USER_AGENT).build()?)
+    }
+
+    /// A client of the local server's control interface.
+    pub async fn control_client(&self) -> Result<EmailClient, Failure> {
+        let url = self.sandbox_url().await?;
+        let builder = EmailClient::builder(url, Secret::new(SANDBOX_EMAIL_KEY));
+        Ok(builder.no_proxy().user_agent(USER_AGENT).build()?)
+    }
+
+    async fn sandbox_url(&self) -> Result<String, Failure> {
+        if self.settings.dry_run {
+            return Ok(Sandbox::running(&self.settings.sandbox_dir)
+                .unwrap_or_else(|| SANDBOX_DRY_RUN_URL.to_owned()));
+        }
+        Ok(self.sandbox().await?.url().to_owned())
+    }
+
+    /// The client of the extraction service.
+    pub async fn extraction_client(&self) -> Result<ExtractionClient, Failure> {
+        let (url, key) = self.address(Service::Extraction).await?;
+        self.extraction_client_at(&url, &key)
+    }
+
+    /// A client of the extraction service at an address, with a key.
+    pub fn extraction_client_at(&self, url: &str, key: &Key) -> Result<ExtractionClient, Failure> {
+        let mut builder = ExtractionClient::builder(url, Secret::new(key.expose()));
+        if self.settings.wire.honours_idempotency_key {
+            builder = builder.service_honours_idempotency_key(true);
+        }
+        if let Some(pem) = self.ca_bundle()? {
+            builder = builder.ca_bundle(&pem);
+        }
+        if self.settings.sandbox {
+            // A proxy could not reach this machine's loopback.
+            builder = builder.no_proxy();
+        }
+        Ok(builder.user_agent(USER_AGENT).build()?)
+    }
+
+    /// Runs a call with the options of this command, or shows it: `None` after
+    /// a dry run.
+    pub async fn call<T>(&self, call: Call<T>, what: &str) -> Result<Option<T>, Failure>
+    where
+        Call<Response<T>>: IntoFuture<Output = Result<Response<T>, svc_sdk::Error>>,
+    {
+        if self.settings.dry_run {
+            dry_run::show(self, &self.with_options(call).to_request()?)?;
+            return Ok(None);
+        }
+        let progress = self.out.progress(what);
+        let answer = self.run(call).await;
+        drop(progress);
+        answer.map(Some)
+    }
+
+    /// As [`call`](Self::call), for a request that the documents do not show.
+    pub async fn call_raw(
+        &self,
+        call: Call<RawAnswer>,
+        harmless: bool,
+        what: &str,
+    ) -> Result<Option<RawAnswer>, Failure> {
+        let call = self.with_options(call.harmless(harmless));
+        if self.settings.dry_run {
+            dry_run::show(self, &call.to_request()?)?;
+            return Ok(None);
+        }
+        let progress = self.out.progress(what);
+        let answer = self.traced(call, Some(harmless)).await;
+        drop(progress);
+        answer.map(Some)
+    }
+
+    /// As [`call`](Self::call), with a deadline of its own.
+    pub async fn call_within<T>(
+        &self,
+        call: Call<T>,
+        deadline: Duration,
+        what: &str,
+    ) -> Result<Option<T>, Failure>
+    where
+        Call<Response<T>>: IntoFuture<Output = Result<Response<T>, svc_sdk::Error>>,
+    {
+        if self.settings.dry_run {
+            dry_run::show(self, &call.to_request()?)?;
+            return Ok(None);
+        }
+        let progress = self.out.progress(what);
+        let answer = self.traced(call.timeout(deadline).retries(0), None).await;
+        drop(progress);
+        answer.map(Some)
+    }
+
+    /// As [`call`](Self::call), for calls that a dry run has no part in.
+    pub async fn call_always<T>(&self, call: Call<T>, what: &str) -> Result<T, Failure>
+    where
+        Call<Response<T>>: IntoFuture<Output = Result<Response<T>, svc_sdk::Error>>,
+    {
+        let progress = self.out.progress(what);
+        let answer = self.run(call).await;
+        drop(progress);
+        answer
+    }
+
+    /// Whether this run has both an address and a key for a service.
+    pub fn is_set_up(&self, service: Service) -> Result<bool, Failure> {
+        if self.settings.sandbox {
+            return Ok(true);
+        }
+        let has_key =
+            self.settings.key_file.is_some() || self.settings.stored_key(service)?.is_some();
+        Ok(has_key && self.settings.url(service).is_some())
+    }
+
+    /// Runs a call with the options of this command.
+    pub async fn run<T>(&self, call: Call<T>) -> Result<T, Failure>
+    where
+        Call<Response<T>>: IntoFuture<Output = Result<Response<T>, svc_sdk::Error>>,
+    {
+        self.traced(self.with_options(call), None).await
+    }
+
+    async fn traced<T>(&self, call: Call<T>, harmless: Option<bool>) -> Result<T, Failure>
+    where
+        Call<Response<T>>: IntoFuture<Output = Result<Response<T>, svc_sdk::Error>>,
+    {
+        if let Some(operation) = call.operation() {
+            self.out.trace(&format!("> {} {}", operation.method(), operation.path()));
+        }
+        match call.with_response().await {
+            Ok(response) => {
+                let id = response.request_id.as_deref().unwrap_or("none");
+                self.out.trace(&format!(
+                    "< {} in {} ms, attempt {}, request id {id}",
+                    response.status,
+                    response.elapsed.as_millis(),
+                    response.attempts,
+                ));
+                Ok(response.value)
+            }
+            Err(error) => {
+                let status = error.status().map_or("no answer".to_owned(), |s| s.to_string());
+                let id = error.request_id().unwrap_or("none");
+                self.out
+                    .trace(&format!("< {status}, attempt {}, request id {id}", error.attempts()));
+                Err(match harmless {
+                    Some(harmless) => Failure::from_sdk(&error, harmless),
+                    None => error.into(),
+                })
+            }
+        }
+    }
+
+    /// The sandbox of this run, attached to or started when it is first needed.
+    pub async fn sandbox(&self) -> Result<&Sandbox, Failure> {
+        self.sandbox.get_or_try_init(|| Sandbox::attach(&self.settings.sandbox_dir)).await
+    }
+
+    /// Returns when somebody pressed Ctrl-C.
+    pub async fn interrupted(&self) {
+        // Where signals cannot be heard, the default action ends the program.
+        if tokio::signal::ctrl_c().await.is_err() {
+            std::future::pending::<()>().await;
+        }
+    }
+
+    /// Ends the command: a sandbox of our own ends when nothing is due any more.
+    pub async fn finish(&self) -> Result<(), Failure> {
+        match self.sandbox.get() {
+            Some(sandbox) => {
+                let progress = self.out.progress("the sandbox finishes what is due");
+                let finished = sandbox.finish().await;
+                drop(progress);
+                finished
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// A command line to suggest, with `--sandbox` where this run has it.
+    pub fn svc(&self, rest: &str) -> String {
+        if self.settings.sandbox {
+            // The local server's own commands are about the sandbox anyway.
+            let option = if rest.starts_with("sandbox ") { "" } else { "--sandbox " };
+            format!("svc {option}{rest}")
+        } else {
+            format!("svc {rest}")
+        }
+    }
+
+    /// Reports a deletion.
+    pub fn deleted(&self, noun: &str, id: &str) -> Result<(), Failure> {
+        self.out.done(&format!("deleted {noun} {id}"), &json!({"id": id, "deleted": true}))
+    }
+
+    /// The address and the key of a service.
+    pub async fn address(&self, service: Service) -> Result<(String, Key), Failure> {
+        if self.settings.sandbox {
+            let key = match service {
+                Service::Email => SANDBOX_EMAIL_KEY,
+                Service::Extraction => SANDBOX_EXTRACTION_KEY,
+            };
+            let url = self.sandbox_url().await?;
+            return Ok((url, Key::parse(key, "the sandbox")?));
+        }
+        self.settings.refuse_unknown_profile()?;
+        let url = self.settings.url(service);
+        let key = self.key(service)?;
+        match (url, key) {
+            (Some(url), Some(key)) => {
+                if is_open_to_all(&url.value) {
+                    self.out.warning(&format!(
+                        "the key goes to {} over plain http, where others can read it",
+                        url.value
+                    ));
+                }
+                Ok((url.value.clone(), key))
+            }
+            (None, None) => Err(self.not_set_up(service)),
+            (None, Some(_)) => {
+                let option = url_names(service);
+                Err(Failure::usage(format!(
+                    "there is a key for the {service} service, but no address"
+                ))
+                .hint(format!("give it with {option}, or keep it with `svc login`")))
+            }
+            (Some(url), None) => Err(Failure::new(
+                Kind::Unauthenticated,
+                format!("there is no key for the {service} service at {}", url.value),
+            )
+            .code("no_key")
+            .hint(format!(
+                "keep one: svc login --service {service}\nor give one: --key-file PATH, or {}",
+                key_name(service)
+            ))),
+        }
+    }
+
+    /// The key of a service: `--key-file`, the environment, the profile.
+    fn key(&self, service: Service) -> Result<Option<Key>, Failure> {
+        match &self.settings.key_file {
+            Some(path) => {
+                let bytes = self.inputs.bytes(&self.out, "--key-file", path)?;
+                let text = String::from_utf8(bytes)
+                    .map_err(|_| Failure::input("--key-file holds no text"))?;
+                Key::parse(&text, "--key-file").map(Some)
+            }
+            None => Ok(self.settings.stored_key(service)?.map(|key| key.value)),
+        }
+    }
+
+    fn not_set_up(&self, service: Service) -> Failure {
+        Failure::new(
+            Kind::Unauthenticated,
+            format!("svc does not know the {service} service yet: no address and no key"),
+        )
+        .code("not_set_up")
+        .hint(format!(
+            "try it on this machine: svc --sandbox {}\nset it up: svc login --service {service}",
+            self.leaf.path
+        ))
+    }
+
+    fn ca_bundle(&self) -> Result<Option<Vec<u8>>, Failure> {
+        let Some(bundle) = &self.settings.ca_bundle else { return Ok(None) };
+        if matches!(bundle.source, Source::Environment(_)) {
+            // The platform's own verifier reads `SSL_CERT_FILE` when it is needed.
+            return Ok(None);
+        }
+        let path = &bundle.value;
+        std::fs::read(path).map(Some).map_err(|error| {
+            Failure::input(format!("{}: {}: {error}", bundle.source, path.display()))
+        })
+    }
+
+    fn with_options<T>(&self, call: Call<T>) -> Call<T> {
+        let call = call.timeout(self.settings.timeout.value).retries(self.settings.retries.value);
+        match &self.settings.idempotency_key {
+            Some(key) if self.leaf.effect == Effect::Creates => call.idempotency_key(key.as_str()),
+            _ => call,
+        }
+    }
+}
+
+/// Whether what is sent to an address can be read on the way.
+fn is_open_to_all(url: &str) -> bool {
+    url::Url::parse(url).is_ok_and(|url| {
+        let on_this_machine = match url.host() {
+            Some(url::Host::Domain(name)) => name == "localhost" || name.ends_with(".localhost"),
+            Some(url::Host::Ipv4(ip)) => ip.is_loopback(),
+            Some(url::Host::Ipv6(ip)) => ip.is_loopback(),
+            None => true,
+        };
+        url.scheme() == "http" && !on_this_machine
+    })
+}
+
+/// The option and the variable that give a service's address.
+pub const fn url_names(service: Service) -> &'static str {
+    match service {
+        Service::Email => "--email-url or SVC_EMAIL_URL",
+        Service::Extraction => "--extraction-url or SVC_EXTRACTION_URL",
+    }
+}
+
+/// The variable that holds a service's key.
+pub const fn key_name(service: Service) -> &'static str {
+    match service {
+        Service::Email => "SVC_EMAIL_KEY",
+        Service::Extraction => "SVC_EXTRACTION_KEY",
+    }
+}
+
+/// Nothing but what the service said.
+pub const PLAIN: View = View(&[]);

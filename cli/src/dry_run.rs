@@ -1,0 +1,36 @@
+//! `--dry-run`: the exact request, with the key masked.
+
+use serde_json::{Map, Value, json};
+use svc_sdk::RequestPreview;
+
+use crate::context::Context;
+use crate::failure::Failure;
+
+/// Shows a request that is not sent.
+pub fn show(context: &Context, request: &RequestPreview) -> Result<(), Failure> {
+    let bytes = request.body().map_err(|error| Failure::input(error.to_string()))?;
+    let body = (!bytes.is_empty()).then(|| {
+        serde_json::from_slice::<Value>(&bytes)
+            .unwrap_or_else(|_| String::from_utf8_lossy(&bytes).into())
+    });
+    let mut headers = Map::new();
+    let mut text = format!("{} {}\n", request.method, request.url);
+    for (name, value) in &request.headers {
+        text.push_str(&format!("{name}: {value}\n"));
+        headers.insert(name.clone(), value.as_str().into());
+    }
+    match &body {
+        Some(Value::String(body)) => text.push_str(&format!("\n{body}\n")),
+        Some(body) => text.push_str(&format!("\n{body:#}\n")),
+        None => {}
+    }
+    let value = json!({
+        "method": request.method,
+        "url": request.url,
+        "headers": headers,
+        "body": body,
+    });
+    context.out.done(text.trim_end(), &value)?;
+    context.out.hint("dry run: nothing was sent");
+    Ok(())
+}

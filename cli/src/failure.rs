@@ -1,0 +1,232 @@
+//! What went wrong, why, and what to do next: one type for every failure of `svc`.
+
+use std::time::Duration;
+
+use serde_json::{Map, Value, json};
+use svc_sdk::Operation;
+
+/// What kind of failure it is; decides the exit code ([`crate::exit::code`]).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// The reader of standard output went away: not a failure to anybody.
+    BrokenPipe,
+    /// Anything that has no kind of its own.
+    Other,
+    /// The command line is wrong.
+    Usage,
+    /// The input was refused before anything was sent.
+    InvalidInput,
+    /// There is no key, or the service does not accept it.
+    Unauthenticated,
+    /// The key lacks the scope of the operation.
+    MissingScope,
+    /// There is no such thing.
+    NotFound,
+    /// The service refused the request.
+    Refused,
+    /// Too many requests, after all retries.
+    RateLimited,
+    /// No answer, and certainly not processed or harmless to repeat.
+    Unavailable,
+    /// The request may have been processed.
+    OutcomeUnknown,
+    /// A check said no.
+    CheckFailed,
+    /// Part of a batch was refused.
+    PartlyRefused,
+    /// Ctrl-C.
+    Interrupted,
+}
+
+impl Kind {
+    /// Every kind that can be reported.
+    pub const ALL: [Self; 13] = [
+        Self::Other,
+        Self::Usage,
+        Self::InvalidInput,
+        Self::Unauthenticated,
+        Self::MissingScope,
+        Self::NotFound,
+        Self::Refused,
+        Self::RateLimited,
+        Self::Unavailable,
+        Self::OutcomeUnknown,
+        Self::CheckFailed,
+        Self::PartlyRefused,
+        Self::Interrupted,
+    ];
+
+    /// The name in the error object.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::BrokenPipe => "broken_pipe",
+            Self::Other => "other",
+            Self::Usage => "usage",
+            Self::InvalidInput => "invalid_input",
+            Self::Unauthenticated => "unauthenticated",
+            Self::MissingScope => "missing_scope",
+            Self::NotFound => "not_found",
+            Self::Refused => "refused",
+            Self::RateLimited => "rate_limited",
+            Self::Unavailable => "unavailable",
+            Self::OutcomeUnknown => "outcome_unknown",
+            Self::CheckFailed => "check_failed",
+            Self::PartlyRefused => "partly_refused",
+            Self::Interrupted => "interrupted",
+        }
+    }
+}
+
+/// A failure, boxed so that results stay small.
+#[derive(Debug)]
+pub struct Failure(Box<Details>);
+
+/// What is known about a failure; what is not known is left out of the error object.
+#[derive(Debug)]
+pub struct Details {
+    pub kind: Kind,
+    pub message: String,
+    pub code: Option<String>,
+    pub status: Option<u16>,
+    pub operation: Option<Operation>,
+    pub required_scope: Option<String>,
+    pub request_id: Option<String>,
+    pub outcome: Option<&'static str>,
+    pub attempts: Option<u32>,
+    pub retryable: Option<bool>,
+    pub retry_after: Option<Duration>,
+    pub hint: Option<String>,
+    pub fields: Vec<(String, String)>,
+}
+
+impl Failure {
+    /// A failure with a message: a lowercase fragment without a full stop.
+    pub fn new(kind: Kind, message: impl Into<String>) -> Self {
+        Self(Box::new(Details {
+            kind,
+            message: message.into(),
+            code: None,
+            status: None,
+            operation: None,
+            required_scope: None,
+            request_id: None,
+            outcome: None,
+            attempts: None,
+            retryable: None,
+            retry_after: None,
+            hint: None,
+            fields: Vec::new(),
+        }))
+    }
+
+    /// Wrong usage of the command line.
+    pub fn usage(message: impl Into<String>) -> Self {
+        Self::new(Kind::Usage, message)
+    }
+
+    /// Input that is refused before anything is sent.
+    pub fn input(message: impl Into<String>) -> Self {
+        Self::new(Kind::InvalidInput, message)
+    }
+
+    /// A failure that has no kind of its own.
+    pub fn other(message: impl Into<String>) -> Self {
+        Self::new(Kind::Other, message)
+    }
+
+    /// A check said no.
+    pub fn check(message: impl Into<String>) -> Self {
+        Self::new(Kind::CheckFailed, message)
+    }
+
+    /// Says what to do next.
+    #[must_use]
+    pub fn hint(mut self, hint: impl Into<String>) -> Self {
+        self.0.hint = Some(hint.into());
+        self
+    }
+
+    /// Gives the failure a code of its own.
+    #[must_use]
+    pub fn code(mut self, code: impl Into<String>) -> Self {
+        self.0.code = Some(code.into());
+        self
+    }
+
+    /// What is known about it.
+    pub fn details(&self) -> &Details {
+        &self.0
+    }
+
+    /// What is known about it, to be added to.
+    pub fn details_mut(&mut self) -> &mut Details {
+        &mut self.0
+    }
+
+    /// What kind of failure it is.
+    pub fn kind(&self) -> Kind {
+        self.0.kind
+    }
+
+    /// The error object of `cli.md`; keys that do not apply are left out.
+    pub fn to_json(&self) -> Value {
+        let details = &self.0;
+        let mut object = Map::new();
+        object.insert("kind".into(), details.kind.as_str().into());
+        let mut put = |key: &str, value: Option<Value>| {
+            if let Some(value) = value {
+                object.insert(key.into(), value);
+            }
+        };
+        put("code", details.code.clone().map(Value::from));
+        put("message", Some(details.message.clone().into()));
+        put("status", details.status.map(Value::from));
+        put("operation", details.operation.map(|operation| operation.to_string().into()));
+        put("required_scope", details.required_scope.clone().map(Value::from));
+        put("request_id", details.request_id.clone().map(Value::from));
+        put("outcome", details.outcome.map(Value::from));
+        put("attempts", details.attempts.map(Value::from));
+        put("retryable", details.retryable.map(Value::from));
+        put("retry_after", details.retry_after.map(|wait| seconds(wait).into()));
+        put("hint", details.hint.clone().map(Value::from));
+        if !details.fields.is_empty() {
+            let fields = details
+                .fields
+                .iter()
+                .map(|(field, message)| json!({"field": field, "message": message}))
+                .collect::<Vec<_>>();
+            put("fields", Some(fields.into()));
+        }
+        json!({ "error": object })
+    }
+}
+
+/// Whole seconds, rounded up: waiting less would be too early.
+fn seconds(wait: Duration) -> u64 {
+    wait.as_secs() + u64::from(wait.subsec_nanos() > 0)
+}
+
+/// An error with everything that caused it.
+#[cfg_attr(
+    not(feature = "sandbox"),
+    expect(dead_code, reason = "only the local server needs it yet")
+)]
+pub fn with_causes(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(deeper) = cause {
+        text.push_str(": ");
+        text.push_str(&deeper.to_string());
+        cause = deeper.source();
+    }
+    text
+}
+
+impl From<std::io::Error> for Failure {
+    fn from(error: std::io::Error) -> Self {
+        match error.kind() {
+            std::io::ErrorKind::BrokenPipe => Self::new(Kind::BrokenPipe, "broken pipe"),
+            _ => Self::other(error.to_string()),
+        }
+    }
+}

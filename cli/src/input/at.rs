@@ -1,0 +1,177 @@
+//! `--at`: an instant as RFC 3339, as `+2h`, or in words.
+
+use chrono::{DateTime, Days, FixedOffset, NaiveDate, NaiveDateTime, NaiveTime, TimeZone, Weekday};
+
+use super::duration;
+
+const HOW: &str = "write RFC 3339 (2026-12-01T09:00:00+01:00), +2h, `in 30 minutes`, `tomorrow 9am` or `friday 14:00`";
+
+/// Reads an instant; words are of the zone and the day of `now`.
+pub fn parse<Z: TimeZone>(text: &str, now: &DateTime<Z>) -> Result<DateTime<FixedOffset>, String> {
+    let text = text.trim();
+    if let Ok(instant) = DateTime::parse_from_rfc3339(text) {
+        return Ok(instant);
+    }
+    let words = text.to_lowercase();
+    let words = words.split_whitespace().filter(|word| *word != "at").collect::<Vec<_>>();
+    let instant = match relative(&words) {
+        Some(offset) => {
+            now.clone().checked_add_signed(offset).map(|instant| instant.fixed_offset())
+        }
+        None => on_the_calendar(&words, now),
+    };
+    instant.ok_or_else(|| format!("`{text}` is no time that is understood: {HOW}"))
+}
+
+/// `now`, `+2h`, `in 2h`, `in 30 minutes`.
+fn relative(words: &[&str]) -> Option<chrono::TimeDelta> {
+    let text = match words {
+        ["now"] => "0s".to_owned(),
+        [word] => word.strip_prefix('+')?.to_owned(),
+        ["in", short] => (*short).to_owned(),
+        ["in", number, unit] => {
+            let unit = match unit.trim_end_matches('s') {
+                "second" | "sec" => "s",
+                "minute" | "min" => "m",
+                "hour" => "h",
+                "day" => "d",
+                "week" => return weeks(number),
+                _ => return None,
+            };
+            let number = if matches!(*number, "a" | "an" | "one") { "1" } else { number };
+            format!("{number}{unit}")
+        }
+        _ => return None,
+    };
+    chrono::TimeDelta::from_std(duration::parse(&text).ok()?).ok()
+}
+
+fn weeks(number: &str) -> Option<chrono::TimeDelta> {
+    let number = if number == "a" { 1 } else { number.parse::<i64>().ok()? };
+    chrono::TimeDelta::try_weeks(number)
+}
+
+/// A day, a time of day, or both; a time alone is its next occurrence.
+fn on_the_calendar<Z: TimeZone>(
+    words: &[&str],
+    now: &DateTime<Z>,
+) -> Option<DateTime<FixedOffset>> {
+    let today = now.date_naive();
+    let words = match words {
+        ["next", rest @ ..] => rest,
+        _ => words,
+    };
+    if let [time] = words
+        && let Some(time) = time_of_day(time)
+    {
+        let later = resolve(today.and_time(time), now).filter(|instant| instant > now);
+        return later
+            .or_else(|| resolve(today.checked_add_days(Days::new(1))?.and_time(time), now));
+    }
+    let (day, time) = match words {
+        [day, time] => (*day, (*time).to_owned()),
+        [day, time, half @ ("am" | "pm")] => (*day, format!("{time}{half}")),
+        [both] => {
+            let (day, time) = both.split_once('t')?;
+            (day, time.to_owned())
+        }
+        _ => return None,
+    };
+    resolve(day_of(day, today)?.and_time(time_of_day(&time)?), now)
+}
+
+fn day_of(word: &str, today: NaiveDate) -> Option<NaiveDate> {
+    match word {
+        "today" => Some(today),
+        "tomorrow" => today.checked_add_days(Days::new(1)),
+        _ => {
+            if let Ok(weekday) = word.parse::<Weekday>() {
+                let ahead = weekday.days_since(chrono::Datelike::weekday(&today));
+                let ahead = if ahead == 0 { 7 } else { ahead };
+                return today.checked_add_days(Days::new(u64::from(ahead)));
+            }
+            NaiveDate::parse_from_str(word, "%Y-%m-%d").ok()
+        }
+    }
+}
+
+/// `9am`, `9:30pm`, `14:00`, `noon`, `midnight`.
+fn time_of_day(word: &str) -> Option<NaiveTime> {
+    let (hour, minute, second) = match word {
+        "noon" => (12, 0, 0),
+        "midnight" => (0, 0, 0),
+        _ => {
+            let half = word.strip_suffix("am").map(|rest| (rest, 0));
+            let half = half.or_else(|| word.strip_suffix("pm").map(|rest| (rest, 12)));
+            let (clock, noon) = half.map_or((word, None), |(rest, noon)| (rest, Some(noon)));
+            if noon.is_none() && !clock.contains(':') {
+                return None;
+            }
+            let mut parts = clock.splitn(3, ':').map(|part| part.parse::<u32>().ok());
+            let hour = parts.next()??;
+            let minute = parts.next().map_or(Some(0), |minute| minute)?;
+            let second = parts.next().map_or(Some(0), |second| second)?;
+            match noon {
+                Some(_) if !(1..=12).contains(&hour) => return None,
+                Some(noon) => (hour % 12 + noon, minute, second),
+                None => (hour, minute, second),
+            }
+        }
+    };
+    NaiveTime::from_hms_opt(hour, minute, second)
+}
+
+/// A time that the clock shows twice is its first occurrence; one that it
+/// skips does not exist.
+fn resolve<Z: TimeZone>(local: NaiveDateTime, now: &DateTime<Z>) -> Option<DateTime<FixedOffset>> {
+    now.timezone().from_local_datetime(&local).earliest().map(|instant| instant.fixed_offset())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(text: &str) -> String {
+        // A Saturday, 10:30 in a zone two hours ahead.
+        let now = DateTime::parse_from_rfc3339("2026-11-21T10:30:00+02:00").expect("a time");
+        parse(text, &now).map_or_else(|error| error, |instant| instant.to_rfc3339())
+    }
+
+    #[test]
+    fn instants_keep_their_offset() {
+        assert_eq!(at("2026-12-01T09:00:00Z"), "2026-12-01T09:00:00+00:00");
+        assert_eq!(at("2026-12-01T09:00:00-05:00"), "2026-12-01T09:00:00-05:00");
+    }
+
+    #[test]
+    fn relative_times_start_now() {
+        assert_eq!(at("+2h"), "2026-11-21T12:30:00+02:00");
+        assert_eq!(at("in 30 minutes"), "2026-11-21T11:00:00+02:00");
+        assert_eq!(at("in an hour"), "2026-11-21T11:30:00+02:00");
+        assert_eq!(at("in 2 weeks"), "2026-12-05T10:30:00+02:00");
+    }
+
+    #[test]
+    fn words_are_of_the_local_calendar() {
+        assert_eq!(at("tomorrow 9am"), "2026-11-22T09:00:00+02:00");
+        assert_eq!(at("Tomorrow at 9:15 pm"), "2026-11-22T21:15:00+02:00");
+        assert_eq!(at("monday 14:00"), "2026-11-23T14:00:00+02:00");
+        assert_eq!(at("next saturday noon"), "2026-11-28T12:00:00+02:00");
+        assert_eq!(at("2026-12-24 18:00"), "2026-12-24T18:00:00+02:00");
+        assert_eq!(at("2026-12-24T18:00"), "2026-12-24T18:00:00+02:00");
+        assert_eq!(at("12am"), "2026-11-22T00:00:00+02:00");
+    }
+
+    #[test]
+    fn a_time_alone_is_its_next_occurrence() {
+        assert_eq!(at("11:00"), "2026-11-21T11:00:00+02:00");
+        assert_eq!(at("9am"), "2026-11-22T09:00:00+02:00");
+    }
+
+    #[test]
+    fn what_is_not_understood_says_how_to_write_it() {
+        for text in ["", "soon", "25:00", "13pm", "tomorrow", "9", "2026-13-01 09:00", "+"] {
+            assert!(at(text).contains("tomorrow 9am"), "{text}: {}", at(text));
+        }
+    }
+}

@@ -1,0 +1,93 @@
+//! `--attach PATH[;name=N][;type=MIME]`.
+
+use std::path::{Path, PathBuf};
+
+/// A file to attach: where it is, and what it is called in the email.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Attach {
+    /// Where the content comes from.
+    pub source: Source,
+    /// The file name in the email.
+    pub name: String,
+    /// The MIME type; detected by the service where it is not given.
+    pub content_type: Option<String>,
+}
+
+/// Where an attachment's content comes from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Source {
+    /// A file.
+    File(PathBuf),
+    /// Standard input.
+    Stdin,
+}
+
+/// Reads the option's value; fit for clap's `value_parser`.
+pub fn parse(text: &str) -> Result<Attach, String> {
+    let mut path = text;
+    let (mut name, mut content_type) = (None, None);
+    // From the end, so that a path may hold semicolons.
+    while let Some((rest, last)) = path.rsplit_once(';') {
+        if let Some(value) = last.strip_prefix("name=") {
+            if name.replace(value.to_owned()).is_some() {
+                return Err("`name` is given twice".to_owned());
+            }
+        } else if let Some(value) = last.strip_prefix("type=") {
+            if !value.contains('/') {
+                return Err(format!("`{value}` is no MIME type, such as application/pdf"));
+            }
+            if content_type.replace(value.to_owned()).is_some() {
+                return Err("`type` is given twice".to_owned());
+            }
+        } else {
+            break;
+        }
+        path = rest;
+    }
+    if path.is_empty() {
+        return Err("the path is missing: write PATH[;name=N][;type=MIME]".to_owned());
+    }
+    if path == "-" {
+        let name = name.ok_or("an attachment from standard input needs a name: -;name=N")?;
+        return Ok(Attach { source: Source::Stdin, name, content_type });
+    }
+    let name = match name {
+        Some(name) => name,
+        None => Path::new(path)
+            .file_name()
+            .map(|name| name.to_string_lossy().into_owned())
+            .ok_or_else(|| format!("`{path}` has no file name: add ;name=N"))?,
+    };
+    Ok(Attach { source: Source::File(path.into()), name, content_type })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn file(path: &str, name: &str, content_type: Option<&str>) -> Attach {
+        let source = Source::File(path.into());
+        Attach { source, name: name.into(), content_type: content_type.map(Into::into) }
+    }
+
+    #[test]
+    fn name_and_type_are_optional_and_in_any_order() {
+        assert_eq!(parse("a/b.pdf"), Ok(file("a/b.pdf", "b.pdf", None)));
+        assert_eq!(parse("x;type=text/csv;name=r.csv"), Ok(file("x", "r.csv", Some("text/csv"))));
+        assert_eq!(parse("odd;name.txt"), Ok(file("odd;name.txt", "odd;name.txt", None)));
+    }
+
+    #[test]
+    fn standard_input_needs_a_name() {
+        let stdin = Attach { source: Source::Stdin, name: "r.txt".to_owned(), content_type: None };
+        assert_eq!(parse("-;name=r.txt"), Ok(stdin));
+        assert!(parse("-").is_err());
+    }
+
+    #[test]
+    fn mistakes_are_named() {
+        for text in ["", ";name=x", "a;name=x;name=y", "a;type=pdf", "/"] {
+            assert!(parse(text).is_err(), "{text}");
+        }
+    }
+}

@@ -1,0 +1,60 @@
+//! `TEXT|@file|-`: content from the command line, a file, or standard input.
+
+use std::io::Read as _;
+use std::path::Path;
+use std::sync::Mutex;
+
+use crate::failure::Failure;
+use crate::output::Printer;
+
+/// Reads files and, once, standard input.
+#[derive(Debug, Default)]
+pub struct Inputs {
+    stdin_used_by: Mutex<Option<String>>,
+}
+
+impl Inputs {
+    /// The text that an option's value stands for; `@@` begins a text with `@`.
+    pub fn text(&self, printer: &Printer, option: &str, value: &str) -> Result<String, Failure> {
+        let bytes = match value.strip_prefix('@') {
+            Some(literal) if literal.starts_with('@') => return Ok(literal.to_owned()),
+            Some(path) => file(option, Path::new(path))?,
+            None if value == "-" => self.stdin(printer, option)?,
+            None => return Ok(value.to_owned()),
+        };
+        String::from_utf8(bytes)
+            .map_err(|_| Failure::input(format!("{option}: the content is not UTF-8 text")))
+    }
+
+    /// The bytes of a file named without `@`, or of standard input for `-`.
+    pub fn bytes(&self, printer: &Printer, what: &str, path: &str) -> Result<Vec<u8>, Failure> {
+        if path == "-" { self.stdin(printer, what) } else { file(what, Path::new(path)) }
+    }
+
+    /// Everything that standard input holds. It can be read only once.
+    pub fn stdin(&self, printer: &Printer, option: &str) -> Result<Vec<u8>, Failure> {
+        {
+            let mut used = self.stdin_used_by.lock().expect("nothing panics while it is held");
+            if let Some(first) = used.as_deref() {
+                return Err(Failure::usage(format!(
+                    "standard input can be read only once, and {first} reads it already"
+                )));
+            }
+            *used = Some(option.to_owned());
+        }
+        if printer.stdin_is_terminal() {
+            printer.note(&format!("{option}: type the content, end with Ctrl-D"));
+        }
+        let mut bytes = Vec::new();
+        std::io::stdin()
+            .lock()
+            .read_to_end(&mut bytes)
+            .map_err(|error| Failure::input(format!("{option}: standard input: {error}")))?;
+        Ok(bytes)
+    }
+}
+
+fn file(option: &str, path: &Path) -> Result<Vec<u8>, Failure> {
+    std::fs::read(path)
+        .map_err(|error| Failure::input(format!("{option}: {}: {error}", path.display())))
+}

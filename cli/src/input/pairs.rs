@@ -1,0 +1,90 @@
+//! `k=v` for text, `k:=JSON` for everything else, `Name: value` for headers.
+
+use serde_json::{Map, Value};
+
+use crate::failure::Failure;
+
+/// A key with its value.
+pub type Pair = (String, Value);
+
+/// `k=v`, or `k:=JSON`; fit for clap's `value_parser`.
+pub fn parse(text: &str) -> Result<Pair, String> {
+    let (key, value) = text
+        .split_once('=')
+        .ok_or_else(|| format!("`{text}` has no `=`: write key=text or key:=JSON"))?;
+    let (key, value) = match key.strip_suffix(':') {
+        Some(key) => {
+            let value = serde_json::from_str(value)
+                .map_err(|error| format!("the value of `{key}` is not JSON: {error}"))?;
+            (key, value)
+        }
+        None => (key, Value::from(value)),
+    };
+    if key.is_empty() {
+        return Err(format!("`{text}` has no key before the `=`"));
+    }
+    Ok((key.to_owned(), value))
+}
+
+/// `k=v`, the value always text; fit for clap's `value_parser`.
+pub fn parse_text(text: &str) -> Result<(String, String), String> {
+    match text.split_once('=') {
+        Some((key, value)) if !key.is_empty() => Ok((key.to_owned(), value.to_owned())),
+        _ => Err(format!("`{text}` is no key=value")),
+    }
+}
+
+/// `Name: value`; fit for clap's `value_parser`.
+pub fn parse_header(text: &str) -> Result<(String, String), String> {
+    match text.split_once(':') {
+        Some((name, value)) if !name.trim().is_empty() => {
+            Ok((name.trim().to_owned(), value.trim().to_owned()))
+        }
+        _ => Err(format!("`{text}` is no header: write 'Name: value'")),
+    }
+}
+
+/// The pairs as an object; a key given twice is a mistake.
+pub fn object<V: Into<Value>>(
+    option: &str,
+    pairs: impl IntoIterator<Item = (String, V)>,
+) -> Result<Map<String, Value>, Failure> {
+    let mut map = Map::new();
+    for (key, value) in pairs {
+        if map.contains_key(&key) {
+            return Err(Failure::usage(format!("{option} gives `{key}` twice")));
+        }
+        map.insert(key, value.into());
+    }
+    Ok(map)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn text_and_json_are_told_apart() {
+        assert_eq!(parse("a=1"), Ok(("a".into(), json!("1"))));
+        assert_eq!(parse("a:=1"), Ok(("a".into(), json!(1))));
+        assert_eq!(parse("a=b=c"), Ok(("a".into(), json!("b=c"))));
+        assert_eq!(parse("a:=[1,{}]"), Ok(("a".into(), json!([1, {}]))));
+        assert_eq!(parse("a="), Ok(("a".into(), json!(""))));
+    }
+
+    #[test]
+    fn mistakes_are_named() {
+        for text in ["a", "=b", ":=1", "a:=", "a:={"] {
+            assert!(parse(text).is_err(), "{text}");
+        }
+        assert!(object("--tag", [("a".to_owned(), "1"), ("a".to_owned(), "2")]).is_err());
+    }
+
+    #[test]
+    fn headers_split_at_the_first_colon() {
+        assert_eq!(parse_header("X-Time: 10:30"), Ok(("X-Time".into(), "10:30".into())));
+        assert!(parse_header("none").is_err());
+    }
+}

@@ -1,0 +1,91 @@
+//! `--jq`: a filter over the JSON, compiled before anything is sent.
+
+use jaq_core::load::{Arena, File, Loader};
+use jaq_core::{Compiler, Ctx, Vars, data, unwrap_valr};
+use jaq_json::{Val, read};
+use serde_json::Value;
+
+use crate::failure::Failure;
+
+/// A compiled jq filter.
+pub(crate) struct Filter(jaq_core::Filter<data::JustLut<Val>>);
+
+impl Filter {
+    /// Compiles the filter, so that a mistake in it shows before a request is made.
+    pub(crate) fn compile(code: &str) -> Result<Self, Failure> {
+        let defs = jaq_core::defs().chain(jaq_std::defs()).chain(jaq_json::defs());
+        let funs = jaq_core::funs().chain(jaq_std::funs()).chain(jaq_json::funs());
+        let arena = Arena::default();
+        let unusable = |part: &str| {
+            Failure::usage(format!("the filter of --jq cannot be read near `{}`", part.trim()))
+                .hint("filters are those of jq: https://jqlang.org/manual/")
+        };
+        let modules =
+            Loader::new(defs).load(&arena, File { code, path: () }).map_err(|errors| {
+                use jaq_core::load::Error;
+                let near = errors.first().map_or(code, |(_, error)| match error {
+                    Error::Io(_) => code,
+                    Error::Lex(lexed) => lexed.first().map_or(code, |(_, rest)| rest),
+                    Error::Parse(parsed) => parsed.first().map_or(code, |(_, rest)| rest),
+                });
+                unusable(if near.is_empty() { code } else { near })
+            })?;
+        Compiler::default().with_funs(funs).compile(modules).map(Self).map_err(|errors| {
+            let near = errors
+                .first()
+                .and_then(|(_, undefined)| undefined.first())
+                .map_or(code, |(name, _)| name);
+            unusable(near)
+        })
+    }
+
+    /// Everything that the filter makes of the value.
+    pub(crate) fn run(&self, input: &Value) -> Result<Vec<Value>, Failure> {
+        let text = input.to_string();
+        let input = read::parse_single(text.as_bytes())
+            .map_err(|error| Failure::other(format!("--jq: {error}")))?;
+        let context = Ctx::<data::JustLut<Val>>::new(&self.0.lut, Vars::new([]));
+        self.0
+            .id
+            .run((context, input))
+            .map(|result| {
+                let value = unwrap_valr(result)
+                    .map_err(|error| Failure::input(format!("--jq: {error}")))?;
+                serde_json::from_str(&value.to_string())
+                    .map_err(|_| Failure::input("--jq: the filter made something that is not JSON"))
+            })
+            .collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn run(filter: &str, input: &Value) -> Vec<Value> {
+        Filter::compile(filter).expect("a filter").run(input).expect("a result")
+    }
+
+    #[test]
+    fn filters_make_none_one_or_many() {
+        let input = json!({"data": [{"id": "a", "n": 1}, {"id": "b", "n": 2.5}]});
+        assert_eq!(run(".data[].id", &input), [json!("a"), json!("b")]);
+        assert_eq!(run("[.data[].n] | add", &input), [json!(3.5)]);
+        assert_eq!(run("empty", &input), Vec::<Value>::new());
+        assert_eq!(run("{b: 1, a: 2}", &input)[0].to_string(), r#"{"b":1,"a":2}"#);
+    }
+
+    #[test]
+    fn mistakes_show_before_anything_runs() {
+        for filter in [".[", "nosuch(1)", "\"open"] {
+            assert!(Filter::compile(filter).is_err(), "{filter}");
+        }
+    }
+
+    #[test]
+    fn errors_of_the_filter_are_errors() {
+        assert!(Filter::compile("error(\"x\")").expect("a filter").run(&json!(1)).is_err());
+    }
+}

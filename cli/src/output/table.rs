@@ -1,0 +1,326 @@
+//! JSON shown as tables: lists as rows, one thing as name and value.
+
+use chrono::{DateTime, Local};
+use serde_json::Value;
+use tabled::builder::Builder;
+use tabled::grid::util::string::get_text_width;
+use tabled::settings::object::{Cell, Columns, Rows};
+use tabled::settings::peaker::Priority;
+use tabled::settings::{Alignment, Color, Padding, Style, Width};
+
+use super::text::one_line;
+
+/// How the values of a column are shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Show {
+    /// As text.
+    Text,
+    /// As text, in the colour of what the word means.
+    Status,
+    /// As the local time with its zone.
+    Time,
+    /// As `yes` or `no`.
+    Flag,
+    /// As a number, right-aligned.
+    Number,
+    /// As an amount of money, from cents.
+    Cents,
+}
+
+/// One column of a list, one line of a single thing.
+#[derive(Clone, Copy, Debug)]
+pub struct Column {
+    title: &'static str,
+    pointer: &'static str,
+    show: Show,
+    droppable: bool,
+}
+
+impl Column {
+    /// A column of text found at a JSON pointer.
+    pub const fn text(title: &'static str, pointer: &'static str) -> Self {
+        Self::new(title, pointer, Show::Text)
+    }
+
+    /// A column with a way to show its values.
+    pub const fn new(title: &'static str, pointer: &'static str, show: Show) -> Self {
+        Self { title, pointer, show, droppable: false }
+    }
+
+    /// The column is left out of lists where the terminal is too narrow for it.
+    #[must_use]
+    pub const fn droppable(mut self) -> Self {
+        self.droppable = true;
+        self
+    }
+}
+
+/// The columns of a resource, the most important first.
+#[derive(Clone, Copy, Debug)]
+pub struct View(pub &'static [Column]);
+
+/// How much room there is, and whether colours may be used.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Canvas {
+    pub(crate) width: Option<usize>,
+    pub(crate) color: bool,
+}
+
+/// A list as a table; columns that no row fills are left out.
+pub(crate) fn list(items: &[Value], view: View, canvas: Canvas) -> String {
+    let mut columns = view
+        .0
+        .iter()
+        .filter(|column| items.iter().any(|item| present(item, column).is_some()))
+        .collect::<Vec<_>>();
+    let mut cells = columns
+        .iter()
+        .map(|column| {
+            items
+                .iter()
+                .map(|item| {
+                    present(item, column).map_or_else(String::new, |v| show(v, column.show))
+                })
+                .collect::<Vec<_>>()
+        })
+        .collect::<Vec<_>>();
+    if let Some(width) = canvas.width {
+        drop_columns(&mut columns, &mut cells, width);
+    }
+    let mut builder = Builder::default();
+    builder.push_record(columns.iter().map(|column| column.title));
+    for row in 0..items.len() {
+        builder.push_record(cells.iter().map(|column| column[row].as_str()));
+    }
+    let mut table = builder.build();
+    table.with(Style::empty()).with(Padding::zero());
+    for (index, column) in columns.iter().enumerate() {
+        if index + 1 < columns.len() {
+            table.modify(Columns::one(index), Padding::new(0, 2, 0, 0));
+        }
+        if matches!(column.show, Show::Number | Show::Cents) {
+            table.modify(Columns::one(index), Alignment::right());
+        }
+        if canvas.color && column.show == Show::Status {
+            for (row, cell) in cells[index].iter().enumerate() {
+                if let Some(color) = status_color(cell) {
+                    table.modify(Cell::new(row + 1, index), color);
+                }
+            }
+        }
+    }
+    if canvas.color {
+        table.modify(Rows::first(), Color::BOLD);
+    }
+    if let Some(width) = canvas.width {
+        table.with(Width::wrap(width).priority(Priority::max(true)).keep_words(true));
+    }
+    trimmed(&table.to_string())
+}
+
+/// One thing as lines of name and value: what the view names first, then
+/// everything else that the service said.
+pub(crate) fn single(item: &Value, view: View, canvas: Canvas) -> String {
+    let mut lines = Vec::new();
+    for column in view.0 {
+        if let Some(value) = present(item, column) {
+            lines.push((sentence(column.title), show(value, column.show), column.show));
+        }
+    }
+    if let Value::Object(map) = item {
+        let named =
+            |key: &str| view.0.iter().any(|column| column.pointer.split('/').nth(1) == Some(key));
+        for (key, value) in map.iter().filter(|(key, value)| !named(key) && !is_empty(value)) {
+            lines.push((one_line(key).into_owned(), show(value, Show::Text), Show::Text));
+        }
+    }
+    let mut builder = Builder::default();
+    for (name, value, _) in &lines {
+        builder.push_record([name, value]);
+    }
+    if lines.is_empty() {
+        return String::new();
+    }
+    let mut table = builder.build();
+    table.with(Style::empty()).with(Padding::zero());
+    table.modify(Columns::first(), Padding::new(0, 2, 0, 0));
+    if canvas.color {
+        table.modify(Columns::first(), Color::BOLD);
+        for (row, (_, value, how)) in lines.iter().enumerate() {
+            if let (Show::Status | Show::Flag, Some(color)) = (how, status_color(value)) {
+                table.modify(Cell::new(row, 1), color);
+            }
+        }
+    }
+    if let Some(width) = canvas.width {
+        table.with(Width::wrap(width).priority(Priority::right()).keep_words(true));
+    }
+    trimmed(&table.to_string())
+}
+
+/// What a status word means, as a colour; the word itself always stands beside it.
+pub(crate) fn status_color(word: &str) -> Option<Color> {
+    Some(match word {
+        "delivered" | "active" | "ok" | "verified" | "yes" | "matches" | "enabled" | "settled" => {
+            Color::FG_GREEN
+        }
+        "queued" | "sending" | "sent" | "pending" | "warning" | "unknown" | "scheduled" => {
+            Color::FG_YELLOW
+        }
+        "bounced" | "failed" | "complained" | "no" | "differs" | "missing" | "refused"
+        | "problem" | "inactive" | "disabled" => Color::FG_RED,
+        _ => return None,
+    })
+}
+
+/// An RFC 3339 time in the local zone, with the zone; any other text as it is.
+pub(crate) fn local_time(text: &str) -> String {
+    DateTime::parse_from_rfc3339(text).map_or_else(
+        |_| one_line(text).into_owned(),
+        |time| time.with_timezone(&Local).format("%Y-%m-%d %H:%M:%S %:z").to_string(),
+    )
+}
+
+fn present<'a>(item: &'a Value, column: &Column) -> Option<&'a Value> {
+    let value = item.pointer(column.pointer)?;
+    (!is_empty(value)).then_some(value)
+}
+
+fn is_empty(value: &Value) -> bool {
+    match value {
+        Value::Null => true,
+        Value::String(text) => text.is_empty(),
+        Value::Array(items) => items.is_empty(),
+        Value::Object(map) => map.is_empty(),
+        Value::Bool(_) | Value::Number(_) => false,
+    }
+}
+
+fn show(value: &Value, how: Show) -> String {
+    match (value, how) {
+        (Value::String(text), Show::Time) => local_time(text),
+        (Value::String(text), _) => one_line(text).into_owned(),
+        (Value::Bool(flag), _) => if *flag { "yes" } else { "no" }.to_owned(),
+        (Value::Number(cents), Show::Cents) => cents.as_i64().map_or_else(
+            || cents.to_string(),
+            |cents| {
+                let sign = if cents < 0 { "-" } else { "" };
+                format!("{sign}{}.{:02}", cents.unsigned_abs() / 100, cents.unsigned_abs() % 100)
+            },
+        ),
+        (Value::Array(items), _) if items.iter().all(|item| !item.is_object()) => {
+            items.iter().map(|item| show(item, how)).collect::<Vec<_>>().join(", ")
+        }
+        (Value::Object(map), _) if map.values().all(|value| !value.is_object()) => map
+            .iter()
+            .map(|(key, value)| format!("{}={}", one_line(key), show(value, Show::Text)))
+            .collect::<Vec<_>>()
+            .join(", "),
+        (Value::Array(items), _) => {
+            items.iter().map(|item| show(item, how)).collect::<Vec<_>>().join("; ")
+        }
+        _ => one_line(&value.to_string()).into_owned(),
+    }
+}
+
+fn drop_columns(columns: &mut Vec<&Column>, cells: &mut Vec<Vec<String>>, width: usize) {
+    loop {
+        let needed = columns
+            .iter()
+            .zip(cells.iter())
+            .map(|(column, cells)| {
+                let widest = cells.iter().map(|cell| get_text_width(cell)).max().unwrap_or(0);
+                widest.max(column.title.len()) + 2
+            })
+            .sum::<usize>();
+        let last = columns.iter().rposition(|column| column.droppable);
+        match last {
+            Some(last) if needed > width + 2 => {
+                columns.remove(last);
+                cells.remove(last);
+            }
+            Some(_) | None => return,
+        }
+    }
+}
+
+/// `REPLY TO` as `Reply to`.
+fn sentence(title: &str) -> String {
+    let lower = title.to_lowercase();
+    let mut characters = lower.chars();
+    match characters.next() {
+        Some(_) if matches!(title, "ID" | "URL" | "MX" | "SPF" | "DKIM" | "DMARC" | "HTML") => {
+            title.to_owned()
+        }
+        Some(first) => first.to_uppercase().chain(characters).collect(),
+        None => String::new(),
+    }
+}
+
+fn trimmed(table: &str) -> String {
+    let mut text = String::with_capacity(table.len());
+    for line in table.lines() {
+        text.push_str(line.trim_end());
+        text.push('\n');
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    const VIEW: View = View(&[
+        Column::text("ID", "/id"),
+        Column::new("STATUS", "/status", Show::Status),
+        Column::new("COUNT", "/count", Show::Number),
+        Column::text("NOTE", "/note").droppable(),
+        Column::text("NEVER", "/never"),
+    ]);
+    const WIDE: Canvas = Canvas { width: None, color: false };
+
+    #[test]
+    fn lists_align_and_leave_out_what_no_row_has() {
+        let items = [
+            json!({"id": "a", "status": "delivered", "count": 7, "note": "x\u{1b}[0m"}),
+            json!({"id": "bcd", "status": "queued", "count": 1234, "note": ""}),
+        ];
+        assert_eq!(
+            list(&items, VIEW, WIDE),
+            "ID   STATUS     COUNT  NOTE\n\
+             a    delivered      7  x\\u{1b}[0m\n\
+             bcd  queued      1234\n"
+        );
+    }
+
+    #[test]
+    fn narrow_terminals_lose_columns_before_text_is_broken() {
+        let items = [json!({"id": "a", "status": "sent", "note": "a long remark"})];
+        let narrow = Canvas { width: Some(16), color: false };
+        assert_eq!(list(&items, VIEW, narrow), "ID  STATUS\na   sent\n");
+    }
+
+    #[test]
+    fn a_single_thing_shows_also_what_the_view_does_not_name() {
+        let item = json!({"id": "a", "status": "new-one", "tags": {"k": "v"}, "to": ["x", "y"]});
+        assert_eq!(
+            single(&item, VIEW, WIDE),
+            "ID      a\nStatus  new-one\ntags    k=v\nto      x, y\n"
+        );
+    }
+
+    #[test]
+    fn colour_stands_beside_the_word() {
+        let items = [json!({"id": "a", "status": "bounced"})];
+        let text = list(&items, VIEW, Canvas { width: Some(80), color: true });
+        assert!(text.contains("\u{1b}[31mbounced"), "{text:?}");
+    }
+
+    #[test]
+    fn money_is_shown_in_whole_units() {
+        assert_eq!(show(&json!(-1205), Show::Cents), "-12.05");
+        assert_eq!(show(&json!(7), Show::Cents), "0.07");
+    }
+}

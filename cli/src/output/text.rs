@@ -1,0 +1,87 @@
+//! Text that came from elsewhere, made safe to show.
+
+use std::borrow::Cow;
+use std::fmt::Write as _;
+
+/// Replaces what a terminal would obey instead of show: control characters
+/// and marks that turn the direction of writing, each as `\u{…}`.
+pub(crate) fn printable(text: &str) -> Cow<'_, str> {
+    escaped(text, |character| character == '\n')
+}
+
+/// As [`printable`], on one line.
+pub(crate) fn one_line(text: &str) -> Cow<'_, str> {
+    escaped(text, |_| false)
+}
+
+/// Escapes what JSON itself leaves as it is, but a terminal would obey.
+pub(crate) fn json_safe(json: &str) -> Cow<'_, str> {
+    if !json.chars().any(|character| !character.is_ascii_control() && is_unsafe(character)) {
+        return Cow::Borrowed(json);
+    }
+    let mut safe = String::with_capacity(json.len() + 16);
+    for character in json.chars() {
+        if !character.is_ascii_control() && is_unsafe(character) {
+            let mut units = [0; 2];
+            for unit in character.encode_utf16(&mut units) {
+                write!(safe, "\\u{unit:04x}").expect("a string takes everything");
+            }
+        } else {
+            safe.push(character);
+        }
+    }
+    Cow::Owned(safe)
+}
+
+fn escaped(text: &str, keep: impl Fn(char) -> bool) -> Cow<'_, str> {
+    if !text.chars().any(|character| is_unsafe(character) && !keep(character)) {
+        return Cow::Borrowed(text);
+    }
+    let mut safe = String::with_capacity(text.len() + 16);
+    for character in text.chars() {
+        match character {
+            _ if keep(character) || !is_unsafe(character) => safe.push(character),
+            '\n' => safe.push_str("\\n"),
+            '\r' => safe.push_str("\\r"),
+            '\t' => safe.push_str("\\t"),
+            _ => write!(safe, "\\u{{{:x}}}", u32::from(character))
+                .expect("a string takes everything"),
+        }
+    }
+    Cow::Owned(safe)
+}
+
+fn is_unsafe(character: char) -> bool {
+    character.is_control()
+        || matches!(character,
+            '\u{200e}' | '\u{200f}' | '\u{61c}'
+            | '\u{202a}'..='\u{202e}'
+            | '\u{2066}'..='\u{2069}'
+            | '\u{2028}' | '\u{2029}')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn escape_sequences_are_shown_and_not_obeyed() {
+        assert_eq!(one_line("\u{1b}[2Jgone\u{9b}31m\r\n"), "\\u{1b}[2Jgone\\u{9b}31m\\r\\n");
+        assert_eq!(printable("two\nlines\u{7f}"), "two\nlines\\u{7f}");
+        assert_eq!(one_line("\u{202e}evil"), "\\u{202e}evil");
+    }
+
+    #[test]
+    fn ordinary_text_is_left_alone() {
+        assert!(matches!(one_line("Zoë 日本 🎉"), Cow::Borrowed(_)));
+    }
+
+    #[test]
+    fn json_stays_json() {
+        let text = "a\u{85}b\u{202e}c";
+        let json = serde_json::to_string(text).expect("text is JSON");
+        let safe = json_safe(&json);
+        assert_eq!(safe, "\"a\\u0085b\\u202ec\"");
+        assert_eq!(serde_json::from_str::<String>(&safe).expect("still JSON"), text);
+    }
+}

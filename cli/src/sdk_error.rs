@@ -1,0 +1,106 @@
+//! From the SDK's errors to failures of `svc`.
+
+use svc_sdk::{Error, ErrorKind, Operation, Outcome};
+
+use crate::failure::{Failure, Kind};
+
+impl From<Error> for Failure {
+    fn from(error: Error) -> Self {
+        let harmless = error.operation().is_some_and(Operation::is_harmless_to_repeat);
+        Self::from_sdk(&error, harmless)
+    }
+}
+
+impl Failure {
+    /// The failure of a call that is, or is not, harmless to repeat; for raw
+    /// requests only the caller knows.
+    pub fn from_sdk(error: &Error, harmless: bool) -> Self {
+        let kind = kind(error, harmless);
+        let mut failure = Self::new(kind, message(error));
+        let details = failure.details_mut();
+        details.code = error.code().map(str::to_owned);
+        details.status = error.status();
+        details.operation = error.operation();
+        details.required_scope = match error.kind() {
+            ErrorKind::MissingScope { required: Some(scope), .. } => Some(scope.to_string()),
+            ErrorKind::MissingScope { .. } | ErrorKind::Forbidden => {
+                error.required_scope().map(|scope| scope.to_string())
+            }
+            _ => None,
+        };
+        details.request_id = error.request_id().map(str::to_owned);
+        details.outcome = Some(error.outcome().as_str());
+        details.attempts = (error.attempts() > 0).then(|| error.attempts());
+        details.retryable = Some(error.is_retryable());
+        details.retry_after = error.retry_after();
+        details.fields = match error.kind() {
+            ErrorKind::InvalidInput(invalid) => {
+                vec![(invalid.field.to_string(), invalid.problem.to_string())]
+            }
+            _ => error
+                .fields()
+                .iter()
+                .map(|problem| (problem.field.clone(), problem.message.clone()))
+                .collect(),
+        };
+        failure
+    }
+}
+
+/// The kind that decides the exit code. `ErrorKind` cannot be matched without
+/// wildcard from here; a test holds every kind to its code.
+fn kind(error: &Error, harmless: bool) -> Kind {
+    let unknown = error.outcome() == Outcome::Unknown && !harmless;
+    match error.kind() {
+        ErrorKind::InvalidInput(_) | ErrorKind::Attachment { .. } if !unknown => Kind::InvalidInput,
+        ErrorKind::Config { .. } => Kind::Usage,
+        ErrorKind::Unauthorized => Kind::Unauthenticated,
+        ErrorKind::MissingScope { .. } => Kind::MissingScope,
+        ErrorKind::NotFound => Kind::NotFound,
+        ErrorKind::Forbidden | ErrorKind::Conflict | ErrorKind::Invalid | ErrorKind::TooLarge => {
+            Kind::Refused
+        }
+        ErrorKind::Rejected if error.status() == Some(415) => Kind::Refused,
+        ErrorKind::RateLimited => Kind::RateLimited,
+        ErrorKind::WrongOrganization { .. } => Kind::CheckFailed,
+        _ if unknown => Kind::OutcomeUnknown,
+        ErrorKind::Connect
+        | ErrorKind::Tls
+        | ErrorKind::ConnectionLost
+        | ErrorKind::Timeout
+        | ErrorKind::Server => Kind::Unavailable,
+        ErrorKind::Rejected if error.status() == Some(408) => Kind::Unavailable,
+        _ => Kind::Other,
+    }
+}
+
+/// What happened, then the service's own words.
+fn message(error: &Error) -> String {
+    let mut message = match (error.kind(), error.operation()) {
+        (ErrorKind::InvalidInput(invalid), _) => format!("{}: {}", invalid.field, invalid.problem),
+        (ErrorKind::MissingScope { .. }, Some(operation)) => {
+            format!("{}, which {} needs", error.kind(), operation.name())
+        }
+        (kind, _) => kind.to_string(),
+    };
+    if let Some(said) = error.message().filter(|said| !said.is_empty()) {
+        message.push_str(": ");
+        message.push_str(said);
+    } else if let Some(cause) = root_cause(error) {
+        message.push_str(": ");
+        message.push_str(&cause);
+    }
+    message
+}
+
+/// Why there was no answer, in the system's own words.
+fn root_cause(error: &Error) -> Option<String> {
+    if error.status().is_some() {
+        return None;
+    }
+    let mut cause = std::error::Error::source(error)?;
+    while let Some(deeper) = cause.source() {
+        cause = deeper;
+    }
+    Some(cause.to_string())
+}

@@ -1,0 +1,14 @@
+//! From what was typed to what it means: flags, environment, profile and
+//! defaults, with precedence applied once.
+
+pub mod env;
+pub mod files;
+pub mod flags;
+pub mod key;
+mod resolve;
+
+pub use env::Env;
+pub use files::{Credentials, Profiles, Wire};
+pub use flags::{GlobalFlags, OutputFormat};
+pub use key::Key;
+pub use resolve::{Settings, Source, Sourced};

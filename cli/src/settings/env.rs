@@ -1,0 +1,116 @@
+//! The environment, and the file that `--env-file` names.
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+
+use crate::failure::Failure;
+
+/// The environment as it was when the program started.
+#[derive(Clone, Default)]
+pub struct Env {
+    variables: HashMap<String, String>,
+}
+
+impl Env {
+    /// The environment of this process.
+    pub fn of_process() -> Self {
+        let variables = std::env::vars_os()
+            .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
+            .collect();
+        Self { variables }
+    }
+
+    /// A variable that is set and not empty.
+    pub fn get(&self, name: &str) -> Option<&str> {
+        self.variables.get(name).map(String::as_str).filter(|value| !value.is_empty())
+    }
+
+    /// A variable as a path.
+    pub fn path(&self, name: &str) -> Option<PathBuf> {
+        self.get(name).map(PathBuf::from)
+    }
+
+    /// Whether a variable is set to something other than `0` or `false`.
+    pub fn is_on(&self, name: &str) -> bool {
+        self.get(name).is_some_and(|value| !matches!(value, "0" | "false" | "no" | "off"))
+    }
+
+    /// Reads a file of `NAME=value` lines: comments, `export`, and quotes as shells write them.
+    pub fn from_file(path: &Path) -> Result<Self, Failure> {
+        let text = std::fs::read_to_string(path)
+            .map_err(|error| Failure::input(format!("--env-file: {}: {error}", path.display())))?;
+        let mut variables = HashMap::new();
+        for (number, line) in text.lines().enumerate() {
+            let line = line.trim();
+            if line.is_empty() || line.starts_with('#') {
+                continue;
+            }
+            let (name, value) =
+                line.strip_prefix("export ").unwrap_or(line).split_once('=').ok_or_else(|| {
+                    // The line itself is not shown: it may hold a key.
+                    Failure::input(format!(
+                        "--env-file: {}: line {} is no NAME=value",
+                        path.display(),
+                        number + 1
+                    ))
+                })?;
+            variables.insert(name.trim().to_owned(), unquoted(value.trim()));
+        }
+        Ok(Self { variables })
+    }
+}
+
+impl<'a> Extend<(&'a str, String)> for Env {
+    fn extend<I: IntoIterator<Item = (&'a str, String)>>(&mut self, pairs: I) {
+        self.variables.extend(pairs.into_iter().map(|(name, value)| (name.to_owned(), value)));
+    }
+}
+
+impl<const N: usize> From<[(&str, &str); N]> for Env {
+    fn from(pairs: [(&str, &str); N]) -> Self {
+        let variables =
+            pairs.into_iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
+        Self { variables }
+    }
+}
+
+fn unquoted(value: &str) -> String {
+    for quote in ['"', '\''] {
+        if let Some(rest) = value.strip_prefix(quote)
+            && let Some((inner, _)) = rest.rsplit_once(quote)
+        {
+            return inner.to_owned();
+        }
+    }
+    value.split_once(" #").map_or(value, |(value, _)| value.trim_end()).to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_are_read_as_shells_read_them() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let path = dir.path().join(".env");
+        std::fs::write(
+            &path,
+            "# comment\nexport SVC_A=one # not this\nSVC_B='a # b'\nSVC_C=\"x=y\"\n\n",
+        )
+        .expect("written");
+        let env = Env::from_file(&path).expect("read");
+        assert_eq!(env.get("SVC_A"), Some("one"));
+        assert_eq!(env.get("SVC_B"), Some("a # b"));
+        assert_eq!(env.get("SVC_C"), Some("x=y"));
+    }
+
+    #[test]
+    fn a_broken_line_is_named_and_not_shown() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let path = dir.path().join(".env");
+        std::fs::write(&path, "A=b\nsk_live_secret\n").expect("written");
+        let message =
+            Env::from_file(&path).map(|_| ()).expect_err("refused").details().message.clone();
+        assert!(message.contains("line 2") && !message.contains("secret"), "{message}");
+    }
+}

@@ -1,0 +1,376 @@
+//! Profiles and credentials on disk: TOML, rewritten with everything kept that
+//! we do not know, credentials readable by their owner alone.
+
+use std::fs;
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use svc_sdk::Service;
+use toml_edit::{DocumentMut, Item, Table, value};
+
+use super::Key;
+use crate::failure::Failure;
+use crate::input::duration;
+
+/// The name of the profile that is used where none is named.
+pub const DEFAULT_PROFILE: &str = "default";
+
+/// `config.toml`: named sets of addresses and of what a live service chose. No secrets.
+#[derive(Debug)]
+pub struct Profiles {
+    path: PathBuf,
+    document: DocumentMut,
+}
+
+/// What a live service may have chosen otherwise (`open-points.md` E1, E2,
+/// E16, E20, E24).
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Wire {
+    /// The header that carries the email service's key.
+    pub key_header: Option<String>,
+    /// What stands before the key in that header.
+    pub key_prefix: Option<String>,
+    /// The key that holds a batch's emails; a bare array without it.
+    pub batch_key: Option<String>,
+    /// The header that names the event of an email delivery.
+    pub event_header: Option<String>,
+    /// The number of the first page.
+    pub first_page: Option<u32>,
+    /// Whether webhook URLs may be plain http.
+    pub insecure_webhooks: bool,
+    /// Whether the documents' limits are left to the service.
+    pub local_checks_off: bool,
+    /// Whether the service honours `Idempotency-Key`.
+    pub honours_idempotency_key: bool,
+}
+
+/// Everything that a profile says.
+#[derive(Clone, Debug, Default)]
+pub struct Profile {
+    pub email_url: Option<String>,
+    pub extraction_url: Option<String>,
+    pub organization: Option<String>,
+    pub output: Option<String>,
+    pub timeout: Option<Duration>,
+    pub retries: Option<u32>,
+    pub ca_bundle: Option<PathBuf>,
+    pub wire: Wire,
+}
+
+impl Profiles {
+    /// Reads the file; one that is not there is empty.
+    pub fn load(path: PathBuf) -> Result<Self, Failure> {
+        let document = read(&path)?;
+        Ok(Self { path, document })
+    }
+
+    /// The profile that is used where none is named.
+    pub fn active(&self) -> Option<&str> {
+        self.document.get("profile").and_then(Item::as_str)
+    }
+
+    /// Makes a profile the one that is used where none is named.
+    pub fn set_active(&mut self, name: &str) {
+        self.document["profile"] = value(name);
+    }
+
+    /// Forgets which profile is used where none is named.
+    pub fn clear_active(&mut self) {
+        self.document.remove("profile");
+    }
+
+    /// The names of all profiles.
+    pub fn names(&self) -> Vec<String> {
+        names(&self.document)
+    }
+
+    /// What a profile says.
+    pub fn get(&self, name: &str) -> Result<Option<Profile>, Failure> {
+        let Some(table) = self.document.get("profiles").and_then(|all| all.get(name)) else {
+            return Ok(None);
+        };
+        let wrong = |key: &str, expected: &str| {
+            Failure::input(format!(
+                "{}: profile `{name}`: `{key}` is not {expected}",
+                self.path.display()
+            ))
+        };
+        let text = |key: &str| match table.get(key) {
+            None => Ok(None),
+            Some(item) => {
+                item.as_str().map(|s| Some(s.to_owned())).ok_or_else(|| wrong(key, "a text"))
+            }
+        };
+        let flag = |key: &str| match table.get(key) {
+            None => Ok(None),
+            Some(item) => item.as_bool().map(Some).ok_or_else(|| wrong(key, "true or false")),
+        };
+        let number = |key: &str| match table.get(key) {
+            None => Ok(None),
+            Some(item) => item
+                .as_integer()
+                .and_then(|number| u32::try_from(number).ok())
+                .map(Some)
+                .ok_or_else(|| wrong(key, "a whole number")),
+        };
+        let timeout = text("timeout")?
+            .map(|text| duration::parse(&text).map_err(|_| wrong("timeout", "a duration")))
+            .transpose()?;
+        Ok(Some(Profile {
+            email_url: text("email_url")?,
+            extraction_url: text("extraction_url")?,
+            organization: text("organization")?,
+            output: text("output")?,
+            timeout,
+            retries: number("retries")?,
+            ca_bundle: text("ca_bundle")?.map(PathBuf::from),
+            wire: Wire {
+                key_header: text("key_header")?,
+                key_prefix: text("key_prefix")?,
+                batch_key: text("batch_key")?,
+                event_header: text("event_header")?,
+                first_page: number("first_page")?,
+                insecure_webhooks: flag("insecure_webhooks")?.unwrap_or(false),
+                local_checks_off: !flag("local_checks")?.unwrap_or(true),
+                honours_idempotency_key: flag("honours_idempotency_key")?.unwrap_or(false),
+            },
+        }))
+    }
+
+    /// Sets one text of a profile, which is created with it.
+    pub fn set(&mut self, profile: &str, key: &str, text: &str) {
+        table_of(&mut self.document, profile)[key] = value(text);
+    }
+
+    /// Removes a profile; whether it was there.
+    pub fn remove(&mut self, profile: &str) -> bool {
+        remove(&mut self.document, profile)
+    }
+
+    /// Writes the file.
+    pub fn save(&self) -> Result<(), Failure> {
+        write(&self.path, &self.document)
+    }
+}
+
+/// `credentials.toml`: the keys of each profile, mode 0600.
+pub struct Credentials {
+    path: PathBuf,
+    document: DocumentMut,
+}
+
+impl Credentials {
+    /// Reads the file; one that is not there is empty, one that others can
+    /// read is refused.
+    pub fn load(path: PathBuf) -> Result<Self, Failure> {
+        refuse_if_others_can_read(&path)?;
+        let document = read(&path)?;
+        Ok(Self { path, document })
+    }
+
+    /// Where the file is.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The names of all profiles that have a key.
+    pub fn names(&self) -> Vec<String> {
+        names(&self.document)
+    }
+
+    /// A profile's key for a service.
+    pub fn key(&self, profile: &str, service: Service) -> Result<Option<Key>, Failure> {
+        self.document
+            .get("profiles")
+            .and_then(|all| all.get(profile)?.get(entry(service)))
+            .map(|item| {
+                Key::parse(
+                    item.as_str().unwrap_or_default(),
+                    &format!("{}: {} of profile `{profile}`", self.path.display(), entry(service)),
+                )
+            })
+            .transpose()
+    }
+
+    /// Keeps a profile's key for a service.
+    pub fn set(&mut self, profile: &str, service: Service, key: &Key) {
+        table_of(&mut self.document, profile)[entry(service)] = value(key.expose());
+    }
+
+    /// Forgets a profile's key for a service; whether there was one.
+    pub fn forget(&mut self, profile: &str, service: Service) -> bool {
+        self.document
+            .get_mut("profiles")
+            .and_then(|all| all.get_mut(profile)?.as_table_like_mut())
+            .is_some_and(|table| table.remove(entry(service)).is_some())
+    }
+
+    /// Forgets everything of a profile; whether there was something.
+    pub fn remove(&mut self, profile: &str) -> bool {
+        remove(&mut self.document, profile)
+    }
+
+    /// Writes the file, readable by its owner alone.
+    pub fn save(&self) -> Result<(), Failure> {
+        write(&self.path, &self.document)
+    }
+}
+
+const fn entry(service: Service) -> &'static str {
+    match service {
+        Service::Email => "email_key",
+        Service::Extraction => "extraction_key",
+    }
+}
+
+fn names(document: &DocumentMut) -> Vec<String> {
+    document
+        .get("profiles")
+        .and_then(Item::as_table_like)
+        .map(|all| all.iter().map(|(name, _)| name.to_owned()).collect())
+        .unwrap_or_default()
+}
+
+fn table_of<'a>(document: &'a mut DocumentMut, profile: &str) -> &'a mut Item {
+    let all = document.entry("profiles").or_insert_with(|| {
+        let mut table = Table::new();
+        table.set_implicit(true);
+        Item::Table(table)
+    });
+    let table = &mut all[profile];
+    if table.is_none() {
+        *table = Item::Table(Table::new());
+    }
+    table
+}
+
+fn remove(document: &mut DocumentMut, profile: &str) -> bool {
+    document
+        .get_mut("profiles")
+        .and_then(Item::as_table_like_mut)
+        .is_some_and(|all| all.remove(profile).is_some())
+}
+
+fn read(path: &Path) -> Result<DocumentMut, Failure> {
+    match fs::read_to_string(path) {
+        // The parser's own message quotes the line, which may hold a key.
+        Ok(text) => text.parse::<DocumentMut>().map_err(|error| {
+            let line = error.span().map_or(0, |span| text[..span.start].matches('\n').count());
+            Failure::input(format!("{}: line {} is not TOML", path.display(), line + 1))
+        }),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(DocumentMut::new()),
+        Err(error) => Err(Failure::input(format!("{}: {error}", path.display()))),
+    }
+}
+
+/// Writes beside the file and renames, so that a crash leaves the old or the new one.
+fn write(path: &Path, document: &DocumentMut) -> Result<(), Failure> {
+    let failed = |error: std::io::Error| Failure::other(format!("{}: {error}", path.display()));
+    // A link (into a dotfiles repository, say) stays a link.
+    let path = &fs::canonicalize(path).unwrap_or_else(|_| path.to_path_buf());
+    if let Some(parent) = path.parent() {
+        create_private_dir(parent).map_err(failed)?;
+    }
+    let beside = path.with_extension(format!("toml.{}", std::process::id()));
+    let mut options = fs::OpenOptions::new();
+    options.write(true).create_new(true);
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::OpenOptionsExt as _;
+        options.mode(0o600);
+    }
+    let written = options.open(&beside).and_then(|mut file| {
+        file.write_all(document.to_string().as_bytes())?;
+        file.sync_all()?;
+        fs::rename(&beside, path)
+    });
+    if written.is_err() {
+        let _ = fs::remove_file(&beside);
+    }
+    written.map_err(failed)
+}
+
+fn create_private_dir(path: &Path) -> std::io::Result<()> {
+    let mut builder = fs::DirBuilder::new();
+    builder.recursive(true);
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::DirBuilderExt as _;
+        builder.mode(0o700);
+    }
+    builder.create(path)
+}
+
+#[cfg(unix)]
+fn refuse_if_others_can_read(path: &Path) -> Result<(), Failure> {
+    use std::os::unix::fs::PermissionsExt as _;
+    let Ok(metadata) = fs::metadata(path) else { return Ok(()) };
+    if metadata.permissions().mode() & 0o077 == 0 {
+        return Ok(());
+    }
+    Err(Failure::input(format!("{}: others can read this file of keys", path.display()))
+        .hint(format!("chmod 600 {}", path.display())))
+}
+
+#[cfg(not(unix))]
+fn refuse_if_others_can_read(_path: &Path) -> Result<(), Failure> {
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_we_do_not_know_is_kept() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let path = dir.path().join("svc/config.toml");
+        fs::create_dir_all(path.parent().expect("a parent")).expect("made");
+        let before =
+            "# mine\nfuture = [1, 2]\n\n[profiles.a]\nemail_url = \"http://x\" # why\nnew = 1\n";
+        fs::write(&path, before).expect("written");
+        let mut profiles = Profiles::load(path.clone()).expect("read");
+        profiles.set("b", "email_url", "http://y");
+        profiles.set_active("b");
+        profiles.save().expect("saved");
+        let after = fs::read_to_string(&path).expect("read");
+        for line in ["# mine", "future = [1, 2]", "email_url = \"http://x\" # why", "new = 1"] {
+            assert!(after.contains(line), "{after}");
+        }
+        let again = Profiles::load(path).expect("read");
+        assert_eq!(again.active(), Some("b"));
+        assert_eq!(again.names(), ["a", "b"]);
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn credentials_are_their_owners_alone() {
+        use std::os::unix::fs::PermissionsExt as _;
+        let dir = tempfile::tempdir().expect("a directory");
+        let path = dir.path().join("svc/credentials.toml");
+        let mut credentials = Credentials::load(path.clone()).expect("empty");
+        let key = Key::parse("mk_test_x", "a test").expect("a key");
+        credentials.set("default", Service::Email, &key);
+        credentials.save().expect("saved");
+        assert_eq!(fs::metadata(&path).expect("there").permissions().mode() & 0o777, 0o600);
+        let again = Credentials::load(path.clone()).expect("read");
+        assert_eq!(again.key("default", Service::Email).expect("a key"), Some(key));
+        assert_eq!(again.key("default", Service::Extraction).expect("none"), None);
+
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o644)).expect("changed");
+        let refused = Credentials::load(path).err().expect("refused");
+        assert!(refused.details().hint.as_deref().is_some_and(|hint| hint.starts_with("chmod")));
+    }
+
+    #[test]
+    fn a_broken_file_is_named_without_its_content() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let path = dir.path().join("credentials.toml");
+        write(&path, &DocumentMut::new()).expect("written");
+        fs::write(&path, "[profiles.a]\nemail_key = sk_live_secret\n").expect("written");
+        let error = Credentials::load(path).err().expect("refused");
+        let message = &error.details().message;
+        assert!(message.contains("line 2") && !message.contains("secret"), "{message}");
+    }
+}

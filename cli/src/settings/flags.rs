@@ -1,0 +1,110 @@
+//! The global options as they are typed.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{Args, ValueEnum};
+
+use crate::input::duration;
+use crate::output::{ColorChoice, Format};
+
+/// Options that every command takes.
+#[derive(Args, Clone, Debug, Default)]
+#[command(next_help_heading = "Global options")]
+pub struct GlobalFlags {
+    /// Use the local server with its seeded keys; nothing leaves this machine [env: SVC_SANDBOX=1]
+    #[arg(long, global = true)]
+    pub sandbox: bool,
+
+    /// Use a named set of addresses and keys [env: SVC_PROFILE]
+    #[arg(long, global = true, value_name = "NAME", hide_short_help = true)]
+    pub profile: Option<String>,
+
+    /// Base address of the email service [env: SVC_EMAIL_URL]
+    #[arg(long, global = true, value_name = "URL", hide_short_help = true)]
+    pub email_url: Option<String>,
+
+    /// Base address of the extraction service [env: SVC_EXTRACTION_URL]
+    #[arg(long, global = true, value_name = "URL", hide_short_help = true)]
+    pub extraction_url: Option<String>,
+
+    /// Read the key from a file, `-` for standard input [env: SVC_EMAIL_KEY, SVC_EXTRACTION_KEY hold the keys themselves]
+    #[arg(long, global = true, value_name = "PATH", hide_short_help = true)]
+    pub key_file: Option<String>,
+
+    /// Read more environment variables from a file
+    #[arg(long, global = true, value_name = "PATH", hide_short_help = true)]
+    pub env_file: Option<PathBuf>,
+
+    /// How to write results; default: table on a terminal, JSON when piped [env: SVC_OUTPUT]
+    #[arg(short, long, global = true, value_name = "FORMAT")]
+    pub output: Option<OutputFormat>,
+
+    /// Write results as JSON
+    #[arg(long, global = true, conflicts_with = "output")]
+    pub json: bool,
+
+    /// Filter the JSON with a jq expression
+    #[arg(long, global = true, value_name = "FILTER")]
+    pub jq: Option<String>,
+
+    /// Print the request, with the key masked, and send nothing
+    #[arg(long, global = true)]
+    pub dry_run: bool,
+
+    /// Do not ask for confirmation
+    #[arg(short, long, global = true)]
+    pub yes: bool,
+
+    /// One deadline over all attempts, such as 30s
+    #[arg(long, global = true, value_name = "DURATION", value_parser = duration::parse, hide_short_help = true)]
+    pub timeout: Option<Duration>,
+
+    /// How many times to repeat at most what may be repeated
+    #[arg(long, global = true, value_name = "N", hide_short_help = true)]
+    pub retries: Option<u32>,
+
+    /// Send this Idempotency-Key with a creating operation
+    #[arg(long, global = true, value_name = "KEY", hide_short_help = true)]
+    pub idempotency_key: Option<String>,
+
+    /// Trust the certificates in this PEM file [env: SSL_CERT_FILE; proxies: HTTPS_PROXY, NO_PROXY]
+    #[arg(long, global = true, value_name = "PATH", hide_short_help = true)]
+    pub ca_bundle: Option<PathBuf>,
+
+    /// No progress and no hints
+    #[arg(short, long, global = true, conflicts_with = "verbose", hide_short_help = true)]
+    pub quiet: bool,
+
+    /// Show requests, attempts and request ids on standard error
+    #[arg(short, long, global = true)]
+    pub verbose: bool,
+
+    /// When to use colours [env: NO_COLOR, CLICOLOR_FORCE]
+    #[arg(long, global = true, value_name = "WHEN", hide_short_help = true)]
+    pub color: Option<ColorChoice>,
+}
+
+/// The formats as they are typed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum OutputFormat {
+    /// For people
+    Table,
+    /// One JSON document
+    Json,
+    /// One JSON document a line, as they come
+    Ndjson,
+    /// One YAML document
+    Yaml,
+}
+
+impl From<OutputFormat> for Format {
+    fn from(format: OutputFormat) -> Self {
+        match format {
+            OutputFormat::Table => Self::Table,
+            OutputFormat::Json => Self::Json,
+            OutputFormat::Ndjson => Self::Ndjson,
+            OutputFormat::Yaml => Self::Yaml,
+        }
+    }
+}

@@ -1,0 +1,388 @@
+//! The settings of one run, each with where it came from.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::ValueEnum as _;
+use etcetera::BaseStrategy as _;
+use svc_sdk::Service;
+
+use super::files::{DEFAULT_PROFILE, Profile};
+use super::{Credentials, Env, GlobalFlags, Key, OutputFormat, Profiles, Wire};
+use crate::commands::profiles::r#use::unknown;
+use crate::failure::Failure;
+use crate::output::{ColorChoice, Format};
+
+/// One deadline over all attempts, where nobody says otherwise.
+const TIMEOUT: Duration = Duration::from_secs(30);
+/// How many repeats, where nobody says otherwise.
+const RETRIES: u32 = 2;
+
+/// Where a setting came from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Source {
+    /// An option of the command line.
+    Option(&'static str),
+    /// A variable of the environment.
+    Environment(&'static str),
+    /// A variable of the file that `--env-file` names.
+    EnvFile(&'static str),
+    /// The profile.
+    Profile,
+    /// Nobody said anything.
+    Default,
+}
+
+impl std::fmt::Display for Source {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Option(name) => f.write_str(name),
+            Self::Environment(name) => write!(f, "environment {name}"),
+            Self::EnvFile(name) => write!(f, "--env-file {name}"),
+            Self::Profile => f.write_str("profile"),
+            Self::Default => f.write_str("default"),
+        }
+    }
+}
+
+/// A setting and where it came from.
+#[derive(Clone, Debug)]
+pub struct Sourced<T> {
+    pub value: T,
+    pub source: Source,
+}
+
+/// What the flags, the environment and the profile mean together.
+pub struct Settings {
+    pub sandbox: bool,
+    pub sandbox_dir: PathBuf,
+    pub profile: Sourced<String>,
+    pub email_url: Option<Sourced<String>>,
+    pub extraction_url: Option<Sourced<String>>,
+    pub organization: Option<String>,
+    pub key_file: Option<String>,
+    pub format: Option<Sourced<Format>>,
+    pub color: ColorChoice,
+    pub timeout: Sourced<Duration>,
+    pub retries: Sourced<u32>,
+    pub ca_bundle: Option<Sourced<PathBuf>>,
+    pub idempotency_key: Option<String>,
+    pub dry_run: bool,
+    pub yes: bool,
+    pub wire: Wire,
+    pub config_dir: PathBuf,
+    pub data_dir: PathBuf,
+    profile_known: bool,
+    email_key: Option<Sourced<Key>>,
+    extraction_key: Option<Sourced<Key>>,
+}
+
+impl Settings {
+    /// Applies precedence: option, environment, `--env-file`, profile, default.
+    pub fn resolve(flags: &GlobalFlags, env: &Env) -> Result<Self, Failure> {
+        let file = flags.env_file.as_deref().map(Env::from_file).transpose()?.unwrap_or_default();
+        let variable = |name: &'static str| {
+            let here = env.get(name).map(|value| (value, Source::Environment(name)));
+            here.or_else(|| file.get(name).map(|value| (value, Source::EnvFile(name))))
+                .map(|(value, source)| Sourced { value: value.to_owned(), source })
+        };
+
+        let sandbox = flags.sandbox || env.is_on("SVC_SANDBOX") || file.is_on("SVC_SANDBOX");
+        if sandbox {
+            refuse_addresses_beside_sandbox(flags)?;
+        }
+
+        let (config_dir, data_dir) = directories(env)?;
+        let profiles = Profiles::load(config_dir.join("config.toml"))?;
+        let named = option("--profile", flags.profile.clone()).or_else(|| variable("SVC_PROFILE"));
+        let Chosen { name: profile, said, known: profile_known } =
+            chosen_profile(&profiles, &config_dir, named)?;
+
+        let keep = |value: Option<String>| value.map(from_profile);
+        let mut settings = Self {
+            sandbox,
+            sandbox_dir: env
+                .path("SVC_SANDBOX_DIR")
+                .or_else(|| file.path("SVC_SANDBOX_DIR"))
+                .unwrap_or_else(|| data_dir.join("sandbox")),
+            profile,
+            profile_known,
+            email_url: option("--email-url", flags.email_url.clone())
+                .or_else(|| variable("SVC_EMAIL_URL"))
+                .or_else(|| keep(said.email_url)),
+            extraction_url: option("--extraction-url", flags.extraction_url.clone())
+                .or_else(|| variable("SVC_EXTRACTION_URL"))
+                .or_else(|| keep(said.extraction_url)),
+            organization: said.organization,
+            key_file: flags.key_file.clone(),
+            format: format(flags, variable("SVC_OUTPUT").or_else(|| keep(said.output)))?,
+            color: color(flags, env),
+            timeout: option("--timeout", flags.timeout)
+                .or_else(|| said.timeout.map(from_profile))
+                .unwrap_or(Sourced { value: TIMEOUT, source: Source::Default }),
+            retries: option("--retries", flags.retries)
+                .or_else(|| said.retries.map(from_profile))
+                .unwrap_or(Sourced { value: RETRIES, source: Source::Default }),
+            ca_bundle: option("--ca-bundle", flags.ca_bundle.clone())
+                .or_else(|| {
+                    variable("SSL_CERT_FILE")
+                        .map(|path| Sourced { value: path.value.into(), source: path.source })
+                })
+                .or_else(|| said.ca_bundle.map(from_profile)),
+            idempotency_key: flags.idempotency_key.clone(),
+            dry_run: flags.dry_run,
+            yes: flags.yes,
+            wire: said.wire,
+            config_dir,
+            data_dir,
+            email_key: None,
+            extraction_key: None,
+        };
+        if sandbox {
+            // Whatever else was said: a sandbox run never reaches a live service.
+            settings.email_url = None;
+            settings.extraction_url = None;
+            settings.organization = None;
+            settings.wire = Wire { insecure_webhooks: true, ..Wire::default() };
+            return Ok(settings);
+        }
+        settings.email_key = key(variable("SVC_EMAIL_KEY"))?;
+        settings.extraction_key = key(variable("SVC_EXTRACTION_KEY"))?;
+        Ok(settings)
+    }
+
+    /// The base address of a service.
+    pub fn url(&self, service: Service) -> Option<&Sourced<String>> {
+        match service {
+            Service::Email => self.email_url.as_ref(),
+            Service::Extraction => self.extraction_url.as_ref(),
+        }
+    }
+
+    /// The key for a service from the environment or the profile; `--key-file`
+    /// is read by the command that needs it.
+    pub fn stored_key(&self, service: Service) -> Result<Option<Sourced<Key>>, Failure> {
+        let from_environment = match service {
+            Service::Email => &self.email_key,
+            Service::Extraction => &self.extraction_key,
+        };
+        if let Some(key) = from_environment {
+            return Ok(Some(key.clone()));
+        }
+        Ok(self.credentials()?.key(&self.profile.value, service)?.map(from_profile))
+    }
+
+    /// A profile that was named and does not exist is a mistake, except to `svc login`.
+    pub fn refuse_unknown_profile(&self) -> Result<(), Failure> {
+        if self.profile_known { Ok(()) } else { Err(unknown(&self.profile.value)) }
+    }
+
+    /// The profiles on disk.
+    pub fn profiles(&self) -> Result<Profiles, Failure> {
+        Profiles::load(self.config_dir.join("config.toml"))
+    }
+
+    /// The keys on disk.
+    pub fn credentials(&self) -> Result<Credentials, Failure> {
+        Credentials::load(self.config_dir.join("credentials.toml"))
+    }
+}
+
+fn chosen_profile(
+    profiles: &Profiles,
+    config_dir: &std::path::Path,
+    named: Option<Sourced<String>>,
+) -> Result<Chosen, Failure> {
+    let chosen = named.unwrap_or_else(|| match profiles.active() {
+        Some(active) => from_profile(active.to_owned()),
+        None => Sourced { value: DEFAULT_PROFILE.to_owned(), source: Source::Default },
+    });
+    let explicit = !matches!(chosen.source, Source::Default);
+    let said = profiles.get(&chosen.value)?;
+    let known = said.is_some() || !explicit || {
+        Credentials::load(config_dir.join("credentials.toml"))?.names().contains(&chosen.value)
+    };
+    Ok(Chosen { name: chosen, said: said.unwrap_or_default(), known })
+}
+
+/// The profile of this run; `svc login --profile new` makes one that is not known yet.
+struct Chosen {
+    name: Sourced<String>,
+    said: Profile,
+    known: bool,
+}
+
+fn refuse_addresses_beside_sandbox(flags: &GlobalFlags) -> Result<(), Failure> {
+    let given = [
+        ("--email-url", flags.email_url.is_some()),
+        ("--extraction-url", flags.extraction_url.is_some()),
+        ("--key-file", flags.key_file.is_some()),
+    ];
+    match given.iter().find(|(_, given)| *given) {
+        Some((name, _)) => Err(Failure::usage(format!(
+            "{name} cannot stand beside --sandbox: the sandbox has its own address and keys"
+        ))
+        .hint(format!("leave out {name}, or leave out --sandbox (and SVC_SANDBOX)"))),
+        None => Ok(()),
+    }
+}
+
+fn option<T>(name: &'static str, value: Option<T>) -> Option<Sourced<T>> {
+    value.map(|value| Sourced { value, source: Source::Option(name) })
+}
+
+fn from_profile<T>(value: T) -> Sourced<T> {
+    Sourced { value, source: Source::Profile }
+}
+
+fn key(text: Option<Sourced<String>>) -> Result<Option<Sourced<Key>>, Failure> {
+    text.map(|text| {
+        let value = Key::parse(&text.value, &text.source.to_string())?;
+        Ok(Sourced { value, source: text.source })
+    })
+    .transpose()
+}
+
+fn format(
+    flags: &GlobalFlags,
+    otherwise: Option<Sourced<String>>,
+) -> Result<Option<Sourced<Format>>, Failure> {
+    if flags.json {
+        return Ok(option("--json", Some(Format::Json)));
+    }
+    if let Some(format) = flags.output {
+        return Ok(option("--output", Some(format.into())));
+    }
+    otherwise
+        .map(|text| {
+            let value = OutputFormat::from_str(&text.value, false).map_err(|_| {
+                Failure::usage(format!(
+                    "{}: `{}` is no output format: table, json, ndjson or yaml",
+                    text.source, text.value
+                ))
+            })?;
+            Ok(Sourced { value: value.into(), source: text.source })
+        })
+        .transpose()
+}
+
+fn color(flags: &GlobalFlags, env: &Env) -> ColorChoice {
+    match flags.color {
+        Some(choice) => choice,
+        None if env.get("NO_COLOR").is_some() => ColorChoice::Never,
+        None if env.is_on("CLICOLOR_FORCE") => ColorChoice::Always,
+        None => ColorChoice::Auto,
+    }
+}
+
+fn directories(env: &Env) -> Result<(PathBuf, PathBuf), Failure> {
+    let named = env.path("XDG_CONFIG_HOME").zip(env.path("XDG_DATA_HOME"));
+    let (config, data) = match named {
+        Some(both) => both,
+        None => {
+            let strategy = etcetera::base_strategy::choose_native_strategy()
+                .map_err(|_| Failure::other("the home directory is not known: set HOME"))?;
+            (strategy.config_dir(), strategy.data_dir())
+        }
+    };
+    Ok((config.join("svc"), data.join("svc")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    struct Home(tempfile::TempDir);
+
+    impl Home {
+        fn new(config: &str) -> Self {
+            let dir = tempfile::tempdir().expect("a directory");
+            std::fs::create_dir_all(dir.path().join("config/svc")).expect("made");
+            std::fs::write(dir.path().join("config/svc/config.toml"), config).expect("written");
+            Self(dir)
+        }
+
+        fn resolve(
+            &self,
+            flags: &GlobalFlags,
+            extra: &[(&str, &str)],
+        ) -> Result<Settings, Failure> {
+            let path = |name: &str| self.0.path().join(name).display().to_string();
+            let (config, data) = (path("config"), path("data"));
+            let mut file = String::new();
+            for (name, value) in extra {
+                file.push_str(&format!("{name}={value}\n"));
+            }
+            let env_path = self.0.path().join("vars");
+            std::fs::write(&env_path, file).expect("written");
+            let mut env = Env::from_file(&env_path).expect("read");
+            env.extend([("XDG_CONFIG_HOME", config), ("XDG_DATA_HOME", data)]);
+            Settings::resolve(flags, &env)
+        }
+    }
+
+    const PROFILE: &str = "[profiles.default]\nemail_url = \"http://profile\"\nretries = 7\n";
+
+    #[test]
+    fn option_beats_environment_beats_file_beats_profile_beats_default() {
+        let home = Home::new(PROFILE);
+        let env_file = home.0.path().join(".env");
+        std::fs::write(&env_file, "SVC_EMAIL_URL=http://file\n").expect("written");
+        let mut flags = GlobalFlags::default();
+        let seen = |flags: &GlobalFlags, extra: &[(&str, &str)]| {
+            let url = home.resolve(flags, extra).expect("resolved").email_url.expect("a URL");
+            (url.value, url.source)
+        };
+        assert_eq!(seen(&flags, &[]), ("http://profile".into(), Source::Profile));
+        flags.env_file = Some(env_file);
+        let from_file = ("http://file".into(), Source::EnvFile("SVC_EMAIL_URL"));
+        assert_eq!(seen(&flags, &[]), from_file);
+        let extra = [("SVC_EMAIL_URL", "http://env")];
+        let from_env = ("http://env".into(), Source::Environment("SVC_EMAIL_URL"));
+        assert_eq!(seen(&flags, &extra), from_env);
+        flags.email_url = Some("http://option".into());
+        assert_eq!(seen(&flags, &extra), ("http://option".into(), Source::Option("--email-url")));
+
+        let settings = home.resolve(&GlobalFlags::default(), &[]).expect("resolved");
+        assert_eq!((settings.retries.value, settings.timeout.value), (7, TIMEOUT));
+    }
+
+    #[test]
+    fn the_sandbox_overrides_addresses_and_keys() {
+        let home = Home::new(PROFILE);
+        let extra = [
+            ("SVC_SANDBOX", "1"),
+            ("SVC_EMAIL_URL", "http://live"),
+            ("SVC_EMAIL_KEY", "mk_live_secret"),
+        ];
+        let settings = home.resolve(&GlobalFlags::default(), &extra).expect("resolved");
+        assert!(settings.sandbox && settings.email_url.is_none() && settings.email_key.is_none());
+
+        for set in [
+            GlobalFlags { email_url: Some("http://x".into()), ..GlobalFlags::default() },
+            GlobalFlags { extraction_url: Some("http://x".into()), ..GlobalFlags::default() },
+            GlobalFlags { key_file: Some("k".into()), ..GlobalFlags::default() },
+        ] {
+            let refused = home.resolve(&set, &extra).err().expect("refused");
+            assert_eq!(refused.kind(), crate::failure::Kind::Usage);
+        }
+    }
+
+    #[test]
+    fn colours_follow_the_option_then_the_environment() {
+        let flags = |color| GlobalFlags { color, ..GlobalFlags::default() };
+        let no = Env::from([("NO_COLOR", "1"), ("CLICOLOR_FORCE", "1")]);
+        assert_eq!(color(&flags(None), &no), ColorChoice::Never);
+        assert_eq!(color(&flags(Some(ColorChoice::Always)), &no), ColorChoice::Always);
+        let force = Env::from([("CLICOLOR_FORCE", "1")]);
+        assert_eq!(color(&flags(None), &force), ColorChoice::Always);
+        assert_eq!(color(&flags(None), &Env::default()), ColorChoice::Auto);
+    }
+
+    #[test]
+    fn an_unknown_format_is_wrong_usage_wherever_it_stands() {
+        let home = Home::new("[profiles.default]\noutput = \"xml\"\n");
+        let refused = home.resolve(&GlobalFlags::default(), &[]).err().expect("refused");
+        assert!(refused.details().message.contains("profile: `xml`"));
+    }
+}

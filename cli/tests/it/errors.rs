@@ -1,0 +1,155 @@
+//! Every class of failure has its exit code, and one JSON object says the rest.
+
+use crate::support::{Home, Service, answer};
+
+const KEY: (&str, &str) = ("SVC_EMAIL_KEY", "mk_test_0123456789");
+const SEND: [&str; 10] =
+    ["emails", "send", "--from", "a@b.test", "--to", "c@d.test", "--subject", "s", "--text", "t"];
+
+fn run(service: &Service, args: &[&str]) -> crate::support::Run {
+    Home::new().run_with(args, &[KEY, ("SVC_EMAIL_URL", &service.url())])
+}
+
+#[test]
+fn each_status_has_its_exit_code() {
+    let error = |code: &str| format!(r#"{{"error":{{"code":"{code}","message":"said so"}}}}"#);
+    for (status, body, code, kind) in [
+        (400, error("invalid_json"), 6, "refused"),
+        (401, error("unauthorized"), 3, "unauthenticated"),
+        (402, error("payment_required"), 1, "other"),
+        (403, error("insufficient_scope"), 4, "missing_scope"),
+        (403, error("domain_not_verified"), 6, "refused"),
+        (404, error("not_found"), 5, "not_found"),
+        (409, error("conflict"), 6, "refused"),
+        (413, error("payload_too_large"), 6, "refused"),
+        (415, error("unsupported_media_type"), 6, "refused"),
+        (422, error("validation_failed"), 6, "refused"),
+    ] {
+        let service = Service::one(status, &body);
+        let run = run(&service, &["emails", "get", "eml_1"]);
+        assert_eq!((run.code, run.stdout.as_str()), (code, ""), "{status}: {run:?}");
+        let error = run.error();
+        assert_eq!(error["kind"], kind, "{error}");
+        assert_eq!(error["status"], status, "{error}");
+        assert_eq!(error["operation"], "email emails.get");
+        assert_eq!(error["request_id"], "req_1");
+        assert!(error["message"].as_str().is_some_and(|text| text.contains("said so")), "{error}");
+    }
+}
+
+#[test]
+fn a_missing_scope_is_named() {
+    let body = r#"{"error":{"code":"insufficient_scope","message":"no"}}"#;
+    let service = Service::one(403, body);
+    let run = run(&service, &SEND);
+    assert_eq!(run.code, 4, "{run:?}");
+    let error = run.error();
+    assert_eq!(error["required_scope"], "emails:send");
+    assert!(error["message"].as_str().is_some_and(|text| text.contains("emails:send")), "{error}");
+    assert_eq!(error["outcome"], "refused");
+}
+
+#[test]
+fn a_rate_limit_says_how_long_to_wait() {
+    let service = Service::answering(&[answer(429, "retry-after: 90\r\n", "{}")]);
+    let run = run(&service, &[&SEND[..], &["--retries", "0"]].concat());
+    assert_eq!(run.code, 7, "{run:?}");
+    let error = run.error();
+    assert_eq!(error["retry_after"], 90);
+    assert_eq!(error["retryable"], true);
+    assert_eq!(service.requests().len(), 1);
+}
+
+#[test]
+fn a_server_error_after_a_send_is_an_unknown_outcome_and_never_repeated() {
+    for answers in [answer(503, "", "{}"), String::new()] {
+        let service = Service::answering(&[answers]);
+        let run = run(&service, &SEND);
+        assert_eq!(run.code, 9, "{run:?}");
+        let error = run.error();
+        assert_eq!(error["kind"], "outcome_unknown");
+        assert_eq!(error["outcome"], "unknown");
+        assert_eq!(error["retryable"], false);
+        assert!(
+            error["hint"].as_str().is_some_and(|hint| hint.contains("before you send")),
+            "{error}"
+        );
+        assert_eq!(service.requests().len(), 1, "sent twice");
+    }
+}
+
+#[test]
+fn a_read_is_repeated_and_then_unavailable() {
+    let service = Service::one(503, "{}");
+    let run = run(&service, &["emails", "get", "eml_1", "--retries", "1"]);
+    assert_eq!(run.code, 8, "{run:?}");
+    assert_eq!(run.error()["attempts"], 2);
+    assert_eq!(service.requests().len(), 2);
+}
+
+#[test]
+fn a_service_that_is_down_is_certainly_not_processed() {
+    // A port that was ours a moment ago.
+    let addr =
+        std::net::TcpListener::bind("127.0.0.1:0").and_then(|l| l.local_addr()).expect("one");
+    let url = format!("http://{addr}");
+    let run = Home::new()
+        .run_with(&[&SEND[..], &["--retries", "0"]].concat(), &[KEY, ("SVC_EMAIL_URL", &url)]);
+    assert_eq!(run.code, 8, "{run:?}");
+    let error = run.error();
+    assert_eq!(error["outcome"], "not_sent");
+    assert_eq!(error["kind"], "unavailable");
+}
+
+#[test]
+fn on_a_terminal_an_error_is_at_most_five_lines_of_words() {
+    let body = r#"{"error":{"code":"domain_not_verified","message":"not verified"}}"#;
+    let service = Service::one(403, body);
+    let run = run(&service, &[&["-o", "table"], &SEND[..]].concat());
+    assert_eq!(run.code, 6);
+    assert!(run.stderr.starts_with("error: refused by the service: not verified\n"), "{run:?}");
+    assert!(run.stderr.contains("svc domains create"), "{run:?}");
+    assert!(run.stderr.contains("svc domains verify"), "{run:?}");
+    assert!(run.stderr.lines().count() <= 5, "{run:?}");
+    assert!(!run.stderr.contains('\u{1b}'), "colours without a terminal: {run:?}");
+}
+
+#[test]
+fn part_of_a_batch_refused_is_a_code_of_its_own() {
+    let body = r#"{"results":[{"index":0,"id":"eml_1","status":"queued"},
+        {"index":1,"error":{"code":"validation_failed","message":"bad to"}}]}"#;
+    let service = Service::one(200, body);
+    let home = Home::new();
+    let email = r#"{"from":"a@b.test","to":"c@d.test","subject":"s"}"#;
+    let file = home.file("emails.ndjson", format!("{email}\n{email}\n"));
+    let run = home.run_with(&["emails", "batch", &file], &[KEY, ("SVC_EMAIL_URL", &service.url())]);
+    assert_eq!(run.code, 11, "{run:?}");
+    assert_eq!(run.json()[0]["result"], "accepted");
+    assert_eq!(run.json()[1]["error"]["code"], "validation_failed");
+    assert_eq!(run.error()["kind"], "partly_refused");
+}
+
+#[test]
+fn a_batch_answer_that_does_not_add_up_is_never_a_success() {
+    let service = Service::one(200, r#"[{"id":"eml_1","status":"queued"}]"#);
+    let home = Home::new();
+    let email = r#"{"from":"a@b.test","to":"c@d.test","subject":"s"}"#;
+    let file = home.file("emails.ndjson", format!("{email}\n{email}\n"));
+    let run = home.run_with(&["emails", "batch", &file], &[KEY, ("SVC_EMAIL_URL", &service.url())]);
+    assert_eq!(run.code, 9, "{run:?}");
+    assert_eq!(run.error()["code"], "batch_incomplete");
+}
+
+#[test]
+fn a_test_delivery_that_is_not_2xx_is_a_check_that_said_no() {
+    for (body, code) in [
+        (r#"{"statusCode":204}"#, 0),
+        (r#"{"responseStatus":500}"#, 10),
+        (r#"{"statusCode":null,"error":"refused"}"#, 10),
+    ] {
+        let service = Service::one(200, body);
+        let run = run(&service, &["webhooks", "test", "whk_1"]);
+        assert_eq!(run.code, code, "{run:?}");
+        assert_eq!(run.json(), serde_json::from_str::<serde_json::Value>(body).expect("JSON"));
+    }
+}

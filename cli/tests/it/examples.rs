@@ -1,0 +1,78 @@
+//! Examples in help texts can be typed as they stand.
+
+use clap::Command;
+
+#[test]
+fn every_example_of_the_help_parses() {
+    let mut tree = svc_cli::command();
+    tree.build();
+    let mut checked = 0;
+    check(&tree, &mut checked);
+    assert!(checked > 60, "only {checked} examples were found");
+}
+
+fn check(command: &Command, checked: &mut usize) {
+    let help = command.get_after_help().map(ToString::to_string).unwrap_or_default();
+    for line in help.replace("\\\n", "").lines() {
+        for line in commands_in(line) {
+            let words = split(&line);
+            let parsed = svc_cli::command().try_get_matches_from(&words);
+            assert!(parsed.is_ok(), "{line}\n{words:?}\n{}", parsed.expect_err("an error"));
+            *checked += 1;
+        }
+    }
+    for child in command.get_subcommands() {
+        check(child, checked);
+    }
+}
+
+/// The `svc …` parts of a line, up to a pipe or a redirection.
+fn commands_in(line: &str) -> Vec<String> {
+    let Some(start) = line.find("svc ") else { return Vec::new() };
+    let before = &line[..start];
+    if !(before.trim().is_empty() || before.contains('|') || before.trim_end().ends_with(':')) {
+        return Vec::new();
+    }
+    let mut text = line[start..].to_owned();
+    for end in [" | ", " > ", " < ", " >> ", " && "] {
+        if let Some(at) = unquoted(&text, end) {
+            text.truncate(at);
+        }
+    }
+    // `…` stands for what the reader fills in.
+    if text.contains('…') { Vec::new() } else { vec![text] }
+}
+
+fn unquoted(text: &str, needle: &str) -> Option<usize> {
+    let mut quote = None;
+    for (at, character) in text.char_indices() {
+        match (quote, character) {
+            (None, '\'' | '"') => quote = Some(character),
+            (Some(open), _) if open == character => quote = None,
+            (None, _) if text[at..].starts_with(needle) => return Some(at),
+            _ => {}
+        }
+    }
+    None
+}
+
+/// Words as a shell splits them: enough for our own examples.
+fn split(line: &str) -> Vec<String> {
+    let (mut words, mut word, mut quote, mut open) = (Vec::new(), String::new(), None, false);
+    for character in line.chars() {
+        match (quote, character) {
+            (None, '\'' | '"') => (quote, open) = (Some(character), true),
+            (Some(end), _) if end == character => quote = None,
+            (None, ' ') if open || !word.is_empty() => {
+                words.push(std::mem::take(&mut word));
+                open = false;
+            }
+            (None, ' ') => {}
+            _ => word.push(character),
+        }
+    }
+    if open || !word.is_empty() {
+        words.push(word);
+    }
+    words
+}

@@ -1,0 +1,14 @@
+//! `svc` as its users run it: real processes, with standard output, standard
+//! error and exit code looked at together.
+#![expect(unreachable_pub, reason = "nobody uses a test binary as a library")]
+
+mod errors;
+mod examples;
+mod output;
+mod sandbox;
+mod secrets;
+mod settings;
+mod sign;
+mod support;
+mod tree;
+mod usage;

@@ -1,0 +1,121 @@
+//! What is printed, and what never is.
+
+use std::io::Read as _;
+
+use crate::support::{Home, Run, Service};
+
+const LIST: &str =
+    r#"[{"id":"aud_1","name":"One","extra":1},{"id":"aud_2","name":"T\u001b[2Jwo"}]"#;
+
+fn list(args: &[&str], env: &[(&str, &str)]) -> Run {
+    let service = Service::one(200, LIST);
+    let url = service.url();
+    let all = [&[("SVC_EMAIL_KEY", "mk_test_x"), ("SVC_EMAIL_URL", url.as_str())], env].concat();
+    Home::new().run_with(&[&["audiences", "list"], args].concat(), &all)
+}
+
+#[test]
+fn each_format() {
+    assert_eq!(
+        list(&[], &[]).json(),
+        serde_json::from_str::<serde_json::Value>(LIST).expect("JSON")
+    );
+    assert_eq!(
+        list(&["-o", "ndjson"], &[]).stdout,
+        "{\"id\":\"aud_1\",\"name\":\"One\",\"extra\":1}\n{\"id\":\"aud_2\",\"name\":\"T\\u001b[2Jwo\"}\n"
+    );
+    assert_eq!(
+        list(&["-o", "yaml"], &[]).stdout,
+        "- id: aud_1\n  name: One\n  extra: 1\n- id: aud_2\n  name: \"T\\u001b[2Jwo\"\n"
+    );
+    assert_eq!(
+        list(&["-o", "table"], &[]).stdout,
+        "ID     NAME\naud_1  One\naud_2  T\\u{1b}[2Jwo\n"
+    );
+    assert_eq!(list(&[], &[("SVC_OUTPUT", "table")]).stdout, list(&["-o", "table"], &[]).stdout);
+}
+
+#[test]
+fn jq_filters_and_prints_bare_strings() {
+    assert_eq!(list(&["--jq", ".[0].id"], &[]).stdout, "aud_1\n");
+    assert_eq!(list(&["--jq", "map(.extra)[0]"], &[]).stdout, "1\n");
+    assert_eq!(list(&["-o", "ndjson", "--jq", ".id"], &[]).stdout, "aud_1\naud_2\n");
+    assert_eq!(list(&["--jq", "empty"], &[]).stdout, "");
+}
+
+#[test]
+fn colours_need_a_terminal_or_force() {
+    let colored = |args: &[&str], env: &[(&str, &str)]| {
+        list(&[&["-o", "table"], args].concat(), env).stdout.contains("\u{1b}[")
+    };
+    assert!(!colored(&[], &[]));
+    assert!(colored(&["--color", "always"], &[("NO_COLOR", "1")]));
+    assert!(colored(&[], &[("CLICOLOR_FORCE", "1")]));
+    assert!(!colored(&[], &[("CLICOLOR_FORCE", "1"), ("NO_COLOR", "1")]));
+}
+
+#[test]
+fn an_empty_list_is_an_empty_list() {
+    let service = Service::one(200, r#"{"data":[]}"#);
+    let home = Home::new();
+    let url = service.url();
+    let env = [("SVC_EMAIL_KEY", "mk_test_x"), ("SVC_EMAIL_URL", url.as_str())];
+    let json = home.run_with(&["audiences", "list"], &env);
+    assert_eq!((json.code, json.stdout.as_str(), json.stderr.as_str()), (0, "[]\n", ""));
+    let table = home.run_with(&["-o", "table", "audiences", "list"], &env);
+    assert_eq!((table.code, table.stdout.as_str()), (0, ""));
+    assert!(table.stderr.starts_with("no audience yet"), "{table:?}");
+    let quiet = home.run_with(&["-q", "-o", "table", "audiences", "list"], &env);
+    assert_eq!((quiet.stdout.as_str(), quiet.stderr.as_str()), ("", ""));
+}
+
+#[test]
+fn verbose_tells_of_requests_on_standard_error() {
+    let run = list(&["-v"], &[]);
+    assert_eq!(run.code, 0);
+    assert!(run.stderr.contains("> GET /api/v1/audiences"), "{run:?}");
+    assert!(run.stderr.contains("< 200"), "{run:?}");
+    assert!(run.stderr.contains("req_1"), "{run:?}");
+    assert!(run.json().is_array());
+}
+
+#[test]
+fn a_reader_that_goes_away_is_no_failure() {
+    let home = Home::new();
+    let mut child = home.spawn(&["schema"]);
+    drop(child.stdout.take());
+    let mut stderr = String::new();
+    child.stderr.take().expect("piped").read_to_string(&mut stderr).expect("UTF-8");
+    assert_eq!((child.wait().expect("ends").code(), stderr.as_str()), (Some(0), ""));
+}
+
+#[test]
+fn scripts_and_pages_are_printed_as_they_are() {
+    let home = Home::new();
+    for shell in ["bash", "zsh", "fish", "powershell", "elvish", "nushell"] {
+        let run = home.run(&["completions", shell]);
+        assert_eq!(run.code, 0, "{shell}: {run:?}");
+        assert!(run.stdout.contains("emails") && !run.stdout.starts_with('{'), "{shell}");
+    }
+    assert!(home.run(&["man"]).stdout.contains(".TH svc 1"));
+    assert_eq!(home.run(&["completions", "fish", "--json"]).json()["shell"], "fish");
+    let dir = home.path("man");
+    let run = home.run(&["man", &dir.display().to_string()]);
+    assert_eq!(run.code, 0, "{run:?}");
+    let page = std::fs::read_to_string(dir.join("svc-emails-send.1")).expect("a page");
+    assert!(page.contains("svc\\-emails\\-send"), "{page}");
+}
+
+#[test]
+fn the_schema_describes_every_command() {
+    let home = Home::new();
+    let all = home.run(&["schema"]).json();
+    let names = all.as_array().expect("a list").iter().map(|c| c["command"].as_str().expect("one"));
+    let leaves = svc_cli::LEAVES.iter().map(|leaf| leaf.path);
+    assert!(names.eq(leaves));
+    let one = home.run(&["schema", "emails", "send"]).json();
+    assert_eq!(one["operations"][0]["scope"], "emails:send");
+    assert_eq!(one["input"]["properties"]["--to"]["type"], "array");
+    assert_eq!(one["exit_codes"]["9"], "outcome unknown: the request may have been processed");
+    assert_eq!(home.run(&["schema", "emails", "snd"]).code, 2);
+}

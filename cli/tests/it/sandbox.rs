@@ -1,0 +1,295 @@
+//! The sandbox: a service on this machine, shared by commands that run at once.
+
+use std::io::{BufRead as _, BufReader};
+use std::process::{Child, Command, Stdio};
+
+use serde_json::{Value, json};
+
+use crate::support::{Home, Run};
+
+fn send<'a>(from: &'a str, to: &'a str) -> Vec<&'a str> {
+    vec!["emails", "send", "--from", from, "--to", to, "--subject", "Hi", "--text", "Hello"]
+}
+
+/// A server that ends with the test.
+struct Serving {
+    child: Child,
+    http: String,
+}
+
+impl Serving {
+    fn start(home: &Home, args: &[&str]) -> Self {
+        let mut child = home
+            .command(&[&["sandbox", "serve", "--addr", "127.0.0.1:0"], args].concat())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .expect("svc starts");
+        let mut line = String::new();
+        BufReader::new(child.stdout.take().expect("piped")).read_line(&mut line).expect("a line");
+        let ready: Value = serde_json::from_str(&line).expect("JSON");
+        Self { child, http: ready["http"].as_str().expect("an address").to_owned() }
+    }
+}
+
+impl Drop for Serving {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+#[test]
+fn an_email_of_one_command_is_delivered_and_found_by_the_next() {
+    let home = Home::new();
+    let sent = home.sandbox_json(&send("hello@sandbox.test", "ada@example.test"));
+    let id = sent["id"].as_str().expect("an id");
+    let found = home.sandbox_json(&["emails", "get", id]);
+    assert_eq!(found["status"], "delivered");
+    assert_eq!(found["subject"], "Hi");
+}
+
+#[test]
+fn an_unverified_sender_is_refused_and_says_how_to_verify() {
+    let home = Home::new();
+    let args = [vec!["--sandbox"], send("hello@unverified.test", "ada@example.test")].concat();
+    let run = home.run(&args);
+    assert_eq!((run.code, run.stdout.as_str()), (6, ""), "{run:?}");
+    let error = run.error();
+    assert_eq!(error["code"], "domain_not_verified");
+    let hint = error["hint"].as_str().expect("a hint");
+    assert!(hint.contains("svc --sandbox domains create"), "{hint}");
+    assert!(hint.contains("svc --sandbox domains verify"), "{hint}");
+}
+
+#[test]
+fn a_domain_without_its_records_is_not_verified() {
+    let home = Home::new();
+    let domain = home.sandbox_json(&["domains", "create", "shop.test"]);
+    let id = domain["id"].as_str().expect("an id");
+    assert_eq!(domain["records"].as_array().map(Vec::len), Some(4), "{domain}");
+
+    let no = home.run(&["--sandbox", "domains", "verify", id]);
+    assert_eq!((no.code, no.json()["verified"].clone()), (10, json!(false)), "{no:?}");
+    assert_eq!(no.error()["code"], "domain_not_verified");
+
+    assert_eq!(home.sandbox_json(&["domains", "delete", id, "--yes"])["deleted"], true);
+    assert_eq!(home.run(&["--sandbox", "domains", "verify", id]).code, 5);
+}
+
+#[test]
+fn waiting_follows_an_email_to_its_end() {
+    let home = Home::new();
+    let good = [send("hello@sandbox.test", "ada@example.test"), vec!["--wait"]].concat();
+    assert_eq!(home.sandbox_json(&good)["status"], "delivered");
+    let bad = [send("hello@sandbox.test", "bounced@example.test"), vec!["--wait"]].concat();
+    let run = home.run(&[&["--sandbox"], &bad[..]].concat());
+    assert_eq!((run.code, run.json()["status"].clone()), (10, json!("bounced")), "{run:?}");
+    assert_eq!(run.error()["code"], "email_bounced");
+}
+
+#[test]
+fn a_scheduled_email_waits_and_is_cancelled() {
+    let home = Home::new();
+    let args = [send("hello@sandbox.test", "ada@example.test"), vec!["--at", "+2h"]].concat();
+    let email = home.sandbox_json(&args);
+    let id = email["id"].as_str().expect("an id");
+    assert_eq!(home.sandbox_json(&["emails", "get", id])["status"], "queued");
+    let late = home.run(&["--sandbox", "emails", "get", id, "--wait", "--timeout", "300ms"]);
+    assert_eq!((late.code, late.stdout.as_str()), (8, ""), "{late:?}");
+    assert_eq!(home.sandbox_json(&["emails", "cancel", id])["status"], "cancelled");
+    let again = home.run(&["--sandbox", "emails", "cancel", id]);
+    assert_eq!((again.code, again.error()["code"].clone()), (6, json!("not_cancellable")));
+}
+
+#[test]
+fn audiences_contacts_and_webhooks_live_their_lives() {
+    let home = Home::new();
+    let audience = home.sandbox_json(&["audiences", "create", "News"]);
+    let audience = audience["id"].as_str().expect("an id");
+    let contact = home.sandbox_json(&[
+        "contacts",
+        "create",
+        audience,
+        "ada@example.test",
+        "--name",
+        "Ada",
+        "--meta",
+        "seats:=5",
+        "--topic",
+        "a,b",
+    ]);
+    assert_eq!(
+        (&contact["metadata"], &contact["topics"]),
+        (&json!({"seats": 5}), &json!(["a", "b"]))
+    );
+    let id = contact["id"].as_str().expect("an id");
+    let updated = home.sandbox_json(&[
+        "contacts",
+        "update",
+        id,
+        "--meta",
+        "seats:=null",
+        "--meta",
+        "plan=pro",
+        "--no-topics",
+        "--subscribed",
+        "false",
+    ]);
+    assert_eq!(updated["metadata"], json!({"plan": "pro"}));
+    assert_eq!((&updated["topics"], &updated["subscribed"]), (&json!([]), &json!(false)));
+    assert_eq!(
+        home.sandbox_json(&["contacts", "list", audience]).as_array().map(Vec::len),
+        Some(1)
+    );
+    assert_eq!(home.sandbox_json(&["audiences", "get", audience])["name"], "News");
+    home.sandbox_json(&["contacts", "delete", id, "--yes"]);
+    assert_eq!(home.sandbox_json(&["contacts", "list", audience, "--all"]), json!([]));
+    home.sandbox_json(&["audiences", "delete", audience, "--yes"]);
+    assert_eq!(home.run(&["--sandbox", "audiences", "get", audience]).code, 5);
+
+    let url = "http://127.0.0.1:9/hooks";
+    let webhook = home.sandbox_json(&["webhooks", "create", url, "--event", "email.sent"]);
+    assert!(webhook["signingSecret"].as_str().is_some_and(|secret| !secret.is_empty()));
+    let id = webhook["id"].as_str().expect("an id");
+    assert_eq!(
+        home.sandbox_json(&["webhooks", "update", id, "--active", "false"])["active"],
+        false
+    );
+    assert_eq!(home.run(&["--sandbox", "webhooks", "test", id]).code, 10, "nobody listens there");
+    home.sandbox_json(&["webhooks", "delete", id, "--yes"]);
+    assert_eq!(home.sandbox_json(&["webhooks", "list"]), json!([]));
+}
+
+#[test]
+fn the_extraction_service_is_there_too() {
+    let home = Home::new();
+    let me = home.sandbox_json(&["extraction", "me"]);
+    assert_eq!(
+        (&me["organization"]["name"], &me["auth"]["scope"]),
+        (&json!("Sandbox"), &json!("full"))
+    );
+    let url = "http://127.0.0.1:9/hooks";
+    let args = ["extraction", "webhooks", "create", url, "--event", "extraction.completed"];
+    let webhook = home.sandbox_json(&args);
+    let id = webhook["id"].as_str().expect("an id");
+    assert_eq!(home.sandbox_json(&["extraction", "webhooks", "list"])[0]["url"], url);
+    home.sandbox_json(&["extraction", "webhooks", "delete", id, "--yes"]);
+    assert_eq!(home.sandbox_json(&["extraction", "webhooks", "list"]), json!([]));
+}
+
+#[test]
+fn a_batch_is_sent_and_each_email_stands_alone() {
+    let home = Home::new();
+    let good = r#"{"from":"hello@sandbox.test","to":"ada@example.test","subject":"s","text":"t"}"#;
+    let bad = r#"{"from":"hello@unverified.test","to":"ada@example.test","subject":"s"}"#;
+    let file = home.file("emails.ndjson", format!("{good}\n{bad}\n"));
+    let run = home.run(&["--sandbox", "emails", "batch", &file]);
+    assert_eq!(run.code, 11, "{run:?}");
+    assert_eq!(run.json()[0]["result"], "accepted");
+    assert_eq!(run.json()[1]["error"]["code"], "domain_not_verified");
+    let file = home.file("good.json", format!("[{good}]"));
+    assert_eq!(home.sandbox_json(&["emails", "batch", &file])[0]["status"], "queued");
+}
+
+#[test]
+fn a_running_server_is_found_and_used() {
+    let home = Home::new();
+    let serving = Serving::start(&home, &[]);
+    let status = home.run(&["sandbox", "status"]);
+    assert_eq!(status.json()["status"], "ok", "{status:?}");
+    let sent = home.sandbox_json(&send("hello@sandbox.test", "ada@example.test"));
+    // The same server, without the sandbox option and with the seeded key.
+    let key = home.file("key", "mk_test_sandbox");
+    let id = sent["id"].as_str().expect("an id");
+    let args = ["--email-url", &serving.http, "--key-file", &key, "emails", "get", id];
+    assert_eq!(home.run(&args).json()["id"], id);
+
+    let second = home.run(&["sandbox", "serve", "--addr", "127.0.0.1:0"]);
+    assert_eq!((second.code, second.stdout.as_str()), (1, ""), "{second:?}");
+    assert_eq!(second.error()["code"], "data_directory_in_use");
+
+    assert_eq!(home.run(&["sandbox", "stop"]).json()["stopped"], true);
+    assert_eq!(home.run(&["sandbox", "status"]).json()["status"], "not running");
+    assert_eq!(home.run(&["sandbox", "stop"]).json()["stopped"], false);
+}
+
+#[test]
+fn a_key_without_the_scope_is_told_which_one_it_needs() {
+    let home = Home::new();
+    let serving = Serving::start(&home, &["--in-memory"]);
+    let keys = format!("{}/_sandbox/keys", serving.http);
+    let created = home.run_with(
+        &[
+            "api",
+            "POST",
+            "/_sandbox/keys",
+            "--data",
+            r#"{"service":"email","scopes":["emails:read"]}"#,
+        ],
+        &[("SVC_EMAIL_URL", &serving.http), ("SVC_EMAIL_KEY", "mk_test_sandbox")],
+    );
+    let created = created.json();
+    let key = created["key"].as_str().unwrap_or_else(|| panic!("no key from {keys}: {created}"));
+    let args = send("hello@sandbox.test", "ada@example.test");
+    let run = home.run_with(&args, &[("SVC_EMAIL_URL", &serving.http), ("SVC_EMAIL_KEY", key)]);
+    assert_eq!((run.code, run.stdout.as_str()), (4, ""), "{run:?}");
+    let error = run.error();
+    assert_eq!(error["required_scope"], "emails:send");
+    assert!(error["message"].as_str().is_some_and(|text| text.contains("emails:send")), "{error}");
+}
+
+#[test]
+fn of_several_commands_at_once_one_serves_all() {
+    let home = Home::new();
+    let args = [vec!["--sandbox"], send("hello@sandbox.test", "ada@example.test")].concat();
+    let children = (0..6).map(|_| home.spawn(&args)).collect::<Vec<_>>();
+    for child in children {
+        let run = Run::of(child.wait_with_output().expect("ends"));
+        assert_eq!(run.code, 0, "{run:?}");
+        let id = run.json()["id"].as_str().expect("an id").to_owned();
+        assert_eq!(home.sandbox_json(&["emails", "get", &id])["status"], "delivered");
+    }
+}
+
+#[test]
+fn a_sandbox_run_ignores_live_addresses_keys_and_proxies() {
+    let home = Home::new();
+    let env = [
+        ("SVC_EMAIL_URL", "http://127.0.0.1:9"),
+        ("SVC_EMAIL_KEY", "mk_live_real"),
+        ("HTTP_PROXY", "http://127.0.0.1:9"),
+        ("SVC_SANDBOX", "1"),
+    ];
+    let run = home.run_with(&["audiences", "list"], &env);
+    assert_eq!((run.code, run.stdout.as_str()), (0, "[]\n"), "{run:?}");
+}
+
+#[test]
+fn attachments_and_bodies_come_from_files_and_standard_input() {
+    let home = Home::new();
+    let html = home.file("body.html", "<h1>Hi</h1><p>there</p>");
+    let file = home.file("notes.txt", "attached");
+    let mut args = send("hello@sandbox.test", "ada@example.test");
+    args.truncate(args.len() - 2);
+    let html = format!("@{html}");
+    let named = format!("{file};name=renamed.txt;type=text/plain");
+    args.extend(["--html", &html, "--attach", &named, "--attach", "-;name=stdin.bin"]);
+    let run = home.feed(&[&["--sandbox"], &args[..]].concat(), [0, 159, 146, 150]);
+    assert_eq!(run.code, 0, "{run:?}");
+    let email = home.sandbox_json(&["emails", "get", run.json()["id"].as_str().expect("an id")]);
+    let names = email["attachments"].as_array().expect("a list");
+    assert_eq!(names.len(), 2, "{email}");
+    assert_eq!(names[0]["filename"], "renamed.txt");
+    assert!(email["text"].as_str().is_some_and(|text| text.contains("Hi")), "{email}");
+}
+
+#[cfg(unix)]
+#[test]
+fn the_server_ends_on_sigterm_with_success() {
+    let home = Home::new();
+    let mut serving = Serving::start(&home, &[]);
+    let pid = serving.child.id().to_string();
+    assert!(Command::new("kill").args(["-TERM", &pid]).status().expect("runs").success());
+    assert_eq!(serving.child.wait().expect("ends").code(), Some(0));
+}

@@ -1,0 +1,138 @@
+//! Where settings come from, and that every one of them says so.
+
+use serde_json::Value;
+
+use crate::support::{Home, Service};
+
+const CONFIG: &str = "[profiles.default]\nemail_url = \"http://profile.example\"\n\
+                      [profiles.other]\nemail_url = \"http://other.example\"\nretries = 5\n";
+
+fn shown(run: &crate::support::Run, setting: &str) -> (Value, Value) {
+    assert_eq!(run.code, 0, "{run:?}");
+    let all = run.json();
+    let rows = all.as_array().expect("a list");
+    let row = rows.iter().find(|row| row["setting"] == setting).expect("the setting");
+    (row["value"].clone(), row["from"].clone())
+}
+
+#[test]
+fn option_environment_file_profile_default() {
+    let home = Home::new();
+    home.file("config/svc/config.toml", CONFIG);
+    let env_file = home.file("vars", "SVC_EMAIL_URL=http://file.example\n");
+    let show = |args: &[&str], env: &[(&str, &str)]| {
+        let (value, from) =
+            shown(&home.run_with(&[&["config", "show"], args].concat(), env), "email_url");
+        (value.as_str().map(str::to_owned), from.as_str().map(str::to_owned))
+    };
+    let pair = |value: &str, from: &str| (Some(value.to_owned()), Some(from.to_owned()));
+    let file = ["--env-file", env_file.as_str()];
+    let env = [("SVC_EMAIL_URL", "http://env.example")];
+    assert_eq!(show(&[], &[]), pair("http://profile.example", "profile"));
+    assert_eq!(show(&file, &[]), pair("http://file.example", "--env-file SVC_EMAIL_URL"));
+    assert_eq!(show(&file, &env), pair("http://env.example", "environment SVC_EMAIL_URL"));
+    let option = ["--email-url", "http://option.example"];
+    assert_eq!(
+        show(&[&file[..], &option].concat(), &env),
+        pair("http://option.example", "--email-url")
+    );
+    let other = home.run_with(&["config", "show"], &[("SVC_PROFILE", "other")]);
+    assert_eq!(shown(&other, "email_url").0, "http://other.example");
+    assert_eq!(shown(&other, "retries").0, 5);
+}
+
+#[test]
+fn a_dot_env_file_is_read_only_when_it_is_named() {
+    let home = Home::new();
+    home.file(".env", "SVC_EMAIL_URL=http://file.example\n");
+    assert_eq!(shown(&home.run(&["config", "show"]), "email_url").0, Value::Null);
+    let named = home.run(&["config", "show", "--env-file", ".env"]);
+    assert_eq!(shown(&named, "email_url").0, "http://file.example");
+}
+
+#[test]
+fn login_checks_the_key_keeps_it_and_logout_forgets_it() {
+    let home = Home::new();
+    let service = Service::one(200, "[]");
+    let run = home.feed(&["login", "--email-url", &service.url()], "mk_live_secret42\n");
+    assert_eq!(run.code, 0, "{run:?}");
+    assert!(service.requests()[0].starts_with("GET /api/v1/audiences HTTP/1.1"));
+    assert!(service.requests()[0].contains("Bearer mk_live_secret42"));
+    assert_eq!(run.json()["mode"], "live");
+
+    let list = home.run(&["audiences", "list"]);
+    assert_eq!((list.code, list.json()), (0, serde_json::json!([])), "{list:?}");
+    let profiles = home.run(&["profiles", "list"]).json();
+    assert_eq!(profiles[0]["email_key"], "mk_live_…");
+
+    assert_eq!(home.run(&["logout"]).json()["forgotten"], serde_json::json!(["email"]));
+    let list = home.run(&["audiences", "list"]);
+    assert_eq!((list.code, list.error()["code"].as_str()), (3, Some("no_key")), "{list:?}");
+}
+
+#[test]
+fn login_refuses_a_key_that_the_service_does_not_know() {
+    let home = Home::new();
+    let body = r#"{"error":{"code":"unauthorized","message":"no"}}"#;
+    let service = Service::one(401, body);
+    let run = home.feed(&["login", "--email-url", &service.url()], "mk_test_wrong");
+    assert_eq!(run.code, 3, "{run:?}");
+    assert!(!home.path("config/svc/credentials.toml").exists());
+}
+
+#[test]
+fn a_profile_refuses_the_key_of_another_organization() {
+    let home = Home::new();
+    let me = |id: &str| {
+        Service::one(
+            200,
+            &format!(
+                r#"{{"organization":{{"id":"{id}","name":"N","balance_cents":5}},
+                "auth":{{"method":"api_key","scope":"full","key_id":"key_1"}}}}"#
+            ),
+        )
+    };
+    let (first, second) = (me("org_1"), me("org_2"));
+    let login = |service: &Service| {
+        let url = service.url();
+        home.feed(&["login", "--service", "extraction", "--extraction-url", &url], "sk_test_a")
+    };
+    assert_eq!(login(&first).code, 0);
+    let refused = login(&second);
+    assert_eq!(refused.code, 10, "{refused:?}");
+    assert_eq!(refused.error()["code"], "wrong_organization");
+    let who = home.run(&["whoami"]);
+    assert_eq!(who.json()["extraction"]["organization"]["id"], "org_1", "{who:?}");
+}
+
+#[test]
+fn profiles_are_used_and_removed() {
+    let home = Home::new();
+    home.file("config/svc/config.toml", CONFIG);
+    assert_eq!(home.run(&["profiles", "use", "nope"]).code, 2);
+    assert_eq!(home.run(&["profiles", "use", "other"]).code, 0);
+    assert_eq!(shown(&home.run(&["config", "show"]), "email_url").0, "http://other.example");
+    assert_eq!(home.run(&["profiles", "remove", "other"]).code, 2, "asks first");
+    assert_eq!(home.run(&["profiles", "remove", "other", "--yes"]).code, 0);
+    assert_eq!(shown(&home.run(&["config", "show"]), "email_url").0, "http://profile.example");
+}
+
+#[test]
+fn a_profile_says_what_a_live_service_chose_otherwise() {
+    let home = Home::new();
+    let service = Service::one(200, "[]");
+    home.file(
+        "config/svc/config.toml",
+        format!(
+            "[profiles.default]\nemail_url = \"{}\"\nkey_header = \"X-Api-Key\"\nbatch_key = \"emails\"\n\
+             local_checks = false\n",
+            service.url()
+        ),
+    );
+    let email = r#"{"from":"not an address","to":"c@d.test","subject":"s"}"#;
+    let file = home.file("emails.json", format!("[{email}]"));
+    home.run_with(&["emails", "batch", &file], &[("SVC_EMAIL_KEY", "mk_test_x")]);
+    let request = &service.requests()[0];
+    assert!(request.contains("x-api-key: mk_test_x\r\n"), "{request}");
+    assert!(request.contains(r#"{"emails":[{"from":"not an address""#), "{request}");
+}

@@ -1,0 +1,114 @@
+//! The command tree: every leaf keeps what `cli.md` promises of all.
+
+use clap::{ArgAction, Command};
+use svc_cli::{Effect, LEAVES, Leaf};
+use svc_sdk::{Operation, ScopeRule};
+
+fn leaves() -> Vec<(String, Command)> {
+    fn walk(path: &str, command: &Command, found: &mut Vec<(String, Command)>) {
+        let below = command.get_subcommands().collect::<Vec<_>>();
+        if below.is_empty() {
+            found.push((path.trim().to_owned(), command.clone()));
+        }
+        for child in below {
+            walk(&format!("{path} {}", child.get_name()), child, found);
+        }
+    }
+    let mut tree = svc_cli::command();
+    tree.build();
+    let mut found = Vec::new();
+    walk("", &tree, &mut found);
+    found
+}
+
+fn row(path: &str) -> &'static Leaf {
+    LEAVES.iter().find(|leaf| leaf.path == path).unwrap_or_else(|| panic!("no row for `{path}`"))
+}
+
+#[test]
+fn clap_finds_no_fault_in_the_tree() {
+    svc_cli::command().debug_assert();
+}
+
+#[test]
+fn the_table_and_the_tree_name_the_same_leaves_in_the_same_order() {
+    let tree = leaves().into_iter().map(|(path, _)| path).collect::<Vec<_>>();
+    let table = LEAVES.iter().map(|leaf| leaf.path).collect::<Vec<_>>();
+    assert_eq!(tree, table);
+}
+
+#[test]
+fn every_leaf_takes_the_global_options() {
+    for (path, command) in leaves() {
+        for name in ["json", "output", "jq", "dry-run", "yes", "sandbox", "quiet", "verbose"] {
+            let found = command.get_arguments().any(|arg| arg.get_long() == Some(name));
+            assert!(found, "`{path}` has no --{name}");
+        }
+    }
+}
+
+#[test]
+fn every_leaf_says_what_it_does_with_an_example_and_its_scope() {
+    for (path, command) in leaves() {
+        assert!(command.get_about().is_some(), "`{path}` says nothing");
+        let help = command.get_after_help().map(ToString::to_string).unwrap_or_default();
+        assert!(help.contains("Examples:\n"), "`{path}` has no example");
+        let scope = help
+            .lines()
+            .find_map(|line| line.strip_prefix("Scope: "))
+            .unwrap_or_else(|| panic!("`{path}` names no scope"));
+        for operation in row(&path).operations {
+            match operation.scope_rule() {
+                ScopeRule::Needs(needed) if row(&path).operations.len() == 1 => {
+                    assert_eq!(scope, needed.as_str(), "`{path}`");
+                }
+                // `login` and `whoami` read whatever the key lets them.
+                ScopeRule::Needs(needed) => {
+                    assert!(scope.contains(needed.as_str()) || scope == "any key", "`{path}`");
+                }
+                ScopeRule::AnyKey => assert_eq!(scope, "any key", "`{path}`"),
+                ScopeRule::NotDocumented => assert_eq!(scope, "not documented", "`{path}`"),
+            }
+        }
+    }
+}
+
+#[test]
+fn every_operation_has_a_command_of_its_own() {
+    for operation in Operation::ALL {
+        let command = LEAVES.iter().find(|leaf| leaf.operations == [operation]);
+        let sends = operation == Operation::EmailsSend;
+        assert!(command.is_some() || sends, "no command calls {operation}");
+    }
+    assert_eq!(row("emails send").operations[0], Operation::EmailsSend);
+}
+
+#[test]
+fn what_removes_something_is_dangerous() {
+    for leaf in LEAVES {
+        let removes = leaf.path.ends_with("delete") || leaf.path.ends_with("reset");
+        assert_eq!(removes, leaf.effect == Effect::Dangerous, "`{}`", leaf.path);
+    }
+}
+
+#[test]
+fn no_option_takes_a_key_or_a_secret_as_its_value() {
+    for (path, command) in leaves() {
+        for arg in command.get_arguments() {
+            let takes_value = matches!(arg.get_action(), ArgAction::Set | ArgAction::Append);
+            let name = arg.get_long().unwrap_or_default();
+            let secret = name.ends_with("key") || name.contains("secret") || name == "token";
+            let harmless = matches!(name, "idempotency-key" | "secret-file");
+            assert!(!(takes_value && secret && !harmless), "`{path}` --{name}");
+        }
+    }
+}
+
+#[test]
+fn options_are_explained() {
+    for (path, command) in leaves() {
+        for arg in command.get_arguments() {
+            assert!(arg.get_help().is_some(), "`{path}`: {} is not explained", arg.get_id());
+        }
+    }
+}

@@ -1,0 +1,133 @@
+//! Wrong usage: exit code 2, and an error object wherever programs read.
+
+use crate::support::Home;
+
+#[test]
+fn wrong_usage_is_an_error_object_when_programs_read() {
+    let home = Home::new();
+    for args in [
+        &["emails", "snd"][..],
+        &["emails", "send"],
+        &["emails", "get"],
+        &["emails", "get", "x", "--no-such-option"],
+        &["--output", "xml", "config", "path"],
+        &["--timeout", "soon", "config", "path"],
+        &["--json", "--output", "yaml", "config", "path"],
+        &["config", "path", "--jq", ".["],
+        &["emails", "get", "x", "--idempotency-key", "k"],
+        &["config", "path", "--dry-run"],
+        &["--sandbox", "--email-url", "http://x", "audiences", "list"],
+        &["--sandbox", "--key-file", "k", "audiences", "list"],
+        &[],
+    ] {
+        let run = home.run(args);
+        assert_eq!((run.code, run.stdout.as_str()), (2, ""), "{args:?}: {run:?}");
+        assert_eq!(run.error()["kind"], "usage", "{args:?}: {run:?}");
+    }
+}
+
+#[test]
+fn wrong_usage_is_words_when_people_read() {
+    let run = Home::new().run(&["-o", "table", "emails", "snd"]);
+    assert_eq!(run.code, 2);
+    assert!(run.stderr.starts_with("error: unrecognized subcommand 'snd'"), "{run:?}");
+    assert!(run.stderr.contains("'send'"), "{run:?}");
+}
+
+#[test]
+fn sandbox_from_the_environment_refuses_addresses_too() {
+    let args = ["--email-url", "http://live.example", "audiences", "list"];
+    let run = Home::new().run_with(&args, &[("SVC_SANDBOX", "1")]);
+    assert_eq!(run.code, 2, "{run:?}");
+    assert!(run.error()["message"].as_str().is_some_and(|m| m.starts_with("--email-url")));
+}
+
+#[test]
+fn with_nothing_configured_three_lines_say_how_to_try_and_how_to_set_up() {
+    let home = Home::new();
+    let run = home.run(&["-o", "table", "audiences", "list"]);
+    assert_eq!(run.code, 3, "{run:?}");
+    assert_eq!(
+        run.stderr,
+        "error: svc does not know the email service yet: no address and no key\n  \
+         try it on this machine: svc --sandbox audiences list\n  \
+         set it up: svc login --service email\n"
+    );
+    assert_eq!(home.run(&["extraction", "me"]).error()["code"], "not_set_up");
+}
+
+#[test]
+fn an_unknown_profile_is_a_mistake() {
+    let run = Home::new().run(&["--profile", "tpyo", "audiences", "list"]);
+    assert_eq!(run.code, 2, "{run:?}");
+    assert_eq!(run.error()["code"], "unknown_profile");
+}
+
+#[test]
+fn limits_are_refused_before_anything_is_sent() {
+    let home = Home::new();
+    let env = [("SVC_EMAIL_URL", "http://127.0.0.1:9"), ("SVC_EMAIL_KEY", "mk_test_x")];
+    let many = vec!["c@d.test"; 51];
+    let args =
+        [&["emails", "send", "--from", "a@b.test", "--subject", "s", "--to"], &many[..]].concat();
+    let run = home.run_with(&args, &env);
+    assert_eq!(run.code, 2, "{run:?}");
+    let error = run.error();
+    assert_eq!(error["kind"], "invalid_input");
+    assert_eq!(error["outcome"], "not_sent");
+    assert_eq!(error["fields"][0]["field"], "to");
+}
+
+#[test]
+fn dangerous_commands_are_refused_without_a_terminal_and_without_yes() {
+    let home = Home::new();
+    let env = [("SVC_EMAIL_URL", "http://127.0.0.1:9"), ("SVC_EMAIL_KEY", "mk_test_x")];
+    for args in [
+        ["audiences", "delete", "aud_1"],
+        ["contacts", "delete", "con_1"],
+        ["domains", "delete", "dom_1"],
+        ["webhooks", "delete", "whk_1"],
+    ] {
+        let run = home.run_with(&args, &env);
+        assert_eq!(run.code, 2, "{run:?}");
+        assert_eq!(run.error()["hint"], "add --yes if you mean it");
+    }
+}
+
+#[test]
+fn help_and_version_are_results() {
+    let home = Home::new();
+    for args in [&["--help"][..], &["-h"], &["emails", "--help"], &["emails", "send", "-h"]] {
+        let run = home.run(args);
+        assert_eq!((run.code, run.stderr.as_str()), (0, ""), "{args:?}");
+        assert!(run.stdout.contains("Usage: svc"), "{run:?}");
+    }
+    let run = home.run(&["--version"]);
+    assert_eq!(
+        (run.code, run.stdout.as_str()),
+        (0, concat!("svc ", env!("CARGO_PKG_VERSION"), "\n"))
+    );
+}
+
+#[test]
+fn standard_input_is_read_only_once() {
+    let args = [
+        "--email-url",
+        "http://127.0.0.1:9",
+        "emails",
+        "send",
+        "--from",
+        "a@b.test",
+        "--to",
+        "c@d.test",
+        "--subject",
+        "s",
+        "--html",
+        "-",
+        "--text",
+        "-",
+    ];
+    let run = Home::new().feed(&args, "x");
+    assert_eq!(run.code, 2, "{run:?}");
+    assert!(run.error()["message"].as_str().is_some_and(|m| m.contains("--html reads it already")));
+}
