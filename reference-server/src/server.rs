@@ -4,6 +4,7 @@ use std::fmt;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 
 use tokio::net::TcpListener;
 use tokio::sync::watch;
@@ -164,6 +165,20 @@ impl Builder {
         self
     }
 
+    /// How long a body may pause before the request is answered 408; ten seconds
+    /// of real time unless set.
+    pub fn body_timeout(mut self, pause: Duration) -> Self {
+        self.settings.limits.body_pause = pause;
+        self
+    }
+
+    /// How long a request's head may take, the idle time before it included;
+    /// thirty seconds of real time unless set.
+    pub fn head_timeout(mut self, time: Duration) -> Self {
+        self.settings.limits.head_time = time;
+        self
+    }
+
     /// Chooses otherwise at a point that the documents leave open, such as
     /// `B1=200`.
     ///
@@ -228,7 +243,7 @@ fn at(running: Option<&Running>) -> String {
     running.map(|running| format!(", at {}", running.base_url())).unwrap_or_default()
 }
 
-async fn start(settings: Settings) -> Result<Server, StartError> {
+async fn start(mut settings: Settings) -> Result<Server, StartError> {
     let home = match &settings.location {
         Location::Memory => None,
         Location::Directory(directory) => Some(take(directory).await?),
@@ -255,6 +270,8 @@ async fn start(settings: Settings) -> Result<Server, StartError> {
     let (addr, dns_addr) = (settings.addr, settings.dns);
     let listener = TcpListener::bind(addr).await.map_err(listen("http", addr))?;
     let addr = listener.local_addr().map_err(listen("http", addr))?;
+    // Everybody knows their keys.
+    settings.seed &= addr.ip().is_loopback() && !settings.public;
     let zone = Arc::new(Zone::new());
     let dns =
         DnsServer::start(dns_addr, Arc::clone(&zone)).await.map_err(listen("dns", dns_addr))?;

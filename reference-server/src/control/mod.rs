@@ -2,6 +2,8 @@
 //! person needs and the documented services do not offer.
 
 mod clock;
+mod events;
+mod extractions;
 mod guard;
 mod health;
 mod keys;
@@ -43,6 +45,8 @@ pub(crate) fn routes(mut router: Router<Shared>) -> Router<Shared> {
     route!(DELETE, "/_sandbox/keys/{id}", keys::delete);
     route!(GET, "/_sandbox/clock", clock::get);
     route!(POST, "/_sandbox/clock", clock::set);
+    route!(POST, "/_sandbox/emails/{id}/events", events::create);
+    route!(POST, "/_sandbox/extractions", extractions::create);
     route!(POST, "/_sandbox/reset", reset::reset);
     router
 }

@@ -14,6 +14,7 @@ use crate::address::{Mailbox, check_header, no_line_break};
 use crate::engine::{RecipientState, Status};
 use crate::error::{ApiError, Problems};
 use crate::time::{self, Millis};
+use crate::web::Object;
 
 /// Recipients in `to`.
 const RECIPIENTS: usize = 50;
@@ -33,7 +34,7 @@ pub(super) struct NewEmail {
     bcc: Option<OneOrMany>,
     reply_to: Option<OneOrMany>,
     headers: Option<Map<String, Value>>,
-    attachments: Option<Vec<NewAttachment>>,
+    attachments: Option<Vec<Object<NewAttachment>>>,
     tags: Option<Map<String, Value>>,
     scheduled_at: Option<String>,
     template_id: Option<String>,
@@ -194,7 +195,10 @@ fn check_headers(problems: &mut Problems, headers: &Map<String, Value>, reply_to
     }
 }
 
-fn check_attachments(problems: &mut Problems, given: Vec<NewAttachment>) -> Vec<Attachment> {
+fn check_attachments(
+    problems: &mut Problems,
+    given: Vec<Object<NewAttachment>>,
+) -> Vec<Attachment> {
     let count = given.len();
     if count > ATTACHMENTS {
         problems
@@ -202,7 +206,7 @@ fn check_attachments(problems: &mut Problems, given: Vec<NewAttachment>) -> Vec<
         return Vec::new();
     }
     let mut attachments = Vec::with_capacity(count);
-    for (index, new) in given.into_iter().enumerate() {
+    for (index, Object(new)) in given.into_iter().enumerate() {
         let mut wrong = |field: &str, message: &str| {
             problems.add(format!("attachments[{index}].{field}"), message);
         };

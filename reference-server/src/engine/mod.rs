@@ -27,6 +27,7 @@ pub(crate) use course::{Change, Outcome, RecipientState, Status};
 use handle::Command;
 pub(crate) use handle::{EngineHandle, State};
 use step::Stepped;
+pub(crate) use step::happen;
 
 /// What the engine knows of the future. `Millis::MAX` stands for "nothing".
 struct Engine {
@@ -41,6 +42,7 @@ struct Engine {
     advances: VecDeque<(Millis, Answer)>,
     advancing: Option<Advancing>,
     waiting: Vec<oneshot::Sender<()>>,
+    asking: Vec<Answer>,
     /// After a failure of the database, so that it is not asked without pause.
     pause: bool,
 }
@@ -83,6 +85,7 @@ pub(crate) fn start(
         advances: VecDeque::new(),
         advancing: None,
         waiting: Vec::new(),
+        asking: Vec::new(),
         pause: false,
     };
     for (webhook, at) in due {
@@ -99,6 +102,7 @@ impl Engine {
         loop {
             self.absorb();
             self.work();
+            self.answer();
             if self.is_settled() && self.go_on() {
                 continue;
             }
@@ -156,6 +160,16 @@ impl Engine {
                 let next = courier::run(&app, &webhook).await;
                 Delivered { webhook, next }
             });
+        }
+    }
+
+    /// Tells who asked how things are, unless a step is about to change that.
+    fn answer(&mut self) {
+        if self.step.is_some() {
+            return;
+        }
+        for asking in std::mem::take(&mut self.asking) {
+            let _ = asking.send(self.state());
         }
     }
 
@@ -300,9 +314,8 @@ impl Engine {
     async fn obey(&mut self, command: Command) {
         self.absorb();
         match command {
-            Command::State(answer) => {
-                let _ = answer.send(self.state());
-            }
+            // Only a step knows what is due next.
+            Command::State(answer) => self.asking.push(answer),
             Command::Settled(answer) => self.waiting.push(answer),
             Command::Advance(by, answer) => self.advances.push_back((by, answer)),
             Command::Freeze(answer) => {

@@ -95,6 +95,8 @@ fn send(tx: &mut Tx<'_>, app: &App, id: &str) -> Result<(), ApiError> {
             }
         }
     }
+    email.updated_at = tx.now;
+    email.status = course::overall(&email.recipients);
     stored::update(tx, &email)
 }
 

@@ -21,6 +21,7 @@ pub(crate) struct Tx<'a> {
 #[derive(Default)]
 pub(super) struct Effects {
     earliest_due: Option<Millis>,
+    look_again: bool,
     deliveries: Vec<(String, Millis)>,
     after_commit: Vec<Box<dyn FnOnce() + Send>>,
 }
@@ -78,11 +79,13 @@ impl<'a> Tx<'a> {
     }
 
     /// Takes something out of the due-queue before its time.
-    pub(crate) fn not_due(&self, at: Millis, kind: DueKind, of: &str) -> rusqlite::Result<()> {
+    pub(crate) fn not_due(&mut self, at: Millis, kind: DueKind, of: &str) -> rusqlite::Result<()> {
         self.execute(
             "DELETE FROM due WHERE at = ?1 AND kind = ?2 AND ref = ?3",
             (at, kind as i64, of),
         )?;
+        // What is due next may be another thing now.
+        self.effects.look_again = true;
         Ok(())
     }
 
@@ -126,10 +129,11 @@ impl Effects {
         for action in self.after_commit {
             action();
         }
-        if self.earliest_due.is_none() && self.deliveries.is_empty() {
+        let earliest_due = if self.look_again { Some(Millis::MIN) } else { self.earliest_due };
+        if earliest_due.is_none() && self.deliveries.is_empty() {
             return;
         }
-        if let Some(at) = self.earliest_due {
+        if let Some(at) = earliest_due {
             wake.earliest_due.fetch_min(at, Ordering::SeqCst);
         }
         if !self.deliveries.is_empty() {

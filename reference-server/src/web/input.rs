@@ -9,7 +9,7 @@ use bytes::{Bytes, BytesMut};
 use http::header::{CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE};
 use http::request::Parts;
 use http_body_util::BodyExt as _;
-use serde::de::{DeserializeOwned, IgnoredAny};
+use serde::de::DeserializeOwned;
 use tokio::time::{Instant, timeout_at};
 
 use crate::app::Shared;
@@ -147,7 +147,7 @@ pub(crate) fn object<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, ApiError> {
     if is_object && let Ok(value) = serde_json::from_slice(bytes) {
         return Ok(value);
     }
-    if let Err(error) = serde_json::from_slice::<IgnoredAny>(bytes) {
+    if let Err(error) = serde_json::from_slice::<serde_json::Value>(bytes) {
         return Err(not_json(bytes, &error));
     }
     if !is_object {

@@ -5,10 +5,12 @@ pub(crate) mod auth;
 pub(crate) mod call;
 pub(crate) mod input;
 pub(crate) mod listen;
+mod object;
 mod once;
 mod routes;
 
 pub(crate) use answer::Answer;
 pub(crate) use call::Call;
 pub(crate) use input::Input;
+pub(crate) use object::Object;
 pub(crate) use routes::{control, router};

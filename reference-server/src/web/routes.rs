@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use axum::Router;
 use axum::body::Body;
+use axum::extract::rejection::RawPathParamsRejection;
 use axum::extract::{RawPathParams, Request, State};
 use axum::routing::{MethodFilter, on};
 use http::Response;
@@ -29,7 +30,7 @@ pub(crate) fn router(app: &Shared) -> Router {
             Method::Patch => MethodFilter::PATCH,
             Method::Delete => MethodFilter::DELETE,
         };
-        let handler = move |State(app): State<Shared>, params: RawPathParams, request: Request| {
+        let handler = move |State(app): State<Shared>, params: Params, request: Request| {
             documented(app, operation, pairs(&params), request)
         };
         router = router.route(operation.path(), on(filter, handler));
@@ -60,11 +61,14 @@ where
     F: Fn(Input) -> Fut + Clone + Send + Sync + 'static,
     Fut: Future<Output = Result<Response<Body>, ApiError>> + Send + 'static,
 {
-    let handler = move |State(app): State<Shared>, params: RawPathParams, request: Request| {
+    let handler = move |State(app): State<Shared>, params: Params, request: Request| {
         let handler = handler.clone();
         async move {
             let (parts, body) = request.into_parts();
-            let input = Input::new(app, parts, pairs(&params), body);
+            let Some(params) = pairs(&params) else {
+                return answer::error(&ApiError::not_found("path"), ErrorShape::Nested);
+            };
+            let input = Input::new(app, parts, params, body);
             let result = match control::guard(&input) {
                 Ok(()) => handler(input).await,
                 Err(error) => Err(error),
@@ -78,11 +82,12 @@ where
 async fn documented(
     app: Shared,
     operation: Operation,
-    params: Vec<(String, String)>,
+    params: Option<Vec<(String, String)>>,
     request: Request,
 ) -> Response<Body> {
     let shape = app.settings.switches.errors;
     let (parts, body) = request.into_parts();
+    let Some(params) = params else { return answer::error(&ApiError::not_found("path"), shape) };
     let input = Input::new(app, parts, params, body);
     match call(operation, input).await {
         Ok(answer) => answer.into(),
@@ -132,8 +137,12 @@ async fn call(operation: Operation, input: Input) -> Result<Answer, ApiError> {
     }
 }
 
-fn pairs(params: &RawPathParams) -> Vec<(String, String)> {
-    params.iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect()
+/// A path that is not UTF-8 names nothing.
+type Params = Result<RawPathParams, RawPathParamsRejection>;
+
+fn pairs(params: &Params) -> Option<Vec<(String, String)>> {
+    let pairs = params.as_ref().ok()?.iter();
+    Some(pairs.map(|(name, value)| (name.to_owned(), value.to_owned())).collect())
 }
 
 /// The control interface always answers in the server's own shape.

@@ -1,19 +1,203 @@
-//! Emails over the wire (`email-service.md` §4).
+//! Emails over the wire (`email-service.md` §2 to §4, `open-points.md` E4 to E14).
 
 use crate::harness::Sandbox;
 
+const SEND: &str = "POST /api/v1/emails";
+
 #[tokio::test]
-async fn an_email_is_accepted_and_delivered() {
+async fn an_email_is_accepted_delivered_and_found() {
     let sandbox = Sandbox::start().await;
-    let sent = sandbox
-        .call(
-            "POST /api/v1/emails",
-            r#"{"from":"hello@sandbox.test","to":"ada@example.test","subject":"Hi","text":"Hello"}"#,
-        )
-        .await;
-    assert_eq!(sent.status, 202, "{sent:?}");
+    let now = sandbox.freeze().await;
+    let body = r#"{"from":"Hello <hello@sandbox.test>","to":["ada@example.test","Bob <bob@example.test>"],"subject":"Hi","html":"<p>Hi</p>","text":"Hi","cc":"carl@example.test","bcc":["dora@example.test"],"replyTo":"r@example.test","headers":{"X-One":"1"},"attachments":[{"filename":"a.txt","content":"aGVsbG8=","contentType":"text/plain"}],"tags":{"kind":"welcome","n":1},"unknown":true}"#;
+    let sent = sandbox.call(SEND, body).await;
+    let id = sent.id();
+    let common = r#""from":"Hello <hello@sandbox.test>","to":["ada@example.test","Bob <bob@example.test>"],"cc":["carl@example.test"],"bcc":["dora@example.test"],"replyTo":["r@example.test"],"subject":"Hi","tags":{"kind":"welcome","n":1},"scheduledAt":null,"templateId":null"#;
+    let expected = format!(
+        r#"{{"id":"{id}","status":"queued",{common},"createdAt":"{now}","updatedAt":"{now}","lastEvent":null}}"#
+    );
+    assert_eq!((sent.status, sent.body.as_str()), (202, expected.as_str()));
+    assert!(id.starts_with("eml_"), "{id}");
+
     sandbox.settle().await;
-    let found = sandbox.call(&format!("GET /api/v1/emails/{}", sent.id()), "").await;
-    assert_eq!(found.status, 200);
-    assert_eq!(found.between(r#""status":""#), "delivered", "{found:?}");
+    let found = sandbox.call(&format!("GET /api/v1/emails/{id}"), "").await;
+    let recipients: Vec<String> = ["ada", "bob", "carl", "dora"]
+        .iter()
+        .map(|name| {
+            format!(r#"{{"address":"{name}@example.test","status":"delivered","detail":null}}"#)
+        })
+        .collect();
+    let expected = format!(
+        r#"{{"id":"{id}","status":"delivered",{common},"createdAt":"{now}","updatedAt":"{now}","lastEvent":"email.delivered","html":"<p>Hi</p>","text":"Hi","headers":{{"X-One":"1"}},"attachments":[{{"filename":"a.txt","contentType":"text/plain","size":5}}],"recipients":[{}]}}"#,
+        recipients.join(",")
+    );
+    assert_eq!((found.status, found.body.as_str()), (200, expected.as_str()));
+}
+
+#[tokio::test]
+async fn magic_recipients_take_their_course() {
+    let sandbox = Sandbox::start().await;
+    sandbox.freeze().await;
+    let mut ids = Vec::new();
+    for (to, status, event) in [
+        ("bounced+1@x.test", "bounced", "email.bounced"),
+        ("complained@x.test", "complained", "email.complained"),
+        ("failed@x.test", "failed", "email.failed"),
+        ("delayed@x.test", "sending", ""),
+        ("other@x.test", "delivered", "email.delivered"),
+        ("bounced@x.example", "delivered", "email.delivered"),
+    ] {
+        let body = format!(r#"{{"from":"a@sandbox.test","to":"{to}","subject":"s"}}"#);
+        ids.push((sandbox.call(SEND, &body).await.id(), status, event));
+    }
+    sandbox.settle().await;
+    for (id, status, event) in &ids {
+        let found = sandbox.call(&format!("GET /api/v1/emails/{id}"), "").await;
+        assert_eq!(found.between(r#""status":""#), *status);
+        let last = if event.is_empty() { "null".to_owned() } else { format!(r#""{event}""#) };
+        assert!(found.body.contains(&format!(r#""lastEvent":{last}"#)), "{found:?}");
+    }
+    // The delayed one needs a minute of the server's clock.
+    let delayed = &ids[3].0;
+    sandbox.advance("59999ms").await;
+    let found = sandbox.call(&format!("GET /api/v1/emails/{delayed}"), "").await;
+    assert_eq!(found.between(r#""status":""#), "sending");
+    sandbox.advance("1ms").await;
+    let found = sandbox.call(&format!("GET /api/v1/emails/{delayed}"), "").await;
+    assert_eq!(found.between(r#""status":""#), "delivered");
+}
+
+/// `open-points.md` E8.
+#[tokio::test]
+async fn each_recipient_has_its_own_course() {
+    let sandbox = Sandbox::start().await;
+    let body = r#"{"from":"a@sandbox.test","to":["a@x.test","bounced@x.test","A@X.test","a@x.TEST"],"subject":"s"}"#;
+    let id = sandbox.call(SEND, body).await.id();
+    sandbox.settle().await;
+    let found = sandbox.call(&format!("GET /api/v1/emails/{id}"), "").await;
+    assert_eq!(found.between(r#""status":""#), "bounced");
+    // The domain's case does not make another recipient, the local part's does.
+    let recipients = &found.body[found.body.find(r#""recipients""#).unwrap()..];
+    assert_eq!(
+        recipients,
+        r#""recipients":[{"address":"a@x.test","status":"delivered","detail":null},{"address":"bounced@x.test","status":"bounced","detail":{"type":"hard","reason":"550 5.1.1 no such mailbox"}},{"address":"A@X.test","status":"delivered","detail":null}]}"#
+    );
+}
+
+#[tokio::test]
+async fn a_scheduled_email_waits_and_can_be_cancelled() {
+    let sandbox = Sandbox::start().await;
+    sandbox.freeze().await;
+    let now = sandbox.control("GET /_sandbox/clock", "").await.between(r#""now":""#);
+    let body = r#"{"from":"a@sandbox.test","to":"b@x.test","subject":"s","scheduledAt":"2999-12-31T23:00:00+01:00"}"#;
+    let sent = sandbox.call(SEND, body).await;
+    assert_eq!(sent.status, 202);
+    assert_eq!(sent.between(r#""scheduledAt":""#), "2999-12-31T22:00:00.000Z");
+    let id = sent.id();
+    let state = sandbox.control("GET /_sandbox/clock", "").await;
+    let expected = format!(
+        r#"{{"now":"{now}","frozen":true,"settled":true,"next_due":"2999-12-31T22:00:00.000Z"}}"#
+    );
+    assert_eq!(state.body, expected);
+
+    let cancelled = sandbox.call(&format!("PATCH /api/v1/emails/{id}/cancel"), "").await;
+    assert_eq!((cancelled.status, cancelled.between(r#""status":""#).as_str()), (200, "cancelled"));
+    let again = sandbox.call(&format!("PATCH /api/v1/emails/{id}/cancel"), "").await;
+    assert_eq!((again.status, again.between(r#""code":""#).as_str()), (409, "not_cancellable"));
+    let state = sandbox.control("GET /_sandbox/clock", "").await;
+    assert!(state.body.ends_with(r#""next_due":null}"#), "{state:?}");
+}
+
+#[tokio::test]
+async fn what_does_not_wait_cannot_be_cancelled() {
+    let sandbox = Sandbox::start().await;
+    // A date in the past is sent at once (E9).
+    let body =
+        r#"{"from":"a@sandbox.test","to":"b@x.test","subject":"s","scheduledAt":"2001-02-03"}"#;
+    let sent = sandbox.call(SEND, body).await;
+    assert_eq!(sent.between(r#""scheduledAt":""#), "2001-02-03T00:00:00.000Z");
+    sandbox.settle().await;
+    let line = format!("PATCH /api/v1/emails/{}/cancel", sent.id());
+    let refused = sandbox.call(&line, "").await;
+    assert_eq!(refused.status, 409);
+    assert_eq!(refused.between(r#""status":""#), "delivered");
+    assert_eq!(sandbox.call("PATCH /api/v1/emails/eml_x/cancel", "").await.status, 404);
+}
+
+/// Sub-domains are other domains; case does not matter (E11).
+#[tokio::test]
+async fn the_senders_domain_must_be_verified_itself() {
+    let sandbox = Sandbox::start().await;
+    for (from, status) in [
+        ("a@SANDBOX.test", 202),
+        ("A <a@sandbox.test>", 202),
+        ("a@mail.sandbox.test", 403),
+        ("a@sandbox.test.evil.test", 403),
+        ("sandbox.test", 422),
+        ("a@sandbox.test\\r\\nBcc: b@c.test", 422),
+    ] {
+        let body = format!(r#"{{"from":"{from}","to":"b@x.test","subject":"s"}}"#);
+        assert_eq!(sandbox.call(SEND, &body).await.status, status, "{from}");
+    }
+}
+
+#[tokio::test]
+async fn every_problem_is_named_in_one_answer() {
+    let sandbox = Sandbox::start().await;
+    let body = r#"{"from":"nobody","to":["a@b.test","x y@b.test"],"cc":"@","subject":"a\nb","scheduledAt":"soon","headers":{"Subject":"x","X-Ok":"1","X-Bad":"a\r\nb","X-Number":7,"Content-Type":"x","DKIM-Signature":"x"},"attachments":[{"filename":"a\nb","content":"!!!"},{"content":"aGk="}]}"#;
+    let refused = sandbox.call(SEND, body).await;
+    assert_eq!(refused.status, 422);
+    let fields: Vec<&str> = refused
+        .body
+        .split(r#""field":""#)
+        .skip(1)
+        .map(|rest| &rest[..rest.find('"').unwrap()])
+        .collect();
+    assert_eq!(
+        fields,
+        [
+            "from",
+            "to[1]",
+            "cc",
+            "subject",
+            "headers.Subject",
+            "headers.X-Bad",
+            "headers.X-Number",
+            "headers.Content-Type",
+            "headers.DKIM-Signature",
+            "attachments[0].filename",
+            "attachments[0].content",
+            "attachments[1].filename",
+            "scheduledAt",
+        ],
+        "{refused:?}"
+    );
+    let nothing = sandbox.call(SEND, "{}").await;
+    for field in ["from", "to", "subject"] {
+        assert!(nothing.body.contains(&format!(r#""field":"{field}""#)), "{nothing:?}");
+    }
+}
+
+#[tokio::test]
+async fn the_control_interface_makes_things_happen() {
+    let sandbox = Sandbox::start().await;
+    let body = r#"{"from":"a@sandbox.test","to":"b@x.test","subject":"s"}"#;
+    let id = sandbox.call(SEND, body).await.id();
+    sandbox.settle().await;
+    let line = format!("POST /_sandbox/emails/{id}/events");
+    for (event, status, email) in [
+        ("delivered", 409, "delivered"),
+        ("failed", 409, "delivered"),
+        ("opened", 200, "delivered"),
+        ("clicked", 200, "delivered"),
+        ("complained", 200, "complained"),
+        ("bounced", 409, "complained"),
+        ("exploded", 422, "complained"),
+    ] {
+        let answer = sandbox.control(&line, &format!(r#"{{"event":"{event}"}}"#)).await;
+        assert_eq!(answer.status, status, "{event}: {answer:?}");
+        let found = sandbox.call(&format!("GET /api/v1/emails/{id}"), "").await;
+        assert_eq!(found.between(r#""status":""#), email, "{event}");
+    }
+    let other = sandbox.control(&line, r#"{"event":"opened","recipient":"nobody@x.test"}"#).await;
+    assert_eq!(other.status, 422);
 }

@@ -43,15 +43,28 @@ impl Sandbox {
 
     /// One request: its line, header lines each with their line break, a body.
     pub(crate) async fn raw(&self, line: &str, headers: &str, body: &str) -> Raw {
-        let addr = self.addr();
         let length = body.len();
         let content = if body.is_empty() {
             String::new()
         } else {
             format!("content-type: application/json\r\ncontent-length: {length}\r\n")
         };
-        let text = format!("{line} HTTP/1.1\r\nhost: {addr}\r\n{headers}{content}\r\n{body}");
+        self.literal(line, &format!("{headers}{content}"), body).await
+    }
+
+    /// One request with no header but these and the host.
+    pub(crate) async fn literal(&self, line: &str, headers: &str, body: &str) -> Raw {
+        let addr = self.addr();
+        let text = format!("{line} HTTP/1.1\r\nhost: {addr}\r\n{headers}\r\n{body}");
         raw::send(addr, text.as_bytes()).await
+    }
+
+    /// A request that announces a body of this size and does not send it.
+    pub(crate) async fn announce(&self, line: &str, length: usize) -> Raw {
+        let headers = format!(
+            "authorization: Bearer {KEY}\r\ncontent-type: application/json\r\ncontent-length: {length}\r\n"
+        );
+        self.literal(line, &headers, "").await
     }
 
     /// A new email key with these scopes, such as `"emails:send"`.
@@ -72,6 +85,13 @@ impl Sandbox {
     /// Waits until all that is due now is done.
     pub(crate) async fn settle(&self) {
         self.server.until_idle().await;
+    }
+
+    /// Stops the clock and says where it stands.
+    pub(crate) async fn freeze(&self) -> String {
+        let answer = self.control("POST /_sandbox/clock", r#"{"freeze":true}"#).await;
+        assert_eq!(answer.status, 200, "{answer:?}");
+        answer.between(r#""now":""#)
     }
 
     pub(crate) async fn advance(&self, by: &str) -> Raw {

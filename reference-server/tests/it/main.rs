@@ -1,9 +1,22 @@
 //! The server over raw HTTP: what stands on the wire, typed by hand from the
 //! documents.
 
-#![expect(dead_code, reason = "wire tests that use these follow")]
-
 mod audiences;
+mod auth;
+mod batch;
+mod clock;
+mod contacts;
+mod control;
+mod deliveries;
+mod domains;
+mod durable;
 mod emails;
+mod extraction;
 mod harness;
+mod limits;
+mod once;
 mod raw;
+mod receiver;
+mod requests;
+mod switches;
+mod webhooks;

@@ -1,0 +1,56 @@
+//! `POST /_sandbox/extractions`: completes or fails an extraction, so that
+//! deliveries fire (`open-points.md` X3, X5).
+
+use std::sync::Arc;
+
+use http::StatusCode;
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+use svc_sdk::Service;
+
+use super::{Reply, json as reply, organization};
+use crate::engine::post;
+use crate::error::ApiError;
+use crate::id::{self, Prefix};
+use crate::switches::{FailedError, Switches};
+use crate::web::Input;
+use crate::webhooks::Event;
+
+#[derive(Deserialize)]
+struct New {
+    organization: Option<String>,
+    event: String,
+    data: Option<Map<String, Value>>,
+}
+
+/// Each subscribed endpoint gets a delivery with an id of its own: `id` is the
+/// first, `deliveries` are all.
+pub(super) async fn create(mut input: Input) -> Reply {
+    let new: New = input.object().await?;
+    let Some(event) = Event::parse(Service::Extraction, &new.event) else {
+        let message = format!("must be one of {}", Event::names(Service::Extraction));
+        return Err(ApiError::field("event", message));
+    };
+    let app = Arc::clone(&input.app);
+    let answer = input.app.store.write(move |tx| {
+        let organization =
+            organization(tx.connection(), &app.settings, new.organization.as_deref())?;
+        let data =
+            new.data.map_or_else(|| default_data(event, &app.settings.switches), Value::Object);
+        let deliveries = post::emit(tx, &app.webhooks, organization, event, || Ok(data))?;
+        let id = deliveries.first().cloned().unwrap_or_else(|| id::new(Prefix::Delivery));
+        Ok(json!({"id": id, "event": event.as_str(), "deliveries": deliveries}))
+    });
+    reply(StatusCode::ACCEPTED, &answer.await?)
+}
+
+fn default_data(event: Event, switches: &Switches) -> Value {
+    let message = "the document could not be read";
+    match (event, switches.failed_error) {
+        (Event::ExtractionFailed, FailedError::Object) => {
+            json!({"error": {"code": "unreadable_document", "message": message}})
+        }
+        (Event::ExtractionFailed, FailedError::Text) => json!({"error": message}),
+        _ => json!({}),
+    }
+}

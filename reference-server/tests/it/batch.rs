@@ -1,0 +1,58 @@
+//! Batches over the wire (`email-service.md` §4, `open-points.md` E2, E3).
+
+use crate::harness::Sandbox;
+
+const BATCH: &str = "POST /api/v1/emails/batch";
+const GOOD: &str = r#"{"from":"a@sandbox.test","to":"b@x.test","subject":"s"}"#;
+
+#[tokio::test]
+async fn each_email_stands_alone() {
+    let sandbox = Sandbox::start().await;
+    let body = format!(
+        r#"[{GOOD},{{"from":"a@unverified.test","to":"b@x.test","subject":"s"}},{{"from":"a@sandbox.test","subject":7}},{GOOD},7]"#
+    );
+    let answer = sandbox.call(BATCH, &body).await;
+    assert_eq!(answer.status, 200, "{answer:?}");
+    let ids: Vec<&str> = answer.body.split(r#""id":""#).skip(1).map(|rest| &rest[..40]).collect();
+    let expected = format!(
+        r#"{{"results":[{{"index":0,"id":"{}","status":"queued"}},{{"index":1,"error":{{"code":"domain_not_verified","message":"the domain unverified.test is not a verified domain of this organization","details":{{"domain":"unverified.test"}}}}}},{{"index":2,"error":{{"code":"validation_failed","message":"subject: must be a string","details":{{"fields":[{{"field":"subject","message":"must be a string"}}]}}}}}},{{"index":3,"id":"{}","status":"queued"}},{{"index":4,"error":{{"code":"validation_failed","message":": must be an object","details":{{"fields":[{{"field":"","message":"must be an object"}}]}}}}}}]}}"#,
+        ids[0], ids[1]
+    );
+    assert_eq!(answer.body, expected);
+    sandbox.settle().await;
+    for id in ids {
+        let found = sandbox.call(&format!("GET /api/v1/emails/{id}"), "").await;
+        assert_eq!(found.between(r#""status":""#), "delivered");
+    }
+}
+
+#[tokio::test]
+async fn an_object_that_holds_the_emails_will_do() {
+    let sandbox = Sandbox::start().await;
+    let answer = sandbox.call(BATCH, &format!(r#"{{"emails":[{GOOD}]}}"#)).await;
+    assert_eq!(answer.status, 200);
+    assert_eq!(answer.body.matches(r#""status":"queued""#).count(), 1);
+}
+
+#[tokio::test]
+async fn a_batch_has_one_to_a_hundred_emails() {
+    let sandbox = Sandbox::start().await;
+    let many = |count: usize| format!("[{}]", vec![GOOD; count].join(","));
+    let most = sandbox.call(BATCH, &many(100)).await;
+    assert_eq!((most.status, most.body.matches(r#""status":"queued""#).count()), (200, 100));
+    for body in [many(101), many(0), r#"{"emails":[]}"#.to_owned()] {
+        let refused = sandbox.call(BATCH, &body).await;
+        assert_eq!((refused.status, refused.between(r#""field":""#).as_str()), (422, "emails"));
+    }
+    for body in ["{}", r#"{"emails":7}"#, "7", r#""x""#] {
+        assert_eq!(sandbox.call(BATCH, body).await.status, 422, "{body}");
+    }
+    for body in ["[", r#"{"emails":[}"#, "", r#"{"emails":[7],]"#, "x"] {
+        let refused = sandbox.call(BATCH, body).await;
+        assert_eq!(
+            (refused.status, refused.between(r#""code":""#).as_str()),
+            (400, "invalid_json"),
+            "{body}"
+        );
+    }
+}

@@ -1,0 +1,102 @@
+//! The clock over the wire (`control.md`, the clock).
+
+use crate::harness::Sandbox;
+use crate::receiver::Receiver;
+
+#[tokio::test]
+async fn it_freezes_advances_and_goes_on_from_its_own_time() {
+    let sandbox = Sandbox::start().await;
+    let now = sandbox.freeze().await;
+    for _ in 0..2 {
+        let state = sandbox.control("GET /_sandbox/clock", "").await;
+        let expected = format!(r#"{{"now":"{now}","frozen":true,"settled":true,"next_due":null}}"#);
+        assert_eq!((state.status, state.body.as_str()), (200, expected.as_str()));
+    }
+    let later = sandbox.advance("36500d").await;
+    assert_eq!(later.between(r#""now":""#)[..2], *"21");
+    let resumed = sandbox.control("POST /_sandbox/clock", r#"{"resume":true}"#).await;
+    assert!(resumed.body.contains(r#""frozen":false"#), "{resumed:?}");
+    assert_eq!(resumed.between(r#""now":""#)[..4], later.between(r#""now":""#)[..4]);
+    // A running clock is set forward and runs on.
+    let further = sandbox.advance("36500d").await;
+    assert!(further.body.contains(r#""frozen":false"#), "{further:?}");
+    assert_eq!(further.between(r#""now":""#)[..2], *"22");
+}
+
+#[tokio::test]
+async fn what_is_no_change_is_refused() {
+    let sandbox = Sandbox::start().await;
+    for body in [
+        "{}",
+        r#"{"freeze":false}"#,
+        r#"{"resume":false}"#,
+        r#"{"freeze":true,"resume":true}"#,
+        r#"{"advance":"90"}"#,
+        r#"{"advance":"-1s"}"#,
+        r#"{"advance":90}"#,
+    ] {
+        assert_eq!(sandbox.control("POST /_sandbox/clock", body).await.status, 422, "{body}");
+    }
+}
+
+/// A step causes things that are due within the same advance: they are run at
+/// their own times.
+#[tokio::test]
+async fn an_advance_runs_what_its_steps_cause() {
+    let sandbox = Sandbox::start().await;
+    sandbox.freeze().await;
+    let receiver = Receiver::start(&[500, 500, 500, 200]).await;
+    let body = format!(r#"{{"url":"{}","events":["email.delivered"]}}"#, receiver.url());
+    sandbox.call("POST /api/v1/webhooks", &body).await;
+    let body = r#"{"from":"a@sandbox.test","to":"delayed@x.test","subject":"s"}"#;
+    let email = sandbox.call("POST /api/v1/emails", body).await.id();
+    let state = sandbox.advance("1h").await;
+    assert!(state.body.ends_with(r#""settled":true,"next_due":null}"#), "{state:?}");
+    assert_eq!(receiver.received().len(), 4, "at 60, 62, 70 and 102 seconds");
+    let found = sandbox.call(&format!("GET /api/v1/emails/{email}"), "").await;
+    let at = |name: &str| {
+        let text = found.between(&format!(r#""{name}":""#));
+        let clock: Vec<i64> = text[11..19].split(':').map(|part| part.parse().unwrap()).collect();
+        clock[0] * 3600 + clock[1] * 60 + clock[2]
+    };
+    let passed = (at("updatedAt") - at("createdAt")).rem_euclid(86_400);
+    assert_eq!(passed, 60, "delivered at its own time: {found:?}");
+}
+
+#[tokio::test]
+async fn two_advances_at_once_come_one_after_the_other() {
+    let sandbox = Sandbox::start().await;
+    let before = sandbox.freeze().await;
+    let (one, two) = tokio::join!(sandbox.advance("1h"), sandbox.advance("1h"));
+    let times = [before, one.between(r#""now":""#), two.between(r#""now":""#)];
+    let hour = |text: &str| text[11..13].parse::<i64>().unwrap();
+    let latest = times[1..].iter().max().unwrap();
+    assert_eq!((hour(latest) - hour(&times[0])).rem_euclid(24), 2, "{times:?}");
+}
+
+/// `issue`: ten thousand things due within a day settle in seconds.
+#[tokio::test]
+async fn a_day_with_ten_thousand_things_due_settles_in_seconds() {
+    let sandbox = Sandbox::start().await;
+    let now = sandbox.freeze().await;
+    for batch in 0..100 {
+        let emails: Vec<String> = (0..100)
+            .map(|number| {
+                // Different times, all within the year after the clock's.
+                let second = (batch * 100 + number) % 86_400;
+                let at = format!("{:02}:{:02}:{:02}", second / 3600, second / 60 % 60, second % 60);
+                format!(
+                    r#"{{"from":"a@sandbox.test","to":"b@x.test","subject":"s","scheduledAt":"2999-01-01T{at}Z"}}"#
+                )
+            })
+            .collect();
+        let answer =
+            sandbox.call("POST /api/v1/emails/batch", &format!("[{}]", emails.join(","))).await;
+        assert_eq!(answer.status, 200);
+    }
+    let started = std::time::Instant::now();
+    let years = 2999 - now[..4].parse::<i64>().unwrap() + 1;
+    let state = sandbox.advance(&format!("{}d", years * 366)).await;
+    assert!(state.body.ends_with(r#""settled":true,"next_due":null}"#), "{state:?}");
+    assert!(started.elapsed() < std::time::Duration::from_secs(20), "{:?}", started.elapsed());
+}

@@ -1,0 +1,120 @@
+//! Contacts over the wire (`email-service.md` §4, `open-points.md` E16 to E18,
+//! B15, B19).
+
+use crate::harness::Sandbox;
+
+async fn audience(sandbox: &Sandbox) -> String {
+    sandbox.call("POST /api/v1/audiences", r#"{"name":"a"}"#).await.id()
+}
+
+#[tokio::test]
+async fn a_contact_is_made_updated_and_deleted() {
+    let sandbox = Sandbox::start().await;
+    let now = sandbox.freeze().await;
+    let audience = audience(&sandbox).await;
+    let line = format!("POST /api/v1/audiences/{audience}/contacts");
+    let body = r#"{"email":"Ada@Example.test","name":"Ada","metadata":{"plan":"pro","age":36,"gone":null},"topics":["news"],"subscribed":false}"#;
+    let made = sandbox.call(&line, body).await;
+    let id = made.id();
+    let expected = format!(
+        r#"{{"id":"{id}","audienceId":"{audience}","email":"Ada@Example.test","name":"Ada","metadata":{{"plan":"pro","age":36}},"topics":["news"],"subscribed":true,"createdAt":"{now}","updatedAt":"{now}"}}"#
+    );
+    assert_eq!((made.status, made.body.as_str()), (201, expected.as_str()));
+
+    // Nothing, or nothing new, changes nothing.
+    sandbox.advance("1s").await;
+    let line = format!("PATCH /api/v1/contacts/{id}");
+    for body in ["{}", r#"{"name":"Ada","email":"Ada@Example.test","metadata":{"plan":"pro"}}"#] {
+        let same = sandbox.call(&line, body).await;
+        assert_eq!((same.status, same.body.as_str()), (200, expected.as_str()), "{body}");
+    }
+
+    let body = r#"{"name":null,"metadata":{"plan":{"tier":2},"age":null,"new":[1]},"topics":[],"subscribed":false}"#;
+    let updated = sandbox.call(&line, body).await;
+    assert_eq!(updated.status, 200);
+    let shown =
+        r#""name":null,"metadata":{"plan":{"tier":2},"new":[1]},"topics":[],"subscribed":false"#;
+    assert!(updated.body.contains(shown), "{updated:?}");
+    assert_ne!(updated.between(r#""updatedAt":""#), now);
+
+    let refused = sandbox.call(&line, r#"{"email":"other@example.test"}"#).await;
+    assert_eq!((refused.status, refused.between(r#""field":""#).as_str()), (422, "email"));
+
+    let deleted = sandbox.call(&format!("DELETE /api/v1/contacts/{id}"), "").await;
+    assert_eq!((deleted.status, deleted.body.as_str()), (204, ""));
+    assert_eq!(sandbox.call(&line, "{}").await.status, 404);
+    assert_eq!(sandbox.call(&format!("DELETE /api/v1/contacts/{id}"), "").await.status, 404);
+}
+
+#[tokio::test]
+async fn an_address_is_required_and_once_in_an_audience() {
+    let sandbox = Sandbox::start().await;
+    let audience = audience(&sandbox).await;
+    let line = format!("POST /api/v1/audiences/{audience}/contacts");
+    for body in ["{}", r#"{"email":""}"#, r#"{"email":"nobody"}"#, r#"{"email":"Ada <a@b.test>"}"#]
+    {
+        let refused = sandbox.call(&line, body).await;
+        assert_eq!(
+            (refused.status, refused.between(r#""field":""#).as_str()),
+            (422, "email"),
+            "{body}"
+        );
+    }
+    assert_eq!(sandbox.call(&line, r#"{"email":"ada@example.test"}"#).await.status, 201);
+    let taken = sandbox.call(&line, r#"{"email":"ADA@example.test"}"#).await;
+    assert_eq!((taken.status, taken.between(r#""code":""#).as_str()), (409, "conflict"));
+    let other = self::audience(&sandbox).await;
+    let line = format!("POST /api/v1/audiences/{other}/contacts");
+    assert_eq!(sandbox.call(&line, r#"{"email":"ada@example.test"}"#).await.status, 201);
+}
+
+#[tokio::test]
+async fn pages_are_oldest_first_and_end() {
+    let sandbox = Sandbox::start().await;
+    let audience = audience(&sandbox).await;
+    let line = format!("POST /api/v1/audiences/{audience}/contacts");
+    for number in 0..5 {
+        let body = format!(r#"{{"email":"c{number}@example.test"}}"#);
+        assert_eq!(sandbox.call(&line, &body).await.status, 201);
+    }
+    let page = async |query: &str| {
+        sandbox.call(&format!("GET /api/v1/audiences/{audience}/contacts{query}"), "").await
+    };
+    let first = page("").await;
+    assert!(
+        first.body.ends_with(r#""page":1,"pageSize":20,"total":5,"totalPages":1}"#),
+        "{first:?}"
+    );
+    let second = page("?page=2&pageSize=2").await;
+    assert_eq!(second.between(r#""email":""#), "c2@example.test");
+    assert!(
+        second.body.ends_with(r#""page":2,"pageSize":2,"total":5,"totalPages":3}"#),
+        "{second:?}"
+    );
+    let last = page("?page=3&pageSize=2").await;
+    assert_eq!(last.body.matches("example.test").count(), 1);
+    let past = page("?page=2147483647&pageSize=100").await;
+    assert_eq!(past.status, 200);
+    assert_eq!(
+        past.body,
+        r#"{"data":[],"page":2147483647,"pageSize":100,"total":5,"totalPages":1}"#
+    );
+    for (query, field) in [
+        ("?page=0", "page"),
+        ("?page=2147483648", "page"),
+        ("?page=-1", "page"),
+        ("?page=+1", "page"),
+        ("?page=x", "page"),
+        ("?page=", "page"),
+        ("?pageSize=0", "pageSize"),
+        ("?pageSize=101", "pageSize"),
+        ("?pageSize=1.5", "pageSize"),
+    ] {
+        let refused = page(query).await;
+        assert_eq!(
+            (refused.status, refused.between(r#""field":""#).as_str()),
+            (422, field),
+            "{query}"
+        );
+    }
+}

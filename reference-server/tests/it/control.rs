@@ -1,0 +1,170 @@
+//! The control interface as such (`control.md`).
+
+use std::net::SocketAddr;
+
+use svc_reference_server::Server;
+
+use crate::harness::{EXTRACTION_KEY, KEY, Sandbox};
+use crate::raw;
+
+#[tokio::test]
+async fn health_says_where_everything_is() {
+    let sandbox = Sandbox::start().await;
+    let now = sandbox.freeze().await;
+    let health = sandbox.control("GET /_sandbox/health", "").await;
+    let expected = format!(
+        r#"{{"status":"ok","version":"{}","now":"{now}","addresses":{{"http":"http://{}","smtp":null,"dns":"{}"}}}}"#,
+        env!("CARGO_PKG_VERSION"),
+        sandbox.addr(),
+        sandbox.server.dns_addr(),
+    );
+    assert_eq!((health.status, health.body.as_str()), (200, expected.as_str()));
+}
+
+#[tokio::test]
+async fn a_web_page_cannot_drive_it() {
+    let sandbox = Sandbox::start().await;
+    let addr = sandbox.addr();
+    let ask = async |headers: &str| {
+        let text = format!("GET /_sandbox/health HTTP/1.1\r\n{headers}\r\n");
+        raw::send(addr, text.as_bytes()).await
+    };
+    for (headers, status, code) in [
+        (format!("host: {addr}\r\n"), 200, ""),
+        (format!("host: localhost:{}\r\n", addr.port()), 200, ""),
+        (format!("host: {addr}\r\norigin: http://{addr}\r\n"), 200, ""),
+        ("host: evil.test\r\n".to_owned(), 421, "wrong_host"),
+        (format!("host: evil.test:{}\r\n", addr.port()), 421, "wrong_host"),
+        (format!("host: {addr}\r\norigin: http://evil.test\r\n"), 403, "forbidden"),
+        (format!("host: {addr}\r\norigin: null\r\n"), 403, "forbidden"),
+        (format!("host: {addr}\r\norigin: https://{addr}\r\n"), 403, "forbidden"),
+    ] {
+        let answer = ask(&headers).await;
+        assert_eq!(answer.status, status, "{headers}");
+        if !code.is_empty() {
+            assert_eq!(answer.between(r#""code":""#), code, "{headers}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn bound_beyond_loopback_it_asks_for_the_token() {
+    let everywhere = SocketAddr::from(([0, 0, 0, 0], 0));
+    let server = Server::builder().addr(everywhere).start().await.unwrap();
+    let token = server.control_token().expect("a token").to_owned();
+    let addr = SocketAddr::from(([127, 0, 0, 1], server.addresses().http.port()));
+    let ask = async |headers: &str| {
+        let text = format!("GET /_sandbox/keys HTTP/1.1\r\nhost: {addr}\r\n{headers}\r\n");
+        raw::send(addr, text.as_bytes()).await.status
+    };
+    assert_eq!(ask("").await, 401);
+    assert_eq!(ask("authorization: Bearer wrong\r\n").await, 401);
+    let right = format!("authorization: Bearer {token}\r\n");
+    // No seeds beyond loopback: everybody knows their keys.
+    assert_eq!(ask(&right).await, 422);
+    let text = format!(
+        "GET /api/v1/audiences HTTP/1.1\r\nhost: {addr}\r\nauthorization: Bearer {KEY}\r\n\r\n"
+    );
+    assert_eq!(raw::send(addr, text.as_bytes()).await.status, 401);
+    server.stop().await;
+}
+
+#[tokio::test]
+async fn keys_are_listed_without_their_secrets() {
+    let sandbox = Sandbox::start().await;
+    let now = sandbox.freeze().await;
+    let made = sandbox
+        .control(
+            "POST /_sandbox/keys",
+            r#"{"service":"email","scopes":["emails:read","emails:send","emails:read"]}"#,
+        )
+        .await;
+    let (id, key) = (made.id(), made.between(r#""key":""#));
+    let shown = format!(
+        r#"{{"id":"{id}","service":"email","mode":"test","scopes":["emails:read","emails:send"]"#
+    );
+    let expected = format!(r#"{shown},"key":"{key}","createdAt":"{now}"}}"#);
+    assert_eq!((made.status, made.body.as_str()), (201, expected.as_str()));
+    assert!(key.starts_with("mk_test_"), "{key}");
+    let listed = sandbox.control("GET /_sandbox/keys", "").await;
+    assert!(listed.body.contains(&shown), "{listed:?}");
+    for secret in [&key, KEY, EXTRACTION_KEY] {
+        assert!(!listed.body.contains(secret), "{listed:?}");
+    }
+    for body in [
+        "{}",
+        r#"{"service":"email"}"#,
+        r#"{"service":"email","scopes":["full"]}"#,
+        r#"{"service":"email","scopes":["emails:fly"]}"#,
+        r#"{"service":"extraction"}"#,
+        r#"{"service":"extraction","scope":"emails:send"}"#,
+        r#"{"service":"extraction","scope":"full","mode":"prod"}"#,
+        r#"{"service":"sms","scopes":[]}"#,
+    ] {
+        assert_eq!(sandbox.control("POST /_sandbox/keys", body).await.status, 422, "{body}");
+    }
+    assert_eq!(sandbox.control("DELETE /_sandbox/keys/key_x", "").await.status, 404);
+    let other = sandbox.control("GET /_sandbox/keys?organization=Nobody", "").await;
+    assert_eq!(other.status, 404);
+}
+
+#[tokio::test]
+async fn without_seeds_the_organization_must_be_named() {
+    let sandbox = Sandbox::with(|builder| builder.seed(false)).await;
+    assert_eq!(sandbox.call("GET /api/v1/audiences", "").await.status, 401);
+    let refused = sandbox.control("GET /_sandbox/keys", "").await;
+    assert_eq!((refused.status, refused.between(r#""field":""#).as_str()), (422, "organization"));
+    let made = sandbox.control("POST /_sandbox/organizations", r#"{"name":"Mine"}"#).await;
+    for name in ["Mine", &made.id()] {
+        let listed = sandbox.control(&format!("GET /_sandbox/keys?organization={name}"), "").await;
+        assert_eq!((listed.status, listed.body.matches("key_").count()), (200, 2), "{name}");
+    }
+}
+
+#[tokio::test]
+async fn a_reset_empties_one_organization_or_all() {
+    let sandbox = Sandbox::start().await;
+    let made = sandbox.control("POST /_sandbox/organizations", "").await;
+    let key = made.between(r#""email_key":""#);
+    for key in [KEY, key.as_str()] {
+        sandbox.with_key(key, "POST /api/v1/audiences", r#"{"name":"a"}"#).await;
+    }
+    let domain = sandbox.call("GET /api/v1/domains", "").await.id();
+    sandbox.call(&format!("DELETE /api/v1/domains/{domain}"), "").await;
+
+    let body = format!(r#"{{"organization":"{}"}}"#, made.id());
+    let reset = sandbox.control("POST /_sandbox/reset", &body).await;
+    assert_eq!((reset.status, reset.body.as_str()), (204, ""));
+    // Its keys stay good; the other organization is not touched.
+    assert_eq!(sandbox.with_key(&key, "GET /api/v1/audiences", "").await.body, "[]");
+    assert_ne!(sandbox.call("GET /api/v1/audiences", "").await.body, "[]");
+
+    sandbox.control("POST /_sandbox/clock", r#"{"freeze":true}"#).await;
+    let reset = sandbox.control("POST /_sandbox/reset", "").await;
+    assert_eq!(reset.status, 204);
+    assert_eq!(sandbox.call("GET /api/v1/audiences", "").await.body, "[]");
+    assert_eq!(sandbox.with_key(&key, "GET /api/v1/audiences", "").await.status, 401);
+    let body = r#"{"from":"a@sandbox.test","to":"b@x.test","subject":"s"}"#;
+    assert_eq!(sandbox.call("POST /api/v1/emails", body).await.status, 202);
+    let state = sandbox.control("GET /_sandbox/clock", "").await;
+    assert!(state.body.contains(r#""frozen":false"#), "{state:?}");
+}
+
+#[tokio::test]
+async fn a_lease_keeps_the_server_from_being_idle() {
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+
+    let sandbox = Sandbox::start().await;
+    let addr = sandbox.addr();
+    let mut lease = tokio::net::TcpStream::connect(addr).await.unwrap();
+    let request = format!("GET /_sandbox/lease HTTP/1.1\r\nhost: {addr}\r\n\r\n");
+    lease.write_all(request.as_bytes()).await.unwrap();
+    let mut start = [0; 12];
+    lease.read_exact(&mut start).await.unwrap();
+    assert_eq!(&start, b"HTTP/1.1 200");
+    let short = std::time::Duration::from_millis(100);
+    assert!(tokio::time::timeout(short, sandbox.server.until_idle()).await.is_err());
+    drop(lease);
+    let long = std::time::Duration::from_secs(5);
+    tokio::time::timeout(long, sandbox.server.until_idle()).await.expect("idle without the lease");
+}

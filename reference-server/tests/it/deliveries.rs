@@ -1,0 +1,209 @@
+//! Deliveries over the wire: what is sent, when it is sent again, and when not
+//! (`email-service.md` §6, `extraction-service.md` §6, `open-points.md` X4, X6,
+//! E20, E22).
+
+use crate::harness::{EXTRACTION_KEY, Sandbox};
+use crate::receiver::Receiver;
+use crate::webhooks::hmac;
+
+async fn webhook(sandbox: &Sandbox, receiver: &Receiver, events: &str) -> (String, String) {
+    let body = format!(r#"{{"url":"{}","events":[{events}]}}"#, receiver.url());
+    let made = sandbox.call("POST /api/v1/webhooks", &body).await;
+    assert_eq!(made.status, 201, "{made:?}");
+    (made.id(), made.between(r#""signingSecret":""#))
+}
+
+async fn send(sandbox: &Sandbox, to: &str) -> String {
+    let body =
+        format!(r#"{{"from":"a@sandbox.test","to":"{to}","subject":"Hi","tags":{{"k":"v"}}}}"#);
+    let sent = sandbox.call("POST /api/v1/emails", &body).await;
+    assert_eq!(sent.status, 202, "{sent:?}");
+    sent.id()
+}
+
+#[tokio::test]
+async fn an_event_is_posted_signed_to_who_hears_of_it() {
+    let sandbox = Sandbox::start().await;
+    let now = sandbox.freeze().await;
+    let (receiver, other) = (Receiver::start(&[]).await, Receiver::start(&[]).await);
+    let (_, secret) = webhook(&sandbox, &receiver, r#""email.bounced""#).await;
+    webhook(&sandbox, &other, r#""email.delivered""#).await;
+    let email = send(&sandbox, "bounced@x.test").await;
+    sandbox.settle().await;
+
+    let received = receiver.received();
+    assert_eq!(received.len(), 1);
+    assert!(other.received().is_empty());
+    let delivery = &received[0];
+    let id = delivery.id();
+    let expected = format!(
+        r#"{{"event":"email.bounced","id":"{id}","created":"{now}","data":{{"emailId":"{email}","from":"a@sandbox.test","recipient":"bounced@x.test","subject":"Hi","tags":{{"k":"v"}},"timestamp":"{now}","bounce":{{"type":"hard","reason":"550 5.1.1 no such mailbox"}}}}}}"#
+    );
+    assert_eq!(delivery.body, expected);
+    assert!(delivery.head.starts_with("POST /hook HTTP/1.1"), "{}", delivery.head);
+    assert_eq!(delivery.header("content-type"), "application/json");
+    assert_eq!(delivery.header("mail-event"), "email.bounced");
+    assert_eq!(delivery.header("mail-delivery-id"), id);
+    assert_eq!(delivery.header("mail-attempt"), "1");
+    assert_eq!(delivery.header("mail-signature"), hmac(&secret, &delivery.body));
+}
+
+#[tokio::test]
+async fn every_event_of_an_email_has_its_data() {
+    let sandbox = Sandbox::start().await;
+    let receiver = Receiver::start(&[]).await;
+    let all = r#""email.sent","email.delivered","email.bounced","email.opened","email.clicked","email.complained","email.failed""#;
+    webhook(&sandbox, &receiver, all).await;
+    let email = send(&sandbox, "ada@x.test").await;
+    sandbox.settle().await;
+    let line = format!("POST /_sandbox/emails/{email}/events");
+    for body in [
+        r#"{"event":"opened"}"#,
+        r#"{"event":"clicked","detail":{"url":"https://a.test/x"}}"#,
+        r#"{"event":"complained","detail":{"reason":"spam"}}"#,
+    ] {
+        assert_eq!(sandbox.control(&line, body).await.status, 200);
+        sandbox.settle().await;
+    }
+    send(&sandbox, "failed@x.test").await;
+    sandbox.settle().await;
+    let received = receiver.received();
+    let mut events: Vec<&str> = received.iter().map(|one| one.header("mail-event")).collect();
+    events[..2].sort_unstable();
+    assert_eq!(
+        events,
+        [
+            "email.delivered",
+            "email.sent",
+            "email.opened",
+            "email.clicked",
+            "email.complained",
+            "email.failed"
+        ]
+    );
+    assert!(received[3].body.contains(r#""click":{"url":"https://a.test/x"}"#), "{received:?}");
+    assert!(received[4].body.contains(r#""reason":"spam""#), "{received:?}");
+    assert!(received[5].body.contains(r#""reason":"#), "{received:?}");
+}
+
+/// 2, 8 and 32 seconds after the attempt before, then no more (E22).
+#[tokio::test]
+async fn the_email_service_retries_three_times() {
+    let sandbox = Sandbox::start().await;
+    sandbox.freeze().await;
+    let receiver = Receiver::start(&[500, 302, 404, 503, 200]).await;
+    webhook(&sandbox, &receiver, r#""email.delivered""#).await;
+    send(&sandbox, "ada@x.test").await;
+    sandbox.settle().await;
+    assert_eq!(receiver.received().len(), 1);
+    for (pause, seen) in
+        [("1999ms", 1), ("1ms", 2), ("7999ms", 2), ("1ms", 3), ("31999ms", 3), ("1ms", 4)]
+    {
+        sandbox.advance(pause).await;
+        assert_eq!(receiver.received().len(), seen, "after {pause}");
+    }
+    let state = sandbox.advance("1d").await;
+    assert_eq!(receiver.received().len(), 4);
+    assert!(state.body.ends_with(r#""settled":true,"next_due":null}"#), "{state:?}");
+    let received = receiver.received();
+    assert!(received.iter().all(|one| one.body == received[0].body), "the same bytes");
+    let attempts: Vec<&str> = received.iter().map(|one| one.header("mail-attempt")).collect();
+    assert_eq!(attempts, ["1", "2", "3", "4"]);
+}
+
+/// 2, 4, 8, 16 and 32 seconds (X4), with the documented headers.
+#[tokio::test]
+async fn the_extraction_service_retries_five_times() {
+    let sandbox = Sandbox::start().await;
+    sandbox.freeze().await;
+    let receiver = Receiver::start(&[500, 500, 500, 500, 500]).await;
+    let body = format!(r#"{{"url":"{}","events":["extraction.completed"]}}"#, receiver.url());
+    let secret =
+        sandbox.with_key(EXTRACTION_KEY, "POST /v1/webhooks", &body).await.between(r#""secret":""#);
+    let body = r#"{"event":"extraction.completed","data":{"total":"42.00"}}"#;
+    let fired = sandbox.control("POST /_sandbox/extractions", body).await;
+    assert_eq!(fired.status, 202);
+    sandbox.settle().await;
+    for (number, pause) in ["2s", "4s", "8s", "16s", "32s"].into_iter().enumerate() {
+        assert_eq!(receiver.received().len(), number + 1);
+        sandbox.advance(pause).await;
+    }
+    sandbox.advance("1d").await;
+    let received = receiver.received();
+    assert_eq!(received.len(), 6);
+    assert!(received.iter().all(|one| one.body == received[0].body), "the same bytes");
+    assert_eq!(received[0].id(), fired.id());
+    assert!(received[0].body.ends_with(r#""data":{"total":"42.00"}}"#), "{received:?}");
+    assert_eq!(received[0].header("x-service-event"), "extraction.completed");
+    let signature = format!("sha256={}", hmac(&secret, &received[0].body));
+    assert_eq!(received[5].header("x-service-signature"), signature);
+
+    // A failed one names an error of its own.
+    let body = format!(r#"{{"url":"{}","events":["extraction.failed"]}}"#, receiver.url());
+    sandbox.with_key(EXTRACTION_KEY, "POST /v1/webhooks", &body).await;
+    sandbox.control("POST /_sandbox/extractions", r#"{"event":"extraction.failed"}"#).await;
+    sandbox.settle().await;
+    let last = receiver.received().pop().unwrap();
+    assert!(last.body.contains(r#""data":{"error":{"code":""#), "{last:?}");
+}
+
+/// Url and secret are read at each attempt (E22).
+#[tokio::test]
+async fn a_retry_goes_where_the_webhook_points_then() {
+    let sandbox = Sandbox::start().await;
+    sandbox.freeze().await;
+    let (first, second) = (Receiver::start(&[500]).await, Receiver::start(&[]).await);
+    let (id, _) = webhook(&sandbox, &first, r#""email.delivered""#).await;
+    send(&sandbox, "ada@x.test").await;
+    sandbox.settle().await;
+    let line = format!("PATCH /api/v1/webhooks/{id}");
+    sandbox.call(&line, &format!(r#"{{"url":"{}"}}"#, second.url())).await;
+    sandbox.advance("2s").await;
+    assert_eq!((first.received().len(), second.received().len()), (1, 1));
+}
+
+#[tokio::test]
+async fn what_falls_due_while_inactive_or_deleted_is_dropped() {
+    let sandbox = Sandbox::start().await;
+    sandbox.freeze().await;
+    let receiver = Receiver::start(&[500, 500]).await;
+    let (paused, _) = webhook(&sandbox, &receiver, r#""email.delivered""#).await;
+    let (deleted, _) = webhook(&sandbox, &receiver, r#""email.delivered""#).await;
+    send(&sandbox, "ada@x.test").await;
+    sandbox.settle().await;
+    assert_eq!(receiver.received().len(), 2);
+    let line = format!("PATCH /api/v1/webhooks/{paused}");
+    sandbox.call(&line, r#"{"active":false}"#).await;
+    sandbox.call(&format!("DELETE /api/v1/webhooks/{deleted}"), "").await;
+    // Nothing new while inactive, and what was due falls away.
+    send(&sandbox, "bob@x.test").await;
+    sandbox.advance("2s").await;
+    sandbox.call(&line, r#"{"active":true}"#).await;
+    sandbox.advance("1d").await;
+    assert_eq!(receiver.received().len(), 2);
+    send(&sandbox, "carl@x.test").await;
+    sandbox.settle().await;
+    assert_eq!(receiver.received().len(), 3);
+}
+
+/// An endpoint that never answers holds up nobody else.
+#[tokio::test]
+async fn a_slow_endpoint_holds_up_no_other() {
+    let sandbox = Sandbox::start().await;
+    let silent = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}/", silent.local_addr().unwrap());
+    let body = format!(r#"{{"url":"{url}","events":["email.delivered"]}}"#);
+    sandbox.call("POST /api/v1/webhooks", &body).await;
+    let receiver = Receiver::start(&[]).await;
+    webhook(&sandbox, &receiver, r#""email.delivered""#).await;
+    for number in 0..40 {
+        send(&sandbox, &format!("r{number}@x.test")).await;
+    }
+    let all = async {
+        while receiver.received().len() < 40 {
+            tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+        }
+    };
+    tokio::time::timeout(std::time::Duration::from_secs(5), all).await.expect("not held up");
+    drop(silent);
+}

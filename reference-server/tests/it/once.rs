@@ -1,0 +1,81 @@
+//! `Idempotency-Key` over the wire (`open-points.md` B9).
+
+use crate::harness::{KEY, Sandbox};
+
+const SEND: &str = "POST /api/v1/emails";
+const BODY: &str = r#"{"from":"a@sandbox.test","to":"b@x.test","subject":"s"}"#;
+
+async fn with(sandbox: &Sandbox, key: &str, line: &str, body: &str) -> (u16, String) {
+    let headers = format!("authorization: Bearer {KEY}\r\nidempotency-key: {key}\r\n");
+    let answer = sandbox.raw(line, &headers, body).await;
+    (answer.status, answer.body)
+}
+
+#[tokio::test]
+async fn the_same_request_gets_the_first_answer_again() {
+    let sandbox = Sandbox::start().await;
+    for (line, body) in [
+        (SEND, BODY),
+        ("POST /api/v1/emails/batch", &format!("[{BODY}]")),
+        ("POST /api/v1/audiences", r#"{"name":"a"}"#),
+        ("POST /api/v1/domains", r#"{"name":"once.test"}"#),
+        ("POST /api/v1/webhooks", r#"{"url":"https://a.test/","events":["email.sent"]}"#),
+    ] {
+        let first = with(&sandbox, line.rsplit('/').next().unwrap(), line, body).await;
+        assert!((200..300).contains(&first.0), "{line}: {first:?}");
+        for _ in 0..2 {
+            let again = with(&sandbox, line.rsplit('/').next().unwrap(), line, body).await;
+            assert_eq!(again, first, "{line}");
+        }
+    }
+    assert_eq!(sandbox.call("GET /api/v1/audiences", "").await.body.matches("aud_").count(), 1);
+}
+
+#[tokio::test]
+async fn many_at_once_are_one() {
+    let sandbox = Sandbox::start().await;
+    let calls = (0..16).map(|_| with(&sandbox, "k", SEND, BODY));
+    let answers = futures_util::future::join_all(calls).await;
+    assert_eq!(answers[0].0, 202);
+    assert!(answers.iter().all(|answer| *answer == answers[0]), "{answers:?}");
+}
+
+#[tokio::test]
+async fn another_request_under_the_same_key_is_refused() {
+    let sandbox = Sandbox::start().await;
+    with(&sandbox, "k", SEND, BODY).await;
+    let other = BODY.replace("\"s\"", "\"t\"");
+    let (status, body) = with(&sandbox, "k", SEND, &other).await;
+    assert_eq!(status, 409);
+    assert!(body.contains(r#""code":"idempotency_mismatch""#), "{body}");
+    let (status, _) = with(&sandbox, "k", "POST /api/v1/audiences", BODY).await;
+    assert_eq!(status, 422, "a body that is wrong for the operation is wrong first");
+    let (status, _) = with(&sandbox, "k", "POST /api/v1/audiences", r#"{"name":"a"}"#).await;
+    assert_eq!(status, 409);
+    // Another organization has its own keys.
+    let (key, _) = sandbox.organization().await;
+    let headers = format!("authorization: Bearer {key}\r\nidempotency-key: k\r\n");
+    assert_eq!(
+        sandbox.raw("POST /api/v1/audiences", &headers, r#"{"name":"a"}"#).await.status,
+        201
+    );
+}
+
+#[tokio::test]
+async fn an_answer_is_kept_for_a_day_and_refusals_are_not() {
+    let sandbox = Sandbox::start().await;
+    sandbox.freeze().await;
+    let refused = BODY.replace("sandbox.test", "unverified.test");
+    assert_eq!(with(&sandbox, "k", SEND, &refused).await.0, 403);
+    let first = with(&sandbox, "k", SEND, BODY).await;
+    assert_eq!(first.0, 202);
+    sandbox.advance("23h").await;
+    assert_eq!(with(&sandbox, "k", SEND, BODY).await, first);
+    sandbox.advance("1h").await;
+    let later = with(&sandbox, "k", SEND, BODY).await;
+    assert_eq!(later.0, 202);
+    assert_ne!(later, first);
+    for key in ["", "  ", &"k".repeat(256)] {
+        assert_eq!(with(&sandbox, key, SEND, BODY).await.0, 422, "{key:?}");
+    }
+}

@@ -1,0 +1,118 @@
+//! Requests as such: paths, methods, bodies, ids (`open-points.md` B4, B8, B10).
+
+use std::time::Duration;
+
+use svc_reference_server::Server;
+
+use crate::harness::{EXTRACTION_KEY, KEY, Sandbox};
+
+#[tokio::test]
+async fn every_body_must_be_json() {
+    let sandbox = Sandbox::start().await;
+    let audience = sandbox.call("POST /api/v1/audiences", r#"{"name":"a"}"#).await.id();
+    let line = format!("POST /api/v1/audiences/{audience}/contacts");
+    let contact = sandbox.call(&line, r#"{"email":"a@b.test"}"#).await.id();
+    let hook = r#"{"url":"https://a.test/","events":["email.sent"]}"#;
+    let webhook = sandbox.call("POST /api/v1/webhooks", hook).await.id();
+    for (key, line) in [
+        (KEY, "POST /api/v1/audiences".to_owned()),
+        (KEY, line),
+        (KEY, format!("PATCH /api/v1/contacts/{contact}")),
+        (KEY, "POST /api/v1/domains".to_owned()),
+        (KEY, "POST /api/v1/emails".to_owned()),
+        (KEY, "POST /api/v1/emails/batch".to_owned()),
+        (KEY, "POST /api/v1/webhooks".to_owned()),
+        (KEY, format!("PATCH /api/v1/webhooks/{webhook}")),
+        (EXTRACTION_KEY, "POST /v1/webhooks".to_owned()),
+    ] {
+        let deep = format!("{}{}", r#"{"a":"#.repeat(10_000), "}".repeat(10_000));
+        for body in ["", "{", "{broken", r#"{"name":"a"} x"#, &deep] {
+            let refused = sandbox.with_key(key, &line, body).await;
+            assert_eq!(refused.status, 400, "{line} {body:.20}");
+            assert_eq!(refused.between(r#""code":""#), "invalid_json", "{line}");
+        }
+        for content in ["text/plain", "application/x-www-form-urlencoded", "application/jsonx"] {
+            let headers = format!(
+                "authorization: Bearer {key}\r\ncontent-type: {content}\r\ncontent-length: 2\r\n"
+            );
+            let refused = sandbox.literal(&line, &headers, "{}").await;
+            assert_eq!(refused.status, 415, "{line} {content}");
+            assert_eq!(refused.between(r#""code":""#), "unsupported_media_type", "{line}");
+        }
+        let headers = format!("authorization: Bearer {key}\r\ncontent-encoding: gzip\r\n");
+        assert_eq!(sandbox.raw(&line, &headers, "{}").await.status, 415, "{line}");
+    }
+}
+
+#[tokio::test]
+async fn an_array_is_no_object() {
+    let sandbox = Sandbox::start().await;
+    let half = sandbox.call("POST /api/v1/audiences", r#"{"name":"\ud800"}"#).await;
+    assert_eq!(half.status, 400, "half a surrogate pair is no text");
+    let refused = sandbox.call("POST /api/v1/audiences", r#"["Readers"]"#).await;
+    assert_eq!(refused.status, 422);
+    let nested = r#"{"from":"a@sandbox.test","to":"b@x.test","subject":"s","attachments":[["a.txt","aGk="]]}"#;
+    let refused = sandbox.call("POST /api/v1/emails", nested).await;
+    assert_eq!((refused.status, refused.between(r#""field":""#).as_str()), (422, "attachments[0]"));
+}
+
+#[tokio::test]
+async fn other_paths_and_methods_answer_in_the_same_shape() {
+    let sandbox = Sandbox::start().await;
+    for path in ["/", "/api/v1/audience", "/api/v1/audiences/", "/v1/me/", "/_sandbox/nothing"] {
+        let answer = sandbox.call(&format!("GET {path}"), "").await;
+        assert_eq!(answer.status, 404, "{path}");
+        let expected = r#"{"error":{"code":"not_found","message":"there is no such path"}}"#;
+        assert_eq!(answer.body, expected, "{path}");
+        assert!(answer.header("x-request-id").is_some_and(|id| id.starts_with("req_")));
+    }
+    let answer = sandbox.call("PUT /api/v1/audiences", "{}").await;
+    assert_eq!(answer.status, 405);
+    assert_eq!(answer.between(r#""code":""#), "method_not_allowed");
+    assert_eq!(answer.header("allow"), Some("POST,GET,HEAD"), "{answer:?}");
+}
+
+#[tokio::test]
+async fn odd_ids_are_ids_that_nobody_has() {
+    let sandbox = Sandbox::start().await;
+    for id in ["%2e%2e", "a%2Fb", "%C3%BC", "..", ".", "%00", "%FF", "x'--", &"i".repeat(3000)] {
+        let answer = sandbox.call(&format!("GET /api/v1/emails/{id}"), "").await;
+        assert!([404, 400].contains(&answer.status), "{id}: {answer:?}");
+        assert!(answer.body.starts_with(r#"{"error":{"code":""#), "{id}: {answer:?}");
+    }
+}
+
+#[tokio::test]
+async fn every_answer_has_an_id_of_its_own() {
+    let sandbox = Sandbox::start().await;
+    let mut ids = Vec::new();
+    for line in
+        ["GET /api/v1/audiences", "GET /nowhere", "POST /api/v1/emails", "GET /_sandbox/health"]
+    {
+        let answer = sandbox.call(line, "").await;
+        ids.push(answer.header("x-request-id").expect("an id").to_owned());
+    }
+    ids.sort();
+    ids.dedup();
+    assert_eq!(ids.len(), 4);
+}
+
+#[tokio::test]
+async fn a_body_that_stops_coming_is_given_up() {
+    let sandbox = Sandbox::with(|builder| builder.body_timeout(Duration::from_millis(50))).await;
+    let headers = format!("authorization: Bearer {KEY}\r\ncontent-length: 100\r\n");
+    let answer = sandbox.literal("POST /api/v1/audiences", &headers, r#"{"name":"#).await;
+    assert_eq!((answer.status, answer.between(r#""code":""#).as_str()), (408, "request_timeout"));
+}
+
+#[tokio::test]
+async fn several_servers_share_a_process_and_nothing_else() {
+    let (one, two) = (Sandbox::start().await, Sandbox::start().await);
+    assert_ne!(one.addr(), two.addr());
+    one.call("POST /api/v1/audiences", r#"{"name":"a"}"#).await;
+    assert_eq!(two.call("GET /api/v1/audiences", "").await.body, "[]");
+    let started = std::time::Instant::now();
+    let third = Server::builder().in_memory().start().await.unwrap();
+    assert!(started.elapsed() < Duration::from_secs(2), "{:?}", started.elapsed());
+    third.stop().await;
+}

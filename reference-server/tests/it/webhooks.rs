@@ -1,0 +1,116 @@
+//! Webhooks of the email service over the wire (`email-service.md` §4,
+//! `open-points.md` E20, E21, E24).
+
+use crate::harness::Sandbox;
+use crate::receiver::Receiver;
+
+const CREATE: &str = "POST /api/v1/webhooks";
+
+#[tokio::test]
+async fn a_webhook_is_made_listed_updated_and_deleted() {
+    let sandbox = Sandbox::start().await;
+    let now = sandbox.freeze().await;
+    let body =
+        r#"{"url":"https://a.test/hook","events":["email.sent","email.bounced","email.sent"]}"#;
+    let made = sandbox.call(CREATE, body).await;
+    let (id, secret) = (made.id(), made.between(r#""signingSecret":""#));
+    let start = format!(
+        r#"{{"id":"{id}","url":"https://a.test/hook","events":["email.sent","email.bounced"],"active":true"#
+    );
+    let times = format!(r#""createdAt":"{now}","updatedAt":"{now}"}}"#);
+    let expected = format!(r#"{start},"signingSecret":"{secret}",{times}"#);
+    assert_eq!((made.status, made.body.as_str()), (201, expected.as_str()));
+
+    let listed = sandbox.call("GET /api/v1/webhooks", "").await;
+    let without = format!("{start},{times}");
+    assert_eq!((listed.status, listed.body.as_str()), (200, format!("[{without}]").as_str()));
+
+    sandbox.advance("1s").await;
+    let line = format!("PATCH /api/v1/webhooks/{id}");
+    for body in ["{}", r#"{"active":true}"#, r#"{"url":"https://a.test/hook"}"#] {
+        let same = sandbox.call(&line, body).await;
+        assert_eq!((same.status, same.body.as_str()), (200, without.as_str()), "{body}");
+    }
+    let body = r#"{"url":"https://b.test/","events":["email.failed"],"active":false}"#;
+    let updated = sandbox.call(&line, body).await;
+    let shown = r#""url":"https://b.test/","events":["email.failed"],"active":false,"createdAt""#;
+    assert!(updated.body.contains(shown), "{updated:?}");
+    assert_ne!(updated.between(r#""updatedAt":""#), now);
+
+    let line = format!("DELETE /api/v1/webhooks/{id}");
+    let deleted = sandbox.call(&line, "").await;
+    assert_eq!((deleted.status, deleted.body.as_str()), (204, ""));
+    assert_eq!(sandbox.call(&line, "").await.status, 404);
+    assert_eq!(sandbox.call("GET /api/v1/webhooks", "").await.body, "[]");
+}
+
+#[tokio::test]
+async fn url_and_events_are_checked() {
+    let sandbox = Sandbox::start().await;
+    let made = sandbox.call(CREATE, r#"{"url":"https://a.test/","events":["email.sent"]}"#).await;
+    let update = format!("PATCH /api/v1/webhooks/{}", made.id());
+    for (body, field) in [
+        (r#"{"url":"http://a.test/","events":["email.sent"]}"#, "url"),
+        (r#"{"url":"a.test","events":["email.sent"]}"#, "url"),
+        (r#"{"url":"https://a.test/","events":[]}"#, "events"),
+        (r#"{"url":"https://a.test/","events":["email.sent","email.exploded"]}"#, "events[1]"),
+        (r#"{"url":"https://a.test/","events":["extraction.failed"]}"#, "events[0]"),
+        (r#"{"url":"https://a.test/","events":["webhook.test"]}"#, "events[0]"),
+    ] {
+        for line in [CREATE, &update] {
+            let refused = sandbox.call(line, body).await;
+            let got = (refused.status, refused.between(r#""field":""#));
+            assert_eq!((got.0, got.1.as_str()), (422, field), "{line} {body}");
+        }
+    }
+    assert_eq!(sandbox.call(CREATE, r#"{"url":"https://a.test/"}"#).await.status, 422);
+    assert_eq!(sandbox.call(CREATE, r#"{"events":["email.sent"]}"#).await.status, 422);
+    for host in ["127.0.0.1:9", "localhost:9", "[::1]:9"] {
+        let body = format!(r#"{{"url":"http://{host}/","events":["email.sent"]}}"#);
+        assert_eq!(sandbox.call(CREATE, &body).await.status, 201, "{host}");
+    }
+    let public = Sandbox::with(|builder| builder.public(true)).await;
+    let body = r#"{"url":"http://127.0.0.1:9/","events":["email.sent"]}"#;
+    let (key, _) = public.organization().await;
+    assert_eq!(public.with_key(&key, CREATE, body).await.status, 422);
+}
+
+/// One attempt, signed, also to an inactive webhook (E21).
+#[tokio::test]
+async fn the_test_operation_says_what_the_endpoint_answered() {
+    let sandbox = Sandbox::start().await;
+    let receiver = Receiver::start(&[204, 500]).await;
+    let body = format!(r#"{{"url":"{}","events":["email.failed"]}}"#, receiver.url());
+    let made = sandbox.call(CREATE, &body).await;
+    let line = format!("PATCH /api/v1/webhooks/{}", made.id());
+    sandbox.call(&line, r#"{"active":false}"#).await;
+    let line = format!("POST /api/v1/webhooks/{}/test", made.id());
+    for status in [204, 500] {
+        let tested = sandbox.call(&line, "").await;
+        assert_eq!(tested.status, 200);
+        let start = format!(r#"{{"statusCode":{status},"durationMs":"#);
+        assert!(tested.body.starts_with(&start), "{tested:?}");
+    }
+    let received = receiver.received();
+    assert_eq!(received.len(), 2, "one attempt each");
+    assert_eq!(received[0].header("mail-event"), "webhook.test");
+    assert!(received[0].body.starts_with(r#"{"event":"webhook.test","id":""#), "{received:?}");
+    let secret = made.between(r#""signingSecret":""#);
+    assert_eq!(received[0].header("mail-signature"), hmac(&secret, &received[0].body));
+
+    sandbox
+        .call(&format!("PATCH /api/v1/webhooks/{}", made.id()), r#"{"url":"http://127.0.0.1:1/"}"#)
+        .await;
+    let unreachable = sandbox.call(&line, "").await;
+    assert_eq!(
+        (unreachable.status, unreachable.body.as_str()),
+        (200, r#"{"statusCode":null,"error":"no connection: the target refused it"}"#)
+    );
+    assert_eq!(sandbox.call("POST /api/v1/webhooks/whk_x/test", "").await.status, 404);
+}
+
+/// By ring, which the server does not sign with.
+pub(crate) fn hmac(secret: &str, body: &str) -> String {
+    let key = ring::hmac::Key::new(ring::hmac::HMAC_SHA256, secret.as_bytes());
+    hex::encode(ring::hmac::sign(&key, body.as_bytes()))
+}
