@@ -30,6 +30,7 @@ mod error;
 mod extraction;
 mod home;
 mod id;
+mod inbound;
 mod keys;
 mod links;
 mod mime;

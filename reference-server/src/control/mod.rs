@@ -2,14 +2,19 @@
 //! person needs and the documented services do not offer.
 
 mod clock;
+mod deliveries;
+mod dns;
 mod events;
 mod extractions;
 mod guard;
 mod health;
+mod inbound;
 mod keys;
 mod lease;
+mod messages;
 pub(crate) mod organizations;
 mod reset;
+mod templates;
 
 use axum::Router;
 use axum::body::Body;
@@ -30,6 +35,7 @@ type Reply = Result<Response<Body>, ApiError>;
 pub(crate) fn routes(mut router: Router<Shared>) -> Router<Shared> {
     const GET: MethodFilter = MethodFilter::GET;
     const POST: MethodFilter = MethodFilter::POST;
+    const PUT: MethodFilter = MethodFilter::PUT;
     const DELETE: MethodFilter = MethodFilter::DELETE;
     macro_rules! route {
         ($method:expr, $path:expr, $handler:path) => {
@@ -43,10 +49,26 @@ pub(crate) fn routes(mut router: Router<Shared>) -> Router<Shared> {
     route!(POST, "/_sandbox/keys", keys::create);
     route!(GET, "/_sandbox/keys", keys::list);
     route!(DELETE, "/_sandbox/keys/{id}", keys::delete);
+    route!(PUT, "/_sandbox/templates/{id}", templates::put);
+    route!(GET, "/_sandbox/templates/{id}", templates::get);
+    route!(DELETE, "/_sandbox/templates/{id}", templates::delete);
+    route!(POST, "/_sandbox/dns/{domain}/publish", dns::publish);
+    route!(DELETE, "/_sandbox/dns/{domain}", dns::withdraw);
+    route!(DELETE, "/_sandbox/dns/{domain}/{record}", dns::withdraw);
+    route!(GET, "/_sandbox/messages", messages::list);
+    route!(GET, "/_sandbox/messages/wait", messages::wait);
+    route!(GET, "/_sandbox/messages/{id}", messages::get);
+    route!(GET, "/_sandbox/messages/{id}/raw", messages::raw);
+    route!(GET, "/_sandbox/messages/{id}/html", messages::html);
+    route!(GET, "/_sandbox/messages/{id}/links", messages::links);
+    route!(POST, "/_sandbox/emails/{id}/events", events::create);
+    route!(POST, "/_sandbox/inbound", inbound::create);
+    route!(POST, "/_sandbox/extractions", extractions::create);
+    route!(GET, "/_sandbox/deliveries", deliveries::list);
+    route!(GET, "/_sandbox/deliveries/{id}", deliveries::get);
+    route!(POST, "/_sandbox/deliveries/{id}/replay", deliveries::replay);
     route!(GET, "/_sandbox/clock", clock::get);
     route!(POST, "/_sandbox/clock", clock::set);
-    route!(POST, "/_sandbox/emails/{id}/events", events::create);
-    route!(POST, "/_sandbox/extractions", extractions::create);
     route!(POST, "/_sandbox/reset", reset::reset);
     router
 }

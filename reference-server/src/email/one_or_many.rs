@@ -7,7 +7,7 @@ use serde::{Deserialize, Deserializer};
 
 /// One text or a list of texts.
 #[derive(Debug, Default)]
-pub(super) struct OneOrMany(pub(super) Vec<String>);
+pub(crate) struct OneOrMany(pub(crate) Vec<String>);
 
 impl<'de> Deserialize<'de> for OneOrMany {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {

@@ -149,6 +149,7 @@ pub(crate) fn happen(
                     tx.now,
                 ),
             )?;
+            tx.message_arrived();
         }
         let now = tx.now;
         let (organization, detail) = (email.organization, detail.filter(|_| last));

@@ -23,6 +23,7 @@ pub(super) struct Effects {
     earliest_due: Option<Millis>,
     look_again: bool,
     deliveries: Vec<(String, Millis)>,
+    messages: bool,
     after_commit: Vec<Box<dyn FnOnce() + Send>>,
 }
 
@@ -97,6 +98,11 @@ impl<'a> Tx<'a> {
         }
     }
 
+    /// Says that a message has come, to whoever waits for one.
+    pub(crate) fn message_arrived(&mut self) {
+        self.effects.messages = true;
+    }
+
     /// The earliest thing that this job has put into the due-queue.
     pub(crate) fn earliest_due(&self) -> Option<Millis> {
         self.effects.earliest_due
@@ -129,6 +135,9 @@ impl Effects {
         for action in self.after_commit {
             action();
         }
+        if self.messages {
+            wake.messages.notify_waiters();
+        }
         let earliest_due = if self.look_again { Some(Millis::MIN) } else { self.earliest_due };
         if earliest_due.is_none() && self.deliveries.is_empty() {
             return;
@@ -149,6 +158,8 @@ pub(crate) struct Wake {
     earliest_due: AtomicI64,
     deliveries: Mutex<Vec<(String, Millis)>>,
     pub(crate) notify: Notify,
+    /// Told after each commit that brought messages.
+    pub(crate) messages: Notify,
 }
 
 impl Default for Wake {
@@ -157,6 +168,7 @@ impl Default for Wake {
             earliest_due: AtomicI64::new(Millis::MAX),
             deliveries: Mutex::default(),
             notify: Notify::new(),
+            messages: Notify::new(),
         }
     }
 }

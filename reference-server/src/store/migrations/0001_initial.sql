@@ -136,7 +136,7 @@ CREATE TABLE email_attachment (
 CREATE TABLE message (
     organization INTEGER NOT NULL,
     id TEXT NOT NULL,
-    recipient TEXT NOT NULL,
+    recipient TEXT NOT NULL COLLATE NOCASE,
     email TEXT,
     domain TEXT,
     created_at INTEGER NOT NULL,

@@ -1,0 +1,95 @@
+//! `/_sandbox/templates/{id}`: what a `templateId` of an email refers to
+//! (`open-points.md` E14).
+
+use std::sync::Arc;
+
+use http::StatusCode;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::{Reply, json as reply, no_content, organization, organization_of_query};
+use crate::error::{ApiError, Problems};
+use crate::store;
+use crate::template::{self, Part};
+use crate::time;
+use crate::web::Input;
+
+#[derive(Deserialize)]
+struct Template {
+    organization: Option<String>,
+    subject: Option<String>,
+    html: Option<String>,
+    text: Option<String>,
+}
+
+/// Puts a template in place, a new one or another in its stead.
+pub(super) async fn put(mut input: Input) -> Reply {
+    let given: Template = input.object().await?;
+    let mut problems = Problems::default();
+    let parts = [
+        ("subject", Part::Subject, &given.subject),
+        ("html", Part::Html, &given.html),
+        ("text", Part::Text, &given.text),
+    ];
+    for (field, part, text) in parts {
+        if let Some(Err(error)) = text.as_deref().map(|text| template::check(part, text)) {
+            problems.add(field, error.to_string());
+        }
+    }
+    problems.check()?;
+    let named = given.organization.clone().or_else(|| organization_of_query(&input));
+    let (app, id) = (Arc::clone(&input.app), input.id().to_owned());
+    let put = input.app.store.write(move |tx| {
+        let organization = organization(tx.connection(), &app.settings, named.as_deref())?;
+        tx.execute(
+            "INSERT INTO template (organization, id, subject, html, text, created_at, updated_at)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?6)
+             ON CONFLICT DO UPDATE SET subject = ?3, html = ?4, text = ?5, updated_at = ?6",
+            (organization, &id, &given.subject, &given.html, &given.text, tx.now),
+        )?;
+        read(tx.connection(), organization, &id)
+    });
+    reply(StatusCode::OK, &put.await?)
+}
+
+pub(super) async fn get(input: Input) -> Reply {
+    let (app, id) = (Arc::clone(&input.app), input.id().to_owned());
+    let named = organization_of_query(&input);
+    let found = input.app.store.read(move |connection| {
+        let organization = organization(connection, &app.settings, named.as_deref())?;
+        read(connection, organization, &id)
+    });
+    reply(StatusCode::OK, &found.await?)
+}
+
+pub(super) async fn delete(input: Input) -> Reply {
+    let (app, id) = (Arc::clone(&input.app), input.id().to_owned());
+    let named = organization_of_query(&input);
+    let deleted = input.app.store.write(move |tx| {
+        let organization = organization(tx.connection(), &app.settings, named.as_deref())?;
+        let sql = "DELETE FROM template WHERE organization = ?1 AND id = ?2";
+        match tx.execute(sql, (organization, &id))? {
+            0 => Err(ApiError::not_found("template")),
+            _ => Ok(()),
+        }
+    });
+    deleted.await?;
+    no_content()
+}
+
+fn read(connection: &rusqlite::Connection, organization: i64, id: &str) -> Result<Value, ApiError> {
+    let sql = "SELECT subject, html, text, created_at, updated_at FROM template
+               WHERE organization = ?1 AND id = ?2";
+    let found = store::find(connection, sql, (organization, id), |row| {
+        let part = |index| row.get::<_, Option<String>>(index);
+        Ok(json!({
+            "id": id,
+            "subject": part(0)?,
+            "html": part(1)?,
+            "text": part(2)?,
+            "createdAt": time::rfc3339(row.get(3)?),
+            "updatedAt": time::rfc3339(row.get(4)?),
+        }))
+    })?;
+    found.ok_or_else(|| ApiError::not_found("template"))
+}

@@ -1,0 +1,87 @@
+//! The source of an accepted email's message, made when somebody looks at it
+//! or when it goes out, and the same each time.
+
+use rusqlite::Connection;
+use zeroize::Zeroizing;
+
+use super::stored::{self, Content, Stored};
+use crate::address::Mailbox;
+use crate::dkim::SigningKey;
+use crate::error::ApiError;
+use crate::mime::{Attachment, Outgoing};
+use crate::store;
+
+/// All that the source is made of.
+pub(crate) struct Message {
+    pub(crate) email: Stored,
+    content: Content,
+    /// The sender's domain may be gone by now: the message is then unsigned.
+    signer: Option<Signer>,
+}
+
+struct Signer {
+    selector: String,
+    key: Zeroizing<Vec<u8>>,
+}
+
+impl Message {
+    /// Reads an email with all its content.
+    pub(crate) fn load(connection: &Connection, email: &str) -> Result<Option<Self>, ApiError> {
+        let Some(email) = stored::find(connection, email)? else { return Ok(None) };
+        let content = stored::content(connection, &email.id, true)?;
+        let sql =
+            "SELECT dkim_selector, dkim_private FROM domain WHERE name = ?1 AND organization = ?2";
+        let domain = (email.sender_domain(), email.organization);
+        let signer = store::find(connection, sql, domain, |row| {
+            Ok(Signer { selector: row.get(0)?, key: Zeroizing::new(row.get(1)?) })
+        })?;
+        Ok(Some(Self { email, content, signer }))
+    }
+
+    /// The RFC 5322 source, DKIM-signed. Takes as long as its attachments are
+    /// large: not for an async thread.
+    ///
+    /// A server that others reach does not sign with the key that everybody knows.
+    pub(crate) fn source(&self, public: bool) -> Result<Vec<u8>, ApiError> {
+        let meta = &self.email.meta;
+        let from = Mailbox::parse(&meta.from).map_err(ApiError::internal)?;
+        let (to, cc, reply_to) =
+            (mailboxes(&meta.to)?, mailboxes(&meta.cc)?, mailboxes(&meta.reply_to)?);
+        let text = |value: &serde_json::Value| value.as_str().unwrap_or_default().to_owned();
+        let headers: Vec<(String, String)> =
+            self.content.headers.iter().map(|(name, value)| (name.clone(), text(value))).collect();
+        let attachments: Vec<Attachment<'_>> = self
+            .content
+            .attachments
+            .iter()
+            .map(|attachment| Attachment {
+                filename: &attachment.filename,
+                content_type: attachment.content_type.as_deref(),
+                content: &attachment.content,
+            })
+            .collect();
+        let outgoing = Outgoing {
+            from: &from,
+            to: &to,
+            cc: &cc,
+            reply_to: &reply_to,
+            subject: &meta.subject,
+            html: self.content.html.as_deref(),
+            text: self.content.text.as_deref(),
+            headers: &headers,
+            attachments: &attachments,
+            message_id: &format!("{}@{}", self.email.id, meta.domain),
+            date: self.email.scheduled_at.unwrap_or_default().max(self.email.created_at) / 1000,
+        };
+        let Some(signer) = &self.signer else { return Ok(outgoing.source()) };
+        let key = SigningKey::from_pkcs8(&signer.key).map_err(ApiError::internal)?;
+        if public && key.is_sandbox_key() {
+            return Ok(outgoing.source());
+        }
+        outgoing.signed(&key, &meta.domain, &signer.selector).map_err(ApiError::internal)
+    }
+}
+
+fn mailboxes(texts: &[String]) -> Result<Vec<Mailbox>, ApiError> {
+    texts.iter().map(|text| Mailbox::parse(text).map_err(ApiError::internal)).collect()
+}

@@ -1,0 +1,72 @@
+//! Mail that comes in by way of the control interface.
+
+use crate::harness::Sandbox;
+
+#[tokio::test]
+async fn a_short_message_arrives_in_its_mailbox() {
+    let sandbox = Sandbox::start().await;
+    let body = r#"{"from":"Zo\u00eb <zoe@example.test>","to":["help@sandbox.test","x@elsewhere.test"],
+        "subject":"Frage","text":"Wie geht das?","html":"<p>Wie?</p>"}"#;
+    let answer = sandbox.control("POST /_sandbox/inbound", body).await;
+    assert_eq!(answer.status, 202, "{answer:?}");
+    let id = answer.id();
+    assert_eq!(
+        answer.body,
+        format!(r#"{{"messages":[{{"id":"{id}","recipient":"help@sandbox.test"}}]}}"#)
+    );
+    let shown = sandbox.control(&format!("GET /_sandbox/messages/{id}"), "").await;
+    for part in [
+        r#""direction":"incoming","from":"Zoë <zoe@example.test>","recipient":"help@sandbox.test""#,
+        r#""to":["help@sandbox.test","x@elsewhere.test"]"#,
+        r#""subject":"Frage","text":"Wie geht das?","html":"<p>Wie?</p>""#,
+    ] {
+        assert!(shown.body.contains(part), "{part} in {}", shown.body);
+    }
+    let found =
+        sandbox.control("GET /_sandbox/messages?from=zoe@example.test&subject=frage", "").await;
+    assert_eq!(found.id(), id);
+}
+
+#[tokio::test]
+async fn a_whole_message_is_kept_as_it_is_and_its_signature_judged() {
+    let sandbox = Sandbox::start().await;
+    let source = "From: a@example.test\nTo: help@sandbox.test\nSubject: Hi\n\nHello\n";
+    let headers = format!("content-type: message/rfc822\r\ncontent-length: {}\r\n", source.len());
+    let addr = sandbox.addr();
+    let request =
+        format!("POST /_sandbox/inbound HTTP/1.1\r\nhost: {addr}\r\n{headers}\r\n{source}");
+    let answer = crate::raw::send(addr, request.as_bytes()).await;
+    assert_eq!(answer.status, 202, "{answer:?}");
+    let raw = sandbox.control(&format!("GET /_sandbox/messages/{}/raw", answer.id()), "").await;
+    assert_eq!(raw.body, source.replace('\n', "\r\n"));
+}
+
+#[tokio::test]
+async fn what_cannot_arrive_is_refused() {
+    let sandbox = Sandbox::start().await;
+    for (body, field) in [
+        (r#"{"from":"a@b.test","to":"x@elsewhere.test","subject":"x"}"#, "to"),
+        (r#"{"from":"nobody","to":"x@sandbox.test"}"#, "from"),
+        (r#"{"from":"a@b.test"}"#, "to"),
+        (r#"{"from":"a@b.test","to":"x@sandbox.test","subject":"a\nb"}"#, "subject"),
+    ] {
+        let answer = sandbox.control("POST /_sandbox/inbound", body).await;
+        assert_eq!(answer.status, 422, "{body}: {answer:?}");
+        assert_eq!(answer.between(r#""field":""#), field, "{body}");
+    }
+    let list = sandbox.control("GET /_sandbox/messages", "").await;
+    assert_eq!(list.body, r#"{"data":[],"next":null}"#);
+}
+
+#[tokio::test]
+async fn a_deleted_domain_takes_its_mailboxes_with_it() {
+    let sandbox = Sandbox::start().await;
+    let body = r#"{"from":"a@b.test","to":"x@sandbox.test","subject":"x"}"#;
+    assert_eq!(sandbox.control("POST /_sandbox/inbound", body).await.status, 202);
+    let domain = sandbox.call("GET /api/v1/domains", "").await.id();
+    let deleted = sandbox.call(&format!("DELETE /api/v1/domains/{domain}"), "").await;
+    assert_eq!(deleted.body, r#"{"ok":true}"#);
+    let list = sandbox.control("GET /_sandbox/messages", "").await;
+    assert_eq!(list.body, r#"{"data":[],"next":null}"#);
+    assert_eq!(sandbox.control("POST /_sandbox/inbound", body).await.status, 422);
+}

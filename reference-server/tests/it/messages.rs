@@ -1,0 +1,184 @@
+//! What the mail engine delivered, as the control interface shows it.
+
+use std::time::Duration;
+
+use crate::harness::Sandbox;
+
+const SEND: &str = "POST /api/v1/emails";
+
+async fn send(sandbox: &Sandbox, to: &str, subject: &str, more: &str) {
+    let body = format!(
+        r#"{{"from":"Shop <hello@sandbox.test>","to":"{to}","subject":"{subject}"{more}}}"#
+    );
+    let sent = sandbox.call(SEND, &body).await;
+    assert_eq!(sent.status, 202, "{sent:?}");
+    sandbox.settle().await;
+}
+
+fn subjects(body: &str) -> Vec<&str> {
+    body.split(r#""subject":""#).skip(1).filter_map(|rest| rest.split('"').next()).collect()
+}
+
+#[tokio::test]
+async fn messages_are_listed_newest_first_and_found_by_their_heads() {
+    let sandbox = Sandbox::start().await;
+    send(&sandbox, "ada+1@example.test", "Welcome, Ada", "").await;
+    send(&sandbox, "bob@example.test", "Your code", "").await;
+    send(&sandbox, "Ada <ADA+1@example.test>", "Your code again", "").await;
+    for (query, expected) in [
+        ("", &["Your code again", "Your code", "Welcome, Ada"][..]),
+        ("?to=ada%2B1@example.test", &["Your code again", "Welcome, Ada"]),
+        ("?to=ada+1@EXAMPLE.test", &["Your code again", "Welcome, Ada"]),
+        ("?subject=YOUR%20code&to=bob@example.test", &["Your code"]),
+        ("?from=hello@sandbox.test&limit=1", &["Your code again"]),
+        ("?from=nobody@sandbox.test", &[]),
+        ("?after=2999-01-01", &[]),
+        (
+            "?after=2000-01-01T00:00:00+02:00&limit=3",
+            &["Your code again", "Your code", "Welcome, Ada"],
+        ),
+    ] {
+        let answer = sandbox.control(&format!("GET /_sandbox/messages{query}"), "").await;
+        assert_eq!(answer.status, 200, "{query}: {answer:?}");
+        assert_eq!(subjects(&answer.body), expected, "{query}");
+    }
+}
+
+#[tokio::test]
+async fn a_cursor_goes_through_all_pages() {
+    let sandbox = Sandbox::start().await;
+    for number in 1..=5 {
+        send(&sandbox, "ada@example.test", &format!("n{number}"), "").await;
+    }
+    let mut all = Vec::new();
+    let mut query = "limit=2".to_owned();
+    let mut pages = 0;
+    loop {
+        let answer = sandbox.control(&format!("GET /_sandbox/messages?{query}"), "").await;
+        all.extend(subjects(&answer.body).into_iter().map(str::to_owned));
+        pages += 1;
+        if answer.body.ends_with(r#""next":null}"#) {
+            break;
+        }
+        query = format!("limit=2&cursor={}", answer.between(r#""next":""#));
+    }
+    assert_eq!((pages, all), (3, ["n5", "n4", "n3", "n2", "n1"].map(str::to_owned).to_vec()));
+}
+
+#[tokio::test]
+async fn wrong_queries_are_named() {
+    let sandbox = Sandbox::start().await;
+    for (query, field) in
+        [("to=nobody", "to"), ("after=soon", "after"), ("limit=0", "limit"), ("limit=101", "limit")]
+    {
+        let answer = sandbox.control(&format!("GET /_sandbox/messages?{query}"), "").await;
+        assert_eq!(answer.status, 422, "{query}");
+        assert_eq!(answer.between(r#""field":""#), field, "{query}");
+    }
+    let answer = sandbox.control("GET /_sandbox/messages/wait?timeout=soon", "").await;
+    assert_eq!(answer.status, 422);
+    for path in ["", "/raw", "/html", "/links"] {
+        let answer =
+            sandbox.control(&format!("GET /_sandbox/messages/msg_nothing{path}"), "").await;
+        assert_eq!(answer.status, 404, "{path}");
+    }
+}
+
+#[tokio::test]
+async fn a_message_is_shown_with_all_that_is_in_it() {
+    let sandbox = Sandbox::start().await;
+    let more = r#","bcc":"secret@example.test","html":"<p>Gr\u00fc\u00dfe: <a href=\"https://shop.test/v?a=1&amp;b=2\">Verify</a></p>",
+        "text":"Your code is 482913.","headers":{"X-Campaign":"spring"},"tags":{"kind":"welcome"},
+        "attachments":[{"filename":"notes.txt","content":"aGVsbG8="}]"#;
+    send(&sandbox, "ada@example.test", "Gr\u{fc}\u{df}e", more).await;
+    let list = sandbox.control("GET /_sandbox/messages?to=ada@example.test", "").await;
+    let path = format!("GET /_sandbox/messages/{}", list.id());
+
+    let shown = sandbox.control(&path, "").await;
+    assert_eq!(shown.status, 200, "{shown:?}");
+    for part in [
+        r#""direction":"outgoing""#,
+        r#""from":"Shop <hello@sandbox.test>""#,
+        r#""tags":{"kind":"welcome"}"#,
+        r#""recipient":"ada@example.test""#,
+        r#""to":["ada@example.test"],"cc":[],"subject":"Grüße""#,
+        r#""X-Campaign":"spring""#,
+        r#""attachments":[{"filename":"notes.txt","contentType":"text/plain","contentId":null,"size":5}]"#,
+        r#""links":[{"url":"https://shop.test/v?a=1&b=2","text":"Verify"}],"codes":["482913"]"#,
+    ] {
+        assert!(shown.body.contains(part), "{part} in {}", shown.body);
+    }
+
+    let raw = sandbox.control(&format!("{path}/raw"), "").await;
+    assert_eq!(raw.header("content-type"), Some("message/rfc822"));
+    assert!(
+        raw.body.starts_with(
+            "DKIM-Signature: v=1; a=rsa-sha256; c=relaxed/relaxed;\r\n\td=sandbox.test; s=sandbox;"
+        ),
+        "{}",
+        raw.body
+    );
+    assert!(raw.body.contains("Subject: =?utf-8?"), "{}", raw.body);
+    assert!(!raw.body.contains("secret@example.test"), "bcc in the message");
+    let again = sandbox.control(&format!("{path}/raw"), "").await;
+    assert_eq!(raw.body, again.body);
+
+    let html = sandbox.control(&format!("{path}/html"), "").await;
+    assert_eq!(html.header("content-type"), Some("text/html; charset=utf-8"));
+    assert!(html.header("content-security-policy").is_some_and(|p| p.starts_with("sandbox")));
+    assert!(html.body.starts_with("<p>Grüße: "), "{}", html.body);
+
+    let links = sandbox.control(&format!("{path}/links"), "").await;
+    let expected =
+        r#"{"links":[{"url":"https://shop.test/v?a=1&b=2","text":"Verify"}],"codes":["482913"]}"#;
+    assert_eq!(links.body, expected);
+
+    // The recipient in bcc got it too, and cannot be seen in it.
+    let hidden = sandbox.control("GET /_sandbox/messages?to=secret@example.test", "").await;
+    assert_eq!(subjects(&hidden.body), ["Grüße"]);
+}
+
+#[tokio::test]
+async fn waiting_ends_with_the_message() {
+    let sandbox = Sandbox::start().await;
+    send(&sandbox, "bob@example.test", "Not this one", "").await;
+    let query = "GET /_sandbox/messages/wait?to=ada@example.test&subject=code&timeout=10s";
+    let waiting = sandbox.control(query, "");
+    let sending = async {
+        // Lets the wait begin first; it must end right also where it does not.
+        tokio::task::yield_now().await;
+        let body = r#"{"from":"hello@sandbox.test","to":"ada@example.test","subject":"Hello"}"#;
+        assert_eq!(sandbox.call(SEND, body).await.status, 202);
+        let body = r#"{"from":"hello@sandbox.test","to":"ada@example.test","subject":"Your code"}"#;
+        assert_eq!(sandbox.call(SEND, body).await.status, 202);
+    };
+    let (found, ()) = tokio::join!(waiting, sending);
+    assert_eq!(found.status, 200, "{found:?}");
+    assert_eq!(found.between(r#""subject":""#), "Your code");
+    let at_once = sandbox.control(query, "").await;
+    assert_eq!(at_once.id(), found.id());
+}
+
+#[tokio::test]
+async fn waiting_in_vain_is_408_after_the_time() {
+    let sandbox = Sandbox::start().await;
+    let begun = std::time::Instant::now();
+    let query = "GET /_sandbox/messages/wait?to=ada@example.test&timeout=50ms";
+    let answer = sandbox.control(query, "").await;
+    assert_eq!(answer.status, 408, "{answer:?}");
+    assert_eq!(answer.between(r#""code":""#), "request_timeout");
+    assert!(begun.elapsed() >= Duration::from_millis(50));
+}
+
+#[tokio::test]
+async fn organizations_do_not_see_each_others_messages() {
+    let sandbox = Sandbox::start().await;
+    send(&sandbox, "ada@example.test", "Ours", "").await;
+    let ours = sandbox.control("GET /_sandbox/messages", "").await;
+    let other = sandbox.control("POST /_sandbox/organizations", r#"{"name":"other"}"#).await;
+    assert_eq!(other.status, 201);
+    let theirs = sandbox.control("GET /_sandbox/messages?organization=other", "").await;
+    assert_eq!(theirs.body, r#"{"data":[],"next":null}"#);
+    let path = format!("GET /_sandbox/messages/{}?organization=other", ours.id());
+    assert_eq!(sandbox.control(&path, "").await.status, 404);
+}

@@ -1,0 +1,50 @@
+//! Templates and the emails that are made from them (`open-points.md` E14).
+
+use crate::harness::Sandbox;
+
+#[tokio::test]
+async fn a_template_is_filled_in_strictly() {
+    let sandbox = Sandbox::start().await;
+    let body =
+        r#"{"subject":"unused","html":"<p>Hi {{ user.name }}</p>","text":"Hi {{ user.name }}"}"#;
+    let put = sandbox.control("PUT /_sandbox/templates/welcome", body).await;
+    assert_eq!(put.status, 200, "{put:?}");
+    let got = sandbox.control("GET /_sandbox/templates/welcome", "").await;
+    assert_eq!(got.body, put.body);
+    assert!(
+        got.body.starts_with(
+            r#"{"id":"welcome","subject":"unused","html":"<p>Hi {{ user.name }}</p>""#
+        )
+    );
+
+    let email = |variables: &str| {
+        format!(
+            r#"{{"from":"a@sandbox.test","to":"b@example.test","subject":"Hi","templateId":"welcome","variables":{variables}}}"#
+        )
+    };
+    let missing = sandbox.call("POST /api/v1/emails", &email(r#"{"user":{}}"#)).await;
+    assert_eq!(missing.status, 422, "{missing:?}");
+    assert!(missing.body.contains("user.name"), "{missing:?}");
+
+    let sent = sandbox.call("POST /api/v1/emails", &email(r#"{"user":{"name":"<Ada>"}}"#)).await;
+    assert_eq!(sent.status, 202, "{sent:?}");
+    sandbox.settle().await;
+    let shown = sandbox.control("GET /_sandbox/messages/wait", "").await;
+    assert_eq!(shown.between(r#""html":""#), "<p>Hi &lt;Ada&gt;</p>");
+    assert_eq!(shown.between(r#""text":""#), "Hi <Ada>");
+
+    assert_eq!(sandbox.control("DELETE /_sandbox/templates/welcome", "").await.status, 204);
+    assert_eq!(sandbox.control("DELETE /_sandbox/templates/welcome", "").await.status, 404);
+    assert_eq!(sandbox.control("GET /_sandbox/templates/welcome", "").await.status, 404);
+    let gone = sandbox.call("POST /api/v1/emails", &email("{}")).await;
+    assert_eq!((gone.status, gone.between(r#""field":""#)), (422, "templateId".to_owned()));
+}
+
+#[tokio::test]
+async fn a_template_with_a_mistake_is_refused_with_its_line() {
+    let sandbox = Sandbox::start().await;
+    let body = r#"{"html":"a\n{% if %}","text":"{{ fine }}"}"#;
+    let answer = sandbox.control("PUT /_sandbox/templates/x", body).await;
+    assert_eq!(answer.status, 422);
+    assert_eq!(answer.between(r#""message":""#), "html: the template has a syntax error on line 2");
+}
