@@ -7,7 +7,7 @@ use http::StatusCode;
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::{Reply, json as reply, organization};
+use super::{Reply, json as reply, organization, organization_of_query};
 use crate::email::stored;
 use crate::engine::{Change, happen};
 use crate::error::{ApiError, Code};
@@ -29,10 +29,10 @@ pub(super) async fn create(mut input: Input) -> Reply {
         let names: Vec<&str> = Change::ALL.iter().map(|(name, _)| *name).collect();
         return Err(ApiError::field("event", format!("must be one of {}", names.join(", "))));
     };
+    let named = event.organization.or_else(|| organization_of_query(&input));
     let app = Arc::clone(&input.app);
     let email = input.app.store.write(move |tx| {
-        let organization =
-            organization(tx.connection(), &app.settings, event.organization.as_deref())?;
+        let organization = organization(tx.connection(), &app.settings, named.as_deref())?;
         let mut email = stored::find(tx.connection(), &id)?
             .filter(|email| email.organization == organization)
             .ok_or_else(|| ApiError::not_found("email"))?;

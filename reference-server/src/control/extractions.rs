@@ -8,7 +8,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use svc_sdk::Service;
 
-use super::{Reply, json as reply, organization};
+use super::{Reply, json as reply, organization, organization_of_query};
 use crate::engine::post;
 use crate::error::ApiError;
 use crate::id::{self, Prefix};
@@ -31,10 +31,10 @@ pub(super) async fn create(mut input: Input) -> Reply {
         let message = format!("must be one of {}", Event::names(Service::Extraction));
         return Err(ApiError::field("event", message));
     };
+    let named = new.organization.or_else(|| organization_of_query(&input));
     let app = Arc::clone(&input.app);
     let answer = input.app.store.write(move |tx| {
-        let organization =
-            organization(tx.connection(), &app.settings, new.organization.as_deref())?;
+        let organization = organization(tx.connection(), &app.settings, named.as_deref())?;
         let data =
             new.data.map_or_else(|| default_data(event, &app.settings.switches), Value::Object);
         let deliveries = post::emit(tx, &app.webhooks, organization, event, || Ok(data))?;

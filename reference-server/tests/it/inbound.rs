@@ -70,3 +70,37 @@ async fn a_deleted_domain_takes_its_mailboxes_with_it() {
     assert_eq!(list.body, r#"{"data":[],"next":null}"#);
     assert_eq!(sandbox.control("POST /_sandbox/inbound", body).await.status, 422);
 }
+
+#[tokio::test]
+async fn email_received_fires_with_the_parsed_message() {
+    let sandbox = Sandbox::start().await;
+    let now = sandbox.freeze().await;
+    let receiver = crate::receiver::Receiver::start(&[]).await;
+    let body = format!(r#"{{"url":"{}","events":["email.received"]}}"#, receiver.url());
+    assert_eq!(sandbox.call("POST /api/v1/webhooks", &body).await.status, 201);
+
+    // A message of our own, as it would come back to us: signed.
+    let body = r#"{"from":"a@sandbox.test","to":"x@example.test","subject":"Hi","text":"Hello",
+        "attachments":[{"filename":"a.txt","content":"aGVsbG8="}]}"#;
+    assert_eq!(sandbox.call("POST /api/v1/emails", body).await.status, 202);
+    let sent = sandbox.control("GET /_sandbox/messages/wait", "").await.id();
+    let source = sandbox.control(&format!("GET /_sandbox/messages/{sent}/raw"), "").await.body;
+    let head = format!("content-type: message/rfc822\r\ncontent-length: {}\r\n", source.len());
+    let line = "POST /_sandbox/inbound?to=help+1@sandbox.test";
+    let answer = sandbox.literal(line, &head, &source).await;
+    assert_eq!(answer.status, 202, "{answer:?}");
+    sandbox.settle().await;
+
+    let [received] = &receiver.received()[..] else { panic!("{:?}", receiver.received()) };
+    assert_eq!(received.header("mail-event"), "email.received");
+    for part in [
+        r#""data":{"from":"a@sandbox.test","to":["x@example.test"],"subject":"Hi","text":"Hello","html":null,"headers":{"#,
+        r#""attachments":[{"filename":"a.txt","contentType":"text/plain","contentId":null,"size":5,"content":"aGVsbG8="}]"#,
+        &format!(
+            r#""spf":"none","dkim":"pass","recipient":"help+1@sandbox.test","messageId":"{}","timestamp":"{now}"}}}}"#,
+            answer.id()
+        ),
+    ] {
+        assert!(received.body.contains(part), "{part} in {}", received.body);
+    }
+}

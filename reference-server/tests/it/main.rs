@@ -20,6 +20,7 @@ mod messages;
 mod once;
 mod raw;
 mod receiver;
+mod replay;
 mod requests;
 mod switches;
 mod templates;
