@@ -1,12 +1,12 @@
 //! Answers for actix-web.
 
 use std::error::Error;
-use std::fmt;
 
 use actix_web::body::BoxBody;
+use actix_web::error::InternalError;
 use actix_web::http::StatusCode;
 use actix_web::http::header::{HeaderValue, RETRY_AFTER};
-use actix_web::{HttpRequest, HttpResponse, Responder, ResponseError};
+use actix_web::{HttpRequest, HttpResponse, Responder};
 
 use super::{Once, OnceError, STORE_RETRY_AFTER, retry_after_seconds};
 
@@ -22,24 +22,16 @@ impl<T: Responder<Body = BoxBody>> Responder for Once<T> {
     }
 }
 
-impl<E, StoreError> ResponseError for OnceError<E, StoreError>
-where
-    E: ResponseError + fmt::Debug,
-    StoreError: Error,
+impl<E: Into<actix_web::Error>, StoreError: Error> From<OnceError<E, StoreError>>
+    for actix_web::Error
 {
-    fn status_code(&self) -> StatusCode {
-        match self {
-            Self::Handler(error) => error.status_code(),
-            Self::Store(_) => StatusCode::SERVICE_UNAVAILABLE,
-        }
-    }
-
-    fn error_response(&self) -> HttpResponse<BoxBody> {
-        match self {
-            Self::Handler(error) => error.error_response(),
-            Self::Store(error) => {
-                super::log_store(error);
-                unavailable(STORE_RETRY_AFTER)
+    fn from(error: OnceError<E, StoreError>) -> Self {
+        match error {
+            OnceError::Handler(error) => error.into(),
+            OnceError::Store(error) => {
+                super::log_store(&error);
+                let answer = unavailable(STORE_RETRY_AFTER);
+                InternalError::from_response("the store failed", answer).into()
             }
         }
     }

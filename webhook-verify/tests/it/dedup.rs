@@ -159,6 +159,43 @@ async fn as_answers_of_axum() {
     assert_eq!(answer(down.into_response()), (503, Some("5".to_owned())));
 }
 
+#[cfg(feature = "actix")]
+#[test]
+fn as_answers_of_actix() {
+    use actix_web::test::TestRequest;
+    use actix_web::{HttpResponse, Responder};
+
+    let answer = |result: Result<Once<HttpResponse>, OnceError<actix_web::Error, Down>>| {
+        let answer = result.respond_to(&TestRequest::default().to_http_request());
+        let retry_after = answer.headers().get("retry-after");
+        (answer.status().as_u16(), retry_after.map(|v| v.to_str().unwrap().to_owned()))
+    };
+    assert_eq!(answer(Ok(Once::Handled(HttpResponse::Accepted().finish()))), (202, None));
+    assert_eq!(answer(Ok(Once::Repeated)), (200, None));
+    let in_flight = Once::InFlight { retry_after: Duration::from_millis(1001) };
+    assert_eq!(answer(Ok(in_flight)), (503, Some("2".to_owned())));
+    let failed = OnceError::Handler(actix_web::error::ErrorBadGateway(""));
+    assert_eq!(answer(Err(failed)), (502, None));
+    assert_eq!(answer(Err(OnceError::Store(Down))), (503, Some("5".to_owned())));
+}
+
+#[cfg(feature = "lambda")]
+#[test]
+fn as_answers_of_lambda() {
+    use webhook_verify::LambdaAnswer;
+
+    let of = |once: Once<LambdaAnswer>| LambdaAnswer::from(once);
+    assert_eq!(of(Once::Handled(LambdaAnswer::new(202))), LambdaAnswer::new(202));
+    assert_eq!(of(Once::Repeated), LambdaAnswer::new(200));
+    let unavailable = |seconds| LambdaAnswer::new(503).header("retry-after", seconds);
+    let in_flight = Once::InFlight { retry_after: Duration::from_millis(1001) };
+    assert_eq!(of(in_flight), unavailable("2"));
+    let failed: OnceError<LambdaAnswer, Down> = OnceError::Handler(LambdaAnswer::new(502));
+    assert_eq!(LambdaAnswer::from(failed), LambdaAnswer::new(502));
+    let down: OnceError<LambdaAnswer, Down> = OnceError::Store(Down);
+    assert_eq!(LambdaAnswer::from(down), unavailable("5"));
+}
+
 #[cfg(feature = "tower")]
 mod layer {
     use bytes::Bytes;

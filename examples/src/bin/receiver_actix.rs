@@ -1,0 +1,45 @@
+//! Receives deliveries of the extraction service with actix-web.
+//!
+//! `WEBHOOK_SECRET=… ADDR=127.0.0.1:3000 cargo run -p svc-examples --bin receiver-actix`
+#![expect(clippy::print_stdout, reason = "what it receives is what it is there to show")]
+
+use std::error::Error;
+
+use actix_web::rt::System;
+use actix_web::{App, HttpResponse, HttpServer, Responder, web};
+use webhook_verify::dedup::{Dedup, MemoryStore};
+use webhook_verify::{ExtractionDelivery, ExtractionVerifier, Receiver, Secret};
+
+/// Called with verified deliveries only; 401, 413 and 400 are answered before.
+async fn receive(
+    dedup: web::Data<Dedup<MemoryStore>>,
+    delivery: ExtractionDelivery,
+) -> impl Responder {
+    dedup.once(&delivery, handle(&delivery)).await
+}
+
+/// An error here lets the service try again later.
+async fn handle(delivery: &ExtractionDelivery) -> Result<HttpResponse, actix_web::Error> {
+    println!("{} {}", delivery.event(), delivery.id().unwrap_or("-"));
+    Ok(HttpResponse::NoContent().finish())
+}
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let receiver = Receiver::new(ExtractionVerifier::new(Secret::from_env("WEBHOOK_SECRET")?));
+    let dedup = web::Data::new(Dedup::new(MemoryStore::new()));
+
+    let address = std::env::var("ADDR").unwrap_or_else(|_| "127.0.0.1:3000".to_owned());
+    System::new().block_on(async move {
+        let server = HttpServer::new(move || {
+            App::new()
+                .app_data(receiver.clone())
+                .app_data(dedup.clone())
+                .route("/hooks", web::post().to(receive))
+        });
+        let server = server.workers(2).bind(address)?;
+        for address in server.addrs() {
+            println!("http://{address}/hooks");
+        }
+        Ok(server.run().await?)
+    })
+}

@@ -1,0 +1,119 @@
+//! The receivers that are HTTP servers, over real sockets.
+
+use std::io::{BufRead, BufReader, Write as _};
+use std::net::TcpStream;
+use std::time::Duration;
+
+use crate::program::Program;
+use crate::{body, signature};
+
+#[test]
+fn axum() {
+    receives(env!("CARGO_BIN_EXE_receiver-axum"), 204);
+}
+
+#[test]
+fn actix() {
+    receives(env!("CARGO_BIN_EXE_receiver-actix"), 204);
+}
+
+#[test]
+fn hyper() {
+    receives(env!("CARGO_BIN_EXE_receiver-hyper"), 200);
+}
+
+fn receives(program: &str, handled: u16) {
+    let mut program = Program::start(program, &[("ADDR", "127.0.0.1:0")]);
+    let url = program.says();
+    let address = url.strip_prefix("http://").unwrap().strip_suffix("/hooks").unwrap();
+    let send = |headers: &[(&str, &str)], body: &[u8]| post(address, headers, body.len(), body);
+
+    let first = body("one");
+    let first_signature = signature(first.as_bytes());
+    let good = [("X-Service-Signature", &first_signature[..])];
+    assert_eq!(send(&good, first.as_bytes()), answer(handled));
+    // A retry is the same bytes; it is answered and not handled again.
+    assert_eq!(send(&good, first.as_bytes()), answer(200));
+
+    let refused = answer(401);
+    assert_eq!(send(&[], first.as_bytes()), refused, "no signature");
+    let second = body("two");
+    assert_eq!(send(&good, second.as_bytes()), refused, "the signature of another body");
+    let twice = [good[0], good[0]];
+    assert_eq!(send(&twice, first.as_bytes()), refused, "two header lines");
+    let upper = first_signature.to_uppercase();
+    let prefix = [("X-Service-Signature", &upper[..])];
+    assert_eq!(send(&prefix, first.as_bytes()), refused, "another prefix");
+    let bare = [("Mail-Signature", &first_signature[7..])];
+    assert_eq!(send(&bare, first.as_bytes()), refused, "the other service's header");
+    assert_eq!(post(address, &[], 1 << 40, b""), refused, "refused before it is read");
+
+    // Announced as too large: answered before any of it is sent.
+    assert_eq!(post(address, &good, 1024 * 1024 + 1, b""), answer(413));
+    let largest = format!(
+        "{{\"event\":\"extraction.completed\",\"id\":\"large\",\"data\":\"{}\"}}",
+        "x".repeat(1024 * 1024 - 62)
+    );
+    let signed = signature(largest.as_bytes());
+    assert!((1024 * 1024 - 10..=1024 * 1024).contains(&largest.len()));
+    assert_eq!(send(&[("X-Service-Signature", &signed)], largest.as_bytes()), answer(handled));
+
+    let odd = signature(b"[]");
+    assert_eq!(send(&[("X-Service-Signature", &odd)], b"[]"), answer(400));
+
+    let mixed_case = signature(second.as_bytes()).to_uppercase().replace("SHA256=", "sha256=");
+    let mixed_case = [("x-sErViCe-SiGnAtUrE", &mixed_case[..])];
+    assert_eq!(send(&mixed_case, second.as_bytes()), answer(handled));
+
+    // What was handled, and in between nothing else.
+    assert_eq!(program.says(), "extraction.completed one");
+    assert_eq!(program.says(), "extraction.completed large");
+    assert_eq!(program.says(), "extraction.completed two");
+}
+
+fn answer(status: u16) -> (u16, String) {
+    (status, String::new())
+}
+
+/// Sends a delivery of which a length is announced; gives the status and the
+/// body of the answer.
+fn post(address: &str, headers: &[(&str, &str)], announced: usize, body: &[u8]) -> (u16, String) {
+    let mut connection = TcpStream::connect(address).unwrap();
+    // A bound, and no wait: an answer that does not come fails the test.
+    connection.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
+    let mut head = format!(
+        "POST /hooks HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\nContent-Length: {announced}\r\n"
+    );
+    for (name, value) in headers {
+        head.push_str(&format!("{name}: {value}\r\n"));
+    }
+    connection.write_all(format!("{head}\r\n").as_bytes()).unwrap();
+    // A server may refuse and close before the body is there.
+    let _ = connection.write_all(body);
+    read_answer(&mut BufReader::new(connection))
+}
+
+/// Not up to the end of the connection, which some servers hold open for a
+/// while when they have not read the whole request.
+fn read_answer(connection: &mut impl BufRead) -> (u16, String) {
+    let mut line = || {
+        let mut line = String::new();
+        connection.read_line(&mut line).unwrap();
+        line.trim_end().to_ascii_lowercase()
+    };
+    let status = line().split(' ').nth(1).expect("an answer").parse().unwrap();
+    let mut length = 0;
+    loop {
+        let line = line();
+        if line.is_empty() {
+            break;
+        }
+        assert!(!line.starts_with("transfer-encoding"), "no answer here is that long");
+        if let Some(value) = line.strip_prefix("content-length:") {
+            length = value.trim().parse().unwrap();
+        }
+    }
+    let mut body = vec![0; length];
+    connection.read_exact(&mut body).unwrap();
+    (status, String::from_utf8(body).unwrap())
+}
