@@ -1,3 +1,4 @@
 //! What crosses the crates.
 
 mod contract;
+mod structure;
