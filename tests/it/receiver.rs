@@ -45,7 +45,8 @@ impl Receiver {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
         let address = listener.local_addr().expect("a bound socket has an address");
         let (sender, deliveries) = mpsc::unbounded_channel();
-        let state = Shared { statuses: Arc::new(Mutex::new(statuses.iter().copied().collect())), sender };
+        let state =
+            Shared { statuses: Arc::new(Mutex::new(statuses.iter().copied().collect())), sender };
         let app = Router::new().fallback(receive).with_state(state);
         tokio::spawn(async move { axum::serve(listener, app).await });
         Self { address, deliveries }

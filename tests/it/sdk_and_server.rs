@@ -1,0 +1,277 @@
+//! Every operation, from the typed call to the database and back.
+
+use std::collections::BTreeMap;
+use std::pin::pin;
+
+use futures_util::TryStreamExt as _;
+use serde_json::json;
+use svc_sdk::email::{
+    self, Attachment, BatchOutcome, ContactUpdate, Email, EmailStatus, NewContact, NewWebhook,
+    PageQuery, WebhookUpdate,
+};
+use svc_sdk::{ErrorKind, Operation, Outcome, Scope, extraction};
+
+use crate::receiver::Receiver;
+use crate::world::World;
+
+#[tokio::test]
+async fn an_email_is_sent_and_delivered() {
+    let world = World::start().await;
+    world.verified_domain("shop.test").await;
+    let email = Email::new("Shop <hello@shop.test>", "ada@example.test", "Grüße 🎉")
+        .html("<p>Hello</p>")
+        .text("Hello")
+        .cc("Grace <grace@example.test>")
+        .bcc("hidden@example.test")
+        .reply_to("help@shop.test")
+        .header("X-Campaign", "spring")
+        .attachment(Attachment::from_bytes("invoice.txt", "42 euros"))
+        .tag("kind", "invoice");
+
+    let accepted = world.email.emails().send(&email).await.expect("accepted");
+    assert!(accepted.id.starts_with("eml_"), "{accepted:?}");
+    world.server.until_idle().await;
+
+    let found = world.email.emails().get(&accepted.id).await.expect("found");
+    assert_eq!(found.status, Some(EmailStatus::Delivered));
+    let extra = |name: &str| found.extra.get(name).cloned().unwrap_or_default();
+    assert_eq!(extra("subject"), "Grüße 🎉");
+    assert_eq!(extra("tags"), json!({"kind": "invoice"}));
+    assert_eq!(extra("recipients").as_array().map(Vec::len), Some(3));
+}
+
+#[tokio::test]
+async fn a_batch_gives_an_answer_for_each_of_its_emails() {
+    let world = World::start().await;
+    world.verified_domain("shop.test").await;
+    let batch = [
+        Email::new("a@shop.test", "ada@example.test", "First").text("1"),
+        Email::new("a@elsewhere.test", "ada@example.test", "Second").text("2"),
+        Email::new("a@shop.test", "grace@example.test", "Third").text("3"),
+    ];
+
+    let answer = world.email.emails().send_batch(&batch).await.expect("answered");
+
+    assert!(answer.is_complete());
+    assert_eq!(answer.accepted().map(|(index, _)| index).collect::<Vec<_>>(), [Some(0), Some(2)]);
+    let BatchOutcome::Refused(refusal) = &answer.items[1].outcome else {
+        panic!("an unverified sender is refused: {:?}", answer.items[1])
+    };
+    assert_eq!(refusal.code.as_deref(), Some("domain_not_verified"));
+}
+
+#[tokio::test]
+async fn a_scheduled_email_waits_and_can_be_cancelled() {
+    let world = World::start().await;
+    world.verified_domain("shop.test").await;
+    world.freeze().await;
+    let email = || Email::new("a@shop.test", "ada@example.test", "Later").text("-");
+    let emails = world.email.emails();
+    let in_days = |days| chrono::Utc::now() + chrono::Duration::days(days);
+
+    let kept = emails.send(&email().scheduled_at(in_days(2))).await.expect("accepted");
+    let dropped = emails.send(&email().scheduled_at(in_days(2))).await.expect("accepted");
+    assert_eq!(kept.status, Some(EmailStatus::Queued));
+    let cancelled = emails.cancel(&dropped.id).await.expect("cancelled");
+    assert_eq!(cancelled.status, Some(EmailStatus::Other("cancelled".into())));
+    world.advance("1d").await;
+    assert_eq!(emails.get(&kept.id).await.expect("found").status, Some(EmailStatus::Queued));
+    world.advance("1d").await;
+    world.advance("1h").await;
+
+    assert_eq!(emails.get(&kept.id).await.expect("found").status, Some(EmailStatus::Delivered));
+    let still = emails.get(&dropped.id).await.expect("found").status;
+    assert_eq!(still, Some(EmailStatus::Other("cancelled".into())));
+    let error = emails.cancel(&kept.id).await.expect_err("too late");
+    assert_eq!((error.status(), error.code()), (Some(409), Some("not_cancellable")));
+}
+
+#[tokio::test]
+async fn audiences_and_contacts_live_and_go() {
+    let world = World::start().await;
+    let (audiences, contacts) = (world.email.audiences(), world.email.contacts());
+
+    let readers = audiences.create("Readers").await.expect("created");
+    assert_eq!(audiences.get(&readers.id).await.expect("found").name.as_deref(), Some("Readers"));
+    let mut ids = Vec::new();
+    for number in 0..45 {
+        let new = NewContact::new(format!("reader{number}@example.test"))
+            .name(format!("Reader {number}"))
+            .metadata("number", number)
+            .topic("news");
+        ids.push(contacts.create(&readers.id, new).await.expect("created").id);
+    }
+    let page =
+        contacts.list(&readers.id, PageQuery::new().page(2).page_size(20)).await.expect("a page");
+    assert_eq!((page.items.len(), page.total, page.total_pages), (20, Some(45), Some(3)));
+    let mut stream = pin!(contacts.stream(&readers.id).page_size(7));
+    let mut seen = Vec::new();
+    while let Some(contact) = stream.try_next().await.expect("a page") {
+        seen.push(contact.id);
+    }
+    assert_eq!(seen, ids, "every contact once, oldest first");
+
+    let update = ContactUpdate::new().metadata("vip", true).subscribed(false);
+    let updated = contacts.update(&ids[3], &update).await.expect("updated");
+    assert_eq!(updated.subscribed, Some(false));
+    assert_eq!(json!(updated.metadata), json!({"number": 3, "vip": true}));
+    contacts.delete(&ids[3]).await.expect("deleted");
+    let error = contacts.delete(&ids[3]).await.expect_err("it is gone");
+    assert_eq!(*error.kind(), ErrorKind::NotFound);
+
+    audiences.delete(&readers.id).await.expect("deleted");
+    assert!(audiences.list().await.expect("a list").items.is_empty());
+    let error = contacts.update(&ids[0], &update).await.expect_err("gone with its audience");
+    assert_eq!(*error.kind(), ErrorKind::NotFound);
+}
+
+#[tokio::test]
+async fn a_domain_is_verified_by_what_dns_answers() {
+    let world = World::start().await;
+    let domains = world.email.domains();
+
+    let domain = domains.create("shop.test").await.expect("created");
+    let kinds: BTreeMap<_, _> = domain
+        .dns_records()
+        .into_iter()
+        .filter_map(|record| Some((record.kind?, record.name?)))
+        .collect();
+    assert_eq!(kinds.keys().collect::<Vec<_>>(), ["dkim", "dmarc", "mx", "spf"]);
+    assert_eq!(kinds["dmarc"], "_dmarc.shop.test");
+    let nothing = domains.verify(&domain.id).await.expect("an answer");
+    assert!(!nothing.is_verified());
+
+    let some = json!({"organization": world.organization, "records": ["mx", "spf", "dkim"]});
+    world.control("/_sandbox/dns/shop.test/publish", &some).await;
+    let three = domains.verify(&domain.id).await.expect("an answer");
+    assert_eq!((three.dkim_verified, three.dmarc_verified), (Some(true), Some(false)));
+    assert!(!three.is_verified());
+    let unverified = Email::new("a@shop.test", "ada@example.test", "Hi");
+    let error = world.email.emails().send(&unverified).await.expect_err("not verified");
+    assert_eq!(*error.kind(), ErrorKind::Forbidden);
+    assert_eq!(error.code(), Some("domain_not_verified"));
+    assert_eq!(error.outcome(), Outcome::Refused);
+
+    let rest = json!({"organization": world.organization, "records": ["dmarc"]});
+    world.control("/_sandbox/dns/shop.test/publish", &rest).await;
+    assert!(domains.verify(&domain.id).await.expect("an answer").is_verified());
+    assert_eq!(domains.list().await.expect("a list").items.len(), 1);
+    domains.delete(&domain.id).await.expect("deleted");
+    assert!(domains.list().await.expect("a list").items.is_empty());
+}
+
+#[tokio::test]
+async fn webhooks_of_both_services_are_registered_changed_tested_and_removed() {
+    let world = World::start().await;
+    let receiver = Receiver::start(&[200, 418]).await;
+    let webhooks = world.email.webhooks();
+
+    let new = NewWebhook::new(receiver.url(), [email::Event::Delivered.to_string()]);
+    let made = webhooks.create(&new).await.expect("created");
+    assert!(made.signing_secret.is_some());
+    assert!(webhooks.list().await.expect("a list").items[0].signing_secret.is_none());
+    let paused = webhooks.update(&made.id, &WebhookUpdate::new().active(false)).await;
+    assert_eq!(paused.expect("updated").active, Some(false));
+    let test = webhooks.test(&made.id).await.expect("tested");
+    assert_eq!((test.status, test.is_success()), (Some(200), true));
+    let test = webhooks.test(&made.id).await.expect("tested");
+    assert_eq!((test.status, test.is_success()), (Some(418), false));
+    webhooks.delete(&made.id).await.expect("deleted");
+    assert!(webhooks.list().await.expect("a list").items.is_empty());
+
+    let endpoints = world.extraction.webhooks();
+    let events = [extraction::Event::Completed.to_string()];
+    let made = endpoints
+        .create(&extraction::NewWebhook::new("https://hooks.example.com/x", events))
+        .await
+        .expect("registered");
+    assert_eq!(made.status.as_deref(), Some("active"));
+    assert!(made.secret.is_some());
+    assert!(endpoints.list().await.expect("a list").items[0].secret.is_none());
+    endpoints.delete(&made.id).await.expect("deleted");
+    assert!(endpoints.list().await.expect("a list").items.is_empty());
+}
+
+#[tokio::test]
+async fn a_key_knows_its_organization() {
+    let world = World::start().await;
+
+    let me = world.extraction.me().await.expect("an answer");
+    assert_eq!(
+        (me.organization.id.as_str(), me.organization.name.as_str()),
+        (world.organization.as_str(), "Lovelace")
+    );
+    world.extraction.verify_organization(&world.organization).await.expect("the right one");
+    let error = world.extraction.verify_organization("org_other").await.expect_err("another");
+    assert!(matches!(error.kind(), ErrorKind::WrongOrganization { .. }), "{error}");
+}
+
+#[tokio::test]
+async fn a_missing_scope_is_named_for_every_operation_of_the_email_service() {
+    let world = World::start().await;
+    let all =
+        ["emails:send", "emails:read", "contacts:manage", "domains:manage", "webhooks:manage"];
+
+    for operation in Operation::ALL {
+        let Some(required) = operation.required_scope() else { continue };
+        if operation.service() != svc_sdk::Service::Email {
+            continue;
+        }
+        let others: Vec<_> = all.into_iter().filter(|scope| *scope != required.as_str()).collect();
+        let client = world.client_with(&others).await;
+        let error = call(&client, operation).await.expect_err("the scope is missing");
+        let ErrorKind::MissingScope { required: named, .. } = error.kind() else {
+            panic!("{operation}: {error:?}")
+        };
+        assert_eq!(*named, Some(required), "{operation}");
+        assert_eq!(error.operation(), Some(operation));
+        assert_eq!(error.outcome(), Outcome::Refused, "{operation}");
+        assert!(error.to_string().contains(required.as_str()), "{error}");
+    }
+
+    let reader = world.client_with(&["emails:read"]).await;
+    let error = reader.emails().cancel("eml_1").await.expect_err("the server wants emails:send");
+    let ErrorKind::MissingScope { required, .. } = error.kind() else { panic!("{error:?}") };
+    assert_eq!(*required, Some(Scope::EmailsSend), "named by the server, not by the documents");
+}
+
+/// Calls an operation of the email service with whatever it takes.
+async fn call(client: &svc_sdk::EmailClient, operation: Operation) -> Result<(), svc_sdk::Error> {
+    let email = Email::new("a@shop.test", "ada@example.test", "Hi");
+    let webhook = NewWebhook::new("https://hooks.example.com/x", ["email.sent"]);
+    match operation {
+        Operation::AudiencesCreate => client.audiences().create("A").await.map(drop),
+        Operation::AudiencesList => client.audiences().list().await.map(drop),
+        Operation::AudiencesGet => client.audiences().get("aud_1").await.map(drop),
+        Operation::AudiencesDelete => client.audiences().delete("aud_1").await.map(drop),
+        Operation::ContactsCreate => {
+            client.contacts().create("aud_1", NewContact::new("a@b.test")).await.map(drop)
+        }
+        Operation::ContactsList => {
+            client.contacts().list("aud_1", PageQuery::new()).await.map(drop)
+        }
+        Operation::ContactsUpdate => {
+            client.contacts().update("con_1", &ContactUpdate::new()).await.map(drop)
+        }
+        Operation::ContactsDelete => client.contacts().delete("con_1").await.map(drop),
+        Operation::DomainsList => client.domains().list().await.map(drop),
+        Operation::DomainsCreate => client.domains().create("shop.test").await.map(drop),
+        Operation::DomainsVerify => client.domains().verify("dom_1").await.map(drop),
+        Operation::DomainsDelete => client.domains().delete("dom_1").await.map(drop),
+        Operation::EmailsSend => client.emails().send(&email).await.map(drop),
+        Operation::EmailsSendBatch => client.emails().send_batch(&[email]).await.map(drop),
+        Operation::EmailsGet => client.emails().get("eml_1").await.map(drop),
+        Operation::EmailsCancel => client.emails().cancel("eml_1").await.map(drop),
+        Operation::WebhooksCreate => client.webhooks().create(&webhook).await.map(drop),
+        Operation::WebhooksList => client.webhooks().list().await.map(drop),
+        Operation::WebhooksUpdate => {
+            client.webhooks().update("whk_1", &WebhookUpdate::new()).await.map(drop)
+        }
+        Operation::WebhooksDelete => client.webhooks().delete("whk_1").await.map(drop),
+        Operation::WebhooksTest => client.webhooks().test("whk_1").await.map(drop),
+        Operation::Me
+        | Operation::ExtractionWebhooksCreate
+        | Operation::ExtractionWebhooksList
+        | Operation::ExtractionWebhooksDelete => panic!("{operation} is not of the email service"),
+    }
+}
