@@ -1,7 +1,9 @@
 //! What crosses the crates.
 
 mod contract;
+mod crash;
 mod deliveries;
+mod process;
 mod receiver;
 mod sdk_and_server;
 mod structure;
