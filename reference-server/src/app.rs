@@ -11,6 +11,7 @@ use tokio::sync::watch;
 use crate::clock::Clock;
 use crate::dns::{Resolver, Zone};
 use crate::engine::EngineHandle;
+use crate::faults::Faults;
 use crate::keys::Keys;
 use crate::outbound::Outbound;
 use crate::settings::Settings;
@@ -30,6 +31,7 @@ pub(crate) struct App {
     pub(crate) resolver: Resolver,
     pub(crate) zone: Arc<Zone>,
     pub(crate) rates: Mutex<HashMap<String, Bucket>>,
+    pub(crate) faults: Faults,
     pub(crate) activity: Activity,
     /// Set once the sockets are bound.
     pub(crate) addresses: OnceLock<Addresses>,

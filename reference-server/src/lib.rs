@@ -28,6 +28,7 @@ mod email;
 mod engine;
 mod error;
 mod extraction;
+mod faults;
 mod home;
 mod id;
 mod inbound;

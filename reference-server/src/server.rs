@@ -290,6 +290,7 @@ async fn start(mut settings: Settings) -> Result<Server, StartError> {
         resolver: Resolver::new(Arc::clone(&zone), settings.resolver),
         zone,
         rates: std::sync::Mutex::default(),
+        faults: Default::default(),
         activity: Default::default(),
         addresses: OnceLock::from(addresses.clone()),
         control_token: control_token.map_err(|error| database(&error))?,

@@ -6,6 +6,7 @@ mod deliveries;
 mod dns;
 mod events;
 mod extractions;
+mod faults;
 mod guard;
 mod health;
 mod inbound;
@@ -69,6 +70,11 @@ pub(crate) fn routes(mut router: Router<Shared>) -> Router<Shared> {
     route!(POST, "/_sandbox/deliveries/{id}/replay", deliveries::replay);
     route!(GET, "/_sandbox/clock", clock::get);
     route!(POST, "/_sandbox/clock", clock::set);
+    route!(GET, "/_sandbox/faults", faults::list);
+    route!(POST, "/_sandbox/faults", faults::create);
+    route!(DELETE, "/_sandbox/faults", faults::clear);
+    route!(GET, "/_sandbox/faults/{id}", faults::get);
+    route!(DELETE, "/_sandbox/faults/{id}", faults::delete);
     route!(POST, "/_sandbox/reset", reset::reset);
     router
 }

@@ -3,6 +3,7 @@
 pub(crate) mod answer;
 pub(crate) mod auth;
 pub(crate) mod call;
+mod fault;
 pub(crate) mod input;
 pub(crate) mod listen;
 mod object;

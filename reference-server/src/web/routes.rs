@@ -14,9 +14,12 @@ use svc_sdk::{Method, Operation, Service};
 use super::answer::{self, Answer};
 use super::auth;
 use super::call::Call;
+use super::fault;
 use super::input::Input;
+use super::listen::Cut;
 use crate::app::{App, Shared};
 use crate::error::{ApiError, Code};
+use crate::keys::Key;
 use crate::switches::ErrorShape;
 use crate::{control, email, extraction};
 
@@ -88,23 +91,32 @@ async fn documented(
     let shape = app.settings.switches.errors;
     let (parts, body) = request.into_parts();
     let Some(params) = params else { return answer::error(&ApiError::not_found("path"), shape) };
-    let input = Input::new(app, parts, params, body);
-    match call(operation, input).await {
-        Ok(answer) => answer.into(),
+    let key = match auth::caller(&app, operation.service(), &parts.headers) {
+        Ok(key) => key,
         // The documents show this one (`extraction-service.md` §7): never switched.
-        Err(error)
-            if error.code() == Code::Unauthorized && operation.service() == Service::Extraction =>
-        {
-            answer::error(&error, ErrorShape::Nested)
+        Err(error) if operation.service() == Service::Extraction => {
+            return answer::error(&error, ErrorShape::Nested);
         }
-        Err(error) => answer::error(&error, shape),
+        Err(error) => return answer::error(&error, shape),
+    };
+    let fault = app.faults.meet(key.organization, operation, app.clock.now());
+    let cut = parts.extensions.get::<Cut>().cloned();
+    let input = Input::new(app, parts, params, body);
+    let process = async move {
+        match call(operation, key, input).await {
+            Ok(answer) => answer.into(),
+            Err(error) => answer::error(&error, shape),
+        }
+    };
+    match fault {
+        Some(effect) => fault::meet(effect, cut.unwrap_or_default(), process).await,
+        None => process.await,
     }
 }
 
-/// The checks that come before every operation, in the order of
+/// The checks that come between the key and every operation, in the order of
 /// `open-points.md` B11, and then the operation.
-async fn call(operation: Operation, input: Input) -> Result<Answer, ApiError> {
-    let key = auth::caller(&input.app, operation.service(), &input.parts.headers)?;
+async fn call(operation: Operation, key: Arc<Key>, input: Input) -> Result<Answer, ApiError> {
     auth::limit_rate(&input.app, &key)?;
     auth::allow(operation, &key)?;
     let call = Call { operation, key, input };

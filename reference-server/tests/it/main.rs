@@ -13,6 +13,7 @@ mod domains;
 mod durable;
 mod emails;
 mod extraction;
+mod faults;
 mod harness;
 mod inbound;
 mod limits;

@@ -1,0 +1,202 @@
+//! `/_sandbox/faults`: what the next matching requests meet.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
+use svc_sdk::Operation;
+
+use super::{Reply, json as reply, no_content, organization, organization_of_query};
+use crate::error::{ApiError, Problems};
+use crate::faults::{Drop, Effect, Fault, FaultAnswer};
+use crate::time;
+use crate::web::Input;
+
+/// The longest wait that a fault can make.
+const LONGEST: i64 = 10 * 60_000;
+
+#[derive(Deserialize, Serialize)]
+struct New {
+    #[serde(skip_serializing)]
+    organization: Option<String>,
+    /// Such as `emails.send`; every documented operation where none is named.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    operation: Option<String>,
+    /// How many requests meet it: 1 where it is not given.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    times: Option<u32>,
+    /// How many matching requests pass before.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    skip: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    status: Option<u16>,
+    /// A text as it is, anything else as JSON.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    body: Option<Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    headers: Option<Map<String, Value>>,
+    /// A duration such as `250ms`, in real time.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    latency: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    drop: Option<String>,
+}
+
+pub(super) async fn create(mut input: Input) -> Reply {
+    let new: New = input.object().await?;
+    let (operation, effect) = new.resolve()?;
+    let organization = named(&input, new.organization.clone()).await?;
+    let fault = input.app.faults.add(Fault {
+        id: String::new(),
+        organization,
+        operation,
+        effect,
+        skip: new.skip.unwrap_or(0),
+        times: new.times.unwrap_or(1),
+        met: Vec::new(),
+        shown: serde_json::to_value(&new).map_err(ApiError::internal)?,
+    });
+    reply(StatusCode::CREATED, &describe(&fault))
+}
+
+pub(super) async fn list(input: Input) -> Reply {
+    let organization = named(&input, organization_of_query(&input)).await?;
+    let faults = input.app.faults.list(organization);
+    reply(StatusCode::OK, &faults.iter().map(describe).collect::<Vec<_>>())
+}
+
+pub(super) async fn get(input: Input) -> Reply {
+    let organization = named(&input, organization_of_query(&input)).await?;
+    let faults = input.app.faults.list(organization);
+    let fault = faults.iter().find(|fault| fault.id == input.id());
+    reply(StatusCode::OK, &describe(fault.ok_or_else(|| ApiError::not_found("fault"))?))
+}
+
+/// All of them.
+pub(super) async fn clear(input: Input) -> Reply {
+    let organization = named(&input, organization_of_query(&input)).await?;
+    input.app.faults.clear(Some(organization));
+    no_content()
+}
+
+pub(super) async fn delete(input: Input) -> Reply {
+    let organization = named(&input, organization_of_query(&input)).await?;
+    if input.app.faults.remove(organization, input.id()) {
+        return no_content();
+    }
+    Err(ApiError::not_found("fault"))
+}
+
+async fn named(input: &Input, name: Option<String>) -> Result<i64, ApiError> {
+    let app = Arc::clone(&input.app);
+    let find = move |connection: &rusqlite::Connection| {
+        organization(connection, &app.settings, name.as_deref())
+    };
+    input.app.store.read(find).await
+}
+
+impl New {
+    fn resolve(&self) -> Result<(Option<Operation>, Effect), ApiError> {
+        let mut problems = Problems::default();
+        let operation = self.operation.as_deref().and_then(|name| {
+            let found = operation(name);
+            if found.is_none() {
+                problems.add("operation", "is no documented operation, such as emails.send");
+            }
+            found
+        });
+        let status = self.status.and_then(|status| {
+            let status =
+                StatusCode::from_u16(status).ok().filter(|_| (200..=599).contains(&status));
+            if status.is_none() {
+                problems.add("status", "must be from 200 to 599");
+            }
+            status
+        });
+        if status.is_none()
+            && (self.body.is_some() || self.headers.is_some())
+            && self.status.is_none()
+        {
+            problems.add("status", "is required with body or headers");
+        }
+        let headers = self.header_map(&mut problems);
+        let latency = self.latency.as_deref().and_then(|text| {
+            let latency = time::parse_duration(text).filter(|ms| *ms <= LONGEST);
+            if latency.is_none() {
+                problems.add("latency", "must be a duration of at most 10m, such as 250ms");
+            }
+            latency
+        });
+        let drop = self.drop.as_deref().and_then(|word| match word {
+            "before" => Some(Drop::Before),
+            "after" => Some(Drop::After),
+            "midway" => Some(Drop::Midway),
+            _ => {
+                problems.add("drop", "must be before, after or midway");
+                None
+            }
+        });
+        if self.status.is_none() && self.latency.is_none() && self.drop.is_none() {
+            problems.add("", "must have a status, a latency or a drop");
+        }
+        problems.check()?;
+        let body = match &self.body {
+            None => Vec::new(),
+            Some(Value::String(text)) => text.clone().into_bytes(),
+            Some(json) => json.to_string().into_bytes(),
+        };
+        let answer = status.map(|status| FaultAnswer { status, headers, body });
+        let latency = Duration::from_millis(latency.unwrap_or(0).unsigned_abs());
+        Ok((operation, Effect { latency, answer, drop }))
+    }
+
+    fn header_map(&self, problems: &mut Problems) -> HeaderMap {
+        let mut headers = HeaderMap::new();
+        if !matches!(self.body, None | Some(Value::String(_))) {
+            let json = HeaderValue::from_static("application/json");
+            headers.insert(http::header::CONTENT_TYPE, json);
+        }
+        for (name, value) in self.headers.iter().flatten() {
+            let text = value.as_str().map(str::to_owned).unwrap_or_else(|| value.to_string());
+            match (HeaderName::try_from(name), HeaderValue::try_from(text)) {
+                (Ok(name), _) if FRAMING.contains(&name.as_str()) => {
+                    problems.add(format!("headers.{name}"), "is the connection's own");
+                }
+                (Ok(name), Ok(value)) => {
+                    headers.insert(name, value);
+                }
+                _ => problems.add("headers", "holds a name or a value that is none"),
+            }
+        }
+        headers
+    }
+}
+
+/// What frames an answer is not for the choosing.
+const FRAMING: [&str; 3] = ["content-length", "transfer-encoding", "connection"];
+
+/// By its name within its service, or with the service before it where both
+/// services have the name: `extraction webhooks.list`.
+fn operation(name: &str) -> Option<Operation> {
+    let all = Operation::ALL.into_iter();
+    let email_first = all.rev();
+    email_first
+        .clone()
+        .find(|operation| operation.to_string() == name)
+        .or_else(|| email_first.into_iter().find(|operation| operation.name() == name))
+}
+
+fn describe(fault: &Fault) -> Value {
+    let mut shown = json!({"id": fault.id});
+    if let (Some(object), Some(asked)) = (shown.as_object_mut(), fault.shown.as_object()) {
+        object.extend(asked.clone());
+    }
+    shown["remaining"] = fault.times.into();
+    let met = fault.met.iter();
+    shown["met"] = met
+        .map(|met| json!({"at": time::rfc3339(met.at), "operation": met.operation.to_string()}))
+        .collect();
+    shown
+}

@@ -1,0 +1,121 @@
+//! Faults on demand (`control.md`).
+
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
+
+use crate::harness::{EXTRACTION_KEY, KEY, Sandbox};
+
+const EMAIL: &str = r#"{"from":"a@sandbox.test","to":"b@x.test","subject":"s"}"#;
+
+async fn fault(sandbox: &Sandbox, body: &str) -> String {
+    let made = sandbox.control("POST /_sandbox/faults", body).await;
+    assert_eq!(made.status, 201, "{made:?}");
+    made.id()
+}
+
+/// Everything that comes back until the connection ends.
+async fn until_end(sandbox: &Sandbox, line: &str, body: &str) -> String {
+    let mut stream = TcpStream::connect(sandbox.addr()).await.unwrap();
+    let (addr, length) = (sandbox.addr(), body.len());
+    let request = format!(
+        "{line} HTTP/1.1\r\nhost: {addr}\r\nauthorization: Bearer {KEY}\r\ncontent-type: application/json\r\ncontent-length: {length}\r\n\r\n{body}"
+    );
+    stream.write_all(request.as_bytes()).await.unwrap();
+    let mut answer = Vec::new();
+    // A reset instead of an end is a cut connection, too.
+    let _ = stream.read_to_end(&mut answer).await;
+    String::from_utf8(answer).unwrap()
+}
+
+#[tokio::test]
+async fn a_status_is_answered_so_many_times_after_so_many() {
+    let sandbox = Sandbox::start().await;
+    let now = sandbox.freeze().await;
+    let asked = r#""operation":"emails.send","times":2,"skip":1,"status":503,"body":{"error":"busy"},"headers":{"Retry-After":"7"}"#;
+    let id = fault(&sandbox, &format!("{{{asked}}}")).await;
+    let mut statuses = Vec::new();
+    for _ in 0..4 {
+        sandbox.call("GET /api/v1/audiences", "").await;
+        let answer = sandbox.call("POST /api/v1/emails", EMAIL).await;
+        if answer.status == 503 {
+            assert_eq!(answer.body, r#"{"error":"busy"}"#);
+            assert_eq!(answer.header("retry-after"), Some("7"));
+            assert_eq!(answer.header("content-type"), Some("application/json"));
+        }
+        statuses.push(answer.status);
+    }
+    assert_eq!(statuses, [202, 503, 503, 202]);
+    let found = sandbox.control(&format!("GET /_sandbox/faults/{id}"), "").await;
+    let met = format!(r#"{{"at":"{now}","operation":"email emails.send"}}"#);
+    let expected = format!(r#"{{"id":"{id}",{asked},"remaining":0,"met":[{met},{met}]}}"#);
+    assert_eq!((found.status, found.body.as_str()), (200, expected.as_str()));
+
+    assert_eq!(sandbox.control(&format!("DELETE /_sandbox/faults/{id}"), "").await.status, 204);
+    assert_eq!(sandbox.control("GET /_sandbox/faults", "").await.body, "[]");
+}
+
+#[tokio::test]
+async fn a_connection_is_cut_before_after_or_midway() {
+    let sandbox = Sandbox::start().await;
+    let line = "POST /api/v1/audiences";
+    for (drop, made) in [("before", 0), ("after", 1), ("midway", 2)] {
+        fault(&sandbox, &format!(r#"{{"operation":"audiences.create","drop":"{drop}"}}"#)).await;
+        let answer = until_end(&sandbox, line, r#"{"name":"Readers"}"#).await;
+        if drop == "midway" {
+            let (head, body) = answer.split_once("\r\n\r\n").expect("a head");
+            assert!(head.starts_with("HTTP/1.1 201"), "{answer}");
+            assert!(body.starts_with(r#"{"id":"aud_"#) && !body.ends_with('}'), "{answer}");
+        } else {
+            assert_eq!(answer, "", "{drop}");
+        }
+        let listed = sandbox.call("GET /api/v1/audiences", "").await;
+        assert_eq!(listed.body.matches("aud_").count(), made, "{drop}");
+    }
+}
+
+#[tokio::test]
+async fn latency_is_real_time_and_the_request_goes_on() {
+    let sandbox = Sandbox::start().await;
+    sandbox.freeze().await;
+    fault(&sandbox, r#"{"latency":"120ms"}"#).await;
+    let started = std::time::Instant::now();
+    assert_eq!(sandbox.call("GET /api/v1/audiences", "").await.status, 200);
+    assert!(started.elapsed().as_millis() >= 120);
+}
+
+#[tokio::test]
+async fn a_fault_is_its_organizations_own() {
+    let sandbox = Sandbox::start().await;
+    let (key, _) = sandbox.organization().await;
+    fault(&sandbox, r#"{"times":9,"status":500}"#).await;
+    assert_eq!(sandbox.with_key(&key, "GET /api/v1/audiences", "").await.status, 200);
+    assert_eq!(sandbox.with_key(EXTRACTION_KEY, "GET /v1/me", "").await.status, 500);
+    sandbox.control("DELETE /_sandbox/faults", "").await;
+    assert_eq!(sandbox.with_key(EXTRACTION_KEY, "GET /v1/me", "").await.status, 200);
+}
+
+#[tokio::test]
+async fn what_is_no_fault_is_refused() {
+    let sandbox = Sandbox::start().await;
+    for (body, field) in [
+        ("{}", ""),
+        (r#"{"operation":"emails.fly","status":500}"#, "operation"),
+        (r#"{"status":99}"#, "status"),
+        (r#"{"status":100}"#, "status"),
+        (r#"{"body":"x"}"#, "status"),
+        (r#"{"latency":"1d"}"#, "latency"),
+        (r#"{"drop":"later"}"#, "drop"),
+        (r#"{"status":500,"headers":{"content-length":"7"}}"#, "headers.content-length"),
+        (r#"{"status":500,"headers":{"a b":"7"}}"#, "headers"),
+        (r#"{"times":-1,"status":500}"#, "times"),
+    ] {
+        let refused = sandbox.control("POST /_sandbox/faults", body).await;
+        assert_eq!(
+            (refused.status, refused.between(r#""field":""#).as_str()),
+            (422, field),
+            "{body}"
+        );
+    }
+    assert_eq!(sandbox.control("GET /_sandbox/faults/flt_x", "").await.status, 404);
+    assert_eq!(sandbox.control("DELETE /_sandbox/faults/flt_x", "").await.status, 404);
+}
