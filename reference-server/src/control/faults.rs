@@ -47,7 +47,8 @@ struct New {
 pub(super) async fn create(mut input: Input) -> Reply {
     let new: New = input.object().await?;
     let (operation, effect) = new.resolve()?;
-    let organization = named(&input, new.organization.clone()).await?;
+    let organization =
+        named(&input, new.organization.clone().or_else(|| organization_of_query(&input))).await?;
     let fault = input.app.faults.add(Fault {
         id: String::new(),
         organization,
@@ -159,7 +160,7 @@ impl New {
             headers.insert(http::header::CONTENT_TYPE, json);
         }
         for (name, value) in self.headers.iter().flatten() {
-            let text = value.as_str().map(str::to_owned).unwrap_or_else(|| value.to_string());
+            let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
             match (HeaderName::try_from(name), HeaderValue::try_from(text)) {
                 (Ok(name), _) if FRAMING.contains(&name.as_str()) => {
                     problems.add(format!("headers.{name}"), "is the connection's own");

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde::Deserialize;
 
-use super::{Reply, no_content, organization};
+use super::{Reply, no_content, organization, organization_of_query};
 use crate::seed;
 use crate::web::Input;
 
@@ -16,7 +16,7 @@ struct Reset {
 pub(super) async fn reset(mut input: Input) -> Reply {
     let reset: Reset = input.optional_object().await?;
     let app = Arc::clone(&input.app);
-    if let Some(named) = reset.organization {
+    if let Some(named) = reset.organization.or_else(|| organization_of_query(&input)) {
         input
             .app
             .store
