@@ -15,16 +15,16 @@ async fn fault(sandbox: &Sandbox, body: &str) -> String {
 
 /// Everything that comes back until the connection ends.
 async fn until_end(sandbox: &Sandbox, line: &str, body: &str) -> String {
-    let mut stream = TcpStream::connect(sandbox.addr()).await.unwrap();
+    let mut stream = TcpStream::connect(sandbox.addr()).await.expect("the connection");
     let (addr, length) = (sandbox.addr(), body.len());
     let request = format!(
         "{line} HTTP/1.1\r\nhost: {addr}\r\nauthorization: Bearer {KEY}\r\ncontent-type: application/json\r\ncontent-length: {length}\r\n\r\n{body}"
     );
-    stream.write_all(request.as_bytes()).await.unwrap();
+    stream.write_all(request.as_bytes()).await.expect("the connection");
     let mut answer = Vec::new();
     // A reset instead of an end is a cut connection, too.
     let _ = stream.read_to_end(&mut answer).await;
-    String::from_utf8(answer).unwrap()
+    String::from_utf8(answer).expect("text")
 }
 
 #[tokio::test]
