@@ -8,13 +8,16 @@ pub mod contacts;
 pub mod domains;
 pub mod emails;
 pub mod extraction;
+pub mod listen;
 pub mod login;
 pub mod logout;
 pub mod man;
 pub mod profiles;
+pub mod replay;
 pub mod sandbox;
 pub mod schema;
 pub mod sign;
+pub mod trigger;
 pub mod verify;
 pub mod webhooks;
 pub mod whoami;
@@ -45,6 +48,9 @@ pub enum Command {
     Whoami(whoami::Whoami),
     #[command(subcommand)]
     Config(config::Command),
+    Listen(Box<listen::Listen>),
+    Replay(replay::Replay),
+    Trigger(trigger::Trigger),
     Verify(verify::Verify),
     Sign(sign::Sign),
     Api(api::Api),
@@ -69,6 +75,9 @@ impl Command {
             Self::Profiles(command) => command.run(context).await,
             Self::Whoami(args) => args.run(context).await,
             Self::Config(command) => command.run(context).await,
+            Self::Listen(args) => args.run(context).await,
+            Self::Replay(args) => args.run(context).await,
+            Self::Trigger(args) => args.run(context).await,
             Self::Verify(args) => args.run(context),
             Self::Sign(args) => args.run(context),
             Self::Api(args) => args.run(context).await,

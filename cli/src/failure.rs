@@ -207,10 +207,6 @@ fn seconds(wait: Duration) -> u64 {
 }
 
 /// An error with everything that caused it.
-#[cfg_attr(
-    not(feature = "sandbox"),
-    expect(dead_code, reason = "only the local server needs it yet")
-)]
 pub fn with_causes(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();

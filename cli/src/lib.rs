@@ -20,15 +20,18 @@ mod commands;
 mod confirm;
 mod context;
 mod control;
+mod deliver;
 mod dry_run;
 mod exit;
 mod failure;
 mod input;
 mod leaf;
 mod output;
+mod recorded;
 mod sandbox;
 mod sdk_error;
 mod settings;
+mod stop;
 mod wait;
 
 pub use app::{command, main};

@@ -167,6 +167,18 @@ impl Printer {
         self.json(value)
     }
 
+    /// Something that happened while the command goes on: a line for people, a
+    /// line of JSON for programs.
+    pub fn event(&self, line: &str, value: &Value) -> Result<(), Failure> {
+        match self.format {
+            Format::Table => self.write(&format!("{}\n", one_line(line))),
+            Format::Json if self.filter.is_none() => {
+                self.write(&text::json_safe(&format!("{value}\n")))
+            }
+            _ => self.json(value),
+        }
+    }
+
     /// A text that is the result itself (a script, a record file): as it is,
     /// and inside JSON only where JSON was asked for.
     pub fn document(&self, text: &str, value: impl FnOnce() -> Value) -> Result<(), Failure> {

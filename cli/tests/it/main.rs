@@ -4,6 +4,7 @@
 
 mod errors;
 mod examples;
+mod listen;
 mod output;
 mod sandbox;
 mod secrets;

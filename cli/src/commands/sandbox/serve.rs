@@ -106,50 +106,11 @@ impl Serve {
             line["control_token"] = token.into();
         }
         // Heard from here on: whoever reads the line may stop the server at once.
-        let stop = StopSignal::listen()?;
+        let stop = crate::stop::StopSignal::listen()?;
         // Nobody reads it: no reason to end a server that others use.
         let _ = context.out.ready(&line);
         stop.heard().await;
         server.stop().await;
         Ok(())
-    }
-}
-
-/// Ctrl-C or SIGTERM.
-#[cfg(all(feature = "sandbox", unix))]
-struct StopSignal {
-    interrupt: tokio::signal::unix::Signal,
-    terminate: tokio::signal::unix::Signal,
-}
-
-#[cfg(all(feature = "sandbox", unix))]
-impl StopSignal {
-    fn listen() -> Result<Self, Failure> {
-        use tokio::signal::unix::{SignalKind, signal};
-        let interrupt = signal(SignalKind::interrupt())?;
-        let terminate = signal(SignalKind::terminate())?;
-        Ok(Self { interrupt, terminate })
-    }
-
-    async fn heard(mut self) {
-        tokio::select! {
-            _ = self.interrupt.recv() => {}
-            _ = self.terminate.recv() => {}
-        }
-    }
-}
-
-/// Ctrl-C.
-#[cfg(all(feature = "sandbox", not(unix)))]
-struct StopSignal;
-
-#[cfg(all(feature = "sandbox", not(unix)))]
-impl StopSignal {
-    fn listen() -> Result<Self, Failure> {
-        Ok(Self)
-    }
-
-    async fn heard(self) {
-        let _ = tokio::signal::ctrl_c().await;
     }
 }

@@ -1,0 +1,311 @@
+//! Receiving deliveries: verify, record, pass on, answer as the application did.
+
+use std::convert::Infallible;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use http_body_util::{BodyExt as _, Full, Limited};
+use hyper::body::{Bytes, Incoming};
+use hyper::header::{HeaderMap, HeaderName};
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper::{Method, Request, Response, StatusCode};
+use hyper_util::rt::{TokioIo, TokioTimer};
+use serde_json::{Value, json};
+use svc_sdk::Service;
+use tokio::net::TcpListener;
+use tokio::sync::mpsc::UnboundedSender;
+use tokio::time::Instant;
+use webhook_verify::{
+    Extraction, ExtractionVerifier, Mail, MailVerifier, Scheme as _, Secret, VerifyError,
+};
+
+use crate::deliver::{Answer, Deliverer, Delivery, PATIENCE, is_hop_by_hop};
+use crate::recorded::{Recorded, Records};
+
+/// The largest delivery that is taken.
+const LARGEST: usize = 64 << 20;
+/// How long an application that restarts may be away before the service hears of it.
+const RESTART: Duration = Duration::from_secs(6);
+const PAUSE: Duration = Duration::from_millis(100);
+
+/// Where the deliveries of some events go.
+#[derive(Clone, Debug)]
+pub(super) struct Route {
+    event: String,
+    pub(super) url: String,
+}
+
+/// Reads `EVENT=URL`; an event may end in `*`.
+pub(super) fn parse_route(text: &str) -> Result<Route, String> {
+    match text.split_once('=') {
+        Some((event, url)) if !event.is_empty() && !url.is_empty() => {
+            Ok(Route { event: event.to_owned(), url: url.to_owned() })
+        }
+        _ => Err(format!("`{text}` is no route: write email.bounced=http://localhost:3000/b")),
+    }
+}
+
+impl Route {
+    fn takes(&self, event: &str) -> bool {
+        match self.event.strip_suffix('*') {
+            Some(start) => event.starts_with(start),
+            None => self.event == event,
+        }
+    }
+}
+
+/// How a delivery is verified.
+pub(super) enum Check {
+    Mail(MailVerifier),
+    Extraction(ExtractionVerifier),
+    Nothing,
+}
+
+impl Check {
+    pub(super) fn new(service: Service, secret: Secret) -> Self {
+        match service {
+            Service::Email => Self::Mail(MailVerifier::new(secret)),
+            Service::Extraction => Self::Extraction(ExtractionVerifier::new(secret)),
+        }
+    }
+
+    fn verify(&self, headers: &HeaderMap, body: &[u8]) -> Result<(), VerifyError> {
+        let lines = |name: &str| {
+            headers.get_all(name).iter().map(|line| line.as_bytes().to_vec()).collect::<Vec<_>>()
+        };
+        match self {
+            Self::Mail(verifier) => {
+                verifier.verify_lines(lines(Mail::SIGNATURE_HEADER), body).map(drop)
+            }
+            Self::Extraction(verifier) => {
+                verifier.verify_lines(lines(Extraction::SIGNATURE_HEADER), body).map(drop)
+            }
+            Self::Nothing => Ok(()),
+        }
+    }
+}
+
+/// What receives deliveries.
+pub(super) struct Receiver {
+    pub(super) service: Service,
+    pub(super) check: Check,
+    pub(super) event_header: Option<String>,
+    pub(super) forward_to: Option<String>,
+    pub(super) routes: Vec<Route>,
+    pub(super) deliverer: Deliverer,
+    pub(super) records: Records,
+    pub(super) secret_file: Option<PathBuf>,
+    pub(super) seen: UnboundedSender<Seen>,
+}
+
+/// What became of one delivery.
+pub(super) struct Seen {
+    pub(super) at: String,
+    pub(super) id: Option<String>,
+    pub(super) event: Option<String>,
+    pub(super) verified: bool,
+    pub(super) status: u16,
+    pub(super) forwarded_to: Option<String>,
+    pub(super) duration_ms: u64,
+    pub(super) problem: Option<String>,
+}
+
+impl Seen {
+    pub(super) fn to_json(&self) -> Value {
+        json!({
+            "at": self.at,
+            "id": self.id,
+            "event": self.event,
+            "verified": self.verified,
+            "status": self.status,
+            "forwarded_to": self.forwarded_to,
+            "duration_ms": self.duration_ms,
+            "problem": self.problem,
+        })
+    }
+
+    fn refused(status: StatusCode, problem: String) -> Self {
+        Self {
+            at: chrono::Utc::now().to_rfc3339(),
+            id: None,
+            event: None,
+            verified: false,
+            status: status.as_u16(),
+            forwarded_to: None,
+            duration_ms: 0,
+            problem: Some(problem),
+        }
+    }
+}
+
+/// Serves connections until it is aborted.
+pub(super) async fn accept(listener: TcpListener, receiver: Arc<Receiver>) {
+    loop {
+        let Ok((stream, _)) = listener.accept().await else {
+            // Out of file descriptors, say: the next one may fare better.
+            tokio::time::sleep(PAUSE).await;
+            continue;
+        };
+        let receiver = Arc::clone(&receiver);
+        tokio::spawn(async move {
+            let service = service_fn(move |request| {
+                let receiver = Arc::clone(&receiver);
+                async move { Ok::<_, Infallible>(receiver.receive(request).await) }
+            });
+            let connection = http1::Builder::new()
+                .timer(TokioTimer::new())
+                .header_read_timeout(PATIENCE)
+                .serve_connection(TokioIo::new(stream), service);
+            // A peer that goes away is its own affair.
+            let _ = connection.await;
+        });
+    }
+}
+
+impl Receiver {
+    async fn receive(&self, request: Request<Incoming>) -> Response<Full<Bytes>> {
+        let (seen, answer) = match self.take(request).await {
+            Ok(taken) => taken,
+            Err((status, problem)) => (Seen::refused(status, problem), empty(status)),
+        };
+        // The program is ending when nobody looks any more.
+        let _ = self.seen.send(seen);
+        answer
+    }
+
+    async fn take(&self, request: Request<Incoming>) -> Result<Taken, (StatusCode, String)> {
+        if request.method() != Method::POST {
+            let problem = format!("{} is no delivery", request.method());
+            return Err((StatusCode::METHOD_NOT_ALLOWED, problem));
+        }
+        let (head, body) = request.into_parts();
+        let body = tokio::time::timeout(PATIENCE, Limited::new(body, LARGEST).collect())
+            .await
+            .map_err(|_| (StatusCode::REQUEST_TIMEOUT, "the body did not arrive".to_owned()))?
+            .map_err(|_| (StatusCode::PAYLOAD_TOO_LARGE, "the body is too large".to_owned()))?
+            .to_bytes();
+        self.check
+            .verify(&head.headers, &body)
+            .map_err(|error| (StatusCode::UNAUTHORIZED, error.to_string()))?;
+
+        let headers = head
+            .headers
+            .iter()
+            .map(|(name, value)| (name.to_string(), latin1(value.as_bytes())))
+            .collect::<Vec<_>>();
+        let event = self.event(&head.headers, &body);
+        let target = self.target(event.as_deref());
+        let mut record = Recorded::new(self.service.as_str(), event.clone(), headers, &body);
+        record.forwarded_to = target.cloned();
+        record.secret_file.clone_from(&self.secret_file);
+        let kept =
+            self.records.keep(&record).err().map(|failure| failure.details().message.clone());
+        let mut seen = Seen {
+            at: record.received_at.clone(),
+            id: Some(record.id),
+            event,
+            verified: !matches!(self.check, Check::Nothing),
+            status: 200,
+            forwarded_to: target.cloned(),
+            duration_ms: 0,
+            problem: kept,
+        };
+        let Some(url) = target else { return Ok((seen, empty(StatusCode::OK))) };
+        let delivery = Delivery { url: url.clone(), headers: record.headers, body: body.to_vec() };
+        let started = Instant::now();
+        let answered = self.pass_on(&delivery).await;
+        seen.duration_ms = started.elapsed().as_millis() as u64;
+        let answer = match answered {
+            Ok(answer) => {
+                seen.status = answer.status;
+                pass_back(answer)
+            }
+            Err(problem) => {
+                seen.status = StatusCode::BAD_GATEWAY.as_u16();
+                seen.problem = Some(problem);
+                empty(StatusCode::BAD_GATEWAY)
+            }
+        };
+        Ok((seen, answer))
+    }
+
+    /// Where there is no connection, the application may be restarting: nothing
+    /// was delivered, so trying again delivers nothing twice.
+    async fn pass_on(&self, delivery: &Delivery) -> Result<Answer, String> {
+        let patience = Instant::now() + RESTART;
+        loop {
+            match self.deliverer.post(delivery, PATIENCE).await {
+                Ok(answer) => return Ok(answer),
+                Err(none) if none.certainly_not_sent && Instant::now() < patience => {
+                    tokio::time::sleep(PAUSE).await;
+                }
+                Err(none) => {
+                    return Err(format!("the application did not answer: {}", none.message));
+                }
+            }
+        }
+    }
+
+    /// The event is looked for in the signed body first (`open-points.md` E20).
+    fn event(&self, headers: &HeaderMap, body: &[u8]) -> Option<String> {
+        let said = serde_json::from_slice::<Value>(body).ok();
+        let in_body = said.as_ref().and_then(|said| {
+            ["event", "type"].iter().find_map(|name| said.get(name)?.as_str().map(str::to_owned))
+        });
+        in_body.or_else(|| {
+            let name = self.event_header.as_deref().or(match self.service {
+                Service::Email => Some("mail-event"),
+                Service::Extraction => Extraction::EVENT_HEADER,
+            })?;
+            headers.get(name)?.to_str().ok().map(str::to_owned)
+        })
+    }
+
+    fn target(&self, event: Option<&str>) -> Option<&String> {
+        let routed = event.and_then(|event| self.routes.iter().find(|route| route.takes(event)));
+        routed.map(|route| &route.url).or(self.forward_to.as_ref())
+    }
+}
+
+type Taken = (Seen, Response<Full<Bytes>>);
+
+fn pass_back(answer: Answer) -> Response<Full<Bytes>> {
+    let mut response = Response::new(Full::new(Bytes::from(answer.body)));
+    *response.status_mut() = StatusCode::from_u16(answer.status).unwrap_or(StatusCode::BAD_GATEWAY);
+    for (name, value) in &answer.headers {
+        if !is_hop_by_hop(name.as_str())
+            && let Ok(name) = HeaderName::from_bytes(name.as_ref())
+        {
+            response.headers_mut().append(name, value.clone());
+        }
+    }
+    response
+}
+
+fn empty(status: StatusCode) -> Response<Full<Bytes>> {
+    let mut response = Response::new(Full::default());
+    *response.status_mut() = status;
+    response
+}
+
+/// Header bytes as text, a character for each byte, so that they go out as they came.
+fn latin1(bytes: &[u8]) -> String {
+    bytes.iter().copied().map(char::from).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn routes_take_an_event_or_a_family_of_them() {
+        let route = |text: &str| parse_route(text).expect("a route");
+        assert!(route("email.sent=http://x").takes("email.sent"));
+        assert!(!route("email.sent=http://x").takes("email.sent2"));
+        assert!(route("email.*=http://x?a=b").takes("email.bounced"));
+        assert_eq!(route("email.*=http://x?a=b").url, "http://x?a=b");
+        assert!(parse_route("email.sent").is_err() && parse_route("=http://x").is_err());
+    }
+}

@@ -1,0 +1,142 @@
+//! `svc replay`.
+
+use chrono::{DateTime, TimeDelta, Utc};
+use clap::Args;
+use serde_json::json;
+use svc_sdk::Service;
+
+use super::trigger::{VIEW, verdict};
+use super::verify::usable;
+use crate::context::Context;
+use crate::deliver::{Deliverer, Delivery, PATIENCE, check_url};
+use crate::failure::Failure;
+use crate::input::duration;
+use crate::output::Format;
+use crate::recorded::{Recorded, Records, session_secret};
+
+/// Deliver recorded events to an application again, signed anew
+#[derive(Args, Debug)]
+#[command(after_help = "\
+Examples:
+  svc replay rec_019a0b1c
+  svc replay --since 10m --to http://localhost:3000/hooks --secret-file secret.txt
+
+`svc listen` records what it receives and shows the ids. Without --secret-file the secret is the
+one that the delivery was verified with.
+
+Scope: none; nothing reaches a service")]
+pub struct Replay {
+    /// Recorded deliveries
+    #[arg(value_name = "ID", required_unless_present = "since")]
+    ids: Vec<String>,
+    /// Every delivery since then: RFC 3339, or how long ago, such as 10m
+    #[arg(long, value_name = "TIME", conflicts_with = "ids")]
+    since: Option<String>,
+    /// The application's address; where it went the first time without it
+    #[arg(long, value_name = "URL")]
+    to: Option<String>,
+    /// A file with the signing secret
+    #[arg(long, value_name = "PATH")]
+    secret_file: Option<String>,
+}
+
+impl Replay {
+    pub async fn run(self, context: &Context) -> Result<(), Failure> {
+        if let Some(to) = &self.to {
+            check_url("--to", to)?;
+        }
+        let records = Records::in_dir(&context.settings.data_dir);
+        let found = match &self.since {
+            Some(since) => records.since(instant(since)?)?,
+            None => self.ids.iter().map(|id| records.get(id)).collect::<Result<_, _>>()?,
+        };
+        let given = self
+            .secret_file
+            .as_deref()
+            .map(|path| super::verify::read_secret(context, path))
+            .transpose()?;
+        let deliveries = found
+            .iter()
+            .map(|record| self.prepare(context, record, given.as_deref()))
+            .collect::<Result<Vec<_>, _>>()?;
+        if context.settings.dry_run {
+            let shown = deliveries.iter().map(Delivery::to_json).collect::<Vec<_>>();
+            return context.out.value(&shown.into());
+        }
+        let deliverer = Deliverer::new()?;
+        let (mut results, mut failed) = (Vec::new(), None);
+        for (record, delivery) in found.iter().zip(&deliveries) {
+            let progress = context.out.progress(format!("delivering {}", record.id));
+            let answer = deliverer.post(delivery, PATIENCE).await;
+            drop(progress);
+            let mut result =
+                json!({"id": record.id, "event": record.event, "to": delivery.url, "status": null});
+            match answer {
+                Ok(answer) => {
+                    result["status"] = answer.status.into();
+                    result["duration_ms"] = (answer.duration.as_millis() as u64).into();
+                    failed = verdict(&answer).err().or(failed);
+                }
+                // One that does not arrive does not stop the others.
+                Err(none) => failed = Some(none.into()),
+            }
+            if context.out.format() == Format::Ndjson {
+                context.out.one(&result, VIEW)?;
+            } else {
+                results.push(result);
+            }
+        }
+        if context.out.format() != Format::Ndjson {
+            context.out.list(&results, VIEW, "nothing was recorded since then")?;
+        }
+        failed.map_or(Ok(()), Err)
+    }
+
+    fn prepare(
+        &self,
+        context: &Context,
+        record: &Recorded,
+        given: Option<&[u8]>,
+    ) -> Result<Delivery, Failure> {
+        let to = self.to.as_ref().or(record.forwarded_to.as_ref()).ok_or_else(|| {
+            Failure::usage(format!("{} was passed on to nobody: say where with --to", record.id))
+        })?;
+        let service = match record.service.as_str() {
+            "extraction" => Service::Extraction,
+            _ => Service::Email,
+        };
+        let secret = match given {
+            Some(secret) => secret.to_vec(),
+            None => remembered_secret(context, record)?,
+        };
+        let mut delivery =
+            Delivery { url: to.clone(), headers: record.headers.clone(), body: record.body()? };
+        delivery.sign(service, &usable(&secret)?);
+        Ok(delivery)
+    }
+}
+
+fn remembered_secret(context: &Context, record: &Recorded) -> Result<Vec<u8>, Failure> {
+    let path = record
+        .secret_file
+        .clone()
+        .unwrap_or_else(|| session_secret(&context.settings.data_dir, &record.service));
+    let mut secret = std::fs::read(&path).map_err(|_| {
+        Failure::input(format!("the secret to sign {} with is not known", record.id))
+            .hint("give it with --secret-file")
+    })?;
+    if secret.last() == Some(&b'\n') {
+        secret.pop();
+    }
+    Ok(secret)
+}
+
+fn instant(text: &str) -> Result<DateTime<Utc>, Failure> {
+    if let Ok(instant) = DateTime::parse_from_rfc3339(text) {
+        return Ok(instant.with_timezone(&Utc));
+    }
+    let ago = duration::parse(text).ok().and_then(|ago| TimeDelta::from_std(ago).ok());
+    ago.and_then(|ago| Utc::now().checked_sub_signed(ago)).ok_or_else(|| {
+        Failure::usage(format!("--since: `{text}` is no time: write RFC 3339, or 10m, 2h, 1d"))
+    })
+}

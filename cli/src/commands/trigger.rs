@@ -1,0 +1,134 @@
+//! `svc trigger`.
+
+use clap::Args;
+use serde_json::{Value, json};
+use svc_sdk::Service;
+
+use super::verify::{read_secret, usable};
+use crate::context::Context;
+use crate::deliver::{Answer, Deliverer, Delivery, PATIENCE, check_url};
+use crate::failure::Failure;
+use crate::output::{Column, Show, View};
+use crate::recorded::session_secret;
+
+mod payload;
+
+/// What an application without a secret of its own can be tested with.
+const TEST_SECRET: &str = "svc_test_secret";
+
+pub(super) const VIEW: View = View(&[
+    Column::text("ID", "/id"),
+    Column::text("EVENT", "/event"),
+    Column::text("TO", "/to"),
+    Column::new("STATUS", "/status", Show::Number),
+    Column::new("DURATION MS", "/duration_ms", Show::Number),
+]);
+
+/// Send a signed test delivery of an event to an application
+#[derive(Args, Debug)]
+#[command(after_help = "\
+Examples:
+  svc trigger email.bounced --to http://localhost:3000/hooks --secret-file secret.txt
+  svc trigger extraction.completed --to http://localhost:3000/hooks --set /data/total=99
+
+Events: email.sent, email.delivered, email.bounced, email.opened, email.clicked,
+email.complained, email.failed, email.received, extraction.completed, extraction.failed
+
+Without --secret-file it is signed with the secret of the last `svc listen` session, or else
+with `svc_test_secret`. 10 is the exit code when the answer is not 2xx.
+
+Scope: none; nothing reaches a service")]
+pub struct Trigger {
+    /// The event
+    #[arg(value_parser = payload::EVENTS)]
+    event: String,
+    /// The application's address
+    #[arg(long, value_name = "URL")]
+    to: String,
+    /// A file with the signing secret
+    #[arg(long, value_name = "PATH")]
+    secret_file: Option<String>,
+    /// Change a value of the body by its JSON pointer, repeatable; JSON, or else text
+    #[arg(long, value_name = "/POINTER=VALUE")]
+    set: Vec<String>,
+}
+
+impl Trigger {
+    pub async fn run(self, context: &Context) -> Result<(), Failure> {
+        check_url("--to", &self.to)?;
+        let service = service_of(&self.event);
+        let mut body = payload::of(&self.event);
+        for change in &self.set {
+            set(&mut body, change)?;
+        }
+        let id = body.get("id").cloned().unwrap_or_default();
+        let mut delivery = Delivery {
+            url: self.to.clone(),
+            headers: payload::headers(&self.event, &id),
+            body: body.to_string().into_bytes(),
+        };
+        let secret = match &self.secret_file {
+            Some(path) => read_secret(context, path)?,
+            None => session_or_test_secret(context, service),
+        };
+        delivery.sign(service, &usable(&secret)?);
+        if context.settings.dry_run {
+            return context.out.value(&delivery.to_json());
+        }
+        let progress = context.out.progress("delivering");
+        let answer = Deliverer::new()?.post(&delivery, PATIENCE).await?;
+        drop(progress);
+        let value = json!({
+            "id": id,
+            "event": self.event,
+            "to": self.to,
+            "status": answer.status,
+            "duration_ms": answer.duration.as_millis() as u64,
+        });
+        context.out.one(&value, VIEW)?;
+        verdict(&answer)
+    }
+}
+
+/// A test delivery that is not answered 2xx failed.
+pub(super) fn verdict(answer: &Answer) -> Result<(), Failure> {
+    if (200..300).contains(&answer.status) {
+        return Ok(());
+    }
+    let said = String::from_utf8_lossy(&answer.body);
+    let said = said.lines().next().unwrap_or_default().chars().take(200).collect::<String>();
+    let failure =
+        Failure::check(format!("the application answered {}, which is not 2xx", answer.status))
+            .code("endpoint_answered_error");
+    Err(if said.is_empty() { failure } else { failure.hint(format!("it said: {said}")) })
+}
+
+fn service_of(event: &str) -> Service {
+    if event.starts_with("extraction.") { Service::Extraction } else { Service::Email }
+}
+
+fn session_or_test_secret(context: &Context, service: Service) -> Vec<u8> {
+    let path = session_secret(&context.settings.data_dir, service.as_str());
+    std::fs::read(path).unwrap_or_else(|_| {
+        context.out.note(&format!("signed with the test secret `{TEST_SECRET}`"));
+        TEST_SECRET.as_bytes().to_vec()
+    })
+}
+
+/// Changes one value; a pointer that matches nothing is a mistake, not a no-op.
+fn set(body: &mut Value, change: &str) -> Result<(), Failure> {
+    let (pointer, value) =
+        change
+            .split_once('=')
+            .filter(|(pointer, _)| pointer.starts_with('/'))
+            .ok_or_else(|| Failure::usage(format!("--set {change}: write /pointer=value")))?;
+    let value = serde_json::from_str(value).unwrap_or_else(|_| Value::from(value));
+    match body.pointer_mut(pointer) {
+        Some(place) => {
+            *place = value;
+            Ok(())
+        }
+        None => Err(Failure::usage(format!("--set {pointer}: the body has nothing there"))
+            .hint("--dry-run shows the body")),
+    }
+}

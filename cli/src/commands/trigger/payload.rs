@@ -1,0 +1,89 @@
+//! A body for each documented event (`email-service.md` §6, `extraction-service.md` §6,
+//! `open-points.md` E20).
+
+use chrono::{SecondsFormat, Utc};
+use serde_json::{Value, json};
+use uuid::Uuid;
+use webhook_verify::{Extraction, Scheme as _};
+
+/// The ten documented events.
+pub(super) const EVENTS: [&str; 10] = [
+    "email.sent",
+    "email.delivered",
+    "email.bounced",
+    "email.opened",
+    "email.clicked",
+    "email.complained",
+    "email.failed",
+    "email.received",
+    "extraction.completed",
+    "extraction.failed",
+];
+
+/// A body of the event, with a new id and the time of now.
+pub(super) fn of(event: &str) -> Value {
+    let now = Utc::now().to_rfc3339_opts(SecondsFormat::Millis, true);
+    json!({
+        "event": event,
+        "id": Uuid::now_v7().to_string(),
+        "created": now,
+        "data": data(event, &now),
+    })
+}
+
+/// The headers that stand beside the signature.
+pub(super) fn headers(event: &str, id: &Value) -> Vec<(String, String)> {
+    let header = |name: &str, value: &str| (name.to_owned(), value.to_owned());
+    let mut headers = vec![
+        header("content-type", "application/json"),
+        header("user-agent", concat!("svc/", env!("CARGO_PKG_VERSION"))),
+    ];
+    match (event.starts_with("extraction."), Extraction::EVENT_HEADER) {
+        (true, Some(name)) => headers.push(header(name, event)),
+        _ => {
+            headers.push(header("Mail-Event", event));
+            headers.push(header("Mail-Delivery-Id", id.as_str().unwrap_or_default()));
+            headers.push(header("Mail-Attempt", "1"));
+        }
+    }
+    headers
+}
+
+fn data(event: &str, now: &str) -> Value {
+    match event {
+        "extraction.completed" => json!({"invoice_number": "2026-001", "total": 42.5}),
+        "extraction.failed" => {
+            json!({"error": {"code": "unreadable_document", "message": "the document cannot be read"}})
+        }
+        "email.received" => json!({
+            "from": "ada@example.test",
+            "to": ["hello@sandbox.test"],
+            "subject": "Hello",
+            "text": "Hello",
+            "html": null,
+            "headers": {},
+            "attachments": [],
+            "spf": "pass",
+            "dkim": "pass",
+        }),
+        _ => {
+            let mut data = json!({
+                "emailId": format!("eml_{}", Uuid::now_v7()),
+                "from": "hello@sandbox.test",
+                "recipient": "ada@example.test",
+                "subject": "Hello",
+                "tags": {},
+                "timestamp": now,
+            });
+            match event {
+                "email.bounced" => {
+                    data["bounce"] = json!({"type": "hard", "reason": "550 no such mailbox"});
+                }
+                "email.clicked" => data["click"] = json!({"url": "https://example.test/"}),
+                "email.failed" => data["reason"] = "the message could not be built".into(),
+                _ => {}
+            }
+            data
+        }
+    }
+}

@@ -1,0 +1,317 @@
+//! `svc listen`, `svc replay` and `svc trigger` with an application behind them.
+
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::net::{TcpListener, TcpStream};
+use std::process::{Child, ChildStdout, Command, Stdio};
+
+use serde_json::{Value, json};
+use webhook_verify::{ExtractionVerifier, MailSigner, MailVerifier, Secret};
+
+use crate::support::{Home, Run, Service, answer};
+
+const SECRET: &str = "whsec_3f1c";
+const BODY: &str = "{\"event\": \"email.sent\",  \"id\":\"1\"}\r\n";
+
+/// A listener that ends with the test.
+struct Listening {
+    child: Child,
+    lines: BufReader<ChildStdout>,
+    ready: Value,
+}
+
+impl Listening {
+    fn start(home: &Home, args: &[&str]) -> Self {
+        let mut child = home
+            .command(args)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("svc starts");
+        let lines = BufReader::new(child.stdout.take().expect("piped"));
+        let mut listening = Self { child, lines, ready: Value::Null };
+        listening.ready = listening.next();
+        listening
+    }
+
+    /// The next line that it prints.
+    fn next(&mut self) -> Value {
+        let mut line = String::new();
+        self.lines.read_line(&mut line).expect("a line");
+        serde_json::from_str(&line).unwrap_or_else(|_| panic!("no JSON: {line:?}"))
+    }
+
+    fn port(&self) -> String {
+        self.ready["listening"]
+            .as_str()
+            .expect("an address")
+            .trim_start_matches("http://")
+            .to_owned()
+    }
+
+    /// Posts a body with a signature and gives the whole answer.
+    fn post(&self, signature: Option<&str>, body: &str) -> String {
+        let mut stream = TcpStream::connect(self.port()).expect("it listens");
+        let signature = signature.map(|s| format!("Mail-Signature: {s}\r\n")).unwrap_or_default();
+        let request = format!(
+            "POST /any/path HTTP/1.1\r\nHost: x\r\nX-Kept: k\u{e9}pt\r\n{signature}\
+             Content-Length: {}\r\nConnection: close\r\n\r\n{body}",
+            body.len()
+        );
+        stream.write_all(request.as_bytes()).expect("sent");
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).expect("an answer");
+        answer
+    }
+
+    fn interrupt(mut self) -> Run {
+        let pid = self.child.id().to_string();
+        assert!(Command::new("kill").args(["-INT", &pid]).status().expect("runs").success());
+        let mut stderr = String::new();
+        self.child.stderr.take().expect("piped").read_to_string(&mut stderr).expect("UTF-8");
+        let code = self.child.wait().expect("ends").code().unwrap_or(-1);
+        Run { code, stdout: String::new(), stderr }
+    }
+}
+
+impl Drop for Listening {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn sign(body: &str) -> String {
+    MailSigner::new(&Secret::new(SECRET).expect("a secret")).sign(body).to_string()
+}
+
+fn header<'a>(request: &'a str, name: &str) -> Option<&'a str> {
+    request.lines().find_map(|line| {
+        let (header, value) = line.split_once(": ")?;
+        header.eq_ignore_ascii_case(name).then_some(value)
+    })
+}
+
+fn body(request: &str) -> &str {
+    request.split_once("\r\n\r\n").expect("a body").1
+}
+
+#[test]
+fn good_deliveries_are_passed_on_byte_for_byte_and_answers_passed_back() {
+    let home = Home::new();
+    let secret = home.file("secret", SECRET);
+    let app = Service::answering(&[answer(418, "X-App: yes\r\n", "short and stout")]);
+    let args = ["listen", "--secret-file", &secret, "--forward-to", &app.url()];
+    let mut listening = Listening::start(&home, &args);
+    assert!(listening.port().starts_with("127.0.0.1:"), "bound to this machine alone");
+
+    let signature = sign(BODY);
+    let answered = listening.post(Some(&signature), BODY);
+    assert!(answered.starts_with("HTTP/1.1 418"), "{answered}");
+    assert!(answered.contains("x-app: yes") && answered.ends_with("short and stout"), "{answered}");
+    let requests = app.requests();
+    assert_eq!((requests.len(), body(&requests[0])), (1, BODY));
+    assert_eq!(header(&requests[0], "mail-signature"), Some(signature.as_str()));
+    assert_eq!(header(&requests[0], "x-kept"), Some("k\u{e9}pt"));
+
+    let seen = listening.next();
+    assert_eq!((&seen["event"], &seen["status"]), (&json!("email.sent"), &json!(418)));
+    assert_eq!(seen["verified"], true);
+    assert_eq!(listening.interrupt().code, 0);
+}
+
+#[test]
+fn forged_unsigned_and_changed_deliveries_get_401_and_reach_nobody() {
+    let home = Home::new();
+    let secret = home.file("secret", SECRET);
+    let app = Service::one(200, "");
+    let args = ["listen", "--secret-file", &secret, "--forward-to", &app.url()];
+    let mut listening = Listening::start(&home, &args);
+    let other = sign("another body");
+    for signature in [None, Some(""), Some("zz"), Some(other.as_str())] {
+        let answered = listening.post(signature, BODY);
+        assert!(answered.starts_with("HTTP/1.1 401"), "{signature:?}: {answered}");
+        assert!(answered.ends_with("\r\n\r\n"), "an empty body: {answered}");
+        assert_eq!(listening.next()["status"], 401);
+    }
+    assert!(app.requests().is_empty());
+}
+
+#[test]
+fn without_a_secret_it_does_not_listen_unless_told_to() {
+    let home = Home::new();
+    let run = home.run(&["listen"]);
+    assert_eq!(run.code, 2, "{run:?}");
+    assert!(run.error()["hint"].as_str().is_some_and(|hint| hint.contains("--insecure")));
+    let mut listening = Listening::start(&home, &["listen", "--insecure"]);
+    assert!(listening.post(None, BODY).starts_with("HTTP/1.1 200"));
+    assert_eq!(listening.next()["verified"], false);
+}
+
+#[test]
+fn events_are_routed() {
+    let home = Home::new();
+    let secret = home.file("secret", SECRET);
+    let (bounces, rest) = (Service::one(200, "{}"), Service::one(200, "{}"));
+    let route = format!("email.bounced={}", bounces.url());
+    let args = ["listen", "--secret-file", &secret, "--forward-to", &rest.url(), "--route", &route];
+    let listening = Listening::start(&home, &args);
+    for event in ["email.bounced", "email.sent"] {
+        let body = format!("{{\"event\":\"{event}\"}}");
+        listening.post(Some(&sign(&body)), &body);
+    }
+    assert_eq!((bounces.requests().len(), rest.requests().len()), (1, 1));
+    assert!(bounces.requests()[0].contains("email.bounced"));
+}
+
+#[test]
+fn an_application_that_restarts_misses_nothing() {
+    let home = Home::new();
+    let secret = home.file("secret", SECRET);
+    // Reserved, and not listened to yet.
+    let app = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let address = app.local_addr().expect("an address");
+    drop(app);
+    let url = format!("http://{address}");
+    let listening =
+        Listening::start(&home, &["listen", "--secret-file", &secret, "--forward-to", &url]);
+    let answered = std::thread::scope(|scope| {
+        let posting = scope.spawn(|| listening.post(Some(&sign(BODY)), BODY));
+        let app = TcpListener::bind(address).expect("the port is free again");
+        let (mut stream, _) = app.accept().expect("it comes");
+        let mut seen = Vec::new();
+        let mut buffer = [0; 4096];
+        while !String::from_utf8_lossy(&seen).contains(BODY) {
+            let read = stream.read(&mut buffer).expect("the request");
+            seen.extend_from_slice(&buffer[..read]);
+        }
+        stream.write_all(answer(204, "", "").as_bytes()).expect("answered");
+        posting.join().expect("no panic")
+    });
+    assert!(answered.starts_with("HTTP/1.1 204"), "{answered}");
+}
+
+#[test]
+fn a_session_in_the_sandbox_receives_what_is_sent_and_leaves_no_webhook() {
+    let home = Home::new();
+    let app = Service::one(200, "{}");
+    let mut listening =
+        Listening::start(&home, &["--sandbox", "listen", "--forward-to", &app.url()]);
+    assert!(listening.ready["webhook"].is_string(), "{}", listening.ready);
+    home.sandbox_json(&[
+        "emails",
+        "send",
+        "--from",
+        "hello@sandbox.test",
+        "--to",
+        "ada@example.test",
+        "--subject",
+        "Hi",
+        "--text",
+        "t",
+    ]);
+    let events = [listening.next(), listening.next()].map(|seen| seen["event"].clone());
+    assert!(
+        events.contains(&json!("email.sent")) && events.contains(&json!("email.delivered")),
+        "{events:?}"
+    );
+
+    let secret_file = listening.ready["secret_file"].as_str().expect("a file").to_owned();
+    let secret = std::fs::read_to_string(&secret_file).expect("the secret");
+    let verifier = MailVerifier::new(Secret::new(secret).expect("a secret"));
+    for request in app.requests() {
+        let signature = header(&request, "mail-signature").expect("signed");
+        assert!(verifier.verify(signature, body(&request)).is_ok());
+    }
+    assert_eq!(home.sandbox_json(&["webhooks", "list"]).as_array().map(Vec::len), Some(1));
+    let run = listening.interrupt();
+    assert_eq!((run.code, run.stderr.as_str()), (0, ""), "{run:?}");
+    assert_eq!(home.sandbox_json(&["webhooks", "list"]), json!([]));
+}
+
+#[test]
+fn recorded_deliveries_are_replayed_signed_anew() {
+    let home = Home::new();
+    let secret = home.file("secret", SECRET);
+    let app = Service::one(200, "{}");
+    let args = ["listen", "--secret-file", &secret, "--forward-to", &app.url()];
+    let mut listening = Listening::start(&home, &args);
+    listening.post(Some(&sign(BODY)), BODY);
+    let id = listening.next()["id"].as_str().expect("an id").to_owned();
+    drop(listening);
+
+    let run = home.run(&["replay", &id]);
+    assert_eq!((run.code, run.json()[0]["status"].clone()), (0, json!(200)), "{run:?}");
+    let new = home.file("new", "whsec_new");
+    let run = home.run(&["replay", "--since", "1h", "--secret-file", &new, "--to", &app.url()]);
+    assert_eq!(run.code, 0, "{run:?}");
+    let requests = app.requests();
+    assert_eq!(requests.len(), 3);
+    for (request, secret) in requests.iter().zip([SECRET, SECRET, "whsec_new"]) {
+        assert_eq!(body(request), BODY);
+        let signature = header(request, "mail-signature").expect("signed");
+        let verifier = MailVerifier::new(Secret::new(secret).expect("a secret"));
+        assert!(verifier.verify(signature, body(request)).is_ok(), "{secret}");
+    }
+    assert_eq!(home.run(&["replay", "rec_0"]).code, 5);
+}
+
+#[test]
+fn each_documented_event_is_triggered_and_verifies() {
+    let home = Home::new();
+    let secret = home.file("secret", SECRET);
+    let app = Service::one(200, "{}");
+    let events = [
+        "email.sent",
+        "email.delivered",
+        "email.bounced",
+        "email.opened",
+        "email.clicked",
+        "email.complained",
+        "email.failed",
+        "email.received",
+        "extraction.completed",
+        "extraction.failed",
+    ];
+    for event in events {
+        let args = ["trigger", event, "--to", &app.url(), "--secret-file", &secret];
+        let run = home.run(&args);
+        assert_eq!((run.code, run.json()["event"].as_str()), (0, Some(event)), "{run:?}");
+        let request = app.requests().pop().expect("delivered");
+        let envelope: Value = serde_json::from_str(body(&request)).expect("JSON");
+        assert_eq!((&envelope["event"], &envelope["id"]), (&json!(event), &run.json()["id"]));
+        let secret = Secret::new(SECRET).expect("a secret");
+        if event.starts_with("extraction.") {
+            let signature = header(&request, "x-service-signature").expect("signed");
+            assert!(ExtractionVerifier::new(secret).verify(signature, body(&request)).is_ok());
+            assert_eq!(header(&request, "x-service-event"), Some(event));
+        } else {
+            let signature = header(&request, "mail-signature").expect("signed");
+            assert!(MailVerifier::new(secret).verify(signature, body(&request)).is_ok());
+        }
+    }
+}
+
+#[test]
+fn values_are_set_by_pointer_and_a_pointer_to_nothing_is_a_mistake() {
+    let home = Home::new();
+    let base = ["trigger", "extraction.completed", "--to", "http://127.0.0.1:9", "--dry-run"];
+    let dry = home.run(&[&base[..], &["--set", "/data/total=99", "--set", "/id=mine"]].concat());
+    assert_eq!(dry.code, 0, "{dry:?}");
+    assert_eq!(dry.json()["body"]["data"]["total"], 99);
+    assert_eq!(dry.json()["body"]["id"], "mine");
+    let wrong = home.run(&[&base[..], &["--set", "/data/nothing=1"]].concat());
+    assert_eq!(wrong.code, 2, "{wrong:?}");
+    assert!(wrong.error()["message"].as_str().is_some_and(|m| m.contains("/data/nothing")));
+}
+
+#[test]
+fn an_application_that_refuses_or_is_away_is_told_apart() {
+    let home = Home::new();
+    let app = Service::one(500, "boom");
+    let trigger = |url: &str| home.run(&["trigger", "email.sent", "--to", url]);
+    let refused = trigger(&app.url());
+    assert_eq!((refused.code, refused.json()["status"].clone()), (10, json!(500)));
+    assert_eq!(refused.error()["hint"], "it said: boom");
+    let away = trigger("http://127.0.0.1:9");
+    assert_eq!((away.code, away.stdout.as_str()), (8, ""), "{away:?}");
+}
