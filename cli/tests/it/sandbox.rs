@@ -63,7 +63,7 @@ fn an_unverified_sender_is_refused_and_says_how_to_verify() {
 }
 
 #[test]
-fn a_domain_without_its_records_is_not_verified() {
+fn a_domain_is_verified_and_then_sends() {
     let home = Home::new();
     let domain = home.sandbox_json(&["domains", "create", "shop.test"]);
     let id = domain["id"].as_str().expect("an id");
@@ -72,6 +72,11 @@ fn a_domain_without_its_records_is_not_verified() {
     let no = home.run(&["--sandbox", "domains", "verify", id]);
     assert_eq!((no.code, no.json()["verified"].clone()), (10, json!(false)), "{no:?}");
     assert_eq!(no.error()["code"], "domain_not_verified");
+
+    let publish = home.run(&["sandbox", "dns", "publish", "shop.test"]);
+    assert_eq!(publish.code, 0, "{publish:?}");
+    assert_eq!(home.sandbox_json(&["domains", "verify", id])["verified"], true);
+    home.sandbox_json(&send("hello@shop.test", "ada@example.test"));
 
     assert_eq!(home.sandbox_json(&["domains", "delete", id, "--yes"])["deleted"], true);
     assert_eq!(home.run(&["--sandbox", "domains", "verify", id]).code, 5);
