@@ -19,9 +19,11 @@ mod secret;
 pub use answer::{Extra, List};
 #[cfg(feature = "client")]
 pub use client::{
-    Call, Deleted, EmailClient, EmailClientBuilder, ExtractionClient, ExtractionClientBuilder,
-    RawAnswer, RequestPreview, Response,
+    Attempt, Call, Deleted, EmailClient, EmailClientBuilder, ExtractionClient,
+    ExtractionClientBuilder, RawAnswer, RequestPreview, Response, Wait,
 };
+#[cfg(feature = "tower")]
+pub use client::{AttemptService, Body};
 pub use error::{Error, ErrorKind, FieldProblem, InvalidInput, Outcome};
 pub use operation::{Method, Operation, ScopeRule, Service};
 pub use scope::{Scope, UnknownScope};

@@ -9,6 +9,7 @@ use bytes::{Bytes, BytesMut};
 use http::header::{CONTENT_LENGTH, CONTENT_TYPE, RETRY_AFTER};
 use http::{HeaderMap, HeaderName, HeaderValue, Method};
 use tokio::time::{Duration, Instant, timeout_at};
+use url::Url;
 
 use super::body::{self, Progress};
 use super::call::{Options, Request};
@@ -58,19 +59,20 @@ pub(crate) fn headers(shared: &Shared, request: &Request, options: &Options) -> 
 pub(crate) async fn attempt(
     shared: &Shared,
     request: &Request,
-    options: &Options,
+    url: Url,
+    headers: HeaderMap,
     deadline: Instant,
 ) -> Result<Success, Failed> {
     let progress = Arc::new(Progress::default());
-    let mut outgoing = reqwest::Request::new(request.method.clone(), shared.url(&request.path));
-    *outgoing.headers_mut() = headers(shared, request, options);
+    let mut outgoing = reqwest::Request::new(request.method.clone(), url);
+    *outgoing.headers_mut() = headers;
     *outgoing.body_mut() = body::body(&request.payload, &progress);
-    // Our own client follows no redirect.
-    let asked = (!shared.own_http).then(|| outgoing.url().clone());
+    // Our own client follows no redirect, and what comes through layers has
+    // lost its address.
+    let asked = (!shared.own_http && !shared.has_layers()).then(|| outgoing.url().clone());
 
-    let mut answer = match timeout_at(deadline, shared.http.execute(outgoing)).await {
-        Ok(Ok(answer)) => answer,
-        Ok(Err(error)) => return Err(broken(shared, error, &progress)),
+    let mut answer = match timeout_at(deadline, execute(shared, outgoing, &progress)).await {
+        Ok(answer) => answer?,
         Err(_) => return Err(timed_out(&progress)),
     };
     let status = answer.status().as_u16();
@@ -99,6 +101,40 @@ pub(crate) async fn attempt(
         Err(_) => ReadProblem::TimedOut,
     };
     Err(problem.into_failed(shared, status, headers))
+}
+
+#[cfg(not(feature = "tower"))]
+async fn execute(
+    shared: &Shared,
+    outgoing: reqwest::Request,
+    progress: &Progress,
+) -> Result<reqwest::Response, Failed> {
+    shared.http.execute(outgoing).await.map_err(|error| broken(shared, error, progress))
+}
+
+#[cfg(feature = "tower")]
+async fn execute(
+    shared: &Shared,
+    outgoing: reqwest::Request,
+    progress: &Progress,
+) -> Result<reqwest::Response, Failed> {
+    let Some(layered) = shared.layered.clone() else {
+        return shared
+            .http
+            .execute(outgoing)
+            .await
+            .map_err(|error| broken(shared, error, progress));
+    };
+    let answer = super::layer::execute(layered, outgoing).await;
+    answer.map_err(|error| match error.downcast::<reqwest::Error>() {
+        Ok(error) => broken(shared, *error, progress),
+        // A layer's own error: whether anything went out, the body tells.
+        Err(error) => {
+            let outcome = if progress.not_whole() { Outcome::NotSent } else { Outcome::Unknown };
+            let error = Error::new(ErrorKind::Layer, outcome).with_source(error);
+            Failed { failure: Failure::Final, error }
+        }
+    })
 }
 
 /// A refusal that is longer than this is not read to its end.
@@ -194,7 +230,8 @@ fn broken(shared: &Shared, error: reqwest::Error, progress: &Progress) -> Failed
     };
     // A pooled connection that was closed before anything was written to it is
     // as good as none.
-    let failure = if progress.nothing_sent() { Failure::NotSent } else { failure };
+    let nothing_done = progress.nothing_sent() || is_refused(&error);
+    let failure = if nothing_done { Failure::NotSent } else { failure };
     let not_sent = failure == Failure::NotSent || progress.not_whole();
     let outcome = if not_sent { Outcome::NotSent } else { Outcome::Unknown };
     let error = Error::new(kind, outcome).with_source(error.without_url());
@@ -204,6 +241,19 @@ fn broken(shared: &Shared, error: reqwest::Error, progress: &Progress) -> Failed
 fn timed_out(progress: &Progress) -> Failed {
     let outcome = if progress.not_whole() { Outcome::NotSent } else { Outcome::Unknown };
     Failed { failure: Failure::Final, error: Error::new(ErrorKind::Timeout, outcome) }
+}
+
+/// An HTTP/2 server says that it did not process the request.
+#[cfg(feature = "http2")]
+fn is_refused(error: &reqwest::Error) -> bool {
+    causes(error)
+        .filter_map(|cause| cause.downcast_ref::<h2::Error>())
+        .any(|error| error.is_remote() && error.reason() == Some(h2::Reason::REFUSED_STREAM))
+}
+
+#[cfg(not(feature = "http2"))]
+fn is_refused(_: &reqwest::Error) -> bool {
+    false
 }
 
 /// Why no secure connection was made: rustls says so, or the other side went

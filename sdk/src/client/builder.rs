@@ -1,5 +1,7 @@
 //! How a client is made.
 
+#[cfg(feature = "rate-limit")]
+use std::num::NonZeroU32;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -8,6 +10,9 @@ use http::{HeaderMap, HeaderName, HeaderValue};
 use url::Url;
 
 use super::clients::{EmailClient, ExtractionClient};
+#[cfg(feature = "tower")]
+use super::layer::{AttemptService, Body};
+use super::observe::{Attempt, Observer};
 use super::retry::{BackOff, Budget};
 use super::shared::{KnownScopes, Settings, Shared};
 use crate::email::BatchShape;
@@ -33,7 +38,12 @@ struct Builder {
     http: Option<reqwest::Client>,
     proxy: ProxyChoice,
     retry_budget: u32,
-    #[cfg(feature = "rustls")]
+    observer: Option<Observer>,
+    #[cfg(feature = "rate-limit")]
+    rate_limit: Option<(NonZeroU32, NonZeroU32)>,
+    #[cfg(feature = "tower")]
+    layers: super::layer::Layers,
+    #[cfg(any(feature = "rustls", feature = "native-tls"))]
     tls: super::tls::TlsChoice,
     request_id_headers: Vec<String>,
 }
@@ -74,7 +84,12 @@ impl Builder {
             http: None,
             proxy: ProxyChoice::Environment,
             retry_budget: 50,
-            #[cfg(feature = "rustls")]
+            observer: None,
+            #[cfg(feature = "rate-limit")]
+            rate_limit: None,
+            #[cfg(feature = "tower")]
+            layers: super::layer::Layers::default(),
+            #[cfg(any(feature = "rustls", feature = "native-tls"))]
             tls: super::tls::TlsChoice::default(),
             request_id_headers: Vec::new(),
         }
@@ -129,7 +144,7 @@ impl Builder {
                             .map_err(|_| Error::config("the proxy's address is no address"))?,
                     ),
                 };
-                #[cfg(feature = "rustls")]
+                #[cfg(any(feature = "rustls", feature = "native-tls"))]
                 let builder = self.tls.apply(builder)?;
                 builder.build().map_err(|error| {
                     Error::config("the http client cannot be set up")
@@ -140,6 +155,13 @@ impl Builder {
 
         Ok(Arc::new(Shared {
             service,
+            observer: self.observer,
+            #[cfg(feature = "rate-limit")]
+            rate_limit: self
+                .rate_limit
+                .map(|(rate, burst)| super::rate::RateLimit::new(rate, burst)),
+            #[cfg(feature = "tower")]
+            layered: self.layers.around(&http),
             http,
             own_http,
             base,
@@ -273,6 +295,40 @@ macro_rules! options {
             self
         }
 
+        /// Tells this function of every attempt when it is done, for a
+        /// program's own logs and metrics.
+        pub fn on_attempt(
+            mut self,
+            observe: impl Fn(&Attempt<'_>) + Send + Sync + 'static,
+        ) -> Self {
+            self.inner.observer = Some(Observer::new(observe));
+            self
+        }
+
+        /// Sends at most so many requests a second, evenly, after a burst of
+        /// so many at once. All clones share the limit; waiting for a place
+        /// counts towards the deadline.
+        #[cfg(feature = "rate-limit")]
+        pub fn rate_limit(mut self, per_second: NonZeroU32, burst: NonZeroU32) -> Self {
+            self.inner.rate_limit = Some((per_second, burst));
+            self
+        }
+
+        /// Puts a tower layer around every attempt; the last one is outermost.
+        /// What it sees is the request as it goes out, the key included.
+        #[cfg(feature = "tower")]
+        pub fn layer<L, S>(mut self, layer: L) -> Self
+        where
+            L: tower_layer::Layer<AttemptService, Service = S> + Send + Sync + 'static,
+            S: tower_service::Service<http::Request<Body>, Response = http::Response<Body>>,
+            S: Clone + Send + Sync + 'static,
+            S::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+            S::Future: Send + 'static,
+        {
+            self.inner.layers.push(layer);
+            self
+        }
+
         /// A header on every request.
         pub fn header(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
             self.inner.headers.push((name.into(), value.into()));
@@ -310,7 +366,7 @@ macro_rules! options {
 
         /// Trusts the certificates of this PEM text too, such as a company's
         /// own. Called again, it adds more.
-        #[cfg(feature = "rustls")]
+        #[cfg(any(feature = "rustls", feature = "native-tls"))]
         pub fn ca_bundle(mut self, pem: impl AsRef<[u8]>) -> Self {
             self.inner.tls.add_bundle(pem.as_ref());
             self
@@ -318,9 +374,17 @@ macro_rules! options {
 
         /// Whether the platform's own certificates are trusted; they are by
         /// default.
-        #[cfg(feature = "rustls")]
+        #[cfg(any(feature = "rustls", feature = "native-tls"))]
         pub fn platform_certificates(mut self, trust: bool) -> Self {
             self.inner.tls.trust_platform(trust);
+            self
+        }
+
+        /// TLS by the platform's own library (OpenSSL on Linux) in place of
+        /// rustls.
+        #[cfg(feature = "native-tls")]
+        pub fn native_tls(mut self, native: bool) -> Self {
+            self.inner.tls.prefer_native(native);
             self
         }
     };

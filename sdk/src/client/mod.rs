@@ -1,30 +1,46 @@
 //! The client: how an operation becomes a request and its answer a value.
 
 mod attempt;
+#[cfg(feature = "blocking")]
+mod block;
 mod body;
 mod builder;
 mod call;
 mod clients;
+#[cfg(feature = "tower")]
+mod layer;
+mod observe;
 mod path;
 mod payload;
 mod preview;
+#[cfg(feature = "rate-limit")]
+mod rate;
 mod raw;
 mod response;
 mod retry;
-mod shared;
 #[cfg(feature = "rustls")]
+mod rustls;
+mod shared;
+#[cfg(any(feature = "rustls", feature = "native-tls"))]
 mod tls;
+#[cfg(feature = "tracing")]
+mod trace;
 mod transport;
+mod wait;
 
 use std::pin::Pin;
 
 pub use builder::{EmailClientBuilder, ExtractionClientBuilder};
 pub use call::Call;
 pub use clients::{EmailClient, ExtractionClient};
+#[cfg(feature = "tower")]
+pub use layer::{AttemptService, Body};
+pub use observe::Attempt;
 pub(crate) use payload::Payload;
 pub use preview::RequestPreview;
 pub use response::{Deleted, RawAnswer, Response};
 pub(crate) use shared::Shared;
+pub use wait::Wait;
 
 pub(crate) type BoxFuture<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 pub(crate) type BoxStream<T> = Pin<Box<dyn futures_core::Stream<Item = T> + Send>>;

@@ -7,6 +7,7 @@ use std::time::Duration;
 use http::{HeaderMap, HeaderName};
 use url::Url;
 
+use super::observe::Observer;
 use super::retry::{BackOff, Budget};
 use crate::email::BatchShape;
 use crate::{Operation, Scope, Scopes, Secret, Service};
@@ -24,6 +25,11 @@ pub(crate) struct Shared {
     pub(crate) key_prefix: String,
     pub(crate) settings: Settings,
     pub(crate) budget: Budget,
+    pub(crate) observer: Option<Observer>,
+    #[cfg(feature = "rate-limit")]
+    pub(crate) rate_limit: Option<super::rate::RateLimit>,
+    #[cfg(feature = "tower")]
+    pub(crate) layered: Option<super::layer::AttemptService>,
     pub(crate) scopes: KnownScopes,
 }
 
@@ -45,6 +51,16 @@ pub(crate) struct Settings {
 }
 
 impl Shared {
+    #[cfg(feature = "tower")]
+    pub(crate) fn has_layers(&self) -> bool {
+        self.layered.is_some()
+    }
+
+    #[cfg(not(feature = "tower"))]
+    pub(crate) fn has_layers(&self) -> bool {
+        false
+    }
+
     pub(crate) fn local_checks(&self) -> bool {
         self.settings.local_checks
     }

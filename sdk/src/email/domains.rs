@@ -1,12 +1,15 @@
 //! Sending domains (`email-service.md` §2 Domain, §4 Domains).
 
+#[cfg(feature = "client")]
+use std::time::Duration;
+
 use serde::Serialize;
 use serde_json::{Map, Value};
 
 use crate::Extra;
 use crate::answer::record;
 #[cfg(feature = "client")]
-use crate::client::{Call, Deleted, Payload, Shared};
+use crate::client::{Call, Deleted, Payload, Shared, Wait};
 #[cfg(feature = "client")]
 use crate::{List, Operation};
 
@@ -175,6 +178,23 @@ impl Domains {
     /// Has the service look up the four DNS records now.
     pub fn verify(&self, id: impl AsRef<str>) -> Call<Verification> {
         Call::new(&self.shared, Operation::DomainsVerify, &[id.as_ref()], Ok(Payload::Empty))
+    }
+
+    /// Has the service look again and again until the domain is verified.
+    /// After a change of DNS that can take minutes to hours.
+    pub fn verify_until(&self, id: impl Into<String>) -> Wait<Verification> {
+        let (domains, id) = (self.clone(), id.into());
+        let is_same = |a: &Verification, b: &Verification| {
+            (a.verified, a.mx_verified, a.spf_verified, a.dkim_verified, a.dmarc_verified)
+                == (b.verified, b.mx_verified, b.spf_verified, b.dkim_verified, b.dmarc_verified)
+        };
+        Wait::new(
+            Operation::DomainsVerify,
+            move || domains.verify(&id),
+            Verification::is_verified,
+            is_same,
+        )
+        .pauses(Duration::from_secs(2), Duration::from_secs(30))
     }
 
     /// Removes a domain and all mailboxes under it, for good.

@@ -12,7 +12,7 @@ use super::BatchAnswer;
 use super::{Attachment, limits};
 use crate::answer::{record, text_enum};
 #[cfg(feature = "client")]
-use crate::client::{Call, Payload, Shared};
+use crate::client::{Call, Payload, Shared, Wait};
 #[cfg(feature = "client")]
 use crate::{Error, Operation};
 
@@ -382,6 +382,22 @@ impl Emails {
     /// The email with its status. Needs the scope `emails:read`.
     pub fn get(&self, id: impl AsRef<str>) -> Call<EmailRecord> {
         Call::new(&self.shared, Operation::EmailsGet, &[id.as_ref()], Ok(Payload::Empty))
+    }
+
+    /// Waits until an email's status is final: anything but `queued`,
+    /// `sending` and `sent`. Needs the scope `emails:read`.
+    pub fn wait(&self, id: impl Into<String>) -> Wait<EmailRecord> {
+        let (emails, id) = (self.clone(), id.into());
+        let is_final = |email: &EmailRecord| {
+            // A service that shows no status will never show a final one.
+            email.status.as_ref().is_none_or(EmailStatus::is_final)
+        };
+        Wait::new(
+            Operation::EmailsGet,
+            move || emails.get(&id),
+            is_final,
+            |a, b| a.status == b.status,
+        )
     }
 
     /// Cancels a scheduled email. Which scope it needs is not documented.

@@ -113,6 +113,10 @@ pub enum ErrorKind {
         /// What is wrong, without the file's name or content.
         problem: &'static str,
     },
+    /// A layer of the caller's own failed. The outcome says whether the
+    /// request may have been processed.
+    #[error("a layer around the request failed")]
+    Layer,
     /// The service answered a page that it had answered before, so going on
     /// would never end. What was read until then is valid.
     #[error("the service gave the same page again")]
@@ -125,6 +129,37 @@ pub enum ErrorKind {
         /// The id that the service named.
         actual: String,
     },
+}
+
+impl ErrorKind {
+    /// A name for logs and programs, such as `missing_scope`.
+    pub const fn name(&self) -> &'static str {
+        match self {
+            Self::Config { .. } => "config",
+            Self::InvalidInput(_) => "invalid_input",
+            Self::Unauthorized => "unauthorized",
+            Self::MissingScope { .. } => "missing_scope",
+            Self::Forbidden => "forbidden",
+            Self::NotFound => "not_found",
+            Self::Conflict => "conflict",
+            Self::Invalid => "invalid",
+            Self::TooLarge => "too_large",
+            Self::RateLimited => "rate_limited",
+            Self::Rejected => "rejected",
+            Self::Server => "server",
+            Self::Redirected => "redirected",
+            Self::Connect => "connect",
+            Self::Tls => "tls",
+            Self::ConnectionLost => "connection_lost",
+            Self::Timeout => "timeout",
+            Self::UnreadableAnswer { .. } => "unreadable_answer",
+            Self::AnswerTooLarge { .. } => "answer_too_large",
+            Self::Attachment { .. } => "attachment",
+            Self::Layer => "layer",
+            Self::PageRepeated => "page_repeated",
+            Self::WrongOrganization { .. } => "wrong_organization",
+        }
+    }
 }
 
 /// What became of the request.

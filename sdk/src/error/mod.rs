@@ -316,7 +316,8 @@ impl fmt::Display for Error {
         if self.0.attempts > 1 {
             write!(f, "; after {} attempts", self.0.attempts)?;
         }
-        if self.0.outcome == Outcome::Unknown {
+        let harmless = self.operation().is_some_and(Operation::is_harmless_to_repeat);
+        if self.0.outcome == Outcome::Unknown && !harmless {
             f.write_str("; it may have been processed")?;
         }
         Ok(())

@@ -174,6 +174,23 @@ async fn a_send_is_not_repeated_once_it_may_have_gone_out() {
     }
 }
 
+/// Whether the client notices before it writes is a race, and both ends are
+/// right: what was not begun is sent again, what was begun is not.
+#[tokio::test]
+async fn a_connection_that_closes_at_once() {
+    for _ in 0..20 {
+        let peer = FaultyPeer::start(Fault::AtConnect, 1).await;
+        match peer.client().emails().send(&small()).with_response().await {
+            Ok(answer) => assert_eq!((answer.attempts, peer.whole()), (2, 1)),
+            Err(error) => {
+                assert_eq!(error.kind(), &ErrorKind::ConnectionLost);
+                assert_eq!((error.outcome(), error.attempts()), (Outcome::Unknown, 1));
+                assert_eq!(peer.whole(), 0);
+            }
+        }
+    }
+}
+
 #[tokio::test]
 async fn a_read_is_repeated_after_every_one_of_them() {
     for fault in [

@@ -1,6 +1,7 @@
 //! The client against peers that answer what the documents say.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
+mod api;
 mod audiences;
 mod contacts;
 mod domains;
@@ -8,6 +9,7 @@ mod emails;
 mod errors;
 mod extraction;
 mod faults;
+mod hooks;
 mod peer;
 mod requests;
 mod retries;
@@ -15,4 +17,5 @@ mod streaming;
 #[cfg(feature = "rustls")]
 mod tls;
 mod tolerance;
+mod waiting;
 mod webhooks;

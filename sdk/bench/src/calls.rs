@@ -1,0 +1,192 @@
+//! The calls that are compared: the same email, in each client's own way.
+
+use bytes::Bytes;
+use http_body_util::{BodyExt, Full};
+use hyper_util::client::legacy::Client as HyperClient;
+use hyper_util::rt::TokioExecutor;
+use serde::{Deserialize, Serialize};
+use svc_sdk::EmailClient;
+use svc_sdk::email::Email;
+
+use crate::counting::{allocations as counted, peak, reset_peak};
+use crate::peer::Peer;
+
+pub const ALL: [&str; 7] =
+    ["send/svc", "send/reqwest", "send/hyper", "send/resend", "send/svix", "batch/svc", "batch/reqwest"];
+
+#[derive(Serialize, Clone)]
+pub struct Body {
+    pub from: String,
+    pub to: Vec<String>,
+    pub subject: String,
+    pub text: String,
+    pub html: String,
+}
+
+#[derive(Deserialize)]
+#[expect(dead_code, reason = "read for the sake of reading")]
+pub struct Accepted {
+    id: String,
+    status: String,
+}
+
+#[derive(Deserialize)]
+#[expect(dead_code, reason = "read for the sake of reading")]
+struct BatchAnswer {
+    results: Vec<BatchItem>,
+}
+
+#[derive(Deserialize)]
+#[expect(dead_code, reason = "read for the sake of reading")]
+struct BatchItem {
+    index: usize,
+    id: String,
+    status: String,
+}
+
+pub const ACCEPTED: &str =
+    r#"{"id":"eml_0190a5e0-7f3c-7000-8000-000000000001","status":"queued"}"#;
+const MESSAGE: &str = r#"{"id":"msg_0190a5e0-7f3c-7000-8000-000000000001","eventType":"email.sent","payload":{},"timestamp":"2026-01-02T03:04:05Z"}"#;
+
+pub fn body() -> Body {
+    Body {
+        from: "Shop <hello@shop.example>".into(),
+        to: vec!["ada@example.com".into()],
+        subject: "Your invoice".into(),
+        text: "Thank you for your order. ".repeat(8),
+        html: "<p>Thank you for your order.</p>".repeat(8),
+    }
+}
+
+pub fn email() -> Email {
+    let Body { from, subject, text, html, mut to } = body();
+    Email::new(from, to.remove(0), subject).text(text).html(html)
+}
+
+fn batch_answer() -> String {
+    let item = |index| {
+        format!(r#"{{"index":{index},"id":"eml_0190a5e0-7f3c-7000-8000-{index:012}","status":"queued"}}"#)
+    };
+    format!(r#"{{"results":[{}]}}"#, (0..100).map(item).collect::<Vec<_>>().join(","))
+}
+
+pub async fn allocations(names: &[&str], count: u32) {
+    println!("{:<16} {:>12} {:>10}", "per call", "allocations", "peak KiB");
+    for name in names {
+        measure(name, count).await;
+    }
+}
+
+/// Calls it often enough to be warm, then counts.
+async fn count<F: AsyncFnMut()>(name: &str, count: u32, mut call: F) {
+    for _ in 0..20 {
+        call().await;
+    }
+    let live = reset_peak();
+    let before = counted();
+    for _ in 0..count {
+        call().await;
+    }
+    let per_call = (counted() - before) as f64 / f64::from(count);
+    println!("{name:<16} {per_call:>12.1} {:>10}", (peak() - live) / 1024);
+}
+
+pub fn resend(url: &str) -> resend_rs::Resend {
+    let config = resend_rs::ConfigBuilder::new("re_secret").base_url(url.parse().expect("a url"));
+    // Its own limit of calls per second would be all that is measured.
+    // SAFETY: no other thread reads the environment now.
+    unsafe { std::env::set_var("RESEND_RATE_LIMIT", "1000000") };
+    resend_rs::Resend::with_config(config.build())
+}
+
+pub fn svix(url: &str) -> svix::api::Svix {
+    let options = svix::api::SvixOptions { server_url: Some(url.into()), ..Default::default() };
+    svix::api::Svix::new("testsk_secret".into(), Some(options))
+}
+
+async fn measure(name: &str, times: u32) {
+    let body_ = body();
+    match name {
+        "send/svc" => {
+            let peer = Peer::start(ACCEPTED);
+            let client = EmailClient::builder(&peer.url, "mk_secret").build().expect("client");
+            let email = email();
+            count(name, times, async || {
+                client.emails().send(&email).await.expect("accepted");
+            })
+            .await;
+        }
+        "send/reqwest" => {
+            let peer = Peer::start(ACCEPTED);
+            let url = format!("{}/api/v1/emails", peer.url);
+            let client = reqwest::Client::new();
+            count(name, times, async || {
+                let answer = client.post(&url).bearer_auth("mk_secret").json(&body_).send().await;
+                answer.expect("answer").json::<Accepted>().await.expect("json");
+            })
+            .await;
+        }
+        "send/hyper" => {
+            let peer = Peer::start(ACCEPTED);
+            let url: hyper::Uri = format!("{}/api/v1/emails", peer.url).parse().expect("uri");
+            let client: HyperClient<_, Full<Bytes>> =
+                HyperClient::builder(TokioExecutor::new()).build_http();
+            count(name, times, async || {
+                let body = Full::from(serde_json::to_vec(&body_).expect("json"));
+                let request = hyper::Request::post(url.clone())
+                    .header("authorization", "Bearer mk_secret")
+                    .header("content-type", "application/json")
+                    .body(body)
+                    .expect("request");
+                let answer = client.request(request).await.expect("answer");
+                let body = answer.into_body().collect().await.expect("body").to_bytes();
+                serde_json::from_slice::<Accepted>(&body).expect("json");
+            })
+            .await;
+        }
+        "send/resend" => {
+            let peer = Peer::start(ACCEPTED);
+            let client = resend(&peer.url);
+            count(name, times, async || {
+                let body = body_.clone();
+                let email =
+                    resend_rs::types::CreateEmailBaseOptions::new(body.from, body.to, body.subject)
+                        .with_text(&body.text)
+                        .with_html(&body.html);
+                client.emails.send(email).await.expect("accepted");
+            })
+            .await;
+        }
+        "send/svix" => {
+            let peer = Peer::start(MESSAGE);
+            let client = svix(&peer.url);
+            let payload = serde_json::to_value(&body_).expect("json");
+            count(name, times, async || {
+                let message = svix::models::MessageIn::new("email.sent".into(), payload.clone());
+                client.message().create("app_1".into(), message, None).await.expect("accepted");
+            })
+            .await;
+        }
+        "batch/svc" => {
+            let peer = Peer::start(&batch_answer());
+            let client = EmailClient::builder(&peer.url, "mk_secret").build().expect("client");
+            let emails = vec![email(); 100];
+            count(name, times / 10, async || {
+                client.emails().send_batch(&emails).await.expect("accepted");
+            })
+            .await;
+        }
+        "batch/reqwest" => {
+            let peer = Peer::start(&batch_answer());
+            let url = format!("{}/api/v1/emails/batch", peer.url);
+            let client = reqwest::Client::new();
+            let bodies = vec![body_; 100];
+            count(name, times / 10, async || {
+                let answer = client.post(&url).bearer_auth("mk_secret").json(&bodies).send().await;
+                answer.expect("answer").json::<BatchAnswer>().await.expect("json");
+            })
+            .await;
+        }
+        _ => panic!("nothing is called {name}; there are {ALL:?}"),
+    }
+}

@@ -1,0 +1,55 @@
+//! An allocator that counts.
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering::Relaxed};
+
+pub struct Counting;
+
+static ALLOCATIONS: AtomicU64 = AtomicU64::new(0);
+static LIVE: AtomicI64 = AtomicI64::new(0);
+static PEAK: AtomicI64 = AtomicI64::new(0);
+
+pub fn allocations() -> u64 {
+    ALLOCATIONS.load(Relaxed)
+}
+
+/// Live bytes now; the peak is counted from here on.
+pub fn reset_peak() -> i64 {
+    let live = LIVE.load(Relaxed);
+    PEAK.store(live, Relaxed);
+    live
+}
+
+pub fn peak() -> i64 {
+    PEAK.load(Relaxed)
+}
+
+fn add(size: usize) {
+    ALLOCATIONS.fetch_add(1, Relaxed);
+    let live = LIVE.fetch_add(size as i64, Relaxed) + size as i64;
+    PEAK.fetch_max(live, Relaxed);
+}
+
+// SAFETY: all of it is the system's allocator; counting allocates nothing.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        add(layout.size());
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
+        add(layout.size());
+        unsafe { System.alloc_zeroed(layout) }
+    }
+
+    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
+        LIVE.fetch_sub(layout.size() as i64, Relaxed);
+        unsafe { System.dealloc(pointer, layout) }
+    }
+
+    unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, size: usize) -> *mut u8 {
+        LIVE.fetch_sub(layout.size() as i64, Relaxed);
+        add(size);
+        unsafe { System.realloc(pointer, layout, size) }
+    }
+}

@@ -1,0 +1,31 @@
+//! Instructions per call, by valgrind: the difference of two runs, so that
+//! setting up is not counted.
+
+use std::process::Command;
+
+use crate::calls::ALL;
+
+const FEW: u32 = 200;
+const MANY: u32 = 1_200;
+
+pub fn print() {
+    println!("{:<16} {:>14}", "per call", "instructions");
+    for name in ALL {
+        let calls = f64::from(if name.starts_with("batch") { (MANY - FEW) / 10 } else { MANY - FEW });
+        let per_call = (run(name, MANY) - run(name, FEW)) / calls;
+        println!("{name:<16} {per_call:>14.0}");
+    }
+}
+
+fn run(name: &str, count: u32) -> f64 {
+    let out = Command::new("valgrind")
+        .args(["--tool=callgrind", "--callgrind-out-file=/dev/null"])
+        .arg(std::env::current_exe().expect("this program"))
+        .args(["calls", name, &count.to_string()])
+        .output()
+        .expect("valgrind");
+    let text = String::from_utf8_lossy(&out.stderr);
+    let collected = text.lines().find_map(|line| line.split_once("Collected : "));
+    let (_, collected) = collected.unwrap_or_else(|| panic!("no count in: {text}"));
+    collected.trim().parse().expect("a number")
+}

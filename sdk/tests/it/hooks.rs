@@ -1,0 +1,264 @@
+//! What a program can put in, around and beside the client.
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use svc_sdk::{Attempt, EmailClient, ExtractionClient};
+
+use crate::peer::{Peer, with_headers};
+
+#[tokio::test]
+async fn every_attempt_is_told_of() {
+    let peer = Peer::start([
+        with_headers(503, "X-Request-Id: r1\r\nRetry-After: 0\r\n", ""),
+        with_headers(200, "X-Request-Id: r2\r\n", r#"{"id":"x"}"#),
+    ])
+    .await;
+    let told = Arc::new(Mutex::new(Vec::new()));
+    let tell = Arc::clone(&told);
+    let observe = move |attempt: &Attempt<'_>| {
+        let Attempt { number, status, method, url, request_id, failure, retry_in, .. } = *attempt;
+        let failure = failure.map(svc_sdk::ErrorKind::name);
+        tell.lock().unwrap().push(format!(
+            "{number} {} {method} {url} {status:?} {request_id:?} {failure:?} {retry_in:?}",
+            attempt.operation.unwrap()
+        ));
+    };
+    let client = peer.email().on_attempt(observe).build().unwrap();
+    client.emails().get("x").await.unwrap();
+    let url = format!("{}/api/v1/emails/x", peer.url());
+    assert_eq!(
+        *told.lock().unwrap(),
+        [
+            format!(
+                "1 email emails.get GET {url} Some(503) Some(\"r1\") Some(\"server\") Some(0ns)"
+            ),
+            format!("2 email emails.get GET {url} Some(200) Some(\"r2\") None None"),
+        ]
+    );
+}
+
+#[tokio::test]
+async fn a_client_of_the_caller_s_own() {
+    let own = reqwest::Client::builder().no_proxy();
+    #[cfg(feature = "rustls")]
+    let own = own.tls_backend_preconfigured({
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        rustls::ClientConfig::builder_with_provider(provider)
+            .with_safe_default_protocol_versions()
+            .unwrap()
+            .with_root_certificates(rustls::RootCertStore::empty())
+            .with_no_client_auth()
+    });
+    let own = own.timeout(Duration::from_secs(5)).build().unwrap();
+    let peer = Peer::json(200, r#"{"id":"x"}"#).await;
+    let client = peer.email().http_client(own).build().unwrap();
+    assert_eq!(client.emails().get("x").await.unwrap().id, "x");
+    assert_eq!(peer.only().header("authorization"), Some("Bearer mk_secret"));
+}
+
+#[tokio::test]
+async fn a_proxy_is_used_and_can_be_left_out() {
+    let proxy = Peer::json(200, r#"{"id":"by proxy"}"#).await;
+    let client = EmailClient::builder("http://mail.invalid", "k").proxy(proxy.url());
+    assert_eq!(client.build().unwrap().emails().get("x").await.unwrap().id, "by proxy");
+    assert_eq!(proxy.only().line, "GET http://mail.invalid/api/v1/emails/x HTTP/1.1");
+    let client = EmailClient::builder("http://mail.invalid", "k").no_proxy().retries(0);
+    assert!(client.build().unwrap().emails().get("x").await.unwrap_err().is_connect());
+}
+
+/// What can be asked of handles at compile time.
+#[test]
+fn handles_are_shared_and_cheap() {
+    fn handle<T: Clone + Send + Sync + std::fmt::Debug + 'static>() {}
+    fn shared<T: Send + Sync + std::fmt::Debug + 'static>() {}
+    fn future<T: IntoFuture<IntoFuture: Send + 'static> + Send>() {}
+    handle::<EmailClient>();
+    handle::<ExtractionClient>();
+    handle::<svc_sdk::EmailClientBuilder>();
+    handle::<svc_sdk::ExtractionClientBuilder>();
+    handle::<svc_sdk::email::Emails>();
+    handle::<svc_sdk::email::Audiences>();
+    handle::<svc_sdk::email::Contacts>();
+    handle::<svc_sdk::email::Domains>();
+    handle::<svc_sdk::email::Webhooks>();
+    handle::<svc_sdk::extraction::Webhooks>();
+    handle::<svc_sdk::email::Email>();
+    handle::<svc_sdk::email::Attachment>();
+    handle::<svc_sdk::email::EmailRecord>();
+    handle::<svc_sdk::email::BatchAnswer>();
+    handle::<svc_sdk::extraction::Me>();
+    handle::<svc_sdk::List<svc_sdk::email::Contact>>();
+    handle::<svc_sdk::RequestPreview>();
+    handle::<svc_sdk::Response<svc_sdk::Deleted>>();
+    handle::<svc_sdk::Secret>();
+    shared::<svc_sdk::Error>();
+    future::<svc_sdk::Call<svc_sdk::email::EmailRecord>>();
+    future::<svc_sdk::Wait<svc_sdk::email::EmailRecord>>();
+    assert_eq!(size_of::<svc_sdk::Error>(), size_of::<usize>());
+    assert_eq!(size_of::<EmailClient>(), size_of::<usize>());
+}
+
+/// What is needed is known before anything is sent.
+const NEEDED: Option<svc_sdk::Scope> = svc_sdk::Operation::EmailsSend.required_scope();
+
+#[test]
+fn the_needed_scope_is_known_at_compile_time() {
+    assert_eq!(NEEDED, Some(svc_sdk::Scope::EmailsSend));
+}
+
+#[cfg(feature = "blocking")]
+#[test]
+fn without_a_runtime() {
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    let peer = runtime.block_on(Peer::start([
+        crate::peer::answer(200, r#"{"id":"x","status":"sent"}"#),
+        crate::peer::answer(404, ""),
+        crate::peer::answer(200, r#"{"id":"x","status":"delivered"}"#),
+        crate::peer::answer(200, r#"[{"id":"1"},{"id":"2"}]"#),
+        crate::peer::answer(200, r#"[{"id":"3"}]"#),
+        crate::peer::answer(200, "[]"),
+    ]));
+    let client = peer.email().build().unwrap();
+    assert_eq!(client.emails().get("x").block().unwrap().id, "x");
+    assert!(client.emails().get("x").block().unwrap_err().is_not_found());
+    assert!(client.emails().wait("x").block().is_ok());
+    let contacts = client.contacts().stream("a").block_iter();
+    let ids: Vec<_> = contacts.map(|contact| contact.unwrap().id).collect();
+    assert_eq!(ids, ["1", "2", "3"]);
+}
+
+#[cfg(feature = "rate-limit")]
+#[tokio::test]
+async fn no_more_than_so_many_a_second() {
+    use std::num::NonZeroU32;
+    let number = |n| NonZeroU32::new(n).unwrap();
+    let peer = Peer::json(200, r#"{"id":"x"}"#).await;
+    let client = peer.email().rate_limit(number(20), number(2)).build().unwrap();
+    let start = std::time::Instant::now();
+    for _ in 0..4 {
+        client.clone().emails().get("x").await.unwrap();
+    }
+    assert!(start.elapsed() >= Duration::from_millis(99), "{:?}", start.elapsed());
+    // What cannot start in time is not sent.
+    let client = peer.email().rate_limit(number(1), number(1)).build().unwrap();
+    client.emails().get("x").await.unwrap();
+    let error = client.emails().get("x").timeout(Duration::from_millis(100)).await.unwrap_err();
+    assert!(error.is_timeout());
+    assert_eq!((error.outcome(), error.attempts()), (svc_sdk::Outcome::NotSent, 0));
+    assert_eq!(peer.lines().len(), 5);
+}
+
+#[cfg(feature = "tower")]
+#[tokio::test]
+async fn a_tower_layer_around_every_attempt() {
+    use svc_sdk::{AttemptService, Body};
+    use tower::ServiceExt;
+
+    let count = Arc::new(Mutex::new(0));
+    let seen = Arc::clone(&count);
+    let layer = tower::layer::layer_fn(move |inner: AttemptService| {
+        let seen = Arc::clone(&seen);
+        inner.map_request(move |mut request: http::Request<Body>| {
+            *seen.lock().unwrap() += 1;
+            request.headers_mut().insert("x-layer", "1".parse().unwrap());
+            request
+        })
+    });
+    let peer = Peer::start([
+        with_headers(503, "Retry-After: 0\r\n", ""),
+        crate::peer::answer(200, r#"{"id":"x"}"#),
+    ])
+    .await;
+    let client = peer.email().layer(layer).build().unwrap();
+    assert_eq!(client.emails().get("x").await.unwrap().id, "x");
+    assert_eq!(*count.lock().unwrap(), 2);
+    assert!(peer.seen().iter().all(|seen| seen.header("x-layer") == Some("1")));
+
+    // A layer's own error, before anything went out.
+    let refuse = tower::layer::layer_fn(|inner: AttemptService| {
+        inner.filter(|_: http::Request<Body>| Err::<http::Request<Body>, _>("not today"))
+    });
+    let client = peer.email().layer(refuse).build().unwrap();
+    let email = svc_sdk::email::Email::new("a@b", "c@d", "s");
+    let error = client.emails().send(&email).await.unwrap_err();
+    assert_eq!(error.kind(), &svc_sdk::ErrorKind::Layer);
+    assert_eq!(error.outcome(), svc_sdk::Outcome::NotSent);
+}
+
+#[cfg(feature = "tracing")]
+mod spans {
+    use std::fmt;
+
+    use tracing::field::{Field, Visit};
+    use tracing::span;
+    use tracing_subscriber::layer::{Context, SubscriberExt};
+    use tracing_subscriber::{Layer, registry};
+
+    use super::*;
+
+    /// Writes every field of every span and event.
+    #[derive(Clone, Default)]
+    struct Written(Arc<Mutex<String>>);
+
+    impl Visit for Written {
+        fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
+            let text = format!("{}={value:?}\n", field.name());
+            self.0.lock().unwrap().push_str(&text);
+        }
+    }
+
+    impl<S: tracing::Subscriber> Layer<S> for Written {
+        fn on_new_span(&self, span: &span::Attributes<'_>, _: &span::Id, _: Context<'_, S>) {
+            span.record(&mut self.clone());
+        }
+
+        fn on_record(&self, _: &span::Id, values: &span::Record<'_>, _: Context<'_, S>) {
+            values.record(&mut self.clone());
+        }
+
+        fn on_event(&self, event: &tracing::Event<'_>, _: Context<'_, S>) {
+            if event.metadata().target() == "svc_sdk" {
+                event.record(&mut self.clone());
+            }
+        }
+    }
+
+    #[tokio::test]
+    async fn name_operation_and_scope_and_no_content() {
+        let written = Written::default();
+        let subscriber = registry().with(written.clone());
+        let guard = tracing::subscriber::set_default(subscriber);
+        let peer = Peer::start([
+            with_headers(429, "Retry-After: 0\r\nX-Request-Id: r1\r\n", r#"{"message":"private"}"#),
+            crate::peer::answer(202, r#"{"id":"private","status":"queued"}"#),
+        ])
+        .await;
+        let client = peer.email().build().unwrap();
+        let email = svc_sdk::email::Email::new("private@b", "private@d", "private").text("private");
+        client.emails().send(&email).await.unwrap();
+        client.contacts().delete("private-id").await.unwrap();
+        drop(guard);
+        let written = written.0.lock().unwrap().clone();
+        for line in [
+            "otel.name=\"POST /api/v1/emails\"",
+            "otel.kind=\"client\"",
+            "http.request.method=\"POST\"",
+            "url.template=\"/api/v1/emails\"",
+            "server.address=\"127.0.0.1\"",
+            "svc.operation=\"emails.send\"",
+            "svc.required_scope=emails:send",
+            "http.response.status_code=429",
+            "error.type=\"rate_limited\"",
+            "svc.request_id=\"r1\"",
+            "svc.outcome=\"refused\"",
+            "http.request.resend_count=1",
+            "http.response.status_code=202",
+        ] {
+            assert!(written.lines().any(|known| known == line), "{line} is not in:\n{written}");
+        }
+        for secret in ["private@", "\"private\"", "mk_secret", "=private"] {
+            assert!(!written.contains(secret), "{secret} is in:\n{written}");
+        }
+    }
+}

@@ -1,0 +1,87 @@
+//! Waiting for a final status and for a verified domain.
+
+use std::time::Duration;
+
+use futures_util::TryStreamExt;
+use svc_sdk::email::EmailStatus;
+use svc_sdk::{ErrorKind, Operation};
+
+use crate::peer::{Peer, answer};
+
+fn statuses(statuses: &[&str]) -> Vec<String> {
+    let answer = |status: &&str| answer(200, &format!(r#"{{"id":"e","status":"{status}"}}"#));
+    statuses.iter().map(answer).collect()
+}
+
+const SHORT: Duration = Duration::from_millis(1);
+
+#[tokio::test]
+async fn until_an_email_has_a_final_status() {
+    let peer = Peer::start(statuses(&["queued", "queued", "sending", "sent", "bounced"])).await;
+    let client = peer.email().build().unwrap();
+    let email = client.emails().wait("e").pauses(SHORT, SHORT).await.unwrap();
+    assert_eq!(email.status, Some(EmailStatus::Bounced));
+    assert_eq!(peer.lines().len(), 5);
+    // What is final already needs one look, and so does what will never say.
+    for body in [r#"{"id":"e","status":"cancelled"}"#, r#"{"id":"e"}"#] {
+        let peer = Peer::json(200, body).await;
+        peer.email().build().unwrap().emails().wait("e").await.unwrap();
+        assert_eq!(peer.lines(), ["GET /api/v1/emails/e HTTP/1.1"]);
+    }
+}
+
+#[tokio::test]
+async fn every_change_on_the_way() {
+    let peer =
+        Peer::start(statuses(&["queued", "queued", "sending", "sending", "sent", "failed"])).await;
+    let client = peer.email().build().unwrap();
+    let changes = client.emails().wait("e").pauses(SHORT, SHORT).changes();
+    let seen: Vec<_> =
+        changes.map_ok(|email| email.status.unwrap().to_string()).try_collect().await.unwrap();
+    assert_eq!(seen, ["queued", "sending", "sent", "failed"]);
+}
+
+#[tokio::test]
+async fn the_deadline_ends_it() {
+    let peer = Peer::start(statuses(&["queued"])).await;
+    let client = peer.email().build().unwrap();
+    let wait = client.emails().wait("e").pauses(SHORT, SHORT).timeout(Duration::from_millis(20));
+    let error = wait.await.unwrap_err();
+    assert_eq!(
+        (error.kind(), error.operation()),
+        (&ErrorKind::Timeout, Some(Operation::EmailsGet))
+    );
+    assert_eq!(error.to_string(), "email emails.get: the deadline passed");
+    assert!(error.is_retryable());
+}
+
+#[tokio::test]
+async fn what_may_pass_does_not_end_it_and_what_will_not_does() {
+    let [queued, delivered] = statuses(&["queued", "delivered"]).try_into().unwrap();
+    let peer = Peer::start([queued.clone(), answer(503, ""), answer(503, ""), delivered]).await;
+    let client = peer.email().retries(0).build().unwrap();
+    let email = client.emails().wait("e").pauses(SHORT, SHORT).await.unwrap();
+    assert_eq!(email.status, Some(EmailStatus::Delivered));
+
+    let peer = Peer::start([queued, answer(404, "")]).await;
+    let client = peer.email().build().unwrap();
+    let error = client.emails().wait("e").pauses(SHORT, SHORT).await.unwrap_err();
+    assert!(error.is_not_found());
+    assert!(client.emails().wait("").await.unwrap_err().is_invalid_input());
+}
+
+#[tokio::test]
+async fn until_a_domain_is_verified() {
+    let peer = Peer::start([
+        answer(200, r#"{"mx_verified":false,"verified":false}"#),
+        answer(200, r#"{"mx_verified":true,"verified":false}"#),
+        answer(200, r#"{"mx_verified":true,"verified":true}"#),
+    ])
+    .await;
+    let client = peer.email().build().unwrap();
+    let wait = || client.domains().verify_until("d").pauses(SHORT, SHORT);
+    let seen: Vec<_> = wait().changes().try_collect().await.unwrap();
+    assert_eq!(seen.len(), 3);
+    assert!(wait().await.unwrap().is_verified());
+    assert!(peer.lines().iter().all(|line| line == "POST /api/v1/domains/d/verify HTTP/1.1"));
+}
