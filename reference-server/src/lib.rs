@@ -35,6 +35,7 @@ mod inbound;
 mod keys;
 mod links;
 mod mime;
+mod openapi;
 mod outbound;
 mod relay;
 mod seed;

@@ -1,6 +1,7 @@
 //! `/_sandbox/clock`: freezes the server's clock, advances it, lets it go on.
 
 use http::StatusCode;
+use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
 
@@ -10,8 +11,9 @@ use crate::error::ApiError;
 use crate::time;
 use crate::web::Input;
 
-#[derive(Deserialize)]
-struct Change {
+#[derive(Deserialize, JsonSchema)]
+#[schemars(rename = "ClockChange")]
+pub(crate) struct Change {
     freeze: Option<bool>,
     advance: Option<String>,
     resume: Option<bool>,

@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use http::StatusCode;
+use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
 
@@ -13,8 +14,9 @@ use crate::email::domains;
 use crate::error::{ApiError, Problems};
 use crate::web::Input;
 
-#[derive(Deserialize)]
-struct Publish {
+#[derive(Deserialize, JsonSchema)]
+#[schemars(rename = "Publish")]
+pub(crate) struct Publish {
     organization: Option<String>,
     records: Option<Vec<String>>,
 }

@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use http::StatusCode;
+use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -13,8 +14,9 @@ use crate::engine::{Change, happen};
 use crate::error::{ApiError, Code};
 use crate::web::Input;
 
-#[derive(Deserialize)]
-struct Event {
+#[derive(Deserialize, JsonSchema)]
+#[schemars(rename = "EmailEvent")]
+pub(crate) struct Event {
     organization: Option<String>,
     event: String,
     /// To this recipient; without it to every one that it can happen to.

@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use http::StatusCode;
+use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use svc_sdk::Service;
@@ -16,8 +17,9 @@ use crate::switches::{FailedError, Switches};
 use crate::web::Input;
 use crate::webhooks::Event;
 
-#[derive(Deserialize)]
-struct New {
+#[derive(Deserialize, JsonSchema)]
+#[schemars(rename = "NewExtraction")]
+pub(crate) struct New {
     organization: Option<String>,
     event: String,
     data: Option<Map<String, Value>>,

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use svc_sdk::Operation;
@@ -17,8 +18,9 @@ use crate::web::Input;
 /// The longest wait that a fault can make.
 const LONGEST: i64 = 10 * 60_000;
 
-#[derive(Deserialize, Serialize)]
-struct New {
+#[derive(Deserialize, JsonSchema, Serialize)]
+#[schemars(rename = "NewFault")]
+pub(crate) struct New {
     #[serde(skip_serializing)]
     organization: Option<String>,
     /// Such as `emails.send`; every documented operation where none is named.

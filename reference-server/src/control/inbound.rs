@@ -2,6 +2,7 @@
 
 use http::StatusCode;
 use http::header::CONTENT_TYPE;
+use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
 
@@ -16,8 +17,9 @@ use crate::mime::{Incoming, Outgoing};
 use crate::web::Input;
 use crate::web::input::object;
 
-#[derive(Deserialize)]
-struct Short {
+#[derive(Deserialize, JsonSchema)]
+#[schemars(rename = "InboundMessage")]
+pub(crate) struct Short {
     organization: Option<String>,
     from: Option<String>,
     to: Option<OneOrMany>,

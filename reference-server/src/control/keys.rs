@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use http::StatusCode;
+use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
 use svc_sdk::{Scope, Service};
@@ -14,8 +15,9 @@ use crate::keys::{self, Mode};
 use crate::time;
 use crate::web::Input;
 
-#[derive(Deserialize)]
-struct New {
+#[derive(Deserialize, JsonSchema)]
+#[schemars(rename = "NewKey")]
+pub(crate) struct New {
     organization: Option<String>,
     service: String,
     scopes: Option<Vec<String>>,

@@ -1,21 +1,21 @@
 //! The control interface under `/_sandbox/` (`control.md`): what a test or a
 //! person needs and the documented services do not offer.
 
-mod clock;
+pub(crate) mod clock;
 mod deliveries;
-mod dns;
-mod events;
-mod extractions;
-mod faults;
+pub(crate) mod dns;
+pub(crate) mod events;
+pub(crate) mod extractions;
+pub(crate) mod faults;
 mod guard;
 mod health;
-mod inbound;
-mod keys;
+pub(crate) mod inbound;
+pub(crate) mod keys;
 mod lease;
 mod messages;
 pub(crate) mod organizations;
-mod reset;
-mod templates;
+pub(crate) mod reset;
+pub(crate) mod templates;
 
 use axum::Router;
 use axum::body::Body;
@@ -32,8 +32,9 @@ pub(crate) use lease::PATH as LEASE;
 
 type Reply = Result<Response<Body>, ApiError>;
 
-/// Adds the routes of the control interface.
-pub(crate) fn routes(mut router: Router<Shared>) -> Router<Shared> {
+/// Adds the routes of the control interface, and says which they are.
+pub(crate) fn routes(mut router: Router<Shared>) -> (Router<Shared>, Vec<Route>) {
+    let mut routes = Vec::new();
     const GET: MethodFilter = MethodFilter::GET;
     const POST: MethodFilter = MethodFilter::POST;
     const PUT: MethodFilter = MethodFilter::PUT;
@@ -41,6 +42,7 @@ pub(crate) fn routes(mut router: Router<Shared>) -> Router<Shared> {
     macro_rules! route {
         ($method:expr, $path:expr, $handler:path) => {
             router = crate::web::control(router, $method, $path, $handler);
+            routes.push(($method, $path));
         };
     }
     route!(GET, "/_sandbox/health", health::get);
@@ -76,8 +78,11 @@ pub(crate) fn routes(mut router: Router<Shared>) -> Router<Shared> {
     route!(GET, "/_sandbox/faults/{id}", faults::get);
     route!(DELETE, "/_sandbox/faults/{id}", faults::delete);
     route!(POST, "/_sandbox/reset", reset::reset);
-    router
+    (router, routes)
 }
+
+/// A method and a path.
+pub(crate) type Route = (MethodFilter, &'static str);
 
 fn json(status: StatusCode, value: &impl Serialize) -> Reply {
     Ok(Answer::json(status, value)?.into())

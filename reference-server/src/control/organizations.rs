@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use http::StatusCode;
+use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
 use svc_sdk::{Scope, Service};
@@ -18,8 +19,9 @@ use crate::web::Input;
 /// The organization that is there from the first start on.
 pub(crate) const SANDBOX: &str = "Sandbox";
 
-#[derive(Deserialize)]
-struct New {
+#[derive(Deserialize, JsonSchema)]
+#[schemars(rename = "NewOrganization")]
+pub(crate) struct New {
     name: Option<String>,
     balance_cents: Option<i64>,
 }

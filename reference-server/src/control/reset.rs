@@ -2,14 +2,16 @@
 
 use std::sync::Arc;
 
+use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::{Reply, no_content, organization, organization_of_query};
 use crate::seed;
 use crate::web::Input;
 
-#[derive(Deserialize)]
-struct Reset {
+#[derive(Deserialize, JsonSchema)]
+#[schemars(rename = "Reset")]
+pub(crate) struct Reset {
     organization: Option<String>,
 }
 

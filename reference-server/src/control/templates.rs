@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use http::StatusCode;
+use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -14,8 +15,9 @@ use crate::template::{self, Part};
 use crate::time;
 use crate::web::Input;
 
-#[derive(Deserialize)]
-struct Template {
+#[derive(Deserialize, JsonSchema)]
+#[schemars(rename = "Template")]
+pub(crate) struct Template {
     organization: Option<String>,
     subject: Option<String>,
     html: Option<String>,

@@ -1,5 +1,6 @@
 //! The four checks of a domain, each as a mail receiver would look.
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::resolver::{LookupError, Resolver};
@@ -7,7 +8,7 @@ use super::spf;
 use super::{Record, RecordKind};
 
 /// What one check expected and what it found.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, JsonSchema, PartialEq, Eq, Serialize)]
 pub(crate) struct Check {
     pub(crate) kind: RecordKind,
     pub(crate) name: String,

@@ -7,9 +7,11 @@ mod server;
 mod spf;
 mod zone;
 
+use std::borrow::Cow;
 use std::fmt;
 use std::str::FromStr;
 
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Serialize, Serializer};
 
 pub(crate) use check::{Check, check, tag};
@@ -111,6 +113,37 @@ impl RecordKind {
 impl fmt::Display for RecordKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.as_str())
+    }
+}
+
+impl JsonSchema for RecordKind {
+    fn schema_name() -> Cow<'static, str> {
+        "RecordKind".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({"type": "string", "enum": Self::ALL.map(Self::as_str)})
+    }
+}
+
+// By hand: `kind` gives two fields.
+impl JsonSchema for Record {
+    fn schema_name() -> Cow<'static, str> {
+        "Record".into()
+    }
+
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        json_schema!({
+            "type": "object",
+            "properties": {
+                "kind": generator.subschema_for::<RecordKind>(),
+                "type": {"type": "string", "enum": ["MX", "TXT"]},
+                "name": {"type": "string"},
+                "value": {"type": "string"},
+                "priority": {"type": "integer"},
+            },
+            "required": ["kind", "type", "name", "value"],
+        })
     }
 }
 

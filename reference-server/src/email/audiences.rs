@@ -2,6 +2,7 @@
 
 use http::StatusCode;
 use rusqlite::{Connection, Row};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::error::ApiError;
@@ -11,14 +12,16 @@ use crate::time;
 use crate::web::input::object;
 use crate::web::{Answer, Call};
 
-#[derive(Deserialize)]
-struct New {
+#[derive(Deserialize, JsonSchema)]
+#[schemars(rename = "NewAudience")]
+pub(crate) struct New {
+    #[schemars(required, length(min = 1))]
     name: Option<String>,
 }
 
-#[derive(Serialize)]
+#[derive(JsonSchema, Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Audience {
+pub(crate) struct Audience {
     id: String,
     name: String,
     created_at: String,

@@ -2,6 +2,7 @@
 //! does not refuse the rest (`open-points.md` E2, E3).
 
 use http::StatusCode;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use serde_json::value::RawValue;
@@ -15,13 +16,15 @@ use crate::web::{Answer, Call};
 /// Emails in one request.
 const EMAILS: usize = 100;
 
-#[derive(Serialize)]
-struct Results {
+#[derive(JsonSchema, Serialize)]
+#[schemars(rename = "BatchResults")]
+pub(crate) struct Results {
     results: Vec<Item>,
 }
 
-#[derive(Serialize)]
+#[derive(JsonSchema, Serialize)]
 #[serde(untagged)]
+#[schemars(rename = "BatchResult")]
 enum Item {
     Accepted { index: usize, id: String, status: &'static str },
     Refused { index: usize, error: Value },

@@ -2,6 +2,7 @@
 
 use http::StatusCode;
 use rusqlite::{Connection, Row};
+use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value};
 
@@ -15,16 +16,19 @@ use crate::time;
 use crate::web::input::object;
 use crate::web::{Answer, Call};
 
-#[derive(Deserialize)]
-struct New {
+#[derive(Deserialize, JsonSchema)]
+#[schemars(rename = "NewContact")]
+pub(crate) struct New {
+    #[schemars(required, email)]
     email: Option<String>,
     name: Option<String>,
     metadata: Option<Map<String, Value>>,
     topics: Option<Vec<String>>,
 }
 
-#[derive(Deserialize)]
-struct Update {
+#[derive(Deserialize, JsonSchema)]
+#[schemars(rename = "ContactUpdate")]
+pub(crate) struct Update {
     /// Read-only: may be there with the value that it has (B15).
     email: Option<String>,
     #[serde(default, deserialize_with = "given")]
@@ -34,9 +38,9 @@ struct Update {
     subscribed: Option<bool>,
 }
 
-#[derive(Serialize)]
+#[derive(JsonSchema, Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Contact {
+pub(crate) struct Contact {
     id: String,
     audience_id: String,
     email: String,

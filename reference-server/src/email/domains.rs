@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use http::StatusCode;
 use rusqlite::{Connection, Row};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::audiences::required_name;
@@ -19,8 +20,10 @@ use crate::time::{self, Millis};
 use crate::web::input::object;
 use crate::web::{Answer, Call};
 
-#[derive(Deserialize)]
-struct New {
+#[derive(Deserialize, JsonSchema)]
+#[schemars(rename = "NewDomain")]
+pub(crate) struct New {
+    #[schemars(required, length(min = 1))]
     name: Option<String>,
 }
 
@@ -37,7 +40,7 @@ pub(crate) struct Domain {
 }
 
 /// What the last verification found, as the document names it (§2).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, JsonSchema, PartialEq, Eq, Serialize)]
 #[expect(clippy::struct_excessive_bools, reason = "the document names these five")]
 struct Flags {
     mx_verified: bool,
@@ -47,13 +50,16 @@ struct Flags {
     verified: bool,
 }
 
-#[derive(Serialize)]
-struct View<'a> {
+#[derive(JsonSchema, Serialize)]
+#[schemars(rename = "Domain")]
+pub(crate) struct View<'a> {
     id: &'a str,
     name: &'a str,
     #[serde(flatten)]
     flags: Flags,
+    #[schemars(with = "Vec<Record>")]
     records: [Record; 4],
+    /// In the answer to a verification.
     #[serde(skip_serializing_if = "Option::is_none")]
     checks: Option<&'a [Check]>,
     #[serde(rename = "createdAt")]

@@ -2,8 +2,9 @@
 //! `batch`.
 
 use http::StatusCode;
+use schemars::JsonSchema;
 use serde::Serialize;
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
 use super::domains;
 use super::request::{Checked, NewEmail};
@@ -104,15 +105,26 @@ pub(super) fn accept(
 }
 
 /// An email with its content and the course of each recipient.
-#[derive(Serialize)]
-struct Full<'a> {
+#[derive(JsonSchema, Serialize)]
+#[schemars(rename = "EmailInFull")]
+pub(crate) struct Full<'a> {
     #[serde(flatten)]
     email: View<'a>,
     html: Option<&'a str>,
     text: Option<&'a str>,
     headers: &'a Map<String, Value>,
-    attachments: Vec<Value>,
+    attachments: Vec<AttachmentView<'a>>,
     recipients: &'a [RecipientState],
+}
+
+#[derive(JsonSchema, Serialize)]
+#[serde(rename_all = "camelCase")]
+#[schemars(rename = "Attachment")]
+struct AttachmentView<'a> {
+    filename: &'a str,
+    content_type: Option<&'a str>,
+    /// In bytes.
+    size: usize,
 }
 
 pub(crate) async fn get(call: Call) -> Result<Answer, ApiError> {
@@ -125,12 +137,10 @@ pub(crate) async fn get(call: Call) -> Result<Answer, ApiError> {
         Ok((email, content))
     });
     let (email, content): (Stored, Content) = found.await?;
-    let attachments = content.attachments.iter().map(|attachment| {
-        json!({
-            "filename": attachment.filename,
-            "contentType": attachment.content_type,
-            "size": attachment.size,
-        })
+    let attachments = content.attachments.iter().map(|attachment| AttachmentView {
+        filename: &attachment.filename,
+        content_type: attachment.content_type.as_deref(),
+        size: attachment.size,
     });
     let full = Full {
         email: email.view(),

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::error::{ApiError, Problems};
@@ -20,9 +21,11 @@ pub(super) struct Page {
     pub(super) size: i64,
 }
 
-#[derive(Serialize)]
+/// One page of a list.
+#[derive(JsonSchema, Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Paged<'a, T> {
+#[schemars(rename = "PageOf{T}")]
+pub(crate) struct Paged<'a, T> {
     data: &'a [T],
     page: i64,
     page_size: i64,

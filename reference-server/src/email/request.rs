@@ -5,6 +5,7 @@ use std::collections::HashSet;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
@@ -22,29 +23,40 @@ const RECIPIENTS: usize = 50;
 const SUBJECT: usize = 998;
 const ATTACHMENTS: usize = 20;
 
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct NewEmail {
+pub(crate) struct NewEmail {
+    /// `a@b` or `Name <a@b>`; its domain must be a verified domain.
+    #[schemars(required)]
     from: Option<String>,
+    /// At most 50.
+    #[schemars(required, extend("maxItems" = RECIPIENTS))]
     to: Option<OneOrMany>,
+    #[schemars(required, length(max = SUBJECT))]
     subject: Option<String>,
     html: Option<String>,
     text: Option<String>,
     cc: Option<OneOrMany>,
     bcc: Option<OneOrMany>,
     reply_to: Option<OneOrMany>,
+    #[schemars(with = "Option<std::collections::BTreeMap<String, String>>")]
     headers: Option<Map<String, Value>>,
+    #[schemars(length(max = ATTACHMENTS))]
     attachments: Option<Vec<Object<NewAttachment>>>,
     tags: Option<Map<String, Value>>,
+    /// ISO 8601, with an offset or `Z`, or a date.
     scheduled_at: Option<String>,
     template_id: Option<String>,
     variables: Option<Map<String, Value>>,
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 struct NewAttachment {
+    #[schemars(required, length(min = 1))]
     filename: Option<String>,
+    /// Base64.
+    #[schemars(required, extend("contentEncoding" = "base64"))]
     content: Option<String>,
     content_type: Option<String>,
 }

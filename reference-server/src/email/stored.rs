@@ -1,6 +1,7 @@
 //! An email as it is kept: what was accepted, and where it stands.
 
 use rusqlite::Connection;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
@@ -86,8 +87,9 @@ impl Stored {
     }
 }
 
-#[derive(Serialize)]
+#[derive(JsonSchema, Serialize)]
 #[serde(rename_all = "camelCase")]
+#[schemars(rename = "Email")]
 pub(crate) struct View<'a> {
     id: &'a str,
     status: &'a str,

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use http::StatusCode;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use svc_sdk::Service;
@@ -17,22 +18,27 @@ use crate::web::input::object;
 use crate::web::{Answer, Call};
 use crate::webhooks::{self, Event, Webhook};
 
-#[derive(Deserialize)]
-struct New {
+#[derive(Deserialize, JsonSchema)]
+#[schemars(rename = "NewWebhook")]
+pub(crate) struct New {
+    #[schemars(required)]
     url: Option<String>,
+    #[schemars(required, length(min = 1))]
     events: Option<Vec<String>>,
 }
 
-#[derive(Deserialize)]
-struct Update {
+#[derive(Deserialize, JsonSchema)]
+#[schemars(rename = "WebhookUpdate")]
+pub(crate) struct Update {
     url: Option<String>,
     events: Option<Vec<String>>,
     active: Option<bool>,
 }
 
-#[derive(Serialize)]
+#[derive(JsonSchema, Serialize)]
 #[serde(rename_all = "camelCase")]
-struct View<'a> {
+#[schemars(rename = "Webhook")]
+pub(crate) struct View<'a> {
     id: &'a str,
     url: &'a str,
     events: Vec<&'static str>,

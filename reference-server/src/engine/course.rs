@@ -1,12 +1,13 @@
 //! The course of an email, recipient by recipient (`open-points.md` E7, E8).
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::webhooks::Event;
 
 /// Where an email, or one of its recipients, stands.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, JsonSchema, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Status {
     Queued,
@@ -62,7 +63,8 @@ impl Status {
 }
 
 /// One recipient's course so far.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, JsonSchema, Serialize, Deserialize)]
+#[schemars(rename = "Recipient")]
 pub(crate) struct RecipientState {
     pub(crate) address: String,
     pub(crate) status: Status,

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use http::StatusCode;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use svc_sdk::Service;
 
@@ -11,14 +12,18 @@ use crate::web::input::object;
 use crate::web::{Answer, Call};
 use crate::webhooks::{self, Webhook};
 
-#[derive(Deserialize)]
-struct New {
+#[derive(Deserialize, JsonSchema)]
+#[schemars(rename = "NewWebhookEndpoint")]
+pub(crate) struct New {
+    #[schemars(required)]
     url: Option<String>,
+    #[schemars(required, length(min = 1))]
     events: Option<Vec<String>>,
 }
 
-#[derive(Serialize)]
-struct View<'a> {
+#[derive(JsonSchema, Serialize)]
+#[schemars(rename = "WebhookEndpoint")]
+pub(crate) struct View<'a> {
     id: &'a str,
     url: &'a str,
     /// In the registration's answer only.

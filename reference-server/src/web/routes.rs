@@ -7,7 +7,7 @@ use axum::Router;
 use axum::body::Body;
 use axum::extract::rejection::RawPathParamsRejection;
 use axum::extract::{RawPathParams, Request, State};
-use axum::routing::{MethodFilter, on};
+use axum::routing::{MethodFilter, get, on};
 use http::Response;
 use svc_sdk::{Method, Operation, Service};
 
@@ -21,7 +21,7 @@ use crate::app::{App, Shared};
 use crate::error::{ApiError, Code};
 use crate::keys::Key;
 use crate::switches::ErrorShape;
-use crate::{control, email, extraction};
+use crate::{control, email, extraction, openapi};
 
 /// The routes of both services and of the control interface.
 pub(crate) fn router(app: &Shared) -> Router {
@@ -38,8 +38,9 @@ pub(crate) fn router(app: &Shared) -> Router {
         };
         router = router.route(operation.path(), on(filter, handler));
     }
-    router = control::routes(router);
+    let (router, _) = control::routes(router);
     router
+        .route("/openapi.json", get(openapi::get))
         .method_not_allowed_fallback(|State(app): State<Shared>, request: Request| async move {
             let message = format!("{} is not offered here", request.method());
             answer::error(

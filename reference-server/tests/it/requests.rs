@@ -116,3 +116,12 @@ async fn several_servers_share_a_process_and_nothing_else() {
     assert!(started.elapsed() < Duration::from_secs(2), "{:?}", started.elapsed());
     third.stop().await;
 }
+
+#[tokio::test]
+async fn the_description_is_served_without_a_key() {
+    let sandbox = Sandbox::start().await;
+    let described = sandbox.raw("GET /openapi.json", "", "").await;
+    assert_eq!(described.status, 200);
+    assert_eq!(described.header("content-type"), Some("application/json"));
+    assert!(described.body.starts_with(r#"{"openapi":"3.1.0""#), "{:.80}", described.body);
+}
