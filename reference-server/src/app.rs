@@ -13,6 +13,7 @@ use crate::dns::{Resolver, Zone};
 use crate::engine::EngineHandle;
 use crate::faults::Faults;
 use crate::keys::Keys;
+use crate::metrics::Metrics;
 use crate::outbound::Outbound;
 use crate::settings::Settings;
 use crate::store::Store;
@@ -32,6 +33,7 @@ pub(crate) struct App {
     pub(crate) zone: Arc<Zone>,
     pub(crate) rates: Mutex<HashMap<String, Bucket>>,
     pub(crate) faults: Faults,
+    pub(crate) metrics: Metrics,
     pub(crate) activity: Activity,
     /// Set once the sockets are bound.
     pub(crate) addresses: OnceLock<Addresses>,

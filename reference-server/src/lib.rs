@@ -34,6 +34,7 @@ mod id;
 mod inbound;
 mod keys;
 mod links;
+mod metrics;
 mod mime;
 mod openapi;
 mod outbound;

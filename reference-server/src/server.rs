@@ -291,6 +291,7 @@ async fn start(mut settings: Settings) -> Result<Server, StartError> {
         zone,
         rates: std::sync::Mutex::default(),
         faults: Default::default(),
+        metrics: Default::default(),
         activity: Default::default(),
         addresses: OnceLock::from(addresses.clone()),
         control_token: control_token.map_err(|error| database(&error))?,

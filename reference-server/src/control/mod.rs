@@ -13,6 +13,7 @@ pub(crate) mod inbound;
 pub(crate) mod keys;
 mod lease;
 mod messages;
+mod metrics;
 pub(crate) mod organizations;
 pub(crate) mod reset;
 pub(crate) mod templates;
@@ -47,6 +48,8 @@ pub(crate) fn routes(mut router: Router<Shared>) -> (Router<Shared>, Vec<Route>)
     }
     route!(GET, "/_sandbox/health", health::get);
     route!(GET, LEASE, lease::get);
+    route!(GET, "/metrics", metrics::get);
+    route!(GET, "/readyz", metrics::ready);
     route!(POST, "/_sandbox/organizations", organizations::create);
     route!(GET, "/_sandbox/organizations", organizations::list);
     route!(POST, "/_sandbox/keys", keys::create);

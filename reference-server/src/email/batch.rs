@@ -1,6 +1,8 @@
 //! `POST /api/v1/emails/batch`: each email stands alone, one that is refused
 //! does not refuse the rest (`open-points.md` E2, E3).
 
+use std::sync::Arc;
+
 use http::StatusCode;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -42,6 +44,7 @@ pub(crate) async fn send(mut call: Call) -> Result<Answer, ApiError> {
         }
     }
     let organization = call.organization();
+    let app = Arc::clone(call.app());
     call.create(&body, move |tx| {
         let mut results = Vec::with_capacity(emails.len());
         for (index, email) in emails.into_iter().enumerate() {
@@ -53,6 +56,8 @@ pub(crate) async fn send(mut call: Call) -> Result<Answer, ApiError> {
                 Err(error) => Item::Refused { index, error: error.to_object() },
             });
         }
+        let accepted = results.iter().filter(|item| matches!(item, Item::Accepted { .. })).count();
+        tx.after_commit(move || app.metrics.emails(accepted as u64));
         Answer::json(StatusCode::OK, &Results { results })
     })
     .await

@@ -1,6 +1,8 @@
 //! Emails (`email-service.md` §4): sent, looked at, cancelled. A batch is in
 //! `batch`.
 
+use std::sync::Arc;
+
 use http::StatusCode;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -28,8 +30,10 @@ pub(crate) async fn send(mut call: Call) -> Result<Answer, ApiError> {
     let mut checked = if body.len() > LARGE { off_thread(read).await? } else { read()? };
     fill_in(call.app(), call.organization(), &mut checked).await?;
     let (switches, organization) = (call.switches().clone(), call.organization());
+    let app = Arc::clone(call.app());
     call.create(&body, move |tx| {
         let email = accept(tx, organization, checked)?;
+        tx.after_commit(move || app.metrics.emails(1));
         Answer::created(&switches, StatusCode::ACCEPTED, &email.view())
     })
     .await

@@ -156,6 +156,7 @@ pub(crate) async fn attempt(
         Ok(url) => app.outbound.post(&url, headers, body).await,
         Err(_) => Attempt { outcome: Err(AttemptError::InvalidUrl), duration: Duration::ZERO },
     };
+    app.metrics.attempt(service, attempt.is_delivered());
     Sent {
         number,
         started_at,

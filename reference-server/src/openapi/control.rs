@@ -29,6 +29,8 @@ const DELIVERIES: &[&str] = &["organization", "webhook", "event", "state", "limi
 const ROWS: &[Row] = &[
     Row("GET", "/_sandbox/health", "Whether the server is well, its time, and where it answers", 200, Json, &[]),
     Row("GET", "/_sandbox/lease", "Held open, it keeps an embedded server running", 200, Other("text/plain"), &[]),
+    Row("GET", "/metrics", "Counters in the text format of Prometheus", 200, Other("text/plain"), &[]),
+    Row("GET", "/readyz", "Whether the server is ready", 200, Json, &[]),
     Row("POST", "/_sandbox/organizations", "Makes an organization with keys of every scope", 201, Json, &[]),
     Row("GET", "/_sandbox/organizations", "The organizations", 200, Json, &[]),
     Row("POST", "/_sandbox/keys", "Makes a key; it is shown only here", 201, Json, &[]),
@@ -154,7 +156,7 @@ fn parameter(name: &str) -> Value {
 
 /// Such as `sandbox.get.messages.id.raw`.
 fn id(method: &str, path: &str) -> String {
-    let words = path.trim_start_matches("/_sandbox/").split('/');
+    let words = path.trim_start_matches("/_sandbox").trim_start_matches('/').split('/');
     let words: Vec<&str> = words.map(|word| word.trim_matches(['{', '}'])).collect();
     format!("sandbox.{}.{}", method.to_ascii_lowercase(), words.join("."))
 }

@@ -2,6 +2,7 @@
 
 use std::future::Future;
 use std::sync::Arc;
+use std::time::Instant;
 
 use axum::Router;
 use axum::body::Body;
@@ -33,8 +34,12 @@ pub(crate) fn router(app: &Shared) -> Router {
             Method::Patch => MethodFilter::PATCH,
             Method::Delete => MethodFilter::DELETE,
         };
-        let handler = move |State(app): State<Shared>, params: Params, request: Request| {
-            documented(app, operation, pairs(&params), request)
+        let handler = move |State(app): State<Shared>, params: Params, request: Request| async move {
+            let started = Instant::now();
+            let metrics = Arc::clone(&app);
+            let response = documented(app, operation, pairs(&params), request).await;
+            metrics.metrics.request(operation, response.status(), started.elapsed());
+            response
         };
         router = router.route(operation.path(), on(filter, handler));
     }

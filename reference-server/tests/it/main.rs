@@ -17,6 +17,7 @@ mod faults;
 mod harness;
 mod inbound;
 mod limits;
+mod limits_of_peers;
 mod messages;
 mod once;
 mod raw;

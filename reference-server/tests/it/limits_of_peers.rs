@@ -1,0 +1,111 @@
+//! Peers that misbehave: slow heads, slow bodies, huge heads, deep JSON,
+//! compressed bodies. None of them holds up the others.
+
+use std::time::Duration;
+
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
+
+use crate::harness::{KEY, Sandbox};
+
+/// What comes back until the connection ends.
+async fn until_end(stream: &mut TcpStream) -> String {
+    let mut answer = Vec::new();
+    let read = tokio::time::timeout(Duration::from_secs(10), stream.read_to_end(&mut answer));
+    // A reset is an end, too.
+    let _ = read.await.expect("the connection ends");
+    String::from_utf8_lossy(&answer).into_owned()
+}
+
+#[tokio::test]
+async fn a_slow_head_ends_its_connection() {
+    let short = Duration::from_millis(100);
+    let sandbox = Sandbox::with(|builder| builder.head_timeout(short)).await;
+    let mut slow = TcpStream::connect(sandbox.addr()).await.expect("connected");
+    slow.write_all(b"GET /api/v1/audiences HTTP/1.1\r\nhost: x\r\n").await.expect("written");
+    let mut silent = TcpStream::connect(sandbox.addr()).await.expect("connected");
+    assert_eq!(sandbox.call("GET /api/v1/audiences", "").await.status, 200);
+    for stream in [&mut slow, &mut silent] {
+        let answer = until_end(stream).await;
+        assert!(answer.is_empty() || answer.starts_with("HTTP/1.1 408"), "{answer}");
+    }
+}
+
+#[tokio::test]
+async fn a_huge_head_is_refused() {
+    let sandbox = Sandbox::start().await;
+    for headers in [
+        format!("x-large: {}\r\n", "x".repeat(200_000)),
+        (0..500).map(|number| format!("x-{number}: 1\r\n")).collect::<String>(),
+    ] {
+        let mut stream = TcpStream::connect(sandbox.addr()).await.expect("connected");
+        let request = format!("GET /api/v1/audiences HTTP/1.1\r\nhost: x\r\n{headers}\r\n");
+        // It may be refused before all of it was taken.
+        let _ = stream.write_all(request.as_bytes()).await;
+        let answer = until_end(&mut stream).await;
+        assert!(answer.is_empty() || answer.starts_with("HTTP/1.1 431"), "{answer:.100}");
+    }
+    assert_eq!(sandbox.call("GET /api/v1/audiences", "").await.status, 200);
+}
+
+#[tokio::test]
+async fn what_is_no_http_ends_its_connection() {
+    let sandbox = Sandbox::start().await;
+    for bytes in
+        [&b"\x16\x03\x01\x02\x00\x01\x00\x01"[..], b"EHLO me\r\n\r\n", b"GET / HTTP/9.9\r\n\r\n"]
+    {
+        let mut stream = TcpStream::connect(sandbox.addr()).await.expect("connected");
+        stream.write_all(bytes).await.expect("written");
+        let answer = until_end(&mut stream).await;
+        assert!(answer.is_empty() || answer.starts_with("HTTP/1.1 400"), "{answer}");
+    }
+    assert_eq!(sandbox.call("GET /api/v1/audiences", "").await.status, 200);
+}
+
+/// A chunked body is counted as it comes.
+#[tokio::test]
+async fn a_body_without_a_length_is_limited_too() {
+    let sandbox = Sandbox::start().await;
+    let mut stream = TcpStream::connect(sandbox.addr()).await.expect("connected");
+    let head = format!(
+        "POST /api/v1/audiences HTTP/1.1\r\nhost: x\r\nauthorization: Bearer {KEY}\r\ntransfer-encoding: chunked\r\n\r\n"
+    );
+    stream.write_all(head.as_bytes()).await.expect("written");
+    let (mut reading, mut writing) = stream.into_split();
+    let writer = tokio::spawn(async move {
+        let chunk = format!("100000\r\n{}\r\n", "x".repeat(1 << 20));
+        // Until the server has had enough.
+        for _ in 0..80 {
+            if writing.write_all(chunk.as_bytes()).await.is_err() {
+                break;
+            }
+        }
+    });
+    let mut start = [0; 12];
+    reading.read_exact(&mut start).await.expect("an answer");
+    assert_eq!(&start, b"HTTP/1.1 413");
+    drop(reading);
+    writer.await.expect("ended");
+}
+
+#[tokio::test]
+async fn counters_are_there_for_prometheus() {
+    let sandbox = Sandbox::start().await;
+    sandbox.call("GET /api/v1/audiences", "").await;
+    sandbox.call("GET /api/v1/audiences/x", "").await;
+    let body = r#"{"from":"a@sandbox.test","to":"b@x.test","subject":"s"}"#;
+    sandbox.call("POST /api/v1/emails/batch", &format!("[{body},{body}]")).await;
+    sandbox.settle().await;
+    let metrics = sandbox.control("GET /metrics", "").await;
+    assert_eq!(metrics.status, 200);
+    for line in [
+        r#"svc_requests_total{service="email",operation="audiences.list",status="2xx"} 1"#,
+        r#"svc_requests_total{service="email",operation="audiences.get",status="4xx"} 1"#,
+        "svc_emails_accepted_total 2",
+        "svc_due 0",
+    ] {
+        assert!(metrics.body.lines().any(|known| known == line), "{line} in {}", metrics.body);
+    }
+    let ready = sandbox.control("GET /readyz", "").await;
+    assert_eq!((ready.status, ready.body.as_str()), (200, r#"{"status":"ready"}"#));
+}
