@@ -9,6 +9,7 @@ use core::ops::Range;
 use core::time::Duration;
 
 use serde::Deserialize;
+use serde::de::IgnoredAny;
 use serde_json::error::Category;
 use serde_json::value::RawValue;
 
@@ -71,8 +72,7 @@ pub enum HeaderEvent {
 impl<S: Scheme, B: AsRef<[u8]>> Delivery<S, B> {
     pub(crate) fn parse(verified: Verified<S, B>) -> Result<Self, EnvelopeError> {
         let body = verified.body();
-        let wire: Wire<'_> =
-            serde_json::from_slice(body).map_err(|error| EnvelopeError::new(&error, body))?;
+        let wire = Wire::read(body)?;
 
         let in_body = text(wire.event).or_else(|| text(wire.kind));
         let in_header = verified.event_header().map(String::from_utf8_lossy);
@@ -240,12 +240,8 @@ pub enum EnvelopeError {
 }
 
 impl EnvelopeError {
-    fn new(error: &serde_json::Error, body: &[u8]) -> Self {
-        match error.classify() {
-            Category::Data if body.trim_ascii_start().starts_with(b"{") => Self::RepeatedField,
-            Category::Data => Self::NotAnObject,
-            _ => Self::NotJson { line: error.line(), column: error.column() },
-        }
+    fn not_json(error: &serde_json::Error) -> Self {
+        Self::NotJson { line: error.line(), column: error.column() }
     }
 }
 
@@ -290,6 +286,22 @@ struct Wire<'a> {
     created: Option<&'a RawValue>,
     #[serde(borrow, default)]
     data: Option<&'a RawValue>,
+}
+
+impl<'a> Wire<'a> {
+    fn read(body: &'a [u8]) -> Result<Self, EnvelopeError> {
+        // Asked first, because an array of values would do for the struct.
+        if !body.trim_ascii_start().starts_with(b"{") {
+            return Err(match serde_json::from_slice::<IgnoredAny>(body) {
+                Ok(_) => EnvelopeError::NotAnObject,
+                Err(error) => EnvelopeError::not_json(&error),
+            });
+        }
+        serde_json::from_slice(body).map_err(|error| match error.classify() {
+            Category::Data => EnvelopeError::RepeatedField,
+            _ => EnvelopeError::not_json(&error),
+        })
+    }
 }
 
 fn text(value: Option<&RawValue>) -> Option<String> {
@@ -375,6 +387,8 @@ mod tests {
             (b"{\"event\":\n\"hush", EnvelopeError::NotJson { line: 2, column: 5 }),
             (b"\"hush\"", EnvelopeError::NotAnObject),
             (b"17", EnvelopeError::NotAnObject),
+            (b" []", EnvelopeError::NotAnObject),
+            (br#"["extraction.failed",null,"5b2e",null,{}]"#, EnvelopeError::NotAnObject),
             (br#"{"event":"a","event":"b"}"#, EnvelopeError::RepeatedField),
             (br#"{"id":"hush"}"#, EnvelopeError::NoEvent),
             (br#"{"event":{"hush":1}}"#, EnvelopeError::NoEvent),

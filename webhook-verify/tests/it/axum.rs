@@ -96,7 +96,6 @@ async fn both_services_in_one_router() {
     assert_eq!(answer(app, forged).await.0, 401);
 }
 
-#[cfg(feature = "tower")]
 #[tokio::test]
 async fn the_tower_layer_under_axum() {
     use axum::Extension;

@@ -136,7 +136,6 @@ async fn nothing_is_handled_when_the_store_is_down() {
     assert!(!handled);
 }
 
-#[cfg(feature = "axum")]
 #[tokio::test]
 async fn as_answers_of_axum() {
     use axum::http::StatusCode;
@@ -159,7 +158,6 @@ async fn as_answers_of_axum() {
     assert_eq!(answer(down.into_response()), (503, Some("5".to_owned())));
 }
 
-#[cfg(feature = "actix")]
 #[test]
 fn as_answers_of_actix() {
     use actix_web::test::TestRequest;
@@ -179,7 +177,6 @@ fn as_answers_of_actix() {
     assert_eq!(answer(Err(OnceError::Store(Down))), (503, Some("5".to_owned())));
 }
 
-#[cfg(feature = "lambda")]
 #[test]
 fn as_answers_of_lambda() {
     use webhook_verify::LambdaAnswer;
@@ -196,7 +193,6 @@ fn as_answers_of_lambda() {
     assert_eq!(LambdaAnswer::from(down), unavailable("5"));
 }
 
-#[cfg(feature = "tower")]
 mod layer {
     use bytes::Bytes;
     use http::{Request, Response, StatusCode};
