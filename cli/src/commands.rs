@@ -5,6 +5,7 @@ pub mod audiences;
 pub mod completions;
 pub mod config;
 pub mod contacts;
+pub mod doctor;
 pub mod domains;
 pub mod emails;
 pub mod extraction;
@@ -46,6 +47,7 @@ pub enum Command {
     #[command(subcommand)]
     Profiles(profiles::Command),
     Whoami(whoami::Whoami),
+    Doctor(doctor::Doctor),
     #[command(subcommand)]
     Config(config::Command),
     Listen(Box<listen::Listen>),
@@ -74,6 +76,7 @@ impl Command {
             Self::Logout(args) => args.run(context),
             Self::Profiles(command) => command.run(context).await,
             Self::Whoami(args) => args.run(context).await,
+            Self::Doctor(args) => args.run(context).await,
             Self::Config(command) => command.run(context).await,
             Self::Listen(args) => args.run(context).await,
             Self::Replay(args) => args.run(context).await,

@@ -365,7 +365,7 @@ impl Context {
 }
 
 /// Whether what is sent to an address can be read on the way.
-fn is_open_to_all(url: &str) -> bool {
+pub fn is_open_to_all(url: &str) -> bool {
     url::Url::parse(url).is_ok_and(|url| {
         let on_this_machine = match url.host() {
             Some(url::Host::Domain(name)) => name == "localhost" || name.ends_with(".localhost"),

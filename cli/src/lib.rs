@@ -21,6 +21,7 @@ mod confirm;
 mod context;
 mod control;
 mod deliver;
+mod dns;
 mod dry_run;
 mod exit;
 mod failure;

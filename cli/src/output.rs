@@ -188,6 +188,16 @@ impl Printer {
         self.write(text)
     }
 
+    /// A piece of a result that has a format of its own.
+    pub fn raw(&self, text: &str) -> Result<(), Failure> {
+        self.write(text)
+    }
+
+    /// Whether a format was asked for, and is not the default.
+    pub fn was_asked(&self) -> bool {
+        self.asked
+    }
+
     /// One line of JSON, whatever the format: what other programs wait for.
     #[cfg(feature = "sandbox")]
     pub fn ready(&self, value: &Value) -> Result<(), Failure> {

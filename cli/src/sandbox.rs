@@ -35,6 +35,7 @@ mod with_server {
     /// The local server of this run.
     pub struct Sandbox {
         url: String,
+        dns: std::net::SocketAddr,
         hold: Mutex<Option<Hold>>,
     }
 
@@ -60,6 +61,7 @@ mod with_server {
                 {
                     return Ok(Self {
                         url: server.base_url(),
+                        dns: server.dns,
                         hold: Mutex::new(Some(Hold::Lease(lease))),
                     });
                 }
@@ -67,6 +69,7 @@ mod with_server {
                     Ok(server) => {
                         return Ok(Self {
                             url: server.base_url(),
+                            dns: server.dns_addr(),
                             hold: Mutex::new(Some(Hold::Own(Box::new(server)))),
                         });
                     }
@@ -88,6 +91,11 @@ mod with_server {
         /// The base address of both services and of the control interface.
         pub fn url(&self) -> &str {
             &self.url
+        }
+
+        /// Where the built-in DNS server answers.
+        pub fn dns(&self) -> Option<std::net::SocketAddr> {
+            Some(self.dns)
         }
 
         /// Lets go: a server of our own works off what is due and what others
@@ -140,6 +148,10 @@ mod without_server {
         }
 
         pub fn url(&self) -> &str {
+            match self.0 {}
+        }
+
+        pub fn dns(&self) -> Option<std::net::SocketAddr> {
             match self.0 {}
         }
 

@@ -2,6 +2,8 @@
 
 pub mod create;
 pub mod delete;
+pub mod export;
+pub mod import;
 pub mod list;
 pub mod update;
 
@@ -28,6 +30,8 @@ pub enum Command {
     List(list::List),
     Update(update::Update),
     Delete(delete::Delete),
+    Import(import::Import),
+    Export(export::Export),
 }
 
 impl Command {
@@ -37,6 +41,8 @@ impl Command {
             Self::List(args) => args.run(context).await,
             Self::Update(args) => args.run(context).await,
             Self::Delete(args) => args.run(context).await,
+            Self::Import(args) => args.run(context).await,
+            Self::Export(args) => args.run(context).await,
         }
     }
 }

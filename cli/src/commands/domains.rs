@@ -3,11 +3,11 @@
 pub mod create;
 pub mod delete;
 pub mod list;
+pub mod live;
+pub mod records;
 pub mod verify;
 
 use clap::Subcommand;
-use serde_json::{Value, json};
-use svc_sdk::email::DnsRecord;
 
 use crate::context::Context;
 use crate::failure::Failure;
@@ -24,36 +24,13 @@ pub const VIEW: View = View(&[
     Column::new("DMARC", "/dmarc_verified", Show::Flag),
 ]);
 
-/// What people see of the records to publish.
-pub const RECORDS: View = View(&[
-    Column::text("TYPE", "/type"),
-    Column::text("NAME", "/name"),
-    Column::new("PRIORITY", "/priority", Show::Number),
-    Column::text("VALUE", "/value"),
-]);
-
-/// The records to publish, in one shape whatever the service's is.
-pub fn rows(records: &[DnsRecord]) -> Vec<Value> {
-    records
-        .iter()
-        .map(|record| {
-            json!({
-                "kind": record.kind,
-                "type": record.record_type,
-                "name": record.name,
-                "priority": record.priority,
-                "value": record.value,
-            })
-        })
-        .collect()
-}
-
 /// Sending domains and their DNS records
 #[derive(Subcommand, Debug)]
 pub enum Command {
     Create(create::Create),
     List(list::List),
     Verify(verify::Verify),
+    Records(records::Records),
     Delete(delete::Delete),
 }
 
@@ -63,6 +40,7 @@ impl Command {
             Self::Create(args) => args.run(context).await,
             Self::List(args) => args.run(context).await,
             Self::Verify(args) => args.run(context).await,
+            Self::Records(args) => args.run(context).await,
             Self::Delete(args) => args.run(context).await,
         }
     }

@@ -1,6 +1,7 @@
 //! A sign of life on standard error, for what takes longer than half a second.
 
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use tokio::task::JoinHandle;
@@ -18,22 +19,33 @@ static SHOWN: AtomicBool = AtomicBool::new(false);
 #[must_use]
 pub struct Spinner {
     task: Option<JoinHandle<()>>,
+    what: Arc<Mutex<String>>,
     write: fn(&str),
 }
 
 impl Spinner {
     pub(super) fn start(shown: bool, what: String, write: fn(&str)) -> Self {
+        let what = Arc::new(Mutex::new(what));
+        let shared = Arc::clone(&what);
         let task = (shown && tokio::runtime::Handle::try_current().is_ok()).then(|| {
             tokio::spawn(async move {
                 tokio::time::sleep(PATIENCE).await;
                 for frame in FRAMES.iter().cycle() {
                     SHOWN.store(true, Ordering::Relaxed);
+                    let what = shared.lock().map(|what| what.clone()).unwrap_or_default();
                     write(&format!("{CLEAR_LINE}{frame} {what}"));
                     tokio::time::sleep(FRAME).await;
                 }
             })
         });
-        Self { task, write }
+        Self { task, what, write }
+    }
+
+    /// Says something else from the next frame on.
+    pub fn say(&self, what: String) {
+        if let Ok(mut now) = self.what.lock() {
+            *now = what;
+        }
     }
 }
 

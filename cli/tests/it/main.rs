@@ -2,6 +2,9 @@
 //! error and exit code looked at together.
 #![expect(unreachable_pub, reason = "nobody uses a test binary as a library")]
 
+mod contacts;
+mod doctor;
+mod domains;
 mod errors;
 mod examples;
 mod listen;

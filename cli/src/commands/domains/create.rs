@@ -2,11 +2,11 @@
 
 use clap::Args;
 
+use super::{VIEW, live};
 use crate::context::Context;
+use crate::dns::compare;
 use crate::failure::Failure;
 use crate::output;
-
-use super::{RECORDS, VIEW, rows};
 
 /// Add a sending domain and show the DNS records to publish
 #[derive(Args, Debug)]
@@ -15,10 +15,14 @@ Examples:
   svc domains create example.com
   svc domains create example.com --jq '.records[] | [.type, .name, .value] | @tsv'
 
+On a terminal, what DNS answers right now stands beside each record.
+
 Scope: domains:manage")]
 pub struct Create {
     /// The domain name
     name: String,
+    #[command(flatten)]
+    lookup: live::Lookup,
 }
 
 impl Create {
@@ -28,24 +32,21 @@ impl Create {
         let Some(domain) = context.call(call, "adding").await? else { return Ok(()) };
         let value = output::to_value(&domain);
         let records = domain.dns_records();
-        if records.is_empty() {
-            context.out.one(&value, VIEW)?;
-        } else {
-            context
-                .out
-                .note(&format!("added {} as {}; publish these records:", self.name, domain.id));
-            context.out.one_as_list(&value, &rows(&records), RECORDS)?;
+        if records.is_empty() || !context.out.is_table() {
+            return context.out.one(&value, VIEW);
         }
-        context.out.hint(&format!(
-            "then have them checked: {}",
-            context.svc(&format!("domains verify {}", domain.id))
-        ));
+        context.out.note(&format!("added {} as {}; publish these records:", self.name, domain.id));
+        let dns = self.lookup.dns(context).await?;
+        let progress = context.out.progress("asking DNS");
+        let rows = compare::all(&dns, &records).await;
+        drop(progress);
+        context.out.one_as_list(&value, &rows, live::VIEW)?;
         if context.settings.sandbox {
-            context.out.hint(&format!(
-                "here the sandbox can publish them: {}",
-                context.svc(&format!("sandbox dns publish {}", self.name))
-            ));
+            let publish = context.svc(&format!("sandbox dns publish {}", self.name));
+            context.out.hint(&format!("the sandbox can publish them: {publish}"));
         }
+        let follow = context.svc(&format!("domains verify {} --wait", domain.id));
+        context.out.hint(&format!("then have them checked: {follow}"));
         Ok(())
     }
 }

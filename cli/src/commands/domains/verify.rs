@@ -1,17 +1,29 @@
 //! `svc domains verify`.
 
+use std::time::Duration;
+
 use clap::Args;
 use serde_json::{Value, json};
-use svc_sdk::email::Verification;
+use svc_sdk::EmailClient;
+use svc_sdk::email::{DnsRecord, Domain, Verification};
+use tokio::time::Instant;
 
+use super::live;
 use crate::context::Context;
+use crate::dns::compare;
 use crate::failure::Failure;
 use crate::output::{self, Column, Show, View};
+use crate::settings::Source;
+
+const FIRST_PAUSE: Duration = Duration::from_secs(1);
+const LONGEST_PAUSE: Duration = Duration::from_secs(30);
 
 /// What people see of a verification: a line for each check.
 const CHECKS: View = View(&[
     Column::text("RECORD", "/record"),
     Column::new("VERIFIED", "/verified", Show::Status),
+    Column::new("DNS NOW", "/dns", Show::Status),
+    Column::text("WHY", "/why"),
     Column::text("FOUND", "/found"),
     Column::text("EXPECTED", "/expected"),
 ]);
@@ -21,74 +33,152 @@ const CHECKS: View = View(&[
 #[command(after_help = "\
 Examples:
   svc domains verify dom_019a
-  svc domains verify dom_019a && svc emails send --from hello@example.com …
+  svc domains verify dom_019a --wait --timeout 1h
 
 Scope: domains:manage")]
 pub struct Verify {
     /// The domain's id
     id: String,
+    /// Ask again until the domain is verified
+    #[arg(long)]
+    wait: bool,
+    #[command(flatten)]
+    lookup: live::Lookup,
 }
 
 impl Verify {
     pub async fn run(self, context: &Context) -> Result<(), Failure> {
         let client = context.email_client().await?;
         let call = client.domains().verify(&self.id);
-        let Some(result) = context.call(call, "looking up the records").await? else {
+        let Some(mut result) = context.call(call, "looking up the records").await? else {
             return Ok(());
         };
+        if self.wait {
+            result = self.until_verified(context, &client, result).await?;
+        }
         let value = output::to_value(&result);
-        context.out.one_as_list(&value, &check_rows(&result, &value), CHECKS)?;
-        verdict(context, &self.id, &result)
+        if context.out.is_table() {
+            let rows = self.rows(context, &client, &result, &value).await?;
+            context.out.one_as_list(&value, &rows, CHECKS)?;
+        } else {
+            context.out.one(&value, CHECKS)?;
+        }
+        verdict(context, &self.id, &result, &value)
+    }
+
+    /// Asks again with growing pauses; `--timeout` bounds the whole wait.
+    async fn until_verified(
+        &self,
+        context: &Context,
+        client: &EmailClient,
+        mut result: Verification,
+    ) -> Result<Verification, Failure> {
+        let deadline = match &context.settings.timeout.source {
+            Source::Default => None,
+            _ => Some(Instant::now() + context.settings.timeout.value),
+        };
+        let mut pause = FIRST_PAUSE;
+        let mut seen = missing(&result);
+        context.out.note(&format!("waiting for {seen}"));
+        let progress = context.out.progress("waiting until the domain is verified");
+        while !result.is_verified() {
+            let wake = Instant::now() + pause;
+            if let Some(deadline) = deadline.filter(|deadline| *deadline < wake) {
+                tokio::time::sleep_until(deadline).await;
+                break;
+            }
+            tokio::time::sleep_until(wake).await;
+            pause = (pause * 2).min(LONGEST_PAUSE);
+            result = context.run(client.domains().verify(&self.id)).await?;
+            let now = missing(&result);
+            if now != seen && !now.is_empty() {
+                context.out.note(&format!("still waiting for {now}"));
+            }
+            seen = now;
+        }
+        drop(progress);
+        Ok(result)
+    }
+
+    /// The four checks, with what DNS answers us and what the service found.
+    async fn rows(
+        &self,
+        context: &Context,
+        client: &EmailClient,
+        result: &Verification,
+        value: &Value,
+    ) -> Result<Vec<Value>, Failure> {
+        let live = if result.is_verified() {
+            Vec::new()
+        } else {
+            let dns = self.lookup.dns(context).await?;
+            let records = records(context, client, &self.id).await;
+            let progress = context.out.progress("asking DNS");
+            let rows = compare::all(&dns, &records).await;
+            drop(progress);
+            rows
+        };
+        let said = |kind: &str, key: &str| {
+            let check = value.get("checks")?.as_array()?.iter().find(|c| c["kind"] == kind)?;
+            check.get(key).cloned()
+        };
+        let ours = |kind: &str, key: &str| {
+            live.iter().find(|row| row["kind"] == kind).map(|row| row[key].clone())
+        };
+        Ok(flags(result)
+            .into_iter()
+            .map(|(kind, flag)| {
+                let word = match flag {
+                    Some(true) => "verified",
+                    Some(false) => "no",
+                    None => "unknown",
+                };
+                let wrong = flag != Some(true);
+                json!({
+                    "record": kind.to_uppercase(),
+                    "verified": word,
+                    "dns": ours(kind, "dns").filter(|_| wrong),
+                    "why": said(kind, "reason").or_else(|| ours(kind, "why")).filter(|_| wrong),
+                    "found": said(kind, "found").or_else(|| ours(kind, "found")).filter(|_| wrong),
+                    "expected": said(kind, "expected").or_else(|| ours(kind, "value")).filter(|_| wrong),
+                })
+            })
+            .collect())
     }
 }
 
-/// The four checks, with what was expected and found where the service says so.
-fn check_rows(result: &Verification, value: &Value) -> Vec<Value> {
-    let said = |kind: &str, key: &str| {
-        let checks = value.get("checks")?.as_array()?;
-        let check = checks.iter().find(|check| check["kind"] == kind)?;
-        check.get(key).cloned()
-    };
-    flags(result)
-        .into_iter()
-        .map(|(kind, flag)| {
-            let word = match flag {
-                Some(true) => "verified",
-                Some(false) => "no",
-                None => "unknown",
-            };
-            let expected = if flag == Some(true) { None } else { said(kind, "expected") };
-            json!({
-                "record": kind.to_uppercase(),
-                "verified": word,
-                "found": said(kind, "found"),
-                "expected": expected,
-            })
-        })
-        .collect()
+/// The records to publish, where the service shows them in its list.
+async fn records(context: &Context, client: &EmailClient, id: &str) -> Vec<DnsRecord> {
+    let list = context.run(client.domains().list()).await.unwrap_or_default();
+    list.iter().find(|domain| domain.id == id).map(Domain::dns_records).unwrap_or_default()
 }
 
-fn verdict(context: &Context, id: &str, result: &Verification) -> Result<(), Failure> {
+fn verdict(
+    context: &Context,
+    id: &str,
+    result: &Verification,
+    value: &Value,
+) -> Result<(), Failure> {
     if result.is_verified() {
         return Ok(());
     }
-    let missing = flags(result)
-        .into_iter()
-        .filter(|(_, flag)| *flag != Some(true))
-        .map(|(kind, _)| kind.to_uppercase())
-        .collect::<Vec<_>>()
-        .join(", ");
-    let failure = Failure::check(format!("domain {id} is not verified: {missing}"))
-        .code("domain_not_verified");
-    let again = context.svc(&format!("domains verify {id}"));
+    let failure =
+        Failure::check(format!("domain {id} is not verified: {} is not right", missing(result)))
+            .code("domain_not_verified");
+    let again = context.svc(&format!("domains verify {id} --wait"));
+    let name = value.get("name").and_then(Value::as_str).unwrap_or("NAME");
     Err(if context.settings.sandbox {
-        failure.hint(format!(
-            "publish its records: {}\nthen again: {again}",
-            context.svc("sandbox dns publish NAME")
-        ))
+        let publish = context.svc(&format!("sandbox dns publish {name}"));
+        failure.hint(format!("publish its records: {publish}\nthen again: {again}"))
     } else {
-        failure.hint(format!("publish the records that are missing, then again: {again}"))
+        let records = context.svc(&format!("domains records {id}"));
+        failure.hint(format!("what to publish: {records}\nthen again: {again}"))
     })
+}
+
+fn missing(result: &Verification) -> String {
+    let missing = flags(result).into_iter().filter(|(_, flag)| *flag != Some(true));
+    missing.map(|(kind, _)| kind.to_uppercase()).collect::<Vec<_>>().join(", ")
 }
 
 fn flags(result: &Verification) -> [(&'static str, Option<bool>); 4] {

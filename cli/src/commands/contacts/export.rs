@@ -1,0 +1,112 @@
+//! `svc contacts export`.
+
+use std::pin::pin;
+
+use clap::{Args, ValueEnum};
+use futures_util::TryStreamExt as _;
+use serde_json::Value;
+use svc_sdk::email::{Contact, PageQuery};
+
+use super::VIEW;
+use crate::context::Context;
+use crate::failure::Failure;
+use crate::output::{self, Format};
+
+/// Write all contacts of an audience as CSV or NDJSON, page by page
+#[derive(Args, Debug)]
+#[command(after_help = "\
+Examples:
+  svc contacts export aud_019a > people.csv
+  svc contacts export aud_019a --format ndjson | jq -r .email
+
+`svc contacts import` reads what it writes.
+
+Scope: contacts:manage")]
+pub struct Export {
+    /// The audience's id
+    audience: String,
+    /// How to write them; CSV unless JSON is asked for
+    #[arg(long, value_name = "FORMAT")]
+    format: Option<ExportFormat>,
+    /// How many contacts to ask for at once
+    #[arg(long, value_name = "N")]
+    page_size: Option<u64>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum ExportFormat {
+    /// A header line and a line for each contact
+    Csv,
+    /// One JSON object a line
+    Ndjson,
+}
+
+impl Export {
+    pub async fn run(self, context: &Context) -> Result<(), Failure> {
+        let client = context.email_client().await?;
+        if context.settings.dry_run {
+            let call = client.contacts().list(&self.audience, PageQuery::default());
+            context.call(call, "").await?;
+            return Ok(());
+        }
+        let as_json = context.out.was_asked() && !context.out.is_table();
+        let csv = match self.format {
+            Some(format) => format == ExportFormat::Csv,
+            None => !as_json,
+        };
+        let mut contacts = client.contacts().stream(&self.audience);
+        if let Some(size) = self.page_size {
+            contacts = contacts.page_size(size);
+        }
+        let mut contacts = pin!(contacts);
+        let progress = context.out.progress("exporting");
+        let (mut count, mut all) = (0_u64, Vec::new());
+        if csv {
+            context.out.raw("id,email,name,subscribed,topics,metadata\n")?;
+        }
+        while let Some(contact) = contacts.try_next().await? {
+            count += 1;
+            progress.say(format!("exported {count} contacts"));
+            if csv {
+                context.out.raw(&line(&contact)?)?;
+                continue;
+            }
+            let value = output::to_value(&contact);
+            match context.out.format() {
+                Format::Ndjson => context.out.one(&value, VIEW)?,
+                _ if self.format == Some(ExportFormat::Ndjson) => {
+                    context.out.raw(&format!("{value}\n"))?;
+                }
+                _ => all.push(value),
+            }
+        }
+        drop(progress);
+        if !csv && self.format.is_none() && context.out.format() != Format::Ndjson {
+            return context.out.value(&Value::from(all));
+        }
+        context.out.note(&format!("exported {count} contacts"));
+        Ok(())
+    }
+}
+
+fn line(contact: &Contact) -> Result<String, Failure> {
+    let mut writer = csv::Writer::from_writer(Vec::new());
+    let metadata = if contact.metadata.is_empty() {
+        String::new()
+    } else {
+        Value::Object(contact.metadata.clone()).to_string()
+    };
+    let failed = |error: csv::Error| Failure::other(error.to_string());
+    writer
+        .write_record([
+            contact.id.as_str(),
+            contact.email.as_deref().unwrap_or_default(),
+            contact.name.as_deref().unwrap_or_default(),
+            contact.subscribed.map_or("", |s| if s { "true" } else { "false" }),
+            &contact.topics.join(";"),
+            &metadata,
+        ])
+        .map_err(failed)?;
+    let bytes = writer.into_inner().map_err(|error| Failure::other(error.to_string()))?;
+    Ok(String::from_utf8_lossy(&bytes).into_owned())
+}

@@ -1,0 +1,228 @@
+//! `svc contacts import`.
+
+use std::collections::HashMap;
+use std::pin::pin;
+
+use clap::{Args, ValueEnum};
+use futures_util::{StreamExt as _, TryStreamExt as _, stream};
+use serde_json::{Value, json};
+use svc_sdk::EmailClient;
+use svc_sdk::email::{ContactUpdate, NewContact};
+
+use self::rows::Row;
+use crate::context::Context;
+use crate::failure::{Failure, Kind};
+use crate::output::{Column, Format, Show, View};
+
+mod rows;
+
+/// How many rows are under way at once.
+const AT_ONCE: usize = 4;
+
+const VIEW: View = View(&[
+    Column::new("ROW", "/row", Show::Number),
+    Column::text("EMAIL", "/email"),
+    Column::new("RESULT", "/result", Show::Status),
+    Column::text("WHY", "/error/message"),
+]);
+
+/// Add the people of a CSV file to an audience; 11 is the exit code when some rows fail
+#[derive(Args, Debug)]
+#[command(after_help = "\
+Examples:
+  svc contacts import aud_019a people.csv
+  svc contacts import aud_019a people.csv --existing update --map 'E-Mail Address=email'
+  svc contacts import aud_019a - -o ndjson < people.csv
+
+Columns are mapped by their header: email, name, topics, subscribed, metadata (a JSON object);
+every other column becomes metadata of its own name. It is safe to run again: addresses that the
+audience has already are skipped, or updated where asked. A row that fails does not stop the rest.
+
+Scope: contacts:manage")]
+pub struct Import {
+    /// The audience's id
+    audience: String,
+    /// A CSV file with a header line, - for standard input
+    file: String,
+    /// What to do with addresses that the audience has already
+    #[arg(long, value_name = "WHAT", default_value = "skip")]
+    existing: Existing,
+    /// Map a column: to email, name, topics, subscribed, metadata.KEY or ignore, repeatable
+    #[arg(long, value_name = "COLUMN=FIELD", value_parser = crate::input::pairs::parse_text)]
+    map: Vec<(String, String)>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Existing {
+    /// Leave them as they are
+    Skip,
+    /// Update them with the row
+    Update,
+}
+
+impl Import {
+    pub async fn run(self, context: &Context) -> Result<(), Failure> {
+        let bytes = context.inputs.bytes(&context.out, "FILE", &self.file)?;
+        let rows = rows::read(&bytes, &self.map)?;
+        let total = rows.len();
+        let client = context.email_client().await?;
+        let known = if context.settings.dry_run {
+            HashMap::new()
+        } else {
+            existing(context, &client, &self.audience).await?
+        };
+        let progress = context.out.progress(format!("importing {total} rows"));
+        let (import, client, known) = (&self, &client, &known);
+        let results = stream::iter(rows)
+            .map(|row| async move {
+                let row = row.map_err(|(number, why)| (number, None, Failure::input(why)))?;
+                let (number, email) = (row.number, row.email.clone());
+                let done = import.one(context, client, known, row).await;
+                done.map_err(|failure| (number, Some(email), failure))
+            })
+            .buffered(AT_ONCE);
+        let mut results = pin!(results);
+        let (mut report, mut failed, mut seen, mut end) = (Vec::new(), 0, 0, None);
+        while let Some(result) = results.next().await {
+            seen += 1;
+            let entry = match result {
+                Ok(entry) => entry,
+                Err((number, email, failure)) => {
+                    failed += 1;
+                    let entry = refused(number, email.as_deref(), &failure);
+                    if ends_everything(&failure) {
+                        end = Some(failure);
+                    }
+                    entry
+                }
+            };
+            if context.out.format() == Format::Ndjson && !entry.is_null() {
+                context.out.one(&entry, VIEW)?;
+            } else if !entry.is_null() {
+                report.push(entry);
+            }
+            progress.say(format!("imported {seen} of {total} rows"));
+            if end.is_some() {
+                break;
+            }
+        }
+        drop(progress);
+        if context.settings.dry_run {
+            return Ok(());
+        }
+        self.report(context, &report, total)?;
+        match end {
+            Some(failure) => Err(failure),
+            None if failed > 0 => {
+                Err(Failure::new(Kind::PartlyRefused, format!("{failed} of {total} rows failed"))
+                    .code("import_partly_refused")
+                    .hint("mend these rows and run it again: the others are skipped"))
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// People see what went wrong and how much went right, programs every row.
+    fn report(&self, context: &Context, report: &[Value], total: usize) -> Result<(), Failure> {
+        match context.out.format() {
+            Format::Ndjson => Ok(()),
+            Format::Json | Format::Yaml => context.out.list(report, VIEW, ""),
+            Format::Table => {
+                let count = |result: &str| report.iter().filter(|e| e["result"] == result).count();
+                let bad =
+                    report.iter().filter(|e| e["result"] == "failed").cloned().collect::<Vec<_>>();
+                if !bad.is_empty() {
+                    context.out.list(&bad, VIEW, "")?;
+                }
+                let sentence = format!(
+                    "{total} rows: {} created, {} updated, {} skipped, {} failed",
+                    count("created"),
+                    count("updated"),
+                    count("skipped"),
+                    count("failed"),
+                );
+                context.out.done(&sentence, &Value::Null)
+            }
+        }
+    }
+
+    async fn one(
+        &self,
+        context: &Context,
+        client: &EmailClient,
+        known: &HashMap<String, String>,
+        row: Row,
+    ) -> Result<Value, Failure> {
+        let entry = |result: &str, id: Option<&str>| json!({"row": row.number, "email": row.email, "result": result, "id": id});
+        match (known.get(&row.email.to_lowercase()), self.existing) {
+            (Some(id), Existing::Skip) => Ok(entry("skipped", Some(id))),
+            (Some(id), Existing::Update) => {
+                let mut update = ContactUpdate::new();
+                update.name = row.name.clone();
+                update.metadata = row.metadata.clone();
+                update.topics = (!row.topics.is_empty()).then(|| row.topics.clone());
+                update.subscribed = row.subscribed;
+                context.run(client.contacts().update(id, &update)).await?;
+                Ok(entry("updated", Some(id)))
+            }
+            (None, _) => {
+                let mut contact = NewContact::new(row.email.clone());
+                contact.name = row.name.clone();
+                contact.metadata = row.metadata.clone();
+                contact.topics = row.topics.clone();
+                if let Some(subscribed) = row.subscribed {
+                    contact = contact.extra("subscribed", subscribed);
+                }
+                let call = client.contacts().create(&self.audience, contact);
+                if context.settings.dry_run {
+                    context.call(call, "").await?;
+                    return Ok(Value::Null);
+                }
+                match context.run(call).await {
+                    Ok(contact) => Ok(entry("created", Some(&contact.id))),
+                    // Somebody else added it in the meantime.
+                    Err(failure) if failure.details().status == Some(409) => {
+                        Ok(entry("skipped", None))
+                    }
+                    Err(failure) => Err(failure),
+                }
+            }
+        }
+    }
+}
+
+/// The audience's addresses with their contacts' ids.
+async fn existing(
+    context: &Context,
+    client: &EmailClient,
+    audience: &str,
+) -> Result<HashMap<String, String>, Failure> {
+    let progress = context.out.progress("reading the audience");
+    let mut contacts = pin!(client.contacts().stream(audience));
+    let mut known = HashMap::new();
+    while let Some(contact) = contacts.try_next().await? {
+        if let Some(email) = contact.email {
+            known.insert(email.to_lowercase(), contact.id);
+        }
+    }
+    drop(progress);
+    Ok(known)
+}
+
+fn refused(number: usize, email: Option<&str>, failure: &Failure) -> Value {
+    let mut error = failure.to_json();
+    json!({"row": number, "email": email, "result": "failed", "error": error["error"].take()})
+}
+
+/// What would meet every further row as well.
+fn ends_everything(failure: &Failure) -> bool {
+    matches!(
+        failure.kind(),
+        Kind::Unauthenticated
+            | Kind::MissingScope
+            | Kind::NotFound
+            | Kind::RateLimited
+            | Kind::Unavailable
+            | Kind::BrokenPipe
+    )
+}

@@ -1,0 +1,202 @@
+//! Rows of a CSV file as contacts.
+
+use std::collections::HashMap;
+
+use serde_json::{Map, Value};
+
+use crate::failure::Failure;
+
+/// One person of the file.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Row {
+    /// The line number of spreadsheets: the header is row 1.
+    pub(super) number: usize,
+    pub(super) email: String,
+    pub(super) name: Option<String>,
+    pub(super) topics: Vec<String>,
+    pub(super) subscribed: Option<bool>,
+    pub(super) metadata: Map<String, Value>,
+}
+
+/// The number of a row that cannot be used, and why.
+pub(super) type Unusable = (usize, String);
+
+#[derive(Clone, Debug, PartialEq)]
+enum Field {
+    Email,
+    Name,
+    Topics,
+    Subscribed,
+    WholeMetadata,
+    Metadata(String),
+    Ignore,
+}
+
+/// Every row, or why it cannot be used. Only a file without a usable header is
+/// refused as a whole.
+pub(super) fn read(
+    bytes: &[u8],
+    map: &[(String, String)],
+) -> Result<Vec<Result<Row, Unusable>>, Failure> {
+    let bytes = bytes.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(bytes);
+    let mut reader = csv::ReaderBuilder::new()
+        .delimiter(delimiter(bytes))
+        .flexible(true)
+        .trim(csv::Trim::All)
+        .from_reader(bytes);
+    let header = reader
+        .headers()
+        .map_err(|_| Failure::input("FILE: the header line is not UTF-8 text"))?
+        .clone();
+    let fields = fields(&header, map)?;
+    let mut seen = HashMap::new();
+    let rows = reader.records().enumerate().map(|(index, record)| {
+        let number = index + 2;
+        let record = record.map_err(|_| (number, "the row is not UTF-8 text".to_owned()))?;
+        let row = row(number, &record, &fields).map_err(|why| (number, why))?;
+        match seen.insert(row.email.to_lowercase(), number) {
+            Some(first) => Err((number, format!("the address stands in row {first} already"))),
+            None => Ok(row),
+        }
+    });
+    Ok(rows.collect())
+}
+
+/// Spreadsheets of half the world write semicolons.
+fn delimiter(bytes: &[u8]) -> u8 {
+    let header = bytes.split(|byte| *byte == b'\n').next().unwrap_or_default();
+    let count = |wanted: u8| header.iter().filter(|byte| **byte == wanted).count();
+    [b',', b';', b'\t'].into_iter().rev().max_by_key(|d| count(*d)).unwrap_or(b',')
+}
+
+fn fields(header: &csv::StringRecord, map: &[(String, String)]) -> Result<Vec<Field>, Failure> {
+    if let Some((column, _)) = map.iter().find(|(column, _)| !header.iter().any(|h| h == column)) {
+        return Err(Failure::usage(format!("--map: the file has no column `{column}`")));
+    }
+    let fields = header
+        .iter()
+        .map(|column| match map.iter().find(|(from, _)| from == column) {
+            Some((_, to)) => named(to),
+            None => Ok(guessed(column)),
+        })
+        .collect::<Result<Vec<_>, _>>()?;
+    match fields.iter().filter(|field| **field == Field::Email).count() {
+        1 => Ok(fields),
+        0 => Err(Failure::input("FILE: no column is called `email`")
+            .hint("say which one it is: --map 'E-Mail Address=email'")),
+        _ => Err(Failure::input("FILE: several columns are the address")
+            .hint("leave one out: --map 'Other Email=ignore'")),
+    }
+}
+
+fn named(field: &str) -> Result<Field, Failure> {
+    Ok(match field {
+        "email" => Field::Email,
+        "name" => Field::Name,
+        "topics" => Field::Topics,
+        "subscribed" => Field::Subscribed,
+        "metadata" => Field::WholeMetadata,
+        "ignore" => Field::Ignore,
+        _ => match field.strip_prefix("metadata.") {
+            Some(key) if !key.is_empty() => Field::Metadata(key.to_owned()),
+            _ => {
+                return Err(Failure::usage(format!(
+                    "--map: `{field}` is none of email, name, topics, subscribed, metadata, metadata.KEY, ignore"
+                )));
+            }
+        },
+    })
+}
+
+fn guessed(column: &str) -> Field {
+    match column.to_lowercase().replace(['_', '-', ' '], "").as_str() {
+        "email" | "emailaddress" | "mail" => Field::Email,
+        "name" | "fullname" | "displayname" => Field::Name,
+        "topics" | "topic" => Field::Topics,
+        "subscribed" => Field::Subscribed,
+        "metadata" => Field::WholeMetadata,
+        // What an export writes and only the service can know.
+        "id" | "createdat" | "updatedat" | "" => Field::Ignore,
+        _ => Field::Metadata(column.to_owned()),
+    }
+}
+
+fn row(number: usize, record: &csv::StringRecord, fields: &[Field]) -> Result<Row, String> {
+    let mut row = Row {
+        number,
+        email: String::new(),
+        name: None,
+        topics: Vec::new(),
+        subscribed: None,
+        metadata: Map::new(),
+    };
+    for (cell, field) in record.iter().zip(fields).filter(|(cell, _)| !cell.is_empty()) {
+        match field {
+            Field::Email => row.email = cell.to_owned(),
+            Field::Name => row.name = Some(cell.to_owned()),
+            Field::Topics => {
+                let topics = cell.split([';', ',']).map(str::trim).filter(|t| !t.is_empty());
+                row.topics = topics.map(str::to_owned).collect();
+            }
+            Field::Subscribed => {
+                row.subscribed = Some(match cell.to_lowercase().as_str() {
+                    "true" | "yes" | "y" | "1" => true,
+                    "false" | "no" | "n" | "0" => false,
+                    _ => return Err("`subscribed` is neither true nor false".to_owned()),
+                });
+            }
+            Field::WholeMetadata => match serde_json::from_str(cell) {
+                Ok(Value::Object(map)) => row.metadata.extend(map),
+                _ => return Err("`metadata` is not a JSON object".to_owned()),
+            },
+            Field::Metadata(key) => {
+                row.metadata.insert(key.clone(), cell.into());
+            }
+            Field::Ignore => {}
+        }
+    }
+    if row.email.is_empty() {
+        return Err("the row has no address".to_owned());
+    }
+    Ok(row)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn columns_are_mapped_by_their_header() {
+        let file = "\u{feff}Email Address;Full Name;Plan;topics;subscribed\n\
+                    ada@b.test;\"Ada; King\";pro;a,b;no\n";
+        let rows = read(file.as_bytes(), &[]).expect("a file");
+        let row = rows[0].clone().expect("a row");
+        assert_eq!((row.number, row.email.as_str()), (2, "ada@b.test"));
+        assert_eq!(row.name.as_deref(), Some("Ada; King"));
+        assert_eq!((row.topics, row.subscribed), (vec!["a".into(), "b".into()], Some(false)));
+        assert_eq!(Value::Object(row.metadata), json!({"Plan": "pro"}));
+    }
+
+    #[test]
+    fn a_row_that_cannot_be_used_does_not_stop_the_rest() {
+        let file = "email,metadata\nada@b.test,{}\n,x\neve@b.test,nope\nADA@b.test,\nbob@b.test,\n";
+        let rows = read(file.as_bytes(), &[]).expect("a file");
+        let bad =
+            rows.iter().filter_map(|row| row.clone().err()).map(|(n, _)| n).collect::<Vec<_>>();
+        assert_eq!(bad, [3, 4, 5]);
+        assert!(rows[3].clone().is_err_and(|(_, why)| why.contains("row 2")));
+    }
+
+    #[test]
+    fn maps_name_columns_that_exist_and_fields_that_exist() {
+        let map = |from: &str, to: &str| vec![(from.to_owned(), to.to_owned())];
+        let file = b"Kontakt,Alt\na@b.test,x\n";
+        assert!(read(file, &[]).is_err(), "no address");
+        let rows = read(file, &map("Kontakt", "email")).expect("a file");
+        assert!(rows[0].is_ok());
+        assert!(read(file, &map("Nope", "email")).is_err());
+        assert!(read(file, &map("Alt", "emial")).is_err());
+    }
+}

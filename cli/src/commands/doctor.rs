@@ -1,0 +1,109 @@
+//! `svc doctor`.
+
+use clap::Args;
+use serde_json::{Value, json};
+use svc_sdk::Service;
+
+use crate::context::Context;
+use crate::failure::Failure;
+use crate::output::{Column, Show, View};
+
+mod email;
+mod service;
+
+const VIEW: View = View(&[
+    Column::new("STATUS", "/status", Show::Status),
+    Column::text("CHECK", "/check"),
+    Column::text("FINDING", "/finding"),
+    Column::text("NEXT STEP", "/next"),
+]);
+
+/// Check addresses, TLS, clock, keys, scopes, sending domains and webhooks
+#[derive(Args, Debug)]
+#[command(after_help = "\
+Examples:
+  svc doctor
+  svc doctor --profile staging --jq '.[] | select(.status == \"problem\")'
+
+It reads and changes nothing. 10 is the exit code when something is wrong.
+
+Scope: any key")]
+pub struct Doctor {}
+
+impl Doctor {
+    pub async fn run(self, context: &Context) -> Result<(), Failure> {
+        let mut findings = Findings::default();
+        findings.settings(context);
+        let progress = context.out.progress("examining");
+        for service in [Service::Email, Service::Extraction] {
+            if !context.is_set_up(service)? {
+                findings.unknown(
+                    &format!("{service} service"),
+                    "not set up",
+                    &format!("svc login --service {service}"),
+                );
+                continue;
+            }
+            progress.say(format!("examining the {service} service"));
+            service::examine(context, service, &mut findings).await?;
+        }
+        drop(progress);
+        context.out.list(&findings.0, VIEW, "")?;
+        let problems = findings.0.iter().filter(|f| f["status"] == "problem").count();
+        match problems {
+            0 => Ok(()),
+            1 => Err(Failure::check("doctor found 1 problem").code("problems_found")),
+            many => {
+                Err(Failure::check(format!("doctor found {many} problems")).code("problems_found"))
+            }
+        }
+    }
+}
+
+/// What was found, each with the next step.
+#[derive(Default)]
+struct Findings(Vec<Value>);
+
+impl Findings {
+    fn ok(&mut self, check: &str, finding: &str) {
+        self.push("ok", check, finding, None);
+    }
+
+    fn warning(&mut self, check: &str, finding: &str, next: &str) {
+        self.push("warning", check, finding, Some(next));
+    }
+
+    fn problem(&mut self, check: &str, finding: &str, next: &str) {
+        self.push("problem", check, finding, Some(next));
+    }
+
+    fn unknown(&mut self, check: &str, finding: &str, next: &str) {
+        self.push("unknown", check, finding, Some(next));
+    }
+
+    fn push(&mut self, status: &str, check: &str, finding: &str, next: Option<&str>) {
+        self.0.push(json!({"status": status, "check": check, "finding": finding, "next": next}));
+    }
+
+    fn settings(&mut self, context: &Context) {
+        let settings = &context.settings;
+        if settings.sandbox {
+            self.ok("profile", "the sandbox, with its own addresses and keys");
+            return;
+        }
+        match settings.refuse_unknown_profile() {
+            Ok(()) => self.ok("profile", &settings.profile.value),
+            Err(_) => self.problem(
+                "profile",
+                &format!("there is no profile `{}`", settings.profile.value),
+                "svc profiles list",
+            ),
+        }
+        if settings.key_file.is_none()
+            && let Err(failure) = settings.credentials()
+        {
+            let details = failure.details();
+            self.problem("credentials", &details.message, details.hint.as_deref().unwrap_or(""));
+        }
+    }
+}

@@ -1,0 +1,150 @@
+//! The email service beyond its key: scopes by harmless reads, sending
+//! domains, webhook endpoints.
+
+use std::time::Duration;
+
+use svc_sdk::email::{Domain, Webhook};
+use svc_sdk::{Error, List};
+use tokio::net::TcpStream;
+use tokio::time::timeout;
+
+use super::Findings;
+use super::service::bounded;
+use crate::context::Context;
+use crate::dns::{Dns, compare};
+use crate::failure::Failure;
+use crate::settings::Key;
+
+/// An id that no email has: who may read gets 404 for it, who may not 403.
+const NO_EMAIL: &str = "svc-doctor-looks-for-nothing";
+
+pub(super) async fn examine(
+    context: &Context,
+    url: &str,
+    key: &Key,
+    findings: &mut Findings,
+) -> Result<(), Failure> {
+    let client = context.email_client_at(url, key)?;
+    let contacts = bounded(context, client.audiences().list()).await;
+    scope("contacts:manage", contacts.as_ref().err(), findings);
+    let emails = bounded(context, client.emails().get(NO_EMAIL)).await;
+    scope("emails:read", emails.as_ref().err(), findings);
+    let domains = bounded(context, client.domains().list()).await;
+    scope("domains:manage", domains.as_ref().err(), findings);
+    let webhooks = bounded(context, client.webhooks().list()).await;
+    scope("webhooks:manage", webhooks.as_ref().err(), findings);
+    findings.unknown(
+        "scope emails:send",
+        "cannot be known without sending",
+        "send one to yourself: svc emails send",
+    );
+    if let Ok(domains) = domains {
+        examine_domains(context, &domains, findings).await?;
+    }
+    if let Ok(webhooks) = webhooks {
+        examine_webhooks(context, &webhooks, findings).await;
+    }
+    Ok(())
+}
+
+fn scope(name: &str, error: Option<&Error>, findings: &mut Findings) {
+    let check = format!("scope {name}");
+    match error {
+        None => findings.ok(&check, "the key has it"),
+        Some(error) if error.is_not_found() => findings.ok(&check, "the key has it"),
+        Some(error) if error.status() == Some(403) => {
+            findings.warning(&check, "the key lacks it", "use another key where you need it");
+        }
+        Some(error) => {
+            let finding = format!("not known: {}", error.kind());
+            findings.unknown(&check, &finding, "run svc doctor again later");
+        }
+    }
+}
+
+async fn examine_domains(
+    context: &Context,
+    domains: &List<Domain>,
+    findings: &mut Findings,
+) -> Result<(), Failure> {
+    if domains.is_empty() {
+        findings.warning(
+            "sending domains",
+            "there is none, so nothing can be sent",
+            &context.svc("domains create example.com"),
+        );
+        return Ok(());
+    }
+    let sandbox = if context.settings.sandbox { context.sandbox().await?.dns() } else { None };
+    let dns = match sandbox {
+        Some(server) => Dns::At(server),
+        None => Dns::own_servers().map_err(Failure::other)?,
+    };
+    for domain in domains {
+        let check = format!("domain {}", domain.name.as_deref().unwrap_or(&domain.id));
+        let rows = compare::all(&dns, &domain.dns_records()).await;
+        let wrong =
+            rows.iter().find(|row| matches!(row["dns"].as_str(), Some("missing" | "differs")));
+        let verify = context.svc(&format!("domains verify {}", domain.id));
+        match (domain.verified, wrong) {
+            (Some(true), None) => findings.ok(&check, "verified"),
+            (Some(true), Some(row)) => {
+                let finding =
+                    format!("verified, but its {} record is not right any more", kind(row));
+                findings.problem(
+                    &check,
+                    &finding,
+                    &context.svc(&format!("domains records {}", domain.id)),
+                );
+            }
+            (_, Some(row)) => {
+                let why = row["why"].as_str().unwrap_or("it is not right");
+                let finding = format!("not verified: {}: {why}", kind(row));
+                findings.problem(
+                    &check,
+                    &finding,
+                    &context.svc(&format!("domains records {}", domain.id)),
+                );
+            }
+            (_, None) => findings.warning(&check, "not verified yet", &verify),
+        }
+    }
+    Ok(())
+}
+
+fn kind(row: &serde_json::Value) -> String {
+    row["kind"].as_str().or(row["type"].as_str()).unwrap_or("DNS").to_uppercase()
+}
+
+async fn examine_webhooks(context: &Context, webhooks: &List<Webhook>, findings: &mut Findings) {
+    for webhook in webhooks {
+        let check = format!("webhook {}", webhook.id);
+        let Some(url) = webhook.url.as_deref().and_then(|url| url::Url::parse(url).ok()) else {
+            continue;
+        };
+        let enable = context.svc(&format!("webhooks update {} --active true", webhook.id));
+        if webhook.active == Some(false) {
+            findings.warning(&check, "inactive: it is told of nothing", &enable);
+            continue;
+        }
+        let test = context.svc(&format!("webhooks test {}", webhook.id));
+        match reachable(&url).await {
+            Ok(()) => findings.ok(&check, &format!("{} takes connections", host(&url))),
+            Err(why) => {
+                findings.warning(&check, &format!("{} from here: {why}", host(&url)), &test);
+            }
+        }
+    }
+}
+
+fn host(url: &url::Url) -> String {
+    format!("{}:{}", url.host_str().unwrap_or_default(), url.port_or_known_default().unwrap_or(443))
+}
+
+async fn reachable(url: &url::Url) -> Result<(), String> {
+    match timeout(Duration::from_secs(3), TcpStream::connect(host(url))).await {
+        Ok(Ok(_)) => Ok(()),
+        Ok(Err(error)) => Err(error.to_string()),
+        Err(_) => Err("no connection in time".to_owned()),
+    }
+}

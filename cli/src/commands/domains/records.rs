@@ -1,0 +1,100 @@
+//! `svc domains records`.
+
+use clap::{Args, ValueEnum};
+use serde_json::{Value, json};
+use svc_sdk::email::{DnsRecord, Domain};
+
+use super::live;
+use crate::context::Context;
+use crate::dns::compare;
+use crate::failure::{Failure, Kind};
+
+mod formats;
+
+/// Show the DNS records to publish beside what DNS answers right now
+#[derive(Args, Debug)]
+#[command(after_help = "\
+Examples:
+  svc domains records dom_019a
+  svc domains records dom_019a --format bind >> db.example.com
+  svc domains records dom_019a --format terraform > dns.tf
+
+Scope: domains:manage")]
+pub struct Records {
+    /// The domain's id, or its name
+    id: String,
+    /// Print the records for another tool, and look nothing up
+    #[arg(long, value_name = "FORMAT")]
+    format: Option<Format>,
+    #[command(flatten)]
+    lookup: live::Lookup,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum Format {
+    /// Lines of a zone file
+    Bind,
+    /// A JSON array
+    Json,
+    /// aws_route53_record resources
+    Terraform,
+}
+
+impl Records {
+    pub async fn run(self, context: &Context) -> Result<(), Failure> {
+        let client = context.email_client().await?;
+        let Some(list) = context.call(client.domains().list(), "reading").await? else {
+            return Ok(());
+        };
+        let domain = find(&list, &self.id)?;
+        let records = domain.dns_records();
+        if records.is_empty() {
+            return Err(Failure::other(format!(
+                "the service does not show the records of {}",
+                self.id
+            ))
+            .hint("it shows them when the domain is created"));
+        }
+        let text = match self.format {
+            None => {
+                let dns = self.lookup.dns(context).await?;
+                let progress = context.out.progress("asking DNS");
+                let rows = compare::all(&dns, &records).await;
+                drop(progress);
+                return context.out.list(&rows, live::VIEW, "");
+            }
+            Some(Format::Json) => return context.out.value(&plain(&records)),
+            Some(Format::Bind) => formats::bind(&records),
+            Some(Format::Terraform) => formats::terraform(&records),
+        };
+        context.out.document(&text, || plain(&records))
+    }
+}
+
+fn find<'a>(list: &'a [Domain], id: &str) -> Result<&'a Domain, Failure> {
+    let by_name =
+        |domain: &&Domain| domain.name.as_deref().is_some_and(|name| name.eq_ignore_ascii_case(id));
+    list.iter().find(|domain| domain.id == id).or_else(|| list.iter().find(by_name)).ok_or_else(
+        || {
+            Failure::new(Kind::NotFound, format!("there is no domain {id}"))
+                .code("not_found")
+                .hint("svc domains list shows them")
+        },
+    )
+}
+
+fn plain(records: &[DnsRecord]) -> Value {
+    records
+        .iter()
+        .map(|record| {
+            json!({
+                "kind": record.kind,
+                "type": record.record_type,
+                "name": record.name,
+                "priority": record.priority,
+                "value": record.value,
+            })
+        })
+        .collect::<Vec<_>>()
+        .into()
+}

@@ -1,0 +1,99 @@
+//! `svc contacts import` and `export`.
+
+use serde_json::{Value, json};
+
+use crate::support::Home;
+
+fn audience(home: &Home) -> String {
+    let created = home.sandbox_json(&["audiences", "create", "News"]);
+    created["id"].as_str().expect("an id").to_owned()
+}
+
+fn results(run: &crate::support::Run) -> Vec<String> {
+    let report = run.json();
+    let entries = report.as_array().expect("a list").iter();
+    entries.map(|entry| entry["result"].as_str().expect("a result").to_owned()).collect()
+}
+
+#[test]
+fn a_file_is_imported_row_by_row_and_again_without_harm() {
+    let home = Home::new();
+    let audience = audience(&home);
+    let file = home.file(
+        "people.csv",
+        "E-Mail,Name,plan,topics\nada@example.test,Ada,pro,news;offers\nnot-an-address,Bad,,\n\
+         bob@example.test,\"Bob, Jr\",,\n",
+    );
+    let import = |more: &[&str]| {
+        home.run(&[&["--sandbox", "contacts", "import", &audience, &file], more].concat())
+    };
+    let first = import(&[]);
+    assert_eq!(first.code, 11, "{first:?}");
+    assert_eq!(results(&first), ["created", "failed", "created"]);
+    assert_eq!(first.json()[1]["row"], 3);
+    assert_eq!(first.error()["code"], "import_partly_refused");
+
+    assert_eq!(results(&import(&[])), ["skipped", "failed", "skipped"]);
+    home.file(
+        "people.csv",
+        "email,name,subscribed\nADA@example.test,Ada King,no\nnew@example.test,New,yes\n",
+    );
+    let second = import(&["--existing", "update"]);
+    assert_eq!((second.code, results(&second)), (0, vec!["updated".into(), "created".into()]));
+
+    let all = home.sandbox_json(&["contacts", "list", &audience, "--all"]);
+    let ada = &all[0];
+    assert_eq!((&ada["name"], &ada["subscribed"]), (&json!("Ada King"), &json!(false)));
+    assert_eq!(
+        (&ada["metadata"], &ada["topics"]),
+        (&json!({"plan": "pro"}), &json!(["news", "offers"]))
+    );
+    assert_eq!(all.as_array().map(Vec::len), Some(3));
+}
+
+#[test]
+fn what_is_exported_can_be_imported() {
+    let home = Home::new();
+    let (from, to) = (audience(&home), audience(&home));
+    let lines = (0..45).map(|n| format!("p{n}@example.test,\"P, {n}\",\"{{\"\"n\"\":{n}}}\"\n"));
+    let file = home.file("a.csv", format!("email,name,metadata\n{}", lines.collect::<String>()));
+    let run = home.run(&["--sandbox", "contacts", "import", &from, &file, "-o", "ndjson"]);
+    assert_eq!((run.code, run.stdout.lines().count()), (0, 45), "{run:?}");
+
+    let csv = home.run(&["--sandbox", "contacts", "export", &from, "--page-size", "10"]);
+    assert_eq!((csv.code, csv.stdout.lines().count()), (0, 46), "{csv:?}");
+    assert!(csv.stdout.starts_with("id,email,name,subscribed,topics,metadata\n"));
+    let run = home.feed(&["--sandbox", "contacts", "import", &to, "-"], &csv.stdout);
+    assert_eq!(run.code, 0, "{run:?}");
+
+    let ndjson = home.run(&["--sandbox", "contacts", "export", &to, "--format", "ndjson"]);
+    let last: Value =
+        serde_json::from_str(ndjson.stdout.lines().last().expect("a line")).expect("JSON");
+    assert_eq!(
+        (&last["email"], &last["metadata"]),
+        (&json!("p44@example.test"), &json!({"n": 44}))
+    );
+    assert_eq!(ndjson.stdout.lines().count(), 45);
+    assert_eq!(
+        home.run(&["--sandbox", "contacts", "export", &to, "--jq", "length"]).stdout,
+        "45\n"
+    );
+}
+
+#[test]
+fn a_file_without_addresses_is_refused_before_anything_is_sent() {
+    let home = Home::new();
+    let file = home.file("a.csv", "who\nada\n");
+    let env = [("SVC_EMAIL_URL", "http://127.0.0.1:9"), ("SVC_EMAIL_KEY", "mk_test_x")];
+    let run = home.run_with(&["contacts", "import", "aud_1", &file], &env);
+    assert_eq!(run.code, 2, "{run:?}");
+    assert!(run.error()["hint"].as_str().is_some_and(|hint| hint.contains("--map")));
+}
+
+#[test]
+fn an_audience_that_is_not_there_ends_the_import_at_once() {
+    let home = Home::new();
+    let file = home.file("a.csv", "email\na@b.test\nc@d.test\n");
+    let run = home.run(&["--sandbox", "contacts", "import", "aud_nope", &file]);
+    assert_eq!(run.code, 5, "{run:?}");
+}

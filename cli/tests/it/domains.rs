@@ -1,0 +1,75 @@
+//! `svc domains records` and `--wait`, with the sandbox's DNS server behind them.
+
+use serde_json::json;
+
+use crate::support::{Home, Run};
+
+fn domain(home: &Home) -> String {
+    let created = home.sandbox_json(&["domains", "create", "shop.test"]);
+    created["id"].as_str().expect("an id").to_owned()
+}
+
+#[test]
+fn records_stand_beside_what_dns_answers_right_now() {
+    let home = Home::new();
+    let id = domain(&home);
+    let states = || {
+        let rows = home.sandbox_json(&["domains", "records", &id]);
+        let rows = rows.as_array().expect("a list").iter();
+        rows.map(|row| (row["kind"].clone(), row["dns"].clone())).collect::<Vec<_>>()
+    };
+    let all = |state: &str| ["mx", "spf", "dkim", "dmarc"].map(|kind| (json!(kind), json!(state)));
+    assert_eq!(states(), all("missing"));
+    assert_eq!(home.run(&["sandbox", "dns", "publish", "shop.test"]).code, 0);
+    assert_eq!(states(), all("matches"));
+    assert_eq!(home.run(&["sandbox", "dns", "withdraw", "shop.test", "spf"]).code, 0);
+    let mut one_missing = all("matches");
+    one_missing[1].1 = json!("missing");
+    assert_eq!(states(), one_missing);
+    // By its name too.
+    assert_eq!(home.sandbox_json(&["domains", "records", "SHOP.test"])[1]["dns"], "missing");
+    assert_eq!(home.run(&["--sandbox", "domains", "records", "dom_nope"]).code, 5);
+}
+
+#[test]
+fn records_are_printed_for_other_tools() {
+    let home = Home::new();
+    let id = domain(&home);
+    let print = |format: &str| {
+        let run = home.run(&["--sandbox", "domains", "records", &id, "--format", format]);
+        assert_eq!(run.code, 0, "{run:?}");
+        run.stdout
+    };
+    let zone = print("bind");
+    assert!(zone.contains("shop.test. 3600 IN MX 10 "), "{zone}");
+    assert!(zone.contains("shop.test. 3600 IN TXT \"v=spf1 "), "{zone}");
+    let dkim = zone.lines().find(|line| line.contains("._domainkey.")).expect("a DKIM record");
+    let strings = dkim.split('"').skip(1).step_by(2).collect::<Vec<_>>();
+    assert!(strings.len() >= 2 && strings.iter().all(|part| part.len() <= 255), "{dkim}");
+    assert!(print("terraform").contains("resource \"aws_route53_record\" \"dmarc\""));
+    assert!(print("json").contains("\"_dmarc.shop.test\""));
+}
+
+#[test]
+fn waiting_ends_when_the_domain_is_verified() {
+    let home = Home::new();
+    let id = domain(&home);
+    let late = home.run(&["--sandbox", "domains", "verify", &id, "--wait", "--timeout", "200ms"]);
+    assert_eq!((late.code, late.json()["verified"].clone()), (10, json!(false)), "{late:?}");
+    let waiting = home.spawn(&["--sandbox", "domains", "verify", &id, "--wait"]);
+    assert_eq!(home.run(&["sandbox", "dns", "publish", "shop.test"]).code, 0);
+    let run = Run::of(waiting.wait_with_output().expect("ends"));
+    assert_eq!((run.code, run.json()["verified"].clone()), (0, json!(true)), "{run:?}");
+}
+
+#[test]
+fn on_a_terminal_the_checks_are_a_table() {
+    let home = Home::new();
+    let id = domain(&home);
+    let run = home.run(&["--sandbox", "-o", "table", "domains", "verify", &id]);
+    assert_eq!(run.code, 10);
+    let lines =
+        run.stdout.lines().map(|line| line.split("  ").next().unwrap_or("")).collect::<Vec<_>>();
+    assert_eq!(lines, ["RECORD", "MX", "SPF", "DKIM", "DMARC"], "{run:?}");
+    assert!(run.stderr.contains("svc sandbox dns publish shop.test"), "{run:?}");
+}
