@@ -18,9 +18,10 @@ use crate::latency::cpu;
 use crate::peer::Peer;
 
 const SIZE: usize = 10 << 20;
-const TIMES: u32 = 40;
+const TIMES: u32 = 200;
 
-pub async fn print() {
+/// All of them, or the one of this name.
+pub async fn print(only: Option<&str>) {
     let file = tempfile::NamedTempFile::new().expect("a file");
     std::fs::write(file.path(), vec![0xa5; SIZE]).expect("its content");
     let path = file.path();
@@ -28,7 +29,7 @@ pub async fn print() {
 
     let peer = Peer::start(ACCEPTED);
     let client = EmailClient::builder(&peer.url, "mk_secret").build().expect("client");
-    measure("svc", async || {
+    measure(only, "svc", async || {
         let email = email().attachment(Attachment::from_path(path).expect("the file"));
         client.emails().send(&email).await.expect("accepted");
     })
@@ -37,7 +38,7 @@ pub async fn print() {
     let hyper: HyperClient<_, Streamed> =
         HyperClient::builder(TokioExecutor::new()).build_http();
     let url: hyper::Uri = format!("{}/api/v1/emails", peer.url).parse().expect("a uri");
-    measure("hyper, streamed", async || {
+    measure(only, "hyper, streamed", async || {
         let request = hyper::Request::post(url.clone())
             .header("content-type", "application/json")
             .body(Streamed::new(path))
@@ -48,7 +49,7 @@ pub async fn print() {
     .await;
 
     let reqwest = reqwest::Client::new();
-    measure("reqwest .json()", async || {
+    measure(only, "reqwest .json()", async || {
         let content = base64_simd::STANDARD.encode_to_string(std::fs::read(path).expect("read"));
         let mut json = serde_json::to_value(body()).expect("json");
         json["attachments"] = serde_json::json!([{"filename": "a.bin", "content": content}]);
@@ -59,7 +60,7 @@ pub async fn print() {
     .await;
 
     let resend = resend(&peer.url);
-    measure("resend-rs", async || {
+    measure(only, "resend-rs", async || {
         use resend_rs::types::{CreateAttachment, CreateEmailBaseOptions};
         let body = body();
         let content = std::fs::read(path).expect("read");
@@ -71,7 +72,10 @@ pub async fn print() {
     .await;
 }
 
-async fn measure<F: AsyncFnMut()>(name: &str, mut call: F) {
+async fn measure<F: AsyncFnMut()>(only: Option<&str>, name: &str, mut call: F) {
+    if only.is_some_and(|only| only != name) {
+        return;
+    }
     call().await;
     let live = reset_peak();
     let before = cpu();

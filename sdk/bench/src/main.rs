@@ -36,7 +36,8 @@ fn main() {
         ["allocations"] => runtime.block_on(calls::allocations(&calls::ALL, 2_000)),
         ["instructions"] => instructions::print(),
         ["latency"] => runtime.block_on(latency::print()),
-        ["attachment"] => runtime.block_on(attachment::print()),
+        ["attachment"] => runtime.block_on(attachment::print(None)),
+        ["attachment", name] => runtime.block_on(attachment::print(Some(name))),
         ["calls", name, count] => {
             let count = count.parse().expect("a number");
             runtime.block_on(calls::allocations(&[name], count));

@@ -9,7 +9,6 @@ use bytes::{Bytes, BytesMut};
 use http::header::{CONTENT_LENGTH, CONTENT_TYPE, RETRY_AFTER};
 use http::{HeaderMap, HeaderName, HeaderValue, Method};
 use tokio::time::{Duration, Instant, timeout_at};
-use url::Url;
 
 use super::body::{self, Progress};
 use super::call::{Options, Request};
@@ -59,13 +58,12 @@ pub(crate) fn headers(shared: &Shared, request: &Request, options: &Options) -> 
 pub(crate) async fn attempt(
     shared: &Shared,
     request: &Request,
-    url: Url,
-    headers: HeaderMap,
+    options: &Options,
     deadline: Instant,
 ) -> Result<Success, Failed> {
     let progress = Arc::new(Progress::default());
-    let mut outgoing = reqwest::Request::new(request.method.clone(), url);
-    *outgoing.headers_mut() = headers;
+    let mut outgoing = reqwest::Request::new(request.method.clone(), shared.url(request));
+    *outgoing.headers_mut() = headers(shared, request, options);
     *outgoing.body_mut() = body::body(&request.payload, &progress);
     // Our own client follows no redirect, and what comes through layers has
     // lost its address.

@@ -165,6 +165,7 @@ impl Builder {
             http,
             own_http,
             base,
+            urls: Default::default(),
             headers,
             key_header,
             key: self.key,

@@ -1,5 +1,6 @@
 //! A call: an operation with its input, its options, and nothing sent yet.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::marker::PhantomData;
 use std::sync::Arc;
@@ -44,7 +45,7 @@ pub(crate) struct Request {
     pub(super) target: Target,
     pub(super) method: Method,
     /// The path below the base address, with the query.
-    pub(super) path: String,
+    pub(super) path: Cow<'static, str>,
     pub(super) payload: Payload,
     /// Whether doing it twice is as doing it once.
     pub(super) harmless: bool,
@@ -197,7 +198,7 @@ impl<T> Call<T> {
 
     pub(crate) fn with_query(mut self, name: &str, value: Option<u64>) -> Self {
         if let (Ok(request), Some(value)) = (&mut self.request, value) {
-            path::push_query(&mut request.path, name, &value.to_string());
+            path::push_query(request.path.to_mut(), name, &value.to_string());
         }
         self
     }

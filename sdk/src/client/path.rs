@@ -1,6 +1,8 @@
 //! Paths: ids become one segment each, and nothing leaves its place
 //! (`open-points.md` B12, B16).
 
+use std::borrow::Cow;
+
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 
 use crate::{InvalidInput, Operation};
@@ -9,8 +11,11 @@ use crate::{InvalidInput, Operation};
 const ENCODED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 
 /// The operation's path with these ids in it.
-pub(crate) fn fill(operation: Operation, ids: &[&str]) -> Result<String, InvalidInput> {
+pub(crate) fn fill(operation: Operation, ids: &[&str]) -> Result<Cow<'static, str>, InvalidInput> {
     let template = operation.path();
+    if !template.contains('{') {
+        return Ok(template.into());
+    }
     let mut path = String::with_capacity(template.len() + 32);
     let mut ids = ids.iter();
     let mut rest = template;
@@ -22,7 +27,7 @@ pub(crate) fn fill(operation: Operation, ids: &[&str]) -> Result<String, Invalid
         rest = after;
     }
     path.push_str(rest);
-    Ok(path)
+    Ok(path.into())
 }
 
 fn segment<'a>(

@@ -27,7 +27,7 @@ pub struct RequestPreview {
 
 impl RequestPreview {
     pub(super) fn new(shared: &Shared, request: Request, options: &Options) -> Self {
-        let url = shared.url(&request.path);
+        let url = shared.url(&request);
         let mut headers: Vec<(String, String)> = attempt::headers(shared, &request, options)
             .iter()
             .map(|(name, value)| {

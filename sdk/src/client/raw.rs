@@ -23,7 +23,7 @@ pub(super) fn raw(shared: &Arc<Shared>, method: &str, path: &str) -> Call<RawAns
             target: operation.map_or(Target::Raw, Target::Operation),
             harmless: operation.map_or(reads, crate::Operation::is_harmless_to_repeat),
             method,
-            path: path.to_owned(),
+            path: path.to_owned().into(),
             payload: Payload::Empty,
             expected: 0,
             organization: None,
@@ -36,7 +36,7 @@ impl Call<RawAnswer> {
     /// A query parameter, percent-encoded.
     pub fn query(mut self, name: impl AsRef<str>, value: impl AsRef<str>) -> Self {
         if let Ok(request) = &mut self.request {
-            path::push_query(&mut request.path, name.as_ref(), value.as_ref());
+            path::push_query(request.path.to_mut(), name.as_ref(), value.as_ref());
         }
         self
     }

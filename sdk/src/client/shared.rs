@@ -1,15 +1,19 @@
 //! What all clones of a client share.
 
+use std::borrow::Cow;
 use std::fmt;
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::time::Duration;
 
 use http::{HeaderMap, HeaderName};
 use url::Url;
 
+use super::call::Request;
 use super::observe::Observer;
 use super::retry::{BackOff, Budget};
 use crate::email::BatchShape;
+use crate::error::Target;
 use crate::{Operation, Scope, Scopes, Secret, Service};
 
 pub(crate) struct Shared {
@@ -18,6 +22,8 @@ pub(crate) struct Shared {
     /// Whether it was made here, not handed over by the caller.
     pub(crate) own_http: bool,
     pub(crate) base: Url,
+    /// Addresses of operations whose path has no id.
+    pub(crate) urls: [OnceLock<Url>; Operation::ALL.len()],
     /// On every request, the key included.
     pub(crate) headers: HeaderMap,
     pub(crate) key_header: HeaderName,
@@ -77,8 +83,19 @@ impl Shared {
         self.settings.first_page
     }
 
-    /// The request's address: the path after the base's own path.
-    pub(crate) fn url(&self, path: &str) -> Url {
+    /// The request's address.
+    pub(crate) fn url(&self, request: &Request) -> Url {
+        match (&request.path, request.target) {
+            // The same address each time is put together once.
+            (Cow::Borrowed(path), Target::Operation(operation)) => {
+                self.urls[operation as usize].get_or_init(|| self.join(path)).clone()
+            }
+            (path, _) => self.join(path),
+        }
+    }
+
+    /// The path after the base's own path.
+    fn join(&self, path: &str) -> Url {
         let mut url = self.base.clone();
         let (path, query) = match path.split_once('?') {
             Some((path, query)) => (path, Some(query)),

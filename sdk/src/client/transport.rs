@@ -1,11 +1,9 @@
 //! The one way out: every request of this crate goes through [`send`].
 
 use bytes::Bytes;
-use http::HeaderMap;
 use tokio::time::{Duration, Instant};
-use url::Url;
 
-use super::attempt::{Failed, Success, attempt, headers};
+use super::attempt::{Failed, Success, attempt};
 use super::call::{Options, Request};
 use super::observe::Attempt;
 use super::response::{Answer, request_id};
@@ -17,7 +15,7 @@ use crate::{Error, ErrorKind, Outcome};
 pub(crate) async fn send<'a>(
     shared: &'a Shared,
     request: &'a Request,
-    options: &Options,
+    options: &'a Options,
 ) -> Result<Answer<'a>, Error> {
     let mut run = Run::new(shared, request, options);
     loop {
@@ -36,8 +34,7 @@ pub(crate) async fn send<'a>(
 struct Run<'a> {
     shared: &'a Shared,
     request: &'a Request,
-    url: Url,
-    headers: HeaderMap,
+    options: &'a Options,
     repeatable: bool,
     retries: u32,
     start: Instant,
@@ -56,7 +53,7 @@ enum Step<'a> {
 }
 
 impl<'a> Run<'a> {
-    fn new(shared: &'a Shared, request: &'a Request, options: &Options) -> Self {
+    fn new(shared: &'a Shared, request: &'a Request, options: &'a Options) -> Self {
         let settings = &shared.settings;
         let start = Instant::now();
         let timeout = options.timeout.unwrap_or(settings.timeout);
@@ -64,8 +61,7 @@ impl<'a> Run<'a> {
         Self {
             shared,
             request,
-            url: shared.url(&request.path),
-            headers: headers(shared, request, options),
+            options,
             repeatable: request.harmless || honoured,
             retries: options.retries.unwrap_or(settings.retries),
             start,
@@ -89,8 +85,7 @@ impl<'a> Run<'a> {
             return Step::Failed(self.last.take().unwrap_or_else(too_late));
         }
         self.attempts += 1;
-        let (url, headers) = (self.url.clone(), self.headers.clone());
-        let once = attempt(self.shared, self.request, url, headers, self.deadline);
+        let once = attempt(self.shared, self.request, self.options, self.deadline);
         #[cfg(feature = "tracing")]
         let span = super::trace::span(self.shared, self.request, self.attempts);
         #[cfg(feature = "tracing")]
@@ -172,7 +167,7 @@ impl<'a> Run<'a> {
         observer.tell(&Attempt {
             operation: self.request.target.operation(),
             method: self.request.method.as_str(),
-            url: self.url.as_str(),
+            url: self.shared.url(self.request).as_str(),
             number: self.attempts,
             status: result.map_or_else(|(error, _)| error.status(), |success| Some(success.status)),
             request_id: id.as_deref(),
