@@ -21,6 +21,8 @@ pub(crate) async fn send<'a>(
     loop {
         match run.once().await {
             Step::Done(answer) => return Ok(answer),
+            // Even no time is a millisecond to a timer.
+            Step::Again(Duration::ZERO) => {}
             Step::Again(wait) => tokio::time::sleep(wait).await,
             Step::Failed(error) => {
                 let error = error.with_target(request.target).with_attempts(run.attempts);

@@ -1,0 +1,64 @@
+//! Redirects elsewhere: the key never follows, and no other address's answer
+//! passes for the service's.
+
+use std::sync::Arc;
+
+use svc_sdk::email::Email;
+use svc_sdk::{ErrorKind, Outcome};
+
+use super::peer::{Fault, FaultyPeer};
+use crate::peer::{Peer, answer};
+
+#[tokio::test]
+async fn the_key_never_follows() {
+    let elsewhere = Peer::json(200, r#"{"id":"stolen"}"#).await;
+    let email = Email::new("a@b", "c@d", "s");
+    for status in [300, 301, 302, 303, 304, 307, 308] {
+        let location = format!("Location: {}/x\r\n", elsewhere.url());
+        let peer = FaultyPeer::start(Fault::status(status, &location), 9).await;
+        // Wherever the key stands.
+        for client in [peer.builder(), peer.builder().key_header("X-Api-Key").key_prefix("")] {
+            let client = client.build().unwrap();
+            let error = client.emails().get("x").await.unwrap_err();
+            assert_eq!((error.kind(), error.status()), (&ErrorKind::Redirected, Some(status)));
+            assert_eq!(error.attempts(), 1);
+            let error = client.emails().send(&email).await.unwrap_err();
+            assert_eq!((error.kind(), error.attempts()), (&ErrorKind::Redirected, 1));
+        }
+        assert_eq!(peer.whole(), 4);
+    }
+    assert_eq!(elsewhere.lines().len(), 0);
+}
+
+/// It follows redirects, as reqwest's do unless told otherwise.
+fn own_client() -> reqwest::Client {
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let tls = rustls::ClientConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .unwrap()
+        .with_root_certificates(rustls::RootCertStore::empty())
+        .with_no_client_auth();
+    reqwest::Client::builder().tls_backend_preconfigured(tls).no_proxy().build().unwrap()
+}
+
+/// A client of the caller's own may follow redirects. A POST becomes a GET on
+/// its way; what that answers is not what became of the email.
+#[tokio::test]
+async fn what_another_address_answers_is_no_answer() {
+    let elsewhere = Peer::json(200, r#"{"id":"eml_1","status":"queued"}"#).await;
+    let location = format!("Location: {}/x\r\n", elsewhere.url());
+    let peer = FaultyPeer::start(Fault::status(302, &location), 9).await;
+    let own = own_client();
+    let client = peer.builder().http_client(own).build().unwrap();
+    let error = client.emails().send(&Email::new("a@b", "c@d", "s")).await.unwrap_err();
+    assert_eq!((error.kind(), error.outcome()), (&ErrorKind::Redirected, Outcome::Unknown));
+    let seen = elsewhere.only();
+    assert_eq!((seen.line.as_str(), seen.header("authorization")), ("GET /x HTTP/1.1", None));
+
+    // Where it is not redirected, its answers count.
+    let peer = FaultyPeer::start(Fault::Answers(answer(202, r#"{"id":"eml_2"}"#)), 1).await;
+    let own = own_client();
+    let client = peer.builder().http_client(own).build().unwrap();
+    let sent = client.emails().send(&Email::new("a@b", "c@d", "s")).await.unwrap();
+    assert_eq!(sent.id, "eml_2");
+}
