@@ -47,6 +47,7 @@ mod switches;
 mod template;
 mod time;
 mod tls;
+mod tracking;
 mod web;
 mod webhooks;
 

@@ -46,6 +46,37 @@ pub(crate) fn codes(html: Option<&str>, text: Option<&str>) -> Vec<String> {
     codes
 }
 
+/// The HTML with the address of each web link replaced, by the link's number.
+pub(crate) fn replace(html: &str, mut with: impl FnMut(usize) -> String) -> String {
+    let mut replaced = String::with_capacity(html.len() + 64);
+    let mut at = 0;
+    for (number, (raw, _)) in web_links(html).enumerate() {
+        // A part of `html`: where it stands is how far it is from the start.
+        let start = raw.as_ptr() as usize - html.as_ptr() as usize;
+        replaced.push_str(&html[at..start]);
+        replaced.push_str(&with(number));
+        at = start + raw.len();
+    }
+    replaced.push_str(&html[at..]);
+    replaced
+}
+
+/// Where the link of this number leads, counted as `replace` counts.
+pub(crate) fn nth(html: &str, number: usize) -> Option<String> {
+    web_links(html).nth(number).map(|(_, url)| url)
+}
+
+/// Every web link as it stands in the HTML, and where it leads.
+fn web_links(html: &str) -> impl Iterator<Item = (&str, String)> {
+    let anchors = tags(html).filter(|tag| tag.is("a") || tag.is("area"));
+    anchors.filter_map(|tag| {
+        let raw = tag.raw_attribute("href")?.trim();
+        let url = decode_entities(raw);
+        let web = url.starts_with("http://") || url.starts_with("https://");
+        web.then_some((raw, url))
+    })
+}
+
 fn anchors(html: &str) -> Vec<Link> {
     let mut links: Vec<Link> = Vec::new();
     for tag in tags(html).filter(|tag| tag.is("a") || tag.is("area")) {
@@ -71,12 +102,16 @@ struct Tag<'a> {
     end: usize,
 }
 
-impl Tag<'_> {
+impl<'a> Tag<'a> {
     fn is(&self, name: &str) -> bool {
         self.name.eq_ignore_ascii_case(name)
     }
 
     fn attribute(&self, wanted: &str) -> Option<String> {
+        self.raw_attribute(wanted).map(|value| decode_entities(value.trim()))
+    }
+
+    fn raw_attribute(&self, wanted: &str) -> Option<&'a str> {
         let mut rest = self.attributes;
         loop {
             rest = rest.trim_start_matches(|c: char| c.is_whitespace() || c == '/');
@@ -98,7 +133,7 @@ impl Tag<'_> {
                 return None;
             }
             if name.eq_ignore_ascii_case(wanted) {
-                return Some(decode_entities(value.trim()));
+                return Some(value);
             }
         }
     }

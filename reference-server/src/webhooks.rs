@@ -5,9 +5,11 @@
 use std::collections::HashMap;
 use std::fmt;
 use std::sync::{Arc, PoisonError, RwLock};
+use std::time::Duration;
 
 use rusqlite::Connection;
 use svc_sdk::Service;
+use tokio::sync::Notify;
 use url::Url;
 
 use crate::app::App;
@@ -88,22 +90,28 @@ impl Event {
 
 /// All webhooks as they are committed.
 #[derive(Debug, Default)]
-pub(crate) struct Webhooks(RwLock<Registry>);
+pub(crate) struct Webhooks {
+    registry: RwLock<Registry>,
+    /// Told whenever an attempt ends.
+    ended: Notify,
+}
 
 #[derive(Debug, Default)]
 struct Registry {
+    /// Attempts under way, by webhook.
+    under_way: HashMap<String, usize>,
     by_id: HashMap<String, Arc<Webhook>>,
     by_organization: HashMap<i64, Vec<Arc<Webhook>>>,
 }
 
 impl Webhooks {
     pub(crate) fn get(&self, id: &str) -> Option<Arc<Webhook>> {
-        self.0.read().unwrap_or_else(PoisonError::into_inner).by_id.get(id).cloned()
+        self.registry.read().unwrap_or_else(PoisonError::into_inner).by_id.get(id).cloned()
     }
 
     /// The active webhooks of an organization that hear of this event.
     pub(crate) fn subscribers(&self, organization: i64, event: Event) -> Vec<Arc<Webhook>> {
-        let registry = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        let registry = self.registry.read().unwrap_or_else(PoisonError::into_inner);
         let Some(webhooks) = registry.by_organization.get(&organization) else {
             return Vec::new();
         };
@@ -111,13 +119,44 @@ impl Webhooks {
         webhooks.iter().filter(hears).cloned().collect()
     }
 
+    /// Begins an attempt: the webhook as it is now, where it is active.
+    pub(crate) fn begin(self: &Arc<Self>, id: &str) -> Option<UnderWay> {
+        let mut registry = self.registry.write().unwrap_or_else(PoisonError::into_inner);
+        let webhook = registry.by_id.get(id).filter(|webhook| webhook.active)?;
+        let webhook = Arc::clone(webhook);
+        *registry.under_way.entry(id.to_owned()).or_default() += 1;
+        Some(UnderWay { webhook, webhooks: Arc::clone(self) })
+    }
+
+    /// Waits until no attempt at this webhook is under way any more, but not
+    /// for long: what has not ended by then has been sent.
+    pub(crate) async fn until_quiet(&self, id: &str) {
+        let quiet = async {
+            loop {
+                let ended = self.ended.notified();
+                tokio::pin!(ended);
+                ended.as_mut().enable();
+                if !self.is_busy(id) {
+                    return;
+                }
+                ended.await;
+            }
+        };
+        let _ = tokio::time::timeout(Duration::from_secs(2), quiet).await;
+    }
+
+    fn is_busy(&self, id: &str) -> bool {
+        let registry = self.registry.read().unwrap_or_else(PoisonError::into_inner);
+        registry.under_way.contains_key(id)
+    }
+
     pub(crate) fn put(&self, webhook: Webhook) {
-        let mut registry = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        let mut registry = self.registry.write().unwrap_or_else(PoisonError::into_inner);
         registry.put(Arc::new(webhook));
     }
 
     pub(crate) fn remove(&self, id: &str) {
-        let mut registry = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        let mut registry = self.registry.write().unwrap_or_else(PoisonError::into_inner);
         if let Some(gone) = registry.by_id.remove(id)
             && let Some(webhooks) = registry.by_organization.get_mut(&gone.organization)
         {
@@ -135,8 +174,30 @@ impl Webhooks {
         for webhook in statement.query_map([], read)? {
             loaded.put(Arc::new(webhook?));
         }
-        *self.0.write().unwrap_or_else(PoisonError::into_inner) = loaded;
+        let mut registry = self.registry.write().unwrap_or_else(PoisonError::into_inner);
+        loaded.under_way = std::mem::take(&mut registry.under_way);
+        *registry = loaded;
         Ok(())
+    }
+}
+
+/// An attempt under way; it ends with this.
+pub(crate) struct UnderWay {
+    pub(crate) webhook: Arc<Webhook>,
+    webhooks: Arc<Webhooks>,
+}
+
+impl Drop for UnderWay {
+    fn drop(&mut self) {
+        let mut registry = self.webhooks.registry.write().unwrap_or_else(PoisonError::into_inner);
+        if let Some(count) = registry.under_way.get_mut(&self.webhook.id) {
+            *count -= 1;
+            if *count == 0 {
+                registry.under_way.remove(&self.webhook.id);
+            }
+        }
+        drop(registry);
+        self.webhooks.ended.notify_waiters();
     }
 }
 
@@ -293,7 +354,7 @@ pub(crate) async fn delete(
     organization: i64,
     service: Service,
 ) -> Result<(), ApiError> {
-    let webhooks = Arc::clone(&app.webhooks);
+    let (webhooks, gone) = (Arc::clone(&app.webhooks), id.clone());
     app.store
         .write(move |tx| {
             find(tx.connection(), &id, organization, service)?;
@@ -306,7 +367,9 @@ pub(crate) async fn delete(
             tx.after_commit(move || webhooks.remove(&id));
             Ok(())
         })
-        .await
+        .await?;
+    app.webhooks.until_quiet(&gone).await;
+    Ok(())
 }
 
 pub(crate) fn find(

@@ -49,7 +49,7 @@ pub(crate) async fn send(mut call: Call) -> Result<Answer, ApiError> {
         let mut results = Vec::with_capacity(emails.len());
         for (index, email) in emails.into_iter().enumerate() {
             // What accepting refuses it refuses before it has written anything.
-            let accepted = email.and_then(|checked| accept(tx, organization, checked));
+            let accepted = email.and_then(|checked| accept(tx, &app, organization, checked));
             results.push(match accepted {
                 Ok(email) => Item::Accepted { index, id: email.id, status: email.status.as_str() },
                 Err(error) if error.code().status().is_server_error() => return Err(error),

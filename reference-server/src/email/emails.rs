@@ -11,12 +11,13 @@ use serde_json::{Map, Value};
 use super::domains;
 use super::request::{Checked, NewEmail};
 use super::stored::{self, Content, Stored, View};
-use crate::app::Shared;
+use crate::app::{App, Shared};
 use crate::engine::{RecipientState, Status};
 use crate::error::{ApiError, Code};
 use crate::id::{self, Prefix};
 use crate::store::{self, DueKind, Tx};
 use crate::template::{self, Part};
+use crate::tracking::Tracking;
 use crate::web::input::object;
 use crate::web::{Answer, Call};
 
@@ -32,7 +33,7 @@ pub(crate) async fn send(mut call: Call) -> Result<Answer, ApiError> {
     let (switches, organization) = (call.switches().clone(), call.organization());
     let app = Arc::clone(call.app());
     call.create(&body, move |tx| {
-        let email = accept(tx, organization, checked)?;
+        let email = accept(tx, &app, organization, checked)?;
         tx.after_commit(move || app.metrics.emails(1));
         Answer::created(&switches, StatusCode::ACCEPTED, &email.view())
     })
@@ -80,8 +81,9 @@ pub(super) async fn fill_in(
 /// Takes an email in: durable when the transaction is, and due at its time.
 pub(super) fn accept(
     tx: &mut Tx<'_>,
+    app: &App,
     organization: i64,
-    checked: Checked,
+    mut checked: Checked,
 ) -> Result<Stored, ApiError> {
     if !domains::is_verified(tx, organization, &checked.meta.domain)? {
         let domain = &checked.meta.domain;
@@ -89,6 +91,9 @@ pub(super) fn accept(
         return Err(
             ApiError::new(Code::DomainNotVerified, message).detail("domain", domain.as_str())
         );
+    }
+    if checked.content.html.is_some() {
+        checked.meta.tracking = Tracking::wanted(app, organization);
     }
     let due_at = checked.scheduled_at.unwrap_or(tx.now).max(tx.now);
     let email = Stored {

@@ -142,6 +142,7 @@ impl NewEmail {
                 tags: self.tags.unwrap_or_default(),
                 template_id: self.template_id,
                 domain,
+                tracking: None,
             },
             recipients: recipients.states,
             content: Content { html: self.html, text: self.text, headers, attachments },

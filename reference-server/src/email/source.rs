@@ -60,13 +60,17 @@ impl Message {
                 content: &attachment.content,
             })
             .collect();
+        let tracked = match (&meta.tracking, &self.content.html) {
+            (Some(tracking), Some(html)) => Some(tracking.put_in(&self.email.id, html)),
+            _ => None,
+        };
         let outgoing = Outgoing {
             from: &from,
             to: &to,
             cc: &cc,
             reply_to: &reply_to,
             subject: &meta.subject,
-            html: self.content.html.as_deref(),
+            html: tracked.as_deref().or(self.content.html.as_deref()),
             text: self.content.text.as_deref(),
             headers: &headers,
             attachments: &attachments,

@@ -9,6 +9,7 @@ use crate::engine::{RecipientState, Status};
 use crate::error::ApiError;
 use crate::store::{self, Tx};
 use crate::time::{self, Millis};
+use crate::tracking::Tracking;
 
 /// What never changes about an email, but its content.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -24,6 +25,8 @@ pub(crate) struct Meta {
     pub(crate) template_id: Option<String>,
     /// The domain of `from` as domains are compared.
     pub(crate) domain: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) tracking: Option<Tracking>,
 }
 
 #[derive(Debug)]

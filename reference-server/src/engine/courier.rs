@@ -104,8 +104,9 @@ async fn next_due(app: &Shared, webhook: &str) -> Result<Millis, ApiError> {
 /// inactive or gone is dropped.
 async fn deliver(app: &Shared, webhook: &str, due: Due) -> (String, Result<(), ApiError>) {
     let id = due.id.clone();
-    let result = match app.webhooks.get(webhook).filter(|webhook| webhook.active) {
-        Some(webhook) => {
+    let result = match app.webhooks.begin(webhook) {
+        Some(under_way) => {
+            let webhook = Arc::clone(&under_way.webhook);
             let number = due.attempts + 1;
             let body = Bytes::from(due.body);
             let sent = attempt(app, &webhook, due.service, &due.event, &due.id, number, body).await;

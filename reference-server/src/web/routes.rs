@@ -22,7 +22,7 @@ use crate::app::{App, Shared};
 use crate::error::{ApiError, Code};
 use crate::keys::Key;
 use crate::switches::ErrorShape;
-use crate::{control, email, extraction, openapi};
+use crate::{control, email, extraction, openapi, tracking};
 
 /// The routes of both services and of the control interface.
 pub(crate) fn router(app: &Shared) -> Router {
@@ -43,7 +43,7 @@ pub(crate) fn router(app: &Shared) -> Router {
         };
         router = router.route(operation.path(), on(filter, handler));
     }
-    let (router, _) = control::routes(router);
+    let (router, _) = control::routes(tracking::routes(router));
     router
         .route("/openapi.json", get(openapi::get))
         .method_not_allowed_fallback(|State(app): State<Shared>, request: Request| async move {

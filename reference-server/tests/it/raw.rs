@@ -47,14 +47,25 @@ async fn exchange(addr: SocketAddr, request: &[u8]) -> Raw {
     read_answer(&mut stream).await
 }
 
+/// Like `send`, but `None` where no complete answer comes.
+pub(crate) async fn try_send(addr: SocketAddr, request: &[u8]) -> Option<Raw> {
+    let mut stream = TcpStream::connect(addr).await.ok()?;
+    stream.write_all(request).await.ok()?;
+    try_read_answer(&mut stream).await.ok()
+}
+
 /// Reads one answer from a connection.
 pub(crate) async fn read_answer(stream: &mut TcpStream) -> Raw {
+    try_read_answer(stream).await.expect("a whole answer")
+}
+
+async fn try_read_answer(stream: &mut TcpStream) -> std::io::Result<Raw> {
     let mut bytes = Vec::new();
     let head_end = loop {
         if let Some(at) = bytes.windows(4).position(|window| window == b"\r\n\r\n") {
             break at;
         }
-        assert!(read_some(stream, &mut bytes).await, "the answer ended within its head");
+        read_some(stream, &mut bytes).await?;
     };
     let head = String::from_utf8(bytes[..head_end].to_vec()).expect("a head of text");
     let mut raw = Raw { status: 0, head, body: String::new() };
@@ -62,15 +73,15 @@ pub(crate) async fn read_answer(stream: &mut TcpStream) -> Raw {
     let length: usize =
         raw.header("content-length").map_or(0, |text| text.parse().expect("a length"));
     while bytes.len() < head_end + 4 + length {
-        assert!(read_some(stream, &mut bytes).await, "the answer ended within its body");
+        read_some(stream, &mut bytes).await?;
     }
-    raw.body = String::from_utf8(bytes[head_end + 4..].to_vec()).expect("a body of text");
-    raw
+    raw.body = String::from_utf8_lossy(&bytes[head_end + 4..]).into_owned();
+    Ok(raw)
 }
 
-async fn read_some(stream: &mut TcpStream, bytes: &mut Vec<u8>) -> bool {
+async fn read_some(stream: &mut TcpStream, bytes: &mut Vec<u8>) -> std::io::Result<()> {
     let mut piece = [0; 16 * 1024];
-    let count = stream.read(&mut piece).await.expect("read");
+    let count = stream.read(&mut piece).await?;
     bytes.extend_from_slice(&piece[..count]);
-    count > 0
+    if count == 0 { Err(std::io::ErrorKind::UnexpectedEof.into()) } else { Ok(()) }
 }

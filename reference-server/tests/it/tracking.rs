@@ -1,0 +1,60 @@
+//! `email.opened` and `email.clicked` from a real pixel and real links.
+
+use crate::harness::Sandbox;
+use crate::receiver::Receiver;
+
+const BODY: &str = r#"{"from":"a@sandbox.test","to":"ada@x.test","subject":"s","html":"<p><a href=\"https://shop.test/offer?a=1&amp;b=2\">Offer</a></p>"}"#;
+
+#[tokio::test]
+async fn opens_and_clicks_are_told() {
+    let sandbox = Sandbox::start().await;
+    let receiver = Receiver::start(&[]).await;
+    let hook =
+        format!(r#"{{"url":"{}","events":["email.opened","email.clicked"]}}"#, receiver.url());
+    assert_eq!(sandbox.call("POST /api/v1/webhooks", &hook).await.status, 201);
+    let email = sandbox.call("POST /api/v1/emails", BODY).await.id();
+    sandbox.settle().await;
+    let message = sandbox.control("GET /_sandbox/messages", "").await.between(r#""id":""#);
+    let html = sandbox.control(&format!("GET /_sandbox/messages/{message}/html"), "").await.body;
+    let base = sandbox.server.base_url();
+    let link = format!("{base}/t/c/{email}/0");
+    let pixel = format!("{base}/t/o/{email}");
+    assert!(html.contains(&format!(r#"<a href="{link}">Offer</a>"#)), "{html}");
+    assert!(html.contains(&format!(r#"<img src="{pixel}""#)), "{html}");
+    // The email itself is shown as it was given.
+    let found = sandbox.call(&format!("GET /api/v1/emails/{email}"), "").await;
+    assert!(found.body.contains("https://shop.test/offer?a=1&amp;b=2"), "{found:?}");
+
+    let opened = sandbox.raw(&format!("GET /t/o/{email}"), "", "").await;
+    assert_eq!((opened.status, opened.header("content-type")), (200, Some("image/gif")));
+    let clicked = sandbox.raw(&format!("GET /t/c/{email}/0"), "", "").await;
+    assert_eq!(
+        (clicked.status, clicked.header("location")),
+        (302, Some("https://shop.test/offer?a=1&b=2"))
+    );
+    sandbox.settle().await;
+    let mut events: Vec<String> = receiver.received().iter().map(|one| one.body.clone()).collect();
+    events.sort();
+    assert_eq!(events.len(), 2, "{events:?}");
+    assert!(events[0].contains(r#""event":"email.clicked""#), "{events:?}");
+    assert!(
+        events[0].contains(r#""click":{"url":"https://shop.test/offer?a=1&b=2"}"#),
+        "{events:?}"
+    );
+    assert!(events[1].contains(r#""recipient":"ada@x.test""#), "{events:?}");
+    for line in ["1", "x", "-1"] {
+        assert_eq!(sandbox.raw(&format!("GET /t/c/{email}/{line}"), "", "").await.status, 404);
+    }
+}
+
+#[tokio::test]
+async fn nobody_is_tracked_whom_no_webhook_asks_for() {
+    let sandbox = Sandbox::start().await;
+    let email = sandbox.call("POST /api/v1/emails", BODY).await.id();
+    sandbox.settle().await;
+    let message = sandbox.control("GET /_sandbox/messages", "").await.between(r#""id":""#);
+    let html = sandbox.control(&format!("GET /_sandbox/messages/{message}/html"), "").await.body;
+    assert!(html.contains("https://shop.test/offer") && !html.contains("/t/"), "{html}");
+    assert_eq!(sandbox.raw(&format!("GET /t/c/{email}/0"), "", "").await.status, 404);
+    assert_eq!(sandbox.raw("GET /t/o/eml_x", "", "").await.status, 200);
+}
