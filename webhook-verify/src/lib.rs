@@ -34,6 +34,8 @@ pub use receiver::tower::{Verify, VerifyLayer};
 #[cfg(feature = "_receiver")]
 pub use receiver::{ExtractionDelivery, MailDelivery, Receiver, Refused};
 pub use scheme::{Extraction, Mail, Scheme};
+#[cfg(feature = "std")]
+pub use secret::SecretEnvError;
 pub use secret::{Secret, SecretError};
 pub use sign::{ExtractionSigner, MailSigner, Signer, Signing};
 pub use signature::{Signature, Tag};

@@ -53,12 +53,13 @@ impl Secret {
     ///
     /// # Errors
     ///
-    /// [`SecretError::NotSet`] when there is no such variable, else as
-    /// [`Secret::new`].
+    /// [`SecretEnvError`], which names the variable and not its value.
     #[cfg(feature = "std")]
-    pub fn from_env(name: &str) -> Result<Self, SecretError> {
-        let value = std::env::var_os(name).ok_or(SecretError::NotSet)?;
-        Self::new(value.into_encoded_bytes())
+    pub fn from_env(name: &str) -> Result<Self, SecretEnvError> {
+        let value = std::env::var_os(name).ok_or(SecretError::NotSet);
+        value
+            .and_then(|value| Self::new(value.into_encoded_bytes()))
+            .map_err(|reason| SecretEnvError { name: name.into(), reason })
     }
 
     pub(crate) fn as_bytes(&self) -> &[u8] {
@@ -109,8 +110,8 @@ pub enum SecretError {
     /// A UTF-8 byte order mark, as some editors put at the start of a file.
     #[error("the signing secret starts with a byte order mark")]
     ByteOrderMark,
-    /// The environment variable is not set.
-    #[error("the signing secret's environment variable is not set")]
+    /// There is no such environment variable.
+    #[error("no signing secret is set")]
     NotSet,
     /// No secret was given at all.
     #[error("no signing secret was given")]
@@ -119,6 +120,28 @@ pub enum SecretError {
     /// ([`MAX_SECRETS`](crate::MAX_SECRETS)).
     #[error("more than {} signing secrets were given", crate::MAX_SECRETS)]
     TooMany,
+}
+
+/// Why an environment variable gives no [`Secret`].
+#[cfg(feature = "std")]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{name}: {reason}")]
+pub struct SecretEnvError {
+    name: String,
+    reason: SecretError,
+}
+
+#[cfg(feature = "std")]
+impl SecretEnvError {
+    /// The variable's name.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// What is wrong with it.
+    pub fn reason(&self) -> SecretError {
+        self.reason
+    }
 }
 
 fn has_surrounding_white_space(bytes: &[u8]) -> bool {
@@ -133,6 +156,7 @@ fn has_surrounding_white_space(bytes: &[u8]) -> bool {
 #[cfg(test)]
 mod tests {
     use alloc::format;
+    use alloc::string::ToString as _;
 
     use super::*;
 
@@ -155,6 +179,16 @@ mod tests {
             assert_eq!(Secret::new(secret).unwrap().as_bytes(), secret.as_bytes());
         }
         assert!(Secret::new(&b"\xFF\x00"[..]).is_ok(), "a secret need not be text");
+    }
+
+    #[cfg(feature = "std")]
+    #[test]
+    fn a_missing_variable_is_named() {
+        let error = Secret::from_env("SVC_NO_SUCH_SECRET").unwrap_err();
+        assert_eq!(error.to_string(), "SVC_NO_SUCH_SECRET: no signing secret is set");
+        assert_eq!((error.name(), error.reason()), ("SVC_NO_SUCH_SECRET", SecretError::NotSet));
+        // Cargo sets this one for every test.
+        assert!(Secret::from_env("CARGO_PKG_NAME").is_ok());
     }
 
     #[test]

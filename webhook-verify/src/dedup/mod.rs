@@ -154,9 +154,9 @@ impl<Store: DedupStore> Dedup<Store> {
     /// Handles a delivery, unless it was handled before or another handler is
     /// at it. `Ok` completes it; `Err` releases it for the sender's next try.
     ///
-    /// A future that is dropped before its end, as when the sender hangs up,
-    /// leaves the claim until the lease ends: spawn the work where that
-    /// matters.
+    /// A future that is dropped before its end, as when the sender hangs up, or
+    /// that panics, leaves the claim until the lease ends: spawn the work where
+    /// that matters.
     ///
     /// # Errors
     ///
