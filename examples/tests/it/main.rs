@@ -1,9 +1,11 @@
-//! Each receiver is started as its user starts it, and is sent good, forged,
-//! repeated and oversized deliveries.
+//! The examples, each started as its user starts it. The receivers are sent
+//! good, forged, repeated and oversized deliveries.
 #![expect(clippy::unwrap_used, reason = "a test says what it means by failing")]
 
+mod against_the_server;
 mod lambda;
 mod program;
+mod sending;
 mod servers;
 
 use webhook_verify::{ExtractionSigner, Secret};

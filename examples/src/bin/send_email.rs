@@ -1,0 +1,59 @@
+//! Sends one email and says what to do when that fails.
+//!
+//! ```sh
+//! svc sandbox serve &
+//! SVC_EMAIL_URL=http://127.0.0.1:4080 SVC_EMAIL_KEY=mk_test_sandbox cargo run -p svc-examples --bin send_email
+//! ```
+
+use std::env;
+use std::process::ExitCode;
+
+use svc_sdk::email::{Attachment, Email};
+use svc_sdk::{EmailClient, Error, ErrorKind, Outcome};
+
+#[tokio::main(flavor = "current_thread")]
+async fn main() -> ExitCode {
+    let from = env::var("FROM").unwrap_or_else(|_| "hello@sandbox.test".to_owned());
+    let to = env::var("TO").unwrap_or_else(|_| "ada@example.test".to_owned());
+    match send(&from, &to).await {
+        Ok(id) => {
+            say(&format!("accepted as {id}"));
+            ExitCode::SUCCESS
+        }
+        Err(error) => {
+            say(&format!("{error}\n{}", advice(&error)));
+            ExitCode::FAILURE
+        }
+    }
+}
+
+async fn send(from: &str, to: &str) -> Result<String, Error> {
+    let url = env::var("SVC_EMAIL_URL").unwrap_or_else(|_| "http://127.0.0.1:4080".to_owned());
+    let key = env::var("SVC_EMAIL_KEY").unwrap_or_else(|_| "mk_test_sandbox".to_owned());
+    let client = EmailClient::builder(url, key).build()?;
+
+    let email = Email::new(from, to, "Your invoice")
+        .text("It is attached.")
+        .attachment(Attachment::from_bytes("invoice.txt", "42 euros"))
+        .tag("kind", "invoice");
+    Ok(client.emails().send(&email).await?.id)
+}
+
+fn advice(error: &Error) -> String {
+    match (error.kind(), error.outcome()) {
+        (ErrorKind::MissingScope { required: Some(scope), .. }, _) => {
+            format!("use a key with the scope {scope}")
+        }
+        (ErrorKind::Forbidden, _) if error.code() == Some("domain_not_verified") => {
+            "verify the sender's domain first".to_owned()
+        }
+        (_, Outcome::Unknown) => "it may have been sent: look before sending it again".to_owned(),
+        (_, Outcome::NotSent) => "nothing was sent: it can be tried again".to_owned(),
+        (_, Outcome::Refused) => "the service refused it: nothing was sent".to_owned(),
+    }
+}
+
+#[expect(clippy::print_stdout, reason = "an example tells what it did")]
+fn say(text: &str) {
+    println!("{text}");
+}

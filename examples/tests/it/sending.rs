@@ -1,0 +1,35 @@
+//! The sending example, run as its user runs it.
+
+use std::process::{Command, Output};
+
+use svc_reference_server::Server;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn it_sends_and_says_what_to_do_when_that_fails() {
+    let server = Server::builder().in_memory().start().await.unwrap();
+    let url = server.base_url();
+
+    let sent = run(&[("SVC_EMAIL_URL", &url)]);
+    assert!(sent.status.success());
+    assert!(stdout(&sent).starts_with("accepted as eml_"), "{}", stdout(&sent));
+
+    let unverified = run(&[("SVC_EMAIL_URL", &url), ("FROM", "hello@elsewhere.test")]);
+    assert!(!unverified.status.success());
+    assert!(stdout(&unverified).contains("verify the sender's domain first"));
+
+    server.stop().await;
+    let nobody = run(&[("SVC_EMAIL_URL", &url)]);
+    assert!(stdout(&nobody).contains("nothing was sent"), "{}", stdout(&nobody));
+}
+
+fn run(environment: &[(&str, &str)]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_send_email"))
+        .env_remove("SVC_EMAIL_KEY")
+        .envs(environment.iter().copied())
+        .output()
+        .unwrap()
+}
+
+fn stdout(output: &Output) -> String {
+    String::from_utf8(output.stdout.clone()).unwrap()
+}
