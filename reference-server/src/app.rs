@@ -15,6 +15,7 @@ use crate::faults::Faults;
 use crate::keys::Keys;
 use crate::metrics::Metrics;
 use crate::outbound::Outbound;
+use crate::relay::Relay;
 use crate::settings::Settings;
 use crate::store::Store;
 use crate::webhooks::Webhooks;
@@ -29,6 +30,8 @@ pub(crate) struct App {
     pub(crate) webhooks: Arc<Webhooks>,
     pub(crate) engine: EngineHandle,
     pub(crate) outbound: Outbound,
+    /// Where mail goes out, if it does.
+    pub(crate) relay: Option<Relay>,
     pub(crate) resolver: Resolver,
     pub(crate) zone: Arc<Zone>,
     pub(crate) rates: Mutex<HashMap<String, Bucket>>,

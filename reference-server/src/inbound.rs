@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 
 use crate::address::Address;
 use crate::app::Shared;
-use crate::dkim::{self, DkimVerdict};
+use crate::dkim::DkimVerdict;
 use crate::dns::SpfVerdict;
 use crate::engine::post;
 use crate::error::ApiError;
@@ -23,6 +23,7 @@ pub(crate) struct Arrival {
     pub(crate) organization: Option<i64>,
     pub(crate) recipients: Vec<Address>,
     pub(crate) spf: SpfVerdict,
+    pub(crate) dkim: DkimVerdict,
     /// With CRLF line ends.
     pub(crate) source: Vec<u8>,
 }
@@ -37,8 +38,7 @@ pub(crate) struct Received {
 /// Takes a message in; durable when this returns. Recipients that are in no
 /// verified domain are passed over.
 pub(crate) async fn receive(app: &Shared, arrival: Arrival) -> Result<Vec<Received>, ApiError> {
-    let Arrival { organization, recipients, spf, source } = arrival;
-    let dkim = dkim::verify(&app.resolver, &source, app.clock.now()).await;
+    let Arrival { organization, recipients, spf, dkim, source } = arrival;
     let parsing = tokio::task::spawn_blocking(move || {
         let message = Incoming::parse(&source);
         let data = data(message.as_ref(), spf, dkim);

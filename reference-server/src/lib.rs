@@ -42,6 +42,7 @@ mod relay;
 mod seed;
 mod server;
 mod settings;
+mod smtp;
 mod store;
 mod switches;
 mod template;
@@ -53,5 +54,6 @@ mod webhooks;
 
 pub use app::Addresses;
 pub use home::{Running, running};
+pub use relay::InvalidRelay;
 pub use server::{Builder, Server, StartError};
 pub use switches::UnknownSwitch;

@@ -19,6 +19,7 @@ const OWNED: &[(&str, &str)] = &[
     ("email_attachment", "email IN (SELECT id FROM email WHERE organization = ?1)"),
     ("due", "kind = 1 AND ref IN (SELECT id FROM email WHERE organization = ?1)"),
     ("due", "kind = 2 AND substr(ref, 1, 40) IN (SELECT id FROM email WHERE organization = ?1)"),
+    ("relay", "organization = ?1"),
     ("email", "organization = ?1"),
     ("message_source", "message IN (SELECT id FROM message WHERE organization = ?1)"),
     ("message", "organization = ?1"),

@@ -14,15 +14,16 @@ use crate::app::{Addresses, App, Shared};
 use crate::clock::{Clock, Course};
 use crate::dns::{DnsServer, Resolver, Zone};
 use crate::email::domains;
-use crate::engine::{self, EngineHandle};
+use crate::engine::{self, EngineHandle, relaying};
 use crate::error::ApiError;
 use crate::home::{Home, HomeError, Running};
 use crate::keys::random_hex;
 use crate::outbound::{Outbound, Policy};
+use crate::relay::{InvalidRelay, Relay, RelayTarget};
 use crate::settings::Settings;
 use crate::store::{Location, OpenError, Store};
 use crate::switches::UnknownSwitch;
-use crate::{seed, web};
+use crate::{seed, smtp, web};
 
 /// A running server. Dropped without [`stop`](Self::stop), it ends at once;
 /// what was answered is on disk all the same.
@@ -35,6 +36,7 @@ pub struct Server {
 struct Tasks {
     web: JoinHandle<()>,
     engine: JoinHandle<()>,
+    smtp: Option<JoinHandle<()>>,
     _dns: DnsServer,
     _home: Option<Home>,
 }
@@ -77,10 +79,13 @@ impl Server {
     pub async fn stop(mut self) {
         self.app.stopping.send_replace(true);
         if let Some(tasks) = self.tasks.take() {
-            for task in [tasks.web, tasks.engine] {
+            for task in [tasks.web, tasks.engine].into_iter().chain(tasks.smtp) {
                 if let Err(error) = task.await {
                     tracing::error!(%error, "a part of the server ended badly");
                 }
+            }
+            if let Some(relay) = &self.app.relay {
+                relay.close().await;
             }
             let app = Arc::clone(&self.app);
             let closed = tokio::task::spawn_blocking(move || app.store.close());
@@ -97,6 +102,7 @@ impl Drop for Server {
         if let Some(tasks) = self.tasks.take() {
             tasks.web.abort();
             tasks.engine.abort();
+            tasks.smtp.inspect(JoinHandle::abort);
         }
     }
 }
@@ -150,6 +156,26 @@ impl Builder {
     /// instead of the system's.
     pub fn resolver(mut self, addr: SocketAddr) -> Self {
         self.settings.resolver = Some(addr);
+        self
+    }
+
+    /// Sends mail out to a real SMTP server, such as
+    /// `smtp://user:password@mail.example.com:587` (`STARTTLS` where it is
+    /// offered) or `smtps://…` (TLS from the start); without it nothing leaves
+    /// the machine. Magic recipients stay here all the same.
+    ///
+    /// # Errors
+    ///
+    /// Where the text is no such address. The error does not repeat it.
+    pub fn relay(mut self, url: &str) -> Result<Self, InvalidRelay> {
+        self.settings.relay = Some(RelayTarget::parse(url)?);
+        Ok(self)
+    }
+
+    /// Takes mail for verified domains over SMTP at this address; port 0 takes
+    /// a free one. Without it no SMTP is spoken.
+    pub fn smtp(mut self, addr: SocketAddr) -> Self {
+        self.settings.smtp = Some(addr);
         self
     }
 
@@ -232,7 +258,7 @@ pub enum StartError {
     Listen {
         /// The address.
         addr: SocketAddr,
-        /// What was to be offered there: `http`, `dns`.
+        /// What was to be offered there: `http`, `dns`, `smtp`.
         what: &'static str,
         /// What went wrong.
         source: std::io::Error,
@@ -279,7 +305,12 @@ async fn start(mut settings: Settings) -> Result<Server, StartError> {
     let policy = if settings.public { Policy::Public } else { Policy::Development };
     let (handle, commands) = EngineHandle::new();
     let control_token = (!addr.ip().is_loopback()).then(random_hex::<24>).transpose();
-    let addresses = Addresses { http: addr, dns: dns.address(), smtp: None };
+    let mail = match settings.smtp {
+        Some(addr) => Some(TcpListener::bind(addr).await.map_err(listen("smtp", addr))?),
+        None => None,
+    };
+    let smtp = mail.as_ref().and_then(|listener| listener.local_addr().ok());
+    let addresses = Addresses { http: addr, dns: dns.address(), smtp };
     let app = Arc::new(App {
         store,
         clock: Arc::clone(&clock),
@@ -287,6 +318,7 @@ async fn start(mut settings: Settings) -> Result<Server, StartError> {
         webhooks: Arc::default(),
         engine: handle,
         outbound: Outbound::new(policy),
+        relay: settings.relay.clone().map(Relay::new),
         resolver: Resolver::new(Arc::clone(&zone), settings.resolver),
         zone,
         rates: std::sync::Mutex::default(),
@@ -302,13 +334,14 @@ async fn start(mut settings: Settings) -> Result<Server, StartError> {
     let due = load(&app).await.map_err(|error| database(&error))?;
 
     let engine = engine::start(&app, commands, due);
+    let smtp = mail.map(|listener| tokio::spawn(smtp::run(Arc::clone(&app), listener)));
     let web = tokio::spawn(web::listen::run(Arc::clone(&app), listener, web::router(&app)));
     if let Some(home) = &home {
         home.announce(&addresses)
             .map_err(|source| StartError::Directory { directory: PathBuf::new(), source })?;
     }
     tracing::info!(http = %addresses.http, dns = %addresses.dns, "ready");
-    let tasks = Tasks { web, engine, _dns: dns, _home: home };
+    let tasks = Tasks { web, engine, smtp, _dns: dns, _home: home };
     Ok(Server { app, addresses, tasks: Some(tasks) })
 }
 
@@ -339,7 +372,9 @@ async fn load(app: &Shared) -> Result<Vec<(String, i64)>, ApiError> {
                 "SELECT webhook, MIN(due_at) FROM delivery WHERE due_at IS NOT NULL GROUP BY webhook",
             )?;
             let rows = statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?;
-            Ok(rows.collect::<rusqlite::Result<Vec<_>>>()?)
+            let mut due = rows.collect::<rusqlite::Result<Vec<_>>>()?;
+            due.extend(relaying::next_due(tx.connection())?);
+            Ok(due)
         })
         .await
 }

@@ -3,6 +3,7 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
+use crate::relay::RelayTarget;
 use crate::store::Location;
 use crate::switches::Switches;
 
@@ -13,6 +14,9 @@ pub(crate) struct Settings {
     pub(crate) seed: bool,
     pub(crate) dns: SocketAddr,
     pub(crate) resolver: Option<SocketAddr>,
+    pub(crate) relay: Option<RelayTarget>,
+    /// Where mail is taken, if it is.
+    pub(crate) smtp: Option<SocketAddr>,
     /// Bound beyond loopback for others to use: stricter about targets and keys.
     pub(crate) public: bool,
     /// Requests a second for each key.
@@ -58,6 +62,8 @@ impl Default for Settings {
             seed: true,
             dns: loopback,
             resolver: None,
+            relay: None,
+            smtp: None,
             public: false,
             rate_limit: None,
             switches: Switches::default(),

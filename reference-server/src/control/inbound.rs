@@ -8,6 +8,7 @@ use serde_json::json;
 
 use super::{Reply, json as reply, organization, organization_of_query};
 use crate::address::{Address, Mailbox, no_line_break};
+use crate::dkim;
 use crate::dns::SpfVerdict;
 use crate::email::one_or_many::OneOrMany;
 use crate::error::{ApiError, Problems};
@@ -44,11 +45,13 @@ pub(super) async fn create(mut input: Input) -> Reply {
         .app
         .store
         .read(move |connection| organization(connection, &app.settings, named.as_deref()));
+    let dkim = dkim::verify(&input.app.resolver, &source, input.app.clock.now()).await;
     // There was no connection whose address SPF could judge.
     let arrival = Arrival {
         organization: Some(organization.await?),
         recipients,
         spf: SpfVerdict::None,
+        dkim,
         source,
     };
     let received = inbound::receive(&input.app, arrival).await?;

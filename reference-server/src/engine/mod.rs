@@ -9,6 +9,7 @@ pub(crate) mod courier;
 mod course;
 mod handle;
 pub(crate) mod post;
+pub(crate) mod relaying;
 mod sign;
 mod step;
 
@@ -157,7 +158,10 @@ impl Engine {
             route.next = Millis::MAX;
             let (app, webhook) = (Arc::clone(&self.app), webhook.clone());
             self.couriers.spawn(async move {
-                let next = courier::run(&app, &webhook).await;
+                let next = match webhook.as_str() {
+                    relaying::ROUTE => relaying::run(&app).await,
+                    webhook => courier::run(&app, webhook).await,
+                };
                 Delivered { webhook, next }
             });
         }

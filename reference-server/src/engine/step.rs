@@ -4,7 +4,7 @@
 use serde_json::{Map, Value, json};
 
 use super::course::{self, Change, Outcome, RecipientState, Status};
-use super::post;
+use super::{post, relaying};
 use crate::app::App;
 use crate::email::domains;
 use crate::email::stored::{self, Stored};
@@ -68,6 +68,7 @@ fn send(tx: &mut Tx<'_>, app: &App, id: &str) -> Result<(), ApiError> {
     // Checked again, because a scheduled email's domain may be gone by now (E11).
     let verified = email.scheduled_at.is_none()
         || domains::is_verified(tx, email.organization, email.sender_domain())?;
+    let mut relayed = false;
     for position in 0..email.recipients.len() {
         email.recipients[position].status = Status::Sending;
         if !verified {
@@ -75,7 +76,12 @@ fn send(tx: &mut Tx<'_>, app: &App, id: &str) -> Result<(), ApiError> {
             happen(tx, app, &mut email, position, Change::Failed, Some(&reason))?;
             continue;
         }
-        match Outcome::of(&email.recipients[position].address) {
+        let address = &email.recipients[position].address;
+        if app.relay.is_some() && relaying::is_for_relay(address) {
+            relayed = true;
+            continue;
+        }
+        match Outcome::of(address) {
             Outcome::Delivered => happen(tx, app, &mut email, position, Change::Delivered, None)?,
             Outcome::Bounced => {
                 let detail = json!({"type": "hard", "reason": "550 5.1.1 no such mailbox"});
@@ -97,6 +103,9 @@ fn send(tx: &mut Tx<'_>, app: &App, id: &str) -> Result<(), ApiError> {
     }
     email.updated_at = tx.now;
     email.status = course::overall(&email.recipients);
+    if relayed {
+        relaying::queue(tx, email.organization, &email.id)?;
+    }
     stored::update(tx, &email)
 }
 

@@ -130,7 +130,7 @@ impl Connection {
     }
 
     pub(super) async fn quit(&mut self) {
-        let _ = self.command("QUIT").await;
+        let _ = timeout(LEAVE, self.command("QUIT")).await;
     }
 
     /// Sends one message. Fails where the connection is of no use afterwards;
@@ -216,6 +216,7 @@ impl Connection {
 
 const CONNECT: Duration = Duration::from_secs(15);
 const COMMAND: Duration = Duration::from_secs(60);
+const LEAVE: Duration = Duration::from_secs(1);
 const MESSAGE: Duration = Duration::from_secs(300);
 const MAX_REPLY: u64 = 64 * 1024;
 

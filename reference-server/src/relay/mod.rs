@@ -9,7 +9,8 @@ use std::fmt;
 use tokio::sync::Mutex;
 
 use connection::Connection;
-pub(crate) use target::{InvalidRelay, RelayTarget};
+pub use target::InvalidRelay;
+pub(crate) use target::RelayTarget;
 
 /// The way to the SMTP server that mail is relayed to.
 #[derive(Debug)]

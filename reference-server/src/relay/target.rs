@@ -68,7 +68,8 @@ impl fmt::Debug for RelayTarget {
 #[error(
     "a relay is written as smtp://[user:password@]host[:port], or smtps:// for TLS from the start"
 )]
-pub(crate) struct InvalidRelay;
+#[non_exhaustive]
+pub struct InvalidRelay;
 
 #[cfg(test)]
 mod tests {

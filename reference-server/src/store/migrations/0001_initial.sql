@@ -200,6 +200,15 @@ CREATE TABLE attempt (
     PRIMARY KEY (delivery, number)
 ) STRICT, WITHOUT ROWID;
 
+-- Emails with recipients that are still to be handed over to the relay.
+CREATE TABLE relay (
+    email TEXT PRIMARY KEY,
+    organization INTEGER NOT NULL,
+    due_at INTEGER NOT NULL,
+    retry INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+CREATE INDEX relay_due ON relay (due_at);
+
 -- Everything but deliveries that waits for a time; `kind` and `ref` say what.
 CREATE TABLE due (
     at INTEGER NOT NULL,

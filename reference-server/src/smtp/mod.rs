@@ -1,0 +1,51 @@
+//! The SMTP listener (`--smtp`): takes mail for verified domains.
+
+mod session;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::net::TcpListener;
+use tokio::sync::Semaphore;
+use tokio::task::JoinSet;
+
+use crate::app::Shared;
+
+/// Connections at the same time; more wait until one ends.
+const CONNECTIONS: usize = 100;
+
+/// Takes connections until the server stops. A message that is under way then
+/// was not answered yet: its sender tries again.
+pub(crate) async fn run(app: Shared, listener: TcpListener) {
+    let stopped = app.stopped();
+    tokio::pin!(stopped);
+    let slots = Arc::new(Semaphore::new(CONNECTIONS));
+    let mut sessions = JoinSet::new();
+    loop {
+        let accepted = async {
+            let slot = Arc::clone(&slots).acquire_owned().await;
+            (slot, listener.accept().await)
+        };
+        tokio::select! {
+            () = &mut stopped => return,
+            Some(_) = sessions.join_next() => {}
+            (slot, accepted) = accepted => match (slot, accepted) {
+                (Ok(slot), Ok((stream, peer))) => {
+                    let app = Arc::clone(&app);
+                    sessions.spawn(async move {
+                        if let Err(error) = session::serve(&app, stream, peer).await {
+                            tracing::debug!(%error, "an SMTP connection ended early");
+                        }
+                        drop(slot);
+                    });
+                }
+                (_, Err(error)) => {
+                    // Out of file descriptors, most likely: some will be free soon.
+                    tracing::warn!(%error, "cannot accept an SMTP connection");
+                    tokio::time::sleep(Duration::from_millis(50)).await;
+                }
+                (Err(_), _) => return,
+            },
+        }
+    }
+}

@@ -1,0 +1,238 @@
+//! Mail that goes out to a real SMTP server.
+
+use std::collections::HashMap;
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex};
+
+use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
+use tokio::net::{TcpListener, TcpStream};
+
+use crate::harness::Sandbox;
+use crate::receiver::Receiver;
+
+/// An SMTP server that answers `RCPT` as it is told to, by the recipient, and
+/// keeps the messages that it takes.
+#[derive(Clone, Default)]
+struct MailServer {
+    /// What the next `RCPT` for an address are answered; then 250.
+    replies: Arc<Mutex<HashMap<String, Vec<&'static str>>>>,
+    taken: Arc<Mutex<Vec<Taken>>>,
+}
+
+#[derive(Clone, Debug, Default)]
+struct Taken {
+    connection: usize,
+    from: String,
+    to: Vec<String>,
+    source: String,
+}
+
+impl MailServer {
+    async fn start(&self) -> SocketAddr {
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+        let address = listener.local_addr().expect("an address");
+        let server = self.clone();
+        tokio::spawn(async move {
+            for number in 1.. {
+                let (stream, _) = listener.accept().await.expect("a connection");
+                tokio::spawn(server.clone().serve(stream, number));
+            }
+        });
+        address
+    }
+
+    async fn serve(self, stream: TcpStream, connection: usize) {
+        let mut stream = BufReader::new(stream);
+        let mut reply = "220 ready".to_owned();
+        let mut message = Taken { connection, ..Taken::default() };
+        let mut in_data = false;
+        let mut line = String::new();
+        loop {
+            if !reply.is_empty() {
+                let text = format!("{reply}\r\n");
+                if stream.write_all(text.as_bytes()).await.is_err() {
+                    return;
+                }
+            }
+            line.clear();
+            if !stream.read_line(&mut line).await.is_ok_and(|count| count > 0) {
+                return;
+            }
+            reply = match line.trim_end() {
+                "." if in_data => {
+                    in_data = false;
+                    self.taken.lock().expect("no panic").push(std::mem::take(&mut message));
+                    message.connection = connection;
+                    "250 taken".to_owned()
+                }
+                _ if in_data => {
+                    message.source.push_str(&line);
+                    String::new()
+                }
+                "DATA" => {
+                    in_data = true;
+                    "354 go on".to_owned()
+                }
+                command => match command.split_once(":<") {
+                    Some(("MAIL FROM", rest)) => {
+                        message = Taken { connection, ..Taken::default() };
+                        message.from = rest.split('>').next().unwrap_or_default().to_owned();
+                        "250 fine".to_owned()
+                    }
+                    Some(("RCPT TO", rest)) => {
+                        let address = rest.trim_end_matches('>').to_owned();
+                        let mut replies = self.replies.lock().expect("no panic");
+                        let reply = match replies.get_mut(&address) {
+                            Some(waiting) if !waiting.is_empty() => waiting.remove(0),
+                            _ => "250 fine",
+                        };
+                        if reply.starts_with('2') {
+                            message.to.push(address);
+                        }
+                        reply.to_owned()
+                    }
+                    _ => "250 fine".to_owned(),
+                },
+            };
+        }
+    }
+
+    fn answer(&self, address: &str, replies: &[&'static str]) {
+        self.replies.lock().expect("no panic").insert(address.to_owned(), replies.to_vec());
+    }
+
+    fn taken(&self) -> Vec<Taken> {
+        self.taken.lock().expect("no panic").clone()
+    }
+}
+
+async fn sandbox(mail: &MailServer) -> Sandbox {
+    let url = format!("smtp://{}", mail.start().await);
+    let sandbox = Sandbox::with(|builder| builder.relay(&url).expect("a relay")).await;
+    sandbox.freeze().await;
+    sandbox
+}
+
+async fn send(sandbox: &Sandbox, to: &str) -> String {
+    let body = format!(
+        r#"{{"from":"Shop <hello@sandbox.test>","to":[{to}],"bcc":"hidden@out.example","subject":"Hi","text":"Hello\n.dot"}}"#
+    );
+    let sent = sandbox.call("POST /api/v1/emails", &body).await;
+    assert_eq!(sent.status, 202, "{sent:?}");
+    sandbox.settle().await;
+    sent.id()
+}
+
+async fn status(sandbox: &Sandbox, id: &str) -> String {
+    let found = sandbox.call(&format!("GET /api/v1/emails/{id}"), "").await;
+    found.between(r#""status":""#)
+}
+
+#[tokio::test]
+async fn messages_go_out_signed_over_one_connection() {
+    let mail = MailServer::default();
+    let sandbox = sandbox(&mail).await;
+    let first = send(&sandbox, r#""Ada <ada@out.example>","bob@out.example""#).await;
+    let second = send(&sandbox, r#""ada@out.example""#).await;
+    assert_eq!(status(&sandbox, &first).await, "delivered");
+    assert_eq!(status(&sandbox, &second).await, "delivered");
+    let taken = mail.taken();
+    assert_eq!(taken.len(), 2);
+    assert!(taken.iter().all(|message| message.connection == 1));
+    assert_eq!(taken[0].from, "hello@sandbox.test");
+    assert_eq!(taken[0].to, ["ada@out.example", "bob@out.example", "hidden@out.example"]);
+    assert!(taken[0].source.starts_with("DKIM-Signature: v=1;"), "{}", taken[0].source);
+    assert!(taken[0].source.contains("\r\n\r\nHello\r\n..dot"), "{}", taken[0].source);
+    assert!(!taken[0].source.contains("hidden"), "{}", taken[0].source);
+    // What was handed over is kept here as well.
+    let list = sandbox.control("GET /_sandbox/messages?to=ada@out.example", "").await;
+    assert_eq!(list.body.matches(r#""id":"#).count(), 2, "{list:?}");
+}
+
+#[tokio::test]
+async fn what_is_put_off_is_tried_again_and_what_is_refused_bounces() {
+    let mail = MailServer::default();
+    mail.answer("later@out.example", &["451 4.7.1 greylisted", "450 not yet"]);
+    mail.answer("no@out.example", &["550 5.1.1 no such user"]);
+    let sandbox = sandbox(&mail).await;
+    let receiver = Receiver::start(&[]).await;
+    let body = format!(
+        r#"{{"url":"{}","events":["email.sent","email.delivered","email.bounced"]}}"#,
+        receiver.url()
+    );
+    assert_eq!(sandbox.call("POST /api/v1/webhooks", &body).await.status, 201);
+    let id = send(&sandbox, r#""later@out.example","no@out.example","yes@out.example""#).await;
+
+    let found = sandbox.call(&format!("GET /api/v1/emails/{id}"), "").await;
+    for part in [
+        r#"{"address":"later@out.example","status":"sending","detail":{"reason":"451 4.7.1 greylisted"}}"#,
+        r#"{"address":"no@out.example","status":"bounced","detail":{"type":"hard","reason":"550 5.1.1 no such user"}}"#,
+        r#"{"address":"yes@out.example","status":"delivered","detail":null}"#,
+    ] {
+        assert!(found.body.contains(part), "{part} in {}", found.body);
+    }
+    assert_eq!(mail.taken()[0].to, ["yes@out.example", "hidden@out.example"]);
+
+    sandbox.advance("29s").await;
+    assert_eq!(mail.taken().len(), 1);
+    sandbox.advance("1s").await;
+    assert_eq!(mail.taken().len(), 1);
+    sandbox.advance("2m").await;
+    let taken = mail.taken();
+    assert_eq!(taken.len(), 2);
+    assert_eq!(taken[1].to, ["later@out.example"]);
+    assert_eq!(taken[0].source, taken[1].source);
+
+    let of = |event: &str, address: &str| {
+        let address = format!(r#""recipient":"{address}""#);
+        let event = format!(r#"{{"event":"{event}""#);
+        let all = receiver.received();
+        all.iter().filter(|d| d.body.starts_with(&event) && d.body.contains(&address)).count()
+    };
+    for (event, address, count) in [
+        ("email.delivered", "later@out.example", 1),
+        ("email.sent", "later@out.example", 1),
+        ("email.bounced", "no@out.example", 1),
+        ("email.delivered", "no@out.example", 0),
+        ("email.delivered", "yes@out.example", 1),
+        ("email.delivered", "hidden@out.example", 1),
+    ] {
+        assert_eq!(of(event, address), count, "{event} {address}");
+    }
+}
+
+#[tokio::test]
+async fn what_is_never_taken_bounces_softly_in_the_end() {
+    let mail = MailServer::default();
+    mail.answer("full@out.example", &["452 4.2.2 mailbox full"; 20]);
+    let sandbox = sandbox(&mail).await;
+    let id = send(&sandbox, r#""full@out.example""#).await;
+    assert_eq!(status(&sandbox, &id).await, "sending");
+    sandbox.advance("1d").await;
+    let found = sandbox.call(&format!("GET /api/v1/emails/{id}"), "").await;
+    let soft = r#""status":"bounced","detail":{"type":"soft","reason":"452 4.2.2 mailbox full"}"#;
+    assert!(found.body.contains(soft), "{found:?}");
+    assert_eq!(mail.replies.lock().expect("no panic")["full@out.example"].len(), 13);
+}
+
+#[tokio::test]
+async fn magic_recipients_stay_here() {
+    let mail = MailServer::default();
+    let sandbox = sandbox(&mail).await;
+    let id = send(&sandbox, r#""bounced+1@out.test","out@out.test""#).await;
+    assert_eq!(status(&sandbox, &id).await, "bounced");
+    assert_eq!(mail.taken()[0].to, ["out@out.test", "hidden@out.example"]);
+}
+
+#[tokio::test]
+async fn mail_waits_for_a_relay_that_is_down() {
+    let free = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+    let url = format!("smtp://{}", free.local_addr().expect("an address"));
+    drop(free);
+    let sandbox = Sandbox::with(|builder| builder.relay(&url).expect("a relay")).await;
+    sandbox.freeze().await;
+    let id = send(&sandbox, r#""ada@out.example""#).await;
+    assert_eq!(status(&sandbox, &id).await, "sending");
+    let clock = sandbox.control("GET /_sandbox/clock", "").await;
+    assert!(!clock.body.contains(r#""next_due":null"#), "{clock:?}");
+}

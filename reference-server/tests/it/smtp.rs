@@ -1,0 +1,183 @@
+//! The SMTP listener, spoken to by hand.
+
+use std::net::SocketAddr;
+
+use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
+use tokio::net::TcpStream;
+
+use crate::harness::Sandbox;
+use crate::receiver::Receiver;
+
+struct Client {
+    stream: BufReader<TcpStream>,
+}
+
+impl Client {
+    async fn connect(address: SocketAddr) -> Self {
+        let stream = TcpStream::connect(address).await.expect("a connection");
+        let mut client = Self { stream: BufReader::new(stream) };
+        assert_eq!(client.reply().await, "220 inbound.sandbox.localhost ESMTP");
+        client
+    }
+
+    async fn say(&mut self, text: &str) -> String {
+        self.write(&format!("{text}\r\n")).await;
+        self.reply().await
+    }
+
+    async fn write(&mut self, text: &str) {
+        self.stream.write_all(text.as_bytes()).await.expect("written");
+    }
+
+    /// The last line of the next reply; empty at the end.
+    async fn reply(&mut self) -> String {
+        loop {
+            let mut line = String::new();
+            self.stream.read_line(&mut line).await.expect("read");
+            if line.as_bytes().get(3) != Some(&b'-') {
+                return line.trim_end().to_owned();
+            }
+        }
+    }
+}
+
+async fn sandbox() -> (Sandbox, SocketAddr) {
+    let any = "127.0.0.1:0".parse().expect("an address");
+    let sandbox = Sandbox::with(|builder| builder.smtp(any)).await;
+    let address = sandbox.server.addresses().smtp.expect("a listener");
+    (sandbox, address)
+}
+
+#[tokio::test]
+async fn mail_for_a_verified_domain_is_taken_and_told() {
+    let (sandbox, address) = sandbox().await;
+    let receiver = Receiver::start(&[]).await;
+    let body = format!(r#"{{"url":"{}","events":["email.received"]}}"#, receiver.url());
+    assert_eq!(sandbox.call("POST /api/v1/webhooks", &body).await.status, 201);
+
+    // A message of our own as it would come back: signed, from where SPF says.
+    let body = r#"{"from":"a@sandbox.test","to":"help@sandbox.test","subject":"Hi","text":"Hello\n.\n..x\n"}"#;
+    assert_eq!(sandbox.call("POST /api/v1/emails", body).await.status, 202);
+    let sent = sandbox.control("GET /_sandbox/messages/wait", "").await.id();
+    let source = sandbox.control(&format!("GET /_sandbox/messages/{sent}/raw"), "").await.body;
+
+    let mut client = Client::connect(address).await;
+    assert_eq!(client.say("EHLO client.test").await, "250 ENHANCEDSTATUSCODES");
+    assert_eq!(client.say("MAIL FROM:<a@sandbox.test> BODY=8BITMIME").await, "250 2.1.0 go on");
+    assert_eq!(client.say("RCPT TO:<help@sandbox.test>").await, "250 2.1.5 go on");
+    assert!(client.say("DATA").await.starts_with("354 "));
+    client.write(&source.replace("\r\n.", "\r\n..")).await;
+    let taken = client.say(".").await;
+    assert!(taken.starts_with("250 2.0.0 taken as req_"), "{taken}");
+    assert_eq!(client.say("QUIT").await, "221 2.0.0 good-bye");
+    assert_eq!(client.reply().await, "");
+    sandbox.settle().await;
+
+    let [received] = &receiver.received()[..] else { panic!("{:?}", receiver.received()) };
+    for part in [
+        r#""from":"a@sandbox.test","to":["help@sandbox.test"],"subject":"Hi","text":"Hello\r\n.\r\n..x\r\n","#,
+        r#""spf":"pass","dkim":"pass","recipient":"help@sandbox.test""#,
+    ] {
+        assert!(received.body.contains(part), "{part} in {}", received.body);
+    }
+    let list = sandbox.control("GET /_sandbox/messages?limit=1", "").await;
+    let raw = sandbox.control(&format!("GET /_sandbox/messages/{}/raw", list.id()), "").await;
+    let trace = "Return-Path: <a@sandbox.test>\r\n\
+        Authentication-Results: inbound.sandbox.localhost; spf=pass smtp.helo=client.test; dkim=pass\r\n\
+        Received: from client.test ([127.0.0.1])\r\n\tby inbound.sandbox.localhost with ESMTP id req_";
+    assert!(raw.body.starts_with(trace), "{}", raw.body);
+    assert!(raw.body.ends_with(&source), "{}", raw.body);
+}
+
+#[tokio::test]
+async fn everybody_else_is_550_and_may_go_on() {
+    let (sandbox, address) = sandbox().await;
+    let mut client = Client::connect(address).await;
+    client.say("HELO client.test").await;
+    client.say("MAIL FROM:<>").await;
+    for stranger in ["x@elsewhere.test", "x@sub.sandbox.test"] {
+        let reply = client.say(&format!("RCPT TO:<{stranger}>")).await;
+        let text = "550 5.7.1 no mail is taken for this domain: it is not verified here";
+        assert_eq!(reply, text, "{stranger}");
+    }
+    assert_eq!(client.say("DATA").await, "554 5.5.1 no valid recipients");
+    assert_eq!(client.say("RCPT TO:<x@SANDBOX.test>").await, "250 2.1.5 go on");
+    assert!(client.say("DATA").await.starts_with("354 "));
+    assert!(
+        client
+            .say("Subject: forged\r\nFrom: a@sandbox.test\r\n\r\nx\r\n.")
+            .await
+            .starts_with("250 ")
+    );
+    let shown = sandbox.control("GET /_sandbox/messages/wait?subject=forged", "").await;
+    // The empty sender is judged by its HELO, which has no policy.
+    let results = "inbound.sandbox.localhost; spf=none smtp.helo=client.test; dkim=none";
+    assert!(shown.body.contains(results), "{}", shown.body);
+}
+
+#[tokio::test]
+async fn commands_can_come_at_once_and_out_of_order() {
+    let (sandbox, address) = sandbox().await;
+    let mut client = Client::connect(address).await;
+    for (line, reply) in [
+        ("MAIL FROM:<a@b.test>", "503 5.5.1 first EHLO"),
+        ("EHLO x", "250 ENHANCEDSTATUSCODES"),
+        ("RCPT TO:<a@sandbox.test>", "503 5.5.1 first MAIL"),
+        ("DATA", "503 5.5.1 first MAIL and RCPT"),
+        ("MAIL FROM:<a@b.test> SIZE=99999999", "552 5.3.4 a message may have 26214400 bytes"),
+        ("STARTTLS", "502 5.5.1 not offered"),
+        ("NONSENSE", "500 5.5.1 no such command"),
+        ("NOOP", "250 2.0.0 fine"),
+    ] {
+        assert_eq!(client.say(line).await, reply, "{line}");
+    }
+    client
+        .write("MAIL FROM:<a@b.test>\r\nRCPT TO:<c@sandbox.test>\r\nDATA\r\nSubject: all\r\n\r\nx\r\n.\r\nRSET\r\n")
+        .await;
+    let mut codes = Vec::new();
+    for _ in 0..5 {
+        codes.push(client.reply().await[..3].to_owned());
+    }
+    assert_eq!(codes, ["250", "250", "354", "250", "250"]);
+    let shown = sandbox.control("GET /_sandbox/messages/wait?to=c@sandbox.test", "").await;
+    assert_eq!(shown.between(r#""subject":""#), "all");
+}
+
+#[tokio::test]
+async fn who_makes_no_sense_is_left() {
+    let (_sandbox, address) = sandbox().await;
+    let mut client = Client::connect(address).await;
+    let mut last = String::new();
+    for _ in 0..20 {
+        last = client.say("NONSENSE").await;
+    }
+    assert_eq!(last, "421 4.7.0 too many mistakes");
+    assert_eq!(client.reply().await, "");
+
+    let mut client = Client::connect(address).await;
+    let long = client.say(&format!("EHLO {}", "x".repeat(10_000))).await;
+    assert_eq!(long, "501 5.5.2 write EHLO domain");
+    client.write(&format!("NOOP {}", "x".repeat(10_000))).await;
+    assert_eq!(client.reply().await, "500 5.5.6 the line is too long");
+}
+
+#[tokio::test]
+async fn an_empty_message_and_a_large_one() {
+    let (sandbox, address) = sandbox().await;
+    let mut client = Client::connect(address).await;
+    client.say("EHLO x").await;
+    client.say("MAIL FROM:<a@b.test>").await;
+    client.say("RCPT TO:<c@sandbox.test>").await;
+    client.say("DATA").await;
+    assert!(client.say(".").await.starts_with("250 "));
+    client.say("MAIL FROM:<a@b.test>").await;
+    client.say("RCPT TO:<c@sandbox.test>").await;
+    client.say("DATA").await;
+    let line = format!("{}\r\n", "x".repeat(998));
+    for _ in 0..27 {
+        client.write(&line.repeat(1000)).await;
+    }
+    assert_eq!(client.say(".").await, "552 5.3.4 a message may have 26214400 bytes");
+    let list = sandbox.control("GET /_sandbox/messages", "").await;
+    assert_eq!(list.body.matches(r#""id":"#).count(), 1, "{list:?}");
+}
