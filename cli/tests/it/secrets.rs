@@ -93,3 +93,12 @@ fn a_key_file_is_read_for_the_service_of_the_command() {
         home.feed(&["--email-url", &service.url(), "--key-file", "-", "audiences", "list"], KEY);
     assert_eq!(fed.code, 0, "{fed:?}");
 }
+
+#[test]
+fn a_relays_password_is_not_taken_from_an_option() {
+    let home = Home::new();
+    let relay = "smtp://ada:topsecret@mail.example.com";
+    let run = home.run_with(&["sandbox", "serve", "--in-memory", "--relay", relay], &[]);
+    assert_eq!(run.code, 2, "{run:?}");
+    assert!(run.stderr.contains("SVC_RELAY") && !run.stderr.contains("topsecret"), "{run:?}");
+}

@@ -39,6 +39,13 @@ pub struct Serve {
     /// The DNS server to ask for other names, instead of the system's
     #[arg(long, value_name = "ADDR")]
     resolver: Option<SocketAddr>,
+    /// Take mail for verified domains over SMTP at this address; port 0 takes a free one
+    #[arg(long, value_name = "ADDR")]
+    smtp: Option<SocketAddr>,
+    /// Send mail out to this SMTP server, smtp://HOST:PORT or smtps://HOST; with a user and a
+    /// password in the environment only [env: SVC_RELAY]
+    #[arg(long, value_name = "URL")]
+    relay: Option<String>,
     /// Be open to other machines: no seeds, and no webhook to a private address
     #[arg(long)]
     public: bool,
@@ -81,6 +88,14 @@ impl Serve {
         if let Some(resolver) = self.resolver {
             builder = builder.resolver(resolver);
         }
+        if let Some(smtp) = self.smtp {
+            builder = builder.smtp(smtp);
+        }
+        if let Some(relay) = self.relay()? {
+            builder = builder
+                .relay(&relay)
+                .map_err(|error| Failure::usage(format!("--relay: {error}")))?;
+        }
         if let Some(rate) = self.rate_limit {
             builder = builder.rate_limit(rate);
         }
@@ -112,5 +127,19 @@ impl Serve {
         stop.heard().await;
         server.stop().await;
         Ok(())
+    }
+
+    /// The relay of the option, or else of the environment.
+    #[cfg(feature = "sandbox")]
+    fn relay(&self) -> Result<Option<String>, Failure> {
+        match &self.relay {
+            // Everybody on the machine can read it there.
+            Some(url) if url.contains('@') => Err(Failure::usage(
+                "--relay: options show up in process lists; \
+                 give an address with credentials in SVC_RELAY",
+            )),
+            Some(url) => Ok(Some(url.clone())),
+            None => Ok(std::env::var("SVC_RELAY").ok().filter(|url| !url.is_empty())),
+        }
     }
 }
