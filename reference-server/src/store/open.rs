@@ -31,14 +31,18 @@ pub(super) fn file(path: &Path) -> Result<Connection, OpenError> {
     let connection = Connection::open(path)?;
     connection.busy_timeout(std::time::Duration::from_secs(5))?;
     // The header may be behind a write-ahead log that a killed server left.
-    refuse_newer(path, migrations::version(&connection)?)?;
+    let found = migrations::version(&connection)?;
+    refuse_newer(path, found)?;
+    // Nothing is in a new file yet that could be lost: its first commit that
+    // somebody is told of is synced, and all before it with it.
+    connection.pragma_update(None, "synchronous", if found == 0 { "OFF" } else { "FULL" })?;
     connection.pragma_update(None, "journal_mode", "WAL")?;
-    connection.pragma_update(None, "synchronous", "FULL")?;
     // A checkpoint costs two syncs of its own: one every 16 MiB.
     connection.pragma_update(None, "wal_autocheckpoint", 4000)?;
     // After a burst the log shrinks again.
     connection.pragma_update(None, "journal_size_limit", 64 << 20)?;
     prepare(&connection)?;
+    connection.pragma_update(None, "synchronous", "FULL")?;
     Ok(connection)
 }
 

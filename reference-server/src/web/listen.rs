@@ -118,7 +118,7 @@ async fn respond(
     let started = std::time::Instant::now();
     // A lease waits for others to be done and must not be waited for itself.
     let active = (request.uri().path() != crate::control::LEASE).then(|| Active::request(&app));
-    let line = tracing::enabled!(tracing::Level::INFO)
+    let line = tracing::enabled!(tracing::Level::WARN)
         .then(|| (request.method().clone(), request.uri().path().to_owned()));
     request.extensions_mut().insert(cut);
     let answered = AssertUnwindSafe(router.call(request)).catch_unwind().await;
@@ -129,7 +129,11 @@ async fn respond(
     };
     if let Some((method, path)) = line {
         let (status, ms) = (response.status().as_u16(), started.elapsed().as_millis() as u64);
-        tracing::info!(%method, path, status, ms, request_id = id, "request");
+        if response.status().is_server_error() {
+            tracing::warn!(%method, path, status, ms, request_id = id, "request");
+        } else {
+            tracing::debug!(%method, path, status, ms, request_id = id, "request");
+        }
     }
     if let Ok(value) = HeaderValue::try_from(id) {
         response.headers_mut().insert(&REQUEST_ID, value);
