@@ -187,7 +187,7 @@ fn is_own_header(name: &str) -> bool {
     content || OWN_HEADERS.iter().any(|own| name.eq_ignore_ascii_case(own))
 }
 
-const OWN_HEADERS: [&str; 9] =
+pub(crate) const OWN_HEADERS: [&str; 9] =
     ["From", "To", "Cc", "Bcc", "Subject", "Date", "Message-ID", "MIME-Version", "DKIM-Signature"];
 
 // A longer name leaves no room for a value on a line of 78 characters.

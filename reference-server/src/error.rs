@@ -1,7 +1,10 @@
 //! The errors that the server answers with (`open-points.md` B4, B10).
 
+use std::borrow::Cow;
+
 use http::StatusCode;
-use serde_json::{Map, Value, json};
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::{Serialize, Serializer};
 
 /// One error answer: its status, code, message, and what helps to mend it.
 #[derive(Clone, Debug)]
@@ -13,84 +16,122 @@ pub(crate) struct ApiError {
 struct Inner {
     code: Code,
     message: String,
-    details: Map<String, Value>,
+    details: Details,
     retry_after: Option<u64>,
     allow: Option<String>,
 }
 
-/// Every code, each with its one status.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Code {
-    InvalidJson,
-    InvalidRequest,
-    Unauthorized,
-    InsufficientScope,
-    DomainNotVerified,
-    Forbidden,
-    NotFound,
-    MethodNotAllowed,
-    RequestTimeout,
-    Conflict,
-    IdempotencyMismatch,
-    NotCancellable,
-    PayloadTooLarge,
-    UnsupportedMediaType,
-    WrongHost,
-    ValidationFailed,
-    RateLimited,
-    Internal,
-    Unavailable,
-    StorageFull,
+macro_rules! codes {
+    ($($variant:ident $name:literal $status:ident $meaning:literal,)*) => {
+        /// Every code, each with its one status.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+        pub(crate) enum Code { $($variant,)* }
+
+        impl Code {
+            pub(crate) const ALL: &[Self] = &[$(Self::$variant,)*];
+
+            pub(crate) const fn status(self) -> StatusCode {
+                match self { $(Self::$variant => StatusCode::$status,)* }
+            }
+
+            pub(crate) const fn as_str(self) -> &'static str {
+                match self { $(Self::$variant => $name,)* }
+            }
+
+            /// When it is answered, for the description of the server.
+            pub(crate) const fn meaning(self) -> &'static str {
+                match self { $(Self::$variant => $meaning,)* }
+            }
+        }
+    };
 }
 
-impl Code {
-    pub(crate) const fn status(self) -> StatusCode {
-        match self {
-            Self::InvalidJson | Self::InvalidRequest => StatusCode::BAD_REQUEST,
-            Self::Unauthorized => StatusCode::UNAUTHORIZED,
-            Self::InsufficientScope | Self::DomainNotVerified | Self::Forbidden => {
-                StatusCode::FORBIDDEN
-            }
-            Self::NotFound => StatusCode::NOT_FOUND,
-            Self::MethodNotAllowed => StatusCode::METHOD_NOT_ALLOWED,
-            Self::RequestTimeout => StatusCode::REQUEST_TIMEOUT,
-            Self::Conflict | Self::IdempotencyMismatch | Self::NotCancellable => {
-                StatusCode::CONFLICT
-            }
-            Self::PayloadTooLarge => StatusCode::PAYLOAD_TOO_LARGE,
-            Self::UnsupportedMediaType => StatusCode::UNSUPPORTED_MEDIA_TYPE,
-            Self::WrongHost => StatusCode::MISDIRECTED_REQUEST,
-            Self::ValidationFailed => StatusCode::UNPROCESSABLE_ENTITY,
-            Self::RateLimited => StatusCode::TOO_MANY_REQUESTS,
-            Self::Internal => StatusCode::INTERNAL_SERVER_ERROR,
-            Self::Unavailable => StatusCode::SERVICE_UNAVAILABLE,
-            Self::StorageFull => StatusCode::INSUFFICIENT_STORAGE,
-        }
+codes! {
+    InvalidJson "invalid_json" BAD_REQUEST "the body is not JSON",
+    InvalidRequest "invalid_request" BAD_REQUEST "the request cannot be read",
+    Unauthorized "unauthorized" UNAUTHORIZED "the key is missing, malformed, unknown or revoked",
+    InsufficientScope "insufficient_scope" FORBIDDEN "the key lacks the scope that the operation needs",
+    DomainNotVerified "domain_not_verified" FORBIDDEN "the sender's domain is not a verified domain of the organization",
+    Forbidden "forbidden" FORBIDDEN "the request may not come from a page of another origin",
+    NotFound "not_found" NOT_FOUND "the organization has no such thing",
+    MethodNotAllowed "method_not_allowed" METHOD_NOT_ALLOWED "the method is not offered here",
+    RequestTimeout "request_timeout" REQUEST_TIMEOUT "it did not come in time",
+    Conflict "conflict" CONFLICT "it is there already, or in a state that does not allow this",
+    IdempotencyMismatch "idempotency_mismatch" CONFLICT "the `Idempotency-Key` was used with another request",
+    NotCancellable "not_cancellable" CONFLICT "the email does not wait for its date",
+    PayloadTooLarge "payload_too_large" PAYLOAD_TOO_LARGE "the body is larger than is taken",
+    UnsupportedMediaType "unsupported_media_type" UNSUPPORTED_MEDIA_TYPE "the body is of a type, or compressed in a way, that is not read",
+    WrongHost "wrong_host" MISDIRECTED_REQUEST "the `Host` is no address of this server",
+    ValidationFailed "validation_failed" UNPROCESSABLE_ENTITY "fields are wrong: `details.fields` names each",
+    RateLimited "rate_limited" TOO_MANY_REQUESTS "the key has used up its requests a second (only where a limit was set)",
+    Internal "internal" INTERNAL_SERVER_ERROR "the server failed; its log says why",
+    Unavailable "unavailable" SERVICE_UNAVAILABLE "the server cannot answer at this moment",
+    StorageFull "storage_full" INSUFFICIENT_STORAGE "the disk is full; nothing was stored",
+}
+
+impl Serialize for Code {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.as_str())
+    }
+}
+
+impl JsonSchema for Code {
+    fn schema_name() -> Cow<'static, str> {
+        "ErrorCode".into()
     }
 
-    pub(crate) const fn as_str(self) -> &'static str {
-        match self {
-            Self::InvalidJson => "invalid_json",
-            Self::InvalidRequest => "invalid_request",
-            Self::Unauthorized => "unauthorized",
-            Self::InsufficientScope => "insufficient_scope",
-            Self::DomainNotVerified => "domain_not_verified",
-            Self::Forbidden => "forbidden",
-            Self::NotFound => "not_found",
-            Self::MethodNotAllowed => "method_not_allowed",
-            Self::RequestTimeout => "request_timeout",
-            Self::Conflict => "conflict",
-            Self::IdempotencyMismatch => "idempotency_mismatch",
-            Self::NotCancellable => "not_cancellable",
-            Self::PayloadTooLarge => "payload_too_large",
-            Self::UnsupportedMediaType => "unsupported_media_type",
-            Self::WrongHost => "wrong_host",
-            Self::ValidationFailed => "validation_failed",
-            Self::RateLimited => "rate_limited",
-            Self::Internal => "internal",
-            Self::Unavailable => "unavailable",
-            Self::StorageFull => "storage_full",
-        }
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        let names: Vec<&str> = Self::ALL.iter().map(|code| code.as_str()).collect();
+        json_schema!({"type": "string", "enum": names})
+    }
+}
+
+/// An error as it is answered.
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(rename = "ErrorObject")]
+pub(crate) struct ErrorObject<'a> {
+    /// What went wrong, for programs.
+    pub(crate) code: Code,
+    /// What went wrong, for people.
+    pub(crate) message: &'a str,
+    /// What helps to mend it.
+    #[serde(skip_serializing_if = "Details::is_empty")]
+    pub(crate) details: &'a Details,
+}
+
+/// What an error says beyond its message.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
+#[schemars(rename = "ErrorDetails")]
+pub(crate) struct Details {
+    /// Each field that is wrong.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(crate) fields: Vec<Problem>,
+    /// The scope that the operation needs.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) required_scope: Option<&'static str>,
+    /// The sender's domain.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) domain: Option<String>,
+    /// Where the email stands.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) status: Option<&'static str>,
+    /// The number that the request is beyond.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) limit: Option<usize>,
+}
+
+/// What is wrong with one field.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+#[schemars(rename = "FieldProblem")]
+pub(crate) struct Problem {
+    /// Its name, with its place in a list: `attachments[2].content`; empty for the whole body.
+    field: String,
+    message: String,
+}
+
+impl Details {
+    pub(crate) fn is_empty(&self) -> bool {
+        *self == Self::default()
     }
 }
 
@@ -99,7 +140,7 @@ impl ApiError {
         let inner = Inner {
             code,
             message: message.into(),
-            details: Map::new(),
+            details: Details::default(),
             retry_after: None,
             allow: None,
         };
@@ -124,8 +165,8 @@ impl ApiError {
         Self::new(Code::Internal, "the server failed to process the request; see its log")
     }
 
-    pub(crate) fn detail(mut self, name: &str, value: impl Into<Value>) -> Self {
-        self.inner.details.insert(name.to_owned(), value.into());
+    pub(crate) fn with(mut self, set: impl FnOnce(&mut Details)) -> Self {
+        set(&mut self.inner.details);
         self
     }
 
@@ -147,10 +188,6 @@ impl ApiError {
         &self.inner.message
     }
 
-    pub(crate) fn details(&self) -> &Map<String, Value> {
-        &self.inner.details
-    }
-
     pub(crate) fn retry_after_seconds(&self) -> Option<u64> {
         self.inner.retry_after
     }
@@ -159,15 +196,8 @@ impl ApiError {
         self.inner.allow.as_deref()
     }
 
-    /// `{code, message, details}`, without `details` where there are none.
-    pub(crate) fn to_object(&self) -> Value {
-        let mut object = Map::new();
-        object.insert("code".to_owned(), self.code().as_str().into());
-        object.insert("message".to_owned(), self.message().into());
-        if !self.inner.details.is_empty() {
-            object.insert("details".to_owned(), Value::Object(self.inner.details.clone()));
-        }
-        Value::Object(object)
+    pub(crate) fn object(&self) -> ErrorObject<'_> {
+        ErrorObject { code: self.code(), message: self.message(), details: &self.inner.details }
     }
 }
 
@@ -192,11 +222,11 @@ impl From<rusqlite::Error> for ApiError {
 /// What is wrong with a request's fields, gathered so that one answer names
 /// all of it (422).
 #[derive(Debug, Default)]
-pub(crate) struct Problems(Vec<Value>);
+pub(crate) struct Problems(Vec<Problem>);
 
 impl Problems {
     pub(crate) fn add(&mut self, field: impl Into<String>, message: impl Into<String>) {
-        self.0.push(json!({"field": field.into(), "message": message.into()}));
+        self.0.push(Problem { field: field.into(), message: message.into() });
     }
 
     pub(crate) fn is_empty(&self) -> bool {
@@ -209,10 +239,10 @@ impl Problems {
     }
 
     pub(crate) fn into_error(self) -> ApiError {
-        let first = self.0.first();
-        let part =
-            |name: &str| first.and_then(|problem| problem[name].as_str()).unwrap_or_default();
-        let message = format!("{}: {}", part("field"), part("message"));
-        ApiError::new(Code::ValidationFailed, message).detail("fields", Value::Array(self.0))
+        let message = match self.0.first() {
+            Some(first) => format!("{}: {}", first.field, first.message),
+            None => String::new(),
+        };
+        ApiError::new(Code::ValidationFailed, message).with(|details| details.fields = self.0)
     }
 }

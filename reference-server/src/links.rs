@@ -1,10 +1,11 @@
 //! What a test usually wants out of a message: the links and the one-time codes in it.
 
 use linkify::{LinkFinder, LinkKind};
+use schemars::JsonSchema;
 use serde::Serialize;
 
 /// A link of a message.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub(crate) struct Link {
     pub(crate) url: String,
     /// What the link shows in HTML.

@@ -2,21 +2,41 @@
 
 use http::StatusCode;
 use schemars::JsonSchema;
-use serde::Deserialize;
-use serde_json::json;
+use serde::{Deserialize, Serialize};
 
 use super::{Reply, json as reply};
 use crate::engine::State;
 use crate::error::ApiError;
+use crate::openapi::schema;
 use crate::time;
 use crate::web::Input;
 
+/// One of the three.
 #[derive(Deserialize, JsonSchema)]
 #[schemars(rename = "ClockChange")]
+#[schemars(extend("oneOf" = [
+    {"properties": {"freeze": {"const": true}}, "required": ["freeze"]},
+    {"properties": {"advance": {"type": "string"}}, "required": ["advance"]},
+    {"properties": {"resume": {"const": true}}, "required": ["resume"]},
+]))]
 pub(crate) struct Change {
+    #[schemars(extend("enum" = [true, null]))]
     freeze: Option<bool>,
+    #[schemars(with = "Option<schema::Duration>")]
     advance: Option<String>,
+    #[schemars(extend("enum" = [true, null]))]
     resume: Option<bool>,
+}
+
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct Clock {
+    #[schemars(with = "schema::Time")]
+    now: String,
+    frozen: bool,
+    /// Nothing is in flight, and nothing due at or before `now`.
+    settled: bool,
+    #[schemars(with = "Option<schema::Time>")]
+    next_due: Option<String>,
 }
 
 pub(super) async fn get(input: Input) -> Reply {
@@ -53,11 +73,11 @@ pub(super) async fn set(mut input: Input) -> Reply {
 }
 
 fn show(state: &State) -> Reply {
-    let body = json!({
-        "now": time::rfc3339(state.now),
-        "frozen": state.frozen,
-        "settled": state.settled,
-        "next_due": state.next_due.map(time::rfc3339),
-    });
-    reply(StatusCode::OK, &body)
+    let clock = Clock {
+        now: time::rfc3339(state.now),
+        frozen: state.frozen,
+        settled: state.settled,
+        next_due: state.next_due.map(time::rfc3339),
+    };
+    reply(StatusCode::OK, &clock)
 }

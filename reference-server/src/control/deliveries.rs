@@ -4,19 +4,66 @@ use std::sync::Arc;
 
 use http::StatusCode;
 use rusqlite::{Connection, Row};
-use serde_json::{Value, json};
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde_json::{Map, Value};
 
-use super::{Reply, json as reply, organization, organization_of_query};
+use super::{Page, Reply, json as reply, organization, organization_of_query};
 use crate::engine::courier;
 use crate::error::{ApiError, Code, Problems};
 use crate::keys::service_from;
+use crate::openapi::schema;
 use crate::store;
 use crate::time;
 use crate::web::Input;
 
 const DEFAULT_LIMIT: i64 = 20;
 const LARGEST_LIMIT: i64 = 100;
-const STATES: [&str; 4] = ["pending", "delivered", "failed", "dropped"];
+pub(crate) const STATES: [&str; 4] = ["pending", "delivered", "failed", "dropped"];
+
+/// A delivery to a webhook.
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Delivery {
+    /// As it stands in the body, on every attempt.
+    id: String,
+    webhook: String,
+    #[schemars(extend("enum" = ["email", "extraction"]))]
+    service: &'static str,
+    event: String,
+    #[schemars(extend("enum" = STATES))]
+    state: String,
+    attempt_count: i64,
+    #[schemars(with = "Option<schema::Time>")]
+    next_due_at: Option<String>,
+    #[schemars(with = "schema::Time")]
+    created_at: String,
+    #[schemars(with = "schema::Time")]
+    updated_at: String,
+    /// The exact body; where one delivery is asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    body: Option<String>,
+    /// Oldest first.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    attempts: Option<Vec<Attempt>>,
+}
+
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+struct Attempt {
+    number: i64,
+    #[schemars(with = "schema::Time")]
+    started_at: String,
+    duration_ms: i64,
+    url: String,
+    request_headers: Map<String, Value>,
+    /// What the endpoint answered; null where it did not.
+    status: Option<i64>,
+    error: Option<String>,
+    /// The first 4 KiB of what was answered; where one delivery is asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    answer: Option<String>,
+}
 
 /// Newest first; bodies of deliveries and answers only where one is asked for by its id.
 pub(super) async fn list(input: Input) -> Reply {
@@ -50,10 +97,10 @@ pub(super) async fn list(input: Input) -> Reply {
         let more = found.len() as i64 > limit;
         found.truncate(limit as usize);
         for delivery in &mut found {
-            delivery["attempts"] = attempts(connection, delivery, false)?;
+            delivery.attempts = Some(attempts(connection, &delivery.id, false)?);
         }
-        let next = found.last().filter(|_| more).map(|last| last["id"].clone());
-        Ok(json!({"data": found, "next": next}))
+        let next = found.last().filter(|_| more).map(|last| last.id.clone());
+        Ok(Page { data: found, next })
     });
     reply(StatusCode::OK, &page.await?)
 }
@@ -66,8 +113,8 @@ pub(super) async fn get(input: Input) -> Reply {
         let mut delivery = find(connection, &id, organization)?;
         let sql = "SELECT body FROM delivery_body WHERE delivery = ?1";
         let body: Option<Vec<u8>> = store::find(connection, sql, [&id], |row| row.get(0))?;
-        delivery["body"] = text(body);
-        delivery["attempts"] = attempts(connection, &delivery, true)?;
+        delivery.body = body.map(text);
+        delivery.attempts = Some(attempts(connection, &delivery.id, true)?);
         Ok(delivery)
     });
     reply(StatusCode::OK, &found.await?)
@@ -83,11 +130,10 @@ pub(super) async fn replay(mut input: Input) -> Reply {
         let organization = organization(tx.connection(), &app.settings, named.as_deref())?;
         let delivery = find(tx.connection(), &id, organization)?;
         let conflict = |message: &str| Err(ApiError::new(Code::Conflict, message));
-        if delivery["state"] == "pending" {
+        if delivery.state == "pending" {
             return conflict("the delivery is still to be attempted");
         }
-        let webhook = delivery["webhook"].as_str().unwrap_or_default();
-        let Some(webhook) = app.webhooks.get(webhook) else {
+        let Some(webhook) = app.webhooks.get(&delivery.webhook) else {
             return conflict("the delivery's webhook is deleted");
         };
         if !webhook.active {
@@ -109,55 +155,53 @@ pub(super) async fn replay(mut input: Input) -> Reply {
 const COLUMNS: &str =
     "id, webhook, service, event, state, attempts, due_at, created_at, updated_at";
 
-fn read(row: &Row<'_>) -> rusqlite::Result<Value> {
-    let text = |index| row.get::<_, String>(index);
-    Ok(json!({
-        "id": text(0)?,
-        "webhook": text(1)?,
-        "service": service_from(&text(2)?).as_str(),
-        "event": text(3)?,
-        "state": text(4)?,
-        "attemptCount": row.get::<_, i64>(5)?,
-        "nextDueAt": row.get::<_, Option<i64>>(6)?.map(time::rfc3339),
-        "createdAt": time::rfc3339(row.get(7)?),
-        "updatedAt": time::rfc3339(row.get(8)?),
-    }))
+fn read(row: &Row<'_>) -> rusqlite::Result<Delivery> {
+    Ok(Delivery {
+        id: row.get(0)?,
+        webhook: row.get(1)?,
+        service: service_from(&row.get::<_, String>(2)?).as_str(),
+        event: row.get(3)?,
+        state: row.get(4)?,
+        attempt_count: row.get(5)?,
+        next_due_at: row.get::<_, Option<i64>>(6)?.map(time::rfc3339),
+        created_at: time::rfc3339(row.get(7)?),
+        updated_at: time::rfc3339(row.get(8)?),
+        body: None,
+        attempts: None,
+    })
 }
 
-fn find(connection: &Connection, id: &str, organization: i64) -> Result<Value, ApiError> {
+fn find(connection: &Connection, id: &str, organization: i64) -> Result<Delivery, ApiError> {
     let sql = format!("SELECT {COLUMNS} FROM delivery WHERE id = ?1 AND organization = ?2");
     let found = store::find(connection, &sql, (id, organization), read)?;
     found.ok_or_else(|| ApiError::not_found("delivery"))
 }
 
 /// The attempts of a delivery, oldest first.
-fn attempts(connection: &Connection, delivery: &Value, answers: bool) -> Result<Value, ApiError> {
+fn attempts(connection: &Connection, id: &str, answers: bool) -> Result<Vec<Attempt>, ApiError> {
     let mut statement = connection.prepare_cached(
         "SELECT number, started_at, duration_ms, url, request_headers, status, error,
                 CASE WHEN ?2 THEN answer END
          FROM attempt WHERE delivery = ?1 ORDER BY number",
     )?;
-    let id = delivery["id"].as_str();
     let rows = statement.query_map((id, answers), |row| {
         let headers: String = row.get(4)?;
-        let mut attempt = json!({
-            "number": row.get::<_, i64>(0)?,
-            "startedAt": time::rfc3339(row.get(1)?),
-            "durationMs": row.get::<_, i64>(2)?,
-            "url": row.get::<_, String>(3)?,
-            "requestHeaders": serde_json::from_str::<Value>(&headers).unwrap_or_default(),
-            "status": row.get::<_, Option<i64>>(5)?,
-            "error": row.get::<_, Option<String>>(6)?,
-        });
-        if answers {
-            attempt["answer"] = text(row.get(7)?);
-        }
-        Ok(attempt)
+        Ok(Attempt {
+            number: row.get(0)?,
+            started_at: time::rfc3339(row.get(1)?),
+            duration_ms: row.get(2)?,
+            url: row.get(3)?,
+            request_headers: serde_json::from_str(&headers).unwrap_or_default(),
+            status: row.get(5)?,
+            error: row.get(6)?,
+            answer: row.get::<_, Option<Vec<u8>>>(7)?.map(text),
+        })
     })?;
-    Ok(Value::Array(rows.collect::<rusqlite::Result<_>>()?))
+    Ok(rows.collect::<rusqlite::Result<_>>()?)
 }
 
 /// Bytes as text: bodies of deliveries are JSON, answers may be anything.
-fn text(bytes: Option<Vec<u8>>) -> Value {
-    bytes.map_or(Value::Null, |bytes| String::from_utf8_lossy(&bytes).into_owned().into())
+fn text(bytes: Vec<u8>) -> String {
+    String::from_utf8(bytes)
+        .unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned())
 }

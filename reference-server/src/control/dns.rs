@@ -5,11 +5,10 @@ use std::sync::Arc;
 
 use http::StatusCode;
 use schemars::JsonSchema;
-use serde::Deserialize;
-use serde_json::json;
+use serde::{Deserialize, Serialize};
 
 use super::{Reply, json as reply, no_content, organization, organization_of_query};
-use crate::dns::{RecordKind, is_reserved};
+use crate::dns::{Record, RecordKind, is_reserved};
 use crate::email::domains;
 use crate::error::{ApiError, Problems};
 use crate::web::Input;
@@ -18,7 +17,14 @@ use crate::web::Input;
 #[schemars(rename = "Publish")]
 pub(crate) struct Publish {
     organization: Option<String>,
+    /// All four where none is named.
+    #[schemars(with = "Option<Vec<RecordKind>>")]
     records: Option<Vec<String>>,
+}
+
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct Published {
+    published: Vec<Record>,
 }
 
 pub(super) async fn publish(mut input: Input) -> Reply {
@@ -35,10 +41,10 @@ pub(super) async fn publish(mut input: Input) -> Reply {
             return Err(ApiError::field("domain", message));
         }
         domains::publish(tx, &app, &domain, &kinds)?;
-        let published = |record: &crate::dns::Record| kinds.contains(&record.kind);
+        let published = |record: &Record| kinds.contains(&record.kind);
         Ok(domain.records().into_iter().filter(published).collect::<Vec<_>>())
     });
-    reply(StatusCode::OK, &json!({"published": records.await?}))
+    reply(StatusCode::OK, &Published { published: records.await? })
 }
 
 pub(super) async fn withdraw(input: Input) -> Reply {

@@ -12,12 +12,14 @@ use super::{Reply, json as reply, organization, organization_of_query};
 use crate::email::stored;
 use crate::engine::{Change, happen};
 use crate::error::{ApiError, Code};
+use crate::openapi::schema;
 use crate::web::Input;
 
 #[derive(Deserialize, JsonSchema)]
 #[schemars(rename = "EmailEvent")]
 pub(crate) struct Event {
     organization: Option<String>,
+    #[schemars(with = "schema::EmailChange")]
     event: String,
     /// To this recipient; without it to every one that it can happen to.
     recipient: Option<String>,

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use http::StatusCode;
 use schemars::JsonSchema;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use svc_sdk::Service;
 
@@ -13,6 +13,7 @@ use super::{Reply, json as reply, organization, organization_of_query};
 use crate::engine::post;
 use crate::error::ApiError;
 use crate::id::{self, Prefix};
+use crate::openapi::schema;
 use crate::switches::{FailedError, Switches};
 use crate::web::Input;
 use crate::webhooks::Event;
@@ -21,8 +22,20 @@ use crate::webhooks::Event;
 #[schemars(rename = "NewExtraction")]
 pub(crate) struct New {
     organization: Option<String>,
+    #[schemars(with = "schema::ExtractionEvent")]
     event: String,
+    /// Something of its kind where none is given.
     data: Option<Map<String, Value>>,
+}
+
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "Extraction")]
+pub(crate) struct Finished {
+    id: String,
+    #[schemars(with = "schema::ExtractionEvent")]
+    event: &'static str,
+    /// One for each endpoint that hears of it.
+    deliveries: Vec<String>,
 }
 
 /// Each subscribed endpoint gets a delivery with an id of its own: `id` is the
@@ -41,7 +54,7 @@ pub(super) async fn create(mut input: Input) -> Reply {
             new.data.map_or_else(|| default_data(event, &app.settings.switches), Value::Object);
         let deliveries = post::emit(tx, &app.webhooks, organization, event, || Ok(data))?;
         let id = deliveries.first().cloned().unwrap_or_else(|| id::new(Prefix::Delivery));
-        Ok(json!({"id": id, "event": event.as_str(), "deliveries": deliveries}))
+        Ok(Finished { id, event: event.as_str(), deliveries })
     });
     reply(StatusCode::ACCEPTED, &answer.await?)
 }

@@ -4,14 +4,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
-use schemars::JsonSchema;
+use schemars::{JsonSchema, json_schema};
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 use svc_sdk::Operation;
 
 use super::{Reply, json as reply, no_content, organization, organization_of_query};
 use crate::error::{ApiError, Problems};
 use crate::faults::{Drop, Effect, Fault, FaultAnswer};
+use crate::openapi::schema;
 use crate::time;
 use crate::web::Input;
 
@@ -20,30 +21,80 @@ const LONGEST: i64 = 10 * 60_000;
 
 #[derive(Deserialize, JsonSchema, Serialize)]
 #[schemars(rename = "NewFault")]
+#[schemars(extend("anyOf" = [
+    {"properties": {"status": {"type": "integer"}}, "required": ["status"]},
+    {
+        "properties": {
+            "latency": {"type": "string"},
+            "body": {"type": "null"},
+            "headers": {"type": "null"},
+        },
+        "required": ["latency"],
+    },
+    {
+        "properties": {
+            "drop": {"type": "string"},
+            "body": {"type": "null"},
+            "headers": {"type": "null"},
+        },
+        "required": ["drop"],
+    },
+]))]
 pub(crate) struct New {
     #[serde(skip_serializing)]
     organization: Option<String>,
     /// Such as `emails.send`; every documented operation where none is named.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<OperationName>")]
     operation: Option<String>,
     /// How many requests meet it: 1 where it is not given.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("maximum" = u32::MAX))]
     times: Option<u32>,
     /// How many matching requests pass before.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("maximum" = u32::MAX))]
     skip: Option<u32>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 200, max = 599))]
     status: Option<u16>,
     /// A text as it is, anything else as JSON.
     #[serde(skip_serializing_if = "Option::is_none")]
     body: Option<Value>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<AnswerHeaders>")]
     headers: Option<Map<String, Value>>,
     /// A duration such as `250ms`, in real time.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<schema::Duration>")]
     latency: Option<String>,
+    /// Cuts the connection before the request is processed, after it, or
+    /// midway through the answer.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("enum" = ["before", "after", "midway", null]))]
     drop: Option<String>,
+}
+
+/// A fault as it was asked for, and what met it.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "Fault")]
+pub(crate) struct View<'a> {
+    id: &'a str,
+    #[serde(flatten)]
+    #[schemars(with = "New")]
+    asked: &'a Value,
+    /// Requests that still meet it.
+    remaining: u32,
+    met: Vec<Met>,
+}
+
+/// A request that met a fault.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "FaultMet")]
+struct Met {
+    #[schemars(with = "schema::Time")]
+    at: String,
+    operation: String,
 }
 
 pub(super) async fn create(mut input: Input) -> Reply {
@@ -191,15 +242,26 @@ fn operation(name: &str) -> Option<Operation> {
         .or_else(|| email_first.into_iter().find(|operation| operation.name() == name))
 }
 
-fn describe(fault: &Fault) -> Value {
-    let mut shown = json!({"id": fault.id});
-    if let (Some(object), Some(asked)) = (shown.as_object_mut(), fault.shown.as_object()) {
-        object.extend(asked.clone());
+schema::texts! {
+    /// What `operation` finds.
+    OperationName => {
+        let all = Operation::ALL.iter();
+        let names = all.flat_map(|operation| [operation.name().to_owned(), operation.to_string()]);
+        let names: std::collections::BTreeSet<String> = names.collect();
+        json_schema!({"type": "string", "enum": names})
     }
-    shown["remaining"] = fault.times.into();
-    let met = fault.met.iter();
-    shown["met"] = met
-        .map(|met| json!({"at": time::rfc3339(met.at), "operation": met.operation.to_string()}))
-        .collect();
-    shown
+    /// What `header_map` takes.
+    AnswerHeaders => json_schema!({
+        "type": "object",
+        "propertyNames": {"pattern": "^[!#$%&'*+.^_`|~0-9A-Za-z-]+$", "not": {"enum": FRAMING}},
+        "additionalProperties": {"pattern": "^[^\\u0000-\\u0008\\u000a-\\u001f\\u007f]*$"},
+    }),
+}
+
+fn describe(fault: &Fault) -> View<'_> {
+    let met = fault
+        .met
+        .iter()
+        .map(|met| Met { at: time::rfc3339(met.at), operation: met.operation.to_string() });
+    View { id: &fault.id, asked: &fault.shown, remaining: fault.times, met: met.collect() }
 }

@@ -3,8 +3,7 @@
 use http::StatusCode;
 use http::header::CONTENT_TYPE;
 use schemars::JsonSchema;
-use serde::Deserialize;
-use serde_json::json;
+use serde::{Deserialize, Serialize};
 
 use super::{Reply, json as reply, organization, organization_of_query};
 use crate::address::{Address, Mailbox, no_line_break};
@@ -15,6 +14,7 @@ use crate::error::{ApiError, Problems};
 use crate::id::{self, Prefix};
 use crate::inbound::{self, Arrival};
 use crate::mime::{Incoming, Outgoing};
+use crate::openapi::schema;
 use crate::web::Input;
 use crate::web::input::object;
 
@@ -22,11 +22,27 @@ use crate::web::input::object;
 #[schemars(rename = "InboundMessage")]
 pub(crate) struct Short {
     organization: Option<String>,
+    #[schemars(with = "schema::Mailbox")]
     from: Option<String>,
+    #[schemars(required)]
     to: Option<OneOrMany>,
+    #[schemars(regex(pattern = r"^[^\r\n]*$"))]
     subject: Option<String>,
     text: Option<String>,
     html: Option<String>,
+}
+
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "InboundMessages")]
+pub(crate) struct Taken {
+    messages: Vec<TakenMessage>,
+}
+
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "InboundMessageTaken")]
+struct TakenMessage {
+    id: String,
+    recipient: String,
 }
 
 pub(super) async fn create(mut input: Input) -> Reply {
@@ -59,11 +75,9 @@ pub(super) async fn create(mut input: Input) -> Reply {
         let message = "names nobody in a verified domain of this organization";
         return Err(ApiError::field("to", message));
     }
-    let messages: Vec<_> = received
-        .iter()
-        .map(|received| json!({"id": received.id, "recipient": received.recipient}))
-        .collect();
-    reply(StatusCode::ACCEPTED, &json!({"messages": messages}))
+    let messages = received.into_iter();
+    let messages = messages.map(|one| TakenMessage { id: one.id, recipient: one.recipient });
+    reply(StatusCode::ACCEPTED, &Taken { messages: messages.collect() })
 }
 
 /// Of a whole message: `to` in the query, as an envelope would have it, or

@@ -4,25 +4,65 @@ use std::sync::Arc;
 
 use http::StatusCode;
 use schemars::JsonSchema;
-use serde::Deserialize;
-use serde_json::json;
+use serde::{Deserialize, Serialize};
 use svc_sdk::{Scope, Service};
 
 use super::organizations::EMAIL_SCOPES;
 use super::{Reply, json as reply, no_content, organization, organization_of_query};
 use crate::error::{ApiError, Problems};
 use crate::keys::{self, Mode};
-use crate::time;
+use crate::openapi::schema;
+use crate::time::{self, Millis};
 use crate::web::Input;
 
+/// `scopes` for the email service, `scope` for the extraction service.
 #[derive(Deserialize, JsonSchema)]
 #[schemars(rename = "NewKey")]
+#[schemars(extend("oneOf" = [
+    {
+        "properties": {"service": {"const": "email"}, "scopes": {"type": "array"}},
+        "required": ["scopes"],
+    },
+    {
+        "properties": {"service": {"const": "extraction"}, "scope": {"type": "string"}},
+        "required": ["scope"],
+    },
+]))]
 pub(crate) struct New {
     organization: Option<String>,
+    #[schemars(extend("enum" = ["email", "extraction"]))]
     service: String,
+    #[schemars(with = "Option<schema::EmailScopes>")]
     scopes: Option<Vec<String>>,
+    #[schemars(extend("enum" = ["full", "extract_only", null]))]
     scope: Option<String>,
+    #[schemars(extend("enum" = ["live", "test", null], "default" = "test"))]
     mode: Option<String>,
+}
+
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(rename = "Key")]
+pub(crate) struct View {
+    id: String,
+    #[schemars(extend("enum" = ["email", "extraction"]))]
+    service: &'static str,
+    #[schemars(extend("enum" = ["live", "test"]))]
+    mode: String,
+    /// Of a key of the email service.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    scopes: Option<Vec<&'static str>>,
+    /// Of a key of the extraction service.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    scope: Option<&'static str>,
+    /// The key itself; in the answer to its creation only.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    key: Option<String>,
+    /// How it begins; in lists.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    hint: Option<String>,
+    #[schemars(with = "schema::Time")]
+    created_at: String,
 }
 
 pub(super) async fn create(mut input: Input) -> Reply {
@@ -34,10 +74,8 @@ pub(super) async fn create(mut input: Input) -> Reply {
             organization(tx.connection(), &app.settings, new.organization.as_deref())?;
         let secret = keys::new_secret(service, mode)?;
         let key = keys::create(tx, &app.keys, secret.clone(), organization, service, scopes, mode)?;
-        let mut answer = describe(&key.id, service, &key.scopes, mode.as_str());
-        answer["key"] = secret.into();
-        answer["createdAt"] = time::rfc3339(tx.now).into();
-        Ok(answer)
+        let view = View::new(key.id, service, &key.scopes, mode.as_str().to_owned(), tx.now);
+        Ok(View { key: Some(secret), ..view })
     });
     reply(StatusCode::CREATED, &answer.await?)
 }
@@ -98,11 +136,8 @@ pub(super) async fn list(input: Input) -> Reply {
             let scopes: Vec<Scope> =
                 scopes.split(' ').filter_map(|name| name.parse().ok()).collect();
             let service = keys::service_from(&row.get::<_, String>(1)?);
-            let (id, mode): (String, String) = (row.get(0)?, row.get(3)?);
-            let mut key = describe(&id, service, &scopes, &mode);
-            key["hint"] = row.get::<_, String>(4)?.into();
-            key["createdAt"] = time::rfc3339(row.get(5)?).into();
-            Ok(key)
+            let view = View::new(row.get(0)?, service, &scopes, row.get(3)?, row.get(5)?);
+            Ok(View { hint: row.get(4)?, ..view })
         })?;
         Ok(rows.collect::<rusqlite::Result<Vec<_>>>()?)
     });
@@ -132,12 +167,23 @@ pub(super) async fn delete(input: Input) -> Reply {
     no_content()
 }
 
-fn describe(id: &str, service: Service, scopes: &[Scope], mode: &str) -> serde_json::Value {
-    let names: Vec<&str> = scopes.iter().map(|scope| scope.as_str()).collect();
-    let mut key = json!({"id": id, "service": service.as_str(), "mode": mode});
-    match service {
-        Service::Email => key["scopes"] = names.into(),
-        Service::Extraction => key["scope"] = names.first().copied().into(),
+impl View {
+    fn new(id: String, service: Service, scopes: &[Scope], mode: String, at: Millis) -> Self {
+        let names: Vec<&str> = scopes.iter().map(|scope| scope.as_str()).collect();
+        let (scopes, scope) = match service {
+            Service::Email => (Some(names), None),
+            Service::Extraction => (None, names.first().copied()),
+        };
+        let created_at = time::rfc3339(at);
+        Self {
+            id,
+            service: service.as_str(),
+            mode,
+            scopes,
+            scope,
+            key: None,
+            hint: None,
+            created_at,
+        }
     }
-    key
 }

@@ -4,7 +4,8 @@
 use axum::body::Body;
 use http::header::CONTENT_TYPE;
 use http::{HeaderValue, Response, StatusCode};
-use serde_json::json;
+use schemars::JsonSchema;
+use serde::Serialize;
 
 use super::{Reply, json as reply};
 use crate::error::{ApiError, Code};
@@ -24,6 +25,12 @@ pub(super) async fn get(input: Input) -> Reply {
     Ok(response)
 }
 
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct Ready {
+    #[schemars(extend("const" = "ready"))]
+    status: &'static str,
+}
+
 /// Ready while the database answers and the server is not stopping.
 pub(super) async fn ready(input: Input) -> Reply {
     if *input.app.stopping.borrow() {
@@ -34,5 +41,5 @@ pub(super) async fn ready(input: Input) -> Reply {
         .store
         .read(|connection| Ok(connection.query_row("SELECT 1", [], |_| Ok(()))?))
         .await?;
-    reply(StatusCode::OK, &json!({"status": "ready"}))
+    reply(StatusCode::OK, &Ready { status: "ready" })
 }

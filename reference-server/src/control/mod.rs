@@ -2,18 +2,18 @@
 //! person needs and the documented services do not offer.
 
 pub(crate) mod clock;
-mod deliveries;
+pub(crate) mod deliveries;
 pub(crate) mod dns;
 pub(crate) mod events;
 pub(crate) mod extractions;
 pub(crate) mod faults;
 mod guard;
-mod health;
+pub(crate) mod health;
 pub(crate) mod inbound;
 pub(crate) mod keys;
 mod lease;
-mod messages;
-mod metrics;
+pub(crate) mod messages;
+pub(crate) mod metrics;
 pub(crate) mod organizations;
 pub(crate) mod reset;
 pub(crate) mod templates;
@@ -23,6 +23,7 @@ use axum::body::Body;
 use axum::routing::MethodFilter;
 use http::{Response, StatusCode};
 use rusqlite::Connection;
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::app::Shared;
@@ -33,17 +34,26 @@ pub(crate) use lease::PATH as LEASE;
 
 type Reply = Result<Response<Body>, ApiError>;
 
-/// Adds the routes of the control interface, and says which they are.
-pub(crate) fn routes(mut router: Router<Shared>) -> (Router<Shared>, Vec<Route>) {
-    let mut routes = Vec::new();
+/// Adds the routes of the control interface.
+pub(crate) fn routes(router: Router<Shared>) -> Router<Shared> {
+    table(router).0
+}
+
+/// Method and path of each of its rows.
+pub(crate) fn rows() -> Vec<(&'static str, &'static str)> {
+    table(Router::new()).1
+}
+
+fn table(mut router: Router<Shared>) -> (Router<Shared>, Vec<(&'static str, &'static str)>) {
     const GET: MethodFilter = MethodFilter::GET;
     const POST: MethodFilter = MethodFilter::POST;
     const PUT: MethodFilter = MethodFilter::PUT;
     const DELETE: MethodFilter = MethodFilter::DELETE;
+    let mut rows = Vec::new();
     macro_rules! route {
-        ($method:expr, $path:expr, $handler:path) => {
+        ($method:ident, $path:expr, $handler:path) => {
             router = crate::web::control(router, $method, $path, $handler);
-            routes.push(($method, $path));
+            rows.push((stringify!($method), $path));
         };
     }
     route!(GET, "/_sandbox/health", health::get);
@@ -81,11 +91,16 @@ pub(crate) fn routes(mut router: Router<Shared>) -> (Router<Shared>, Vec<Route>)
     route!(GET, "/_sandbox/faults/{id}", faults::get);
     route!(DELETE, "/_sandbox/faults/{id}", faults::delete);
     route!(POST, "/_sandbox/reset", reset::reset);
-    (router, routes)
+    (router, rows)
 }
 
-/// A method and a path.
-pub(crate) type Route = (MethodFilter, &'static str);
+/// A part of a list; `next` is the cursor of the part after it.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "{T}List")]
+pub(crate) struct Page<T> {
+    data: Vec<T>,
+    next: Option<String>,
+}
 
 fn json(status: StatusCode, value: &impl Serialize) -> Reply {
     Ok(Answer::json(status, value)?.into())

@@ -5,8 +5,7 @@ use std::sync::Arc;
 
 use http::StatusCode;
 use schemars::JsonSchema;
-use serde::Deserialize;
-use serde_json::json;
+use serde::{Deserialize, Serialize};
 use svc_sdk::{Scope, Service};
 
 use super::{Reply, json as reply};
@@ -22,25 +21,42 @@ pub(crate) const SANDBOX: &str = "Sandbox";
 #[derive(Deserialize, JsonSchema)]
 #[schemars(rename = "NewOrganization")]
 pub(crate) struct New {
+    /// Its id where none is given.
     name: Option<String>,
+    #[schemars(extend("minimum" = i64::MIN, "maximum" = i64::MAX))]
     balance_cents: Option<i64>,
+}
+
+/// An organization with the keys that it was made with.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "OrganizationWithKeys")]
+pub(crate) struct Created {
+    #[serde(flatten)]
+    organization: View,
+    email_key: String,
+    extraction_key: String,
+}
+
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "SandboxOrganization")]
+pub(crate) struct View {
+    id: String,
+    name: String,
+    balance_cents: i64,
 }
 
 pub(super) async fn create(mut input: Input) -> Reply {
     let new: New = input.optional_object().await?;
     let keys = Arc::clone(&input.app.keys);
     let answer = input.app.store.write(move |tx| {
-        let organization = insert(tx, new.name.as_deref(), new.balance_cents.unwrap_or(0))?;
+        let balance_cents = new.balance_cents.unwrap_or(0);
+        let organization = insert(tx, new.name.as_deref(), balance_cents)?;
         let email_key = keys::new_secret(Service::Email, Mode::Test)?;
         let extraction_key = keys::new_secret(Service::Extraction, Mode::Test)?;
         all_keys(tx, &keys, organization.seq, email_key.clone(), extraction_key.clone())?;
-        Ok(json!({
-            "id": organization.id,
-            "name": organization.name,
-            "balance_cents": new.balance_cents.unwrap_or(0),
-            "email_key": email_key,
-            "extraction_key": extraction_key,
-        }))
+        let Organization { id, name, .. } = organization;
+        let organization = View { id, name, balance_cents };
+        Ok(Created { organization, email_key, extraction_key })
     });
     reply(StatusCode::CREATED, &answer.await?)
 }
@@ -50,9 +66,7 @@ pub(super) async fn list(input: Input) -> Reply {
         let mut statement = connection
             .prepare_cached("SELECT id, name, balance_cents FROM organization ORDER BY seq")?;
         let rows = statement.query_map([], |row| {
-            let (id, name, balance): (String, String, i64) =
-                (row.get(0)?, row.get(1)?, row.get(2)?);
-            Ok(json!({"id": id, "name": name, "balance_cents": balance}))
+            Ok(View { id: row.get(0)?, name: row.get(1)?, balance_cents: row.get(2)? })
         })?;
         Ok(rows.collect::<rusqlite::Result<Vec<_>>>()?)
     });

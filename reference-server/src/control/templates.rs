@@ -5,23 +5,37 @@ use std::sync::Arc;
 
 use http::StatusCode;
 use schemars::JsonSchema;
-use serde::Deserialize;
-use serde_json::{Value, json};
+use serde::{Deserialize, Serialize};
 
 use super::{Reply, json as reply, no_content, organization, organization_of_query};
 use crate::error::{ApiError, Problems};
+use crate::openapi::schema;
 use crate::store;
 use crate::template::{self, Part};
 use crate::time;
 use crate::web::Input;
 
 #[derive(Deserialize, JsonSchema)]
-#[schemars(rename = "Template")]
+#[schemars(rename = "NewTemplate")]
 pub(crate) struct Template {
     organization: Option<String>,
     subject: Option<String>,
     html: Option<String>,
     text: Option<String>,
+}
+
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(rename = "Template")]
+pub(crate) struct View {
+    id: String,
+    subject: Option<String>,
+    html: Option<String>,
+    text: Option<String>,
+    #[schemars(with = "schema::Time")]
+    created_at: String,
+    #[schemars(with = "schema::Time")]
+    updated_at: String,
 }
 
 /// Puts a template in place, a new one or another in its stead.
@@ -79,19 +93,18 @@ pub(super) async fn delete(input: Input) -> Reply {
     no_content()
 }
 
-fn read(connection: &rusqlite::Connection, organization: i64, id: &str) -> Result<Value, ApiError> {
+fn read(connection: &rusqlite::Connection, organization: i64, id: &str) -> Result<View, ApiError> {
     let sql = "SELECT subject, html, text, created_at, updated_at FROM template
                WHERE organization = ?1 AND id = ?2";
     let found = store::find(connection, sql, (organization, id), |row| {
-        let part = |index| row.get::<_, Option<String>>(index);
-        Ok(json!({
-            "id": id,
-            "subject": part(0)?,
-            "html": part(1)?,
-            "text": part(2)?,
-            "createdAt": time::rfc3339(row.get(3)?),
-            "updatedAt": time::rfc3339(row.get(4)?),
-        }))
+        Ok(View {
+            id: id.to_owned(),
+            subject: row.get(0)?,
+            html: row.get(1)?,
+            text: row.get(2)?,
+            created_at: time::rfc3339(row.get(3)?),
+            updated_at: time::rfc3339(row.get(4)?),
+        })
     })?;
     found.ok_or_else(|| ApiError::not_found("template"))
 }

@@ -8,7 +8,8 @@ use super::spf;
 use super::{Record, RecordKind};
 
 /// What one check expected and what it found.
-#[derive(Clone, Debug, JsonSchema, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[schemars(rename = "DnsCheck")]
 pub(crate) struct Check {
     pub(crate) kind: RecordKind,
     pub(crate) name: String,

@@ -58,9 +58,11 @@ fn spf_host(inbound_host: &str) -> String {
 }
 
 /// One record that a domain has to publish.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[schemars(rename = "DnsRecord")]
 pub(crate) struct Record {
     #[serde(flatten, serialize_with = "kind_and_type")]
+    #[schemars(with = "KindAndType")]
     pub(crate) kind: RecordKind,
     pub(crate) name: String,
     pub(crate) value: String,
@@ -116,37 +118,6 @@ impl fmt::Display for RecordKind {
     }
 }
 
-impl JsonSchema for RecordKind {
-    fn schema_name() -> Cow<'static, str> {
-        "RecordKind".into()
-    }
-
-    fn json_schema(_: &mut SchemaGenerator) -> Schema {
-        json_schema!({"type": "string", "enum": Self::ALL.map(Self::as_str)})
-    }
-}
-
-// By hand: `kind` gives two fields.
-impl JsonSchema for Record {
-    fn schema_name() -> Cow<'static, str> {
-        "Record".into()
-    }
-
-    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
-        json_schema!({
-            "type": "object",
-            "properties": {
-                "kind": generator.subschema_for::<RecordKind>(),
-                "type": {"type": "string", "enum": ["MX", "TXT"]},
-                "name": {"type": "string"},
-                "value": {"type": "string"},
-                "priority": {"type": "integer"},
-            },
-            "required": ["kind", "type", "name", "value"],
-        })
-    }
-}
-
 impl FromStr for RecordKind {
     type Err = UnknownRecordKind;
 
@@ -161,10 +132,36 @@ impl Serialize for RecordKind {
     }
 }
 
+impl JsonSchema for RecordKind {
+    fn schema_name() -> Cow<'static, str> {
+        "DnsRecordKind".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({"type": "string", "enum": Self::ALL.map(Self::as_str)})
+    }
+}
+
 /// The text names no kind of record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("must be one of mx, spf, dkim, dmarc")]
 pub(crate) struct UnknownRecordKind;
+
+/// What `kind_and_type` writes, for the description.
+#[derive(JsonSchema)]
+#[expect(dead_code, reason = "written field by field")]
+struct KindAndType {
+    kind: RecordKind,
+    r#type: RecordType,
+}
+
+#[derive(JsonSchema)]
+#[schemars(rename = "DnsRecordType", rename_all = "UPPERCASE")]
+#[expect(dead_code, reason = "written as text")]
+enum RecordType {
+    Mx,
+    Txt,
+}
 
 fn kind_and_type<S: Serializer>(kind: &RecordKind, serializer: S) -> Result<S::Ok, S::Error> {
     use serde::ser::SerializeMap as _;

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::ApiError;
 use crate::id::{self, Prefix};
+use crate::openapi::schema;
 use crate::store;
 use crate::time;
 use crate::web::input::object;
@@ -15,16 +16,19 @@ use crate::web::{Answer, Call};
 #[derive(Deserialize, JsonSchema)]
 #[schemars(rename = "NewAudience")]
 pub(crate) struct New {
-    #[schemars(required, length(min = 1))]
+    #[schemars(required, regex(pattern = r"\S"))]
     name: Option<String>,
 }
 
-#[derive(JsonSchema, Serialize)]
+/// A list of contacts.
+#[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Audience {
     id: String,
     name: String,
+    #[schemars(with = "schema::Time")]
     created_at: String,
+    #[schemars(with = "schema::Time")]
     updated_at: String,
 }
 

@@ -11,25 +11,47 @@ use serde_json::value::RawValue;
 
 use super::emails::{accept, fill_in, off_thread};
 use super::request::{Checked, NewEmail};
-use crate::error::ApiError;
+use crate::engine::Status;
+use crate::error::{ApiError, ErrorObject};
 use crate::web::input::{not_json, object};
 use crate::web::{Answer, Call};
 
 /// Emails in one request.
 const EMAILS: usize = 100;
 
-#[derive(JsonSchema, Serialize)]
+/// An array of emails, or an object that holds one.
+#[derive(JsonSchema)]
+#[schemars(rename = "NewEmails", untagged)]
+#[expect(dead_code, reason = "for the description: each email is read on its own")]
+pub(crate) enum New {
+    Bare(#[schemars(length(min = 1, max = 100))] Vec<NewEmail>),
+    Wrapped {
+        #[schemars(length(min = 1, max = 100))]
+        emails: Vec<NewEmail>,
+    },
+}
+
+#[derive(Serialize, JsonSchema)]
 #[schemars(rename = "BatchResults")]
 pub(crate) struct Results {
+    /// One for each email, in the order of the request.
     results: Vec<Item>,
 }
 
-#[derive(JsonSchema, Serialize)]
+#[derive(Serialize, JsonSchema)]
 #[serde(untagged)]
 #[schemars(rename = "BatchResult")]
 enum Item {
-    Accepted { index: usize, id: String, status: &'static str },
-    Refused { index: usize, error: Value },
+    Accepted {
+        index: usize,
+        id: String,
+        status: Status,
+    },
+    Refused {
+        index: usize,
+        #[schemars(with = "ErrorObject<'_>")]
+        error: Value,
+    },
 }
 
 pub(crate) async fn send(mut call: Call) -> Result<Answer, ApiError> {
@@ -51,9 +73,12 @@ pub(crate) async fn send(mut call: Call) -> Result<Answer, ApiError> {
             // What accepting refuses it refuses before it has written anything.
             let accepted = email.and_then(|checked| accept(tx, &app, organization, checked));
             results.push(match accepted {
-                Ok(email) => Item::Accepted { index, id: email.id, status: email.status.as_str() },
+                Ok(email) => Item::Accepted { index, id: email.id, status: email.status },
                 Err(error) if error.code().status().is_server_error() => return Err(error),
-                Err(error) => Item::Refused { index, error: error.to_object() },
+                Err(error) => Item::Refused {
+                    index,
+                    error: serde_json::to_value(error.object()).map_err(ApiError::internal)?,
+                },
             });
         }
         let accepted = results.iter().filter(|item| matches!(item, Item::Accepted { .. })).count();

@@ -11,6 +11,7 @@ use super::pages::Page;
 use crate::address::Address;
 use crate::error::{ApiError, Code, Problems};
 use crate::id::{self, Prefix};
+use crate::openapi::schema;
 use crate::store;
 use crate::time;
 use crate::web::input::object;
@@ -30,15 +31,19 @@ pub(crate) struct New {
 #[schemars(rename = "ContactUpdate")]
 pub(crate) struct Update {
     /// Read-only: may be there with the value that it has (B15).
+    #[schemars(skip)]
     email: Option<String>,
     #[serde(default, deserialize_with = "given")]
     name: Option<Option<String>>,
+    /// Merged into what there is, key by key; null removes a key.
     metadata: Option<Map<String, Value>>,
+    /// Replaces the list.
     topics: Option<Vec<String>>,
     subscribed: Option<bool>,
 }
 
-#[derive(JsonSchema, Serialize)]
+/// A contact of an audience.
+#[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Contact {
     id: String,
@@ -48,7 +53,9 @@ pub(crate) struct Contact {
     metadata: Map<String, Value>,
     topics: Vec<String>,
     subscribed: bool,
+    #[schemars(with = "schema::Time")]
     created_at: String,
+    #[schemars(with = "schema::Time")]
     updated_at: String,
 }
 

@@ -15,6 +15,7 @@ use crate::dns::{self, Check, Record, RecordKind};
 use crate::error::{ApiError, Code};
 use crate::id::{self, Prefix};
 use crate::keys::random_hex;
+use crate::openapi::schema;
 use crate::store::{self, Tx};
 use crate::time::{self, Millis};
 use crate::web::input::object;
@@ -23,7 +24,8 @@ use crate::web::{Answer, Call};
 #[derive(Deserialize, JsonSchema)]
 #[schemars(rename = "NewDomain")]
 pub(crate) struct New {
-    #[schemars(required, length(min = 1))]
+    /// A domain name of at least two labels, internationalised ones included.
+    #[schemars(required, extend("format" = "domain-name", "minLength" = 3))]
     name: Option<String>,
 }
 
@@ -40,32 +42,44 @@ pub(crate) struct Domain {
 }
 
 /// What the last verification found, as the document names it (§2).
-#[derive(Clone, Copy, Debug, Default, JsonSchema, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 #[expect(clippy::struct_excessive_bools, reason = "the document names these five")]
 struct Flags {
     mx_verified: bool,
     spf_verified: bool,
     dkim_verified: bool,
     dmarc_verified: bool,
+    /// All four passed at the last verification.
     verified: bool,
 }
 
-#[derive(JsonSchema, Serialize)]
+/// A sending domain.
+#[derive(Serialize, JsonSchema)]
 #[schemars(rename = "Domain")]
 pub(crate) struct View<'a> {
     id: &'a str,
     name: &'a str,
     #[serde(flatten)]
     flags: Flags,
-    #[schemars(with = "Vec<Record>")]
+    /// What its owner has to publish.
     records: [Record; 4],
-    /// In the answer to a verification.
+    /// What the verification found; in its answer only.
     #[serde(skip_serializing_if = "Option::is_none")]
     checks: Option<&'a [Check]>,
     #[serde(rename = "createdAt")]
+    #[schemars(with = "schema::Time")]
     created_at: String,
     #[serde(rename = "updatedAt")]
+    #[schemars(with = "schema::Time")]
     updated_at: String,
+}
+
+/// The documented answer of a deletion.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "DeletedDomain")]
+pub(crate) struct Deleted {
+    #[schemars(extend("const" = true))]
+    ok: bool,
 }
 
 impl Domain {
@@ -176,7 +190,7 @@ pub(crate) async fn delete(call: Call) -> Result<Answer, ApiError> {
             )?;
             tx.execute("DELETE FROM message WHERE domain = ?1", [&id])?;
             tx.execute("DELETE FROM domain WHERE id = ?1", [&id])?;
-            Answer::json(StatusCode::OK, &serde_json::json!({"ok": true}))
+            Answer::json(StatusCode::OK, &Deleted { ok: true })
         })
         .await
 }

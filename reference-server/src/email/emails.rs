@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 
 use super::domains;
 use super::request::{Checked, NewEmail};
-use super::stored::{self, Content, Stored, View};
+use super::stored::{self, Attachment, Content, Stored, View};
 use crate::app::{App, Shared};
 use crate::engine::{RecipientState, Status};
 use crate::error::{ApiError, Code};
@@ -88,9 +88,8 @@ pub(super) fn accept(
     if !domains::is_verified(tx, organization, &checked.meta.domain)? {
         let domain = &checked.meta.domain;
         let message = format!("the domain {domain} is not a verified domain of this organization");
-        return Err(
-            ApiError::new(Code::DomainNotVerified, message).detail("domain", domain.as_str())
-        );
+        return Err(ApiError::new(Code::DomainNotVerified, message)
+            .with(|details| details.domain = Some(domain.clone())));
     }
     if checked.content.html.is_some() {
         checked.meta.tracking = Tracking::wanted(app, organization);
@@ -114,7 +113,7 @@ pub(super) fn accept(
 }
 
 /// An email with its content and the course of each recipient.
-#[derive(JsonSchema, Serialize)]
+#[derive(Serialize, JsonSchema)]
 #[schemars(rename = "EmailInFull")]
 pub(crate) struct Full<'a> {
     #[serde(flatten)]
@@ -122,18 +121,8 @@ pub(crate) struct Full<'a> {
     html: Option<&'a str>,
     text: Option<&'a str>,
     headers: &'a Map<String, Value>,
-    attachments: Vec<AttachmentView<'a>>,
+    attachments: &'a [Attachment],
     recipients: &'a [RecipientState],
-}
-
-#[derive(JsonSchema, Serialize)]
-#[serde(rename_all = "camelCase")]
-#[schemars(rename = "Attachment")]
-struct AttachmentView<'a> {
-    filename: &'a str,
-    content_type: Option<&'a str>,
-    /// In bytes.
-    size: usize,
 }
 
 pub(crate) async fn get(call: Call) -> Result<Answer, ApiError> {
@@ -146,17 +135,12 @@ pub(crate) async fn get(call: Call) -> Result<Answer, ApiError> {
         Ok((email, content))
     });
     let (email, content): (Stored, Content) = found.await?;
-    let attachments = content.attachments.iter().map(|attachment| AttachmentView {
-        filename: &attachment.filename,
-        content_type: attachment.content_type.as_deref(),
-        size: attachment.size,
-    });
     let full = Full {
         email: email.view(),
         html: content.html.as_deref(),
         text: content.text.as_deref(),
         headers: &content.headers,
-        attachments: attachments.collect(),
+        attachments: &content.attachments,
         recipients: &email.recipients,
     };
     Answer::resource(call.switches(), &full)
@@ -181,7 +165,7 @@ pub(crate) async fn cancel(call: Call) -> Result<Answer, ApiError> {
                         email.status.as_str()
                     );
                     let error = ApiError::new(Code::NotCancellable, message);
-                    return Err(error.detail("status", email.status.as_str()));
+                    return Err(error.with(|details| details.status = Some(email.status.as_str())));
                 }
             };
             tx.not_due(due_at, DueKind::Email, &id)?;

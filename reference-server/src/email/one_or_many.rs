@@ -7,7 +7,9 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::de::{SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 
-/// One text or a list of texts.
+use crate::openapi::schema;
+
+/// One address or a list of them.
 #[derive(Debug, Default)]
 pub(crate) struct OneOrMany(pub(crate) Vec<String>);
 
@@ -20,8 +22,9 @@ impl JsonSchema for OneOrMany {
         true
     }
 
-    fn json_schema(_: &mut SchemaGenerator) -> Schema {
-        json_schema!({"type": ["string", "array"], "items": {"type": "string"}})
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        let one = generator.subschema_for::<schema::Mailbox>();
+        json_schema!({"anyOf": [one, {"type": "array", "items": one}]})
     }
 }
 

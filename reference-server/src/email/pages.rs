@@ -4,6 +4,7 @@ use std::collections::HashMap;
 
 use schemars::JsonSchema;
 use serde::Serialize;
+use serde_json::{Value, json};
 
 use crate::error::{ApiError, Problems};
 use crate::switches::{ContactPages, Switches};
@@ -11,20 +12,20 @@ use crate::web::Answer;
 
 const DEFAULT_SIZE: i64 = 20;
 const LARGEST_SIZE: i64 = 100;
+const LAST_PAGE: i64 = i32::MAX as i64;
 
 /// Which page is asked for.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Page {
+pub(crate) struct Page {
     /// As the client counts them.
     number: i64,
     first: i64,
     pub(super) size: i64,
 }
 
-/// One page of a list.
-#[derive(JsonSchema, Serialize)]
+#[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-#[schemars(rename = "PageOf{T}")]
+#[schemars(rename = "{T}Page")]
 pub(crate) struct Paged<'a, T> {
     data: &'a [T],
     page: i64,
@@ -38,7 +39,7 @@ impl Page {
         query: &HashMap<String, String>,
         switches: &Switches,
     ) -> Result<Self, ApiError> {
-        let first = i64::from(switches.contact_pages != ContactPages::ZeroBased);
+        let first = first(switches);
         let mut problems = Problems::default();
         let mut number = |name: &str, least: i64, most: i64, default: i64| match query.get(name) {
             None => default,
@@ -53,12 +54,30 @@ impl Page {
             }
         };
         let page = Self {
-            number: number("page", first, i64::from(i32::MAX), first),
+            number: number("page", first, LAST_PAGE, first),
             size: number("pageSize", 1, LARGEST_SIZE, DEFAULT_SIZE),
             first,
         };
         problems.check()?;
         Ok(page)
+    }
+
+    /// The two parameters, for the description.
+    pub(crate) fn parameters(switches: &Switches) -> [Value; 2] {
+        let first = first(switches);
+        let parameter = |name, about, least, most, default| {
+            json!({
+                "name": name,
+                "in": "query",
+                "description": about,
+                "schema":
+                    {"type": "integer", "minimum": least, "maximum": most, "default": default},
+            })
+        };
+        [
+            parameter("page", "Which page.", first, LAST_PAGE, first),
+            parameter("pageSize", "Contacts on a page.", 1, LARGEST_SIZE, DEFAULT_SIZE),
+        ]
     }
 
     /// How many items come before it.
@@ -79,4 +98,9 @@ impl Page {
         let paged = Paged { data, page: self.number, page_size: self.size, total, total_pages };
         Answer::json(http::StatusCode::OK, &paged)
     }
+}
+
+/// The number of the first page (switch E16).
+fn first(switches: &Switches) -> i64 {
+    i64::from(switches.contact_pages != ContactPages::ZeroBased)
 }

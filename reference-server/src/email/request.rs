@@ -14,6 +14,7 @@ use super::stored::{Attachment, Content, Meta};
 use crate::address::{Mailbox, check_header, no_line_break};
 use crate::engine::{RecipientState, Status};
 use crate::error::{ApiError, Problems};
+use crate::openapi::schema;
 use crate::time::{self, Millis};
 use crate::web::Object;
 
@@ -23,41 +24,46 @@ const RECIPIENTS: usize = 50;
 const SUBJECT: usize = 998;
 const ATTACHMENTS: usize = 20;
 
+/// An email to send.
 #[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct NewEmail {
-    /// `a@b` or `Name <a@b>`; its domain must be a verified domain.
-    #[schemars(required)]
+    /// Of a verified domain.
+    #[schemars(with = "schema::Mailbox")]
     from: Option<String>,
-    /// At most 50.
-    #[schemars(required, extend("maxItems" = RECIPIENTS))]
+    #[schemars(with = "schema::Recipients")]
     to: Option<OneOrMany>,
-    #[schemars(required, length(max = SUBJECT))]
+    #[schemars(required, length(max = 998), regex(pattern = r"^[^\r\n]*$"))]
     subject: Option<String>,
     html: Option<String>,
     text: Option<String>,
     cc: Option<OneOrMany>,
     bcc: Option<OneOrMany>,
     reply_to: Option<OneOrMany>,
-    #[schemars(with = "Option<std::collections::BTreeMap<String, String>>")]
+    /// Custom headers; not those that every message has of its own.
+    #[schemars(with = "Option<schema::MessageHeaders>")]
     headers: Option<Map<String, Value>>,
-    #[schemars(length(max = ATTACHMENTS))]
+    #[schemars(length(max = 20))]
     attachments: Option<Vec<Object<NewAttachment>>>,
     tags: Option<Map<String, Value>>,
-    /// ISO 8601, with an offset or `Z`, or a date.
+    /// ISO 8601 with an offset or `Z`, or a date alone (midnight UTC); at once where it is past.
+    #[schemars(extend("format" = "date-time"))]
     scheduled_at: Option<String>,
+    /// Gives each part that the request does not give itself.
     template_id: Option<String>,
+    /// For the template.
     variables: Option<Map<String, Value>>,
 }
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 struct NewAttachment {
-    #[schemars(required, length(min = 1))]
+    #[schemars(required, length(min = 1), regex(pattern = r"^[^\u0000-\u001f\u007f-\u009f]*$"))]
     filename: Option<String>,
-    /// Base64.
-    #[schemars(required, extend("contentEncoding" = "base64"))]
+    #[schemars(with = "schema::Base64")]
     content: Option<String>,
+    /// A MIME type; found from the file's name where it is not given.
+    #[schemars(regex(pattern = r"^[A-Za-z0-9!#$&^_.+-]+/[A-Za-z0-9!#$&^_.+-]+(;[ -~]*)?$"))]
     content_type: Option<String>,
 }
 

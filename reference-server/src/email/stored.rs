@@ -7,6 +7,7 @@ use serde_json::{Map, Value};
 
 use crate::engine::{RecipientState, Status};
 use crate::error::ApiError;
+use crate::openapi::schema;
 use crate::store::{self, Tx};
 use crate::time::{self, Millis};
 use crate::tracking::Tracking;
@@ -52,11 +53,13 @@ pub(crate) struct Content {
     pub(crate) attachments: Vec<Attachment>,
 }
 
-#[derive(Clone, Debug, Serialize, Deserialize)]
+/// An attachment, without its content.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Attachment {
     pub(crate) filename: String,
     pub(crate) content_type: Option<String>,
+    /// In bytes.
     pub(crate) size: usize,
     /// Kept in a row of its own.
     #[serde(skip)]
@@ -73,7 +76,7 @@ impl Stored {
         let meta = &self.meta;
         View {
             id: &self.id,
-            status: self.status.as_str(),
+            status: self.status,
             from: &meta.from,
             to: &meta.to,
             cc: &meta.cc,
@@ -90,12 +93,13 @@ impl Stored {
     }
 }
 
-#[derive(JsonSchema, Serialize)]
+/// An email.
+#[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(rename = "Email")]
 pub(crate) struct View<'a> {
     id: &'a str,
-    status: &'a str,
+    status: Status,
     from: &'a str,
     to: &'a [String],
     cc: &'a [String],
@@ -103,10 +107,14 @@ pub(crate) struct View<'a> {
     reply_to: &'a [String],
     subject: &'a str,
     tags: &'a Map<String, Value>,
+    #[schemars(with = "Option<schema::Time>")]
     scheduled_at: Option<String>,
     template_id: Option<&'a str>,
+    #[schemars(with = "schema::Time")]
     created_at: String,
+    #[schemars(with = "schema::Time")]
     updated_at: String,
+    /// The last event of any recipient.
     last_event: Option<&'a str>,
 }
 

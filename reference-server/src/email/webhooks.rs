@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use http::StatusCode;
-use schemars::JsonSchema;
+use schemars::{JsonSchema, Schema, json_schema};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use svc_sdk::Service;
@@ -13,6 +13,8 @@ use svc_sdk::Service;
 use crate::engine::{courier, post};
 use crate::error::{ApiError, Problems};
 use crate::id::{self, Prefix};
+use crate::openapi::schema;
+use crate::switches::Switches;
 use crate::time;
 use crate::web::input::object;
 use crate::web::{Answer, Call};
@@ -21,31 +23,40 @@ use crate::webhooks::{self, Event, Webhook};
 #[derive(Deserialize, JsonSchema)]
 #[schemars(rename = "NewWebhook")]
 pub(crate) struct New {
-    #[schemars(required)]
+    /// https; http is accepted for loopback addresses where the server is not public.
+    #[schemars(required, length(max = 2048), url)]
     url: Option<String>,
-    #[schemars(required, length(min = 1))]
+    #[schemars(with = "schema::EmailEvents")]
     events: Option<Vec<String>>,
 }
 
 #[derive(Deserialize, JsonSchema)]
 #[schemars(rename = "WebhookUpdate")]
 pub(crate) struct Update {
+    /// https; http is accepted for loopback addresses where the server is not public.
+    #[schemars(length(max = 2048), url)]
     url: Option<String>,
+    #[schemars(with = "Option<schema::EmailEvents>")]
     events: Option<Vec<String>>,
     active: Option<bool>,
 }
 
-#[derive(JsonSchema, Serialize)]
+/// A webhook.
+#[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(rename = "Webhook")]
 pub(crate) struct View<'a> {
     id: &'a str,
     url: &'a str,
+    #[schemars(with = "schema::EmailEvents")]
     events: Vec<&'static str>,
     active: bool,
+    /// In the answer to its creation only.
     #[serde(skip_serializing_if = "Option::is_none")]
     signing_secret: Option<&'a str>,
+    #[schemars(with = "schema::Time")]
     created_at: String,
+    #[schemars(with = "schema::Time")]
     updated_at: String,
 }
 
@@ -149,6 +160,7 @@ pub(crate) async fn test(mut call: Call) -> Result<Answer, ApiError> {
     let sent =
         courier::attempt(app, &webhook, Service::Email, Event::TEST, &delivery, 1, body.clone())
             .await;
+    // What the documents call "the HTTP status code"; its field's name is not shown.
     let mut answer = Map::new();
     let field = app.settings.switches.test_field.clone();
     match &sent.attempt.outcome {
@@ -176,4 +188,22 @@ pub(crate) async fn test(mut call: Call) -> Result<Answer, ApiError> {
         })
         .await?;
     Answer::json(StatusCode::OK, &answer)
+}
+
+/// What `test` answers (switch E21).
+pub(crate) fn test_schema(switches: &Switches) -> Schema {
+    let field = switches.test_field.as_str();
+    let mut properties = Map::new();
+    properties.insert("durationMs".to_owned(), json!({"type": "integer", "minimum": 0}));
+    properties.insert("error".to_owned(), json!({"type": "string"}));
+    let status = json!({
+        "description": "The status that the endpoint answered with; null where it did not answer.",
+        "type": ["integer", "null"],
+    });
+    properties.insert(field.to_owned(), status);
+    json_schema!({
+        "type": "object",
+        "properties": properties,
+        "required": [field],
+    })
 }

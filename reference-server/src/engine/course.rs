@@ -7,7 +7,8 @@ use serde_json::Value;
 use crate::webhooks::Event;
 
 /// Where an email, or one of its recipients, stands.
-#[derive(Clone, Copy, Debug, JsonSchema, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "EmailStatus")]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Status {
     Queued,
@@ -63,7 +64,7 @@ impl Status {
 }
 
 /// One recipient's course so far.
-#[derive(Clone, Debug, JsonSchema, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "Recipient")]
 pub(crate) struct RecipientState {
     pub(crate) address: String,

@@ -7,39 +7,47 @@ use serde::Serialize;
 use crate::error::ApiError;
 use crate::web::{Answer, Call};
 
-#[derive(JsonSchema, Serialize)]
+/// The organization and the scope of the key.
+#[derive(Serialize, JsonSchema)]
 pub(crate) struct Me {
     organization: Organization,
     auth: Auth,
 }
 
-#[derive(JsonSchema, Serialize)]
+#[derive(Serialize, JsonSchema)]
 struct Organization {
     id: String,
     name: String,
+    /// In cents.
     balance_cents: i64,
 }
 
-#[derive(JsonSchema, Serialize)]
+/// How the request was authenticated.
+#[derive(Serialize, JsonSchema)]
 struct Auth {
+    #[schemars(extend("const" = "api_key"))]
     method: &'static str,
-    scope: Option<&'static str>,
+    #[schemars(extend("enum" = ["full", "extract_only"]))]
+    scope: &'static str,
     key_id: String,
 }
 
 pub(crate) async fn get(call: Call) -> Result<Answer, ApiError> {
-    let organization = call.organization();
-    let found = call.app().store.read(move |connection| {
+    let key = call.key.clone();
+    let me = call.app().store.read(move |connection| {
         let mut statement = connection
             .prepare_cached("SELECT id, name, balance_cents FROM organization WHERE seq = ?1")?;
-        Ok(statement.query_row([organization], |row| {
-            Ok(Organization { id: row.get(0)?, name: row.get(1)?, balance_cents: row.get(2)? })
+        Ok(statement.query_row([key.organization], |row| {
+            let (id, name, balance_cents) = (row.get(0)?, row.get(1)?, row.get(2)?);
+            Ok(Me {
+                organization: Organization { id, name, balance_cents },
+                auth: Auth {
+                    method: "api_key",
+                    scope: key.scopes.first().map_or("", |scope| scope.as_str()),
+                    key_id: key.id.clone(),
+                },
+            })
         })?)
     });
-    let auth = Auth {
-        method: "api_key",
-        scope: call.key.scopes.first().map(|scope| scope.as_str()),
-        key_id: call.key.id.clone(),
-    };
-    Answer::json(StatusCode::OK, &Me { organization: found.await?, auth })
+    Answer::json(StatusCode::OK, &me.await?)
 }

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use svc_sdk::Service;
 
 use crate::error::ApiError;
+use crate::openapi::schema;
 use crate::web::input::object;
 use crate::web::{Answer, Call};
 use crate::webhooks::{self, Webhook};
@@ -15,21 +16,25 @@ use crate::webhooks::{self, Webhook};
 #[derive(Deserialize, JsonSchema)]
 #[schemars(rename = "NewWebhookEndpoint")]
 pub(crate) struct New {
-    #[schemars(required)]
+    /// An absolute http(s) URL.
+    #[schemars(required, length(max = 2048), url)]
     url: Option<String>,
-    #[schemars(required, length(min = 1))]
+    #[schemars(with = "schema::ExtractionEvents")]
     events: Option<Vec<String>>,
 }
 
-#[derive(JsonSchema, Serialize)]
+/// A webhook endpoint.
+#[derive(Serialize, JsonSchema)]
 #[schemars(rename = "WebhookEndpoint")]
 pub(crate) struct View<'a> {
     id: &'a str,
     url: &'a str,
-    /// In the registration's answer only.
+    /// In the answer to its registration only.
     #[serde(skip_serializing_if = "Option::is_none")]
     secret: Option<&'a str>,
+    #[schemars(with = "schema::ExtractionEvents")]
     events: Vec<&'static str>,
+    #[schemars(extend("const" = "active"))]
     status: &'static str,
 }
 

@@ -1,162 +1,237 @@
-//! The control interface.
+//! The rows of the control interface: what each reads and answers.
 
+use http::StatusCode;
 use serde_json::{Value, json};
 
-use super::parts::{Parts, body, path_parameters, query, refer, success};
-use crate::control as handlers;
+use super::row::Row;
+use super::schema;
+use crate::control::{
+    Page, clock, deliveries, dns, events, extractions, faults, health, inbound, keys, messages,
+    metrics, organizations, reset, templates,
+};
+use crate::email::stored;
+use crate::error::Code;
 
-/// One row: method, path, what it does, the status of success, whether that
-/// comes with JSON, and the names of its query parameters.
-struct Row(&'static str, &'static str, &'static str, u16, Sends, &'static [&'static str]);
+const SERVER: &str = "Sandbox server";
+const TENANTS: &str = "Sandbox organizations and keys";
+const TEMPLATES: &str = "Sandbox templates";
+const DNS: &str = "Sandbox DNS";
+const MESSAGES: &str = "Sandbox messages";
+const EVENTS: &str = "Sandbox events";
+const DELIVERIES: &str = "Sandbox deliveries";
+const FAULTS: &str = "Sandbox faults";
 
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Sends {
-    Nothing,
-    Json,
-    /// A message's source, its HTML, or an answer that does not end.
-    Other(&'static str),
-}
-
-use Sends::{Json, Nothing, Other};
-
-const ORGANIZATION: &[&str] = &["organization"];
-const SEARCH: &[&str] = &["organization", "to", "from", "subject", "after", "limit", "cursor"];
-const WAIT: &[&str] =
-    &["organization", "to", "from", "subject", "after", "limit", "cursor", "timeout"];
-const DELIVERIES: &[&str] = &["organization", "webhook", "event", "state", "limit", "cursor"];
-
-#[rustfmt::skip]
-const ROWS: &[Row] = &[
-    Row("GET", "/_sandbox/health", "Whether the server is well, its time, and where it answers", 200, Json, &[]),
-    Row("GET", "/_sandbox/lease", "Held open, it keeps an embedded server running", 200, Other("text/plain"), &[]),
-    Row("GET", "/metrics", "Counters in the text format of Prometheus", 200, Other("text/plain"), &[]),
-    Row("GET", "/readyz", "Whether the server is ready", 200, Json, &[]),
-    Row("POST", "/_sandbox/organizations", "Makes an organization with keys of every scope", 201, Json, &[]),
-    Row("GET", "/_sandbox/organizations", "The organizations", 200, Json, &[]),
-    Row("POST", "/_sandbox/keys", "Makes a key; it is shown only here", 201, Json, &[]),
-    Row("GET", "/_sandbox/keys", "The keys, without their secrets", 200, Json, ORGANIZATION),
-    Row("DELETE", "/_sandbox/keys/{id}", "Revokes a key, from the next request on", 204, Nothing, ORGANIZATION),
-    Row("PUT", "/_sandbox/templates/{id}", "Puts a template in place", 200, Json, ORGANIZATION),
-    Row("GET", "/_sandbox/templates/{id}", "A template", 200, Json, ORGANIZATION),
-    Row("DELETE", "/_sandbox/templates/{id}", "Removes a template", 204, Nothing, ORGANIZATION),
-    Row("POST", "/_sandbox/dns/{domain}/publish", "Publishes the records that a domain asked for", 200, Json, ORGANIZATION),
-    Row("DELETE", "/_sandbox/dns/{domain}", "Withdraws all of a domain's records", 204, Nothing, ORGANIZATION),
-    Row("DELETE", "/_sandbox/dns/{domain}/{record}", "Withdraws one kind of a domain's records", 204, Nothing, ORGANIZATION),
-    Row("GET", "/_sandbox/messages", "What the mail engine delivered, newest first", 200, Json, SEARCH),
-    Row("GET", "/_sandbox/messages/wait", "The first match, at once or when it comes", 200, Json, WAIT),
-    Row("GET", "/_sandbox/messages/{id}", "A message", 200, Json, ORGANIZATION),
-    Row("GET", "/_sandbox/messages/{id}/raw", "A message's RFC 5322 source", 200, Other("message/rfc822"), ORGANIZATION),
-    Row("GET", "/_sandbox/messages/{id}/html", "A message's HTML", 200, Other("text/html"), ORGANIZATION),
-    Row("GET", "/_sandbox/messages/{id}/links", "A message's links and codes", 200, Json, ORGANIZATION),
-    Row("POST", "/_sandbox/emails/{id}/events", "Makes something happen to an email", 200, Json, ORGANIZATION),
-    Row("POST", "/_sandbox/inbound", "Takes a message in for a verified domain", 202, Json, &["organization", "to"]),
-    Row("POST", "/_sandbox/extractions", "Completes or fails an extraction", 202, Json, ORGANIZATION),
-    Row("GET", "/_sandbox/deliveries", "Deliveries with their attempts, newest first", 200, Json, DELIVERIES),
-    Row("GET", "/_sandbox/deliveries/{id}", "A delivery with every attempt", 200, Json, ORGANIZATION),
-    Row("POST", "/_sandbox/deliveries/{id}/replay", "Delivers again: same id, current secret, one attempt", 202, Json, ORGANIZATION),
-    Row("GET", "/_sandbox/clock", "The server's clock", 200, Json, &[]),
-    Row("POST", "/_sandbox/clock", "Freezes the clock, advances it, or lets it go on", 200, Json, &[]),
-    Row("GET", "/_sandbox/faults", "The faults in place and the requests that met them", 200, Json, ORGANIZATION),
-    Row("POST", "/_sandbox/faults", "The next matching requests meet this fault", 201, Json, ORGANIZATION),
-    Row("DELETE", "/_sandbox/faults", "Takes all faults away", 204, Nothing, ORGANIZATION),
-    Row("GET", "/_sandbox/faults/{id}", "A fault and the requests that met it", 200, Json, ORGANIZATION),
-    Row("DELETE", "/_sandbox/faults/{id}", "Takes a fault away", 204, Nothing, ORGANIZATION),
-    Row("POST", "/_sandbox/reset", "Empties an organization, or all of the server", 204, Nothing, ORGANIZATION),
-];
-
-/// Every operation: its method, path and description.
-pub(super) fn describe(parts: &mut Parts) -> Vec<(&'static str, &'static str, Value)> {
-    let rows = ROWS.iter();
-    rows.map(|row @ Row(method, path, ..)| (*method, *path, one(row, parts))).collect()
-}
-
-fn one(row: &Row, parts: &mut Parts) -> Value {
-    let Row(method, path, summary, status, sends, queries) = row;
-    let mut parameters = path_parameters(path);
-    parameters.extend(queries.iter().map(|name| parameter(name)));
-    let free = json!({"type": ["object", "array"]});
-    let mut success = success(summary, (*sends == Json).then_some(&free));
-    if let Other(content_type) = sends {
-        success["content"] = json!({*content_type: {"schema": {"type": "string"}}});
-    }
-    let mut responses = json!({});
-    responses[status.to_string()] = success;
-    refer(&mut responses, &[401, 403, 404, 421, 422, 500, 503]);
-    let mut described = json!({
-        "operationId": id(method, path),
-        "tags": ["sandbox"],
-        "summary": summary,
-        "parameters": parameters,
-    });
-    if let Some((schema, required)) = input(method, path, parts) {
-        described["requestBody"] = body(&schema, required);
-        if *path == "/_sandbox/inbound" {
-            let source = json!({"schema": {"type": "string"}});
-            described["requestBody"]["content"]["message/rfc822"] = source;
-        }
-        refer(&mut responses, &[400, 408, 413, 415]);
-    }
-    if ["/_sandbox/emails/{id}/events", "/_sandbox/deliveries/{id}/replay"].contains(path) {
-        refer(&mut responses, &[409]);
-    }
-    if *path == "/_sandbox/messages/wait" {
-        refer(&mut responses, &[408]);
-    }
-    if *method != "GET" {
-        refer(&mut responses, &[507]);
-    }
-    described["responses"] = responses;
-    described
-}
-
-/// The body that a request may bring, and whether it must.
-fn input(method: &str, path: &str, parts: &mut Parts) -> Option<(Value, bool)> {
+/// Nothing where the row is unknown here, which a test forbids.
+pub(super) fn describe<'d, 'a>(method: &str, path: &str, row: Row<'d, 'a>) -> Option<Row<'d, 'a>> {
+    let ok = StatusCode::OK;
     Some(match (method, path) {
-        ("POST", "/_sandbox/organizations") => {
-            (parts.input::<handlers::organizations::New>(), false)
+        ("GET", "/_sandbox/health") => row
+            .summary(SERVER, "Show whether the server is well, its time and its addresses")
+            .json::<health::Health>(ok, "It is well."),
+        ("GET", "/readyz") => row
+            .summary(SERVER, "Show whether the server is ready")
+            .json::<metrics::Ready>(ok, "It is ready."),
+        ("GET", "/metrics") => row
+            .summary(SERVER, "Show counters in the text format of Prometheus")
+            .other(ok, "The counters.", "text/plain"),
+        ("GET", "/_sandbox/lease") => row
+            .summary(SERVER, "Keep an embedded server running while this is held open")
+            .other(ok, "A line feed each second, without an end.", "application/octet-stream"),
+        ("GET", "/_sandbox/clock") => {
+            row.summary(SERVER, "Show the clock").json::<clock::Clock>(ok, "The clock.")
         }
-        ("POST", "/_sandbox/keys") => (parts.input::<handlers::keys::New>(), true),
-        ("PUT", "/_sandbox/templates/{id}") => {
-            (parts.input::<handlers::templates::Template>(), true)
+        ("POST", "/_sandbox/clock") => row
+            .summary(SERVER, "Freeze the clock, advance it, or let it go on")
+            .body::<clock::Change>()
+            .json::<clock::Clock>(ok, "The clock, when all that is due has settled."),
+        ("POST", "/_sandbox/reset") => row
+            .of_organization()
+            .summary(SERVER, "Empty an organization, or all of the server where none is named")
+            .optional_body::<reset::Reset>()
+            .no_content("It is empty; seeds are put back."),
+
+        ("POST", "/_sandbox/organizations") => row
+            .summary(TENANTS, "Create an organization with keys of all scopes")
+            .optional_body::<organizations::New>()
+            .json::<organizations::Created>(StatusCode::CREATED, "The organization and its keys."),
+        ("GET", "/_sandbox/organizations") => row
+            .summary(TENANTS, "List the organizations")
+            .json::<Vec<organizations::View>>(ok, "Every organization, the newest last."),
+        ("POST", "/_sandbox/keys") => row
+            .of_organization()
+            .summary(TENANTS, "Create a key")
+            .body::<keys::New>()
+            .json::<keys::View>(StatusCode::CREATED, "The key, which is shown only here."),
+        ("GET", "/_sandbox/keys") => row
+            .of_organization()
+            .summary(TENANTS, "List the keys")
+            .json::<Vec<keys::View>>(ok, "Every key, without its secret."),
+        ("DELETE", "/_sandbox/keys/{id}") => row
+            .of_organization()
+            .summary(TENANTS, "Revoke a key")
+            .no_content("It fails from the next request on."),
+
+        ("PUT", "/_sandbox/templates/{id}") => row
+            .of_organization()
+            .summary(TEMPLATES, "Put a template in place")
+            .body::<templates::Template>()
+            .json::<templates::View>(ok, "The template as it is now."),
+        ("GET", "/_sandbox/templates/{id}") => row
+            .of_organization()
+            .summary(TEMPLATES, "Show a template")
+            .json::<templates::View>(ok, "The template."),
+        ("DELETE", "/_sandbox/templates/{id}") => {
+            row.of_organization().summary(TEMPLATES, "Delete a template").no_content("It is gone.")
         }
-        ("POST", "/_sandbox/dns/{domain}/publish") => {
-            (parts.input::<handlers::dns::Publish>(), false)
+
+        ("POST", "/_sandbox/dns/{domain}/publish") => row
+            .of_organization()
+            .summary(DNS, "Publish the records that a domain asked for in the built-in zone")
+            .optional_body::<dns::Publish>()
+            .json::<dns::Published>(ok, "What was published."),
+        ("DELETE", "/_sandbox/dns/{domain}") => row
+            .of_organization()
+            .summary(DNS, "Withdraw all records of a domain")
+            .no_content("They are withdrawn."),
+        ("DELETE", "/_sandbox/dns/{domain}/{record}") => row
+            .of_organization()
+            .summary(DNS, "Withdraw one kind of record of a domain")
+            .errors(&[Code::ValidationFailed])
+            .no_content("It is withdrawn."),
+
+        ("GET", "/_sandbox/messages") => row
+            .of_organization()
+            .summary(MESSAGES, "List what the mail engine delivered and took in")
+            .parameters(search())
+            .parameters([limit(), cursor()])
+            .errors(&[Code::ValidationFailed])
+            .json::<Page<messages::Summary>>(ok, "The newest first."),
+        ("GET", "/_sandbox/messages/wait") => row
+            .of_organization()
+            .summary(MESSAGES, "Wait for a message")
+            .parameters(search())
+            .parameters([limit(), cursor(), timeout()])
+            .errors(&[Code::ValidationFailed, Code::RequestTimeout])
+            .json::<messages::View>(ok, "The first match, at once or when it comes."),
+        ("GET", "/_sandbox/messages/{id}") => row
+            .of_organization()
+            .summary(MESSAGES, "Show a message")
+            .json::<messages::View>(ok, "The message with all that is in it."),
+        ("GET", "/_sandbox/messages/{id}/raw") => row
+            .of_organization()
+            .summary(MESSAGES, "Show the source of a message")
+            .other(ok, "RFC 5322, as it was or would be on the wire.", "message/rfc822"),
+        ("GET", "/_sandbox/messages/{id}/html") => row
+            .of_organization()
+            .summary(MESSAGES, "Show the HTML of a message")
+            .other(ok, "A page that can only be looked at.", "text/html"),
+        ("GET", "/_sandbox/messages/{id}/links") => row
+            .of_organization()
+            .summary(MESSAGES, "Show the links of a message, and the one-time codes in it")
+            .json::<messages::Links>(ok, "The links in their order, and the codes."),
+
+        ("POST", "/_sandbox/emails/{id}/events") => row
+            .of_organization()
+            .summary(EVENTS, "Make something happen to an email")
+            .body::<events::Event>()
+            .errors(&[Code::Conflict])
+            .json::<stored::View<'_>>(ok, "The email as it is now."),
+        ("POST", "/_sandbox/inbound") => row
+            .of_organization()
+            .summary(EVENTS, "Let a message come in, as if over SMTP")
+            .parameters([query(
+                "to",
+                "Of a whole message: who gets it, separated by commas; by default who its header names.",
+                &json!({"type": "string"}),
+            )])
+            .body::<inbound::Short>()
+            .body_too("message/rfc822")
+            .json::<inbound::Taken>(StatusCode::ACCEPTED, "A message for each recipient here."),
+        ("POST", "/_sandbox/extractions") => row
+            .of_organization()
+            .summary(EVENTS, "Complete or fail an extraction")
+            .body::<extractions::New>()
+            .json::<extractions::Finished>(StatusCode::ACCEPTED, "Its deliveries are queued."),
+
+        ("GET", "/_sandbox/deliveries") => row
+            .of_organization()
+            .summary(DELIVERIES, "List the deliveries to webhooks")
+            .parameters([
+                query("webhook", "The webhook's id.", &json!({"type": "string"})),
+                query("event", "Such as `email.sent`.", &json!({"type": "string"})),
+                query("state", "", &json!({"type": "string", "enum": deliveries::STATES})),
+                limit(),
+                cursor(),
+            ])
+            .errors(&[Code::ValidationFailed])
+            .json::<Page<deliveries::Delivery>>(ok, "The newest first, with their attempts."),
+        ("GET", "/_sandbox/deliveries/{id}") => row
+            .of_organization()
+            .summary(DELIVERIES, "Show a delivery")
+            .json::<deliveries::Delivery>(ok, "With its body, and all of each attempt."),
+        ("POST", "/_sandbox/deliveries/{id}/replay") => row
+            .of_organization()
+            .summary(DELIVERIES, "Deliver again: the same event id, the current secret")
+            .ignored_body()
+            .errors(&[Code::Conflict])
+            .json::<deliveries::Delivery>(StatusCode::ACCEPTED, "One more attempt is queued."),
+
+        ("GET", "/_sandbox/faults") => row
+            .of_organization()
+            .summary(FAULTS, "List the faults")
+            .json::<Vec<faults::View<'_>>>(ok, "Every fault, and what met it."),
+        ("POST", "/_sandbox/faults") => row
+            .of_organization()
+            .summary(FAULTS, "Let the next matching requests meet a fault")
+            .body::<faults::New>()
+            .json::<faults::View<'_>>(StatusCode::CREATED, "The fault."),
+        ("DELETE", "/_sandbox/faults") => {
+            row.of_organization().summary(FAULTS, "Take all faults away").no_content("None is left.")
         }
-        ("POST", "/_sandbox/emails/{id}/events") => {
-            (parts.input::<handlers::events::Event>(), true)
+        ("GET", "/_sandbox/faults/{id}") => row
+            .of_organization()
+            .summary(FAULTS, "Show a fault")
+            .json::<faults::View<'_>>(ok, "The fault, and what met it."),
+        ("DELETE", "/_sandbox/faults/{id}") => {
+            row.of_organization().summary(FAULTS, "Take a fault away").no_content("It is gone.")
         }
-        ("POST", "/_sandbox/inbound") => (parts.input::<handlers::inbound::Short>(), true),
-        ("POST", "/_sandbox/extractions") => (parts.input::<handlers::extractions::New>(), true),
-        ("POST", "/_sandbox/clock") => (parts.input::<handlers::clock::Change>(), true),
-        ("POST", "/_sandbox/faults") => (parts.input::<handlers::faults::New>(), true),
-        ("POST", "/_sandbox/reset") => (parts.input::<handlers::reset::Reset>(), false),
         _ => return None,
     })
 }
 
-fn parameter(name: &str) -> Value {
-    let text = json!({"type": "string"});
-    match name {
-        "organization" => query(name, "Its id or its name; `Sandbox` where none is given.", &text),
-        "limit" => {
-            let limit = json!({"type": "integer", "minimum": 1, "maximum": 100, "default": 20});
-            query(name, "How many at most.", &limit)
-        }
-        "cursor" => query(name, "The `next` of the page before.", &text),
-        "state" => {
-            let states =
-                json!({"type": "string", "enum": ["pending", "delivered", "failed", "dropped"]});
-            query(name, "Only deliveries in this state.", &states)
-        }
-        "timeout" => query(name, "How long to wait, such as 30s, in real time.", &text),
-        "after" => query(name, "Only what came after this.", &text),
-        _ => query(name, "Only what matches.", &text),
-    }
+/// The parameters by which messages are found.
+fn search() -> [Value; 4] {
+    let mailbox = schemars::SchemaGenerator::default().subschema_for::<schema::Mailbox>();
+    let mailbox = mailbox.to_value();
+    [
+        query("to", "The recipient.", &mailbox),
+        query("from", "The sender.", &mailbox),
+        query("subject", "A part of the subject, in any case.", &json!({"type": "string"})),
+        query(
+            "after",
+            "Only what came after this time, or after the message with this id.",
+            &json!({"anyOf": [
+                {"type": "string", "format": "date-time"},
+                {"type": "string", "pattern": "^msg_"},
+            ]}),
+        ),
+    ]
 }
 
-/// Such as `sandbox.get.messages.id.raw`.
-fn id(method: &str, path: &str) -> String {
-    let words = path.trim_start_matches("/_sandbox").trim_start_matches('/').split('/');
-    let words: Vec<&str> = words.map(|word| word.trim_matches(['{', '}'])).collect();
-    format!("sandbox.{}.{}", method.to_ascii_lowercase(), words.join("."))
+fn limit() -> Value {
+    let schema = json!({"type": "integer", "minimum": 1, "maximum": 100, "default": 20});
+    query("limit", "How many at most.", &schema)
+}
+
+fn cursor() -> Value {
+    query("cursor", "The `next` of the part before.", &json!({"type": "string"}))
+}
+
+fn timeout() -> Value {
+    let schema = schemars::SchemaGenerator::default().subschema_for::<schema::Duration>();
+    query("timeout", "In real time, at most `10m`, `30s` by default; then 408.", &schema.to_value())
+}
+
+fn query(name: &str, about: &str, schema: &Value) -> Value {
+    json!({"name": name, "in": "query", "description": about, "schema": schema})
 }

@@ -1,140 +1,201 @@
-//! `GET /openapi.json`: both services and the control interface as OpenAPI 3.1,
-//! made from the types that the handlers read and write, with the switches that
-//! the server runs with.
+//! `/openapi.json`: what the server offers, as an OpenAPI 3.1 description that
+//! is made from the handlers' own types, the operation table and the switches
+//! that the server was started with. Made anew for each request: nobody asks
+//! often, and a server at rest keeps nothing of it.
 
 mod control;
-mod documented;
-mod parts;
+mod document;
+mod errors;
+mod row;
+pub(crate) mod schema;
+mod services;
 
-use axum::body::Body;
+use axum::Router;
 use axum::extract::State;
+use axum::routing::get;
 use http::{Response, StatusCode};
-use serde_json::{Map, Value, json};
-use svc_sdk::{Operation, Scope};
 
 use crate::app::Shared;
-use crate::error::ApiError;
-use crate::settings::Settings;
-use crate::switches::ErrorShape;
 use crate::web::Answer;
-use parts::Parts;
+use document::Document;
 
-pub(crate) async fn get(State(app): State<Shared>) -> Response<Body> {
-    let answer = Answer::json(StatusCode::OK, &document(&app.settings));
-    answer.map_or_else(
-        |error: ApiError| crate::web::answer::error(&error, ErrorShape::Nested),
-        Response::from,
-    )
+/// What a description covers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Part {
+    All,
+    Email,
+    Extraction,
+    Control,
 }
 
-/// The whole description.
-pub(crate) fn document(settings: &Settings) -> Value {
-    let mut parts = Parts::new(settings.switches.errors);
-    let mut paths = Map::new();
-    for operation in Operation::ALL {
-        let described = documented::describe(operation, &settings.switches, &mut parts);
-        put(&mut paths, operation.path(), operation.method().as_str(), described);
+impl Part {
+    const ALL: [Self; 4] = [Self::All, Self::Email, Self::Extraction, Self::Control];
+
+    const fn path(self) -> &'static str {
+        match self {
+            Self::All => "/openapi.json",
+            Self::Email => "/openapi/email.json",
+            Self::Extraction => "/openapi/extraction.json",
+            Self::Control => "/openapi/control.json",
+        }
     }
-    for (method, path, described) in control::describe(&mut parts) {
-        put(&mut paths, path, method, described);
+
+    fn has(self, other: Self) -> bool {
+        self == Self::All || self == other
     }
-    let scopes: Map<String, Value> =
-        Scope::ALL.iter().map(|scope| (scope.as_str().to_owned(), "".into())).collect();
-    let key_header = settings.switches.key_header.as_str();
-    let email_key = if key_header == "authorization" {
-        json!({"type": "http", "scheme": "bearer"})
-    } else {
-        json!({"type": "apiKey", "in": "header", "name": key_header})
-    };
-    json!({
-        "openapi": "3.1.0",
-        "info": {
-            "title": "svc reference server",
-            "version": env!("CARGO_PKG_VERSION"),
-            "description": "The email-sending service, the document-extraction service, and the control interface of the server that offers both on one machine.",
-        },
-        "tags": [
-            {"name": "email", "description": "The email-sending service."},
-            {"name": "extraction", "description": "The document-extraction service."},
-            {"name": "sandbox", "description": "The control interface; on loopback only, or with the control token."},
-        ],
-        "paths": paths,
-        "components": {
-            "schemas": parts.schemas(),
-            "responses": parts.responses(),
-            "securitySchemes": {
-                "emailKey": email_key,
-                "extractionKey": {"type": "http", "scheme": "bearer"},
-            },
-        },
-        "x-scopes": scopes,
-    })
 }
 
-fn put(paths: &mut Map<String, Value>, path: &str, method: &str, described: Value) {
-    let path = paths.entry(path).or_insert_with(|| json!({}));
-    path[method.to_ascii_lowercase()] = described;
+/// Adds the description of all, and one of each part beside it.
+pub(crate) fn routes(mut router: Router<Shared>) -> Router<Shared> {
+    for part in Part::ALL {
+        let answer = move |State(app): State<Shared>| async move {
+            let document = Document::of(&app, part).into_value();
+            let answer = Answer::json(StatusCode::OK, &document);
+            answer.map_or_else(
+                |error| crate::web::answer::error(&error, app.settings.switches.errors),
+                Response::from,
+            )
+        };
+        router = router.route(part.path(), get(answer));
+    }
+    router
 }
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeSet;
+    use std::collections::{BTreeMap, BTreeSet};
+
+    use serde_json::{Value, json};
+    use svc_sdk::Operation;
 
     use super::*;
+    use crate::settings::Settings;
+
+    fn describe(settings: &Settings, part: Part) -> Value {
+        Document::new(settings, "http://127.0.0.1:4080".to_owned(), true, part).into_value()
+    }
+
+    /// Method and path of everything in a description.
+    fn rows(document: &Value) -> BTreeSet<(String, String)> {
+        let paths = document["paths"].as_object().expect("paths");
+        let row = |path: &String, method: &String| (method.to_uppercase(), path.clone());
+        let rows = paths.iter().flat_map(|(path, methods)| {
+            let methods = methods.as_object().expect("methods");
+            methods.keys().map(move |method| row(path, method))
+        });
+        rows.collect()
+    }
 
     #[test]
     fn every_route_is_described_and_nothing_else() {
-        let document = document(&Settings::default());
-        let described: BTreeSet<(String, String)> = document["paths"]
-            .as_object()
-            .expect("paths")
+        let documented = Operation::ALL
             .iter()
-            .flat_map(|(path, methods)| {
-                let methods = methods.as_object().expect("methods");
-                methods.keys().map(|method| (method.to_uppercase(), path.clone()))
-            })
-            .collect();
-        let (_, control) = crate::control::routes(axum::Router::new());
-        let names = [
-            (axum::routing::MethodFilter::GET, "GET"),
-            (axum::routing::MethodFilter::POST, "POST"),
-            (axum::routing::MethodFilter::PUT, "PUT"),
-            (axum::routing::MethodFilter::DELETE, "DELETE"),
-        ];
-        let method = |filter| names.iter().find(|(known, _)| *known == filter).expect("known").1;
-        let served: BTreeSet<(String, String)> = control
-            .into_iter()
-            .map(|(filter, path)| (method(filter).to_owned(), path.to_owned()))
-            .chain(Operation::ALL.iter().map(|operation| {
-                (operation.method().as_str().to_owned(), operation.path().to_owned())
-            }))
-            .collect();
-        assert_eq!(described, served);
+            .map(|operation| (operation.method().as_str().to_owned(), operation.path().to_owned()));
+        let control = crate::control::rows();
+        let control =
+            control.iter().map(|(method, path)| ((*method).to_owned(), (*path).to_owned()));
+        let served: BTreeSet<_> = documented.chain(control).collect();
+        let settings = Settings::default();
+        assert_eq!(rows(&describe(&settings, Part::All)), served);
+        let parts = [Part::Email, Part::Extraction, Part::Control];
+        let parts = parts.iter().flat_map(|part| rows(&describe(&settings, *part)));
+        assert_eq!(parts.collect::<BTreeSet<_>>(), served);
+    }
+
+    #[test]
+    fn every_row_says_what_it_is() {
+        let document = describe(&Settings::default(), Part::All);
+        let mut ids = BTreeSet::new();
+        for (method, path) in rows(&document) {
+            let row = &document["paths"][&path][method.to_lowercase()];
+            for field in ["operationId", "summary", "tags", "responses"] {
+                assert!(!row[field].is_null(), "{method} {path} has no {field}");
+            }
+            assert!(ids.insert(row["operationId"].to_string()), "{method} {path}");
+            let answers = row["responses"].as_object().expect("answers");
+            let good = answers.keys().filter(|status| status.starts_with('2'));
+            assert_eq!(good.count(), 1, "{method} {path}");
+        }
     }
 
     #[test]
     fn every_reference_leads_somewhere() {
-        let document = document(&Settings::default());
-        let text = document.to_string();
-        for reference in text.split(r##""$ref":"#"##).skip(1) {
-            let pointer = reference.split('"').next().expect("a pointer");
-            assert!(document.pointer(pointer).is_some(), "{pointer}");
+        for part in Part::ALL {
+            let document = describe(&Settings::default(), part);
+            let text = document.to_string();
+            for reference in text.split(r##""$ref":"#"##).skip(1) {
+                let pointer = reference.split('"').next().expect("a pointer");
+                assert!(document.pointer(pointer).is_some(), "{part:?}: {pointer}");
+            }
+        }
+    }
+
+    /// Requests and answers share the names of their schemas.
+    #[test]
+    fn no_schema_hides_another() {
+        let settings = Settings::default();
+        let document = Document::new(&settings, "/".to_owned(), false, Part::All);
+        let (requests, answers) = document.definitions();
+        for (name, schema) in requests {
+            assert!(answers.get(name).is_none_or(|other| other == schema), "{name}");
+        }
+        let names: BTreeMap<_, _> = requests.iter().chain(answers).collect();
+        for name in names.keys() {
+            // Two types of one name are told apart by a number, which says nothing.
+            assert!(!name.ends_with(|last: char| last.is_ascii_digit()), "{name}");
+            assert!(!["New", "View", "Update"].contains(&name.as_str()), "{name}");
         }
     }
 
     #[test]
     fn the_documents_limits_are_in_it() {
-        let document = document(&Settings::default());
+        let document = describe(&Settings::default(), Part::Email);
         let email = &document["components"]["schemas"]["NewEmail"];
         assert_eq!(email["required"], json!(["from", "to", "subject"]));
-        assert_eq!(email["properties"]["to"]["maxItems"], 50);
+        assert_eq!(email["properties"]["to"]["anyOf"][1]["maxItems"], 50);
         assert_eq!(email["properties"]["subject"]["maxLength"], 998);
         assert_eq!(email["properties"]["attachments"]["maxItems"], 20);
         let send = &document["paths"]["/api/v1/emails"]["post"];
         assert_eq!(send["security"], json!([{"emailKey": ["emails:send"]}]));
+    }
+
+    #[test]
+    fn switches_change_what_they_change() {
+        let mut settings = Settings::default();
+        for switch in ["B1=200", "B2=wrapped", "B4=problem", "B9=ignored", "B14=wrapped"] {
+            settings.switches.set(switch).expect("a switch");
+        }
+        for switch in ["E1=X-Api-Key", "E16=zero-based", "E21=code"] {
+            settings.switches.set(switch).expect("a switch");
+        }
+        let document = describe(&settings, Part::All);
+        let schemes = &document["components"]["securitySchemes"];
         assert_eq!(
-            send["responses"]["202"]["content"]["application/json"]["schema"]["$ref"],
-            "#/components/schemas/Email"
+            (&schemes["emailKey"]["in"], &schemes["emailKey"]["name"]),
+            (&json!("header"), &json!("x-api-key"))
         );
+        let paths = &document["paths"];
+        let schema = |path: &str, method: &str| {
+            paths[path][method]["responses"]["200"]["content"]["application/json"]["schema"].clone()
+        };
+        let create = &paths["/api/v1/audiences"]["post"];
+        assert_eq!(create["parameters"], Value::Null, "no Idempotency-Key");
+        assert_eq!(
+            schema("/api/v1/audiences", "post")["properties"]["data"]["$ref"],
+            "#/components/schemas/Audience"
+        );
+        assert_eq!(schema("/api/v1/audiences", "get")["properties"]["data"]["type"], "array");
+        assert_eq!(schema("/api/v1/webhooks/{id}/test", "post")["required"], json!(["code"]));
+        let pages = &paths["/api/v1/audiences/{audienceId}/contacts"]["get"]["parameters"];
+        assert_eq!(pages[1]["schema"]["minimum"], 0);
+        let unauthorized = |path: &str| {
+            let reference = &paths[path]["get"]["responses"]["401"]["$ref"];
+            let pointer = reference.as_str().expect("a reference").trim_start_matches('#');
+            let types = document.pointer(pointer).expect("an answer")["content"].clone();
+            types.as_object().expect("types").keys().next().expect("a type").clone()
+        };
+        assert_eq!(unauthorized("/api/v1/audiences"), "application/problem+json");
+        assert_eq!(unauthorized("/v1/me"), "application/json", "as the documents show it");
+        assert_eq!(unauthorized("/_sandbox/health"), "application/json");
     }
 }

@@ -3,10 +3,10 @@
 use axum::body::Body;
 use http::header::{ALLOW, CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
 use http::{HeaderValue, Response, StatusCode};
+use schemars::JsonSchema;
 use serde::Serialize;
-use serde_json::{Value, json};
 
-use crate::error::{ApiError, Code};
+use crate::error::{ApiError, Code, Details, ErrorObject};
 use crate::switches::{CreatedStatus, ErrorShape, Switches, Wrapping};
 
 /// The answer of a documented operation: small enough to keep for an
@@ -86,27 +86,53 @@ impl From<Answer> for Response<Body> {
 
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
 
-/// An error's answer in the given shape (`open-points.md` B4).
+/// `{error: {code, message, details}}`
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "Error")]
+pub(crate) struct Nested<'a> {
+    error: ErrorObject<'a>,
+}
+
+/// Problem details (RFC 9457).
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "Problem")]
+pub(crate) struct Problem<'a> {
+    r#type: &'static str,
+    title: Option<&'static str>,
+    status: u16,
+    detail: &'a str,
+    code: Code,
+    #[serde(skip_serializing_if = "Details::is_empty")]
+    details: &'a Details,
+}
+
+/// An error's content type and body in the given shape (`open-points.md` B4).
+pub(crate) fn error_body(error: &ApiError, shape: ErrorShape) -> (&'static str, String) {
+    let object = error.object();
+    let (content_type, body) = match shape {
+        ErrorShape::Text => return ("text/plain; charset=utf-8", object.message.to_owned()),
+        ErrorShape::Nested => ("application/json", to_text(&Nested { error: object })),
+        ErrorShape::Flat => ("application/json", to_text(&object)),
+        ErrorShape::Problem => {
+            let status = object.code.status();
+            let problem = Problem {
+                r#type: "about:blank",
+                title: status.canonical_reason(),
+                status: status.as_u16(),
+                detail: object.message,
+                code: object.code,
+                details: object.details,
+            };
+            ("application/problem+json", to_text(&problem))
+        }
+    };
+    (content_type, body)
+}
+
+/// An error's answer in the given shape.
 pub(crate) fn error(error: &ApiError, shape: ErrorShape) -> Response<Body> {
     let status = error.code().status();
-    let (content_type, body) = match shape {
-        ErrorShape::Nested => ("application/json", json!({"error": error.to_object()}).to_string()),
-        ErrorShape::Flat => ("application/json", error.to_object().to_string()),
-        ErrorShape::Problem => {
-            let mut problem = json!({
-                "type": "about:blank",
-                "title": status.canonical_reason(),
-                "status": status.as_u16(),
-                "detail": error.message(),
-                "code": error.code().as_str(),
-            });
-            if !error.details().is_empty() {
-                problem["details"] = Value::Object(error.details().clone());
-            }
-            ("application/problem+json", problem.to_string())
-        }
-        ErrorShape::Text => ("text/plain; charset=utf-8", error.message().to_owned()),
-    };
+    let (content_type, body) = error_body(error, shape);
     let mut response = Response::new(Body::from(body));
     *response.status_mut() = status;
     let headers = response.headers_mut();
@@ -123,4 +149,9 @@ pub(crate) fn error(error: &ApiError, shape: ErrorShape) -> Response<Body> {
         headers.insert(ALLOW, methods);
     }
     response
+}
+
+/// Of texts, numbers and maps with texts as keys, which always can be written.
+fn to_text(value: &impl Serialize) -> String {
+    serde_json::to_string(value).unwrap_or_default()
 }

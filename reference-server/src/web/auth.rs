@@ -49,19 +49,25 @@ pub(crate) fn caller(
         .ok_or_else(|| unauthorized("the API key is unknown or was revoked"))
 }
 
+/// The scope that a key must have for the operation.
+pub(crate) const fn required_scope(operation: Operation) -> Option<Scope> {
+    match operation.scope_rule() {
+        ScopeRule::Needs(scope) => Some(scope),
+        ScopeRule::AnyKey => None,
+        // Cancelling is the other side of sending (`open-points.md` E5).
+        ScopeRule::NotDocumented => Some(Scope::EmailsSend),
+    }
+}
+
 /// 403 where the key lacks the scope of the operation.
 pub(crate) fn allow(operation: Operation, key: &Key) -> Result<(), ApiError> {
-    let required = match operation.scope_rule() {
-        ScopeRule::Needs(scope) => scope,
-        ScopeRule::AnyKey => return Ok(()),
-        // Cancelling is the other side of sending (`open-points.md` E5).
-        ScopeRule::NotDocumented => Scope::EmailsSend,
-    };
+    let Some(required) = required_scope(operation) else { return Ok(()) };
     if key.scopes.contains(&required) {
         return Ok(());
     }
     let message = format!("the key lacks the scope `{required}`, which {operation} needs");
-    Err(ApiError::new(Code::InsufficientScope, message).detail("required_scope", required.as_str()))
+    Err(ApiError::new(Code::InsufficientScope, message)
+        .with(|details| details.required_scope = Some(required.as_str())))
 }
 
 /// 429 where the key has used up its requests a second (`open-points.md` B6).

@@ -83,7 +83,8 @@ impl Input {
         let limits = self.app.settings.limits;
         let too_large = || {
             let text = format!("the body is larger than {} bytes", limits.body_bytes);
-            ApiError::new(Code::PayloadTooLarge, text).detail("limit", limits.body_bytes)
+            ApiError::new(Code::PayloadTooLarge, text)
+                .with(|details| details.limit = Some(limits.body_bytes))
         };
         let declared = self.header(CONTENT_LENGTH).and_then(|text| text.parse::<usize>().ok());
         if declared.is_some_and(|length| length > limits.body_bytes) {

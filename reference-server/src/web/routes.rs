@@ -8,7 +8,7 @@ use axum::Router;
 use axum::body::Body;
 use axum::extract::rejection::RawPathParamsRejection;
 use axum::extract::{RawPathParams, Request, State};
-use axum::routing::{MethodFilter, get, on};
+use axum::routing::{MethodFilter, on};
 use http::Response;
 use svc_sdk::{Method, Operation, Service};
 
@@ -43,9 +43,9 @@ pub(crate) fn router(app: &Shared) -> Router {
         };
         router = router.route(operation.path(), on(filter, handler));
     }
-    let (router, _) = control::routes(tracking::routes(router));
+    router = control::routes(tracking::routes(router));
+    router = openapi::routes(router);
     router
-        .route("/openapi.json", get(openapi::get))
         .method_not_allowed_fallback(|State(app): State<Shared>, request: Request| async move {
             let message = format!("{} is not offered here", request.method());
             answer::error(

@@ -123,5 +123,5 @@ async fn the_description_is_served_without_a_key() {
     let described = sandbox.raw("GET /openapi.json", "", "").await;
     assert_eq!(described.status, 200);
     assert_eq!(described.header("content-type"), Some("application/json"));
-    assert!(described.body.starts_with(r#"{"openapi":"3.1.0""#), "{:.80}", described.body);
+    assert!(described.body.starts_with(r#"{"openapi":"3.1.1""#), "{:.80}", described.body);
 }

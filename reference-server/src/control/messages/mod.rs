@@ -8,14 +8,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use http::StatusCode;
-use serde_json::json;
 use tokio::time::{Instant, timeout_at};
 
-use super::{Reply, json as reply};
+use super::{Page, Reply, json as reply};
 use crate::error::{ApiError, Code};
 use crate::time;
 use crate::web::Input;
 use search::Search;
+pub(crate) use search::Summary;
+pub(crate) use view::{Links, View};
 pub(super) use view::{get, html, links, raw};
 
 /// A page of what matches; `next` is the cursor of the page after it.
@@ -31,7 +32,7 @@ pub(super) async fn list(input: Input) -> Reply {
     let more = found.len() > limit;
     found.truncate(limit);
     let next = found.last().filter(|_| more).map(|last| last.id.clone());
-    reply(StatusCode::OK, &json!({"data": found, "next": next}))
+    reply(StatusCode::OK, &Page { data: found, next })
 }
 
 /// The first match, at once or when it comes; 408 after `timeout`, in real time.

@@ -1,11 +1,13 @@
 //! Which messages are meant: `to, from, subject, after, limit, cursor`.
 
 use rusqlite::Connection;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::super::{organization, organization_of_query};
 use crate::address::Mailbox;
 use crate::error::{ApiError, Problems};
+use crate::openapi::schema;
 use crate::settings::Settings;
 use crate::store;
 use crate::time::{self, Millis};
@@ -38,16 +40,19 @@ enum After {
 }
 
 /// A message as lists show it.
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct Summary {
+#[schemars(rename = "MessageSummary")]
+pub(crate) struct Summary {
     pub(super) id: String,
+    #[schemars(extend("enum" = ["outgoing", "incoming"]))]
     direction: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
     email_id: Option<String>,
     from: String,
     recipient: String,
     subject: String,
+    #[schemars(with = "schema::Time")]
     created_at: String,
 }
 

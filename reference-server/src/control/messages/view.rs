@@ -6,17 +6,77 @@ use axum::body::Body;
 use http::header::{CONTENT_SECURITY_POLICY, CONTENT_TYPE, HeaderValue, X_CONTENT_TYPE_OPTIONS};
 use http::{Response, StatusCode};
 use rusqlite::Connection;
-use serde_json::{Map, Value, json};
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde_json::{Map, Value};
 
 use super::super::{Reply, json as reply, organization, organization_of_query};
 use crate::app::Shared;
 use crate::email::source::Message;
 use crate::error::ApiError;
-use crate::links;
+use crate::links::{self, Link};
 use crate::mime::Incoming;
+use crate::openapi::schema;
 use crate::store;
 use crate::time::{self, Millis};
 use crate::web::Input;
+
+/// A message with all that is in it.
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(rename = "Message")]
+pub(crate) struct View {
+    id: String,
+    #[schemars(extend("enum" = ["outgoing", "incoming"]))]
+    direction: &'static str,
+    /// Of an outgoing one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    email_id: Option<String>,
+    from: String,
+    /// Of an outgoing one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tags: Option<Map<String, Value>>,
+    recipient: String,
+    #[schemars(with = "schema::Time")]
+    created_at: String,
+    /// Of the source, in bytes.
+    size: usize,
+    /// Not there where the source cannot be read as a message.
+    #[serde(flatten)]
+    parts: Option<Parts>,
+}
+
+#[derive(Serialize, JsonSchema)]
+struct Parts {
+    to: Vec<String>,
+    cc: Vec<String>,
+    subject: String,
+    text: Option<String>,
+    html: Option<String>,
+    headers: Map<String, Value>,
+    attachments: Vec<Attachment>,
+    #[serde(flatten)]
+    links: Links,
+}
+
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(rename = "MessageAttachment")]
+struct Attachment {
+    filename: Option<String>,
+    content_type: String,
+    content_id: Option<String>,
+    /// In bytes.
+    size: usize,
+}
+
+/// The links of a message, and the one-time codes in it.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "MessageLinks")]
+pub(crate) struct Links {
+    links: Vec<Link>,
+    codes: Vec<String>,
+}
 
 pub(in super::super) async fn get(input: Input) -> Reply {
     let id = own(&input).await?;
@@ -61,7 +121,7 @@ pub(in super::super) async fn links(input: Input) -> Reply {
         let message = Incoming::parse(&source);
         let (html, text) = message.map(|message| (message.html, message.text)).unwrap_or_default();
         let (html, text) = (html.as_deref(), text.as_deref());
-        Ok(json!({"links": links::links(html, text), "codes": links::codes(html, text)}))
+        Ok(Links { links: links::links(html, text), codes: links::codes(html, text) })
     });
     reply(StatusCode::OK, &found.await?)
 }
@@ -124,48 +184,50 @@ fn load(connection: &Connection, id: String) -> Result<(Found, Kept), ApiError> 
 }
 
 impl Found {
-    fn show(&self, source: &[u8]) -> Value {
-        let mut shown = Map::new();
-        let mut put = |name: &str, value: Value| shown.insert(name.to_owned(), value);
-        put("id", self.id.as_str().into());
-        put("direction", if self.email.is_some() { "outgoing" } else { "incoming" }.into());
+    fn show(self, source: &[u8]) -> View {
         let parsed = Incoming::parse(source);
-        let parsed = parsed.as_ref();
-        let sender = parsed.and_then(|message| message.from.clone());
-        match &self.email {
-            Some((id, from, tags)) => {
-                put("emailId", id.as_str().into());
-                put("from", from.as_str().into());
-                put("tags", tags.clone().into());
-            }
+        let direction = if self.email.is_some() { "outgoing" } else { "incoming" };
+        let (email_id, from, tags) = match self.email {
+            Some((id, from, tags)) => (Some(id), from, Some(tags)),
             None => {
-                put("from", sender.unwrap_or_default().into());
+                let from = parsed.as_ref().and_then(|message| message.from.clone());
+                (None, from.unwrap_or_default(), None)
             }
+        };
+        View {
+            id: self.id,
+            direction,
+            email_id,
+            from,
+            tags,
+            recipient: self.recipient,
+            created_at: time::rfc3339(self.created_at),
+            size: source.len(),
+            parts: parsed.map(Parts::of),
         }
-        put("recipient", self.recipient.as_str().into());
-        put("createdAt", time::rfc3339(self.created_at).into());
-        put("size", source.len().into());
-        if let Some(message) = parsed {
-            let (html, text) = (message.html.as_deref(), message.text.as_deref());
-            put("to", message.to.clone().into());
-            put("cc", message.cc.clone().into());
-            put("subject", message.subject.as_deref().unwrap_or_default().into());
-            put("text", text.into());
-            put("html", html.into());
-            put("headers", message.headers.clone().into());
-            let attachments = message.attachments.iter().map(|attachment| {
-                json!({
-                    "filename": attachment.filename,
-                    "contentType": attachment.content_type,
-                    "contentId": attachment.content_id,
-                    "size": attachment.content.len(),
-                })
-            });
-            put("attachments", attachments.collect());
-            put("links", json!(links::links(html, text)));
-            put("codes", json!(links::codes(html, text)));
+    }
+}
+
+impl Parts {
+    fn of(message: Incoming) -> Self {
+        let (html, text) = (message.html.as_deref(), message.text.as_deref());
+        let links = Links { links: links::links(html, text), codes: links::codes(html, text) };
+        let attachments = message.attachments.into_iter().map(|attachment| Attachment {
+            filename: attachment.filename,
+            content_type: attachment.content_type,
+            content_id: attachment.content_id,
+            size: attachment.content.len(),
+        });
+        Self {
+            to: message.to,
+            cc: message.cc,
+            subject: message.subject.unwrap_or_default(),
+            headers: message.headers,
+            attachments: attachments.collect(),
+            text: message.text,
+            html: message.html,
+            links,
         }
-        Value::Object(shown)
     }
 }
 

@@ -1,0 +1,111 @@
+//! Schemas of texts that are more than texts, named by the wire types that hold
+//! them: `#[schemars(with = "schema::Time")]`.
+
+use schemars::json_schema;
+use svc_sdk::{Scope, Service};
+
+use crate::address::OWN_HEADERS;
+use crate::control::organizations::EMAIL_SCOPES;
+use crate::engine::Change;
+use crate::webhooks::Event;
+
+/// Types that exist only to be described.
+macro_rules! texts {
+    ($($(#[$doc:meta])* $name:ident => $schema:expr $(,)?)*) => { $(
+        $(#[$doc])*
+        pub(crate) struct $name;
+
+        impl schemars::JsonSchema for $name {
+            fn schema_name() -> std::borrow::Cow<'static, str> {
+                stringify!($name).into()
+            }
+
+            fn inline_schema() -> bool {
+                true
+            }
+
+            fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+                $schema
+            }
+        }
+    )* };
+}
+pub(crate) use texts;
+
+texts! {
+    /// RFC 3339 in UTC with milliseconds (`open-points.md` B13).
+    Time => json_schema!({"type": "string", "format": "date-time"}),
+
+    /// A number with `ms`, `s`, `m`, `h` or `d`.
+    Duration => json_schema!({
+        "type": "string",
+        "format": "duration-with-unit",
+        "pattern": "^([0-9]+(\\.[0-9]*)?|\\.[0-9]+)(ms|s|m|h|d)$",
+        "examples": ["90s", "250ms"],
+    }),
+
+    /// `a@b` or `Name <a@b>` (`open-points.md` E11).
+    Mailbox => json_schema!({
+        "type": "string",
+        "format": "mailbox",
+        "minLength": 3,
+        "examples": ["Ada Lovelace <ada@sandbox.test>", "ada@sandbox.test"],
+    }),
+
+    /// One to fifty mailboxes.
+    Recipients => {
+        let one = schemars::SchemaGenerator::default().subschema_for::<Mailbox>();
+        json_schema!({
+            "anyOf": [one, {"type": "array", "items": one, "minItems": 1, "maxItems": 50}],
+        })
+    }
+
+    /// Custom headers by their names; `Content-…` is the message's own.
+    MessageHeaders => json_schema!({
+        "type": "object",
+        "propertyNames": {
+            "minLength": 1,
+            "maxLength": 76,
+            // Printable ASCII without the colon.
+            "pattern": "^(?![Cc][Oo][Nn][Tt][Ee][Nn][Tt]-)[!-9;-~]+$",
+            "not": {"enum": OWN_HEADERS},
+        },
+        "additionalProperties": {
+            "type": "string",
+            "pattern": "^[^\\u0000-\\u0008\\u000a-\\u001f\\u007f-\\u009f]*$",
+        },
+    }),
+
+    /// Base64 as RFC 4648 §4 writes it, without line breaks.
+    Base64 => json_schema!({
+        "type": "string",
+        "contentEncoding": "base64",
+        "pattern":
+            "^([A-Za-z0-9+/]{4})*([A-Za-z0-9+/][AQgw]==|[A-Za-z0-9+/]{2}[AEIMQUYcgkosw048]=)?$",
+    }),
+
+    /// The events that a webhook of the email service names.
+    EmailEvents => events(Service::Email),
+    /// The events that a webhook endpoint of the extraction service names.
+    ExtractionEvents => events(Service::Extraction),
+    ExtractionEvent => event(Service::Extraction),
+
+    /// What can happen to an email.
+    EmailChange => json_schema!({"type": "string", "enum": Change::ALL.map(|(name, _)| name)}),
+
+    /// Scopes of the email service.
+    EmailScopes => json_schema!({
+        "type": "array",
+        "items": {"type": "string", "enum": EMAIL_SCOPES.map(Scope::as_str)},
+    }),
+}
+
+fn events(service: Service) -> schemars::Schema {
+    json_schema!({"type": "array", "items": event(service), "minItems": 1})
+}
+
+fn event(service: Service) -> schemars::Schema {
+    let of_service = Event::ALL.iter().filter(|event| event.service() == service);
+    let names: Vec<&str> = of_service.map(|event| event.as_str()).collect();
+    json_schema!({"type": "string", "enum": names})
+}
