@@ -77,14 +77,20 @@ fn run(args: &[OsString], env: &Env, streams: Streams) -> u8 {
 }
 
 async fn until_interrupted(command: Command, context: &Context) -> Result<(), Failure> {
+    if leaf::ends_by_interrupt(context.leaf) {
+        let result = Box::pin(command.run(context)).await;
+        // The second Ctrl-C is of somebody who does not want to wait.
+        let finished = tokio::select! {
+            finished = context.finish() => finished,
+            () = context.interrupted() => Ok(()),
+        };
+        return result.and(finished);
+    }
     let work = async {
         let result = Box::pin(command.run(context)).await;
         let finished = context.finish().await;
         result.and(finished)
     };
-    if leaf::ends_by_interrupt(context.leaf) {
-        return work.await;
-    }
     tokio::select! {
         biased;
         () = context.interrupted() => Err(Failure::new(Kind::Interrupted, "interrupted")),

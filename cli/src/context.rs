@@ -343,7 +343,8 @@ impl Context {
         ))
     }
 
-    fn ca_bundle(&self) -> Result<Option<Vec<u8>>, Failure> {
+    /// The certificates of `--ca-bundle`, in PEM.
+    pub fn ca_bundle(&self) -> Result<Option<Vec<u8>>, Failure> {
         let Some(bundle) = &self.settings.ca_bundle else { return Ok(None) };
         if matches!(bundle.source, Source::Environment(_)) {
             // The platform's own verifier reads `SSL_CERT_FILE` when it is needed.

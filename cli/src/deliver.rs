@@ -1,19 +1,39 @@
 //! Delivering webhooks to an application: exact bytes, no redirects, no retries
-//! of what may have arrived.
+//! of what may have arrived. Each delivery has a connection of its own: one that
+//! a restarted application has forgotten is never used.
 
+use std::io;
 use std::time::{Duration, Instant};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
+use http_body_util::{BodyExt as _, Full, Limited};
+use hyper::body::Bytes;
+use hyper::client::conn::http1;
+use hyper::header::{AUTHORIZATION, HOST, HeaderMap, HeaderName, HeaderValue};
+use hyper::http::Extensions;
+use hyper::{Method, Request};
+use hyper_util::rt::TokioIo;
+use rustls::pki_types::ServerName;
 use serde_json::{Value, json};
 use svc_sdk::Service;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::TcpStream;
+use tokio::task::JoinSet;
+use tokio_rustls::TlsConnector;
+use url::{Position, Url};
 use webhook_verify::{Extraction, ExtractionSigner, Mail, MailSigner, Scheme as _, Secret};
 
-use crate::failure::{Failure, Kind, with_causes};
+use crate::context::Context;
+use crate::failure::{Failure, Kind};
+
+mod tls;
 
 /// The documents' limit of time for an endpoint's answer.
 pub const PATIENCE: Duration = Duration::from_secs(10);
+
+/// The largest answer that is passed back.
+const LARGEST: usize = 64 << 20;
 
 /// One delivery: what is posted, and where to.
 #[derive(Clone, Debug)]
@@ -21,61 +41,97 @@ pub struct Delivery {
     pub url: String,
     /// Values hold a character for each byte.
     pub headers: Vec<(String, String)>,
-    pub body: Vec<u8>,
+    pub body: Bytes,
+    /// How the names of received headers were written, which hyper keeps here.
+    pub extensions: Extensions,
 }
 
 /// What the application answered.
 pub struct Answer {
     pub status: u16,
     pub headers: HeaderMap,
-    pub body: Vec<u8>,
+    pub body: Bytes,
+    pub extensions: Extensions,
     pub duration: Duration,
 }
 
 /// Why there is no answer.
-pub struct NoAnswer {
+#[derive(Debug)]
+pub enum NoAnswer {
     /// Nothing was sent: trying again delivers nothing twice.
-    pub certainly_not_sent: bool,
-    pub message: String,
+    NotSent(String),
+    /// It may have arrived.
+    TimedOut(Duration),
+    /// It may have arrived.
+    BrokenOff(String),
 }
 
-/// Posts deliveries over one pool of connections.
-#[derive(Clone)]
-pub struct Deliverer(reqwest::Client);
+impl std::fmt::Display for NoAnswer {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::NotSent(why) => write!(f, "the application cannot be reached: {why}"),
+            Self::TimedOut(limit) => {
+                write!(f, "the application did not answer within {} s", limit.as_secs_f64())
+            }
+            Self::BrokenOff(why) => write!(f, "the application broke off its answer: {why}"),
+        }
+    }
+}
+
+impl From<NoAnswer> for Failure {
+    fn from(none: NoAnswer) -> Self {
+        let kind = match none {
+            NoAnswer::NotSent(_) => Kind::Unavailable,
+            NoAnswer::TimedOut(_) | NoAnswer::BrokenOff(_) => Kind::OutcomeUnknown,
+        };
+        let (code, hint) = match none {
+            NoAnswer::NotSent(_) => ("endpoint_unreachable", "is the application running?"),
+            NoAnswer::TimedOut(_) => {
+                ("endpoint_timed_out", "answer at once, and do the work after the answer")
+            }
+            NoAnswer::BrokenOff(_) => ("endpoint_broke_off", "the application's log may say why"),
+        };
+        Self::new(kind, none.to_string()).code(code).hint(hint)
+    }
+}
+
+/// Posts deliveries.
+pub struct Deliverer {
+    tls: Option<TlsConnector>,
+}
 
 impl Deliverer {
-    pub fn new() -> Result<Self, Failure> {
-        // Another part of the program may have chosen one; ours is as good.
-        let _ = rustls::crypto::ring::default_provider().install_default();
-        reqwest::Client::builder()
-            .redirect(reqwest::redirect::Policy::none())
-            .retry(reqwest::retry::never())
-            .no_proxy()
-            .build()
-            .map(Self)
-            .map_err(|error| Failure::other(with_causes(&error)))
+    /// A deliverer to these addresses. Reading the platform's certificates
+    /// takes milliseconds, which plain http need not wait for.
+    pub fn to<'a>(
+        context: &Context,
+        urls: impl IntoIterator<Item = &'a str>,
+    ) -> Result<Self, Failure> {
+        let secure = urls.into_iter().any(|url| url.starts_with("https:"));
+        let tls = secure.then(|| tls::connector(context.ca_bundle()?.as_deref())).transpose()?;
+        Ok(Self { tls })
     }
 
     /// Posts a delivery; the answer counts whatever its status is.
     pub async fn post(&self, delivery: &Delivery, within: Duration) -> Result<Answer, NoAnswer> {
-        let started = Instant::now();
-        let no_answer = |error: reqwest::Error| NoAnswer {
-            certainly_not_sent: error.is_connect() || error.is_builder(),
-            message: with_causes(&error.without_url()),
-        };
-        let response = self
-            .0
-            .post(&delivery.url)
-            .headers(header_map(&delivery.headers))
-            .body(delivery.body.clone())
-            .timeout(within)
-            .send()
-            .await
-            .map_err(no_answer)?;
-        let status = response.status().as_u16();
-        let headers = response.headers().clone();
-        let body = response.bytes().await.map_err(no_answer)?.to_vec();
-        Ok(Answer { status, headers, body, duration: started.elapsed() })
+        let exchange = self.exchange(delivery, Instant::now());
+        tokio::time::timeout(within, exchange).await.map_err(|_| NoAnswer::TimedOut(within))?
+    }
+
+    async fn exchange(&self, delivery: &Delivery, started: Instant) -> Result<Answer, NoAnswer> {
+        let not_sent = |error: io::Error| NoAnswer::NotSent(error.to_string());
+        let url = parse_url(&delivery.url)
+            .ok_or_else(|| NoAnswer::NotSent("its address is none".to_owned()))?;
+        let stream = connect(&url).await.map_err(not_sent)?;
+        let request = request(&url, delivery);
+        if url.scheme() == "http" {
+            return send(stream, request, started).await;
+        }
+        let tls = self.tls.as_ref().ok_or_else(|| not_sent(io::ErrorKind::Unsupported.into()))?;
+        let name = url.host_str().unwrap_or_default().trim_matches(['[', ']']).to_owned();
+        let name = ServerName::try_from(name).map_err(|error| not_sent(io::Error::other(error)))?;
+        let stream = tls.connect(name, stream).await.map_err(not_sent)?;
+        send(stream, request, started).await
     }
 }
 
@@ -108,20 +164,17 @@ impl Delivery {
     }
 }
 
-impl From<NoAnswer> for Failure {
-    fn from(none: NoAnswer) -> Self {
-        let kind = if none.certainly_not_sent { Kind::Unavailable } else { Kind::OutcomeUnknown };
-        Self::new(kind, format!("the application did not answer: {}", none.message))
+/// An absolute http or https address.
+pub fn check_url(option: &str, url: &str) -> Result<(), Failure> {
+    match parse_url(url) {
+        Some(_) => Ok(()),
+        None => Err(Failure::usage(format!("{option}: `{url}` is no http or https address"))),
     }
 }
 
-/// An absolute http or https address.
-pub fn check_url(option: &str, url: &str) -> Result<(), Failure> {
-    let parsed = url::Url::parse(url);
-    if parsed.is_ok_and(|url| matches!(url.scheme(), "http" | "https") && url.has_host()) {
-        return Ok(());
-    }
-    Err(Failure::usage(format!("{option}: `{url}` is no http or https address")))
+fn parse_url(url: &str) -> Option<Url> {
+    let url = Url::parse(url).ok()?;
+    (matches!(url.scheme(), "http" | "https") && url.has_host()).then_some(url)
 }
 
 /// Headers that belong to one connection and not to the message.
@@ -141,6 +194,67 @@ pub fn is_hop_by_hop(name: &str) -> bool {
     NAMES.iter().any(|hop| hop.eq_ignore_ascii_case(name))
 }
 
+async fn connect(url: &Url) -> io::Result<TcpStream> {
+    let addresses = match url.host() {
+        Some(url::Host::Domain(name)) => {
+            let port = url.port_or_known_default().unwrap_or(80);
+            tokio::net::lookup_host((name, port)).await?.collect()
+        }
+        _ => url.socket_addrs(|| None)?,
+    };
+    let stream = TcpStream::connect(&addresses[..]).await?;
+    stream.set_nodelay(true)?;
+    Ok(stream)
+}
+
+async fn send(
+    stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    request: Request<Full<Bytes>>,
+    started: Instant,
+) -> Result<Answer, NoAnswer> {
+    let broken = |error: hyper::Error| NoAnswer::BrokenOff(error.to_string());
+    let (mut sender, connection) = http1::Builder::new()
+        .preserve_header_case(true)
+        .handshake(TokioIo::new(stream))
+        .await
+        .map_err(broken)?;
+    // It ends with this exchange, however that ends.
+    let mut driver = JoinSet::new();
+    driver.spawn(connection);
+    let (head, body) = sender.send_request(request).await.map_err(broken)?.into_parts();
+    let body = Limited::new(body, LARGEST).collect().await;
+    let body = body.map_err(|error| NoAnswer::BrokenOff(error.to_string()))?.to_bytes();
+    Ok(Answer {
+        status: head.status.as_u16(),
+        headers: head.headers,
+        body,
+        extensions: head.extensions,
+        duration: started.elapsed(),
+    })
+}
+
+fn request(url: &Url, delivery: &Delivery) -> Request<Full<Bytes>> {
+    let mut request = Request::new(Full::new(delivery.body.clone()));
+    *request.method_mut() = Method::POST;
+    // What a parsed address holds, HTTP can carry.
+    *request.uri_mut() =
+        url[Position::BeforePath..Position::AfterQuery].parse().unwrap_or_default();
+    *request.extensions_mut() = delivery.extensions.clone();
+    let mut headers = header_map(&delivery.headers);
+    let mut put = |name: HeaderName, value: &str| {
+        if let Ok(value) = HeaderValue::try_from(value) {
+            headers.entry(name).or_insert(value);
+        }
+    };
+    put(HOST, &url[Position::BeforeHost..Position::AfterPort]);
+    if !url.username().is_empty() {
+        let pair = format!("{}:{}", url.username(), url.password().unwrap_or_default());
+        put(AUTHORIZATION, &format!("Basic {}", STANDARD.encode(pair)));
+    }
+    *request.headers_mut() = headers;
+    request
+}
+
 fn bytes(value: &str) -> Vec<u8> {
     value.chars().filter_map(|character| u8::try_from(character).ok()).collect()
 }
@@ -157,4 +271,38 @@ fn header_map(headers: &[(String, String)]) -> HeaderMap {
         }
     }
     map
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_are_absolute() {
+        for text in ["localhost:3000", "/hooks", "ftp://x", "http://"] {
+            assert!(check_url("--to", text).is_err(), "{text}");
+        }
+        assert!(check_url("--to", "http://localhost:3000/hooks?a=b").is_ok());
+    }
+
+    #[test]
+    fn a_request_goes_where_the_address_says() {
+        let header = |name: &str, value: &str| (name.to_owned(), value.to_owned());
+        let delivery = Delivery {
+            url: "http://me:pw@localhost:3000/a%20b?c=d".to_owned(),
+            headers: vec![
+                header("Host", "elsewhere"),
+                header("content-length", "999"),
+                header("x-mine", "k\u{e9}pt"),
+            ],
+            body: Bytes::from_static(b"{}"),
+            extensions: Extensions::new(),
+        };
+        let request = request(&parse_url(&delivery.url).expect("an address"), &delivery);
+        assert_eq!(request.uri(), "/a%20b?c=d");
+        assert_eq!(request.headers()["host"], "localhost:3000");
+        assert_eq!(request.headers()["x-mine"].as_bytes(), b"k\xe9pt");
+        assert_eq!(request.headers()["authorization"], "Basic bWU6cHc=");
+        assert!(!request.headers().contains_key("content-length"));
+    }
 }

@@ -67,16 +67,16 @@ impl Dns {
     }
 
     async fn ask_for(&self, name: &Name, kind: RecordType) -> Result<Message, String> {
-        let servers = match self {
-            Self::At(server) => vec![*server],
-            Self::OwnServers(resolver) => name_servers(resolver, name).await?,
+        let (servers, own) = match self {
+            Self::At(server) => (vec![*server], false),
+            Self::OwnServers(resolver) => (name_servers(resolver, name).await?, true),
         };
         let mut problem = format!("no name server of {name} answers");
         for server in servers {
             match ask(server, name, kind).await {
-                Ok(answer) => match answer.metadata.response_code {
-                    ResponseCode::NoError | ResponseCode::NXDomain => return Ok(answer),
-                    code => problem = format!("{server} answers {code}"),
+                Ok(answer) => match refusal(&answer, own) {
+                    None => return Ok(answer),
+                    Some(why) => problem = format!("{server} {why}"),
                 },
                 Err(error) => problem = format!("{server}: {error}"),
             }
@@ -85,25 +85,46 @@ impl Dns {
     }
 }
 
+/// Why an answer says nothing about what there is. A name server that points
+/// to others has not looked: its empty answer is not "there is nothing".
+fn refusal(answer: &Message, own: bool) -> Option<String> {
+    match answer.metadata.response_code {
+        ResponseCode::NoError | ResponseCode::NXDomain => {
+            let knows = answer.metadata.authoritative || !answer.answers.is_empty();
+            (own && !knows).then(|| "is not responsible for the name".to_owned())
+        }
+        code => Some(format!("answers {code}")),
+    }
+}
+
 /// The name servers of the zone that a name is in: of the name itself, or of
 /// the closest name above it that has some.
 async fn name_servers(resolver: &TokioResolver, name: &Name) -> Result<Vec<SocketAddr>, String> {
     let mut zone = name.clone();
-    while zone.num_labels() > 0 {
-        if let Ok(found) = resolver.lookup(zone.clone(), RecordType::NS).await {
-            let hosts = found.answers().iter().filter_map(|record| match &record.data {
-                RData::NS(host) => Some(host.0.clone()),
-                _ => None,
-            });
-            let mut servers = Vec::new();
-            for host in hosts.take(SERVERS) {
-                if let Ok(addresses) = resolver.lookup_ip(host).await {
-                    servers.extend(addresses.iter().filter(IpAddr::is_ipv4).take(1));
-                }
+    // A top-level domain's servers are nobody's own.
+    while zone.num_labels() > 1 {
+        let found = match resolver.lookup(zone.clone(), RecordType::NS).await {
+            Ok(found) => found,
+            Err(error) if error.is_no_records_found() => {
+                zone = zone.base_name();
+                continue;
             }
-            if !servers.is_empty() {
-                return Ok(servers.into_iter().map(|ip| SocketAddr::new(ip, 53)).collect());
+            // Above a zone that only cannot be found right now, others answer.
+            Err(error) => return Err(format!("the name servers of {zone} are not found: {error}")),
+        };
+        let hosts = found.answers().iter().filter_map(|record| match &record.data {
+            RData::NS(host) => Some(host.0.clone()),
+            _ => None,
+        });
+        let mut servers = Vec::new();
+        for host in hosts.take(SERVERS) {
+            if let Ok(addresses) = resolver.lookup_ip(host).await {
+                let first = addresses.iter().find(IpAddr::is_ipv4);
+                servers.extend(first.or_else(|| addresses.iter().next()));
             }
+        }
+        if !servers.is_empty() {
+            return Ok(servers.into_iter().map(|ip| SocketAddr::new(ip, 53)).collect());
         }
         zone = zone.base_name();
     }
@@ -171,5 +192,22 @@ fn value(data: &RData, kind: RecordType) -> Option<String> {
             Some(target.0.to_ascii().trim_end_matches('.').to_owned())
         }
         _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_server_that_points_to_others_does_not_say_that_there_is_nothing() {
+        let mut referral = Message::query();
+        assert_eq!(refusal(&referral, true).as_deref(), Some("is not responsible for the name"));
+        // A resolver that was named answers for others as it should.
+        assert_eq!(refusal(&referral, false), None);
+        referral.metadata.authoritative = true;
+        assert_eq!(refusal(&referral, true), None);
+        referral.metadata.response_code = ResponseCode::Refused;
+        assert!(refusal(&referral, false).is_some_and(|why| why.contains("Refused")));
     }
 }

@@ -78,7 +78,11 @@ pub const LEAVES: &[Leaf] = &[
     leaf("doctor", &[Me, AudiencesList, EmailsGet, DomainsList, WebhooksList], Effect::Local),
     leaf("config show", &[], Effect::Local),
     leaf("config path", &[], Effect::Local),
-    leaf("listen", &[], Effect::Local),
+    leaf(
+        "listen",
+        &[WebhooksCreate, WebhooksDelete, ExtractionWebhooksCreate, ExtractionWebhooksDelete],
+        Effect::Changes,
+    ),
     leaf("replay", &[], Effect::Changes),
     leaf("trigger", &[], Effect::Changes),
     leaf("verify", &[], Effect::Local),

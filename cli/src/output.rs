@@ -193,6 +193,16 @@ impl Printer {
         self.write(text)
     }
 
+    /// As [`raw`](Self::raw), for what others have written: as it is, except
+    /// that it cannot tell a terminal what to do.
+    pub fn raw_data(&self, text: &str) -> Result<(), Failure> {
+        if self.streams.stdout_is_terminal {
+            self.write(&printable(text))
+        } else {
+            self.write(text)
+        }
+    }
+
     /// Whether a format was asked for, and is not the default.
     pub fn was_asked(&self) -> bool {
         self.asked

@@ -1,6 +1,15 @@
-//! Ctrl-C or SIGTERM, for commands that run until they are told to stop.
+//! The signals that end commands which run until they are told to stop.
 
 use crate::failure::Failure;
+
+/// How a command was told to stop.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stop {
+    /// Ctrl-C.
+    Interrupt,
+    /// SIGTERM, or the terminal went away.
+    Terminate,
+}
 
 /// Heard from the moment on that it is made.
 pub struct StopSignal {
@@ -8,21 +17,39 @@ pub struct StopSignal {
     interrupt: tokio::signal::unix::Signal,
     #[cfg(unix)]
     terminate: tokio::signal::unix::Signal,
+    #[cfg(unix)]
+    hangup: Option<tokio::signal::unix::Signal>,
 }
 
 #[cfg(unix)]
 impl StopSignal {
     pub fn listen() -> Result<Self, Failure> {
         use tokio::signal::unix::{SignalKind, signal};
-        let interrupt = signal(SignalKind::interrupt())?;
-        let terminate = signal(SignalKind::terminate())?;
-        Ok(Self { interrupt, terminate })
+        Ok(Self {
+            interrupt: signal(SignalKind::interrupt())?,
+            terminate: signal(SignalKind::terminate())?,
+            hangup: None,
+        })
     }
 
-    pub async fn heard(mut self) {
+    /// Hears also that the terminal goes away, for what must be tidied up then.
+    pub fn listen_to_the_terminal() -> Result<Self, Failure> {
+        use tokio::signal::unix::{SignalKind, signal};
+        Ok(Self { hangup: Some(signal(SignalKind::hangup())?), ..Self::listen()? })
+    }
+
+    /// The next one; may be dropped and called again.
+    pub async fn heard(&mut self) -> Stop {
+        let hangup = async {
+            match &mut self.hangup {
+                Some(hangup) => hangup.recv().await,
+                None => std::future::pending().await,
+            }
+        };
         tokio::select! {
-            _ = self.interrupt.recv() => {}
-            _ = self.terminate.recv() => {}
+            _ = self.interrupt.recv() => Stop::Interrupt,
+            _ = self.terminate.recv() => Stop::Terminate,
+            _ = hangup => Stop::Terminate,
         }
     }
 }
@@ -33,7 +60,13 @@ impl StopSignal {
         Ok(Self {})
     }
 
-    pub async fn heard(self) {
+    pub fn listen_to_the_terminal() -> Result<Self, Failure> {
+        Self::listen()
+    }
+
+    /// The next one; may be dropped and called again.
+    pub async fn heard(&mut self) -> Stop {
         let _ = tokio::signal::ctrl_c().await;
+        Stop::Interrupt
     }
 }

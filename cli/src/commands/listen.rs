@@ -11,14 +11,18 @@ use svc_sdk::Service;
 use tokio::net::TcpListener;
 use tokio::sync::mpsc;
 
-use self::receive::{Check, Receiver, Route, Seen};
+use self::check::Check;
+use self::receive::{Receiver, Route, Seen};
+use super::trigger::EVENTS;
 use super::verify::{ServiceName, read_secret, usable};
 use crate::context::Context;
-use crate::deliver::{Deliverer, check_url};
-use crate::failure::{Failure, with_causes};
+use crate::deliver::{Deliverer, PATIENCE, check_url};
+use crate::failure::{Failure, Kind};
 use crate::output::local_time;
 use crate::recorded::{Records, session_secret, write_private};
+use crate::stop::{Stop, StopSignal};
 
+mod check;
 mod receive;
 mod session;
 
@@ -33,10 +37,14 @@ Examples:
   svc listen --secret-file secret.txt --port 4242 --forward-to http://localhost:3000/hooks
   svc listen --public-url https://me.tunnel.example --route 'email.bounced=http://localhost:3000/b'
 
-It binds to this machine alone. With --sandbox or --public-url a webhook is registered for the
-session and removed at its end. Ctrl-C ends it. Deliveries are recorded for `svc replay`.
+It binds to this machine alone: a tunnel of your choice brings deliveries from outside. With
+--sandbox or --public-url a webhook is registered for the session and removed at its end.
+A delivery whose signature is wrong is answered 401. The others are recorded for `svc replay`
+(kept for 30 days) and passed on with their exact bytes and headers; the application's answer
+goes back, or 502 or 504 where there is none, so that the service tries again.
+Ctrl-C ends it with the exit code 130, SIGTERM with 0.
 
-Scope: none; webhooks:manage or full with --public-url")]
+Scope: none; with --public-url webhooks:manage (email) or full (extraction)")]
 pub struct Listen {
     /// The application that gets every delivery
     #[arg(long, value_name = "URL")]
@@ -63,30 +71,84 @@ pub struct Listen {
 
 impl Listen {
     pub async fn run(self, context: &Context) -> Result<(), Failure> {
-        for url in self.forward_to.iter().chain(self.route.iter().map(|route| &route.url)) {
-            check_url("--forward-to", url)?;
+        let service = Service::from(self.service);
+        self.look_over_routes(context)?;
+        if context.settings.dry_run {
+            return self.show_registration(context, service).await;
         }
+        let records = Records::in_dir(&context.settings.data_dir);
+        records.forget_old()?;
         let listener = TcpListener::bind(SocketAddr::from((Ipv4Addr::LOCALHOST, self.port)))
             .await
-            .map_err(|error| Failure::other(format!("port {}: {error}", self.port)))?;
+            .map_err(|error| {
+                Failure::other(format!("cannot listen on port {}: {error}", self.port))
+                    .code("cannot_listen")
+                    .hint("take another: --port N, or leave it out for a free one")
+            })?;
         let address = format!("http://{}", listener.local_addr()?);
-        let stop = crate::stop::StopSignal::listen()?;
-
-        let service = Service::from(self.service);
+        // Heard from here on: what is registered now is removed again.
+        let mut stop = StopSignal::listen_to_the_terminal()?;
         let session = match self.session_url(context, &address) {
-            Some(url) => Some(session::register(context, service, &url).await?),
+            Some(url) => {
+                Some(session::register(context, service, &url, &self.events(service)).await?)
+            }
             None => None,
         };
-        let served = self.serve(context, listener, &address, session.as_ref(), stop).await;
-        if let Some(session) = session {
-            let farewell = tokio::time::timeout(FAREWELL, session::remove(context, &session)).await;
-            if !matches!(farewell, Ok(Ok(()))) {
-                let left = Failure::other(format!("webhook {} is still registered", session.id))
-                    .hint(format!("remove it: {}", session.removal(context)));
-                return Err(served.err().unwrap_or(left));
+        let ended = self.serve(context, listener, &address, session.as_ref(), records, &mut stop);
+        let ended = ended.await;
+        let left = match &session {
+            Some(session) => {
+                let farewell = tokio::time::timeout(FAREWELL, session::remove(context, session));
+                tokio::select! {
+                    removed = farewell => removed
+                        .unwrap_or_else(|_| Err(session.left_behind(context, "no answer in time"))),
+                    _ = stop.heard() => Err(session.left_behind(context, "interrupted")),
+                }
+            }
+            None => Ok(()),
+        };
+        match (ended?, left) {
+            (Stop::Terminate, left) => left,
+            (Stop::Interrupt, Ok(())) => Err(Failure::new(Kind::Interrupted, "interrupted")),
+            (Stop::Interrupt, Err(mut left)) => {
+                left.details_mut().kind = Kind::Interrupted;
+                Err(left)
             }
         }
-        served
+    }
+
+    fn look_over_routes(&self, context: &Context) -> Result<(), Failure> {
+        if let Some(url) = &self.forward_to {
+            check_url("--forward-to", url)?;
+        }
+        for route in &self.route {
+            check_url("--route", &route.url)?;
+            // A service may have more events than its document: no mistake, but odd.
+            if !EVENTS.iter().chain(&["webhook.test"]).any(|event| route.takes(event)) {
+                context.out.warning(&format!("no documented event is called {}", route.event));
+            }
+        }
+        Ok(())
+    }
+
+    /// The events to subscribe to: those that somebody here waits for.
+    fn events(&self, service: Service) -> Vec<String> {
+        let everything = self.forward_to.is_some() || self.route.is_empty();
+        let of_service = EVENTS.iter().filter(|event| {
+            (service == Service::Extraction) == event.starts_with("extraction.")
+                && (everything || self.route.iter().any(|route| route.takes(event)))
+        });
+        of_service.map(|event| (*event).to_owned()).collect()
+    }
+
+    async fn show_registration(&self, context: &Context, service: Service) -> Result<(), Failure> {
+        let address = format!("http://127.0.0.1:{}", self.port);
+        match self.session_url(context, &address) {
+            Some(url) => session::show(context, service, &url, &self.events(service)).await,
+            None => Err(Failure::usage(
+                "without --public-url nothing is registered, so there is no request to show",
+            )),
+        }
     }
 
     /// Where the service would reach this session.
@@ -96,41 +158,58 @@ impl Listen {
         self.public_url.clone().or(here)
     }
 
+    /// Receives until it is told to stop.
     async fn serve(
         &self,
         context: &Context,
         listener: TcpListener,
         address: &str,
         session: Option<&session::Session>,
-        stop: crate::stop::StopSignal,
-    ) -> Result<(), Failure> {
+        records: Records,
+        stop: &mut StopSignal,
+    ) -> Result<Stop, Failure> {
         let service = Service::from(self.service);
         let (check, secret_file) = self.check(context, service, session)?;
         let (seen, mut arrivals) = mpsc::unbounded_channel();
+        let busy = Arc::default();
+        let urls = self.forward_to.iter().chain(self.route.iter().map(|route| &route.url));
         let receiver = Receiver {
             service,
             check,
             event_header: context.settings.wire.event_header.clone(),
             forward_to: self.forward_to.clone(),
             routes: self.route.clone(),
-            deliverer: Deliverer::new()?,
-            records: Records::in_dir(&context.settings.data_dir),
+            deliverer: Deliverer::to(context, urls.map(String::as_str))?,
+            records,
             secret_file: secret_file.clone(),
             seen,
+            busy: Arc::clone(&busy),
         };
         self.announce(context, address, session, secret_file.as_ref())?;
         let accept = tokio::spawn(receive::accept(listener, Arc::new(receiver)));
-        let ended = tokio::select! {
-            () = stop.heard() => Ok(()),
-            ended = async {
-                while let Some(seen) = arrivals.recv().await {
-                    show(context, &seen)?;
-                }
-                Err(Failure::other("the listener ended"))
-            } => ended,
+        let told = loop {
+            tokio::select! {
+                biased;
+                told = stop.heard() => break told,
+                Some(seen) = arrivals.recv() => show(context, &seen)?,
+            }
         };
         accept.abort();
-        ended
+        // What is under way gets its answer, unless somebody is in a hurry.
+        let idle = tokio::time::timeout(PATIENCE, busy.write());
+        tokio::pin!(idle);
+        loop {
+            tokio::select! {
+                biased;
+                _ = stop.heard() => break,
+                Some(seen) = arrivals.recv() => show(context, &seen)?,
+                _ = &mut idle => break,
+            }
+        }
+        while let Ok(seen) = arrivals.try_recv() {
+            show(context, &seen)?;
+        }
+        Ok(told)
     }
 
     fn check(
@@ -143,10 +222,13 @@ impl Listen {
             return Ok((Check::Nothing, None));
         }
         if let Some(session) = session {
+            let secret = session.secret.as_ref().ok_or_else(|| {
+                Failure::other("the answer to the registration holds no signing secret")
+            })?;
+            let secret = secret.expose().as_bytes();
             let path = session_secret(&context.settings.data_dir, service.as_str());
-            write_private(&path, session.secret.expose().as_bytes())?;
-            let secret = usable(session.secret.expose().as_bytes())?;
-            return Ok((Check::new(service, secret), Some(path)));
+            write_private(&path, secret)?;
+            return Ok((Check::new(service, usable(secret)?, secret), Some(path)));
         }
         let Some(path) = &self.secret_file else {
             return Err(Failure::usage("deliveries cannot be verified without a secret").hint(
@@ -154,9 +236,9 @@ impl Listen {
                  or --insecure to take whatever comes",
             ));
         };
-        let secret = usable(&read_secret(context, path)?)?;
+        let secret = read_secret(context, path)?;
         let absolute = std::path::absolute(path).ok().filter(|_| path != "-");
-        Ok((Check::new(service, secret), absolute))
+        Ok((Check::new(service, usable(&secret)?, &secret), absolute))
     }
 
     fn announce(
@@ -198,10 +280,4 @@ fn show(context: &Context, seen: &Seen) -> Result<(), Failure> {
     };
     let id = seen.id.as_deref().unwrap_or("-");
     context.out.event(&format!("{time}  {event}  {id}  {outcome}"), &value)
-}
-
-impl From<hyper::Error> for Failure {
-    fn from(error: hyper::Error) -> Self {
-        Self::other(with_causes(&error))
-    }
 }

@@ -2,17 +2,28 @@
 
 use chrono::{DateTime, TimeDelta, Utc};
 use clap::Args;
+use hyper::http::Extensions;
 use serde_json::json;
 use svc_sdk::Service;
 
-use super::trigger::{VIEW, verdict};
+use super::trigger::verdict;
 use super::verify::usable;
 use crate::context::Context;
 use crate::deliver::{Deliverer, Delivery, PATIENCE, check_url};
 use crate::failure::Failure;
 use crate::input::duration;
-use crate::output::Format;
+use crate::output::{Column, Format, Show, View};
 use crate::recorded::{Recorded, Records, session_secret};
+
+const VIEW: View = View(&[
+    Column::text("ID", "/id"),
+    Column::text("EVENT", "/event"),
+    Column::text("EVENT ID", "/event_id").droppable(),
+    Column::text("TO", "/to"),
+    Column::new("STATUS", "/status", Show::Number),
+    Column::new("DURATION MS", "/duration_ms", Show::Number),
+    Column::text("PROBLEM", "/problem"),
+]);
 
 /// Deliver recorded events to an application again, signed anew
 #[derive(Args, Debug)]
@@ -21,12 +32,13 @@ Examples:
   svc replay rec_019a0b1c
   svc replay --since 10m --to http://localhost:3000/hooks --secret-file secret.txt
 
-`svc listen` records what it receives and shows the ids. Without --secret-file the secret is the
-one that the delivery was verified with.
+`svc listen` records what it receives and shows the ids. Body and event id stay as they were.
+Without --secret-file the secret is read again from where the delivery's was. 10 is the exit code
+when an answer is not 2xx; a delivery that fails does not stop the others.
 
 Scope: none; nothing reaches a service")]
 pub struct Replay {
-    /// Recorded deliveries
+    /// Recorded deliveries, by their own id or the event's
     #[arg(value_name = "ID", required_unless_present = "since")]
     ids: Vec<String>,
     /// Every delivery since then: RFC 3339, or how long ago, such as 10m
@@ -63,22 +75,31 @@ impl Replay {
             let shown = deliveries.iter().map(Delivery::to_json).collect::<Vec<_>>();
             return context.out.value(&shown.into());
         }
-        let deliverer = Deliverer::new()?;
-        let (mut results, mut failed) = (Vec::new(), None);
+        let urls = deliveries.iter().map(|delivery| delivery.url.as_str());
+        let deliverer = Deliverer::to(context, urls)?;
+        let (mut results, mut failed) = (Vec::new(), Vec::new());
         for (record, delivery) in found.iter().zip(&deliveries) {
             let progress = context.out.progress(format!("delivering {}", record.id));
             let answer = deliverer.post(delivery, PATIENCE).await;
             drop(progress);
-            let mut result =
-                json!({"id": record.id, "event": record.event, "to": delivery.url, "status": null});
+            let mut result = json!({
+                "id": record.id,
+                "event": record.event,
+                "event_id": record.event_id,
+                "to": delivery.url,
+                "status": null,
+            });
             match answer {
                 Ok(answer) => {
                     result["status"] = answer.status.into();
                     result["duration_ms"] = (answer.duration.as_millis() as u64).into();
-                    failed = verdict(&answer).err().or(failed);
+                    failed.extend(verdict(&answer).err());
                 }
                 // One that does not arrive does not stop the others.
-                Err(none) => failed = Some(none.into()),
+                Err(none) => {
+                    result["problem"] = none.to_string().into();
+                    failed.push(none.into());
+                }
             }
             if context.out.format() == Format::Ndjson {
                 context.out.one(&result, VIEW)?;
@@ -89,7 +110,15 @@ impl Replay {
         if context.out.format() != Format::Ndjson {
             context.out.list(&results, VIEW, "nothing was recorded since then")?;
         }
-        failed.map_or(Ok(()), Err)
+        match failed.len() {
+            0 => Ok(()),
+            1 if found.len() == 1 => Err(failed.remove(0)),
+            count => Err(Failure::check(format!(
+                "{count} of {} deliveries were not answered 2xx",
+                found.len()
+            ))
+            .code("endpoint_answered_error")),
+        }
     }
 
     fn prepare(
@@ -109,8 +138,12 @@ impl Replay {
             Some(secret) => secret.to_vec(),
             None => remembered_secret(context, record)?,
         };
-        let mut delivery =
-            Delivery { url: to.clone(), headers: record.headers.clone(), body: record.body()? };
+        let mut delivery = Delivery {
+            url: to.clone(),
+            headers: record.headers.clone(),
+            body: record.body()?.into(),
+            extensions: Extensions::new(),
+        };
         delivery.sign(service, &usable(&secret)?);
         Ok(delivery)
     }

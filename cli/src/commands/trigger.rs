@@ -1,6 +1,7 @@
 //! `svc trigger`.
 
 use clap::Args;
+use hyper::http::Extensions;
 use serde_json::{Value, json};
 use svc_sdk::Service;
 
@@ -13,12 +14,15 @@ use crate::recorded::session_secret;
 
 mod payload;
 
+pub use payload::EVENTS;
+
 /// What an application without a secret of its own can be tested with.
 const TEST_SECRET: &str = "svc_test_secret";
 
 pub(super) const VIEW: View = View(&[
     Column::text("ID", "/id"),
     Column::text("EVENT", "/event"),
+    Column::text("EMAIL ID", "/email_id"),
     Column::text("TO", "/to"),
     Column::new("STATUS", "/status", Show::Number),
     Column::new("DURATION MS", "/duration_ms", Show::Number),
@@ -64,8 +68,9 @@ impl Trigger {
         let id = body.get("id").cloned().unwrap_or_default();
         let mut delivery = Delivery {
             url: self.to.clone(),
-            headers: payload::headers(&self.event, &id),
-            body: body.to_string().into_bytes(),
+            headers: payload::headers(service, &body),
+            body: body.to_string().into(),
+            extensions: Extensions::new(),
         };
         let secret = match &self.secret_file {
             Some(path) => read_secret(context, path)?,
@@ -76,11 +81,19 @@ impl Trigger {
             return context.out.value(&delivery.to_json());
         }
         let progress = context.out.progress("delivering");
-        let answer = Deliverer::new()?.post(&delivery, PATIENCE).await?;
+        let deliverer = Deliverer::to(context, [self.to.as_str()])?;
+        let answer = deliverer.post(&delivery, PATIENCE).await.map_err(|none| {
+            // What may have arrived can be looked for.
+            let mut failure = Failure::from(none);
+            let id = id.as_str().unwrap_or_default();
+            failure.details_mut().message.insert_str(0, &format!("event {id}: "));
+            failure
+        })?;
         drop(progress);
         let value = json!({
             "id": id,
-            "event": self.event,
+            "event": body["event"],
+            "email_id": body.pointer("/data/emailId"),
             "to": self.to,
             "status": answer.status,
             "duration_ms": answer.duration.as_millis() as u64,

@@ -53,7 +53,7 @@ impl Listening {
         let mut stream = TcpStream::connect(self.port()).expect("it listens");
         let signature = signature.map(|s| format!("Mail-Signature: {s}\r\n")).unwrap_or_default();
         let request = format!(
-            "POST /any/path HTTP/1.1\r\nHost: x\r\nX-Kept: k\u{e9}pt\r\n{signature}\
+            "POST /any/path HTTP/1.1\r\nHost: x\r\nX-KePt: k\u{e9}pt\r\n{signature}\
              Content-Length: {}\r\nConnection: close\r\n\r\n{body}",
             body.len()
         );
@@ -63,9 +63,17 @@ impl Listening {
         answer
     }
 
-    fn interrupt(mut self) -> Run {
+    fn interrupt(self) -> Run {
+        self.signal("-INT");
+        self.end()
+    }
+
+    fn signal(&self, signal: &str) {
         let pid = self.child.id().to_string();
-        assert!(Command::new("kill").args(["-INT", &pid]).status().expect("runs").success());
+        assert!(Command::new("kill").args([signal, &pid]).status().expect("runs").success());
+    }
+
+    fn end(mut self) -> Run {
         let mut stderr = String::new();
         self.child.stderr.take().expect("piped").read_to_string(&mut stderr).expect("UTF-8");
         let code = self.child.wait().expect("ends").code().unwrap_or(-1);
@@ -107,16 +115,18 @@ fn good_deliveries_are_passed_on_byte_for_byte_and_answers_passed_back() {
     let signature = sign(BODY);
     let answered = listening.post(Some(&signature), BODY);
     assert!(answered.starts_with("HTTP/1.1 418"), "{answered}");
-    assert!(answered.contains("x-app: yes") && answered.ends_with("short and stout"), "{answered}");
+    assert!(answered.contains("X-App: yes") && answered.ends_with("short and stout"), "{answered}");
     let requests = app.requests();
     assert_eq!((requests.len(), body(&requests[0])), (1, BODY));
     assert_eq!(header(&requests[0], "mail-signature"), Some(signature.as_str()));
     assert_eq!(header(&requests[0], "x-kept"), Some("k\u{e9}pt"));
 
+    assert!(requests[0].contains("\r\nX-KePt: "), "names are written as they came: {requests:?}");
+
     let seen = listening.next();
     assert_eq!((&seen["event"], &seen["status"]), (&json!("email.sent"), &json!(418)));
     assert_eq!(seen["verified"], true);
-    assert_eq!(listening.interrupt().code, 0);
+    assert_eq!(listening.interrupt().code, 130);
 }
 
 #[test]
@@ -224,7 +234,7 @@ fn a_session_in_the_sandbox_receives_what_is_sent_and_leaves_no_webhook() {
     }
     assert_eq!(home.sandbox_json(&["webhooks", "list"]).as_array().map(Vec::len), Some(1));
     let run = listening.interrupt();
-    assert_eq!((run.code, run.stderr.as_str()), (0, ""), "{run:?}");
+    assert_eq!((run.code, run.error()["kind"].clone()), (130, json!("interrupted")), "{run:?}");
     assert_eq!(home.sandbox_json(&["webhooks", "list"]), json!([]));
 }
 
@@ -314,4 +324,150 @@ fn an_application_that_refuses_or_is_away_is_told_apart() {
     assert_eq!(refused.error()["hint"], "it said: boom");
     let away = trigger("http://127.0.0.1:9");
     assert_eq!((away.code, away.stdout.as_str()), (8, ""), "{away:?}");
+}
+
+#[test]
+fn nothing_is_read_from_somebody_who_cannot_have_signed_it() {
+    let home = Home::new();
+    let secret = home.file("secret", SECRET);
+    let mut listening = Listening::start(&home, &["listen", "--secret-file", &secret]);
+    let mut stream = TcpStream::connect(listening.port()).expect("it listens");
+    // The body is announced and never comes.
+    stream
+        .write_all(b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 60000000\r\n\r\n")
+        .expect("sent");
+    let mut answered = [0; 12];
+    stream.read_exact(&mut answered).expect("an answer");
+    assert_eq!(&answered, b"HTTP/1.1 401");
+    assert_eq!(listening.next()["problem"], "the signature header is missing");
+}
+
+#[test]
+fn why_a_signature_is_wrong_is_said_here_and_not_to_the_sender() {
+    let home = Home::new();
+    let secret = home.file("secret", SECRET);
+    let mut listening = Listening::start(&home, &["listen", "--secret-file", &secret]);
+    let answered = listening.post(Some(&sign(BODY)), BODY.trim_end());
+    assert!(answered.starts_with("HTTP/1.1 401") && answered.ends_with("\r\n\r\n"), "{answered}");
+    let problem = listening.next()["problem"].as_str().expect("a reason").to_owned();
+    assert!(problem.contains("trims"), "{problem}");
+
+    let mut extraction =
+        Listening::start(&home, &["listen", "--secret-file", &secret, "--service", "extraction"]);
+    extraction.post(Some(&sign(BODY)), BODY);
+    let problem = extraction.next()["problem"].as_str().expect("a reason").to_owned();
+    assert!(problem.ends_with("listen with --service email"), "{problem}");
+}
+
+#[test]
+fn what_is_under_way_at_ctrl_c_still_gets_its_answer() {
+    let home = Home::new();
+    let secret = home.file("secret", SECRET);
+    let app = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let url = format!("http://{}", app.local_addr().expect("an address"));
+    let args = ["listen", "--secret-file", &secret, "--forward-to", &url];
+    let listening = Listening::start(&home, &args);
+    let answered = std::thread::scope(|scope| {
+        let posting = scope.spawn(|| listening.post(Some(&sign(BODY)), BODY));
+        let (mut stream, _) = app.accept().expect("it comes");
+        listening.signal("-INT");
+        // It has heard when it takes nobody else in.
+        while TcpStream::connect(listening.port()).is_ok() {}
+        stream.write_all(answer(202, "", "late").as_bytes()).expect("answered");
+        posting.join().expect("no panic")
+    });
+    assert!(answered.starts_with("HTTP/1.1 202") && answered.ends_with("late"), "{answered}");
+    assert_eq!(listening.end().code, 130);
+}
+
+#[test]
+fn sigterm_is_no_failure() {
+    let home = Home::new();
+    let listening = Listening::start(&home, &["listen", "--insecure"]);
+    listening.signal("-TERM");
+    let run = listening.end();
+    assert_eq!((run.code, run.stderr.as_str()), (0, ""), "{run:?}");
+}
+
+#[test]
+fn a_webhook_that_cannot_be_removed_is_named_with_the_command_that_removes_it() {
+    let home = Home::new();
+    let created = r#"{"id":"whk_1","signingSecret":"whsec_of_the_session"}"#;
+    let service = Service::answering(&[answer(201, "", created), answer(403, "", "{}")]);
+    let key = home.file("key", "mk_test_x");
+    let args = ["--email-url", &service.url(), "--key-file", &key, "listen", "--route"];
+    let route = "email.*=http://127.0.0.1:9/x";
+    let args = [&args[..], &[route, "--public-url", "https://me.tunnel.example/"]].concat();
+    let listening = Listening::start(&home, &args);
+    assert_eq!(listening.ready["webhook"], "whk_1");
+    assert!(!listening.ready.to_string().contains("whsec"), "{}", listening.ready);
+    let run = listening.interrupt();
+    let error = run.error();
+    assert_eq!((run.code, error["code"].clone()), (130, json!("webhook_left_behind")), "{run:?}");
+    assert_eq!(error["hint"], "remove it: svc webhooks delete whk_1 --yes");
+    let requests = service.requests();
+    let registration: Value = serde_json::from_str(body(&requests[0])).expect("JSON");
+    assert_eq!(registration["url"], "https://me.tunnel.example/");
+    assert_eq!(registration["events"].as_array().map(Vec::len), Some(8));
+    assert!(requests[1].starts_with("DELETE /api/v1/webhooks/whk_1 "), "{requests:?}");
+}
+
+#[test]
+fn a_registration_without_a_secret_is_undone() {
+    let home = Home::new();
+    let service = Service::answering(&[answer(201, "", r#"{"id":"whk_1"}"#), answer(204, "", "")]);
+    let key = home.file("key", "mk_test_x");
+    let run = home.run(&[
+        "--email-url",
+        &service.url(),
+        "--key-file",
+        &key,
+        "listen",
+        "--public-url",
+        "https://me.tunnel.example",
+    ]);
+    assert_eq!((run.code, run.stdout.as_str()), (1, ""), "{run:?}");
+    assert!(service.requests()[1].starts_with("DELETE "));
+}
+
+#[test]
+fn a_dry_run_shows_the_registration_for_the_events_that_are_waited_for() {
+    let home = Home::new();
+    let base = ["--sandbox", "--dry-run", "listen", "--port", "4081"];
+    let dry = home.run(&[&base[..], &["--route", "email.bounced=http://localhost/b"]].concat());
+    assert_eq!(dry.code, 0, "{dry:?}");
+    assert_eq!(
+        dry.json()["body"],
+        json!({"url": "http://127.0.0.1:4081", "events": ["email.bounced"]})
+    );
+    assert_eq!(home.run(&["--dry-run", "listen", "--insecure"]).code, 2);
+}
+
+#[test]
+fn replays_that_fail_do_not_stop_the_others() {
+    let home = Home::new();
+    let secret = home.file("secret", SECRET);
+    let app = Service::answering(&[
+        answer(200, "", ""),
+        answer(200, "", ""),
+        answer(500, "", "no"),
+        answer(200, "", ""),
+    ]);
+    let args = ["listen", "--secret-file", &secret, "--forward-to", &app.url()];
+    let listening = Listening::start(&home, &args);
+    for id in ["one", "two"] {
+        let body = format!("{{\"event\":\"email.sent\",\"id\":\"{id}\"}}");
+        listening.post(Some(&sign(&body)), &body);
+    }
+    drop(listening);
+    let run = home.run(&["replay", "one", "two"]);
+    assert_eq!(run.code, 10, "{run:?}");
+    let statuses = [0, 1].map(|row| run.json()[row]["status"].clone());
+    assert_eq!(statuses, [json!(500), json!(200)]);
+    assert_eq!(run.error()["message"], "1 of 2 deliveries were not answered 2xx");
+
+    let away = home.run(&["replay", "--since", "1h", "--to", "http://127.0.0.1:9"]);
+    assert_eq!(away.code, 10, "{away:?}");
+    let problem = away.json()[1]["problem"].as_str().expect("a problem").to_owned();
+    assert!(problem.starts_with("the application cannot be reached"), "{problem}");
 }

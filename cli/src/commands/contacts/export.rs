@@ -68,14 +68,14 @@ impl Export {
             count += 1;
             progress.say(format!("exported {count} contacts"));
             if csv {
-                context.out.raw(&line(&contact)?)?;
+                context.out.raw_data(&line(&contact)?)?;
                 continue;
             }
             let value = output::to_value(&contact);
             match context.out.format() {
                 Format::Ndjson => context.out.one(&value, VIEW)?,
                 _ if self.format == Some(ExportFormat::Ndjson) => {
-                    context.out.raw(&format!("{value}\n"))?;
+                    context.out.raw_data(&format!("{value}\n"))?;
                 }
                 _ => all.push(value),
             }

@@ -2,7 +2,7 @@
 
 use std::convert::Infallible;
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use http_body_util::{BodyExt as _, Full, Limited};
@@ -14,14 +14,14 @@ use hyper::{Method, Request, Response, StatusCode};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use serde_json::{Value, json};
 use svc_sdk::Service;
-use tokio::net::TcpListener;
+use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::mpsc::UnboundedSender;
+use tokio::sync::{OwnedRwLockReadGuard, RwLock};
 use tokio::time::Instant;
-use webhook_verify::{
-    Extraction, ExtractionVerifier, Mail, MailVerifier, Scheme as _, Secret, VerifyError,
-};
+use webhook_verify::{Extraction, Scheme as _};
 
-use crate::deliver::{Answer, Deliverer, Delivery, PATIENCE, is_hop_by_hop};
+use super::check::Check;
+use crate::deliver::{Answer, Deliverer, Delivery, NoAnswer, PATIENCE, is_hop_by_hop};
 use crate::recorded::{Recorded, Records};
 
 /// The largest delivery that is taken.
@@ -33,7 +33,7 @@ const PAUSE: Duration = Duration::from_millis(100);
 /// Where the deliveries of some events go.
 #[derive(Clone, Debug)]
 pub(super) struct Route {
-    event: String,
+    pub(super) event: String,
     pub(super) url: String,
 }
 
@@ -48,41 +48,10 @@ pub(super) fn parse_route(text: &str) -> Result<Route, String> {
 }
 
 impl Route {
-    fn takes(&self, event: &str) -> bool {
+    pub(super) fn takes(&self, event: &str) -> bool {
         match self.event.strip_suffix('*') {
             Some(start) => event.starts_with(start),
             None => self.event == event,
-        }
-    }
-}
-
-/// How a delivery is verified.
-pub(super) enum Check {
-    Mail(MailVerifier),
-    Extraction(ExtractionVerifier),
-    Nothing,
-}
-
-impl Check {
-    pub(super) fn new(service: Service, secret: Secret) -> Self {
-        match service {
-            Service::Email => Self::Mail(MailVerifier::new(secret)),
-            Service::Extraction => Self::Extraction(ExtractionVerifier::new(secret)),
-        }
-    }
-
-    fn verify(&self, headers: &HeaderMap, body: &[u8]) -> Result<(), VerifyError> {
-        let lines = |name: &str| {
-            headers.get_all(name).iter().map(|line| line.as_bytes().to_vec()).collect::<Vec<_>>()
-        };
-        match self {
-            Self::Mail(verifier) => {
-                verifier.verify_lines(lines(Mail::SIGNATURE_HEADER), body).map(drop)
-            }
-            Self::Extraction(verifier) => {
-                verifier.verify_lines(lines(Extraction::SIGNATURE_HEADER), body).map(drop)
-            }
-            Self::Nothing => Ok(()),
         }
     }
 }
@@ -98,6 +67,8 @@ pub(super) struct Receiver {
     pub(super) records: Records,
     pub(super) secret_file: Option<PathBuf>,
     pub(super) seen: UnboundedSender<Seen>,
+    /// Read by each connection from its request to the end of its answer.
+    pub(super) busy: Arc<RwLock<()>>,
 }
 
 /// What became of one delivery.
@@ -143,25 +114,31 @@ impl Seen {
 /// Serves connections until it is aborted.
 pub(super) async fn accept(listener: TcpListener, receiver: Arc<Receiver>) {
     loop {
-        let Ok((stream, _)) = listener.accept().await else {
+        match listener.accept().await {
+            Ok((stream, _)) => drop(tokio::spawn(serve(stream, Arc::clone(&receiver)))),
             // Out of file descriptors, say: the next one may fare better.
-            tokio::time::sleep(PAUSE).await;
-            continue;
-        };
-        let receiver = Arc::clone(&receiver);
-        tokio::spawn(async move {
-            let service = service_fn(move |request| {
-                let receiver = Arc::clone(&receiver);
-                async move { Ok::<_, Infallible>(receiver.receive(request).await) }
-            });
-            let connection = http1::Builder::new()
-                .timer(TokioTimer::new())
-                .header_read_timeout(PATIENCE)
-                .serve_connection(TokioIo::new(stream), service);
-            // A peer that goes away is its own affair.
-            let _ = connection.await;
-        });
+            Err(_) => tokio::time::sleep(PAUSE).await,
+        }
     }
+}
+
+/// A connection is good for one request, so that at the end there are no idle
+/// ones to wait for.
+async fn serve(stream: TcpStream, receiver: Arc<Receiver>) {
+    let busy = Mutex::new(None::<OwnedRwLockReadGuard<()>>);
+    let service = service_fn(|request| async {
+        let guard = Arc::clone(&receiver.busy).read_owned().await;
+        *busy.lock().expect("nothing panics while it is held") = Some(guard);
+        Ok::<_, Infallible>(receiver.receive(request).await)
+    });
+    let connection = http1::Builder::new()
+        .keep_alive(false)
+        .preserve_header_case(true)
+        .timer(TokioTimer::new())
+        .header_read_timeout(PATIENCE)
+        .serve_connection(TokioIo::new(stream), service);
+    // A peer that goes away is its own affair.
+    let _ = connection.await;
 }
 
 impl Receiver {
@@ -181,14 +158,14 @@ impl Receiver {
             return Err((StatusCode::METHOD_NOT_ALLOWED, problem));
         }
         let (head, body) = request.into_parts();
+        // Nothing is read from somebody who cannot have signed it.
+        self.check.admits(&head.headers).map_err(|why| (StatusCode::UNAUTHORIZED, why))?;
         let body = tokio::time::timeout(PATIENCE, Limited::new(body, LARGEST).collect())
             .await
             .map_err(|_| (StatusCode::REQUEST_TIMEOUT, "the body did not arrive".to_owned()))?
             .map_err(|_| (StatusCode::PAYLOAD_TOO_LARGE, "the body is too large".to_owned()))?
             .to_bytes();
-        self.check
-            .verify(&head.headers, &body)
-            .map_err(|error| (StatusCode::UNAUTHORIZED, error.to_string()))?;
+        self.check.verify(&head.headers, &body).map_err(|why| (StatusCode::UNAUTHORIZED, why))?;
 
         let headers = head
             .headers
@@ -206,14 +183,19 @@ impl Receiver {
             at: record.received_at.clone(),
             id: Some(record.id),
             event,
-            verified: !matches!(self.check, Check::Nothing),
+            verified: self.check.verifies(),
             status: 200,
             forwarded_to: target.cloned(),
             duration_ms: 0,
             problem: kept,
         };
         let Some(url) = target else { return Ok((seen, empty(StatusCode::OK))) };
-        let delivery = Delivery { url: url.clone(), headers: record.headers, body: body.to_vec() };
+        let delivery = Delivery {
+            url: url.clone(),
+            headers: record.headers,
+            body,
+            extensions: head.extensions,
+        };
         let started = Instant::now();
         let answered = self.pass_on(&delivery).await;
         seen.duration_ms = started.elapsed().as_millis() as u64;
@@ -222,10 +204,15 @@ impl Receiver {
                 seen.status = answer.status;
                 pass_back(answer)
             }
-            Err(problem) => {
-                seen.status = StatusCode::BAD_GATEWAY.as_u16();
-                seen.problem = Some(problem);
-                empty(StatusCode::BAD_GATEWAY)
+            Err(none) => {
+                // The service takes it for a failure and tries again later.
+                let status = match none {
+                    NoAnswer::TimedOut(_) => StatusCode::GATEWAY_TIMEOUT,
+                    NoAnswer::NotSent(_) | NoAnswer::BrokenOff(_) => StatusCode::BAD_GATEWAY,
+                };
+                seen.status = status.as_u16();
+                seen.problem = Some(none.to_string());
+                empty(status)
             }
         };
         Ok((seen, answer))
@@ -233,17 +220,14 @@ impl Receiver {
 
     /// Where there is no connection, the application may be restarting: nothing
     /// was delivered, so trying again delivers nothing twice.
-    async fn pass_on(&self, delivery: &Delivery) -> Result<Answer, String> {
+    async fn pass_on(&self, delivery: &Delivery) -> Result<Answer, NoAnswer> {
         let patience = Instant::now() + RESTART;
         loop {
             match self.deliverer.post(delivery, PATIENCE).await {
-                Ok(answer) => return Ok(answer),
-                Err(none) if none.certainly_not_sent && Instant::now() < patience => {
+                Err(NoAnswer::NotSent(_)) if Instant::now() < patience => {
                     tokio::time::sleep(PAUSE).await;
                 }
-                Err(none) => {
-                    return Err(format!("the application did not answer: {}", none.message));
-                }
+                done => return done,
             }
         }
     }
@@ -271,16 +255,15 @@ impl Receiver {
 
 type Taken = (Seen, Response<Full<Bytes>>);
 
-fn pass_back(answer: Answer) -> Response<Full<Bytes>> {
-    let mut response = Response::new(Full::new(Bytes::from(answer.body)));
+fn pass_back(mut answer: Answer) -> Response<Full<Bytes>> {
+    let mut response = Response::new(Full::new(answer.body));
     *response.status_mut() = StatusCode::from_u16(answer.status).unwrap_or(StatusCode::BAD_GATEWAY);
-    for (name, value) in &answer.headers {
-        if !is_hop_by_hop(name.as_str())
-            && let Ok(name) = HeaderName::from_bytes(name.as_ref())
-        {
-            response.headers_mut().append(name, value.clone());
-        }
+    let names = answer.headers.keys().filter(|name| is_hop_by_hop(name.as_str()));
+    for name in names.cloned().collect::<Vec<HeaderName>>() {
+        answer.headers.remove(name);
     }
+    *response.headers_mut() = answer.headers;
+    *response.extensions_mut() = answer.extensions;
     response
 }
 

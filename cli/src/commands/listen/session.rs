@@ -1,74 +1,108 @@
 //! The webhook of one session: registered at its start, removed at its end.
 
-use svc_sdk::{Secret, Service, email, extraction};
+use svc_sdk::{Call, Secret, Service, email, extraction};
 
 use crate::context::Context;
-use crate::failure::Failure;
+use crate::failure::{Failure, Kind};
+use crate::settings::Source;
 
 pub(super) struct Session {
     pub(super) id: String,
-    pub(super) secret: Secret,
+    /// Where the answer to the registration holds one.
+    pub(super) secret: Option<Secret>,
     service: Service,
 }
 
-impl Session {
-    /// What removes the webhook where the session could not.
-    pub(super) fn removal(&self, context: &Context) -> String {
-        let group = match self.service {
-            Service::Email => "webhooks",
-            Service::Extraction => "extraction webhooks",
-        };
-        context.svc(&format!("{group} delete {} --yes", self.id))
-    }
-}
-
-/// Registers a webhook for every documented event of the service.
+/// Registers a webhook for these events.
 pub(super) async fn register(
     context: &Context,
     service: Service,
     url: &str,
+    events: &[String],
 ) -> Result<Session, Failure> {
     let (id, secret) = match service {
         Service::Email => {
-            let events = email::Event::DOCUMENTED.iter().map(|event| event.as_str().to_owned());
-            let new = email::NewWebhook::new(url, events);
-            let client = context.email_client().await?;
-            let call = client.webhooks().create(&new);
+            let call = email_call(context, url, events).await?;
             let webhook = context.call_always(call, "registering").await?;
             (webhook.id, webhook.signing_secret)
         }
         Service::Extraction => {
-            let events =
-                extraction::Event::DOCUMENTED.iter().map(|event| event.as_str().to_owned());
-            let new = extraction::NewWebhook::new(url, events);
-            let client = context.extraction_client().await?;
-            let call = client.webhooks().create(&new);
+            let call = extraction_call(context, url, events).await?;
             let webhook = context.call_always(call, "registering").await?;
             (webhook.id, webhook.secret)
         }
     };
-    let session = Session { secret: Secret::new(""), id, service };
-    match secret {
-        Some(secret) => Ok(Session { secret, ..session }),
-        None => Err(Failure::other("the answer to the registration holds no signing secret")
-            .hint(format!("remove the webhook: {}", session.removal(context)))),
+    Ok(Session { id, secret, service })
+}
+
+/// `--dry-run`: the request that would register it.
+pub(super) async fn show(
+    context: &Context,
+    service: Service,
+    url: &str,
+    events: &[String],
+) -> Result<(), Failure> {
+    match service {
+        Service::Email => context.call(email_call(context, url, events).await?, "").await.map(drop),
+        Service::Extraction => {
+            context.call(extraction_call(context, url, events).await?, "").await.map(drop)
+        }
     }
 }
 
-/// Removes it; one that is gone already is as good.
+async fn email_call(
+    context: &Context,
+    url: &str,
+    events: &[String],
+) -> Result<Call<email::Webhook>, Failure> {
+    let new = email::NewWebhook::new(url, events.iter().cloned());
+    Ok(context.email_client().await?.webhooks().create(&new))
+}
+
+async fn extraction_call(
+    context: &Context,
+    url: &str,
+    events: &[String],
+) -> Result<Call<extraction::Webhook>, Failure> {
+    let new = extraction::NewWebhook::new(url, events.iter().cloned());
+    Ok(context.extraction_client().await?.webhooks().create(&new))
+}
+
+/// Removes it; one that is gone already is as good. A failure says how to
+/// remove it by hand.
 pub(super) async fn remove(context: &Context, session: &Session) -> Result<(), Failure> {
     let removed = match session.service {
-        Service::Email => {
-            let client = context.email_client().await?;
-            context.run(client.webhooks().delete(&session.id)).await
-        }
-        Service::Extraction => {
-            let client = context.extraction_client().await?;
-            context.run(client.webhooks().delete(&session.id)).await
-        }
+        Service::Email => match context.email_client().await {
+            Ok(client) => context.run(client.webhooks().delete(&session.id)).await.map(drop),
+            Err(failure) => Err(failure),
+        },
+        Service::Extraction => match context.extraction_client().await {
+            Ok(client) => context.run(client.webhooks().delete(&session.id)).await.map(drop),
+            Err(failure) => Err(failure),
+        },
     };
     match removed {
-        Err(failure) if failure.kind() == crate::failure::Kind::NotFound => Ok(()),
-        other => other.map(drop),
+        Err(failure) if failure.kind() != Kind::NotFound => {
+            Err(session.left_behind(context, &failure.details().message))
+        }
+        _ => Ok(()),
+    }
+}
+
+impl Session {
+    /// What to say of a webhook that could not be removed.
+    pub(super) fn left_behind(&self, context: &Context, why: &str) -> Failure {
+        let group = match self.service {
+            Service::Email => "webhooks",
+            Service::Extraction => "extraction webhooks",
+        };
+        let profile = match &context.settings.profile.source {
+            Source::Option(_) => format!("--profile {} ", context.settings.profile.value),
+            _ => String::new(),
+        };
+        let command = context.svc(&format!("{profile}{group} delete {} --yes", self.id));
+        Failure::other(format!("webhook {} is still registered: {why}", self.id))
+            .code("webhook_left_behind")
+            .hint(format!("remove it: {command}"))
     }
 }

@@ -121,7 +121,7 @@ impl Serve {
             line["control_token"] = token.into();
         }
         // Heard from here on: whoever reads the line may stop the server at once.
-        let stop = crate::stop::StopSignal::listen()?;
+        let mut stop = crate::stop::StopSignal::listen()?;
         // Nobody reads it: no reason to end a server that others use.
         let _ = context.out.ready(&line);
         stop.heard().await;

@@ -3,11 +3,12 @@
 
 use chrono::{SecondsFormat, Utc};
 use serde_json::{Value, json};
+use svc_sdk::Service;
 use uuid::Uuid;
 use webhook_verify::{Extraction, Scheme as _};
 
 /// The ten documented events.
-pub(super) const EVENTS: [&str; 10] = [
+pub const EVENTS: [&str; 10] = [
     "email.sent",
     "email.delivered",
     "email.bounced",
@@ -32,17 +33,20 @@ pub(super) fn of(event: &str) -> Value {
 }
 
 /// The headers that stand beside the signature.
-pub(super) fn headers(event: &str, id: &Value) -> Vec<(String, String)> {
+pub(super) fn headers(service: Service, body: &Value) -> Vec<(String, String)> {
+    let text = |key: &str| body[key].as_str().unwrap_or_default();
     let header = |name: &str, value: &str| (name.to_owned(), value.to_owned());
     let mut headers = vec![
         header("content-type", "application/json"),
         header("user-agent", concat!("svc/", env!("CARGO_PKG_VERSION"))),
     ];
-    match (event.starts_with("extraction."), Extraction::EVENT_HEADER) {
-        (true, Some(name)) => headers.push(header(name, event)),
-        _ => {
-            headers.push(header("Mail-Event", event));
-            headers.push(header("Mail-Delivery-Id", id.as_str().unwrap_or_default()));
+    match service {
+        Service::Extraction => {
+            headers.push(header(Extraction::EVENT_HEADER.unwrap_or_default(), text("event")));
+        }
+        Service::Email => {
+            headers.push(header("Mail-Event", text("event")));
+            headers.push(header("Mail-Delivery-Id", text("id")));
             headers.push(header("Mail-Attempt", "1"));
         }
     }
@@ -65,6 +69,9 @@ fn data(event: &str, now: &str) -> Value {
             "attachments": [],
             "spf": "pass",
             "dkim": "pass",
+            "recipient": "hello@sandbox.test",
+            "messageId": format!("msg_{}", Uuid::now_v7()),
+            "timestamp": now,
         }),
         _ => {
             let mut data = json!({
@@ -80,6 +87,7 @@ fn data(event: &str, now: &str) -> Value {
                     data["bounce"] = json!({"type": "hard", "reason": "550 no such mailbox"});
                 }
                 "email.clicked" => data["click"] = json!({"url": "https://example.test/"}),
+                "email.complained" => data["reason"] = "marked as spam by the recipient".into(),
                 "email.failed" => data["reason"] = "the message could not be built".into(),
                 _ => {}
             }

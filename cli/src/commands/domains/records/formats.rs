@@ -29,12 +29,13 @@ pub(super) fn terraform(records: &[DnsRecord]) -> String {
         let Some((name, kind, value)) = parts(record) else { continue };
         let data = match kind {
             // The provider puts quotes around the whole: the joints are ours.
-            "TXT" => strings(value).collect::<Vec<_>>().join("\\\"\\\""),
-            _ => value.to_owned(),
+            "TXT" => strings(value).map(|part| hcl(&part)).collect::<Vec<_>>().join("\\\"\\\""),
+            _ => hcl(value),
         };
         let priority = record.priority.map(|p| format!("{p} ")).unwrap_or_default();
         let label = record.kind.clone().unwrap_or_else(|| format!("record_{index}"));
         let label = label.replace(|c: char| !c.is_ascii_alphanumeric(), "_");
+        let (name, kind) = (hcl(name), hcl(kind));
         writeln!(
             text,
             "\nresource \"aws_route53_record\" \"{label}\" {{\n  zone_id = var.zone_id\n  \
@@ -47,11 +48,31 @@ pub(super) fn terraform(records: &[DnsRecord]) -> String {
 }
 
 fn parts(record: &DnsRecord) -> Option<(&str, &str, &str)> {
+    let kind = record.record_type.as_deref()?;
+    let value = record.value.as_deref()?;
     Some((
         record.name.as_deref()?.trim_end_matches('.'),
-        record.record_type.as_deref()?,
-        record.value.as_deref()?.trim_end_matches('.'),
+        kind,
+        // The dot at the end of a text belongs to it.
+        if kind == "TXT" { value } else { value.trim_end_matches('.') },
     ))
+}
+
+/// What stands between quotes in Terraform's language, as data and never as a
+/// template of it.
+fn hcl(text: &str) -> String {
+    let mut safe = String::new();
+    for character in text.chars() {
+        match character {
+            '\\' => safe.push_str("\\\\"),
+            '"' => safe.push_str("\\\""),
+            c if c.is_control() => {
+                write!(safe, "\\u{:04x}", u32::from(c)).expect("a string takes everything");
+            }
+            c => safe.push(c),
+        }
+    }
+    safe.replace("${", "$${").replace("%{", "%%{")
 }
 
 fn priority(records: &[DnsRecord], name: &str, kind: &str) -> Option<u64> {
@@ -73,4 +94,32 @@ fn strings(value: &str) -> impl Iterator<Item = String> + '_ {
 
 fn quoted(text: &str) -> String {
     format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\""))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+    use svc_sdk::email::Domain;
+
+    use super::*;
+
+    #[test]
+    fn what_the_service_says_stays_data_in_every_format() {
+        let domain = json!({"id": "dom_1", "records": [
+            {"kind": "spf", "type": "TXT", "name": "a.test.", "value": "say \"${var.x}\" %{if} \\ ."},
+            {"kind": "mx", "type": "MX", "name": "a.test", "value": "in.test.", "priority": 10},
+        ]});
+        let records = serde_json::from_value::<Domain>(domain).expect("a domain").dns_records();
+        assert_eq!(
+            bind(&records),
+            "a.test. 3600 IN TXT \"say \\\"${var.x}\\\" %{if} \\\\ .\"\n\
+             a.test. 3600 IN MX 10 in.test.\n"
+        );
+        let terraform = terraform(&records);
+        assert!(
+            terraform.contains(r#"records = ["say \"$${var.x}\" %%{if} \\ ."]"#),
+            "{terraform}"
+        );
+        assert!(terraform.contains(r#"records = ["10 in.test"]"#), "{terraform}");
+    }
 }
