@@ -41,6 +41,10 @@ impl DeliveryKey {
         Self(key.into())
     }
 
+    pub(crate) fn of_tag<S: Scheme>(tag: Tag) -> Self {
+        Self(format!("{}:tag:{tag}", S::NAME).into())
+    }
+
     /// The key as text, such as `extraction:id:7c0e`.
     pub fn as_str(&self) -> &str {
         &self.0
@@ -112,10 +116,10 @@ impl<S: Scheme, B: AsRef<[u8]>> Delivery<S, B> {
 
     /// What tells this delivery from all others, and its retries not from it.
     pub fn key(&self) -> DeliveryKey {
-        DeliveryKey(match self.id().filter(|id| !id.is_empty()) {
-            Some(id) => format!("{}:id:{id}", S::NAME).into(),
-            None => format!("{}:tag:{}", S::NAME, self.tag()).into(),
-        })
+        match self.id().filter(|id| !id.is_empty()) {
+            Some(id) => DeliveryKey(format!("{}:id:{id}", S::NAME).into()),
+            None => self.verified.key(),
+        }
     }
 
     /// The `created` time as it came.

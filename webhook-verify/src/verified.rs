@@ -4,7 +4,7 @@ use alloc::boxed::Box;
 use core::fmt;
 use core::marker::PhantomData;
 
-use crate::{Delivery, EnvelopeError, JsonError, Scheme, Tag};
+use crate::{Delivery, DeliveryKey, EnvelopeError, JsonError, Scheme, Tag};
 
 /// A body whose signature was verified. Only this crate can make one.
 ///
@@ -43,6 +43,12 @@ impl<S: Scheme, B: AsRef<[u8]>> Verified<S, B> {
     /// The verified tag; byte-identical retries have the same.
     pub fn tag(&self) -> Tag {
         self.tag
+    }
+
+    /// What tells these bytes from all others, for de-duplication of what is no
+    /// envelope. [`Delivery::key`] goes by the `id` where there is one.
+    pub fn key(&self) -> DeliveryKey {
+        DeliveryKey::of_tag::<S>(self.tag)
     }
 
     /// Which secret made the signature: 0 is the newest. When nothing but 0

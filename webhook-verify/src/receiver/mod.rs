@@ -38,6 +38,9 @@ pub type MailDelivery = Delivery<Mail, Bytes>;
 /// What an endpoint that receives deliveries needs: a verifier, and the limits
 /// that the adapters hold to. Clones are cheap.
 ///
+/// How long a body may take to arrive is not among them: that is the server's
+/// business, as for every other request.
+///
 /// ```
 /// use std::time::Duration;
 /// use webhook_verify::{MailVerifier, Receiver, Secret};
