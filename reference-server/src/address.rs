@@ -94,11 +94,6 @@ impl DomainName {
     pub(crate) fn as_str(&self) -> &str {
         &self.0
     }
-
-    /// The last label, such as `test`.
-    pub(crate) fn top_level(&self) -> &str {
-        self.0.rsplit('.').next().unwrap_or(&self.0)
-    }
 }
 
 impl fmt::Display for DomainName {
@@ -301,7 +296,6 @@ mod tests {
         assert_eq!(domain("MÜNCHEN.test"), domain("xn--mnchen-3ya.test"));
         assert_eq!(domain("münchen.test").as_str(), "xn--mnchen-3ya.test");
         assert_ne!(domain("a.example.test"), domain("example.test"));
-        assert_eq!(domain("a.example.test").top_level(), "test");
         let address = Mailbox::parse("A@Example.Test").expect("valid").address;
         assert_eq!(address.as_str(), "A@Example.Test");
         assert_eq!((address.local(), address.domain()), ("A", &domain("example.test")));

@@ -18,7 +18,6 @@ struct Inner {
     message: String,
     details: Details,
     retry_after: Option<u64>,
-    allow: Option<String>,
 }
 
 macro_rules! codes {
@@ -137,13 +136,8 @@ impl Details {
 
 impl ApiError {
     pub(crate) fn new(code: Code, message: impl Into<String>) -> Self {
-        let inner = Inner {
-            code,
-            message: message.into(),
-            details: Details::default(),
-            retry_after: None,
-            allow: None,
-        };
+        let inner =
+            Inner { code, message: message.into(), details: Details::default(), retry_after: None };
         Self { inner: Box::new(inner) }
     }
 
@@ -175,11 +169,6 @@ impl ApiError {
         self
     }
 
-    pub(crate) fn allow(mut self, methods: impl Into<String>) -> Self {
-        self.inner.allow = Some(methods.into());
-        self
-    }
-
     pub(crate) fn code(&self) -> Code {
         self.inner.code
     }
@@ -190,10 +179,6 @@ impl ApiError {
 
     pub(crate) fn retry_after_seconds(&self) -> Option<u64> {
         self.inner.retry_after
-    }
-
-    pub(crate) fn allowed_methods(&self) -> Option<&str> {
-        self.inner.allow.as_deref()
     }
 
     pub(crate) fn object(&self) -> ErrorObject<'_> {

@@ -16,7 +16,6 @@
 //! for); the clock, the DNS zone and much else can be controlled under
 //! `/_sandbox/`.
 #![warn(missing_docs)]
-#![expect(dead_code, unused_imports, reason = "handlers that use these follow")]
 
 mod address;
 mod app;

@@ -15,7 +15,7 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Serialize, Serializer};
 
 pub(crate) use check::{Check, check, tag};
-pub(crate) use resolver::{LookupError, Resolver};
+pub(crate) use resolver::Resolver;
 pub(crate) use server::DnsServer;
 pub(crate) use spf::{SpfVerdict, evaluate as evaluate_spf};
 pub(crate) use zone::{Data, Zone, is_reserved};

@@ -14,6 +14,7 @@ use super::stored::{Attachment, Content, Meta};
 use crate::address::{Mailbox, check_header, no_line_break};
 use crate::engine::{RecipientState, Status};
 use crate::error::{ApiError, Problems};
+use crate::mime::check_content_type;
 use crate::openapi::schema;
 use crate::time::{self, Millis};
 use crate::web::Object;
@@ -235,10 +236,8 @@ fn check_attachments(
         } else if filename.chars().any(char::is_control) {
             wrong("filename", "must not contain a line break or another control character");
         }
-        if let Some(content_type) = &new.content_type
-            && !is_mime_type(content_type)
-        {
-            wrong("contentType", "must be a MIME type such as text/plain");
+        if let Some(Err(error)) = new.content_type.as_deref().map(check_content_type) {
+            wrong("contentType", &error.to_string());
         }
         let content = match new.content.map(|text| STANDARD.decode(text)) {
             Some(Ok(content)) => content,
@@ -259,16 +258,4 @@ fn check_attachments(
         });
     }
     attachments
-}
-
-/// `type/subtype` of token characters, parameters allowed behind.
-fn is_mime_type(text: &str) -> bool {
-    let token = |text: &str| {
-        !text.is_empty()
-            && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"!#$&-^_.+".contains(&byte))
-    };
-    let (essence, parameters) = text.split_once(';').unwrap_or((text, ""));
-    let pair = essence.trim().split_once('/');
-    pair.is_some_and(|(kind, subtype)| token(kind) && token(subtype))
-        && parameters.bytes().all(|byte| (b' '..=b'~').contains(&byte))
 }

@@ -24,7 +24,7 @@ use crate::app::Shared;
 use crate::clock::Course;
 use crate::error::ApiError;
 use crate::time::Millis;
-pub(crate) use course::{Change, Outcome, RecipientState, Status};
+pub(crate) use course::{Change, RecipientState, Status};
 use handle::Command;
 pub(crate) use handle::{EngineHandle, State};
 use step::Stepped;

@@ -17,10 +17,6 @@ pub(crate) struct Incoming {
     /// its values one a line: no value has a line break of its own.
     pub(crate) headers: Map<String, Value>,
     pub(crate) attachments: Vec<IncomingAttachment>,
-    /// Without the angle brackets.
-    pub(crate) message_id: Option<String>,
-    /// Seconds since 1970, UTC.
-    pub(crate) date: Option<i64>,
 }
 
 /// A file in a received message.
@@ -54,8 +50,6 @@ impl Incoming {
             }),
             headers: headers(&message),
             attachments: message.attachments().map(attachment).collect(),
-            message_id: message.message_id().map(str::to_owned),
-            date: message.date().map(mail_parser::DateTime::to_timestamp),
         })
     }
 }
@@ -128,7 +122,7 @@ mod tests {
         assert_eq!(message.subject.as_deref(), Some("Grüße"));
         assert_eq!(message.text.as_deref(), Some("Hello\r\n"));
         assert_eq!(message.html, None);
-        assert_eq!(message.date, Some(1_700_000_000));
+        assert_eq!(message.headers["Date"], "Tue, 14 Nov 2023 23:13:20 +0100");
         assert_eq!(message.headers["Received"], "from a by b\nfrom c by d");
         assert_eq!(message.headers["Subject"], "Grüße");
         assert_eq!(message.headers["To"], "a@x.test, B <b@x.test>");

@@ -1,7 +1,7 @@
 //! Answers: a status and JSON, in the shapes that the switches chose.
 
 use axum::body::Body;
-use http::header::{ALLOW, CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
+use http::header::{CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
 use http::{HeaderValue, Response, StatusCode};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -142,11 +142,6 @@ pub(crate) fn error(error: &ApiError, shape: ErrorShape) -> Response<Body> {
     }
     if let Some(seconds) = error.retry_after_seconds() {
         headers.insert(RETRY_AFTER, seconds.into());
-    }
-    if let Some(methods) = error.allowed_methods()
-        && let Ok(methods) = HeaderValue::try_from(methods)
-    {
-        headers.insert(ALLOW, methods);
     }
     response
 }

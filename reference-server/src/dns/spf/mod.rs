@@ -1,12 +1,15 @@
 //! SPF (RFC 7208): what a policy says about a sender's address, and whether it
 //! includes another one.
 
+mod term;
+
 use std::fmt;
 use std::future::Future;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::net::{IpAddr, Ipv4Addr};
 use std::pin::Pin;
 
 use super::resolver::{LookupError, Resolver};
+use term::{Qualifier, Term, terms};
 
 /// Whether a TXT record is an SPF policy at all.
 pub(super) fn is_spf(text: &str) -> bool {
@@ -329,80 +332,6 @@ async fn policy_of(resolver: &Resolver, domain: &str) -> Result<Policies, Lookup
         (None, _) => Policies::None,
         (Some(policy), true) => Policies::One(policy),
         (Some(_), false) => Policies::Several,
-    })
-}
-
-#[derive(Clone, Copy)]
-enum Qualifier {
-    Pass,
-    Fail,
-    SoftFail,
-    Neutral,
-}
-
-impl Qualifier {
-    const fn verdict(self) -> SpfVerdict {
-        match self {
-            Self::Pass => SpfVerdict::Pass,
-            Self::Fail => SpfVerdict::Fail,
-            Self::SoftFail => SpfVerdict::SoftFail,
-            Self::Neutral => SpfVerdict::Neutral,
-        }
-    }
-}
-
-/// `[qualifier]name[:value][/prefix[//prefix]]`, or a modifier `name=value`.
-struct Term<'a> {
-    qualifier: Qualifier,
-    modifier: bool,
-    name: &'static str,
-    value: Option<&'a str>,
-    prefix_v4: Option<&'a str>,
-    prefix_v6: Option<&'a str>,
-}
-
-impl Term<'_> {
-    /// The network of `ip4` and `ip6`.
-    fn network(&self) -> Option<(IpAddr, Option<u32>)> {
-        let prefix = self.prefix_v4.map(str::parse).transpose().ok()?;
-        let address: IpAddr = match self.name {
-            "ip4" => self.value?.parse::<Ipv4Addr>().ok()?.into(),
-            _ => self.value?.parse::<Ipv6Addr>().ok()?.into(),
-        };
-        Some((address, prefix))
-    }
-}
-
-const NAMES: [&str; 9] = ["all", "include", "a", "mx", "ptr", "ip4", "ip6", "exists", "redirect"];
-
-fn terms(policy: &str) -> impl Iterator<Item = Term<'_>> {
-    policy.split(' ').skip(1).filter(|term| !term.is_empty()).map(|term| {
-        let (qualifier, rest) = match term.as_bytes()[0] {
-            b'+' => (Qualifier::Pass, &term[1..]),
-            b'-' => (Qualifier::Fail, &term[1..]),
-            b'~' => (Qualifier::SoftFail, &term[1..]),
-            b'?' => (Qualifier::Neutral, &term[1..]),
-            _ => (Qualifier::Pass, term),
-        };
-        let end = rest.find([':', '/', '=']).unwrap_or(rest.len());
-        let known = NAMES.iter().find(|name| rest[..end].eq_ignore_ascii_case(name));
-        let name = known.copied().unwrap_or("unknown");
-        let rest = &rest[end..];
-        let modifier = rest.starts_with('=');
-        // The address of an ip6 holds colons but no slash.
-        let (value, prefixes) = match rest.strip_prefix([':', '=']) {
-            Some(value) if modifier || matches!(name, "include" | "exists") => (Some(value), ""),
-            Some(value) => match value.find('/') {
-                Some(slash) => (Some(&value[..slash]), &value[slash..]),
-                None => (Some(value), ""),
-            },
-            None => (None, rest),
-        };
-        let (prefix_v4, prefix_v6) = match prefixes.split_once("//") {
-            Some((v4, v6)) => (v4.strip_prefix('/'), Some(v6)),
-            None => (prefixes.strip_prefix('/'), None),
-        };
-        Term { qualifier, modifier, name, value, prefix_v4, prefix_v6 }
     })
 }
 
