@@ -1,4 +1,75 @@
-//! Typed client of the email-sending and the document-extraction service.
+//! Typed client of two services: one sends email, one extracts fields from
+//! documents.
+//!
+//! ```no_run
+//! # async fn f() -> Result<(), svc_sdk::Error> {
+//! use svc_sdk::EmailClient;
+//! use svc_sdk::email::{Attachment, Email};
+//!
+//! let client = EmailClient::builder("https://mail.example", "mk_live_…").build()?;
+//! let email = Email::new("Shop <hello@shop.example>", "ada@example.com", "Your invoice")
+//!     .text("Thank you!")
+//!     .attachment(Attachment::from_path("invoice.pdf").expect("the invoice"));
+//! let accepted = client.emails().send(&email).await?;
+//! let email = client.emails().wait(&accepted.id).await?;
+//! println!("{:?}", email.status);
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! # Calls
+//!
+//! Every operation gives a [`Call`]. It runs when it is awaited; until then it
+//! takes options for this one call: a deadline, retries, an idempotency key, a
+//! header. [`Call::with_response`] gives status, headers and request id beside
+//! the value, [`Call::to_request`] shows the exact request and sends nothing.
+//! What the documents do not show is reached by [`EmailClient::raw`].
+//!
+//! # Nothing is sent twice
+//!
+//! A read is tried again after any failure that may pass. A send is tried
+//! again only where it certainly was not processed: no connection was made, or
+//! the service said 429. All attempts and waits of a call share one deadline,
+//! 30 s by default. Where a call fails, [`Error::outcome`] says whether the
+//! request may have been processed.
+//!
+//! # Errors
+//!
+//! One [`Error`], with a [`kind`](Error::kind) to match on, the operation, the
+//! scope that it needs, the service's code and words, and the request id.
+//! Neither `Display` nor `Debug` shows a key or content.
+//!
+//! # Tolerance
+//!
+//! Where the documents are silent, any reasonable answer is read: lists bare
+//! or wrapped, more fields or fewer, errors in each of the usual forms. What
+//! the documents do not name is kept, see [`Extra`]. What cannot be found out
+//! is set on the builder: the key's header, the shape of a batch, the number
+//! of the first page.
+//!
+//! # Testing your code
+//!
+//! The crate `svc-reference-server` is both services on your machine, for your
+//! tests too: start one on a free port, in memory, and give its address to the
+//! builder.
+//!
+//! # Features
+//!
+//! | feature | |
+//! |---|---|
+//! | `client` (default) | the clients; without it there are models, scopes, errors and [`Operation`]s |
+//! | `rustls` (default) | TLS by rustls on ring, the platform's certificates read at the first handshake |
+//! | `native-tls` | the platform's TLS: by itself, or where a builder asks for it |
+//! | `http2` | HTTP/2 where the service offers it |
+//! | `blocking` | `Call::block` for programs without a runtime |
+//! | `tracing` | a span for every attempt, by OpenTelemetry's names |
+//! | `tower` | tower layers around every attempt |
+//! | `rate-limit` | a limit on how often the client sends |
+//!
+//! `rustls` turns on reqwest's `rustls-no-provider`. A program whose own
+//! reqwest has no TLS provider of its own, and who calls
+//! `reqwest::Client::new()`, then has to install one
+//! (`rustls::crypto::CryptoProvider::install_default`); this crate needs none.
 #![warn(missing_docs)]
 #![cfg_attr(
     not(feature = "client"),

@@ -252,3 +252,92 @@ where
 pub(crate) fn from_map<T: Record>(object: &Map<String, Value>) -> Result<T, Unreadable> {
     read_object(&Bytes::from(serde_json::to_vec(object)?))
 }
+
+#[cfg(all(test, feature = "client"))]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::email::{BatchAnswer, Contact, EmailRecord, WebhookTest};
+    use crate::error::ErrorReport;
+    use crate::extraction::Me;
+
+    /// Everything that reads what a service answers.
+    fn read_all(body: &[u8]) {
+        let body = Bytes::copy_from_slice(body);
+        let _ = read_object::<EmailRecord>(&body).map(|email| format!("{email:?}"));
+        let _ = read_object::<Contact>(&body).map(|contact| serde_json::to_string(&contact));
+        let _ = read_object::<Me>(&body);
+        let _ = crate::answer::read_list::<Contact>(&body);
+        let _ = BatchAnswer::read(&body, 2);
+        let _ = WebhookTest::read(&body);
+        let _ = ErrorReport::read(&body);
+    }
+
+    fn json() -> impl Strategy<Value = Value> {
+        let name = prop::sample::select(vec![
+            "id",
+            "status",
+            "data",
+            "error",
+            "errors",
+            "code",
+            "message",
+            "details",
+            "fields",
+            "items",
+            "page",
+            "total",
+            "metadata",
+            "topics",
+            "organization",
+            "auth",
+            "statusCode",
+        ]);
+        let leaf = prop_oneof![
+            Just(Value::Null),
+            any::<bool>().prop_map(Value::from),
+            any::<i64>().prop_map(Value::from),
+            any::<f64>().prop_map(Value::from),
+            ".{0,6}".prop_map(Value::from),
+        ];
+        leaf.prop_recursive(5, 64, 6, move |inner| {
+            prop_oneof![
+                prop::collection::vec(inner.clone(), 0..5).prop_map(Value::from),
+                prop::collection::vec((name.clone(), inner), 0..6).prop_map(|fields| {
+                    fields.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
+                }),
+            ]
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn no_bytes_make_it_panic(body in prop::collection::vec(any::<u8>(), 0..200)) {
+            read_all(&body);
+        }
+
+        #[test]
+        fn no_json_is_an_error_for_a_resource(value in json()) {
+            let body = value.to_string();
+            read_all(body.as_bytes());
+            let body = Bytes::from(body);
+            prop_assert!(read_object::<EmailRecord>(&body).is_ok());
+            prop_assert!(read_object::<Me>(&body).is_ok());
+            prop_assert!(WebhookTest::read(&body).is_ok());
+        }
+
+        #[test]
+        fn cut_off_json_makes_nothing_panic(value in json(), cut in any::<prop::sample::Index>()) {
+            let body = value.to_string();
+            read_all(&body.as_bytes()[..cut.index(body.len())]);
+        }
+    }
+
+    #[test]
+    fn depth_is_bounded() {
+        for open in ["[", "{\"data\":", "{\"error\":{\"a\":"] {
+            read_all(open.repeat(5_000).as_bytes());
+        }
+    }
+}

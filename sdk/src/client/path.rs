@@ -98,6 +98,8 @@ fn matches(template: &str, path: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
     use crate::Service;
 
@@ -122,6 +124,34 @@ mod tests {
         }
         for bad in ["v1/x", "", "https://evil.test/", "/v1/../x", "/%2E%2e/x", "/a b", "/x#y"] {
             assert!(check_raw(bad).is_err(), "{bad}");
+        }
+    }
+
+    proptest! {
+        /// Whatever an id is, it stays one segment of the path it belongs to,
+        /// in the eyes of a URL parser too, and comes out as it went in.
+        #[test]
+        fn any_id_stays_in_its_place(id in ".{1,20}") {
+            prop_assume!(id != "." && id != "..");
+            let path = fill(Operation::EmailsCancel, &[&id]).unwrap();
+            let url = url::Url::parse("https://x.test").unwrap().join(&path).unwrap();
+            let segments: Vec<_> = url.path_segments().unwrap().collect();
+            prop_assert_eq!(segments.len(), 5);
+            prop_assert_eq!((segments[2], segments[4]), ("emails", "cancel"));
+            let back = percent_encoding::percent_decode_str(segments[3]).decode_utf8().unwrap();
+            prop_assert_eq!(back, id);
+            prop_assert!(url.query().is_none() && url.fragment().is_none());
+        }
+
+        /// A raw path that is let through stays below the base address.
+        #[test]
+        fn any_raw_path_stays_below_the_base(path in "/[a-z./%2eE?&=:@-]{0,20}") {
+            prop_assume!(check_raw(&path).is_ok());
+            let mut url = url::Url::parse("https://x.test/base").unwrap();
+            let only_path = path.split('?').next().unwrap();
+            url.set_path(&format!("/base{only_path}"));
+            prop_assert_eq!(url.host_str(), Some("x.test"));
+            prop_assert!(url.path().starts_with("/base/"), "{}", url);
         }
     }
 

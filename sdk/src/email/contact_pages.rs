@@ -180,3 +180,129 @@ fn hash(page: &List<Contact>) -> u64 {
     }
     hasher.finish()
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// A page as a server may answer it.
+    #[derive(Clone, Debug)]
+    struct Page {
+        ids: Vec<u8>,
+        page: Option<u64>,
+        total: Option<u64>,
+        total_pages: Option<u64>,
+    }
+
+    fn list(page: &Page) -> List<Contact> {
+        let contact = |id: &u8| Contact { id: id.to_string(), ..Contact::default() };
+        List {
+            items: page.ids.iter().map(contact).collect(),
+            page: page.page,
+            total: page.total,
+            total_pages: page.total_pages,
+            ..List::default()
+        }
+    }
+
+    /// Follows a server to the end: the ids, the pages asked for, and whether
+    /// it ended without an error.
+    fn follow(first: u64, mut server: impl FnMut(Option<u64>) -> Page) -> (Vec<u8>, usize, bool) {
+        let mut walk = Walk::new(first);
+        let mut ids = Vec::new();
+        for asked in 1.. {
+            let page = server(walk.next);
+            match walk.step(&list(&page)) {
+                Ok(Step::More) => ids.extend(page.ids),
+                Ok(Step::Last) => {
+                    ids.extend(page.ids);
+                    return (ids, asked, true);
+                }
+                Ok(Step::Over) => return (ids, asked, true),
+                Err(_) => return (ids, asked, false),
+            }
+        }
+        unreachable!()
+    }
+
+    proptest! {
+        /// Whatever an honest server tells about its pages, everything comes,
+        /// once and in order.
+        #[test]
+        fn everything_of_an_honest_server(
+            count in 0u8..40,
+            size in 1usize..10,
+            first in 0u64..2,
+            (named, totals, pages) in any::<(bool, bool, bool)>(),
+        ) {
+            let all: Vec<u8> = (0..count).collect();
+            let chunks: Vec<&[u8]> = all.chunks(size).collect();
+            let (ids, _, ended) = follow(first, |page| {
+                let number = page.unwrap_or(first);
+                let ids = chunks.get((number - first) as usize).copied().unwrap_or_default();
+                Page {
+                    ids: ids.to_vec(),
+                    page: named.then_some(number),
+                    total: totals.then_some(u64::from(count)),
+                    total_pages: pages.then_some(chunks.len() as u64),
+                }
+            });
+            prop_assert!(ended);
+            prop_assert_eq!(ids, all);
+        }
+
+        /// A server that answers from a fixed set of pages, in any order, with
+        /// any numbers and totals, is never followed for ever, and no page is
+        /// taken twice.
+        #[test]
+        fn no_server_is_followed_for_ever(
+            pages in prop::collection::vec(
+                (
+                    prop::collection::vec(any::<u8>(), 0..4),
+                    prop::option::of(any::<u64>()),
+                    prop::option::of(0u64..100),
+                    prop::option::of(0u64..100),
+                ),
+                1..8,
+            ),
+            order in prop::collection::vec(any::<prop::sample::Index>(), 1..30),
+            first in 0u64..2,
+        ) {
+            let pages: Vec<Page> = pages
+                .into_iter()
+                .map(|(ids, page, total, total_pages)| Page { ids, page, total, total_pages })
+                .collect();
+            let mut turn = 0;
+            let mut taken = Vec::new();
+            let (ids, asked, _) = follow(first, |_| {
+                let page = order[turn % order.len()].get(&pages).clone();
+                turn += 1;
+                taken.push(page.ids.clone());
+                page
+            });
+            prop_assert!(asked <= pages.len() + 1, "{} of {}", asked, pages.len());
+            // Only the last answer may have come before.
+            taken.pop();
+            let mut distinct = taken.clone();
+            distinct.sort();
+            distinct.dedup();
+            prop_assert_eq!(distinct.len(), taken.len());
+            prop_assert!(ids.len() <= pages.iter().map(|page| page.ids.len()).sum());
+        }
+
+        /// A list that grows or shrinks while it is read still ends.
+        #[test]
+        fn a_list_that_changes_ends(sizes in prop::collection::vec(0u8..5, 1..20)) {
+            let mut next = 0;
+            let mut sizes = sizes.into_iter();
+            let (ids, ..) = follow(1, |page| {
+                let ids: Vec<u8> = (next..next + sizes.next().unwrap_or(0)).collect();
+                next += ids.len() as u8;
+                Page { ids, page, total: Some(u64::from(next) + 3), total_pages: None }
+            });
+            prop_assert!(ids.is_sorted());
+        }
+    }
+}

@@ -72,7 +72,12 @@ fn can_be_address(text: &str) -> bool {
         (true, Some(open)) => &text[open + 1..text.len() - 1],
         _ => text,
     };
-    address.contains('@') && !address.chars().any(|c| c.is_whitespace() || c.is_control())
+    let clean = if address.is_ascii() {
+        address.bytes().all(|byte| byte.is_ascii_graphic())
+    } else {
+        !address.chars().any(|c| c.is_whitespace() || c.is_control())
+    };
+    clean && address.contains('@')
 }
 
 const NO_ADDRESS: &str = "not an email address, which is `a@b` or `Name <a@b>`";
