@@ -1,5 +1,6 @@
 //! How a client is made.
 
+use std::fmt;
 #[cfg(feature = "rate-limit")]
 use std::num::NonZeroU32;
 use std::sync::Arc;
@@ -24,7 +25,7 @@ use crate::{Error, Scope, Scopes, Secret, Service};
 const IDLE: Duration = Duration::from_secs(4);
 
 /// What both clients' builders hold.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 struct Builder {
     base: String,
     key: Secret,
@@ -46,6 +47,20 @@ struct Builder {
     #[cfg(any(feature = "rustls", feature = "native-tls"))]
     tls: super::tls::TlsChoice,
     request_id_headers: Vec<String>,
+}
+
+/// A header may carry a secret, so their values are not shown.
+impl fmt::Debug for Builder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Builder")
+            .field("base", &self.base)
+            .field("key", &self.key)
+            .field("key_header", &self.key_header)
+            .field("headers", &self.headers.iter().map(|(name, _)| name).collect::<Vec<_>>())
+            .field("settings", &self.settings)
+            .field("proxy", &self.proxy)
+            .finish_non_exhaustive()
+    }
 }
 
 #[derive(Clone, Debug)]

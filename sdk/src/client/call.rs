@@ -144,15 +144,6 @@ impl<T> Call<T> {
         self
     }
 
-    /// Says that doing it twice is as doing it once, so that it is tried again
-    /// after ambiguous failures too. For raw requests.
-    pub fn harmless(mut self, harmless: bool) -> Self {
-        if let Ok(request) = &mut self.request {
-            request.harmless = harmless;
-        }
-        self
-    }
-
     /// Gives status, headers and request id beside the value.
     pub fn with_response(self) -> Call<Response<T>> {
         Call {

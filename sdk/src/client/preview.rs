@@ -19,8 +19,8 @@ pub struct RequestPreview {
     pub method: String,
     /// The whole address.
     pub url: String,
-    /// The headers in the order in which they are sent, `Content-Length`
-    /// included; in place of the key, its documented prefix and `***`.
+    /// The headers, `Host` and `Content-Length` included; in place of the key,
+    /// its documented prefix and `***`.
     pub headers: Vec<(String, String)>,
     payload: Payload,
 }
@@ -39,6 +39,13 @@ impl RequestPreview {
                 (name.as_str().to_owned(), value)
             })
             .collect();
+        headers.insert(
+            0,
+            (
+                "host".to_owned(),
+                url[url::Position::BeforeHost..url::Position::AfterPort].to_owned(),
+            ),
+        );
         let length = request.payload.length();
         if !matches!(request.payload, Payload::Empty) {
             headers.push(("content-length".to_owned(), length.to_string()));

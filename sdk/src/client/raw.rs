@@ -33,6 +33,15 @@ pub(super) fn raw(shared: &Arc<Shared>, method: &str, path: &str) -> Call<RawAns
 }
 
 impl Call<RawAnswer> {
+    /// Says that doing it twice is as doing it once, so that it is tried again
+    /// after ambiguous failures too.
+    pub fn harmless(mut self, harmless: bool) -> Self {
+        if let Ok(request) = &mut self.request {
+            request.harmless = harmless;
+        }
+        self
+    }
+
     /// A query parameter, percent-encoded.
     pub fn query(mut self, name: impl AsRef<str>, value: impl AsRef<str>) -> Self {
         if let Ok(request) = &mut self.request {

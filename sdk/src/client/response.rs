@@ -208,7 +208,9 @@ impl FromAnswer for Me {
                     expected: expected.clone(),
                     actual: me.organization.id,
                 };
-                Err(answer.error(kind, Outcome::Refused))
+                Err(Error::new(kind, Outcome::Refused)
+                    .with_target(answer.request.target)
+                    .with_attempts(answer.attempts))
             }
             _ => Ok(me),
         }

@@ -26,7 +26,7 @@ pub(crate) async fn send<'a>(
             Step::Again(wait) => tokio::time::sleep(wait).await,
             Step::Failed(error) => {
                 let error = error.with_target(request.target).with_attempts(run.attempts);
-                return Err(error.after(run.may_be_done));
+                return Err(error.with_harmless(request.harmless).after(run.may_be_done));
             }
         }
     }
@@ -193,4 +193,4 @@ impl<'a> Run<'a> {
     }
 }
 
-const CENTURY: Duration = Duration::from_secs(100 * 365 * 86_400);
+pub(super) const CENTURY: Duration = Duration::from_secs(100 * 365 * 86_400);

@@ -9,6 +9,7 @@ use futures_core::Stream;
 use futures_util::stream::{self, StreamExt};
 use tokio::time::Instant;
 
+use super::transport::CENTURY;
 use super::{BoxFuture, BoxStream, Call};
 use crate::error::Target;
 use crate::{Error, ErrorKind, Operation, Outcome};
@@ -83,7 +84,9 @@ where
     }
 
     fn run(self) -> BoxStream<Result<T, Error>> {
-        let deadline = Instant::now() + self.timeout;
+        // Beyond what the clock can tell, a century will do.
+        let now = Instant::now();
+        let deadline = now.checked_add(self.timeout).unwrap_or(now + CENTURY);
         let state = State { pause: Duration::ZERO, deadline, last: None, over: false, wait: self };
         Box::pin(stream::unfold(state, |mut state| async move {
             if state.over {

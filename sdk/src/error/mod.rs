@@ -61,6 +61,8 @@ struct Inner {
     headers: HeaderMap,
     body: Bytes,
     source: Option<Cause>,
+    /// Repeating the call does no harm.
+    harmless: bool,
 }
 
 /// What was called.
@@ -94,6 +96,7 @@ impl Error {
             headers: HeaderMap::new(),
             body: Bytes::new(),
             source: None,
+            harmless: false,
         }))
     }
 
@@ -176,8 +179,7 @@ impl Error {
             ErrorKind::Rejected => matches!(self.0.status, Some(408 | 425)),
             _ => false,
         };
-        let harmless = self.operation().is_some_and(Operation::is_harmless_to_repeat);
-        passing && (harmless || self.0.outcome != Outcome::Unknown)
+        passing && (self.0.harmless || self.0.outcome != Outcome::Unknown)
     }
 
     /// The service has no such resource (404).
@@ -224,6 +226,13 @@ impl Error {
 
     pub(crate) fn with_target(mut self, target: Target) -> Self {
         self.0.target = Some(target);
+        self.0.harmless = target.operation().is_some_and(Operation::is_harmless_to_repeat);
+        self
+    }
+
+    /// Where the caller knows better about a raw request.
+    pub(crate) fn with_harmless(mut self, harmless: bool) -> Self {
+        self.0.harmless = harmless;
         self
     }
 
@@ -316,8 +325,7 @@ impl fmt::Display for Error {
         if self.0.attempts > 1 {
             write!(f, "; after {} attempts", self.0.attempts)?;
         }
-        let harmless = self.operation().is_some_and(Operation::is_harmless_to_repeat);
-        if self.0.outcome == Outcome::Unknown && !harmless {
+        if self.0.outcome == Outcome::Unknown && !self.0.harmless {
             f.write_str("; it may have been processed")?;
         }
         Ok(())

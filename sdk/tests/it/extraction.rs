@@ -35,7 +35,7 @@ async fn the_organization_is_verified() {
     );
     assert_eq!(
         error.to_string(),
-        "extraction me: the key belongs to organization org_1, not to org_2 (http 200)"
+        "extraction me: the key belongs to organization org_1, not to org_2"
     );
 }
 

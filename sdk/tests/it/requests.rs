@@ -159,6 +159,7 @@ async fn the_request_can_be_seen_and_is_not_sent() {
             ("authorization", "Bearer sk_test_***"),
             ("content-length", "3"),
             ("content-type", "application/json"),
+            ("host", peer.url().strip_prefix("http://").unwrap()),
             ("idempotency-key", "k"),
             ("user-agent", "svc-sdk/0.1.0"),
         ]
@@ -291,4 +292,11 @@ fn nothing_shows_the_key() {
     let client = builder.build().unwrap();
     let shown = format!("{shown} {client:?} {:?} {:?}", client.emails(), client.emails().get("x"));
     assert!(!shown.contains("mk_secret"), "{shown}");
+}
+
+#[test]
+fn a_builder_shows_no_header_s_value() {
+    let builder = EmailClient::builder("https://x.test", "k").header("x-token", "private");
+    let shown = format!("{builder:?}");
+    assert!(shown.contains("x-token") && !shown.contains("private"), "{shown}");
 }
