@@ -9,85 +9,126 @@ use http_body_util::BodyExt;
 use hyper::body::{Body, Frame, SizeHint};
 use hyper_util::client::legacy::Client as HyperClient;
 use hyper_util::rt::TokioExecutor;
-use svc_sdk::EmailClient;
+use resend_rs::types::CreateAttachment;
 use svc_sdk::email::Attachment;
 
-use crate::calls::{ACCEPTED, body, email, resend};
+use crate::calls::{ACCEPTED, body, email, resend, resend_email, svc};
 use crate::counting::{peak, reset_peak};
 use crate::latency::cpu;
 use crate::peer::Peer;
 
 const SIZE: usize = 10 << 20;
-const TIMES: u32 = 200;
+const TIMES: u32 = 30;
+const ROUNDS: usize = 7;
 
-/// All of them, or the one of this name.
+/// All of them, or the one of this name: the median of some rounds, turn and
+/// turn about, for the machine is noisy.
 pub async fn print(only: Option<&str>) {
     let file = tempfile::NamedTempFile::new().expect("a file");
     std::fs::write(file.path(), vec![0xa5; SIZE]).expect("its content");
     let path = file.path();
-    println!("{:<16} {:>12} {:>10}", "10 MiB", "peak KiB", "CPU ms");
-
     let peer = Peer::start(ACCEPTED);
-    let client = EmailClient::builder(&peer.url, "mk_secret").build().expect("client");
-    measure(only, "svc", async || {
-        let email = email().attachment(Attachment::from_path(path).expect("the file"));
-        client.emails().send(&email).await.expect("accepted");
-    })
-    .await;
+    let url = format!("{}/api/v1/emails", peer.url);
+    let uri: hyper::Uri = url.parse().expect("a uri");
 
-    let hyper: HyperClient<_, Streamed> =
+    let client = svc(&peer.url).build().expect("client");
+    let hyper: HyperClient<_, crate::hyper_fs::Streamed> =
         HyperClient::builder(TokioExecutor::new()).build_http();
-    let url: hyper::Uri = format!("{}/api/v1/emails", peer.url).parse().expect("a uri");
-    measure(only, "hyper, streamed", async || {
-        let request = hyper::Request::post(url.clone())
-            .header("content-type", "application/json")
-            .body(Streamed::new(path))
-            .expect("a request");
-        let answer = hyper.request(request).await.expect("an answer");
-        answer.into_body().collect().await.expect("a body");
-    })
-    .await;
-
+    let blocking: HyperClient<_, Streamed> =
+        HyperClient::builder(TokioExecutor::new()).build_http();
     let reqwest = reqwest::Client::new();
-    measure(only, "reqwest .json()", async || {
-        let content = base64_simd::STANDARD.encode_to_string(std::fs::read(path).expect("read"));
-        let mut json = serde_json::to_value(body()).expect("json");
-        json["attachments"] = serde_json::json!([{"filename": "a.bin", "content": content}]);
-        let url = format!("{}/api/v1/emails", peer.url);
-        let answer = reqwest.post(url).bearer_auth("k").json(&json).send().await;
-        answer.expect("an answer").bytes().await.expect("a body");
-    })
-    .await;
-
     let resend = resend(&peer.url);
-    measure(only, "resend-rs", async || {
-        use resend_rs::types::{CreateAttachment, CreateEmailBaseOptions};
-        let body = body();
-        let content = std::fs::read(path).expect("read");
-        let email = CreateEmailBaseOptions::new(body.from, body.to, body.subject)
-            .with_text(&body.text)
-            .with_attachment(CreateAttachment::from_content(content).with_filename("a.bin"));
-        resend.emails.send(email).await.expect("accepted");
-    })
-    .await;
+
+    let mut table = Table { only, rows: Vec::new() };
+    for _ in 0..ROUNDS {
+        table
+            .measure("svc", async || {
+                let email = email().attachment(Attachment::from_path(path).expect("the file"));
+                client.emails().send(&email).await.expect("accepted");
+            })
+            .await;
+        table
+            .measure("hyper, tokio::fs", async || {
+                let body = crate::hyper_fs::Streamed::new(path).await;
+                let request = hyper::Request::post(uri.clone())
+                    .header("content-type", "application/json")
+                    .body(body)
+                    .expect("a request");
+                let answer = hyper.request(request).await.expect("an answer");
+                answer.into_body().collect().await.expect("a body");
+            })
+            .await;
+        table
+            .measure("hyper, blocking", async || {
+                let request = hyper::Request::post(uri.clone())
+                    .header("content-type", "application/json")
+                    .body(Streamed::new(path))
+                    .expect("a request");
+                let answer = blocking.request(request).await.expect("an answer");
+                answer.into_body().collect().await.expect("a body");
+            })
+            .await;
+        table
+            .measure("reqwest .json()", async || {
+                let content = std::fs::read(path).expect("read");
+                let content = base64_simd::STANDARD.encode_to_string(content);
+                let mut json = serde_json::to_value(body()).expect("json");
+                json["attachments"] =
+                    serde_json::json!([{"filename": "a.bin", "content": content}]);
+                let answer = reqwest.post(&url).bearer_auth("k").json(&json).send().await;
+                answer.expect("an answer").bytes().await.expect("a body");
+            })
+            .await;
+        table
+            .measure("resend-rs", async || {
+                let content = std::fs::read(path).expect("read");
+                let attachment = CreateAttachment::from_content(content).with_filename("a.bin");
+                let email = resend_email(&body()).with_attachment(attachment);
+                resend.emails.send(email).await.expect("accepted");
+            })
+            .await;
+    }
+    table.print();
 }
 
-async fn measure<F: AsyncFnMut()>(only: Option<&str>, name: &str, mut call: F) {
-    if only.is_some_and(|only| only != name) {
-        return;
-    }
-    call().await;
-    let live = reset_peak();
-    let before = cpu();
-    for _ in 0..TIMES {
+struct Table<'a> {
+    only: Option<&'a str>,
+    rows: Vec<(&'static str, Vec<f64>, i64)>,
+}
+
+impl Table<'_> {
+    async fn measure<F: AsyncFnMut()>(&mut self, name: &'static str, mut call: F) {
+        if self.only.is_some_and(|only| only != name) {
+            return;
+        }
         call().await;
+        let live = reset_peak();
+        let before = cpu();
+        for _ in 0..TIMES {
+            call().await;
+        }
+        let cpu = (cpu() - before).as_secs_f64() * 1e3 / f64::from(TIMES);
+        let peak = peak() - live;
+        match self.rows.iter_mut().find(|row| row.0 == name) {
+            Some(row) => {
+                row.1.push(cpu);
+                row.2 = row.2.max(peak);
+            }
+            None => self.rows.push((name, vec![cpu], peak)),
+        }
     }
-    let cpu = (cpu() - before).as_secs_f64() * 1e3 / f64::from(TIMES);
-    println!("{name:<16} {:>12} {cpu:>10.1}", (peak() - live) / 1024);
+
+    fn print(self) {
+        println!("{:<18} {:>12} {:>10}", "10 MiB", "peak KiB", "CPU ms");
+        for (name, mut cpu, peak) in self.rows {
+            cpu.sort_by(f64::total_cmp);
+            println!("{name:<18} {:>12} {:>10.2}", peak / 1024, cpu[cpu.len() / 2]);
+        }
+    }
 }
 
-/// The plain way with hyper: the file is read and encoded part by part while
-/// the body is polled.
+/// The cheapest way with hyper, and one that holds up the runtime: the file is
+/// read and encoded part by part while the body is polled.
 struct Streamed {
     file: std::fs::File,
     left: usize,
@@ -95,8 +136,9 @@ struct Streamed {
     ended: bool,
 }
 
-const BEGIN: &str = r#"{"from":"a@b","to":["c@d"],"subject":"s","attachments":[{"filename":"a.bin","content":""#;
-const END: &str = r#""}]}"#;
+pub const BEGIN: &str =
+    r#"{"from":"a@b","to":["c@d"],"subject":"s","attachments":[{"filename":"a.bin","content":""#;
+pub const END: &str = r#""}]}"#;
 const PART: usize = 96 * 1024;
 
 impl Streamed {

@@ -1,18 +1,30 @@
 //! The calls that are compared: the same email, in each client's own way.
 
+use std::num::NonZeroU32;
+
 use bytes::Bytes;
 use http_body_util::{BodyExt, Full};
 use hyper_util::client::legacy::Client as HyperClient;
 use hyper_util::rt::TokioExecutor;
+use resend_rs::types::CreateEmailBaseOptions;
 use serde::{Deserialize, Serialize};
-use svc_sdk::EmailClient;
 use svc_sdk::email::Email;
+use svc_sdk::{EmailClient, Scope};
 
 use crate::counting::{allocations as counted, peak, reset_peak};
 use crate::peer::Peer;
 
-pub const ALL: [&str; 7] =
-    ["send/svc", "send/reqwest", "send/hyper", "send/resend", "send/svix", "batch/svc", "batch/reqwest"];
+pub const ALL: [&str; 9] = [
+    "send/svc",
+    "send/svc-layer",
+    "send/reqwest",
+    "send/hyper",
+    "send/resend-rs",
+    "send/svix",
+    "batch/svc",
+    "batch/reqwest",
+    "batch/resend-rs",
+];
 
 #[derive(Serialize, Clone)]
 pub struct Body {
@@ -44,9 +56,8 @@ struct BatchItem {
     status: String,
 }
 
-pub const ACCEPTED: &str =
-    r#"{"id":"eml_0190a5e0-7f3c-7000-8000-000000000001","status":"queued"}"#;
-const MESSAGE: &str = r#"{"id":"msg_0190a5e0-7f3c-7000-8000-000000000001","eventType":"email.sent","payload":{},"timestamp":"2026-01-02T03:04:05Z"}"#;
+pub const ACCEPTED: &str = r#"{"id":"eml_0190a5e0-7f3c-7000-8000-000000000001","status":"queued"}"#;
+pub const MESSAGE: &str = r#"{"id":"msg_0190a5e0-7f3c-7000-8000-000000000001","eventType":"email.sent","payload":{},"timestamp":"2026-01-02T03:04:05Z"}"#;
 
 pub fn body() -> Body {
     Body {
@@ -65,13 +76,15 @@ pub fn email() -> Email {
 
 fn batch_answer() -> String {
     let item = |index| {
-        format!(r#"{{"index":{index},"id":"eml_0190a5e0-7f3c-7000-8000-{index:012}","status":"queued"}}"#)
+        format!(
+            r#"{{"index":{index},"id":"eml_0190a5e0-7f3c-7000-8000-{index:012}","status":"queued"}}"#
+        )
     };
     format!(r#"{{"results":[{}]}}"#, (0..100).map(item).collect::<Vec<_>>().join(","))
 }
 
 pub async fn allocations(names: &[&str], count: u32) {
-    println!("{:<16} {:>12} {:>10}", "per call", "allocations", "peak KiB");
+    println!("{:<18} {:>12} {:>10}", "per call", "allocations", "peak KiB");
     for name in names {
         measure(name, count).await;
     }
@@ -88,7 +101,19 @@ async fn count<F: AsyncFnMut()>(name: &str, count: u32, mut call: F) {
         call().await;
     }
     let per_call = (counted() - before) as f64 / f64::from(count);
-    println!("{name:<16} {per_call:>12.1} {:>10}", (peak() - live) / 1024);
+    println!("{name:<18} {per_call:>12.1} {:>10}", (peak() - live) / 1024);
+}
+
+/// With everything switched on: deadline, retries, local checks, scope checks,
+/// a rate limit (that is never reached), a hook, and spans.
+pub fn svc(url: &str) -> svc_sdk::EmailClientBuilder {
+    let often = NonZeroU32::MAX;
+    EmailClient::builder(url, "mk_secret")
+        .scopes([Scope::EmailsSend])
+        .check_scopes(true)
+        .service_honours_idempotency_key(true)
+        .rate_limit(often, often)
+        .on_attempt(|attempt| assert!(attempt.failure.is_none()))
 }
 
 pub fn resend(url: &str) -> resend_rs::Resend {
@@ -97,6 +122,12 @@ pub fn resend(url: &str) -> resend_rs::Resend {
     // SAFETY: no other thread reads the environment now.
     unsafe { std::env::set_var("RESEND_RATE_LIMIT", "1000000") };
     resend_rs::Resend::with_config(config.build())
+}
+
+pub fn resend_email(body: &Body) -> CreateEmailBaseOptions {
+    CreateEmailBaseOptions::new(&body.from, &body.to, &body.subject)
+        .with_text(&body.text)
+        .with_html(&body.html)
 }
 
 pub fn svix(url: &str) -> svix::api::Svix {
@@ -109,7 +140,18 @@ async fn measure(name: &str, times: u32) {
     match name {
         "send/svc" => {
             let peer = Peer::start(ACCEPTED);
-            let client = EmailClient::builder(&peer.url, "mk_secret").build().expect("client");
+            let client = svc(&peer.url).build().expect("client");
+            let email = email();
+            count(name, times, async || {
+                client.emails().send(&email).await.expect("accepted");
+            })
+            .await;
+        }
+        // And a tower layer that does nothing.
+        "send/svc-layer" => {
+            let peer = Peer::start(ACCEPTED);
+            let layer = tower_layer::layer_fn(|service| service);
+            let client = svc(&peer.url).layer(layer).build().expect("client");
             let email = email();
             count(name, times, async || {
                 client.emails().send(&email).await.expect("accepted");
@@ -144,15 +186,11 @@ async fn measure(name: &str, times: u32) {
             })
             .await;
         }
-        "send/resend" => {
+        "send/resend-rs" => {
             let peer = Peer::start(ACCEPTED);
             let client = resend(&peer.url);
             count(name, times, async || {
-                let body = body_.clone();
-                let email =
-                    resend_rs::types::CreateEmailBaseOptions::new(body.from, body.to, body.subject)
-                        .with_text(&body.text)
-                        .with_html(&body.html);
+                let email = resend_email(&body_);
                 client.emails.send(email).await.expect("accepted");
             })
             .await;
@@ -169,7 +207,7 @@ async fn measure(name: &str, times: u32) {
         }
         "batch/svc" => {
             let peer = Peer::start(&batch_answer());
-            let client = EmailClient::builder(&peer.url, "mk_secret").build().expect("client");
+            let client = svc(&peer.url).build().expect("client");
             let emails = vec![email(); 100];
             count(name, times / 10, async || {
                 client.emails().send_batch(&emails).await.expect("accepted");
@@ -184,6 +222,16 @@ async fn measure(name: &str, times: u32) {
             count(name, times / 10, async || {
                 let answer = client.post(&url).bearer_auth("mk_secret").json(&bodies).send().await;
                 answer.expect("answer").json::<BatchAnswer>().await.expect("json");
+            })
+            .await;
+        }
+        "batch/resend-rs" => {
+            let ids = vec![r#"{"id":"0190a5e0-7f3c-7000-8000-000000000001"}"#; 100].join(",");
+            let peer = Peer::start(&format!("{{\"data\":[{ids}]}}"));
+            let client = resend(&peer.url);
+            let email = resend_email(&body_);
+            count(name, times / 10, async || {
+                client.batch.send(vec![email.clone(); 100]).await.expect("accepted");
             })
             .await;
         }

@@ -9,11 +9,12 @@ const FEW: u32 = 200;
 const MANY: u32 = 1_200;
 
 pub fn print() {
-    println!("{:<16} {:>14}", "per call", "instructions");
+    println!("{:<18} {:>14}", "per call", "instructions");
     for name in ALL {
-        let calls = f64::from(if name.starts_with("batch") { (MANY - FEW) / 10 } else { MANY - FEW });
+        let calls =
+            f64::from(if name.starts_with("batch") { (MANY - FEW) / 10 } else { MANY - FEW });
         let per_call = (run(name, MANY) - run(name, FEW)) / calls;
-        println!("{name:<16} {per_call:>14.0}");
+        println!("{name:<18} {per_call:>14.0}");
     }
 }
 

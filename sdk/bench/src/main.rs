@@ -15,6 +15,7 @@
 mod attachment;
 mod calls;
 mod counting;
+mod hyper_fs;
 mod instructions;
 mod latency;
 mod peer;

@@ -12,6 +12,7 @@ use tokio::time::{Duration, Instant, timeout_at};
 
 use super::body::{self, Progress};
 use super::call::{Options, Request};
+use super::payload::JSON;
 use super::response::request_id;
 use super::retry::{Failure, parse_retry_after};
 use super::shared::Shared;
@@ -34,18 +35,22 @@ const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
 
 /// The headers of every attempt of this call.
 pub(crate) fn headers(shared: &Shared, request: &Request, options: &Options) -> HeaderMap {
-    let mut headers = shared.headers.clone();
-    match request.payload.content_type() {
+    let mut headers = match request.payload.content_type() {
+        Some(content_type) if content_type == JSON => shared.json_headers.clone(),
         Some(content_type) => {
+            let mut headers = shared.headers.clone();
             headers.insert(CONTENT_TYPE, content_type);
+            headers
         }
         // What may have a body says that it has none (RFC 9110 §8.6); some
         // servers answer 411 otherwise.
         None if matches!(request.method, Method::POST | Method::PUT | Method::PATCH) => {
+            let mut headers = shared.headers.clone();
             headers.insert(CONTENT_LENGTH, HeaderValue::from_static("0"));
+            headers
         }
-        None => {}
-    }
+        None => shared.headers.clone(),
+    };
     if let Some(key) = &options.idempotency_key {
         headers.insert(IDEMPOTENCY_KEY, key.clone());
     }
@@ -62,7 +67,8 @@ pub(crate) async fn attempt(
     deadline: Instant,
 ) -> Result<Success, Failed> {
     let progress = Arc::new(Progress::default());
-    let mut outgoing = reqwest::Request::new(request.method.clone(), shared.url(request));
+    let mut outgoing =
+        reqwest::Request::new(request.method.clone(), shared.url(request).into_owned());
     *outgoing.headers_mut() = headers(shared, request, options);
     *outgoing.body_mut() = body::body(&request.payload, &progress);
     // Our own client follows no redirect, and what comes through layers has

@@ -2,12 +2,13 @@
 //! tells a request that may have been processed from one that was not.
 
 use std::io::Read;
+use std::ops::Range;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicU8, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::task::{Context, Poll, ready};
 
-use bytes::Bytes;
+use bytes::{Bytes, BytesMut};
 use http_body::{Body, Frame, SizeHint};
 use tokio::task::JoinHandle;
 
@@ -73,6 +74,7 @@ pub(crate) fn body(payload: &Payload, progress: &Arc<Progress>) -> Option<reqwes
             streamed: Arc::clone(streamed),
             next: 0,
             content: None,
+            sent: Default::default(),
             progress: Arc::clone(progress),
         }),
     };
@@ -112,19 +114,28 @@ struct Stream {
     /// The piece to begin with next.
     next: usize,
     content: Option<Content>,
+    /// The encoded part that went out last, and the one before: by the time
+    /// that another one is asked for, the connection is done with that one, and
+    /// its memory is used again.
+    sent: [Bytes; 2],
     left: u64,
     progress: Arc<Progress>,
 }
 
-/// How much of an attachment is read at once: a multiple of three, so that
-/// only the last part is padded. hyper takes parts until it has 408 KiB; two of
-/// these are just that, so the fewest changes of thread for the least memory.
-const PART: usize = 153 * 1024;
+/// How much of an attachment is encoded at once: a multiple of three, so that
+/// only the last part is padded. hyper takes parts until it has 408 KiB, which
+/// is what one of these makes, so two are alive at most.
+const PART: usize = 306 * 1024;
+
+/// How much is read at once: little enough to be still in the processor's
+/// cache when it is encoded, and a multiple of three too.
+const BLOCK: usize = 48 * 1024;
 
 enum Content {
     InMemory(Bytes),
-    /// A part being read ahead, on a thread that may block.
-    Reading {
+    Waiting(Reading),
+    /// A part being read and encoded, on a thread that may block.
+    Busy {
         job: JoinHandle<Result<Part, BodyFailure>>,
         email: usize,
         attachment: usize,
@@ -139,9 +150,10 @@ struct Part {
 
 struct Reading {
     source: Source,
-    reader: Option<Box<dyn Read + Send>>,
+    /// Never locked: the mutex makes it what reqwest wants of a body, `Sync`.
+    reader: Option<Mutex<Box<dyn Read + Send>>>,
     left: u64,
-    buffer: Vec<u8>,
+    block: Vec<u8>,
     email: usize,
     attachment: usize,
 }
@@ -158,36 +170,56 @@ impl Stream {
             Piece::Content { source, email, attachment } => {
                 let left = source.length();
                 let reading =
-                    Reading { source, reader: None, left, buffer: Vec::new(), email, attachment };
-                self.content = Some(reading.start());
+                    Reading { source, reader: None, left, block: Vec::new(), email, attachment };
+                self.content = Some(Content::Waiting(reading));
             }
         }
         Some(Bytes::new())
     }
 
     fn poll_content(&mut self, cx: &mut Context<'_>) -> Poll<Result<Bytes, BodyFailure>> {
-        match &mut self.content {
-            None => Poll::Ready(Ok(Bytes::new())),
-            Some(Content::InMemory(bytes)) => {
+        let encoded = match self.content.take() {
+            None => Bytes::new(),
+            Some(Content::InMemory(mut bytes)) => {
                 let part = bytes.split_to(bytes.len().min(PART));
-                if bytes.is_empty() {
-                    self.content = None;
+                let mut out = self.room(part.len());
+                encode(&part, &mut out);
+                if !bytes.is_empty() {
+                    self.content = Some(Content::InMemory(bytes));
                 }
-                Poll::Ready(Ok(encode(&part)))
+                out.freeze()
             }
-            Some(Content::Reading { job, email, attachment }) => {
-                let part = ready!(Pin::new(job).poll(cx)).unwrap_or_else(|_| {
-                    Err(BodyFailure {
-                        email: *email,
-                        attachment: *attachment,
-                        problem: "its source panicked or was cancelled",
-                        source: None,
-                    })
+            Some(Content::Waiting(reading)) => {
+                let (email, attachment) = (reading.email, reading.attachment);
+                let room = self.room(reading.part());
+                let job = tokio::task::spawn_blocking(move || reading.read(room));
+                self.content = Some(Content::Busy { job, email, attachment });
+                return self.poll_content(cx);
+            }
+            Some(Content::Busy { mut job, email, attachment }) => {
+                let Poll::Ready(done) = Pin::new(&mut job).poll(cx) else {
+                    self.content = Some(Content::Busy { job, email, attachment });
+                    return Poll::Pending;
+                };
+                let part = done.unwrap_or_else(|_| {
+                    let problem = "its source panicked or was cancelled";
+                    Err(BodyFailure { email, attachment, problem, source: None })
                 })?;
-                self.content = part.rest.map(Reading::start);
-                Poll::Ready(Ok(part.encoded))
+                self.content = part.rest.map(Content::Waiting);
+                part.encoded
             }
-        }
+        };
+        self.sent.rotate_left(1);
+        self.sent[1] = encoded.clone();
+        Poll::Ready(Ok(encoded))
+    }
+
+    /// Room for so many bytes in Base64.
+    fn room(&mut self, length: usize) -> BytesMut {
+        let length = base64_simd::STANDARD.encoded_length(length);
+        let mut room = std::mem::take(&mut self.sent[0]).try_into_mut().unwrap_or_default();
+        room.resize(length, 0);
+        room
     }
 }
 
@@ -235,48 +267,56 @@ impl Body for Stream {
 }
 
 impl Reading {
-    fn start(self) -> Content {
-        let (email, attachment) = (self.email, self.attachment);
-        let job = tokio::task::spawn_blocking(move || self.read());
-        Content::Reading { job, email, attachment }
+    /// How much of it the next part takes.
+    fn part(&self) -> usize {
+        usize::try_from(self.left).unwrap_or(PART).min(PART)
     }
 
-    fn read(mut self) -> Result<Part, BodyFailure> {
+    fn read(mut self, mut out: BytesMut) -> Result<Part, BodyFailure> {
         if self.reader.is_none() {
             self.reader = Some(match self.source.open() {
-                Ok(reader) => reader,
+                Ok(reader) => Mutex::new(reader),
                 Err(error) => return Err(self.failure("it cannot be opened", Some(error))),
             });
         }
-        let wanted = usize::try_from(self.left).unwrap_or(PART).min(PART);
-        self.buffer.resize(wanted, 0);
-        let mut filled = 0;
-        while filled < wanted {
-            match self.read_some(filled) {
-                Ok(0) => return Err(self.failure("it is shorter than it was", None)),
-                Ok(count) => filled += count,
-                Err(error) => return Err(self.failure("it cannot be read", Some(error))),
-            }
-        }
+        let mut wanted = self.part();
         self.left -= wanted as u64;
-        let encoded = encode(&self.buffer);
+        self.block.resize(wanted.clamp(1, BLOCK), 0);
+        for out in out.chunks_mut(BLOCK / 3 * 4) {
+            let block = wanted.min(BLOCK);
+            self.fill(block)?;
+            encode(&self.block[..block], out);
+            wanted -= block;
+        }
+        let encoded = out.freeze();
         if self.left > 0 {
             return Ok(Part { encoded, rest: Some(self) });
         }
         // The last part goes out only when nothing comes after it, so that a
         // body that is not the whole file never looks complete.
-        self.buffer.resize(1, 0);
-        match self.read_some(0) {
+        match self.read_some(0..1) {
             Ok(0) => Ok(Part { encoded, rest: None }),
             Ok(_) => Err(self.failure("it is longer than it was", None)),
             Err(error) => Err(self.failure("it cannot be read", Some(error))),
         }
     }
 
-    fn read_some(&mut self, from: usize) -> std::io::Result<usize> {
-        let Some(reader) = &mut self.reader else { return Ok(0) };
+    fn fill(&mut self, length: usize) -> Result<(), BodyFailure> {
+        let mut filled = 0;
+        while filled < length {
+            match self.read_some(filled..length) {
+                Ok(0) => return Err(self.failure("it is shorter than it was", None)),
+                Ok(count) => filled += count,
+                Err(error) => return Err(self.failure("it cannot be read", Some(error))),
+            }
+        }
+        Ok(())
+    }
+
+    fn read_some(&mut self, place: Range<usize>) -> std::io::Result<usize> {
+        let Some(Ok(reader)) = self.reader.as_mut().map(Mutex::get_mut) else { return Ok(0) };
         loop {
-            match reader.read(&mut self.buffer[from..]) {
+            match reader.read(&mut self.block[place.clone()]) {
                 Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
                 other => return other,
             }
@@ -293,6 +333,7 @@ impl Reading {
     }
 }
 
-fn encode(bytes: &[u8]) -> Bytes {
-    base64_simd::STANDARD.encode_type::<Vec<u8>>(bytes).into()
+/// `out` is as long as it takes.
+fn encode(bytes: &[u8], out: &mut [u8]) {
+    let _ = base64_simd::STANDARD.encode(bytes, base64_simd::Out::from_slice(out));
 }

@@ -6,7 +6,7 @@ use std::num::NonZeroU32;
 use std::sync::Arc;
 use std::time::Duration;
 
-use http::header::{ACCEPT, AUTHORIZATION, USER_AGENT};
+use http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, USER_AGENT};
 use http::{HeaderMap, HeaderName, HeaderValue};
 use url::Url;
 
@@ -14,6 +14,7 @@ use super::clients::{EmailClient, ExtractionClient};
 #[cfg(feature = "tower")]
 use super::layer::{AttemptService, Body};
 use super::observe::{Attempt, Observer};
+use super::payload::JSON;
 use super::retry::{BackOff, Budget};
 use super::shared::{KnownScopes, Settings, Shared};
 use crate::email::BatchShape;
@@ -181,6 +182,11 @@ impl Builder {
             own_http,
             base,
             urls: Default::default(),
+            json_headers: {
+                let mut headers = headers.clone();
+                headers.insert(CONTENT_TYPE, JSON);
+                headers
+            },
             headers,
             key_header,
             key: self.key,

@@ -52,7 +52,7 @@ impl RequestPreview {
         }
         Self {
             method: request.method.as_str().to_owned(),
-            url: url.into(),
+            url: url.as_str().to_owned(),
             headers,
             payload: request.payload,
         }

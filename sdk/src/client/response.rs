@@ -117,8 +117,12 @@ impl Answer<'_> {
 }
 
 pub(crate) fn request_id(shared: &Shared, headers: &HeaderMap) -> Option<String> {
+    shown_request_id(shared, headers).map(str::to_owned)
+}
+
+pub(crate) fn shown_request_id<'a>(shared: &Shared, headers: &'a HeaderMap) -> Option<&'a str> {
     let names = &shared.settings.request_id_headers;
-    names.iter().find_map(|name| headers.get(name)?.to_str().ok()).map(str::to_owned)
+    names.iter().find_map(|name| headers.get(name)?.to_str().ok())
 }
 
 /// What a call can give. Nobody else implements it.

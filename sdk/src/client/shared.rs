@@ -26,6 +26,8 @@ pub(crate) struct Shared {
     pub(crate) urls: [OnceLock<Url>; Operation::ALL.len()],
     /// On every request, the key included.
     pub(crate) headers: HeaderMap,
+    /// The same and the content type of JSON, which is what mostly goes out.
+    pub(crate) json_headers: HeaderMap,
     pub(crate) key_header: HeaderName,
     pub(crate) key: Secret,
     pub(crate) key_prefix: String,
@@ -84,13 +86,13 @@ impl Shared {
     }
 
     /// The request's address.
-    pub(crate) fn url(&self, request: &Request) -> Url {
+    pub(crate) fn url(&self, request: &Request) -> Cow<'_, Url> {
         match (&request.path, request.target) {
             // The same address each time is put together once.
             (Cow::Borrowed(path), Target::Operation(operation)) => {
-                self.urls[operation as usize].get_or_init(|| self.join(path)).clone()
+                Cow::Borrowed(self.urls[operation as usize].get_or_init(|| self.join(path)))
             }
-            (path, _) => self.join(path),
+            (path, _) => Cow::Owned(self.join(path)),
         }
     }
 

@@ -6,18 +6,17 @@ use tracing::field::Empty;
 
 use super::attempt::{Failed, Success};
 use super::call::Request;
-use super::response::request_id;
+use super::response::shown_request_id;
 use super::shared::Shared;
 
 pub(crate) fn span(shared: &Shared, request: &Request, attempt: u32) -> Span {
     let operation = request.target.operation();
     let method = request.method.as_str();
     let template = operation.map(crate::Operation::path);
-    let name = template.map_or_else(|| method.to_owned(), |path| format!("{method} {path}"));
     let span = tracing::info_span!(
         target: "svc_sdk",
         "http.client.request",
-        otel.name = name,
+        otel.name = template.map_or_else(|| method.to_owned(), |path| format!("{method} {path}")),
         otel.kind = "client",
         otel.status_code = Empty,
         http.request.method = method,
@@ -40,10 +39,13 @@ pub(crate) fn span(shared: &Shared, request: &Request, attempt: u32) -> Span {
 }
 
 pub(crate) fn record(span: &Span, shared: &Shared, result: &Result<Success, Failed>) {
+    if span.is_disabled() && result.is_ok() {
+        return;
+    }
     match result {
         Ok(success) => {
             span.record("http.response.status_code", success.status);
-            if let Some(id) = request_id(shared, &success.headers) {
+            if let Some(id) = shown_request_id(shared, &success.headers) {
                 span.record("svc.request_id", id);
             }
         }

@@ -6,7 +6,7 @@ use tokio::time::{Duration, Instant};
 use super::attempt::{Failed, Success, attempt};
 use super::call::{Options, Request};
 use super::observe::Attempt;
-use super::response::{Answer, request_id};
+use super::response::{Answer, shown_request_id};
 use super::retry::{Decision, Failure, Situation, decide};
 use super::shared::Shared;
 use crate::{Error, ErrorKind, Outcome};
@@ -163,8 +163,8 @@ impl<'a> Run<'a> {
     fn tell(&self, elapsed: Duration, result: Result<&Success, (&Error, Option<Duration>)>) {
         let Some(observer) = &self.shared.observer else { return };
         let id = match result {
-            Ok(success) => request_id(self.shared, &success.headers),
-            Err((error, _)) => error.request_id().map(str::to_owned),
+            Ok(success) => shown_request_id(self.shared, &success.headers),
+            Err((error, _)) => error.request_id(),
         };
         observer.tell(&Attempt {
             operation: self.request.target.operation(),
@@ -172,7 +172,7 @@ impl<'a> Run<'a> {
             url: self.shared.url(self.request).as_str(),
             number: self.attempts,
             status: result.map_or_else(|(error, _)| error.status(), |success| Some(success.status)),
-            request_id: id.as_deref(),
+            request_id: id,
             failure: result.err().map(|(error, _)| error.kind()),
             elapsed,
             retry_in: result.err().and_then(|(_, wait)| wait),

@@ -38,12 +38,15 @@ fn contents(body: &str) -> Vec<String> {
 
 #[tokio::test]
 async fn every_length_from_every_source() {
-    // Around the size of a part, and of the padding.
-    let part = 96 * 1024;
-    let lengths = [0, 1, 2, 3, 4, 5, 1_000, 16_384, 16_385, part - 1, part, part + 1, 3 * part + 2];
+    // Around the sizes of a block and of a part, and of the padding.
+    let (small, block, part) = (16 << 10, 48 << 10, 306 << 10);
+    let around = |length| [length - 1, length, length + 1];
+    let lengths = [vec![0, 1, 2, 3, 4, 5, 1_000, 3 * part + 2]];
+    let lengths = lengths.into_iter().chain([small, block, part].map(|at| around(at).to_vec()));
+    let lengths = lengths.flatten();
     let peer = Peer::json(202, r#"{"id":"x"}"#).await;
     let client = peer.email().build().unwrap();
-    for (index, length) in lengths.into_iter().enumerate() {
+    for (index, length) in lengths.enumerate() {
         let content = content(length);
         let file = file(&content);
         let again = content.clone();
