@@ -24,7 +24,8 @@ use crate::settings::{Env, GlobalFlags, Settings};
     max_term_width = 100,
     after_help = "\
 Try it without an account, on a server inside this command:
-  svc --sandbox emails send --from hello@sandbox.test --to ada@example.test --subject Hi --text Hello
+  svc --sandbox emails send --from hello@sandbox.test --to ada@example.test \\
+      --subject Hi --text Hello
 Set it up:
   svc login"
 )]
@@ -47,6 +48,14 @@ pub fn main() -> u8 {
 }
 
 fn run(args: &[OsString], env: &Env, streams: Streams) -> u8 {
+    if let [_, only] = args
+        && (only == "--version" || only == "-V")
+    {
+        // Asked for by scripts, many times: the command tree is not needed for it.
+        let said =
+            early_printer(args, env, streams).raw(concat!("svc ", env!("CARGO_PKG_VERSION"), "\n"));
+        return said.map_or_else(|failure| exit::code(failure.kind()), |()| exit::DONE);
+    }
     let (cli, leaf) = match parse(args) {
         Ok(parsed) => parsed,
         Err(error) => return clap_said(&error, args, env, streams),

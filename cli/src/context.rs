@@ -49,7 +49,9 @@ impl Context {
     /// A client of the email service at an address, with a key.
     pub fn email_client_at(&self, url: &str, key: &Key) -> Result<EmailClient, Failure> {
         let wire = &self.settings.wire;
-        let mut builder = EmailClient::builder(url, Secret::new(key.expose()));
+        let mut builder = EmailClient::builder(url, Secret::new(key.expose()))
+            .timeout(self.settings.timeout.value)
+            .retries(self.settings.retries.value);
         if let Some(header) = &wire.key_header {
             // A header of the service's own mostly carries the bare key.
             builder = builder.key_header(header).key_prefix("");
@@ -105,7 +107,9 @@ impl Context {
 
     /// A client of the extraction service at an address, with a key.
     pub fn extraction_client_at(&self, url: &str, key: &Key) -> Result<ExtractionClient, Failure> {
-        let mut builder = ExtractionClient::builder(url, Secret::new(key.expose()));
+        let mut builder = ExtractionClient::builder(url, Secret::new(key.expose()))
+            .timeout(self.settings.timeout.value)
+            .retries(self.settings.retries.value);
         if self.settings.wire.honours_idempotency_key {
             builder = builder.service_honours_idempotency_key(true);
         }

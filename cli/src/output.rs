@@ -203,6 +203,14 @@ impl Printer {
         }
     }
 
+    /// A status word, in the colour of what it means.
+    pub fn status(&self, word: &str) -> String {
+        match table::status_color(word).filter(|_| self.stdout_color) {
+            Some(color) => color.colorize(word),
+            None => word.to_owned(),
+        }
+    }
+
     /// Whether a format was asked for, and is not the default.
     pub fn was_asked(&self) -> bool {
         self.asked

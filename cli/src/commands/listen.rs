@@ -255,8 +255,15 @@ impl Listen {
             "webhook": session.map(|session| &session.id),
             "secret_file": secret_file,
         });
-        let target = self.forward_to.as_deref().unwrap_or("nobody but the records");
-        let mut line = format!("listening on {address}, passing on to {target}");
+        let mut line = match self.forward_to.as_deref() {
+            Some(url) => format!("listening on {address}, passing on to {url}"),
+            None if !self.route.is_empty() => {
+                format!("listening on {address}, passing on by event")
+            }
+            None => {
+                format!("listening on {address}, recording what comes (--forward-to passes it on)")
+            }
+        };
         if self.insecure {
             line.push_str(" (signatures are not checked)");
         }
@@ -279,5 +286,5 @@ fn show(context: &Context, seen: &Seen) -> Result<(), Failure> {
         (None, None) => format!("{} recorded", seen.status),
     };
     let id = seen.id.as_deref().unwrap_or("-");
-    context.out.event(&format!("{time}  {event}  {id}  {outcome}"), &value)
+    context.out.event(&format!("{time}  {event:<16}  {id}  {outcome}"), &value)
 }

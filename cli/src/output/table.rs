@@ -25,6 +25,8 @@ pub enum Show {
     Number,
     /// As an amount of money, from cents.
     Cents,
+    /// As text that is cut where it is long: what it begins with is enough.
+    Short,
 }
 
 /// One column of a list, one line of a single thing.
@@ -131,7 +133,9 @@ pub(crate) fn single(item: &Value, view: View, canvas: Canvas) -> String {
         let named =
             |key: &str| view.0.iter().any(|column| column.pointer.split('/').nth(1) == Some(key));
         for (key, value) in map.iter().filter(|(key, value)| !named(key) && !is_empty(value)) {
-            lines.push((one_line(key).into_owned(), show(value, Show::Text), Show::Text));
+            // A time that nobody told us of is a time all the same.
+            let how = if key.ends_with("At") { Show::Time } else { Show::Text };
+            lines.push((one_line(key).into_owned(), show(value, how), how));
         }
     }
     let mut builder = Builder::default();
@@ -199,6 +203,7 @@ fn is_empty(value: &Value) -> bool {
 fn show(value: &Value, how: Show) -> String {
     match (value, how) {
         (Value::String(text), Show::Time) => local_time(text),
+        (Value::String(text), Show::Short) => shortened(&one_line(text)),
         (Value::String(text), _) => one_line(text).into_owned(),
         (Value::Bool(flag), _) => if *flag { "yes" } else { "no" }.to_owned(),
         (Value::Number(cents), Show::Cents) => cents.as_i64().map_or_else(
@@ -213,6 +218,7 @@ fn show(value: &Value, how: Show) -> String {
         }
         (Value::Object(map), _) if map.values().all(|value| !value.is_object()) => map
             .iter()
+            .filter(|(_, value)| !is_empty(value))
             .map(|(key, value)| format!("{}={}", one_line(key), show(value, Show::Text)))
             .collect::<Vec<_>>()
             .join(", "),
@@ -221,6 +227,16 @@ fn show(value: &Value, how: Show) -> String {
         }
         _ => one_line(&value.to_string()).into_owned(),
     }
+}
+
+/// The longest text that is shown whole where its beginning is enough.
+const SHORT: usize = 40;
+
+fn shortened(text: &str) -> String {
+    if text.chars().count() <= SHORT {
+        return text.to_owned();
+    }
+    text.chars().take(SHORT - 1).chain(['…']).collect()
 }
 
 fn drop_columns(columns: &mut Vec<&Column>, cells: &mut Vec<Vec<String>>, width: usize) {

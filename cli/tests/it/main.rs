@@ -6,7 +6,9 @@ mod contacts;
 mod doctor;
 mod domains;
 mod errors;
+mod every_leaf;
 mod examples;
+mod help;
 mod listen;
 mod output;
 mod sandbox;
@@ -14,5 +16,7 @@ mod secrets;
 mod settings;
 mod sign;
 mod support;
+#[cfg(unix)]
+mod terminal;
 mod tree;
 mod usage;

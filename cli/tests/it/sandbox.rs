@@ -5,7 +5,7 @@ use std::process::{Child, Command, Stdio};
 
 use serde_json::{Value, json};
 
-use crate::support::{Home, Run};
+use crate::support::{Home, Run, Service};
 
 fn send<'a>(from: &'a str, to: &'a str) -> Vec<&'a str> {
     vec!["emails", "send", "--from", from, "--to", to, "--subject", "Hi", "--text", "Hello"]
@@ -297,4 +297,99 @@ fn the_server_ends_on_sigterm_with_success() {
     let pid = serving.child.id().to_string();
     assert!(Command::new("kill").args(["-TERM", &pid]).status().expect("runs").success());
     assert_eq!(serving.child.wait().expect("ends").code(), Some(0));
+}
+
+#[test]
+fn every_part_of_the_control_interface_has_a_command() {
+    let home = Home::new();
+    let _serving = Serving::start(&home, &[]);
+    let endpoint = Service::one(200, "");
+    let sandbox = |args: &[&str]| {
+        let run = home.run(&[&["sandbox"], args].concat());
+        assert_eq!((run.code, run.stderr.as_str()), (0, ""), "{args:?}: {run:?}");
+        run
+    };
+    let text = |value: &Value| value.as_str().expect("a text").to_owned();
+
+    let organization = sandbox(&["organizations", "create", "--name", "Other"]).json();
+    assert!(text(&organization["email_key"]).starts_with("mk_test_"), "{organization}");
+    let key = sandbox(&["keys", "create", "--service", "email", "--scope", "emails:read"]).json();
+    let listed = sandbox(&["keys", "list"]).json();
+    assert!(listed.as_array().is_some_and(|keys| keys.iter().any(|k| k["id"] == key["id"])));
+    sandbox(&["keys", "delete", &text(&key["id"]), "--yes"]);
+
+    sandbox(&["templates", "put", "hi", "--subject", "s", "--text", "Hello {{ name }}"]);
+    assert_eq!(sandbox(&["templates", "get", "hi"]).json()["text"], "Hello {{ name }}");
+    let mut args = send("hello@sandbox.test", "ada@example.test");
+    args.truncate(args.len() - 2);
+    args.extend(["--template", "hi", "--var", "name=Ada", "--wait"]);
+    let email = text(&home.sandbox_json(&args)["id"]);
+    let message = sandbox(&["messages", "wait", "--to", "ada@example.test"]).json();
+    let id = text(&message["id"]);
+    assert_eq!(sandbox(&["messages", "list", "--all"]).json()[0]["id"], message["id"]);
+    assert!(sandbox(&["messages", "get", &id, "--raw"]).stdout.contains("Hello Ada"));
+    sandbox(&["messages", "get", &id, "--links"]);
+    sandbox(&["templates", "delete", "hi", "--yes"]);
+
+    let hook =
+        home.sandbox_json(&["webhooks", "create", &endpoint.url(), "--event", "email.opened"]);
+    sandbox(&["event", &email, "opened"]);
+    // It answers when everything under way has settled.
+    sandbox(&["clock", "advance", "1ms"]);
+    let deliveries = sandbox(&["deliveries", "list", "--event", "email.opened"]).json();
+    let delivery = text(&deliveries[0]["id"]);
+    assert_eq!(sandbox(&["deliveries", "get", &delivery]).json()["webhook"], hook["id"]);
+    sandbox(&["deliveries", "replay", &delivery]);
+
+    sandbox(&[
+        "inbound",
+        "--from",
+        "ada@example.test",
+        "--to",
+        "hello@sandbox.test",
+        "--subject",
+        "s",
+        "--text",
+        "t",
+    ]);
+    assert!(text(&sandbox(&["extraction", "completed", "--data", "{}"]).json()["id"]).len() > 8);
+
+    assert_eq!(sandbox(&["clock", "freeze"]).json()["frozen"], true);
+    let before = text(&sandbox(&["clock", "show"]).json()["now"]);
+    let after = text(&sandbox(&["clock", "advance", "1d"]).json()["now"]);
+    assert!(after > before, "{before} {after}");
+    assert_eq!(sandbox(&["clock", "resume"]).json()["frozen"], false);
+
+    let fault =
+        sandbox(&["faults", "add", "--operation", "audiences.list", "--status", "503"]).json();
+    let failed = home.run(&["--sandbox", "audiences", "list", "--retries", "0"]);
+    assert_eq!(failed.code, 8, "{failed:?}");
+    assert_eq!(sandbox(&["faults", "list"]).json()[0]["id"], fault["id"]);
+    sandbox(&["faults", "remove", &text(&fault["id"])]);
+
+    sandbox(&["dns", "withdraw", "sandbox.test", "spf"]);
+    sandbox(&["reset", "--yes"]);
+    assert_eq!(home.sandbox_json(&["webhooks", "list"]), json!([]));
+}
+
+#[test]
+fn api_reaches_every_path_and_follows_pages() {
+    let home = Home::new();
+    let created =
+        home.sandbox_json(&["api", "POST", "/api/v1/audiences", "--data", "{\"name\":\"N\"}"]);
+    let id = created["id"].as_str().expect("an id");
+    let people = (0..5).map(|n| format!("p{n}@example.test\n")).collect::<String>();
+    let file = home.file("people.csv", format!("email\n{people}"));
+    home.sandbox_json(&["contacts", "import", id, &file]);
+    let path = format!("/api/v1/audiences/{id}/contacts?pageSize=2");
+    assert_eq!(home.sandbox_json(&["api", "get", &path])["total"], 5);
+    let all = home.sandbox_json(&["api", "GET", &path, "--all"]);
+    assert_eq!(all.as_array().map(Vec::len), Some(5), "{all}");
+    let lines = home.run(&["--sandbox", "api", "GET", &path, "--all", "-o", "ndjson"]);
+    assert_eq!(lines.stdout.lines().count(), 5);
+    assert_eq!(home.sandbox_json(&["api", "GET", "/v1/me"])["auth"]["scope"], "full");
+    let missing = home.run(&["--sandbox", "api", "GET", "/api/v1/nothing"]);
+    assert_eq!(missing.code, 5, "{missing:?}");
+    let deleted = home.run(&["--sandbox", "api", "DELETE", &format!("/api/v1/audiences/{id}")]);
+    assert_eq!((deleted.code, deleted.json()["status"].clone()), (0, json!(204)), "{deleted:?}");
 }

@@ -61,10 +61,10 @@ impl Export {
         let mut contacts = pin!(contacts);
         let progress = context.out.progress("exporting");
         let (mut count, mut all) = (0_u64, Vec::new());
-        if csv {
-            context.out.raw("id,email,name,subscribed,topics,metadata\n")?;
-        }
         while let Some(contact) = contacts.try_next().await? {
+            if csv && count == 0 {
+                context.out.raw(HEADER)?;
+            }
             count += 1;
             progress.say(format!("exported {count} contacts"));
             if csv {
@@ -81,6 +81,9 @@ impl Export {
             }
         }
         drop(progress);
+        if csv && count == 0 {
+            context.out.raw(HEADER)?;
+        }
         if !csv && self.format.is_none() && context.out.format() != Format::Ndjson {
             return context.out.value(&Value::from(all));
         }
@@ -88,6 +91,8 @@ impl Export {
         Ok(())
     }
 }
+
+const HEADER: &str = "id,email,name,subscribed,topics,metadata\n";
 
 fn line(contact: &Contact) -> Result<String, Failure> {
     let mut writer = csv::Writer::from_writer(Vec::new());

@@ -40,7 +40,7 @@ impl Create {
         let progress = context.out.progress("asking DNS");
         let rows = compare::all(&dns, &records).await;
         drop(progress);
-        context.out.one_as_list(&value, &rows, live::VIEW)?;
+        live::show(context, &rows)?;
         if context.settings.sandbox {
             let publish = context.svc(&format!("sandbox dns publish {}", self.name));
             context.out.hint(&format!("the sandbox can publish them: {publish}"));

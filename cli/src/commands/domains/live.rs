@@ -3,21 +3,37 @@
 use std::net::SocketAddr;
 
 use clap::Args;
+use serde_json::Value;
 
 use crate::context::Context;
 use crate::dns::Dns;
 use crate::failure::Failure;
-use crate::output::{Column, Show, View};
+use crate::output::one_line;
 
-/// A record, what DNS answers, and why it is not enough.
-pub const VIEW: View = View(&[
-    Column::text("TYPE", "/type"),
-    Column::text("NAME", "/name"),
-    Column::new("PRIORITY", "/priority", Show::Number),
-    Column::new("DNS NOW", "/dns", Show::Status),
-    Column::text("WHY", "/why"),
-    Column::text("VALUE", "/value"),
-]);
+/// Shows records: a line about each with its value below, unbroken, so that it
+/// can be copied.
+pub fn show(context: &Context, rows: &[Value]) -> Result<(), Failure> {
+    let text = |row: &Value, key: &str| row[key].as_str().map(one_line_of).unwrap_or_default();
+    for (index, row) in rows.iter().enumerate() {
+        let gap = if index > 0 { "\n" } else { "" };
+        let priority =
+            row["priority"].as_u64().map(|p| format!("  priority {p}")).unwrap_or_default();
+        let (state, why) = (text(row, "dns"), text(row, "why"));
+        let why = if why.is_empty() { why } else { format!(": {why}") };
+        context.out.raw(&format!(
+            "{gap}{}  {}{priority}\n  {}\n  DNS now {}{why}\n",
+            text(row, "type"),
+            text(row, "name"),
+            text(row, "value"),
+            context.out.status(&state),
+        ))?;
+    }
+    Ok(())
+}
+
+fn one_line_of(text: &str) -> String {
+    one_line(text).into_owned()
+}
 
 /// Where to look records up.
 #[derive(Args, Clone, Debug)]

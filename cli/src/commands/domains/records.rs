@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use svc_sdk::email::{DnsRecord, Domain};
 
 use super::live;
-use crate::context::Context;
+use crate::context::{Context, PLAIN};
 use crate::dns::compare;
 use crate::failure::{Failure, Kind};
 
@@ -61,7 +61,10 @@ impl Records {
                 let progress = context.out.progress("asking DNS");
                 let rows = compare::all(&dns, &records).await;
                 drop(progress);
-                return context.out.list(&rows, live::VIEW, "");
+                if context.out.is_table() {
+                    return live::show(context, &rows);
+                }
+                return context.out.list(&rows, PLAIN, "");
             }
             Some(Format::Json) => return context.out.value(&plain(&records)),
             Some(Format::Bind) => formats::bind(&records),

@@ -24,8 +24,8 @@ const CHECKS: View = View(&[
     Column::new("VERIFIED", "/verified", Show::Status),
     Column::new("DNS NOW", "/dns", Show::Status),
     Column::text("WHY", "/why"),
-    Column::text("FOUND", "/found"),
-    Column::text("EXPECTED", "/expected"),
+    Column::new("FOUND", "/found", Show::Short),
+    Column::new("EXPECTED", "/expected", Show::Short),
 ]);
 
 /// Have the service look up the DNS records; 10 is the exit code when one is wrong
@@ -163,7 +163,7 @@ fn verdict(
         return Ok(());
     }
     let failure =
-        Failure::check(format!("domain {id} is not verified: {} is not right", missing(result)))
+        Failure::check(format!("domain {id} is not verified, not right yet: {}", missing(result)))
             .code("domain_not_verified");
     let again = context.svc(&format!("domains verify {id} --wait"));
     let name = value.get("name").and_then(Value::as_str).unwrap_or("NAME");

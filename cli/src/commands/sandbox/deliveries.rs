@@ -15,8 +15,9 @@ pub const VIEW: View = View(&[
     Column::text("ID", "/id"),
     Column::new("STATE", "/state", Show::Status),
     Column::text("EVENT", "/event"),
+    Column::new("ATTEMPTS", "/attemptCount", Show::Number),
     Column::text("WEBHOOK", "/webhook"),
-    Column::new("NEXT DUE", "/nextDue", Show::Time).droppable(),
+    Column::new("NEXT DUE", "/nextDueAt", Show::Time).droppable(),
 ]);
 
 /// Webhook deliveries, every attempt of them

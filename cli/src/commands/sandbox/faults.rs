@@ -14,7 +14,7 @@ use crate::output::{Column, Show, View};
 pub const VIEW: View = View(&[
     Column::text("ID", "/id"),
     Column::text("OPERATION", "/operation"),
-    Column::new("TIMES", "/times", Show::Number),
+    Column::new("REMAINING", "/remaining", Show::Number),
     Column::new("STATUS", "/status", Show::Number),
     Column::text("LATENCY", "/latency"),
     Column::text("DROP", "/drop"),

@@ -18,7 +18,7 @@ pub const VIEW: View = View(&[
     Column::text("SCOPE", "/scope"),
     Column::text("MODE", "/mode"),
     Column::text("KEY", "/key"),
-    Column::new("REVOKED", "/revoked", Show::Flag),
+    Column::text("BEGINS WITH", "/hint"),
     Column::new("CREATED", "/createdAt", Show::Time).droppable(),
 ]);
 

@@ -14,9 +14,9 @@ use crate::output::{Column, Show, View};
 pub const VIEW: View = View(&[
     Column::text("ID", "/id"),
     Column::text("FROM", "/from"),
-    Column::text("TO", "/to"),
+    Column::text("TO", "/recipient"),
     Column::text("SUBJECT", "/subject"),
-    Column::new("RECEIVED", "/receivedAt", Show::Time).droppable(),
+    Column::new("RECEIVED", "/createdAt", Show::Time).droppable(),
 ]);
 
 /// What the mail engine delivered into the local mailbox

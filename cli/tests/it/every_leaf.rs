@@ -1,0 +1,162 @@
+//! Every command that calls a service meets every kind of trouble alike: piped,
+//! one error object; on a terminal, words.
+
+use svc_cli::LEAVES;
+
+use crate::support::{Home, Run, Service};
+
+/// A command line for each leaf that calls a documented operation.
+const LINES: [&str; 28] = [
+    "emails send --from a@b.test --to c@d.test --subject s --text t",
+    "emails batch emails.json",
+    "emails get x",
+    "emails cancel x",
+    "audiences create x",
+    "audiences list",
+    "audiences get x",
+    "audiences delete x --yes",
+    "contacts create x a@b.test",
+    "contacts list x",
+    "contacts update x --name n",
+    "contacts delete x --yes",
+    "contacts import x people.csv",
+    "contacts export x",
+    "domains create x.test",
+    "domains list",
+    "domains verify x",
+    "domains records x",
+    "domains delete x --yes",
+    "webhooks create https://x.test --event email.sent",
+    "webhooks list",
+    "webhooks update x --active true",
+    "webhooks delete x --yes",
+    "webhooks test x",
+    "extraction me",
+    "extraction webhooks create https://x.test --event extraction.completed",
+    "extraction webhooks list",
+    "extraction webhooks delete x --yes",
+];
+
+fn words(line: &str) -> Vec<&str> {
+    line.split(' ').collect()
+}
+
+fn home() -> Home {
+    let home = Home::new();
+    home.file("emails.json", r#"[{"from":"a@b.test","to":"c@d.test","subject":"s"}]"#);
+    home.file("people.csv", "email\na@b.test\n");
+    home
+}
+
+fn run(home: &Home, line: &str, url: &str) -> Run {
+    let args = [words(line), vec!["--retries", "0"]].concat();
+    home.run_with(
+        &args,
+        &[
+            ("SVC_EMAIL_URL", url),
+            ("SVC_EXTRACTION_URL", url),
+            ("SVC_EMAIL_KEY", "mk_test_x"),
+            ("SVC_EXTRACTION_KEY", "sk_test_x"),
+        ],
+    )
+}
+
+fn path_of(line: &str) -> &'static str {
+    let leaf = LEAVES.iter().filter(|leaf| line.starts_with(leaf.path));
+    leaf.max_by_key(|leaf| leaf.path.len()).expect("a leaf").path
+}
+
+#[test]
+fn the_lines_cover_every_leaf_that_calls_an_operation() {
+    let lines = LINES.map(path_of);
+    for leaf in LEAVES.iter().filter(|leaf| !leaf.operations.is_empty()) {
+        // These look at both services and report what they find, or go on for ever.
+        let looks_around = matches!(leaf.path, "login" | "whoami" | "doctor" | "listen");
+        assert!(looks_around || lines.contains(&leaf.path), "no line for `{}`", leaf.path);
+    }
+}
+
+#[test]
+fn without_address_and_key() {
+    let home = home();
+    for line in LINES {
+        let run = home.run(&words(line));
+        assert_eq!((run.code, run.stdout.as_str()), (3, ""), "{line}: {run:?}");
+        let error = run.error();
+        assert_eq!(
+            (&error["kind"], &error["code"]),
+            (&"unauthenticated".into(), &"not_set_up".into())
+        );
+        assert!(
+            error["hint"].as_str().is_some_and(|hint| hint.contains("svc --sandbox")),
+            "{error}"
+        );
+    }
+}
+
+#[test]
+fn with_a_key_that_is_refused() {
+    let service = Service::one(401, r#"{"error":{"code":"unauthorized","message":"no"}}"#);
+    check(&service.url(), 3, "unauthenticated");
+}
+
+#[test]
+fn with_a_key_that_lacks_the_scope() {
+    let service = Service::one(403, r#"{"error":{"code":"insufficient_scope","message":"no"}}"#);
+    let home = home();
+    for line in LINES {
+        let run = run(&home, line, &service.url());
+        assert_eq!((run.code, run.stdout.as_str()), (4, ""), "{line}: {run:?}");
+        let error = run.error();
+        let leaf = LEAVES.iter().find(|leaf| leaf.path == path_of(line)).expect("a leaf");
+        let scope = leaf.operations[0].required_scope().map(|scope| scope.to_string());
+        assert_eq!(error["required_scope"].as_str().map(str::to_owned), scope, "{line}: {error}");
+        let said = error["message"].as_str().unwrap_or_default();
+        assert!(scope.is_none_or(|scope| said.contains(&scope)), "{line}: {error}");
+    }
+}
+
+#[test]
+fn with_something_that_is_not_there() {
+    let service = Service::one(404, r#"{"error":{"code":"not_found","message":"no"}}"#);
+    check(&service.url(), 5, "not_found");
+}
+
+#[test]
+fn with_a_service_that_is_down() {
+    check("http://127.0.0.1:9", 8, "unavailable");
+}
+
+#[test]
+fn with_a_dry_run_nothing_is_sent() {
+    let service = Service::one(500, "");
+    let home = home();
+    for line in LINES {
+        let run = run(&home, &format!("{line} --dry-run"), &service.url());
+        assert_eq!((run.code, run.stderr.as_str()), (0, ""), "{line}: {run:?}");
+        let request = run.json();
+        assert!(
+            request["url"].as_str().is_some_and(|url| url.starts_with(&service.url())),
+            "{line}"
+        );
+        assert_eq!(
+            request["headers"]["authorization"].as_str().map(|s| s.ends_with("***")),
+            Some(true)
+        );
+        assert!(!run.stdout.contains("_test_x"), "{line}: {run:?}");
+    }
+    assert!(service.requests().is_empty());
+}
+
+fn check(url: &str, code: i32, kind: &str) {
+    let home = home();
+    for line in LINES {
+        let piped = run(&home, line, url);
+        assert_eq!((piped.code, piped.stdout.trim()), (code, ""), "{line}: {piped:?}");
+        assert_eq!(piped.error()["kind"], kind, "{line}: {piped:?}");
+        let words = run(&home, &format!("{line} -o table"), url);
+        assert_eq!(words.code, code, "{line}: {words:?}");
+        assert!(words.stderr.starts_with("error: "), "{line}: {words:?}");
+        assert!(words.stderr.lines().count() <= 5, "{line}: {words:?}");
+    }
+}

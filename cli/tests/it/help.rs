@@ -1,0 +1,70 @@
+//! What the help says, for a person to look over when it changes.
+
+use clap::Command;
+
+/// The help of one command without the global options, which all share.
+fn own_help(command: &Command) -> String {
+    let help = command.clone().term_width(100).render_long_help().to_string();
+    let Some(start) = help.find("\nGlobal options:\n") else { return help };
+    let end = help[start..].find("\nExamples:\n").map_or(help.len(), |at| start + at);
+    format!("{}{}", &help[..start], &help[end..])
+}
+
+#[test]
+fn every_command() {
+    fn walk(path: &str, command: &Command, seen: &mut usize) {
+        if !path.is_empty() {
+            insta::assert_snapshot!(path.replace(' ', "-"), own_help(command));
+            *seen += 1;
+        }
+        for child in command.get_subcommands() {
+            walk(format!("{path} {}", child.get_name()).trim(), child, seen);
+        }
+    }
+    let mut tree = svc_cli::command();
+    tree.build();
+    let mut seen = 0;
+    insta::with_settings!({ prepend_module_to_snapshot => false, snapshot_path => "help" }, {
+        walk("", &tree, &mut seen);
+    });
+    assert!(seen > svc_cli::LEAVES.len());
+}
+
+#[test]
+fn the_program() {
+    let mut tree = svc_cli::command().term_width(100);
+    insta::with_settings!({ prepend_module_to_snapshot => false, snapshot_path => "help" }, {
+        insta::assert_snapshot!("svc", tree.render_help().to_string());
+        insta::assert_snapshot!("svc-long", tree.render_long_help().to_string());
+    });
+}
+
+#[test]
+fn the_command_reference() {
+    let mut reference = String::new();
+    let mut tree = svc_cli::command();
+    tree.build();
+    for leaf in svc_cli::LEAVES {
+        let command = leaf.path.split(' ').try_fold(&tree, |at, name| at.find_subcommand(name));
+        let command = command.expect("a row of the table is in the tree");
+        let mut line = format!("svc {}", leaf.path);
+        for arg in command.get_arguments().filter(|arg| !arg.is_global_set()) {
+            if arg.get_id() == "help" {
+                continue;
+            }
+            let shown = arg.to_string();
+            let shown = if arg.is_required_set() || shown.starts_with('[') {
+                shown
+            } else {
+                format!("[{shown}]")
+            };
+            line.push(' ');
+            line.push_str(&shown);
+        }
+        reference.push_str(&line);
+        reference.push('\n');
+    }
+    insta::with_settings!({ prepend_module_to_snapshot => false, snapshot_path => "help" }, {
+        insta::assert_snapshot!("reference", reference);
+    });
+}
