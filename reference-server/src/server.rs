@@ -205,6 +205,13 @@ impl Builder {
         self
     }
 
+    /// How large the database may grow; beyond it requests are answered 507, as
+    /// on a full disk, until something was deleted.
+    pub fn database_limit(mut self, bytes: u64) -> Self {
+        self.settings.limits.database_bytes = Some(bytes);
+        self
+    }
+
     /// Chooses otherwise at a point that the documents leave open, such as
     /// `B1=200`.
     ///
@@ -284,6 +291,10 @@ async fn start(mut settings: Settings) -> Result<Server, StartError> {
         })?,
         Err(error) => return Err(StartError::Database(error.to_string())),
     };
+    if let Some(bytes) = settings.limits.database_bytes {
+        crate::store::limit_size(&connection, bytes)
+            .map_err(|error| StartError::Database(error.to_string()))?;
+    }
     let course =
         crate::store::find(&connection, "SELECT value FROM meta WHERE key = 'clock'", [], |row| {
             row.get::<_, String>(0)

@@ -38,6 +38,8 @@ pub(crate) struct Limits {
     /// How long a stop waits for requests that are under way.
     pub(crate) stop_time: Duration,
     pub(crate) connections: usize,
+    /// Bytes that the database may grow to; as far as the disk goes where not set.
+    pub(crate) database_bytes: Option<u64>,
 }
 
 impl Default for Limits {
@@ -49,6 +51,7 @@ impl Default for Limits {
             body_bytes: 64 << 20,
             stop_time: Duration::from_secs(10),
             connections: 10_000,
+            database_bytes: None,
         }
     }
 }

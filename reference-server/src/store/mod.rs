@@ -17,7 +17,7 @@ use std::thread::JoinHandle;
 use rusqlite::Connection;
 use tokio::sync::oneshot;
 
-pub(crate) use open::OpenError;
+pub(crate) use open::{OpenError, limit_size};
 pub(crate) use tx::{DueKind, Tx, Wake, find};
 use writer::{Finished, Job};
 

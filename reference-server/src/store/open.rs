@@ -64,6 +64,13 @@ pub(super) fn reader(path: &Path) -> rusqlite::Result<Connection> {
     Ok(connection)
 }
 
+/// Lets the database grow to so many bytes and no further.
+pub(crate) fn limit_size(connection: &Connection, bytes: u64) -> rusqlite::Result<()> {
+    let page: u32 = connection.query_row("PRAGMA page_size", [], |row| row.get(0))?;
+    let pages = (bytes / u64::from(page)).max(1);
+    connection.query_row(&format!("PRAGMA max_page_count = {pages}"), [], |_| Ok(()))
+}
+
 fn prepare(connection: &Connection) -> rusqlite::Result<()> {
     connection.pragma_update(None, "temp_store", "MEMORY")?;
     connection.set_prepared_statement_cache_capacity(256);

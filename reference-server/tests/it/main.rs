@@ -15,6 +15,7 @@ mod durable;
 mod emails;
 mod extraction;
 mod faults;
+mod full;
 mod harness;
 mod inbound;
 mod limits;
