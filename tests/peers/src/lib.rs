@@ -1,0 +1,1 @@
+//! The tests of this package need programs of somebody else's.

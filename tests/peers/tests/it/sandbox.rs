@@ -1,0 +1,51 @@
+//! A server of one's own, and calls to it.
+
+use serde_json::Value;
+use svc_reference_server::{Builder, Server};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
+
+pub(crate) struct Sandbox {
+    pub(crate) server: Server,
+}
+
+impl Sandbox {
+    pub(crate) async fn start(options: impl FnOnce(Builder) -> Builder) -> Self {
+        let server = options(Server::builder().in_memory()).start().await.expect("started");
+        Self { server }
+    }
+
+    /// One call with the seeded key, such as `GET /api/v1/domains`; a failure ends the test.
+    pub(crate) async fn call(&self, line: &str, body: &str) -> Value {
+        let text = self.text(line, body).await;
+        if text.is_empty() { Value::Null } else { serde_json::from_str(&text).expect("JSON") }
+    }
+
+    async fn text(&self, line: &str, body: &str) -> String {
+        let addr = self.server.addresses().http;
+        let request = format!(
+            "{line} HTTP/1.1\r\nhost: {addr}\r\nauthorization: Bearer mk_test_sandbox\r\n\
+             connection: close\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n{body}",
+            body.len()
+        );
+        let mut stream = TcpStream::connect(addr).await.expect("a connection");
+        stream.write_all(request.as_bytes()).await.expect("written");
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).await.expect("an answer");
+        let (head, body) = answer.split_once("\r\n\r\n").expect("a head");
+        assert!(head.starts_with("HTTP/1.1 2"), "{line}: {answer}");
+        body.to_owned()
+    }
+
+    /// Sends an email and gives the source of the message that it becomes.
+    pub(crate) async fn send_and_fetch(&self, from: &str, subject: &str, more: &str) -> String {
+        let body = format!(
+            r#"{{"from":"{from}","to":["Ada <ada@example.test>","bob@example.test"],"subject":"{subject}",{more}}}"#
+        );
+        self.call("POST /api/v1/emails", &body).await;
+        self.server.until_idle().await;
+        let list = self.call("GET /_sandbox/messages?limit=1", "").await;
+        let id = list["data"][0]["id"].as_str().expect("a message").to_owned();
+        self.text(&format!("GET /_sandbox/messages/{id}/raw"), "").await
+    }
+}

@@ -1,0 +1,112 @@
+//! The relay against a real SMTP server (aiosmtpd), and the listener against a
+//! real SMTP client (Python's smtplib). `../run` prepares both.
+
+use std::process::Stdio;
+
+use serde_json::Value;
+use tokio::io::{AsyncBufReadExt as _, BufReader, Lines};
+use tokio::net::TcpListener;
+use tokio::process::{Child, ChildStdout, Command};
+
+use crate::sandbox::Sandbox;
+
+fn prepared(name: &str) -> String {
+    std::env::var(name).unwrap_or_else(|_| panic!("{name} is not set: use tests/peers/run"))
+}
+
+struct MailServer {
+    port: u16,
+    taken: Lines<BufReader<ChildStdout>>,
+    _process: Child,
+}
+
+impl MailServer {
+    async fn start() -> Self {
+        let free = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+        let port = free.local_addr().expect("an address").port();
+        drop(free);
+        let mut process = Command::new(prepared("SVC_PEERS_PYTHON"))
+            .arg(concat!(env!("CARGO_MANIFEST_DIR"), "/mail_server.py"))
+            .args([prepared("SVC_PEERS_CERT"), prepared("SVC_PEERS_KEY"), port.to_string()])
+            .stdout(Stdio::piped())
+            .kill_on_drop(true)
+            .spawn()
+            .expect("Python");
+        let mut taken = BufReader::new(process.stdout.take().expect("its output")).lines();
+        let ready = taken.next_line().await.expect("read");
+        assert_eq!(ready.as_deref(), Some("ready"));
+        Self { port, taken, _process: process }
+    }
+
+    async fn next(&mut self) -> Value {
+        let line = self.taken.next_line().await.expect("read").expect("a message");
+        serde_json::from_str(&line).expect("JSON")
+    }
+}
+
+#[tokio::test]
+async fn mail_goes_out_over_tls_with_a_password() {
+    let mut mail = MailServer::start().await;
+    let url = format!("smtp://ada:p%40ss%20word@localhost:{}", mail.port);
+    let sandbox = Sandbox::start(|builder| builder.relay(&url).expect("a relay")).await;
+    sandbox.call("POST /_sandbox/clock", r#"{"freeze":true}"#).await;
+    let body = r#"{"from":"Zoë <hello@sandbox.test>","to":["ada@out.example","no@out.example","later@out.example"],
+        "subject":"Grüße","text":"Hello\n.\n..dots\n","html":"<p>Hällo</p>"}"#;
+    let sent = sandbox.call("POST /api/v1/emails", body).await;
+    sandbox.server.until_idle().await;
+    let first = mail.next().await;
+    assert_eq!(first["from"], "hello@sandbox.test");
+    assert_eq!(first["to"], serde_json::json!(["ada@out.example"]));
+    assert_eq!((&first["tls"], &first["authenticated"]), (&true.into(), &true.into()));
+    let source = first["source"].as_str().expect("a source");
+    assert!(source.starts_with("DKIM-Signature: "), "{source}");
+    assert!(source.contains("\r\nHello\r\n.\r\n..dots\r\n"), "{source}");
+
+    sandbox.call("POST /_sandbox/clock", r#"{"advance":"30s"}"#).await;
+    let second = mail.next().await;
+    assert_eq!(second["to"], serde_json::json!(["later@out.example"]));
+    assert_eq!(second["source"], first["source"]);
+    // One connection for both.
+    assert_eq!(second["peer"], first["peer"]);
+
+    let id = sent["id"].as_str().expect("an id");
+    let found = sandbox.call(&format!("GET /api/v1/emails/{id}"), "").await;
+    let statuses: Vec<_> = found["recipients"]
+        .as_array()
+        .expect("recipients")
+        .iter()
+        .map(|recipient| recipient["status"].as_str().expect("a status"))
+        .collect();
+    assert_eq!(statuses, ["delivered", "bounced", "delivered"]);
+}
+
+#[tokio::test]
+async fn a_real_client_is_served() {
+    let any = "127.0.0.1:0".parse().expect("an address");
+    let sandbox = Sandbox::start(|builder| builder.smtp(any)).await;
+    let address = sandbox.server.addresses().smtp.expect("a listener");
+    let script = format!(
+        r#"
+import smtplib
+from email.message import EmailMessage
+message = EmailMessage()
+message["From"] = "Zoë <zoe@out.example>"
+message["To"] = "help@sandbox.test"
+message["Subject"] = "Grüße"
+message.set_content("Hällo\n.\n")
+message.add_attachment(b"\x00\x01", maintype="application", subtype="x-y", filename="größe.bin")
+client = smtplib.SMTP("127.0.0.1", {})
+refused = client.send_message(message, to_addrs=["help@sandbox.test", "x@elsewhere.test"])
+assert list(refused) == ["x@elsewhere.test"] and refused["x@elsewhere.test"][0] == 550, refused
+client.quit()
+"#,
+        address.port()
+    );
+    let ran = Command::new(prepared("SVC_PEERS_PYTHON")).args(["-c", &script]).status().await;
+    assert!(ran.expect("Python").success());
+    let found = sandbox.call("GET /_sandbox/messages/wait?to=help@sandbox.test", "").await;
+    assert_eq!(found["from"], "Zoë <zoe@out.example>");
+    assert_eq!(found["subject"], "Grüße");
+    assert_eq!(found["attachments"][0]["filename"], "größe.bin");
+    assert_eq!(found["attachments"][0]["size"], 2);
+}
