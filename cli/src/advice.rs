@@ -5,6 +5,15 @@ use svc_sdk::Outcome;
 use crate::context::Context;
 use crate::failure::{Details, Failure, Kind};
 
+/// Names the domain in the next step of a sender that is not verified.
+pub fn for_sender(mut failure: Failure, context: &Context, sender: &str) -> Failure {
+    let domain = sender.trim_end_matches('>').rsplit('@').next().unwrap_or_default();
+    if failure.details().code.as_deref() == Some("domain_not_verified") && !domain.is_empty() {
+        failure.details_mut().hint = Some(verify(context, domain));
+    }
+    failure
+}
+
 /// Adds the next step to a failure that does not know one.
 pub fn add(failure: &mut Failure, context: &Context) {
     if failure.details().hint.is_some() {
@@ -24,7 +33,9 @@ fn hint(details: &Details, context: &Context) -> Option<String> {
             ),
             None => "which scope this operation needs is not documented; the service's message is the best hint".to_owned(),
         },
-        Kind::Refused if details.code.as_deref() == Some("domain_not_verified") => verify(context),
+        Kind::Refused if details.code.as_deref() == Some("domain_not_verified") => {
+            verify(context, "NAME")
+        }
         Kind::Refused if details.status == Some(403) => match &details.required_scope {
             Some(scope) => format!("the operation needs the scope {scope}; ask the service if the key has it"),
             None => return None,
@@ -46,16 +57,16 @@ fn hint(details: &Details, context: &Context) -> Option<String> {
     })
 }
 
-fn verify(context: &Context) -> String {
+fn verify(context: &Context, domain: &str) -> String {
     let mut steps = format!(
         "add the domain: {}\npublish the records that it prints, then: {}",
-        context.svc("domains create NAME"),
+        context.svc(&format!("domains create {domain}")),
         context.svc("domains verify ID")
     );
     if context.settings.sandbox {
         steps.push_str(&format!(
             "\n(here the sandbox publishes them: {})",
-            context.svc("sandbox dns publish NAME")
+            context.svc(&format!("sandbox dns publish {domain}"))
         ));
     }
     steps

@@ -265,7 +265,7 @@ impl Printer {
 
     /// Sends the local server's log to standard error.
     #[cfg(feature = "sandbox")]
-    pub fn log_to_stderr(&self) {
+    pub fn show_log(&self) {
         use tracing_subscriber::filter::LevelFilter;
         let level = match (self.quiet, self.verbose) {
             (true, _) => LevelFilter::ERROR,
@@ -278,6 +278,12 @@ impl Printer {
             .with_ansi(self.stderr_color)
             .with_writer(std::io::stderr)
             .try_init();
+    }
+
+    /// Whether `--verbose` was given.
+    #[cfg(feature = "sandbox")]
+    pub fn is_verbose(&self) -> bool {
+        self.verbose
     }
 
     /// Asks a question; the answer is what was typed.
@@ -313,7 +319,10 @@ impl Printer {
         let details = failure.details();
         let (red, reset) = self.styles("\u{1b}[1;31m");
         let mut lines = vec![format!("{red}error:{reset} {}", one_line(&details.message))];
-        for (field, message) in details.fields.iter().take(2) {
+        // One field's problem is the message already.
+        let said =
+            |(field, message): &&(String, String)| details.message != format!("{field}: {message}");
+        for (field, message) in details.fields.iter().filter(said).take(2) {
             lines.push(format!("  {}: {}", one_line(field), one_line(message)));
         }
         if details.fields.len() > 2 {

@@ -115,7 +115,13 @@ pub(crate) fn list(items: &[Value], view: View, canvas: Canvas) -> String {
         table.modify(Rows::first(), Color::BOLD);
     }
     if let Some(width) = canvas.width {
-        table.with(Width::wrap(width).priority(Priority::max(true)).keep_words(true));
+        for (index, room) in fitted(&columns, &cells, width).into_iter().enumerate() {
+            if let Some(room) = room {
+                let gap = if index + 1 < columns.len() { GAP } else { 0 };
+                let wrap = Width::wrap(room + gap).keep_words(true);
+                table.modify(Columns::one(index), wrap);
+            }
+        }
     }
     trimmed(&table.to_string())
 }
@@ -229,6 +235,39 @@ fn show(value: &Value, how: Show) -> String {
     }
 }
 
+/// Between two columns.
+const GAP: usize = 2;
+/// A column is not made narrower than this.
+const NARROWEST: usize = 10;
+
+/// How wide each column may be where not all fit: the widest give way first,
+/// ids never, because a broken id cannot be copied.
+fn fitted(columns: &[&Column], cells: &[Vec<String>], width: usize) -> Vec<Option<usize>> {
+    let natural = natural_widths(columns, cells);
+    let mut widths = natural.clone();
+    let gaps = GAP * columns.len().saturating_sub(1);
+    while widths.iter().sum::<usize>() + gaps > width {
+        let widest = (0..widths.len())
+            .filter(|index| columns[*index].pointer != "/id" && widths[*index] > NARROWEST)
+            .max_by_key(|index| widths[*index]);
+        match widest {
+            Some(widest) => widths[widest] -= 1,
+            None => break,
+        }
+    }
+    widths.iter().zip(&natural).map(|(now, before)| (now < before).then_some(*now)).collect()
+}
+
+fn natural_widths(columns: &[&Column], cells: &[Vec<String>]) -> Vec<usize> {
+    let pairs = columns.iter().zip(cells);
+    pairs
+        .map(|(column, cells)| {
+            let widest = cells.iter().map(|cell| get_text_width(cell)).max().unwrap_or(0);
+            widest.max(column.title.len())
+        })
+        .collect()
+}
+
 /// The longest text that is shown whole where its beginning is enough.
 const SHORT: usize = 40;
 
@@ -241,17 +280,11 @@ fn shortened(text: &str) -> String {
 
 fn drop_columns(columns: &mut Vec<&Column>, cells: &mut Vec<Vec<String>>, width: usize) {
     loop {
-        let needed = columns
-            .iter()
-            .zip(cells.iter())
-            .map(|(column, cells)| {
-                let widest = cells.iter().map(|cell| get_text_width(cell)).max().unwrap_or(0);
-                widest.max(column.title.len()) + 2
-            })
-            .sum::<usize>();
+        let widths = natural_widths(columns, cells);
+        let needed = widths.iter().sum::<usize>() + GAP * widths.len().saturating_sub(1);
         let last = columns.iter().rposition(|column| column.droppable);
         match last {
-            Some(last) if needed > width + 2 => {
+            Some(last) if needed > width => {
                 columns.remove(last);
                 cells.remove(last);
             }
@@ -260,17 +293,19 @@ fn drop_columns(columns: &mut Vec<&Column>, cells: &mut Vec<Vec<String>>, width:
     }
 }
 
-/// `REPLY TO` as `Reply to`.
+/// `REPLY TO` as `Reply to`, what is short for something as it is.
 fn sentence(title: &str) -> String {
-    let lower = title.to_lowercase();
-    let mut characters = lower.chars();
-    match characters.next() {
-        Some(_) if matches!(title, "ID" | "URL" | "MX" | "SPF" | "DKIM" | "DMARC" | "HTML") => {
-            title.to_owned()
+    const SHORT_FOR: [&str; 9] = ["ID", "URL", "HTTP", "DNS", "SMTP", "MX", "SPF", "DKIM", "DMARC"];
+    let words = title.split(' ').enumerate().map(|(index, word)| {
+        let lower = word.to_lowercase();
+        let mut characters = lower.chars();
+        match characters.next() {
+            Some(_) if SHORT_FOR.contains(&word) => word.to_owned(),
+            Some(first) if index == 0 => first.to_uppercase().chain(characters).collect(),
+            _ => lower,
         }
-        Some(first) => first.to_uppercase().chain(characters).collect(),
-        None => String::new(),
-    }
+    });
+    words.collect::<Vec<_>>().join(" ")
 }
 
 fn trimmed(table: &str) -> String {
@@ -316,6 +351,23 @@ mod tests {
         let items = [json!({"id": "a", "status": "sent", "note": "a long remark"})];
         let narrow = Canvas { width: Some(16), color: false };
         assert_eq!(list(&items, VIEW, narrow), "ID  STATUS\na   sent\n");
+    }
+
+    #[test]
+    fn ids_are_never_broken() {
+        const NARROW: View = View(&[Column::text("ID", "/id"), Column::text("NOTE", "/note")]);
+        let id = "eml_01a1fd75-b965-7772-a397-95b85f868b54";
+        let items = [json!({"id": id, "note": "words that are wrapped to the next line"})];
+        let text = list(&items, NARROW, Canvas { width: Some(60), color: false });
+        assert!(text.contains(id) && text.lines().count() > 2, "{text}");
+        assert!(text.lines().all(|line| line.chars().count() <= 60), "{text}");
+    }
+
+    #[test]
+    fn titles_become_sentences() {
+        assert_eq!(sentence("EMAIL URL"), "Email URL");
+        assert_eq!(sentence("ID"), "ID");
+        assert_eq!(sentence("SIGNING SECRET"), "Signing secret");
     }
 
     #[test]

@@ -153,3 +153,50 @@ fn a_test_delivery_that_is_not_2xx_is_a_check_that_said_no() {
         assert_eq!(run.json(), serde_json::from_str::<serde_json::Value>(body).expect("JSON"));
     }
 }
+
+#[test]
+fn a_time_out_after_a_send_is_unknown_and_after_a_read_is_not() {
+    // It takes the request and never answers.
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+    let url = format!("http://{}", listener.local_addr().expect("an address"));
+    std::thread::spawn(move || listener.incoming().filter_map(Result::ok).collect::<Vec<_>>());
+    for (line, code, outcome) in
+        [(&SEND[..], 9, "unknown"), (&["emails", "get", "eml_1"], 8, "unknown")]
+    {
+        let args = [line, &["--timeout", "300ms", "--retries", "0"]].concat();
+        let run = Home::new().run_with(&args, &[KEY, ("SVC_EMAIL_URL", &url)]);
+        assert_eq!((run.code, run.stdout.as_str()), (code, ""), "{run:?}");
+        assert_eq!(run.error()["outcome"], outcome);
+    }
+}
+
+#[test]
+fn an_answer_that_cannot_be_read_is_unknown_after_a_send() {
+    let service = Service::one(200, "<html>not what it should be");
+    assert_eq!(run(&service, &SEND).code, 9);
+    assert_eq!(run(&service, &["audiences", "list"]).code, 1);
+}
+
+#[test]
+fn a_redirect_is_not_followed() {
+    let elsewhere = Service::one(200, "[]");
+    let location = format!("location: {}/api/v1/audiences\r\n", elsewhere.url());
+    let service = Service::answering(&[answer(302, &location, "")]);
+    let run = run(&service, &["audiences", "list"]);
+    assert_eq!((run.code, run.stdout.as_str()), (1, ""), "{run:?}");
+    assert!(elsewhere.requests().is_empty(), "the key went elsewhere");
+}
+
+#[test]
+fn an_id_never_reaches_another_operation() {
+    let service = Service::one(200, "{}");
+    for id in ["..", ".", ""] {
+        let run = run(&service, &["emails", "get", id]);
+        assert_eq!(run.code, 2, "{id:?}: {run:?}");
+    }
+    assert!(service.requests().is_empty());
+    run(&service, &["emails", "get", "../api-keys?x#y"]);
+    assert!(
+        service.requests()[0].starts_with("GET /api/v1/emails/..%2Fapi-keys%3Fx%23y HTTP/1.1\r\n")
+    );
+}

@@ -18,5 +18,6 @@ mod sign;
 mod support;
 #[cfg(unix)]
 mod terminal;
+mod tidy;
 mod tree;
 mod usage;

@@ -9,7 +9,7 @@ use crate::context::Context;
 use crate::failure::Failure;
 use crate::input::attach::{self, Attach, Source};
 use crate::input::{at, pairs};
-use crate::{output, wait};
+use crate::{advice, output, wait};
 
 use super::VIEW;
 
@@ -85,9 +85,12 @@ impl Send {
         let wait = self.wait;
         let email = self.email(context)?;
         let client = context.email_client().await?;
-        let Some(accepted) = context.call(client.emails().send(&email), "sending").await? else {
-            return Ok(());
-        };
+        let call = client.emails().send(&email);
+        let accepted = context
+            .call(call, "sending")
+            .await
+            .map_err(|failure| advice::for_sender(failure, context, &email.from))?;
+        let Some(accepted) = accepted else { return Ok(()) };
         let mut value = output::to_value(&accepted);
         if !wait {
             context.out.one(&value, VIEW)?;

@@ -78,7 +78,7 @@ impl Serve {
 
         use crate::failure::with_causes;
 
-        context.out.log_to_stderr();
+        context.out.show_log();
         let dir = self.data.clone().unwrap_or_else(|| context.settings.sandbox_dir.clone());
         let mut builder = Server::builder().addr(self.addr).seed(!self.no_seed).public(self.public);
         builder = if self.in_memory { builder.in_memory() } else { builder.data_dir(&dir) };
