@@ -10,6 +10,8 @@ mod errors;
 mod extraction;
 mod faults;
 mod hooks;
+#[cfg(all(feature = "http2", feature = "rustls"))]
+mod http2;
 mod peer;
 mod requests;
 mod retries;
