@@ -4,6 +4,7 @@
 use std::fs::{File, OpenOptions, TryLockError};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
@@ -52,6 +53,7 @@ const ADDRESS: &str = "server.json";
 pub(crate) struct Home {
     directory: PathBuf,
     _lock: File,
+    announced: OnceLock<Running>,
 }
 
 /// Why a data directory cannot be had.
@@ -74,7 +76,11 @@ impl Home {
             match lock.try_lock() {
                 Ok(()) => {
                     let _ = std::fs::remove_file(directory.join(ADDRESS));
-                    return Ok(Self { directory: directory.to_owned(), _lock: lock });
+                    return Ok(Self {
+                        directory: directory.to_owned(),
+                        _lock: lock,
+                        announced: OnceLock::new(),
+                    });
                 }
                 Err(TryLockError::WouldBlock) => match read(directory) {
                     Some(running) => return Err(HomeError::Taken(Some(running))),
@@ -96,13 +102,18 @@ impl Home {
         };
         let new = self.directory.join("server.json.new");
         std::fs::write(&new, serde_json::to_vec(&running)?)?;
-        std::fs::rename(new, self.directory.join(ADDRESS))
+        std::fs::rename(new, self.directory.join(ADDRESS))?;
+        let _ = self.announced.set(running);
+        Ok(())
     }
 }
 
 impl Drop for Home {
     fn drop(&mut self) {
-        let _ = std::fs::remove_file(self.directory.join(ADDRESS));
+        // The directory may have been replaced under a server that was stopping.
+        if read(&self.directory).is_some_and(|running| Some(&running) == self.announced.get()) {
+            let _ = std::fs::remove_file(self.directory.join(ADDRESS));
+        }
     }
 }
 
