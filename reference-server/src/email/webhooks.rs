@@ -17,7 +17,7 @@ use crate::openapi::schema;
 use crate::switches::Switches;
 use crate::time;
 use crate::web::input::object;
-use crate::web::{Answer, Call};
+use crate::web::{Answer, Call, Once};
 use crate::webhooks::{self, Event, Webhook};
 
 #[derive(Deserialize, JsonSchema)]
@@ -143,12 +143,21 @@ pub(crate) async fn delete(call: Call) -> Result<Answer, ApiError> {
 pub(crate) async fn test(mut call: Call) -> Result<Answer, ApiError> {
     let (id, organization) = (call.input.id().to_owned(), call.organization());
     // It takes no body; one that is there must still arrive.
-    call.input.bytes().await?;
+    let given = call.input.bytes().await?;
     let find = move |connection: &rusqlite::Connection| {
         webhooks::find(connection, &id, organization, Service::Email)
     };
     let webhook = call.app().store.read(find).await?;
     let app = call.app();
+    let once = Arc::new(Once::of(&call, &given)?);
+    let before = Arc::clone(&once);
+    let earlier = app.store.write(move |tx| match &*before {
+        Some(once) => once.earlier(tx),
+        None => Ok(None),
+    });
+    if let Some(answer) = earlier.await? {
+        return Ok(answer);
+    }
     let delivery = id::new(Prefix::Delivery);
     let now = app.clock.now();
     let data = json!({
@@ -174,6 +183,7 @@ pub(crate) async fn test(mut call: Call) -> Result<Answer, ApiError> {
             answer.insert("error".to_owned(), error.to_string().into());
         }
     }
+    let answer = Answer::json(StatusCode::OK, &answer)?;
     app.store
         .write(move |tx| {
             let state = if sent.attempt.is_delivered() { "delivered" } else { "failed" };
@@ -184,10 +194,13 @@ pub(crate) async fn test(mut call: Call) -> Result<Answer, ApiError> {
                 (&delivery, organization, &webhook.id, Event::TEST, state, now, tx.now),
             )?;
             tx.execute("INSERT INTO delivery_body VALUES (?1, ?2)", (&delivery, &body[..]))?;
-            courier::record_attempt(tx, &delivery, &sent)
+            courier::record_attempt(tx, &delivery, &sent)?;
+            if let Some(once) = &*once {
+                once.keep(tx, &answer)?;
+            }
+            Ok(answer)
         })
-        .await?;
-    Answer::json(StatusCode::OK, &answer)
+        .await
 }
 
 /// What `test` answers (switch E21).

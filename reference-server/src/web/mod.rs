@@ -14,4 +14,5 @@ pub(crate) use answer::Answer;
 pub(crate) use call::Call;
 pub(crate) use input::Input;
 pub(crate) use object::Object;
+pub(crate) use once::Once;
 pub(crate) use routes::{control, router};

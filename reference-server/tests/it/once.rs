@@ -79,3 +79,16 @@ async fn an_answer_is_kept_for_a_day_and_refusals_are_not() {
         assert_eq!(with(&sandbox, key, SEND, BODY).await.0, 422, "{key:?}");
     }
 }
+
+#[tokio::test]
+async fn a_test_of_a_webhook_is_sent_once() {
+    let sandbox = Sandbox::start().await;
+    let receiver = crate::receiver::Receiver::start(&[]).await;
+    let body = format!(r#"{{"url":"{}","events":["email.sent"]}}"#, receiver.url());
+    let id = sandbox.call("POST /api/v1/webhooks", &body).await.id();
+    let line = format!("POST /api/v1/webhooks/{id}/test");
+    let first = with(&sandbox, "k", &line, "").await;
+    assert_eq!(first.0, 200);
+    assert_eq!(with(&sandbox, "k", &line, "").await, first);
+    assert_eq!(receiver.received().len(), 1);
+}
