@@ -18,10 +18,10 @@ pub const VIEW: View = View(&[
     Column::text("ID", "/id"),
     Column::text("NAME", "/name"),
     Column::new("VERIFIED", "/verified", Show::Flag),
-    Column::new("MX", "/mx_verified", Show::Flag),
-    Column::new("SPF", "/spf_verified", Show::Flag),
-    Column::new("DKIM", "/dkim_verified", Show::Flag),
-    Column::new("DMARC", "/dmarc_verified", Show::Flag),
+    Column::new("MX", "/mx_verified", Show::Flag).droppable(),
+    Column::new("SPF", "/spf_verified", Show::Flag).droppable(),
+    Column::new("DKIM", "/dkim_verified", Show::Flag).droppable(),
+    Column::new("DMARC", "/dmarc_verified", Show::Flag).droppable(),
 ]);
 
 /// Sending domains and their DNS records

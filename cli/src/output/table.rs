@@ -117,9 +117,8 @@ pub(crate) fn list(items: &[Value], view: View, canvas: Canvas) -> String {
     if let Some(width) = canvas.width {
         for (index, room) in fitted(&columns, &cells, width).into_iter().enumerate() {
             if let Some(room) = room {
-                let gap = if index + 1 < columns.len() { GAP } else { 0 };
-                let wrap = Width::wrap(room + gap).keep_words(true);
-                table.modify(Columns::one(index), wrap);
+                // Padding is not counted.
+                table.modify(Columns::one(index), Width::wrap(room).keep_words(true));
             }
         }
     }
@@ -355,12 +354,17 @@ mod tests {
 
     #[test]
     fn ids_are_never_broken() {
-        const NARROW: View = View(&[Column::text("ID", "/id"), Column::text("NOTE", "/note")]);
+        const NARROW: View = View(&[
+            Column::text("ID", "/id"),
+            Column::text("NOTE", "/note"),
+            Column::text("MORE", "/more"),
+        ]);
         let id = "eml_01a1fd75-b965-7772-a397-95b85f868b54";
-        let items = [json!({"id": id, "note": "words that are wrapped to the next line"})];
-        let text = list(&items, NARROW, Canvas { width: Some(60), color: false });
+        let items =
+            [json!({"id": id, "note": "words that are wrapped", "more": "and more of these"})];
+        let text = list(&items, NARROW, Canvas { width: Some(70), color: false });
         assert!(text.contains(id) && text.lines().count() > 2, "{text}");
-        assert!(text.lines().all(|line| line.chars().count() <= 60), "{text}");
+        assert!(text.lines().all(|line| line.chars().count() <= 70), "{text}");
     }
 
     #[test]

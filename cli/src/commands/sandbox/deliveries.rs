@@ -16,7 +16,7 @@ pub const VIEW: View = View(&[
     Column::new("STATE", "/state", Show::Status),
     Column::text("EVENT", "/event"),
     Column::new("ATTEMPTS", "/attemptCount", Show::Number),
-    Column::text("WEBHOOK", "/webhook"),
+    Column::text("WEBHOOK", "/webhook").droppable(),
     Column::new("NEXT DUE", "/nextDueAt", Show::Time).droppable(),
 ]);
 

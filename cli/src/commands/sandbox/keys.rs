@@ -16,9 +16,9 @@ pub const VIEW: View = View(&[
     Column::text("SERVICE", "/service"),
     Column::text("SCOPES", "/scopes"),
     Column::text("SCOPE", "/scope"),
-    Column::text("MODE", "/mode"),
+    Column::text("MODE", "/mode").droppable(),
     Column::text("KEY", "/key"),
-    Column::text("BEGINS WITH", "/hint"),
+    Column::text("BEGINS WITH", "/hint").droppable(),
     Column::new("CREATED", "/createdAt", Show::Time).droppable(),
 ]);
 
