@@ -5,6 +5,7 @@ pub mod env;
 pub mod files;
 pub mod flags;
 pub mod key;
+pub mod keyring;
 mod resolve;
 
 pub use env::Env;

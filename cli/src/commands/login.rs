@@ -7,7 +7,7 @@ use svc_sdk::{ErrorKind, Service};
 use super::verify::ServiceName;
 use crate::context::{Context, url_names};
 use crate::failure::{Failure, Kind};
-use crate::settings::Key;
+use crate::settings::{Key, keyring};
 
 /// Check a key against the service and keep it for this profile
 #[derive(Args, Debug)]
@@ -18,13 +18,16 @@ Examples:
   svc login --profile staging --email-url https://mail.staging.example.com
 
 The key is read from a hidden prompt, standard input or --key-file, checked with a harmless
-call, and kept in credentials.toml, which only you can read.
+call, and kept in credentials.toml, which only you can read, or in the system's keyring.
 
 Scope: any key")]
 pub struct Login {
     /// Which service the key is for
     #[arg(long, value_name = "SERVICE", default_value = "email")]
     service: ServiceName,
+    /// Keep the key in the system's keyring instead of a file
+    #[arg(long)]
+    keyring: bool,
 }
 
 impl Login {
@@ -69,7 +72,16 @@ impl Login {
             profiles.set_active(profile);
         }
         let mut credentials = settings.credentials()?;
-        credentials.set(profile, service, &key);
+        let patience = settings.keyring_patience();
+        if self.keyring {
+            keyring::set(profile, service, &key, patience)?;
+            credentials.set_in_keyring(profile, service);
+        } else {
+            if credentials.in_keyring(profile, service) {
+                keyring::forget(profile, service, patience)?;
+            }
+            credentials.set(profile, service, &key);
+        }
         credentials.save()?;
         profiles.save()?;
 
@@ -86,10 +98,14 @@ impl Login {
             "key": key.to_string(),
             "mode": key.mode(),
             "organization": organization.map(|(id, _)| id),
-            "credentials": credentials.path(),
+            "credentials": if self.keyring { json!("keyring") } else { json!(credentials.path()) },
         });
         context.out.done(&sentence, &value)?;
-        context.out.hint(&format!("the key is in {}", credentials.path().display()));
+        if self.keyring {
+            context.out.hint("the key is in the system's keyring");
+        } else {
+            context.out.hint(&format!("the key is in {}", credentials.path().display()));
+        }
         Ok(())
     }
 }

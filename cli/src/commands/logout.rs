@@ -7,6 +7,7 @@ use svc_sdk::Service;
 use super::verify::ServiceName;
 use crate::context::Context;
 use crate::failure::Failure;
+use crate::settings::keyring;
 
 /// Forget the keys of this profile on this machine
 #[derive(Args, Debug)]
@@ -32,6 +33,10 @@ impl Logout {
             Some(service) => vec![Service::from(service)],
             None => vec![Service::Email, Service::Extraction],
         };
+        let patience = context.settings.keyring_patience();
+        for service in services.iter().filter(|s| credentials.in_keyring(profile, **s)) {
+            keyring::forget(profile, *service, patience)?;
+        }
         let forgotten = services
             .into_iter()
             .filter(|service| credentials.forget(profile, *service))

@@ -193,17 +193,33 @@ impl Credentials {
             .transpose()
     }
 
+    /// Whether a profile's key for a service is in the system's keyring.
+    pub fn in_keyring(&self, profile: &str, service: Service) -> bool {
+        let all = self.document.get("profiles");
+        let place = all.and_then(|all| all.get(profile)?.get(place(service))?.as_str());
+        place == Some(KEYRING)
+    }
+
     /// Keeps a profile's key for a service.
     pub fn set(&mut self, profile: &str, service: Service, key: &Key) {
+        self.forget(profile, service);
         table_of(&mut self.document, profile)[entry(service)] = value(key.expose());
     }
 
-    /// Forgets a profile's key for a service; whether there was one.
+    /// Notes that a profile's key for a service is in the system's keyring.
+    pub fn set_in_keyring(&mut self, profile: &str, service: Service) {
+        self.forget(profile, service);
+        table_of(&mut self.document, profile)[place(service)] = value(KEYRING);
+    }
+
+    /// Forgets a profile's key for a service, or where it is; whether there was one.
     pub fn forget(&mut self, profile: &str, service: Service) -> bool {
-        self.document
-            .get_mut("profiles")
-            .and_then(|all| all.get_mut(profile)?.as_table_like_mut())
-            .is_some_and(|table| table.remove(entry(service)).is_some())
+        let all = self.document.get_mut("profiles");
+        all.and_then(|all| all.get_mut(profile)?.as_table_like_mut()).is_some_and(|table| {
+            let key = table.remove(entry(service));
+            let place = table.remove(place(service));
+            key.is_some() || place.is_some()
+        })
     }
 
     /// Forgets everything of a profile; whether there was something.
@@ -223,6 +239,16 @@ const fn entry(service: Service) -> &'static str {
         Service::Extraction => "extraction_key",
     }
 }
+
+/// What says where a key is that does not stand in the file.
+const fn place(service: Service) -> &'static str {
+    match service {
+        Service::Email => "email_key_in",
+        Service::Extraction => "extraction_key_in",
+    }
+}
+
+const KEYRING: &str = "keyring";
 
 fn names(document: &DocumentMut) -> Vec<String> {
     document
@@ -361,6 +387,26 @@ mod tests {
         fs::set_permissions(&path, fs::Permissions::from_mode(0o644)).expect("changed");
         let refused = Credentials::load(path).err().expect("refused");
         assert!(refused.details().hint.as_deref().is_some_and(|hint| hint.starts_with("chmod")));
+    }
+
+    #[test]
+    fn a_key_is_in_the_file_or_elsewhere_and_never_both() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let mut credentials = Credentials::load(dir.path().join("c.toml")).expect("empty");
+        let key = Key::parse("mk_test_x", "a test").expect("a key");
+        let seen = |credentials: &Credentials| {
+            let key = credentials.key("a", Service::Email).expect("read");
+            (key.is_some(), credentials.in_keyring("a", Service::Email))
+        };
+        credentials.set("a", Service::Email, &key);
+        assert_eq!(seen(&credentials), (true, false));
+        credentials.set_in_keyring("a", Service::Email);
+        assert_eq!(seen(&credentials), (false, true));
+        credentials.set("a", Service::Email, &key);
+        assert_eq!(seen(&credentials), (true, false));
+        credentials.set_in_keyring("a", Service::Email);
+        assert!(credentials.forget("a", Service::Email));
+        assert_eq!(seen(&credentials), (false, false));
     }
 
     #[test]

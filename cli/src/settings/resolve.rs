@@ -8,7 +8,7 @@ use etcetera::BaseStrategy as _;
 use svc_sdk::Service;
 
 use super::files::{DEFAULT_PROFILE, Profile};
-use super::{Credentials, Env, GlobalFlags, Key, OutputFormat, Profiles, Wire};
+use super::{Credentials, Env, GlobalFlags, Key, OutputFormat, Profiles, Wire, keyring};
 use crate::commands::profiles::r#use::unknown;
 use crate::failure::Failure;
 use crate::output::{ColorChoice, Format};
@@ -162,14 +162,32 @@ impl Settings {
     /// The key for a service from the environment or the profile; `--key-file`
     /// is read by the command that needs it.
     pub fn stored_key(&self, service: Service) -> Result<Option<Sourced<Key>>, Failure> {
-        let from_environment = match service {
-            Service::Email => &self.email_key,
-            Service::Extraction => &self.extraction_key,
-        };
-        if let Some(key) = from_environment {
+        if self.is_in_keyring(service)? {
+            let key = keyring::get(&self.profile.value, service, self.keyring_patience())?;
+            return Ok(Some(from_profile(key)));
+        }
+        if let Some(key) = self.key_of_environment(service) {
             return Ok(Some(key.clone()));
         }
         Ok(self.credentials()?.key(&self.profile.value, service)?.map(from_profile))
+    }
+
+    /// Whether the key for a service would be asked of the system's keyring.
+    pub fn is_in_keyring(&self, service: Service) -> Result<bool, Failure> {
+        Ok(self.key_of_environment(service).is_none()
+            && self.credentials()?.in_keyring(&self.profile.value, service))
+    }
+
+    /// How long the system's keyring is waited for.
+    pub fn keyring_patience(&self) -> Duration {
+        self.timeout.value.min(keyring::PATIENCE)
+    }
+
+    fn key_of_environment(&self, service: Service) -> Option<&Sourced<Key>> {
+        match service {
+            Service::Email => self.email_key.as_ref(),
+            Service::Extraction => self.extraction_key.as_ref(),
+        }
     }
 
     /// A profile that was named and does not exist is a mistake, except to `svc login`.

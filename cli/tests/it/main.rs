@@ -9,6 +9,8 @@ mod errors;
 mod every_leaf;
 mod examples;
 mod help;
+#[cfg(unix)]
+mod keyring;
 mod listen;
 mod output;
 mod sandbox;

@@ -44,6 +44,10 @@ impl Show {
             rows.push(row(url, settings.url(service)));
             rows.push(match &settings.key_file {
                 Some(path) => json!({"setting": key, "value": path, "from": "--key-file"}),
+                // Nobody's keyring is opened to show a masked key.
+                None if settings.is_in_keyring(service)? => {
+                    json!({"setting": key, "value": "(in the system's keyring)", "from": "profile"})
+                }
                 None => {
                     let stored = settings
                         .stored_key(service)?

@@ -40,6 +40,9 @@ impl List {
             .map(|name| {
                 let said = profiles.get(name)?.unwrap_or_default();
                 let key = |service| {
+                    if credentials.in_keyring(name, service) {
+                        return Ok(Some("(in the system's keyring)".to_owned()));
+                    }
                     Ok::<_, Failure>(credentials.key(name, service)?.map(|key| key.to_string()))
                 };
                 Ok(json!({

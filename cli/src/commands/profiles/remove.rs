@@ -2,11 +2,13 @@
 
 use clap::Args;
 use serde_json::json;
+use svc_sdk::Service;
 
 use super::r#use::unknown;
 use crate::confirm::confirm;
 use crate::context::Context;
 use crate::failure::Failure;
+use crate::settings::keyring;
 
 /// Remove a profile and its keys from this machine
 #[derive(Args, Debug)]
@@ -30,6 +32,11 @@ impl Remove {
             return Err(unknown(&self.name));
         }
         confirm(context, &format!("Remove profile `{}` and its keys?", self.name))?;
+        for service in [Service::Email, Service::Extraction] {
+            if credentials.in_keyring(&self.name, service) {
+                keyring::forget(&self.name, service, context.settings.keyring_patience())?;
+            }
+        }
         if credentials.remove(&self.name) {
             credentials.save()?;
         }
