@@ -21,8 +21,11 @@ const SERVERS: usize = 3;
 
 /// Where to ask.
 pub enum Dns {
-    /// One server for everything: the sandbox's, or one that was named.
+    /// One server that was named, for everything.
     At(SocketAddr),
+    /// The sandbox's server for the names that are its own, and as outside the
+    /// sandbox for all others.
+    Sandbox(SocketAddr, Option<Box<TokioResolver>>),
     /// The domain's own name servers, found through the system's resolver.
     OwnServers(Box<TokioResolver>),
 }
@@ -30,13 +33,12 @@ pub enum Dns {
 impl Dns {
     /// Asks the domain's own name servers.
     pub fn own_servers() -> Result<Self, String> {
-        let mut builder = TokioResolver::builder_tokio()
-            .map_err(|_| "the system's DNS settings cannot be read".to_owned())?;
-        let options = builder.options_mut();
-        options.timeout = ONE_TRY;
-        options.attempts = 1;
-        let resolver = builder.build().map_err(|error| error.to_string())?;
-        Ok(Self::OwnServers(Box::new(resolver)))
+        system_resolver().map(Self::OwnServers)
+    }
+
+    /// Asks as the sandbox at this DNS server does.
+    pub fn sandbox(server: SocketAddr) -> Self {
+        Self::Sandbox(server, system_resolver().ok())
     }
 
     /// The values at a name: texts with their strings joined, mail exchangers
@@ -69,7 +71,11 @@ impl Dns {
     async fn ask_for(&self, name: &Name, kind: RecordType) -> Result<Message, String> {
         let (servers, own) = match self {
             Self::At(server) => (vec![*server], false),
-            Self::OwnServers(resolver) => (name_servers(resolver, name).await?, true),
+            Self::Sandbox(server, _) if is_reserved(&name.to_ascii()) => (vec![*server], false),
+            Self::OwnServers(resolver) | Self::Sandbox(_, Some(resolver)) => {
+                (name_servers(resolver, name).await?, true)
+            }
+            Self::Sandbox(_, None) => return Err(NO_SETTINGS.to_owned()),
         };
         let mut problem = format!("no name server of {name} answers");
         for server in servers {
@@ -83,6 +89,23 @@ impl Dns {
         }
         Err(problem)
     }
+}
+
+const NO_SETTINGS: &str = "the system's DNS settings cannot be read";
+
+fn system_resolver() -> Result<Box<TokioResolver>, String> {
+    let mut builder = TokioResolver::builder_tokio().map_err(|_| NO_SETTINGS.to_owned())?;
+    let options = builder.options_mut();
+    options.timeout = ONE_TRY;
+    options.attempts = 1;
+    builder.build().map(Box::new).map_err(|error| error.to_string())
+}
+
+/// Whether a name is one of those that nobody owns, which the sandbox answers
+/// for (RFC 2606).
+pub fn is_reserved(name: &str) -> bool {
+    let last = name.trim_end_matches('.').rsplit('.').next().unwrap_or_default();
+    ["test", "example", "invalid", "localhost"].iter().any(|own| own.eq_ignore_ascii_case(last))
 }
 
 /// Why an answer says nothing about what there is. A name server that points
@@ -198,6 +221,14 @@ fn value(data: &RData, kind: RecordType) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn reserved_names_are_the_sandboxs_own() {
+        for name in ["shop.test", "a.Example.", "x.invalid", "mail.localhost", "test"] {
+            assert!(is_reserved(name), "{name}");
+        }
+        assert!(!is_reserved("example.com") && !is_reserved("mytest") && !is_reserved(""));
+    }
 
     #[test]
     fn a_server_that_points_to_others_does_not_say_that_there_is_nothing() {

@@ -20,7 +20,7 @@ pub fn set(profile: &str, service: Service, key: &Key, within: Duration) -> Resu
 
 /// The key that was kept.
 pub fn get(profile: &str, service: Service, within: Duration) -> Result<Key, Failure> {
-    let text = store::with(profile, service, within, |entry| entry.get_password())?;
+    let text = store::with(profile, service, within, store::Entry::get_password)?;
     Key::parse(&text, "the system's keyring")
 }
 
@@ -36,8 +36,7 @@ pub fn forget(profile: &str, service: Service, within: Duration) -> Result<(), F
 mod store {
     use std::sync::mpsc;
 
-    use keyring::Entry;
-    pub(super) use keyring::Error;
+    pub(super) use keyring::{Entry, Error};
 
     use super::{Duration, Failure, Service};
 
@@ -94,6 +93,7 @@ mod store {
     pub(super) struct Entry(std::convert::Infallible);
 
     pub(super) enum Error {
+        #[expect(dead_code, reason = "only a keyring can say it")]
         NoEntry,
     }
 

@@ -116,7 +116,7 @@ impl Import {
             None if failed > 0 => {
                 Err(Failure::new(Kind::PartlyRefused, format!("{failed} of {total} rows failed"))
                     .code("import_partly_refused")
-                    .hint("mend these rows and run it again: the others are skipped"))
+                    .hint("mend these rows and run it again: that does the others no harm"))
             }
             None => Ok(()),
         }
@@ -130,16 +130,17 @@ impl Import {
             Format::Table => {
                 let count = |result: &str| report.iter().filter(|e| e["result"] == result).count();
                 let bad =
-                    report.iter().filter(|e| e["result"] == "failed").cloned().collect::<Vec<_>>();
+                    report.iter().filter(|e| e.get("error").is_some()).cloned().collect::<Vec<_>>();
                 if !bad.is_empty() {
                     context.out.list(&bad, VIEW, "")?;
                 }
                 let sentence = format!(
-                    "{total} rows: {} created, {} updated, {} skipped, {} failed",
+                    "{total} rows: {} created, {} updated, {} skipped, {} failed, {} unknown",
                     count("created"),
                     count("updated"),
                     count("skipped"),
                     count("failed"),
+                    count("unknown"),
                 );
                 context.out.done(&sentence, &Value::Null)
             }
@@ -181,7 +182,10 @@ impl Import {
                 match context.run(call).await {
                     Ok(contact) => Ok(entry("created", Some(&contact.id))),
                     // Somebody else added it in the meantime.
-                    Err(failure) if failure.details().status == Some(409) => {
+                    Err(failure)
+                        if failure.details().status == Some(409)
+                            && self.existing == Existing::Skip =>
+                    {
                         Ok(entry("skipped", None))
                     }
                     Err(failure) => Err(failure),
@@ -211,7 +215,9 @@ async fn existing(
 
 fn refused(number: usize, email: Option<&str>, failure: &Failure) -> Value {
     let mut error = failure.to_json();
-    json!({"row": number, "email": email, "result": "failed", "error": error["error"].take()})
+    let unknown = failure.kind() == Kind::OutcomeUnknown;
+    let result = if unknown { "unknown" } else { "failed" };
+    json!({"row": number, "email": email, "result": result, "error": error["error"].take()})
 }
 
 /// What would meet every further row as well.

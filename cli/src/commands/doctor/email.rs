@@ -77,7 +77,7 @@ async fn examine_domains(
     }
     let sandbox = if context.settings.sandbox { context.sandbox().await?.dns() } else { None };
     let dns = match sandbox {
-        Some(server) => Dns::At(server),
+        Some(server) => Dns::sandbox(server),
         None => Dns::own_servers().map_err(Failure::other)?,
     };
     for domain in domains {

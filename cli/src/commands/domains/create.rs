@@ -4,7 +4,7 @@ use clap::Args;
 
 use super::{VIEW, live};
 use crate::context::Context;
-use crate::dns::compare;
+use crate::dns::{compare, is_reserved};
 use crate::failure::Failure;
 use crate::output;
 
@@ -41,7 +41,7 @@ impl Create {
         let rows = compare::all(&dns, &records).await;
         drop(progress);
         live::show(context, &rows)?;
-        if context.settings.sandbox {
+        if context.settings.sandbox && is_reserved(&self.name) {
             let publish = context.svc(&format!("sandbox dns publish {}", self.name));
             context.out.hint(&format!("the sandbox can publish them: {publish}"));
         }

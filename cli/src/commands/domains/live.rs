@@ -52,7 +52,7 @@ impl Lookup {
         if context.settings.sandbox
             && let Some(server) = context.sandbox().await?.dns()
         {
-            return Ok(Dns::At(server));
+            return Ok(Dns::sandbox(server));
         }
         Dns::own_servers().map_err(Failure::other)
     }

@@ -10,7 +10,7 @@ use tokio::time::Instant;
 
 use super::live;
 use crate::context::Context;
-use crate::dns::compare;
+use crate::dns::{compare, is_reserved};
 use crate::failure::Failure;
 use crate::output::{self, Column, Show, View};
 use crate::settings::Source;
@@ -167,7 +167,7 @@ fn verdict(
             .code("domain_not_verified");
     let again = context.svc(&format!("domains verify {id} --wait"));
     let name = value.get("name").and_then(Value::as_str).unwrap_or("NAME");
-    Err(if context.settings.sandbox {
+    Err(if context.settings.sandbox && (name == "NAME" || is_reserved(name)) {
         let publish = context.svc(&format!("sandbox dns publish {name}"));
         failure.hint(format!("publish its records: {publish}\nthen again: {again}"))
     } else {
