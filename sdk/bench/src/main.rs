@@ -2,6 +2,7 @@
 //! svix: allocations and instructions are counted, not timed.
 //!
 //! ```text
+//! cargo run --release                       all of it, with machine and versions
 //! cargo run --release -- allocations        per call, and the peak of memory
 //! cargo run --release -- instructions       per call (needs valgrind)
 //! cargo run --release -- latency            p50 and p99, CPU at concurrency 64
@@ -18,6 +19,7 @@ mod counting;
 mod hyper_fs;
 mod instructions;
 mod latency;
+mod machine;
 mod peer;
 
 #[global_allocator]
@@ -34,6 +36,13 @@ fn main() {
     let runtime = tokio::runtime::Builder::new_current_thread();
     let runtime = { runtime }.enable_all().build().expect("a runtime");
     match args.as_slice() {
+        [] => {
+            machine::print();
+            runtime.block_on(calls::allocations(&calls::ALL, 2_000));
+            instructions::print();
+            runtime.block_on(latency::print());
+            runtime.block_on(attachment::print(None));
+        }
         ["allocations"] => runtime.block_on(calls::allocations(&calls::ALL, 2_000)),
         ["instructions"] => instructions::print(),
         ["latency"] => runtime.block_on(latency::print()),
