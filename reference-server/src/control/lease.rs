@@ -7,7 +7,8 @@ use std::time::Duration;
 use axum::body::Body;
 use bytes::Bytes;
 use futures_util::stream;
-use http::Response;
+use http::header::CONTENT_TYPE;
+use http::{HeaderValue, Response};
 
 use super::Reply;
 use crate::app::Active;
@@ -30,5 +31,7 @@ pub(super) async fn get(input: Input) -> Reply {
         }
         Some((Ok::<_, Infallible>(Bytes::from_static(b"\n")), (lease, app, false)))
     });
-    Ok(Response::new(Body::from_stream(beats)))
+    let mut response = Response::new(Body::from_stream(beats));
+    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("text/plain"));
+    Ok(response)
 }

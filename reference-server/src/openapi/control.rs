@@ -36,7 +36,7 @@ pub(super) fn describe<'d, 'a>(method: &str, path: &str, row: Row<'d, 'a>) -> Op
             .other(ok, "The counters.", "text/plain"),
         ("GET", "/_sandbox/lease") => row
             .summary(SERVER, "Keep an embedded server running while this is held open")
-            .other(ok, "A line feed each second, without an end.", "application/octet-stream"),
+            .other(ok, "A line feed each second, without an end.", "text/plain"),
         ("GET", "/_sandbox/clock") => {
             row.summary(SERVER, "Show the clock").json::<clock::Clock>(ok, "The clock.")
         }

@@ -121,7 +121,7 @@ async fn nothing_that_was_answered_is_lost() {
     }
 
     let server = Server::builder().data_dir(directory.path()).start().await.expect("started");
-    let sandbox = Sandbox { server };
+    let sandbox = Sandbox::of(server);
     sandbox.settle().await;
     let answered = answered.lock().expect("no panic").clone();
     assert!(answered.len() > 10, "there was no load: {}", answered.len());

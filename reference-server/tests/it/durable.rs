@@ -80,7 +80,7 @@ async fn a_server_that_did_not_stop_loses_nothing() {
 async fn restarted(directory: &tempfile::TempDir) -> Sandbox {
     for _ in 0..200 {
         match on(directory)(Server::builder()).start().await {
-            Ok(server) => return Sandbox { server },
+            Ok(server) => return Sandbox::of(server),
             Err(StartError::InUse { .. }) => {
                 tokio::time::sleep(std::time::Duration::from_millis(10)).await;
             }

@@ -1,9 +1,12 @@
 //! A server of one's own, and requests to it as text.
 
 use std::net::SocketAddr;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use svc_reference_server::{Builder, Server};
+use tokio::sync::OnceCell;
 
+use crate::description::Description;
 use crate::raw::{self, Raw};
 
 pub(crate) const KEY: &str = "mk_test_sandbox";
@@ -11,6 +14,9 @@ pub(crate) const EXTRACTION_KEY: &str = "sk_test_sandbox";
 
 pub(crate) struct Sandbox {
     pub(crate) server: Server,
+    description: OnceCell<Description>,
+    /// Answers may be injected ones, which nothing describes.
+    faulty: AtomicBool,
 }
 
 impl Sandbox {
@@ -20,7 +26,11 @@ impl Sandbox {
 
     pub(crate) async fn with(options: impl FnOnce(Builder) -> Builder) -> Self {
         let builder = options(Server::builder().in_memory());
-        Self { server: builder.start().await.expect("started") }
+        Self::of(builder.start().await.expect("started"))
+    }
+
+    pub(crate) fn of(server: Server) -> Self {
+        Self { server, description: OnceCell::new(), faulty: AtomicBool::new(false) }
     }
 
     pub(crate) fn addr(&self) -> SocketAddr {
@@ -56,7 +66,23 @@ impl Sandbox {
     pub(crate) async fn literal(&self, line: &str, headers: &str, body: &str) -> Raw {
         let addr = self.addr();
         let text = format!("{line} HTTP/1.1\r\nhost: {addr}\r\n{headers}\r\n{body}");
-        raw::send(addr, text.as_bytes()).await
+        let answer = raw::send(addr, text.as_bytes()).await;
+        if line == "POST /_sandbox/faults" {
+            self.faulty.store(true, Ordering::Relaxed);
+        }
+        if line.contains(" /_sandbox/") || !self.faulty.load(Ordering::Relaxed) {
+            self.description().await.check(line, &answer);
+        }
+        answer
+    }
+
+    /// What the server says of itself; every answer here is held to it.
+    pub(crate) async fn description(&self) -> &Description {
+        let describe = || async {
+            let request = format!("GET /openapi.json HTTP/1.1\r\nhost: {}\r\n\r\n", self.addr());
+            Description::parse(&raw::send(self.addr(), request.as_bytes()).await.body)
+        };
+        self.description.get_or_init(describe).await
     }
 
     /// A request that announces a body of this size and does not send it.

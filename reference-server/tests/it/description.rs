@@ -1,0 +1,133 @@
+//! Holds every answer that a test gets to the server's own description of it.
+
+use std::collections::BTreeSet;
+use std::sync::Mutex;
+
+use serde_json::{Value, json};
+
+use crate::raw::Raw;
+
+pub(crate) struct Description {
+    document: Value,
+    /// Method, path and status of what was answered as described.
+    seen: Mutex<BTreeSet<(String, String, u16)>>,
+}
+
+impl Description {
+    pub(crate) fn parse(text: &str) -> Self {
+        let mut document: Value = serde_json::from_str(text).expect("JSON");
+        close(&mut document);
+        Self { document, seen: Mutex::default() }
+    }
+
+    /// Every described operation: its method, its path and its one good status.
+    pub(crate) fn rows(&self) -> BTreeSet<(String, String, u16)> {
+        let mut rows = BTreeSet::new();
+        for (path, methods) in object(&self.document["paths"]) {
+            for (method, row) in object(methods) {
+                let mut statuses = object(&row["responses"]).keys();
+                let good = statuses.find(|status| status.starts_with('2')).expect("a good status");
+                rows.insert((method.to_uppercase(), path.clone(), good.parse().expect("a status")));
+            }
+        }
+        rows
+    }
+
+    pub(crate) fn seen(&self) -> BTreeSet<(String, String, u16)> {
+        self.seen.lock().expect("no panic").clone()
+    }
+
+    /// Fails where the description does not show this answer to the request
+    /// with this line, such as `GET /v1/me`.
+    pub(crate) fn check(&self, line: &str, answer: &Raw) {
+        let (method, target) = line.split_once(' ').expect("a method and a path");
+        let path = target.split('?').next().unwrap_or_default();
+        let Some((path, row)) = self.find(method, path) else { return };
+        let status = answer.status.to_string();
+        let described = self.resolve(&row["responses"][&status]);
+        assert!(described.is_object(), "{method} {path}: {status} is not described: {answer:?}");
+        assert!(answer.header("x-request-id").is_some(), "{method} {path}: {answer:?}");
+        match described.get("content") {
+            None => assert_eq!(answer.body, "", "{method} {path}: {status} has no body"),
+            Some(content) => {
+                self.check_content(&format!("{method} {path}: {status}"), content, answer)
+            }
+        }
+        let seen = (method.to_owned(), path.clone(), answer.status);
+        self.seen.lock().expect("no panic").insert(seen);
+    }
+
+    fn check_content(&self, what: &str, content: &Value, answer: &Raw) {
+        let essence = |text: &str| text.split(';').next().unwrap_or_default().trim().to_owned();
+        let given = essence(answer.header("content-type").unwrap_or_default());
+        let found = object(content).iter().find(|(known, _)| essence(known) == given);
+        let (_, described) = found.unwrap_or_else(|| panic!("{what}: {given:?} is not described"));
+        if !given.ends_with("json") {
+            return;
+        }
+        let body: Value = serde_json::from_str(&answer.body)
+            .unwrap_or_else(|error| panic!("{what}: {error}: {answer:?}"));
+        // References lead into the components, from wherever they stand.
+        let schema = json!({
+            "allOf": [described["schema"]],
+            "components": self.document["components"],
+        });
+        let validator = jsonschema::draft202012::options()
+            .should_validate_formats(true)
+            .build(&schema)
+            .unwrap_or_else(|error| panic!("{what}: {error}"));
+        let wrong: Vec<String> = validator
+            .iter_errors(&body)
+            .map(|error| format!("{} at {}", error, error.instance_path()))
+            .collect();
+        assert!(wrong.is_empty(), "{what} is not as described: {wrong:#?} in {}", answer.body);
+        if let Some(examples) = described.get("examples") {
+            let code = body.pointer("/error/code").or(body.get("code")).and_then(Value::as_str);
+            let code = code.expect("a code");
+            assert!(examples.get(code).is_some(), "{what}: the code {code} is not described");
+        }
+    }
+
+    /// The row of a request; of several that match the one that names most of the path.
+    fn find(&self, method: &str, path: &str) -> Option<(&String, &Value)> {
+        let method = method.to_lowercase();
+        let paths = object(&self.document["paths"]).iter();
+        let matching = paths.filter(|(template, _)| {
+            let (mut known, mut given) = (template.split('/'), path.split('/'));
+            let all = known.by_ref().zip(given.by_ref()).all(|(known, given)| {
+                known == given || (known.starts_with('{') && !given.is_empty())
+            });
+            all && template.split('/').count() == path.split('/').count()
+        });
+        let best = matching.min_by_key(|(template, _)| template.matches('{').count())?;
+        Some((best.0, best.1.get(&method)?))
+    }
+
+    fn resolve<'a>(&'a self, value: &'a Value) -> &'a Value {
+        let Some(reference) = value["$ref"].as_str() else { return value };
+        let pointer = reference.trim_start_matches('#');
+        self.document.pointer(pointer).unwrap_or_else(|| panic!("{reference} leads nowhere"))
+    }
+}
+
+/// Makes objects refuse fields that are not described. A description leaves
+/// that open for its readers' sake; here a field more is one that was forgotten.
+fn close(value: &mut Value) {
+    match value {
+        Value::Object(members) => {
+            members.values_mut().for_each(close);
+            let is_closable = members.get("type").is_some_and(|kind| kind == "object")
+                && members.get("properties").is_some_and(Value::is_object)
+                && !members.contains_key("additionalProperties");
+            if is_closable {
+                members.insert("unevaluatedProperties".to_owned(), false.into());
+            }
+        }
+        Value::Array(items) => items.iter_mut().for_each(close),
+        _ => {}
+    }
+}
+
+fn object(value: &Value) -> &serde_json::Map<String, Value> {
+    value.as_object().expect("an object")
+}

@@ -1,0 +1,132 @@
+//! Everything that is described is called here once, and answers as described
+//! (`description`).
+
+use crate::harness::{EXTRACTION_KEY, Sandbox};
+
+#[tokio::test]
+async fn everything_that_is_described_answers_as_described() {
+    let sandbox = Sandbox::start().await;
+    let s = &sandbox;
+    s.freeze().await;
+
+    let audience = s.call("POST /api/v1/audiences", r#"{"name":"Readers"}"#).await.id();
+    s.call("GET /api/v1/audiences", "").await;
+    s.call(&format!("GET /api/v1/audiences/{audience}"), "").await;
+    let contacts = format!("/api/v1/audiences/{audience}/contacts");
+    let contact = r#"{"email":"ada@example.test","name":"Ada","metadata":{"a":1},"topics":["x"]}"#;
+    let contact = s.call(&format!("POST {contacts}"), contact).await.id();
+    s.call(&format!("GET {contacts}?page=1&pageSize=1"), "").await;
+    s.call(&format!("PATCH /api/v1/contacts/{contact}"), r#"{"subscribed":false}"#).await;
+    s.call(&format!("DELETE /api/v1/contacts/{contact}"), "").await;
+    s.call(&format!("DELETE /api/v1/audiences/{audience}"), "").await;
+
+    let domain = s.call("POST /api/v1/domains", r#"{"name":"shop.test"}"#).await.id();
+    s.call("GET /api/v1/domains", "").await;
+    s.control("POST /_sandbox/dns/shop.test/publish", r#"{"records":["mx","spf"]}"#).await;
+    s.call(&format!("POST /api/v1/domains/{domain}/verify"), "").await;
+    s.control("DELETE /_sandbox/dns/shop.test/mx", "").await;
+    s.control("DELETE /_sandbox/dns/shop.test", "").await;
+    s.call(&format!("DELETE /api/v1/domains/{domain}"), "").await;
+
+    webhooks(s).await;
+    emails(s).await;
+    tenants(s).await;
+    s.control("POST /_sandbox/reset", "").await;
+
+    let description = s.description().await;
+    let seen = description.seen();
+    let missing: Vec<_> =
+        description.rows().into_iter().filter(|row| !seen.contains(row)).collect();
+    assert!(missing.is_empty(), "described, but not called with success here: {missing:#?}");
+}
+
+async fn webhooks(s: &Sandbox) {
+    // Nobody listens there: every attempt fails.
+    let new = r#"{"url":"http://127.0.0.1:9/","events":["email.delivered","email.opened"]}"#;
+    let webhook = s.call("POST /api/v1/webhooks", new).await.id();
+    s.call("GET /api/v1/webhooks", "").await;
+    s.call(&format!("PATCH /api/v1/webhooks/{webhook}"), r#"{"active":true}"#).await;
+    s.call(&format!("POST /api/v1/webhooks/{webhook}/test"), "").await;
+
+    s.with_key(EXTRACTION_KEY, "GET /v1/me", "").await;
+    let new = r#"{"url":"http://127.0.0.1:9/","events":["extraction.completed"]}"#;
+    let endpoint = s.with_key(EXTRACTION_KEY, "POST /v1/webhooks", new).await.id();
+    s.with_key(EXTRACTION_KEY, "GET /v1/webhooks", "").await;
+    let event = r#"{"event":"extraction.completed","data":{"total":"12.00"}}"#;
+    let delivery = s.control("POST /_sandbox/extractions", event).await.id();
+    s.advance("1h").await;
+    s.control("GET /_sandbox/deliveries?state=failed", "").await;
+    s.control(&format!("GET /_sandbox/deliveries/{delivery}"), "").await;
+    s.control(&format!("POST /_sandbox/deliveries/{delivery}/replay"), "").await;
+    s.with_key(EXTRACTION_KEY, &format!("DELETE /v1/webhooks/{endpoint}"), "").await;
+    s.call(&format!("DELETE /api/v1/webhooks/{webhook}"), "").await;
+}
+
+async fn emails(s: &Sandbox) {
+    let email = r#"{"from":"Shop <hello@sandbox.test>","to":["ada@example.test"],"subject":"Hi",
+        "html":"<a href=\"https://example.test/\">Your code</a>: 123456","cc":"bob@example.test",
+        "headers":{"X-Order":"7"},"tags":{"kind":"code"},
+        "attachments":[{"filename":"a.txt","content":"QQ=="}]}"#;
+    let sent = s.call("POST /api/v1/emails", email).await.id();
+    let batch = r#"[{"from":"hello@sandbox.test","to":"ada@example.test","subject":"Hi"},{}]"#;
+    s.call("POST /api/v1/emails/batch", batch).await;
+    let later = r#"{"from":"hello@sandbox.test","to":"ada@example.test","subject":"Later",
+        "scheduledAt":"2999-01-01"}"#;
+    let later = s.call("POST /api/v1/emails", later).await.id();
+    s.call(&format!("PATCH /api/v1/emails/{later}/cancel"), "").await;
+    s.settle().await;
+    s.call(&format!("GET /api/v1/emails/{sent}"), "").await;
+    s.control(&format!("POST /_sandbox/emails/{sent}/events"), r#"{"event":"complained"}"#).await;
+
+    let message = s.control("GET /_sandbox/messages/wait?subject=hi", "").await.id();
+    s.control("GET /_sandbox/messages?limit=1", "").await;
+    let sent = s.control("GET /_sandbox/messages?to=bob@example.test", "").await.id();
+    for part in ["", "/raw", "/html", "/links"] {
+        s.control(&format!("GET /_sandbox/messages/{sent}{part}"), "").await;
+    }
+    s.control(&format!("GET /_sandbox/messages/{message}"), "").await;
+    let incoming = r#"{"from":"ada@example.test","to":"help@sandbox.test","subject":"Help"}"#;
+    let incoming = s.control("POST /_sandbox/inbound", incoming).await.id();
+    s.control(&format!("GET /_sandbox/messages/{incoming}"), "").await;
+}
+
+async fn tenants(s: &Sandbox) {
+    for path in ["/readyz", "/metrics", "/_sandbox/health", "/_sandbox/lease", "/_sandbox/clock"] {
+        s.control(&format!("GET {path}"), "").await;
+    }
+    s.control("POST /_sandbox/organizations", "").await;
+    s.control("GET /_sandbox/organizations", "").await;
+    let (key, _) = s.email_key(r#""emails:read""#).await;
+    s.control("POST /_sandbox/keys", r#"{"service":"extraction","scope":"full"}"#).await;
+    s.control("GET /_sandbox/keys", "").await;
+    s.control(&format!("DELETE /_sandbox/keys/{key}"), "").await;
+    s.control("PUT /_sandbox/templates/welcome", r#"{"html":"Hello {{ name }}"}"#).await;
+    s.control("GET /_sandbox/templates/welcome", "").await;
+    s.control("DELETE /_sandbox/templates/welcome", "").await;
+
+    let fault = r#"{"operation":"audiences.list","status":503,"latency":"1ms"}"#;
+    let fault = s.control("POST /_sandbox/faults", fault).await.id();
+    s.call("GET /api/v1/audiences", "").await;
+    s.control("GET /_sandbox/faults", "").await;
+    s.control(&format!("GET /_sandbox/faults/{fault}"), "").await;
+    s.control(&format!("DELETE /_sandbox/faults/{fault}"), "").await;
+    s.control("DELETE /_sandbox/faults", "").await;
+}
+
+#[tokio::test]
+#[should_panic(expected = "is not as described")]
+async fn a_field_that_is_not_described_is_noticed() {
+    let sandbox = Sandbox::start().await;
+    let mut answer = sandbox.call("POST /api/v1/audiences", r#"{"name":"Readers"}"#).await;
+    answer.body = answer.body.replace(r#"{"id""#, r#"{"more":1,"id""#);
+    sandbox.description().await.check("POST /api/v1/audiences", &answer);
+}
+
+#[tokio::test]
+#[should_panic(expected = "409 is not described")]
+async fn a_status_that_is_not_described_is_noticed() {
+    let sandbox = Sandbox::start().await;
+    let mut answer = sandbox.call("GET /api/v1/audiences", "").await;
+    answer.status = 409;
+    sandbox.description().await.check("GET /api/v1/audiences", &answer);
+}
