@@ -14,7 +14,7 @@ use crate::error::{ApiError, Problems};
 use crate::faults::{Drop, Effect, Fault, FaultAnswer};
 use crate::openapi::schema;
 use crate::time;
-use crate::web::Input;
+use crate::web::{Input, whole};
 
 /// The longest wait that a fault can make.
 const LONGEST: i64 = 10 * 60_000;
@@ -48,14 +48,14 @@ pub(crate) struct New {
     #[schemars(with = "Option<OperationName>")]
     operation: Option<String>,
     /// How many requests meet it: 1 where it is not given.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "whole", skip_serializing_if = "Option::is_none")]
     #[schemars(extend("maximum" = u32::MAX))]
     times: Option<u32>,
     /// How many matching requests pass before.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "whole", skip_serializing_if = "Option::is_none")]
     #[schemars(extend("maximum" = u32::MAX))]
     skip: Option<u32>,
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "whole", skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 200, max = 599))]
     status: Option<u16>,
     /// A text as it is, anything else as JSON.

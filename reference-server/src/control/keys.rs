@@ -96,28 +96,33 @@ impl New {
                 Mode::Test
             }
         };
-        let mut scopes = Vec::new();
-        match service {
-            Service::Email => {
-                if self.scopes.is_none() {
-                    problems.add("scopes", "is required for a key of the email service");
-                }
-                for (index, name) in self.scopes.iter().flatten().enumerate() {
-                    match name.parse().ok().filter(|scope| EMAIL_SCOPES.contains(scope)) {
-                        Some(scope) if scopes.contains(&scope) => {}
-                        Some(scope) => scopes.push(scope),
-                        None => problems
-                            .add(format!("scopes[{index}]"), "is no scope of the email service"),
-                    }
+        let mut of_email = Vec::new();
+        for (index, name) in self.scopes.iter().flatten().enumerate() {
+            match name.parse().ok().filter(|scope| EMAIL_SCOPES.contains(scope)) {
+                Some(scope) if of_email.contains(&scope) => {}
+                Some(scope) => of_email.push(scope),
+                None => {
+                    problems.add(format!("scopes[{index}]"), "is no scope of the email service");
                 }
             }
-            Service::Extraction => match self.scope.as_deref() {
-                Some("full") => scopes.push(Scope::Full),
-                Some("extract_only") => scopes.push(Scope::ExtractOnly),
-                _ => problems.add("scope", "must be full or extract_only"),
-            },
+        }
+        let of_extraction = match self.scope.as_deref() {
+            Some("full") => vec![Scope::Full],
+            Some("extract_only") => vec![Scope::ExtractOnly],
+            None if service == Service::Email => Vec::new(),
+            _ => {
+                problems.add("scope", "must be full or extract_only");
+                Vec::new()
+            }
+        };
+        if service == Service::Email && self.scopes.is_none() {
+            problems.add("scopes", "is required for a key of the email service");
         }
         problems.check()?;
+        let scopes = match service {
+            Service::Email => of_email,
+            Service::Extraction => of_extraction,
+        };
         Ok((service, scopes, mode))
     }
 }

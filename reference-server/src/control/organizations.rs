@@ -13,7 +13,7 @@ use crate::error::ApiError;
 use crate::id::{self, Prefix};
 use crate::keys::{self, Keys, Mode};
 use crate::store::Tx;
-use crate::web::Input;
+use crate::web::{Input, whole};
 
 /// The organization that is there from the first start on.
 pub(crate) const SANDBOX: &str = "Sandbox";
@@ -23,6 +23,7 @@ pub(crate) const SANDBOX: &str = "Sandbox";
 pub(crate) struct New {
     /// Its id where none is given.
     name: Option<String>,
+    #[serde(default, deserialize_with = "whole")]
     #[schemars(extend("minimum" = i64::MIN, "maximum" = i64::MAX))]
     balance_cents: Option<i64>,
 }

@@ -48,7 +48,7 @@ pub(crate) struct NewEmail {
     attachments: Option<Vec<Object<NewAttachment>>>,
     tags: Option<Map<String, Value>>,
     /// ISO 8601 with an offset or `Z`, or a date alone (midnight UTC); at once where it is past.
-    #[schemars(extend("format" = "date-time"))]
+    #[schemars(default, with = "schema::SendingTime")]
     scheduled_at: Option<String>,
     /// Gives each part that the request does not give itself.
     template_id: Option<String>,

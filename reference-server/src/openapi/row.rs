@@ -167,7 +167,7 @@ impl<'d, 'a> Row<'d, 'a> {
                 "in": "header",
                 "description": "For 24 hours, the same request with the same key is answered \
                                 as the first one was, and nothing is done again.",
-                "schema": {"type": "string", "pattern": "^[!-~]([ -~]{0,253}[!-~])?$"},
+                "schema": {"type": "string", "pattern": "^[!-~]{1,255}$"},
             }));
             self.codes.push(Code::IdempotencyMismatch);
         }

@@ -36,6 +36,12 @@ texts! {
     /// RFC 3339 in UTC with milliseconds (`open-points.md` B13).
     Time => json_schema!({"type": "string", "format": "date-time"}),
 
+    /// When to send: more than `date-time` is taken. Not a list of types, which
+    /// some readers take for any text.
+    SendingTime => json_schema!({
+        "anyOf": [{"type": "string", "format": "date-time"}, {"type": "null"}],
+    }),
+
     /// A number with `ms`, `s`, `m`, `h` or `d`.
     Duration => json_schema!({
         "type": "string",

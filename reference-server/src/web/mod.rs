@@ -9,6 +9,7 @@ pub(crate) mod listen;
 mod object;
 mod once;
 mod routes;
+mod whole;
 
 pub(crate) use answer::Answer;
 pub(crate) use call::Call;
@@ -16,3 +17,4 @@ pub(crate) use input::Input;
 pub(crate) use object::Object;
 pub(crate) use once::Once;
 pub(crate) use routes::{control, router};
+pub(crate) use whole::whole;

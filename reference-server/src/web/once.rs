@@ -31,8 +31,9 @@ impl Once {
         let Some(key) = call.input.parts.headers.get("idempotency-key").filter(|_| honoured) else {
             return Ok(None);
         };
-        let key = key.to_str().unwrap_or_default().trim();
-        if key.is_empty() || key.len() > LONGEST_KEY {
+        let key = key.to_str().unwrap_or_default();
+        let visible = key.bytes().all(|byte| byte.is_ascii_graphic());
+        if !visible || !(1..=LONGEST_KEY).contains(&key.len()) {
             let message = format!("must be 1 to {LONGEST_KEY} visible ASCII characters");
             return Err(ApiError::field("Idempotency-Key", message));
         }

@@ -50,7 +50,7 @@ impl Description {
         match described.get("content") {
             None => assert_eq!(answer.body, "", "{method} {path}: {status} has no body"),
             Some(content) => {
-                self.check_content(&format!("{method} {path}: {status}"), content, answer)
+                self.check_content(&format!("{method} {path}: {status}"), content, answer);
             }
         }
         let seen = (method.to_owned(), path.clone(), answer.status);
