@@ -1,0 +1,40 @@
+"""What a description cannot say: texts of our own formats, who may call what,
+and which template there is."""
+
+import schemathesis
+from hypothesis import strategies as st
+
+names = st.text("abcdefghijklmnopqrstuvwxyz0123456789", min_size=1, max_size=12)
+durations = st.builds("{}{}".format, st.integers(0, 99), st.sampled_from(["ms", "s"]))
+
+schemathesis.openapi.format("mailbox", st.builds("{}@sandbox.test".format, names))
+schemathesis.openapi.format("domain-name", st.builds("{}.test".format, names))
+schemathesis.openapi.format("duration-with-unit", durations)
+schemathesis.openapi.format("uri", st.builds("https://{}.test/".format, names))
+
+
+class Key:
+    key = ""
+
+    def get(self, case, context):
+        return self.key
+
+    def set(self, case, data, context):
+        case.headers["Authorization"] = f"Bearer {data}"
+
+
+@schemathesis.auth().apply_to(path_regex="^/api/v1/")
+class EmailKey(Key):
+    key = "mk_test_sandbox"
+
+
+@schemathesis.auth().apply_to(path_regex="^/v1/")
+class ExtractionKey(Key):
+    key = "sk_test_sandbox"
+
+
+@schemathesis.hook
+def before_call(context, case, kwargs):
+    # A template that is not there is refused, rightly.
+    if isinstance(case.body, dict) and isinstance(case.body.get("templateId"), str):
+        case.body["templateId"] = "welcome"
