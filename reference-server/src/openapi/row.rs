@@ -169,7 +169,7 @@ impl<'d, 'a> Row<'d, 'a> {
                                 as the first one was, and nothing is done again.",
                 "schema": {"type": "string", "pattern": "^[!-~]{1,255}$"},
             }));
-            self.codes.push(Code::IdempotencyMismatch);
+            self.codes.extend([Code::IdempotencyMismatch, Code::ValidationFailed]);
         }
         self
     }

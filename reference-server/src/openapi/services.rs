@@ -119,7 +119,7 @@ pub(super) fn describe<'d, 'a>(operation: Operation, row: Row<'d, 'a>) -> Row<'d
             .no_content("It is deleted; what was to be delivered to it is dropped."),
         Operation::WebhooksTest => {
             let schema = webhooks::test_schema(row.switches());
-            row.summary(WEBHOOKS, "Send a test event to a webhook").ignored_body().answer(
+            row.summary(WEBHOOKS, "Send a test event to a webhook").ignored_body().once().answer(
                 StatusCode::OK,
                 "What the endpoint answered, or why it did not.",
                 &schema,
