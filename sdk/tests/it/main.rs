@@ -8,6 +8,7 @@ mod domains;
 mod emails;
 mod errors;
 mod extraction;
+#[cfg(feature = "rustls")]
 mod faults;
 mod hooks;
 #[cfg(all(feature = "http2", feature = "rustls"))]

@@ -282,6 +282,7 @@ fn a_client_that_cannot_work_is_not_built() {
     assert!(builder().header("x", "\n").build().is_err());
     assert!(builder().request_id_headers([""]).build().is_err());
     assert!(builder().proxy("::").build().is_err());
+    #[cfg(feature = "rustls")]
     assert!(builder().ca_bundle("no certificate").build().is_err());
 }
 

@@ -88,12 +88,11 @@ impl FaultyPeer {
     }
 
     pub(super) fn builder(&self) -> EmailClientBuilder {
-        let builder = EmailClient::builder(&self.url, "k")
+        EmailClient::builder(&self.url, "k")
             .back_off(Duration::ZERO, Duration::ZERO)
-            .no_proxy();
-        #[cfg(feature = "rustls")]
-        let builder = builder.ca_bundle(&certificates().0.pem).platform_certificates(false);
-        builder
+            .no_proxy()
+            .ca_bundle(&certificates().0.pem)
+            .platform_certificates(false)
     }
 
     pub(super) fn client(&self) -> EmailClient {
