@@ -12,10 +12,12 @@ where
 {
     let Some(number) = Option::<Number>::deserialize(deserializer)? else { return Ok(None) };
     let from_float = |float: f64| {
-        let fits = (i64::MIN as f64..=i64::MAX as f64).contains(&float);
+        // Both ends are powers of two, and exact.
+        let fits = (i64::MIN as f64..-(i64::MIN as f64)).contains(&float);
         (float.fract() == 0.0 && fits).then_some(float as i64)
     };
-    let whole = number.as_i64().or_else(|| number.as_f64().and_then(from_float));
+    let float = number.as_f64().filter(|_| number.is_f64());
+    let whole = number.as_i64().or_else(|| float.and_then(from_float));
     let value = whole.and_then(|whole| T::try_from(whole).ok());
     value.map(Some).ok_or_else(|| D::Error::custom("expected a whole number that is in range"))
 }
