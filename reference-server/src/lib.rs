@@ -15,6 +15,18 @@
 //! A 2xx answer means that it is on disk (or in memory, where that was asked
 //! for); the clock, the DNS zone and much else can be controlled under
 //! `/_sandbox/`.
+//!
+//! A domain gets a new 2048-bit RSA key, which takes an unoptimised build more
+//! than half a minute to make (the seeded `sandbox.test` has its key already).
+//! If your tests create domains, have that one thing optimised in your
+//! `Cargo.toml`:
+//!
+//! ```toml
+//! [profile.dev.package.rsa]
+//! opt-level = 3
+//! [profile.dev.package.num-bigint-dig]
+//! opt-level = 3
+//! ```
 #![warn(missing_docs)]
 
 mod address;
