@@ -13,7 +13,7 @@ use crate::error::ApiError;
 use crate::id::{self, Prefix};
 use crate::keys::{self, Keys, Mode};
 use crate::store::Tx;
-use crate::web::{Input, whole};
+use crate::web::{Input, LARGEST, whole};
 
 /// The organization that is there from the first start on.
 pub(crate) const SANDBOX: &str = "Sandbox";
@@ -24,7 +24,7 @@ pub(crate) struct New {
     /// Its id where none is given.
     name: Option<String>,
     #[serde(default, deserialize_with = "whole")]
-    #[schemars(extend("minimum" = i64::MIN, "maximum" = i64::MAX))]
+    #[schemars(extend("minimum" = -LARGEST, "maximum" = LARGEST))]
     balance_cents: Option<i64>,
 }
 

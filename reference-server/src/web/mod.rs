@@ -17,4 +17,4 @@ pub(crate) use input::Input;
 pub(crate) use object::Object;
 pub(crate) use once::Once;
 pub(crate) use routes::{control, router};
-pub(crate) use whole::whole;
+pub(crate) use whole::{LARGEST, whole};
