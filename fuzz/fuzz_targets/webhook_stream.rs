@@ -24,10 +24,14 @@ fuzz_target!(|input: (&[u8], Vec<u16>, u16)| {
         verifying.update(piece);
         collecting.push(piece).unwrap();
     }
-    assert!(collecting.push([0]).is_err(), "past the limit");
     assert_eq!(signing.finish().to_string(), header);
     assert_eq!(verifying.finish().unwrap().matched_secret(), 1);
     assert_eq!(collecting.finish().unwrap().body(), body);
+
+    let mut collecting = verifier.collect(&header, body.len()).unwrap();
+    collecting.push(body).unwrap();
+    assert!(collecting.push([0]).is_err(), "past the limit");
+    assert!(collecting.finish().is_err(), "a piece is missing");
 
     if !body.is_empty() {
         let mut other = body.to_vec();

@@ -30,8 +30,8 @@ pub struct Delivery<S: Scheme, B> {
     data: Option<Range<usize>>,
 }
 
-/// What tells a delivery from all others: its scheme, and its `id` or, where
-/// it has none, its tag.
+/// What tells a delivery from all others: its scheme, and its event and `id`
+/// or, where it has no `id`, its tag.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct DeliveryKey(Box<str>);
 
@@ -45,7 +45,8 @@ impl DeliveryKey {
         Self(format!("{}:tag:{tag}", S::NAME).into())
     }
 
-    /// The key as text, such as `extraction:id:7c0e`.
+    /// The key as text, such as
+    /// `extraction:extraction.completed:id:7c0e`.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -68,8 +69,9 @@ pub enum HeaderEvent {
     /// The header names another event than the body: somebody changed it on
     /// the way. [`Delivery::event`] is the body's.
     Different(Box<str>),
-    /// The body names no event. [`Delivery::event`] is the header's, which
-    /// **nobody has signed**.
+    /// The body names no event, and you named a header that does
+    /// (`Receiver::event_header`, [`Verified::with_event_header`]).
+    /// [`Delivery::event`] is the header's, which **nobody has signed**.
     Only,
 }
 
@@ -80,12 +82,13 @@ impl<S: Scheme, B: AsRef<[u8]>> Delivery<S, B> {
 
         let in_body = text(wire.event).or_else(|| text(wire.kind));
         let in_header = verified.event_header().map(String::from_utf8_lossy);
+        let may_be_only = verified.may_take_event_from_header();
         let (event, header_event) = match (in_body, in_header) {
             (Some(event), None) => (event, HeaderEvent::Absent),
             (Some(event), Some(header)) if header == event => (event, HeaderEvent::Same),
             (Some(event), Some(header)) => (event, HeaderEvent::Different(header.into())),
-            (None, Some(header)) => (header.into_owned(), HeaderEvent::Only),
-            (None, None) => return Err(EnvelopeError::NoEvent),
+            (None, Some(header)) if may_be_only => (header.into_owned(), HeaderEvent::Only),
+            (None, _) => return Err(EnvelopeError::NoEvent),
         };
 
         Ok(Self {
@@ -115,11 +118,17 @@ impl<S: Scheme, B: AsRef<[u8]>> Delivery<S, B> {
     }
 
     /// What tells this delivery from all others, and its retries not from it.
+    ///
+    /// The event is part of it, so that a sender whose `id` names an email, and
+    /// not the delivery, loses none of the email's events.
     pub fn key(&self) -> DeliveryKey {
-        match self.id().filter(|id| !id.is_empty()) {
-            Some(id) => DeliveryKey(format!("{}:id:{id}", S::NAME).into()),
-            None => self.verified.key(),
-        }
+        let Some(id) = self.id().filter(|id| !id.is_empty()) else { return self.verified.key() };
+        // With an unsigned event in it, a replay could choose another key.
+        let event = match self.header_event {
+            HeaderEvent::Only => "",
+            _ => self.event.as_ref(),
+        };
+        DeliveryKey(format!("{}:{event}:id:{id}", S::NAME).into())
     }
 
     /// The `created` time as it came.
@@ -347,7 +356,7 @@ mod tests {
         assert_eq!(*delivery.header_event(), HeaderEvent::Absent);
         assert_eq!(delivery.id(), Some("5b2e"));
         assert_eq!(delivery.data_json(), r#"{"total": 12.50}"#);
-        assert_eq!(delivery.key().as_str(), "extraction:id:5b2e");
+        assert_eq!(delivery.key().as_str(), "extraction:extraction.completed:id:5b2e");
         assert_eq!(delivery.created(), Some("2026-03-01T09:30:00Z"));
         assert_eq!(delivery.json::<serde_json::Value>().unwrap()["x"], 1);
     }
@@ -381,6 +390,13 @@ mod tests {
         let silent = silent.unwrap();
         assert_eq!(*silent.event(), ExtractionEvent::Failed);
         assert_eq!(*silent.header_event(), HeaderEvent::Only);
+
+        // A replay could choose the event, and with it the key.
+        let key = |event| {
+            let replay = verified(br#"{"id":"5b2e"}"#).with_event_header(event).into_delivery();
+            replay.unwrap().key()
+        };
+        assert_eq!(key("extraction.failed"), key("extraction.completed"));
     }
 
     #[test]

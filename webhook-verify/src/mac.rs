@@ -5,10 +5,12 @@
 //! as most deliveries are. The tests hold it to that crate and to RFC 4231, and
 //! `bench/` shows what it is worth.
 
+use core::slice;
+
 use sha2::block_api::compress256;
 use sha2::{Digest as _, Sha256};
 use subtle::ConstantTimeEq;
-use zeroize::Zeroizing;
+use zeroize::{Zeroize as _, Zeroizing};
 
 use crate::{MAX_SECRETS, Secret};
 
@@ -35,12 +37,14 @@ impl Keyed {
         if key.len() <= BLOCK {
             block[..key.len()].copy_from_slice(key);
         } else {
-            block[..32].copy_from_slice(&Sha256::digest(key));
+            let mut digest = Sha256::digest(key);
+            block[..32].copy_from_slice(&digest);
+            digest.as_mut_slice().zeroize();
         }
         let padded = |padding: u8| {
             let block = Zeroizing::new(block.map(|byte| byte ^ padding));
             let mut state = Zeroizing::new(INITIAL);
-            compress256(&mut state, &[*block]);
+            compress256(&mut state, slice::from_ref(&*block));
             state
         };
         Self { inner: padded(0x36), outer: padded(0x5C) }
@@ -217,7 +221,7 @@ mod tests {
             let keyed = Keyed::from_key(&key);
             prop_assert_eq!(keyed.tag_of(&body), theirs);
             let (start, end) = body.split_at(cut.index(body.len() + 1));
-            let mut running = Running::new(core::slice::from_ref(&keyed));
+            let mut running = Running::new(slice::from_ref(&keyed));
             running.update(start);
             running.update(end);
             prop_assert_eq!(running.tag(0, &keyed), theirs);

@@ -37,7 +37,8 @@ impl Secret {
     pub fn new(secret: impl Into<Vec<u8>>) -> Result<Self, SecretError> {
         // Wrapped first, so that what is refused is wiped too.
         let bytes = Zeroizing::new(secret.into());
-        if bytes.is_empty() {
+        // HMAC fills the key up with zeros: zeros alone are the empty key.
+        if bytes.iter().all(|byte| *byte == 0) {
             return Err(SecretError::Empty);
         }
         if bytes.starts_with(b"\xEF\xBB\xBF") {
@@ -91,7 +92,9 @@ impl TryFrom<String> for Secret {
 
 impl<'de> serde::Deserialize<'de> for Secret {
     fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let secret = String::deserialize(deserializer)?;
+        // What a number in its place is told would quote the number.
+        let no_text = |_| serde::de::Error::custom("the signing secret is not text");
+        let secret = String::deserialize(deserializer).map_err(no_text)?;
         Self::new(secret).map_err(serde::de::Error::custom)
     }
 }
@@ -101,6 +104,7 @@ impl<'de> serde::Deserialize<'de> for Secret {
 #[non_exhaustive]
 pub enum SecretError {
     /// An empty secret would verify what anybody signs with an empty secret.
+    /// One of zero bytes only is the same key.
     #[error("the signing secret is empty")]
     Empty,
     /// White space at the start or the end, most often the newline at the end
@@ -164,6 +168,8 @@ mod tests {
     fn a_secret_that_exists_is_usable() {
         for (secret, error) in [
             ("", SecretError::Empty),
+            ("\0", SecretError::Empty),
+            ("\0\0\0", SecretError::Empty),
             (" ", SecretError::SurroundingWhiteSpace),
             ("s\n", SecretError::SurroundingWhiteSpace),
             ("s\r\n", SecretError::SurroundingWhiteSpace),
@@ -198,6 +204,10 @@ mod tests {
         assert_eq!(format!("{:?}", Some(&secret)), "Some([redacted])");
         let error = serde_json::from_str::<Secret>("\"hunter2 \"").unwrap_err();
         assert!(!format!("{error} {error:?}").contains("hunter2"));
+        for no_text in ["31337", "-31337", "[31337]", "{\"31337\":1}"] {
+            let error = serde_json::from_str::<Secret>(no_text).unwrap_err();
+            assert!(!format!("{error} {error:?}").contains("31337"), "{error}");
+        }
         assert_eq!(serde_json::from_str::<Secret>("\"hunter2\"").unwrap().as_bytes(), b"hunter2");
     }
 }

@@ -46,7 +46,8 @@ impl<S: Scheme> Verifier<S> {
 
     /// Begins to collect against a signature that was read before.
     pub fn collect_signature(&self, signature: &Signature<S>, limit: usize) -> Collecting<S> {
-        Collecting { verifying: self.begin_signature(signature), body: Vec::new(), limit }
+        let verifying = self.begin_signature(signature);
+        Collecting { verifying, body: Vec::new(), limit, too_large: false }
     }
 }
 
@@ -145,6 +146,7 @@ pub struct Collecting<S> {
     verifying: Verifying<S>,
     body: Vec<u8>,
     limit: usize,
+    too_large: bool,
 }
 
 impl<S: Scheme> Collecting<S> {
@@ -152,10 +154,12 @@ impl<S: Scheme> Collecting<S> {
     ///
     /// # Errors
     ///
-    /// [`TooLarge`] as soon as the limit is passed. Give up then: answer 413.
+    /// [`TooLarge`] as soon as the limit is passed, and from then on. Give up
+    /// then: answer 413.
     pub fn push(&mut self, piece: impl AsRef<[u8]>) -> Result<(), TooLarge> {
         let piece = piece.as_ref();
-        if piece.len() > self.limit - self.body.len() {
+        self.too_large |= piece.len() > self.limit - self.body.len();
+        if self.too_large {
             return Err(TooLarge { limit: self.limit });
         }
         self.verifying.update(piece);
@@ -167,8 +171,12 @@ impl<S: Scheme> Collecting<S> {
     ///
     /// # Errors
     ///
-    /// [`VerifyError::Mismatch`].
+    /// [`VerifyError::Mismatch`], also when a piece was refused as too large:
+    /// what is left without it is not what was sent.
     pub fn finish(self) -> Result<Verified<S, Vec<u8>>, VerifyError> {
+        if self.too_large {
+            return Err(VerifyError::Mismatch);
+        }
         let confirmed = self.verifying.finish()?;
         Ok(Verified::new(self.body, confirmed.tag, confirmed.matched))
     }

@@ -17,12 +17,15 @@ pub struct Verified<S, B> {
     tag: Tag,
     matched: usize,
     event_header: Option<Box<[u8]>>,
+    /// Whether the caller named that header, and it may name the event where
+    /// the body does not.
+    header_named: bool,
     scheme: PhantomData<S>,
 }
 
 impl<S: Scheme, B: AsRef<[u8]>> Verified<S, B> {
     pub(crate) fn new(body: B, tag: Tag, matched: usize) -> Self {
-        Self { body, tag, matched, event_header: None, scheme: PhantomData }
+        Self { body, tag, matched, event_header: None, header_named: false, scheme: PhantomData }
     }
 
     /// The body's exact bytes.
@@ -68,9 +71,18 @@ impl<S: Scheme, B: AsRef<[u8]>> Verified<S, B> {
 
     /// Notes the value of the header that names the event, which the signature
     /// does not cover: [`Delivery::header_event`] compares it with the body.
+    /// Where the body names no event, it is taken from there.
     #[must_use]
     pub fn with_event_header(mut self, value: impl AsRef<[u8]>) -> Self {
         self.event_header = Some(value.as_ref().into());
+        self.header_named = true;
+        self
+    }
+
+    /// The same for a header that nobody named: it is compared and no more.
+    #[cfg(feature = "_receiver")]
+    pub(crate) fn with_compared_header(mut self, value: &[u8]) -> Self {
+        self.event_header = Some(value.into());
         self
     }
 
@@ -91,8 +103,13 @@ impl<S: Scheme, B: AsRef<[u8]>> Verified<S, B> {
             tag: self.tag,
             matched: self.matched,
             event_header: self.event_header,
+            header_named: self.header_named,
             scheme: PhantomData,
         }
+    }
+
+    pub(crate) fn may_take_event_from_header(&self) -> bool {
+        self.header_named
     }
 
     pub(crate) fn event_header(&self) -> Option<&[u8]> {

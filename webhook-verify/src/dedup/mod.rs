@@ -127,15 +127,20 @@ pub struct Dedup<Store> {
 }
 
 impl<Store: DedupStore> Dedup<Store> {
-    /// Leases of a minute; what is done is remembered for three days.
+    /// Leases of half a minute; what is done is remembered for three days.
     pub fn new(store: Store) -> Self {
-        const MINUTE: Duration = Duration::from_secs(60);
-        Self { store: store.into(), lease: MINUTE, keep: 3 * 24 * 60 * MINUTE }
+        // Three times as long as the email service waits for an answer, and over
+        // before a back-off of three retries is.
+        const LEASE: Duration = Duration::from_secs(30);
+        const DAY: Duration = Duration::from_secs(24 * 60 * 60);
+        Self { store: store.into(), lease: LEASE, keep: 3 * DAY }
     }
 
     /// How long one handler may take. After that the delivery counts as
     /// abandoned, and its next retry is handled, even if the handler is still
-    /// at it. Also the longest time for which a crash holds a delivery up.
+    /// at it. Also the longest time for which a crash holds a delivery up: it
+    /// has to be over before the sender's last retry, or that delivery is
+    /// lost, since all its retries were answered 503.
     #[must_use]
     pub fn lease(mut self, lease: Duration) -> Self {
         self.lease = lease;

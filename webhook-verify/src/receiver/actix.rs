@@ -31,7 +31,7 @@ impl<S: Scheme> FromRequest for Delivery<S, Bytes> {
                 let name = receiver.event_header.as_deref();
                 let lines = name.map(|name| request.headers().get_all(name));
                 let lines = lines.into_iter().flatten().map(HeaderValue::as_bytes);
-                receiver.open(super::with_event_lines(verified, lines))
+                receiver.open(receiver.with_event_lines(verified, lines))
             });
             Ok(receiver.log(delivery)?)
         })

@@ -17,7 +17,11 @@ impl<S: Scheme> Verifier<S> {
         body: B,
     ) -> Result<Verified<S, B>, VerifyError> {
         let verified = self.verify_lines(headers.get_all(S::SIGNATURE_HEADER), body)?;
-        Ok(with_event_header(verified, headers, S::EVENT_HEADER))
+        let lines = S::EVENT_HEADER.map(|name| headers.get_all(name));
+        Ok(match super::joined(lines.into_iter().flatten().map(HeaderValue::as_bytes)) {
+            Some(value) => verified.with_compared_header(&value),
+            None => verified,
+        })
     }
 }
 
@@ -58,7 +62,9 @@ impl<S: Scheme> Receiver<S> {
         verified: Verified<S, B>,
         headers: &HeaderMap,
     ) -> Result<Delivery<S, B>, Refused> {
-        self.open(with_event_header(verified, headers, self.event_header.as_deref()))
+        let lines = self.event_header.as_deref().map(|name| headers.get_all(name));
+        let lines = lines.into_iter().flatten().map(HeaderValue::as_bytes);
+        self.open(self.with_event_lines(verified, lines))
     }
 }
 
@@ -70,13 +76,4 @@ impl<S: Scheme> Signer<S> {
         let value = value.unwrap_or_else(|_| unreachable!("hex digits are a header value"));
         headers.insert(S::SIGNATURE_HEADER, value);
     }
-}
-
-fn with_event_header<S: Scheme, B: AsRef<[u8]>>(
-    verified: Verified<S, B>,
-    headers: &HeaderMap,
-    name: Option<&str>,
-) -> Verified<S, B> {
-    let lines = name.map(|name| headers.get_all(name).iter().map(HeaderValue::as_bytes));
-    super::with_event_lines(verified, lines.into_iter().flatten())
 }

@@ -64,7 +64,7 @@ impl LambdaRequest {
             return Ok(Bytes::copy_from_slice(body.as_bytes()));
         }
         // Four letters are at most three bytes: no need to decode what is too large anyway.
-        if body.len() / 4 * 3 > limit + 2 {
+        if body.len() / 4 * 3 > limit.saturating_add(2) {
             return Err(TooLarge { limit }.into());
         }
         STANDARD.decode(body).map(Bytes::from).map_err(|_| Refused::Unreadable)
@@ -99,7 +99,7 @@ impl<S: Scheme> Receiver<S> {
         crate::Signature::<S>::from_lines(&signature)?;
         let verified = self.verify(&signature, request.bytes(self.body_limit)?)?;
         let event = self.event_header.as_deref().map(|name| request.lines(name));
-        self.open(super::with_event_lines(verified, event.into_iter().flatten()))
+        self.open(self.with_event_lines(verified, event.into_iter().flatten()))
     }
 }
 

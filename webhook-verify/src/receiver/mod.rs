@@ -59,6 +59,7 @@ pub struct Receiver<S> {
     max_age: Option<Duration>,
     clock: fn() -> Timestamp,
     event_header: Option<Arc<str>>,
+    event_header_named: bool,
 }
 
 impl<S: Scheme> Receiver<S> {
@@ -73,6 +74,7 @@ impl<S: Scheme> Receiver<S> {
             max_age: None,
             clock: Timestamp::now,
             event_header: S::EVENT_HEADER.map(Into::into),
+            event_header_named: false,
         }
     }
 
@@ -101,10 +103,13 @@ impl<S: Scheme> Receiver<S> {
     }
 
     /// The name of the unsigned header that names the event, where the sender
-    /// has another one than the documents name.
+    /// has another one than the documents name. Where a body names no event, it
+    /// is taken from there ([`HeaderEvent::Only`]); from a header that was not
+    /// named here it never is.
     #[must_use]
     pub fn event_header(mut self, name: impl Into<Arc<str>>) -> Self {
         self.event_header = Some(name.into());
+        self.event_header_named = true;
         self
     }
 
@@ -152,17 +157,30 @@ impl<S: Scheme> Receiver<S> {
             // The header's value is anybody's text, and no log's business.
             tracing::warn!(
                 scheme = S::NAME,
-                event = %delivery.event(),
+                event = ?event_for_log(&delivery),
                 "the unsigned event header of a verified delivery names another event"
             );
         }
         tracing::debug!(
             scheme = S::NAME,
-            event = %delivery.event(),
+            event = ?event_for_log(&delivery),
             matched_secret = delivery.matched_secret(),
             "webhook delivery verified"
         );
         Ok(delivery)
+    }
+
+    /// Notes the lines of the event header.
+    fn with_event_lines<B: AsRef<[u8]>, L: AsRef<[u8]>>(
+        &self,
+        verified: Verified<S, B>,
+        lines: impl Iterator<Item = L>,
+    ) -> Verified<S, B> {
+        match joined(lines) {
+            Some(value) if self.event_header_named => verified.with_event_header(value),
+            Some(value) => verified.with_compared_header(&value),
+            None => verified,
+        }
     }
 
     /// Says why, where the sender cannot read it.
@@ -230,13 +248,19 @@ impl Refused {
     }
 }
 
-/// Notes the lines of the event header. Several are one text that no event
+/// The lines of the event header as one text. Several are one that no event
 /// has, so that they count as different from the body's.
-fn with_event_lines<S: Scheme, B: AsRef<[u8]>, L: AsRef<[u8]>>(
-    verified: Verified<S, B>,
-    lines: impl Iterator<Item = L>,
-) -> Verified<S, B> {
+fn joined<L: AsRef<[u8]>>(lines: impl Iterator<Item = L>) -> Option<Vec<u8>> {
     let lines: Vec<L> = lines.collect();
     let lines: Vec<&[u8]> = lines.iter().map(AsRef::as_ref).collect();
-    if lines.is_empty() { verified } else { verified.with_event_header(lines.join(&b", "[..])) }
+    (!lines.is_empty()).then(|| lines.join(&b", "[..]))
+}
+
+/// The event where it was signed. It is written with `Debug`, because a name
+/// that nobody knows may hold line breaks.
+fn event_for_log<S: Scheme, B: AsRef<[u8]>>(delivery: &Delivery<S, B>) -> &str {
+    match delivery.header_event() {
+        HeaderEvent::Only => "named by an unsigned header",
+        _ => delivery.event().as_ref(),
+    }
 }

@@ -73,6 +73,25 @@ async fn a_handler_that_fails_gets_the_next_try() {
     assert_eq!(again, Once::Repeated);
 }
 
+/// A crash or a sender that hangs up leaves the claim. Three retries, 2 s, 8 s
+/// and 32 s after the attempt before, must not all fall into the lease.
+#[tokio::test]
+async fn a_handler_that_never_ends_loses_nothing() {
+    let (now, store) = store();
+    let dedup = Dedup::new(store);
+    let delivery = delivery(r#"{"event":"email.sent","id":"1"}"#);
+    let hangs = dedup.once(&delivery, std::future::pending::<Result<(), Infallible>>());
+    assert!(tokio::time::timeout(Duration::ZERO, hangs).await.is_err());
+
+    let mut handled = Vec::new();
+    for retry in [2, 10, 42] {
+        now.store(retry, Ordering::Relaxed);
+        let once = dedup.once(&delivery, async { Ok::<_, Infallible>(()) }).await.unwrap();
+        handled.push(once == Once::Handled(()));
+    }
+    assert_eq!(handled, [false, false, true]);
+}
+
 #[tokio::test]
 async fn one_of_many_at_once() {
     let dedup = Dedup::new(MemoryStore::new());
@@ -80,7 +99,7 @@ async fn one_of_many_at_once() {
     let outer = dedup.once(&delivery, async {
         let inner = dedup.once(&delivery, async { Ok::<_, Infallible>(()) }).await.unwrap();
         let Once::InFlight { retry_after } = inner else { panic!("{inner:?}") };
-        assert!(retry_after <= LEASE && retry_after > Duration::from_secs(50));
+        assert!(retry_after <= LEASE / 2 && retry_after > LEASE / 4);
         Ok::<_, Infallible>(())
     });
     assert_eq!(outer.await.unwrap(), Once::Handled(()));
@@ -90,8 +109,10 @@ async fn one_of_many_at_once() {
 async fn what_tells_deliveries_apart() {
     let key = |body| delivery(body).key();
     let first = key(r#"{"event":"email.sent","id":"1"}"#);
-    // The id, whatever else is in the body.
-    assert_eq!(first, key(r#"{"event":"email.opened","id":"1"}"#));
+    // Event and id, whatever else is in the body.
+    assert_eq!(first, key(r#"{"id":"1","event":"email.sent","attempt":2}"#));
+    // The documents do not say that the email service's id is not the email's.
+    assert_ne!(first, key(r#"{"event":"email.opened","id":"1"}"#));
     assert_ne!(first, key(r#"{"event":"email.sent","id":"2"}"#));
     // Without an id the bytes.
     let unnamed = key(r#"{"event":"email.sent"}"#);
@@ -250,7 +271,7 @@ mod layer {
         begun.notified().await;
         let second = service.oneshot(request()).await.unwrap();
         assert_eq!(second.status(), StatusCode::SERVICE_UNAVAILABLE);
-        assert_eq!(second.headers()["retry-after"], "60");
+        assert_eq!(second.headers()["retry-after"], "30");
         opened.notify_one();
         assert_eq!(first.await.unwrap().unwrap().status(), StatusCode::OK);
     }

@@ -117,6 +117,15 @@ fn the_event_header_is_compared_and_never_believed() {
     let joined = "extraction.completed, extraction.completed";
     assert_eq!(receive(&twice), HeaderEvent::Different(joined.into()));
 
+    // A body that names no event gets none from a header that nobody named.
+    let mut chosen = signed("{}");
+    chosen.extend(headers(&[("x-service-event", "extraction.completed")]));
+    let refused = receiver().receive(&chosen, "{}").unwrap_err();
+    assert_eq!((refused.status(), refused), (400, EnvelopeError::NoEvent.into()));
+    let verifier = ExtractionVerifier::new(Secret::new(SECRET).unwrap());
+    let verified = verifier.verify_headers(&chosen, "{}").unwrap();
+    assert_eq!(verified.into_delivery().unwrap_err(), EnvelopeError::NoEvent);
+
     // A sender that names the event only in a header of its own.
     let receiver = receiver().event_header("Kind");
     let mut headers = signed("{}");
@@ -152,6 +161,11 @@ fn the_reason_is_logged_and_nothing_secret_is() {
         let mut lying = signed(BODY);
         lying.insert("x-service-event", HeaderValue::from_static("hush.header"));
         receiver().receive(&lying, BODY).unwrap();
+        let mut only = signed("{}");
+        only.insert("kind", HeaderValue::from_static("hush.only"));
+        receiver().event_header("kind").receive(&only, "{}").unwrap();
+        let broken = r#"{"event":"a\nb"}"#;
+        receiver().receive(&signed(broken), broken).unwrap();
         receiver().receive(&signed(BODY), "hush").unwrap_err();
         receiver().receive(&signed("hush"), "hush").unwrap_err();
         receiver().receive(&HeaderMap::new(), "hush").unwrap_err();
@@ -162,6 +176,7 @@ fn the_reason_is_logged_and_nothing_secret_is() {
         r#"status=400 reason=the body is not JSON (line 1, column 1)"#,
         r#"status=401 reason=the signature header is missing"#,
         "the unsigned event header of a verified delivery names another event",
+        r#"event="a\nb""#,
     ] {
         assert!(log.contains(said), "{said:?} is not in {log}");
     }

@@ -91,6 +91,7 @@ fn the_limit_is_of_the_decoded_body() {
     };
     for base64 in [false, true] {
         assert_eq!(at(BODY.len(), base64), Ok(()));
+        assert_eq!(at(usize::MAX, base64), Ok(()), "no limit");
         for limit in [0, BODY.len() - 1] {
             assert_eq!(at(limit, base64), Err(TooLarge { limit }.into()));
         }

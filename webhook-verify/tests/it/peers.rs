@@ -19,6 +19,10 @@ fn a_forgery_under_the_empty_secret() {
     // python3 -c "import hmac; print(hmac.new(b'', b'{}', 'sha256').hexdigest())"
     let forged = "22f8eea909400af98adf3681a9f31923ef6b7fcba4abb553d92823a3e9d5c25e";
     assert_eq!(Secret::new("").unwrap_err(), SecretError::Empty);
+    // HMAC fills keys up with zeros, so that a buffer of zeros is the same key.
+    for zeros in [1, 32, 64, 65] {
+        assert_eq!(Secret::new(vec![0; zeros]).unwrap_err(), SecretError::Empty);
+    }
     assert_eq!(
         serde_json::from_str::<Secret>("\"\"").unwrap_err().to_string(),
         "the signing secret is empty"

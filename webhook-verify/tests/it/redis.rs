@@ -106,8 +106,11 @@ async fn a_holder_that_comes_back_too_late_changes_nothing() {
     let Claim::New(late) = here.claim(&key, LEASE).await.unwrap() else { panic!("new") };
     // As when the lease runs out.
     let mut connection = server.connection().await;
-    let gone: i64 =
-        redis::cmd("DEL").arg("webhook:mail:id:1").query_async(&mut connection).await.unwrap();
+    let gone: i64 = redis::cmd("DEL")
+        .arg("webhook:mail:email.sent:id:1")
+        .query_async(&mut connection)
+        .await
+        .unwrap();
     assert_eq!(gone, 1);
     let Claim::New(current) = there.claim(&key, LEASE).await.unwrap() else { panic!("new") };
 
@@ -124,7 +127,11 @@ async fn leases_and_memories_end_by_themselves() {
     let key = delivery(BODY).key();
     let mut connection = server.connection().await;
     let mut expires_in = async || -> i64 {
-        redis::cmd("PTTL").arg("webhook:mail:id:1").query_async(&mut connection).await.unwrap()
+        redis::cmd("PTTL")
+            .arg("webhook:mail:email.sent:id:1")
+            .query_async(&mut connection)
+            .await
+            .unwrap()
     };
 
     let Claim::New(ticket) = store.claim(&key, LEASE).await.unwrap() else { panic!("new") };

@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 use webhook_verify::{
-    ExtractionSigner, ExtractionVerifier, MailSigner, MailVerifier, Secret, VerifyError,
+    ExtractionSigner, ExtractionVerifier, MailSigner, MailVerifier, Secret, TooLarge, VerifyError,
 };
 
 fn secret() -> Secret {
@@ -56,6 +56,23 @@ fn handles_go_everywhere() {
     everywhere::<MailSigner>();
     everywhere::<Secret>();
     everywhere::<webhook_verify::Delivery<webhook_verify::Mail, Vec<u8>>>();
+}
+
+/// A caller that carries on after the error must not get a body of which a
+/// piece was left out.
+#[test]
+fn a_piece_past_the_limit_spoils_the_rest() {
+    let header = MailSigner::new(&secret()).sign("one two").to_string();
+    let mut collecting = MailVerifier::new(secret()).collect(&header, 7).unwrap();
+    collecting.push("one ").unwrap();
+    assert_eq!(collecting.push("junk").unwrap_err(), TooLarge { limit: 7 });
+    assert_eq!(collecting.push("two").unwrap_err(), TooLarge { limit: 7 });
+    assert_eq!(collecting.finish().unwrap_err(), VerifyError::Mismatch);
+
+    let mut collecting = MailVerifier::new(secret()).collect(&header, 7).unwrap();
+    collecting.push("one two").unwrap();
+    assert!(collecting.push("!").is_err());
+    assert_eq!(collecting.finish().unwrap_err(), VerifyError::Mismatch);
 }
 
 proptest! {
