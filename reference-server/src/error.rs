@@ -225,6 +225,7 @@ impl Problems {
 
     pub(crate) fn into_error(self) -> ApiError {
         let message = match self.0.first() {
+            Some(first) if first.field.is_empty() => first.message.clone(),
             Some(first) => format!("{}: {}", first.field, first.message),
             None => String::new(),
         };

@@ -6,6 +6,10 @@ pub(crate) type Millis = i64;
 
 const DAY: i64 = 86_400_000;
 
+/// 0000-01-01T00:00:00.000Z to 9999-12-31T23:59:59.999Z: RFC 3339 has four digits
+/// for the year.
+const WRITABLE: std::ops::RangeInclusive<Millis> = -719_528 * DAY..=2_932_897 * DAY - 1;
+
 /// `2026-11-21T08:00:00.000Z`
 pub(crate) fn rfc3339(at: Millis) -> String {
     let (year, month, day) = civil_from_days(at.div_euclid(DAY));
@@ -61,7 +65,9 @@ pub(crate) fn parse(text: &str) -> Option<Millis> {
         }
         _ => return None,
     };
-    rest.0.is_empty().then_some(midnight + ms - offset)
+    // An answer could not write what the offset carries out of the years 0000 to 9999.
+    let at = midnight + ms - offset;
+    (rest.0.is_empty() && WRITABLE.contains(&at)).then_some(at)
 }
 
 /// Reads a duration: a number with `ms`, `s`, `m`, `h` or `d`.
@@ -195,6 +201,8 @@ mod tests {
             "2026-11-21T08:00:00+99:00",
             "1732176000",
             "2026-11-21T24:00:01Z",
+            "9999-12-31T23:59:59-00:01",
+            "0000-01-01T00:00:00+00:01",
         ] {
             assert_eq!(parse(text), None, "{text}");
         }

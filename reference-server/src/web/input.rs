@@ -143,6 +143,10 @@ impl Input {
 
 /// Reads a JSON object: 400 where it is not JSON, 422 where a field is wrong.
 pub(crate) fn object<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, ApiError> {
+    // serde does not look into the strings of fields that it skips.
+    if std::str::from_utf8(bytes).is_err() {
+        return Err(ApiError::new(Code::InvalidJson, "the body is not JSON: it is not UTF-8"));
+    }
     // Derived structs would also read an array, field by field.
     let is_object = bytes.iter().find(|byte| !byte.is_ascii_whitespace()) == Some(&b'{');
     if is_object && let Ok(value) = serde_json::from_slice(bytes) {
@@ -187,6 +191,11 @@ fn wrong_field<T: DeserializeOwned>(bytes: &[u8]) -> ApiError {
     }
     // What serde says before "expected" quotes the value, which is the user's.
     let expected = text.rsplit_once("expected ").map_or("something else", |(_, rest)| rest);
-    let expected = expected.split(" at line ").next().unwrap_or(expected);
+    let expected = match expected.split(" at line ").next().unwrap_or(expected) {
+        "a map" => "an object",
+        "a sequence" => "a list",
+        "i64" => "an integer",
+        said => said,
+    };
     ApiError::field(path, format!("must be {expected}"))
 }

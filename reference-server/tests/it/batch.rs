@@ -15,7 +15,7 @@ async fn each_email_stands_alone() {
     assert_eq!(answer.status, 200, "{answer:?}");
     let ids: Vec<&str> = answer.body.split(r#""id":""#).skip(1).map(|rest| &rest[..40]).collect();
     let expected = format!(
-        r#"{{"results":[{{"index":0,"id":"{}","status":"queued"}},{{"index":1,"error":{{"code":"domain_not_verified","message":"the domain unverified.test is not a verified domain of this organization","details":{{"domain":"unverified.test"}}}}}},{{"index":2,"error":{{"code":"validation_failed","message":"subject: must be a string","details":{{"fields":[{{"field":"subject","message":"must be a string"}}]}}}}}},{{"index":3,"id":"{}","status":"queued"}},{{"index":4,"error":{{"code":"validation_failed","message":": must be an object","details":{{"fields":[{{"field":"","message":"must be an object"}}]}}}}}}]}}"#,
+        r#"{{"results":[{{"index":0,"id":"{}","status":"queued"}},{{"index":1,"error":{{"code":"domain_not_verified","message":"the domain unverified.test is not a verified domain of this organization","details":{{"domain":"unverified.test"}}}}}},{{"index":2,"error":{{"code":"validation_failed","message":"subject: must be a string","details":{{"fields":[{{"field":"subject","message":"must be a string"}}]}}}}}},{{"index":3,"id":"{}","status":"queued"}},{{"index":4,"error":{{"code":"validation_failed","message":"must be an object","details":{{"fields":[{{"field":"","message":"must be an object"}}]}}}}}}]}}"#,
         ids[0], ids[1]
     );
     assert_eq!(answer.body, expected);

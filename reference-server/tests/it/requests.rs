@@ -5,6 +5,7 @@ use std::time::Duration;
 use svc_reference_server::Server;
 
 use crate::harness::{EXTRACTION_KEY, KEY, Sandbox};
+use crate::raw;
 
 #[tokio::test]
 async fn every_body_must_be_json() {
@@ -42,6 +43,25 @@ async fn every_body_must_be_json() {
         let headers = format!("authorization: Bearer {key}\r\ncontent-encoding: gzip\r\n");
         assert_eq!(sandbox.raw(&line, &headers, "{}").await.status, 415, "{line}");
     }
+}
+
+#[tokio::test]
+async fn bytes_that_are_no_text_are_no_json() {
+    let sandbox = Sandbox::start().await;
+    let head = format!(
+        "POST /api/v1/audiences HTTP/1.1\r\nhost: {}\r\nauthorization: Bearer {KEY}\r\ncontent-length: 25\r\n\r\n",
+        sandbox.addr()
+    );
+    // In a field that nobody reads, too.
+    let request = [head.as_bytes(), b"{\"name\":\"a\",\"other\":\"b\xff\"}"].concat();
+    let refused = raw::send(sandbox.addr(), &request).await;
+    assert_eq!(
+        (refused.status, refused.body.as_str()),
+        (
+            400,
+            r#"{"error":{"code":"invalid_json","message":"the body is not JSON: it is not UTF-8"}}"#
+        )
+    );
 }
 
 #[tokio::test]
