@@ -175,7 +175,7 @@ fn clap_said(error: &clap::Error, args: &[OsString], env: &Env, streams: Streams
                 .clap(error)
                 .map_or_else(|failure| exit::code(failure.kind()), |()| exit::DONE);
         }
-        _ if printer.is_table() => {
+        Said::DisplayHelpOnMissingArgumentOrSubcommand if printer.is_table() => {
             let _ = printer.clap(error);
             return exit::USAGE;
         }

@@ -40,6 +40,9 @@ impl Filter {
     }
 
     /// Everything that the filter makes of the value.
+    ///
+    /// By now the request is done, so that a filter that does not fit the answer is
+    /// no refused input. What it met there is the answer's and stays out of the error.
     pub(crate) fn run(&self, input: &Value) -> Result<Vec<Value>, Failure> {
         let text = input.to_string();
         let input = read::parse_single(text.as_bytes())
@@ -49,13 +52,19 @@ impl Filter {
             .id
             .run((context, input))
             .map(|result| {
-                let value = unwrap_valr(result)
-                    .map_err(|error| Failure::input(format!("--jq: {error}")))?;
+                let value =
+                    unwrap_valr(result).map_err(|_| unfit("the filter does not fit the answer"))?;
                 serde_json::from_str(&value.to_string())
-                    .map_err(|_| Failure::input("--jq: the filter made something that is not JSON"))
+                    .map_err(|_| unfit("the filter made something that is not JSON"))
             })
             .collect()
     }
+}
+
+fn unfit(what: &str) -> Failure {
+    Failure::other(format!("--jq: {what}"))
+        .code("filter_failed")
+        .hint("what the command does is done: look before you repeat it")
 }
 
 #[cfg(test)]

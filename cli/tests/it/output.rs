@@ -119,3 +119,13 @@ fn the_schema_describes_every_command() {
     assert_eq!(one["exit_codes"]["9"], "outcome unknown: the request may have been processed");
     assert_eq!(home.run(&["schema", "emails", "snd"]).code, 2);
 }
+
+#[test]
+fn a_filter_that_does_not_fit_the_answer_is_no_refused_input() {
+    let run = list(&["--jq", ".data"], &[]);
+    assert_eq!((run.code, run.stdout.as_str()), (1, ""), "{run:?}");
+    assert_eq!(
+        run.stderr,
+        "{\"error\":{\"kind\":\"other\",\"code\":\"filter_failed\",\"message\":\"--jq: the filter does not fit the answer\",\"hint\":\"what the command does is done: look before you repeat it\"}}\n"
+    );
+}

@@ -35,6 +35,24 @@ fn wrong_usage_is_words_when_people_read() {
 }
 
 #[test]
+fn wrong_usage_takes_at_most_five_lines() {
+    for args in [
+        &["emails", "send"][..],
+        &["emails", "get", "x", "--no-such"],
+        &["--timeout", "x", "config", "path"],
+    ] {
+        let run = Home::new().run(&[&["-o", "table"], args].concat());
+        assert_eq!((run.code, run.stdout.as_str()), (2, ""), "{run:?}");
+        assert!(run.stderr.starts_with("error: ") && run.stderr.lines().count() <= 5, "{run:?}");
+    }
+    let run = Home::new().run(&["-o", "table", "emails", "get"]);
+    assert_eq!(
+        run.stderr,
+        "error: the following required arguments were not provided: <ID>\n  usage: svc emails get <ID>\n"
+    );
+}
+
+#[test]
 fn sandbox_from_the_environment_refuses_addresses_too() {
     let args = ["--email-url", "http://live.example", "audiences", "list"];
     let run = Home::new().run_with(&args, &[("SVC_SANDBOX", "1")]);
