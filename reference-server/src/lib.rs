@@ -4,8 +4,10 @@
 //! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
 //! use svc_reference_server::Server;
 //!
-//! let server = Server::builder().in_memory().start().await?;
+//! let server = Server::start().await?;
 //! println!("{}/api/v1/emails with the key mk_test_sandbox", server.base_url());
+//! let own = server.create_organization("Lovelace").await?;
+//! println!("{} sees nothing of the others", own.name);
 //! server.stop().await;
 //! # Ok(())
 //! # }
@@ -48,6 +50,7 @@ mod links;
 mod metrics;
 mod mime;
 mod openapi;
+mod organization;
 mod outbound;
 mod relay;
 mod seed;
@@ -65,6 +68,7 @@ mod webhooks;
 
 pub use app::Addresses;
 pub use home::{Running, running};
+pub use organization::{NotStored, Organization};
 pub use relay::InvalidRelay;
 pub use server::{Builder, Server, StartError};
 pub use switches::UnknownSwitch;

@@ -42,7 +42,16 @@ struct Tasks {
 }
 
 impl Server {
-    /// How to start one.
+    /// Starts one for a test: in memory, seeded, on a free loopback port.
+    ///
+    /// # Errors
+    ///
+    /// [`StartError`], as for [`Builder::start`].
+    pub async fn start() -> Result<Self, StartError> {
+        Self::builder().in_memory().start().await
+    }
+
+    /// How to start one otherwise.
     pub fn builder() -> Builder {
         Builder { settings: Settings::default() }
     }
@@ -66,6 +75,10 @@ impl Server {
     /// beyond loopback.
     pub fn control_token(&self) -> Option<&str> {
         self.app.control_token.as_deref()
+    }
+
+    pub(crate) fn app(&self) -> &App {
+        &self.app
     }
 
     /// Returns when no request is under way, nobody holds a lease, and nothing

@@ -13,7 +13,7 @@ async fn welcome(client: &EmailClient, address: &str) -> Result<String, svc_sdk:
 
 #[tokio::test]
 async fn a_new_user_is_welcomed() {
-    let server = Server::builder().in_memory().start().await.unwrap();
+    let server = Server::start().await.unwrap();
     let client = EmailClient::builder(server.base_url(), "mk_test_sandbox").build().unwrap();
 
     let id = welcome(&client, "ada@example.test").await.unwrap();
@@ -33,7 +33,7 @@ async fn a_new_user_is_welcomed() {
 
 #[tokio::test]
 async fn an_address_that_bounces_is_noticed() {
-    let server = Server::builder().in_memory().start().await.unwrap();
+    let server = Server::start().await.unwrap();
     let client = EmailClient::builder(server.base_url(), "mk_test_sandbox").build().unwrap();
 
     let id = welcome(&client, "bounced+new-user@example.test").await.unwrap();
@@ -41,4 +41,18 @@ async fn an_address_that_bounces_is_noticed() {
 
     let email = client.emails().get(&id).await.unwrap();
     assert_eq!(email.status, Some(EmailStatus::Bounced));
+}
+
+#[tokio::test]
+async fn two_customers_see_nothing_of_each_other() {
+    let server = Server::start().await.unwrap();
+    let first = server.create_organization("First").await.unwrap();
+    let second = server.create_organization("Second").await.unwrap();
+    let client = |key: &str| EmailClient::builder(server.base_url(), key).build().unwrap();
+    let (first, second) = (client(&first.email_key), client(&second.email_key));
+
+    let readers = first.audiences().create("Readers").await.unwrap();
+
+    assert!(first.audiences().get(&readers.id).await.is_ok());
+    assert!(second.audiences().get(&readers.id).await.unwrap_err().is_not_found());
 }

@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use svc_sdk::{Scope, Service};
 
 use super::{Reply, json as reply};
+use crate::app::App;
 use crate::error::ApiError;
 use crate::id::{self, Prefix};
 use crate::keys::{self, Keys, Mode};
@@ -33,25 +34,34 @@ pub(crate) struct New {
 #[schemars(rename = "OrganizationWithKeys")]
 pub(crate) struct Created {
     #[serde(flatten)]
-    organization: View,
-    email_key: String,
-    extraction_key: String,
+    pub(crate) organization: View,
+    pub(crate) email_key: String,
+    pub(crate) extraction_key: String,
 }
 
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "SandboxOrganization")]
 pub(crate) struct View {
-    id: String,
-    name: String,
+    pub(crate) id: String,
+    pub(crate) name: String,
     balance_cents: i64,
 }
 
 pub(super) async fn create(mut input: Input) -> Reply {
     let new: New = input.optional_object().await?;
-    let keys = Arc::clone(&input.app.keys);
-    let answer = input.app.store.write(move |tx| {
-        let balance_cents = new.balance_cents.unwrap_or(0);
-        let organization = insert(tx, new.name.as_deref(), balance_cents)?;
+    let made = make(&input.app, new.name, new.balance_cents.unwrap_or(0)).await?;
+    reply(StatusCode::CREATED, &made)
+}
+
+/// Makes an organization, with keys that have every scope.
+pub(crate) async fn make(
+    app: &App,
+    name: Option<String>,
+    balance_cents: i64,
+) -> Result<Created, ApiError> {
+    let keys = Arc::clone(&app.keys);
+    let made = app.store.write(move |tx| {
+        let organization = insert(tx, name.as_deref(), balance_cents)?;
         let email_key = keys::new_secret(Service::Email, Mode::Test)?;
         let extraction_key = keys::new_secret(Service::Extraction, Mode::Test)?;
         all_keys(tx, &keys, organization.seq, email_key.clone(), extraction_key.clone())?;
@@ -59,7 +69,7 @@ pub(super) async fn create(mut input: Input) -> Reply {
         let organization = View { id, name, balance_cents };
         Ok(Created { organization, email_key, extraction_key })
     });
-    reply(StatusCode::CREATED, &answer.await?)
+    made.await
 }
 
 pub(super) async fn list(input: Input) -> Reply {
