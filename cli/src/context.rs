@@ -240,10 +240,6 @@ impl Context {
 
     /// The sandbox of this run, attached to or started when it is first needed.
     pub async fn sandbox(&self) -> Result<&Sandbox, Failure> {
-        #[cfg(feature = "sandbox")]
-        if self.out.is_verbose() {
-            self.out.show_log();
-        }
         self.sandbox.get_or_try_init(|| Sandbox::attach(&self.settings.sandbox_dir)).await
     }
 

@@ -280,12 +280,6 @@ impl Printer {
             .try_init();
     }
 
-    /// Whether `--verbose` was given.
-    #[cfg(feature = "sandbox")]
-    pub fn is_verbose(&self) -> bool {
-        self.verbose
-    }
-
     /// Asks a question; the answer is what was typed.
     pub fn ask(&self, question: &str) -> Result<String, Failure> {
         self.complain(&printable(question));

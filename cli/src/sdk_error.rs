@@ -83,7 +83,12 @@ fn message(error: &Error) -> String {
         }
         (kind, _) => kind.to_string(),
     };
-    if let Some(said) = error.message().filter(|said| !said.is_empty()) {
+    // What only says the scope again tells nothing new.
+    let repeats = |said: &str| {
+        let scope = error.required_scope().filter(|_| error.is_missing_scope());
+        scope.is_some_and(|scope| said.contains(scope.as_str()))
+    };
+    if let Some(said) = error.message().filter(|said| !said.is_empty() && !repeats(said)) {
         message.push_str(": ");
         message.push_str(said);
     } else if let Some(cause) = root_cause(error) {

@@ -262,6 +262,10 @@ pub(crate) fn check_new(
 /// service https, and http where it stays on this machine (E24).
 pub(crate) fn check_url(service: Service, public: bool, text: &str) -> Result<(), &'static str> {
     let no_url = "must be an absolute http(s) URL";
+    // The parser drops white space, and what is stored must be what is called.
+    if text.contains(|c: char| c.is_whitespace() || c.is_control()) {
+        return Err("must not contain white space or control characters");
+    }
     let url = Url::parse(text).map_err(|_| no_url)?;
     if !matches!(url.scheme(), "http" | "https") || url.host().is_none() {
         return Err(no_url);

@@ -52,6 +52,8 @@ async fn url_and_events_are_checked() {
     for (body, field) in [
         (r#"{"url":"http://a.test/","events":["email.sent"]}"#, "url"),
         (r#"{"url":"a.test","events":["email.sent"]}"#, "url"),
+        (r#"{"url":" https://a.test/","events":["email.sent"]}"#, "url"),
+        (r#"{"url":"https://a.test/\r\n","events":["email.sent"]}"#, "url"),
         (r#"{"url":"https://a.test/","events":[]}"#, "events"),
         (r#"{"url":"https://a.test/","events":["email.sent","email.exploded"]}"#, "events[1]"),
         (r#"{"url":"https://a.test/","events":["extraction.failed"]}"#, "events[0]"),
