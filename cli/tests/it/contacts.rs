@@ -43,7 +43,7 @@ fn a_file_is_imported_row_by_row_and_again_without_harm() {
 
     let all = home.sandbox_json(&["contacts", "list", &audience, "--all"]);
     // Rows are sent at once, so the audience's order may be another one.
-    let is_ada = |contact: &&serde_json::Value| contact["email"] == "ada@example.test";
+    let is_ada = |contact: &&Value| contact["email"] == "ada@example.test";
     let ada = all.as_array().and_then(|all| all.iter().find(is_ada)).expect("Ada is there");
     assert_eq!((&ada["name"], &ada["subscribed"]), (&json!("Ada King"), &json!(false)));
     assert_eq!(
