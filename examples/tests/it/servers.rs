@@ -50,6 +50,9 @@ fn receives(program: &str, handled: u16) {
 
     // Announced as too large: answered before any of it is sent.
     assert_eq!(post(address, &good, 1024 * 1024 + 1, b""), answer(413));
+    // Not announced: read up to the limit, and no further.
+    let endless = vec![b'x'; 1024 * 1024 + 1];
+    assert_eq!(post_in_chunks(address, &good, &endless), answer(413));
     let largest = format!(
         "{{\"event\":\"extraction.completed\",\"id\":\"large\",\"data\":\"{}\"}}",
         "x".repeat(1024 * 1024 - 62)
@@ -78,12 +81,27 @@ fn answer(status: u16) -> (u16, String) {
 /// Sends a delivery of which a length is announced; gives the status and the
 /// body of the answer.
 fn post(address: &str, headers: &[(&str, &str)], announced: usize, body: &[u8]) -> (u16, String) {
+    exchange(address, headers, &format!("Content-Length: {announced}"), body)
+}
+
+/// Sends a delivery of which no length is announced.
+fn post_in_chunks(address: &str, headers: &[(&str, &str)], body: &[u8]) -> (u16, String) {
+    let mut chunks = Vec::new();
+    for chunk in body.chunks(16 * 1024) {
+        chunks.extend_from_slice(format!("{:x}\r\n", chunk.len()).as_bytes());
+        chunks.extend_from_slice(chunk);
+        chunks.extend_from_slice(b"\r\n");
+    }
+    chunks.extend_from_slice(b"0\r\n\r\n");
+    exchange(address, headers, "Transfer-Encoding: chunked", &chunks)
+}
+
+fn exchange(address: &str, headers: &[(&str, &str)], framing: &str, body: &[u8]) -> (u16, String) {
     let mut connection = TcpStream::connect(address).unwrap();
     // A bound, and no wait: an answer that does not come fails the test.
     connection.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
-    let mut head = format!(
-        "POST /hooks HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\nContent-Length: {announced}\r\n"
-    );
+    let mut head =
+        format!("POST /hooks HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n{framing}\r\n");
     for (name, value) in headers {
         head.push_str(&format!("{name}: {value}\r\n"));
     }
