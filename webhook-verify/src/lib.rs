@@ -17,6 +17,8 @@ mod mac;
 mod receiver;
 mod scheme;
 mod secret;
+#[cfg(any(feature = "_receiver", feature = "dedup"))]
+mod shown;
 mod sign;
 mod signature;
 mod stream;

@@ -40,7 +40,8 @@ async fn main() -> Result<(), Error> {
     let receiver = &Receiver::new(ExtractionVerifier::new(Secret::from_env("WEBHOOK_SECRET")?));
     let dedup = &Dedup::new(MemoryStore::new());
     lambda_runtime::run(service_fn(move |event: LambdaEvent<LambdaRequest>| async move {
-        Ok::<_, Infallible>(receive(receiver, dedup, &event.payload).await)
+        let request = event.payload;
+        Ok::<_, Infallible>(request.answer(receive(receiver, dedup, &request).await))
     }))
     .await
 }

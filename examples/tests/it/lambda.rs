@@ -115,7 +115,20 @@ async fn lambda() {
     let second = event(&[("x-service-signature", &signed)], second.as_bytes());
     assert_eq!(lambda.call(second).await, answer(204));
 
+    // A load balancer that is set up for multi-value headers.
+    let third = body("three");
+    let balancer = json!({
+        "requestContext": {"elb": {"targetGroupArn": "arn"}}, "httpMethod": "POST",
+        "multiValueHeaders": {"x-service-signature": [signature(third.as_bytes())]},
+        "body": third, "isBase64Encoded": false
+    });
+    let answered = lambda.call(balancer).await;
+    let multi =
+        json!({"statusCode": 204, "multiValueHeaders": {}, "body": "", "isBase64Encoded": false});
+    assert_eq!(answered, multi);
+
     // What was handled, and in between nothing else.
     assert_eq!(program.says(), "extraction.completed one");
     assert_eq!(program.says(), "extraction.completed two");
+    assert_eq!(program.says(), "extraction.completed three");
 }

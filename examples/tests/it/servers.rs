@@ -9,20 +9,29 @@ use crate::{body, signature};
 
 #[test]
 fn axum() {
-    receives(env!("CARGO_BIN_EXE_receiver-axum"), 204);
+    receives(env!("CARGO_BIN_EXE_receiver-axum"), 204, Invites::Signed);
 }
 
 #[test]
 fn actix() {
-    receives(env!("CARGO_BIN_EXE_receiver-actix"), 204);
+    receives(env!("CARGO_BIN_EXE_receiver-actix"), 204, Invites::All);
 }
 
 #[test]
 fn hyper() {
-    receives(env!("CARGO_BIN_EXE_receiver-hyper"), 200);
+    receives(env!("CARGO_BIN_EXE_receiver-hyper"), 200, Invites::Signed);
 }
 
-fn receives(program: &str, handled: u16) {
+/// Whose body the server asks for with 100 when the sender waits for that.
+#[derive(Clone, Copy, PartialEq)]
+enum Invites {
+    /// Only who has a signature that can be right.
+    Signed,
+    /// actix-web does so before any extractor runs.
+    All,
+}
+
+fn receives(program: &str, handled: u16, invites: Invites) {
     let mut program = Program::start(program, &[("ADDR", "127.0.0.1:0")]);
     let url = program.says();
     let address = url.strip_prefix("http://").unwrap().strip_suffix("/hooks").unwrap();
@@ -61,6 +70,35 @@ fn receives(program: &str, handled: u16) {
     assert!((1024 * 1024 - 10..=1024 * 1024).contains(&largest.len()));
     assert_eq!(send(&[("X-Service-Signature", &signed)], largest.as_bytes()), answer(handled));
 
+    // Who waits to be asked for the body is told without it, where that is up to us.
+    let waiting = |headers: &[(&str, &str)], announced: usize, body: &[u8]| {
+        let framing = format!("Content-Length: {announced}\r\nExpect: 100-continue");
+        let mut connection = send_head(address, headers, &framing);
+        let (first, mut said) = read_answer(&mut connection);
+        if first != 100 {
+            return (false, (first, said));
+        }
+        connection.get_mut().write_all(body).unwrap();
+        let mut status = first;
+        while status == 100 {
+            (status, said) = read_answer(&mut connection);
+        }
+        (true, (status, said))
+    };
+    let patient = body("patient");
+    let signed = signature(patient.as_bytes());
+    let signed = [("X-Service-Signature", &signed[..])];
+    let asked = waiting(&signed, patient.len(), patient.as_bytes());
+    assert_eq!(asked, (true, answer(handled)));
+    let all = invites == Invites::All;
+    assert_eq!(waiting(&[], patient.len(), b""), (all, answer(401)));
+    assert_eq!(waiting(&signed, 1024 * 1024 + 1, b""), (all, answer(413)));
+
+    // Many headers, none of them the one.
+    let many: Vec<String> = (0..60).map(|n| format!("X-Service-Signature-{n}")).collect();
+    let many: Vec<_> = many.iter().map(|name| (&name[..], signed[0].1)).collect();
+    assert_eq!(send(&many, patient.as_bytes()), refused);
+
     let odd = signature(b"[]");
     assert_eq!(send(&[("X-Service-Signature", &odd)], b"[]"), answer(400));
 
@@ -71,6 +109,7 @@ fn receives(program: &str, handled: u16) {
     // What was handled, and in between nothing else.
     assert_eq!(program.says(), "extraction.completed one");
     assert_eq!(program.says(), "extraction.completed large");
+    assert_eq!(program.says(), "extraction.completed patient");
     assert_eq!(program.says(), "extraction.completed two");
 }
 
@@ -97,6 +136,13 @@ fn post_in_chunks(address: &str, headers: &[(&str, &str)], body: &[u8]) -> (u16,
 }
 
 fn exchange(address: &str, headers: &[(&str, &str)], framing: &str, body: &[u8]) -> (u16, String) {
+    let mut connection = send_head(address, headers, framing);
+    // A server may refuse and close before the body is there.
+    let _ = connection.get_mut().write_all(body);
+    read_answer(&mut connection)
+}
+
+fn send_head(address: &str, headers: &[(&str, &str)], framing: &str) -> BufReader<TcpStream> {
     let mut connection = TcpStream::connect(address).unwrap();
     // A bound, and no wait: an answer that does not come fails the test.
     connection.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
@@ -106,9 +152,7 @@ fn exchange(address: &str, headers: &[(&str, &str)], framing: &str, body: &[u8])
         head.push_str(&format!("{name}: {value}\r\n"));
     }
     connection.write_all(format!("{head}\r\n").as_bytes()).unwrap();
-    // A server may refuse and close before the body is there.
-    let _ = connection.write_all(body);
-    read_answer(&mut BufReader::new(connection))
+    BufReader::new(connection)
 }
 
 /// Not up to the end of the connection, which some servers hold open for a

@@ -82,11 +82,13 @@ impl State {
         }
     }
 
-    /// Whether nobody else has claimed it since.
-    fn is_free_for(&self, ticket: &Ticket) -> bool {
+    /// Whether nobody else holds a claim on it.
+    fn is_free_for(&self, ticket: &Ticket, now: Duration) -> bool {
         match self.entries.get(ticket.key()) {
-            Some(entry) => entry.token.as_deref().is_none_or(|token| token == ticket.token()),
-            None => true,
+            Some(entry) if entry.until > now => {
+                entry.token.as_deref().is_none_or(|token| token == ticket.token())
+            }
+            _ => true,
         }
     }
 }
@@ -100,7 +102,7 @@ impl DedupStore for MemoryStore {
 
     async fn complete(&self, ticket: &Ticket, keep: Duration) -> Result<bool, Infallible> {
         Ok(self.with(|state, now| {
-            let free = state.is_free_for(ticket);
+            let free = state.is_free_for(ticket, now);
             if free {
                 let done = Entry { until: now.saturating_add(keep), token: None };
                 state.entries.insert(ticket.key().clone(), done);

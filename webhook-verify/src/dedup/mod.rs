@@ -27,6 +27,7 @@ use std::error::Error;
 use std::fmt;
 use std::time::Duration;
 
+use crate::shown::Shown;
 use crate::{DeliveryKey, Scheme};
 
 /// Where the states of deliveries are kept.
@@ -202,7 +203,7 @@ impl<Store: DedupStore> Dedup<Store> {
                     Ok(true) => {}
                     Ok(false) => tracing::warn!("a webhook delivery took longer than its lease"),
                     Err(error) => tracing::error!(
-                        error = %error,
+                        error = ?Shown(&error),
                         "a handled webhook delivery could not be marked as done"
                     ),
                 }
@@ -211,7 +212,7 @@ impl<Store: DedupStore> Dedup<Store> {
             Err(error) => {
                 if let Err(error) = self.store.release(&ticket).await {
                     tracing::error!(
-                        error = %error,
+                        error = ?Shown(&error),
                         "a failed webhook delivery stays claimed until its lease ends"
                     );
                 }
@@ -275,5 +276,5 @@ const STORE_RETRY_AFTER: u64 = 5;
 
 #[cfg(any(feature = "axum", feature = "actix", feature = "lambda", feature = "tower"))]
 fn log_store(error: &dyn Error) {
-    tracing::error!(error = %error, "the de-duplication store failed");
+    tracing::error!(error = ?Shown(error), "the de-duplication store failed");
 }

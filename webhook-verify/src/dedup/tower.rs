@@ -18,6 +18,9 @@ use crate::DeliveryKey;
 /// An answer of 2xx completes the delivery; any other answer, and an error,
 /// releases it for the sender's next try. What was done before is answered
 /// 200, what is in flight 503 with `Retry-After`.
+///
+/// Not for gRPC, which says 200 of what failed too: there call
+/// [`Dedup::once_by_key`] in the handler.
 pub struct DedupLayer<Store> {
     dedup: Dedup<Store>,
 }

@@ -8,7 +8,8 @@ use std::fmt;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
-use serde::{Deserialize, Serialize};
+use serde::ser::SerializeMap as _;
+use serde::{Deserialize, Serialize, Serializer};
 
 use crate::{Delivery, Receiver, Refused, Scheme, TooLarge};
 
@@ -23,10 +24,10 @@ use crate::{Delivery, Receiver, Refused, Scheme, TooLarge};
 /// let request: LambdaRequest = serde_json::from_str(
 ///     r#"{"headers":{"host":"example.com"},"body":"e30=","isBase64Encoded":true}"#,
 /// )?;
-/// let answer = match receiver.receive_lambda(&request) {
+/// let answer = request.answer(match receiver.receive_lambda(&request) {
 ///     Ok(delivery) => LambdaAnswer::new(200),
-///     Err(refused) => LambdaAnswer::from(refused),
-/// };
+///     Err(refused) => refused.into(),
+/// });
 /// assert_eq!(answer.status_code, 401);
 /// # Ok(())
 /// # }
@@ -36,7 +37,8 @@ use crate::{Delivery, Receiver, Refused, Scheme, TooLarge};
 pub struct LambdaRequest {
     #[serde(default)]
     headers: Option<BTreeMap<String, Option<String>>>,
-    /// REST APIs give every line here and only the last one in `headers`.
+    /// REST APIs give every line here and only the last one in `headers`;
+    /// load balancers give one or the other, as they are set up.
     #[serde(default)]
     multi_value_headers: Option<BTreeMap<String, Option<Vec<String>>>>,
     #[serde(default)]
@@ -46,6 +48,14 @@ pub struct LambdaRequest {
 }
 
 impl LambdaRequest {
+    /// The answer as the caller of this request reads it: its headers in
+    /// `multiValueHeaders` where the request's came so, else in `headers`.
+    pub fn answer(&self, answer: impl Into<LambdaAnswer>) -> LambdaAnswer {
+        let mut answer = answer.into();
+        answer.form = if self.multi_value_headers.is_some() { Form::Multi } else { Form::Single };
+        answer
+    }
+
     /// Every line of a header. Names come in any case, and more than once.
     fn lines(&self, name: &str) -> Vec<&str> {
         let several: Vec<&str> = of_name(self.multi_value_headers.as_ref(), name)
@@ -103,9 +113,13 @@ impl<S: Scheme> Receiver<S> {
     }
 }
 
-/// The answer of a function, in the form that all four kinds of caller read.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "camelCase")]
+/// The answer of a function.
+///
+/// [`LambdaRequest::answer`] gives it the form that the caller reads. Without
+/// that its headers are there in both forms, so that every caller finds them: a
+/// load balancer takes an answer in the other form for a failure, a REST API
+/// sends what it is given twice in two lines.
+#[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct LambdaAnswer {
     /// The HTTP status.
@@ -116,6 +130,15 @@ pub struct LambdaAnswer {
     pub body: String,
     /// Always false: the body is text.
     pub is_base64_encoded: bool,
+    form: Form,
+}
+
+/// Where the headers stand.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Form {
+    Both,
+    Single,
+    Multi,
 }
 
 impl LambdaAnswer {
@@ -126,6 +149,7 @@ impl LambdaAnswer {
             headers: BTreeMap::new(),
             body: String::new(),
             is_base64_encoded: false,
+            form: Form::Both,
         }
     }
 
@@ -134,6 +158,24 @@ impl LambdaAnswer {
     pub fn header(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
         self.headers.insert(name.into(), value.into());
         self
+    }
+}
+
+impl Serialize for LambdaAnswer {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut fields = serializer.serialize_map(None)?;
+        fields.serialize_entry("statusCode", &self.status_code)?;
+        if self.form != Form::Multi {
+            fields.serialize_entry("headers", &self.headers)?;
+        }
+        if self.form != Form::Single {
+            let lines: BTreeMap<_, _> =
+                self.headers.iter().map(|(n, value)| (n, [value])).collect();
+            fields.serialize_entry("multiValueHeaders", &lines)?;
+        }
+        fields.serialize_entry("body", &self.body)?;
+        fields.serialize_entry("isBase64Encoded", &self.is_base64_encoded)?;
+        fields.end()
     }
 }
 

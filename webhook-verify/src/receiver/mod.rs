@@ -24,6 +24,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 
+use crate::shown::Shown;
 use crate::{
     AgeError, Delivery, EnvelopeError, Extraction, HeaderEvent, Mail, Scheme, Timestamp, TooLarge,
     Verified, Verifier, VerifyError,
@@ -157,13 +158,13 @@ impl<S: Scheme> Receiver<S> {
             // The header's value is anybody's text, and no log's business.
             tracing::warn!(
                 scheme = S::NAME,
-                event = ?event_for_log(&delivery),
+                event = ?Shown(event_for_log(&delivery)),
                 "the unsigned event header of a verified delivery names another event"
             );
         }
         tracing::debug!(
             scheme = S::NAME,
-            event = ?event_for_log(&delivery),
+            event = ?Shown(event_for_log(&delivery)),
             matched_secret = delivery.matched_secret(),
             "webhook delivery verified"
         );
@@ -256,8 +257,7 @@ fn joined<L: AsRef<[u8]>>(lines: impl Iterator<Item = L>) -> Option<Vec<u8>> {
     (!lines.is_empty()).then(|| lines.join(&b", "[..]))
 }
 
-/// The event where it was signed. It is written with `Debug`, because a name
-/// that nobody knows may hold line breaks.
+/// The event where it was signed.
 fn event_for_log<S: Scheme, B: AsRef<[u8]>>(delivery: &Delivery<S, B>) -> &str {
     match delivery.header_event() {
         HeaderEvent::Only => "named by an unsigned header",

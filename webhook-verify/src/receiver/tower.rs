@@ -13,14 +13,15 @@ use http_body_util::Full;
 use tower_layer::Layer;
 use tower_service::Service;
 
-use crate::{Receiver, Scheme};
+use crate::{Receiver, Refused, Scheme};
 
 /// Lets through only requests whose body is a verified delivery.
 ///
 /// The inner service gets the same request with the body as
 /// [`Full<Bytes>`](Full), and in its extensions the
 /// [`Delivery`](crate::Delivery) and its [`DeliveryKey`](crate::DeliveryKey). Everything else is
-/// answered here, with an empty body.
+/// answered here, with an empty body. Trailers of the request, which nobody
+/// signed, are left out; the answer passes as it is.
 ///
 /// ```
 /// use bytes::Bytes;
@@ -45,12 +46,23 @@ use crate::{Receiver, Scheme};
 #[derive(Clone, Debug)]
 pub struct VerifyLayer<S: Scheme> {
     receiver: Receiver<S>,
+    envelope: bool,
 }
 
 impl<S: Scheme> VerifyLayer<S> {
     /// A layer for deliveries that this receiver accepts.
     pub fn new(receiver: impl Into<Receiver<S>>) -> Self {
-        Self { receiver: receiver.into() }
+        Self { receiver: receiver.into(), envelope: true }
+    }
+
+    /// Lets every body through that verified, for what is no JSON envelope,
+    /// such as the messages of gRPC. The extensions hold the
+    /// [`Verified`](crate::Verified) body in place of the delivery. The maximum
+    /// age does not apply to it.
+    #[must_use]
+    pub fn without_envelope(mut self) -> Self {
+        self.envelope = false;
+        self
     }
 }
 
@@ -58,7 +70,7 @@ impl<S: Scheme, Inner> Layer<Inner> for VerifyLayer<S> {
     type Service = Verify<S, Inner>;
 
     fn layer(&self, inner: Inner) -> Self::Service {
-        Verify { receiver: self.receiver.clone(), inner }
+        Verify { receiver: self.receiver.clone(), envelope: self.envelope, inner }
     }
 }
 
@@ -66,6 +78,7 @@ impl<S: Scheme, Inner> Layer<Inner> for VerifyLayer<S> {
 #[derive(Clone)]
 pub struct Verify<S: Scheme, Inner> {
     receiver: Receiver<S>,
+    envelope: bool,
     inner: Inner,
 }
 
@@ -92,15 +105,10 @@ where
         let clone = self.inner.clone();
         let mut inner = std::mem::replace(&mut self.inner, clone);
         let receiver = self.receiver.clone();
+        let envelope = self.envelope;
         Box::pin(async move {
-            let (mut parts, body) = request.into_parts();
-            match receiver.receive_body(&parts.headers, body).await {
-                Ok(delivery) => {
-                    let body = delivery.verified().body_ref().clone();
-                    parts.extensions.insert(delivery.key());
-                    parts.extensions.insert(delivery);
-                    inner.call(Request::from_parts(parts, Full::new(body))).await
-                }
+            match receiver.take(request, envelope).await {
+                Ok(request) => inner.call(request).await,
                 Err(refused) => {
                     let mut response = Response::new(R::default());
                     *response.status_mut() =
@@ -109,6 +117,35 @@ where
                 }
             }
         })
+    }
+}
+
+impl<S: Scheme> Receiver<S> {
+    async fn take<B>(
+        &self,
+        request: Request<B>,
+        envelope: bool,
+    ) -> Result<Request<Full<Bytes>>, Refused>
+    where
+        B: Body,
+        B::Error: Into<Box<dyn Error + Send + Sync>>,
+    {
+        let (mut parts, body) = request.into_parts();
+        let body = if envelope {
+            let delivery = self.receive_body(&parts.headers, body).await?;
+            let body = delivery.verified().body_ref().clone();
+            parts.extensions.insert(delivery.key());
+            parts.extensions.insert(delivery);
+            body
+        } else {
+            let verified = self.verify_body(&parts.headers, body).await;
+            let verified = self.log(verified)?;
+            let body = verified.body_ref().clone();
+            parts.extensions.insert(verified.key());
+            parts.extensions.insert(verified);
+            body
+        };
+        Ok(Request::from_parts(parts, Full::new(body)))
     }
 }
 

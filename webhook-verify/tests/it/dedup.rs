@@ -61,6 +61,24 @@ async fn work_that_outlives_its_lease_still_counts() {
     assert_eq!(store.claim(&key, LEASE).await.unwrap(), Claim::Done);
 }
 
+/// As in Redis, which forgets a claim when its lease ends.
+#[tokio::test]
+async fn a_claim_whose_lease_has_ended_is_in_nobodys_way() {
+    let (now, store) = store();
+    let key = delivery(r#"{"event":"email.sent","id":"1"}"#).key();
+    let claim = async || store.claim(&key, LEASE).await.unwrap();
+    let Claim::New(first) = claim().await else { panic!("new") };
+    now.store(60, Ordering::Relaxed);
+    let Claim::New(crashed) = claim().await else { panic!("the lease has ended") };
+    now.store(120, Ordering::Relaxed);
+    assert!(store.complete(&first, KEEP).await.unwrap());
+    assert_eq!(claim().await, Claim::Done);
+    // One that comes back to life undoes nothing.
+    store.release(&crashed).await.unwrap();
+    assert_eq!(claim().await, Claim::Done);
+    assert!(store.complete(&crashed, KEEP).await.unwrap(), "it is done, and stays so");
+}
+
 #[tokio::test]
 async fn a_handler_that_fails_gets_the_next_try() {
     let dedup = Dedup::new(MemoryStore::new());

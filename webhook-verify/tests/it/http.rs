@@ -164,8 +164,10 @@ fn the_reason_is_logged_and_nothing_secret_is() {
         let mut only = signed("{}");
         only.insert("kind", HeaderValue::from_static("hush.only"));
         receiver().event_header("kind").receive(&only, "{}").unwrap();
-        let broken = r#"{"event":"a\nb"}"#;
+        let broken = r#"{"event":"a\nb\u001b[2J"}"#;
         receiver().receive(&signed(broken), broken).unwrap();
+        let long = format!(r#"{{"event":"{}hush"}}"#, "long".repeat(32));
+        receiver().receive(&signed(&long), &long).unwrap();
         receiver().receive(&signed(BODY), "hush").unwrap_err();
         receiver().receive(&signed("hush"), "hush").unwrap_err();
         receiver().receive(&HeaderMap::new(), "hush").unwrap_err();
@@ -176,7 +178,8 @@ fn the_reason_is_logged_and_nothing_secret_is() {
         r#"status=400 reason=the body is not JSON (line 1, column 1)"#,
         r#"status=401 reason=the signature header is missing"#,
         "the unsigned event header of a verified delivery names another event",
-        r#"event="a\nb""#,
+        r#"event="a\nb\u{1b}[2J""#,
+        r#"longlong"… matched_secret=0"#,
     ] {
         assert!(log.contains(said), "{said:?} is not in {log}");
     }

@@ -38,18 +38,32 @@ fn http(signature: &str, body: &str, base64: bool) -> Value {
     })
 }
 
+/// A load balancer: headers in one form or the other, as it is set up.
+fn balancer(headers: Value, multi_value_headers: Option<Value>) -> Value {
+    let mut event = json!({
+        "requestContext": {"elb": {"targetGroupArn": "arn"}}, "httpMethod": "POST", "path": "/",
+        "body": STANDARD.encode(BODY), "isBase64Encoded": true
+    });
+    if !headers.is_null() {
+        event["headers"] = headers;
+    }
+    if let Some(headers) = multi_value_headers {
+        event["multiValueHeaders"] = headers;
+    }
+    event
+}
+
 #[test]
 fn each_kind_of_event() {
     assert_eq!(receive(rest(&[&signature(BODY)])), Ok(HeaderEvent::Absent));
     assert_eq!(receive(http(&signature(BODY), BODY, false)), Ok(HeaderEvent::Same));
     let encoded = STANDARD.encode(BODY);
     assert_eq!(receive(http(&signature(BODY), &encoded, true)), Ok(HeaderEvent::Same));
-    // A load balancer without multi-value headers sends null for them.
-    let balancer = json!({
-        "requestContext": {"elb": {}}, "httpMethod": "POST", "multiValueHeaders": null,
-        "headers": {"x-service-signature": signature(BODY)}, "body": encoded, "isBase64Encoded": true
-    });
-    assert_eq!(receive(balancer), Ok(HeaderEvent::Absent));
+    let single = json!({"x-service-signature": signature(BODY)});
+    assert_eq!(receive(balancer(single.clone(), None)), Ok(HeaderEvent::Absent));
+    assert_eq!(receive(balancer(single, Some(Value::Null))), Ok(HeaderEvent::Absent));
+    let multi = json!({"x-service-signature": [signature(BODY)]});
+    assert_eq!(receive(balancer(Value::Null, Some(multi))), Ok(HeaderEvent::Absent));
 }
 
 #[test]
@@ -57,8 +71,16 @@ fn a_base64_body_is_not_taken_for_the_body() {
     let encoded = STANDARD.encode(BODY);
     let refused = receive(http(&signature(BODY), &encoded, false));
     assert_eq!(refused.unwrap_err(), VerifyError::Mismatch.into());
-    let broken = receive(http(&signature(BODY), "%%%%", true)).unwrap_err();
-    assert_eq!((broken.status(), broken), (401, Refused::Unreadable));
+    // What Lambda never writes is not guessed at: padding left out, the
+    // alphabet of URLs, lines, blanks.
+    let bytes = "{\"event\":\"\u{3fe}\u{3fe}\u{3ff}\"}";
+    let good = STANDARD.encode(bytes);
+    assert!(good.contains('+') || good.contains('/'), "{good}");
+    let for_urls = good.replace('+', "-").replace('/', "_");
+    for odd in ["%%%%", "e30", "e30=\n", " e30=", "e3\n0=", "e30==", "e30=e30=", "=", &for_urls] {
+        let broken = receive(http(&signature(bytes), odd, true)).unwrap_err();
+        assert_eq!((broken.status(), broken), (401, Refused::Unreadable), "{odd:?}");
+    }
 }
 
 #[test]
@@ -68,6 +90,13 @@ fn exactly_one_line() {
     assert_eq!(refused, VerifyError::RepeatedSignature.into());
     let joined = receive(http(&format!("{good},{good}"), BODY, false)).unwrap_err();
     assert_eq!(joined, VerifyError::MalformedSignature.into());
+    for lines in [json!([good, good]), json!([]), Value::Null] {
+        let several = lines.as_array().is_some_and(|lines| lines.len() > 1);
+        let event = balancer(Value::Null, Some(json!({"X-Service-Signature": lines})));
+        let refused =
+            if several { VerifyError::RepeatedSignature } else { VerifyError::MissingSignature };
+        assert_eq!(receive(event).unwrap_err(), refused.into());
+    }
     let mut both = http(&good, BODY, false);
     both["headers"]["X-SERVICE-SIGNATURE"] = json!(good);
     assert_eq!(receive(both).unwrap_err(), VerifyError::RepeatedSignature.into());
@@ -100,11 +129,46 @@ fn the_limit_is_of_the_decoded_body() {
 
 #[test]
 fn answers_as_lambda_wants_them() {
-    let refused = receive(json!({})).unwrap_err();
+    use webhook_verify::dedup::Once;
+
+    let written = |answer: LambdaAnswer| serde_json::to_string(&answer).unwrap();
+    let request = |event| serde_json::from_value::<LambdaRequest>(event).unwrap();
+    let refused = || receive(json!({})).unwrap_err();
+    let in_flight = || {
+        let retry_after = std::time::Duration::from_secs(2);
+        Once::<LambdaAnswer>::InFlight { retry_after }
+    };
+
+    for single in [http("", "", false), balancer(json!({}), None), json!({})] {
+        assert_eq!(
+            written(request(single.clone()).answer(refused())),
+            r#"{"statusCode":401,"headers":{},"body":"","isBase64Encoded":false}"#
+        );
+        assert_eq!(
+            written(request(single).answer(in_flight())),
+            r#"{"statusCode":503,"headers":{"retry-after":"2"},"body":"","isBase64Encoded":false}"#
+        );
+    }
+    for multi in [rest(&[]), balancer(Value::Null, Some(json!({})))] {
+        assert_eq!(
+            written(request(multi.clone()).answer(refused())),
+            r#"{"statusCode":401,"multiValueHeaders":{},"body":"","isBase64Encoded":false}"#
+        );
+        let answer = request(multi).answer(in_flight()).header("x", "y");
+        assert_eq!(
+            written(answer),
+            r#"{"statusCode":503,"multiValueHeaders":{"retry-after":["2"],"x":["y"]},"body":"","isBase64Encoded":false}"#
+        );
+    }
+    // To whoever asked: the headers in the one form and in the other.
     assert_eq!(
-        serde_json::to_string(&LambdaAnswer::from(refused)).unwrap(),
-        r#"{"statusCode":401,"headers":{},"body":"","isBase64Encoded":false}"#
+        written(in_flight().into()),
+        r#"{"statusCode":503,"headers":{"retry-after":"2"},"multiValueHeaders":{"retry-after":["2"]},"body":"","isBase64Encoded":false}"#
     );
+}
+
+#[test]
+fn a_request_shows_nothing_of_itself() {
     let request: LambdaRequest = serde_json::from_value(rest(&[&signature(BODY)])).unwrap();
     assert!(!format!("{request:?}").contains("7c0e"));
 }

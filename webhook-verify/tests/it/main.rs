@@ -11,5 +11,6 @@ mod lambda;
 mod peers;
 mod redis;
 mod rotation;
+mod tonic;
 mod tower;
 mod verify;

@@ -158,3 +158,56 @@ async fn what_verified_and_is_no_delivery() {
     let body = Full::new(Bytes::from_static(b"[]"));
     assert_eq!(answer(request(&signature("[]"), body)).await, (400, Bytes::new()));
 }
+
+/// Pages long, if the sender wants: none of it is read, and none of it kept.
+#[tokio::test]
+async fn frames_with_nothing_in_them() {
+    let mut body = Pieces::of(BODY);
+    let empty = || Ok(Frame::data(Bytes::new()));
+    body.pieces.splice(0..0, (0..10_000).map(|_| empty()));
+    body.pieces.extend((0..10_000).map(|_| empty()));
+    assert_eq!(answer(request(&signature(BODY), body)).await.0, 202);
+}
+
+/// It is verified as it was sent, whatever it says of its encoding.
+#[tokio::test]
+async fn nothing_is_unpacked() {
+    use std::io::Write as _;
+
+    let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::default());
+    gzip.write_all(BODY.as_bytes()).unwrap();
+    let packed = gzip.finish().unwrap();
+    let encoded = |signature: &str| {
+        let mut request = request(signature, Full::new(Bytes::from(packed.clone())));
+        request.headers_mut().insert("content-encoding", "gzip".parse().unwrap());
+        request
+    };
+    // Signed before it was packed on the way: not what was received.
+    assert_eq!(answer(encoded(&signature(BODY))).await, REFUSED);
+    // Signed as it is: verified, and no JSON.
+    assert_eq!(answer(encoded(&signature(&packed))).await, (400, Bytes::new()));
+}
+
+#[tokio::test]
+async fn without_an_envelope_any_bytes_that_verify_are_let_through() {
+    use webhook_verify::{Extraction, Verified};
+
+    let inner = tower::service_fn(|request: Request<Full<Bytes>>| async move {
+        let (parts, body) = request.into_parts();
+        let verified = parts.extensions.get::<Verified<Extraction, Bytes>>().unwrap();
+        assert_eq!(parts.extensions.get::<DeliveryKey>(), Some(&verified.key()));
+        assert!(parts.extensions.get::<ExtractionDelivery>().is_none());
+        assert_eq!(body.collect().await.unwrap().to_bytes(), verified.body());
+        Ok::<_, Infallible>(Response::new(Full::<Bytes>::default()))
+    });
+    // A maximum age is no concern of what has no `created`.
+    let receiver = receiver().max_age(Duration::from_secs(1));
+    let service = VerifyLayer::new(receiver).without_envelope().layer(inner);
+    let status = async |request| service.clone().oneshot(request).await.unwrap().status().as_u16();
+    for body in [&b"\x00\xFF"[..], b"[]", b"", BODY.as_bytes()] {
+        let good = request(&signature(body), Full::new(Bytes::from_static(body)));
+        assert_eq!(status(good).await, 200);
+        let forged = request(&signature("other"), Full::new(Bytes::from_static(body)));
+        assert_eq!(status(forged).await, 401);
+    }
+}
