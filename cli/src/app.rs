@@ -67,13 +67,19 @@ fn run(args: &[OsString], env: &Env, streams: Streams) -> u8 {
             return exit::code(failure.kind());
         }
     };
-    let context = Context::new(settings, printer, leaf);
+    let context = Context::new(settings, printer, leaf, args);
     let result = leaf::check(leaf, &cli.global).and_then(|()| match cli.command {
         // These need no runtime.
         Command::Completions(args) => args.run(&context),
         Command::Man(args) => args.run(&context),
         Command::Schema(args) => args.run(&context),
-        command => runtime(leaf)?.block_on(until_interrupted(command, &context)),
+        command => {
+            let runtime = runtime(leaf)?;
+            let result = runtime.block_on(until_interrupted(command, &context));
+            // A question that was given up still waits for its answer.
+            runtime.shutdown_background();
+            result
+        }
     });
     match result {
         Ok(()) => exit::DONE,
@@ -100,10 +106,12 @@ async fn until_interrupted(command: Command, context: &Context) -> Result<(), Fa
         let finished = context.finish().await;
         result.and(finished)
     };
+    // The work comes first: until it waits for something other than standard
+    // input, Ctrl-C ends the program as it ends any other.
     tokio::select! {
         biased;
-        () = context.interrupted() => Err(Failure::new(Kind::Interrupted, "interrupted")),
         result = work => result,
+        () = context.interrupted() => Err(Failure::new(Kind::Interrupted, "interrupted")),
     }
 }
 

@@ -4,7 +4,7 @@ use crate::context::Context;
 use crate::failure::Failure;
 
 /// Asks `question`; without a terminal, and without `--yes`, it is refused.
-pub fn confirm(context: &Context, question: &str) -> Result<(), Failure> {
+pub async fn confirm(context: &Context, question: &str) -> Result<(), Failure> {
     if context.settings.yes || context.settings.dry_run {
         return Ok(());
     }
@@ -14,8 +14,8 @@ pub fn confirm(context: &Context, question: &str) -> Result<(), Failure> {
         ))
         .hint("add --yes if you mean it"));
     }
-    let answer = context.out.ask(&format!("{question} [y/N] "))?;
-    if matches!(answer.to_lowercase().as_str(), "y" | "yes") {
+    let answer = context.out.ask(&format!("{question} [y/N] ")).await?;
+    if answer.is_some_and(|answer| matches!(answer.to_lowercase().as_str(), "y" | "yes")) {
         return Ok(());
     }
     Err(Failure::usage("not confirmed; nothing was done"))

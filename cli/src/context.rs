@@ -1,19 +1,23 @@
 //! What a command works with: settings, output, clients, the sandbox.
 
+use std::ffi::OsString;
 use std::time::Duration;
 
 use serde_json::json;
 use svc_sdk::email::BatchShape;
-use svc_sdk::{Call, EmailClient, ExtractionClient, RawAnswer, Response, Secret, Service};
+use svc_sdk::{
+    Attempt, Call, EmailClient, ErrorKind, ExtractionClient, RawAnswer, Response, Secret, Service,
+};
 use tokio::sync::OnceCell;
 
 use crate::dry_run;
 use crate::failure::{Failure, Kind};
 use crate::input::content::Inputs;
 use crate::leaf::{Effect, Leaf};
-use crate::output::{Printer, View};
+use crate::output::{Printer, Tracer, View};
 use crate::sandbox::Sandbox;
 use crate::settings::{Key, Settings, Source};
+use crate::typed;
 
 /// The keys that the sandbox is seeded with (`control.md`, Seeds).
 const SANDBOX_EMAIL_KEY: &str = "mk_test_sandbox";
@@ -31,13 +35,16 @@ pub struct Context {
     pub out: Printer,
     pub inputs: Inputs,
     pub leaf: &'static Leaf,
+    /// The arguments of this run, to suggest a command that is the user's own.
+    typed: Vec<OsString>,
     sandbox: OnceCell<Sandbox>,
 }
 
 impl Context {
     /// A context for one command.
-    pub fn new(settings: Settings, out: Printer, leaf: &'static Leaf) -> Self {
-        Self { settings, out, inputs: Inputs::default(), leaf, sandbox: OnceCell::new() }
+    pub fn new(settings: Settings, out: Printer, leaf: &'static Leaf, typed: &[OsString]) -> Self {
+        let (inputs, sandbox, typed) = (Inputs::default(), OnceCell::new(), typed.to_vec());
+        Self { settings, out, inputs, leaf, typed, sandbox }
     }
 
     /// The client of the email service.
@@ -81,13 +88,19 @@ impl Context {
             // A proxy could not reach this machine's loopback.
             builder = builder.no_proxy();
         }
+        if let Some(tracer) = self.out.tracer() {
+            builder = builder.on_attempt(move |attempt| trace(tracer, attempt));
+        }
         Ok(builder.user_agent(USER_AGENT).build()?)
     }
 
     /// A client of the local server's control interface.
     pub async fn control_client(&self) -> Result<EmailClient, Failure> {
         let url = self.sandbox_url().await?;
-        let builder = EmailClient::builder(url, Secret::new(SANDBOX_EMAIL_KEY));
+        let mut builder = EmailClient::builder(url, Secret::new(SANDBOX_EMAIL_KEY));
+        if let Some(tracer) = self.out.tracer() {
+            builder = builder.on_attempt(move |attempt| trace(tracer, attempt));
+        }
         Ok(builder.no_proxy().user_agent(USER_AGENT).build()?)
     }
 
@@ -119,6 +132,9 @@ impl Context {
         if self.settings.sandbox {
             // A proxy could not reach this machine's loopback.
             builder = builder.no_proxy();
+        }
+        if let Some(tracer) = self.out.tracer() {
+            builder = builder.on_attempt(move |attempt| trace(tracer, attempt));
         }
         Ok(builder.user_agent(USER_AGENT).build()?)
     }
@@ -211,31 +227,18 @@ impl Context {
     where
         Call<Response<T>>: IntoFuture<Output = Result<Response<T>, svc_sdk::Error>>,
     {
-        if let Some(operation) = call.operation() {
-            self.out.trace(&format!("> {} {}", operation.method(), operation.path()));
-        }
-        match call.with_response().await {
-            Ok(response) => {
-                let id = response.request_id.as_deref().unwrap_or("none");
-                self.out.trace(&format!(
-                    "< {} in {} ms, attempt {}, request id {id}",
-                    response.status,
-                    response.elapsed.as_millis(),
-                    response.attempts,
-                ));
-                Ok(response.value)
+        let response = call.with_response().await.map_err(|error| {
+            if matches!(error.kind(), ErrorKind::UnreadableAnswer { .. }) {
+                let said = String::from_utf8_lossy(error.body());
+                let said = said.lines().take(LINES_SHOWN);
+                said.for_each(|line| self.out.trace(&format!("< {line}")));
             }
-            Err(error) => {
-                let status = error.status().map_or("no answer".to_owned(), |s| s.to_string());
-                let id = error.request_id().unwrap_or("none");
-                self.out
-                    .trace(&format!("< {status}, attempt {}, request id {id}", error.attempts()));
-                Err(match harmless {
-                    Some(harmless) => Failure::from_sdk(&error, harmless),
-                    None => error.into(),
-                })
+            match harmless {
+                Some(harmless) => Failure::from_sdk(&error, harmless),
+                None => error.into(),
             }
-        }
+        })?;
+        Ok(response.value)
     }
 
     /// The sandbox of this run, attached to or started when it is first needed.
@@ -317,7 +320,8 @@ impl Context {
             )
             .code("no_key")
             .hint(format!(
-                "keep one: svc login --service {service}\nor give one: --key-file PATH, or {}",
+                "keep one: {}\nor give one: --key-file PATH, or {}",
+                self.login(service),
                 key_name(service)
             ))),
         }
@@ -343,9 +347,21 @@ impl Context {
         )
         .code("not_set_up")
         .hint(format!(
-            "try it on this machine: svc --sandbox {}\nset it up: svc login --service {service}",
-            self.leaf.path
+            "try it on this machine: {}\nset it up: {}",
+            typed::in_sandbox(&self.typed),
+            self.login(service)
         ))
+    }
+
+    /// The command line that keeps a key for a service in this run's profile.
+    fn login(&self, service: Service) -> String {
+        match &self.settings.profile.source {
+            Source::Option(_) => {
+                let profile = typed::quoted(&self.settings.profile.value);
+                format!("svc login --service {service} --profile {profile}")
+            }
+            _ => format!("svc login --service {service}"),
+        }
     }
 
     /// The certificates of `--ca-bundle`, in PEM.
@@ -368,6 +384,27 @@ impl Context {
             _ => call,
         }
     }
+}
+
+/// How many lines `--verbose` shows of an answer that cannot be read.
+const LINES_SHOWN: usize = 20;
+
+/// A line of `--verbose` for what was asked, and one for what came of it.
+fn trace(tracer: Tracer, attempt: &Attempt<'_>) {
+    tracer.trace(&format!("> {} {}", attempt.method, attempt.url));
+    let status = match (attempt.status, attempt.failure) {
+        (Some(status), _) => status.to_string(),
+        (None, Some(kind)) => format!("no answer ({kind})"),
+        (None, None) => "no answer".to_owned(),
+    };
+    let again = attempt.retry_in.map(|wait| format!(", again in {} ms", wait.as_millis()));
+    tracer.trace(&format!(
+        "< {status} in {} ms, attempt {}, request id {}{}",
+        attempt.elapsed.as_millis(),
+        attempt.number,
+        attempt.request_id.unwrap_or("none"),
+        again.unwrap_or_default(),
+    ));
 }
 
 /// Whether what is sent to an address can be read on the way.

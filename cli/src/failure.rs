@@ -222,6 +222,7 @@ impl From<std::io::Error> for Failure {
     fn from(error: std::io::Error) -> Self {
         match error.kind() {
             std::io::ErrorKind::BrokenPipe => Self::new(Kind::BrokenPipe, "broken pipe"),
+            std::io::ErrorKind::Interrupted => Self::new(Kind::Interrupted, "interrupted"),
             _ => Self::other(error.to_string()),
         }
     }

@@ -33,6 +33,7 @@ mod sandbox;
 mod sdk_error;
 mod settings;
 mod stop;
+mod typed;
 mod wait;
 
 pub use app::{command, main};

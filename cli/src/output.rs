@@ -2,6 +2,7 @@
 //! standard error.
 
 mod jq;
+mod prompt;
 mod spinner;
 mod table;
 mod text;
@@ -132,10 +133,10 @@ impl Printer {
 
     /// One thing.
     pub fn one(&self, value: &Value, view: View) -> Result<(), Failure> {
-        if self.is_table() {
+        if self.is_table() && value.is_object() {
             return self.write(&table::single(value, view, self.canvas()));
         }
-        self.json(value)
+        self.value(value)
     }
 
     /// One thing, shown to people as a table of several parts of it.
@@ -257,10 +258,14 @@ impl Printer {
 
     /// A line of `--verbose`.
     pub fn trace(&self, line: &str) {
-        if self.verbose {
-            let (dim, reset) = self.styles("\u{1b}[2m");
-            self.complain(&format!("{dim}{}{reset}\n", one_line(line)));
+        if let Some(tracer) = self.tracer() {
+            tracer.trace(line);
         }
+    }
+
+    /// What writes the lines of `--verbose`, for those who cannot hold a printer.
+    pub fn tracer(&self) -> Option<Tracer> {
+        self.verbose.then_some(Tracer { color: self.stderr_color })
     }
 
     /// Sends the local server's log to standard error.
@@ -280,18 +285,15 @@ impl Printer {
             .try_init();
     }
 
-    /// Asks a question; the answer is what was typed.
-    pub fn ask(&self, question: &str) -> Result<String, Failure> {
-        self.complain(&printable(question));
-        let mut answer = String::new();
-        std::io::stdin().read_line(&mut answer)?;
-        Ok(answer.trim().to_owned())
+    /// Asks a question; the answer is what was typed, `None` where nobody typed
+    /// anything, not even Enter.
+    pub async fn ask(&self, question: &str) -> Result<Option<String>, Failure> {
+        prompt::visible(|| self.complain(&printable(question))).await
     }
 
     /// Asks for something that must not be seen.
-    pub fn ask_hidden(&self, question: &str) -> Result<String, Failure> {
-        self.complain(&printable(question));
-        Ok(rpassword::read_password()?)
+    pub async fn ask_hidden(&self, question: &str) -> Result<String, Failure> {
+        prompt::hidden(|| self.complain(&printable(question))).await
     }
 
     /// Shows on a terminal that something is going on, if it takes longer than
@@ -400,9 +402,30 @@ impl Printer {
     }
 
     fn complain(&self, text: &str) {
-        spinner::clear(|frame| raw_stderr(frame.as_bytes()));
-        raw_stderr(text.as_bytes());
+        complain(text);
     }
+}
+
+/// Writes the lines of `--verbose`.
+#[derive(Clone, Copy, Debug)]
+pub struct Tracer {
+    color: bool,
+}
+
+impl Tracer {
+    pub fn trace(self, line: &str) {
+        let (dim, reset) = if self.color { ("\u{1b}[2m", "\u{1b}[0m") } else { ("", "") };
+        complain(&format!("{dim}{}{reset}\n", one_line(line)));
+    }
+}
+
+/// Everything that goes to standard error, but frames of the spinner.
+fn complain(text: &str) {
+    spinner::clear(|frame| raw_stderr(frame.as_bytes()));
+    if prompt::stands_open() {
+        raw_stderr(b"\n");
+    }
+    raw_stderr(text.as_bytes());
 }
 
 /// Standard error that nobody reads any more is no reason to fail.

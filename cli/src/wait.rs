@@ -30,6 +30,7 @@ pub async fn for_email(
     };
     let mut pause = FIRST_PAUSE;
     let mut status = None;
+    let mut patience = Patience::default();
     if let Some(first) = &seen {
         status = first.get("status").and_then(Value::as_str).map(str::to_owned);
         announce(context, id, first, status.as_deref())?;
@@ -50,7 +51,15 @@ pub async fn for_email(
             tokio::time::sleep_until(wake).await;
             pause = (pause * 2).min(LONGEST_PAUSE);
         }
-        let email = context.run(client.emails().get(id)).await?;
+        let email = match context.run(client.emails().get(id)).await {
+            Ok(email) => email,
+            Err(failure) if seen.is_some() => {
+                patience.with(context, failure)?;
+                continue;
+            }
+            Err(failure) => return Err(failure),
+        };
+        patience = Patience::default();
         let value = output::to_value(&email);
         let now = value.get("status").and_then(Value::as_str).map(str::to_owned);
         if now.is_none() {
@@ -69,6 +78,27 @@ pub async fn for_email(
         status = now;
         seen = Some(value);
         let _ = &progress;
+    }
+}
+
+/// How many looks in a row may fail for want of an answer before a wait is
+/// given up: a wait is long, and networks have their moments.
+const FAILURES: u32 = 5;
+
+/// What is left of the patience with a service that does not answer.
+#[derive(Default)]
+pub struct Patience(u32);
+
+impl Patience {
+    /// Takes a failure that may pass, and gives any other back.
+    pub fn with(&mut self, context: &Context, failure: Failure) -> Result<(), Failure> {
+        self.0 += 1;
+        let passes = matches!(failure.kind(), Kind::Unavailable | Kind::RateLimited);
+        if !passes || self.0 >= FAILURES {
+            return Err(failure);
+        }
+        context.out.note(&format!("looking again: {}", failure.details().message));
+        Ok(())
     }
 }
 

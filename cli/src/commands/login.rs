@@ -40,16 +40,15 @@ impl Login {
         let url = match settings.url(service) {
             Some(url) => url.value.clone(),
             None if context.out.can_ask() => {
-                context.out.ask(&format!("Base address of the {service} service: "))?
+                let typed =
+                    context.out.ask(&format!("Base address of the {service} service: ")).await?;
+                typed.filter(|typed| !typed.is_empty()).ok_or_else(|| no_address(service))?
             }
             None => {
-                return Err(Failure::usage(format!(
-                    "the address of the {service} service is missing"
-                ))
-                .hint(format!("give it with {}", url_names(service))));
+                return Err(no_address(service));
             }
         };
-        let key = read_key(context, service)?;
+        let key = read_key(context, service).await?;
         let organization = check(context, service, &url, &key).await?;
 
         let profile = &settings.profile.value;
@@ -110,13 +109,19 @@ impl Login {
     }
 }
 
-fn read_key(context: &Context, service: Service) -> Result<Key, Failure> {
+fn no_address(service: Service) -> Failure {
+    Failure::usage(format!("the address of the {service} service is missing"))
+        .hint(format!("give it with {}", url_names(service)))
+}
+
+async fn read_key(context: &Context, service: Service) -> Result<Key, Failure> {
     if let Some(path) = &context.settings.key_file {
         let bytes = context.inputs.bytes(&context.out, "--key-file", path)?;
         return Key::parse(&String::from_utf8_lossy(&bytes), "--key-file");
     }
     if context.out.stdin_is_terminal() {
-        let typed = context.out.ask_hidden(&format!("Key for the {service} service (hidden): "))?;
+        let typed =
+            context.out.ask_hidden(&format!("Key for the {service} service (hidden): ")).await?;
         return Key::parse(&typed, "the prompt");
     }
     let bytes = context.inputs.stdin(&context.out, "login")?;

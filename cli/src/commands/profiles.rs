@@ -22,7 +22,7 @@ impl Command {
         match self {
             Self::List(args) => args.run(context),
             Self::Use(args) => args.run(context),
-            Self::Remove(args) => args.run(context),
+            Self::Remove(args) => args.run(context).await,
         }
     }
 }

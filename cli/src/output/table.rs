@@ -8,7 +8,7 @@ use tabled::settings::object::{Cell, Columns, Rows};
 use tabled::settings::peaker::Priority;
 use tabled::settings::{Alignment, Color, Padding, Style, Width};
 
-use super::text::one_line;
+use super::text::{one_line, printable};
 
 /// How the values of a column are shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -81,7 +81,8 @@ pub(crate) fn list(items: &[Value], view: View, canvas: Canvas) -> String {
             items
                 .iter()
                 .map(|item| {
-                    present(item, column).map_or_else(String::new, |v| show(v, column.show))
+                    let value = present(item, column);
+                    value.map_or_else(|| NOTHING.to_owned(), |value| show(value, column.show))
                 })
                 .collect::<Vec<_>>()
         })
@@ -128,10 +129,10 @@ pub(crate) fn list(items: &[Value], view: View, canvas: Canvas) -> String {
 /// One thing as lines of name and value: what the view names first, then
 /// everything else that the service said.
 pub(crate) fn single(item: &Value, view: View, canvas: Canvas) -> String {
-    let mut lines = Vec::new();
+    let mut fields = Vec::new();
     for column in view.0 {
         if let Some(value) = present(item, column) {
-            lines.push((sentence(column.title), show(value, column.show), column.show));
+            fields.push((sentence(column.title), value, column.show));
         }
     }
     if let Value::Object(map) = item {
@@ -140,9 +141,15 @@ pub(crate) fn single(item: &Value, view: View, canvas: Canvas) -> String {
         for (key, value) in map.iter().filter(|(key, value)| !named(key) && !is_empty(value)) {
             // A time that nobody told us of is a time all the same.
             let how = if key.ends_with("At") { Show::Time } else { Show::Text };
-            lines.push((one_line(key).into_owned(), show(value, how), how));
+            fields.push((one_line(key).into_owned(), value, how));
         }
     }
+    let names = fields.iter().map(|(name, ..)| get_text_width(name)).max().unwrap_or(0);
+    let room = canvas.width.map(|width| width.saturating_sub(names + GAP));
+    let lines = fields
+        .into_iter()
+        .map(|(name, value, how)| (name, show_whole(value, how, room), how))
+        .collect::<Vec<_>>();
     let mut builder = Builder::default();
     for (name, value, _) in &lines {
         builder.push_record([name, value]);
@@ -203,6 +210,48 @@ fn is_empty(value: &Value) -> bool {
         Value::Object(map) => map.is_empty(),
         Value::Bool(_) | Value::Number(_) => false,
     }
+}
+
+/// What stands where there is no value.
+const NOTHING: &str = "-";
+
+/// A value that has lines of its own: text as it was written, things below
+/// each other.
+fn show_whole(value: &Value, how: Show, room: Option<usize>) -> String {
+    match value {
+        Value::String(text) if how == Show::Text && text.contains('\n') => {
+            let text = text.trim_end().replace("\r\n", "\n").replace('\t', "    ");
+            printable(&text).into_owned()
+        }
+        Value::Array(items) if items.iter().all(Value::is_object) => things(items, room),
+        _ => show(value, how),
+    }
+}
+
+/// Things as a table in a cell; where that is too wide, each on a line of its own.
+fn things(items: &[Value], room: Option<usize>) -> String {
+    let mut keys = Vec::new();
+    for (key, value) in items.iter().filter_map(Value::as_object).flatten() {
+        if !keys.contains(&key) && !is_empty(value) {
+            keys.push(key);
+        }
+    }
+    let mut builder = Builder::default();
+    builder.push_record(keys.iter().map(|key| one_line(key)));
+    for item in items {
+        builder.push_record(keys.iter().map(|key| match &item[key.as_str()] {
+            value if is_empty(value) => NOTHING.to_owned(),
+            value => show(value, Show::Text),
+        }));
+    }
+    let mut table = builder.build();
+    table.with(Style::empty()).with(Padding::new(0, GAP, 0, 0));
+    let text = trimmed(&table.to_string());
+    let widest = text.lines().map(get_text_width).max().unwrap_or(0);
+    if room.is_none_or(|room| widest <= room) {
+        return text.trim_end().to_owned();
+    }
+    items.iter().map(|item| show(item, Show::Text)).collect::<Vec<_>>().join("\n")
 }
 
 fn show(value: &Value, how: Show) -> String {
@@ -341,7 +390,7 @@ mod tests {
             list(&items, VIEW, WIDE),
             "ID   STATUS     COUNT  NOTE\n\
              a    delivered      7  x\\u{1b}[0m\n\
-             bcd  queued      1234\n"
+             bcd  queued      1234  -\n"
         );
     }
 
@@ -381,6 +430,33 @@ mod tests {
             single(&item, VIEW, WIDE),
             "ID      a\nStatus  new-one\ntags    k=v\nto      x, y\n"
         );
+    }
+
+    #[test]
+    fn things_in_a_thing_are_a_table_of_their_own() {
+        let item = json!({"id": "a", "recipients": [
+            {"address": "ada@b.test", "status": "delivered", "detail": null},
+            {"address": "bob@b.test", "status": "bounced", "detail": "mailbox full"},
+        ], "attachments": [{"filename": "r.csv", "size": 7, "type": null}]});
+        assert_eq!(
+            single(&item, VIEW, WIDE),
+            "ID           a\n\
+             recipients   address     status     detail\n\
+             \x20            ada@b.test  delivered  -\n\
+             \x20            bob@b.test  bounced    mailbox full\n\
+             attachments  filename  size\n\
+             \x20            r.csv     7\n"
+        );
+        let narrow = Canvas { width: Some(40), color: false };
+        let text = single(&item, VIEW, narrow);
+        assert!(text.lines().all(|line| get_text_width(line) <= 40), "{text}");
+        assert!(text.contains("address=ada@b.test,"), "{text}");
+    }
+
+    #[test]
+    fn text_keeps_its_lines_and_cannot_pass_for_a_field() {
+        let item = json!({"id": "a", "text": "one\r\nStatus  sent\u{1b}[2J\n"});
+        assert_eq!(single(&item, VIEW, WIDE), "ID    a\ntext  one\n      Status  sent\\u{1b}[2J\n");
     }
 
     #[test]

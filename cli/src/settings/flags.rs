@@ -44,7 +44,7 @@ pub struct GlobalFlags {
     #[arg(long, global = true, conflicts_with = "output")]
     pub json: bool,
 
-    /// Filter the JSON with a jq expression
+    /// Filter the JSON with a jq expression: with NDJSON each line on its own, else the whole answer, a list included
     #[arg(long, global = true, value_name = "FILTER")]
     pub jq: Option<String>,
 

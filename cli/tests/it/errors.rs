@@ -178,6 +178,36 @@ fn an_answer_that_cannot_be_read_is_unknown_after_a_send() {
 }
 
 #[test]
+fn a_success_that_speaks_of_no_email_is_shown_and_unknown() {
+    for said in ["[]", "\"queued\"", "null", "7", "[{\"id\":\"eml_1\"}]"] {
+        let service = Service::one(200, said);
+        let run = run(&service, &SEND);
+        assert_eq!(run.code, 9, "{said}: {run:?}");
+        assert_eq!(run.json(), serde_json::from_str::<serde_json::Value>(said).expect("JSON"));
+        assert_eq!(run.error()["code"], "answer_not_understood");
+        assert_eq!(service.requests().len(), 1, "sent twice");
+    }
+    // Fewer fields, or none, are the service's own affair.
+    for said in ["", "{}", r#"{"message":"accepted"}"#] {
+        let run = run(&Service::one(202, said), &SEND);
+        assert_eq!((run.code, run.stderr.as_str()), (0, ""), "{said}: {run:?}");
+    }
+    assert_eq!(
+        run(&Service::one(200, "[1]"), &["audiences", "get", "x"]).json(),
+        serde_json::json!([1])
+    );
+}
+
+#[test]
+fn an_answer_that_cannot_be_read_is_shown_by_verbose_alone() {
+    let service = Service::one(200, "<html>a captive\nportal\u{1b}[2J");
+    let quiet = run(&service, &SEND);
+    assert_eq!((quiet.code, quiet.stderr.contains("captive")), (9, false), "{quiet:?}");
+    let verbose = run(&service, &[&SEND[..], &["-v"]].concat());
+    assert!(verbose.stderr.contains("< <html>a captive\n< portal\\u{1b}[2J\n"), "{verbose:?}");
+}
+
+#[test]
 fn a_redirect_is_not_followed() {
     let elsewhere = Service::one(200, "[]");
     let location = format!("location: {}/api/v1/audiences\r\n", elsewhere.url());

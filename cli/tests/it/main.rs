@@ -13,6 +13,8 @@ mod help;
 mod keyring;
 mod listen;
 mod output;
+#[cfg(unix)]
+mod prompts;
 mod sandbox;
 mod secrets;
 mod settings;
@@ -23,3 +25,4 @@ mod terminal;
 mod tidy;
 mod tree;
 mod usage;
+mod waits;

@@ -73,8 +73,8 @@ fn an_empty_list_is_an_empty_list() {
 fn verbose_tells_of_requests_on_standard_error() {
     let run = list(&["-v"], &[]);
     assert_eq!(run.code, 0);
-    assert!(run.stderr.contains("> GET /api/v1/audiences"), "{run:?}");
-    assert!(run.stderr.contains("< 200"), "{run:?}");
+    assert!(run.stderr.contains("> GET http://127.0.0.1:"), "{run:?}");
+    assert!(run.stderr.contains("/api/v1/audiences\n< 200 in "), "{run:?}");
     assert!(run.stderr.contains("req_1"), "{run:?}");
     assert!(run.json().is_array());
 }
@@ -118,6 +118,23 @@ fn the_schema_describes_every_command() {
     assert_eq!(one["input"]["properties"]["--to"]["type"], "array");
     assert_eq!(one["exit_codes"]["9"], "outcome unknown: the request may have been processed");
     assert_eq!(home.run(&["schema", "emails", "snd"]).code, 2);
+}
+
+#[test]
+fn a_filter_meets_the_whole_list_and_with_ndjson_each_line_of_it() {
+    let service = Service::one(200, r#"[{"id":"a","n":1},{"id":"b","n":2}]"#);
+    let url = service.url();
+    let env = [("SVC_EMAIL_KEY", "mk_test_x"), ("SVC_EMAIL_URL", url.as_str())];
+    for (args, printed) in [
+        (&["--jq", "length"][..], "2\n"),
+        (&["--jq", ".[].id"], "a\nb\n"),
+        (&["--jq", "map(.n) | add", "--json"], "3\n"),
+        (&["-o", "ndjson", "--jq", ".id"], "a\nb\n"),
+        (&["-o", "ndjson", "--jq", "{n}"], "{\"n\":1}\n{\"n\":2}\n"),
+    ] {
+        let run = Home::new().run_with(&[&["audiences", "list"], args].concat(), &env);
+        assert_eq!((run.code, run.stdout.as_str()), (0, printed), "{args:?}: {run:?}");
+    }
 }
 
 #[test]

@@ -68,7 +68,7 @@ fn with_nothing_configured_three_lines_say_how_to_try_and_how_to_set_up() {
     assert_eq!(
         run.stderr,
         "error: svc does not know the email service yet: no address and no key\n  \
-         try it on this machine: svc --sandbox audiences list\n  \
+         try it on this machine: svc --sandbox -o table audiences list\n  \
          set it up: svc login --service email\n"
     );
     assert_eq!(home.run(&["extraction", "me"]).error()["code"], "not_set_up");

@@ -4,6 +4,7 @@ use std::fmt;
 use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
+use serde::{Serialize as _, Serializer};
 use serde_json::{Map, Value};
 
 /// The fields of an answer that the documents do not name, as they came.
@@ -49,6 +50,17 @@ impl Extra {
     /// Every field of the answer, typed ones included, in the answer's order.
     pub fn all(&self) -> &Map<String, Value> {
         self.parsed.get_or_init(|| Arc::new(serde_json::from_slice(&self.raw).unwrap_or_default()))
+    }
+
+    /// The answer as it came: mostly an object; whatever else it was is not lost.
+    pub(crate) fn serialize_all<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let all = self.all();
+        if all.is_empty()
+            && let Ok(value) = serde_json::from_slice::<Value>(&self.raw)
+        {
+            return value.serialize(serializer);
+        }
+        all.serialize(serializer)
     }
 
     /// The resource's JSON text, byte for byte as the service sent it.

@@ -224,7 +224,7 @@ macro_rules! record {
 
         impl serde::Serialize for $name {
             fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-                serde::Serialize::serialize(self.extra.all(), serializer)
+                self.extra.serialize_all(serializer)
             }
         }
 
@@ -272,6 +272,14 @@ mod tests {
         let _ = BatchAnswer::read(&body, 2);
         let _ = WebhookTest::read(&body);
         let _ = ErrorReport::read(&body);
+    }
+
+    #[test]
+    fn an_answer_that_is_no_object_serialises_as_it_came() {
+        for (said, kept) in [("[1]", "[1]"), ("\"x\"", "\"x\""), ("", "{}"), ("{}", "{}")] {
+            let record: EmailRecord = read_object(&Bytes::from(said)).expect("read");
+            assert_eq!(serde_json::to_string(&record).expect("JSON"), kept, "{said}");
+        }
     }
 
     fn json() -> impl Strategy<Value = Value> {

@@ -22,7 +22,7 @@ pub struct Delete {
 impl Delete {
     pub async fn run(self, context: &Context) -> Result<(), Failure> {
         let client = context.email_client().await?;
-        confirm(context, &format!("Delete audience {} and all contacts in it?", self.id))?;
+        confirm(context, &format!("Delete audience {} and all contacts in it?", self.id)).await?;
         let call = client.audiences().delete(&self.id);
         if context.call(call, "deleting").await?.is_some() {
             context.deleted("audience", &self.id)?;

@@ -22,7 +22,7 @@ pub struct Delete {
 impl Delete {
     pub async fn run(self, context: &Context) -> Result<(), Failure> {
         let client = context.email_client().await?;
-        confirm(context, &format!("Delete contact {}?", self.id))?;
+        confirm(context, &format!("Delete contact {}?", self.id)).await?;
         let call = client.contacts().delete(&self.id);
         if context.call(call, "deleting").await?.is_some() {
             context.deleted("contact", &self.id)?;

@@ -28,7 +28,8 @@ impl Delete {
                 "Delete domain {} and every mailbox under it? This cannot be undone.",
                 self.id
             ),
-        )?;
+        )
+        .await?;
         let call = client.domains().delete(&self.id);
         if context.call(call, "deleting").await?.is_some() {
             context.deleted("domain", &self.id)?;

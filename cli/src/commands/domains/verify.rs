@@ -12,10 +12,11 @@ use super::live;
 use crate::context::Context;
 use crate::dns::{compare, is_reserved};
 use crate::failure::Failure;
-use crate::output::{self, Column, Show, View};
+use crate::output::{self, Column, Format, Show, View};
 use crate::settings::Source;
+use crate::wait::Patience;
 
-const FIRST_PAUSE: Duration = Duration::from_secs(1);
+const FIRST_PAUSE: Duration = Duration::from_millis(500);
 const LONGEST_PAUSE: Duration = Duration::from_secs(30);
 
 /// What people see of a verification: a line for each check.
@@ -39,7 +40,7 @@ Scope: domains:manage")]
 pub struct Verify {
     /// The domain's id
     id: String,
-    /// Ask again until the domain is verified
+    /// Ask again until the domain is verified; with NDJSON each change is a line
     #[arg(long)]
     wait: bool,
     #[command(flatten)]
@@ -53,11 +54,14 @@ impl Verify {
         let Some(mut result) = context.call(call, "looking up the records").await? else {
             return Ok(());
         };
+        let streams = self.wait && context.out.format() == Format::Ndjson;
         if self.wait {
             result = self.until_verified(context, &client, result).await?;
         }
         let value = output::to_value(&result);
-        if context.out.is_table() {
+        if streams {
+            // Its last line is the state that the wait ended with.
+        } else if context.out.is_table() {
             let rows = self.rows(context, &client, &result, &value).await?;
             context.out.one_as_list(&value, &rows, CHECKS)?;
         } else {
@@ -78,8 +82,9 @@ impl Verify {
             _ => Some(Instant::now() + context.settings.timeout.value),
         };
         let mut pause = FIRST_PAUSE;
-        let mut seen = missing(&result);
-        context.out.note(&format!("waiting for {seen}"));
+        let mut seen = flags(&result);
+        let mut patience = Patience::default();
+        announce(context, &result)?;
         let progress = context.out.progress("waiting until the domain is verified");
         while !result.is_verified() {
             let wake = Instant::now() + pause;
@@ -89,12 +94,19 @@ impl Verify {
             }
             tokio::time::sleep_until(wake).await;
             pause = (pause * 2).min(LONGEST_PAUSE);
-            result = context.run(client.domains().verify(&self.id)).await?;
-            let now = missing(&result);
-            if now != seen && !now.is_empty() {
-                context.out.note(&format!("still waiting for {now}"));
+            match context.run(client.domains().verify(&self.id)).await {
+                Ok(answer) => result = answer,
+                Err(failure) => {
+                    patience.with(context, failure)?;
+                    continue;
+                }
             }
-            seen = now;
+            patience = Patience::default();
+            if flags(&result) != seen {
+                seen = flags(&result);
+                pause = FIRST_PAUSE;
+                announce(context, &result)?;
+            }
         }
         drop(progress);
         Ok(result)
@@ -145,6 +157,17 @@ impl Verify {
             })
             .collect())
     }
+}
+
+/// Each change: a line for programs, what is still missing for people.
+fn announce(context: &Context, result: &Verification) -> Result<(), Failure> {
+    if context.out.format() == Format::Ndjson {
+        return context.out.one(&output::to_value(result), CHECKS);
+    }
+    if !result.is_verified() {
+        context.out.note(&format!("waiting for {}", missing(result)));
+    }
+    Ok(())
 }
 
 /// The records to publish, where the service shows them in its list.

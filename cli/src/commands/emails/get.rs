@@ -20,7 +20,7 @@ Scope: emails:read")]
 pub struct Get {
     /// The email's id
     id: String,
-    /// Follow the status until it is final; 10 is the exit code when it bounced or failed
+    /// Follow the status until it is final, with NDJSON a line for each change; 10 is the exit code when it bounced or failed
     #[arg(long)]
     wait: bool,
 }

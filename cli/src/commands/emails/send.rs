@@ -4,9 +4,10 @@ use chrono::{DateTime, FixedOffset, Local};
 use clap::Args;
 use serde_json::Value;
 use svc_sdk::email::{Attachment, Email, ScheduledAt};
+use svc_sdk::{Operation, Outcome};
 
 use crate::context::Context;
-use crate::failure::Failure;
+use crate::failure::{Failure, Kind};
 use crate::input::attach::{self, Attach, Source};
 use crate::input::{at, pairs};
 use crate::{advice, output, wait};
@@ -75,7 +76,7 @@ pub struct Send {
     /// The whole email as JSON; the other options change it
     #[arg(long, value_name = "@FILE|-|JSON")]
     body: Option<String>,
-    /// Follow the status until it is final; 10 is the exit code when it bounced or failed
+    /// Follow the status until it is final, with NDJSON a line for each change; 10 is the exit code when it bounced or failed
     #[arg(long)]
     wait: bool,
 }
@@ -92,6 +93,10 @@ impl Send {
             .map_err(|failure| advice::for_sender(failure, context, &email.from))?;
         let Some(accepted) = accepted else { return Ok(()) };
         let mut value = output::to_value(&accepted);
+        if !value.is_object() {
+            context.out.value(&value)?;
+            return Err(not_understood());
+        }
         if !wait {
             context.out.one(&value, VIEW)?;
             if !accepted.id.is_empty() {
@@ -162,6 +167,19 @@ impl Send {
         }
         Ok(email)
     }
+}
+
+/// Something answered 2xx, but nothing that speaks of emails would answer so.
+fn not_understood() -> Failure {
+    let mut failure = Failure::new(
+        Kind::OutcomeUnknown,
+        "the answer is a success, but does not speak of an email",
+    )
+    .code("answer_not_understood");
+    let details = failure.details_mut();
+    details.operation = Some(Operation::EmailsSend);
+    details.outcome = Some(Outcome::Unknown.as_str());
+    failure
 }
 
 /// What the command line gives replaces what the body says.

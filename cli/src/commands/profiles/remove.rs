@@ -23,7 +23,7 @@ pub struct Remove {
 }
 
 impl Remove {
-    pub fn run(self, context: &Context) -> Result<(), Failure> {
+    pub async fn run(self, context: &Context) -> Result<(), Failure> {
         let mut profiles = context.settings.profiles()?;
         let mut credentials = context.settings.credentials()?;
         let known =
@@ -31,7 +31,7 @@ impl Remove {
         if !known {
             return Err(unknown(&self.name));
         }
-        confirm(context, &format!("Remove profile `{}` and its keys?", self.name))?;
+        confirm(context, &format!("Remove profile `{}` and its keys?", self.name)).await?;
         for service in [Service::Email, Service::Extraction] {
             if credentials.in_keyring(&self.name, service) {
                 keyring::forget(&self.name, service, context.settings.keyring_patience())?;

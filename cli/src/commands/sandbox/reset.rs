@@ -27,7 +27,7 @@ impl Reset {
             Some(name) => format!("organization {name}"),
             None => "everything in the sandbox".to_owned(),
         };
-        confirm(context, &format!("Remove {what}?"))?;
+        confirm(context, &format!("Remove {what}?")).await?;
         let body = json!({"organization": self.organization});
         let request = Request::post("/_sandbox/reset").body(control::given(body));
         control::done(context, request, &format!("removed {what}; the seeds are put back")).await

@@ -21,7 +21,7 @@ pub struct Delete {
 
 impl Delete {
     pub async fn run(self, context: &Context) -> Result<(), Failure> {
-        confirm(context, &format!("Revoke key {}?", self.id))?;
+        confirm(context, &format!("Revoke key {}?", self.id)).await?;
         let request = Request::delete(&format!("/_sandbox/keys/{}", control::segment(&self.id)?));
         control::deleted(context, request, "key", &self.id).await
     }

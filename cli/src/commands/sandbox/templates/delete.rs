@@ -24,7 +24,7 @@ pub struct Delete {
 
 impl Delete {
     pub async fn run(self, context: &Context) -> Result<(), Failure> {
-        confirm(context, &format!("Delete template {}?", self.id))?;
+        confirm(context, &format!("Delete template {}?", self.id)).await?;
         let path = format!("/_sandbox/templates/{}", control::segment(&self.id)?);
         let request = Request::delete(&path).query("organization", self.organization.as_deref());
         control::deleted(context, request, "template", &self.id).await

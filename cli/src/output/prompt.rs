@@ -1,0 +1,85 @@
+//! Questions on a terminal. They are read in a thread of their own, so that
+//! Ctrl-C ends the program while it waits for an answer.
+
+use std::future::poll_fn;
+use std::pin::pin;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::Poll;
+
+use crate::failure::{Failure, Kind};
+
+/// Whether the terminal's last line is a question that nobody has ended.
+static OPEN: AtomicBool = AtomicBool::new(false);
+
+/// What is typed, without white space around it; `None` at the end of input.
+pub(super) async fn visible(ask: impl FnOnce()) -> Result<Option<String>, Failure> {
+    let read = || {
+        let mut typed = String::new();
+        std::io::stdin().read_line(&mut typed)?;
+        Ok(typed)
+    };
+    let typed = answer(ask, read).await?;
+    if typed.ends_with('\n') {
+        OPEN.store(false, Ordering::Relaxed);
+    }
+    Ok((!typed.is_empty()).then(|| typed.trim().to_owned()))
+}
+
+/// What is typed, not shown.
+pub(super) async fn hidden(ask: impl FnOnce()) -> Result<String, Failure> {
+    let _echo = Echo::remember();
+    let typed = answer(ask, rpassword::read_password).await?;
+    OPEN.store(false, Ordering::Relaxed);
+    Ok(typed)
+}
+
+/// Whether a question stood open; from now on it does not.
+pub(super) fn stands_open() -> bool {
+    OPEN.swap(false, Ordering::Relaxed)
+}
+
+async fn answer<T: Send + 'static>(
+    ask: impl FnOnce(),
+    read: impl FnOnce() -> std::io::Result<T> + Send + 'static,
+) -> Result<T, Failure> {
+    // Heard from before the question is seen.
+    let mut interrupted = pin!(tokio::signal::ctrl_c());
+    poll_fn(|context| {
+        let _ = interrupted.as_mut().poll(context);
+        Poll::Ready(())
+    })
+    .await;
+    ask();
+    OPEN.store(true, Ordering::Relaxed);
+    tokio::select! {
+        read = tokio::task::spawn_blocking(read) => {
+            Ok(read.map_err(|error| Failure::other(error.to_string()))??)
+        }
+        _ = interrupted => Err(Failure::new(Kind::Interrupted, "interrupted")),
+    }
+}
+
+/// Puts the terminal back as it was, also where the question is given up.
+struct Echo {
+    #[cfg(unix)]
+    before: Option<rustix::termios::Termios>,
+}
+
+impl Echo {
+    fn remember() -> Self {
+        Self {
+            #[cfg(unix)]
+            before: rustix::termios::tcgetattr(rustix::stdio::stdin()).ok(),
+        }
+    }
+}
+
+impl Drop for Echo {
+    fn drop(&mut self) {
+        #[cfg(unix)]
+        if let Some(before) = &self.before {
+            use rustix::termios::{OptionalActions, tcsetattr};
+            let _ = tcsetattr(rustix::stdio::stdin(), OptionalActions::Now, before);
+        }
+    }
+}

@@ -1,0 +1,100 @@
+//! `--wait`: a line for each change, and patience with what passes.
+
+use std::process::Stdio;
+
+use serde_json::Value;
+
+use crate::support::{Home, Service, answer};
+
+const KEY: (&str, &str) = ("SVC_EMAIL_KEY", "mk_test_x");
+
+fn lines(text: &str) -> Vec<Value> {
+    text.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect()
+}
+
+fn checks(mx: bool, spf: bool, dkim: bool) -> String {
+    let all = mx && spf && dkim;
+    let body = format!(
+        r#"{{"mx_verified":{mx},"spf_verified":{spf},"dkim_verified":{dkim},"dmarc_verified":true,"verified":{all}}}"#
+    );
+    answer(200, "", &body)
+}
+
+#[test]
+fn each_change_of_a_domain_is_a_line() {
+    let answers = [
+        checks(false, false, false),
+        checks(true, false, false),
+        checks(true, false, false),
+        checks(true, true, true),
+    ];
+    let service = Service::answering(&answers);
+    let url = service.url();
+    let args = ["domains", "verify", "dom_1", "--wait", "-o", "ndjson"];
+    let run = Home::new().run_with(&args, &[KEY, ("SVC_EMAIL_URL", &url)]);
+    assert_eq!((run.code, run.stderr.as_str()), (0, ""), "{run:?}");
+    let seen = lines(&run.stdout);
+    let flags = seen.iter().map(|line| (line["mx_verified"] == true, line["verified"] == true));
+    assert_eq!(flags.collect::<Vec<_>>(), [(false, false), (true, false), (true, true)]);
+    assert_eq!(service.requests().len(), 4);
+}
+
+#[test]
+fn a_wait_outlives_moments_without_an_answer() {
+    let status = |word: &str| answer(200, "", &format!(r#"{{"id":"eml_1","status":"{word}"}}"#));
+    let down = answer(503, "", "{}");
+    let answers = [status("queued"), down.clone(), String::new(), status("delivered")];
+    let service = Service::answering(&answers);
+    let url = service.url();
+    let args = ["emails", "get", "eml_1", "--wait", "--retries", "0", "-o", "ndjson"];
+    let run = Home::new().run_with(&args, &[KEY, ("SVC_EMAIL_URL", &url)]);
+    assert_eq!((run.code, run.stderr.as_str()), (0, ""), "{run:?}");
+    let seen = lines(&run.stdout).iter().map(|line| line["status"].clone()).collect::<Vec<_>>();
+    assert_eq!(seen, ["queued", "delivered"]);
+
+    // What does not pass is not waited out.
+    let service = Service::answering(&[status("queued"), down]);
+    let url = service.url();
+    let run = Home::new().run_with(&args, &[KEY, ("SVC_EMAIL_URL", &url)]);
+    assert_eq!(run.code, 8, "{run:?}");
+    let refused = answer(401, "", "{}");
+    let service = Service::answering(&[status("queued"), refused]);
+    let url = service.url();
+    let run = Home::new().run_with(&args, &[KEY, ("SVC_EMAIL_URL", &url)]);
+    assert_eq!((run.code, service.requests().len()), (3, 2), "{run:?}");
+}
+
+#[cfg(unix)]
+#[test]
+fn ctrl_c_ends_every_wait() {
+    use std::io::Read as _;
+    let home = Home::new();
+    let email = Service::one(200, r#"{"id":"eml_1","status":"queued"}"#);
+    let domain = Service::answering(&[checks(false, true, true)]);
+    for (service, line) in [
+        (&email, "emails get eml_1 --wait"),
+        (&email, "emails send --from a@b.test --to c@d.test --subject s --text t --wait"),
+        (&domain, "domains verify dom_1 --wait"),
+    ] {
+        let args = line.split(' ').chain(["-o", "ndjson"]).collect::<Vec<_>>();
+        let before = service.requests().len();
+        let mut child = home
+            .command(&args)
+            .envs([KEY, ("SVC_EMAIL_URL", &service.url())])
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("svc starts");
+        // It waits when it has looked and shown what it saw.
+        let mut stdout = child.stdout.take().expect("piped");
+        stdout.read_exact(&mut [0; 20]).expect("a line");
+        assert!(service.requests().len() > before);
+        let pid = child.id().to_string();
+        let killed = std::process::Command::new("kill").args(["-INT", &pid]).status();
+        assert!(killed.expect("runs").success());
+        let output = child.wait_with_output().expect("ends");
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(130), "{line}: {stderr}");
+        assert!(stderr.contains(r#""kind":"interrupted""#), "{line}: {stderr}");
+    }
+}
