@@ -6,6 +6,7 @@ use clap::{CommandFactory as _, FromArgMatches as _, Parser};
 
 use crate::advice;
 use crate::commands::Command;
+use crate::complete;
 use crate::context::Context;
 use crate::exit;
 use crate::failure::{Failure, Kind};
@@ -55,6 +56,10 @@ fn run(args: &[OsString], env: &Env, streams: Streams) -> u8 {
         let said =
             early_printer(args, env, streams).raw(concat!("svc ", env!("CARGO_PKG_VERSION"), "\n"));
         return said.map_or_else(|failure| exit::code(failure.kind()), |()| exit::DONE);
+    }
+    if let Some(shell) = env.get(complete::VARIABLE) {
+        complete::run(shell, args, env, streams);
+        return exit::DONE;
     }
     let (cli, leaf) = match parse(args) {
         Ok(parsed) => parsed,

@@ -246,6 +246,12 @@ impl Context {
         self.sandbox.get_or_try_init(|| Sandbox::attach(&self.settings.sandbox_dir)).await
     }
 
+    /// Whether there is a sandbox to look at; see [`Sandbox::glance`].
+    pub async fn glance(&self) -> bool {
+        let Some(sandbox) = Sandbox::glance(&self.settings.sandbox_dir).await else { return false };
+        self.sandbox.set(sandbox).is_ok()
+    }
+
     /// Returns when somebody pressed Ctrl-C.
     pub async fn interrupted(&self) {
         // Where signals cannot be heard, the default action ends the program.

@@ -161,6 +161,11 @@ pub async fn document(context: &Context, request: Request) -> Result<(), Failure
     context.out.document(&text, || json!({"text": text}))
 }
 
+/// The items of a list that is not shown.
+pub async fn items(context: &Context, request: Request) -> Result<Vec<Value>, Failure> {
+    Ok(page(value_of(context, request).await?).0)
+}
+
 /// The answer to a request that is not shown.
 pub async fn value_of(context: &Context, request: Request) -> Result<Value, Failure> {
     match send(context, &request, None).await? {

@@ -17,6 +17,7 @@
 mod advice;
 mod app;
 mod commands;
+mod complete;
 mod confirm;
 mod context;
 mod control;
@@ -31,6 +32,7 @@ mod output;
 mod recorded;
 mod sandbox;
 mod sdk_error;
+mod sent;
 mod settings;
 mod stop;
 mod typed;

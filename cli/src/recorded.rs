@@ -112,6 +112,12 @@ impl Records {
         Ok(found)
     }
 
+    /// The newest deliveries, the newest first; what is damaged is left out.
+    pub fn newest(&self, count: usize) -> Result<Vec<Recorded>, Failure> {
+        let ids = self.ids()?;
+        Ok(ids.iter().rev().take(count).filter_map(|id| self.read(id).ok()).collect())
+    }
+
     /// Removes what is older than a month.
     pub fn forget_old(&self) -> Result<(), Failure> {
         let oldest = (Utc::now() - KEPT).timestamp();

@@ -52,6 +52,24 @@ mod with_server {
             running(dir).map(|server| server.base_url())
         }
 
+        /// The server of a data directory that is there already, for a look
+        /// that takes a moment: nobody waits for it, and nobody finds it.
+        pub async fn glance(dir: &Path) -> Option<Self> {
+            if let Some(server) = running(dir) {
+                let (url, dns, hold) = (server.base_url(), server.dns, Mutex::new(None));
+                return Some(Self { url, dns, hold });
+            }
+            if !dir.is_dir() {
+                return None;
+            }
+            let server = Server::builder().data_dir(dir).announced(false).start().await.ok()?;
+            Some(Self {
+                url: server.base_url(),
+                dns: server.dns_addr(),
+                hold: Mutex::new(Some(Hold::Own(Box::new(server)))),
+            })
+        }
+
         /// Finds the server of the data directory, or becomes it.
         pub async fn attach(dir: &Path) -> Result<Self, Failure> {
             let patience = Instant::now() + PATIENCE;
@@ -145,6 +163,10 @@ mod without_server {
 
         pub async fn attach(_dir: &Path) -> Result<Self, Failure> {
             Err(absent())
+        }
+
+        pub async fn glance(_dir: &Path) -> Option<Self> {
+            None
         }
 
         pub fn url(&self) -> &str {

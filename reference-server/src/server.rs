@@ -198,6 +198,13 @@ impl Builder {
         self
     }
 
+    /// Whether [`running`](crate::running) finds it, which it does unless told
+    /// otherwise: a server that will end in a moment has no use for guests.
+    pub fn announced(mut self, announced: bool) -> Self {
+        self.settings.announced = announced;
+        self
+    }
+
     /// Requests a second for each key; more are answered 429.
     pub fn rate_limit(mut self, requests_a_second: u32) -> Self {
         self.settings.rate_limit = Some(requests_a_second.max(1));
@@ -360,7 +367,7 @@ async fn start(mut settings: Settings) -> Result<Server, StartError> {
     let engine = engine::start(&app, commands, due);
     let smtp = mail.map(|listener| tokio::spawn(smtp::run(Arc::clone(&app), listener)));
     let web = tokio::spawn(web::listen::run(Arc::clone(&app), listener, web::router(&app)));
-    if let Some(home) = &home {
+    if let Some(home) = home.as_ref().filter(|_| app.settings.announced) {
         home.announce(&addresses)
             .map_err(|source| StartError::Directory { directory: PathBuf::new(), source })?;
     }

@@ -19,6 +19,8 @@ pub(crate) struct Settings {
     pub(crate) smtp: Option<SocketAddr>,
     /// Bound beyond loopback for others to use: stricter about targets and keys.
     pub(crate) public: bool,
+    /// Whether others on this machine find it by its data directory.
+    pub(crate) announced: bool,
     /// Requests a second for each key.
     pub(crate) rate_limit: Option<u32>,
     pub(crate) switches: Switches,
@@ -68,6 +70,7 @@ impl Default for Settings {
             relay: None,
             smtp: None,
             public: false,
+            announced: true,
             rate_limit: None,
             switches: Switches::default(),
             limits: Limits::default(),

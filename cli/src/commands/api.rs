@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 use svc_sdk::{Call, RawAnswer, Service};
 
 use super::verify::ServiceName;
+use crate::complete::{Values, at_file};
 use crate::context::Context;
 use crate::failure::Failure;
 use crate::input::pairs;
@@ -22,14 +23,16 @@ Examples:
 Scope: as the operation needs")]
 pub struct Api {
     /// GET, POST, PUT, PATCH, DELETE
+    #[arg(add = Values::Method.candidates())]
     method: String,
     /// The path below the base address, with its query
+    #[arg(add = Values::Path.candidates())]
     path: String,
     /// Which service; /v1/… is the extraction service's, everything else the email service's
     #[arg(long, value_name = "SERVICE")]
     service: Option<ServiceName>,
     /// The body: the text itself, @file, or - for standard input
-    #[arg(short, long, value_name = "TEXT|@FILE|-", allow_hyphen_values = true)]
+    #[arg(short, long, value_name = "TEXT|@FILE|-", allow_hyphen_values = true, add = at_file())]
     data: Option<String>,
     /// A header, repeatable
     #[arg(short = 'H', long, value_name = "NAME: VALUE", value_parser = pairs::parse_header)]

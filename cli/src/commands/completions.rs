@@ -1,9 +1,10 @@
 //! `svc completions`.
 
 use clap::{Args, ValueEnum};
-use clap_complete::{Generator, Shell, generate};
+use clap_complete::generate;
 use serde_json::json;
 
+use crate::complete::{self, Shell};
 use crate::context::Context;
 use crate::failure::Failure;
 
@@ -17,6 +18,10 @@ Examples:
   powershell:  svc completions powershell >> $PROFILE
   elvish:      svc completions elvish >> ~/.config/elvish/rc.elv
   nushell:     svc completions nushell | save -f ~/.config/nushell/svc.nu
+
+Ids and names are completed from the service of the profile, or from the sandbox with --sandbox:
+what answers within a second, and nothing where address or key are missing (nushell: commands,
+options and fixed values only).
 
 Scope: none")]
 pub struct Completions {
@@ -37,12 +42,12 @@ enum ShellName {
 impl Completions {
     pub fn run(self, context: &Context) -> Result<(), Failure> {
         let script = match self.shell {
-            ShellName::Bash => script(Shell::Bash),
-            ShellName::Zsh => script(Shell::Zsh),
-            ShellName::Fish => script(Shell::Fish),
-            ShellName::Powershell => script(Shell::PowerShell),
-            ShellName::Elvish => script(Shell::Elvish),
-            ShellName::Nushell => script(clap_complete_nushell::Nushell),
+            ShellName::Bash => complete::script(Shell::Bash),
+            ShellName::Zsh => complete::script(Shell::Zsh),
+            ShellName::Fish => complete::script(Shell::Fish),
+            ShellName::Powershell => complete::script(Shell::Powershell),
+            ShellName::Elvish => complete::script(Shell::Elvish),
+            ShellName::Nushell => nushell(),
         };
         let name = self.shell.to_possible_value();
         let shell = name.as_ref().map_or("", |name| name.get_name());
@@ -50,8 +55,9 @@ impl Completions {
     }
 }
 
-fn script(generator: impl Generator) -> String {
+/// Nushell is told everything at once: ids are not among it.
+fn nushell() -> String {
     let mut bytes = Vec::new();
-    generate(generator, &mut crate::command(), "svc", &mut bytes);
+    generate(clap_complete_nushell::Nushell, &mut crate::command(), "svc", &mut bytes);
     String::from_utf8_lossy(&bytes).into_owned()
 }

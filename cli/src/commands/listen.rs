@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use clap::Args;
+use clap::{Args, ValueHint};
 use serde_json::{Value, json};
 use svc_sdk::Service;
 use tokio::net::TcpListener;
@@ -15,6 +15,7 @@ use self::check::Check;
 use self::receive::{Receiver, Route, Seen};
 use super::trigger::EVENTS;
 use super::verify::{ServiceName, read_secret, usable};
+use crate::complete::Values;
 use crate::context::Context;
 use crate::deliver::{Deliverer, PATIENCE, check_url};
 use crate::failure::{Failure, Kind};
@@ -50,13 +51,13 @@ pub struct Listen {
     #[arg(long, value_name = "URL")]
     forward_to: Option<String>,
     /// The application that gets an event, or events such as email.*, repeatable
-    #[arg(long, value_name = "EVENT=URL", value_parser = receive::parse_route)]
+    #[arg(long, value_name = "EVENT=URL", value_parser = receive::parse_route, add = Values::Route.candidates())]
     route: Vec<Route>,
     /// Whose deliveries they are
     #[arg(long, value_name = "SERVICE", default_value = "email")]
     service: ServiceName,
     /// A file with the signing secret
-    #[arg(long, value_name = "PATH", conflicts_with = "public_url")]
+    #[arg(long, value_name = "PATH", conflicts_with = "public_url", value_hint = ValueHint::FilePath)]
     secret_file: Option<String>,
     /// Where the service reaches this machine: a webhook is registered there for the session
     #[arg(long, value_name = "URL")]

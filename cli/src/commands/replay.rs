@@ -1,13 +1,14 @@
 //! `svc replay`.
 
 use chrono::{DateTime, TimeDelta, Utc};
-use clap::Args;
+use clap::{Args, ValueHint};
 use hyper::http::Extensions;
 use serde_json::json;
 use svc_sdk::Service;
 
 use super::trigger::verdict;
 use super::verify::usable;
+use crate::complete::Values;
 use crate::context::Context;
 use crate::deliver::{Deliverer, Delivery, PATIENCE, check_url};
 use crate::failure::Failure;
@@ -39,7 +40,7 @@ when an answer is not 2xx; a delivery that fails does not stop the others.
 Scope: none; nothing reaches a service")]
 pub struct Replay {
     /// Recorded deliveries, by their own id or the event's
-    #[arg(value_name = "ID", required_unless_present = "since")]
+    #[arg(value_name = "ID", required_unless_present = "since", add = Values::Record.candidates())]
     ids: Vec<String>,
     /// Every delivery since then: RFC 3339, or how long ago, such as 10m
     #[arg(long, value_name = "TIME", conflicts_with = "ids")]
@@ -48,7 +49,7 @@ pub struct Replay {
     #[arg(long, value_name = "URL")]
     to: Option<String>,
     /// A file with the signing secret
-    #[arg(long, value_name = "PATH")]
+    #[arg(long, value_name = "PATH", value_hint = ValueHint::FilePath)]
     secret_file: Option<String>,
 }
 

@@ -2,6 +2,7 @@
 
 use clap::Args;
 
+use crate::complete::Values;
 use crate::context::Context;
 use crate::failure::Failure;
 
@@ -15,7 +16,7 @@ Examples:
 Scope: none")]
 pub struct Schema {
     /// One command, such as `emails send`; all of them without it
-    #[arg(value_name = "COMMAND")]
+    #[arg(value_name = "COMMAND", add = Values::Command.candidates())]
     command: Vec<String>,
 }
 

@@ -1,6 +1,6 @@
 //! `svc sign`.
 
-use clap::Args;
+use clap::{Args, ValueHint};
 use serde_json::json;
 use webhook_verify::{Extraction, ExtractionSigner, Mail, MailSigner, Scheme};
 
@@ -22,10 +22,10 @@ pub struct Sign {
     #[arg(long, value_name = "SERVICE")]
     service: ServiceName,
     /// A file with the signing secret; one newline at its end does not count
-    #[arg(long, value_name = "PATH")]
+    #[arg(long, value_name = "PATH", value_hint = ValueHint::FilePath)]
     secret_file: String,
     /// The body, byte for byte: a file, or - for standard input
-    #[arg(value_name = "BODY", default_value = "-")]
+    #[arg(value_name = "BODY", default_value = "-", value_hint = ValueHint::FilePath)]
     body: String,
 }
 

@@ -1,6 +1,6 @@
 //! `svc trigger`.
 
-use clap::Args;
+use clap::{Args, ValueHint};
 use hyper::http::Extensions;
 use serde_json::{Value, json};
 use svc_sdk::Service;
@@ -50,7 +50,7 @@ pub struct Trigger {
     #[arg(long, value_name = "URL")]
     to: String,
     /// A file with the signing secret
-    #[arg(long, value_name = "PATH")]
+    #[arg(long, value_name = "PATH", value_hint = ValueHint::FilePath)]
     secret_file: Option<String>,
     /// Change a value of the body by its JSON pointer, repeatable; JSON, or else text
     #[arg(long, value_name = "/POINTER=VALUE")]

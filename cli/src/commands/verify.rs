@@ -1,6 +1,6 @@
 //! `svc verify`.
 
-use clap::{Args, ValueEnum};
+use clap::{Args, ValueEnum, ValueHint};
 use serde_json::json;
 use svc_sdk::Service;
 use webhook_verify::diagnose::{Diagnose, Finding};
@@ -23,13 +23,13 @@ pub struct Verify {
     #[arg(long, value_name = "SERVICE")]
     service: ServiceName,
     /// A file with the signing secret; one newline at its end does not count
-    #[arg(long, value_name = "PATH")]
+    #[arg(long, value_name = "PATH", value_hint = ValueHint::FilePath)]
     secret_file: String,
     /// The value of the signature header, just as it came
     #[arg(long, value_name = "SIGNATURE", allow_hyphen_values = true)]
     signature: String,
     /// The body, byte for byte as it came: a file, or - for standard input
-    #[arg(value_name = "BODY", default_value = "-")]
+    #[arg(value_name = "BODY", default_value = "-", value_hint = ValueHint::FilePath)]
     body: String,
 }
 

@@ -3,8 +3,9 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::{Args, ValueEnum};
+use clap::{Args, ValueEnum, ValueHint};
 
+use crate::complete::Values;
 use crate::input::duration;
 use crate::output::{ColorChoice, Format};
 
@@ -17,7 +18,7 @@ pub struct GlobalFlags {
     pub sandbox: bool,
 
     /// Use a named set of addresses and keys [env: SVC_PROFILE]
-    #[arg(long, global = true, value_name = "NAME", hide_short_help = true)]
+    #[arg(long, global = true, value_name = "NAME", hide_short_help = true, add = Values::Profile.candidates())]
     pub profile: Option<String>,
 
     /// Base address of the email service [env: SVC_EMAIL_URL]
@@ -29,7 +30,7 @@ pub struct GlobalFlags {
     pub extraction_url: Option<String>,
 
     /// Read the key from a file, `-` for standard input [env: SVC_EMAIL_KEY, SVC_EXTRACTION_KEY hold the keys themselves]
-    #[arg(long, global = true, value_name = "PATH", hide_short_help = true)]
+    #[arg(long, global = true, value_name = "PATH", hide_short_help = true, value_hint = ValueHint::FilePath)]
     pub key_file: Option<String>,
 
     /// Read more environment variables from a file

@@ -2,6 +2,7 @@
 //! error and exit code looked at together.
 #![expect(unreachable_pub, reason = "nobody uses a test binary as a library")]
 
+mod complete;
 mod contacts;
 mod doctor;
 mod domains;

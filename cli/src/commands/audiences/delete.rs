@@ -2,6 +2,7 @@
 
 use clap::Args;
 
+use crate::complete::Values;
 use crate::confirm::confirm;
 use crate::context::Context;
 use crate::failure::Failure;
@@ -16,6 +17,7 @@ Examples:
 Scope: contacts:manage")]
 pub struct Delete {
     /// The audience's id
+    #[arg(add = Values::Audience.candidates())]
     id: String,
 }
 

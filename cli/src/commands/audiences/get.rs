@@ -2,6 +2,7 @@
 
 use clap::Args;
 
+use crate::complete::Values;
 use crate::context::Context;
 use crate::failure::Failure;
 use crate::output;
@@ -17,6 +18,7 @@ Examples:
 Scope: contacts:manage")]
 pub struct Get {
     /// The audience's id
+    #[arg(add = Values::Audience.candidates())]
     id: String,
 }
 

@@ -3,6 +3,7 @@
 use clap::Args;
 use svc_sdk::email::NewContact;
 
+use crate::complete::Values;
 use crate::context::Context;
 use crate::failure::Failure;
 use crate::input::pairs;
@@ -20,6 +21,7 @@ Examples:
 Scope: contacts:manage")]
 pub struct Create {
     /// The audience's id
+    #[arg(add = Values::Audience.candidates())]
     audience: String,
     /// The contact's address
     email: String,

@@ -8,6 +8,7 @@ use serde_json::Value;
 use svc_sdk::email::{Contact, PageQuery};
 
 use super::VIEW;
+use crate::complete::Values;
 use crate::context::Context;
 use crate::failure::Failure;
 use crate::output::{self, Format};
@@ -24,6 +25,7 @@ Examples:
 Scope: contacts:manage")]
 pub struct Export {
     /// The audience's id
+    #[arg(add = Values::Audience.candidates())]
     audience: String,
     /// How to write them; CSV unless JSON is asked for
     #[arg(long, value_name = "FORMAT")]

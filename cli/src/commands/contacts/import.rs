@@ -3,13 +3,14 @@
 use std::collections::HashMap;
 use std::pin::pin;
 
-use clap::{Args, ValueEnum};
+use clap::{Args, ValueEnum, ValueHint};
 use futures_util::{StreamExt as _, TryStreamExt as _, stream};
 use serde_json::{Value, json};
 use svc_sdk::EmailClient;
 use svc_sdk::email::{ContactUpdate, NewContact};
 
 use self::rows::Row;
+use crate::complete::Values;
 use crate::context::Context;
 use crate::failure::{Failure, Kind};
 use crate::output::{Column, Format, Show, View};
@@ -41,8 +42,10 @@ audience has already are skipped, or updated where asked. A row that fails does 
 Scope: contacts:manage")]
 pub struct Import {
     /// The audience's id
+    #[arg(add = Values::Audience.candidates())]
     audience: String,
     /// A CSV file with a header line, - for standard input
+    #[arg(value_hint = ValueHint::FilePath)]
     file: String,
     /// What to do with addresses that the audience has already
     #[arg(long, value_name = "WHAT", default_value = "skip")]

@@ -6,6 +6,7 @@ use clap::Args;
 use futures_util::TryStreamExt as _;
 use svc_sdk::email::PageQuery;
 
+use crate::complete::Values;
 use crate::context::Context;
 use crate::failure::Failure;
 use crate::output::{self, Format};
@@ -24,6 +25,7 @@ Examples:
 Scope: contacts:manage")]
 pub struct List {
     /// The audience's id
+    #[arg(add = Values::Audience.candidates())]
     audience: String,
     /// Which page
     #[arg(long, value_name = "N", conflicts_with = "all")]

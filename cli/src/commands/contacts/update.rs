@@ -3,6 +3,7 @@
 use clap::Args;
 use svc_sdk::email::ContactUpdate;
 
+use crate::complete::Values;
 use crate::context::Context;
 use crate::failure::Failure;
 use crate::input::pairs;
@@ -21,6 +22,7 @@ Examples:
 Scope: contacts:manage")]
 pub struct Update {
     /// The contact's id
+    #[arg(add = Values::Contact.candidates())]
     id: String,
     /// Display name
     #[arg(long, value_name = "TEXT")]

@@ -2,6 +2,7 @@
 
 use clap::Args;
 
+use crate::complete::Values;
 use crate::confirm::confirm;
 use crate::context::Context;
 use crate::failure::Failure;
@@ -16,6 +17,7 @@ Examples:
 Scope: domains:manage")]
 pub struct Delete {
     /// The domain's id
+    #[arg(add = Values::Domain.candidates())]
     id: String,
 }
 

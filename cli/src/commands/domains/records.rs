@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 use svc_sdk::email::{DnsRecord, Domain};
 
 use super::live;
+use crate::complete::Values;
 use crate::context::{Context, PLAIN};
 use crate::dns::compare;
 use crate::failure::{Failure, Kind};
@@ -22,6 +23,7 @@ Examples:
 Scope: domains:manage")]
 pub struct Records {
     /// The domain's id, or its name
+    #[arg(add = Values::DomainOrName.candidates())]
     id: String,
     /// Print the records for another tool, and look nothing up
     #[arg(long, value_name = "FORMAT")]

@@ -9,6 +9,7 @@ use svc_sdk::email::{DnsRecord, Domain, Verification};
 use tokio::time::Instant;
 
 use super::live;
+use crate::complete::Values;
 use crate::context::Context;
 use crate::dns::{compare, is_reserved};
 use crate::failure::Failure;
@@ -39,6 +40,7 @@ Examples:
 Scope: domains:manage")]
 pub struct Verify {
     /// The domain's id
+    #[arg(add = Values::Domain.candidates())]
     id: String,
     /// Ask again until the domain is verified; with NDJSON each change is a line
     #[arg(long)]

@@ -1,6 +1,6 @@
 //! `svc emails batch`.
 
-use clap::Args;
+use clap::{Args, ValueHint};
 use serde_json::{Value, json};
 use svc_sdk::email::{BatchAnswer, BatchItem, BatchOutcome, Email};
 
@@ -8,6 +8,7 @@ use crate::context::Context;
 use crate::failure::{Failure, Kind};
 use crate::input::json_problem;
 use crate::output::{self, Column, Show, View};
+use crate::sent::Sent;
 
 /// The documents' limit of emails in one request.
 const LIMIT: usize = 100;
@@ -33,6 +34,7 @@ The file is a JSON array, or NDJSON: one email a line, as for POST /api/v1/email
 Scope: emails:send")]
 pub struct Batch {
     /// A JSON array or NDJSON of emails, - for standard input
+    #[arg(value_hint = ValueHint::FilePath)]
     file: String,
 }
 
@@ -43,6 +45,7 @@ impl Batch {
         let client = context.email_client().await?;
         let call = client.emails().send_batch(&emails);
         let Some(answer) = context.call(call, "sending").await? else { return Ok(()) };
+        Sent::of(&context.settings).note(answer.accepted().map(|(_, email)| email.id.as_str()));
         let items = answer.items.iter().map(item).collect::<Vec<_>>();
         context.out.list(&items, VIEW, "the answer names no email")?;
         verdict(&answer)

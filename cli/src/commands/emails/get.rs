@@ -2,6 +2,7 @@
 
 use clap::Args;
 
+use crate::complete::Values;
 use crate::context::Context;
 use crate::failure::Failure;
 use crate::{output, wait};
@@ -19,6 +20,7 @@ Examples:
 Scope: emails:read")]
 pub struct Get {
     /// The email's id
+    #[arg(add = Values::Email.candidates())]
     id: String,
     /// Follow the status until it is final, with NDJSON a line for each change; 10 is the exit code when it bounced or failed
     #[arg(long)]

@@ -1,15 +1,17 @@
 //! `svc emails send`.
 
 use chrono::{DateTime, FixedOffset, Local};
-use clap::Args;
+use clap::{Args, ValueHint};
 use serde_json::Value;
 use svc_sdk::email::{Attachment, Email, ScheduledAt};
 use svc_sdk::{Operation, Outcome};
 
+use crate::complete::at_file;
 use crate::context::Context;
 use crate::failure::{Failure, Kind};
 use crate::input::attach::{self, Attach, Source};
 use crate::input::{at, pairs};
+use crate::sent::Sent;
 use crate::{advice, output, wait};
 
 use super::VIEW;
@@ -44,10 +46,10 @@ pub struct Send {
     #[arg(long, value_name = "TEXT", required_unless_present = "body")]
     subject: Option<String>,
     /// HTML part: the text itself, @file, or - for standard input
-    #[arg(long, value_name = "TEXT|@FILE|-", allow_hyphen_values = true)]
+    #[arg(long, value_name = "TEXT|@FILE|-", allow_hyphen_values = true, add = at_file())]
     html: Option<String>,
     /// Plain-text part; made from the HTML where it is not given
-    #[arg(long, value_name = "TEXT|@FILE|-", allow_hyphen_values = true)]
+    #[arg(long, value_name = "TEXT|@FILE|-", allow_hyphen_values = true, add = at_file())]
     text: Option<String>,
     /// Make no plain-text part from the HTML
     #[arg(long, conflicts_with = "text")]
@@ -56,7 +58,7 @@ pub struct Send {
     #[arg(long, value_name = "NAME: VALUE", value_parser = pairs::parse_header)]
     header: Vec<(String, String)>,
     /// A file that goes along, at most 20; -;name=N reads standard input
-    #[arg(long, value_name = "PATH[;name=N][;type=MIME]", value_parser = attach::parse, allow_hyphen_values = true)]
+    #[arg(long, value_name = "PATH[;name=N][;type=MIME]", value_parser = attach::parse, allow_hyphen_values = true, value_hint = ValueHint::FilePath)]
     attach: Vec<Attach>,
     /// A tag for tracking, repeatable
     #[arg(long, value_name = "KEY=TEXT", value_parser = pairs::parse_text)]
@@ -71,10 +73,10 @@ pub struct Send {
     #[arg(long, value_name = "KEY=TEXT|KEY:=JSON", value_parser = pairs::parse)]
     var: Vec<pairs::Pair>,
     /// Variables of the template from a JSON object
-    #[arg(long, value_name = "@FILE|-")]
+    #[arg(long, value_name = "@FILE|-", add = at_file())]
     vars: Option<String>,
     /// The whole email as JSON; the other options change it
-    #[arg(long, value_name = "@FILE|-|JSON")]
+    #[arg(long, value_name = "@FILE|-|JSON", add = at_file())]
     body: Option<String>,
     /// Follow the status until it is final, with NDJSON a line for each change; 10 is the exit code when it bounced or failed
     #[arg(long)]
@@ -97,6 +99,7 @@ impl Send {
             context.out.value(&value)?;
             return Err(not_understood());
         }
+        Sent::of(&context.settings).note([accepted.id.as_str()]);
         if !wait {
             context.out.one(&value, VIEW)?;
             if !accepted.id.is_empty() {

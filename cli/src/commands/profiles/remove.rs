@@ -5,6 +5,7 @@ use serde_json::json;
 use svc_sdk::Service;
 
 use super::r#use::unknown;
+use crate::complete::Values;
 use crate::confirm::confirm;
 use crate::context::Context;
 use crate::failure::Failure;
@@ -19,6 +20,7 @@ Examples:
 Scope: none; the keys stay valid, only this machine forgets them")]
 pub struct Remove {
     /// The profile's name
+    #[arg(add = Values::Profile.candidates())]
     name: String,
 }
 

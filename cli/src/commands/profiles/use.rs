@@ -3,6 +3,7 @@
 use clap::Args;
 use serde_json::json;
 
+use crate::complete::Values;
 use crate::context::Context;
 use crate::failure::{Failure, Kind};
 
@@ -15,6 +16,7 @@ Examples:
 Scope: none; nothing leaves this machine")]
 pub struct Use {
     /// The profile's name
+    #[arg(add = Values::Profile.candidates())]
     name: String,
 }
 

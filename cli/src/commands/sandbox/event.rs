@@ -3,6 +3,7 @@
 use clap::Args;
 use serde_json::json;
 
+use crate::complete::Values;
 use crate::context::Context;
 use crate::control::{self, Request};
 use crate::failure::Failure;
@@ -16,6 +17,7 @@ Examples:
 Scope: none; the local server alone")]
 pub struct Event {
     /// The email's id
+    #[arg(add = Values::Email.candidates())]
     id: String,
     /// What happens
     #[arg(value_parser = ["delivered", "bounced", "complained", "failed", "opened", "clicked"])]

@@ -3,6 +3,7 @@
 use clap::Args;
 use serde_json::{Value, json};
 
+use crate::complete::at_file;
 use crate::context::Context;
 use crate::control::{self, Request};
 use crate::failure::Failure;
@@ -21,7 +22,7 @@ pub struct Extraction {
     #[arg(value_parser = ["completed", "failed"])]
     outcome: String,
     /// The delivery's data as JSON: the text itself, @file, or - for standard input
-    #[arg(long, value_name = "JSON|@FILE|-")]
+    #[arg(long, value_name = "JSON|@FILE|-", add = at_file())]
     data: Option<String>,
     /// The organization it belongs to; `Sandbox` unless named
     #[arg(long, value_name = "NAME|ID")]

@@ -1,8 +1,9 @@
 //! `svc sandbox inbound`.
 
-use clap::Args;
+use clap::{Args, ValueHint};
 use serde_json::json;
 
+use crate::complete::at_file;
 use crate::context::Context;
 use crate::control::{self, Request};
 use crate::failure::Failure;
@@ -26,13 +27,13 @@ pub struct Inbound {
     #[arg(long, value_name = "TEXT", required_unless_present = "raw")]
     subject: Option<String>,
     /// Plain-text part: the text itself, @file, or - for standard input
-    #[arg(long, value_name = "TEXT|@FILE|-", allow_hyphen_values = true)]
+    #[arg(long, value_name = "TEXT|@FILE|-", allow_hyphen_values = true, add = at_file())]
     text: Option<String>,
     /// HTML part: the text itself, @file, or - for standard input
-    #[arg(long, value_name = "TEXT|@FILE|-", allow_hyphen_values = true)]
+    #[arg(long, value_name = "TEXT|@FILE|-", allow_hyphen_values = true, add = at_file())]
     html: Option<String>,
     /// A whole RFC 5322 message: a file, or - for standard input
-    #[arg(long, value_name = "PATH|-", conflicts_with_all = ["from", "to", "subject", "text", "html"])]
+    #[arg(long, value_name = "PATH|-", conflicts_with_all = ["from", "to", "subject", "text", "html"], value_hint = ValueHint::FilePath)]
     raw: Option<String>,
     /// The organization it belongs to; `Sandbox` unless named
     #[arg(long, value_name = "NAME|ID")]

@@ -3,6 +3,7 @@
 use clap::Args;
 use svc_sdk::email::NewWebhook;
 
+use crate::complete::Values;
 use crate::context::Context;
 use crate::failure::Failure;
 use crate::output;
@@ -24,7 +25,7 @@ pub struct Create {
     /// The HTTPS address that receives the events
     url: String,
     /// An event to be told of, repeatable
-    #[arg(long, value_name = "EVENT", required = true, value_delimiter = ',')]
+    #[arg(long, value_name = "EVENT", required = true, value_delimiter = ',', add = Values::EmailEvent.candidates())]
     event: Vec<String>,
 }
 

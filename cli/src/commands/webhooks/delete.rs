@@ -2,6 +2,7 @@
 
 use clap::Args;
 
+use crate::complete::Values;
 use crate::confirm::confirm;
 use crate::context::Context;
 use crate::failure::Failure;
@@ -16,6 +17,7 @@ Examples:
 Scope: webhooks:manage")]
 pub struct Delete {
     /// The webhook's id
+    #[arg(add = Values::Webhook.candidates())]
     id: String,
 }
 

@@ -2,6 +2,7 @@
 
 use clap::Args;
 
+use crate::complete::Values;
 use crate::context::Context;
 use crate::failure::Failure;
 use crate::output::{self, Column, Show, View};
@@ -21,6 +22,7 @@ Examples:
 Scope: webhooks:manage")]
 pub struct Test {
     /// The webhook's id
+    #[arg(add = Values::Webhook.candidates())]
     id: String,
 }
 

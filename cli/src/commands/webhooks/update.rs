@@ -3,6 +3,7 @@
 use clap::Args;
 use svc_sdk::email::WebhookUpdate;
 
+use crate::complete::Values;
 use crate::context::Context;
 use crate::failure::Failure;
 use crate::output;
@@ -19,12 +20,13 @@ Examples:
 Scope: webhooks:manage")]
 pub struct Update {
     /// The webhook's id
+    #[arg(add = Values::Webhook.candidates())]
     id: String,
     /// The HTTPS address that receives the events
     #[arg(long, value_name = "URL")]
     url: Option<String>,
     /// The events to be told of from now on, repeatable
-    #[arg(long, value_name = "EVENT", value_delimiter = ',')]
+    #[arg(long, value_name = "EVENT", value_delimiter = ',', add = Values::EmailEvent.candidates())]
     event: Vec<String>,
     /// Whether events are delivered
     #[arg(long, value_name = "true|false")]

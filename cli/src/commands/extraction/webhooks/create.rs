@@ -3,6 +3,7 @@
 use clap::Args;
 use svc_sdk::extraction::NewWebhook;
 
+use crate::complete::Values;
 use crate::context::Context;
 use crate::failure::Failure;
 use crate::output;
@@ -22,7 +23,7 @@ pub struct Create {
     /// The address that receives the deliveries
     url: String,
     /// An event to be told of, repeatable
-    #[arg(long, value_name = "EVENT", required = true, value_delimiter = ',')]
+    #[arg(long, value_name = "EVENT", required = true, value_delimiter = ',', add = Values::ExtractionEvent.candidates())]
     event: Vec<String>,
 }
 

@@ -2,6 +2,7 @@
 
 use clap::Args;
 
+use crate::complete::Values;
 use crate::context::Context;
 use crate::control::{self, Request};
 use crate::failure::Failure;
@@ -15,10 +16,10 @@ Examples:
 Scope: none; the local server alone")]
 pub struct List {
     /// Deliveries to this webhook
-    #[arg(long, value_name = "ID")]
+    #[arg(long, value_name = "ID", add = Values::Webhook.candidates())]
     webhook: Option<String>,
     /// Deliveries of this event
-    #[arg(long, value_name = "EVENT")]
+    #[arg(long, value_name = "EVENT", add = Values::Event.candidates())]
     event: Option<String>,
     /// Deliveries in this state
     #[arg(long, value_name = "STATE")]

@@ -2,6 +2,7 @@
 
 use clap::Args;
 
+use crate::complete::Values;
 use crate::context::Context;
 use crate::control::{self, Request};
 use crate::failure::Failure;
@@ -15,6 +16,7 @@ Examples:
 Scope: none; the local server alone")]
 pub struct Replay {
     /// The delivery's id
+    #[arg(add = Values::Delivery.candidates())]
     id: String,
     /// The organization it belongs to; `Sandbox` unless named
     #[arg(long, value_name = "NAME|ID")]

@@ -3,6 +3,7 @@
 use clap::Args;
 use serde_json::json;
 
+use crate::complete::Values;
 use crate::context::Context;
 use crate::control::{self, Request};
 use crate::failure::Failure;
@@ -17,6 +18,7 @@ Examples:
 Scope: none; the local server alone")]
 pub struct Publish {
     /// The domain name
+    #[arg(add = Values::DomainName.candidates())]
     domain: String,
     /// Which records; all by default
     #[arg(long, value_name = "RECORD", value_delimiter = ',', value_parser = ["mx", "spf", "dkim", "dmarc"])]

@@ -2,6 +2,7 @@
 
 use clap::Args;
 
+use crate::complete::Values;
 use crate::context::Context;
 use crate::control::{self, Request};
 use crate::failure::Failure;
@@ -15,6 +16,7 @@ Examples:
 Scope: none; the local server alone")]
 pub struct Withdraw {
     /// The domain name
+    #[arg(add = Values::DomainName.candidates())]
     domain: String,
     /// Which record; all without it
     #[arg(value_parser = ["mx", "spf", "dkim", "dmarc"])]

@@ -4,6 +4,7 @@ use clap::Args;
 use serde_json::{Value, json};
 use std::time::Duration;
 
+use crate::complete::{Values, at_file};
 use crate::context::Context;
 use crate::control::{self, Request};
 use crate::failure::Failure;
@@ -20,7 +21,7 @@ Examples:
 Scope: none; the local server alone")]
 pub struct Add {
     /// Which operation; any without it
-    #[arg(long, value_name = "OPERATION")]
+    #[arg(long, value_name = "OPERATION", add = Values::Operation.candidates())]
     operation: Option<String>,
     /// How many requests
     #[arg(long, value_name = "N")]
@@ -32,7 +33,7 @@ pub struct Add {
     #[arg(long, value_name = "STATUS")]
     status: Option<u16>,
     /// The body to answer with, as JSON or text
-    #[arg(long, value_name = "TEXT|@FILE|-")]
+    #[arg(long, value_name = "TEXT|@FILE|-", add = at_file())]
     body: Option<String>,
     /// A header to answer with, repeatable
     #[arg(long, value_name = "NAME: VALUE", value_parser = pairs::parse_header)]

@@ -2,6 +2,7 @@
 
 use clap::Args;
 
+use crate::complete::Values;
 use crate::context::Context;
 use crate::control::{self, Request};
 use crate::failure::Failure;
@@ -16,6 +17,7 @@ Examples:
 Scope: none; the local server alone")]
 pub struct Remove {
     /// The fault's id; all without it
+    #[arg(add = Values::Fault.candidates())]
     id: Option<String>,
     /// The organization it belongs to; `Sandbox` unless named
     #[arg(long, value_name = "NAME|ID")]

@@ -4,6 +4,7 @@ use clap::Args;
 use serde_json::json;
 
 use crate::commands::verify::ServiceName;
+use crate::complete::Values;
 use crate::context::Context;
 use crate::control::{self, Request};
 use crate::failure::Failure;
@@ -21,7 +22,7 @@ pub struct Create {
     #[arg(long, value_name = "SERVICE")]
     service: ServiceName,
     /// A scope, repeatable for the email service
-    #[arg(long, value_name = "SCOPE", required = true, value_delimiter = ',')]
+    #[arg(long, value_name = "SCOPE", required = true, value_delimiter = ',', add = Values::Scope.candidates())]
     scope: Vec<String>,
     /// The mode of an extraction key
     #[arg(long, value_parser = ["live", "test"])]

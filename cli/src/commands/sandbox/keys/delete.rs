@@ -2,6 +2,7 @@
 
 use clap::Args;
 
+use crate::complete::Values;
 use crate::confirm::confirm;
 use crate::context::Context;
 use crate::control::{self, Request};
@@ -16,6 +17,7 @@ Examples:
 Scope: none; the local server alone")]
 pub struct Delete {
     /// The key's id
+    #[arg(add = Values::SandboxKey.candidates())]
     id: String,
 }
 

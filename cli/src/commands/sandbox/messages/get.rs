@@ -2,6 +2,7 @@
 
 use clap::Args;
 
+use crate::complete::Values;
 use crate::context::Context;
 use crate::control::{self, Request};
 use crate::failure::Failure;
@@ -17,6 +18,7 @@ Examples:
 Scope: none; the local server alone")]
 pub struct Get {
     /// The message's id
+    #[arg(add = Values::Message.candidates())]
     id: String,
     /// Its RFC 5322 source
     #[arg(long, conflicts_with_all = ["html", "links"])]

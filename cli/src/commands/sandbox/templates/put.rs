@@ -3,6 +3,7 @@
 use clap::Args;
 use serde_json::json;
 
+use crate::complete::at_file;
 use crate::context::Context;
 use crate::context::PLAIN;
 use crate::control::{self, Request};
@@ -22,10 +23,10 @@ pub struct Put {
     #[arg(long, value_name = "TEXT")]
     subject: Option<String>,
     /// HTML part: the text itself, @file, or - for standard input
-    #[arg(long, value_name = "TEXT|@FILE|-", allow_hyphen_values = true)]
+    #[arg(long, value_name = "TEXT|@FILE|-", allow_hyphen_values = true, add = at_file())]
     html: Option<String>,
     /// Plain-text part
-    #[arg(long, value_name = "TEXT|@FILE|-", allow_hyphen_values = true)]
+    #[arg(long, value_name = "TEXT|@FILE|-", allow_hyphen_values = true, add = at_file())]
     text: Option<String>,
     /// The organization it belongs to; `Sandbox` unless named
     #[arg(long, value_name = "NAME|ID")]

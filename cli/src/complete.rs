@@ -1,0 +1,290 @@
+//! Completion of the command line, asked for by the scripts that
+//! `svc completions` prints: `SVC_COMPLETE=SHELL svc -- WORDS`.
+//!
+//! It never says anything but candidates: no error, no question, nothing that
+//! waits. A service is asked only where address and key are set up.
+
+mod bash;
+mod service;
+mod shells;
+
+use std::cell::RefCell;
+use std::ffi::{OsStr, OsString};
+use std::path::Path;
+
+use clap_complete::engine::{
+    ArgValueCandidates, ArgValueCompleter, CompletionCandidate, PathCompleter, ValueCompleter as _,
+};
+use svc_sdk::{Operation, Scope};
+
+use crate::commands::trigger::EVENTS;
+use crate::context::Context;
+use crate::leaf::{self, LEAVES};
+use crate::output::{Format, Printer, Streams, one_line};
+use crate::recorded::Records;
+use crate::sent::Sent;
+use crate::settings::{Env, GlobalFlags, Settings};
+
+pub use shells::{Shell, script};
+
+/// The variable that asks for candidates and names the shell.
+pub const VARIABLE: &str = "SVC_COMPLETE";
+
+/// What an argument is completed with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Values {
+    /// Ids from the service.
+    Audience,
+    Contact,
+    Domain,
+    Webhook,
+    ExtractionWebhook,
+    /// A domain's id or its name.
+    DomainOrName,
+    DomainName,
+    /// Emails that were sent from here: the services list none.
+    Email,
+    /// What `svc listen` recorded.
+    Record,
+    /// Ids from the local server alone.
+    SandboxKey,
+    Message,
+    Delivery,
+    Fault,
+    Profile,
+    EmailEvent,
+    ExtractionEvent,
+    Event,
+    /// An event with `=` behind it.
+    Route,
+    Scope,
+    Operation,
+    /// The words of a command.
+    Command,
+    Method,
+    /// The paths that the documents show.
+    Path,
+}
+
+impl Values {
+    /// For clap's `add`.
+    pub fn candidates(self) -> ArgValueCandidates {
+        ArgValueCandidates::new(move || {
+            REQUEST.with_borrow(|request| {
+                let found = request.as_ref().map(|request| self.find(request)).unwrap_or_default();
+                found.into_iter().filter_map(|(value, about)| candidate(&value, &about)).collect()
+            })
+        })
+    }
+
+    fn find(self, request: &Request) -> Vec<Found> {
+        match self {
+            Self::EmailEvent => plain(EVENTS.into_iter().filter(|e| e.starts_with("email."))),
+            Self::ExtractionEvent => {
+                plain(EVENTS.into_iter().filter(|e| e.starts_with("extraction.")))
+            }
+            Self::Event => plain(EVENTS),
+            Self::Route => plain(EVENTS.iter().map(|event| format!("{event}="))),
+            Self::Scope => plain(Scope::ALL.map(Scope::as_str)),
+            Self::Operation => plain(Operation::ALL.map(Operation::name)),
+            Self::Method => plain(["GET", "POST", "PUT", "PATCH", "DELETE"]),
+            Self::Path => Operation::ALL
+                .iter()
+                .map(|operation| (operation.path().to_owned(), operation.name().to_owned()))
+                .collect(),
+            Self::Command => request.next_words_of_a_command(),
+            Self::Profile => request.profiles(),
+            Self::Record => request.records(),
+            Self::Email => request.settings().map(|s| Sent::of(&s).newest()).unwrap_or_default(),
+            asked => request.context().map(|c| service::look(&c, asked)).unwrap_or_default(),
+        }
+    }
+}
+
+fn plain<T: Into<String>>(values: impl IntoIterator<Item = T>) -> Vec<Found> {
+    values.into_iter().map(|value| (value.into(), String::new())).collect()
+}
+
+/// `@FILE` where an option takes a text or a file.
+pub fn at_file() -> ArgValueCompleter {
+    ArgValueCompleter::new(|current: &OsStr| {
+        let path = current.to_str().and_then(|text| text.strip_prefix('@'));
+        let found = path.map(|path| PathCompleter::any().complete(OsStr::new(path)));
+        let found = found.unwrap_or_default().into_iter();
+        found.map(|candidate| candidate.add_prefix("@")).collect::<Vec<_>>()
+    })
+}
+
+/// Prints the candidates for the words after `--`.
+pub fn run(shell: &str, args: &[OsString], env: &Env, streams: Streams) {
+    let Some(start) = args.iter().position(|arg| arg == "--") else { return };
+    let words = args[start + 1..].to_vec();
+    let Some(shell) = Shell::named(shell).filter(|_| !words.is_empty()) else { return };
+    let current = shell.index(env).unwrap_or(words.len() - 1);
+    let mut others = words.clone();
+    if current < others.len() {
+        others.remove(current);
+    }
+    let others = others.into_iter().filter_map(|word| word.into_string().ok()).collect();
+    let before = current;
+    REQUEST.set(Some(Request { words: others, before, env: env.clone(), streams }));
+    let here = std::env::current_dir().ok();
+    if let Ok(text) =
+        shell.complete(&mut crate::command(), words, env, here.as_deref() as Option<&Path>)
+    {
+        let _ = silent(streams).raw(&text);
+    }
+}
+
+/// A value and what to know about it.
+type Found = (String, String);
+
+thread_local! {
+    /// What is completed: clap tells a completer its own word alone.
+    static REQUEST: RefCell<Option<Request>> = const { RefCell::new(None) };
+}
+
+struct Request {
+    /// All words but the one that is completed.
+    words: Vec<String>,
+    /// How many of them stand before it.
+    before: usize,
+    env: Env,
+    streams: Streams,
+}
+
+impl Request {
+    fn settings(&self) -> Option<Settings> {
+        Settings::resolve(&self.flags(), &self.env).ok()
+    }
+
+    fn context(&self) -> Option<Context> {
+        Some(Context::new(self.settings()?, silent(self.streams), &leaf::UNKNOWN, &[]))
+    }
+
+    /// The global options that say where to look.
+    fn flags(&self) -> GlobalFlags {
+        let mut flags = GlobalFlags::default();
+        let mut words = self.words.iter();
+        while let Some(word) = words.next() {
+            let (name, value) = match word.split_once('=') {
+                Some((name, value)) => (name, Some(value.to_owned())),
+                None => (word.as_str(), None),
+            };
+            let mut value = || value.clone().or_else(|| words.next().cloned());
+            match name {
+                "--" => break,
+                "--sandbox" => flags.sandbox = true,
+                "--profile" => flags.profile = value(),
+                "--email-url" => flags.email_url = value(),
+                "--extraction-url" => flags.extraction_url = value(),
+                "--key-file" => flags.key_file = value(),
+                "--env-file" => flags.env_file = value().map(Into::into),
+                "--ca-bundle" => flags.ca_bundle = value().map(Into::into),
+                _ => {}
+            }
+        }
+        flags
+    }
+
+    fn profiles(&self) -> Vec<Found> {
+        // The profile that is being typed is none yet.
+        let flags = GlobalFlags { profile: None, sandbox: false, ..self.flags() };
+        let Ok(settings) = Settings::resolve(&flags, &self.env) else { return Vec::new() };
+        let Ok(profiles) = settings.profiles() else { return Vec::new() };
+        let url =
+            |name: &str| profiles.get(name).ok().flatten().and_then(|profile| profile.email_url);
+        let names = profiles.names().into_iter();
+        names.map(|name| (name.clone(), url(&name).unwrap_or_default())).collect()
+    }
+
+    fn records(&self) -> Vec<Found> {
+        let Some(settings) = self.settings() else { return Vec::new() };
+        let newest = Records::in_dir(&settings.data_dir).newest(SHOWN).unwrap_or_default();
+        let about = |event: Option<String>, at: &str| {
+            let at = crate::output::local_time(at);
+            format!("{} {at}", event.unwrap_or_default())
+        };
+        newest.into_iter().map(|r| (r.id, about(r.event, &r.received_at))).collect()
+    }
+
+    /// What can follow the words after `schema`.
+    fn next_words_of_a_command(&self) -> Vec<Found> {
+        let before = &self.words[..self.before.min(self.words.len())];
+        let start = before.iter().position(|word| word == "schema").map_or(0, |at| at + 1);
+        let given = before[start..].iter().filter(|word| !word.starts_with('-'));
+        let given = given.map(String::as_str).collect::<Vec<_>>();
+        let mut found = Vec::<Found>::new();
+        for leaf in LEAVES {
+            let words = leaf.path.split(' ').collect::<Vec<_>>();
+            if let Some(rest) = words.strip_prefix(&given[..])
+                && let Some(next) = rest.first()
+                && !found.iter().any(|(known, _)| known == next)
+            {
+                found.push(((*next).to_owned(), String::new()));
+            }
+        }
+        found
+    }
+}
+
+/// How many of what has no end are shown.
+const SHOWN: usize = 50;
+/// The longest description.
+const LONGEST: usize = 60;
+
+/// What comes from elsewhere is put on a command line: nothing that a shell
+/// would take for more than a word, nothing that a terminal would obey.
+fn candidate(value: &str, about: &str) -> Option<CompletionCandidate> {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:@+={}".contains(c);
+    if value.is_empty() || value.starts_with('-') || !value.chars().all(plain) {
+        return None;
+    }
+    let about = one_line(about);
+    let about = match about.char_indices().nth(LONGEST) {
+        Some((end, _)) => format!("{}…", &about[..end]),
+        None => about.into_owned(),
+    };
+    let help = (!about.is_empty()).then(|| about.into());
+    Some(CompletionCandidate::new(value).help(help))
+}
+
+/// A printer that has nothing to say by itself.
+fn silent(streams: Streams) -> Printer {
+    Printer::new(Some(Format::Json), None, streams, |_| false, true, false)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_shell_or_a_terminal_would_obey_is_no_candidate() {
+        for value in ["", "-rf", "a b", "$(reboot)", "`x`", "a;b", "a\nb", "a\u{1b}[2J", "a*", "'"]
+        {
+            assert!(candidate(value, "").is_none(), "{value:?}");
+        }
+        let found = candidate("aud_1", "News\u{1b}[2J\nletter").expect("a candidate");
+        let help = found.get_help().expect("a description").to_string();
+        assert_eq!(help, "News\\u{1b}[2J\\nletter");
+    }
+
+    #[test]
+    fn global_options_are_found_wherever_they_stand() {
+        let words = ["svc", "--profile=p", "emails", "--email-url", "http://x", "--", "--sandbox"];
+        let request = Request {
+            words: words.map(str::to_owned).to_vec(),
+            before: words.len(),
+            env: Env::default(),
+            streams: Streams {
+                stdin_is_terminal: false,
+                stdout_is_terminal: false,
+                stderr_is_terminal: false,
+            },
+        };
+        let flags = request.flags();
+        assert_eq!(flags.profile.as_deref(), Some("p"));
+        assert_eq!(flags.email_url.as_deref(), Some("http://x"));
+        assert!(!flags.sandbox);
+    }
+}

@@ -1,0 +1,111 @@
+//! Ids from the services, with their names.
+
+use std::path::Path;
+use std::time::Duration;
+
+use futures_util::future::join_all;
+use serde_json::Value;
+use svc_sdk::Service;
+use svc_sdk::email::PageQuery;
+
+use super::{Found, SHOWN, Values};
+use crate::context::Context;
+use crate::control::{self, Request};
+use crate::output::to_values;
+
+/// Nobody waits longer for a key that was pressed in passing.
+const PATIENCE: Duration = Duration::from_secs(1);
+/// How many audiences are looked through for contacts.
+const AUDIENCES: usize = 5;
+
+/// What there is right now; nothing where that cannot be told at once.
+pub(super) fn look(context: &Context, values: Values) -> Vec<Found> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let Ok(runtime) = runtime else { return Vec::new() };
+    let found =
+        runtime.block_on(async { tokio::time::timeout(PATIENCE, find(context, values)).await });
+    // A look-up of a name may still be under way.
+    runtime.shutdown_background();
+    found.ok().flatten().unwrap_or_default()
+}
+
+async fn find(context: &Context, values: Values) -> Option<Vec<Found>> {
+    let service = match values {
+        Values::ExtractionWebhook => Service::Extraction,
+        _ => Service::Email,
+    };
+    let of_the_sandbox = match values {
+        Values::SandboxKey => Some("/_sandbox/keys"),
+        Values::Message => Some("/_sandbox/messages"),
+        Values::Delivery => Some("/_sandbox/deliveries"),
+        Values::Fault => Some("/_sandbox/faults"),
+        _ => None,
+    };
+    if of_the_sandbox.is_some() || context.settings.sandbox {
+        context.glance().await.then_some(())?;
+    } else if !answers_by_itself(context, service) {
+        return None;
+    }
+    if let Some(path) = of_the_sandbox {
+        let items = control::items(context, Request::get(path)).await.ok()?;
+        return Some(named(&items, &["subject", "event", "operation", "service"]));
+    }
+    if values == Values::ExtractionWebhook {
+        let client = context.extraction_client().await.ok()?;
+        let list = context.run(client.webhooks().list()).await.ok()?;
+        return Some(named(&to_values(&list), &["url"]));
+    }
+    let client = context.email_client().await.ok()?;
+    Some(match values {
+        Values::Audience => {
+            named(&to_values(&context.run(client.audiences().list()).await.ok()?), &["name"])
+        }
+        Values::Webhook => {
+            named(&to_values(&context.run(client.webhooks().list()).await.ok()?), &["url"])
+        }
+        Values::Contact => {
+            let audiences = context.run(client.audiences().list()).await.ok()?;
+            let pages = audiences.iter().take(AUDIENCES).map(|audience| {
+                let query = PageQuery::new().page_size(SHOWN as u64);
+                context.run(client.contacts().list(&audience.id, query))
+            });
+            let pages = join_all(pages).await.into_iter().flatten();
+            pages.flat_map(|page| named(&to_values(&page), &["email"])).collect()
+        }
+        _ => {
+            let ids =
+                named(&to_values(&context.run(client.domains().list()).await.ok()?), &["name"]);
+            let names = ids.iter().map(|(id, name)| (name.clone(), id.clone()));
+            match values {
+                Values::DomainName => names.collect(),
+                Values::DomainOrName => names.chain(ids.iter().cloned()).collect(),
+                _ => ids,
+            }
+        }
+    })
+}
+
+/// Whether everything is set up, and reading the key asks nobody.
+fn answers_by_itself(context: &Context, service: Service) -> bool {
+    let settings = &context.settings;
+    settings.url(service).is_some()
+        && match &settings.key_file {
+            Some(path) => Path::new(path).is_file(),
+            None => {
+                settings.is_in_keyring(service).is_ok_and(|in_keyring| !in_keyring)
+                    && settings.stored_key(service).is_ok_and(|key| key.is_some())
+            }
+        }
+}
+
+/// Each id with the first of these that is there.
+fn named(items: &[Value], names: &[&str]) -> Vec<Found> {
+    let text = |item: &Value, key: &str| item[key].as_str().map(str::to_owned);
+    let items = items.iter().take(10 * SHOWN);
+    items
+        .filter_map(|item| {
+            let about = names.iter().find_map(|name| text(item, name));
+            Some((text(item, "id")?, about.unwrap_or_default()))
+        })
+        .collect()
+}

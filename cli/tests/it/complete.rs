@@ -1,0 +1,252 @@
+//! Completion: ids and names from the service, and never anything but candidates.
+
+use std::process::Command;
+
+use clap_complete::engine::{ArgValueCandidates, ArgValueCompleter};
+use serde_json::json;
+
+use crate::support::{Home, Run, Service, answer};
+
+/// Asks as fish does: the words, of which the last is being typed.
+fn ask(home: &Home, words: &[&str], env: &[(&str, &str)]) -> Run {
+    let args = [&["--", "svc"], words].concat();
+    let run = home.run_with(&args, &[&[("SVC_COMPLETE", "fish")], env].concat());
+    assert_eq!((run.code, run.stderr.as_str()), (0, ""), "{words:?}: {run:?}");
+    run
+}
+
+/// The candidates with their descriptions.
+fn found(home: &Home, words: &[&str], env: &[(&str, &str)]) -> Vec<(String, String)> {
+    let text = ask(home, words, env).stdout;
+    let pairs = text.lines().map(|line| line.split_once('\t').unwrap_or((line, "")));
+    pairs.map(|(value, about)| (value.to_owned(), about.to_owned())).collect()
+}
+
+/// The candidates alone, options left out.
+fn values(home: &Home, words: &[&str], env: &[(&str, &str)]) -> Vec<String> {
+    let found = found(home, words, env).into_iter().map(|(value, _)| value);
+    found.filter(|value| !value.starts_with('-')).collect()
+}
+
+fn id(value: &serde_json::Value) -> String {
+    value["id"].as_str().expect("an id").to_owned()
+}
+
+#[test]
+fn ids_come_from_the_sandbox_with_their_names() {
+    let home = Home::new();
+    let audience = id(&home.sandbox_json(&["audiences", "create", "News & \u{1b}[2Jmore"]));
+    let contact = id(&home.sandbox_json(&["contacts", "create", &audience, "ada@example.test"]));
+    let domain = id(&home.sandbox_json(&["domains", "create", "shop.test"]));
+    let hook = ["webhooks", "create", "http://127.0.0.1:9/x", "--event", "email.sent"];
+    let webhook = id(&home.sandbox_json(&hook));
+    let email =
+        ["emails", "send", "--from", "hello@sandbox.test", "--to", "a@b.test", "--subject", "s"];
+    let email = id(&home.sandbox_json(&email));
+
+    let one = |words: &[&str], id: &str| {
+        let found = found(&home, &[&["--sandbox"], words].concat(), &[]);
+        let about = found.into_iter().find(|(value, _)| value == id);
+        about.unwrap_or_else(|| panic!("{words:?} has no {id}")).1
+    };
+    assert_eq!(one(&["audiences", "get", ""], &audience), "News & \\u{1b}[2Jmore");
+    assert_eq!(one(&["contacts", "import", "aud_"], &audience), "News & \\u{1b}[2Jmore");
+    assert_eq!(one(&["contacts", "delete", ""], &contact), "ada@example.test");
+    assert_eq!(one(&["domains", "verify", ""], &domain), "shop.test");
+    assert_eq!(one(&["domains", "records", "sh"], "shop.test"), domain);
+    assert_eq!(one(&["webhooks", "test", ""], &webhook), "http://127.0.0.1:9/x");
+    assert!(one(&["emails", "get", ""], &email).starts_with("sent 20"));
+    assert_eq!(one(&["sandbox", "dns", "publish", ""], "shop.test"), domain);
+    let message = home.run(&["sandbox", "messages", "list", "--jq", ".[0].id"]);
+    assert_eq!(one(&["sandbox", "messages", "get", ""], message.stdout.trim()), "s");
+    // Options wait for their dash.
+    let all = found(&home, &["--sandbox", "audiences", "get", ""], &[]);
+    assert!(all.iter().all(|(value, _)| !value.starts_with('-')), "{all:?}");
+    assert!(!found(&home, &["--sandbox", "audiences", "get", "-"], &[]).is_empty());
+    assert!(!found(&home, &["audiences", "list", ""], &[]).is_empty(), "there is nothing else");
+    // An option may stand anywhere, and a word that is typed already counts.
+    assert_eq!(values(&home, &["audiences", "get", "--sandbox", ""], &[]), [audience.as_str()]);
+    assert!(values(&home, &["--sandbox", "audiences", "get", "dom_"], &[]).is_empty());
+
+    // The same from a server that runs.
+    let mut serving = home.spawn(&["sandbox", "serve", "--addr", "127.0.0.1:0"]);
+    let mut line = String::new();
+    let stdout = serving.stdout.as_mut().expect("piped");
+    std::io::BufRead::read_line(&mut std::io::BufReader::new(stdout), &mut line).expect("ready");
+    assert_eq!(values(&home, &["--sandbox", "audiences", "get", ""], &[]), [audience]);
+    assert_eq!(home.run(&["sandbox", "stop"]).code, 0);
+    serving.wait().expect("ends");
+}
+
+#[test]
+fn ids_come_from_the_profiles_service() {
+    let home = Home::new();
+    let service = Service::one(200, r#"[{"id":"aud_1","name":"One"},{"id":"aud_2","name":"Two"}]"#);
+    let profile = format!("[profiles.staging]\nemail_url = \"{}\"\n", service.url());
+    home.file("config/svc/config.toml", profile);
+    let keys =
+        home.file("config/svc/credentials.toml", "[profiles.staging]\nemail_key = \"mk_test_x\"\n");
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt as _;
+        std::fs::set_permissions(&keys, std::fs::Permissions::from_mode(0o600)).expect("set");
+    }
+    let words = ["audiences", "delete", "--profile", "staging", ""];
+    assert_eq!(values(&home, &words, &[]), ["aud_1", "aud_2"]);
+    assert_eq!(values(&home, &["--profile=staging", "audiences", "get", "aud_2"], &[]), ["aud_2"]);
+    assert!(service.requests()[0].contains("Bearer mk_test_x"));
+    assert_eq!(values(&home, &["--profile", ""], &[]), ["staging"]);
+    assert_eq!(found(&home, &["profiles", "use", "st"], &[])[0].1, service.url());
+    assert!(values(&home, &["--profile", "nope", "audiences", "get", ""], &[]).is_empty());
+}
+
+#[test]
+fn nothing_is_asked_of_a_service_that_is_not_set_up() {
+    let service = Service::one(200, r#"[{"id":"aud_1"}]"#);
+    let home = Home::new();
+    let url = service.url();
+    let words = ["audiences", "get", ""];
+    assert!(values(&home, &words, &[("SVC_EMAIL_URL", &url)]).is_empty(), "there is no key");
+    assert!(values(&home, &words, &[("SVC_EMAIL_KEY", "mk_test_x")]).is_empty());
+    // Nobody is asked for a key, and standard input is left alone.
+    let stdin = ["--email-url", &url, "--key-file", "-", "audiences", "get", ""];
+    assert!(values(&home, &stdin, &[]).is_empty());
+    let keyring = "[profiles.default]\nemail_key_in = \"keyring\"\n";
+    let keys = home.file("config/svc/credentials.toml", keyring);
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt as _;
+        std::fs::set_permissions(&keys, std::fs::Permissions::from_mode(0o600)).expect("set");
+    }
+    assert!(values(&home, &words, &[("SVC_EMAIL_URL", &url)]).is_empty());
+    assert!(service.requests().is_empty());
+    // A sandbox that was never used is not made by looking.
+    assert!(values(&home, &["--sandbox", "audiences", "get", ""], &[]).is_empty());
+    assert!(!home.path("data/svc/sandbox").exists());
+}
+
+#[test]
+fn every_trouble_is_silent() {
+    let home = Home::new();
+    let refused = Service::one(401, r#"{"error":{"code":"unauthorized","message":"no"}}"#);
+    let odd = Service::one(200, "<html>");
+    // It takes the request and never answers: the wait ends by itself.
+    let silent = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+    let silence = format!("http://{}", silent.local_addr().expect("an address"));
+    for url in [refused.url(), odd.url(), silence, "http://127.0.0.1:9".into(), "no url".into()] {
+        let env = [("SVC_EMAIL_URL", url.as_str()), ("SVC_EMAIL_KEY", "mk_test_x")];
+        assert!(values(&home, &["audiences", "get", ""], &env).is_empty(), "{url}");
+    }
+    home.file("config/svc/config.toml", "not toml");
+    assert!(values(&home, &["--sandbox", "audiences", "get", ""], &[]).is_empty());
+    for words in [&["--", "svc", "no", "such", ""][..], &["--"], &[]] {
+        let run = home.run_with(words, &[("SVC_COMPLETE", "bash")]);
+        assert_eq!((run.code, run.stderr.as_str()), (0, ""), "{words:?}: {run:?}");
+    }
+    let run = home.run_with(&["--", "svc", ""], &[("SVC_COMPLETE", "nosuchshell")]);
+    assert_eq!((run.code, run.stdout.as_str(), run.stderr.as_str()), (0, "", ""));
+}
+
+#[test]
+fn what_a_service_says_cannot_run_on_the_command_line() {
+    let ids = ["aud_1", "$(touch x)", "`id`", "a;b", "--yes", "a b", "a\nb", ""];
+    let list = ids.map(|id| json!({"id": id, "name": "x\ty\nz"}));
+    let service = Service::answering(&[answer(200, "", &json!(list).to_string())]);
+    let url = service.url();
+    let env = [("SVC_EMAIL_URL", url.as_str()), ("SVC_EMAIL_KEY", "mk_test_x")];
+    let found = found(&Home::new(), &["audiences", "get", ""], &env);
+    assert_eq!(found, [("aud_1".to_owned(), "x\\ty\\nz".to_owned())]);
+}
+
+#[test]
+fn what_is_known_here_is_completed_without_a_service() {
+    let home = Home::new();
+    let values = |words: &[&str]| values(&home, words, &[]);
+    assert_eq!(values(&["trigger", "email.b"]), ["email.bounced"]);
+    assert_eq!(values(&["webhooks", "create", "u", "--event", "email.d"]), ["email.delivered"]);
+    assert_eq!(
+        values(&["webhooks", "create", "u", "--event", "email.sent,email.d"]),
+        ["email.sent,email.delivered"]
+    );
+    assert_eq!(values(&["extraction", "webhooks", "create", "u", "--event", ""]).len(), 2);
+    assert_eq!(values(&["listen", "--route", "email.b"]), ["email.bounced="]);
+    assert_eq!(values(&["sandbox", "keys", "create", "--scope", "emails:"]).len(), 2);
+    assert_eq!(values(&["sandbox", "faults", "add", "--operation", "emails.c"]), ["emails.cancel"]);
+    assert_eq!(values(&["schema", "ema"]), ["emails"]);
+    assert_eq!(values(&["schema", "emails", ""]), ["send", "batch", "get", "cancel"]);
+    assert_eq!(values(&["schema", "extraction", "webhooks", "c"]), ["create"]);
+    assert_eq!(values(&["completions", "fi"]), ["fish"]);
+    assert!(values(&["api", "GET", "/api/v1/aud"]).contains(&"/api/v1/audiences".to_owned()));
+    home.file("mail.html", "<p>");
+    assert_eq!(values(&["emails", "send", "--html", "@ma"]), ["@mail.html"]);
+    assert_eq!(values(&["emails", "batch", "mail"]), ["mail.html"]);
+}
+
+/// Runs the script in a real bash and gives what it would offer for a line.
+fn in_bash(home: &Home, line: &str, words: &[&str], kind: u32) -> Vec<String> {
+    let script = home.run(&["completions", "bash"]).stdout;
+    let quoted = words.iter().map(|word| format!("'{word}'")).collect::<Vec<_>>().join(" ");
+    let program = format!(
+        "{script}\nCOMP_WORDS=({quoted}); COMP_CWORD={}; COMP_LINE='{line}'; COMP_POINT=${{#COMP_LINE}}\n\
+         COMP_TYPE={kind}; COLUMNS=100; _svc; [[ ${{#COMPREPLY[@]}} -gt 0 ]] && printf '%s\\n' \"${{COMPREPLY[@]}}\"; complete -p svc",
+        words.len() - 1
+    );
+    let bin = std::path::Path::new(env!("CARGO_BIN_EXE_svc")).parent().expect("a directory");
+    let svc = home.command(&[]);
+    let mut bash = Command::new("bash");
+    bash.args(["--norc", "-uc", &program]).env_clear();
+    bash.envs(svc.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    bash.env("PATH", format!("{}:/usr/bin:/bin", bin.display())).current_dir(home.path(""));
+    let run = Run::of(bash.output().expect("bash runs"));
+    assert_eq!((run.code, run.stderr.as_str()), (0, ""), "{line}: {run:?}");
+    let mut lines = run.stdout.lines().map(str::to_owned).collect::<Vec<_>>();
+    assert!(lines.pop().is_some_and(|last| last.contains("-F _svc svc")), "{run:?}");
+    lines
+}
+
+#[cfg(unix)]
+#[test]
+fn a_real_bash_offers_ids_with_names_and_minds_its_word_breaks() {
+    let home = Home::new();
+    let one = id(&home.sandbox_json(&["audiences", "create", "One"]));
+    let line = "svc --sandbox audiences get ";
+    let words = ["svc", "--sandbox", "audiences", "get", ""];
+    assert!(
+        in_bash(&home, &format!("{line}aud"), &[&words[..4], &["aud"]].concat(), 9)
+            == [one.as_str()]
+    );
+    let two = id(&home.sandbox_json(&["audiences", "create", "Two"]));
+    let typed = [&words[..4], &["aud"]].concat();
+    let offered = in_bash(&home, &format!("{line}aud"), &typed, 9);
+    assert_eq!(offered, [format!("{one}  (One)"), format!("{two}  (Two)")]);
+    // A menu puts candidates on the line as they are.
+    assert_eq!(in_bash(&home, &format!("{line}aud"), &typed, 37), [one, two]);
+    // Bash breaks words at = and : and replaces only what stands behind.
+    let route = ["svc", "listen", "--route", "=", "email.b"];
+    assert_eq!(in_bash(&home, "svc listen --route=email.b", &route, 9), ["email.bounced="]);
+    let color = ["svc", "--color", "="];
+    assert_eq!(in_bash(&home, "svc --color=", &color, 37), ["auto", "always", "never"]);
+    let scope = ["svc", "sandbox", "keys", "create", "--scope", "emails", ":", "s"];
+    let line = "svc sandbox keys create --scope emails:s";
+    assert_eq!(in_bash(&home, line, &scope, 9), ["send"]);
+}
+
+#[test]
+fn every_argument_that_takes_an_id_is_completed() {
+    // Names that the user is about to make up, and what no service lists.
+    const FREE: [&str; 3] =
+        ["sandbox templates put", "sandbox templates get", "sandbox templates delete"];
+    let mut tree = svc_cli::command();
+    tree.build();
+    for leaf in svc_cli::LEAVES.iter().filter(|leaf| !FREE.contains(&leaf.path)) {
+        let command = leaf.path.split(' ').try_fold(&tree, |at, name| at.find_subcommand(name));
+        for arg in command.expect("a leaf").get_arguments() {
+            let is_id =
+                matches!(arg.get_id().as_str(), "id" | "ids" | "audience" | "profile" | "event");
+            let completed = arg.get::<ArgValueCandidates>().is_some()
+                || arg.get::<ArgValueCompleter>().is_some()
+                || !arg.get_possible_values().is_empty();
+            assert!(!is_id || completed, "`{}`: {} is not completed", leaf.path, arg.get_id());
+        }
+    }
+}
