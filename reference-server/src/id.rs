@@ -28,7 +28,7 @@ pub(crate) enum Prefix {
 }
 
 impl Prefix {
-    const fn as_str(self) -> &'static str {
+    pub(crate) const fn as_str(self) -> &'static str {
         match self {
             Self::Organization => "org_",
             Self::Key => "key_",

@@ -275,7 +275,10 @@ pub enum StartError {
         source: std::io::Error,
     },
     /// The database is of a newer version, and was left as it is.
-    #[error("the database was written by a newer version of svc; update this one")]
+    #[error(
+        "the database was written by a newer version of svc and left as it is; \
+         update this one, or give it another data directory"
+    )]
     NewerDatabase,
     /// The database cannot be opened.
     #[error("cannot open the database: {0}")]

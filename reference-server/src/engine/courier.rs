@@ -8,6 +8,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use futures_util::StreamExt as _;
 use futures_util::stream::FuturesUnordered;
+use tokio::sync::Notify;
 
 use super::sign;
 use crate::app::Shared;
@@ -33,15 +34,22 @@ struct Due {
     body: Vec<u8>,
 }
 
-/// Delivers until nothing is due any more; says when the next delivery is.
-pub(super) async fn run(app: &Shared, webhook: &str) -> Result<Millis, ApiError> {
+/// Delivers until nothing is due any more, or the server stops; says when the
+/// next delivery is. `more` tells it that something else is due meanwhile: an attempt that hangs
+/// does not keep it from what comes after.
+pub(super) async fn run(app: &Shared, webhook: &str, more: &Notify) -> Result<Millis, ApiError> {
     let mut under_way = FuturesUnordered::new();
     let mut taken: HashSet<String> = HashSet::new();
     let mut waiting: VecDeque<Due> = VecDeque::new();
+    let mut look = true;
     loop {
-        if waiting.is_empty() && under_way.len() < AT_ONCE {
+        if *app.stopping.borrow() {
+            (look, waiting) = (false, VecDeque::new());
+        }
+        if look && waiting.is_empty() && under_way.len() < AT_ONCE {
             let limit = AHEAD + taken.len();
             let due = read_due(app, webhook, limit).await?;
+            look = due.len() == limit;
             waiting.extend(due.into_iter().filter(|due| !taken.contains(&due.id)));
         }
         while under_way.len() < AT_ONCE
@@ -50,12 +58,16 @@ pub(super) async fn run(app: &Shared, webhook: &str) -> Result<Millis, ApiError>
             taken.insert(due.id.clone());
             under_way.push(deliver(app, webhook, due));
         }
-        match under_way.next().await {
-            Some((id, result)) => {
-                result?;
-                taken.remove(&id);
-            }
-            None => return next_due(app, webhook).await,
+        tokio::select! {
+            ended = under_way.next() => match ended {
+                Some((id, result)) => {
+                    result?;
+                    taken.remove(&id);
+                }
+                None if look => {}
+                None => return next_due(app, webhook).await,
+            },
+            () = more.notified() => look = true,
         }
     }
 }

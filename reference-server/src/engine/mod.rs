@@ -17,12 +17,13 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::sync::{mpsc, oneshot};
-use tokio::task::JoinSet;
+use tokio::sync::{Notify, mpsc, oneshot};
+use tokio::task::{AbortHandle, Id, JoinError, JoinSet};
 
 use crate::app::Shared;
 use crate::clock::Course;
 use crate::error::ApiError;
+use crate::id::Prefix;
 use crate::time::Millis;
 pub(crate) use course::{Change, RecipientState, Status};
 use handle::Command;
@@ -53,7 +54,16 @@ type Answer = oneshot::Sender<State>;
 #[derive(Debug)]
 struct Route {
     next: Millis,
-    busy: bool,
+    courier: Option<Courier>,
+}
+
+#[derive(Debug)]
+struct Courier {
+    task: AbortHandle,
+    /// Tells it that more is due.
+    more: Arc<Notify>,
+    /// Whether it was told: it may have been on its way home already.
+    told: bool,
 }
 
 /// A courier came home: the webhook, and when its next delivery is due.
@@ -112,7 +122,7 @@ impl Engine {
             tokio::select! {
                 () = &mut stopped => break,
                 () = wake.notify.notified() => {}
-                Some(delivered) = self.couriers.join_next() => self.came_home(delivered),
+                Some(delivered) = self.couriers.join_next_with_id() => self.came_home(delivered),
                 stepped = async { self.step.as_mut().expect("guarded").await }, if self.step.is_some() => {
                     self.stepped(stepped.unwrap_or_else(|_| Err(ApiError::internal("a step was lost"))));
                 }
@@ -137,7 +147,8 @@ impl Engine {
     }
 
     fn route(&mut self, webhook: String, at: Millis) {
-        let route = self.routes.entry(webhook).or_insert(Route { next: Millis::MAX, busy: false });
+        let route =
+            self.routes.entry(webhook).or_insert(Route { next: Millis::MAX, courier: None });
         route.next = route.next.min(at);
     }
 
@@ -151,19 +162,26 @@ impl Engine {
             self.step = Some(self.start_step(now));
         }
         for (webhook, route) in &mut self.routes {
-            if route.busy || route.next > now {
+            if route.next > now {
                 continue;
             }
-            route.busy = true;
             route.next = Millis::MAX;
+            if let Some(courier) = &mut route.courier {
+                courier.told = true;
+                courier.more.notify_one();
+                continue;
+            }
             let (app, webhook) = (Arc::clone(&self.app), webhook.clone());
-            self.couriers.spawn(async move {
+            let more = Arc::new(Notify::new());
+            let told = Arc::clone(&more);
+            let task = self.couriers.spawn(async move {
                 let next = match webhook.as_str() {
                     relaying::ROUTE => relaying::run(&app).await,
-                    webhook => courier::run(&app, webhook).await,
+                    webhook => courier::run(&app, webhook, &told).await,
                 };
                 Delivered { webhook, next }
             });
+            route.courier = Some(Courier { task, more, told: false });
         }
     }
 
@@ -214,11 +232,17 @@ impl Engine {
         }
     }
 
-    fn came_home(&mut self, delivered: Result<Delivered, tokio::task::JoinError>) {
+    fn came_home(&mut self, delivered: Result<(Id, Delivered), JoinError>) {
         match delivered {
-            Ok(Delivered { webhook, next }) => {
+            Ok((task, Delivered { webhook, next })) => {
                 let Some(route) = self.routes.get_mut(&webhook) else { return };
-                route.busy = false;
+                let Some(courier) = route.courier.take_if(|courier| courier.task.id() == task)
+                else {
+                    return;
+                };
+                if courier.told {
+                    route.next = Millis::MIN;
+                }
                 match next {
                     Ok(next) => route.next = route.next.min(next),
                     Err(error) => {
@@ -234,12 +258,16 @@ impl Engine {
                     self.routes.remove(&webhook);
                 }
             }
+            Err(error) if error.is_cancelled() => {}
             Err(error) => {
-                // Its route stays busy only if it is not reopened here.
-                tracing::error!(%error, "a courier was lost");
-                for route in self.routes.values_mut().filter(|route| route.busy) {
-                    route.next = Millis::MIN;
+                tracing::error!(%error, "a courier was lost; another one takes its route");
+                let of_it = |courier: &mut Courier| courier.task.id() == error.id();
+                for route in self.routes.values_mut() {
+                    if route.courier.take_if(of_it).is_some() {
+                        route.next = Millis::MIN;
+                    }
                 }
+                self.pause = true;
             }
         }
     }
@@ -303,14 +331,7 @@ impl Engine {
             return Duration::from_millis(200);
         }
         let Course::Running { .. } = self.app.clock.course() else { return LONG };
-        let next =
-            match self.routes.values().filter(|route| !route.busy).map(|route| route.next).min() {
-                Some(delivery) => delivery.min(self.next_step),
-                None => self.next_step,
-            };
-        if next == Millis::MAX {
-            return LONG;
-        }
+        let Some(next) = self.next_due() else { return LONG };
         let wait = next.saturating_sub(self.app.clock.now()).max(1);
         Duration::from_millis(wait.unsigned_abs()).min(LONG)
     }
@@ -338,11 +359,31 @@ impl Engine {
                 let _ = answer.send(self.state());
             }
             Command::Forget(answer) => {
-                self.couriers.shutdown().await;
-                self.routes.clear();
-                self.next_step = Millis::MIN;
+                self.forget().await;
                 let _ = answer.send(self.state());
             }
+        }
+    }
+
+    /// Ends what is in flight for webhooks that are gone. Others, and other
+    /// organizations' among them, notice nothing.
+    async fn forget(&mut self) {
+        let webhooks = Arc::clone(&self.app.webhooks);
+        let mut ending = Vec::new();
+        self.routes.retain(|webhook, route| {
+            let is_webhook = webhook.starts_with(Prefix::Webhook.as_str());
+            let stays = !is_webhook || webhooks.get(webhook).is_some();
+            if let Some(courier) = route.courier.take_if(|_| !stays) {
+                courier.task.abort();
+                ending.push(courier.task);
+            }
+            stays
+        });
+        self.next_step = Millis::MIN;
+        while ending.iter().any(|task| !task.is_finished())
+            && let Some(delivered) = self.couriers.join_next_with_id().await
+        {
+            self.came_home(delivered);
         }
     }
 

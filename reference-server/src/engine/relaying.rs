@@ -44,7 +44,7 @@ pub(super) fn is_for_relay(address: &str) -> bool {
 /// connection; says when the next one is due.
 pub(super) async fn run(app: &Shared) -> Result<Millis, ApiError> {
     let Some(relay) = &app.relay else { return Ok(Millis::MAX) };
-    loop {
+    while !*app.stopping.borrow() {
         let now = app.clock.now();
         let next = app.store.read(move |connection| {
             let sql = "SELECT email, due_at FROM relay ORDER BY due_at LIMIT 1";
@@ -57,6 +57,7 @@ pub(super) async fn run(app: &Shared) -> Result<Millis, ApiError> {
             None => return Ok(Millis::MAX),
         }
     }
+    Ok(Millis::MAX)
 }
 
 async fn hand_over(app: &Shared, relay: &Relay, id: String) -> Result<(), ApiError> {

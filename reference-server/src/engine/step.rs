@@ -14,9 +14,9 @@ use crate::store::{DueKind, Tx};
 use crate::time::{self, Millis};
 use crate::webhooks::Event;
 
-/// Emails in one step: so many that a transaction is worth it, so few that a
-/// request does not wait long behind them.
-const BATCH: i64 = 128;
+/// Emails in one step: so many that a transaction is worth it. While requests
+/// wait, a step does fewer.
+const BATCH: usize = 128;
 
 /// How long a delayed recipient stays in `sending`.
 const DELAY: Millis = 60_000;
@@ -35,12 +35,15 @@ pub(super) fn run(tx: &mut Tx<'_>, app: &App, until: Millis) -> Result<Stepped, 
         let mut statement = tx.statement(
             "SELECT at, kind, ref FROM due WHERE at <= ?1 ORDER BY at, kind, ref LIMIT ?2",
         )?;
-        let rows = statement.query_map((until.max(tx.now), BATCH), |row| {
+        let rows = statement.query_map((until.max(tx.now), tx.share(BATCH) as i64), |row| {
             Ok((row.get(0)?, row.get(1)?, row.get(2)?))
         })?;
         rows.collect::<rusqlite::Result<_>>()?
     };
-    for (at, kind, of) in due {
+    for (done, (at, kind, of)) in due.into_iter().enumerate() {
+        if tx.is_enough(done) {
+            break;
+        }
         if at > tx.now {
             if tx.has_deliveries() || tx.earliest_due().is_some_and(|caused| caused < at) {
                 break;

@@ -7,17 +7,19 @@
 
 mod migrations;
 mod open;
+mod queue;
 mod tx;
 mod writer;
 
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError, mpsc};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 
 use rusqlite::Connection;
 use tokio::sync::oneshot;
 
 pub(crate) use open::{OpenError, limit_size};
+use queue::Queue;
 pub(crate) use tx::{DueKind, Tx, Wake, find};
 use writer::{Finished, Job};
 
@@ -33,9 +35,8 @@ pub(crate) enum Location {
 }
 
 /// A handle to the database, shared by all of the server.
-#[derive(Debug)]
 pub(crate) struct Store {
-    writer: Mutex<Option<mpsc::Sender<Job>>>,
+    queue: Arc<Queue>,
     thread: Mutex<Option<JoinHandle<()>>>,
     /// `None` in memory, where the writer's connection is the only one.
     readers: Option<Readers>,
@@ -43,7 +44,6 @@ pub(crate) struct Store {
     pub(crate) wake: Arc<Wake>,
 }
 
-#[derive(Debug)]
 struct Readers {
     path: PathBuf,
     idle: Arc<Mutex<Vec<Connection>>>,
@@ -63,24 +63,18 @@ impl Store {
                 (connection, Some(Readers { path, idle: Arc::default() }))
             }
         };
-        let store = Self {
-            writer: Mutex::new(None),
-            thread: Mutex::new(None),
-            readers,
-            wake: Arc::default(),
-        };
+        let store =
+            Self { queue: Arc::default(), thread: Mutex::new(None), readers, wake: Arc::default() };
         Ok((store, connection))
     }
 
     /// Starts the writer thread on the connection that `open` gave.
     pub(crate) fn start(&self, connection: Connection, clock: Arc<Clock>) -> std::io::Result<()> {
-        let (sender, jobs) = mpsc::channel();
-        let wake = Arc::clone(&self.wake);
+        let (queue, wake) = (Arc::clone(&self.queue), Arc::clone(&self.wake));
         let on_disk = self.readers.is_some();
         let thread = std::thread::Builder::new()
             .name("svc-writer".to_owned())
-            .spawn(move || writer::run(connection, &jobs, &clock, &wake, on_disk))?;
-        *lock(&self.writer) = Some(sender);
+            .spawn(move || writer::run(connection, &queue, &clock, &wake, on_disk))?;
         *lock(&self.thread) = Some(thread);
         Ok(())
     }
@@ -93,17 +87,18 @@ impl Store {
         T: Send + 'static,
         F: FnOnce(&mut Tx<'_>) -> Result<T, ApiError> + Send + 'static,
     {
-        self.submit(true, job).await
+        self.submit(true, true, job).await
     }
 
-    /// Like `write`, for work that is simply done again should the power fail
-    /// before it has reached the disk; a killed process does not lose it.
+    /// Like `write`, for the engine's own work: it gives way to what somebody
+    /// waits for, and is simply done again should the power fail before it has
+    /// reached the disk; a killed process does not lose it.
     pub(crate) async fn write_relaxed<T, F>(&self, job: F) -> Result<T, ApiError>
     where
         T: Send + 'static,
         F: FnOnce(&mut Tx<'_>) -> Result<T, ApiError> + Send + 'static,
     {
-        self.submit(false, job).await
+        self.submit(false, false, job).await
     }
 
     /// Reads what is committed, off the async threads.
@@ -113,7 +108,7 @@ impl Store {
         F: FnOnce(&Connection) -> Result<T, ApiError> + Send + 'static,
     {
         let Some(readers) = &self.readers else {
-            return self.submit(false, move |tx| job(tx.connection())).await;
+            return self.submit(false, true, move |tx| job(tx.connection())).await;
         };
         let (path, idle) = (readers.path.clone(), Arc::clone(&readers.idle));
         let task = tokio::task::spawn_blocking(move || {
@@ -134,7 +129,7 @@ impl Store {
 
     /// Waits until every job given so far is done, and closes the database.
     pub(crate) fn close(&self) {
-        drop(lock(&self.writer).take());
+        self.queue.close();
         if let Some(readers) = &self.readers {
             lock(&readers.idle).clear();
         }
@@ -145,7 +140,7 @@ impl Store {
         }
     }
 
-    async fn submit<T, F>(&self, durable: bool, job: F) -> Result<T, ApiError>
+    async fn submit<T, F>(&self, durable: bool, awaited: bool, job: F) -> Result<T, ApiError>
     where
         T: Send + 'static,
         F: FnOnce(&mut Tx<'_>) -> Result<T, ApiError> + Send + 'static,
@@ -161,14 +156,16 @@ impl Store {
                 }),
             }
         });
-        let sent = match &*lock(&self.writer) {
-            Some(writer) => writer.send(Job { durable, run }).is_ok(),
-            None => false,
-        };
-        if !sent {
+        if !self.queue.push(Job { durable, awaited, run }) {
             return Err(ApiError::new(crate::error::Code::Unavailable, "the server is stopping"));
         }
         answer.await.unwrap_or_else(|_| Err(ApiError::internal("a database job panicked")))
+    }
+}
+
+impl Drop for Store {
+    fn drop(&mut self) {
+        self.queue.close();
     }
 }
 

@@ -42,8 +42,24 @@ pub(super) fn file(path: &Path) -> Result<Connection, OpenError> {
     // After a burst the log shrinks again.
     connection.pragma_update(None, "journal_size_limit", 64 << 20)?;
     prepare(&connection)?;
+    if found == 0 {
+        keep_file(path)?;
+    }
     connection.pragma_update(None, "synchronous", "FULL")?;
     Ok(connection)
+}
+
+/// Makes sure that a new database's file is still there after a power failure:
+/// SQLite throws away the log of a file that is empty or gone, and what was
+/// committed stands in the log alone until the first checkpoint.
+fn keep_file(path: &Path) -> Result<(), OpenError> {
+    let synced = File::open(path).and_then(|file| file.sync_all());
+    #[cfg(unix)]
+    let synced = synced.and_then(|()| match path.parent() {
+        Some(directory) => File::open(directory)?.sync_all(),
+        None => Ok(()),
+    });
+    synced.map_err(|source| OpenError::Read { path: path.to_owned(), source })
 }
 
 /// A database that ends with its connection and leaves no file behind.

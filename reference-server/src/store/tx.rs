@@ -7,6 +7,7 @@ use rusqlite::{CachedStatement, Connection, Params, Row};
 use tokio::sync::Notify;
 
 use super::lock;
+use super::queue::Pressure;
 use crate::time::Millis;
 
 /// A job's view of its transaction, and what is to happen once it is committed.
@@ -14,6 +15,7 @@ pub(crate) struct Tx<'a> {
     connection: &'a Connection,
     /// The server's time at which the job runs.
     pub(crate) now: Millis,
+    pressure: &'a Pressure,
     pub(super) effects: Effects,
 }
 
@@ -44,8 +46,19 @@ impl DueKind {
 }
 
 impl<'a> Tx<'a> {
-    pub(super) fn new(connection: &'a Connection, now: Millis) -> Self {
-        Self { connection, now, effects: Effects::default() }
+    pub(super) fn new(connection: &'a Connection, now: Millis, pressure: &'a Pressure) -> Self {
+        Self { connection, now, pressure, effects: Effects::default() }
+    }
+
+    /// How many of the pieces that it wants a background job may do.
+    pub(crate) fn share(&self, wanted: usize) -> usize {
+        self.pressure.share(wanted)
+    }
+
+    /// Whether a background job that has done so many pieces of its work
+    /// should leave the rest for later, because somebody has come.
+    pub(crate) fn is_enough(&self, done: usize) -> bool {
+        self.pressure.is_enough(done)
     }
 
     pub(crate) fn connection(&self) -> &'a Connection {

@@ -3,10 +3,10 @@
 
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::mpsc;
 
 use rusqlite::Connection;
 
+use super::queue::Queue;
 use super::tx::{Effects, Tx, Wake};
 use crate::clock::Clock;
 use crate::error::{ApiError, Code};
@@ -14,6 +14,8 @@ use crate::error::{ApiError, Code};
 pub(super) struct Job {
     /// Whether it must be on disk before it is answered.
     pub(super) durable: bool,
+    /// Whether somebody waits for it, and not only the engine.
+    pub(super) awaited: bool,
     /// Does the work, or takes the reason why it cannot be done.
     pub(super) run: Box<Run>,
 }
@@ -27,26 +29,21 @@ pub(super) struct Finished {
     pub(super) answer: Box<dyn FnOnce(Result<(), ApiError>) + Send>,
 }
 
-/// Jobs in one transaction: enough to share the cost of a sync, few enough
-/// that none of them waits long.
-const GROUP: usize = 256;
-
-/// Runs until every sender is gone; the connection closes with it.
+/// Runs until the queue is closed and empty; the connection closes with it.
 pub(super) fn run(
     connection: Connection,
-    jobs: &mpsc::Receiver<Job>,
+    queue: &Queue,
     clock: &Clock,
     wake: &Wake,
     on_disk: bool,
 ) {
-    let mut group = VecDeque::with_capacity(GROUP);
+    let _last = Last(queue);
+    let mut group = VecDeque::new();
     let mut full = true;
-    while let Ok(first) = jobs.recv() {
-        group.push_back(first);
-        while group.len() < GROUP
-            && let Ok(next) = jobs.try_recv()
-        {
-            group.push_back(next);
+    loop {
+        queue.next_group(&mut group);
+        if group.is_empty() {
+            break;
         }
         let durable = group.iter().any(|job| job.durable);
         if on_disk && durable != full {
@@ -56,7 +53,7 @@ pub(super) fn run(
                 Err(error) => tracing::error!(%error, "cannot change the level of syncing"),
             }
         }
-        commit(&connection, &mut group, clock, wake);
+        commit(&connection, &mut group, queue, clock, wake);
     }
     connection.flush_prepared_statement_cache();
     if let Err((_, error)) = connection.close() {
@@ -64,14 +61,29 @@ pub(super) fn run(
     }
 }
 
+/// Nobody is to wait for a writer that is gone, however it went.
+struct Last<'a>(&'a Queue);
+
+impl Drop for Last<'_> {
+    fn drop(&mut self) {
+        self.0.abandon();
+    }
+}
+
 /// Runs the group in one transaction and answers all of it.
-fn commit(connection: &Connection, group: &mut VecDeque<Job>, clock: &Clock, wake: &Wake) {
+fn commit(
+    connection: &Connection,
+    group: &mut VecDeque<Job>,
+    queue: &Queue,
+    clock: &Clock,
+    wake: &Wake,
+) {
     let mut done: Vec<(Finished, Effects)> = Vec::with_capacity(group.len());
     let mut result = execute(connection, "BEGIN IMMEDIATE");
     while result.is_ok()
         && let Some(job) = group.pop_front()
     {
-        let mut tx = Tx::new(connection, clock.now());
+        let mut tx = Tx::new(connection, clock.now(), queue.pressure());
         match run_one(connection, job, &mut tx) {
             Ok(Some(finished)) => done.push((finished, tx.effects)),
             // It panicked; its dropped answer tells its caller.

@@ -79,6 +79,15 @@ async fn try_read_answer(stream: &mut TcpStream) -> std::io::Result<Raw> {
     Ok(raw)
 }
 
+/// Reads one head and not a byte more.
+pub(crate) async fn read_head(stream: &mut TcpStream) -> String {
+    let mut head = Vec::new();
+    while !head.ends_with(b"\r\n\r\n") {
+        head.push(stream.read_u8().await.expect("a whole head"));
+    }
+    String::from_utf8(head).expect("a head of text")
+}
+
 async fn read_some(stream: &mut TcpStream, bytes: &mut Vec<u8>) -> std::io::Result<()> {
     let mut piece = [0; 16 * 1024];
     let count = stream.read(&mut piece).await?;

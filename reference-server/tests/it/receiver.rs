@@ -3,9 +3,11 @@
 use std::collections::VecDeque;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::Notify;
 
 /// One delivery as it came.
 #[derive(Clone, Debug)]
@@ -33,7 +35,11 @@ impl Received {
 pub(crate) struct Receiver {
     pub(crate) addr: SocketAddr,
     state: Arc<Mutex<State>>,
+    came: Arc<Notify>,
 }
+
+/// In place of a status: it takes the request and never answers.
+pub(crate) const NEVER: u16 = 0;
 
 #[derive(Default)]
 struct State {
@@ -50,13 +56,32 @@ impl Receiver {
             answers: answers.iter().copied().collect(),
             received: Vec::new(),
         }));
-        let shared = Arc::clone(&state);
+        let came = Arc::new(Notify::new());
+        let shared = (Arc::clone(&state), Arc::clone(&came));
         tokio::spawn(async move {
             while let Ok((stream, _)) = listener.accept().await {
-                tokio::spawn(serve(stream, Arc::clone(&shared)));
+                tokio::spawn(serve(stream, shared.clone()));
             }
         });
-        Self { addr, state }
+        Self { addr, state, came }
+    }
+
+    /// Everything so far, once it is so many deliveries.
+    pub(crate) async fn until(&self, count: usize) -> Vec<Received> {
+        let enough = async {
+            loop {
+                let came = self.came.notified();
+                tokio::pin!(came);
+                came.as_mut().enable();
+                let received = self.received();
+                if received.len() >= count {
+                    return received;
+                }
+                came.await;
+            }
+        };
+        let came = tokio::time::timeout(Duration::from_secs(60), enough).await;
+        came.unwrap_or_else(|_| panic!("{} of {count} deliveries came", self.received().len()))
     }
 
     pub(crate) fn url(&self) -> String {
@@ -69,7 +94,7 @@ impl Receiver {
     }
 }
 
-async fn serve(mut stream: TcpStream, state: Arc<Mutex<State>>) {
+async fn serve(mut stream: TcpStream, (state, came): (Arc<Mutex<State>>, Arc<Notify>)) {
     let mut bytes = Vec::new();
     loop {
         let head_end = loop {
@@ -99,6 +124,12 @@ async fn serve(mut stream: TcpStream, state: Arc<Mutex<State>>) {
             state.received.push(Received { head, body: String::from_utf8(body).expect("text") });
             state.answers.pop_front().unwrap_or(200)
         };
+        came.notify_waiters();
+        if status == NEVER {
+            // Until the other side has had enough.
+            while read_some(&mut stream, &mut bytes).await {}
+            return;
+        }
         let answer = format!("HTTP/1.1 {status} Any\r\ncontent-length: 2\r\n\r\nok");
         if stream.write_all(answer.as_bytes()).await.is_err() {
             return;

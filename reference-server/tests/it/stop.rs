@@ -1,0 +1,84 @@
+//! A graceful stop: what is under way ends, nothing new begins, the rest is
+//! done by the next server.
+
+use std::collections::BTreeSet;
+
+use tokio::io::AsyncWriteExt as _;
+use tokio::net::TcpStream;
+
+use svc_reference_server::Server;
+
+use crate::harness::{KEY, Sandbox};
+use crate::raw;
+use crate::receiver::{NEVER, Received, Receiver};
+
+const EMAIL: &str = r#"{"from":"a@sandbox.test","to":"b@x.test","subject":"s"}"#;
+
+#[tokio::test]
+async fn requests_and_deliveries_under_way_end_and_the_rest_is_kept() {
+    const EMAILS: usize = 200;
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().to_owned();
+    let receiver = Receiver::start(&[]).await;
+    let sandbox = Sandbox::with(|builder| builder.data_dir(&path)).await;
+    let body = format!(r#"{{"url":"{}","events":["email.delivered"]}}"#, receiver.url());
+    assert_eq!(sandbox.call("POST /api/v1/webhooks", &body).await.status, 201);
+    let emails = [EMAIL; EMAILS / 2].join(",");
+    for _ in 0..2 {
+        let batch = format!("[{emails}]");
+        assert_eq!(sandbox.call("POST /api/v1/emails/batch", &batch).await.status, 200);
+    }
+    // A request of which half has come, and a connection without any.
+    let addr = sandbox.addr();
+    let mut slow = TcpStream::connect(addr).await.expect("connected");
+    let (first, second) = EMAIL.split_at(20);
+    let head = format!(
+        "POST /api/v1/emails HTTP/1.1\r\nhost: {addr}\r\nauthorization: Bearer {KEY}\r\ncontent-type: application/json\r\nexpect: 100-continue\r\ncontent-length: {}\r\n\r\n",
+        EMAIL.len()
+    );
+    slow.write_all(head.as_bytes()).await.expect("written");
+    // The server asks for the body: the request is under way.
+    let go_on = raw::read_head(&mut slow).await;
+    assert!(go_on.starts_with("HTTP/1.1 100"), "{go_on}");
+    slow.write_all(first.as_bytes()).await.expect("written");
+    let _idle = TcpStream::connect(addr).await.expect("connected");
+
+    let stopping = tokio::spawn(sandbox.server.stop());
+    // Refused once the server has begun to stop.
+    while TcpStream::connect(addr).await.is_ok() {
+        tokio::task::yield_now().await;
+    }
+    slow.write_all(second.as_bytes()).await.expect("written");
+    let answer = raw::read_answer(&mut slow).await;
+    assert_eq!(answer.status, 202, "{answer:?}");
+    stopping.await.expect("stopped");
+
+    let sandbox = Sandbox::of(Server::builder().data_dir(&path).start().await.expect("started"));
+    sandbox.settle().await;
+    let found = sandbox.call(&format!("GET /api/v1/emails/{}", answer.id()), "").await;
+    assert_eq!(found.between(r#""status":""#), "delivered");
+    let received = receiver.received();
+    let ids: BTreeSet<&str> = received.iter().map(Received::id).collect();
+    assert_eq!(ids.len(), EMAILS + 1);
+    assert_eq!(received.len(), ids.len(), "what had ended was recorded");
+}
+
+/// An endpoint that never answers holds a stop up for as long as an attempt
+/// may take, and no longer; the next server makes the attempt again.
+#[tokio::test]
+async fn a_stop_does_not_wait_for_ever() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().to_owned();
+    let receiver = Receiver::start(&[NEVER]).await;
+    let sandbox = Sandbox::with(|builder| builder.data_dir(&path)).await;
+    let body = format!(r#"{{"url":"{}","events":["email.delivered"]}}"#, receiver.url());
+    assert_eq!(sandbox.call("POST /api/v1/webhooks", &body).await.status, 201);
+    assert_eq!(sandbox.call("POST /api/v1/emails", EMAIL).await.status, 202);
+    let first = receiver.until(1).await;
+    sandbox.server.stop().await;
+
+    let server = Server::builder().data_dir(&path).start().await.expect("started");
+    let all = receiver.until(2).await;
+    assert_eq!(all[1].body, first[0].body);
+    server.stop().await;
+}
