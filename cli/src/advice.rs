@@ -4,6 +4,7 @@ use svc_sdk::Outcome;
 
 use crate::context::Context;
 use crate::failure::{Details, Failure, Kind};
+use crate::leaf;
 
 /// Names the domain in the next step of a sender that is not verified.
 pub fn for_sender(mut failure: Failure, context: &Context, sender: &str) -> Failure {
@@ -33,6 +34,7 @@ fn hint(details: &Details, context: &Context) -> Option<String> {
             ),
             None => "which scope this operation needs is not documented; the service's message is the best hint".to_owned(),
         },
+        Kind::NotFound => return what_there_is(context),
         Kind::Refused if details.code.as_deref() == Some("domain_not_verified") => {
             verify(context, "NAME")
         }
@@ -55,6 +57,20 @@ fn hint(details: &Details, context: &Context) -> Option<String> {
         }
         _ => return None,
     })
+}
+
+/// The command that lists what an id was looked for in.
+fn what_there_is(context: &Context) -> Option<String> {
+    let (group, action) = context.leaf.path.rsplit_once(' ')?;
+    let list = match (group, action) {
+        ("contacts", "update" | "delete") => "contacts list AUDIENCE".to_owned(),
+        // What these name is the audience.
+        ("contacts", _) => "audiences list".to_owned(),
+        (_, "create" | "list") => return None,
+        _ => format!("{group} list"),
+    };
+    leaf::find(list.trim_end_matches(" AUDIENCE"))?;
+    Some(format!("see what there is: {}", context.svc(&list)))
 }
 
 fn verify(context: &Context, domain: &str) -> String {

@@ -186,7 +186,10 @@ impl Printer {
         if self.asked && !self.is_table() {
             return self.json(&value());
         }
-        self.write(text)
+        self.write(text)?;
+        // The shell's next prompt belongs on a line of its own.
+        let ends = text.is_empty() || text.ends_with('\n') || !self.streams.stdout_is_terminal;
+        if ends { Ok(()) } else { self.write("\n") }
     }
 
     /// A piece of a result that has a format of its own.
@@ -315,9 +318,10 @@ impl Printer {
         let details = failure.details();
         let (red, reset) = self.styles("\u{1b}[1;31m");
         let mut lines = vec![format!("{red}error:{reset} {}", one_line(&details.message))];
-        // One field's problem is the message already.
-        let said =
-            |(field, message): &&(String, String)| details.message != format!("{field}: {message}");
+        // One field's problem is mostly in the message already.
+        let said = |(field, message): &&(String, String)| {
+            !details.message.ends_with(&format!("{field}: {message}"))
+        };
         for (field, message) in details.fields.iter().filter(said).take(2) {
             lines.push(format!("  {}: {}", one_line(field), one_line(message)));
         }

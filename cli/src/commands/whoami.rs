@@ -74,8 +74,10 @@ impl Whoami {
                             about.insert("accepted".into(), true.into())
                         }
                         Err(error) => {
+                            // Without an answer nobody knows.
+                            let said = error.status().map(|_| false);
                             refused = refused.or(Some(error.into()));
-                            about.insert("accepted".into(), false.into())
+                            about.insert("accepted".into(), said.into())
                         }
                     };
                 }

@@ -27,7 +27,8 @@ pub(super) async fn visible(ask: impl FnOnce()) -> Result<Option<String>, Failur
 
 /// What is typed, not shown.
 pub(super) async fn hidden(ask: impl FnOnce()) -> Result<String, Failure> {
-    let _echo = Echo::remember();
+    // Before the question is seen: a key that is pasted at once is not shown either.
+    let _echo = Echo::off();
     let typed = answer(ask, rpassword::read_password).await?;
     OPEN.store(false, Ordering::Relaxed);
     Ok(typed)
@@ -59,18 +60,28 @@ async fn answer<T: Send + 'static>(
     }
 }
 
-/// Puts the terminal back as it was, also where the question is given up.
+/// Typed characters are not shown until it is dropped, also where the question
+/// is given up: then the terminal is as it was.
 struct Echo {
     #[cfg(unix)]
     before: Option<rustix::termios::Termios>,
 }
 
 impl Echo {
-    fn remember() -> Self {
-        Self {
-            #[cfg(unix)]
-            before: rustix::termios::tcgetattr(rustix::stdio::stdin()).ok(),
+    #[cfg(unix)]
+    fn off() -> Self {
+        use rustix::termios::{LocalModes, OptionalActions, tcgetattr, tcsetattr};
+        let before = tcgetattr(rustix::stdio::stdin()).ok();
+        if let Some(mut hidden) = before.clone() {
+            hidden.local_modes.remove(LocalModes::ECHO);
+            let _ = tcsetattr(rustix::stdio::stdin(), OptionalActions::Now, &hidden);
         }
+        Self { before }
+    }
+
+    #[cfg(not(unix))]
+    fn off() -> Self {
+        Self {}
     }
 }
 

@@ -8,7 +8,12 @@ use tabled::settings::object::{Cell, Columns, Rows};
 use tabled::settings::peaker::Priority;
 use tabled::settings::{Alignment, Color, Padding, Style, Width};
 
+use self::fit::{GAP, drop_columns, fitted};
+use self::label::{label, sentence};
 use super::text::{one_line, printable};
+
+mod fit;
+mod label;
 
 /// How the values of a column are shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -141,7 +146,7 @@ pub(crate) fn single(item: &Value, view: View, canvas: Canvas) -> String {
         for (key, value) in map.iter().filter(|(key, value)| !named(key) && !is_empty(value)) {
             // A time that nobody told us of is a time all the same.
             let how = if key.ends_with("At") { Show::Time } else { Show::Text };
-            fields.push((one_line(key).into_owned(), value, how));
+            fields.push((label(key), value, how));
         }
     }
     let names = fields.iter().map(|(name, ..)| get_text_width(name)).max().unwrap_or(0);
@@ -283,39 +288,6 @@ fn show(value: &Value, how: Show) -> String {
     }
 }
 
-/// Between two columns.
-const GAP: usize = 2;
-/// A column is not made narrower than this.
-const NARROWEST: usize = 10;
-
-/// How wide each column may be where not all fit: the widest give way first,
-/// ids never, because a broken id cannot be copied.
-fn fitted(columns: &[&Column], cells: &[Vec<String>], width: usize) -> Vec<Option<usize>> {
-    let natural = natural_widths(columns, cells);
-    let mut widths = natural.clone();
-    let gaps = GAP * columns.len().saturating_sub(1);
-    while widths.iter().sum::<usize>() + gaps > width {
-        let widest = (0..widths.len())
-            .filter(|index| columns[*index].pointer != "/id" && widths[*index] > NARROWEST)
-            .max_by_key(|index| widths[*index]);
-        match widest {
-            Some(widest) => widths[widest] -= 1,
-            None => break,
-        }
-    }
-    widths.iter().zip(&natural).map(|(now, before)| (now < before).then_some(*now)).collect()
-}
-
-fn natural_widths(columns: &[&Column], cells: &[Vec<String>]) -> Vec<usize> {
-    let pairs = columns.iter().zip(cells);
-    pairs
-        .map(|(column, cells)| {
-            let widest = cells.iter().map(|cell| get_text_width(cell)).max().unwrap_or(0);
-            widest.max(column.title.len())
-        })
-        .collect()
-}
-
 /// The longest text that is shown whole where its beginning is enough.
 const SHORT: usize = 40;
 
@@ -324,36 +296,6 @@ fn shortened(text: &str) -> String {
         return text.to_owned();
     }
     text.chars().take(SHORT - 1).chain(['…']).collect()
-}
-
-fn drop_columns(columns: &mut Vec<&Column>, cells: &mut Vec<Vec<String>>, width: usize) {
-    loop {
-        let widths = natural_widths(columns, cells);
-        let needed = widths.iter().sum::<usize>() + GAP * widths.len().saturating_sub(1);
-        let last = columns.iter().rposition(|column| column.droppable);
-        match last {
-            Some(last) if needed > width => {
-                columns.remove(last);
-                cells.remove(last);
-            }
-            Some(_) | None => return,
-        }
-    }
-}
-
-/// `REPLY TO` as `Reply to`, what is short for something as it is.
-fn sentence(title: &str) -> String {
-    const SHORT_FOR: [&str; 9] = ["ID", "URL", "HTTP", "DNS", "SMTP", "MX", "SPF", "DKIM", "DMARC"];
-    let words = title.split(' ').enumerate().map(|(index, word)| {
-        let lower = word.to_lowercase();
-        let mut characters = lower.chars();
-        match characters.next() {
-            Some(_) if SHORT_FOR.contains(&word) => word.to_owned(),
-            Some(first) if index == 0 => first.to_uppercase().chain(characters).collect(),
-            _ => lower,
-        }
-    });
-    words.collect::<Vec<_>>().join(" ")
 }
 
 fn trimmed(table: &str) -> String {
@@ -417,18 +359,11 @@ mod tests {
     }
 
     #[test]
-    fn titles_become_sentences() {
-        assert_eq!(sentence("EMAIL URL"), "Email URL");
-        assert_eq!(sentence("ID"), "ID");
-        assert_eq!(sentence("SIGNING SECRET"), "Signing secret");
-    }
-
-    #[test]
     fn a_single_thing_shows_also_what_the_view_does_not_name() {
         let item = json!({"id": "a", "status": "new-one", "tags": {"k": "v"}, "to": ["x", "y"]});
         assert_eq!(
             single(&item, VIEW, WIDE),
-            "ID      a\nStatus  new-one\ntags    k=v\nto      x, y\n"
+            "ID      a\nStatus  new-one\nTags    k=v\nTo      x, y\n"
         );
     }
 
@@ -441,10 +376,10 @@ mod tests {
         assert_eq!(
             single(&item, VIEW, WIDE),
             "ID           a\n\
-             recipients   address     status     detail\n\
+             Recipients   address     status     detail\n\
              \x20            ada@b.test  delivered  -\n\
              \x20            bob@b.test  bounced    mailbox full\n\
-             attachments  filename  size\n\
+             Attachments  filename  size\n\
              \x20            r.csv     7\n"
         );
         let narrow = Canvas { width: Some(40), color: false };
@@ -456,7 +391,7 @@ mod tests {
     #[test]
     fn text_keeps_its_lines_and_cannot_pass_for_a_field() {
         let item = json!({"id": "a", "text": "one\r\nStatus  sent\u{1b}[2J\n"});
-        assert_eq!(single(&item, VIEW, WIDE), "ID    a\ntext  one\n      Status  sent\\u{1b}[2J\n");
+        assert_eq!(single(&item, VIEW, WIDE), "ID    a\nText  one\n      Status  sent\\u{1b}[2J\n");
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! `svc contacts update`.
 
 use clap::Args;
+use serde_json::json;
 use svc_sdk::email::ContactUpdate;
 
 use crate::complete::Values;
@@ -50,6 +51,10 @@ impl Update {
             update.topics = Some(self.topic);
         }
         update.subscribed = self.subscribed;
+        if output::to_value(&update) == json!({}) {
+            return Err(Failure::usage("there is nothing to change")
+                .hint("say what: --name, --meta, --topic, --no-topics, --subscribed"));
+        }
         let client = context.email_client().await?;
         let call = client.contacts().update(&self.id, &update);
         if let Some(contact) = context.call(call, "updating").await? {

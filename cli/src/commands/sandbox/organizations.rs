@@ -6,7 +6,7 @@ use clap::Subcommand;
 
 use crate::context::Context;
 use crate::failure::Failure;
-use crate::output::{Column, View};
+use crate::output::{Column, Show, View};
 
 /// What people see of an organization.
 pub const VIEW: View = View(&[
@@ -14,6 +14,7 @@ pub const VIEW: View = View(&[
     Column::text("NAME", "/name"),
     Column::text("EMAIL KEY", "/email_key"),
     Column::text("EXTRACTION KEY", "/extraction_key"),
+    Column::new("BALANCE", "/balance_cents", Show::Cents),
 ]);
 
 /// Organizations, which see nothing of each other

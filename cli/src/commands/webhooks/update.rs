@@ -1,6 +1,7 @@
 //! `svc webhooks update`.
 
 use clap::Args;
+use serde_json::json;
 use svc_sdk::email::WebhookUpdate;
 
 use crate::complete::Values;
@@ -41,6 +42,10 @@ impl Update {
             update.events = Some(self.event);
         }
         update.active = self.active;
+        if output::to_value(&update) == json!({}) {
+            return Err(Failure::usage("there is nothing to change")
+                .hint("say what: --url, --event, --active"));
+        }
         let client = context.email_client().await?;
         let call = client.webhooks().update(&self.id, &update);
         if let Some(webhook) = context.call(call, "updating").await? {

@@ -1,0 +1,69 @@
+//! Making a list as narrow as the terminal.
+
+use tabled::grid::util::string::get_text_width;
+
+use super::Column;
+
+/// Between two columns.
+pub(super) const GAP: usize = 2;
+/// A column is not made narrower than this.
+const NARROWEST: usize = 10;
+
+/// A word that is longer may be broken: ids are shorter.
+const LONGEST_WORD: usize = 48;
+
+/// How wide each column may be where not all fit: the widest give way first,
+/// words are broken last and ids never, because a broken id cannot be copied.
+pub(super) fn fitted(
+    columns: &[&Column],
+    cells: &[Vec<String>],
+    width: usize,
+) -> Vec<Option<usize>> {
+    let natural = natural_widths(columns, cells);
+    let mut widths = natural.clone();
+    let gaps = GAP * columns.len().saturating_sub(1);
+    let words = cells.iter().map(|cells| longest_word(cells).max(NARROWEST)).collect();
+    for narrowest in [words, vec![NARROWEST; columns.len()]] {
+        while widths.iter().sum::<usize>() + gaps > width {
+            let widest = (0..widths.len())
+                .filter(|index| columns[*index].pointer != "/id")
+                .filter(|index| widths[*index] > narrowest[*index])
+                .max_by_key(|index| widths[*index]);
+            match widest {
+                Some(widest) => widths[widest] -= 1,
+                None => break,
+            }
+        }
+    }
+    widths.iter().zip(&natural).map(|(now, before)| (now < before).then_some(*now)).collect()
+}
+
+fn longest_word(cells: &[String]) -> usize {
+    let words = cells.iter().flat_map(|cell| cell.split_whitespace()).map(get_text_width);
+    words.filter(|word| *word <= LONGEST_WORD).max().unwrap_or(0)
+}
+
+pub(super) fn drop_columns(columns: &mut Vec<&Column>, cells: &mut Vec<Vec<String>>, width: usize) {
+    loop {
+        let widths = natural_widths(columns, cells);
+        let needed = widths.iter().sum::<usize>() + GAP * widths.len().saturating_sub(1);
+        let last = columns.iter().rposition(|column| column.droppable);
+        match last {
+            Some(last) if needed > width => {
+                columns.remove(last);
+                cells.remove(last);
+            }
+            Some(_) | None => return,
+        }
+    }
+}
+
+fn natural_widths(columns: &[&Column], cells: &[Vec<String>]) -> Vec<usize> {
+    let pairs = columns.iter().zip(cells);
+    pairs
+        .map(|(column, cells)| {
+            let widest = cells.iter().map(|cell| get_text_width(cell)).max().unwrap_or(0);
+            widest.max(column.title.len())
+        })
+        .collect()
+}
