@@ -2,6 +2,8 @@
 
 use clap::Command;
 
+use crate::words::words;
+
 #[test]
 fn every_example_of_the_help_parses() {
     let mut tree = svc_cli::command();
@@ -15,9 +17,9 @@ fn check(command: &Command, checked: &mut usize) {
     let help = command.get_after_help().map(ToString::to_string).unwrap_or_default();
     for line in help.replace("\\\n", "").lines() {
         for line in commands_in(line) {
-            let words = split(&line);
-            let parsed = svc_cli::command().try_get_matches_from(&words);
-            assert!(parsed.is_ok(), "{line}\n{words:?}\n{}", parsed.expect_err("an error"));
+            let typed = words(&line);
+            let parsed = svc_cli::command().try_get_matches_from(&typed);
+            assert!(parsed.is_ok(), "{line}\n{typed:?}\n{}", parsed.expect_err("an error"));
             *checked += 1;
         }
     }
@@ -54,25 +56,4 @@ fn unquoted(text: &str, needle: &str) -> Option<usize> {
         }
     }
     None
-}
-
-/// Words as a shell splits them: enough for our own examples.
-fn split(line: &str) -> Vec<String> {
-    let (mut words, mut word, mut quote, mut open) = (Vec::new(), String::new(), None, false);
-    for character in line.chars() {
-        match (quote, character) {
-            (None, '\'' | '"') => (quote, open) = (Some(character), true),
-            (Some(end), _) if end == character => quote = None,
-            (None, ' ') if open || !word.is_empty() => {
-                words.push(std::mem::take(&mut word));
-                open = false;
-            }
-            (None, ' ') => {}
-            _ => word.push(character),
-        }
-    }
-    if open || !word.is_empty() {
-        words.push(word);
-    }
-    words
 }

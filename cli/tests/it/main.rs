@@ -16,6 +16,10 @@ mod listen;
 mod output;
 #[cfg(unix)]
 mod prompts;
+#[cfg(unix)]
+mod pty;
+#[cfg(unix)]
+mod runs;
 mod sandbox;
 mod secrets;
 mod settings;
@@ -27,3 +31,4 @@ mod tidy;
 mod tree;
 mod usage;
 mod waits;
+mod words;

@@ -27,6 +27,13 @@ impl Home {
         Self { dir: tempfile::tempdir().expect("a directory") }
     }
 
+    /// One whose path is as long on every machine, for what is printed in columns.
+    #[cfg(unix)]
+    pub fn short() -> Self {
+        let dir = tempfile::Builder::new().prefix("svc-").rand_bytes(6).tempdir_in("/tmp");
+        Self { dir: dir.expect("a directory") }
+    }
+
     pub fn path(&self, name: &str) -> PathBuf {
         self.dir.path().join(name)
     }

@@ -1,23 +1,10 @@
 //! `svc` on a terminal: a pseudo-terminal of 80 columns.
 
-use std::fs::File;
 use std::io::{Read as _, Write as _};
-use std::os::fd::OwnedFd;
-use std::os::unix::process::ExitStatusExt as _;
-use std::process::{Child, Command};
 use std::time::Duration;
 
-use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
-use rustix::termios::{LocalModes, Winsize, tcgetattr, tcsetwinsize};
-
+use crate::pty::{Seen, Terminal};
 use crate::support::{Home, Service, answer};
-
-pub struct Seen {
-    /// The exit code, or the signal that ended it, negative.
-    pub code: i32,
-    /// Everything that the terminal got, lines ended by `\n`.
-    pub raw: String,
-}
 
 /// Runs with all three streams on a terminal; `answer` is typed when a question
 /// has been asked.
@@ -27,94 +14,6 @@ fn on_terminal(home: &Home, args: &[&str], env: &[(&str, &str)], typed: Option<&
         terminal.write(typed);
     }
     terminal.end()
-}
-
-/// A command with all three streams on a terminal.
-pub struct Terminal {
-    child: Child,
-    master: File,
-    /// What came so far.
-    raw: Vec<u8>,
-}
-
-impl Terminal {
-    pub fn start(home: &Home, args: &[&str], env: &[(&str, &str)], columns: u16) -> Self {
-        Self::run(home.command(args), env, columns)
-    }
-
-    /// As [`start`](Self::start), with the terminal as `/dev/tty`, so that keys
-    /// such as Ctrl-C mean something.
-    #[cfg(target_os = "linux")]
-    pub fn start_in_session(home: &Home, args: &[&str], env: &[(&str, &str)]) -> Self {
-        let svc = home.command(args);
-        let mut command = Command::new("setsid");
-        command.arg("--ctty").arg(svc.get_program()).args(svc.get_args()).env_clear();
-        command.envs(svc.get_envs().filter_map(|(name, value)| Some((name, value?))));
-        command.env("PATH", "/usr/bin:/bin").current_dir(home.path(""));
-        Self::run(command, env, 80)
-    }
-
-    fn run(mut command: Command, env: &[(&str, &str)], columns: u16) -> Self {
-        let master = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).expect("a terminal");
-        grantpt(&master).expect("granted");
-        unlockpt(&master).expect("unlocked");
-        let size = Winsize { ws_row: 24, ws_col: columns, ws_xpixel: 0, ws_ypixel: 0 };
-        tcsetwinsize(&master, size).expect("sized");
-        let path = ptsname(&master, Vec::new()).expect("a name").into_string().expect("UTF-8");
-        let slave =
-            || OwnedFd::from(File::options().read(true).write(true).open(&path).expect("opened"));
-        command.envs(env.iter().copied()).env("TERM", "xterm-256color");
-        command.stdin(slave()).stdout(slave()).stderr(slave());
-        let child = command.spawn().expect("svc starts");
-        Self { child, master: File::from(master), raw: Vec::new() }
-    }
-
-    pub fn write(&mut self, typed: &str) {
-        self.master.write_all(typed.as_bytes()).expect("typed");
-    }
-
-    /// Reads until this has been shown.
-    pub fn until(&mut self, shown: &str) {
-        while !String::from_utf8_lossy(&self.raw).contains(shown) {
-            assert!(
-                self.read(),
-                "it ended without {shown:?}: {:?}",
-                String::from_utf8_lossy(&self.raw)
-            );
-        }
-    }
-
-    pub fn signal(&self, signal: &str) {
-        let pid = self.child.id().to_string();
-        assert!(Command::new("kill").args([signal, &pid]).status().expect("runs").success());
-    }
-
-    /// Whether typed characters are shown.
-    pub fn echoes(&self) -> bool {
-        let modes = tcgetattr(&self.master).expect("a terminal").local_modes;
-        modes.contains(LocalModes::ECHO | LocalModes::ICANON)
-    }
-
-    /// Reads to the end.
-    pub fn end(mut self) -> Seen {
-        self.wait()
-    }
-
-    /// As [`end`](Self::end); the terminal outlives the program.
-    pub fn wait(&mut self) -> Seen {
-        while self.read() {}
-        let status = self.child.wait().expect("ends");
-        let code = status.code().unwrap_or(-status.signal().unwrap_or_default());
-        Seen { code, raw: String::from_utf8_lossy(&self.raw).replace("\r\n", "\n") }
-    }
-
-    fn read(&mut self) -> bool {
-        let mut buffer = [0; 4096];
-        // The end of the last process on it is an error to its reader.
-        let read = self.master.read(&mut buffer).unwrap_or(0);
-        self.raw.extend_from_slice(&buffer[..read]);
-        read > 0
-    }
 }
 
 fn with_service(service: &Service, args: &[&str], typed: Option<&str>) -> Seen {

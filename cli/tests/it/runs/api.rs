@@ -1,0 +1,18 @@
+//! `svc api`
+
+use super::row::Row;
+
+pub fn rows() -> Vec<Row> {
+    vec![
+        Row::service("api", "api GET /api/v1/audiences")
+            .given(super::audiences::AUDIENCE)
+            .wrong("api GET")
+            .not_found("api GET /api/v1/audiences/aud_missing")
+            .also("creating", 0, "api POST /api/v1/audiences --data '{\"name\": \"Offers\"}'")
+            .also("the other service", 0, "api GET /v1/me")
+            .also("an answer without a body", 0, "api DELETE /api/v1/audiences/$audience")
+            .also("a dry run", 0, "api POST /api/v1/audiences --data '{\"name\": \"Offers\"}' -H 'X-Team: sales' --dry-run")
+            .also("every page", 0, "api GET /api/v1/audiences/$audience/contacts --all -o ndjson")
+            .also("a page that is not there", 5, "api GET /api/v1/nothing"),
+    ]
+}

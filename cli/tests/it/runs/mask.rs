@@ -1,0 +1,159 @@
+//! What differs from run to run, replaced by something as long that does not:
+//! tables keep their columns.
+
+use std::collections::HashMap;
+
+use chrono::{DateTime, FixedOffset, TimeDelta, TimeZone as _, Utc};
+use regex_lite::{Captures, Regex};
+
+/// What is replaced, the same by the same in all outputs of a run.
+pub struct Mask {
+    now: DateTime<Utc>,
+    literals: Vec<(String, String)>,
+    ports: Vec<(String, &'static str)>,
+    seen: HashMap<String, String>,
+    numbers: HashMap<String, usize>,
+}
+
+impl Mask {
+    /// A mask for a server whose clock stands at `now`.
+    pub fn new(now: DateTime<Utc>) -> Self {
+        Self {
+            now,
+            literals: Vec::new(),
+            ports: Vec::new(),
+            seen: HashMap::new(),
+            numbers: HashMap::new(),
+        }
+    }
+
+    /// Replaces a text that is known, filled up to its length.
+    pub fn literally(&mut self, text: &str, shown: &str) {
+        self.literals.push((text.to_owned(), format!("{shown:_<width$}", width = text.len())));
+    }
+
+    /// Replaces a port by one that is the same in every run.
+    pub fn port(&mut self, port: &str, shown: &'static str) {
+        self.ports.push((port.to_owned(), shown));
+    }
+
+    /// A port that nobody told us of is one that the command took.
+    fn any_port(&self, port: &str) -> String {
+        let known = self.ports.iter().find(|(known, _)| known == port);
+        format!("127.0.0.1:{}", known.map_or("45000", |(_, shown)| shown))
+    }
+
+    pub fn apply(&mut self, text: &str) -> String {
+        let mut text = without_progress(text);
+        for (from, to) in &self.literals {
+            text = text.replace(from, to);
+        }
+        let text = each(&text, TIME, |found| match found.get(1) {
+            // An example in a text.
+            Some(_) => found[0].to_owned(),
+            None => self.time(&found[0]),
+        });
+        let text = each(&text, ID, |found| self.numbered(&found[1], &found[2]));
+        let text = each(&text, RECORD, |found| self.numbered("rec_", &found[1]));
+        let text = each(&text, SECRET, |found| self.numbered(&found[1], &found[2]));
+        let text = each(&text, PUBLIC_KEY, |_| "MII…".to_owned());
+        let text = each(&text, SELECTOR, |_| "svc00000000._domainkey".to_owned());
+        let text = each(&text, DATE, |_| "Mon, 5 Jan 2026 09:00:00 +0000".to_owned());
+        let text = each(&text, SIGNED, |found| format!("{}…{}", &found[1], &found[2]));
+        let text = each(&text, BOUNDARY, |_| "=_alternative_0".to_owned());
+        let text = each(&text, PORT, |found| self.any_port(&found[1]));
+        let text = each(&text, MILLISECONDS, |found| format!("{}7{}", &found[1], &found[2]));
+        let text = each(&text, DURATION, |found| format!("{}7", &found[1]));
+        let text = each(&text, LAST_COLUMN, |found| {
+            format!("{}{:>width$}", &found[1], 7, width = found[2].len())
+        });
+        let text = each(&text, ATTEMPT, |found| {
+            format!("{}{:<width$}{}", &found[1], 7, &found[3], width = found[2].len())
+        });
+        let text = each(&text, VERSION, |found| format!("{}0.0.0", &found[1]));
+        // Escapes are to be seen, and are no escapes to whoever looks at the snapshot.
+        text.replace('\u{1b}', "␛").replace('\r', "␍").replace('\u{7}', "␇")
+    }
+
+    /// The same text gives the same number, in the order of appearance.
+    fn numbered(&mut self, prefix: &str, text: &str) -> String {
+        let whole = format!("{prefix}{text}");
+        if let Some(shown) = self.seen.get(&whole) {
+            return shown.clone();
+        }
+        let number = self.numbers.entry(prefix.to_owned()).or_default();
+        *number += 1;
+        let mut digits = number.to_string();
+        let shape = text.chars().rev().map(|c| match c {
+            '-' => '-',
+            _ => digits.pop().unwrap_or('0'),
+        });
+        let shape = shape.collect::<Vec<_>>().into_iter().rev().collect::<String>();
+        let shown = format!("{prefix}{shape}");
+        self.seen.insert(whole, shown.clone());
+        shown
+    }
+
+    /// Moves a time near the run's to where the run's is said to be: what lies
+    /// between two times stays, to the minute.
+    fn time(&self, text: &str) -> String {
+        let (layout, parsed) = match DateTime::parse_from_rfc3339(text) {
+            Ok(time) if text.contains('T') => (layout_of(text), time),
+            _ => match DateTime::parse_from_str(text, TABLE) {
+                Ok(time) => (TABLE.to_owned(), time),
+                Err(_) => return text.to_owned(),
+            },
+        };
+        let past = parsed.to_utc() - self.now;
+        if past.abs() > TimeDelta::days(40) {
+            return text.to_owned();
+        }
+        let minutes = (past + TimeDelta::seconds(30)).num_seconds().div_euclid(60);
+        let said = Utc.with_ymd_and_hms(2026, 1, 5, 9, 0, 0).single().expect("a time");
+        let moved =
+            (said + TimeDelta::minutes(minutes)).with_timezone::<FixedOffset>(parsed.offset());
+        let moved = moved.format(&layout).to_string();
+        if text.ends_with('Z') { moved.replace("+00:00", "Z") } else { moved }
+    }
+}
+
+const TIME: &str = r"(RFC 3339 \()?\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(\.\d+)?(Z| ?[+-]\d\d:\d\d)";
+const TABLE: &str = "%Y-%m-%d %H:%M:%S %:z";
+const DATE: &str =
+    r"(Mon|Tue|Wed|Thu|Fri|Sat|Sun), \d{1,2} [A-Z][a-z]{2} \d{4} \d\d:\d\d:\d\d (\+0000|GMT)";
+const ID: &str =
+    r"\b((?:[a-z]{3}_)?)([0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12})\b";
+const RECORD: &str = r"\brec_([0-9a-f]{32})\b";
+const SECRET: &str = r"\b(whsec_|mk_test_|sk_test_|sk_live_|sha256=|)([0-9a-f]{24,})\b";
+const PUBLIC_KEY: &str = r#"\bMII[A-Za-z0-9+/=]{60,}(?:\\?" ?\\?"[A-Za-z0-9+/=]+)?"#;
+const SELECTOR: &str = r"\bsvc[0-9a-f]{8}\._domainkey";
+/// A DKIM signature, in JSON and in a table.
+const SIGNED: &str = r#"(v=1; a=rsa-sha256)[^"]*?(", "|",|"\n|, From=|\n)"#;
+const BOUNDARY: &str = "=_alternative_[0-9a-f]{24}";
+const PORT: &str = r"\b127\.0\.0\.1:(\d{5})\b";
+const MILLISECONDS: &str = r"( in )\d+( ms)";
+const DURATION: &str = r#"("duration_ms": ?|"durationMs": ?|Duration ms(?:\x1b\[22m)? +)\d+"#;
+/// Milliseconds at the end of a table's line, behind a status.
+const LAST_COLUMN: &str = r"(?m)( 200)( +\d+)$";
+/// The same in the table of a delivery's attempts.
+const ATTEMPT: &str = r"(000Z  )(\d+ +)(http)";
+const VERSION: &str = r#"((?:svc|server)[ /]|"version": ?"|Version(?:\x1b\[22m)? +)\d+\.\d+\.\d+"#;
+
+fn layout_of(text: &str) -> String {
+    let digits = text
+        .split_once('.')
+        .map_or(0, |(_, rest)| rest.chars().take_while(char::is_ascii_digit).count());
+    match digits {
+        0 => "%Y-%m-%dT%H:%M:%S%:z".to_owned(),
+        digits => format!("%Y-%m-%dT%H:%M:%S.{}%:z", "0".repeat(digits)),
+    }
+}
+
+/// What shows on a slow machine alone: frames of the sign of life.
+fn without_progress(text: &str) -> String {
+    each(text, "\r\u{1b}\\[2K([⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏] [^\r\n]*)?", |_| String::new())
+}
+
+fn each(text: &str, pattern: &str, shown: impl FnMut(&Captures<'_>) -> String) -> String {
+    Regex::new(pattern).expect("a pattern").replace_all(text, shown).into_owned()
+}

@@ -1,0 +1,290 @@
+//! Where runs happen: a server that is emptied before each, with a clock that
+//! stands still, and a home directory with a few files.
+
+use std::fs::File;
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::net::TcpStream;
+use std::process::{Child, Command, Stdio};
+
+use chrono::{DateTime, Utc};
+use serde_json::{Value, json};
+
+use super::mask::Mask;
+use super::row::{Act, Around, Run};
+use crate::pty::{self, Terminal};
+use crate::support::{Home, Service};
+use crate::words::words;
+
+/// Files that command lines name.
+const FILES: &[(&str, &str)] = &[
+    ("body.json", r#"{"id":"evt_1","event":"email.sent","data":{"emailId":"eml_1"}}"#),
+    (
+        "email.json",
+        r#"{"from":"hello@sandbox.test","to":"ada@example.test","subject":"Hi","text":"Hello"}"#,
+    ),
+    // A delivery that `svc listen` recorded.
+    (
+        "data/svc/deliveries/rec_1.json",
+        r#"{"id": "rec_1", "received_at": "2026-01-04T09:00:00.000Z", "service": "email", "event": "email.sent", "event_id": "evt_1", "headers": [["content-type", "application/json"], ["Mail-Event", "email.sent"]], "body": "eyJldmVudCI6ImVtYWlsLnNlbnQiLCJpZCI6ImV2dF8xIiwiY3JlYXRlZCI6IjIwMjYtMDEtMDRUMDk6MDA6MDAuMDAwWiIsImRhdGEiOnsiZW1haWxJZCI6ImVtbF8xIn19", "forwarded_to": null, "secret_file": null}"#,
+    ),
+    (
+        "emails.json",
+        r#"[{"from":"hello@sandbox.test","to":"ada@example.test","subject":"Hi","text":"Hello"},
+  {"from":"hello@sandbox.test","to":"bob@example.test","subject":"Hi","text":"Hello"}]"#,
+    ),
+    (
+        "partly.ndjson",
+        r#"{"from":"hello@sandbox.test","to":"ada@example.test","subject":"Hi","text":"Hello"}
+{"from":"hello@elsewhere.test","to":"bob@example.test","subject":"Hi","text":"Hello"}
+"#,
+    ),
+    ("empty.txt", ""),
+    (
+        "good.csv",
+        "email,name,topics,plan\nada@example.test,Ada Lovelace,\"news,offers\",pro\nbob@example.test,Bob,,free\n",
+    ),
+    ("key.txt", "mk_test_sandbox\n"),
+    ("extraction-key.txt", "sk_test_sandbox\n"),
+    ("wrong-key.txt", "mk_test_unknown\n"),
+    (
+        "message.eml",
+        "From: ada@example.test\r\nTo: hello@sandbox.test\r\nSubject: Hi\r\n\r\nHello\r\n",
+    ),
+    ("notes.txt", "what was said\n"),
+    (
+        "people.csv",
+        "email,name,topics,plan\nada@example.test,Ada Lovelace,\"news,offers\",pro\nbob@example.test,Bob,,free\nnobody,,,\n",
+    ),
+    ("report.html", "<h1>Report</h1><p>All is <b>well</b>.</p>"),
+    ("secret.txt", "whsec_3f1c\n"),
+    ("welcome.html", "<p>Welcome, {{ name }}</p>"),
+];
+
+/// A server for one test.
+pub struct World {
+    child: Child,
+    http: String,
+    dns: String,
+    data: Home,
+    application: Service,
+}
+
+impl World {
+    pub fn start() -> Self {
+        let data = Home::short();
+        let mut child = data
+            .command(&["sandbox", "serve", "--addr", "127.0.0.1:0", "--data"])
+            .arg(data.path("server"))
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .expect("svc starts");
+        let mut line = String::new();
+        BufReader::new(child.stdout.take().expect("piped")).read_line(&mut line).expect("a line");
+        let ready: Value = serde_json::from_str(&line).expect("JSON");
+        let text = |key: &str| ready[key].as_str().expect("an address").to_owned();
+        let (http, dns) = (text("http"), text("dns"));
+        Self { child, http, dns, data, application: Service::one(200, "taken") }
+    }
+
+    /// Empties the server, stops its clock, and makes a home with the files.
+    pub fn scene(&self) -> Scene<'_> {
+        self.control("reset", &json!({}));
+        let clock = self.control("clock", &json!({"freeze": true}));
+        let now = clock["now"].as_str().expect("a time").parse::<DateTime<Utc>>().expect("a time");
+        let home = Home::short();
+        for (name, content) in FILES {
+            home.file(name, content);
+        }
+        let mut mask = Mask::new(now);
+        mask.literally(
+            home.path("").display().to_string().trim_end_matches('/'),
+            "/home/ada/tests",
+        );
+        mask.literally(&self.data.path("server").display().to_string(), "/home/ada/.data/server");
+        for (url, shown) in [(&self.http, "40800"), (&self.application.url(), "43000")] {
+            let port = url.rsplit(':').next().expect("a port");
+            mask.port(port, shown);
+        }
+        mask.port(self.dns.rsplit(':').next().expect("a port"), "40853");
+        Scene { world: self, home, names: Vec::new(), mask }
+    }
+
+    /// A request to the control interface.
+    fn control(&self, path: &str, body: &Value) -> Value {
+        let host = self.http.trim_start_matches("http://");
+        let mut stream = TcpStream::connect(host).expect("the server listens");
+        let body = body.to_string();
+        let request = format!(
+            "POST /_sandbox/{path} HTTP/1.1\r\nHost: {host}\r\nContent-Type: application/json\r\n\
+             Content-Length: {}\r\nConnection: close\r\n\r\n{body}",
+            body.len()
+        );
+        stream.write_all(request.as_bytes()).expect("sent");
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).expect("an answer");
+        assert!(answer.starts_with("HTTP/1.1 20"), "{path}: {answer}");
+        let (_, body) = answer.split_once("\r\n\r\n").expect("a body");
+        serde_json::from_str(body).unwrap_or_default()
+    }
+
+    /// Keys that may do something, but not what the leaf needs.
+    fn other_keys(&self, leaf: &str) -> (String, String) {
+        let scope = if leaf.starts_with("emails") { "contacts:manage" } else { "emails:read" };
+        let key =
+            |body: &Value| self.control("keys", body)["key"].as_str().expect("a key").to_owned();
+        (
+            key(&json!({"service": "email", "scopes": [scope]})),
+            key(&json!({"service": "extraction", "scope": "extract_only"})),
+        )
+    }
+}
+
+impl Drop for World {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// The server and the home directory of one run.
+pub struct Scene<'w> {
+    world: &'w World,
+    home: Home,
+    names: Vec<(String, String)>,
+    pub mask: Mask,
+}
+
+/// What a run left behind, masked.
+pub struct Left {
+    pub code: i32,
+    pub stdout: String,
+    pub stderr: String,
+}
+
+impl Scene<'_> {
+    /// Runs what comes first, and keeps what it prints under its name.
+    pub fn prepare(&mut self, given: &str) {
+        let (name, line) = match given.split_once('=') {
+            Some((name, line)) if !name.contains(' ') => (Some(name), line),
+            _ => (None, given),
+        };
+        let line = self.filled(line);
+        let output = self.command(&line, "", Around::Keys).output().expect("svc runs");
+        let stdout = String::from_utf8(output.stdout).expect("UTF-8");
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{line}: {stdout}{stderr}");
+        if let Some(name) = name {
+            self.names.push((format!("${name}"), stdout.trim_end().to_owned()));
+        }
+    }
+
+    /// With both streams piped, as scripts have it.
+    pub fn piped(&mut self, leaf: &str, run: &Run) -> Left {
+        let line = self.filled(&run.line);
+        let mut command = self.command(&line, leaf, run.around);
+        command.envs(run.env.iter().copied()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().expect("svc starts");
+        let mut errors = child.stderr.take().expect("piped");
+        let errors = std::thread::spawn(move || {
+            let mut text = String::new();
+            errors.read_to_string(&mut text).expect("UTF-8");
+            text
+        });
+        let mut output = child.stdout.take().expect("piped");
+        let (mut stdout, mut at) = (Vec::new(), 0);
+        for (cue, act) in run.cues.iter().filter(|(_, act)| !matches!(act, Act::Type(_))) {
+            at = pty::read_until(&mut output, &mut stdout, at, cue);
+            self.act(*act, run, &child);
+        }
+        output.read_to_end(&mut stdout).expect("read");
+        let stdout = String::from_utf8(stdout).expect("UTF-8");
+        let code = child.wait().expect("ends").code().unwrap_or(-1);
+        let stderr = errors.join().expect("read");
+        Left { code, stdout: self.mask.apply(&stdout), stderr: self.mask.apply(&stderr) }
+    }
+
+    /// With everything on a terminal, as people have it.
+    pub fn on_terminal(&mut self, leaf: &str, run: &Run) -> Left {
+        let line = self.filled(&run.line);
+        let mut command = self.command(&line, leaf, run.around);
+        command.envs(run.env.iter().copied());
+        let mut terminal = Terminal::run(command, run.columns, self.stdin(&line));
+        let mut at = 0;
+        for (cue, act) in &run.cues {
+            at = terminal.until_after(at, cue);
+            match act {
+                Act::Type(text) => terminal.write(&self.filled(text)),
+                act => self.act(*act, run, terminal.child()),
+            }
+        }
+        let seen = terminal.end();
+        Left { code: seen.code, stdout: self.mask.apply(&seen.raw), stderr: String::new() }
+    }
+
+    /// A line as it is shown: names for what changes from run to run.
+    pub fn shown(&mut self, line: &str) -> String {
+        let line = self.filled(line);
+        self.mask.apply(&line)
+    }
+
+    fn act(&self, act: Act, run: &Run, child: &Child) {
+        match act {
+            Act::Type(_) => {}
+            Act::Beside(line) => {
+                let line = self.filled(line);
+                let mut command = self.command(&line, "", Around::Keys);
+                let output = command.envs(run.env.iter().copied()).output().expect("svc runs");
+                assert!(output.status.success(), "{line}: {output:?}");
+            }
+            Act::Signal(name) => {
+                let pid = child.id().to_string();
+                assert!(Command::new("kill").args([name, &pid]).status().expect("runs").success());
+            }
+        }
+    }
+
+    fn filled(&self, line: &str) -> String {
+        let mut line = line.to_owned();
+        for (name, value) in &self.names {
+            line = line.replace(name, value);
+        }
+        let line = line
+            .replace("$server", &self.world.http)
+            .replace("$dns", &self.world.dns)
+            .replace("$application", &self.world.application.url());
+        // What never happened has no id; trouble comes before anybody looks for it.
+        line.replace('$', "id_of_")
+    }
+
+    /// A command line without its `< file`.
+    fn command(&self, line: &str, leaf: &str, around: Around) -> Command {
+        let (typed, _) = line.split_once(" < ").unwrap_or((line, ""));
+        let typed = words(typed);
+        let mut command = self.home.command(&typed.iter().map(String::as_str).collect::<Vec<_>>());
+        command.env("LANG", "C.UTF-8").env("SVC_SANDBOX_DIR", self.world.data.path("server"));
+        if let Some(stdin) = self.stdin(line) {
+            command.stdin(stdin);
+        }
+        let url = if around == Around::Nobody { "http://127.0.0.1:9" } else { &self.world.http };
+        if around != Around::Nothing {
+            command.env("SVC_EMAIL_URL", url).env("SVC_EXTRACTION_URL", url);
+        }
+        let keys = match around {
+            Around::Keys | Around::Nobody => {
+                Some(("mk_test_sandbox".to_owned(), "sk_test_sandbox".to_owned()))
+            }
+            Around::OtherScope => Some(self.world.other_keys(leaf)),
+            Around::Nothing | Around::Addresses => None,
+        };
+        if let Some((email, extraction)) = keys {
+            command.env("SVC_EMAIL_KEY", email).env("SVC_EXTRACTION_KEY", extraction);
+        }
+        command
+    }
+
+    fn stdin(&self, line: &str) -> Option<Stdio> {
+        let (_, file) = line.split_once(" < ")?;
+        Some(File::open(self.home.path(file)).expect("one of the files").into())
+    }
+}
