@@ -13,12 +13,7 @@ static OPEN: AtomicBool = AtomicBool::new(false);
 
 /// What is typed, without white space around it; `None` at the end of input.
 pub(super) async fn visible(ask: impl FnOnce()) -> Result<Option<String>, Failure> {
-    let read = || {
-        let mut typed = String::new();
-        std::io::stdin().read_line(&mut typed)?;
-        Ok(typed)
-    };
-    let typed = answer(ask, read).await?;
+    let typed = answer(ask, read_line).await?;
     if typed.ends_with('\n') {
         OPEN.store(false, Ordering::Relaxed);
     }
@@ -28,9 +23,19 @@ pub(super) async fn visible(ask: impl FnOnce()) -> Result<Option<String>, Failur
 /// What is typed, not shown.
 pub(super) async fn hidden(ask: impl FnOnce()) -> Result<String, Failure> {
     // Before the question is seen: a key that is pasted at once is not shown either.
-    let _echo = Echo::off();
+    #[cfg(unix)]
+    let _echo = Echo::off()?;
+    #[cfg(unix)]
+    let typed = answer(ask, read_line).await?;
+    #[cfg(not(unix))]
     let typed = answer(ask, rpassword::read_password).await?;
     OPEN.store(false, Ordering::Relaxed);
+    Ok(typed)
+}
+
+fn read_line() -> std::io::Result<String> {
+    let mut typed = String::new();
+    std::io::stdin().read_line(&mut typed)?;
     Ok(typed)
 }
 
@@ -61,36 +66,31 @@ async fn answer<T: Send + 'static>(
 }
 
 /// Typed characters are not shown until it is dropped, also where the question
-/// is given up: then the terminal is as it was.
+/// is given up: then the terminal is as it was. Ctrl-C stays a signal.
+#[cfg(unix)]
 struct Echo {
-    #[cfg(unix)]
-    before: Option<rustix::termios::Termios>,
+    before: rustix::termios::Termios,
 }
 
+#[cfg(unix)]
 impl Echo {
-    #[cfg(unix)]
-    fn off() -> Self {
+    fn off() -> Result<Self, Failure> {
         use rustix::termios::{LocalModes, OptionalActions, tcgetattr, tcsetattr};
-        let before = tcgetattr(rustix::stdio::stdin()).ok();
-        if let Some(mut hidden) = before.clone() {
-            hidden.local_modes.remove(LocalModes::ECHO);
-            let _ = tcsetattr(rustix::stdio::stdin(), OptionalActions::Now, &hidden);
-        }
-        Self { before }
-    }
-
-    #[cfg(not(unix))]
-    fn off() -> Self {
-        Self {}
+        let stdin = rustix::stdio::stdin();
+        let before = tcgetattr(stdin).map_err(std::io::Error::from)?;
+        let mut hidden = before.clone();
+        hidden.local_modes.remove(LocalModes::ECHO);
+        // The line's end is shown, so that what comes next has a line of its own.
+        hidden.local_modes.insert(LocalModes::ECHONL);
+        tcsetattr(stdin, OptionalActions::Now, &hidden).map_err(std::io::Error::from)?;
+        Ok(Self { before })
     }
 }
 
+#[cfg(unix)]
 impl Drop for Echo {
     fn drop(&mut self) {
-        #[cfg(unix)]
-        if let Some(before) = &self.before {
-            use rustix::termios::{OptionalActions, tcsetattr};
-            let _ = tcsetattr(rustix::stdio::stdin(), OptionalActions::Now, before);
-        }
+        use rustix::termios::{OptionalActions, tcsetattr};
+        let _ = tcsetattr(rustix::stdio::stdin(), OptionalActions::Now, &self.before);
     }
 }
