@@ -94,6 +94,92 @@ async fn sixteen_mebibytes_are_read_and_one_byte_more_is_not() {
     }
 }
 
+/// What is announced as too long is not waited for.
+#[tokio::test]
+async fn a_length_beyond_the_limit_is_enough() {
+    let limit = 16 << 20;
+    for length in [limit + 1, 1 << 62] {
+        let head = format!("HTTP/1.1 200 OK\r\nContent-Length: {length}\r\n\r\n");
+        let peer = FaultyPeer::start(Fault::Stalls(head), 1).await;
+        let error = peer.client().emails().send(&email()).await.unwrap_err();
+        assert_eq!(error.kind(), &ErrorKind::AnswerTooLarge { limit });
+        assert_eq!((error.outcome(), error.attempts()), (Outcome::Unknown, 1));
+    }
+}
+
+/// 20 KiB that would be 20 MiB: nobody asked for them, and nothing unpacks them.
+#[tokio::test]
+async fn a_packed_answer_is_not_unpacked() {
+    let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    io::copy(&mut io::Read::take(io::repeat(b' '), 20 << 20), &mut gzip).unwrap();
+    let packed = gzip.finish().unwrap();
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    let bomb = packed.clone();
+    tokio::spawn(async move {
+        let (mut stream, _) = listener.accept().await.unwrap();
+        let mut buffer = Vec::new();
+        while let Some(seen) = read_request(&mut stream, &mut buffer).await {
+            assert_eq!(seen.header("accept-encoding"), None);
+            let head = format!(
+                "HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: {}\r\n\r\n",
+                bomb.len()
+            );
+            stream.write_all(&[head.as_bytes(), &bomb].concat()).await.unwrap();
+        }
+    });
+    let client = EmailClient::builder(url, "k").no_proxy().build().unwrap();
+    assert_eq!(client.raw("GET", "/x").await.unwrap().body, packed);
+    let error = client.emails().get("x").await.unwrap_err();
+    assert!(matches!(error.kind(), ErrorKind::UnreadableAnswer { .. }), "{error:?}");
+}
+
+/// Whatever a layer makes of an answer, the limit is of what comes out of it.
+#[cfg(feature = "tower")]
+#[tokio::test]
+async fn a_layer_that_unpacks_without_end_is_stopped() {
+    use std::pin::Pin;
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::task::{Context, Poll};
+
+    use http_body::Frame;
+    use svc_sdk::{AttemptService, Body};
+    use tower::ServiceExt as _;
+
+    struct Endless(Arc<AtomicUsize>);
+
+    impl http_body::Body for Endless {
+        type Data = bytes::Bytes;
+        type Error = io::Error;
+
+        fn poll_frame(
+            self: Pin<&mut Self>,
+            _: &mut Context<'_>,
+        ) -> Poll<Option<Result<Frame<bytes::Bytes>, io::Error>>> {
+            self.0.fetch_add(1, Ordering::Relaxed);
+            Poll::Ready(Some(Ok(Frame::data(bytes::Bytes::from_static(&[b' '; 1 << 16])))))
+        }
+    }
+
+    for (status, kind, pieces) in
+        [(200, ErrorKind::AnswerTooLarge { limit: 16 << 20 }, 257), (500, ErrorKind::Server, 17)]
+    {
+        let asked = Arc::new(AtomicUsize::new(0));
+        let pieces_asked = Arc::clone(&asked);
+        let unpack = tower::layer::layer_fn(move |inner: AttemptService| {
+            let asked = Arc::clone(&pieces_asked);
+            let unpacked = move |_: Body| Body::wrap(Endless(Arc::clone(&asked)));
+            inner.map_response(move |answer: http::Response<Body>| answer.map(unpacked.clone()))
+        });
+        let peer = FaultyPeer::start(Fault::Answers(answer(status, "packed")), 1).await;
+        let client = peer.builder().layer(unpack);
+        let error = client.build().unwrap().emails().send(&email()).await.unwrap_err();
+        assert_eq!(error.kind(), &kind);
+        assert_eq!(asked.load(Ordering::Relaxed), pieces, "of 64 KiB each");
+    }
+}
+
 /// A second answer that nobody asked for is not the next call's.
 #[tokio::test]
 async fn an_answer_too_many_is_nobody_s() {

@@ -1,0 +1,45 @@
+//! Whatever Lambda hands over: no panic, and what is let through is what was
+//! signed, with one signature, in the Base64 that the event says.
+#![no_main]
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use libfuzzer_sys::fuzz_target;
+use serde_json::{Value, json};
+use webhook_verify::{
+    Extraction, ExtractionSigner, ExtractionVerifier, LambdaRequest, Receiver, Refused, Secret,
+};
+
+const LIMIT: usize = 256;
+
+fuzz_target!(|input: &[u8]| {
+    let secret = || Secret::new("whsec_fuzz").unwrap();
+    let receiver = Receiver::new(ExtractionVerifier::new(secret())).body_limit(LIMIT);
+
+    // As it comes: nothing in it was signed by us.
+    if let Ok(request) = serde_json::from_slice::<LambdaRequest>(input) {
+        assert!(matches!(refusal(&receiver, &request), Some(401 | 413)));
+    }
+
+    // Its body, signed.
+    let Ok(Value::Object(mut event)) = serde_json::from_slice(input) else { return };
+    let text = event.get("body").and_then(Value::as_str).unwrap_or_default().to_owned();
+    let base64 = event.get("isBase64Encoded").and_then(Value::as_bool).unwrap_or_default();
+    let body = if base64 { STANDARD.decode(&text).ok() } else { Some(text.into_bytes()) };
+    let signed = ExtractionSigner::new(&secret()).sign(body.as_deref().unwrap_or_default());
+    event.insert("headers".to_owned(), json!({"x-service-signature": signed.to_string()}));
+    event.insert("multiValueHeaders".to_owned(), Value::Null);
+    let Ok(request) = serde_json::from_value::<LambdaRequest>(Value::Object(event)) else { return };
+    let refused = refusal(&receiver, &request);
+    match body {
+        Some(body) if body.len() > LIMIT => assert_eq!(refused, Some(413)),
+        Some(body) if !body.trim_ascii_start().starts_with(b"{") => assert_eq!(refused, Some(400)),
+        Some(_) => assert!(matches!(refused, None | Some(400)), "it verified"),
+        // What is too large anyway is not decoded.
+        None => assert!(matches!(refused, Some(401 | 413))),
+    }
+});
+
+fn refusal(receiver: &Receiver<Extraction>, request: &LambdaRequest) -> Option<u16> {
+    receiver.receive_lambda(request).err().map(|refused: Refused| refused.status())
+}
