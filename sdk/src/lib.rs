@@ -47,11 +47,25 @@
 //! is set on the builder: the key's header, the shape of a batch, the number
 //! of the first page.
 //!
+//! # Around the calls
+//!
+//! `EmailClientBuilder::on_attempt` tells of every attempt, for logs and
+//! metrics. A tower layer (feature `tower`) can change it too. A client of your
+//! own goes in by [`EmailClientBuilder::http_client`], and proxies are those of
+//! the environment unless the builder names one.
+//!
 //! # Testing your code
 //!
 //! The crate `svc-reference-server` is both services on your machine, for your
 //! tests too: start one on a free port, in memory, and give its address to the
 //! builder.
+//!
+//! # In a browser
+//!
+//! On `wasm32-unknown-unknown`, without default features and with `client`,
+//! `fetch` sends. It takes bodies whole and tells nothing of how far a request
+//! got, so the outcome of a failure is mostly unknown; redirects are followed by
+//! the browser, and their answers refused.
 //!
 //! # Features
 //!
@@ -75,6 +89,14 @@
     not(feature = "client"),
     expect(dead_code, reason = "what reads the services' answers is used by the client alone")
 )]
+#![cfg_attr(
+    all(feature = "client", target_arch = "wasm32", target_os = "unknown"),
+    expect(dead_code, reason = "a browser tells less, and has its own connections and proxies")
+)]
+
+#[cfg(all(doctest, feature = "client"))]
+#[doc = include_str!("../README.md")]
+struct Readme;
 
 mod answer;
 #[cfg(feature = "client")]
@@ -94,7 +116,7 @@ pub use client::{
     ExtractionClientBuilder, RawAnswer, RequestPreview, Response, Wait,
 };
 #[cfg(feature = "tower")]
-pub use client::{AttemptService, Body};
+pub use client::{AttemptFuture, AttemptService, Body};
 pub use error::{Error, ErrorKind, FieldProblem, InvalidInput, Outcome};
 pub use operation::{Method, Operation, ScopeRule, Service};
 pub use scope::{Scope, UnknownScope};

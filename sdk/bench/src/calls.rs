@@ -14,9 +14,11 @@ use svc_sdk::{EmailClient, Scope};
 use crate::counting::{allocations as counted, peak, reset_peak};
 use crate::peer::Peer;
 
-pub const ALL: [&str; 9] = [
+pub const ALL: [&str; 11] = [
     "send/svc",
+    "send/svc-spans",
     "send/svc-layer",
+    "send/svc-all",
     "send/reqwest",
     "send/hyper",
     "send/resend-rs",
@@ -138,20 +140,16 @@ pub fn svix(url: &str) -> svix::api::Svix {
 async fn measure(name: &str, times: u32) {
     let body_ = body();
     match name {
-        "send/svc" => {
+        "send/svc" | "send/svc-spans" | "send/svc-layer" | "send/svc-all" => {
             let peer = Peer::start(ACCEPTED);
-            let client = svc(&peer.url).build().expect("client");
-            let email = email();
-            count(name, times, async || {
-                client.emails().send(&email).await.expect("accepted");
-            })
-            .await;
-        }
-        // And a tower layer that does nothing.
-        "send/svc-layer" => {
-            let peer = Peer::start(ACCEPTED);
-            let layer = tower_layer::layer_fn(|service| service);
-            let client = svc(&peer.url).layer(layer).build().expect("client");
+            let mut client = svc(&peer.url);
+            if matches!(name, "send/svc-layer" | "send/svc-all") {
+                // One that does nothing.
+                client = client.layer(tower_layer::layer_fn(|service| service));
+            }
+            let client = client.build().expect("client");
+            let _spans = matches!(name, "send/svc-spans" | "send/svc-all")
+                .then(|| tracing::subscriber::set_default(crate::spans::DropsAll));
             let email = email();
             count(name, times, async || {
                 client.emails().send(&email).await.expect("accepted");

@@ -21,6 +21,7 @@ mod instructions;
 mod latency;
 mod machine;
 mod peer;
+mod spans;
 
 #[global_allocator]
 static ALLOCATOR: counting::Counting = counting::Counting;

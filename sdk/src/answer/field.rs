@@ -24,11 +24,6 @@ pub(crate) trait Field: Default {
         None
     }
 
-    /// What an array or an object is where its values are not held.
-    fn composite() -> Self {
-        Self::default()
-    }
-
     fn item(&mut self, _: Value) {}
 
     fn object(_: Map<String, Value>) -> Option<Self> {
@@ -82,7 +77,7 @@ impl<'de, T: Field> Visitor<'de> for Lenient<T> {
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<T, A::Error> {
-        let mut field = T::composite();
+        let mut field = T::default();
         if T::HOLDS_VALUES {
             while let Some(item) = seq.next_element()? {
                 field.item(item);
@@ -102,7 +97,7 @@ impl<'de, T: Field> Visitor<'de> for Lenient<T> {
             return Ok(T::object(object).unwrap_or_default());
         }
         while map.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {}
-        Ok(T::composite())
+        Ok(T::default())
     }
 }
 

@@ -3,9 +3,9 @@
 use std::ops::Deref;
 
 use bytes::Bytes;
-use serde_json::value::RawValue;
 
-use super::record::{Record, Unreadable, fields, read_object};
+use super::record::{Record, Unreadable, next_object};
+use super::walk::{Walk, as_text};
 use super::{Extra, Field};
 
 /// A list of resources, with what the service said about its pages.
@@ -76,18 +76,16 @@ impl<T: serde::Serialize> serde::Serialize for List<T> {
 
 /// Reads a bare array, or an object that holds one. An empty body is an empty
 /// list.
-pub(crate) fn read_list<T: Record>(raw: &Bytes) -> Result<List<T>, Unreadable> {
+pub(crate) fn read_list<T: Record>(body: &Bytes) -> Result<List<T>, Unreadable> {
+    let text = as_text(body);
     let mut list = List::default();
-    if raw.trim_ascii().is_empty() {
+    if text.trim_ascii().is_empty() {
         return Ok(list);
     }
-    let found = find_array(raw)?;
-    list.items.reserve_exact(found.items.len());
-    for item in found.items {
-        list.items.push(read_object(&raw.slice_ref(item.get().as_bytes()))?);
-    }
-    if let Some(beside) = found.beside {
-        list.note_pages(beside);
+    let found = find_array(&text, Vec::new(), &next_object)?;
+    list.items = found.items;
+    if found.is_wrapped {
+        list.note_pages(text);
     }
     Ok(list)
 }
@@ -116,53 +114,94 @@ impl<T> List<T> {
     }
 }
 
-pub(crate) struct FoundArray<'a> {
-    pub(crate) items: Vec<&'a RawValue>,
-    /// The object that holds the array.
-    pub(crate) beside: Option<Bytes>,
+pub(crate) struct FoundArray<T> {
+    pub(crate) items: Vec<T>,
+    /// Whether it stands in an object.
+    pub(crate) is_wrapped: bool,
 }
 
-/// The array of an answer: the answer itself, the only array in an object, or,
-/// among several, the one of a well-known name; else the same inside the only
-/// object in the object.
-pub(crate) fn find_array(raw: &Bytes) -> Result<FoundArray<'_>, Unreadable> {
-    let text = raw.trim_ascii();
-    if text.first() == Some(&b'[') {
-        return Ok(FoundArray { items: serde_json::from_slice(text)?, beside: None });
+/// Reads the items of an answer's array: the answer itself, the only array in
+/// an object, or, among several, the one of a well-known name; else the same
+/// inside the only object in the object.
+///
+/// `room` is where the items go.
+pub(crate) fn find_array<T>(
+    text: &Bytes,
+    room: Vec<T>,
+    item: &dyn Fn(&mut Walk<'_>) -> Result<T, Unreadable>,
+) -> Result<FoundArray<T>, Unreadable> {
+    let mut walk = Walk::new(text)?;
+    if walk.peek() == Some(b'[') {
+        let items = read_items(&mut walk, room, item)?;
+        walk.end()?;
+        return Ok(FoundArray { items, is_wrapped: false });
     }
-    if text.first() != Some(&b'{') {
-        serde_json::from_slice::<serde::de::IgnoredAny>(text)?;
-        return Err(Unreadable("no list in it".to_owned()));
-    }
-    let mut place: &[u8] = text;
+    let mut room = Some(room);
+    let mut place = text.clone();
     // Two levels are enough for `{"data": {"items": […]}}`.
     for _ in 0..2 {
-        let fields = fields(place)?;
-        let mut arrays = fields.iter().filter(|(_, value)| value.get().starts_with('['));
-        let array = match (arrays.next(), arrays.next()) {
-            (Some(only), None) => Some(only),
-            (Some(_), Some(_)) => Some(
-                fields
-                    .iter()
-                    .filter(|(_, value)| value.get().starts_with('['))
-                    .find(|(name, _)| WELL_KNOWN.contains(&name.as_str()))
-                    .ok_or_else(|| Unreadable("several lists in it".to_owned()))?,
-            ),
-            (None, _) => None,
-        };
-        if let Some((_, array)) = array {
-            return Ok(FoundArray {
-                items: serde_json::from_str(array.get())?,
-                beside: Some(raw.slice_ref(text)),
-            });
+        let mut walk = Walk::new(&place)?;
+        if walk.peek() != Some(b'{') {
+            walk.skip()?;
+            break;
         }
-        let mut objects = fields.iter().filter(|(_, value)| value.get().starts_with('{'));
-        match (objects.next(), objects.next()) {
-            (Some((_, only)), None) => place = only.get().as_bytes(),
+        let mut arrays: Vec<(String, Found<T>)> = Vec::new();
+        let mut objects = Vec::new();
+        walk.object(|name, walk| {
+            match walk.peek() {
+                // The first one mostly is the one, so it is read on the way.
+                Some(b'[') if arrays.is_empty() => {
+                    let room = room.take().unwrap_or_default();
+                    arrays.push((name, Found::Items(read_items(walk, room, item)?)));
+                }
+                Some(b'[') => arrays.push((name, Found::Text(walk.skip()?))),
+                Some(b'{') => objects.push(walk.skip()?),
+                _ => drop(walk.skip()?),
+            }
+            Ok(())
+        })?;
+        walk.end()?;
+        let array = match arrays.len() {
+            0 => None,
+            1 => arrays.pop(),
+            _ => {
+                let known = |(name, _): &(String, _)| WELL_KNOWN.contains(&name.as_str());
+                let known = arrays.iter().position(known);
+                let place = known.ok_or_else(|| Unreadable("several lists in it".to_owned()))?;
+                Some(arrays.swap_remove(place))
+            }
+        };
+        if let Some((_, found)) = array {
+            let items = match found {
+                Found::Items(items) => items,
+                Found::Text(text) => read_items(&mut Walk::new(&text)?, Vec::new(), item)?,
+            };
+            return Ok(FoundArray { items, is_wrapped: true });
+        }
+        match objects.pop() {
+            Some(only) if objects.is_empty() => place = only,
             _ => break,
         }
     }
     Err(Unreadable("no list in it".to_owned()))
+}
+
+/// An array of an object: what it holds, or where it is.
+enum Found<T> {
+    Items(Vec<T>),
+    Text(Bytes),
+}
+
+fn read_items<T>(
+    walk: &mut Walk<'_>,
+    mut items: Vec<T>,
+    item: &dyn Fn(&mut Walk<'_>) -> Result<T, Unreadable>,
+) -> Result<Vec<T>, Unreadable> {
+    walk.array(|walk| {
+        items.push(item(walk)?);
+        Ok(())
+    })?;
+    Ok(items)
 }
 
 const WELL_KNOWN: [&str; 9] = [

@@ -5,12 +5,15 @@ mod extra;
 mod field;
 mod list;
 mod record;
+mod walk;
 
 pub use extra::Extra;
 pub(crate) use field::{Field, Lenient, text_enum};
 pub use list::List;
 #[cfg(feature = "client")]
 pub(crate) use list::{find_array, read_list};
+#[cfg(feature = "client")]
+pub(crate) use record::{Found, Unreadable, read_object};
 pub(crate) use record::{Record, deserialize, record};
 #[cfg(feature = "client")]
-pub(crate) use record::{Unreadable, read_bare, read_object};
+pub(crate) use walk::{Walk, as_text};

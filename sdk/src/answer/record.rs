@@ -6,10 +6,10 @@ use std::marker::PhantomData;
 use bytes::Bytes;
 use serde::de::{DeserializeSeed, Error as _, IgnoredAny, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
-use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
 use super::Extra;
+use super::walk::{Walk, as_text};
 
 /// A typed answer: what [`record!`] makes.
 pub(crate) trait Record: Default {
@@ -44,62 +44,75 @@ impl From<serde_json::Error> for Unreadable {
 /// Reads a resource: the object itself, or the only object inside an object
 /// (`open-points.md` B14). An empty body, or any other JSON value, is a
 /// resource without fields.
-pub(crate) fn read_object<T: Record>(raw: &Bytes) -> Result<T, Unreadable> {
-    let text = raw.trim_ascii();
-    if text.first() != Some(&b'{') {
-        if !text.is_empty() {
-            serde_json::from_slice::<IgnoredAny>(text)?;
-        }
+pub(crate) fn read_object<T: Record>(body: &Bytes) -> Result<T, Unreadable> {
+    let text = as_text(body);
+    let mut walk = Walk::new(&text)?;
+    if walk.peek().is_none() {
         let mut record = T::default();
-        record.set_extra(Extra::new(raw.slice_ref(text), T::TYPED));
+        record.set_extra(Extra::new(Bytes::new(), T::TYPED));
         return Ok(record);
     }
-    let mut place = raw.slice_ref(text);
-    let mut found = parse::<T>(&place)?;
-    if !found.has_first
-        && let Some(inner) = only_object(&place)
-    {
-        let inside = parse::<T>(&inner)?;
-        if inside.has_first || inside.typed > found.typed {
-            found = inside;
-            place = inner;
-        }
+    let record = next_object(&mut walk)?;
+    walk.end()?;
+    Ok(record)
+}
+
+/// Reads the resource that comes next.
+pub(crate) fn next_object<T: Record>(walk: &mut Walk<'_>) -> Result<T, Unreadable> {
+    if walk.peek() != Some(b'{') {
+        let mut record = T::default();
+        record.set_extra(Extra::new(walk.skip()?, T::TYPED));
+        return Ok(record);
     }
-    found.record.set_extra(Extra::new(place, T::TYPED));
-    Ok(found.record)
-}
-
-fn parse<T: Record>(raw: &[u8]) -> Result<Found<T>, Unreadable> {
-    let mut deserializer = serde_json::Deserializer::from_slice(raw);
-    let found = deserializer.deserialize_map(Reader(PhantomData))?;
-    deserializer.end()?;
-    Ok(found)
-}
-
-/// Reads an object as it is, whatever may be wrapped in it.
-#[cfg(feature = "client")]
-pub(crate) fn read_bare<T: Record>(raw: &[u8]) -> Result<T, Unreadable> {
-    Ok(parse(raw)?.record)
+    let (found, place) = walk.value::<Found<T>>()?;
+    found.unwrapped(place)
 }
 
 /// The text of the only field that holds an object.
 fn only_object(raw: &Bytes) -> Option<Bytes> {
-    let fields = fields(raw).ok()?;
-    let mut objects = fields.iter().filter(|(_, value)| value.get().starts_with('{'));
-    let (_, only) = objects.next()?;
-    objects.next().is_none().then(|| raw.slice_ref(only.get().as_bytes()))
+    let mut objects = Vec::new();
+    let field = |_: String, walk: &mut Walk<'_>| {
+        let is_object = walk.peek() == Some(b'{');
+        let text = walk.skip()?;
+        if is_object {
+            objects.push(text);
+        }
+        Ok(())
+    };
+    Walk::new(raw).ok()?.object(field).ok()?;
+    if objects.len() == 1 { objects.pop() } else { None }
 }
 
-/// An object's fields as texts, in their order.
-pub(crate) fn fields(raw: &[u8]) -> serde_json::Result<Vec<(String, &RawValue)>> {
-    serde_json::Deserializer::from_slice(raw).deserialize_map(Fields)
-}
-
-struct Found<T> {
-    record: T,
+/// An object as it is, whatever may be wrapped in it.
+pub(crate) struct Found<T> {
+    pub(crate) record: T,
     /// How many typed fields there were.
     typed: usize,
     has_first: bool,
+}
+
+impl<T: Record> Found<T> {
+    /// The resource: this object, or the one that it is wrapped around.
+    pub(crate) fn unwrapped(self, place: Bytes) -> Result<T, Unreadable> {
+        let (mut found, mut place) = (self, place);
+        if !found.has_first
+            && let Some(inner) = only_object(&place)
+        {
+            let (inside, _) = Walk::new(&inner)?.value::<Self>()?;
+            if inside.has_first || inside.typed > found.typed {
+                found = inside;
+                place = inner;
+            }
+        }
+        found.record.set_extra(Extra::new(place, T::TYPED));
+        Ok(found.record)
+    }
+}
+
+impl<'de, T: Record> Deserialize<'de> for Found<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_map(Reader(PhantomData))
+    }
 }
 
 struct Reader<T>(PhantomData<T>);
@@ -146,24 +159,6 @@ impl Visitor<'_> for Key {
 
     fn visit_str<E>(self, name: &str) -> Result<Self::Value, E> {
         Ok(self.0.iter().position(|known| *known == name))
-    }
-}
-
-struct Fields;
-
-impl<'de> Visitor<'de> for Fields {
-    type Value = Vec<(String, &'de RawValue)>;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("an object")
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
-        let mut fields = Vec::new();
-        while let Some(entry) = map.next_entry()? {
-            fields.push(entry);
-        }
-        Ok(fields)
     }
 }
 

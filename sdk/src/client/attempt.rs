@@ -1,21 +1,18 @@
 //! One attempt: what is sent, what comes back, and where it failed.
 
-use std::error::Error as StdError;
-use std::io;
 use std::sync::Arc;
-use std::time::SystemTime;
 
 use bytes::{Bytes, BytesMut};
-use http::header::{CONTENT_LENGTH, CONTENT_TYPE, RETRY_AFTER};
+use http::header::{CONTENT_LENGTH, CONTENT_TYPE, DATE, RETRY_AFTER};
 use http::{HeaderMap, HeaderName, HeaderValue, Method};
-use tokio::time::{Duration, Instant, timeout_at};
 
-use super::body::{self, Progress};
 use super::call::{Options, Request};
 use super::payload::JSON;
 use super::response::request_id;
 use super::retry::{Failure, parse_retry_after};
 use super::shared::Shared;
+use super::time::{Duration, Instant, now, timeout_at};
+use super::wire::{self, BoxError, Incoming, Progress};
 use crate::error::ErrorReport;
 use crate::{Error, ErrorKind, Operation, Outcome, Scope};
 
@@ -29,6 +26,13 @@ pub(crate) struct Success {
 pub(crate) struct Failed {
     pub(crate) failure: Failure,
     pub(crate) error: Error,
+}
+
+impl Failed {
+    /// It would fail again.
+    pub(crate) fn finally(error: Error) -> Self {
+        Self { failure: Failure::Final, error }
+    }
 }
 
 const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
@@ -67,29 +71,23 @@ pub(crate) async fn attempt(
     deadline: Instant,
 ) -> Result<Success, Failed> {
     let progress = Arc::new(Progress::default());
-    let mut outgoing =
-        reqwest::Request::new(request.method.clone(), shared.url(request).into_owned());
-    *outgoing.headers_mut() = headers(shared, request, options);
-    *outgoing.body_mut() = body::body(&request.payload, &progress);
-    // Our own client follows no redirect, and what comes through layers has
-    // lost its address.
-    let asked = (!shared.own_http && !shared.has_layers()).then(|| outgoing.url().clone());
-
-    let mut answer = match timeout_at(deadline, execute(shared, outgoing, &progress)).await {
+    let headers = headers(shared, request, options);
+    let sent = wire::send(shared, request, headers, &progress);
+    let mut answer = match timeout_at(deadline, sent).await {
         Ok(answer) => answer?,
         Err(_) => return Err(timed_out(&progress)),
     };
-    let status = answer.status().as_u16();
-    let headers = std::mem::take(answer.headers_mut());
-    if asked.is_some_and(|asked| asked != *answer.url()) {
+    let status = answer.status;
+    let headers = std::mem::take(&mut answer.headers);
+    if answer.elsewhere {
         // Another address answered, and perhaps another request: a POST that
         // is redirected mostly becomes a GET.
         let error = Error::new(ErrorKind::Redirected, Outcome::Unknown);
         let id = request_id(shared, &headers);
         let error = error.with_answer(status, headers, id, Bytes::new());
-        return Err(Failed { failure: Failure::Final, error });
+        return Err(Failed::finally(error));
     }
-    if !answer.status().is_success() {
+    if !(200..300).contains(&status) {
         // What a refusal says is worth having, but its status is what counts:
         // one that is slow, endless or cut off is a refusal all the same.
         let mut body = BytesMut::new();
@@ -107,53 +105,20 @@ pub(crate) async fn attempt(
     Err(problem.into_failed(shared, status, headers))
 }
 
-#[cfg(not(feature = "tower"))]
-async fn execute(
-    shared: &Shared,
-    outgoing: reqwest::Request,
-    progress: &Progress,
-) -> Result<reqwest::Response, Failed> {
-    shared.http.execute(outgoing).await.map_err(|error| broken(shared, error, progress))
-}
-
-#[cfg(feature = "tower")]
-async fn execute(
-    shared: &Shared,
-    outgoing: reqwest::Request,
-    progress: &Progress,
-) -> Result<reqwest::Response, Failed> {
-    let Some(layered) = shared.layered.clone() else {
-        return shared
-            .http
-            .execute(outgoing)
-            .await
-            .map_err(|error| broken(shared, error, progress));
-    };
-    let answer = super::layer::execute(layered, outgoing).await;
-    answer.map_err(|error| match error.downcast::<reqwest::Error>() {
-        Ok(error) => broken(shared, *error, progress),
-        // A layer's own error: whether anything went out, the body tells.
-        Err(error) => {
-            let outcome = if progress.not_whole() { Outcome::NotSent } else { Outcome::Unknown };
-            let error = Error::new(ErrorKind::Layer, outcome).with_source(error);
-            Failed { failure: Failure::Final, error }
-        }
-    })
-}
-
 /// A refusal that is longer than this is not read to its end.
 const LONGEST_REFUSAL: u64 = 1024 * 1024;
 const REFUSAL_PATIENCE: Duration = Duration::from_secs(5);
 
-async fn read(answer: &mut reqwest::Response, limit: u64) -> Result<Bytes, ReadProblem> {
-    if answer.content_length().is_some_and(|length| length > limit) {
+async fn read(answer: &mut Incoming, limit: u64) -> Result<Bytes, ReadProblem> {
+    let length = answer.length();
+    if length.is_some_and(|length| length > limit) {
         return Err(ReadProblem::TooLarge { limit });
     }
     let Some(first) = answer.chunk().await.map_err(ReadProblem::Lost)? else {
         return Ok(Bytes::new());
     };
     // Mostly there is one chunk, and nothing to copy.
-    if first.len() as u64 <= limit && answer.content_length() == Some(first.len() as u64) {
+    if first.len() as u64 <= limit && length == Some(first.len() as u64) {
         return Ok(first);
     }
     let mut body = BytesMut::from(first);
@@ -164,7 +129,7 @@ async fn read(answer: &mut reqwest::Response, limit: u64) -> Result<Bytes, ReadP
 /// Adds what comes to `body`, until that is longer than the limit.
 async fn read_into(
     body: &mut BytesMut,
-    answer: &mut reqwest::Response,
+    answer: &mut Incoming,
     limit: u64,
 ) -> Result<(), ReadProblem> {
     while body.len() as u64 <= limit {
@@ -178,7 +143,7 @@ async fn read_into(
 
 enum ReadProblem {
     TooLarge { limit: u64 },
-    Lost(reqwest::Error),
+    Lost(BoxError),
     TimedOut,
 }
 
@@ -193,108 +158,15 @@ impl ReadProblem {
         };
         let mut error = Error::new(kind, Outcome::Unknown);
         if let Some(source) = source {
-            error = error.with_source(source.without_url());
+            error = error.with_source(source);
         }
         Failed { failure, error: error.with_answer(status, headers, id, Bytes::new()) }
     }
 }
 
-/// There was no answer.
-fn broken(shared: &Shared, error: reqwest::Error, progress: &Progress) -> Failed {
-    if let Some(failure) = progress.failure() {
-        let kind = ErrorKind::Attachment {
-            email: failure.email,
-            attachment: failure.attachment,
-            problem: failure.problem,
-        };
-        // The body was broken off before its end, so the service never had a
-        // whole request.
-        let mut error = Error::new(kind, Outcome::NotSent);
-        if let Some(source) = &failure.source {
-            error = error.with_source(Arc::clone(source));
-        }
-        return Failed { failure: Failure::Final, error };
-    }
-    if error.is_builder() {
-        let error = Error::config("the request cannot be built").with_source(error.without_url());
-        return Failed { failure: Failure::Final, error };
-    }
-    let (failure, kind) = if error.is_connect() {
-        let https = shared.base.scheme() == "https";
-        let kind = if is_tls(&error, https) { ErrorKind::Tls } else { ErrorKind::Connect };
-        (Failure::NotSent, kind)
-    } else if error.is_timeout() {
-        // Only a client of the caller's own has time-outs of its own.
-        (Failure::Ambiguous, ErrorKind::Timeout)
-    } else if is_not_http(&error) {
-        let problem = "it is not http".to_owned();
-        (Failure::Final, ErrorKind::UnreadableAnswer { problem })
-    } else {
-        (Failure::Ambiguous, ErrorKind::ConnectionLost)
-    };
-    // A pooled connection that was closed before anything was written to it is
-    // as good as none.
-    let nothing_done = progress.nothing_sent() || is_refused(&error);
-    let failure = if nothing_done { Failure::NotSent } else { failure };
-    let not_sent = failure == Failure::NotSent || progress.not_whole();
-    let outcome = if not_sent { Outcome::NotSent } else { Outcome::Unknown };
-    let error = Error::new(kind, outcome).with_source(error.without_url());
-    Failed { failure, error }
-}
-
 fn timed_out(progress: &Progress) -> Failed {
     let outcome = if progress.not_whole() { Outcome::NotSent } else { Outcome::Unknown };
-    Failed { failure: Failure::Final, error: Error::new(ErrorKind::Timeout, outcome) }
-}
-
-/// An HTTP/2 server says that it did not process the request.
-#[cfg(feature = "http2")]
-fn is_refused(error: &reqwest::Error) -> bool {
-    causes(error)
-        .filter_map(|cause| cause.downcast_ref::<h2::Error>())
-        .any(|error| error.is_remote() && error.reason() == Some(h2::Reason::REFUSED_STREAM))
-}
-
-#[cfg(not(feature = "http2"))]
-fn is_refused(_: &reqwest::Error) -> bool {
-    false
-}
-
-/// Why no secure connection was made: rustls says so, or the other side went
-/// away after TCP had connected.
-fn is_tls(error: &reqwest::Error, https: bool) -> bool {
-    causes(error).any(|cause| {
-        #[cfg(feature = "rustls")]
-        if cause.is::<rustls::Error>() {
-            return true;
-        }
-        let kind = cause.downcast_ref::<io::Error>().map(io::Error::kind);
-        https
-            && matches!(
-                kind,
-                Some(
-                    io::ErrorKind::UnexpectedEof
-                        | io::ErrorKind::ConnectionReset
-                        | io::ErrorKind::ConnectionAborted
-                        | io::ErrorKind::BrokenPipe
-                )
-            )
-    })
-}
-
-fn is_not_http(error: &reqwest::Error) -> bool {
-    causes(error)
-        .any(|cause| cause.downcast_ref::<hyper::Error>().is_some_and(hyper::Error::is_parse))
-}
-
-fn causes<'a>(error: &'a reqwest::Error) -> impl Iterator<Item = &'a (dyn StdError + 'static)> {
-    std::iter::successors(error.source(), |&error| {
-        // An i/o error hides what it was made of from `source`.
-        match error.downcast_ref::<io::Error>().and_then(io::Error::get_ref) {
-            Some(inner) => Some(inner as &(dyn StdError + 'static)),
-            None => error.source(),
-        }
-    })
+    Failed::finally(Error::new(ErrorKind::Timeout, outcome))
 }
 
 /// The service answered, and did not say success.
@@ -307,9 +179,11 @@ fn refused(
 ) -> Failed {
     let report = ErrorReport::read(&body);
     let (kind, outcome) = classify(shared, request, status, &report);
-    let header = headers.get(RETRY_AFTER).map(HeaderValue::to_str);
+    let header = |name| headers.get(name).and_then(|value: &HeaderValue| value.to_str().ok());
+    // Where the service says what time it has, no clock of ours matters.
+    let date = header(DATE).and_then(|date| httpdate::parse_http_date(date).ok());
     let retry_after =
-        header.and_then(Result::ok).and_then(|value| parse_retry_after(value, SystemTime::now()));
+        header(RETRY_AFTER).and_then(|value| parse_retry_after(value, date.unwrap_or_else(now)));
     let id = request_id(shared, &headers);
     let error = Error::new(kind, outcome)
         .with_report(report)

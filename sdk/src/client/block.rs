@@ -32,7 +32,11 @@ where
     Self: IntoFuture<Output = Result<T, Error>, IntoFuture: Send + 'static>,
 {
     /// Makes the call and waits for it on this thread, for programs without a
-    /// runtime. In an async function, `await` it instead.
+    /// runtime.
+    ///
+    /// In an async function, `await` it instead: there, this would hold up the
+    /// thread, and with it the connections that awaited calls of this client
+    /// have opened. `spawn_blocking` is a fine place.
     ///
     /// ```no_run
     /// # fn main() -> Result<(), svc_sdk::Error> {

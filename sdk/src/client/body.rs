@@ -22,14 +22,14 @@ pub(crate) struct Progress {
     failure: OnceLock<BodyFailure>,
 }
 
-// 0: there is no body to tell anything by.
-const WAITING: u8 = 1;
-const BEGUN: u8 = 2;
-const WHOLE: u8 = 3;
+/// No connection has taken the request.
+const WAITING: u8 = 0;
+const BEGUN: u8 = 1;
+const WHOLE: u8 = 2;
 
 impl Progress {
-    /// Whether certainly nothing was sent: a body's first part is taken before
-    /// even the request's head is written.
+    /// Whether certainly nothing was sent: a body's first part is taken, or
+    /// asked for, before even the request's head is written.
     pub(crate) fn nothing_sent(&self) -> bool {
         self.stage.load(Ordering::Acquire) == WAITING
     }
@@ -62,54 +62,73 @@ pub(crate) struct BodyFailure {
 }
 
 /// The body for one attempt.
-pub(crate) fn body(payload: &Payload, progress: &Arc<Progress>) -> Option<reqwest::Body> {
-    let body = match payload {
-        Payload::Empty => return None,
-        Payload::Bytes(bytes, _) if bytes.is_empty() => return None,
-        Payload::Bytes(bytes, _) => {
-            reqwest::Body::wrap(Whole { bytes: bytes.clone(), progress: Arc::clone(progress) })
-        }
-        Payload::Streamed(streamed) => reqwest::Body::wrap(Stream {
+pub(crate) fn body(payload: &Payload, progress: &Arc<Progress>) -> Outgoing {
+    let progress = Arc::clone(progress);
+    match payload {
+        Payload::Bytes(bytes, _) if !bytes.is_empty() => Outgoing::Whole(bytes.clone(), progress),
+        Payload::Empty | Payload::Bytes(..) => Outgoing::Nothing(progress),
+        Payload::Streamed(streamed) => Outgoing::Stream(Box::new(Stream {
             left: streamed.length,
             streamed: Arc::clone(streamed),
             next: 0,
             content: None,
             sent: Default::default(),
-            progress: Arc::clone(progress),
-        }),
-    };
-    progress.reach(WAITING);
-    Some(body)
+            progress,
+        })),
+    }
 }
 
-struct Whole {
-    bytes: Bytes,
-    progress: Arc<Progress>,
+pub(crate) enum Outgoing {
+    Nothing(Arc<Progress>),
+    Whole(Bytes, Arc<Progress>),
+    Stream(Box<Stream>),
 }
 
-impl Body for Whole {
+impl Body for Outgoing {
     type Data = Bytes;
     type Error = BodyFailure;
 
     fn poll_frame(
         mut self: Pin<&mut Self>,
-        _: &mut Context<'_>,
+        cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, BodyFailure>>> {
-        self.progress.reach(WHOLE);
-        let bytes = std::mem::take(&mut self.bytes);
-        Poll::Ready((!bytes.is_empty()).then(|| Ok(Frame::data(bytes))))
+        match &mut *self {
+            Self::Nothing(progress) => {
+                progress.reach(WHOLE);
+                Poll::Ready(None)
+            }
+            Self::Whole(bytes, progress) => {
+                progress.reach(WHOLE);
+                let bytes = std::mem::take(bytes);
+                Poll::Ready((!bytes.is_empty()).then(|| Ok(Frame::data(bytes))))
+            }
+            Self::Stream(stream) => Pin::new(&mut **stream).poll_frame(cx),
+        }
     }
 
     fn is_end_stream(&self) -> bool {
-        self.bytes.is_empty()
+        match self {
+            // hyper asks when a connection takes the request, and never polls a
+            // body that has ended: that it asked is all there is to note.
+            Self::Nothing(progress) => {
+                progress.reach(WHOLE);
+                true
+            }
+            Self::Whole(bytes, _) => bytes.is_empty(),
+            Self::Stream(stream) => stream.left == 0,
+        }
     }
 
     fn size_hint(&self) -> SizeHint {
-        SizeHint::with_exact(self.bytes.len() as u64)
+        SizeHint::with_exact(match self {
+            Self::Nothing(_) => 0,
+            Self::Whole(bytes, _) => bytes.len() as u64,
+            Self::Stream(stream) => stream.left,
+        })
     }
 }
 
-struct Stream {
+pub(crate) struct Stream {
     streamed: Arc<Streamed>,
     /// The piece to begin with next.
     next: usize,
@@ -223,10 +242,7 @@ impl Stream {
     }
 }
 
-impl Body for Stream {
-    type Data = Bytes;
-    type Error = BodyFailure;
-
+impl Stream {
     fn poll_frame(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -255,14 +271,6 @@ impl Body for Stream {
                 return Poll::Ready(Some(Ok(Frame::data(data))));
             }
         }
-    }
-
-    fn is_end_stream(&self) -> bool {
-        self.left == 0
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        SizeHint::with_exact(self.left)
     }
 }
 

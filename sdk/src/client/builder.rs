@@ -145,14 +145,21 @@ impl Builder {
         let http = match self.http {
             Some(http) => http,
             None => {
-                let builder = reqwest::Client::builder()
+                let builder = reqwest::Client::builder();
+                // A browser has its own connections and proxies.
+                #[cfg(all(target_arch = "wasm32", target_os = "unknown"))]
+                let _ = (self.connect_timeout, IDLE, &self.proxy);
+                #[cfg(not(all(target_arch = "wasm32", target_os = "unknown")))]
+                let builder = builder
                     // The key belongs to the configured address alone.
                     .redirect(reqwest::redirect::Policy::none())
                     // Whether to try again is decided in one place, here.
                     .retry(reqwest::retry::never())
                     .connect_timeout(self.connect_timeout)
                     .pool_idle_timeout(IDLE);
+                #[cfg(not(all(target_arch = "wasm32", target_os = "unknown")))]
                 let builder = match &self.proxy {
+                    ProxyChoice::Environment if all_is_direct() => builder.no_proxy(),
                     ProxyChoice::Environment => builder,
                     ProxyChoice::None => builder.no_proxy(),
                     ProxyChoice::Url(url) => builder.proxy(
@@ -177,11 +184,13 @@ impl Builder {
                 .rate_limit
                 .map(|(rate, burst)| super::rate::RateLimit::new(rate, burst)),
             #[cfg(feature = "tower")]
-            layered: self.layers.around(&http),
+            layered: self.layers.around(&http, own_http),
             http,
             own_http,
             base,
             urls: Default::default(),
+            #[cfg(feature = "tower")]
+            addresses: Default::default(),
             json_headers: {
                 let mut headers = headers.clone();
                 headers.insert(CONTENT_TYPE, JSON);
@@ -196,6 +205,15 @@ impl Builder {
             scopes: KnownScopes::new(self.scopes),
         }))
     }
+}
+
+/// Whether the environment says that no proxy is to be used at all, which
+/// reqwest takes to mean names only, not addresses.
+#[cfg(not(all(target_arch = "wasm32", target_os = "unknown")))]
+fn all_is_direct() -> bool {
+    let named = ["NO_PROXY", "no_proxy"].into_iter().filter_map(|name| std::env::var(name).ok());
+    let mut named = named.filter(|value| !value.is_empty());
+    named.next().is_some_and(|value| value.split(',').any(|host| host.trim() == "*"))
 }
 
 fn base_address(text: &str) -> Result<Url, Error> {
@@ -367,7 +385,10 @@ macro_rules! options {
         /// time-outs, in place of the one that this builder makes.
         ///
         /// Let it follow no redirects and retry nothing by itself: what it
-        /// repeats, this crate cannot know.
+        /// repeats, this crate cannot know, and a key in another header than
+        /// `Authorization` it takes along to wherever it is redirected. Its
+        /// proxies, certificates and connect time-out are its own; those of
+        /// this builder do not reach it.
         pub fn http_client(mut self, client: reqwest::Client) -> Self {
             self.inner.http = Some(client);
             self

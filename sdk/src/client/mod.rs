@@ -3,6 +3,7 @@
 mod attempt;
 #[cfg(feature = "blocking")]
 mod block;
+#[cfg(not(all(target_arch = "wasm32", target_os = "unknown")))]
 mod body;
 mod builder;
 mod call;
@@ -21,12 +22,17 @@ mod retry;
 #[cfg(feature = "rustls")]
 mod rustls;
 mod shared;
+mod text;
+#[cfg_attr(all(target_arch = "wasm32", target_os = "unknown"), path = "web/time.rs")]
+mod time;
 #[cfg(any(feature = "rustls", feature = "native-tls"))]
 mod tls;
 #[cfg(feature = "tracing")]
 mod trace;
 mod transport;
 mod wait;
+#[cfg_attr(all(target_arch = "wasm32", target_os = "unknown"), path = "web/wire.rs")]
+mod wire;
 
 use std::pin::Pin;
 
@@ -34,7 +40,7 @@ pub use builder::{EmailClientBuilder, ExtractionClientBuilder};
 pub use call::Call;
 pub use clients::{EmailClient, ExtractionClient};
 #[cfg(feature = "tower")]
-pub use layer::{AttemptService, Body};
+pub use layer::{AttemptFuture, AttemptService, Body};
 pub use observe::Attempt;
 pub(crate) use payload::Payload;
 pub use preview::RequestPreview;

@@ -1,13 +1,14 @@
 //! Request bodies: serialised once, shared by all attempts; attachments stay
 //! where they are until they are sent.
 
+use std::io::{self, Read, Write};
 use std::sync::Arc;
 
 use bytes::Bytes;
 use serde::Serialize;
-use serde::ser::{SerializeMap, Serializer};
 
-use crate::email::{Attachment, BatchShape, Email, Source};
+use super::text::push_string;
+use crate::email::{Attachment, BatchShape, Email, Fields, Source};
 use crate::{Error, InvalidInput};
 
 #[derive(Clone)]
@@ -56,8 +57,7 @@ impl Payload {
         let mut writer = Writer::with_capacity(emails.iter().map(room).sum());
         if let BatchShape::Object(key) = shape {
             writer.text.push(b'{');
-            writer.string(key)?;
-            writer.text.push(b':');
+            writer.name(key);
         }
         writer.text.push(b'[');
         for (index, email) in emails.iter().enumerate() {
@@ -81,12 +81,37 @@ impl Payload {
         }
     }
 
+    /// Writes it piece by piece, attachments encoded.
+    pub(crate) fn write_to(&self, out: &mut dyn Write) -> io::Result<()> {
+        match self {
+            Self::Empty => Ok(()),
+            Self::Bytes(bytes, _) => out.write_all(bytes),
+            Self::Streamed(streamed) => streamed.pieces.iter().try_for_each(|piece| match piece {
+                Piece::Text(text) => out.write_all(text),
+                Piece::Content { source, .. } => write_content(source, out),
+            }),
+        }
+    }
+
     pub(crate) fn length(&self) -> u64 {
         match self {
             Self::Empty => 0,
             Self::Bytes(bytes, _) => bytes.len() as u64,
             Self::Streamed(streamed) => streamed.length,
         }
+    }
+}
+
+pub(crate) fn write_content(source: &Source, out: &mut dyn Write) -> io::Result<()> {
+    const PART: u64 = 96 * 1024;
+    let mut reader = source.open()?;
+    loop {
+        let mut part = Vec::new();
+        reader.by_ref().take(PART).read_to_end(&mut part)?;
+        if part.is_empty() {
+            return Ok(());
+        }
+        out.write_all(base64_simd::STANDARD.encode_to_string(&part).as_bytes())?;
     }
 }
 
@@ -108,37 +133,30 @@ impl Writer {
     }
 
     fn email(&mut self, index: usize, email: &Email) -> Result<(), Error> {
-        let mut serializer = serde_json::Serializer::new(&mut self.text);
-        let mut map = serializer.serialize_map(None).map_err(unwritable)?;
-        email.write_fields(&mut map).map_err(unwritable)?;
-        map.end().map_err(unwritable)?;
+        self.text.push(b'{');
+        email.write_fields(self).map_err(unwritable)?;
         if email.attachments.is_empty() {
+            self.text.push(b'}');
             return Ok(());
         }
-        // An email always has fields, so the list goes in before its brace.
-        self.text.pop();
-        self.text.extend_from_slice(b",\"attachments\":[");
+        self.name("attachments");
+        self.text.push(b'[');
         for (place, attachment) in email.attachments.iter().enumerate() {
             if place > 0 {
                 self.text.push(b',');
             }
-            self.attachment(index, place, attachment)?;
+            self.attachment(index, place, attachment);
         }
         self.text.extend_from_slice(b"]}");
         Ok(())
     }
 
-    fn attachment(
-        &mut self,
-        email: usize,
-        place: usize,
-        attachment: &Attachment,
-    ) -> Result<(), Error> {
+    fn attachment(&mut self, email: usize, place: usize, attachment: &Attachment) {
         self.text.extend_from_slice(b"{\"filename\":");
-        self.string(&attachment.filename)?;
+        push_string(&mut self.text, &attachment.filename);
         if let Some(content_type) = &attachment.content_type {
             self.text.extend_from_slice(b",\"contentType\":");
-            self.string(content_type)?;
+            push_string(&mut self.text, content_type);
         }
         self.text.extend_from_slice(b",\"content\":");
         match attachment.source() {
@@ -148,7 +166,9 @@ impl Writer {
                 self.text.push(b'"');
             }
             // Not Base64: the service is the one to say so.
-            Source::Encoded(content) => self.string(&String::from_utf8_lossy(content))?,
+            Source::Encoded(content) => {
+                push_string(&mut self.text, &String::from_utf8_lossy(content));
+            }
             Source::Bytes(content) if content.len() as u64 <= SMALL => {
                 self.text.push(b'"');
                 let start = self.text.len();
@@ -164,11 +184,15 @@ impl Writer {
             }
         }
         self.text.push(b'}');
-        Ok(())
     }
 
-    fn string(&mut self, text: &str) -> Result<(), Error> {
-        serde_json::to_writer(&mut self.text, text).map_err(unwritable)
+    /// A field's name, after a comma where one is due.
+    fn name(&mut self, name: &str) {
+        if self.text.last() != Some(&b'{') {
+            self.text.push(b',');
+        }
+        push_string(&mut self.text, name);
+        self.text.push(b':');
     }
 
     fn piece(&mut self, piece: Piece) {
@@ -187,8 +211,23 @@ impl Writer {
     }
 }
 
+impl Fields for Writer {
+    type Error = serde_json::Error;
+
+    fn text(&mut self, name: &str, text: &str) -> Result<(), serde_json::Error> {
+        self.name(name);
+        push_string(&mut self.text, text);
+        Ok(())
+    }
+
+    fn value<T: Serialize>(&mut self, name: &str, value: &T) -> Result<(), serde_json::Error> {
+        self.name(name);
+        serde_json::to_writer(&mut self.text, value)
+    }
+}
+
 impl Piece {
-    fn length(&self) -> u64 {
+    pub(crate) fn length(&self) -> u64 {
         match self {
             Self::Text(text) => text.len() as u64,
             Self::Content { source, .. } => source.length().div_ceil(3) * 4,

@@ -1,15 +1,14 @@
 //! The request that a call would send, for eyes.
 
 use std::fmt;
-use std::io::{self, Read, Write};
+use std::io::{self, Write};
 
 use http::HeaderValue;
 
 use super::attempt;
 use super::call::{Options, Request};
-use super::payload::{Payload, Piece};
+use super::payload::Payload;
 use super::shared::Shared;
-use crate::email::Source;
 
 /// The exact request that would be sent, the key masked.
 #[derive(Clone)]
@@ -81,32 +80,7 @@ impl RequestPreview {
     ///
     /// When an attachment cannot be read, or `out` cannot be written.
     pub fn write_body(&self, out: &mut dyn Write) -> io::Result<()> {
-        match &self.payload {
-            Payload::Empty => Ok(()),
-            Payload::Bytes(bytes, _) => out.write_all(bytes),
-            Payload::Streamed(streamed) => {
-                for piece in &streamed.pieces {
-                    match piece {
-                        Piece::Text(text) => out.write_all(text)?,
-                        Piece::Content { source, .. } => write_content(source, out)?,
-                    }
-                }
-                Ok(())
-            }
-        }
-    }
-}
-
-fn write_content(source: &Source, out: &mut dyn Write) -> io::Result<()> {
-    const PART: u64 = 96 * 1024;
-    let mut reader = source.open()?;
-    loop {
-        let mut part = Vec::new();
-        reader.by_ref().take(PART).read_to_end(&mut part)?;
-        if part.is_empty() {
-            return Ok(());
-        }
-        out.write_all(base64_simd::STANDARD.encode_to_string(&part).as_bytes())?;
+        self.payload.write_to(out)
     }
 }
 

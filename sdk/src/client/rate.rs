@@ -4,7 +4,7 @@ use std::num::NonZeroU32;
 use std::sync::Mutex;
 use std::time::Duration;
 
-use tokio::time::Instant;
+use super::time::Instant;
 
 /// Spaces attempts evenly, and lets a burst through after a pause (the generic
 /// cell rate algorithm).

@@ -2,6 +2,8 @@
 
 use std::borrow::Cow;
 use std::fmt;
+#[cfg(feature = "tower")]
+use std::sync::Arc;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::time::Duration;
@@ -10,8 +12,12 @@ use http::{HeaderMap, HeaderName};
 use url::Url;
 
 use super::call::Request;
+#[cfg(feature = "tower")]
+use super::layer::Address;
 use super::observe::Observer;
 use super::retry::{BackOff, Budget};
+#[cfg(feature = "tower")]
+use crate::Error;
 use crate::email::BatchShape;
 use crate::error::Target;
 use crate::{Operation, Scope, Scopes, Secret, Service};
@@ -24,6 +30,9 @@ pub(crate) struct Shared {
     pub(crate) base: Url,
     /// Addresses of operations whose path has no id.
     pub(crate) urls: [OnceLock<Url>; Operation::ALL.len()],
+    /// The same, where layers have to see them.
+    #[cfg(feature = "tower")]
+    pub(crate) addresses: [OnceLock<Arc<Address>>; Operation::ALL.len()],
     /// On every request, the key included.
     pub(crate) headers: HeaderMap,
     /// The same and the content type of JSON, which is what mostly goes out.
@@ -59,16 +68,6 @@ pub(crate) struct Settings {
 }
 
 impl Shared {
-    #[cfg(feature = "tower")]
-    pub(crate) fn has_layers(&self) -> bool {
-        self.layered.is_some()
-    }
-
-    #[cfg(not(feature = "tower"))]
-    pub(crate) fn has_layers(&self) -> bool {
-        false
-    }
-
     pub(crate) fn local_checks(&self) -> bool {
         self.settings.local_checks
     }
@@ -94,6 +93,28 @@ impl Shared {
             }
             (path, _) => Cow::Owned(self.join(path)),
         }
+    }
+
+    /// The request's address as layers need it.
+    #[cfg(feature = "tower")]
+    pub(crate) fn address(&self, request: &Request) -> Result<Arc<Address>, Error> {
+        let known = match (&request.path, request.target) {
+            (Cow::Borrowed(_), Target::Operation(operation)) => {
+                Some(&self.addresses[operation as usize])
+            }
+            _ => None,
+        };
+        if let Some(address) = known.and_then(OnceLock::get) {
+            return Ok(Arc::clone(address));
+        }
+        let address = Address::new(self.url(request).into_owned())
+            .map_err(|error| Error::config("the request cannot be built").with_source(error))?;
+        let address = Arc::new(address);
+        if let Some(known) = known {
+            // Another thread may have been first, with the same.
+            let _ = known.set(Arc::clone(&address));
+        }
+        Ok(address)
     }
 
     /// The path after the base's own path.

@@ -1,7 +1,6 @@
 //! The one way out: every request of this crate goes through [`send`].
 
 use bytes::Bytes;
-use tokio::time::{Duration, Instant};
 
 use super::attempt::{Failed, Success, attempt};
 use super::call::{Options, Request};
@@ -9,6 +8,9 @@ use super::observe::Attempt;
 use super::response::{Answer, shown_request_id};
 use super::retry::{Decision, Failure, Situation, decide};
 use super::shared::Shared;
+#[cfg(feature = "rate-limit")]
+use super::time::sleep_until;
+use super::time::{Duration, Instant, sleep};
 use crate::{Error, ErrorKind, Outcome};
 
 /// Sends a request, again where that does no harm, until the deadline.
@@ -23,7 +25,7 @@ pub(crate) async fn send<'a>(
             Step::Done(answer) => return Ok(answer),
             // Even no time is a millisecond to a timer.
             Step::Again(Duration::ZERO) => {}
-            Step::Again(wait) => tokio::time::sleep(wait).await,
+            Step::Again(wait) => sleep(wait).await,
             Step::Failed(error) => {
                 let error = error.with_target(request.target).with_attempts(run.attempts);
                 return Err(error.with_harmless(request.harmless).after(run.may_be_done));
@@ -187,7 +189,7 @@ impl<'a> Run<'a> {
             return Err(Error::new(ErrorKind::Timeout, Outcome::NotSent));
         };
         if start > now {
-            tokio::time::sleep_until(start).await;
+            sleep_until(start).await;
         }
         Ok(())
     }

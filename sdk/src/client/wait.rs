@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use futures_core::Stream;
 use futures_util::stream::{self, StreamExt};
-use tokio::time::Instant;
 
+use super::time::{Instant, sleep};
 use super::transport::CENTURY;
 use super::{BoxFuture, BoxStream, Call};
 use crate::error::Target;
@@ -142,7 +142,7 @@ where
                 if Instant::now() + pause >= self.deadline {
                     return Err(self.timed_out(None));
                 }
-                tokio::time::sleep(pause).await;
+                sleep(pause).await;
             }
             self.pause = if self.pause.is_zero() {
                 self.wait.first_pause

@@ -8,7 +8,11 @@ use super::EmailRecord;
 #[cfg(feature = "client")]
 use super::EmailStatus;
 #[cfg(feature = "client")]
-use crate::answer::{Extra, Field, Record, Unreadable, find_array, read_bare, read_object, record};
+use crate::answer::{
+    Extra, Field, Found, Record, Unreadable, Walk, as_text, find_array, read_object, record,
+};
+#[cfg(feature = "client")]
+use crate::email::limits::MAX_BATCH;
 #[cfg(feature = "client")]
 use crate::error::ErrorReport;
 
@@ -125,15 +129,16 @@ impl serde::Serialize for BatchAnswer {
 
 #[cfg(feature = "client")]
 impl BatchAnswer {
-    pub(crate) fn read(raw: &Bytes, requested: usize) -> Result<Self, Unreadable> {
-        let found = find_array(raw)?;
-        let as_many = found.items.len() == requested;
-        let mut items = Vec::with_capacity(found.items.len());
-        for (place, item) in found.items.iter().enumerate() {
-            let (index, outcome) = read_item(&raw.slice_ref(item.get().as_bytes()))?;
-            items.push(BatchItem { index: index.or(as_many.then_some(place)), outcome });
+    pub(crate) fn read(body: &Bytes, requested: usize) -> Result<Self, Unreadable> {
+        let raw = as_text(body);
+        let room = Vec::with_capacity(requested.min(MAX_BATCH));
+        let mut items = find_array(&raw, room, &read_item)?.items;
+        if items.len() == requested {
+            for (place, item) in items.iter_mut().enumerate() {
+                item.index.get_or_insert(place);
+            }
         }
-        Ok(Self { items, requested, raw: raw.clone() })
+        Ok(Self { items, requested, raw })
     }
 }
 
@@ -149,49 +154,64 @@ record! {
     }
 }
 
-/// Whether a field is there and not null.
+/// Whether a field says something: `"error": ""` and `"errors": []` do not, and
+/// an email that was accepted must not be sent again because of them.
 #[cfg(feature = "client")]
 #[derive(Clone, Debug, Default, PartialEq)]
 struct Present(bool);
 
 #[cfg(feature = "client")]
 impl Field for Present {
-    fn text(_: &str) -> Option<Self> {
-        Some(Self(true))
+    const HOLDS_VALUES: bool = true;
+
+    fn text(text: &str) -> Option<Self> {
+        Some(Self(!text.is_empty()))
     }
 
-    fn composite() -> Self {
-        Self(true)
+    fn item(&mut self, _: Value) {
+        self.0 = true;
+    }
+
+    fn object(object: Map<String, Value>) -> Option<Self> {
+        Some(Self(!object.is_empty()))
     }
 }
 
 #[cfg(feature = "client")]
-fn read_item(raw: &Bytes) -> Result<(Option<usize>, BatchOutcome), Unreadable> {
-    // A bare id.
-    if raw.first() == Some(&b'"') {
-        let id = serde_json::from_slice(raw)?;
-        return Ok((None, BatchOutcome::Accepted(EmailRecord { id, ..EmailRecord::default() })));
+fn read_item(walk: &mut Walk<'_>) -> Result<BatchItem, Unreadable> {
+    match walk.peek() {
+        Some(b'{') => {}
+        // A bare id.
+        Some(b'"') => {
+            let email = EmailRecord { id: walk.value()?.0, ..EmailRecord::default() };
+            return Ok(BatchItem { index: None, outcome: BatchOutcome::Accepted(email) });
+        }
+        _ => {
+            let email = read_object(&walk.skip()?)?;
+            return Ok(BatchItem { index: None, outcome: BatchOutcome::Unclear(email) });
+        }
     }
-    let item: Item = read_bare(raw)?;
+    let (Found { record: item, .. }, raw) = walk.value::<Found<Item>>()?;
     let index = item.index.and_then(|index| usize::try_from(index).ok());
     let refused = item.error.0 || item.errors.0;
     if !item.id.is_empty() && !refused {
         let mut email = EmailRecord { id: item.id, status: item.status, ..EmailRecord::default() };
-        email.set_extra(Extra::new(raw.clone(), EmailRecord::TYPED));
-        return Ok((index, BatchOutcome::Accepted(email)));
+        email.set_extra(Extra::new(raw, EmailRecord::TYPED));
+        return Ok(BatchItem { index, outcome: BatchOutcome::Accepted(email) });
     }
     // The email in a wrapper, beside its place.
-    let email: EmailRecord = read_object(raw)?;
+    let email: EmailRecord = read_object(&raw)?;
     if !email.id.is_empty() && !refused {
-        return Ok((index, BatchOutcome::Accepted(email)));
+        return Ok(BatchItem { index, outcome: BatchOutcome::Accepted(email) });
     }
-    let all: Map<String, Value> = serde_json::from_slice(raw).unwrap_or_default();
+    let all: Map<String, Value> = serde_json::from_slice(&raw).unwrap_or_default();
     let report = ErrorReport::from_object(&all);
-    if refused || report.code.is_some() || report.message.is_some() {
-        let refusal = Refusal { code: report.code, message: report.message, raw: all };
-        return Ok((index, BatchOutcome::Refused(refusal)));
-    }
-    Ok((index, BatchOutcome::Unclear(email)))
+    let outcome = if refused || report.code.is_some() || report.message.is_some() {
+        BatchOutcome::Refused(Refusal { code: report.code, message: report.message, raw: all })
+    } else {
+        BatchOutcome::Unclear(email)
+    };
+    Ok(BatchItem { index, outcome })
 }
 
 /// Shows the code and no content.

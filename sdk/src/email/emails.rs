@@ -177,56 +177,70 @@ impl Email {
     }
 
     /// Everything but the attachments, as the fields of an object.
-    pub(crate) fn write_fields<M: SerializeMap>(&self, map: &mut M) -> Result<(), M::Error> {
-        map.serialize_entry("from", &self.from)?;
-        map.serialize_entry("to", &self.to)?;
-        map.serialize_entry("subject", &self.subject)?;
-        write_some(map, "html", self.html.as_ref())?;
-        write_some(map, "text", self.text.as_ref())?;
-        write_list(map, "cc", &self.cc)?;
-        write_list(map, "bcc", &self.bcc)?;
-        write_list(map, "replyTo", &self.reply_to)?;
-        write_object(map, "headers", &self.headers)?;
-        write_object(map, "tags", &self.tags)?;
-        write_some(map, "scheduledAt", self.scheduled_at.as_ref())?;
-        write_some(map, "templateId", self.template_id.as_ref())?;
-        write_object(map, "variables", &self.variables)?;
+    pub(crate) fn write_fields<F: Fields>(&self, fields: &mut F) -> Result<(), F::Error> {
+        fields.text("from", &self.from)?;
+        fields.value("to", &self.to)?;
+        fields.text("subject", &self.subject)?;
+        for (name, text) in [("html", &self.html), ("text", &self.text)] {
+            if let Some(text) = text {
+                fields.text(name, text)?;
+            }
+        }
+        for (name, list) in [("cc", &self.cc), ("bcc", &self.bcc), ("replyTo", &self.reply_to)] {
+            if !list.is_empty() {
+                fields.value(name, list)?;
+            }
+        }
+        for (name, object) in [("headers", &self.headers), ("tags", &self.tags)] {
+            if !object.is_empty() {
+                fields.value(name, object)?;
+            }
+        }
+        if let Some(at) = &self.scheduled_at {
+            fields.value("scheduledAt", at)?;
+        }
+        if let Some(id) = &self.template_id {
+            fields.text("templateId", id)?;
+        }
+        if !self.variables.is_empty() {
+            fields.value("variables", &self.variables)?;
+        }
         for (name, value) in &self.extra {
-            map.serialize_entry(name, value)?;
+            fields.value(name, value)?;
         }
         Ok(())
     }
 }
 
-fn write_some<M: SerializeMap, T: Serialize>(
-    map: &mut M,
-    name: &'static str,
-    value: Option<&T>,
-) -> Result<(), M::Error> {
-    value.map_or(Ok(()), |value| map.serialize_entry(name, value))
+/// Takes the fields of an object, texts apart: they are what is long.
+pub(crate) trait Fields {
+    type Error;
+
+    fn text(&mut self, name: &str, text: &str) -> Result<(), Self::Error>;
+
+    fn value<T: Serialize>(&mut self, name: &str, value: &T) -> Result<(), Self::Error>;
 }
 
-fn write_list<M: SerializeMap>(
-    map: &mut M,
-    name: &'static str,
-    list: &[String],
-) -> Result<(), M::Error> {
-    if list.is_empty() { Ok(()) } else { map.serialize_entry(name, list) }
-}
+/// The fields of a serde map.
+struct MapFields<'a, M>(&'a mut M);
 
-fn write_object<M: SerializeMap>(
-    map: &mut M,
-    name: &'static str,
-    object: &Map<String, Value>,
-) -> Result<(), M::Error> {
-    if object.is_empty() { Ok(()) } else { map.serialize_entry(name, object) }
+impl<M: SerializeMap> Fields for MapFields<'_, M> {
+    type Error = M::Error;
+
+    fn text(&mut self, name: &str, text: &str) -> Result<(), M::Error> {
+        self.0.serialize_entry(name, text)
+    }
+
+    fn value<T: Serialize>(&mut self, name: &str, value: &T) -> Result<(), M::Error> {
+        self.0.serialize_entry(name, value)
+    }
 }
 
 /// Attachments are read and encoded in memory; a client's `send` streams them.
 impl Serialize for Email {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut map = serializer.serialize_map(None)?;
-        self.write_fields(&mut map)?;
+        self.write_fields(&mut MapFields(&mut map))?;
         if !self.attachments.is_empty() {
             map.serialize_entry("attachments", &self.attachments)?;
         }

@@ -7,7 +7,7 @@ const MAX_TO: usize = 50;
 const MAX_SUBJECT: usize = 998;
 const MAX_ATTACHMENTS: usize = 20;
 #[cfg(feature = "client")]
-const MAX_BATCH: usize = 100;
+pub(super) const MAX_BATCH: usize = 100;
 
 pub(super) fn check_email(email: &Email) -> Result<(), InvalidInput> {
     address("from", &email.from)?;
@@ -68,16 +68,19 @@ pub(super) fn address(field: &'static str, text: &str) -> Result<(), InvalidInpu
 /// `Name <a@b>` stands in the angle brackets.
 fn can_be_address(text: &str) -> bool {
     let text = text.trim();
-    let address = match (text.ends_with('>'), text.rfind('<')) {
-        (true, Some(open)) => &text[open + 1..text.len() - 1],
-        _ => text,
+    let address = match text.strip_suffix('>') {
+        Some(named) => named.rfind('<').map_or(text, |open| &named[open + 1..]),
+        None => text,
     };
-    let clean = if address.is_ascii() {
-        address.bytes().all(|byte| byte.is_ascii_graphic())
+    if address.is_ascii() {
+        let mut has_at = false;
+        address.bytes().all(|byte| {
+            has_at |= byte == b'@';
+            byte.is_ascii_graphic()
+        }) && has_at
     } else {
-        !address.chars().any(|c| c.is_whitespace() || c.is_control())
-    };
-    clean && address.contains('@')
+        address.contains('@') && !address.chars().any(|c| c.is_whitespace() || c.is_control())
+    }
 }
 
 const NO_ADDRESS: &str = "not an email address, which is `a@b` or `Name <a@b>`";

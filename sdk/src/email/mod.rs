@@ -27,6 +27,8 @@ pub use domains::Domains;
 pub use domains::{DnsRecord, Domain, NewDomain, Verification};
 #[cfg(feature = "client")]
 pub use emails::Emails;
+#[cfg(feature = "client")]
+pub(crate) use emails::Fields;
 pub use emails::{Email, EmailRecord, EmailStatus, ScheduledAt};
 #[cfg(feature = "client")]
 pub use webhooks::Webhooks;

@@ -162,6 +162,39 @@ async fn each_shape_of_a_batch_answer() {
     }
 }
 
+/// Who takes an accepted email for a refused one sends it again.
+#[tokio::test]
+async fn an_error_field_that_says_nothing_refuses_nothing() {
+    for nothing in [
+        r#""error":null"#,
+        r#""error":"""#,
+        r#""error":{}"#,
+        r#""error":false"#,
+        r#""errors":[]"#,
+        r#""error":null,"errors":{},"message":"queued""#,
+    ] {
+        let peer = Peer::json(200, &format!(r#"[{{"id":"x","status":"queued",{nothing}}}]"#)).await;
+        let client = peer.email().build().unwrap();
+        let email = Email::new("a@b.test", "c@d.test", "1");
+        let answer = client.emails().send_batch(&[email]).await.unwrap();
+        assert!(answer.all_accepted(), "{nothing}");
+    }
+}
+
+/// Each item that is none is there, as it came.
+#[tokio::test]
+async fn items_of_other_types_are_unclear() {
+    let peer = Peer::json(200, r#"[null,1.5,[{"id":"x"}],{}]"#).await;
+    let client = peer.email().build().unwrap();
+    let emails = vec![Email::new("a@b.test", "c@d.test", "1"); 4];
+    let answer = client.emails().send_batch(&emails).await.unwrap();
+    let raw = answer.items.iter().map(|item| match &item.outcome {
+        BatchOutcome::Unclear(email) => email.extra.raw(),
+        other => panic!("{other:?}"),
+    });
+    assert_eq!(raw.collect::<Vec<_>>(), ["null", "1.5", r#"[{"id":"x"}]"#, "{}"]);
+}
+
 #[tokio::test]
 async fn a_batch_answer_with_another_count_is_reported_and_not_guessed() {
     let peer = Peer::json(200, r#"{"results":[{"id":"x"},{"status":"?"},{"id":"z"}]}"#).await;

@@ -5,6 +5,8 @@ use std::time::Duration;
 
 use svc_sdk::{Attempt, EmailClient, ExtractionClient};
 
+#[cfg(feature = "rate-limit")]
+use crate::clock::{Clock, until};
 use crate::peer::{Peer, with_headers};
 
 #[tokio::test]
@@ -128,6 +130,28 @@ fn without_a_runtime() {
     assert_eq!(ids, ["1", "2", "3"]);
 }
 
+/// It panics nowhere, and neither does dropping the client.
+#[cfg(feature = "blocking")]
+#[test]
+fn blocking_inside_a_runtime() {
+    let peers = tokio::runtime::Runtime::new().unwrap();
+    let peer = peers.block_on(Peer::json(200, r#"{"id":"x"}"#));
+    let mut current = tokio::runtime::Builder::new_current_thread();
+    let mut many = tokio::runtime::Builder::new_multi_thread();
+    for builder in [&mut current, &mut many] {
+        let runtime = builder.enable_all().build().unwrap();
+        let client = peer.email().build().unwrap();
+        runtime.block_on(async {
+            assert_eq!(client.emails().get("x").block().unwrap().id, "x");
+            let other = client.clone();
+            let get = move || other.emails().get("x").block().unwrap().id;
+            assert_eq!(tokio::task::spawn_blocking(get).await.unwrap(), "x");
+            assert_eq!(client.emails().get("x").await.unwrap().id, "x");
+            drop(client);
+        });
+    }
+}
+
 #[cfg(feature = "rate-limit")]
 #[tokio::test]
 async fn no_more_than_so_many_a_second() {
@@ -135,11 +159,20 @@ async fn no_more_than_so_many_a_second() {
     let number = |n| NonZeroU32::new(n).unwrap();
     let peer = Peer::json(200, r#"{"id":"x"}"#).await;
     let client = peer.email().rate_limit(number(20), number(2)).build().unwrap();
-    let start = std::time::Instant::now();
-    for _ in 0..4 {
-        client.clone().emails().get("x").await.unwrap();
+    let clock = Clock::stop();
+    let calls = (0..4).map(|_| tokio::spawn(client.clone().emails().get("x").into_future()));
+    let calls: Vec<_> = calls.collect();
+    // Two at once, then one every 50 ms.
+    until("the burst came", || peer.lines().len() == 2).await;
+    for sent in [3, 4] {
+        clock.advance(Duration::from_millis(49)).await;
+        assert_eq!(peer.lines().len(), sent - 1);
+        clock.advance(Duration::from_millis(2)).await;
+        until("the next one came", || peer.lines().len() == sent).await;
     }
-    assert!(start.elapsed() >= Duration::from_millis(99), "{:?}", start.elapsed());
+    for call in calls {
+        call.await.unwrap().unwrap();
+    }
     // What cannot start in time is not sent.
     let client = peer.email().rate_limit(number(1), number(1)).build().unwrap();
     client.emails().get("x").await.unwrap();
@@ -184,6 +217,67 @@ async fn a_tower_layer_around_every_attempt() {
     let error = client.emails().send(&email).await.unwrap_err();
     assert_eq!(error.kind(), &svc_sdk::ErrorKind::Layer);
     assert_eq!(error.outcome(), svc_sdk::Outcome::NotSent);
+}
+
+/// A layer may send the request elsewhere, and with a body of its own.
+#[cfg(feature = "tower")]
+#[tokio::test]
+async fn a_layer_may_change_address_and_bodies() {
+    use svc_sdk::{AttemptService, Body};
+    use tower::ServiceExt;
+
+    let peer = Peer::json(202, r#"{"id":"x"}"#).await;
+    let change = tower::layer::layer_fn(|inner: AttemptService| {
+        let asked = |request: http::Request<Body>| {
+            let (mut head, body) = request.into_parts();
+            assert!(http_body::Body::size_hint(&body).exact().is_some());
+            let uri = head.uri.to_string().replace("/api/v1/emails", "/v2/mail?of=us");
+            head.uri = uri.parse().unwrap();
+            http::Request::from_parts(head, Body::wrap(body))
+        };
+        inner.map_request(asked).map_response(|answer: http::Response<Body>| answer.map(Body::wrap))
+    });
+    let client = peer.email().layer(change).build().unwrap();
+    let email = svc_sdk::email::Email::new("a@b", "c@d", "s");
+    let sent = client.emails().send(&email).with_response().await.unwrap();
+    assert_eq!((sent.status, sent.value.id.as_str()), (202, "x"));
+    let seen = peer.only();
+    assert_eq!(seen.line, "POST /v2/mail?of=us HTTP/1.1");
+    assert_eq!(seen.body, r#"{"from":"a@b","to":["c@d"],"subject":"s"}"#);
+    assert_eq!(seen.header("content-length"), Some("41"));
+
+    // Its own body, in both directions.
+    let replace = tower::layer::layer_fn(|inner: AttemptService| {
+        inner
+            .map_request(|request: http::Request<Body>| request.map(|_| Body::new("{}")))
+            .map_response(|answer: http::Response<Body>| answer.map(|_| Body::new(r#"{"id":"y"}"#)))
+    });
+    let client = peer.email().layer(replace).build().unwrap();
+    assert_eq!(client.emails().get("x").await.unwrap().id, "y");
+    assert_eq!(peer.seen()[1].body, "{}");
+}
+
+/// The last one added is outermost, and every attempt goes through all.
+#[cfg(feature = "tower")]
+#[tokio::test]
+async fn layers_are_around_each_other() {
+    use svc_sdk::{AttemptService, Body};
+    use tower::ServiceExt;
+
+    let named = |name: &'static str| {
+        tower::layer::layer_fn(move |inner: AttemptService| {
+            inner.map_request(move |mut request: http::Request<Body>| {
+                request.headers_mut().append("x-layers", name.parse().unwrap());
+                request
+            })
+        })
+    };
+    let peer = Peer::json(200, r#"{"id":"x"}"#).await;
+    let client = peer.email().layer(named("inner")).layer(named("outer")).build().unwrap();
+    client.emails().get("x").await.unwrap();
+    let seen = peer.only();
+    let layers = seen.headers.iter().filter(|(name, _)| name == "x-layers");
+    assert_eq!(layers.map(|(_, value)| value.as_str()).collect::<Vec<_>>(), ["outer", "inner"]);
 }
 
 #[cfg(feature = "tracing")]

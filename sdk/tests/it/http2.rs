@@ -1,4 +1,5 @@
-//! HTTP/2: a stream that the server refuses was certainly not processed.
+//! HTTP/2: what the server says it did not process is certainly not processed,
+//! and nothing else is.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -7,76 +8,177 @@ use std::time::Duration;
 use rustls::ServerConfig;
 use rustls::pki_types::PrivateKeyDer;
 use svc_sdk::email::Email;
-use svc_sdk::{EmailClient, ErrorKind, Outcome};
-use tokio::net::TcpListener;
+use svc_sdk::{EmailClient, Error, ErrorKind, Outcome};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
 use tokio_rustls::TlsAcceptor;
+use tokio_rustls::server::TlsStream;
 
-/// Refuses the first streams with this reason, then answers.
-async fn start(reason: h2::Reason, refusals: usize) -> (EmailClient, Arc<AtomicUsize>) {
-    let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
-    let key = PrivateKeyDer::try_from(made.signing_key.serialize_der()).unwrap();
-    let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let mut config = ServerConfig::builder_with_provider(provider)
-        .with_safe_default_protocol_versions()
-        .unwrap()
-        .with_no_client_auth()
-        .with_single_cert(vec![made.cert.der().clone()], key)
-        .unwrap();
-    config.alpn_protocols = vec![b"h2".to_vec()];
-    let acceptor = TlsAcceptor::from(Arc::new(config));
-    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let port = listener.local_addr().unwrap().port();
-    let streams = Arc::new(AtomicUsize::new(0));
-    let count = Arc::clone(&streams);
-    tokio::spawn(async move {
-        loop {
-            let (stream, _) = listener.accept().await.unwrap();
-            let stream = acceptor.accept(stream).await.unwrap();
-            let mut connection = h2::server::handshake(stream).await.unwrap();
-            let count = Arc::clone(&count);
-            tokio::spawn(async move {
-                while let Some(Ok((_, mut respond))) = connection.accept().await {
-                    if count.fetch_add(1, Ordering::SeqCst) < refusals {
-                        respond.send_reset(reason);
-                        continue;
-                    }
-                    let head = http::Response::builder().status(202).body(()).unwrap();
-                    let mut body = respond.send_response(head, false).unwrap();
-                    body.send_data(bytes::Bytes::from_static(b"{\"id\":\"x\"}"), true).unwrap();
+/// What becomes of a stream.
+#[derive(Clone, Copy, Debug)]
+enum Fault {
+    /// The server resets it for this reason.
+    Reset(h2::Reason),
+    /// The server goes away for this reason; the last stream that it works on
+    /// is the one before.
+    GoesAwayBefore(h2::Reason),
+    /// The server goes away for this reason, works on the stream, and closes
+    /// the connection without an answer.
+    GoesAwayAfter(h2::Reason),
+}
+
+/// A server whose first streams fail so, and the rest are answered.
+struct Server {
+    client: EmailClient,
+    streams: Arc<AtomicUsize>,
+}
+
+impl Server {
+    async fn start(fault: Fault, failures: usize) -> Self {
+        let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
+        let key = PrivateKeyDer::try_from(made.signing_key.serialize_der()).unwrap();
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let mut config = ServerConfig::builder_with_provider(provider)
+            .with_safe_default_protocol_versions()
+            .unwrap()
+            .with_no_client_auth()
+            .with_single_cert(vec![made.cert.der().clone()], key)
+            .unwrap();
+        config.alpn_protocols = vec![b"h2".to_vec()];
+        let acceptor = TlsAcceptor::from(Arc::new(config));
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let streams = Arc::new(AtomicUsize::new(0));
+        let count = Arc::clone(&streams);
+        tokio::spawn(async move {
+            loop {
+                let (stream, _) = listener.accept().await.unwrap();
+                let stream = acceptor.accept(stream).await.unwrap();
+                let count = Arc::clone(&count);
+                if count.load(Ordering::SeqCst) < failures
+                    && matches!(fault, Fault::GoesAwayBefore(_) | Fault::GoesAwayAfter(_))
+                {
+                    tokio::spawn(go_away(stream, fault, count));
+                } else {
+                    tokio::spawn(serve(stream, fault, failures, count));
                 }
-            });
+            }
+        });
+        let client = EmailClient::builder(format!("https://localhost:{port}"), "k")
+            .ca_bundle(made.cert.pem())
+            .platform_certificates(false)
+            .back_off(Duration::ZERO, Duration::ZERO)
+            .no_proxy()
+            .build()
+            .unwrap();
+        Self { client, streams }
+    }
+
+    fn streams(&self) -> usize {
+        self.streams.load(Ordering::SeqCst)
+    }
+}
+
+async fn serve(
+    stream: TlsStream<TcpStream>,
+    fault: Fault,
+    failures: usize,
+    count: Arc<AtomicUsize>,
+) {
+    let mut connection = h2::server::handshake(stream).await.unwrap();
+    while let Some(Ok((_, mut respond))) = connection.accept().await {
+        let seen = count.fetch_add(1, Ordering::SeqCst);
+        if let Fault::Reset(reason) = fault
+            && seen < failures
+        {
+            respond.send_reset(reason);
+            continue;
         }
-    });
-    let client = EmailClient::builder(format!("https://localhost:{port}"), "k")
-        .ca_bundle(made.cert.pem())
-        .platform_certificates(false)
-        .back_off(Duration::ZERO, Duration::ZERO)
-        .no_proxy()
-        .build()
-        .unwrap();
-    (client, streams)
+        let head = http::Response::builder().status(202).body(()).unwrap();
+        let mut body = respond.send_response(head, false).unwrap();
+        body.send_data(bytes::Bytes::from_static(b"{\"id\":\"x\"}"), true).unwrap();
+    }
 }
 
-fn email() -> Email {
-    Email::new("a@b", "c@d", "s")
+/// Frame by frame, because no server of a library says which streams it
+/// leaves out.
+async fn go_away(mut stream: TlsStream<TcpStream>, fault: Fault, count: Arc<AtomicUsize>) {
+    const HEADERS: u8 = 1;
+    const SETTINGS: u8 = 4;
+    const GOAWAY: u8 = 7;
+    let mut preface = [0; 24];
+    stream.read_exact(&mut preface).await.unwrap();
+    stream.write_all(&frame(SETTINGS, &[])).await.unwrap();
+    loop {
+        let mut head = [0; 9];
+        stream.read_exact(&mut head).await.unwrap();
+        let length = usize::from(head[1]) << 8 | usize::from(head[2]);
+        stream.read_exact(&mut vec![0; length]).await.unwrap();
+        if head[3] == HEADERS {
+            break;
+        }
+    }
+    count.fetch_add(1, Ordering::SeqCst);
+    // The first stream of a client has the number 1.
+    let (last, reason) = match fault {
+        Fault::GoesAwayBefore(reason) => (0_u32, reason),
+        Fault::GoesAwayAfter(reason) | Fault::Reset(reason) => (1, reason),
+    };
+    let content = [last.to_be_bytes(), u32::from(reason).to_be_bytes()].concat();
+    stream.write_all(&frame(GOAWAY, &content)).await.unwrap();
+    let _ = stream.shutdown().await;
 }
 
+/// A frame of the whole connection.
+fn frame(kind: u8, content: &[u8]) -> Vec<u8> {
+    let length = u8::try_from(content.len()).unwrap();
+    [&[0, 0, length, kind, 0, 0, 0, 0, 0], content].concat()
+}
+
+async fn send(client: &EmailClient) -> Result<u32, Error> {
+    let email = Email::new("a@b", "c@d", "s").text("Hello");
+    client.emails().send(&email).with_response().await.map(|answer| answer.attempts)
+}
+
+/// A send that is not processed certainly is sent again, any other is not.
 #[tokio::test]
-async fn a_refused_stream_is_sent_again() {
-    let (client, streams) = start(h2::Reason::REFUSED_STREAM, 2).await;
-    let answer = client.emails().send(&email()).with_response().await.unwrap();
-    assert_eq!((answer.status, answer.attempts, answer.value.id.as_str()), (202, 3, "x"));
-    assert_eq!(streams.load(Ordering::SeqCst), 3);
+async fn what_was_not_processed_is_sent_again() {
+    use h2::Reason;
+    #[rustfmt::skip]
+    let table = [
+        (Fault::Reset(Reason::REFUSED_STREAM),             true),
+        (Fault::Reset(Reason::INTERNAL_ERROR),             false),
+        (Fault::Reset(Reason::CANCEL),                     false),
+        (Fault::Reset(Reason::ENHANCE_YOUR_CALM),          false),
+        (Fault::GoesAwayBefore(Reason::NO_ERROR),          true),
+        (Fault::GoesAwayBefore(Reason::INTERNAL_ERROR),    true),
+        (Fault::GoesAwayBefore(Reason::ENHANCE_YOUR_CALM), true),
+        (Fault::GoesAwayAfter(Reason::NO_ERROR),           false),
+        (Fault::GoesAwayAfter(Reason::INTERNAL_ERROR),     false),
+    ];
+    for (fault, again) in table {
+        // Twice, and then it works.
+        let server = Server::start(fault, 2).await;
+        let sent = send(&server.client).await;
+        if again {
+            assert_eq!((sent.unwrap(), server.streams()), (3, 3), "{fault:?}");
+        } else {
+            let error = sent.unwrap_err();
+            assert_eq!(error.kind(), &ErrorKind::ConnectionLost, "{fault:?}");
+            assert_eq!(error.outcome(), Outcome::Unknown, "{fault:?}");
+            assert_eq!((error.attempts(), server.streams()), (1, 1), "{fault:?}");
+        }
 
-    let (client, _) = start(h2::Reason::REFUSED_STREAM, 9).await;
-    let error = client.emails().send(&email()).await.unwrap_err();
-    assert_eq!((error.outcome(), error.attempts()), (Outcome::NotSent, 3));
-}
+        // For ever.
+        let server = Server::start(fault, usize::MAX).await;
+        let error = send(&server.client).await.unwrap_err();
+        let (outcome, attempts) = if again { (Outcome::NotSent, 3) } else { (Outcome::Unknown, 1) };
+        assert_eq!((error.outcome(), error.attempts()), (outcome, attempts), "{fault:?}");
+        assert_eq!(server.streams(), usize::try_from(attempts).unwrap(), "{fault:?}");
 
-#[tokio::test]
-async fn a_stream_that_breaks_for_another_reason_is_not() {
-    let (client, streams) = start(h2::Reason::INTERNAL_ERROR, 1).await;
-    let error = client.emails().send(&email()).await.unwrap_err();
-    assert_eq!((error.kind(), error.outcome()), (&ErrorKind::ConnectionLost, Outcome::Unknown));
-    assert_eq!((error.attempts(), streams.load(Ordering::SeqCst)), (1, 1));
+        // A read is tried again in any case.
+        let server = Server::start(fault, 1).await;
+        assert_eq!(server.client.emails().get("x").await.unwrap().id, "x", "{fault:?}");
+        assert_eq!(server.streams(), 2, "{fault:?}");
+    }
 }

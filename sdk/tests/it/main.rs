@@ -3,6 +3,7 @@
 
 mod api;
 mod audiences;
+mod clock;
 mod contacts;
 mod domains;
 mod emails;
@@ -14,10 +15,12 @@ mod hooks;
 #[cfg(all(feature = "http2", feature = "rustls"))]
 mod http2;
 mod peer;
+#[cfg(feature = "rustls")]
+mod proxies;
 mod requests;
 mod retries;
 mod streaming;
-#[cfg(feature = "rustls")]
+#[cfg(any(feature = "native-tls", feature = "rustls"))]
 mod tls;
 mod tolerance;
 mod waiting;

@@ -3,26 +3,35 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair};
 use rustls::ServerConfig;
 use rustls::pki_types::PrivateKeyDer;
-use svc_sdk::{EmailClient, ErrorKind, Outcome};
+use svc_sdk::{EmailClient, EmailClientBuilder, ErrorKind, Outcome};
 use tokio::io::AsyncWriteExt;
 use tokio::net::TcpListener;
 use tokio_rustls::TlsAcceptor;
 
 use crate::peer::answer;
 
-/// A peer's address, and the PEM text of its certificate.
-async fn start() -> (String, String) {
-    let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
-    let pem = made.cert.pem();
-    let key = PrivateKeyDer::try_from(made.signing_key.serialize_der()).unwrap();
+/// A peer's address, and the PEM text of the certificate that its own is
+/// signed with.
+pub(crate) async fn start() -> (String, String) {
+    let mut authority = CertificateParams::default();
+    authority.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+    authority.distinguished_name.push(DnType::CommonName, "an authority of these tests");
+    let signing = KeyPair::generate().unwrap();
+    let pem = authority.self_signed(&signing).unwrap().pem();
+    let issuer = Issuer::new(authority, signing);
+    let key = KeyPair::generate().unwrap();
+    let certificate = CertificateParams::new(["localhost".to_owned()]).unwrap();
+    let certificate = certificate.signed_by(&key, &issuer).unwrap();
+    let key = PrivateKeyDer::try_from(key.serialize_der()).unwrap();
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let config = ServerConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()
         .unwrap()
         .with_no_client_auth()
-        .with_single_cert(vec![made.cert.der().clone()], key)
+        .with_single_cert(vec![certificate.der().clone()], key)
         .unwrap();
     let acceptor = TlsAcceptor::from(Arc::new(config));
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -41,26 +50,52 @@ async fn start() -> (String, String) {
     (format!("https://localhost:{port}"), pem)
 }
 
+/// Every TLS that this crate was built with.
+fn builders(url: &str) -> Vec<EmailClientBuilder> {
+    let builder = EmailClient::builder(url, "k").no_proxy();
+    let builder = builder.back_off(Duration::ZERO, Duration::ZERO);
+    vec![
+        #[cfg(feature = "native-tls")]
+        builder.clone().native_tls(true),
+        builder,
+    ]
+}
+
 #[tokio::test]
 async fn a_certificate_that_is_not_trusted_is_certainly_no_send() {
-    let (url, _) = start().await;
-    let client = EmailClient::builder(url, "k").back_off(Duration::ZERO, Duration::ZERO);
+    let (url, pem) = start().await;
     let email = svc_sdk::email::Email::new("a@b", "c@d", "s");
-    let error = client.build().unwrap().emails().send(&email).await.unwrap_err();
-    assert_eq!((error.kind(), error.outcome()), (&ErrorKind::Tls, Outcome::NotSent));
-    assert!(error.is_connect());
+    for builder in builders(&url) {
+        let error = builder.build().unwrap().emails().send(&email).await.unwrap_err();
+        assert_eq!((error.kind(), error.outcome()), (&ErrorKind::Tls, Outcome::NotSent));
+        assert!(error.is_connect());
+        assert_eq!(error.attempts(), 3);
+    }
+    // Nor is one of another name.
+    let other = url.replace("localhost", "127.0.0.1");
+    for builder in builders(&other) {
+        let client = builder.ca_bundle(&pem).build().unwrap();
+        let error = client.emails().send(&email).await.unwrap_err();
+        assert_eq!((error.kind(), error.outcome()), (&ErrorKind::Tls, Outcome::NotSent));
+    }
 }
 
 #[tokio::test]
 async fn a_bundle_makes_it_trusted() {
     let (url, pem) = start().await;
-    for client in [
-        EmailClient::builder(&url, "k").ca_bundle(&pem),
-        EmailClient::builder(&url, "k").ca_bundle(&pem).platform_certificates(false),
-    ] {
-        assert_eq!(client.build().unwrap().emails().get("x").await.unwrap().id, "x");
+    let email = svc_sdk::email::Email::new("a@b", "c@d", "s");
+    for builder in builders(&url) {
+        let trusting = builder.clone().ca_bundle(&pem);
+        for client in [trusting.clone(), trusting.platform_certificates(false)] {
+            let client = client.build().unwrap();
+            assert_eq!(client.emails().get("x").await.unwrap().id, "x");
+            assert_eq!(client.emails().send(&email).await.unwrap().id, "x");
+        }
+        let none = builder.clone().platform_certificates(false).build().unwrap();
+        assert_eq!(none.emails().get("x").await.unwrap_err().kind(), &ErrorKind::Tls);
+        for bad in ["", "no pem", "-----BEGIN CERTIFICATE-----\n!\n-----END CERTIFICATE-----"] {
+            let error = builder.clone().ca_bundle(bad).build().unwrap_err();
+            assert!(matches!(error.kind(), ErrorKind::Config { .. }), "{bad}");
+        }
     }
-    let none = EmailClient::builder(&url, "k").platform_certificates(false).retries(0);
-    let error = none.build().unwrap().emails().get("x").await.unwrap_err();
-    assert_eq!(error.kind(), &ErrorKind::Tls);
 }

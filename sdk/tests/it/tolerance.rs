@@ -43,6 +43,19 @@ async fn b2_what_stands_beside_the_items_is_kept() {
     assert_eq!((list.total, list.total_pages), (Some(7), Some(4)));
 }
 
+/// Bytes that are not UTF-8 are replaced, a byte order mark is left out.
+#[tokio::test]
+async fn text_that_is_not_quite_utf_8_is_read() {
+    for body in ["\u{feff}{\"id\":\"x\"}", "\u{feff}[{\"id\":\"x\"}]"] {
+        let peer = Peer::json(200, body).await;
+        let client = peer.email().build().unwrap();
+        match body.ends_with(']') {
+            false => assert_eq!(client.emails().get("x").await.unwrap().id, "x"),
+            true => assert_eq!(client.domains().list().await.unwrap()[0].id, "x"),
+        }
+    }
+}
+
 #[tokio::test]
 async fn b3_a_delete_may_answer_anything() {
     for (status, body) in [(200, r#"{"ok":true}"#), (204, ""), (200, "deleted"), (202, "[]")] {

@@ -8,8 +8,8 @@ use svc_sdk::{EmailClient, ErrorKind, Outcome};
 use tokio::io::AsyncWriteExt;
 use tokio::net::TcpListener;
 
-use super::clock::settle;
 use super::peer::{Fault, FaultyPeer};
+use crate::clock::settle;
 use crate::peer::{answer, read_request, with_headers};
 
 fn email() -> Email {

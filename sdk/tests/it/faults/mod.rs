@@ -3,7 +3,6 @@
 //! unless its first try certainly was not processed.
 
 mod answers;
-mod clock;
 mod connections;
 mod peer;
 mod redirects;

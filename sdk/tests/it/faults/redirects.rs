@@ -31,14 +31,14 @@ async fn the_key_never_follows() {
 }
 
 /// It follows redirects, as reqwest's do unless told otherwise.
-fn own_client() -> reqwest::Client {
+pub(super) fn own_client() -> reqwest::ClientBuilder {
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let tls = rustls::ClientConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()
         .unwrap()
         .with_root_certificates(rustls::RootCertStore::empty())
         .with_no_client_auth();
-    reqwest::Client::builder().tls_backend_preconfigured(tls).no_proxy().build().unwrap()
+    reqwest::Client::builder().tls_backend_preconfigured(tls).no_proxy()
 }
 
 /// A client of the caller's own may follow redirects. A POST becomes a GET on
@@ -48,17 +48,45 @@ async fn what_another_address_answers_is_no_answer() {
     let elsewhere = Peer::json(200, r#"{"id":"eml_1","status":"queued"}"#).await;
     let location = format!("Location: {}/x\r\n", elsewhere.url());
     let peer = FaultyPeer::start(Fault::status(302, &location), 9).await;
-    let own = own_client();
-    let client = peer.builder().http_client(own).build().unwrap();
-    let error = client.emails().send(&Email::new("a@b", "c@d", "s")).await.unwrap_err();
-    assert_eq!((error.kind(), error.outcome()), (&ErrorKind::Redirected, Outcome::Unknown));
-    let seen = elsewhere.only();
-    assert_eq!((seen.line.as_str(), seen.header("authorization")), ("GET /x HTTP/1.1", None));
+    let builder = peer.builder().http_client(own_client().build().unwrap());
+    #[cfg(feature = "tower")]
+    let builders = [builder.clone(), builder.layer(tower::layer::util::Identity::new())];
+    #[cfg(not(feature = "tower"))]
+    let builders = [builder];
+    for builder in builders {
+        let client = builder.build().unwrap();
+        let error = client.emails().send(&Email::new("a@b", "c@d", "s")).await.unwrap_err();
+        assert_eq!((error.kind(), error.outcome()), (&ErrorKind::Redirected, Outcome::Unknown));
+        let seen = elsewhere.seen().pop().unwrap();
+        assert_eq!((seen.line.as_str(), seen.header("authorization")), ("GET /x HTTP/1.1", None));
+    }
 
     // Where it is not redirected, its answers count.
     let peer = FaultyPeer::start(Fault::Answers(answer(202, r#"{"id":"eml_2"}"#)), 1).await;
-    let own = own_client();
+    let own = own_client().build().unwrap();
     let client = peer.builder().http_client(own).build().unwrap();
     let sent = client.emails().send(&Email::new("a@b", "c@d", "s")).await.unwrap();
     assert_eq!(sent.id, "eml_2");
+}
+
+/// 307 and 308 ask for the same request again. A client of the caller's own
+/// cannot do it with a body, and what it does without one is told apart.
+#[tokio::test]
+async fn the_same_request_again_at_another_address() {
+    for status in [307, 308] {
+        // At the same origin, where the peer then answers as it should.
+        let peer = FaultyPeer::start(Fault::status(status, "Location: /elsewhere\r\n"), 1).await;
+        let own = own_client().build().unwrap();
+        let client = peer.builder().http_client(own).build().unwrap();
+        let error = client.emails().send(&Email::new("a@b", "c@d", "s")).await.unwrap_err();
+        assert_eq!((error.kind(), error.status()), (&ErrorKind::Redirected, Some(status)));
+        assert_eq!((error.outcome(), peer.whole()), (Outcome::Refused, 1));
+
+        let peer = FaultyPeer::start(Fault::status(status, "Location: /elsewhere\r\n"), 1).await;
+        let own = own_client().build().unwrap();
+        let client = peer.builder().http_client(own).build().unwrap();
+        let error = client.webhooks().test("x").await.unwrap_err();
+        assert_eq!((error.kind(), error.outcome()), (&ErrorKind::Redirected, Outcome::Unknown));
+        assert_eq!(peer.whole(), 2);
+    }
 }

@@ -11,8 +11,9 @@ use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
-use super::clock::{Clock, until};
 use super::peer::{Fault, FaultyPeer};
+use super::redirects::own_client;
+use crate::clock::{Clock, until};
 use crate::peer::{Peer, answer, read_request, with_headers};
 
 const fn seconds(seconds: u64) -> Duration {
@@ -26,6 +27,12 @@ fn email() -> Email {
 /// Begins to send, beside the test.
 fn send(client: &EmailClient) -> JoinHandle<Result<(), Error>> {
     let call = client.emails().send(&email()).into_future();
+    tokio::spawn(async { call.await.map(drop) })
+}
+
+/// Something without a body that is not a read.
+fn cancel(client: &EmailClient) -> JoinHandle<Result<(), Error>> {
+    let call = client.emails().cancel("x").into_future();
     tokio::spawn(async { call.await.map(drop) })
 }
 
@@ -55,6 +62,8 @@ async fn an_answer_that_never_comes_ends_at_the_deadline() {
     clock.advance(seconds(31)).await;
     let error = call.await.unwrap().unwrap_err();
     assert_eq!((error.kind(), error.attempts()), (&ErrorKind::Timeout, 1));
+    // It has no body to tell by, and yet it went out.
+    assert_eq!(error.outcome(), Outcome::Unknown);
     assert!(error.is_retryable());
 }
 
@@ -98,14 +107,48 @@ async fn a_handshake_that_does_not_end_is_certainly_no_send() {
     ] {
         let client = EmailClient::builder(&url, "k").no_proxy().retries(0);
         let client = client.timeout(timeout).connect_timeout(connect_timeout).build().unwrap();
-        let call = send(&client);
-        let (_connection, _) = listener.accept().await.unwrap();
-        clock.advance(seconds(9)).await;
-        assert!(!call.is_finished());
-        clock.advance(seconds(2)).await;
-        let error = call.await.unwrap().unwrap_err();
-        assert_eq!((error.kind(), error.outcome()), (&kind, Outcome::NotSent));
+        // With a body and without.
+        for begin in [send as fn(&EmailClient) -> _, cancel] {
+            let call = begin(&client);
+            let (_connection, _) = listener.accept().await.unwrap();
+            clock.advance(seconds(9)).await;
+            assert!(!call.is_finished());
+            clock.advance(seconds(2)).await;
+            let error = call.await.unwrap().unwrap_err();
+            assert_eq!((error.kind(), error.outcome()), (&kind, Outcome::NotSent));
+        }
     }
+}
+
+/// Nobody takes the connection, so TCP itself does not connect.
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn a_connection_that_is_not_made_in_time_is_certainly_no_send() {
+    let socket = tokio::net::TcpSocket::new_v4().unwrap();
+    socket.bind("127.0.0.1:0".parse().unwrap()).unwrap();
+    let address = socket.local_addr().unwrap();
+    // Room for one that waits, which this one takes: Linux then leaves the
+    // next without an answer.
+    let listener = socket.listen(0).unwrap();
+    let _waits = tokio::net::TcpStream::connect(address).await.unwrap();
+
+    let clock = Clock::stop();
+    for (timeout, connect_timeout, kind) in [
+        (seconds(10), seconds(20), ErrorKind::Timeout),
+        (seconds(20), seconds(10), ErrorKind::Connect),
+    ] {
+        let client = EmailClient::builder(format!("http://{address}"), "k").no_proxy().retries(0);
+        let client = client.timeout(timeout).connect_timeout(connect_timeout).build().unwrap();
+        for begin in [send as fn(&EmailClient) -> _, cancel] {
+            let call = begin(&client);
+            clock.advance(seconds(9)).await;
+            assert!(!call.is_finished());
+            clock.advance(seconds(2)).await;
+            let error = call.await.unwrap().unwrap_err();
+            assert_eq!((error.kind(), error.outcome()), (&kind, Outcome::NotSent));
+        }
+    }
+    drop(listener);
 }
 
 #[tokio::test]
@@ -136,6 +179,78 @@ async fn the_wait_that_the_service_asks_for_is_kept() {
         until("the second try came", || peer.lines().len() == 2).await;
         call.await.unwrap().unwrap();
     }
+}
+
+/// The service's clock counts, not ours, where it shows it.
+#[tokio::test]
+async fn a_date_is_waited_for_by_the_service_s_own_clock() {
+    let clock = Clock::stop();
+    let limited = with_headers(
+        429,
+        "Date: Sun, 06 Nov 1994 08:49:37 GMT\r\n\
+         Retry-After: Sun, 06 Nov 1994 08:50:07 GMT\r\n",
+        "",
+    );
+    let peer = Peer::start([limited, answer(202, r#"{"id":"x"}"#)]).await;
+    let call = send(&peer.email().timeout(seconds(60)).build().unwrap());
+    until("the first try came", || peer.lines().len() == 1).await;
+    clock.advance(seconds(29)).await;
+    assert_eq!(peer.lines().len(), 1);
+    clock.advance(seconds(2)).await;
+    until("the second try came", || peer.lines().len() == 2).await;
+    call.await.unwrap().unwrap();
+}
+
+/// A client of the caller's own may have time-outs of its own.
+#[tokio::test]
+async fn time_outs_of_the_caller_s_own_client() {
+    let clock = Clock::stop();
+    let stalls = FaultyPeer::start(Fault::Stalls(String::new()), 9).await;
+    let silent = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let silent_url = format!("https://{}", silent.local_addr().unwrap());
+    let own = || own_client().timeout(seconds(5)).connect_timeout(seconds(3)).build().unwrap();
+
+    // The whole attempt: it may have been processed, so a send ends there.
+    let client = stalls.builder().http_client(own()).build().unwrap();
+    let call = send(&client);
+    until("the request came", || stalls.whole() == 1).await;
+    clock.advance(seconds(6)).await;
+    let error = call.await.unwrap().unwrap_err();
+    assert_eq!((error.kind(), error.outcome()), (&ErrorKind::Timeout, Outcome::Unknown));
+    assert_eq!((error.attempts(), stalls.whole()), (1, 1));
+    // A read is tried again.
+    let call = get(&client, 1);
+    for attempt in [2, 3] {
+        until("the request came", || stalls.whole() == attempt).await;
+        clock.advance(seconds(6)).await;
+    }
+    assert_eq!(call.await.unwrap().unwrap_err().attempts(), 2);
+
+    // The connection: it was not sent.
+    let client = EmailClient::builder(silent_url, "k").http_client(own()).retries(0);
+    let call = send(&client.build().unwrap());
+    let (_connection, _) = silent.accept().await.unwrap();
+    clock.advance(seconds(4)).await;
+    let error = call.await.unwrap().unwrap_err();
+    assert_eq!((error.kind(), error.outcome()), (&ErrorKind::Connect, Outcome::NotSent));
+}
+
+/// Who gives up in the middle leaves nothing behind that is sent later.
+#[tokio::test]
+async fn a_call_that_is_dropped_between_two_tries_is_not_tried_again() {
+    let clock = Clock::stop();
+    let peer = Peer::start([limited("10"), answer(202, r#"{"id":"x"}"#)]).await;
+    let client = peer.email().build().unwrap();
+    let call = send(&client);
+    until("the first try came", || peer.lines().len() == 1).await;
+    clock.advance(seconds(5)).await;
+    call.abort();
+    assert!(call.await.unwrap_err().is_cancelled());
+    clock.advance(seconds(60)).await;
+    assert_eq!(peer.lines().len(), 1);
+    // The client goes on working.
+    send(&client).await.unwrap().unwrap();
+    assert_eq!(peer.lines().len(), 2);
 }
 
 #[tokio::test]

@@ -5,11 +5,11 @@ use std::time::Duration;
 use tokio::task::{JoinHandle, yield_now};
 
 /// While it lives, nothing of tokio's time passes by itself.
-pub(super) struct Clock(JoinHandle<()>);
+pub(crate) struct Clock(JoinHandle<()>);
 
 impl Clock {
     /// Needs the runtime of one thread that `#[tokio::test]` makes.
-    pub(super) fn stop() -> Self {
+    pub(crate) fn stop() -> Self {
         tokio::time::pause();
         // Paused time would jump ahead whenever every task waits, for a socket
         // too: so one task never does.
@@ -21,7 +21,7 @@ impl Clock {
     }
 
     /// Lets what can go on go on, then moves time.
-    pub(super) async fn advance(&self, duration: Duration) {
+    pub(crate) async fn advance(&self, duration: Duration) {
         settle().await;
         tokio::time::advance(duration).await;
         settle().await;
@@ -35,14 +35,14 @@ impl Drop for Clock {
 }
 
 /// Lets every task run until it waits for a socket or for time to pass.
-pub(super) async fn settle() {
+pub(crate) async fn settle() {
     for _ in 0..1_000 {
         yield_now().await;
     }
 }
 
 /// Waits until it is so, within a bound of real time.
-pub(super) async fn until(what: &str, mut is_so: impl FnMut() -> bool) {
+pub(crate) async fn until(what: &str, mut is_so: impl FnMut() -> bool) {
     let start = std::time::Instant::now();
     while !is_so() {
         assert!(start.elapsed() < Duration::from_secs(20), "never: {what}");
