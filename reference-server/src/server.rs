@@ -328,7 +328,7 @@ async fn start(mut settings: Settings) -> Result<Server, StartError> {
 
     let listen = |what, addr| move |source| StartError::Listen { addr, what, source };
     let (addr, dns_addr) = (settings.addr, settings.dns);
-    let listener = TcpListener::bind(addr).await.map_err(listen("http", addr))?;
+    let listener = web::listen::bind(addr).map_err(listen("http", addr))?;
     let addr = listener.local_addr().map_err(listen("http", addr))?;
     // Everybody knows their keys.
     settings.seed &= addr.ip().is_loopback() && !settings.public;

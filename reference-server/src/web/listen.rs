@@ -1,6 +1,7 @@
 //! The accept loop. It is our own because it limits how slow and how large a
 //! request's head may be, drops connections on demand, and stops gracefully.
 
+use std::net::SocketAddr;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,7 +14,7 @@ use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 use tokio::task::JoinSet;
 use tower_service::Service as _;
@@ -30,6 +31,18 @@ static REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 const HEADERS: usize = 100;
 /// Bytes of a request's head, and of what is read ahead of a body.
 const BUFFER: usize = 64 << 10;
+
+/// Listens with room for many who come at once; the usual 128 makes the others
+/// wait a second for their next try.
+pub(crate) fn bind(addr: SocketAddr) -> std::io::Result<TcpListener> {
+    let socket = if addr.is_ipv4() { TcpSocket::new_v4() } else { TcpSocket::new_v6() }?;
+    // Connections of a server that has just ended do not keep its port; on
+    // Windows this would let two servers share it.
+    #[cfg(not(windows))]
+    socket.set_reuseaddr(true)?;
+    socket.bind(addr)?;
+    socket.listen(4096)
+}
 
 /// Takes connections until the server stops, then lets those under way end.
 pub(crate) async fn run(app: Shared, listener: TcpListener, router: Router) {

@@ -1,16 +1,18 @@
 //! Killed at random points under load: what was answered is there, every event
 //! of it arrives, and nothing arrives at a webhook that was deleted.
 
+use std::collections::{HashMap, HashSet};
+use std::net::SocketAddr;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use svc_reference_server::{Server, running};
+use tokio::task::JoinSet;
 
 use crate::harness::{KEY, Sandbox};
-use crate::raw;
+use crate::raw::{self, Raw};
 use crate::receiver::Receiver;
 
 /// How often the server is killed; more by `SVC_CRASH_ROUNDS`.
@@ -36,7 +38,7 @@ fn start_victim(directory: &Path) -> Child {
         .expect("started")
 }
 
-async fn address(directory: &Path, child: &Child) -> std::net::SocketAddr {
+async fn address(directory: &Path, child: &Child) -> SocketAddr {
     for _ in 0..1000 {
         if let Some(found) = running(directory).filter(|found| found.pid == child.id()) {
             return found.http;
@@ -46,28 +48,95 @@ async fn address(directory: &Path, child: &Child) -> std::net::SocketAddr {
     panic!("the server did not start within 10 s");
 }
 
-/// Sends until the server is gone; keeps the ids of what was answered 2xx.
-async fn load(
-    addr: std::net::SocketAddr,
-    worker: usize,
-    answered: Arc<Mutex<Vec<String>>>,
-    stop: Arc<AtomicBool>,
-) {
-    for number in 0.. {
-        if stop.load(Ordering::Relaxed) {
-            return;
-        }
-        let body = format!(
-            r#"{{"from":"a@sandbox.test","to":"w{worker}n{number}@x.test","subject":"s"}}"#
-        );
-        let length = body.len();
+/// What the server has answered 2xx to, in all rounds.
+#[derive(Default)]
+struct Answered {
+    emails: Vec<String>,
+    registered: Vec<String>,
+    /// Webhooks that were deleted, each with its path and how many deliveries
+    /// had come to it when that was answered.
+    deleted: Vec<(String, String, usize)>,
+}
+
+/// One round's load on one server.
+#[derive(Clone)]
+struct Load {
+    addr: SocketAddr,
+    answered: Arc<Mutex<Answered>>,
+    /// Where the webhooks that are deleted again point.
+    short_lived: Receiver,
+    round: u32,
+}
+
+impl Load {
+    /// An answer, or none where the server is gone.
+    async fn call(&self, line: &str, body: &str) -> Option<Raw> {
+        let (addr, length) = (self.addr, body.len());
         let request = format!(
-            "POST /api/v1/emails HTTP/1.1\r\nhost: {addr}\r\nauthorization: Bearer {KEY}\r\ncontent-type: application/json\r\ncontent-length: {length}\r\n\r\n{body}"
+            "{line} HTTP/1.1\r\nhost: {addr}\r\nauthorization: Bearer {KEY}\r\ncontent-type: application/json\r\ncontent-length: {length}\r\n\r\n{body}"
         );
-        let Some(answer) = raw::try_send(addr, request.as_bytes()).await else { return };
-        assert_eq!(answer.status, 202, "{answer:?}");
-        answered.lock().expect("no panic").push(answer.id());
+        raw::try_send(addr, request.as_bytes()).await
     }
+
+    fn note(&self, note: impl FnOnce(&mut Answered)) {
+        note(&mut self.answered.lock().expect("no panic"));
+    }
+
+    async fn send(self, worker: usize) {
+        for number in 0..MOST {
+            let to = format!("r{}w{worker}n{number}@x.test", self.round);
+            let body = format!(r#"{{"from":"a@sandbox.test","to":"{to}","subject":"s"}}"#);
+            let Some(answer) = self.call("POST /api/v1/emails", &body).await else { return };
+            assert_eq!(answer.status, 202, "{answer:?}");
+            self.note(|answered| answered.emails.push(answer.id()));
+        }
+    }
+
+    async fn send_batches(self) {
+        let email = r#"{"from":"a@sandbox.test","to":"b@x.test","subject":"s"}"#;
+        let batch = format!("[{}]", [email; 5].join(","));
+        for _ in 0..MOST / 5 {
+            let Some(answer) = self.call("POST /api/v1/emails/batch", &batch).await else { return };
+            assert_eq!(answer.status, 200, "{answer:?}");
+            let ids = answer.body.split(r#""id":""#).skip(1).map(|rest| rest[..40].to_owned());
+            self.note(|answered| answered.emails.extend(ids));
+        }
+    }
+
+    /// Makes a webhook, lets some deliveries come to it, deletes it.
+    async fn register_and_delete(self) {
+        for number in 0.. {
+            let path = format!("/{}-{number}", self.round);
+            let url = format!("http://{}{path}", self.short_lived.addr);
+            let Some(id) = self.register(&url, "email.delivered").await else { return };
+            tokio::time::sleep(Duration::from_millis(10)).await;
+            let line = format!("DELETE /api/v1/webhooks/{id}");
+            let Some(answer) = self.call(&line, "").await else { return };
+            assert_eq!(answer.status, 204, "{answer:?}");
+            let count = deliveries_by_path(&self.short_lived).remove(&path).unwrap_or_default();
+            self.note(|answered| answered.deleted.push((id, path, count)));
+        }
+    }
+
+    async fn register(&self, url: &str, event: &str) -> Option<String> {
+        let body = format!(r#"{{"url":"{url}","events":["{event}"]}}"#);
+        let answer = self.call("POST /api/v1/webhooks", &body).await?;
+        assert_eq!(answer.status, 201, "{answer:?}");
+        Some(answer.id())
+    }
+}
+
+/// Emails of one worker in one round, so that what is to be delivered in the
+/// end stays within bounds.
+const MOST: usize = 60;
+
+fn deliveries_by_path(receiver: &Receiver) -> HashMap<String, usize> {
+    let mut count = HashMap::new();
+    receiver.look(|one| {
+        let path = one.head.split(' ').nth(1).expect("a path").to_owned();
+        *count.entry(path).or_default() += 1;
+    });
+    count
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -75,65 +144,60 @@ async fn nothing_that_was_answered_is_lost() {
     let rounds = std::env::var("SVC_CRASH_ROUNDS").ok().and_then(|text| text.parse().ok());
     let rounds: u32 = rounds.unwrap_or(ROUNDS);
     let directory = tempfile::tempdir().expect("a directory");
-    let (kept, gone) = (Receiver::start(&[]).await, Receiver::start(&[]).await);
-    let answered = Arc::new(Mutex::new(Vec::new()));
-    let mut registered = false;
+    let (kept, short_lived) = (Receiver::start(&[]).await, Receiver::start(&[]).await);
+    let answered = Arc::new(Mutex::new(Answered::default()));
     for round in 0..rounds {
         let mut child = start_victim(directory.path());
         let addr = address(directory.path(), &child).await;
-        let call = async |line: &str, body: String| {
-            let length = body.len();
-            let request = format!(
-                "{line} HTTP/1.1\r\nhost: {addr}\r\nauthorization: Bearer {KEY}\r\ncontent-type: application/json\r\ncontent-length: {length}\r\n\r\n{body}"
-            );
-            raw::send(addr, request.as_bytes()).await
-        };
-        let hook = |receiver: &Receiver| {
-            format!(r#"{{"url":"{}","events":["email.delivered"]}}"#, receiver.url())
-        };
-        if !registered {
-            assert_eq!(call("POST /api/v1/webhooks", hook(&kept)).await.status, 201);
-            registered = true;
+        let (answered, short_lived) = (Arc::clone(&answered), short_lived.clone());
+        let load = Load { addr, answered, short_lived, round };
+        // The first one is to be told of everything; of the others' event there is none.
+        let event = if round == 0 { "email.delivered" } else { "email.complained" };
+        let id = load.register(&kept.url(), event).await.expect("an answer");
+        load.note(|answered| answered.registered.push(id));
+        let mut workers = JoinSet::new();
+        for worker in 0..4 {
+            workers.spawn(load.clone().send(worker));
         }
-        let short_lived = call("POST /api/v1/webhooks", hook(&gone)).await.id();
-        let stop = Arc::new(AtomicBool::new(false));
-        let workers: Vec<_> = (0..4)
-            .map(|worker| {
-                tokio::spawn(load(addr, worker, Arc::clone(&answered), Arc::clone(&stop)))
-            })
-            .collect();
+        workers.spawn(load.clone().send_batches());
+        workers.spawn(load.register_and_delete());
         // Points that differ from round to round, and are the same in every run.
-        let until = Duration::from_millis(20 + u64::from(round * 37 % 150));
-        tokio::time::sleep(until).await;
-        assert_eq!(
-            call(&format!("DELETE /api/v1/webhooks/{short_lived}"), String::new()).await.status,
-            204
-        );
-        let at_deletion = gone.received().len();
-        tokio::time::sleep(until / 2).await;
+        tokio::time::sleep(Duration::from_millis(u64::from(5 + round * 37 % 150))).await;
         child.kill().expect("killed");
         child.wait().expect("ended");
-        stop.store(true, Ordering::Relaxed);
-        for worker in workers {
-            worker.await.expect("ended");
+        while let Some(worker) = workers.join_next().await {
+            worker.expect("its answers were as expected");
         }
-        assert_eq!(gone.received().len(), at_deletion, "delivered after its webhook was deleted");
     }
 
     let server = Server::builder().data_dir(directory.path()).start().await.expect("started");
     let sandbox = Sandbox::of(server);
     sandbox.settle().await;
-    let answered = answered.lock().expect("no panic").clone();
-    assert!(answered.len() > 10, "there was no load: {}", answered.len());
-    let bodies: Vec<String> = kept.received().into_iter().map(|one| one.body).collect();
-    let all = bodies.concat();
-    for id in &answered {
-        let found = sandbox.call(&format!("GET /api/v1/emails/{id}"), "").await;
-        assert_eq!(found.between(r#""status":""#), "delivered", "{id}");
-        assert!(all.contains(id.as_str()), "no event of {id}");
-    }
+    let webhooks = sandbox.call("GET /api/v1/webhooks", "").await.body;
     sandbox.server.stop().await;
+    let answered = answered.lock().expect("no panic");
+    assert!(answered.emails.len() > 10 && answered.registered.len() == rounds as usize);
+    for id in &answered.registered {
+        assert!(webhooks.contains(id.as_str()), "the webhook {id} is lost");
+    }
+    let by_path = deliveries_by_path(&short_lived);
+    for (id, path, count) in &answered.deleted {
+        assert!(!webhooks.contains(id.as_str()), "the webhook {id} is back");
+        assert_eq!(by_path.get(path).unwrap_or(&0), count, "{path}: delivered after its deletion");
+    }
+
+    let mut told = HashSet::new();
+    kept.look(|one| {
+        let (_, rest) = one.body.split_once(r#""emailId":""#).expect("which email it is about");
+        told.insert(rest[..40].to_owned());
+    });
     let database = rusqlite::Connection::open(directory.path().join("svc.db")).expect("opened");
+    let mut status = database.prepare("SELECT status FROM email WHERE id = ?1").expect("SQL");
+    for id in &answered.emails {
+        let found: String = status.query_row([id], |row| row.get(0)).expect("an email");
+        assert_eq!(found, "delivered", "{id}");
+        assert!(told.contains(id), "no event of {id}");
+    }
     let check: String =
         database.query_row("PRAGMA integrity_check", [], |row| row.get(0)).expect("checked");
     assert_eq!(check, "ok");

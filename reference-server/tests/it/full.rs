@@ -2,6 +2,7 @@
 //! there is room.
 
 use crate::harness::Sandbox;
+use crate::receiver::Receiver;
 
 const LIMIT: u64 = 2 << 20;
 
@@ -43,4 +44,91 @@ async fn a_full_database_answers_507_and_recovers() {
         sandbox.settle().await;
         sandbox.server.stop().await;
     }
+}
+
+/// A disk that is full for everybody: the log cannot grow, and no checkpoint
+/// can make room. Runs in a mount namespace of its own; where there is none it
+/// says so, and fails if `SVC_TEST_SMALL_DISK=1` demands it.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_full_disk_loses_nothing_and_recovers() {
+    use std::io::Write as _;
+    use std::process::Command;
+
+    let directory = tempfile::tempdir().unwrap();
+    let in_namespace = |script: &str| {
+        let mut command = Command::new("unshare");
+        command.args(["--user", "--map-root-user", "--mount", "sh", "-c", script, "sh"]);
+        command.arg(directory.path()).arg(std::env::current_exe().unwrap());
+        command.env("SVC_SMALL_DISK", directory.path());
+        command.output()
+    };
+    let tried = in_namespace(r#"mount -t tmpfs -o size=1m tmpfs "$1""#);
+    if !tried.as_ref().is_ok_and(|output| output.status.success()) {
+        let demanded = std::env::var_os("SVC_TEST_SMALL_DISK").is_some_and(|value| value == "1");
+        assert!(!demanded, "SVC_TEST_SMALL_DISK=1, but no file system can be mounted: {tried:?}");
+        // Past the harness, which keeps what a passing test prints to itself.
+        writeln!(std::io::stderr(), "NOT RUN: no file system can be mounted here").unwrap();
+        return;
+    }
+    // Before the first checkpoint, and when the log is as large as the database.
+    for size in ["6m", "24m"] {
+        let script = format!(
+            r#"mount -t tmpfs -o size={size} tmpfs "$1" && exec "$2" full::on_a_small_disk --exact --ignored --nocapture"#
+        );
+        let output = in_namespace(&script).unwrap();
+        assert!(output.status.success(), "{size}: {}", String::from_utf8_lossy(&output.stderr));
+    }
+}
+
+/// No test of its own: what happens on the small disk.
+#[cfg(target_os = "linux")]
+#[tokio::test]
+#[ignore = "started by the test above, on a disk of its own"]
+async fn on_a_small_disk() {
+    let disk = std::env::var("SVC_SMALL_DISK").expect("a directory");
+    let directory = std::path::Path::new(&disk).join("data");
+    let receiver = Receiver::start(&[]).await;
+    let sandbox = Sandbox::with(|builder| builder.data_dir(&directory)).await;
+    let body = format!(r#"{{"url":"{}","events":["email.delivered"]}}"#, receiver.url());
+    assert_eq!(sandbox.call("POST /api/v1/webhooks", &body).await.status, 201);
+    let body = format!(
+        r#"{{"from":"a@sandbox.test","to":"b@x.test","subject":"s","text":"{}"}}"#,
+        "x".repeat(50_000)
+    );
+    let mut accepted = Vec::new();
+    let mut refused = 0;
+    while refused < 20 {
+        let answer = sandbox.call("POST /api/v1/emails", &body).await;
+        match answer.status {
+            202 => accepted.push(answer.id()),
+            507 | 503 => refused += 1,
+            _ => panic!("{answer:?}"),
+        }
+        assert!(accepted.len() < 1000, "it never filled up");
+    }
+    // Reading goes on.
+    let found = sandbox.call(&format!("GET /api/v1/emails/{}", accepted[0]), "").await;
+    assert_eq!(found.status, 200);
+
+    let larger = std::process::Command::new("mount")
+        .args(["-o", "remount,size=200m", &disk])
+        .status()
+        .expect("mount runs");
+    assert!(larger.success());
+    let answer = sandbox.call("POST /api/v1/emails", &body).await;
+    assert_eq!(answer.status, 202, "{answer:?}");
+    accepted.push(answer.id());
+    sandbox.settle().await;
+    for id in &accepted {
+        let found = sandbox.call(&format!("GET /api/v1/emails/{id}"), "").await;
+        assert_eq!(found.between(r#""status":""#), "delivered");
+    }
+    let told: String = receiver.received().into_iter().map(|one| one.body).collect();
+    assert!(accepted.iter().all(|id| told.contains(id.as_str())), "an event is missing");
+    sandbox.server.stop().await;
+    let database = rusqlite::Connection::open(directory.join("svc.db")).expect("opened");
+    let check: String =
+        database.query_row("PRAGMA integrity_check", [], |row| row.get(0)).expect("checked");
+    assert_eq!(check, "ok");
 }

@@ -10,6 +10,7 @@ mod control;
 mod crash;
 mod deliveries;
 mod description;
+mod descriptors;
 mod dns;
 mod domains;
 mod durable;

@@ -43,8 +43,13 @@ pub(crate) async fn send(addr: SocketAddr, request: &[u8]) -> Raw {
 
 async fn exchange(addr: SocketAddr, request: &[u8]) -> Raw {
     let mut stream = TcpStream::connect(addr).await.expect("a connection");
+    send_on(&mut stream, request).await
+}
+
+/// The same on a connection that is there.
+pub(crate) async fn send_on(stream: &mut TcpStream, request: &[u8]) -> Raw {
     stream.write_all(request).await.expect("written");
-    read_answer(&mut stream).await
+    read_answer(stream).await
 }
 
 /// Like `send`, but `None` where no complete answer comes.

@@ -88,6 +88,11 @@ impl Receiver {
         format!("http://{}/hook", self.addr)
     }
 
+    /// Looks at everything so far.
+    pub(crate) fn look(&self, look: impl FnMut(&Received)) {
+        self.state.lock().expect("no panic").received.iter().for_each(look);
+    }
+
     /// Everything so far, in the order in which it came.
     pub(crate) fn received(&self) -> Vec<Received> {
         self.state.lock().expect("no panic").received.clone()
