@@ -60,6 +60,8 @@ pub struct Answer {
 pub enum NoAnswer {
     /// Nothing was sent: trying again delivers nothing twice.
     NotSent(String),
+    /// Nothing was sent, and trying again would change nothing.
+    NotTrusted(String),
     /// It may have arrived.
     TimedOut(Duration),
     /// It may have arrived.
@@ -70,6 +72,9 @@ impl std::fmt::Display for NoAnswer {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::NotSent(why) => write!(f, "the application cannot be reached: {why}"),
+            Self::NotTrusted(why) => {
+                write!(f, "there is no secure connection to the application: {why}")
+            }
             Self::TimedOut(limit) => {
                 write!(f, "the application did not answer within {} s", limit.as_secs_f64())
             }
@@ -81,11 +86,14 @@ impl std::fmt::Display for NoAnswer {
 impl From<NoAnswer> for Failure {
     fn from(none: NoAnswer) -> Self {
         let kind = match none {
-            NoAnswer::NotSent(_) => Kind::Unavailable,
+            NoAnswer::NotSent(_) | NoAnswer::NotTrusted(_) => Kind::Unavailable,
             NoAnswer::TimedOut(_) | NoAnswer::BrokenOff(_) => Kind::OutcomeUnknown,
         };
         let (code, hint) = match none {
             NoAnswer::NotSent(_) => ("endpoint_unreachable", "is the application running?"),
+            NoAnswer::NotTrusted(_) => {
+                ("endpoint_not_trusted", "give the application's own certificate with --ca-bundle")
+            }
             NoAnswer::TimedOut(_) => {
                 ("endpoint_timed_out", "answer at once, and do the work after the answer")
             }
@@ -130,7 +138,10 @@ impl Deliverer {
         let tls = self.tls.as_ref().ok_or_else(|| not_sent(io::ErrorKind::Unsupported.into()))?;
         let name = url.host_str().unwrap_or_default().trim_matches(['[', ']']).to_owned();
         let name = ServerName::try_from(name).map_err(|error| not_sent(io::Error::other(error)))?;
-        let stream = tls.connect(name, stream).await.map_err(not_sent)?;
+        let stream = tls.connect(name, stream).await.map_err(|error| match error.get_ref() {
+            Some(cause) if cause.is::<rustls::Error>() => NoAnswer::NotTrusted(cause.to_string()),
+            _ => not_sent(error),
+        })?;
         send(stream, request, started).await
     }
 }

@@ -19,15 +19,23 @@ const ALIASES: usize = 4;
 /// How many of a domain's name servers are asked until one answers.
 const SERVERS: usize = 3;
 
+/// The world's DNS: name servers are found through the system's resolver, and
+/// then asked themselves.
+pub struct Outside {
+    resolver: Box<TokioResolver>,
+    /// Where name servers answer.
+    port: u16,
+}
+
 /// Where to ask.
 pub enum Dns {
     /// One server that was named, for everything.
     At(SocketAddr),
     /// The sandbox's server for the names that are its own, and as outside the
     /// sandbox for all others.
-    Sandbox(SocketAddr, Option<Box<TokioResolver>>),
-    /// The domain's own name servers, found through the system's resolver.
-    OwnServers(Box<TokioResolver>),
+    Sandbox(SocketAddr, Option<Outside>),
+    /// The domain's own name servers.
+    OwnServers(Outside),
 }
 
 impl Dns {
@@ -72,8 +80,8 @@ impl Dns {
         let (servers, own) = match self {
             Self::At(server) => (vec![*server], false),
             Self::Sandbox(server, _) if is_reserved(&name.to_ascii()) => (vec![*server], false),
-            Self::OwnServers(resolver) | Self::Sandbox(_, Some(resolver)) => {
-                (name_servers(resolver, name).await?, true)
+            Self::OwnServers(outside) | Self::Sandbox(_, Some(outside)) => {
+                (outside.name_servers(name).await?, true)
             }
             Self::Sandbox(_, None) => return Err(NO_SETTINGS.to_owned()),
         };
@@ -93,12 +101,16 @@ impl Dns {
 
 const NO_SETTINGS: &str = "the system's DNS settings cannot be read";
 
-fn system_resolver() -> Result<Box<TokioResolver>, String> {
+/// The port of name servers.
+const PORT: u16 = 53;
+
+fn system_resolver() -> Result<Outside, String> {
     let mut builder = TokioResolver::builder_tokio().map_err(|_| NO_SETTINGS.to_owned())?;
     let options = builder.options_mut();
     options.timeout = ONE_TRY;
     options.attempts = 1;
-    builder.build().map(Box::new).map_err(|error| error.to_string())
+    let resolver = builder.build().map_err(|error| error.to_string())?;
+    Ok(Outside { resolver: Box::new(resolver), port: PORT })
 }
 
 /// Whether a name is one of those that nobody owns, which the sandbox answers
@@ -120,38 +132,42 @@ fn refusal(answer: &Message, own: bool) -> Option<String> {
     }
 }
 
-/// The name servers of the zone that a name is in: of the name itself, or of
-/// the closest name above it that has some.
-async fn name_servers(resolver: &TokioResolver, name: &Name) -> Result<Vec<SocketAddr>, String> {
-    let mut zone = name.clone();
-    // A top-level domain's servers are nobody's own.
-    while zone.num_labels() > 1 {
-        let found = match resolver.lookup(zone.clone(), RecordType::NS).await {
-            Ok(found) => found,
-            Err(error) if error.is_no_records_found() => {
-                zone = zone.base_name();
-                continue;
+impl Outside {
+    /// The name servers of the zone that a name is in: of the name itself, or of
+    /// the closest name above it that has some.
+    async fn name_servers(&self, name: &Name) -> Result<Vec<SocketAddr>, String> {
+        let mut zone = name.clone();
+        // A top-level domain's servers are nobody's own.
+        while zone.num_labels() > 1 {
+            let found = match self.resolver.lookup(zone.clone(), RecordType::NS).await {
+                Ok(found) => found,
+                Err(error) if error.is_no_records_found() => {
+                    zone = zone.base_name();
+                    continue;
+                }
+                // Above a zone that only cannot be found right now, others answer.
+                Err(error) => {
+                    return Err(format!("the name servers of {zone} are not found: {error}"));
+                }
+            };
+            let hosts = found.answers().iter().filter_map(|record| match &record.data {
+                RData::NS(host) => Some(host.0.clone()),
+                _ => None,
+            });
+            let mut servers = Vec::new();
+            for host in hosts.take(SERVERS) {
+                if let Ok(addresses) = self.resolver.lookup_ip(host).await {
+                    let first = addresses.iter().find(IpAddr::is_ipv4);
+                    servers.extend(first.or_else(|| addresses.iter().next()));
+                }
             }
-            // Above a zone that only cannot be found right now, others answer.
-            Err(error) => return Err(format!("the name servers of {zone} are not found: {error}")),
-        };
-        let hosts = found.answers().iter().filter_map(|record| match &record.data {
-            RData::NS(host) => Some(host.0.clone()),
-            _ => None,
-        });
-        let mut servers = Vec::new();
-        for host in hosts.take(SERVERS) {
-            if let Ok(addresses) = resolver.lookup_ip(host).await {
-                let first = addresses.iter().find(IpAddr::is_ipv4);
-                servers.extend(first.or_else(|| addresses.iter().next()));
+            if !servers.is_empty() {
+                return Ok(servers.into_iter().map(|ip| SocketAddr::new(ip, self.port)).collect());
             }
+            zone = zone.base_name();
         }
-        if !servers.is_empty() {
-            return Ok(servers.into_iter().map(|ip| SocketAddr::new(ip, 53)).collect());
-        }
-        zone = zone.base_name();
+        Err(format!("the name servers of {name} are not found"))
     }
-    Err(format!("the name servers of {name} are not found"))
 }
 
 /// One question to one server: over UDP, and over TCP where the answer is too
@@ -219,6 +235,9 @@ fn value(data: &RData, kind: RecordType) -> Option<String> {
 }
 
 #[cfg(test)]
+mod peers;
+
+#[cfg(test)]
 mod tests {
     use super::*;
 
@@ -240,5 +259,67 @@ mod tests {
         assert_eq!(refusal(&referral, true), None);
         referral.metadata.response_code = ResponseCode::Refused;
         assert!(refusal(&referral, false).is_some_and(|why| why.contains("Refused")));
+    }
+
+    /// The domain's own server, behind a resolver that remembers something else.
+    fn behind(resolver: SocketAddr, own: SocketAddr) -> Dns {
+        use hickory_resolver::config::{
+            ConnectionConfig, NameServerConfig, ResolverConfig, ResolverOpts,
+        };
+        let mut connection = ConnectionConfig::udp();
+        connection.port = resolver.port();
+        let server = NameServerConfig::new(resolver.ip(), true, vec![connection]);
+        let config = ResolverConfig::from_name_servers(vec![server]);
+        let mut builder = TokioResolver::builder_with_config(config, Default::default());
+        let mut options = ResolverOpts::default();
+        options.attempts = 1;
+        *builder.options_mut() = options;
+        let resolver = Box::new(builder.build().expect("a resolver"));
+        Dns::OwnServers(Outside { resolver, port: own.port() })
+    }
+
+    #[cfg(feature = "sandbox")]
+    #[tokio::test]
+    async fn the_domains_own_servers_are_asked_and_no_memory_is_believed() {
+        let server = svc_reference_server::Server::start().await.expect("it starts");
+        let sandbox = svc_sdk::EmailClient::builder(server.base_url(), "mk_test_sandbox");
+        let sandbox = sandbox.build().expect("a client");
+        let domain = sandbox.domains().create("shop.test").await.expect("created");
+        let publish = sandbox.raw("POST", "/_sandbox/dns/shop.test/publish");
+        publish.json(&serde_json::json!({})).await.expect("published");
+        // It delegates shop.test, and remembers an old SPF record.
+        let resolver = peers::lying_resolver();
+        let dns = behind(resolver.address, server.dns_addr());
+
+        for record in domain.dns_records() {
+            let (name, kind) = (record.name.expect("a name"), record.record_type.expect("a type"));
+            let value = record.value.expect("a value");
+            let found = dns.values(&name, &kind).await.expect("an answer");
+            assert!(found.iter().any(|found| found.ends_with(&value)), "{name}: {found:?}");
+        }
+        assert_eq!(dns.values("nothing.shop.test", "TXT").await, Ok(Vec::new()));
+        // What is asked of the resolver is who answers, and nothing else.
+        let asked = resolver.asked();
+        assert!(asked.contains(&RecordType::NS) && asked.contains(&RecordType::A), "{asked:?}");
+        assert!(!asked.contains(&RecordType::TXT) && !asked.contains(&RecordType::MX), "{asked:?}");
+    }
+
+    #[tokio::test]
+    async fn what_is_too_long_for_udp_is_asked_again_over_tcp() {
+        let text = "v=DKIM1; p=".to_owned() + &"A".repeat(3000);
+        let own = peers::long_winded(&text);
+        let found = Dns::At(own).values("long.test", "TXT").await;
+        assert_eq!(found, Ok(vec![text]));
+    }
+
+    #[tokio::test]
+    async fn a_zone_without_name_servers_is_not_taken_for_an_empty_one() {
+        let resolver = peers::lying_resolver();
+        let nobody = peers::nobody();
+        let dns = behind(resolver.address, nobody);
+        let silent = dns.values("shop.test", "TXT").await.expect_err("nobody answers");
+        assert!(silent.contains("127.0.0.1"), "{silent}");
+        let unknown = dns.values("elsewhere.invalid", "TXT").await.expect_err("nobody is found");
+        assert!(unknown.contains("name servers"), "{unknown}");
     }
 }

@@ -14,6 +14,7 @@ mod help;
 mod keyring;
 mod listen;
 mod output;
+mod profile;
 #[cfg(unix)]
 mod prompts;
 #[cfg(unix)]
@@ -21,6 +22,7 @@ mod pty;
 #[cfg(unix)]
 mod runs;
 mod sandbox;
+mod schema;
 mod secrets;
 mod settings;
 mod sign;
@@ -28,6 +30,7 @@ mod support;
 #[cfg(unix)]
 mod terminal;
 mod tidy;
+mod tls;
 mod tree;
 mod usage;
 mod waits;

@@ -208,7 +208,9 @@ impl Receiver {
                 // The service takes it for a failure and tries again later.
                 let status = match none {
                     NoAnswer::TimedOut(_) => StatusCode::GATEWAY_TIMEOUT,
-                    NoAnswer::NotSent(_) | NoAnswer::BrokenOff(_) => StatusCode::BAD_GATEWAY,
+                    NoAnswer::NotSent(_) | NoAnswer::NotTrusted(_) | NoAnswer::BrokenOff(_) => {
+                        StatusCode::BAD_GATEWAY
+                    }
                 };
                 seen.status = status.as_u16();
                 seen.problem = Some(none.to_string());

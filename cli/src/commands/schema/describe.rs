@@ -31,7 +31,7 @@ fn describe(leaf: &Leaf, command: &Command) -> Value {
         "dry_run": leaf.has_dry_run(),
         "asks": leaf.effect == Effect::Dangerous,
         "input": input(command),
-        "answer": super::answers::of(leaf.path),
+        "answer": super::answers::of(leaf.path).unwrap_or(Value::Bool(true)),
         "errors": errors(),
         "exit_codes": exit_codes(),
     })
@@ -122,29 +122,36 @@ fn errors() -> Value {
         "type": "object",
         "description": "the last line of standard error",
         "required": ["error"],
-        "properties": {"error": {
-            "type": "object",
-            "required": ["kind", "message"],
-            "properties": {
-                "kind": {"enum": Kind::ALL.map(Kind::as_str)},
-                "code": {"type": "string"},
-                "message": {"type": "string"},
-                "status": {"type": "integer"},
-                "operation": {"type": "string"},
-                "required_scope": {"type": "string"},
-                "request_id": {"type": "string"},
-                "outcome": {"enum": ["not_sent", "refused", "unknown"]},
-                "attempts": {"type": "integer"},
-                "retryable": {"type": "boolean"},
-                "retry_after": {"type": "integer", "description": "seconds"},
-                "hint": {"type": "string"},
-                "fields": {"type": "array", "items": {
-                    "type": "object",
-                    "required": ["field", "message"],
-                    "properties": {"field": {"type": "string"}, "message": {"type": "string"}},
-                }},
-            },
-        }},
+        "properties": {"error": failure()},
+        "additionalProperties": false,
+    })
+}
+
+/// What is known about a failure.
+pub(super) fn failure() -> Value {
+    json!({
+        "type": "object",
+        "required": ["kind", "message"],
+        "additionalProperties": false,
+        "properties": {
+            "kind": {"enum": Kind::ALL.map(Kind::as_str)},
+            "code": {"type": "string"},
+            "message": {"type": "string"},
+            "status": {"type": "integer"},
+            "operation": {"type": "string"},
+            "required_scope": {"type": "string"},
+            "request_id": {"type": "string"},
+            "outcome": {"enum": ["not_sent", "refused", "unknown"]},
+            "attempts": {"type": "integer"},
+            "retryable": {"type": "boolean"},
+            "retry_after": {"type": "integer", "description": "seconds"},
+            "hint": {"type": "string"},
+            "fields": {"type": "array", "items": {
+                "type": "object",
+                "required": ["field", "message"],
+                "properties": {"field": {"type": "string"}, "message": {"type": "string"}},
+            }},
+        },
     })
 }
 

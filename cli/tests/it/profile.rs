@@ -1,0 +1,160 @@
+//! What a live service chose otherwise stands in the profile: each key there
+//! has its effect.
+
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::net::TcpStream;
+use std::process::Stdio;
+
+use serde_json::Value;
+
+use crate::support::{Home, Run, Service, answer};
+
+/// A user whose profile says this.
+fn home(lines: &str) -> Home {
+    let home = Home::new();
+    home.file("config/svc/config.toml", format!("[profiles.default]\n{lines}\n"));
+    home
+}
+
+fn run(home: &Home, service: &Service, args: &[&str]) -> Run {
+    home.run_with(args, &[("SVC_EMAIL_URL", &service.url()), ("SVC_EMAIL_KEY", "mk_test_x")])
+}
+
+#[test]
+fn key_header_and_key_prefix() {
+    for (said, header) in [
+        ("", "authorization: Bearer mk_test_x\r\n"),
+        ("key_header = \"X-Api-Key\"", "x-api-key: mk_test_x\r\n"),
+        ("key_prefix = \"Token \"", "authorization: Token mk_test_x\r\n"),
+        ("key_header = \"X-Key\"\nkey_prefix = \"v1:\"", "x-key: v1:mk_test_x\r\n"),
+    ] {
+        let service = Service::one(200, "[]");
+        assert_eq!(run(&home(said), &service, &["audiences", "list"]).code, 0);
+        assert!(service.requests()[0].contains(header), "{said}: {:?}", service.requests());
+    }
+}
+
+#[test]
+fn event_header() {
+    let event = |said: &str, header: &str| {
+        let home = home(said);
+        let mut child = home
+            .command(&["listen", "--insecure", "--json"])
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("starts");
+        let mut lines = BufReader::new(child.stdout.take().expect("piped")).lines();
+        let mut next = || -> Value {
+            serde_json::from_str(&lines.next().expect("a line").expect("UTF-8")).expect("JSON")
+        };
+        let address = next()["listening"].as_str().expect("an address").replace("http://", "");
+        let mut stream = TcpStream::connect(address).expect("it listens");
+        let request = format!(
+            "POST / HTTP/1.1\r\nHost: x\r\n{header}: email.sent\r\nContent-Length: 2\r\n\r\n{{}}"
+        );
+        stream.write_all(request.as_bytes()).expect("sent");
+        stream.read_to_end(&mut Vec::new()).expect("an answer");
+        let seen = next()["event"].clone();
+        child.kill().expect("killed");
+        child.wait().expect("ends");
+        seen
+    };
+    assert_eq!(event("", "Mail-Event"), "email.sent");
+    assert_eq!(event("event_header = \"X-Evt\"", "X-Evt"), "email.sent");
+    assert_eq!(event("event_header = \"X-Evt\"", "Mail-Event"), Value::Null);
+    assert_eq!(event("", "X-Evt"), Value::Null);
+}
+
+#[test]
+fn first_page() {
+    // Bare lists, which do not say what page they are.
+    let pages = [r#"[{"id":"con_1"}]"#, r#"[{"id":"con_2"}]"#, "[]"].map(|b| answer(200, "", b));
+    for (said, second, third) in [("", "page=2", "page=3"), ("first_page = 0", "page=1", "page=2")]
+    {
+        for args in [
+            &["contacts", "list", "aud_1", "--all"][..],
+            &["contacts", "export", "aud_1", "--json"],
+            &["api", "GET", "/api/v1/audiences/aud_1/contacts", "--all"],
+        ] {
+            let service = Service::answering(&pages);
+            let run = run(&home(said), &service, args);
+            assert_eq!((run.code, run.json().as_array().map(Vec::len)), (0, Some(2)), "{run:?}");
+            let asked = service.requests();
+            assert!(asked[0].starts_with("GET /api/v1/audiences/aud_1/contacts HTTP"), "{asked:?}");
+            assert!(asked[1].contains(second) && asked[2].contains(third), "{said}: {asked:?}");
+        }
+    }
+}
+
+#[test]
+fn insecure_webhooks() {
+    let args = ["webhooks", "create", "http://in.example", "--event", "email.sent"];
+    let service = Service::one(201, r#"{"id":"whk_1"}"#);
+    let refused = run(&home(""), &service, &args);
+    assert_eq!((refused.code, refused.error()["kind"].clone()), (2, "invalid_input".into()));
+    assert!(service.requests().is_empty());
+    let taken = run(&home("insecure_webhooks = true"), &service, &args);
+    assert_eq!((taken.code, service.requests().len()), (0, 1), "{taken:?}");
+}
+
+#[test]
+fn honours_idempotency_key() {
+    let send = ["emails", "send", "--from", "a@b.test", "--to", "c@d.test", "--subject", "s"];
+    let key = ["--idempotency-key", "once"];
+    let answers = [answer(503, "", "{}"), answer(202, "", r#"{"id":"eml_1"}"#)];
+    for (said, args, code, sent) in [
+        ("", [&send[..], &key].concat(), 9, 1),
+        ("honours_idempotency_key = true", [&send[..], &key].concat(), 0, 2),
+        ("honours_idempotency_key = true", send.to_vec(), 9, 1),
+    ] {
+        let service = Service::answering(&answers);
+        let run = run(&home(said), &service, &args);
+        assert_eq!((run.code, service.requests().len()), (code, sent), "{said}: {run:?}");
+        let keyed = service.requests().iter().all(|r| r.contains("idempotency-key: once\r\n"));
+        assert_eq!(keyed, args.contains(&"once"));
+    }
+}
+
+#[test]
+fn batch_key_and_local_checks() {
+    let bad = r#"{"from":"not an address","to":"c@d.test","subject":"s"}"#;
+    let service = Service::one(200, r#"[{"id":"eml_1"}]"#);
+    let home = home("batch_key = \"emails\"\nlocal_checks = false");
+    let file = home.file("emails.json", format!("[{bad}]"));
+    assert_eq!(run(&home, &service, &["emails", "batch", &file]).code, 0);
+    assert!(service.requests()[0].contains(r#"{"emails":[{"from":"not an address""#));
+    let plain = Home::new();
+    let file = plain.file("emails.json", format!("[{bad}]"));
+    assert_eq!(run(&plain, &service, &["emails", "batch", &file]).code, 2);
+    assert_eq!(service.requests().len(), 1);
+}
+
+#[test]
+fn output_timeout_and_retries() {
+    let service = Service::one(503, "{}");
+    let shown = run(&home("retries = 4\noutput = \"yaml\""), &service, &["audiences", "list"]);
+    assert_eq!((shown.code, service.requests().len()), (8, 5), "{shown:?}");
+    let service = Service::one(200, r#"[{"id":"aud_1"}]"#);
+    let yaml = run(&home("output = \"yaml\""), &service, &["audiences", "list"]);
+    assert_eq!(yaml.stdout, "- id: aud_1\n");
+    // It takes the request and never answers.
+    let silent = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+    let url = format!("http://{}", silent.local_addr().expect("an address"));
+    let env = [("SVC_EMAIL_URL", url.as_str()), ("SVC_EMAIL_KEY", "mk_test_x")];
+    let late = home("timeout = \"200ms\"").run_with(&["audiences", "list"], &env);
+    assert_eq!(late.code, 8, "{late:?}");
+}
+
+#[test]
+fn a_key_of_the_wrong_type_is_named() {
+    for (said, key) in [
+        ("first_page = \"one\"", "first_page"),
+        ("insecure_webhooks = 1", "insecure_webhooks"),
+        ("event_header = true", "event_header"),
+        ("timeout = \"soon\"", "timeout"),
+    ] {
+        let run = home(said).run(&["audiences", "list"]);
+        assert_eq!(run.code, 2, "{run:?}");
+        assert!(run.error()["message"].as_str().is_some_and(|m| m.contains(key)), "{run:?}");
+    }
+}
