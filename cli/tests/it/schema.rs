@@ -82,7 +82,7 @@ fn text<'a>(value: &'a Value, pointer: &str) -> &'a str {
 }
 
 #[test]
-fn every_leafs_answer_fits_its_schema() {
+fn the_answer_of_every_leaf_fits_its_schema() {
     let mut walk = Walk::new();
     let dir = walk.home.path("data/svc/sandbox").display().to_string();
     let words = ["sandbox", "serve", "--addr", "127.0.0.1:0"];

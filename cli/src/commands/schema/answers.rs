@@ -15,9 +15,8 @@ pub(super) fn of(path: &str) -> Option<Value> {
         "audiences list" => list(audience()),
         "contacts create" | "contacts update" => contact(),
         "contacts list" | "contacts export" => list(contact()),
-        "domains create" => domain(),
+        "domains create" | "domains verify" => domain(),
         "domains list" => list(domain()),
-        "domains verify" => domain(),
         "webhooks create" | "webhooks update" => webhook("signingSecret"),
         "webhooks list" => list(webhook("signingSecret")),
         "webhooks test" => theirs(&[
