@@ -1,11 +1,9 @@
 //! Bodies on their way out: what was taken of them is noted, because that
 //! tells a request that may have been processed from one that was not.
 
-use std::io::Read;
-use std::ops::Range;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicU8, Ordering};
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll, ready};
 
 use bytes::{Bytes, BytesMut};
@@ -13,6 +11,7 @@ use http_body::{Body, Frame, SizeHint};
 use tokio::task::JoinHandle;
 
 use super::payload::{Payload, Piece, Streamed};
+use super::reading::{PART, Reading, encode};
 use crate::email::Source;
 
 /// What became of a body during one attempt.
@@ -141,40 +140,15 @@ pub(crate) struct Stream {
     progress: Arc<Progress>,
 }
 
-/// How much of an attachment is encoded at once: a multiple of three, so that
-/// only the last part is padded. hyper takes parts until it has 408 KiB, which
-/// is what one of these makes, so two are alive at most.
-const PART: usize = 306 * 1024;
-
-/// How much is read at once: little enough to be still in the processor's
-/// cache when it is encoded, and a multiple of three too.
-const BLOCK: usize = 48 * 1024;
-
 enum Content {
     InMemory(Bytes),
     Waiting(Reading),
     /// A part being read and encoded, on a thread that may block.
     Busy {
-        job: JoinHandle<Result<Part, BodyFailure>>,
+        job: JoinHandle<Result<(Bytes, Reading), BodyFailure>>,
         email: usize,
         attachment: usize,
     },
-}
-
-struct Part {
-    encoded: Bytes,
-    /// What is left to read.
-    rest: Option<Reading>,
-}
-
-struct Reading {
-    source: Source,
-    /// Never locked: the mutex makes it what reqwest wants of a body, `Sync`.
-    reader: Option<Mutex<Box<dyn Read + Send>>>,
-    left: u64,
-    block: Vec<u8>,
-    email: usize,
-    attachment: usize,
 }
 
 impl Stream {
@@ -187,9 +161,7 @@ impl Stream {
                 self.content = Some(Content::InMemory(bytes));
             }
             Piece::Content { source, email, attachment } => {
-                let left = source.length();
-                let reading =
-                    Reading { source, reader: None, left, block: Vec::new(), email, attachment };
+                let reading = Reading::new(source, email, attachment);
                 self.content = Some(Content::Waiting(reading));
             }
         }
@@ -208,24 +180,29 @@ impl Stream {
                 }
                 out.freeze()
             }
-            Some(Content::Waiting(reading)) => {
-                let (email, attachment) = (reading.email, reading.attachment);
-                let room = self.room(reading.part());
-                let job = tokio::task::spawn_blocking(move || reading.read(room));
-                self.content = Some(Content::Busy { job, email, attachment });
-                return self.poll_content(cx);
+            Some(Content::Waiting(mut reading)) => {
+                let mut room = self.room(reading.part());
+                if reading.read_now(&mut room) {
+                    self.content = (!reading.is_over()).then_some(Content::Waiting(reading));
+                    room.freeze()
+                } else {
+                    let (email, attachment) = (reading.email, reading.attachment);
+                    let job = tokio::task::spawn_blocking(move || reading.read(room));
+                    self.content = Some(Content::Busy { job, email, attachment });
+                    return self.poll_content(cx);
+                }
             }
             Some(Content::Busy { mut job, email, attachment }) => {
                 let Poll::Ready(done) = Pin::new(&mut job).poll(cx) else {
                     self.content = Some(Content::Busy { job, email, attachment });
                     return Poll::Pending;
                 };
-                let part = done.unwrap_or_else(|_| {
+                let (encoded, reading) = done.unwrap_or_else(|_| {
                     let problem = "its source panicked or was cancelled";
                     Err(BodyFailure { email, attachment, problem, source: None })
                 })?;
-                self.content = part.rest.map(Content::Waiting);
-                part.encoded
+                self.content = (!reading.is_over()).then_some(Content::Waiting(reading));
+                encoded
             }
         };
         self.sent.rotate_left(1);
@@ -272,76 +249,4 @@ impl Stream {
             }
         }
     }
-}
-
-impl Reading {
-    /// How much of it the next part takes.
-    fn part(&self) -> usize {
-        usize::try_from(self.left).unwrap_or(PART).min(PART)
-    }
-
-    fn read(mut self, mut out: BytesMut) -> Result<Part, BodyFailure> {
-        if self.reader.is_none() {
-            self.reader = Some(match self.source.open() {
-                Ok(reader) => Mutex::new(reader),
-                Err(error) => return Err(self.failure("it cannot be opened", Some(error))),
-            });
-        }
-        let mut wanted = self.part();
-        self.left -= wanted as u64;
-        self.block.resize(wanted.clamp(1, BLOCK), 0);
-        for out in out.chunks_mut(BLOCK / 3 * 4) {
-            let block = wanted.min(BLOCK);
-            self.fill(block)?;
-            encode(&self.block[..block], out);
-            wanted -= block;
-        }
-        let encoded = out.freeze();
-        if self.left > 0 {
-            return Ok(Part { encoded, rest: Some(self) });
-        }
-        // The last part goes out only when nothing comes after it, so that a
-        // body that is not the whole file never looks complete.
-        match self.read_some(0..1) {
-            Ok(0) => Ok(Part { encoded, rest: None }),
-            Ok(_) => Err(self.failure("it is longer than it was", None)),
-            Err(error) => Err(self.failure("it cannot be read", Some(error))),
-        }
-    }
-
-    fn fill(&mut self, length: usize) -> Result<(), BodyFailure> {
-        let mut filled = 0;
-        while filled < length {
-            match self.read_some(filled..length) {
-                Ok(0) => return Err(self.failure("it is shorter than it was", None)),
-                Ok(count) => filled += count,
-                Err(error) => return Err(self.failure("it cannot be read", Some(error))),
-            }
-        }
-        Ok(())
-    }
-
-    fn read_some(&mut self, place: Range<usize>) -> std::io::Result<usize> {
-        let Some(Ok(reader)) = self.reader.as_mut().map(Mutex::get_mut) else { return Ok(0) };
-        loop {
-            match reader.read(&mut self.block[place.clone()]) {
-                Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
-                other => return other,
-            }
-        }
-    }
-
-    fn failure(&self, problem: &'static str, source: Option<std::io::Error>) -> BodyFailure {
-        BodyFailure {
-            email: self.email,
-            attachment: self.attachment,
-            problem,
-            source: source.map(Arc::new),
-        }
-    }
-}
-
-/// `out` is as long as it takes.
-fn encode(bytes: &[u8], out: &mut [u8]) {
-    let _ = base64_simd::STANDARD.encode(bytes, base64_simd::Out::from_slice(out));
 }

@@ -10,6 +10,7 @@ use http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, USER_AGENT};
 use http::{HeaderMap, HeaderName, HeaderValue};
 use url::Url;
 
+use super::call::is_framing;
 use super::clients::{EmailClient, ExtractionClient};
 #[cfg(feature = "tower")]
 use super::layer::{AttemptService, Body};
@@ -119,7 +120,11 @@ impl Builder {
         let key_header = header_name(&self.key_header)?;
         let mut headers = HeaderMap::new();
         for (name, value) in &self.headers {
-            headers.insert(header_name(name)?, header_value(name, value)?);
+            let known = header_name(name)?;
+            if is_framing(&known) {
+                return Err(Error::config(format!("the header {name} is not for callers to set")));
+            }
+            headers.insert(known, header_value(name, value)?);
         }
         headers.entry(ACCEPT).or_insert(HeaderValue::from_static("application/json"));
         headers.insert(USER_AGENT, header_value("user-agent", &self.user_agent)?);

@@ -6,6 +6,7 @@ use std::marker::PhantomData;
 use std::sync::Arc;
 use std::time::Duration;
 
+use http::header::{CONTENT_LENGTH, TRANSFER_ENCODING};
 use http::{HeaderMap, HeaderName, HeaderValue, Method};
 
 use super::preview::RequestPreview;
@@ -133,6 +134,9 @@ impl<T> Call<T> {
             (Ok(name), _) if name == self.shared.key_header => {
                 self.refuse(InvalidInput::new("header", "the key's own header"));
             }
+            (Ok(name), _) if is_framing(&name) => {
+                self.refuse(InvalidInput::new("header", "how a body is framed is not for callers"));
+            }
             (Ok(name), Ok(value)) => {
                 self.options.headers.insert(name, value);
             }
@@ -199,6 +203,11 @@ impl<T> Call<T> {
             self.request = Err(Error::from(invalid).with_target(request.target));
         }
     }
+}
+
+/// What tells a body's length: a wrong one makes two requests of one.
+pub(super) fn is_framing(name: &HeaderName) -> bool {
+    matches!(*name, CONTENT_LENGTH | TRANSFER_ENCODING)
 }
 
 impl<T: FromAnswer> IntoFuture for Call<T> {

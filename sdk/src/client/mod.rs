@@ -17,6 +17,8 @@ mod preview;
 #[cfg(feature = "rate-limit")]
 mod rate;
 mod raw;
+#[cfg(not(all(target_arch = "wasm32", target_os = "unknown")))]
+mod reading;
 mod response;
 mod retry;
 #[cfg(feature = "rustls")]

@@ -121,6 +121,9 @@ async fn what_no_header_can_carry_is_refused() {
         list().header("a b", "x"),
         list().header("x", "a\nb"),
         list().header("Authorization", "Bearer other"),
+        // They would make two requests of one.
+        list().header("Content-Length", "3"),
+        list().header("transfer-encoding", "chunked"),
         list().idempotency_key(""),
         list().idempotency_key("a\nb"),
     ] {
@@ -280,6 +283,7 @@ fn a_client_that_cannot_work_is_not_built() {
     let builder = || EmailClient::builder("https://x.test", "k");
     assert!(builder().key_header("a b").build().is_err());
     assert!(builder().header("x", "\n").build().is_err());
+    assert!(builder().header("content-length", "3").build().is_err());
     assert!(builder().request_id_headers([""]).build().is_err());
     assert!(builder().proxy("::").build().is_err());
     #[cfg(feature = "rustls")]

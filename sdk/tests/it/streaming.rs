@@ -41,7 +41,7 @@ async fn every_length_from_every_source() {
     // Around the sizes of a block and of a part, and of the padding.
     let (small, block, part) = (16 << 10, 48 << 10, 306 << 10);
     let around = |length| [length - 1, length, length + 1];
-    let lengths = [vec![0, 1, 2, 3, 4, 5, 1_000, 3 * part + 2]];
+    let lengths = [vec![0, 1, 2, 3, 4, 5, 1_000, 2 * part, 3 * part + 2]];
     let lengths = lengths.into_iter().chain([small, block, part].map(|at| around(at).to_vec()));
     let lengths = lengths.flatten();
     let peer = Peer::json(202, r#"{"id":"x"}"#).await;
@@ -138,6 +138,10 @@ async fn a_file_that_changes_its_length_is_an_error_and_no_whole_request() {
         (300_000, 0, "it is shorter than it was"),
         (300_000, 300_001, "it is longer than it was"),
         (0, 1, "it is longer than it was"),
+        // Found out in a later part.
+        (1_000_000, 999_999, "it is shorter than it was"),
+        (1_000_000, 400_000, "it is shorter than it was"),
+        (1_000_000, 1_000_001, "it is longer than it was"),
     ] {
         let file = file(&content(before));
         let attachment = Attachment::from_path(file.path()).unwrap();

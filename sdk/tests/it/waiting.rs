@@ -6,6 +6,7 @@ use futures_util::TryStreamExt;
 use svc_sdk::email::EmailStatus;
 use svc_sdk::{ErrorKind, Operation};
 
+use crate::clock::{Clock, until};
 use crate::peer::{Peer, answer};
 
 fn statuses(statuses: &[&str]) -> Vec<String> {
@@ -28,6 +29,26 @@ async fn until_an_email_has_a_final_status() {
         peer.email().build().unwrap().emails().wait("e").await.unwrap();
         assert_eq!(peer.lines(), ["GET /api/v1/emails/e HTTP/1.1"]);
     }
+}
+
+/// Half a second at first, half as long again each time, up to ten seconds;
+/// at most a quarter less, so that not all who wait look at once.
+#[tokio::test]
+async fn the_pauses_grow() {
+    let clock = Clock::stop();
+    let peer = Peer::start(statuses(&["queued"])).await;
+    let wait = peer.email().build().unwrap().emails().wait("e");
+    let wait = tokio::spawn(wait.into_future());
+    until("the first look", || peer.lines().len() == 1).await;
+    let pauses = [500, 750, 1_125, 1_687, 2_531, 3_796, 5_695, 8_542, 10_000, 10_000];
+    for (looks, pause) in (2..).zip(pauses) {
+        let least = pause * 3 / 4 - 2;
+        clock.advance(Duration::from_millis(least)).await;
+        assert_eq!(peer.lines().len(), looks - 1, "before {pause} ms");
+        clock.advance(Duration::from_millis(pause + 3 - least)).await;
+        until("the next look", || peer.lines().len() == looks).await;
+    }
+    wait.abort();
 }
 
 #[tokio::test]

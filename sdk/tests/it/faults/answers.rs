@@ -1,6 +1,8 @@
 //! Answers that are odd, early, or more than was asked for.
 
 use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use svc_sdk::email::{Attachment, Email};
@@ -9,7 +11,7 @@ use tokio::io::AsyncWriteExt;
 use tokio::net::TcpListener;
 
 use super::peer::{Fault, FaultyPeer};
-use crate::clock::settle;
+use crate::clock::{Clock, settle, until};
 use crate::peer::{answer, read_request, with_headers};
 
 fn email() -> Email {
@@ -32,14 +34,25 @@ async fn informational_answers_are_passed_over() {
 async fn informational_answers_without_end_meet_the_deadline() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
+    let written = Arc::new(AtomicUsize::new(0));
+    let count = Arc::clone(&written);
     tokio::spawn(async move {
         let (mut stream, _) = listener.accept().await.unwrap();
         read_request(&mut stream, &mut Vec::new()).await.unwrap();
-        while stream.write_all(b"HTTP/1.1 103 Early Hints\r\n\r\n").await.is_ok() {}
+        while stream.write_all(b"HTTP/1.1 103 Early Hints\r\n\r\n").await.is_ok() {
+            count.fetch_add(1, Ordering::SeqCst);
+            tokio::task::yield_now().await;
+        }
     });
+    let clock = Clock::stop();
     let client = EmailClient::builder(url, "k").no_proxy().build().unwrap();
-    let call = client.emails().send(&email()).timeout(Duration::from_millis(300));
-    assert_eq!(call.await.unwrap_err().kind(), &ErrorKind::Timeout);
+    let call = tokio::spawn(client.emails().send(&email()).into_future());
+    until("some came", || written.load(Ordering::SeqCst) > 100).await;
+    clock.advance(Duration::from_secs(29)).await;
+    assert!(!call.is_finished());
+    clock.advance(Duration::from_secs(2)).await;
+    let error = call.await.unwrap().unwrap_err();
+    assert_eq!((error.kind(), error.outcome()), (&ErrorKind::Timeout, Outcome::Unknown));
 }
 
 /// Chunks without end: what is read is bounded, for a success and a refusal.
