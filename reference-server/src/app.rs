@@ -10,6 +10,7 @@ use tokio::sync::watch;
 
 use crate::clock::Clock;
 use crate::dns::{Resolver, Zone};
+use crate::email::domains::Verified;
 use crate::engine::EngineHandle;
 use crate::faults::Faults;
 use crate::keys::Keys;
@@ -34,6 +35,7 @@ pub(crate) struct App {
     pub(crate) relay: Option<Relay>,
     pub(crate) resolver: Resolver,
     pub(crate) zone: Arc<Zone>,
+    pub(crate) verified: Arc<Verified>,
     pub(crate) rates: Mutex<HashMap<String, Bucket>>,
     pub(crate) faults: Faults,
     pub(crate) metrics: Metrics,

@@ -62,6 +62,7 @@ codes! {
     UnsupportedMediaType "unsupported_media_type" UNSUPPORTED_MEDIA_TYPE "the body is of a type, or compressed in a way, that is not read",
     WrongHost "wrong_host" MISDIRECTED_REQUEST "the `Host` is no address of this server",
     ValidationFailed "validation_failed" UNPROCESSABLE_ENTITY "fields are wrong: `details.fields` names each",
+    HeadersTooLarge "headers_too_large" REQUEST_HEADER_FIELDS_TOO_LARGE "the request's head is larger than is taken",
     RateLimited "rate_limited" TOO_MANY_REQUESTS "the key has used up its requests a second (only where a limit was set)",
     Internal "internal" INTERNAL_SERVER_ERROR "the server failed; its log says why",
     Unavailable "unavailable" SERVICE_UNAVAILABLE "the server cannot answer at this moment",

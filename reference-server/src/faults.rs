@@ -1,13 +1,18 @@
 //! Faults on demand (`control.md`): the next matching requests meet them, each
-//! one recorded. They are kept in memory and end with the server.
+//! one recorded. They are looked at in memory and kept in the database: a
+//! server that runs inside a command meets what an earlier command asked for.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use http::{HeaderMap, StatusCode};
+use rusqlite::Connection;
 use svc_sdk::Operation;
 
-use crate::id::{self, Prefix};
+use crate::app::App;
+use crate::control::faults::read_effect;
+use crate::error::ApiError;
+use crate::store::Tx;
 use crate::time::Millis;
 
 /// What happens to a request that meets a fault.
@@ -68,20 +73,35 @@ pub(crate) struct Faults(Mutex<Vec<Fault>>);
 /// Requests recorded with one fault; it goes on being met beyond them.
 const RECORDED: usize = 1000;
 
+/// What a request has changed about a fault.
+#[derive(Debug)]
+pub(crate) struct Change {
+    fault: String,
+    /// When it met it; it passed, where there is nothing.
+    met: Option<Met>,
+}
+
 impl Faults {
-    pub(crate) fn add(&self, mut fault: Fault) -> Fault {
-        fault.id = id::new(Prefix::Fault);
-        self.lock().push(fault.clone());
-        fault
+    /// Puts a fault in place, once it is on disk.
+    pub(crate) fn add(tx: &mut Tx<'_>, app: &Arc<App>, fault: &Fault) -> Result<(), ApiError> {
+        tx.execute(
+            "INSERT INTO fault (id, organization, asked, skip, times) VALUES (?1, ?2, ?3, ?4, ?5)",
+            (&fault.id, fault.organization, fault.shown.to_string(), fault.skip, fault.times),
+        )?;
+        let (app, fault) = (Arc::clone(app), fault.clone());
+        tx.after_commit(move || app.faults.lock().push(fault));
+        Ok(())
     }
 
     /// What this request meets: of several faults the oldest that has any left.
+    /// What changed by that is to be written down.
     pub(crate) fn meet(
         &self,
         organization: i64,
         operation: Operation,
         now: Millis,
-    ) -> Option<Effect> {
+    ) -> (Option<Effect>, Vec<Change>) {
+        let mut changes = Vec::new();
         let mut faults = self.lock();
         let matching = faults.iter_mut().filter(|fault| {
             fault.organization == organization
@@ -91,35 +111,111 @@ impl Faults {
         for fault in matching {
             if fault.skip > 0 {
                 fault.skip -= 1;
+                changes.push(Change { fault: fault.id.clone(), met: None });
                 continue;
             }
             fault.times -= 1;
+            let met = Met { at: now, operation };
             if fault.met.len() < RECORDED {
-                fault.met.push(Met { at: now, operation });
+                fault.met.push(met.clone());
             }
-            return Some(fault.effect.clone());
+            changes.push(Change { fault: fault.id.clone(), met: Some(met) });
+            return (Some(fault.effect.clone()), changes);
         }
-        None
+        (None, changes)
     }
 
     pub(crate) fn list(&self, organization: i64) -> Vec<Fault> {
         self.lock().iter().filter(|fault| fault.organization == organization).cloned().collect()
     }
 
-    /// Takes a fault away; says whether there was one.
-    pub(crate) fn remove(&self, organization: i64, id: &str) -> bool {
-        let mut faults = self.lock();
-        let before = faults.len();
-        faults.retain(|fault| fault.organization != organization || fault.id != id);
-        faults.len() < before
+    /// Takes one of an organization's faults away, or all of them; says whether
+    /// there was any.
+    pub(crate) fn remove(
+        tx: &mut Tx<'_>,
+        app: &Arc<App>,
+        organization: i64,
+        id: Option<String>,
+    ) -> Result<bool, ApiError> {
+        let which = "organization = ?1 AND (?2 IS NULL OR id = ?2)";
+        tx.execute(
+            &format!("DELETE FROM fault_met WHERE fault IN (SELECT id FROM fault WHERE {which})"),
+            (organization, &id),
+        )?;
+        let gone = tx.execute(&format!("DELETE FROM fault WHERE {which}"), (organization, &id))?;
+        let app = Arc::clone(app);
+        tx.after_commit(move || {
+            app.faults.lock().retain(|fault| {
+                fault.organization != organization || id.as_ref().is_some_and(|id| *id != fault.id)
+            });
+        });
+        Ok(gone > 0)
     }
 
-    /// Takes all of an organization's away, or all there are.
-    pub(crate) fn clear(&self, organization: Option<i64>) {
-        self.lock().retain(|fault| organization.is_some_and(|of| of != fault.organization));
+    /// Reads all faults from the database anew.
+    pub(crate) fn load(&self, connection: &Connection) -> Result<(), ApiError> {
+        let mut loaded = Vec::new();
+        let mut statement = connection
+            .prepare_cached("SELECT id, organization, asked, skip, times FROM fault ORDER BY id")?;
+        let mut rows = statement.query([])?;
+        while let Some(row) = rows.next()? {
+            let (id, asked): (String, String) = (row.get(0)?, row.get(2)?);
+            let shown = serde_json::from_str(&asked).map_err(ApiError::internal)?;
+            let (operation, effect) = read_effect(&asked)?;
+            let (skip, times) = (row.get(3)?, row.get(4)?);
+            let met = met(connection, &id)?;
+            let organization = row.get(1)?;
+            loaded.push(Fault { id, organization, operation, effect, skip, times, met, shown });
+        }
+        *self.lock() = loaded;
+        Ok(())
     }
 
     fn lock(&self) -> MutexGuard<'_, Vec<Fault>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Writes down what a request has changed about faults. What it meets does not
+/// depend on it: a full disk may be why the faults are there.
+pub(crate) async fn record(app: &App, changes: Vec<Change>) {
+    if changes.is_empty() {
+        return;
+    }
+    let recorded = app.store.write_relaxed(move |tx| {
+        for Change { fault, met } in changes {
+            let Some(met) = met else {
+                tx.execute("UPDATE fault SET skip = skip - 1 WHERE id = ?1", [&fault])?;
+                continue;
+            };
+            tx.execute("UPDATE fault SET times = times - 1 WHERE id = ?1", [&fault])?;
+            tx.execute(
+                "INSERT INTO fault_met (fault, at, operation) SELECT ?1, ?2, ?3
+                 WHERE EXISTS (SELECT 1 FROM fault WHERE id = ?1)
+                 AND (SELECT COUNT(*) FROM fault_met WHERE fault = ?1) < ?4",
+                (&fault, met.at, met.operation.to_string(), RECORDED as i64),
+            )?;
+        }
+        Ok(())
+    });
+    if let Err(error) = recorded.await {
+        tracing::warn!(message = error.message(), "what met a fault is not on disk");
+    }
+}
+
+fn met(connection: &Connection, fault: &str) -> rusqlite::Result<Vec<Met>> {
+    let sql = "SELECT at, operation FROM fault_met WHERE fault = ?1 ORDER BY seq";
+    let mut statement = connection.prepare_cached(sql)?;
+    let rows = statement.query_map([fault], |row| {
+        let name: String = row.get(1)?;
+        let operation = Operation::ALL.into_iter().find(|known| known.to_string() == name);
+        Ok(operation.map(|operation| (row.get(0), operation)))
+    })?;
+    let mut met = Vec::new();
+    for row in rows {
+        if let Some((at, operation)) = row? {
+            met.push(Met { at: at?, operation });
+        }
+    }
+    Ok(met)
 }

@@ -68,9 +68,8 @@ impl Home {
     pub(crate) async fn take(directory: &Path) -> Result<Self, HomeError> {
         create_private(directory).map_err(HomeError::Io)?;
         let path = directory.join(LOCK);
-        let mut options = OpenOptions::new();
-        options.read(true).write(true).create(true).truncate(false);
-        let lock = options.open(path).map_err(HomeError::Io)?;
+        keep_private(&path).map_err(HomeError::Io)?;
+        let lock = OpenOptions::new().read(true).write(true).open(path).map_err(HomeError::Io)?;
         // Somebody who only asks who is there holds the lock for a moment.
         for _ in 0..10 {
             match lock.try_lock() {
@@ -101,6 +100,7 @@ impl Home {
             pid: std::process::id(),
         };
         let new = self.directory.join("server.json.new");
+        keep_private(&new)?;
         std::fs::write(&new, serde_json::to_vec(&running)?)?;
         std::fs::rename(new, self.directory.join(ADDRESS))?;
         let _ = self.announced.set(running);
@@ -128,4 +128,25 @@ fn create_private(directory: &Path) -> std::io::Result<()> {
     #[cfg(unix)]
     std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
     builder.create(directory)
+}
+
+/// Makes the file where there is none; for its owner only. SQLite gives what it
+/// puts beside the database the permissions of the database.
+pub(crate) fn keep_private(path: &Path) -> std::io::Result<()> {
+    let mut options = OpenOptions::new();
+    options.write(true).create(true).truncate(false);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    let file = options.open(path)?;
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt as _;
+        let mut permissions = file.metadata()?.permissions();
+        if permissions.mode() & 0o077 != 0 {
+            permissions.set_mode(0o600);
+            file.set_permissions(permissions)?;
+        }
+    }
+    drop(file);
+    Ok(())
 }

@@ -1,9 +1,13 @@
 //! Mail that comes in: stored for each recipient in a verified domain, told to
 //! its webhooks as `email.received` (`open-points.md` E20, E26).
 
+use std::sync::Arc;
+
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
-use serde_json::{Map, Value, json};
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde_json::{Map, Value};
 
 use crate::address::Address;
 use crate::app::Shared;
@@ -13,9 +17,10 @@ use crate::engine::post;
 use crate::error::ApiError;
 use crate::id::{self, Prefix};
 use crate::mime::Incoming;
+use crate::openapi::schema;
 use crate::store::Tx;
 use crate::time;
-use crate::webhooks::Event;
+use crate::webhooks::{Event, Webhooks};
 
 /// A message at the door.
 pub(crate) struct Arrival {
@@ -39,45 +44,158 @@ pub(crate) struct Received {
 /// verified domain are passed over.
 pub(crate) async fn receive(app: &Shared, arrival: Arrival) -> Result<Vec<Received>, ApiError> {
     let Arrival { organization, recipients, spf, dkim, source } = arrival;
-    let parsing = tokio::task::spawn_blocking(move || {
-        let message = Incoming::parse(&source);
-        let data = data(message.as_ref(), spf, dkim);
-        (source, data)
-    });
-    let (source, data) = parsing.await.map_err(ApiError::internal)?;
-    let webhooks = std::sync::Arc::clone(&app.webhooks);
+    let judged = parse(source, spf, dkim).await?;
+    let webhooks = Arc::clone(&app.webhooks);
     let stored = app.store.write(move |tx| {
         let mut received = Vec::new();
         for recipient in &recipients {
-            let domain = recipient.domain().as_str();
-            for (domain, organization) in takers(tx, domain, organization)? {
-                let id = id::new(Prefix::Message);
-                tx.execute(
-                    "INSERT INTO message (organization, id, recipient, domain, created_at)
-                     VALUES (?1, ?2, ?3, ?4, ?5)",
-                    (organization, &id, recipient.as_str(), &domain, tx.now),
-                )?;
-                let text = |name: &str| data[name].as_str().unwrap_or_default();
-                tx.execute(
-                    "INSERT INTO message_source (message, sender, subject, source)
-                     VALUES (?1, ?2, ?3, ?4)",
-                    (&id, text("from"), text("subject"), &source),
-                )?;
-                tx.message_arrived();
-                let now = tx.now;
-                post::emit(tx, &webhooks, organization, Event::EmailReceived, || {
-                    let mut data = data.clone();
-                    data.insert("recipient".to_owned(), recipient.as_str().into());
-                    data.insert("messageId".to_owned(), id.as_str().into());
-                    data.insert("timestamp".to_owned(), time::rfc3339(now).into());
-                    Ok(Value::Object(data))
-                })?;
+            for (domain, organization) in takers(tx, recipient.domain().as_str(), organization)? {
+                let id = keep(tx, &webhooks, organization, &domain, recipient, &judged)?;
                 received.push(Received { id, recipient: recipient.as_str().to_owned() });
             }
         }
         Ok(received)
     });
     stored.await
+}
+
+/// A message that was read, and what was found of its sender.
+pub(crate) struct Judged {
+    /// Nothing where the source cannot be read as a message.
+    message: Option<Parts>,
+    spf: SpfVerdict,
+    dkim: DkimVerdict,
+    source: Vec<u8>,
+}
+
+/// Reads a message, off the async threads.
+pub(crate) async fn parse(
+    source: Vec<u8>,
+    spf: SpfVerdict,
+    dkim: DkimVerdict,
+) -> Result<Judged, ApiError> {
+    let parsing = tokio::task::spawn_blocking(move || Judged {
+        message: Incoming::parse(&source).map(Parts::of),
+        spf,
+        dkim,
+        source,
+    });
+    parsing.await.map_err(ApiError::internal)
+}
+
+/// Stores a message in a mailbox of the domain with this id, and tells of it.
+pub(crate) fn keep(
+    tx: &mut Tx<'_>,
+    webhooks: &Webhooks,
+    organization: i64,
+    domain: &str,
+    recipient: &Address,
+    judged: &Judged,
+) -> Result<String, ApiError> {
+    let id = id::new(Prefix::Message);
+    tx.execute(
+        "INSERT INTO message (organization, id, recipient, domain, created_at)
+         VALUES (?1, ?2, ?3, ?4, ?5)",
+        (organization, &id, recipient.as_str(), domain, tx.now),
+    )?;
+    let (from, subject) = judged
+        .message
+        .as_ref()
+        .map_or(("", ""), |parts| (parts.from.as_str(), parts.subject.as_str()));
+    tx.execute(
+        "INSERT INTO message_source (message, sender, subject, source) VALUES (?1, ?2, ?3, ?4)",
+        (&id, from, subject, &judged.source),
+    )?;
+    tx.message_arrived();
+    tell(tx, webhooks, organization, &id, recipient, judged)?;
+    Ok(id)
+}
+
+/// Tells an organization's webhooks of a message that it has received.
+pub(crate) fn tell(
+    tx: &mut Tx<'_>,
+    webhooks: &Webhooks,
+    organization: i64,
+    id: &str,
+    recipient: &Address,
+    judged: &Judged,
+) -> Result<(), ApiError> {
+    let now = tx.now;
+    post::emit(tx, webhooks, organization, Event::EmailReceived, || {
+        let data = ReceivedEmail {
+            message: judged.message.as_ref(),
+            spf: judged.spf,
+            dkim: judged.dkim,
+            recipient: recipient.as_str(),
+            message_id: id,
+            timestamp: time::rfc3339(now),
+        };
+        serde_json::to_value(data).map_err(ApiError::internal)
+    })?;
+    Ok(())
+}
+
+/// The data of `email.received`.
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct ReceivedEmail<'a> {
+    #[serde(flatten)]
+    #[schemars(with = "Option<Parts>")]
+    message: Option<&'a Parts>,
+    spf: SpfVerdict,
+    dkim: DkimVerdict,
+    /// Whose mailbox it is in.
+    recipient: &'a str,
+    /// Of the message in the control interface.
+    message_id: &'a str,
+    #[schemars(with = "schema::Time")]
+    timestamp: String,
+}
+
+/// What the message says; not there where it cannot be read as one.
+#[derive(Serialize, JsonSchema)]
+struct Parts {
+    from: String,
+    to: Vec<String>,
+    subject: String,
+    text: Option<String>,
+    html: Option<String>,
+    headers: Map<String, Value>,
+    attachments: Vec<Attachment>,
+}
+
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(rename = "ReceivedAttachment")]
+struct Attachment {
+    filename: Option<String>,
+    content_type: String,
+    content_id: Option<String>,
+    /// In bytes.
+    size: usize,
+    #[schemars(with = "schema::Base64")]
+    content: String,
+}
+
+impl Parts {
+    fn of(message: Incoming) -> Self {
+        let attachments = message.attachments.into_iter().map(|attachment| Attachment {
+            filename: attachment.filename,
+            content_type: attachment.content_type,
+            content_id: attachment.content_id,
+            size: attachment.content.len(),
+            content: BASE64.encode(&attachment.content),
+        });
+        Self {
+            from: message.from.unwrap_or_default(),
+            to: message.to,
+            subject: message.subject.unwrap_or_default(),
+            text: message.text,
+            html: message.html,
+            headers: message.headers,
+            attachments: attachments.collect(),
+        }
+    }
 }
 
 /// Whether anybody takes mail for the domain.
@@ -93,8 +211,9 @@ pub(crate) async fn is_taken(app: &Shared, domain: &str) -> Result<bool, ApiErro
 
 const VERIFIED: &str = "mx_verified AND spf_verified AND dkim_verified AND dmarc_verified";
 
-/// The verified domains of this name: two organizations may have the same.
-fn takers(
+/// The verified domains of this name, each with its organization: two may have
+/// the same.
+pub(crate) fn takers(
     tx: &Tx<'_>,
     domain: &str,
     organization: Option<i64>,
@@ -106,33 +225,6 @@ fn takers(
     let mut statement = tx.statement(&sql)?;
     let rows = statement.query_map((domain, organization), |row| Ok((row.get(0)?, row.get(1)?)))?;
     Ok(rows.collect::<rusqlite::Result<_>>()?)
-}
-
-/// The data of `email.received` that is the same for every recipient.
-fn data(message: Option<&Incoming>, spf: SpfVerdict, dkim: DkimVerdict) -> Map<String, Value> {
-    let mut data = Map::new();
-    let mut put = |name: &str, value: Value| data.insert(name.to_owned(), value);
-    if let Some(message) = message {
-        put("from", message.from.as_deref().unwrap_or_default().into());
-        put("to", message.to.clone().into());
-        put("subject", message.subject.as_deref().unwrap_or_default().into());
-        put("text", message.text.as_deref().into());
-        put("html", message.html.as_deref().into());
-        put("headers", message.headers.clone().into());
-        let attachments = message.attachments.iter().map(|attachment| {
-            json!({
-                "filename": attachment.filename,
-                "contentType": attachment.content_type,
-                "contentId": attachment.content_id,
-                "size": attachment.content.len(),
-                "content": BASE64.encode(&attachment.content),
-            })
-        });
-        put("attachments", attachments.collect());
-    }
-    put("spf", spf.as_str().into());
-    put("dkim", dkim.as_str().into());
-    data
 }
 
 /// A message with the line ends that mail has, whatever it was written with.

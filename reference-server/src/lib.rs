@@ -71,4 +71,5 @@ pub use home::{Running, running};
 pub use organization::{NotStored, Organization};
 pub use relay::InvalidRelay;
 pub use server::{Builder, Server, StartError};
+pub use smtp::InvalidCertificate;
 pub use switches::UnknownSwitch;

@@ -20,6 +20,9 @@ const OWNED: &[(&str, &str)] = &[
     ("due", "kind = 1 AND ref IN (SELECT id FROM email WHERE organization = ?1)"),
     ("due", "kind = 2 AND substr(ref, 1, 40) IN (SELECT id FROM email WHERE organization = ?1)"),
     ("relay", "organization = ?1"),
+    ("homecoming", "organization = ?1"),
+    ("fault_met", "fault IN (SELECT id FROM fault WHERE organization = ?1)"),
+    ("fault", "organization = ?1"),
     ("email", "organization = ?1"),
     ("message_source", "message IN (SELECT id FROM message WHERE organization = ?1)"),
     ("message", "organization = ?1"),
@@ -85,5 +88,6 @@ pub(crate) fn reset(tx: &mut Tx<'_>, app: &Arc<App>) -> Result<(), ApiError> {
 fn reload(tx: &mut Tx<'_>, app: &Arc<App>) -> Result<(), ApiError> {
     app.keys.load(tx.connection())?;
     app.webhooks.load(tx.connection())?;
+    app.faults.load(tx.connection())?;
     domains::load_zone(tx.connection(), app)
 }

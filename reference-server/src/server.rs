@@ -14,13 +14,14 @@ use crate::app::{Addresses, App, Shared};
 use crate::clock::{Clock, Course};
 use crate::dns::{DnsServer, Resolver, Zone};
 use crate::email::domains;
-use crate::engine::{self, EngineHandle, relaying};
+use crate::engine::{self, EngineHandle, homecoming, relaying};
 use crate::error::ApiError;
 use crate::home::{Home, HomeError, Running};
 use crate::keys::random_hex;
 use crate::outbound::{Outbound, Policy};
 use crate::relay::{InvalidRelay, Relay, RelayTarget};
 use crate::settings::Settings;
+use crate::smtp::{Certificate, InvalidCertificate};
 use crate::store::{Location, OpenError, Store};
 use crate::switches::UnknownSwitch;
 use crate::{seed, smtp, web};
@@ -192,6 +193,22 @@ impl Builder {
         self
     }
 
+    /// What the SMTP listener's `STARTTLS` encrypts with: a certificate with its
+    /// chain and its key, both in PEM form. Without it the listener makes one for
+    /// `localhost` that it signs itself, anew at each start.
+    ///
+    /// # Errors
+    ///
+    /// Where either is none, or they do not belong together.
+    pub fn smtp_certificate(
+        mut self,
+        chain_pem: &[u8],
+        key_pem: &[u8],
+    ) -> Result<Self, InvalidCertificate> {
+        self.settings.smtp_certificate = Some(Certificate::from_pem(chain_pem, key_pem)?);
+        Ok(self)
+    }
+
     /// Open to others: no seeds, webhooks to public https targets only.
     pub fn public(mut self, public: bool) -> Self {
         self.settings.public = public;
@@ -355,6 +372,7 @@ async fn start(mut settings: Settings) -> Result<Server, StartError> {
         relay: settings.relay.clone().map(Relay::new),
         resolver: Resolver::new(Arc::clone(&zone), settings.resolver),
         zone,
+        verified: Default::default(),
         rates: std::sync::Mutex::default(),
         faults: Default::default(),
         metrics: Default::default(),
@@ -401,6 +419,7 @@ async fn load(app: &Shared) -> Result<Vec<(String, i64)>, ApiError> {
             }
             context.keys.load(tx.connection())?;
             context.webhooks.load(tx.connection())?;
+            context.faults.load(tx.connection())?;
             domains::load_zone(tx.connection(), &context)?;
             let mut statement = tx.statement(
                 "SELECT webhook, MIN(due_at) FROM delivery WHERE due_at IS NOT NULL GROUP BY webhook",
@@ -408,6 +427,7 @@ async fn load(app: &Shared) -> Result<Vec<(String, i64)>, ApiError> {
             let rows = statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?;
             let mut due = rows.collect::<rusqlite::Result<Vec<_>>>()?;
             due.extend(relaying::next_due(tx.connection())?);
+            due.extend(homecoming::next_due(tx.connection())?);
             Ok(due)
         })
         .await

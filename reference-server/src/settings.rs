@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use crate::relay::RelayTarget;
+use crate::smtp::Certificate;
 use crate::store::Location;
 use crate::switches::Switches;
 
@@ -17,6 +18,8 @@ pub(crate) struct Settings {
     pub(crate) relay: Option<RelayTarget>,
     /// Where mail is taken, if it is.
     pub(crate) smtp: Option<SocketAddr>,
+    /// What the SMTP listener encrypts with; its own where none was given.
+    pub(crate) smtp_certificate: Option<Certificate>,
     /// Bound beyond loopback for others to use: stricter about targets and keys.
     pub(crate) public: bool,
     /// Whether others on this machine find it by its data directory.
@@ -69,6 +72,7 @@ impl Default for Settings {
             resolver: None,
             relay: None,
             smtp: None,
+            smtp_certificate: None,
             public: false,
             announced: true,
             rate_limit: None,

@@ -123,6 +123,10 @@ impl Switches {
             ("E16", "zero-based") => self.contact_pages = ContactPages::ZeroBased,
             ("E16", _) => return no_choice("array, zero-based"),
             ("E21", "") => return no_choice("the name of a field"),
+            // What the answer holds beside the status.
+            ("E21", "durationMs" | "error") => {
+                return no_choice("the name of a field that the answer does not have already");
+            }
             ("E21", field) => field.clone_into(&mut self.test_field),
             _ => {
                 return Err(UnknownSwitch(format!(
@@ -174,5 +178,9 @@ mod tests {
         assert_eq!(refused(&mut switches, "B1"), "`B1` is no POINT=CHOICE, such as B1=200");
         assert!(refused(&mut switches, "Z9=1").contains("B1, B2"));
         assert!(refused(&mut switches, "E1=a b").contains("name of a header"));
+        for taken in ["E21=durationMs", "E21=error"] {
+            assert!(refused(&mut switches, taken).contains("does not have already"), "{taken}");
+        }
+        assert_eq!(switches.test_field, "statusCode");
     }
 }

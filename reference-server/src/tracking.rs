@@ -2,8 +2,8 @@
 //! tracked where a webhook hears of it when the email is accepted; all others
 //! go out as they were given.
 //!
-//! One source serves all recipients of an email, so an open or a click counts
-//! for the first of them that it can happen to.
+//! Each recipient of a tracked email gets a message of its own: the pixel and
+//! the links name the recipient by its place among them.
 
 use std::sync::Arc;
 
@@ -42,16 +42,18 @@ impl Tracking {
         (opens || clicks).then_some(Self { base, opens, clicks })
     }
 
-    /// The HTML with its links led through the server and the pixel at its end.
-    pub(crate) fn put_in(&self, email: &str, html: &str) -> String {
+    /// The HTML for one recipient, with its links led through the server and the
+    /// pixel at its end.
+    pub(crate) fn put_in(&self, email: &str, recipient: usize, html: &str) -> String {
         let base = &self.base;
         let mut tracked = if self.clicks {
-            links::replace(html, |number| format!("{base}/t/c/{email}/{number}"))
+            links::replace(html, |number| format!("{base}/t/c/{email}/{recipient}/{number}"))
         } else {
             html.to_owned()
         };
         if self.opens {
-            let pixel = format!(r#"<img src="{base}/t/o/{email}" width="1" height="1" alt="">"#);
+            let url = format!("{base}/t/o/{email}/{recipient}");
+            let pixel = format!(r#"<img src="{url}" width="1" height="1" alt="">"#);
             let end = tracked.to_ascii_lowercase().rfind("</body").unwrap_or(tracked.len());
             tracked.insert_str(end, &pixel);
         }
@@ -61,12 +63,17 @@ impl Tracking {
 
 /// Adds what the links and pixels in messages lead to.
 pub(crate) fn routes(router: Router<Shared>) -> Router<Shared> {
-    router.route("/t/o/{email}", get(open)).route("/t/c/{email}/{number}", get(click))
+    router
+        .route("/t/o/{email}/{recipient}", get(open))
+        .route("/t/c/{email}/{recipient}/{number}", get(click))
 }
 
-async fn open(State(app): State<Shared>, Path(email): Path<String>) -> Response<Body> {
+async fn open(
+    State(app): State<Shared>,
+    Path((email, recipient)): Path<(String, String)>,
+) -> Response<Body> {
     // A picture is answered whatever comes of it: somebody looks at a message.
-    if let Err(error) = happened(&app, email, Change::Opened, None).await {
+    if let Err(error) = happened(&app, email, &recipient, Change::Opened, None).await {
         tracing::debug!(message = error.message(), "an open that was not counted");
     }
     let mut response = Response::new(Body::from(PIXEL));
@@ -78,9 +85,9 @@ async fn open(State(app): State<Shared>, Path(email): Path<String>) -> Response<
 
 async fn click(
     State(app): State<Shared>,
-    Path((email, number)): Path<(String, String)>,
+    Path((email, recipient, number)): Path<(String, String, String)>,
 ) -> Response<Body> {
-    match follow(&app, email, &number).await {
+    match follow(&app, email, &recipient, &number).await {
         Ok(url) => {
             let mut response = Response::new(Body::empty());
             *response.status_mut() = StatusCode::FOUND;
@@ -94,20 +101,28 @@ async fn click(
 }
 
 /// Where the link of this number leads: only ever where the email itself says.
-async fn follow(app: &Shared, email: String, number: &str) -> Result<HeaderValue, ApiError> {
+async fn follow(
+    app: &Shared,
+    email: String,
+    recipient: &str,
+    number: &str,
+) -> Result<HeaderValue, ApiError> {
     let gone = || ApiError::not_found("link");
     let number: usize = number.parse().map_err(|_| gone())?;
+    let position: usize = recipient.parse().map_err(|_| gone())?;
     let id = email.clone();
     let html = app.store.read(move |connection| {
-        let tracked = stored::find(connection, &id)?
-            .is_some_and(|email| email.meta.tracking.is_some_and(|tracking| tracking.clicks));
+        let tracked = stored::find(connection, &id)?.is_some_and(|email| {
+            position < email.recipients.len()
+                && email.meta.tracking.is_some_and(|tracking| tracking.clicks)
+        });
         Ok(if tracked { stored::content(connection, &id, false)?.html } else { None })
     });
     let html = html.await?.ok_or_else(gone)?;
     let url = links::nth(&html, number).ok_or_else(gone)?;
     let location = HeaderValue::try_from(url::Url::parse(&url).map_err(|_| gone())?.as_str());
     let location = location.map_err(|_| gone())?;
-    if let Err(error) = happened(app, email, Change::Clicked, Some(url)).await {
+    if let Err(error) = happened(app, email, recipient, Change::Clicked, Some(url)).await {
         tracing::debug!(message = error.message(), "a click that was not counted");
     }
     Ok(location)
@@ -116,10 +131,12 @@ async fn follow(app: &Shared, email: String, number: &str) -> Result<HeaderValue
 async fn happened(
     app: &Shared,
     id: String,
+    recipient: &str,
     change: Change,
     url: Option<String>,
 ) -> Result<(), ApiError> {
     let context = Arc::clone(app);
+    let position: usize = recipient.parse().map_err(|_| ApiError::not_found("recipient"))?;
     let detail = url.map(|url| json!({"url": url}));
     app.store
         .write(move |tx| {
@@ -129,9 +146,9 @@ async fn happened(
                 Change::Clicked => tracking.clicks,
                 _ => tracking.opens,
             });
-            let mut states = email.recipients.iter();
-            let position = states.position(|state| change.steps(state.status).is_some());
-            let position = position.filter(|_| wanted).ok_or_else(gone)?;
+            if !wanted || position >= email.recipients.len() {
+                return Err(gone());
+            }
             happen(tx, &context, &mut email, position, change, detail.as_ref())?;
             stored::update(tx, &email)
         })
@@ -151,8 +168,8 @@ mod tests {
             Tracking { base: "http://127.0.0.1:1".to_owned(), opens: true, clicks: true };
         let html = r#"<HTML><body><a class=x href="https://a.test/?a=1&amp;b=2">A</a> <a href='mailto:x@y.test'>M</a><img src="https://a.test/i.png"><a href=http://b.test/>B</a></BODY></html>"#;
         assert_eq!(
-            tracking.put_in("eml_1", html),
-            r#"<HTML><body><a class=x href="http://127.0.0.1:1/t/c/eml_1/0">A</a> <a href='mailto:x@y.test'>M</a><img src="https://a.test/i.png"><a href=http://127.0.0.1:1/t/c/eml_1/1>B</a><img src="http://127.0.0.1:1/t/o/eml_1" width="1" height="1" alt=""></BODY></html>"#
+            tracking.put_in("eml_1", 2, html),
+            r#"<HTML><body><a class=x href="http://127.0.0.1:1/t/c/eml_1/2/0">A</a> <a href='mailto:x@y.test'>M</a><img src="https://a.test/i.png"><a href=http://127.0.0.1:1/t/c/eml_1/2/1>B</a><img src="http://127.0.0.1:1/t/o/eml_1/2" width="1" height="1" alt=""></BODY></html>"#
         );
         assert_eq!(links::nth(html, 0).as_deref(), Some("https://a.test/?a=1&b=2"));
         assert_eq!(links::nth(html, 1).as_deref(), Some("http://b.test/"));

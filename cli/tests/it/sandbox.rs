@@ -313,6 +313,8 @@ fn every_part_of_the_control_interface_has_a_command() {
 
     let organization = sandbox(&["organizations", "create", "--name", "Other"]).json();
     assert!(text(&organization["email_key"]).starts_with("mk_test_"), "{organization}");
+    let listed = sandbox(&["organizations", "list"]).json();
+    assert_eq!((&listed[0]["name"], &listed[1]["id"]), (&json!("Sandbox"), &organization["id"]));
     let key = sandbox(&["keys", "create", "--service", "email", "--scope", "emails:read"]).json();
     let listed = sandbox(&["keys", "list"]).json();
     assert!(listed.as_array().is_some_and(|keys| keys.iter().any(|k| k["id"] == key["id"])));
@@ -351,6 +353,8 @@ fn every_part_of_the_control_interface_has_a_command() {
         "s",
         "--text",
         "t",
+        "--ip",
+        "127.0.0.1",
     ]);
     assert!(text(&sandbox(&["extraction", "completed", "--data", "{}"]).json()["id"]).len() > 8);
 
@@ -365,11 +369,112 @@ fn every_part_of_the_control_interface_has_a_command() {
     let failed = home.run(&["--sandbox", "audiences", "list", "--retries", "0"]);
     assert_eq!(failed.code, 8, "{failed:?}");
     assert_eq!(sandbox(&["faults", "list"]).json()[0]["id"], fault["id"]);
+    let shown = sandbox(&["faults", "get", &text(&fault["id"])]).json();
+    assert_eq!(shown["met"][0]["operation"], "email audiences.list", "{shown}");
     sandbox(&["faults", "remove", &text(&fault["id"])]);
 
     sandbox(&["dns", "withdraw", "sandbox.test", "spf"]);
     sandbox(&["reset", "--yes"]);
     assert_eq!(home.sandbox_json(&["webhooks", "list"]), json!([]));
+}
+
+/// Each command has a server of its own: it meets what an earlier one asked for.
+#[test]
+fn a_fault_waits_for_the_next_command() {
+    let home = Home::new();
+    let added =
+        home.run(&["sandbox", "faults", "add", "--operation", "audiences.list", "--status", "503"]);
+    assert_eq!(added.code, 0, "{added:?}");
+    let list = ["--sandbox", "audiences", "list", "--retries", "0"];
+    assert_eq!(home.run(&list).code, 8);
+    assert_eq!(home.run(&list).code, 0);
+}
+
+#[test]
+fn a_certificate_for_mail_is_read_at_the_start() {
+    let home = Home::new();
+    let file = home.file("no.pem", "nothing");
+    let args = ["sandbox", "serve", "--in-memory", "--addr", "127.0.0.1:0"];
+    let run = home.run(
+        &[
+            &args[..],
+            &["--smtp", "127.0.0.1:0", "--smtp-cert-file", &file, "--smtp-key-file", &file],
+        ]
+        .concat(),
+    );
+    assert_eq!((run.code, run.stdout.as_str()), (2, ""), "{run:?}");
+    let message = run.error()["message"].as_str().map(str::to_owned);
+    assert_eq!(message.as_deref(), Some("--smtp-cert-file: no certificate in PEM form"));
+    let alone = home.run(&[&args[..], &["--smtp-cert-file", &file]].concat());
+    assert_eq!(alone.code, 2, "{alone:?}");
+}
+
+/// A command line for each row of the control interface.
+const ROWS: [(&str, &str); 33] = [
+    ("GET /_sandbox/health", "status"),
+    ("POST /_sandbox/organizations", "organizations create --name x"),
+    ("GET /_sandbox/organizations", "organizations list"),
+    ("POST /_sandbox/keys", "keys create --service email --scope emails:read"),
+    ("GET /_sandbox/keys", "keys list"),
+    ("DELETE /_sandbox/keys/{id}", "keys delete x --yes"),
+    ("PUT /_sandbox/templates/{id}", "templates put x --text t"),
+    ("GET /_sandbox/templates/{id}", "templates get x"),
+    ("DELETE /_sandbox/templates/{id}", "templates delete x --yes"),
+    ("POST /_sandbox/dns/{domain}/publish", "dns publish x.test"),
+    ("DELETE /_sandbox/dns/{domain}", "dns withdraw x.test"),
+    ("DELETE /_sandbox/dns/{domain}/{record}", "dns withdraw x.test spf"),
+    ("GET /_sandbox/messages", "messages list"),
+    ("GET /_sandbox/messages/wait", "messages wait"),
+    ("GET /_sandbox/messages/{id}", "messages get x"),
+    ("GET /_sandbox/messages/{id}/raw", "messages get x --raw"),
+    ("GET /_sandbox/messages/{id}/html", "messages get x --html"),
+    ("GET /_sandbox/messages/{id}/links", "messages get x --links"),
+    ("POST /_sandbox/emails/{id}/events", "event x opened"),
+    ("POST /_sandbox/inbound", "inbound --from a@b.test --to c@d.test --subject s"),
+    ("POST /_sandbox/extractions", "extraction completed"),
+    ("GET /_sandbox/deliveries", "deliveries list"),
+    ("GET /_sandbox/deliveries/{id}", "deliveries get x"),
+    ("POST /_sandbox/deliveries/{id}/replay", "deliveries replay x"),
+    ("GET /_sandbox/clock", "clock show"),
+    ("POST /_sandbox/clock", "clock freeze"),
+    ("POST /_sandbox/clock", "clock advance 1s"),
+    ("POST /_sandbox/clock", "clock resume"),
+    ("GET /_sandbox/faults", "faults list"),
+    ("POST /_sandbox/faults", "faults add --status 500"),
+    ("GET /_sandbox/faults/{id}", "faults get x"),
+    ("DELETE /_sandbox/faults/{id}", "faults remove x"),
+    ("DELETE /_sandbox/faults", "faults remove"),
+];
+
+#[test]
+fn every_row_of_the_control_interface_has_a_command() {
+    let home = Home::new();
+    let described = home.sandbox_json(&["api", "GET", "/openapi/control.json"]);
+    let paths = described["paths"].as_object().expect("paths");
+    let mut missing: Vec<String> = paths
+        .iter()
+        .flat_map(|(path, methods)| {
+            let methods = methods.as_object().expect("methods").keys();
+            methods.map(move |method| format!("{} {path}", method.to_uppercase()))
+        })
+        // For machines: an embedded server's life, and what watches a server.
+        .filter(|row| !["/lease", "/metrics", "/readyz"].iter().any(|end| row.ends_with(end)))
+        .collect();
+    let reset = ("POST /_sandbox/reset", "reset --yes");
+    for (row, line) in ROWS.into_iter().chain([reset]) {
+        let words = line.split(' ').collect::<Vec<_>>();
+        let shown = home.run(&[&["sandbox"], &words[..], &["--dry-run", "--json"]].concat());
+        assert_eq!(shown.code, 0, "{line}: {shown:?}");
+        let request = shown.json();
+        let url = request["url"].as_str().expect("a URL").split('?').next().expect("a path");
+        let path = &url[url.find("/_sandbox").unwrap_or_else(|| panic!("{line}: {url}"))..];
+        let asked = format!("{} {path}", request["method"].as_str().expect("a method"));
+        let same = asked.split(['/', ' ']).zip(row.split(['/', ' ']));
+        let matches = same.clone().all(|(asked, row)| asked == row || row.starts_with('{'));
+        assert!(matches && same.count() == row.split(['/', ' ']).count(), "{line}: {asked}");
+        missing.retain(|known| known != row);
+    }
+    assert!(missing.is_empty(), "without a command: {missing:#?}");
 }
 
 #[test]

@@ -252,6 +252,7 @@ fn this_machine(walk: &mut Walk) {
 fn local_server(walk: &mut Walk) {
     walk.run("sandbox status");
     walk.run("sandbox organizations create --name Acme");
+    walk.run("sandbox organizations list");
     let key = walk.run("sandbox keys create --service email --scope emails:send");
     walk.run("sandbox keys list");
     walk.run(&format!("sandbox keys delete {} --yes", text(&key, "/id")));
@@ -270,8 +271,9 @@ fn local_server(walk: &mut Walk) {
     for command in ["show", "freeze", "advance 1s", "resume"] {
         walk.run(&format!("sandbox clock {command}"));
     }
-    walk.run("sandbox faults add --operation emails.send --status 503");
+    let fault = walk.run("sandbox faults add --operation emails.send --status 503");
     walk.run("sandbox faults list");
+    walk.run(&format!("sandbox faults get {}", text(&fault, "/id")));
     walk.fail(SEND, 9);
     walk.run("sandbox faults remove");
     walk.run("sandbox reset --yes");

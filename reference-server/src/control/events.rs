@@ -23,6 +23,8 @@ pub(crate) struct Event {
     event: String,
     /// To this recipient; without it to every one that it can happen to.
     recipient: Option<String>,
+    /// Of a bounce `{type, reason}`, of a click `{url}`, else `{reason}`; a text
+    /// stands for the reason or the URL.
     detail: Option<Value>,
 }
 
@@ -33,6 +35,10 @@ pub(super) async fn create(mut input: Input) -> Reply {
         let names: Vec<&str> = Change::ALL.iter().map(|(name, _)| *name).collect();
         return Err(ApiError::field("event", format!("must be one of {}", names.join(", "))));
     };
+    let kind = event.detail.as_ref().and_then(|detail| detail.get("type"));
+    if change == Change::Bounced && kind.is_some_and(|kind| kind != "hard" && kind != "soft") {
+        return Err(ApiError::field("detail.type", "must be hard or soft"));
+    }
     let named = event.organization.or_else(|| organization_of_query(&input));
     let app = Arc::clone(&input.app);
     let email = input.app.store.write(move |tx| {

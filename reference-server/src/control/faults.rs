@@ -11,7 +11,8 @@ use svc_sdk::Operation;
 
 use super::{Reply, json as reply, no_content, organization, organization_of_query};
 use crate::error::{ApiError, Problems};
-use crate::faults::{Drop, Effect, Fault, FaultAnswer};
+use crate::faults::{Drop, Effect, Fault, FaultAnswer, Faults};
+use crate::id::{self, Prefix};
 use crate::openapi::schema;
 use crate::time;
 use crate::web::{Input, whole};
@@ -102,8 +103,8 @@ pub(super) async fn create(mut input: Input) -> Reply {
     let (operation, effect) = new.resolve()?;
     let organization =
         named(&input, new.organization.clone().or_else(|| organization_of_query(&input))).await?;
-    let fault = input.app.faults.add(Fault {
-        id: String::new(),
+    let fault = Fault {
+        id: id::new(Prefix::Fault),
         organization,
         operation,
         effect,
@@ -111,7 +112,9 @@ pub(super) async fn create(mut input: Input) -> Reply {
         times: new.times.unwrap_or(1),
         met: Vec::new(),
         shown: serde_json::to_value(&new).map_err(ApiError::internal)?,
-    });
+    };
+    let (app, added) = (Arc::clone(&input.app), fault.clone());
+    input.app.store.write(move |tx| Faults::add(tx, &app, &added)).await?;
     reply(StatusCode::CREATED, &describe(&fault))
 }
 
@@ -130,17 +133,26 @@ pub(super) async fn get(input: Input) -> Reply {
 
 /// All of them.
 pub(super) async fn clear(input: Input) -> Reply {
-    let organization = named(&input, organization_of_query(&input)).await?;
-    input.app.faults.clear(Some(organization));
+    remove(&input, None).await?;
     no_content()
 }
 
 pub(super) async fn delete(input: Input) -> Reply {
-    let organization = named(&input, organization_of_query(&input)).await?;
-    if input.app.faults.remove(organization, input.id()) {
+    if remove(&input, Some(input.id().to_owned())).await? {
         return no_content();
     }
     Err(ApiError::not_found("fault"))
+}
+
+async fn remove(input: &Input, id: Option<String>) -> Result<bool, ApiError> {
+    let organization = named(input, organization_of_query(input)).await?;
+    let app = Arc::clone(&input.app);
+    input.app.store.write(move |tx| Faults::remove(tx, &app, organization, id)).await
+}
+
+/// What a fault that was kept does.
+pub(crate) fn read_effect(asked: &str) -> Result<(Option<Operation>, Effect), ApiError> {
+    serde_json::from_str::<New>(asked).map_err(ApiError::internal)?.resolve()
 }
 
 async fn named(input: &Input, name: Option<String>) -> Result<i64, ApiError> {

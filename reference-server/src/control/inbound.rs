@@ -1,5 +1,7 @@
 //! `POST /_sandbox/inbound`: a message comes in, as if over SMTP.
 
+use std::net::IpAddr;
+
 use http::StatusCode;
 use http::header::CONTENT_TYPE;
 use schemars::JsonSchema;
@@ -8,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use super::{Reply, json as reply, organization, organization_of_query};
 use crate::address::{Address, Mailbox, no_line_break};
 use crate::dkim;
-use crate::dns::SpfVerdict;
+use crate::dns::{self, Resolver, SpfVerdict};
 use crate::email::one_or_many::OneOrMany;
 use crate::error::{ApiError, Problems};
 use crate::id::{self, Prefix};
@@ -30,6 +32,20 @@ pub(crate) struct Short {
     subject: Option<String>,
     text: Option<String>,
     html: Option<String>,
+    /// Where it comes from, for SPF to judge; without it the verdict is `none`.
+    #[schemars(with = "Option<schema::IpAddress>")]
+    ip: Option<String>,
+    /// The name that the peer gives; the sender's domain where there is none.
+    #[schemars(regex(pattern = r"^[A-Za-z0-9.:\[\]_-]+$"))]
+    helo: Option<String>,
+}
+
+/// The connection that the message would have come over.
+struct Peer {
+    ip: IpAddr,
+    helo: Option<String>,
+    /// The envelope's sender.
+    sender: Option<Address>,
 }
 
 #[derive(Serialize, JsonSchema)]
@@ -48,13 +64,15 @@ struct TakenMessage {
 pub(super) async fn create(mut input: Input) -> Reply {
     let mut named = organization_of_query(&input);
     let content_type = input.header(CONTENT_TYPE).unwrap_or_default().to_ascii_lowercase();
-    let (recipients, source) = if content_type.starts_with("message/rfc822") {
+    let (recipients, source, peer) = if content_type.starts_with("message/rfc822") {
         let source = inbound::with_crlf(&input.bytes().await?);
-        (recipients_of(&input, &source)?, source)
+        let recipients = recipients_of(&input, &source)?;
+        let peer = peer_of(&input, &source)?;
+        (recipients, source, peer)
     } else {
         let short: Short = object(&input.json_bytes().await?)?;
         named = short.organization.clone().or(named);
-        short.compose(input.app.clock.now())?
+        short.compose(input.app.clock.now(), host_of(&input)?)?
     };
     let app = std::sync::Arc::clone(&input.app);
     let organization = input
@@ -62,14 +80,13 @@ pub(super) async fn create(mut input: Input) -> Reply {
         .store
         .read(move |connection| organization(connection, &app.settings, named.as_deref()));
     let dkim = dkim::verify(&input.app.resolver, &source, input.app.clock.now()).await;
-    // There was no connection whose address SPF could judge.
-    let arrival = Arrival {
-        organization: Some(organization.await?),
-        recipients,
-        spf: SpfVerdict::None,
-        dkim,
-        source,
+    let spf = match &peer {
+        Some(peer) => peer.judge(&input.app.resolver).await,
+        // There was no connection whose address SPF could judge.
+        None => SpfVerdict::None,
     };
+    let organization = Some(organization.await?);
+    let arrival = Arrival { organization, recipients, spf, dkim, source };
     let received = inbound::receive(&input.app, arrival).await?;
     if received.is_empty() {
         let message = "names nobody in a verified domain of this organization";
@@ -97,9 +114,67 @@ fn recipients_of(input: &Input, source: &[u8]) -> Result<Vec<Address>, ApiError>
     parsed.collect::<Result<_, _>>().map_err(|error| ApiError::field("to", error.to_string()))
 }
 
+/// Of a whole message: `ip`, `helo` and `from` in the query, the latter what
+/// the header says where it is not given.
+fn peer_of(input: &Input, source: &[u8]) -> Result<Option<Peer>, ApiError> {
+    let (ip, helo) = host_of(input)?;
+    let sender = match input.query().remove("from") {
+        Some(text) => Some(text.replace(' ', "+")),
+        None => Incoming::parse(source).and_then(|message| message.from),
+    };
+    let sender = sender.and_then(|text| Mailbox::parse(&text).ok()).map(|from| from.address);
+    Ok(ip.map(|ip| Peer { ip, helo, sender }))
+}
+
+/// A host's address and name.
+type Host = (Option<IpAddr>, Option<String>);
+
+/// The host that the query names.
+fn host_of(input: &Input) -> Result<Host, ApiError> {
+    let mut query = input.query();
+    let mut problems = Problems::default();
+    let ip = query.remove("ip").and_then(|text| check_ip(&text, &mut problems));
+    let helo = query.remove("helo").filter(|helo| check_helo(helo, &mut problems));
+    problems.check()?;
+    Ok((ip, helo))
+}
+
+fn check_ip(text: &str, problems: &mut Problems) -> Option<IpAddr> {
+    let ip = text.parse().ok();
+    if ip.is_none() {
+        problems.add("ip", "must be an IP address");
+    }
+    ip
+}
+
+fn check_helo(text: &str, problems: &mut Problems) -> bool {
+    let plain = |c: char| c.is_ascii_alphanumeric() || ".-:[]_".contains(c);
+    let is_name = !text.is_empty() && text.chars().all(plain);
+    if !is_name {
+        problems.add("helo", "must be the name of a host");
+    }
+    is_name
+}
+
+impl Peer {
+    async fn judge(&self, resolver: &Resolver) -> SpfVerdict {
+        let (local, domain) = match &self.sender {
+            Some(sender) => (sender.local(), sender.domain().as_str()),
+            None => ("", ""),
+        };
+        let helo = self.helo.as_deref().unwrap_or(domain);
+        dns::evaluate_spf(resolver, self.ip, helo, local, domain).await
+    }
+}
+
+type Composed = (Vec<Address>, Vec<u8>, Option<Peer>);
+
 impl Short {
-    fn compose(self, now: i64) -> Result<(Vec<Address>, Vec<u8>), ApiError> {
+    /// `host` is what the query names, in place of what the message does not.
+    fn compose(self, now: i64, host: Host) -> Result<Composed, ApiError> {
         let mut problems = Problems::default();
+        let ip = self.ip.as_deref().and_then(|text| check_ip(text, &mut problems)).or(host.0);
+        let helo = self.helo.filter(|helo| check_helo(helo, &mut problems)).or(host.1);
         let mut mailbox = |field: &str, text: &str| match Mailbox::parse(text) {
             Ok(mailbox) => Some(mailbox),
             Err(error) => {
@@ -134,6 +209,7 @@ impl Short {
             date: now / 1000,
         };
         let source = message.source();
-        Ok((to.into_iter().map(|mailbox| mailbox.address).collect(), source))
+        let peer = ip.map(|ip| Peer { ip, helo, sender: Some(from.address.clone()) });
+        Ok((to.into_iter().map(|mailbox| mailbox.address).collect(), source, peer))
     }
 }

@@ -27,7 +27,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::app::Shared;
-use crate::error::ApiError;
+use crate::error::{ApiError, Code};
 use crate::web::{Answer, Input};
 pub(crate) use guard::guard;
 pub(crate) use lease::PATH as LEASE;
@@ -129,12 +129,17 @@ pub(crate) fn organization(
             return Err(ApiError::field("organization", "is required: the server has no seeds"));
         }
     };
-    let found = crate::store::find(
-        connection,
-        "SELECT seq FROM organization WHERE id = ?1
-         UNION ALL SELECT seq FROM organization WHERE name = ?1 LIMIT 1",
-        [name],
-        |row| row.get(0),
+    let mut statement = connection.prepare_cached(
+        "SELECT seq, id = ?1 FROM organization WHERE id = ?1 OR name = ?1 ORDER BY 2 DESC LIMIT 2",
     )?;
-    found.ok_or_else(|| ApiError::not_found("organization"))
+    let rows = statement.query_map([name], |row| Ok((row.get(0)?, row.get(1)?)))?;
+    let found: Vec<(i64, bool)> = rows.collect::<rusqlite::Result<_>>()?;
+    match found[..] {
+        [] => Err(ApiError::not_found("organization")),
+        [(seq, _)] | [(seq, true), _] => Ok(seq),
+        _ => {
+            let message = "several organizations have this name: give the id of the one meant";
+            Err(ApiError::new(Code::Conflict, message))
+        }
+    }
 }

@@ -10,7 +10,7 @@ use svc_sdk::{Scope, Service};
 
 use super::{Reply, json as reply};
 use crate::app::App;
-use crate::error::ApiError;
+use crate::error::{ApiError, Code};
 use crate::id::{self, Prefix};
 use crate::keys::{self, Keys, Mode};
 use crate::store::Tx;
@@ -22,7 +22,8 @@ pub(crate) const SANDBOX: &str = "Sandbox";
 #[derive(Deserialize, JsonSchema)]
 #[schemars(rename = "NewOrganization")]
 pub(crate) struct New {
-    /// Its id where none is given.
+    /// Its id where none is given. Others may have the same name; where the control
+    /// interface is to find one of them, it asks for the id.
     name: Option<String>,
     #[serde(default, deserialize_with = "whole")]
     #[schemars(extend("minimum" = -LARGEST, "maximum" = LARGEST))]
@@ -49,6 +50,10 @@ pub(crate) struct View {
 
 pub(super) async fn create(mut input: Input) -> Reply {
     let new: New = input.optional_object().await?;
+    if input.app.settings.seed && new.name.as_deref() == Some(SANDBOX) {
+        let message = "the organization Sandbox is there from the start";
+        return Err(ApiError::new(Code::Conflict, message));
+    }
     let made = make(&input.app, new.name, new.balance_cents.unwrap_or(0)).await?;
     reply(StatusCode::CREATED, &made)
 }

@@ -24,19 +24,11 @@ pub(super) async fn reset(mut input: Input) -> Reply {
             .store
             .write(move |tx| {
                 let organization = organization(tx.connection(), &app.settings, Some(&named))?;
-                app.faults.clear(Some(organization));
                 seed::empty(tx, &app, organization)
             })
             .await?;
     } else {
-        input
-            .app
-            .store
-            .write(move |tx| {
-                app.faults.clear(None);
-                seed::reset(tx, &app)
-            })
-            .await?;
+        input.app.store.write(move |tx| seed::reset(tx, &app)).await?;
     }
     // What was in flight for what is gone now ends here.
     input.app.engine.forget().await?;

@@ -9,12 +9,15 @@ use ring::digest;
 use ring::signature::{
     ED25519, RSA_PKCS1_1024_8192_SHA256_FOR_LEGACY_USE_ONLY as RSA, UnparsedPublicKey,
 };
+use schemars::JsonSchema;
+use serde::Serialize;
 
 use super::canonical::{self, Field, Form};
 use crate::dns::Resolver;
 
 /// What is said of a message's signatures (RFC 8601 §2.7.1).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
 pub(crate) enum DkimVerdict {
     /// It has none.
     None,

@@ -12,7 +12,7 @@ use serde_json::value::RawValue;
 use super::emails::{accept, fill_in, off_thread};
 use super::request::{Checked, NewEmail};
 use crate::engine::Status;
-use crate::error::{ApiError, ErrorObject};
+use crate::error::{ApiError, Code, ErrorObject};
 use crate::web::input::{not_json, object};
 use crate::web::{Answer, Call};
 
@@ -119,9 +119,19 @@ fn read(bytes: &[u8]) -> Result<Vec<Result<Checked, ApiError>>, ApiError> {
             let message = format!("holds {count} emails, at most {EMAILS} are allowed");
             Err(ApiError::field("emails", message))
         }
-        _ => Ok(emails
-            .into_iter()
-            .map(|email| object::<NewEmail>(email.get().as_bytes())?.check())
-            .collect()),
+        _ => emails.into_iter().map(|email| one(bytes, email)).collect(),
+    }
+}
+
+/// What is wrong with an email is its own; where its text is no JSON that can
+/// be read (nested too deep, half a surrogate pair), that of the request is not.
+fn one(bytes: &[u8], email: &RawValue) -> Result<Result<Checked, ApiError>, ApiError> {
+    match object::<NewEmail>(email.get().as_bytes()) {
+        Ok(email) => Ok(email.check()),
+        Err(error) if error.code() == Code::InvalidJson => {
+            let whole = serde_json::from_slice::<Value>(bytes);
+            Err(whole.err().map_or(error, |whole| not_json(bytes, &whole)))
+        }
+        Err(error) => Ok(Err(error)),
     }
 }

@@ -1,6 +1,7 @@
 //! Sending domains (`email-service.md` §4, scope `domains:manage`).
 
-use std::sync::Arc;
+use std::collections::HashSet;
+use std::sync::{Arc, PoisonError, RwLock};
 
 use http::StatusCode;
 use rusqlite::{Connection, Row};
@@ -153,8 +154,13 @@ pub(crate) async fn verify(mut call: Call) -> Result<Answer, ApiError> {
         dmarc_verified: passed(RecordKind::Dmarc),
         verified: RecordKind::ALL.into_iter().all(passed),
     };
+    let verified = Arc::clone(&call.app().verified);
     let domain = call.app().store.write(move |tx| {
         let mut domain = find(tx.connection(), &id, organization)?;
+        if flags.verified {
+            let name = domain.name.clone();
+            tx.after_commit(move || verified.add(name));
+        }
         if domain.flags != flags {
             domain.flags = flags;
             domain.updated_at = tx.now;
@@ -252,8 +258,40 @@ pub(crate) fn publish(
     Ok(())
 }
 
+/// The names of the domains that were found verified: most mail is for none of
+/// them, and asks no further.
+#[derive(Debug, Default)]
+pub(crate) struct Verified(RwLock<HashSet<String>>);
+
+impl Verified {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.read().unwrap_or_else(PoisonError::into_inner).is_empty()
+    }
+
+    /// Whether it is worth asking the database: the domain may be gone by now.
+    pub(crate) fn has(&self, name: &str) -> bool {
+        self.0.read().unwrap_or_else(PoisonError::into_inner).contains(name)
+    }
+
+    fn add(&self, name: String) {
+        self.0.write().unwrap_or_else(PoisonError::into_inner).insert(name);
+    }
+
+    fn load(&self, connection: &Connection) -> rusqlite::Result<()> {
+        let mut statement = connection.prepare_cached(
+            "SELECT name FROM domain
+             WHERE mx_verified AND spf_verified AND dkim_verified AND dmarc_verified",
+        )?;
+        let names = statement.query_map([], |row| row.get(0))?;
+        let names = names.collect::<rusqlite::Result<_>>()?;
+        *self.0.write().unwrap_or_else(PoisonError::into_inner) = names;
+        Ok(())
+    }
+}
+
 /// Makes the zone in memory equal to what is in the database.
 pub(crate) fn load_zone(connection: &Connection, app: &App) -> Result<(), ApiError> {
+    app.verified.load(connection)?;
     app.zone.clear();
     let mut statement =
         connection.prepare_cached("SELECT owner, kind, name, value, priority FROM dns_record")?;

@@ -38,11 +38,18 @@ impl Message {
         Ok(Some(Self { email, content, signer }))
     }
 
+    /// Whether the recipients get messages that differ.
+    pub(crate) fn is_individual(&self) -> bool {
+        self.email.meta.tracking.is_some() && self.content.html.is_some()
+    }
+
     /// The RFC 5322 source, DKIM-signed. Takes as long as its attachments are
     /// large: not for an async thread.
     ///
-    /// A server that others reach does not sign with the key that everybody knows.
-    pub(crate) fn source(&self, public: bool) -> Result<Vec<u8>, ApiError> {
+    /// For `recipient`, an address as its course has it, where each has a message
+    /// of its own. A server that others reach does not sign with the key that
+    /// everybody knows.
+    pub(crate) fn source(&self, recipient: &str, public: bool) -> Result<Vec<u8>, ApiError> {
         let meta = &self.email.meta;
         let from = Mailbox::parse(&meta.from).map_err(ApiError::internal)?;
         let (to, cc, reply_to) =
@@ -61,7 +68,12 @@ impl Message {
             })
             .collect();
         let tracked = match (&meta.tracking, &self.content.html) {
-            (Some(tracking), Some(html)) => Some(tracking.put_in(&self.email.id, html)),
+            (Some(tracking), Some(html)) => {
+                let mut states = self.email.recipients.iter();
+                let position =
+                    states.position(|state| state.address.eq_ignore_ascii_case(recipient));
+                Some(tracking.put_in(&self.email.id, position.unwrap_or(0), html))
+            }
             _ => None,
         };
         let outgoing = Outgoing {

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use svc_sdk::Service;
 
-use crate::engine::{courier, post};
+use crate::engine::{courier, payload, post};
 use crate::error::{ApiError, Problems};
 use crate::id::{self, Prefix};
 use crate::openapi::schema;
@@ -24,6 +24,7 @@ use crate::webhooks::{self, Event, Webhook};
 #[schemars(rename = "NewWebhook")]
 pub(crate) struct New {
     /// https; http is accepted for loopback addresses where the server is not public.
+    /// A user and a password in it are sent as `Authorization: Basic`.
     #[schemars(required, length(max = 2048), url)]
     url: Option<String>,
     #[schemars(with = "schema::EmailEvents")]
@@ -34,6 +35,7 @@ pub(crate) struct New {
 #[schemars(rename = "WebhookUpdate")]
 pub(crate) struct Update {
     /// https; http is accepted for loopback addresses where the server is not public.
+    /// A user and a password in it are sent as `Authorization: Basic`.
     #[schemars(length(max = 2048), url)]
     url: Option<String>,
     #[schemars(with = "Option<schema::EmailEvents>")]
@@ -160,11 +162,11 @@ pub(crate) async fn test(mut call: Call) -> Result<Answer, ApiError> {
     }
     let delivery = id::new(Prefix::Delivery);
     let now = app.clock.now();
-    let data = json!({
-        "webhookId": webhook.id,
-        "message": "a test of this webhook",
-        "timestamp": time::rfc3339(now),
-    });
+    let data = payload::Test {
+        webhook_id: &webhook.id,
+        message: "a test of this webhook",
+        timestamp: time::rfc3339(now),
+    };
     let body = Bytes::from(post::body(Event::TEST, &delivery, now, &data)?);
     let sent =
         courier::attempt(app, &webhook, Service::Email, Event::TEST, &delivery, 1, body.clone())

@@ -173,9 +173,20 @@ pub(crate) async fn attempt(
     Sent {
         number,
         started_at,
-        url: webhook.url.clone(),
+        url: without_password(&webhook.url),
         headers: serde_json::Value::Object(shown).to_string(),
         attempt,
+    }
+}
+
+/// The URL as it is recorded.
+fn without_password(text: &str) -> String {
+    match url::Url::parse(text) {
+        // A URL with a password has a host, so that another one can be set.
+        Ok(mut url) if url.password().is_some() => {
+            url.set_password(Some("***")).map_or_else(|()| String::new(), |()| url.into())
+        }
+        _ => text.to_owned(),
     }
 }
 

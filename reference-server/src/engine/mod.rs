@@ -8,6 +8,8 @@
 pub(crate) mod courier;
 mod course;
 mod handle;
+pub(crate) mod homecoming;
+pub(crate) mod payload;
 pub(crate) mod post;
 pub(crate) mod relaying;
 mod sign;
@@ -177,6 +179,7 @@ impl Engine {
             let task = self.couriers.spawn(async move {
                 let next = match webhook.as_str() {
                     relaying::ROUTE => relaying::run(&app).await,
+                    homecoming::ROUTE => homecoming::run(&app).await,
                     webhook => courier::run(&app, webhook, &told).await,
                 };
                 Delivered { webhook, next }

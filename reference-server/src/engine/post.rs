@@ -4,6 +4,7 @@
 use serde::Serialize;
 use serde_json::Value;
 
+use super::payload::Body;
 use crate::error::ApiError;
 use crate::id::{self, Prefix};
 use crate::store::Tx;
@@ -47,15 +48,8 @@ pub(crate) fn body(
     event: &str,
     id: &str,
     created: Millis,
-    data: &Value,
+    data: &impl Serialize,
 ) -> Result<Vec<u8>, ApiError> {
-    #[derive(Serialize)]
-    struct Body<'a> {
-        event: &'a str,
-        id: &'a str,
-        created: String,
-        data: &'a Value,
-    }
     let body = Body { event, id, created: time::rfc3339(created), data };
     serde_json::to_vec(&body).map_err(ApiError::internal)
 }

@@ -65,20 +65,35 @@ async fn hand_over(app: &Shared, relay: &Relay, id: String) -> Result<(), ApiErr
     let message = app.store.read(move |connection| Message::load(connection, &of)).await?;
     let Some(message) = message else { return record(app, id, Vec::new()).await };
     let meant: Vec<usize> = waiting(&message.email).collect();
-    let recipients = meant
-        .iter()
-        .map(|&position| wire(&message.email.recipients[position].address))
-        .collect::<Result<Vec<_>, _>>()?;
-    if recipients.is_empty() {
-        return record(app, id, Vec::new()).await;
+    // One message for all, or one for each.
+    let at_once = if message.is_individual() { 1 } else { meant.len().max(1) };
+    let message = Arc::new(message);
+    let mut outcomes = Vec::with_capacity(meant.len());
+    for meant in meant.chunks(at_once) {
+        let handed_over = hand_to(app, relay, &message, meant).await?;
+        outcomes.extend(meant.iter().copied().zip(handed_over));
     }
-    let from = Mailbox::parse(&message.email.meta.from).map_err(ApiError::internal)?;
+    record(app, id, outcomes).await
+}
+
+/// Hands over the message of the recipients at these positions.
+async fn hand_to(
+    app: &Shared,
+    relay: &Relay,
+    message: &Arc<Message>,
+    meant: &[usize],
+) -> Result<Vec<Handoff>, ApiError> {
+    let email = &message.email;
+    let addresses = meant.iter().map(|&position| email.recipients[position].address.as_str());
+    let recipients = addresses.map(wire).collect::<Result<Vec<_>, _>>()?;
+    let from = Mailbox::parse(&email.meta.from).map_err(ApiError::internal)?;
     let sender = from.address.wire().into_owned();
-    let public = app.settings.public;
-    let rendered = tokio::task::spawn_blocking(move || message.source(public)).await;
-    let source = rendered.unwrap_or_else(|error| Err(ApiError::internal(error)))?;
-    let outcomes = relay.send(&sender, &recipients, &source).await;
-    record(app, id, meant.into_iter().zip(outcomes).collect()).await
+    let (message, first, public) = (Arc::clone(message), meant[0], app.settings.public);
+    let rendered = tokio::task::spawn_blocking(move || {
+        message.source(&message.email.recipients[first].address, public)
+    });
+    let source = rendered.await.unwrap_or_else(|error| Err(ApiError::internal(error)))?;
+    Ok(relay.send(&sender, &recipients, &source).await)
 }
 
 fn waiting(email: &stored::Stored) -> impl Iterator<Item = usize> {

@@ -1,17 +1,16 @@
 //! One step: takes what is due from the table `due` and does it, many emails in
 //! one transaction.
 
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
-use super::course::{self, Change, Outcome, RecipientState, Status};
-use super::{post, relaying};
+use super::course::{self, Change, Outcome, Status};
+use super::{homecoming, payload, post, relaying};
 use crate::app::App;
 use crate::email::domains;
 use crate::email::stored::{self, Stored};
 use crate::error::ApiError;
-use crate::id::{self, Prefix};
 use crate::store::{DueKind, Tx};
-use crate::time::{self, Millis};
+use crate::time::Millis;
 use crate::webhooks::Event;
 
 /// Emails in one step: so many that a transaction is worth it. While requests
@@ -150,65 +149,16 @@ pub(crate) fn happen(
             recipient.detail = detail.cloned().or(recipient.detail.take());
         }
         if status == Status::Delivered && event == Event::EmailDelivered {
-            tx.execute(
-                "INSERT INTO message (organization, id, recipient, email, created_at)
-                 VALUES (?1, ?2, ?3, ?4, ?5)",
-                (
-                    email.organization,
-                    id::new(Prefix::Message),
-                    &recipient.address,
-                    &email.id,
-                    tx.now,
-                ),
-            )?;
-            tx.message_arrived();
+            homecoming::deliver(tx, app, email, &email.recipients[position].address)?;
         }
         let now = tx.now;
         let (organization, detail) = (email.organization, detail.filter(|_| last));
         post::emit(tx, &app.webhooks, organization, event, || {
-            Ok(data(email, &email.recipients[position], event, detail, now))
+            payload::outgoing(email, &email.recipients[position], event, detail, now)
         })?;
         email.last_event = Some(event.as_str().to_owned());
     }
     email.updated_at = tx.now;
     email.status = course::overall(&email.recipients);
     Ok(())
-}
-
-/// The data of an outgoing event (`open-points.md` E20).
-fn data(
-    email: &Stored,
-    recipient: &RecipientState,
-    event: Event,
-    detail: Option<&Value>,
-    now: Millis,
-) -> Value {
-    let mut data = Map::new();
-    data.insert("emailId".to_owned(), email.id.as_str().into());
-    data.insert("from".to_owned(), email.meta.from.as_str().into());
-    data.insert("recipient".to_owned(), recipient.address.as_str().into());
-    data.insert("subject".to_owned(), email.meta.subject.as_str().into());
-    data.insert("tags".to_owned(), Value::Object(email.meta.tags.clone()));
-    data.insert("timestamp".to_owned(), time::rfc3339(now).into());
-    let text =
-        |name: &str| detail.and_then(|detail| detail.get(name)).filter(|value| value.is_string());
-    let plain = detail.filter(|detail| detail.is_string());
-    let reason = text("reason").or(plain).cloned();
-    match event {
-        Event::EmailBounced => {
-            let kind = text("type").cloned().unwrap_or_else(|| "hard".into());
-            let reason = reason.unwrap_or_else(|| "550 5.1.1 no such mailbox".into());
-            data.insert("bounce".to_owned(), json!({"type": kind, "reason": reason}));
-        }
-        Event::EmailClicked => {
-            let url = text("url").or(plain).cloned().unwrap_or(Value::Null);
-            data.insert("click".to_owned(), json!({"url": url}));
-        }
-        Event::EmailFailed | Event::EmailComplained => {
-            let reason = reason.unwrap_or_else(|| "none was given".into());
-            data.insert("reason".to_owned(), reason);
-        }
-        _ => {}
-    }
-    Value::Object(data)
 }

@@ -16,7 +16,8 @@ use crate::webhooks::{self, Webhook};
 #[derive(Deserialize, JsonSchema)]
 #[schemars(rename = "NewWebhookEndpoint")]
 pub(crate) struct New {
-    /// An absolute http(s) URL.
+    /// An absolute http(s) URL. A user and a password in it are sent as
+    /// `Authorization: Basic`.
     #[schemars(required, length(max = 2048), url)]
     url: Option<String>,
     #[schemars(with = "schema::ExtractionEvents")]

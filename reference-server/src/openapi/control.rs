@@ -1,6 +1,7 @@
 //! The rows of the control interface: what each reads and answers.
 
 use http::StatusCode;
+use schemars::JsonSchema as _;
 use serde_json::{Value, json};
 
 use super::row::Row;
@@ -20,6 +21,17 @@ const MESSAGES: &str = "Sandbox messages";
 const EVENTS: &str = "Sandbox events";
 const DELIVERIES: &str = "Sandbox deliveries";
 const FAULTS: &str = "Sandbox faults";
+
+/// Where the answer of a row has the id of what it made.
+const ID: &str = "$response.body#/id";
+const DELIVERY: &str = "/_sandbox/deliveries/{id}";
+/// What takes the id of a message.
+const MESSAGE: &[(&str, &str)] = &[
+    ("GET", "/_sandbox/messages/{id}"),
+    ("GET", "/_sandbox/messages/{id}/raw"),
+    ("GET", "/_sandbox/messages/{id}/html"),
+    ("GET", "/_sandbox/messages/{id}/links"),
+];
 
 /// Nothing where the row is unknown here, which a test forbids.
 pub(super) fn describe<'d, 'a>(method: &str, path: &str, row: Row<'d, 'a>) -> Option<Row<'d, 'a>> {
@@ -53,6 +65,7 @@ pub(super) fn describe<'d, 'a>(method: &str, path: &str, row: Row<'d, 'a>) -> Op
         ("POST", "/_sandbox/organizations") => row
             .summary(TENANTS, "Create an organization with keys of all scopes")
             .optional_body::<organizations::New>()
+            .errors(&[Code::Conflict])
             .json::<organizations::Created>(StatusCode::CREATED, "The organization and its keys."),
         ("GET", "/_sandbox/organizations") => row
             .summary(TENANTS, "List the organizations")
@@ -61,7 +74,8 @@ pub(super) fn describe<'d, 'a>(method: &str, path: &str, row: Row<'d, 'a>) -> Op
             .of_organization()
             .summary(TENANTS, "Create a key")
             .body::<keys::New>()
-            .json::<keys::View>(StatusCode::CREATED, "The key, which is shown only here."),
+            .json::<keys::View>(StatusCode::CREATED, "The key, which is shown only here.")
+            .leads_to_rows(&[("DELETE", "/_sandbox/keys/{id}")], ID),
         ("GET", "/_sandbox/keys") => row
             .of_organization()
             .summary(TENANTS, "List the keys")
@@ -75,7 +89,11 @@ pub(super) fn describe<'d, 'a>(method: &str, path: &str, row: Row<'d, 'a>) -> Op
             .of_organization()
             .summary(TEMPLATES, "Put a template in place")
             .body::<templates::Template>()
-            .json::<templates::View>(ok, "The template as it is now."),
+            .json::<templates::View>(ok, "The template as it is now.")
+            .leads_to_rows(
+                &[("GET", "/_sandbox/templates/{id}"), ("DELETE", "/_sandbox/templates/{id}")],
+                "$request.path.id",
+            ),
         ("GET", "/_sandbox/templates/{id}") => row
             .of_organization()
             .summary(TEMPLATES, "Show a template")
@@ -112,7 +130,8 @@ pub(super) fn describe<'d, 'a>(method: &str, path: &str, row: Row<'d, 'a>) -> Op
             .parameters(search())
             .parameters([limit(), cursor(), timeout()])
             .errors(&[Code::ValidationFailed, Code::RequestTimeout])
-            .json::<messages::View>(ok, "The first match, at once or when it comes."),
+            .json::<messages::View>(ok, "The first match, at once or when it comes.")
+            .leads_to_rows(MESSAGE, ID),
         ("GET", "/_sandbox/messages/{id}") => row
             .of_organization()
             .summary(MESSAGES, "Show a message")
@@ -143,10 +162,23 @@ pub(super) fn describe<'d, 'a>(method: &str, path: &str, row: Row<'d, 'a>) -> Op
                 "to",
                 "Of a whole message: who gets it, separated by commas; by default who its header names.",
                 &json!({"type": "string"}),
+            ), query(
+                "from",
+                "Of a whole message: the envelope's sender; by default who its header names.",
+                &json!({"type": "string"}),
+            ), query(
+                "ip",
+                "Where it comes from, for SPF to judge; without it the verdict is `none`.",
+                &schema::IpAddress::json_schema(&mut schemars::SchemaGenerator::default()).to_value(),
+            ), query(
+                "helo",
+                "The name that the sending host gives; the sender's domain where there is none.",
+                &json!({"type": "string", "pattern": r"^[A-Za-z0-9.:\[\]_-]+$"}),
             )])
             .body::<inbound::Short>()
             .body_too("message/rfc822")
-            .json::<inbound::Taken>(StatusCode::ACCEPTED, "A message for each recipient here."),
+            .json::<inbound::Taken>(StatusCode::ACCEPTED, "A message for each recipient here.")
+            .leads_to_rows(MESSAGE, "$response.body#/messages/0/id"),
         ("POST", "/_sandbox/extractions") => row
             .of_organization()
             .summary(EVENTS, "Complete or fail an extraction")
@@ -174,7 +206,8 @@ pub(super) fn describe<'d, 'a>(method: &str, path: &str, row: Row<'d, 'a>) -> Op
             .summary(DELIVERIES, "Deliver again: the same event id, the current secret")
             .ignored_body()
             .errors(&[Code::Conflict])
-            .json::<deliveries::Delivery>(StatusCode::ACCEPTED, "One more attempt is queued."),
+            .json::<deliveries::Delivery>(StatusCode::ACCEPTED, "One more attempt is queued.")
+            .leads_to_rows(&[("GET", DELIVERY)], ID),
 
         ("GET", "/_sandbox/faults") => row
             .of_organization()
@@ -184,7 +217,11 @@ pub(super) fn describe<'d, 'a>(method: &str, path: &str, row: Row<'d, 'a>) -> Op
             .of_organization()
             .summary(FAULTS, "Let the next matching requests meet a fault")
             .body::<faults::New>()
-            .json::<faults::View<'_>>(StatusCode::CREATED, "The fault."),
+            .json::<faults::View<'_>>(StatusCode::CREATED, "The fault.")
+            .leads_to_rows(
+                &[("GET", "/_sandbox/faults/{id}"), ("DELETE", "/_sandbox/faults/{id}")],
+                ID,
+            ),
         ("DELETE", "/_sandbox/faults") => {
             row.of_organization().summary(FAULTS, "Take all faults away").no_content("None is left.")
         }

@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 use svc_sdk::{Operation, Service};
 
 use super::row::Row;
-use super::{Part, control, services};
+use super::{Part, control, services, webhooks};
 use crate::app::App;
 use crate::control as sandbox;
 use crate::settings::Settings;
@@ -15,7 +15,7 @@ pub(super) struct Document<'a> {
     pub(super) settings: &'a Settings,
     base_url: String,
     has_control_token: bool,
-    part: Part,
+    pub(super) part: Part,
     paths: Map<String, Value>,
     requests: SchemaGenerator,
     answers: SchemaGenerator,
@@ -98,6 +98,7 @@ impl<'a> Document<'a> {
 
     pub(super) fn into_value(mut self) -> Value {
         let security = self.security_schemes();
+        let webhooks = webhooks::describe(&mut self);
         let mut schemas = self.requests.take_definitions(true);
         schemas.extend(self.answers.take_definitions(true));
         schemas.sort_keys();
@@ -116,6 +117,7 @@ impl<'a> Document<'a> {
             },
             "servers": [{"url": self.base_url}],
             "paths": self.paths,
+            "webhooks": webhooks,
             "components": {
                 "schemas": schemas,
                 "responses": self.errors,

@@ -9,6 +9,7 @@ mod errors;
 mod row;
 pub(crate) mod schema;
 mod services;
+mod webhooks;
 
 use axum::Router;
 use axum::extract::State;

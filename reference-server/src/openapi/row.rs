@@ -20,6 +20,7 @@ pub(super) struct Row<'d, 'a> {
     parameters: Vec<Value>,
     answers: Map<String, Value>,
     codes: Vec<Code>,
+    links: Map<String, Value>,
     /// Whose errors no switch changes: the control interface's.
     is_control: bool,
     /// The documents show the extraction service's 401: no switch changes it.
@@ -59,9 +60,7 @@ impl<'d, 'a> Row<'d, 'a> {
     pub(super) fn control(document: &'d mut Document<'a>, method: &str, path: &str) -> Self {
         let mut row = Self::new(document, path);
         row.is_control = true;
-        let id =
-            format!("{} {}", method.to_ascii_lowercase(), path.trim_start_matches("/_sandbox/"));
-        row.value.insert("operationId".to_owned(), camel_case(&id).into());
+        row.value.insert("operationId".to_owned(), control_id(method, path).into());
         row.codes.extend([Code::WrongHost, Code::Forbidden]);
         if row.document.has_control_token() {
             row.value.insert("security".to_owned(), json!([{"controlToken": []}]));
@@ -76,7 +75,8 @@ impl<'d, 'a> Row<'d, 'a> {
             value: Map::new(),
             parameters: Vec::new(),
             answers: Map::new(),
-            codes: vec![Code::Internal, Code::Unavailable, Code::StorageFull],
+            codes: EVERYWHERE.to_vec(),
+            links: Map::new(),
             is_control: false,
             fixed_unauthorized: false,
         };
@@ -133,9 +133,7 @@ impl<'d, 'a> Row<'d, 'a> {
             json!({"required": required, "content": {"application/json": {"schema": schema}}});
         self.value.insert("requestBody".to_owned(), body);
         self.codes.extend([
-            Code::InvalidRequest,
             Code::InvalidJson,
-            Code::RequestTimeout,
             Code::PayloadTooLarge,
             Code::UnsupportedMediaType,
             Code::ValidationFailed,
@@ -155,7 +153,7 @@ impl<'d, 'a> Row<'d, 'a> {
             parameter["schema"]["default"] = SANDBOX.into();
         }
         self.parameters.push(parameter);
-        self.codes.extend([Code::NotFound, Code::ValidationFailed]);
+        self.codes.extend([Code::NotFound, Code::Conflict, Code::ValidationFailed]);
         self
     }
 
@@ -176,7 +174,7 @@ impl<'d, 'a> Row<'d, 'a> {
 
     /// A body that is not asked for must still arrive.
     pub(super) fn ignored_body(mut self) -> Self {
-        self.codes.extend([Code::InvalidRequest, Code::RequestTimeout, Code::PayloadTooLarge]);
+        self.codes.push(Code::PayloadTooLarge);
         self
     }
 
@@ -259,7 +257,39 @@ impl<'d, 'a> Row<'d, 'a> {
         self
     }
 
+    /// What can be done with the resource that is answered: its id is the
+    /// parameter that names it in the path.
+    pub(super) fn leads_to(self, operations: &[Operation]) -> Self {
+        let id = match self.document.settings.switches.resources {
+            Wrapping::Bare => "$response.body#/id",
+            Wrapping::Wrapped => "$response.body#/data/id",
+        };
+        operations.iter().fold(self, |row, operation| {
+            let name = lower_first(&format!("{operation:?}"));
+            row.link(name, operation.path(), id)
+        })
+    }
+
+    /// Rows of the control interface, which take what is found there.
+    pub(super) fn leads_to_rows(self, rows: &[(&str, &str)], found: &str) -> Self {
+        rows.iter()
+            .fold(self, |row, (method, path)| row.link(control_id(method, path), path, found))
+    }
+
+    fn link(mut self, operation: String, path: &str, value: &str) -> Self {
+        let mut parameters = path.split('/').filter_map(|part| part.strip_prefix('{'));
+        let parameter = parameters.next().unwrap_or_default().trim_end_matches('}').to_owned();
+        let link = json!({"operationId": operation, "parameters": {parameter: value}});
+        self.links.insert(operation, link);
+        self
+    }
+
     pub(super) fn finish(mut self) -> Value {
+        if !self.links.is_empty()
+            && let Some(answer) = self.answers.values_mut().next()
+        {
+            answer["links"] = std::mem::take(&mut self.links).into();
+        }
         if !self.parameters.is_empty() {
             self.value.insert("parameters".to_owned(), self.parameters.into());
         }
@@ -275,6 +305,17 @@ impl<'d, 'a> Row<'d, 'a> {
         Value::Object(self.value)
     }
 }
+
+/// What any request can be answered with: one that cannot be read as HTTP, and
+/// a server that is not well.
+const EVERYWHERE: [Code; 6] = [
+    Code::InvalidRequest,
+    Code::RequestTimeout,
+    Code::HeadersTooLarge,
+    Code::Internal,
+    Code::Unavailable,
+    Code::StorageFull,
+];
 
 /// What every answer carries.
 pub(super) fn headers() -> Value {
@@ -302,6 +343,10 @@ fn lower_first(name: &str) -> String {
     let mut letters = name.chars();
     let first = letters.next().map(|letter| letter.to_ascii_lowercase());
     first.into_iter().chain(letters).collect()
+}
+
+fn control_id(method: &str, path: &str) -> String {
+    camel_case(&format!("{method} {}", path.trim_start_matches("/_sandbox/")).to_ascii_lowercase())
 }
 
 /// `get messages/{id}/raw` as `sandboxGetMessagesIdRaw`.

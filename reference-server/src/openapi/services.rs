@@ -27,7 +27,8 @@ pub(super) fn describe<'d, 'a>(operation: Operation, row: Row<'d, 'a>) -> Row<'d
             .summary(ENDPOINTS, "Register a webhook endpoint")
             .body::<extraction::webhooks::New>()
             .once()
-            .created::<extraction::webhooks::View<'_>>("The endpoint, with its secret."),
+            .created::<extraction::webhooks::View<'_>>("The endpoint, with its secret.")
+            .leads_to(&[Operation::ExtractionWebhooksDelete]),
         Operation::ExtractionWebhooksList => {
             row.summary(ENDPOINTS, "List the webhook endpoints")
                 .list::<extraction::webhooks::View<'_>>("Every endpoint, the newest last.")
@@ -40,7 +41,13 @@ pub(super) fn describe<'d, 'a>(operation: Operation, row: Row<'d, 'a>) -> Row<'d
             .summary(AUDIENCES, "Create an audience")
             .body::<audiences::New>()
             .once()
-            .created::<audiences::Audience>("The new audience."),
+            .created::<audiences::Audience>("The new audience.")
+            .leads_to(&[
+                Operation::AudiencesGet,
+                Operation::AudiencesDelete,
+                Operation::ContactsCreate,
+                Operation::ContactsList,
+            ]),
         Operation::AudiencesList => row
             .summary(AUDIENCES, "List the audiences")
             .list::<audiences::Audience>("Every audience, the newest last."),
@@ -56,7 +63,8 @@ pub(super) fn describe<'d, 'a>(operation: Operation, row: Row<'d, 'a>) -> Row<'d
             .body::<contacts::New>()
             .once()
             .errors(&[Code::Conflict])
-            .created::<contacts::Contact>("The new contact."),
+            .created::<contacts::Contact>("The new contact.")
+            .leads_to(&[Operation::ContactsUpdate, Operation::ContactsDelete]),
         Operation::ContactsList => contact_pages(row),
         Operation::ContactsUpdate => row
             .summary(CONTACTS, "Change a contact")
@@ -74,7 +82,8 @@ pub(super) fn describe<'d, 'a>(operation: Operation, row: Row<'d, 'a>) -> Row<'d
             .body::<domains::New>()
             .once()
             .errors(&[Code::Conflict])
-            .created::<domains::View<'_>>("The domain, with the DNS records to publish."),
+            .created::<domains::View<'_>>("The domain, with the DNS records to publish.")
+            .leads_to(&[Operation::DomainsVerify, Operation::DomainsDelete]),
         Operation::DomainsVerify => row
             .summary(DOMAINS, "Look for the domain's DNS records")
             .ignored_body()
@@ -88,7 +97,8 @@ pub(super) fn describe<'d, 'a>(operation: Operation, row: Row<'d, 'a>) -> Row<'d
             .body::<request::NewEmail>()
             .once()
             .errors(&[Code::DomainNotVerified])
-            .created_as::<stored::View<'_>>(StatusCode::ACCEPTED, "The accepted email."),
+            .created_as::<stored::View<'_>>(StatusCode::ACCEPTED, "The accepted email.")
+            .leads_to(&[Operation::EmailsGet, Operation::EmailsCancel]),
         Operation::EmailsSendBatch => row
             .summary(EMAILS, "Send up to 100 emails")
             .body::<batch::New>()
@@ -106,7 +116,12 @@ pub(super) fn describe<'d, 'a>(operation: Operation, row: Row<'d, 'a>) -> Row<'d
             .summary(WEBHOOKS, "Create a webhook")
             .body::<webhooks::New>()
             .once()
-            .created::<webhooks::View<'_>>("The webhook, with its signing secret."),
+            .created::<webhooks::View<'_>>("The webhook, with its signing secret.")
+            .leads_to(&[
+                Operation::WebhooksUpdate,
+                Operation::WebhooksDelete,
+                Operation::WebhooksTest,
+            ]),
         Operation::WebhooksList => row
             .summary(WEBHOOKS, "List the webhooks")
             .list::<webhooks::View<'_>>("Every webhook, the newest last."),

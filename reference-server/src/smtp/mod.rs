@@ -1,5 +1,6 @@
 //! The SMTP listener (`--smtp`): takes mail for verified domains.
 
+mod certificate;
 mod session;
 
 use std::sync::Arc;
@@ -10,6 +11,9 @@ use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 
 use crate::app::Shared;
+pub(crate) use certificate::Certificate;
+pub use certificate::InvalidCertificate;
+use certificate::Tls;
 
 /// Connections at the same time; more wait until one ends.
 const CONNECTIONS: usize = 100;
@@ -19,6 +23,7 @@ const CONNECTIONS: usize = 100;
 pub(crate) async fn run(app: Shared, listener: TcpListener) {
     let stopped = app.stopped();
     tokio::pin!(stopped);
+    let tls = Arc::new(Tls::with(app.settings.smtp_certificate.clone()));
     let slots = Arc::new(Semaphore::new(CONNECTIONS));
     let mut sessions = JoinSet::new();
     loop {
@@ -31,9 +36,9 @@ pub(crate) async fn run(app: Shared, listener: TcpListener) {
             Some(_) = sessions.join_next() => {}
             (slot, accepted) = accepted => match (slot, accepted) {
                 (Ok(slot), Ok((stream, peer))) => {
-                    let app = Arc::clone(&app);
+                    let (app, tls) = (Arc::clone(&app), Arc::clone(&tls));
                     sessions.spawn(async move {
-                        if let Err(error) = session::serve(&app, stream, peer).await {
+                        if let Err(error) = session::serve(&app, &tls, stream, peer).await {
                             tracing::debug!(%error, "an SMTP connection ended early");
                         }
                         drop(slot);

@@ -7,10 +7,11 @@ use std::time::Duration;
 use mail_builder::headers::date::Date;
 use smtp_proto::request::receiver::{DataReceiver, RequestReceiver};
 use smtp_proto::{Error, Request};
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 
+use super::certificate::Tls;
 use crate::address::Address;
 use crate::app::{Active, Shared};
 use crate::dkim::{self, DkimVerdict};
@@ -29,24 +30,50 @@ const PAUSE: Duration = Duration::from_secs(60);
 const HOPS: usize = 100;
 
 /// Speaks with one client until it leaves, falls silent or makes no sense.
-pub(super) async fn serve(app: &Shared, mut stream: TcpStream, peer: SocketAddr) -> io::Result<()> {
+pub(super) async fn serve(
+    app: &Shared,
+    tls: &Tls,
+    mut stream: TcpStream,
+    peer: SocketAddr,
+) -> io::Result<()> {
     stream.set_nodelay(true)?;
-    let mut session = Session::new(app, peer.ip().to_canonical());
+    let client = peer.ip().to_canonical();
     stream.write_all(format!("220 {INBOUND_HOST} ESMTP\r\n").as_bytes()).await?;
+    if converse(Session::new(app, client, false), &mut stream).await? == End::StartTls {
+        let mut stream = timeout(PAUSE, tls.accept(stream)).await??;
+        // It begins anew: what was said before, anybody may have said (RFC 3207 §4.2).
+        converse(Session::new(app, client, true), &mut stream).await?;
+    }
+    Ok(())
+}
+
+/// How a conversation ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum End {
+    Left,
+    /// The client asked to go on encrypted.
+    StartTls,
+}
+
+async fn converse<S>(mut session: Session<'_>, stream: &mut S) -> io::Result<End>
+where
+    S: AsyncRead + AsyncWrite + Unpin,
+{
     let mut commands = RequestReceiver::default();
     let mut buffer = vec![0; 16 * 1024];
     loop {
         let Ok(read) = timeout(PAUSE, stream.read(&mut buffer)).await else {
-            return stream.write_all(b"421 4.4.2 nothing came for a minute\r\n").await;
+            stream.write_all(b"421 4.4.2 nothing came for a minute\r\n").await?;
+            return Ok(End::Left);
         };
         let count = read?;
         if count == 0 {
-            return Ok(());
+            return Ok(End::Left);
         }
         let mut bytes = buffer[..count].iter();
         // Several commands may have come at once: their replies go together.
         let mut replies = String::new();
-        while !bytes.as_slice().is_empty() && !session.leaving {
+        while !bytes.as_slice().is_empty() && session.end.is_none() {
             let reply = match &mut session.data {
                 Some(data) => {
                     if !data.take(&mut bytes) {
@@ -64,8 +91,15 @@ pub(super) async fn serve(app: &Shared, mut stream: TcpStream, peer: SocketAddr)
             replies.push_str("\r\n");
         }
         stream.write_all(replies.as_bytes()).await?;
-        if session.leaving {
-            return stream.shutdown().await;
+        stream.flush().await?;
+        match session.end {
+            None => {}
+            // What came after it in plain text is not read any more.
+            Some(End::StartTls) => return Ok(End::StartTls),
+            Some(End::Left) => {
+                stream.shutdown().await?;
+                return Ok(End::Left);
+            }
         }
     }
 }
@@ -80,7 +114,8 @@ struct Session<'a> {
     transaction: Option<Transaction>,
     data: Option<Data>,
     mistakes: u32,
-    leaving: bool,
+    encrypted: bool,
+    end: Option<End>,
 }
 
 struct Transaction {
@@ -118,7 +153,7 @@ impl Data {
 }
 
 impl<'a> Session<'a> {
-    fn new(app: &'a Shared, client: IpAddr) -> Self {
+    fn new(app: &'a Shared, client: IpAddr, encrypted: bool) -> Self {
         Self {
             app,
             client,
@@ -127,7 +162,8 @@ impl<'a> Session<'a> {
             transaction: None,
             data: None,
             mistakes: 0,
-            leaving: false,
+            encrypted,
+            end: None,
         }
     }
 
@@ -135,10 +171,18 @@ impl<'a> Session<'a> {
         match request {
             Request::Ehlo { host } => {
                 self.greet(host, true);
+                let tls = if self.encrypted { "" } else { "250-STARTTLS\r\n" };
                 format!(
                     "250-{INBOUND_HOST}\r\n250-PIPELINING\r\n250-8BITMIME\r\n250-SMTPUTF8\r\n\
-                     250-SIZE {LARGEST}\r\n250 ENHANCEDSTATUSCODES"
+                     250-SIZE {LARGEST}\r\n{tls}250 ENHANCEDSTATUSCODES"
                 )
+            }
+            Request::StartTls if self.encrypted => {
+                self.mistake("503 5.5.1 the connection is encrypted already")
+            }
+            Request::StartTls => {
+                self.end = Some(End::StartTls);
+                "220 2.0.0 go ahead".to_owned()
             }
             Request::Helo { host } => {
                 self.greet(host, false);
@@ -162,7 +206,7 @@ impl<'a> Session<'a> {
             Request::Vrfy { .. } => "252 2.5.2 send it, and see".to_owned(),
             Request::Help { .. } => "214 2.0.0 see RFC 5321".to_owned(),
             Request::Quit => {
-                self.leaving = true;
+                self.end = Some(End::Left);
                 "221 2.0.0 good-bye".to_owned()
             }
             _ => self.mistake("502 5.5.1 not offered"),
@@ -266,7 +310,11 @@ impl<'a> Session<'a> {
         // The client chose it: nothing that could end a field or a comment.
         let helo: String =
             helo.chars().filter(|c| c.is_alphanumeric() || ".-:[]_".contains(*c)).collect();
-        let protocol = if self.extended { "ESMTP" } else { "SMTP" };
+        let protocol = match (self.extended, self.encrypted) {
+            (true, true) => "ESMTPS",
+            (true, false) => "ESMTP",
+            (false, _) => "SMTP",
+        };
         let date = Date::new(self.app.clock.now() / 1000).to_rfc822();
         format!(
             "Return-Path: <{sender}>\r\n\
@@ -292,7 +340,7 @@ impl<'a> Session<'a> {
             Error::UnsupportedParameter { .. } => self.mistake("504 5.5.4 no such parameter"),
             // Where the line ends is not known any more.
             _ => {
-                self.leaving = true;
+                self.end = Some(End::Left);
                 "500 5.5.6 the line is too long".to_owned()
             }
         }
@@ -303,7 +351,7 @@ impl<'a> Session<'a> {
         if self.mistakes < MISTAKES {
             return reply.to_owned();
         }
-        self.leaving = true;
+        self.end = Some(End::Left);
         "421 4.7.0 too many mistakes".to_owned()
     }
 }

@@ -4,7 +4,10 @@
 
 use rusqlite::Connection;
 
-const MIGRATIONS: &[&str] = &[include_str!("migrations/0001_initial.sql")];
+const MIGRATIONS: &[&str] = &[
+    include_str!("migrations/0001_initial.sql"),
+    include_str!("migrations/0002_faults_and_homecoming.sql"),
+];
 
 /// The version that this program reads and writes.
 pub(super) const CURRENT: u32 = MIGRATIONS.len() as u32;
@@ -32,7 +35,10 @@ mod tests {
     use crate::store::open;
 
     /// What databases out there have had.
-    const FROZEN: &[&str] = &["ab226ac6564586076feb628f9f701ea865068fcdaf40d3e62c60ae223a8de575"];
+    const FROZEN: &[&str] = &[
+        "ab226ac6564586076feb628f9f701ea865068fcdaf40d3e62c60ae223a8de575",
+        "5f41532a961c26075c97ef34d60aa289526096f807f9360008c82d55c767cc06",
+    ];
 
     #[test]
     fn migrations_do_not_change() {

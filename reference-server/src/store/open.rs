@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use rusqlite::{Connection, OpenFlags};
 
 use super::migrations;
+use crate::home;
 
 /// The database cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -28,6 +29,7 @@ pub(super) fn file(path: &Path) -> Result<Connection, OpenError> {
     // Before SQLite sees it, because even opening may write beside the file.
     let found = version_in_header(path)?;
     refuse_newer(path, found)?;
+    home::keep_private(path).map_err(|source| OpenError::Read { path: path.to_owned(), source })?;
     let connection = Connection::open(path)?;
     connection.busy_timeout(std::time::Duration::from_secs(5))?;
     // The header may be behind a write-ahead log that a killed server left.

@@ -165,6 +165,8 @@ pub(crate) fn object<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, ApiError> {
 pub(crate) fn not_json(bytes: &[u8], error: &serde_json::Error) -> ApiError {
     let text = if bytes.is_empty() {
         "the body is empty; JSON is expected".to_owned()
+    } else if error.to_string().starts_with("recursion limit exceeded") {
+        "the body is nested too deep: at most 127 levels are read".to_owned()
     } else {
         format!("the body is not JSON: wrong at line {} column {}", error.line(), error.column())
     };

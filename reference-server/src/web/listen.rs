@@ -3,6 +3,7 @@
 
 use std::net::SocketAddr;
 use std::panic::AssertUnwindSafe;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -20,6 +21,7 @@ use tokio::task::JoinSet;
 use tower_service::Service as _;
 
 use super::answer;
+use super::wire::{Answered, Answers, Wire};
 use crate::app::{Active, Shared};
 use crate::error::ApiError;
 use crate::id::{self, Prefix};
@@ -92,12 +94,16 @@ async fn serve(app: Shared, stream: TcpStream, router: Router, _slot: OwnedSemap
     if let Err(error) = stream.set_nodelay(true) {
         tracing::debug!(%error, "cannot set TCP_NODELAY");
     }
-    let cut = Cut::default();
+    let (cut, answers) = (Cut::default(), Answers::default());
     let service = {
-        let (app, cut) = (Arc::clone(&app), cut.clone());
+        let (app, cut, answers) = (Arc::clone(&app), cut.clone(), answers.clone());
         service_fn(move |request: Request<Incoming>| {
             let (app, router, cut) = (Arc::clone(&app), router.clone(), cut.clone());
-            async move { Ok::<_, std::convert::Infallible>(respond(app, router, cut, request).await) }
+            let answering = answers.begin();
+            async move {
+                let response = respond(app, router, cut, request).await;
+                Ok::<Response<Answered>, std::convert::Infallible>(answering.with(response))
+            }
         })
     };
     let mut builder = http1::Builder::new();
@@ -106,18 +112,26 @@ async fn serve(app: Shared, stream: TcpStream, router: Router, _slot: OwnedSemap
         .header_read_timeout(app.settings.limits.head_time)
         .max_headers(HEADERS)
         .max_buf_size(BUFFER);
-    let connection = builder.serve_connection(TokioIo::new(stream), service);
-    tokio::pin!(connection);
-    let result = tokio::select! {
-        result = connection.as_mut() => result,
+    let stream = TokioIo::new(Wire::new(stream, answers));
+    let mut connection = builder.serve_connection(stream, service);
+    let ended = tokio::select! {
+        result = &mut connection => Some(result),
         () = cut.0.notified() => return,
-        () = app.stopped() => {
-            connection.as_mut().graceful_shutdown();
-            connection.await
+        () = app.stopped() => None,
+    };
+    let result = match ended {
+        Some(result) => result,
+        None => {
+            Pin::new(&mut connection).graceful_shutdown();
+            (&mut connection).await
         }
     };
     if let Err(error) = result {
         tracing::debug!(%error, "a connection ended early");
+        let parts = connection.into_parts();
+        // Who has sent nothing since the last answer is not told that it was slow.
+        let timed_out = error.is_timeout() && !parts.read_buf.is_empty();
+        parts.io.into_inner().refuse(&app, timed_out).await;
     }
 }
 

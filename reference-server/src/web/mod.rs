@@ -10,6 +10,7 @@ mod object;
 mod once;
 mod routes;
 mod whole;
+mod wire;
 
 pub(crate) use answer::Answer;
 pub(crate) use call::Call;

@@ -22,7 +22,7 @@ use crate::app::{App, Shared};
 use crate::error::{ApiError, Code};
 use crate::keys::Key;
 use crate::switches::ErrorShape;
-use crate::{control, email, extraction, openapi, tracking};
+use crate::{control, email, extraction, faults, openapi, tracking};
 
 /// The routes of both services and of the control interface.
 pub(crate) fn router(app: &Shared) -> Router {
@@ -105,7 +105,8 @@ async fn documented(
         }
         Err(error) => return answer::error(&error, shape),
     };
-    let fault = app.faults.meet(key.organization, operation, app.clock.now());
+    let (fault, changes) = app.faults.meet(key.organization, operation, app.clock.now());
+    faults::record(&app, changes).await;
     let cut = parts.extensions.get::<Cut>().cloned();
     let input = Input::new(app, parts, params, body);
     let process = async move {

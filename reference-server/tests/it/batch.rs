@@ -56,3 +56,30 @@ async fn a_batch_has_one_to_a_hundred_emails() {
         );
     }
 }
+
+/// It is the text of the request that cannot be read, not an email in it.
+#[tokio::test]
+async fn json_that_is_not_read_is_the_requests_fault() {
+    let sandbox = Sandbox::start().await;
+    let deep = format!("{}{}", "[".repeat(200), "]".repeat(200));
+    let deep =
+        format!(r#"{{"from":"a@sandbox.test","to":"b@x.test","subject":"s","tags":{deep}}}"#);
+    let half = r#"{"from":"a@sandbox.test","to":"b@x.test","subject":"\ud800"}"#;
+    for (email, message) in [
+        (deep.as_str(), "the body is nested too deep: at most 127 levels are read"),
+        (half, "the body is not JSON: wrong at line 1 column"),
+    ] {
+        for (line, body) in [
+            ("POST /api/v1/emails", email.to_owned()),
+            (BATCH, format!("[{GOOD},{email}]")),
+            (BATCH, format!(r#"{{"emails":[{email}]}}"#)),
+        ] {
+            let refused = sandbox.call(line, &body).await;
+            let code = refused.between(r#""code":""#);
+            assert_eq!((refused.status, code.as_str()), (400, "invalid_json"), "{refused:?}");
+            assert!(refused.between(r#""message":""#).starts_with(message), "{refused:?}");
+        }
+    }
+    let list = sandbox.control("GET /_sandbox/messages", "").await;
+    assert_eq!(list.body, r#"{"data":[],"next":null}"#);
+}

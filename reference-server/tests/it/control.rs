@@ -168,3 +168,31 @@ async fn a_lease_keeps_the_server_from_being_idle() {
     let long = std::time::Duration::from_secs(5);
     tokio::time::timeout(long, sandbox.server.until_idle()).await.expect("idle without the lease");
 }
+
+#[tokio::test]
+async fn organizations_may_share_a_name_and_are_then_told_apart_by_their_ids() {
+    let sandbox = Sandbox::start().await;
+    let make = async |name: &str| {
+        let body = format!(r#"{{"name":"{name}"}}"#);
+        sandbox.control("POST /_sandbox/organizations", &body).await
+    };
+    let first = make("Acme").await;
+    let list = "GET /_sandbox/keys?organization=";
+    assert_eq!(sandbox.control(&format!("{list}Acme"), "").await.status, 200);
+    let second = make("Acme").await;
+    assert_ne!(first.id(), second.id());
+    let refused = sandbox.control(&format!("{list}Acme"), "").await;
+    assert_eq!((refused.status, refused.between(r#""code":""#)), (409, "conflict".to_owned()));
+    for one in [&first, &second] {
+        assert_eq!(sandbox.control(&format!("{list}{}", one.id()), "").await.status, 200);
+    }
+    // An id is an id, whatever somebody else is called.
+    assert_eq!(make(&first.id()).await.status, 201);
+    assert_eq!(sandbox.control(&format!("{list}{}", first.id()), "").await.status, 200);
+    // The seeded one is what is meant where none is named.
+    let refused = make("Sandbox").await;
+    assert_eq!((refused.status, refused.between(r#""code":""#)), (409, "conflict".to_owned()));
+    let bare = Sandbox::with(|builder| builder.seed(false)).await;
+    let body = r#"{"name":"Sandbox"}"#;
+    assert_eq!(bare.control("POST /_sandbox/organizations", body).await.status, 201);
+}

@@ -207,3 +207,19 @@ async fn a_slow_endpoint_holds_up_no_other() {
     tokio::time::timeout(std::time::Duration::from_secs(5), all).await.expect("not held up");
     drop(silent);
 }
+
+#[tokio::test]
+async fn credentials_of_a_url_are_sent_and_not_recorded() {
+    let sandbox = Sandbox::start().await;
+    let receiver = Receiver::start(&[]).await;
+    let url = receiver.url().replace("http://", "http://ada:s3cret@");
+    let body = format!(r#"{{"url":"{url}","events":["email.sent"]}}"#);
+    let id = sandbox.call("POST /api/v1/webhooks", &body).await.id();
+    let tested = sandbox.call(&format!("POST /api/v1/webhooks/{id}/test"), "").await;
+    assert!(tested.body.contains(r#""statusCode":200"#), "{tested:?}");
+    assert_eq!(receiver.received()[0].header("authorization"), "Basic YWRhOnMzY3JldA==");
+    let delivery = sandbox.control("GET /_sandbox/deliveries", "").await.id();
+    let shown = sandbox.control(&format!("GET /_sandbox/deliveries/{delivery}"), "").await;
+    assert!(shown.body.contains(r#""url":"http://ada:***@"#), "{shown:?}");
+    assert!(!shown.body.contains("s3cret") && !shown.body.contains("YWRhOn"), "{shown:?}");
+}

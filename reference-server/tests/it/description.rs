@@ -6,6 +6,7 @@ use std::sync::Mutex;
 use serde_json::{Value, json};
 
 use crate::raw::Raw;
+use crate::receiver::Received;
 
 pub(crate) struct Description {
     document: Value,
@@ -57,6 +58,42 @@ impl Description {
         self.seen.lock().expect("no panic").insert(seen);
     }
 
+    /// The events that are described.
+    pub(crate) fn events(&self) -> BTreeSet<String> {
+        object(&self.document["webhooks"]).keys().cloned().collect()
+    }
+
+    /// Fails where a delivery, or a header of it, is not as its event's is described.
+    pub(crate) fn check_delivery(&self, event: &str, delivery: &Received) {
+        let row = &self.document["webhooks"][event]["post"];
+        assert!(row.is_object(), "{event} is not described: {delivery:?}");
+        let body: Value = serde_json::from_str(&delivery.body).expect("JSON");
+        let schema = &row["requestBody"]["content"]["application/json"]["schema"];
+        self.check_schema(event, schema, &body);
+        for header in row["parameters"].as_array().expect("headers") {
+            let name = header["name"].as_str().expect("a name");
+            let text = delivery.header(name);
+            let number = header["schema"]["type"] == "integer";
+            let value =
+                if number { json!(text.parse::<u64>().expect("a number")) } else { json!(text) };
+            self.check_schema(&format!("{event}: {name}"), &header["schema"], &value);
+        }
+    }
+
+    fn check_schema(&self, what: &str, schema: &Value, value: &Value) {
+        // References lead into the components, from wherever they stand.
+        let schema = json!({"allOf": [schema], "components": self.document["components"]});
+        let validator = jsonschema::draft202012::options()
+            .should_validate_formats(true)
+            .build(&schema)
+            .unwrap_or_else(|error| panic!("{what}: {error}"));
+        let wrong: Vec<String> = validator
+            .iter_errors(value)
+            .map(|error| format!("{} at {}", error, error.instance_path()))
+            .collect();
+        assert!(wrong.is_empty(), "{what} is not as described: {wrong:#?} in {value}");
+    }
+
     fn check_content(&self, what: &str, content: &Value, answer: &Raw) {
         let essence = |text: &str| text.split(';').next().unwrap_or_default().trim().to_owned();
         let given = essence(answer.header("content-type").unwrap_or_default());
@@ -67,20 +104,7 @@ impl Description {
         }
         let body: Value = serde_json::from_str(&answer.body)
             .unwrap_or_else(|error| panic!("{what}: {error}: {answer:?}"));
-        // References lead into the components, from wherever they stand.
-        let schema = json!({
-            "allOf": [described["schema"]],
-            "components": self.document["components"],
-        });
-        let validator = jsonschema::draft202012::options()
-            .should_validate_formats(true)
-            .build(&schema)
-            .unwrap_or_else(|error| panic!("{what}: {error}"));
-        let wrong: Vec<String> = validator
-            .iter_errors(&body)
-            .map(|error| format!("{} at {}", error, error.instance_path()))
-            .collect();
-        assert!(wrong.is_empty(), "{what} is not as described: {wrong:#?} in {}", answer.body);
+        self.check_schema(what, &described["schema"], &body);
         if let Some(examples) = described.get("examples") {
             let code = body.pointer("/error/code").or(body.get("code")).and_then(Value::as_str);
             let code = code.expect("a code");

@@ -116,3 +116,28 @@ async fn an_address_that_is_taken_is_named() {
     let error = Server::builder().addr(addr).start().await.unwrap_err();
     assert_eq!(error.to_string(), format!("cannot listen on {addr} for http"));
 }
+
+/// The database holds emails and secrets.
+#[cfg(unix)]
+#[tokio::test]
+async fn its_files_are_for_their_owner_only() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let directory = tempfile::tempdir().unwrap();
+    let modes = || {
+        let files = std::fs::read_dir(directory.path()).unwrap().map(|file| file.unwrap());
+        let modes = files.map(|file| {
+            let mode = file.metadata().unwrap().permissions().mode() & 0o777;
+            (file.file_name().into_string().unwrap(), format!("{mode:o}"))
+        });
+        modes.collect::<std::collections::BTreeMap<_, _>>()
+    };
+    // One that an earlier version made.
+    std::fs::write(directory.path().join("server.lock"), "").unwrap();
+    let sandbox = Sandbox::with(on(&directory)).await;
+    sandbox.call("POST /api/v1/audiences", r#"{"name":"a"}"#).await;
+    let names = ["server.json", "server.lock", "svc.db", "svc.db-shm", "svc.db-wal"];
+    let expected = names.map(|name| (name.to_owned(), "600".to_owned()));
+    assert_eq!(modes(), expected.into());
+    sandbox.server.stop().await;
+    assert!(modes().values().all(|mode| mode == "600"), "{:?}", modes());
+}

@@ -119,3 +119,37 @@ async fn what_is_no_fault_is_refused() {
     assert_eq!(sandbox.control("GET /_sandbox/faults/flt_x", "").await.status, 404);
     assert_eq!(sandbox.control("DELETE /_sandbox/faults/flt_x", "").await.status, 404);
 }
+
+#[tokio::test]
+async fn a_fault_outlives_its_server() {
+    let directory = tempfile::tempdir().unwrap();
+    let start = || async { Sandbox::with(|builder| builder.data_dir(directory.path())).await };
+    let sandbox = start().await;
+    let asked = r#""operation":"audiences.list","times":3,"skip":1,"status":503"#;
+    let id = fault(&sandbox, &format!("{{{asked}}}")).await;
+    let other = fault(&sandbox, r#"{"operation":"emails.get","status":500}"#).await;
+    assert_eq!(sandbox.call("GET /api/v1/audiences", "").await.status, 200);
+    assert_eq!(sandbox.call("GET /api/v1/audiences", "").await.status, 503);
+    let before = sandbox.control("GET /_sandbox/faults", "").await.body;
+    let gone = sandbox.control(&format!("DELETE /_sandbox/faults/{other}"), "").await;
+    assert_eq!(gone.status, 204);
+    sandbox.server.stop().await;
+
+    let sandbox = start().await;
+    sandbox.is_faulty();
+    let after = sandbox.control("GET /_sandbox/faults", "").await.body;
+    assert!(
+        after.len() < before.len() && before.starts_with(after.trim_end_matches(']')),
+        "{after}"
+    );
+    assert!(after.contains(&format!(r#""id":"{id}",{asked},"remaining":2"#)), "{after}");
+    let statuses = [
+        sandbox.call("GET /api/v1/audiences", "").await.status,
+        sandbox.call("GET /api/v1/audiences", "").await.status,
+        sandbox.call("GET /api/v1/audiences", "").await.status,
+    ];
+    assert_eq!(statuses, [503, 503, 200]);
+    sandbox.control("POST /_sandbox/reset", "").await;
+    assert_eq!(sandbox.control("GET /_sandbox/faults", "").await.body, "[]");
+    sandbox.server.stop().await;
+}

@@ -37,6 +37,11 @@ impl Sandbox {
         self.server.addresses().http
     }
 
+    /// From here on answers may be injected ones.
+    pub(crate) fn is_faulty(&self) {
+        self.faulty.store(true, Ordering::Relaxed);
+    }
+
     /// One request with the seeded email key.
     pub(crate) async fn call(&self, line: &str, body: &str) -> Raw {
         self.with_key(KEY, line, body).await
@@ -68,7 +73,7 @@ impl Sandbox {
         let text = format!("{line} HTTP/1.1\r\nhost: {addr}\r\n{headers}\r\n{body}");
         let answer = raw::send(addr, text.as_bytes()).await;
         if line == "POST /_sandbox/faults" {
-            self.faulty.store(true, Ordering::Relaxed);
+            self.is_faulty();
         }
         if line.contains(" /_sandbox/") || !self.faulty.load(Ordering::Relaxed) {
             self.description().await.check(line, &answer);

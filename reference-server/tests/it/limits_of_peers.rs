@@ -17,6 +17,22 @@ async fn until_end(stream: &mut TcpStream) -> String {
     String::from_utf8_lossy(&answer).into_owned()
 }
 
+/// A refusal of what could not be read as a request: the server's own, with its
+/// id, and the last thing on the connection.
+fn assert_refused(answer: &str, status: u16, code: &str) {
+    let (head, body) = answer.split_once("\r\n\r\n").unwrap_or_else(|| panic!("{answer:?}"));
+    assert!(head.starts_with(&format!("HTTP/1.1 {status} ")), "{answer}");
+    for field in [
+        "content-type: application/json\r\n",
+        "x-request-id: req_",
+        "connection: close\r\n",
+        &format!("content-length: {}", body.len()),
+    ] {
+        assert!(head.contains(field), "{field} in {answer}");
+    }
+    assert!(body.starts_with(&format!(r#"{{"error":{{"code":"{code}","message":""#)), "{answer}");
+}
+
 #[tokio::test]
 async fn a_slow_head_ends_its_connection() {
     let short = Duration::from_millis(100);
@@ -25,10 +41,42 @@ async fn a_slow_head_ends_its_connection() {
     slow.write_all(b"GET /api/v1/audiences HTTP/1.1\r\nhost: x\r\n").await.expect("written");
     let mut silent = TcpStream::connect(sandbox.addr()).await.expect("connected");
     assert_eq!(sandbox.call("GET /api/v1/audiences", "").await.status, 200);
-    for stream in [&mut slow, &mut silent] {
-        let answer = until_end(stream).await;
-        assert!(answer.is_empty() || answer.starts_with("HTTP/1.1 408"), "{answer}");
+    assert_refused(&until_end(&mut slow).await, 408, "request_timeout");
+    // Who asks nothing is answered nothing: it would be taken for the answer to
+    // what is asked next.
+    assert_eq!(until_end(&mut silent).await, "");
+}
+
+#[tokio::test]
+async fn what_was_answered_before_stays_as_it_is() {
+    let sandbox = Sandbox::start().await;
+    let good =
+        format!("GET /api/v1/audiences HTTP/1.1\r\nhost: x\r\nauthorization: Bearer {KEY}\r\n\r\n");
+    for apart in [true, false] {
+        let mut stream = TcpStream::connect(sandbox.addr()).await.expect("connected");
+        if apart {
+            stream.write_all(good.as_bytes()).await.expect("written");
+            assert_eq!(crate::raw::read_answer(&mut stream).await.body, "[]");
+            stream.write_all(b"no HTTP\r\n\r\n").await.expect("written");
+            assert_refused(&until_end(&mut stream).await, 400, "invalid_request");
+        } else {
+            stream.write_all(format!("{good}no HTTP\r\n\r\n").as_bytes()).await.expect("written");
+            let both = until_end(&mut stream).await;
+            let (first, second) = both.split_once("[]").expect("the first answer");
+            assert!(first.starts_with("HTTP/1.1 200 "), "{both}");
+            assert_refused(second, 400, "invalid_request");
+        }
     }
+}
+
+#[tokio::test]
+async fn a_refusal_has_the_shape_that_was_chosen() {
+    let sandbox = Sandbox::with(|builder| builder.set("B4=text").expect("a switch")).await;
+    let mut stream = TcpStream::connect(sandbox.addr()).await.expect("connected");
+    stream.write_all(b"GET /\0 HTTP/1.1\r\n\r\n").await.expect("written");
+    let answer = until_end(&mut stream).await;
+    assert!(answer.contains("content-type: text/plain; charset=utf-8\r\n"), "{answer}");
+    assert!(answer.ends_with("\r\n\r\nwhat came is no HTTP/1.1 request"), "{answer}");
 }
 
 #[tokio::test]
@@ -42,8 +90,7 @@ async fn a_huge_head_is_refused() {
         let request = format!("GET /api/v1/audiences HTTP/1.1\r\nhost: x\r\n{headers}\r\n");
         // It may be refused before all of it was taken.
         let _ = stream.write_all(request.as_bytes()).await;
-        let answer = until_end(&mut stream).await;
-        assert!(answer.is_empty() || answer.starts_with("HTTP/1.1 431"), "{answer:.100}");
+        assert_refused(&until_end(&mut stream).await, 431, "headers_too_large");
     }
     assert_eq!(sandbox.call("GET /api/v1/audiences", "").await.status, 200);
 }
@@ -51,13 +98,16 @@ async fn a_huge_head_is_refused() {
 #[tokio::test]
 async fn what_is_no_http_ends_its_connection() {
     let sandbox = Sandbox::start().await;
-    for bytes in
-        [&b"\x16\x03\x01\x02\x00\x01\x00\x01"[..], b"EHLO me\r\n\r\n", b"GET / HTTP/9.9\r\n\r\n"]
-    {
+    for bytes in [
+        &b"\x16\x03\x01\x02\x00\x01\x00\x01"[..],
+        b"EHLO me\r\n\r\n",
+        b"GET / HTTP/9.9\r\n\r\n",
+        b"GET / HTTP/1.1\r\nno header\r\n\r\n",
+        b"POST / HTTP/1.1\r\ncontent-length: x\r\n\r\n",
+    ] {
         let mut stream = TcpStream::connect(sandbox.addr()).await.expect("connected");
         stream.write_all(bytes).await.expect("written");
-        let answer = until_end(&mut stream).await;
-        assert!(answer.is_empty() || answer.starts_with("HTTP/1.1 400"), "{answer}");
+        assert_refused(&until_end(&mut stream).await, 400, "invalid_request");
     }
     assert_eq!(sandbox.call("GET /api/v1/audiences", "").await.status, 200);
 }

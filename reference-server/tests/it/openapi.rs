@@ -2,6 +2,7 @@
 //! (`description`).
 
 use crate::harness::{EXTRACTION_KEY, Sandbox};
+use crate::receiver::Receiver;
 
 #[tokio::test]
 async fn everything_that_is_described_answers_as_described() {
@@ -129,4 +130,57 @@ async fn a_status_that_is_not_described_is_noticed() {
     let mut answer = sandbox.call("GET /api/v1/audiences", "").await;
     answer.status = 409;
     sandbox.description().await.check("GET /api/v1/audiences", &answer);
+}
+
+#[tokio::test]
+async fn every_event_is_delivered_as_described() {
+    let sandbox = Sandbox::start().await;
+    let s = &sandbox;
+    s.freeze().await;
+    let receiver = Receiver::start(&[]).await;
+    let email_events = r#""email.sent","email.delivered","email.bounced","email.opened","email.clicked","email.complained","email.failed","email.received""#;
+    let new = format!(r#"{{"url":"{}","events":[{email_events}]}}"#, receiver.url());
+    let webhook = s.call("POST /api/v1/webhooks", &new).await.id();
+    let new = format!(
+        r#"{{"url":"{}","events":["extraction.completed","extraction.failed"]}}"#,
+        receiver.url()
+    );
+    s.with_key(EXTRACTION_KEY, "POST /v1/webhooks", &new).await;
+
+    let email = r#"{"from":"Shop <hello@sandbox.test>","to":["complained@x.test","bounced@x.test","failed@x.test","me@sandbox.test"],
+        "subject":"Hi","html":"<a href=\"https://example.test/\">x</a>","tags":{"kind":"code"},
+        "attachments":[{"filename":"a.txt","content":"QQ=="}]}"#;
+    let sent = s.call("POST /api/v1/emails", email).await.id();
+    s.settle().await;
+    s.raw(&format!("GET /t/o/{sent}/3"), "", "").await;
+    s.raw(&format!("GET /t/c/{sent}/3/0"), "", "").await;
+    s.call(&format!("POST /api/v1/webhooks/{webhook}/test"), "").await;
+    for event in ["extraction.completed", "extraction.failed"] {
+        s.control("POST /_sandbox/extractions", &format!(r#"{{"event":"{event}"}}"#)).await;
+    }
+    let event = r#"{"event":"extraction.completed","data":{"total":"12.00","lines":[1]}}"#;
+    s.control("POST /_sandbox/extractions", event).await;
+    s.settle().await;
+
+    let description = s.description().await;
+    let mut told = std::collections::BTreeSet::new();
+    for delivery in receiver.received() {
+        let event = delivery.body.split('"').nth(3).expect("an event").to_owned();
+        description.check_delivery(&event, &delivery);
+        told.insert(event);
+    }
+    assert_eq!(told, description.events());
+}
+
+#[tokio::test]
+#[should_panic(expected = "is not as described")]
+async fn a_delivery_that_is_not_as_described_is_noticed() {
+    let sandbox = Sandbox::start().await;
+    let receiver = Receiver::start(&[]).await;
+    let new = format!(r#"{{"url":"{}","events":["email.sent"]}}"#, receiver.url());
+    let webhook = sandbox.call("POST /api/v1/webhooks", &new).await.id();
+    sandbox.call(&format!("POST /api/v1/webhooks/{webhook}/test"), "").await;
+    let mut delivery = receiver.received().remove(0);
+    delivery.body = delivery.body.replace(r#""webhookId""#, r#""more":1,"webhookId""#);
+    sandbox.description().await.check_delivery("webhook.test", &delivery);
 }

@@ -1,15 +1,20 @@
 //! The SMTP listener, spoken to by hand.
 
 use std::net::SocketAddr;
+use std::sync::Arc;
 
-use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
+use rustls::pki_types::ServerName;
+use rustls::{ClientConfig, RootCertStore};
+use tokio::io::{AsyncBufReadExt as _, AsyncRead, AsyncWrite, AsyncWriteExt as _, BufReader};
 use tokio::net::TcpStream;
+use tokio_rustls::TlsConnector;
+use tokio_rustls::client::TlsStream;
 
 use crate::harness::Sandbox;
 use crate::receiver::Receiver;
 
-struct Client {
-    stream: BufReader<TcpStream>,
+struct Client<S = TcpStream> {
+    stream: BufReader<S>,
 }
 
 impl Client {
@@ -19,7 +24,9 @@ impl Client {
         assert_eq!(client.reply().await, "220 inbound.sandbox.localhost ESMTP");
         client
     }
+}
 
+impl<S: AsyncRead + AsyncWrite + Unpin> Client<S> {
     async fn say(&mut self, text: &str) -> String {
         self.write(&format!("{text}\r\n")).await;
         self.reply().await
@@ -52,13 +59,14 @@ async fn sandbox() -> (Sandbox, SocketAddr) {
 async fn mail_for_a_verified_domain_is_taken_and_told() {
     let (sandbox, address) = sandbox().await;
     let receiver = Receiver::start(&[]).await;
-    let body = format!(r#"{{"url":"{}","events":["email.received"]}}"#, receiver.url());
-    assert_eq!(sandbox.call("POST /api/v1/webhooks", &body).await.status, 201);
 
     // A message of our own as it would come back: signed, from where SPF says.
     let body = r#"{"from":"a@sandbox.test","to":"help@sandbox.test","subject":"Hi","text":"Hello\n.\n..x\n"}"#;
     assert_eq!(sandbox.call("POST /api/v1/emails", body).await.status, 202);
     let sent = sandbox.control("GET /_sandbox/messages/wait", "").await.id();
+    // Nobody was told of it when it was delivered here.
+    let body = format!(r#"{{"url":"{}","events":["email.received"]}}"#, receiver.url());
+    assert_eq!(sandbox.call("POST /api/v1/webhooks", &body).await.status, 201);
     let source = sandbox.control(&format!("GET /_sandbox/messages/{sent}/raw"), "").await.body;
 
     let mut client = Client::connect(address).await;
@@ -125,7 +133,7 @@ async fn commands_can_come_at_once_and_out_of_order() {
         ("RCPT TO:<a@sandbox.test>", "503 5.5.1 first MAIL"),
         ("DATA", "503 5.5.1 first MAIL and RCPT"),
         ("MAIL FROM:<a@b.test> SIZE=99999999", "552 5.3.4 a message may have 26214400 bytes"),
-        ("STARTTLS", "502 5.5.1 not offered"),
+        ("ETRN x", "502 5.5.1 not offered"),
         ("NONSENSE", "500 5.5.1 no such command"),
         ("NOOP", "250 2.0.0 fine"),
     ] {
@@ -180,4 +188,60 @@ async fn an_empty_message_and_a_large_one() {
     assert_eq!(client.say(".").await, "552 5.3.4 a message may have 26214400 bytes");
     let list = sandbox.control("GET /_sandbox/messages", "").await;
     assert_eq!(list.body.matches(r#""id":"#).count(), 1, "{list:?}");
+}
+
+/// Goes on encrypted; the server must be who the certificate says.
+async fn encrypted(
+    client: Client,
+    certificate: &rcgen::Certificate,
+) -> Client<TlsStream<TcpStream>> {
+    let mut roots = RootCertStore::empty();
+    roots.add(certificate.der().clone()).expect("a root");
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let config = ClientConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .expect("versions")
+        .with_root_certificates(roots)
+        .with_no_client_auth();
+    let name = ServerName::try_from("localhost").expect("a name");
+    let connector = TlsConnector::from(Arc::new(config));
+    let stream = connector.connect(name, client.stream.into_inner()).await.expect("a handshake");
+    Client { stream: BufReader::new(stream) }
+}
+
+#[tokio::test]
+async fn mail_comes_in_encrypted() {
+    let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]).expect("made");
+    let (chain, key) = (made.cert.pem(), made.signing_key.serialize_pem());
+    let any = "127.0.0.1:0".parse().expect("an address");
+    let sandbox = Sandbox::with(|builder| {
+        let builder = builder.smtp(any).smtp_certificate(chain.as_bytes(), key.as_bytes());
+        builder.expect("a certificate")
+    })
+    .await;
+    let address = sandbox.server.addresses().smtp.expect("a listener");
+    let mut client = Client::connect(address).await;
+    client.say("EHLO client.test").await;
+    client.say("MAIL FROM:<a@b.test>").await;
+    // What follows in plain text was put there by somebody else: it is not obeyed.
+    let reply = client.say("STARTTLS\r\nRSET").await;
+    assert_eq!(reply, "220 2.0.0 go ahead");
+
+    let mut client = encrypted(client, &made.cert).await;
+    assert_eq!(client.say("MAIL FROM:<a@b.test>").await, "503 5.5.1 first EHLO");
+    client.write("EHLO client.test\r\n").await;
+    let mut offered = String::new();
+    while !offered.contains("250 ") {
+        client.stream.read_line(&mut offered).await.expect("read");
+    }
+    assert!(!offered.contains("STARTTLS"), "{offered}");
+    assert_eq!(client.say("STARTTLS").await, "503 5.5.1 the connection is encrypted already");
+    client.say("MAIL FROM:<a@b.test>").await;
+    client.say("RCPT TO:<c@sandbox.test>").await;
+    client.say("DATA").await;
+    let taken = client.say("Subject: secret\r\n\r\nx\r\n.").await;
+    assert!(taken.starts_with("250 2.0.0 taken"), "{taken}");
+    let message = sandbox.control("GET /_sandbox/messages/wait?to=c@sandbox.test", "").await;
+    let raw = sandbox.control(&format!("GET /_sandbox/messages/{}/raw", message.id()), "").await;
+    assert!(raw.body.contains("by inbound.sandbox.localhost with ESMTPS id "), "{}", raw.body);
 }

@@ -3,6 +3,27 @@
 use crate::harness::{EXTRACTION_KEY, KEY, Sandbox};
 use crate::receiver::Receiver;
 
+/// Every switch has its test here, by its number and its choices.
+#[test]
+fn every_switch_is_walked() {
+    let tests = include_str!("switches.rs");
+    let error = svc_reference_server::Server::builder().set("Z9=1").expect_err("no switch");
+    let error = error.to_string();
+    let (_, points) = error.split_once(": ").expect("the points");
+    assert_eq!(points.split(", ").count(), 9);
+    for point in points.split(", ") {
+        let test = format!("async fn {}_", point.to_lowercase());
+        assert!(tests.contains(&test), "no test of {point}");
+        let refused = svc_reference_server::Server::builder().set(&format!("{point}="));
+        let refused = refused.expect_err("no choice").to_string();
+        let (_, choices) = refused.split_once(&format!("{point}: ")).expect("the choices");
+        for choice in choices.split(", ").filter(|choice| !choice.starts_with("the name of a")) {
+            let walked = tests.contains(&format!("\"{point}={choice}\""));
+            assert!(walked, "no test of {point}={choice}");
+        }
+    }
+}
+
 async fn with(choice: &str) -> Sandbox {
     Sandbox::with(|builder| builder.set(choice).expect("a switch")).await
 }

@@ -17,17 +17,17 @@ async fn opens_and_clicks_are_told() {
     let message = sandbox.control("GET /_sandbox/messages", "").await.between(r#""id":""#);
     let html = sandbox.control(&format!("GET /_sandbox/messages/{message}/html"), "").await.body;
     let base = sandbox.server.base_url();
-    let link = format!("{base}/t/c/{email}/0");
-    let pixel = format!("{base}/t/o/{email}");
+    let link = format!("{base}/t/c/{email}/0/0");
+    let pixel = format!("{base}/t/o/{email}/0");
     assert!(html.contains(&format!(r#"<a href="{link}">Offer</a>"#)), "{html}");
     assert!(html.contains(&format!(r#"<img src="{pixel}""#)), "{html}");
     // The email itself is shown as it was given.
     let found = sandbox.call(&format!("GET /api/v1/emails/{email}"), "").await;
     assert!(found.body.contains("https://shop.test/offer?a=1&amp;b=2"), "{found:?}");
 
-    let opened = sandbox.raw(&format!("GET /t/o/{email}"), "", "").await;
+    let opened = sandbox.raw(&format!("GET /t/o/{email}/0"), "", "").await;
     assert_eq!((opened.status, opened.header("content-type")), (200, Some("image/gif")));
-    let clicked = sandbox.raw(&format!("GET /t/c/{email}/0"), "", "").await;
+    let clicked = sandbox.raw(&format!("GET /t/c/{email}/0/0"), "", "").await;
     assert_eq!(
         (clicked.status, clicked.header("location")),
         (302, Some("https://shop.test/offer?a=1&b=2"))
@@ -42,7 +42,7 @@ async fn opens_and_clicks_are_told() {
         "{events:?}"
     );
     assert!(events[1].contains(r#""recipient":"ada@x.test""#), "{events:?}");
-    for line in ["1", "x", "-1"] {
+    for line in ["0/1", "0/x", "0/-1", "1/0", "x/0"] {
         assert_eq!(sandbox.raw(&format!("GET /t/c/{email}/{line}"), "", "").await.status, 404);
     }
 }
@@ -55,6 +55,49 @@ async fn nobody_is_tracked_whom_no_webhook_asks_for() {
     let message = sandbox.control("GET /_sandbox/messages", "").await.between(r#""id":""#);
     let html = sandbox.control(&format!("GET /_sandbox/messages/{message}/html"), "").await.body;
     assert!(html.contains("https://shop.test/offer") && !html.contains("/t/"), "{html}");
-    assert_eq!(sandbox.raw(&format!("GET /t/c/{email}/0"), "", "").await.status, 404);
-    assert_eq!(sandbox.raw("GET /t/o/eml_x", "", "").await.status, 200);
+    assert_eq!(sandbox.raw(&format!("GET /t/c/{email}/0/0"), "", "").await.status, 404);
+    assert_eq!(sandbox.raw("GET /t/o/eml_x/0", "", "").await.status, 200);
+}
+
+#[tokio::test]
+async fn each_recipient_has_links_of_its_own() {
+    let sandbox = Sandbox::start().await;
+    let receiver = Receiver::start(&[]).await;
+    let hook =
+        format!(r#"{{"url":"{}","events":["email.opened","email.clicked"]}}"#, receiver.url());
+    assert_eq!(sandbox.call("POST /api/v1/webhooks", &hook).await.status, 201);
+    let body = BODY.replace(
+        r#""to":"ada@x.test""#,
+        r#""to":["ada@x.test","Bob <bob@x.test>"],"bcc":"eve@x.test""#,
+    );
+    let email = sandbox.call("POST /api/v1/emails", &body).await.id();
+    sandbox.settle().await;
+    for (position, recipient) in ["ada@x.test", "bob@x.test", "eve@x.test"].iter().enumerate() {
+        let list = sandbox.control(&format!("GET /_sandbox/messages?to={recipient}"), "").await;
+        let path = format!("GET /_sandbox/messages/{}/html", list.id());
+        let html = sandbox.control(&path, "").await.body;
+        let link = html.split('"').find(|part| part.contains("/t/c/")).expect("a link");
+        assert!(link.ends_with(&format!("/t/c/{email}/{position}/0")), "{html}");
+        assert!(html.contains(&format!("/t/o/{email}/{position}\"")), "{html}");
+    }
+    // The last one first, the second one twice.
+    for path in ["t/o/{}/2", "t/c/{}/1/0", "t/o/{}/1", "t/o/{}/9"] {
+        sandbox.raw(&format!("GET /{}", path.replace("{}", &email)), "", "").await;
+        sandbox.settle().await;
+    }
+    let told: Vec<(String, String)> = receiver
+        .received()
+        .iter()
+        .map(|one| {
+            let recipient = one.body.split(r#""recipient":""#).nth(1).expect("a recipient");
+            let recipient = recipient.split('"').next().expect("its end").to_owned();
+            (one.header("mail-event").to_owned(), recipient)
+        })
+        .collect();
+    let expected = [
+        ("email.opened", "eve@x.test"),
+        ("email.clicked", "bob@x.test"),
+        ("email.opened", "bob@x.test"),
+    ];
+    assert_eq!(told, expected.map(|(event, to)| (event.to_owned(), to.to_owned())));
 }

@@ -1,7 +1,7 @@
 //! `svc sandbox event`.
 
 use clap::Args;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::complete::Values;
 use crate::context::Context;
@@ -13,6 +13,7 @@ use crate::failure::Failure;
 #[command(after_help = "\
 Examples:
   svc sandbox event eml_019a bounced --detail 'mailbox full'
+  svc sandbox event eml_019a bounced --recipient ada@example.test --detail '{\"type\":\"soft\"}'
 
 Scope: none; the local server alone")]
 pub struct Event {
@@ -22,8 +23,11 @@ pub struct Event {
     /// What happens
     #[arg(value_parser = ["delivered", "bounced", "complained", "failed", "opened", "clicked"])]
     event: String,
-    /// More about it
-    #[arg(long, value_name = "TEXT")]
+    /// To this recipient alone; without it to every one that it can happen to
+    #[arg(long, value_name = "ADDRESS")]
+    recipient: Option<String>,
+    /// The reason, or the link that was clicked; or both and the type as JSON
+    #[arg(long, value_name = "TEXT|JSON")]
     detail: Option<String>,
     /// The organization it belongs to; `Sandbox` unless named
     #[arg(long, value_name = "NAME|ID")]
@@ -32,10 +36,15 @@ pub struct Event {
 
 impl Event {
     pub async fn run(self, context: &Context) -> Result<(), Failure> {
+        let detail = self.detail.map(|text| match serde_json::from_str::<Value>(&text) {
+            Ok(object @ Value::Object(_)) => object,
+            _ => text.into(),
+        });
         let body = json!({
             "organization": self.organization,
             "event": self.event,
-            "detail": self.detail,
+            "recipient": self.recipient,
+            "detail": detail,
         });
         let path = format!("/_sandbox/emails/{}/events", control::segment(&self.id)?);
         let request = Request::post(&path).body(control::given(body));

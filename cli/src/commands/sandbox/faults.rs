@@ -1,6 +1,7 @@
 //! `svc sandbox faults`: what the next matching requests meet.
 
 pub mod add;
+pub mod get;
 pub mod list;
 pub mod remove;
 
@@ -25,6 +26,7 @@ pub const VIEW: View = View(&[
 pub enum Command {
     Add(add::Add),
     List(list::List),
+    Get(get::Get),
     Remove(remove::Remove),
 }
 
@@ -33,6 +35,7 @@ impl Command {
         match self {
             Self::Add(args) => args.run(context).await,
             Self::List(args) => args.run(context).await,
+            Self::Get(args) => args.run(context).await,
             Self::Remove(args) => args.run(context).await,
         }
     }

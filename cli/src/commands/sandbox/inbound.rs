@@ -1,5 +1,7 @@
 //! `svc sandbox inbound`.
 
+use std::net::IpAddr;
+
 use clap::{Args, ValueHint};
 use serde_json::json;
 
@@ -35,6 +37,12 @@ pub struct Inbound {
     /// A whole RFC 5322 message: a file, or - for standard input
     #[arg(long, value_name = "PATH|-", conflicts_with_all = ["from", "to", "subject", "text", "html"], value_hint = ValueHint::FilePath)]
     raw: Option<String>,
+    /// Where it comes from, for SPF to judge; the verdict is `none` without it
+    #[arg(long, value_name = "ADDR")]
+    ip: Option<IpAddr>,
+    /// The name that the sending host gives
+    #[arg(long, value_name = "HOST", requires = "ip")]
+    helo: Option<String>,
     /// The organization it belongs to; `Sandbox` unless named
     #[arg(long, value_name = "NAME|ID")]
     organization: Option<String>,
@@ -43,9 +51,12 @@ pub struct Inbound {
 impl Inbound {
     pub async fn run(self, context: &Context) -> Result<(), Failure> {
         let request = Request::post("/_sandbox/inbound");
+        let ip = self.ip.map(|ip| ip.to_string());
         let request = match &self.raw {
             Some(path) => request
                 .query("organization", self.organization.as_deref())
+                .query("ip", ip.as_deref())
+                .query("helo", self.helo.as_deref())
                 .message(context.inputs.bytes(&context.out, "--raw", path)?),
             None => {
                 let read = |option, value: &Option<String>| {
@@ -61,6 +72,8 @@ impl Inbound {
                     "subject": self.subject,
                     "text": read("--text", &self.text)?,
                     "html": read("--html", &self.html)?,
+                    "ip": ip,
+                    "helo": self.helo,
                 })))
             }
         };

@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-use clap::Args;
+use clap::{Args, ValueHint};
 
 use crate::context::Context;
 use crate::failure::Failure;
@@ -42,6 +42,13 @@ pub struct Serve {
     /// Take mail for verified domains over SMTP at this address; port 0 takes a free one
     #[arg(long, value_name = "ADDR")]
     smtp: Option<SocketAddr>,
+    /// The certificate, with its chain, that STARTTLS encrypts with, in PEM form; the server makes
+    /// one that it signs itself without it
+    #[arg(long, value_name = "PATH", requires_all = ["smtp", "smtp_key_file"], value_hint = ValueHint::FilePath)]
+    smtp_cert_file: Option<PathBuf>,
+    /// The key to it, in PEM form
+    #[arg(long, value_name = "PATH", requires = "smtp_cert_file", value_hint = ValueHint::FilePath)]
+    smtp_key_file: Option<PathBuf>,
     /// Send mail out to this SMTP server, smtp://HOST:PORT or smtps://HOST; with a user and a
     /// password in the environment only [env: SVC_RELAY]
     #[arg(long, value_name = "URL")]
@@ -90,6 +97,16 @@ impl Serve {
         }
         if let Some(smtp) = self.smtp {
             builder = builder.smtp(smtp);
+        }
+        if let (Some(chain), Some(key)) = (&self.smtp_cert_file, &self.smtp_key_file) {
+            let read = |option: &str, path: &PathBuf| {
+                let path = path.to_string_lossy();
+                context.inputs.bytes(&context.out, option, &path)
+            };
+            let (chain, key) = (read("--smtp-cert-file", chain)?, read("--smtp-key-file", key)?);
+            builder = builder
+                .smtp_certificate(&chain, &key)
+                .map_err(|error| Failure::usage(format!("--smtp-cert-file: {error}")))?;
         }
         if let Some(relay) = self.relay()? {
             builder = builder

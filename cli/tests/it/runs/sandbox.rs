@@ -68,6 +68,10 @@ pub fn server_rows() -> Vec<Row> {
             .given("sandbox faults add --latency 2s")
             .wrong("sandbox faults list all")
             .never(NotFound, "it names nothing"),
+        Row::control("sandbox faults get", "sandbox faults get $fault")
+            .given("fault=sandbox faults add --operation emails.send --status 503 --jq .id")
+            .wrong("sandbox faults get")
+            .not_found("sandbox faults get flt_missing"),
         Row::control("sandbox faults remove", "sandbox faults remove $fault")
             .given("fault=sandbox faults add --drop after --jq .id")
             .wrong("sandbox faults remove $fault two")
@@ -122,11 +126,13 @@ pub fn mail_rows() -> Vec<Row> {
             .given(SENT)
             .given(SETTLED)
             .wrong("sandbox event $email lost")
-            .not_found("sandbox event eml_missing bounced"),
+            .not_found("sandbox event eml_missing bounced")
+            .also("a type that is none", 6, "sandbox event $email bounced --detail '{\"type\":\"late\"}'"),
         Row::control("sandbox inbound", "sandbox inbound --from ada@example.test --to hello@sandbox.test --subject Hi --text Hello")
             .wrong("sandbox inbound --from ada@example.test")
             .never(NotFound, "it names nothing by its id")
             .also("a message from a file", 0, "sandbox inbound --raw message.eml")
+            .also("a host without an address", 2, "sandbox inbound --raw message.eml --helo mail.example.test")
             .also("a domain that nobody verified", 6, "sandbox inbound --from ada@example.test --to hello@elsewhere.test --subject Hi"),
         Row::control("sandbox extraction", "sandbox extraction completed --data '{\"total\": 12}'")
             .wrong("sandbox extraction halfway")
@@ -168,6 +174,9 @@ pub fn control_rows() -> Vec<Row> {
         .never(NotFound, "it names nothing")
         .also("inside the command", 0, "sandbox organizations create --name Test --jq .name")
         .env("SVC_SANDBOX_DIR", "other"),
+        Row::control("sandbox organizations list", "sandbox organizations list")
+            .wrong("sandbox organizations list all")
+            .never(NotFound, "it names nothing"),
         Row::control(
             "sandbox keys create",
             "sandbox keys create --service email --scope emails:send --scope emails:read",

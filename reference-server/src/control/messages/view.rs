@@ -159,7 +159,8 @@ async fn source(app: &Shared, id: &str) -> Result<(Found, Vec<u8>), ApiError> {
         Kept::Incoming(source) => source,
         Kept::Outgoing(message) => {
             let public = app.settings.public;
-            blocking(move || message.source(public)).await?
+            let recipient = found.recipient.clone();
+            blocking(move || message.source(&recipient, public)).await?
         }
     };
     Ok((found, source))

@@ -8,6 +8,9 @@ use std::future::Future;
 use std::net::{IpAddr, Ipv4Addr};
 use std::pin::Pin;
 
+use schemars::JsonSchema;
+use serde::Serialize;
+
 use super::resolver::{LookupError, Resolver};
 use term::{Qualifier, Term, terms};
 
@@ -71,7 +74,8 @@ fn includes_within<'a>(
 }
 
 /// What SPF says about a message's sender (§2.6).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
 pub(crate) enum SpfVerdict {
     None,
     Neutral,

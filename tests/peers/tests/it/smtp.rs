@@ -88,6 +88,7 @@ async fn a_real_client_is_served() {
     let script = format!(
         r#"
 import smtplib
+import ssl
 from email.message import EmailMessage
 message = EmailMessage()
 message["From"] = "Zoë <zoe@out.example>"
@@ -96,6 +97,9 @@ message["Subject"] = "Grüße"
 message.set_content("Hällo\n.\n")
 message.add_attachment(b"\x00\x01", maintype="application", subtype="x-y", filename="größe.bin")
 client = smtplib.SMTP("127.0.0.1", {})
+# Its certificate is its own.
+client.starttls(context=ssl._create_unverified_context())
+assert not client.has_extn("starttls")
 refused = client.send_message(message, to_addrs=["help@sandbox.test", "x@elsewhere.test"])
 assert list(refused) == ["x@elsewhere.test"] and refused["x@elsewhere.test"][0] == 550, refused
 client.quit()

@@ -41,6 +41,9 @@ pub(super) fn of(path: &str) -> Option<Value> {
             ("email_key", string()),
             ("extraction_key", string()),
         ]),
+        "organizations list" => {
+            list(theirs(&[("id", string()), ("name", string()), ("balance_cents", integer())]))
+        }
         "keys create" => key(),
         "keys list" => list(key()),
         "templates put" | "templates get" => theirs(&[

@@ -1,0 +1,131 @@
+//! What deliveries say: the types that their bodies are written from, and
+//! described by (`extraction-service.md` §2, `open-points.md` E20 and X3).
+
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde_json::{Map, Value};
+
+use super::course::RecipientState;
+use crate::email::stored::Stored;
+use crate::error::ApiError;
+use crate::openapi::schema;
+use crate::time::{self, Millis};
+use crate::webhooks::Event;
+
+/// The body of a delivery.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "{D}Delivery")]
+pub(crate) struct Body<'a, D> {
+    pub(crate) event: &'a str,
+    /// The same on every attempt and every replay.
+    #[schemars(extend("format" = "uuid"))]
+    pub(crate) id: &'a str,
+    #[schemars(with = "schema::Time")]
+    pub(crate) created: String,
+    pub(crate) data: D,
+}
+
+/// Of every event of an email that goes out: it is about one recipient.
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(rename = "OutgoingEmail")]
+pub(crate) struct Outgoing<'a> {
+    email_id: &'a str,
+    from: &'a str,
+    recipient: &'a str,
+    subject: &'a str,
+    tags: &'a Map<String, Value>,
+    #[schemars(with = "schema::Time")]
+    timestamp: String,
+}
+
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "BouncedEmail")]
+pub(crate) struct Bounced<'a> {
+    #[serde(flatten)]
+    email: Outgoing<'a>,
+    bounce: Bounce<'a>,
+}
+
+/// Why an email bounced.
+#[derive(Serialize, JsonSchema)]
+struct Bounce<'a> {
+    #[schemars(extend("enum" = ["hard", "soft"]))]
+    r#type: &'a str,
+    /// What the receiving server said.
+    reason: &'a str,
+}
+
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "ClickedEmail")]
+pub(crate) struct Clicked<'a> {
+    #[serde(flatten)]
+    email: Outgoing<'a>,
+    click: Click<'a>,
+}
+
+/// Which link was followed.
+#[derive(Serialize, JsonSchema)]
+struct Click<'a> {
+    /// Null only where the control interface made the event and named none.
+    url: Option<&'a str>,
+}
+
+/// Of an email that failed, or was complained about.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "EmailWithReason")]
+pub(crate) struct WithReason<'a> {
+    #[serde(flatten)]
+    email: Outgoing<'a>,
+    reason: &'a str,
+}
+
+/// Of the event that the test operation sends.
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(rename = "WebhookTest")]
+pub(crate) struct Test<'a> {
+    pub(crate) webhook_id: &'a str,
+    pub(crate) message: &'a str,
+    #[schemars(with = "schema::Time")]
+    pub(crate) timestamp: String,
+}
+
+/// The data of an outgoing event about one recipient; `detail` is what is known
+/// of how it came about.
+pub(super) fn outgoing(
+    email: &Stored,
+    recipient: &RecipientState,
+    event: Event,
+    detail: Option<&Value>,
+    now: Millis,
+) -> Result<Value, ApiError> {
+    let text = |name: &str| detail.and_then(|detail| detail.get(name)).and_then(Value::as_str);
+    let plain = detail.and_then(Value::as_str);
+    let reason = text("reason").or(plain);
+    let email = Outgoing {
+        email_id: &email.id,
+        from: &email.meta.from,
+        recipient: &recipient.address,
+        subject: &email.meta.subject,
+        tags: &email.meta.tags,
+        timestamp: time::rfc3339(now),
+    };
+    let value = match event {
+        Event::EmailBounced => serde_json::to_value(Bounced {
+            email,
+            bounce: Bounce {
+                r#type: text("type").unwrap_or("hard"),
+                reason: reason.unwrap_or("550 5.1.1 no such mailbox"),
+            },
+        }),
+        Event::EmailClicked => {
+            serde_json::to_value(Clicked { email, click: Click { url: text("url").or(plain) } })
+        }
+        Event::EmailFailed | Event::EmailComplained => {
+            serde_json::to_value(WithReason { email, reason: reason.unwrap_or("none was given") })
+        }
+        _ => serde_json::to_value(email),
+    };
+    value.map_err(ApiError::internal)
+}
