@@ -35,20 +35,22 @@ struct Due {
 }
 
 /// Delivers until nothing is due any more, or the server stops; says when the
-/// next delivery is. `more` tells it that something else is due meanwhile: an attempt that hangs
-/// does not keep it from what comes after.
+/// next delivery is of those that were there when it looked: those that are
+/// written later the engine is told of. `more` tells it to look again: an
+/// attempt that hangs does not keep its endpoint from what comes after.
 pub(super) async fn run(app: &Shared, webhook: &str, more: &Notify) -> Result<Millis, ApiError> {
     let mut under_way = FuturesUnordered::new();
     let mut taken: HashSet<String> = HashSet::new();
     let mut waiting: VecDeque<Due> = VecDeque::new();
-    let mut look = true;
+    let (mut look, mut next) = (true, Millis::MAX);
     loop {
         if *app.stopping.borrow() {
             (look, waiting) = (false, VecDeque::new());
         }
         if look && waiting.is_empty() && under_way.len() < AT_ONCE {
             let limit = AHEAD + taken.len();
-            let due = read_due(app, webhook, limit).await?;
+            let due;
+            (due, next) = read_due(app, webhook, limit).await?;
             look = due.len() == limit;
             waiting.extend(due.into_iter().filter(|due| !taken.contains(&due.id)));
         }
@@ -65,14 +67,19 @@ pub(super) async fn run(app: &Shared, webhook: &str, more: &Notify) -> Result<Mi
                     taken.remove(&id);
                 }
                 None if look => {}
-                None => return next_due(app, webhook).await,
+                None => return Ok(next),
             },
             () = more.notified() => look = true,
         }
     }
 }
 
-async fn read_due(app: &Shared, webhook: &str, limit: usize) -> Result<Vec<Due>, ApiError> {
+/// What is due, so many at most, and when the one after that is.
+async fn read_due(
+    app: &Shared,
+    webhook: &str,
+    limit: usize,
+) -> Result<(Vec<Due>, Millis), ApiError> {
     let (webhook, now) = (webhook.to_owned(), app.clock.now());
     app.store
         .read(move |connection| {
@@ -91,23 +98,15 @@ async fn read_due(app: &Shared, webhook: &str, limit: usize) -> Result<Vec<Due>,
                     body: row.get(5)?,
                 })
             })?;
-            Ok(rows.collect::<rusqlite::Result<_>>()?)
-        })
-        .await
-}
-
-async fn next_due(app: &Shared, webhook: &str) -> Result<Millis, ApiError> {
-    let webhook = webhook.to_owned();
-    app.store
-        .read(move |connection| {
+            let due = rows.collect::<rusqlite::Result<Vec<_>>>()?;
             let next = crate::store::find(
                 connection,
-                "SELECT due_at FROM delivery WHERE webhook = ?1 AND due_at IS NOT NULL
+                "SELECT due_at FROM delivery WHERE webhook = ?1 AND due_at > ?2
                  ORDER BY due_at LIMIT 1",
-                [&webhook],
+                (&webhook, now),
                 |row| row.get(0),
             )?;
-            Ok(next.unwrap_or(Millis::MAX))
+            Ok((due, next.unwrap_or(Millis::MAX)))
         })
         .await
 }
