@@ -9,7 +9,16 @@ use crate::{ExtractionEvent, MailEvent};
 /// A signature scheme: [`Extraction`] or [`Mail`].
 ///
 /// Sealed: both schemes are the same MAC, and what separates them is only the
-/// header, its grammar and the names of the events.
+/// header, its grammar and the names of the events. So they are types, and what
+/// belongs to one does not fit where the other is meant:
+///
+/// ```compile_fail,E0308
+/// use webhook_verify::{ExtractionSigner, MailVerifier, Secret};
+///
+/// let secret = || Secret::new("whsec_3f1c").unwrap();
+/// let signature = ExtractionSigner::new(&secret()).sign("{}");
+/// let _ = MailVerifier::new(secret()).verify_signature(&signature, "{}");
+/// ```
 pub trait Scheme: sealed::Sealed + Copy + fmt::Debug + Send + Sync + Unpin + 'static {
     /// The scheme's name in logs: `extraction` or `mail`.
     const NAME: &'static str;

@@ -11,6 +11,14 @@ use crate::{Delivery, DeliveryKey, EnvelopeError, JsonError, Scheme, Tag};
 /// It holds the exact bytes that were received and nothing parsed:
 /// [`into_delivery`](Self::into_delivery) reads the envelope, and
 /// [`json`](Self::json) the whole body into a type of your own.
+///
+/// ```compile_fail,E0624
+/// use webhook_verify::{Mail, Tag, Verified};
+///
+/// fn forge(tag: Tag) -> Verified<Mail, &'static str> {
+///     Verified::new("{}", tag, 0)
+/// }
+/// ```
 #[derive(Clone)]
 pub struct Verified<S, B> {
     body: B,

@@ -96,6 +96,22 @@ async fn both_services_in_one_router() {
     assert_eq!(answer(app, forged).await.0, 401);
 }
 
+/// axum's own limit is 2 MB, for its own extractors.
+#[tokio::test]
+async fn the_receivers_limit_is_the_one_that_counts() {
+    async fn receive(delivery: ExtractionDelivery) -> String {
+        delivery.body().len().to_string()
+    }
+    let limited =
+        |bytes| Router::new().route("/", post(receive)).with_state(receiver().body_limit(bytes));
+    let large = format!(r#"{{"event":"e","data":"{}"}}"#, "x".repeat(3 << 20));
+    let length = large.len();
+    let request = || request("/", "X-Service-Signature", &signature(&large), large.clone());
+    let taken = answer(limited(length), request()).await;
+    assert_eq!(taken, (200, Bytes::from(length.to_string())));
+    assert_eq!(answer(limited(length - 1), request()).await, (413, Bytes::new()));
+}
+
 #[tokio::test]
 async fn the_tower_layer_under_axum() {
     use axum::Extension;

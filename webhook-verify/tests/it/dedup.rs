@@ -123,6 +123,31 @@ async fn one_of_many_at_once() {
     assert_eq!(outer.await.unwrap(), Once::Handled(()));
 }
 
+/// Threads that all want it at the same moment: one gets it, each time anew.
+#[test]
+fn of_many_threads_one_gets_it() {
+    const THREADS: usize = 4;
+    let store = MemoryStore::new();
+    let key = delivery(r#"{"event":"email.sent","id":"1"}"#).key();
+    let barrier = std::sync::Barrier::new(THREADS);
+    let taken = AtomicU64::new(0);
+    let race = || {
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        for _ in 0..500 {
+            barrier.wait();
+            let claim = runtime.block_on(store.claim(&key, LEASE)).unwrap();
+            // Nobody gives it back before all have asked.
+            barrier.wait();
+            if let Claim::New(ticket) = claim {
+                taken.fetch_add(1, Ordering::Relaxed);
+                runtime.block_on(store.release(&ticket)).unwrap();
+            }
+        }
+    };
+    std::thread::scope(|scope| (0..THREADS).for_each(|_| drop(scope.spawn(race))));
+    assert_eq!(taken.load(Ordering::Relaxed), 500);
+}
+
 #[tokio::test]
 async fn what_tells_deliveries_apart() {
     let key = |body| delivery(body).key();

@@ -2,7 +2,9 @@
 //! concern one adapter or the grammar stand with it: unsigned bodies drained, a
 //! layer that never returns, 400 for 413 (`tower`), `md5=` and lists as a
 //! signature (`grammar`), Base64 bodies (`lambda`), time stamps ignored (`http`),
-//! deliveries marked as done too early or too late (`dedup`).
+//! no second secret (`rotation`), no id to tell deliveries apart, deliveries
+//! marked as done too early or too late (`dedup`). A secret in the command line
+//! is the business of `svc`, whose tests look for options that take one.
 
 use webhook_verify::{
     EnvelopeError, ExtractionSigner, ExtractionVerifier, MailSigner, MailVerifier, Secret,
