@@ -4,6 +4,7 @@ pub mod at;
 pub mod attach;
 pub mod content;
 pub mod duration;
+pub mod html;
 pub mod pairs;
 
 /// What is wrong with a JSON text, without quoting it: it may be a user's content.

@@ -400,9 +400,11 @@ impl Printer {
 
     fn write(&self, text: &str) -> Result<(), Failure> {
         let mut stdout = std::io::stdout().lock();
-        stdout.write_all(text.as_bytes())?;
-        stdout.flush()?;
-        Ok(())
+        let written = stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush());
+        written.map_err(|error| match error.kind() {
+            std::io::ErrorKind::BrokenPipe => error.into(),
+            _ => Failure::other(format!("standard output: {error}")),
+        })
     }
 
     fn complain(&self, text: &str) {

@@ -1,6 +1,9 @@
 //! `--at`: an instant as RFC 3339, as `+2h`, or in words.
 
-use chrono::{DateTime, Days, FixedOffset, NaiveDate, NaiveDateTime, NaiveTime, TimeZone, Weekday};
+use chrono::{
+    DateTime, Days, FixedOffset, LocalResult, NaiveDate, NaiveDateTime, NaiveTime, TimeZone,
+    Weekday,
+};
 
 use super::duration;
 
@@ -14,13 +17,14 @@ pub fn parse<Z: TimeZone>(text: &str, now: &DateTime<Z>) -> Result<DateTime<Fixe
     }
     let words = text.to_lowercase();
     let words = words.split_whitespace().filter(|word| *word != "at").collect::<Vec<_>>();
-    let instant = match relative(&words) {
-        Some(offset) => {
-            now.clone().checked_add_signed(offset).map(|instant| instant.fixed_offset())
-        }
-        None => on_the_calendar(&words, now),
-    };
-    instant.ok_or_else(|| format!("`{text}` is no time that is understood: {HOW}"))
+    if let Some(local) = on_the_calendar(&words, now) {
+        return resolve(local, now)
+            .ok_or_else(|| format!("`{text}` does not exist: clocks skip that time there"));
+    }
+    let instant = relative(&words).and_then(|offset| now.clone().checked_add_signed(offset));
+    instant
+        .map(|instant| instant.fixed_offset())
+        .ok_or_else(|| format!("`{text}` is no time that is understood: {HOW}"))
 }
 
 /// `now`, `+2h`, `in 2h`, `in 30 minutes`.
@@ -52,10 +56,7 @@ fn weeks(number: &str) -> Option<chrono::TimeDelta> {
 }
 
 /// A day, a time of day, or both; a time alone is its next occurrence.
-fn on_the_calendar<Z: TimeZone>(
-    words: &[&str],
-    now: &DateTime<Z>,
-) -> Option<DateTime<FixedOffset>> {
+fn on_the_calendar<Z: TimeZone>(words: &[&str], now: &DateTime<Z>) -> Option<NaiveDateTime> {
     let today = now.date_naive();
     let words = match words {
         ["next", rest @ ..] => rest,
@@ -64,9 +65,9 @@ fn on_the_calendar<Z: TimeZone>(
     if let [time] = words
         && let Some(time) = time_of_day(time)
     {
-        let later = resolve(today.and_time(time), now).filter(|instant| instant > now);
-        return later
-            .or_else(|| resolve(today.checked_add_days(Days::new(1))?.and_time(time), now));
+        let is_later = resolve(today.and_time(time), now).is_some_and(|instant| instant > *now);
+        let day = if is_later { today } else { today.checked_add_days(Days::new(1))? };
+        return Some(day.and_time(time));
     }
     let (day, time) = match words {
         [day, time] => (*day, (*time).to_owned()),
@@ -77,7 +78,7 @@ fn on_the_calendar<Z: TimeZone>(
         }
         _ => return None,
     };
-    resolve(day_of(day, today)?.and_time(time_of_day(&time)?), now)
+    Some(day_of(day, today)?.and_time(time_of_day(&time)?))
 }
 
 fn day_of(word: &str, today: NaiveDate) -> Option<NaiveDate> {
@@ -124,7 +125,15 @@ fn time_of_day(word: &str) -> Option<NaiveTime> {
 /// A time that the clock shows twice is its first occurrence; one that it
 /// skips does not exist.
 fn resolve<Z: TimeZone>(local: NaiveDateTime, now: &DateTime<Z>) -> Option<DateTime<FixedOffset>> {
-    now.timezone().from_local_datetime(&local).earliest().map(|instant| instant.fixed_offset())
+    let zone = now.timezone();
+    let candidates = match zone.from_local_datetime(&local) {
+        LocalResult::Single(instant) => vec![instant],
+        LocalResult::Ambiguous(one, other) => vec![one, other],
+        LocalResult::None => Vec::new(),
+    };
+    // chrono gives them in any order, and around a change one that is none.
+    let shown = |instant: &DateTime<Z>| instant.with_timezone(&zone).naive_local() == local;
+    candidates.into_iter().filter(shown).min().map(|instant| instant.fixed_offset())
 }
 
 #[cfg(test)]

@@ -8,10 +8,11 @@ use tabled::settings::object::{Cell, Columns, Rows};
 use tabled::settings::peaker::Priority;
 use tabled::settings::{Alignment, Color, Padding, Style, Width};
 
-use self::fit::{GAP, drop_columns, fitted};
+use self::fit::{GAP, NARROWEST, drop_columns, fitted};
 use self::label::{label, sentence};
 use super::text::{one_line, printable};
 
+mod blocks;
 mod fit;
 mod label;
 
@@ -92,8 +93,13 @@ pub(crate) fn list(items: &[Value], view: View, canvas: Canvas) -> String {
                 .collect::<Vec<_>>()
         })
         .collect::<Vec<_>>();
+    let mut rooms = Vec::new();
     if let Some(width) = canvas.width {
         drop_columns(&mut columns, &mut cells, width);
+        match fitted(&columns, &cells, width) {
+            Some(fitted) => rooms = fitted,
+            None => return blocks::of_list(&columns, &cells, canvas),
+        }
     }
     let mut builder = Builder::default();
     builder.push_record(columns.iter().map(|column| column.title));
@@ -120,12 +126,10 @@ pub(crate) fn list(items: &[Value], view: View, canvas: Canvas) -> String {
     if canvas.color {
         table.modify(Rows::first(), Color::BOLD);
     }
-    if let Some(width) = canvas.width {
-        for (index, room) in fitted(&columns, &cells, width).into_iter().enumerate() {
-            if let Some(room) = room {
-                // Padding is not counted.
-                table.modify(Columns::one(index), Width::wrap(room).keep_words(true));
-            }
+    for (index, room) in rooms.into_iter().enumerate() {
+        if let Some(room) = room {
+            // Padding is not counted.
+            table.modify(Columns::one(index), Width::wrap(room).keep_words(true));
         }
     }
     trimmed(&table.to_string())
@@ -155,6 +159,11 @@ pub(crate) fn single(item: &Value, view: View, canvas: Canvas) -> String {
         .into_iter()
         .map(|(name, value, how)| (name, show_whole(value, how, room), how))
         .collect::<Vec<_>>();
+    let id = lines.iter().find(|(name, ..)| name == "ID");
+    let id = id.map_or(0, |(_, id, _)| get_text_width(id));
+    if room.is_some_and(|room| room < id.max(NARROWEST)) {
+        return blocks::of_one(&lines, canvas);
+    }
     let mut builder = Builder::default();
     for (name, value, _) in &lines {
         builder.push_record([name, value]);
@@ -256,7 +265,11 @@ fn things(items: &[Value], room: Option<usize>) -> String {
     if room.is_none_or(|room| widest <= room) {
         return text.trim_end().to_owned();
     }
-    items.iter().map(|item| show(item, Show::Text)).collect::<Vec<_>>().join("\n")
+    let line = |item: &Value| {
+        let values = keys.iter().map(|key| &item[key.as_str()]).filter(|value| !is_empty(value));
+        values.map(|value| show(value, Show::Text)).collect::<Vec<_>>().join("  ")
+    };
+    items.iter().map(line).collect::<Vec<_>>().join("\n")
 }
 
 fn show(value: &Value, how: Show) -> String {
@@ -275,10 +288,13 @@ fn show(value: &Value, how: Show) -> String {
         (Value::Array(items), _) if items.iter().all(|item| !item.is_object()) => {
             items.iter().map(|item| show(item, how)).collect::<Vec<_>>().join(", ")
         }
-        (Value::Object(map), _) if map.values().all(|value| !value.is_object()) => map
+        (Value::Object(map), _) => map
             .iter()
             .filter(|(_, value)| !is_empty(value))
-            .map(|(key, value)| format!("{}={}", one_line(key), show(value, Show::Text)))
+            .map(|(key, value)| match (one_line(key), show(value, Show::Text)) {
+                (key, inside) if value.is_object() => format!("{key}=({inside})"),
+                (key, value) => format!("{key}={value}"),
+            })
             .collect::<Vec<_>>()
             .join(", "),
         (Value::Array(items), _) => {
@@ -385,7 +401,19 @@ mod tests {
         let narrow = Canvas { width: Some(40), color: false };
         let text = single(&item, VIEW, narrow);
         assert!(text.lines().all(|line| get_text_width(line) <= 40), "{text}");
-        assert!(text.contains("address=ada@b.test,"), "{text}");
+        assert!(text.contains("bounced  mailbox full\n"), "{text}");
+    }
+
+    #[test]
+    fn what_no_table_fits_is_written_below_each_other_and_ids_stay_whole() {
+        let id = "eml_01a1fd75-b965-7772-a397-95b85f868b54";
+        let why = json!({"a": {"b": 1}, "c": null});
+        let item = json!({"id": id, "status": "sent", "count": 7, "why": why});
+        let narrow = Canvas { width: Some(20), color: false };
+        let shown = format!("ID\n  {id}\nStatus\n  sent\nCount\n  7\n");
+        assert_eq!(list(&[item.clone(), item.clone()], VIEW, narrow), format!("{shown}\n{shown}"));
+        let whole = single(&item, VIEW, narrow).to_lowercase();
+        assert_eq!(whole, format!("{shown}why\n  a=(b=1)\n").to_lowercase());
     }
 
     #[test]

@@ -149,3 +149,21 @@ fn standard_input_is_read_only_once() {
     assert_eq!(run.code, 2, "{run:?}");
     assert!(run.error()["message"].as_str().is_some_and(|m| m.contains("--html reads it already")));
 }
+
+#[test]
+fn times_that_clocks_show_twice_or_never() {
+    let zone = "CET-1CEST,M3.5.0,M10.5.0/3";
+    let at = |words: &str| {
+        let send = ["emails", "send", "--from", "a@b.test", "--to", "c@d.test", "--subject", "s"];
+        let args = [&["--sandbox", "--dry-run"], &send[..], &["--at", words]].concat();
+        Home::new().run_with(&args, &[("TZ", zone)])
+    };
+    let instant = |words: &str| at(words).json()["body"]["scheduledAt"].clone();
+    assert_eq!(instant("2027-10-31 01:59"), "2027-10-30T23:59:00.000Z");
+    assert_eq!(instant("2027-10-31 02:30"), "2027-10-31T00:30:00.000Z", "the first of the two");
+    assert_eq!(instant("2027-10-31 03:00"), "2027-10-31T02:00:00.000Z");
+    let skipped = at("2027-03-28 02:30");
+    assert_eq!(skipped.code, 2, "{skipped:?}");
+    let message = skipped.error()["message"].as_str().expect("a message").to_owned();
+    assert!(message.ends_with("does not exist: clocks skip that time there"), "{message}");
+}

@@ -10,7 +10,7 @@ use crate::complete::at_file;
 use crate::context::Context;
 use crate::failure::{Failure, Kind};
 use crate::input::attach::{self, Attach, Source};
-use crate::input::{at, pairs};
+use crate::input::{at, html, pairs};
 use crate::sent::Sent;
 use crate::{advice, output, wait};
 
@@ -162,7 +162,7 @@ impl Send {
         if let (Some(html), None, None, false) =
             (&email.html, &email.text, &email.template_id, self.no_text)
         {
-            email.text = Some(nanohtml2text::html2text(html).trim().replace("\r\n", "\n"));
+            email.text = Some(html::to_text(html));
             context.out.trace("made the text part from the HTML (--no-text prevents it)");
         }
         if email.subject.is_empty() && self.body.is_some() {

@@ -7,18 +7,19 @@ use super::Column;
 /// Between two columns.
 pub(super) const GAP: usize = 2;
 /// A column is not made narrower than this.
-const NARROWEST: usize = 10;
+pub(super) const NARROWEST: usize = 10;
 
 /// A word that is longer may be broken: ids are shorter.
 const LONGEST_WORD: usize = 48;
 
 /// How wide each column may be where not all fit: the widest give way first,
 /// words are broken last and ids never, because a broken id cannot be copied.
+/// `None` where all that is not enough.
 pub(super) fn fitted(
     columns: &[&Column],
     cells: &[Vec<String>],
     width: usize,
-) -> Vec<Option<usize>> {
+) -> Option<Vec<Option<usize>>> {
     let natural = natural_widths(columns, cells);
     let mut widths = natural.clone();
     let gaps = GAP * columns.len().saturating_sub(1);
@@ -35,7 +36,9 @@ pub(super) fn fitted(
             }
         }
     }
-    widths.iter().zip(&natural).map(|(now, before)| (now < before).then_some(*now)).collect()
+    let fits = widths.iter().sum::<usize>() + gaps <= width;
+    let pairs = widths.iter().zip(&natural);
+    fits.then(|| pairs.map(|(now, before)| (now < before).then_some(*now)).collect())
 }
 
 fn longest_word(cells: &[String]) -> usize {

@@ -46,21 +46,40 @@ pub(super) fn read(
         .from_reader(bytes);
     let header = reader
         .headers()
-        .map_err(|_| Failure::input("FILE: the header line is not UTF-8 text"))?
+        .map_err(|_| Failure::input("FILE: the header line is not UTF-8 text").hint(NOT_UTF8))?
         .clone();
     let fields = fields(&header, map)?;
+    let mut rows = Vec::new();
     let mut seen = HashMap::new();
-    let rows = reader.records().enumerate().map(|(index, record)| {
-        let number = index + 2;
-        let record = record.map_err(|_| (number, "the row is not UTF-8 text".to_owned()))?;
-        let row = row(number, &record, &fields).map_err(|why| (number, why))?;
-        match seen.insert(row.email.to_lowercase(), number) {
-            Some(first) => Err((number, format!("the address stands in row {first} already"))),
-            None => Ok(row),
+    let mut number = 1;
+    let mut record = csv::ByteRecord::new();
+    loop {
+        let start = reader.position().line();
+        let more = reader.read_byte_record(&mut record);
+        if !more.map_err(|error| Failure::input(format!("FILE: {error}")))? {
+            return Ok(rows);
         }
-    });
-    Ok(rows.collect())
+        // Spreadsheets count the rows that are empty as well.
+        let within = record.as_slice().iter().filter(|byte| **byte == b'\n').count() as u64;
+        let lines = reader.position().line() - start;
+        number += 1 + usize::try_from(lines.saturating_sub(within + 1)).unwrap_or(0);
+        // What spreadsheets leave at the end of a file.
+        if record.iter().all(<[u8]>::is_empty) {
+            continue;
+        }
+        let row = csv::StringRecord::from_byte_record(record.clone())
+            .map_err(|_| format!("the row is not UTF-8 text: {NOT_UTF8}"))
+            .and_then(|record| row(number, &record, &fields))
+            .and_then(|row| match seen.insert(row.email.to_lowercase(), number) {
+                Some(first) => Err(format!("the address stands in row {first} already")),
+                None => Ok(row),
+            });
+        rows.push(row.map_err(|why| (number, why)));
+    }
 }
+
+/// What to do about it.
+const NOT_UTF8: &str = "save it as \"CSV UTF-8\", or convert it: iconv -f latin1 -t utf-8 FILE";
 
 /// Spreadsheets of half the world write semicolons.
 fn delimiter(bytes: &[u8]) -> u8 {
@@ -80,6 +99,14 @@ fn fields(header: &csv::StringRecord, map: &[(String, String)]) -> Result<Vec<Fi
             None => Ok(guessed(column)),
         })
         .collect::<Result<Vec<_>, _>>()?;
+    let twice = fields.iter().enumerate().find(|(index, field)| {
+        !matches!(field, Field::Ignore | Field::Email) && fields[..*index].contains(field)
+    });
+    if let Some((index, _)) = twice {
+        let column = header.get(index).unwrap_or_default();
+        return Err(Failure::input(format!("FILE: several columns are `{column}`"))
+            .hint(format!("rename one, or leave them out: --map '{column}=ignore'")));
+    }
     match fields.iter().filter(|field| **field == Field::Email).count() {
         1 => Ok(fields),
         0 => Err(Failure::input("FILE: no column is called `email`")
@@ -181,12 +208,39 @@ mod tests {
 
     #[test]
     fn a_row_that_cannot_be_used_does_not_stop_the_rest() {
-        let file = "email,metadata\nada@b.test,{}\n,x\neve@b.test,nope\nADA@b.test,\nbob@b.test,\n";
+        let file =
+            "email,metadata\nada@b.test,{}\n,{}\neve@b.test,nope\nADA@b.test,\nbob@b.test,\n";
         let rows = read(file.as_bytes(), &[]).expect("a file");
         let bad =
             rows.iter().filter_map(|row| row.clone().err()).map(|(n, _)| n).collect::<Vec<_>>();
         assert_eq!(bad, [3, 4, 5]);
         assert!(rows[3].clone().is_err_and(|(_, why)| why.contains("row 2")));
+    }
+
+    #[test]
+    fn rows_are_counted_as_spreadsheets_do_and_empty_ones_are_none() {
+        let file = "\u{feff}email,name\r\na@b.test,\"two\r\nlines\"\r\n\r\n,\r\n  \r\n\
+                    b@b.test,\r\nno,\"q\"\"x\"";
+        let rows = read(file.as_bytes(), &[]).expect("a file");
+        let numbers = rows.iter().map(|row| row.clone().map_or_else(|(n, _)| n, |row| row.number));
+        assert_eq!(numbers.collect::<Vec<_>>(), [2, 6, 7]);
+        let mut latin = b"email,name\nz@b.test,Zo\xeb\n".to_vec();
+        let rows = read(&latin, &[]).expect("a file");
+        assert!(rows[0].clone().is_err_and(|(n, why)| n == 2 && why.contains("CSV UTF-8")));
+        latin.insert(2, 0xeb);
+        let refused = read(&latin, &[]).expect_err("refused");
+        assert!(refused.details().hint.as_deref().is_some_and(|hint| hint.contains("iconv")));
+    }
+
+    #[test]
+    fn columns_that_mean_the_same_are_a_mistake() {
+        for header in
+            ["email,plan,plan", "email,name,Full Name", "email,email", "email,topics,topic"]
+        {
+            assert!(read(format!("{header}\na@b.test,1,2\n").as_bytes(), &[]).is_err(), "{header}");
+        }
+        let map = vec![("plan".to_owned(), "ignore".to_owned())];
+        assert_eq!(read(b"email,plan,plan\na@b.test,1,2\n", &map).expect("a file").len(), 1);
     }
 
     #[test]
