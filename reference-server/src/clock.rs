@@ -88,7 +88,8 @@ impl Course {
     }
 }
 
-fn system() -> Millis {
+/// The time of this machine.
+pub(crate) fn system() -> Millis {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_millis() as Millis)
 }
 

@@ -152,6 +152,16 @@ impl Faults {
         Ok(gone > 0)
     }
 
+    /// Takes all faults of an organization away. The others' stay as they are:
+    /// not all that has met them may be on disk.
+    pub(crate) fn forget(&self, organization: i64) {
+        self.lock().retain(|fault| fault.organization != organization);
+    }
+
+    pub(crate) fn clear(&self) {
+        self.lock().clear();
+    }
+
     /// Reads all faults from the database anew.
     pub(crate) fn load(&self, connection: &Connection) -> Result<(), ApiError> {
         let mut loaded = Vec::new();

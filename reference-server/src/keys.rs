@@ -79,6 +79,16 @@ impl Keys {
     pub(crate) fn remove(&self, id: &str) {
         self.0.write().unwrap_or_else(PoisonError::into_inner).retain(|_, key| key.id != id);
     }
+
+    /// Takes all keys of an organization away.
+    pub(crate) fn forget(&self, organization: i64) {
+        let mut keys = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        keys.retain(|_, key| key.organization != organization);
+    }
+
+    pub(crate) fn clear(&self) {
+        self.0.write().unwrap_or_else(PoisonError::into_inner).clear();
+    }
 }
 
 /// Stores a new key; it works once the job is committed.

@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use crate::app::App;
+use crate::clock;
 use crate::control::organizations::{self, SANDBOX};
 use crate::email::domains;
 use crate::error::ApiError;
@@ -46,6 +47,8 @@ pub(crate) fn plant(tx: &mut Tx<'_>, app: &Arc<App>) -> Result<(), ApiError> {
 
 fn fill(tx: &mut Tx<'_>, app: &Arc<App>, organization: i64) -> Result<(), ApiError> {
     tx.execute("DELETE FROM api_key WHERE organization = ?1", [organization])?;
+    let keys = Arc::clone(&app.keys);
+    tx.after_commit(move || keys.forget(organization));
     let (email_key, extraction_key) = (EMAIL_KEY.to_owned(), EXTRACTION_KEY.to_owned());
     organizations::all_keys(tx, &app.keys, organization, email_key, extraction_key)?;
     domains::seed(tx, app, organization, DOMAIN)
@@ -53,9 +56,21 @@ fn fill(tx: &mut Tx<'_>, app: &Arc<App>, organization: i64) -> Result<(), ApiErr
 
 /// Empties one organization. Its keys stay, so that a test can go on with them.
 pub(crate) fn empty(tx: &mut Tx<'_>, app: &Arc<App>, organization: i64) -> Result<(), ApiError> {
+    let mut statement =
+        tx.statement("SELECT DISTINCT owner FROM dns_record WHERE organization = ?1")?;
+    let owners = statement.query_map([organization], |row| row.get::<_, String>(0))?;
+    let owners = owners.collect::<rusqlite::Result<Vec<_>>>()?;
     for (table, rows) in OWNED {
         tx.execute(&format!("DELETE FROM {table} WHERE {rows}"), [organization])?;
     }
+    let context = Arc::clone(app);
+    tx.after_commit(move || {
+        context.webhooks.forget(organization);
+        context.faults.forget(organization);
+        for owner in owners {
+            context.zone.withdraw(&owner, None);
+        }
+    });
     let name: String = tx.connection().query_row(
         "SELECT name FROM organization WHERE seq = ?1",
         [organization],
@@ -64,7 +79,7 @@ pub(crate) fn empty(tx: &mut Tx<'_>, app: &Arc<App>, organization: i64) -> Resul
     if name == SANDBOX && app.settings.seed {
         fill(tx, app, organization)?;
     }
-    reload(tx, app)
+    Ok(())
 }
 
 /// Empties all of the server and puts the seeds back.
@@ -76,18 +91,19 @@ pub(crate) fn reset(tx: &mut Tx<'_>, app: &Arc<App>) -> Result<(), ApiError> {
     tx.execute("DELETE FROM api_key", [])?;
     tx.execute("DELETE FROM organization", [])?;
     tx.execute("DELETE FROM meta WHERE key = 'clock'", [])?;
-    app.clock.restart();
-    tx.now = app.clock.now();
+    tx.now = clock::system();
+    // What is in memory goes when the rows have gone: a full disk may keep them.
+    let context = Arc::clone(app);
+    tx.after_commit(move || {
+        context.clock.restart();
+        context.keys.clear();
+        context.webhooks.clear();
+        context.faults.clear();
+        context.verified.clear();
+        context.zone.clear();
+    });
     if app.settings.seed {
         plant(tx, app)?;
     }
-    reload(tx, app)
-}
-
-/// Makes what is kept in memory equal to the database again.
-fn reload(tx: &mut Tx<'_>, app: &Arc<App>) -> Result<(), ApiError> {
-    app.keys.load(tx.connection())?;
-    app.webhooks.load(tx.connection())?;
-    app.faults.load(tx.connection())?;
-    domains::load_zone(tx.connection(), app)
+    Ok(())
 }

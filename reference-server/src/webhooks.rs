@@ -164,6 +164,20 @@ impl Webhooks {
         }
     }
 
+    /// Takes all webhooks of an organization away.
+    pub(crate) fn forget(&self, organization: i64) {
+        let mut registry = self.registry.write().unwrap_or_else(PoisonError::into_inner);
+        for gone in registry.by_organization.remove(&organization).unwrap_or_default() {
+            registry.by_id.remove(&gone.id);
+        }
+    }
+
+    pub(crate) fn clear(&self) {
+        let mut registry = self.registry.write().unwrap_or_else(PoisonError::into_inner);
+        registry.by_id.clear();
+        registry.by_organization.clear();
+    }
+
     /// Reads all webhooks from the database anew.
     pub(crate) fn load(&self, connection: &Connection) -> rusqlite::Result<()> {
         let mut statement = connection.prepare_cached(

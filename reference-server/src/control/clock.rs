@@ -47,6 +47,9 @@ pub(super) async fn get(input: Input) -> Reply {
 pub(super) async fn set(mut input: Input) -> Reply {
     let change: Change = input.object().await?;
     let engine = &input.app.engine;
+    // Where nothing can be written the clock stays as it is: an advance could
+    // not be taken back.
+    keep(&input).await?;
     let state = match (change.freeze, change.advance, change.resume) {
         (Some(true), None, None) => engine.freeze().await?,
         (None, Some(duration), None) => {
@@ -62,14 +65,18 @@ pub(super) async fn set(mut input: Input) -> Reply {
             return Err(ApiError::field("", message));
         }
     };
-    // A restart goes on from here.
+    keep(&input).await?;
+    show(&state)
+}
+
+/// Writes down how the clock goes: a restart goes on from here.
+async fn keep(input: &Input) -> Result<(), ApiError> {
     let course = input.app.clock.course().to_text();
     let kept = input.app.store.write(move |tx| {
         tx.execute("INSERT OR REPLACE INTO meta VALUES ('clock', ?1)", [&course])?;
         Ok(())
     });
-    kept.await?;
-    show(&state)
+    kept.await
 }
 
 fn show(state: &State) -> Reply {

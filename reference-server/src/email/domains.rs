@@ -226,6 +226,8 @@ pub(crate) fn seed(
          WHERE id = ?1",
         [&domain.id],
     )?;
+    let (verified, name) = (Arc::clone(&app.verified), domain.name.clone());
+    tx.after_commit(move || verified.add(name));
     publish(tx, app, &domain, &RecordKind::ALL)
 }
 
@@ -275,6 +277,10 @@ impl Verified {
 
     fn add(&self, name: String) {
         self.0.write().unwrap_or_else(PoisonError::into_inner).insert(name);
+    }
+
+    pub(crate) fn clear(&self) {
+        self.0.write().unwrap_or_else(PoisonError::into_inner).clear();
     }
 
     fn load(&self, connection: &Connection) -> rusqlite::Result<()> {

@@ -11,7 +11,8 @@ pub(crate) enum Command {
     State(oneshot::Sender<State>),
     /// Answered when nothing is in flight and nothing is due.
     Settled(oneshot::Sender<()>),
-    Advance(Millis, oneshot::Sender<State>),
+    /// Fails where the database cannot take what becomes due.
+    Advance(Millis, oneshot::Sender<Result<State, ApiError>>),
     Freeze(oneshot::Sender<State>),
     Resume(oneshot::Sender<State>),
     /// Everything may have changed: what is in flight ends, what is due is
@@ -56,7 +57,7 @@ impl EngineHandle {
     /// Sets the clock forward, running everything on the way; returns when all
     /// is settled.
     pub(crate) async fn advance(&self, by: Millis) -> Result<State, ApiError> {
-        self.ask(|answer| Command::Advance(by, answer)).await
+        self.ask(|answer| Command::Advance(by, answer)).await?
     }
 
     /// Returns when nothing is in flight and nothing is due; at once when the

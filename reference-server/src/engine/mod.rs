@@ -43,7 +43,7 @@ struct Engine {
     routes: HashMap<String, Route>,
     couriers: JoinSet<Delivered>,
     step: Option<oneshot::Receiver<Result<Stepped, ApiError>>>,
-    advances: VecDeque<(Millis, Answer)>,
+    advances: VecDeque<(Millis, Advanced)>,
     advancing: Option<Advancing>,
     waiting: Vec<oneshot::Sender<()>>,
     asking: Vec<Answer>,
@@ -52,6 +52,7 @@ struct Engine {
 }
 
 type Answer = oneshot::Sender<State>;
+type Advanced = oneshot::Sender<Result<State, ApiError>>;
 
 #[derive(Debug)]
 struct Route {
@@ -78,7 +79,7 @@ struct Advancing {
     target: Millis,
     /// Whether the clock goes on afterwards.
     was_running: bool,
-    answer: Answer,
+    answer: Advanced,
 }
 
 /// Starts the engine on what the database says is due.
@@ -231,7 +232,22 @@ impl Engine {
                 tracing::error!(message = error.message(), "a step failed and is done again");
                 self.next_step = Millis::MIN;
                 self.pause = true;
+                self.break_off(&error);
             }
+        }
+    }
+
+    /// Who waits for an advance is told why there will be none for now. The
+    /// clock stays where it has come to.
+    fn break_off(&mut self, error: &ApiError) {
+        if let Some(advancing) = self.advancing.take() {
+            if advancing.was_running {
+                self.app.clock.run(self.app.clock.now());
+            }
+            let _ = advancing.answer.send(Err(error.clone()));
+        }
+        for (_, answer) in self.advances.drain(..) {
+            let _ = answer.send(Err(error.clone()));
         }
     }
 
@@ -246,19 +262,23 @@ impl Engine {
                 if courier.told {
                     route.next = Millis::MIN;
                 }
-                match next {
-                    Ok(next) => route.next = route.next.min(next),
-                    Err(error) => {
-                        tracing::error!(
-                            message = error.message(),
-                            "deliveries wait for the database"
-                        );
-                        route.next = Millis::MIN;
-                        self.pause = true;
+                let failed = match next {
+                    Ok(next) => {
+                        route.next = route.next.min(next);
+                        None
                     }
-                }
+                    Err(error) => {
+                        route.next = Millis::MIN;
+                        Some(error)
+                    }
+                };
                 if route.next == Millis::MAX {
                     self.routes.remove(&webhook);
+                }
+                if let Some(error) = failed {
+                    tracing::error!(message = error.message(), "deliveries wait for the database");
+                    self.pause = true;
+                    self.break_off(&error);
                 }
             }
             Err(error) if error.is_cancelled() => {}
@@ -305,7 +325,7 @@ impl Engine {
                     if advancing.was_running {
                         clock.run(advancing.target);
                     }
-                    let _ = advancing.answer.send(self.state());
+                    let _ = advancing.answer.send(Ok(self.state()));
                 }
             }
             return true;

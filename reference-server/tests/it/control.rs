@@ -6,6 +6,7 @@ use svc_reference_server::Server;
 
 use crate::harness::{EXTRACTION_KEY, KEY, Sandbox};
 use crate::raw;
+use crate::receiver::Receiver;
 
 #[tokio::test]
 async fn health_says_where_everything_is() {
@@ -148,6 +149,59 @@ async fn a_reset_empties_one_organization_or_all() {
     assert_eq!(sandbox.call("POST /api/v1/emails", body).await.status, 202);
     let state = sandbox.control("GET /_sandbox/clock", "").await;
     assert!(state.body.contains(r#""frozen":false"#), "{state:?}");
+}
+
+/// Keys, webhooks, faults and the DNS zone are looked up in memory.
+#[tokio::test]
+async fn a_reset_takes_one_organizations_things_out_of_memory_and_no_others() {
+    let sandbox = Sandbox::start().await;
+    let receiver = Receiver::start(&[]).await;
+    let made = sandbox.control("POST /_sandbox/organizations", r#"{"name":"Other"}"#).await;
+    let other = made.between(r#""email_key":""#);
+    let hook = format!(r#"{{"url":"{}","events":["email.delivered"]}}"#, receiver.url());
+    let mut domains = Vec::new();
+    for (key, organization, name) in [(KEY, "Sandbox", "one.test"), (&other, "Other", "two.test")] {
+        let body = format!(r#"{{"name":"{name}"}}"#);
+        domains.push(sandbox.with_key(key, "POST /api/v1/domains", &body).await.id());
+        let line = format!("POST /_sandbox/dns/{name}/publish?organization={organization}");
+        assert_eq!(sandbox.control(&line, "").await.status, 200);
+        let line = format!("POST /api/v1/domains/{}/verify", domains[domains.len() - 1]);
+        assert!(sandbox.with_key(key, &line, "").await.body.contains(r#""verified":true"#));
+        assert_eq!(sandbox.with_key(key, "POST /api/v1/webhooks", &hook).await.status, 201);
+        let body = format!(
+            r#"{{"organization":"{organization}","operation":"audiences.list","times":9,"status":503}}"#
+        );
+        assert_eq!(sandbox.control("POST /_sandbox/faults", &body).await.status, 201);
+    }
+    let spare = sandbox.email_key(r#""emails:send""#).await.1;
+    let reset = sandbox.control("POST /_sandbox/reset", r#"{"organization":"Sandbox"}"#).await;
+    assert_eq!(reset.status, 204, "{reset:?}");
+
+    let list = "GET /api/v1/audiences";
+    assert_eq!(sandbox.call(list, "").await.status, 200);
+    assert_eq!(sandbox.with_key(&other, list, "").await.status, 503);
+    let email = r#"{"from":"a@NAME","to":"b@x.test","subject":"s"}"#;
+    let send = "POST /api/v1/emails";
+    assert_eq!(sandbox.with_key(&spare, send, email).await.status, 401);
+    // The seeds are back, and nobody hears of what the organization sends.
+    let sent = sandbox.call(send, &email.replace("NAME", "sandbox.test")).await;
+    assert_eq!(sent.status, 202, "{sent:?}");
+    let sent = sandbox.with_key(&other, send, &email.replace("NAME", "two.test")).await;
+    assert_eq!(sent.status, 202, "{sent:?}");
+    sandbox.settle().await;
+    let [received] = &receiver.received()[..] else { panic!("{:?}", receiver.received()) };
+    assert!(received.body.contains("a@two.test"), "{received:?}");
+    // Whose records are in the zone is seen by asking for them again.
+    for (key, name, there) in [(KEY, "one.test", false), (&other, "two.test", true)] {
+        let body = format!(r#"{{"name":"{name}"}}"#);
+        let made = sandbox.with_key(key, "POST /api/v1/domains", &body).await;
+        assert_eq!(made.status, if there { 409 } else { 201 }, "{made:?}");
+        let id = if there { domains[1].clone() } else { made.id() };
+        let line = format!("POST /api/v1/domains/{id}/verify");
+        let verified = sandbox.with_key(key, &line, "").await;
+        let flag = format!(r#""mx_verified":{there}"#);
+        assert!(verified.body.contains(&flag), "{verified:?}");
+    }
 }
 
 #[tokio::test]

@@ -96,7 +96,11 @@ async fn on_a_small_disk() {
         r#"{{"from":"a@sandbox.test","to":"b@x.test","subject":"s","text":"{}"}}"#,
         "x".repeat(50_000)
     );
+    let before = sandbox.freeze().await;
     let mut accepted = Vec::new();
+    // Due a minute from now, by a clock that stands still.
+    let later = r#"{"from":"a@sandbox.test","to":"delayed@x.test","subject":"s"}"#;
+    accepted.push(sandbox.call("POST /api/v1/emails", later).await.id());
     let mut refused = 0;
     while refused < 20 {
         let answer = sandbox.call("POST /api/v1/emails", &body).await;
@@ -111,6 +115,25 @@ async fn on_a_small_disk() {
     let found = sandbox.call(&format!("GET /api/v1/emails/{}", accepted[0]), "").await;
     assert_eq!(found.status, 200);
 
+    // A reset needs room, too: it says so, and nothing is other than it was.
+    let keys = sandbox.control("GET /_sandbox/keys", "").await.body;
+    for what in ["", r#"{"organization":"Sandbox"}"#] {
+        let answer = sandbox.control("POST /_sandbox/reset", what).await;
+        assert_eq!((answer.status, answer.between(r#""code":""#).as_str()), (507, "storage_full"));
+        assert!(answer.body.contains("stop the server and delete /"), "{answer:?}");
+        let found = sandbox.call(&format!("GET /api/v1/emails/{}", accepted[0]), "").await;
+        assert_eq!(found.status, 200, "{found:?}");
+        assert_eq!(sandbox.call("POST /api/v1/emails", &body).await.status, 507);
+        assert_eq!(sandbox.control("GET /_sandbox/keys", "").await.body, keys);
+    }
+    let clock = sandbox.control("GET /_sandbox/clock", "").await;
+    assert!(clock.body.contains(&format!(r#""now":"{before}","frozen":true"#)), "{clock:?}");
+    // An advance would wait for what cannot be written.
+    let refused = sandbox.control("POST /_sandbox/clock", r#"{"advance":"1h"}"#).await;
+    assert_eq!(refused.status, 507, "{refused:?}");
+    let clock = sandbox.control("GET /_sandbox/clock", "").await;
+    assert!(clock.body.contains(r#""frozen":true,"settled":false"#), "{clock:?}");
+
     let larger = std::process::Command::new("mount")
         .args(["-o", "remount,size=200m", &disk])
         .status()
@@ -119,7 +142,7 @@ async fn on_a_small_disk() {
     let answer = sandbox.call("POST /api/v1/emails", &body).await;
     assert_eq!(answer.status, 202, "{answer:?}");
     accepted.push(answer.id());
-    sandbox.settle().await;
+    sandbox.advance("1h").await;
     for id in &accepted {
         let found = sandbox.call(&format!("GET /api/v1/emails/{id}"), "").await;
         assert_eq!(found.between(r#""status":""#), "delivered");
