@@ -1,7 +1,11 @@
 //! The figures, one function for each name.
 
+use std::io::{Read as _, Write as _};
+use std::net::{TcpListener, TcpStream};
 use std::path::Path;
 use std::time::{Duration, Instant};
+
+use tempfile::TempDir;
 
 use super::process::{MEMORY, Process};
 use super::receiver::Receiver;
@@ -9,13 +13,16 @@ use super::wrk::{self, Load};
 
 type Measure = fn(Duration);
 
-pub(crate) const ALL: [(&str, Measure); 6] = [
+pub(crate) const ALL: [(&str, Measure); 9] = [
     ("start", start),
     ("sends", sends),
     ("batches", batches),
     ("deliveries", deliveries),
     ("backlog", backlog),
-    ("growth", growth),
+    ("dead", dead),
+    ("connections", connections),
+    ("advance", advance),
+    ("growth", |_| super::growth::growth()),
 ];
 
 const SEND: &str = "/api/v1/emails";
@@ -26,30 +33,52 @@ fn batch() -> String {
     format!("[{}]", vec![EMAIL; 100].join(","))
 }
 
-/// A server on disk with one webhook, and its receiver.
-struct Bench {
-    server: Process,
+/// A server with one webhook, and its receiver.
+pub(crate) struct Bench {
+    pub(crate) server: Process,
+    pub(crate) directory: TempDir,
     receiver: Receiver,
-    directory: tempfile::TempDir,
+    webhook: String,
 }
 
 impl Bench {
-    fn start() -> Self {
-        let directory = tempfile::tempdir().unwrap();
+    /// On disk, with nothing in it.
+    pub(crate) fn start() -> Self {
+        Self::on(tempfile::tempdir().unwrap())
+    }
+
+    /// On what is in this directory.
+    pub(crate) fn on(directory: TempDir) -> Self {
         let server = Process::start(directory.path());
+        Self::with(server, directory)
+    }
+
+    fn in_memory() -> Self {
+        Self::with(Process::start(Path::new(MEMORY)), tempfile::tempdir().unwrap())
+    }
+
+    fn with(server: Process, directory: TempDir) -> Self {
         let receiver = Receiver::start();
         let hook = format!(r#"{{"url":"http://{}/","events":["email.delivered"]}}"#, receiver.addr);
         let hook = server.call("POST", "/api/v1/webhooks", &hook);
         receiver.expect(hook["signingSecret"].as_str().unwrap());
-        Self { server, receiver, directory }
+        let webhook = hook["id"].as_str().unwrap().to_owned();
+        Self { server, directory, receiver, webhook }
     }
 
-    fn singles(&self, time: Duration) -> Load {
+    /// Ends the server; the directory stays, and the webhook is gone.
+    pub(crate) fn close(self) -> TempDir {
+        self.server.call("DELETE", &format!("/api/v1/webhooks/{}", self.webhook), "");
+        self.server.stop();
+        self.directory
+    }
+
+    pub(crate) fn singles(&self, time: Duration) -> Load {
         wrk::post(self.server.addr, SEND, EMAIL, time)
     }
 
     /// Has so many more emails accepted, a hundred at a time.
-    fn add(&self, emails: u64) {
+    pub(crate) fn add(&self, emails: u64) {
         let batch = batch();
         for _ in 0..emails / 100 {
             self.server.call("POST", BATCH, &batch);
@@ -57,11 +86,11 @@ impl Bench {
     }
 }
 
-fn line(name: &str, value: f64, unit: &str, more: &str) {
+pub(crate) fn line(name: &str, value: f64, unit: &str, more: &str) {
     println!("  {name:<46}{value:>9.1} {unit:<5} {more}");
 }
 
-fn median(mut values: Vec<f64>) -> f64 {
+pub(crate) fn median(mut values: Vec<f64>) -> f64 {
     values.sort_by(f64::total_cmp);
     values[values.len() / 2]
 }
@@ -146,6 +175,8 @@ fn backlog(time: Duration) {
     bench.server.settle();
     bench.add(200_000);
     let left = bench.server.backlog();
+    let name = "memory with a backlog";
+    line(name, bench.server.resident_mib(), "MiB", &format!("{left} things to do"));
     let during = bench.singles(time);
     let more = format!("{during}; {left} things to do before, {} after", bench.server.backlog());
     line("single sends with a backlog", during.requests_a_second, "/s", &more);
@@ -153,66 +184,85 @@ fn backlog(time: Duration) {
     bench.server.stop();
 }
 
-/// A server with few emails and one with a million, in turns.
-fn growth(_: Duration) {
-    const ROUNDS: usize = 5;
-    let full = Bench::start();
+/// An endpoint that nobody listens at, and what waits for it.
+fn dead(_: Duration) {
+    const EMAILS: u64 = 100_000;
+    let bench = Bench::start();
+    let free = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let hook = format!(r#"{{"url":"http://{free}/","events":["email.delivered"]}}"#);
+    bench.server.call("POST", "/api/v1/webhooks", &hook);
+    // Its retries stay to come.
+    bench.server.call("POST", "/_sandbox/clock", r#"{"freeze":true}"#);
     let started = Instant::now();
-    for step in 1..=10 {
-        full.add(100_000);
-        full.server.settle();
-        if step == 1 || step == 10 {
-            let name = format!("memory at {step}00 000 emails");
-            line(&name, full.server.resident_mib(), "MiB", "");
-        }
+    bench.add(EMAILS);
+    let failed = r#"svc_delivery_attempts_total{service="email",outcome="failed"}"#;
+    while bench.receiver.received() < EMAILS || bench.server.metric(failed) < EMAILS {
+        std::thread::sleep(Duration::from_millis(20));
     }
-    line("a million emails took", started.elapsed().as_secs_f64(), "s", "");
-    let size = std::fs::metadata(full.directory.path().join("svc.db")).unwrap().len();
-    line("size of the database", size as f64 / f64::from(1 << 20), "MiB", "");
-    let (mut few, mut many) = (Vec::new(), Vec::new());
-    for _ in 0..ROUNDS {
-        let small = Bench::start();
-        small.add(1_000);
-        small.server.settle();
-        few.push(small.singles(Duration::from_secs(2)).requests_a_second);
-        small.server.settle();
-        small.server.stop();
-        many.push(full.singles(Duration::from_secs(2)).requests_a_second);
-        full.server.settle();
-    }
-    let (few, many) = (median(few), median(many));
-    line("single sends at 1 000 emails", few, "/s", "");
-    line("single sends at 1 000 000 emails", many, "/s", "");
-    line("time per send, the second over the first", few / many, "", "");
-    looks(&full.server);
-    full.server.stop();
+    let rate = EMAILS as f64 / started.elapsed().as_secs_f64();
+    line("delivered beside a dead endpoint", rate, "/s", "");
+    let memory = bench.server.resident_mib();
+    line("memory with 100 000 retries to come", memory, "MiB", "");
+    bench.server.stop();
 }
 
-/// What people and tests ask for, in a full mailbox.
-fn looks(server: &Process) {
-    let page = server.call("GET", "/_sandbox/messages?limit=1", "");
-    let (email, next) = (page["data"][0]["emailId"].clone(), page["next"].clone());
-    let (email, next) = (email.as_str().unwrap(), next.as_str().unwrap());
-    for (name, path) in [
-        ("an email", format!("/api/v1/emails/{email}")),
-        ("newest messages", "/_sandbox/messages".to_owned()),
-        ("messages after a cursor", format!("/_sandbox/messages?cursor={next}")),
-        ("messages of an address nobody wrote to", "/_sandbox/messages?to=b@x.test".to_owned()),
-        ("messages from an address that wrote none", "/_sandbox/messages?from=b@x.test".to_owned()),
-        ("messages with a subject that none has", "/_sandbox/messages?subject=zzz".to_owned()),
-        ("newest deliveries", "/_sandbox/deliveries".to_owned()),
-        (
-            "failed deliveries, of which there are none",
-            "/_sandbox/deliveries?state=failed".to_owned(),
-        ),
-        ("deliveries of an unknown webhook", "/_sandbox/deliveries?webhook=whk_x".to_owned()),
-        ("metrics", "/metrics".to_owned()),
-    ] {
-        let times = (0..5).map(|_| {
-            let started = Instant::now();
-            server.call("GET", &path, "");
-            started.elapsed().as_secs_f64() * 1e3
-        });
-        line(name, median(times.collect()), "ms", "");
+/// Connections that stay open, each after one request.
+fn connections(_: Duration) {
+    const CONNECTIONS: usize = 9_900;
+    let directory = tempfile::tempdir().unwrap();
+    let server = Process::start(directory.path());
+    let before = server.resident_mib();
+    let addr = server.addr;
+    let request = format!(
+        "GET /api/v1/audiences HTTP/1.1\r\nhost: {addr}\r\nauthorization: Bearer mk_test_sandbox\r\n\r\n"
+    );
+    let mut open = Vec::new();
+    while open.len() < CONNECTIONS {
+        let Ok(mut stream) = TcpStream::connect(addr) else { break };
+        stream.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
+        stream.write_all(request.as_bytes()).unwrap();
+        let mut answer = [0; 12];
+        if stream.read_exact(&mut answer).is_err() {
+            println!("  the limit of open files is in the way: ulimit -n 20000");
+            break;
+        }
+        assert_eq!(&answer, b"HTTP/1.1 200");
+        open.push(stream);
+    }
+    let name = format!("memory with {} open connections", open.len());
+    line(&name, server.resident_mib(), "MiB", &format!("{before:.1} without"));
+    let load = wrk::post(addr, SEND, EMAIL, Duration::from_secs(2));
+    line("single sends beside them", load.requests_a_second, "/s", &load.to_string());
+    drop(open);
+    server.stop();
+}
+
+/// Ten thousand emails, each at a time of its own within one day, and a delivery
+/// for each: from due time to due time in one advance of the clock.
+fn advance(_: Duration) {
+    const EMAILS: u64 = 10_000;
+    for (name, bench) in [("on disk", Bench::start()), ("in memory", Bench::in_memory())] {
+        let clock = bench.server.call("POST", "/_sandbox/clock", r#"{"freeze":true}"#);
+        let year: u64 = clock["now"].as_str().unwrap()[..4].parse().unwrap();
+        for first in (0..EMAILS).step_by(100) {
+            let emails: Vec<String> = (first..first + 100)
+                .map(|number| {
+                    let second = number * 86_400 / EMAILS;
+                    let (hour, minute) = (second / 3600, second / 60 % 60);
+                    let at = format!("2999-01-01T{hour:02}:{minute:02}:{:02}Z", second % 60);
+                    EMAIL.replacen('{', &format!(r#"{{"scheduledAt":"{at}","#), 1)
+                })
+                .collect();
+            bench.server.call("POST", BATCH, &format!("[{}]", emails.join(",")));
+        }
+        let started = Instant::now();
+        let days = (2999 - year + 1) * 366;
+        let change = format!(r#"{{"advance":"{days}d"}}"#);
+        let state = bench.server.call("POST", "/_sandbox/clock", &change);
+        assert_eq!(state["settled"], true, "{state}");
+        assert_eq!(bench.receiver.received(), EMAILS);
+        let name = format!("an advance over 10 000 deliveries, {name}");
+        line(&name, started.elapsed().as_secs_f64(), "s", "");
+        bench.server.stop();
     }
 }

@@ -3,13 +3,14 @@
 //! one webhook that hears of `email.delivered`.
 //!
 //! `cargo bench -p svc-reference-server` measures all of it in one run; the
-//! names of figures as arguments (`start sends batches deliveries backlog
-//! growth`) measure those alone, a number is the seconds for each. The server
-//! is a process of its own, the load comes from `wrk`, and this process
-//! receives the deliveries and checks their signatures.
+//! names of figures as arguments (`start sends batches deliveries backlog dead
+//! connections advance growth`) measure those alone, a number is the seconds for
+//! each load. The server is a process of its own, the load comes from `wrk`, and
+//! this process receives the deliveries and checks their signatures.
 #![expect(clippy::print_stdout, clippy::unwrap_used, reason = "a bench prints what it measured")]
 
 mod figures;
+mod growth;
 mod machine;
 mod process;
 mod receiver;

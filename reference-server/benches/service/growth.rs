@@ -1,0 +1,152 @@
+//! How sending and looking grow from a thousand stored emails to a million.
+
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use rusqlite::Connection;
+use tempfile::TempDir;
+
+use super::figures::{Bench, line, median};
+use super::process::Process;
+
+/// Emails that the server itself has accepted, moved on and delivered: what the
+/// larger databases are copies of.
+const BASE: u64 = 10_000;
+
+/// Servers with few emails and with many, in turns.
+pub(crate) fn growth() {
+    const ROUNDS: usize = 5;
+    let few = Bench::start();
+    few.add(1_000);
+    few.server.settle();
+    let base = Bench::start();
+    base.add(BASE);
+    base.server.settle();
+    let base = base.close();
+    let large = [100_000, 1_000_000].map(|emails| {
+        let started = Instant::now();
+        let directory = copies(base.path(), emails / BASE);
+        let size = directory.path().join("svc.db").metadata().unwrap().len();
+        let more = format!("{:.0} bytes an email", size as f64 / emails as f64);
+        let name = format!("size of the database at {emails} emails");
+        line(&name, size as f64 / f64::from(1 << 20), "MiB", &more);
+        // The first start of all reads it from the disk.
+        Process::start(directory.path()).stop();
+        let bench = Bench::on(directory);
+        let name = format!("start with {emails} emails");
+        let made = format!("made in {:.0} s", started.elapsed().as_secs_f64());
+        line(&name, bench.server.start_ms, "ms", &made);
+        (emails, bench)
+    });
+    let mut all = vec![(1_000, few), (BASE, Bench::on(base))];
+    all.extend(large);
+
+    let mut rates = vec![Vec::new(); all.len()];
+    for _ in 0..ROUNDS {
+        for ((_, bench), rates) in all.iter().zip(&mut rates) {
+            rates.push(bench.singles(Duration::from_secs(2)).requests_a_second);
+            bench.server.settle();
+        }
+    }
+    let least = median(rates[0].clone());
+    for ((emails, bench), rates) in all.iter().zip(rates) {
+        let rate = median(rates);
+        let name = format!("single sends at {emails} emails");
+        let memory = bench.server.resident_mib();
+        let more = format!("{:.2} times the time per send, {memory:.1} MiB", least / rate);
+        line(&name, rate, "/s", &more);
+    }
+    looks(&all.last().unwrap().1.server);
+    for (_, bench) in all {
+        bench.server.stop();
+    }
+}
+
+/// A database with so many copies of the emails of another, in the order in
+/// which a server would have written them.
+fn copies(source: &Path, count: u64) -> TempDir {
+    const TABLES: [&str; 6] =
+        ["email", "email_content", "message", "delivery", "delivery_body", "attempt"];
+    let target = tempfile::tempdir().unwrap();
+    let path = target.path().join("svc.db");
+    std::fs::copy(source.join("svc.db"), &path).unwrap();
+    let database = Connection::open(&path).unwrap();
+    let settings =
+        "PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF; PRAGMA cache_size = -65536;";
+    database.execute_batch(settings).unwrap();
+    let from = source.join("svc.db");
+    database.execute("ATTACH ?1 AS source", [from.to_str().unwrap()]).unwrap();
+    for table in TABLES {
+        database.execute(&format!("DELETE FROM main.{table}"), []).unwrap();
+    }
+    // The upper 32 bits of an identifier's milliseconds: 65 seconds each.
+    let first = "SELECT substr(MIN(id), 5, 8) FROM source.email";
+    let first: String = database.query_row(first, [], |row| row.get(0)).unwrap();
+    let first = u64::from_str_radix(&first, 16).unwrap();
+    for copy in 0..count {
+        let time = format!("{:08x}", first - (count - copy));
+        database.execute_batch("BEGIN").unwrap();
+        for table in TABLES {
+            let columns: Vec<String> = columns(&database, table);
+            let order = if table == "message" { "organization, id" } else { "1" };
+            let sql = format!(
+                "INSERT INTO main.{table} SELECT {} FROM source.{table} ORDER BY {order}",
+                columns.join(", ")
+            );
+            database.execute(&sql, [&time]).unwrap();
+        }
+        database.execute_batch("COMMIT").unwrap();
+    }
+    target
+}
+
+/// The columns of a table; identifiers with another time, which is `?1`.
+fn columns(database: &Connection, table: &str) -> Vec<String> {
+    let sql = "SELECT name FROM pragma_table_info(?1) ORDER BY cid";
+    let mut statement = database.prepare(sql).unwrap();
+    let names = statement.query_map([table], |row| row.get(0)).unwrap();
+    let names: Vec<String> = names.collect::<rusqlite::Result<_>>().unwrap();
+    let moved = |name: String| match (table, name.as_str()) {
+        ("delivery", "id") | ("delivery_body" | "attempt", "delivery") => {
+            format!("?1 || substr({name}, 9)")
+        }
+        (_, "id" | "email") => format!("substr({name}, 1, 4) || ?1 || substr({name}, 13)"),
+        _ => name,
+    };
+    names.into_iter().map(moved).collect()
+}
+
+/// What people and tests ask for, in a full mailbox.
+fn looks(server: &Process) {
+    let page = server.call("GET", "/_sandbox/messages?limit=1", "");
+    let (email, message) = (page["data"][0]["emailId"].clone(), page["data"][0]["id"].clone());
+    let (email, message) = (email.as_str().unwrap(), message.as_str().unwrap());
+    let next = page["next"].as_str().unwrap();
+    for (name, path) in [
+        ("an email", format!("/api/v1/emails/{email}")),
+        ("a message", format!("/_sandbox/messages/{message}")),
+        ("newest messages", "/_sandbox/messages".to_owned()),
+        ("messages after a cursor", format!("/_sandbox/messages?cursor={next}")),
+        ("messages of an address nobody wrote to", "/_sandbox/messages?to=b@x.test".to_owned()),
+        ("messages from an address that wrote none", "/_sandbox/messages?from=b@x.test".to_owned()),
+        ("messages with a subject that none has", "/_sandbox/messages?subject=zzz".to_owned()),
+        ("newest deliveries", "/_sandbox/deliveries".to_owned()),
+        (
+            "failed deliveries, of which there are none",
+            "/_sandbox/deliveries?state=failed".to_owned(),
+        ),
+        (
+            "deliveries of an event that was none",
+            "/_sandbox/deliveries?event=email.bounced".to_owned(),
+        ),
+        ("deliveries of an unknown webhook", "/_sandbox/deliveries?webhook=whk_x".to_owned()),
+        ("metrics", "/metrics".to_owned()),
+    ] {
+        let times = (0..5).map(|_| {
+            let started = Instant::now();
+            server.call("GET", &path, "");
+            started.elapsed().as_secs_f64() * 1e3
+        });
+        line(name, median(times.collect()), "ms", "");
+    }
+}
