@@ -15,7 +15,7 @@ const EXTRACTION_KEY: &str = "sk_test_sandbox";
 const DOMAIN: &str = "sandbox.test";
 
 /// Tables that hold an organization's things, and how its rows are found.
-const OWNED: &[(&str, &str)] = &[
+pub(crate) const OWNED: &[(&str, &str)] = &[
     ("email_content", "email IN (SELECT id FROM email WHERE organization = ?1)"),
     ("email_attachment", "email IN (SELECT id FROM email WHERE organization = ?1)"),
     ("due", "kind = 1 AND ref IN (SELECT id FROM email WHERE organization = ?1)"),

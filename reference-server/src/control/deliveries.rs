@@ -85,13 +85,16 @@ pub(super) async fn list(input: Input) -> Reply {
     let app = Arc::clone(&input.app);
     let page = input.app.store.read(move |connection| {
         let organization = organization(connection, &app.settings, named.as_deref())?;
+        let (list, condition) = shortest_list(state.as_deref(), &webhook, &event);
         let sql = format!(
-            "SELECT {COLUMNS} FROM delivery WHERE organization = ?1 AND (?2 IS NULL OR id < ?2)
+            "SELECT {COLUMNS} FROM delivery INDEXED BY {list}
+             WHERE {condition} AND organization = ?1 AND id < ?2
              AND (?3 IS NULL OR webhook = ?3) AND (?4 IS NULL OR event = ?4)
              AND (?5 IS NULL OR state = ?5) ORDER BY id DESC LIMIT ?6"
         );
         let mut statement = connection.prepare_cached(&sql)?;
-        let params = (organization, &cursor, &webhook, &event, &state, limit + 1);
+        let cursor = cursor.as_deref().unwrap_or(PAST_EVERY_ID);
+        let params = (organization, cursor, &webhook, &event, &state, limit + 1);
         let rows = statement.query_map(params, read)?;
         let mut found = rows.collect::<rusqlite::Result<Vec<_>>>()?;
         let more = found.len() as i64 > limit;
@@ -104,6 +107,26 @@ pub(super) async fn list(input: Input) -> Reply {
     });
     reply(StatusCode::OK, &page.await?)
 }
+
+/// The index whose list of deliveries is the shortest of those that hold all
+/// that is asked for, and the condition that it needs.
+fn shortest_list(
+    state: Option<&str>,
+    webhook: &Option<String>,
+    event: &Option<String>,
+) -> (&'static str, &'static str) {
+    match state {
+        Some("pending" | "failed" | "dropped") => {
+            ("delivery_state", "state <> 'delivered' AND state = ?5")
+        }
+        _ if webhook.is_some() => ("delivery_webhook", "webhook = ?3"),
+        _ if event.is_some() => ("delivery_event", "event = ?4"),
+        _ => ("delivery_organization", "TRUE"),
+    }
+}
+
+/// Follows every id, which are hexadecimal.
+const PAST_EVERY_ID: &str = "g";
 
 pub(super) async fn get(input: Input) -> Reply {
     let named = organization_of_query(&input);

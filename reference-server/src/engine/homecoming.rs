@@ -92,7 +92,9 @@ pub(super) async fn run(app: &Shared) -> Result<Millis, ApiError> {
 async fn tell(app: &Shared, id: String) -> Result<(), ApiError> {
     let of = id.clone();
     let found = app.store.read(move |connection| {
-        let sql = "SELECT email, recipient FROM message WHERE id = ?1";
+        let sql = "SELECT email, recipient FROM homecoming JOIN message
+                   ON message.organization = homecoming.organization AND id = message
+                   WHERE message = ?1";
         let row = store::find(connection, sql, [&of], |row| {
             Ok((row.get::<_, Option<String>>(0)?, row.get::<_, String>(1)?))
         })?;

@@ -7,6 +7,7 @@ use rusqlite::Connection;
 const MIGRATIONS: &[&str] = &[
     include_str!("migrations/0001_initial.sql"),
     include_str!("migrations/0002_faults_and_homecoming.sql"),
+    include_str!("migrations/0003_delivery_lists.sql"),
 ];
 
 /// The version that this program reads and writes.
@@ -38,6 +39,7 @@ mod tests {
     const FROZEN: &[&str] = &[
         "ab226ac6564586076feb628f9f701ea865068fcdaf40d3e62c60ae223a8de575",
         "5f41532a961c26075c97ef34d60aa289526096f807f9360008c82d55c767cc06",
+        "2f5d5ddfb6aec0e9ce1d3323e3bb7c5e1f91ac6c1ca06ed7fe5d7156521be9c4",
     ];
 
     #[test]

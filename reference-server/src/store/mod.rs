@@ -7,6 +7,10 @@
 
 mod migrations;
 mod open;
+mod past;
+mod place;
+#[cfg(test)]
+mod plans;
 mod queue;
 mod tx;
 mod writer;
@@ -19,6 +23,8 @@ use rusqlite::Connection;
 use tokio::sync::oneshot;
 
 pub(crate) use open::{OpenError, limit_size};
+pub(crate) use past::follow;
+use place::Place;
 use queue::Queue;
 pub(crate) use tx::{DueKind, Tx, Wake, find};
 use writer::{Finished, Job};
@@ -71,10 +77,10 @@ impl Store {
     /// Starts the writer thread on the connection that `open` gave.
     pub(crate) fn start(&self, connection: Connection, clock: Arc<Clock>) -> std::io::Result<()> {
         let (queue, wake) = (Arc::clone(&self.queue), Arc::clone(&self.wake));
-        let on_disk = self.readers.is_some();
+        let place = self.readers.as_ref().map(|readers| Place::of(&readers.path)).transpose()?;
         let thread = std::thread::Builder::new()
             .name("svc-writer".to_owned())
-            .spawn(move || writer::run(connection, &queue, &clock, &wake, on_disk))?;
+            .spawn(move || writer::run(connection, &queue, &clock, &wake, place.as_ref()))?;
         *lock(&self.thread) = Some(thread);
         Ok(())
     }

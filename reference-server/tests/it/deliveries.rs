@@ -186,28 +186,6 @@ async fn what_falls_due_while_inactive_or_deleted_is_dropped() {
     assert_eq!(receiver.received().len(), 3);
 }
 
-/// An endpoint that never answers holds up nobody else.
-#[tokio::test]
-async fn a_slow_endpoint_holds_up_no_other() {
-    let sandbox = Sandbox::start().await;
-    let silent = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let url = format!("http://{}/", silent.local_addr().unwrap());
-    let body = format!(r#"{{"url":"{url}","events":["email.delivered"]}}"#);
-    sandbox.call("POST /api/v1/webhooks", &body).await;
-    let receiver = Receiver::start(&[]).await;
-    webhook(&sandbox, &receiver, r#""email.delivered""#).await;
-    for number in 0..40 {
-        send(&sandbox, &format!("r{number}@x.test")).await;
-    }
-    let all = async {
-        while receiver.received().len() < 40 {
-            tokio::time::sleep(std::time::Duration::from_millis(5)).await;
-        }
-    };
-    tokio::time::timeout(std::time::Duration::from_secs(5), all).await.expect("not held up");
-    drop(silent);
-}
-
 #[tokio::test]
 async fn credentials_of_a_url_are_sent_and_not_recorded() {
     let sandbox = Sandbox::start().await;

@@ -64,7 +64,11 @@ async fn lists_are_filtered_and_paged() {
         (String::new(), 3),
         (format!("?webhook={webhook}&event=extraction.failed&state=delivered"), 3),
         ("?webhook=whk_other".to_owned(), 0),
+        (format!("?webhook={webhook}"), 3),
         ("?event=extraction.completed".to_owned(), 0),
+        ("?event=extraction.failed".to_owned(), 3),
+        ("?state=delivered".to_owned(), 3),
+        (format!("?state=pending&webhook={webhook}"), 0),
         ("?state=failed".to_owned(), 0),
         ("?limit=2".to_owned(), 2),
     ] {

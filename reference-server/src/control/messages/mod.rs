@@ -64,12 +64,13 @@ pub(super) async fn wait(input: Input) -> Reply {
             .store
             .read(move |connection| {
                 let organization = looking.organization(connection, &app.settings)?;
-                let found = looking.run(connection, organization, 1)?;
-                Ok((found.into_iter().next(), search::newest(connection, organization)?))
+                let found = looking.run(connection, organization, 1)?.into_iter().next();
+                let found = found.map(|found| (organization, found.id));
+                Ok((found, search::newest(connection, organization)?))
             })
             .await?;
-        if let Some(found) = found {
-            return view::show(&input.app, &found.id).await;
+        if let Some((organization, id)) = found {
+            return view::show(&input.app, organization, id).await;
         }
         // What was looked at once need not be looked at again.
         search.since = newest.or(search.since);

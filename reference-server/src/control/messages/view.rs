@@ -79,29 +79,29 @@ pub(crate) struct Links {
 }
 
 pub(in super::super) async fn get(input: Input) -> Reply {
-    let id = own(&input).await?;
-    show(&input.app, &id).await
+    let (organization, id) = own(&input).await?;
+    show(&input.app, organization, id).await
 }
 
 /// The message with all that is in it.
-pub(super) async fn show(app: &Shared, id: &str) -> Reply {
-    let (found, source) = source(app, id).await?;
+pub(super) async fn show(app: &Shared, organization: i64, id: String) -> Reply {
+    let (found, source) = source(app, organization, id).await?;
     let shown = blocking(move || Ok(found.show(&source))).await?;
     reply(StatusCode::OK, &shown)
 }
 
 /// The RFC 5322 source.
 pub(in super::super) async fn raw(input: Input) -> Reply {
-    let id = own(&input).await?;
-    let (_, source) = source(&input.app, &id).await?;
+    let (organization, id) = own(&input).await?;
+    let (_, source) = source(&input.app, organization, id).await?;
     Ok(typed("message/rfc822", source))
 }
 
 /// The HTML part, as a page that can do nothing but be looked at: it comes
 /// from the same address as the control interface.
 pub(in super::super) async fn html(input: Input) -> Reply {
-    let id = own(&input).await?;
-    let (_, source) = source(&input.app, &id).await?;
+    let (organization, id) = own(&input).await?;
+    let (_, source) = source(&input.app, organization, id).await?;
     let html = blocking(move || Ok(Incoming::parse(&source).and_then(|message| message.html)));
     let html = html.await?.ok_or_else(|| ApiError::not_found("HTML part"))?;
     let mut page = typed("text/html; charset=utf-8", html.into_bytes());
@@ -115,8 +115,8 @@ const LOOK_ONLY: HeaderValue = HeaderValue::from_static(
 
 /// The links of the message, and the one-time codes in it.
 pub(in super::super) async fn links(input: Input) -> Reply {
-    let id = own(&input).await?;
-    let (_, source) = source(&input.app, &id).await?;
+    let (organization, id) = own(&input).await?;
+    let (_, source) = source(&input.app, organization, id).await?;
     let found = blocking(move || {
         let message = Incoming::parse(&source);
         let (html, text) = message.map(|message| (message.html, message.text)).unwrap_or_default();
@@ -126,14 +126,16 @@ pub(in super::super) async fn links(input: Input) -> Reply {
     reply(StatusCode::OK, &found.await?)
 }
 
-/// The id of the path, where it is a message of the organization that is meant.
-async fn own(input: &Input) -> Result<String, ApiError> {
+/// The organization that is meant, and the id of the path where it is a message of it.
+async fn own(input: &Input) -> Result<(i64, String), ApiError> {
     let (app, id) = (Arc::clone(&input.app), input.id().to_owned());
     let named = organization_of_query(input);
     let found = input.app.store.read(move |connection| {
         let organization = organization(connection, &app.settings, named.as_deref())?;
         let sql = "SELECT id FROM message WHERE organization = ?1 AND id = ?2";
-        Ok(store::find(connection, sql, (organization, &id), |row| row.get(0))?)
+        Ok(store::find(connection, sql, (organization, &id), |row| {
+            Ok((organization, row.get(0)?))
+        })?)
     });
     found.await?.ok_or_else(|| ApiError::not_found("message"))
 }
@@ -152,9 +154,9 @@ enum Kept {
     Incoming(Vec<u8>),
 }
 
-async fn source(app: &Shared, id: &str) -> Result<(Found, Vec<u8>), ApiError> {
-    let id = id.to_owned();
-    let (found, kept) = app.store.read(move |connection| load(connection, id)).await?;
+async fn source(app: &Shared, organization: i64, id: String) -> Result<(Found, Vec<u8>), ApiError> {
+    let (found, kept) =
+        app.store.read(move |connection| load(connection, organization, id)).await?;
     let source = match kept {
         Kept::Incoming(source) => source,
         Kept::Outgoing(message) => {
@@ -166,10 +168,11 @@ async fn source(app: &Shared, id: &str) -> Result<(Found, Vec<u8>), ApiError> {
     Ok((found, source))
 }
 
-fn load(connection: &Connection, id: String) -> Result<(Found, Kept), ApiError> {
+fn load(connection: &Connection, organization: i64, id: String) -> Result<(Found, Kept), ApiError> {
     let gone = || ApiError::not_found("message");
-    let sql = "SELECT recipient, created_at, email FROM message WHERE id = ?1";
-    let row = store::find(connection, sql, [&id], |row| {
+    let sql =
+        "SELECT recipient, created_at, email FROM message WHERE organization = ?1 AND id = ?2";
+    let row = store::find(connection, sql, (organization, &id), |row| {
         Ok((row.get(0)?, row.get(1)?, row.get::<_, Option<String>>(2)?))
     })?;
     let (recipient, created_at, email) = row.ok_or_else(gone)?;

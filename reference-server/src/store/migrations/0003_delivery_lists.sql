@@ -1,0 +1,4 @@
+-- Deliveries of one webhook, of one event, and those that did not simply arrive.
+CREATE INDEX delivery_webhook ON delivery (webhook, id);
+CREATE INDEX delivery_event ON delivery (organization, event, id);
+CREATE INDEX delivery_state ON delivery (organization, state, id) WHERE state <> 'delivered';
