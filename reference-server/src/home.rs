@@ -91,6 +91,10 @@ impl Home {
         Err(HomeError::Taken(None))
     }
 
+    pub(crate) fn directory(&self) -> &Path {
+        &self.directory
+    }
+
     /// Says where the server is, all at once.
     pub(crate) fn announce(&self, addresses: &Addresses) -> std::io::Result<()> {
         let running = Running {

@@ -1,13 +1,33 @@
 //! Identifiers: UUIDv7 with a type prefix, so that they sort by creation and
 //! new rows go to the end of every index (`open-points.md` B12).
 
-use uuid::Uuid;
+use std::sync::Mutex;
+
+use uuid::{ContextV7, Timestamp, Uuid};
+
+/// Where identifiers have come to.
+static CONTEXT: Mutex<ContextV7> = Mutex::new(ContextV7::new());
 
 /// A new identifier such as `eml_0193…`.
 pub(crate) fn new(prefix: Prefix) -> String {
     let mut buffer = Uuid::encode_buffer();
-    let uuid = Uuid::now_v7().hyphenated().encode_lower(&mut buffer).to_owned();
+    let uuid =
+        Uuid::new_v7(Timestamp::now(&CONTEXT)).hyphenated().encode_lower(&mut buffer).to_owned();
     [prefix.as_str(), &uuid].concat()
+}
+
+/// From here on identifiers follow this one, even if the system's clock was set
+/// back since.
+pub(crate) fn follow(id: &str) {
+    let uuid = id.rsplit('_').next().and_then(|text| Uuid::parse_str(text).ok());
+    if let Some((seconds, nanos)) = uuid.and_then(|uuid| Some(uuid.get_timestamp()?.to_unix())) {
+        // The millisecond after it: the order within its own is not known here.
+        let (seconds, nanos) = match nanos + 1_000_000 {
+            nanos @ 1_000_000_000.. => (seconds + 1, nanos - 1_000_000_000),
+            nanos => (seconds, nanos),
+        };
+        Timestamp::from_unix(&CONTEXT, seconds, nanos);
+    }
 }
 
 /// What kind of thing an identifier names.
@@ -57,5 +77,17 @@ mod tests {
         sorted.dedup();
         assert_eq!(ids, sorted);
         assert!(ids.iter().all(|id| id.starts_with("eml_") && id.len() == 40), "{ids:?}");
+    }
+
+    #[test]
+    fn identifiers_follow_those_of_a_clock_that_was_ahead() {
+        // A minute, and to the last millisecond of a second, so that it carries.
+        let ahead = Timestamp::now(ContextV7::new()).to_unix().0 + 60;
+        let ahead = Uuid::new_v7(Timestamp::from_unix(ContextV7::new(), ahead, 999_000_000));
+        for id in [format!("msg_{ahead}"), ahead.to_string()] {
+            follow(&id);
+            assert!(new(Prefix::Message) > format!("msg_{ahead}"));
+        }
+        follow("no identifier");
     }
 }

@@ -326,22 +326,22 @@ async fn start(mut settings: Settings) -> Result<Server, StartError> {
     let (store, connection) = match opened {
         Ok(opened) => opened.map_err(|error| match error {
             OpenError::Newer { .. } => StartError::NewerDatabase,
-            OpenError::Sqlite(error) => StartError::Database(error.to_string()),
+            OpenError::Sqlite(error) => sqlite(&error),
             OpenError::Read { source, .. } => StartError::Database(source.to_string()),
         })?,
         Err(error) => return Err(StartError::Database(error.to_string())),
     };
     if let Some(bytes) = settings.limits.database_bytes {
-        crate::store::limit_size(&connection, bytes)
-            .map_err(|error| StartError::Database(error.to_string()))?;
+        crate::store::limit_size(&connection, bytes).map_err(|error| sqlite(&error))?;
     }
     let course =
         crate::store::find(&connection, "SELECT value FROM meta WHERE key = 'clock'", [], |row| {
             row.get::<_, String>(0)
         });
-    let course = course.map_err(|error| StartError::Database(error.to_string()))?;
+    let course = course.map_err(|error| sqlite(&error))?;
     let course = course.as_deref().and_then(Course::from_text);
     let clock = Arc::new(Clock::new(course.unwrap_or(Course::Running { offset: 0 })));
+    crate::store::follow(&connection, &clock).map_err(|error| sqlite(&error))?;
 
     let listen = |what, addr| move |source| StartError::Listen { addr, what, source };
     let (addr, dns_addr) = (settings.addr, settings.dns);
@@ -389,8 +389,10 @@ async fn start(mut settings: Settings) -> Result<Server, StartError> {
     let smtp = mail.map(|listener| tokio::spawn(smtp::run(Arc::clone(&app), listener)));
     let web = tokio::spawn(web::listen::run(Arc::clone(&app), listener, web::router(&app)));
     if let Some(home) = home.as_ref().filter(|_| app.settings.announced) {
-        home.announce(&addresses)
-            .map_err(|source| StartError::Directory { directory: PathBuf::new(), source })?;
+        home.announce(&addresses).map_err(|source| StartError::Directory {
+            directory: home.directory().to_owned(),
+            source,
+        })?;
     }
     tracing::info!(http = %addresses.http, dns = %addresses.dns, "ready");
     let tasks = Tasks { web, engine, smtp, _dns: dns, _home: home };
@@ -431,6 +433,15 @@ async fn load(app: &Shared) -> Result<Vec<(String, i64)>, ApiError> {
             Ok(due)
         })
         .await
+}
+
+fn sqlite(error: &rusqlite::Error) -> StartError {
+    use rusqlite::ErrorCode::{DiskFull, SystemIoFailure};
+    StartError::Database(match error.sqlite_error_code() {
+        // A disk without any room at all is a failing one to SQLite.
+        Some(DiskFull | SystemIoFailure) => format!("{error}: is its disk full?"),
+        _ => error.to_string(),
+    })
 }
 
 fn database(error: &ApiError) -> StartError {

@@ -6,6 +6,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use rusqlite::Connection;
 
+use super::place::Place;
 use super::queue::Queue;
 use super::tx::{Effects, Tx, Wake};
 use crate::clock::Clock;
@@ -35,18 +36,28 @@ pub(super) fn run(
     queue: &Queue,
     clock: &Clock,
     wake: &Wake,
-    on_disk: bool,
+    place: Option<&Place>,
 ) {
     let _last = Last(queue);
     let mut group = VecDeque::new();
-    let mut full = true;
+    let (mut full, mut there) = (true, true);
     loop {
         queue.next_group(&mut group);
         if group.is_empty() {
             break;
         }
+        if let Some(place) = place {
+            let was_there = std::mem::replace(&mut there, place.is_there());
+            if was_there && !there {
+                tracing::error!("the database's file was removed or replaced: {GONE}");
+            }
+        }
+        if !there {
+            refuse(&mut group, &ApiError::new(Code::Unavailable, GONE));
+            continue;
+        }
         let durable = group.iter().any(|job| job.durable);
-        if on_disk && durable != full {
+        if place.is_some() && durable != full {
             let level = if durable { "FULL" } else { "NORMAL" };
             match connection.pragma_update(None, "synchronous", level) {
                 Ok(()) => full = durable,
@@ -60,6 +71,8 @@ pub(super) fn run(
         tracing::warn!(%error, "the database did not close cleanly; the next start recovers it");
     }
 }
+
+const GONE: &str = "nothing is stored until the server is started again";
 
 /// Nobody is to wait for a writer that is gone, however it went.
 struct Last<'a>(&'a Queue);
@@ -111,10 +124,15 @@ fn commit(
             for (finished, _) in done {
                 (finished.answer)(Err(error.clone()));
             }
-            for job in group.drain(..) {
-                ((job.run)(Err(error.clone())).answer)(Ok(()));
-            }
+            refuse(group, &error);
         }
+    }
+}
+
+/// Answers all of the group with the error.
+fn refuse(group: &mut VecDeque<Job>, error: &ApiError) {
+    for job in group.drain(..) {
+        ((job.run)(Err(error.clone())).answer)(Ok(()));
     }
 }
 

@@ -83,9 +83,13 @@ impl Load {
     }
 
     async fn send(self, worker: usize) {
+        // One of them sends so much that the log comes to its checkpoint, which
+        // is written while the others go on.
+        let text = "x".repeat(if worker == 0 { LARGE } else { 1 });
         for number in 0..MOST {
             let to = format!("r{}w{worker}n{number}@x.test", self.round);
-            let body = format!(r#"{{"from":"a@sandbox.test","to":"{to}","subject":"s"}}"#);
+            let body =
+                format!(r#"{{"from":"a@sandbox.test","to":"{to}","subject":"s","text":"{text}"}}"#);
             let Some(answer) = self.call("POST /api/v1/emails", &body).await else { return };
             assert_eq!(answer.status, 202, "{answer:?}");
             self.note(|answered| answered.emails.push(answer.id()));
@@ -129,6 +133,9 @@ impl Load {
 /// Emails of one worker in one round, so that what is to be delivered in the
 /// end stays within bounds.
 const MOST: usize = 60;
+
+/// Bytes of a large email.
+const LARGE: usize = 200 << 10;
 
 fn deliveries_by_path(receiver: &Receiver) -> HashMap<String, usize> {
     let mut count = HashMap::new();
@@ -198,6 +205,94 @@ async fn nothing_that_was_answered_is_lost() {
         assert_eq!(found, "delivered", "{id}");
         assert!(told.contains(id), "no event of {id}");
     }
+    assert_sound(&database);
+}
+
+/// A database as the first version left it, killed on its way to this one: what
+/// was in it is there, whenever that was.
+#[tokio::test]
+async fn killed_while_it_brings_an_older_database_up_to_date() {
+    const DELIVERIES: u32 = 20_000;
+    let older = tempfile::tempdir().expect("a directory");
+    let database = rusqlite::Connection::open(older.path().join("svc.db")).expect("opened");
+    database.execute_batch(include_str!("../../src/store/migrations/0001_initial.sql")).unwrap();
+    let content = format!(
+        "PRAGMA user_version = 1;
+         WITH RECURSIVE one (number) AS
+             (SELECT 1 UNION ALL SELECT number + 1 FROM one WHERE number < {DELIVERIES})
+         INSERT INTO delivery
+         SELECT printf('%08x-0000-7000-8000-000000000000', number), 1, 'whk_1', 'email',
+                'email.sent', 'delivered', 1, 1, NULL, 1, 1 FROM one"
+    );
+    database.execute_batch(&content).expect("filled");
+    drop(database);
+
+    for round in 0..6 {
+        let directory = tempfile::tempdir().expect("a directory");
+        let path = directory.path().join("svc.db");
+        std::fs::copy(older.path().join("svc.db"), &path).expect("copied");
+        let mut child = start_victim(directory.path());
+        tokio::time::sleep(Duration::from_millis(round * 18)).await;
+        child.kill().expect("killed");
+        child.wait().expect("ended");
+
+        let server = Server::builder().data_dir(directory.path()).start().await.expect("started");
+        let sandbox = Sandbox::of(server);
+        let body = r#"{"from":"a@sandbox.test","to":"b@x.test","subject":"s"}"#;
+        assert_eq!(sandbox.call("POST /api/v1/emails", body).await.status, 202);
+        sandbox.server.stop().await;
+        let database = rusqlite::Connection::open(&path).expect("opened");
+        assert_eq!(count(&database, "delivery"), i64::from(DELIVERIES));
+        assert_sound(&database);
+    }
+}
+
+/// A reset has happened or it has not.
+#[tokio::test]
+async fn killed_while_it_is_reset() {
+    const EMAILS: i64 = 300;
+    let directory = tempfile::tempdir().expect("a directory");
+    let email = r#"{"from":"a@sandbox.test","to":"b@x.test","subject":"s"}"#;
+    let batch = format!("[{}]", [email; 100].join(","));
+    for round in 0..10 {
+        let mut child = start_victim(directory.path());
+        let load = Load {
+            addr: address(directory.path(), &child).await,
+            answered: Arc::default(),
+            short_lived: Receiver::start(&[]).await,
+            round: 0,
+        };
+        let reset = || load.call("POST /_sandbox/reset", "");
+        assert_eq!(reset().await.expect("an answer").status, 204);
+        for _ in 0..EMAILS / 100 {
+            let answer = load.call("POST /api/v1/emails/batch", &batch).await;
+            assert_eq!(answer.expect("an answer").status, 200);
+        }
+        tokio::select! {
+            biased;
+            () = tokio::time::sleep(Duration::from_millis(round)) => {}
+            _ = reset() => {}
+        }
+        child.kill().expect("killed");
+        child.wait().expect("ended");
+
+        let database = rusqlite::Connection::open(directory.path().join("svc.db")).expect("opened");
+        let emails = count(&database, "email");
+        assert!(emails == 0 || emails == EMAILS, "{emails} emails");
+        assert_eq!(count(&database, "email_content"), emails);
+        for seed in ["organization", "domain"] {
+            assert_eq!(count(&database, seed), 1, "{seed}");
+        }
+        assert_sound(&database);
+    }
+}
+
+fn count(database: &rusqlite::Connection, table: &str) -> i64 {
+    let sql = format!("SELECT COUNT(*) FROM {table}");
+    database.query_row(&sql, [], |row| row.get(0)).expect("counted")
+}
+
+fn assert_sound(database: &rusqlite::Connection) {
     let check: String =
         database.query_row("PRAGMA integrity_check", [], |row| row.get(0)).expect("checked");
     assert_eq!(check, "ok");

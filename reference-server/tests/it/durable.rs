@@ -109,6 +109,40 @@ async fn a_second_server_is_refused_and_names_the_first() {
     on(&directory)(Server::builder()).start().await.unwrap().stop().await;
 }
 
+/// What is written to a file that nobody can find any more is not kept.
+#[cfg(unix)]
+#[tokio::test]
+async fn nothing_is_accepted_once_the_directory_is_gone() {
+    const SEND: &str = "POST /api/v1/emails";
+    const EMAIL: &str = r#"{"from":"a@sandbox.test","to":"b@x.test","subject":"s"}"#;
+    let above = tempfile::tempdir().unwrap();
+    let [directory, elsewhere] = ["data", "elsewhere"].map(|name| above.path().join(name));
+    let sandbox = Sandbox::with(|builder| builder.data_dir(&directory)).await;
+    assert_eq!(sandbox.call(SEND, EMAIL).await.status, 202);
+    sandbox.settle().await;
+
+    std::fs::rename(&directory, &elsewhere).unwrap();
+    let refused = sandbox.call(SEND, EMAIL).await;
+    assert_eq!(
+        (refused.status, refused.between(r#""code":""#).as_str()),
+        (503, "unavailable"),
+        "{refused:?}"
+    );
+    // Another server may have the place by now.
+    let other = Sandbox::with(|builder| builder.data_dir(&directory)).await;
+    assert_eq!(other.call(SEND, EMAIL).await.status, 202);
+    assert_eq!(sandbox.call(SEND, EMAIL).await.status, 503);
+    other.server.stop().await;
+
+    std::fs::remove_dir_all(&directory).unwrap();
+    std::fs::rename(&elsewhere, &directory).unwrap();
+    assert_eq!(sandbox.call(SEND, EMAIL).await.status, 202);
+    std::fs::remove_dir_all(&directory).unwrap();
+    assert_eq!(sandbox.call(SEND, EMAIL).await.status, 503);
+    sandbox.server.stop().await;
+    assert!(!directory.exists());
+}
+
 #[tokio::test]
 async fn an_address_that_is_taken_is_named() {
     let first = Server::builder().start().await.unwrap();

@@ -17,7 +17,7 @@ async fn a_full_database_answers_507_and_recovers() {
         .await;
         let body = format!(
             r#"{{"from":"a@sandbox.test","to":"b@x.test","subject":"s","text":"{}"}}"#,
-            "x".repeat(50_000)
+            "x".repeat(200_000)
         );
         let mut accepted = Vec::new();
         let refused = loop {
@@ -47,19 +47,38 @@ async fn a_full_database_answers_507_and_recovers() {
 }
 
 /// A disk that is full for everybody: the log cannot grow, and no checkpoint
-/// can make room. Runs in a mount namespace of its own; where there is none it
-/// says so, and fails if `SVC_TEST_SMALL_DISK=1` demands it.
+/// can make room.
 #[cfg(target_os = "linux")]
 #[test]
 fn a_full_disk_loses_nothing_and_recovers() {
+    // Before the first checkpoint, and when the log is as large as the database.
+    for size in ["6m", "24m"] {
+        on_a_disk(&format!("size={size}"), "full::on_a_small_disk");
+    }
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_server_that_cannot_write_says_so_and_starts_once_it_can() {
+    for options in ["size=16k", "size=200k", "ro"] {
+        on_a_disk(options, "full::on_a_disk_that_cannot_be_written");
+    }
+}
+
+/// Runs a test on a file system of its own, in a mount namespace of its own;
+/// where there is none this says so, and fails if `SVC_TEST_SMALL_DISK=1`
+/// demands it.
+#[cfg(target_os = "linux")]
+fn on_a_disk(options: &str, test: &str) {
     use std::io::Write as _;
     use std::process::Command;
 
-    let directory = tempfile::tempdir().unwrap();
+    let directory = tempfile::tempdir().expect("a directory");
+    let program = std::env::current_exe().expect("this program");
     let in_namespace = |script: &str| {
         let mut command = Command::new("unshare");
         command.args(["--user", "--map-root-user", "--mount", "sh", "-c", script, "sh"]);
-        command.arg(directory.path()).arg(std::env::current_exe().unwrap());
+        command.arg(directory.path()).arg(&program);
         command.env("SVC_SMALL_DISK", directory.path());
         command.output()
     };
@@ -68,17 +87,47 @@ fn a_full_disk_loses_nothing_and_recovers() {
         let demanded = std::env::var_os("SVC_TEST_SMALL_DISK").is_some_and(|value| value == "1");
         assert!(!demanded, "SVC_TEST_SMALL_DISK=1, but no file system can be mounted: {tried:?}");
         // Past the harness, which keeps what a passing test prints to itself.
-        writeln!(std::io::stderr(), "NOT RUN: no file system can be mounted here").unwrap();
+        let said = std::io::stderr().write_all(b"NOT RUN: no file system can be mounted here\n");
+        said.expect("written");
         return;
     }
-    // Before the first checkpoint, and when the log is as large as the database.
-    for size in ["6m", "24m"] {
-        let script = format!(
-            r#"mount -t tmpfs -o size={size} tmpfs "$1" && exec "$2" full::on_a_small_disk --exact --ignored --nocapture"#
-        );
-        let output = in_namespace(&script).unwrap();
-        assert!(output.status.success(), "{size}: {}", String::from_utf8_lossy(&output.stderr));
-    }
+    let script = format!(
+        r#"mount -t tmpfs -o {options} tmpfs "$1" && exec "$2" {test} --exact --ignored --nocapture"#
+    );
+    let output = in_namespace(&script).expect("it runs");
+    assert!(output.status.success(), "{options}: {}", String::from_utf8_lossy(&output.stderr));
+}
+
+/// No test of its own: a server that finds no room, or may not write.
+#[cfg(target_os = "linux")]
+#[tokio::test]
+#[ignore = "started by the test above, on a disk of its own"]
+async fn on_a_disk_that_cannot_be_written() {
+    use svc_reference_server::{Server, StartError};
+
+    let disk = std::env::var("SVC_SMALL_DISK").expect("a directory");
+    let directory = std::path::Path::new(&disk).join("data");
+    let refused = Server::builder().data_dir(&directory).start().await;
+    let error = refused.expect_err("it cannot be written");
+    let is_clear = match &error {
+        StartError::Directory { directory: named, .. } => *named == directory,
+        StartError::Database(what) => what.contains("full"),
+        _ => false,
+    };
+    assert!(is_clear, "{error:?}");
+
+    remount("rw,size=200m", &disk);
+    let sandbox = Sandbox::with(|builder| builder.data_dir(&directory)).await;
+    let body = r#"{"from":"a@sandbox.test","to":"b@x.test","subject":"s"}"#;
+    assert_eq!(sandbox.call("POST /api/v1/emails", body).await.status, 202);
+    sandbox.server.stop().await;
+}
+
+#[cfg(target_os = "linux")]
+fn remount(options: &str, disk: &str) {
+    let options = format!("remount,{options}");
+    let mount = std::process::Command::new("mount").args(["-o", &options, disk]).status();
+    assert!(mount.expect("mount runs").success());
 }
 
 /// No test of its own: what happens on the small disk.
@@ -92,10 +141,12 @@ async fn on_a_small_disk() {
     let sandbox = Sandbox::with(|builder| builder.data_dir(&directory)).await;
     let body = format!(r#"{{"url":"{}","events":["email.delivered"]}}"#, receiver.url());
     assert_eq!(sandbox.call("POST /api/v1/webhooks", &body).await.status, 201);
-    let body = format!(
-        r#"{{"from":"a@sandbox.test","to":"b@x.test","subject":"s","text":"{}"}}"#,
-        "x".repeat(50_000)
-    );
+    let email = |text: usize| {
+        let text = "x".repeat(text);
+        format!(r#"{{"from":"a@sandbox.test","to":"b@x.test","subject":"s","text":"{text}"}}"#)
+    };
+    // Quickly at first, and then so that little room is left.
+    let mut body = email(400_000);
     let before = sandbox.freeze().await;
     let mut accepted = Vec::new();
     // Due a minute from now, by a clock that stands still.
@@ -106,7 +157,10 @@ async fn on_a_small_disk() {
         let answer = sandbox.call("POST /api/v1/emails", &body).await;
         match answer.status {
             202 => accepted.push(answer.id()),
-            507 | 503 => refused += 1,
+            507 | 503 => {
+                refused += 1;
+                body = email(50_000);
+            }
             _ => panic!("{answer:?}"),
         }
         assert!(accepted.len() < 1000, "it never filled up");
@@ -134,11 +188,7 @@ async fn on_a_small_disk() {
     let clock = sandbox.control("GET /_sandbox/clock", "").await;
     assert!(clock.body.contains(r#""frozen":true,"settled":false"#), "{clock:?}");
 
-    let larger = std::process::Command::new("mount")
-        .args(["-o", "remount,size=200m", &disk])
-        .status()
-        .expect("mount runs");
-    assert!(larger.success());
+    remount("size=200m", &disk);
     let answer = sandbox.call("POST /api/v1/emails", &body).await;
     assert_eq!(answer.status, 202, "{answer:?}");
     accepted.push(answer.id());
