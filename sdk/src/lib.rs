@@ -62,10 +62,10 @@
 //!
 //! # In a browser
 //!
-//! On `wasm32-unknown-unknown`, without default features and with `client`,
-//! `fetch` sends. It takes bodies whole and tells nothing of how far a request
-//! got, so the outcome of a failure is mostly unknown; redirects are followed by
-//! the browser, and their answers refused.
+//! On `wasm32-unknown-unknown`, without default features and with `client` (and
+//! `tracing` and `rate-limit`), `fetch` sends. It takes bodies whole and tells
+//! nothing of how far a request got, so the outcome of a failure is mostly
+//! unknown; redirects are followed by the browser, and their answers refused.
 //!
 //! # Features
 //!

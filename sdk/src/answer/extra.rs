@@ -7,6 +7,9 @@ use bytes::Bytes;
 use serde::{Serialize as _, Serializer};
 use serde_json::{Map, Value};
 
+use super::record::Unreadable;
+use super::walk::{Walk, read_value};
+
 /// The fields of an answer that the documents do not name, as they came.
 ///
 /// The answer's text is kept and read only when somebody asks.
@@ -29,7 +32,9 @@ impl Extra {
         Self { raw, typed, parsed: OnceLock::new() }
     }
 
-    /// A field as the service sent it; the typed ones can be asked for too.
+    /// A field as the service sent it; the typed ones can be asked for too. A
+    /// number beyond what a double holds is its text, and what is nested more
+    /// than a hundred levels deep may be null.
     pub fn get(&self, name: &str) -> Option<&Value> {
         self.all().get(name)
     }
@@ -49,14 +54,17 @@ impl Extra {
 
     /// Every field of the answer, typed ones included, in the answer's order.
     pub fn all(&self) -> &Map<String, Value> {
-        self.parsed.get_or_init(|| Arc::new(serde_json::from_slice(&self.raw).unwrap_or_default()))
+        self.parsed.get_or_init(|| match read_value(&self.raw) {
+            Ok(Value::Object(all)) => Arc::new(all),
+            _ => Arc::default(),
+        })
     }
 
     /// The answer as it came: mostly an object; whatever else it was is not lost.
     pub(crate) fn serialize_all<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let all = self.all();
         if all.is_empty()
-            && let Ok(value) = serde_json::from_slice::<Value>(&self.raw)
+            && let Ok(value) = read_value(&self.raw)
         {
             return value.serialize(serializer);
         }
@@ -75,9 +83,24 @@ impl PartialEq for Extra {
     }
 }
 
-/// Shows the names of the fields, never their values.
+/// Shows the names of the first fields, never their values, and keeps nothing
+/// of them in memory.
 impl fmt::Debug for Extra {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_set().entries(self.iter().map(|(name, _)| name)).finish()
+        const SHOWN: usize = 32;
+        let mut names = f.debug_set();
+        let mut left = SHOWN;
+        let shown = |name: String, walk: &mut Walk<'_>| {
+            walk.skip()?;
+            if self.typed.contains(&name.as_str()) {
+                return Ok(());
+            }
+            left = left.checked_sub(1).ok_or_else(|| Unreadable(String::new()))?;
+            names.entry(&name);
+            Ok(())
+        };
+        // What cannot be read is left out here.
+        let _ = Walk::new(&self.raw).and_then(|mut walk| walk.object(shown));
+        if left == 0 { names.finish_non_exhaustive() } else { names.finish() }
     }
 }

@@ -5,7 +5,7 @@ use std::ops::Deref;
 use bytes::Bytes;
 
 use super::record::{Record, Unreadable, next_object};
-use super::walk::{Walk, as_text};
+use super::walk::{Walk, read_text};
 use super::{Extra, Field};
 
 /// A list of resources, with what the service said about its pages.
@@ -77,17 +77,18 @@ impl<T: serde::Serialize> serde::Serialize for List<T> {
 /// Reads a bare array, or an object that holds one. An empty body is an empty
 /// list.
 pub(crate) fn read_list<T: Record>(body: &Bytes) -> Result<List<T>, Unreadable> {
-    let text = as_text(body);
-    let mut list = List::default();
-    if text.trim_ascii().is_empty() {
-        return Ok(list);
-    }
-    let found = find_array(&text, Vec::new(), &next_object)?;
-    list.items = found.items;
-    if found.is_wrapped {
-        list.note_pages(text);
-    }
-    Ok(list)
+    read_text(body, |text| {
+        let mut list = List::default();
+        if text.trim_ascii().is_empty() {
+            return Ok(list);
+        }
+        let found = find_array(text, Vec::new(), &next_object)?;
+        list.items = found.items;
+        if found.is_wrapped {
+            list.note_pages(text.clone());
+        }
+        Ok(list)
+    })
 }
 
 impl<T> List<T> {
@@ -198,11 +199,18 @@ fn read_items<T>(
     item: &dyn Fn(&mut Walk<'_>) -> Result<T, Unreadable>,
 ) -> Result<Vec<T>, Unreadable> {
     walk.array(|walk| {
+        if items.len() == LONGEST_LIST {
+            return Err(Unreadable(format!("a list of more than {LONGEST_LIST} items")));
+        }
         items.push(item(walk)?);
         Ok(())
     })?;
     Ok(items)
 }
+
+/// An item takes some hundred bytes of memory, even one that is `{}` on the
+/// wire. With items as small as real ones are, an answer of 16 MiB has no more.
+const LONGEST_LIST: usize = 1 << 18;
 
 const WELL_KNOWN: [&str; 9] = [
     "data",

@@ -4,6 +4,7 @@
 mod extra;
 mod field;
 mod list;
+mod mend;
 mod record;
 mod walk;
 
@@ -15,5 +16,6 @@ pub(crate) use list::{find_array, read_list};
 #[cfg(feature = "client")]
 pub(crate) use record::{Found, Unreadable, read_object};
 pub(crate) use record::{Record, deserialize, record};
+pub(crate) use walk::read_value;
 #[cfg(feature = "client")]
-pub(crate) use walk::{Walk, as_text};
+pub(crate) use walk::{Walk, read_text};

@@ -9,7 +9,7 @@ use serde::{Deserialize, Deserializer};
 use serde_json::{Map, Value};
 
 use super::Extra;
-use super::walk::{Walk, as_text};
+use super::walk::{Walk, read_text};
 
 /// A typed answer: what [`record!`] makes.
 pub(crate) trait Record: Default {
@@ -45,16 +45,17 @@ impl From<serde_json::Error> for Unreadable {
 /// (`open-points.md` B14). An empty body, or any other JSON value, is a
 /// resource without fields.
 pub(crate) fn read_object<T: Record>(body: &Bytes) -> Result<T, Unreadable> {
-    let text = as_text(body);
-    let mut walk = Walk::new(&text)?;
-    if walk.peek().is_none() {
-        let mut record = T::default();
-        record.set_extra(Extra::new(Bytes::new(), T::TYPED));
-        return Ok(record);
-    }
-    let record = next_object(&mut walk)?;
-    walk.end()?;
-    Ok(record)
+    read_text(body, |text| {
+        let mut walk = Walk::new(text)?;
+        if walk.peek().is_none() {
+            let mut record = T::default();
+            record.set_extra(Extra::new(Bytes::new(), T::TYPED));
+            return Ok(record);
+        }
+        let record = next_object(&mut walk)?;
+        walk.end()?;
+        Ok(record)
+    })
 }
 
 /// Reads the resource that comes next.

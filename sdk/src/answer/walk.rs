@@ -4,7 +4,9 @@
 use bytes::Bytes;
 use serde::Deserialize;
 use serde::de::IgnoredAny;
+use serde_json::Value;
 
+use super::mend::mend;
 use super::record::Unreadable;
 
 /// A place in an answer.
@@ -14,9 +16,24 @@ pub(crate) struct Walk<'a> {
     at: usize,
 }
 
+/// Reads an answer: its text as it came, and where that cannot be read, the
+/// text with what cannot be held replaced.
+pub(crate) fn read_text<T>(
+    body: &Bytes,
+    read: impl Fn(&Bytes) -> Result<T, Unreadable>,
+) -> Result<T, Unreadable> {
+    let text = as_text(body);
+    read(&text).or_else(|unreadable| read(&mend(&text).ok_or(unreadable)?))
+}
+
+/// Reads any JSON value, in the same way.
+pub(crate) fn read_value(body: &Bytes) -> Result<Value, Unreadable> {
+    read_text(body, |text| Ok(serde_json::from_slice(text)?))
+}
+
 /// An answer's body as text: what is not UTF-8 is replaced, a byte order mark
 /// left out.
-pub(crate) fn as_text(body: &Bytes) -> Bytes {
+fn as_text(body: &Bytes) -> Bytes {
     const MARK: &[u8] = "\u{feff}".as_bytes();
     let body = if body.starts_with(MARK) { body.slice(MARK.len()..) } else { body.clone() };
     if std::str::from_utf8(&body).is_ok() {
@@ -26,7 +43,7 @@ pub(crate) fn as_text(body: &Bytes) -> Bytes {
 }
 
 impl<'a> Walk<'a> {
-    /// Begins at the start of what [`as_text`] gave.
+    /// Begins at the start of a text.
     pub(crate) fn new(raw: &'a Bytes) -> Result<Self, Unreadable> {
         let text = std::str::from_utf8(raw).map_err(|_| Unreadable("not utf-8".to_owned()))?;
         Ok(Self { raw, text, at: 0 })

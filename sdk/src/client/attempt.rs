@@ -214,6 +214,9 @@ fn classify(
         400..500 => ErrorKind::Rejected,
         300..400 => ErrorKind::Redirected,
         500..600 => ErrorKind::Server,
+        100..200 => {
+            ErrorKind::UnreadableAnswer { problem: "its status is no final one".to_owned() }
+        }
         _ => ErrorKind::UnreadableAnswer { problem: "no status that http has".to_owned() },
     };
     let outcome = match status {

@@ -2,9 +2,11 @@
 
 use std::sync::OnceLock;
 use std::sync::mpsc;
+use std::task::{Context, Poll, Waker};
 
 use futures_util::StreamExt;
 use tokio::runtime::{Builder, Runtime};
+use tokio::task::coop::poll_proceed;
 
 use super::{Call, Wait};
 use crate::Error;
@@ -13,6 +15,11 @@ use crate::email::{Contact, ContactPages, ContactStream};
 
 /// Runs a future on this crate's own runtime and waits for it.
 fn block<T: Send + 'static>(future: impl Future<Output = T> + Send + 'static) -> Result<T, Error> {
+    if in_async_code() {
+        return Err(Error::config(
+            "async code cannot wait on its thread; await the call, or block in `spawn_blocking`",
+        ));
+    }
     static RUNTIME: OnceLock<Option<Runtime>> = OnceLock::new();
     let runtime = RUNTIME.get_or_init(|| {
         let mut builder = Builder::new_multi_thread();
@@ -27,6 +34,28 @@ fn block<T: Send + 'static>(future: impl Future<Output = T> + Send + 'static) ->
     result.recv().map_err(|_| Error::config("the call panicked"))
 }
 
+/// Whether this thread is in the middle of a tokio task.
+///
+/// Waiting there would hold up the connections that the same thread drives, this
+/// client's own among them, until the deadline. Threads that may block, those of
+/// `spawn_blocking` and `block_in_place`, are no such place although they have a
+/// runtime too. What tells them apart is that tasks have a budget of operations
+/// until they have to yield, of 255 at most: it is asked for, and given back.
+fn in_async_code() -> bool {
+    let mut cx = Context::from_waker(Waker::noop());
+    let Poll::Ready(before) = poll_proceed(&mut cx) else { return true };
+    let is_spent = (0..=u8::MAX).any(|_| match poll_proceed(&mut cx) {
+        Poll::Ready(more) => {
+            // Not to be given back one by one, but all at once.
+            more.made_progress();
+            false
+        }
+        Poll::Pending => true,
+    });
+    drop(before);
+    is_spent
+}
+
 impl<T: Send + 'static> Call<T>
 where
     Self: IntoFuture<Output = Result<T, Error>, IntoFuture: Send + 'static>,
@@ -34,9 +63,9 @@ where
     /// Makes the call and waits for it on this thread, for programs without a
     /// runtime.
     ///
-    /// In an async function, `await` it instead: there, this would hold up the
-    /// thread, and with it the connections that awaited calls of this client
-    /// have opened. `spawn_blocking` is a fine place.
+    /// In async code, `await` it instead: there, this would hold up the thread,
+    /// and with it the connections that awaited calls of this client have
+    /// opened, so it is refused. `spawn_blocking` is a fine place.
     ///
     /// ```no_run
     /// # fn main() -> Result<(), svc_sdk::Error> {
@@ -48,7 +77,8 @@ where
     ///
     /// # Errors
     ///
-    /// As when it is awaited.
+    /// As when it is awaited, and an error of kind
+    /// [`Config`](crate::ErrorKind::Config) in async code.
     pub fn block(self) -> Result<T, Error> {
         block(self.into_future())?
     }
@@ -62,7 +92,8 @@ where
     ///
     /// # Errors
     ///
-    /// As when it is awaited.
+    /// As when it is awaited, and an error of kind
+    /// [`Config`](crate::ErrorKind::Config) in async code.
     pub fn block(self) -> Result<T, Error> {
         block(self.into_future())?
     }

@@ -10,7 +10,7 @@ use http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, USER_AGENT};
 use http::{HeaderMap, HeaderName, HeaderValue};
 use url::Url;
 
-use super::call::is_framing;
+use super::call::{is_framing, is_secret};
 use super::clients::{EmailClient, ExtractionClient};
 #[cfg(feature = "tower")]
 use super::layer::{AttemptService, Body};
@@ -18,6 +18,7 @@ use super::observe::{Attempt, Observer};
 use super::payload::JSON;
 use super::retry::{BackOff, Budget};
 use super::shared::{KnownScopes, Settings, Shared};
+use super::transport::CENTURY;
 use crate::email::BatchShape;
 use crate::{Error, Scope, Scopes, Secret, Service};
 
@@ -55,7 +56,8 @@ struct Builder {
 impl fmt::Debug for Builder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Builder")
-            .field("base", &self.base)
+            // An address that cannot be a base may hold a password.
+            .field("base", &base_address(&self.base).ok().as_ref().map(Url::as_str))
             .field("key", &self.key)
             .field("key_header", &self.key_header)
             .field("headers", &self.headers.iter().map(|(name, _)| name).collect::<Vec<_>>())
@@ -124,7 +126,9 @@ impl Builder {
             if is_framing(&known) {
                 return Err(Error::config(format!("the header {name} is not for callers to set")));
             }
-            headers.insert(known, header_value(name, value)?);
+            let mut value = header_value(name, value)?;
+            value.set_sensitive(is_secret(&known));
+            headers.insert(known, value);
         }
         headers.entry(ACCEPT).or_insert(HeaderValue::from_static("application/json"));
         headers.insert(USER_AGENT, header_value("user-agent", &self.user_agent)?);
@@ -283,6 +287,7 @@ macro_rules! options {
         /// default. How much of it is waited is random, so that many clients
         /// do not come back at once.
         pub fn back_off(mut self, first: Duration, longest: Duration) -> Self {
+            let longest = longest.min(CENTURY);
             self.inner.settings.back_off = BackOff { first, longest };
             self
         }

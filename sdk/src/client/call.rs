@@ -6,7 +6,7 @@ use std::marker::PhantomData;
 use std::sync::Arc;
 use std::time::Duration;
 
-use http::header::{CONTENT_LENGTH, TRANSFER_ENCODING};
+use http::header::{AUTHORIZATION, CONTENT_LENGTH, COOKIE, PROXY_AUTHORIZATION, TRANSFER_ENCODING};
 use http::{HeaderMap, HeaderName, HeaderValue, Method};
 
 use super::preview::RequestPreview;
@@ -137,7 +137,8 @@ impl<T> Call<T> {
             (Ok(name), _) if is_framing(&name) => {
                 self.refuse(InvalidInput::new("header", "how a body is framed is not for callers"));
             }
-            (Ok(name), Ok(value)) => {
+            (Ok(name), Ok(mut value)) => {
+                value.set_sensitive(is_secret(&name));
                 self.options.headers.insert(name, value);
             }
             (Err(_), _) => self.refuse(InvalidInput::new("header", "no header name")),
@@ -208,6 +209,11 @@ impl<T> Call<T> {
 /// What tells a body's length: a wrong one makes two requests of one.
 pub(super) fn is_framing(name: &HeaderName) -> bool {
     matches!(*name, CONTENT_LENGTH | TRANSFER_ENCODING)
+}
+
+/// What a dry run does not show.
+pub(super) fn is_secret(name: &HeaderName) -> bool {
+    matches!(*name, AUTHORIZATION | PROXY_AUTHORIZATION | COOKIE)
 }
 
 impl<T: FromAnswer> IntoFuture for Call<T> {

@@ -19,7 +19,8 @@ pub struct RequestPreview {
     /// The whole address.
     pub url: String,
     /// The headers, `Host` and `Content-Length` included; in place of the key,
-    /// its documented prefix and `***`.
+    /// its documented prefix and `***`, and `***` for `Authorization`,
+    /// `Proxy-Authorization` and `Cookie`.
     pub headers: Vec<(String, String)>,
     payload: Payload,
 }

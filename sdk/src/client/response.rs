@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http::HeaderMap;
+use http::header::CONTENT_ENCODING;
 
 use super::Shared;
 use super::call::Request;
@@ -14,7 +15,7 @@ use crate::extraction::{KeyScope, Me};
 use crate::{Error, ErrorKind, List, Outcome, Scopes};
 
 /// A value with the HTTP answer around it.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 #[non_exhaustive]
 pub struct Response<T> {
     /// What the call gives.
@@ -29,6 +30,19 @@ pub struct Response<T> {
     pub attempts: u32,
     /// How long it took, all attempts and waits included.
     pub elapsed: Duration,
+}
+
+/// Shows no header's value: it may be a cookie.
+impl<T: fmt::Debug> fmt::Debug for Response<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Response")
+            .field("value", &self.value)
+            .field("status", &self.status)
+            .field("request_id", &self.request_id)
+            .field("attempts", &self.attempts)
+            .field("elapsed", &self.elapsed)
+            .finish_non_exhaustive()
+    }
 }
 
 /// A deletion that is done.
@@ -104,7 +118,17 @@ impl Answer<'_> {
     /// The service said success: whatever is wrong with the answer, the
     /// request was processed.
     fn unreadable(&self, unreadable: Unreadable) -> Error {
-        self.error(ErrorKind::UnreadableAnswer { problem: unreadable.0 }, Outcome::Unknown)
+        let begins_with = |text: &[u8]| self.body.trim_ascii_start().starts_with(text);
+        let problem = if self.body.trim_ascii().is_empty() {
+            "it is empty".to_owned()
+        } else if begins_with(b"<") {
+            "html, not json; check the base address".to_owned()
+        } else if self.headers.contains_key(CONTENT_ENCODING) {
+            "it is compressed, which was not asked for".to_owned()
+        } else {
+            unreadable.0
+        };
+        self.error(ErrorKind::UnreadableAnswer { problem }, Outcome::Unknown)
     }
 
     fn error(&self, kind: ErrorKind, outcome: Outcome) -> Error {
@@ -122,8 +146,12 @@ pub(crate) fn request_id(shared: &Shared, headers: &HeaderMap) -> Option<String>
 
 pub(crate) fn shown_request_id<'a>(shared: &Shared, headers: &'a HeaderMap) -> Option<&'a str> {
     let names = &shared.settings.request_id_headers;
-    names.iter().find_map(|name| headers.get(name)?.to_str().ok())
+    let ids = names.iter().filter_map(|name| headers.get(name)?.to_str().ok());
+    // Errors and spans show it: what is longer is no id.
+    { ids }.find(|id| id.len() <= LONGEST_ID)
 }
+
+const LONGEST_ID: usize = 256;
 
 /// What a call can give. Nobody else implements it.
 pub(crate) trait FromAnswer: Sized {

@@ -67,8 +67,8 @@ impl<T> Wait<T> {
     /// time, up to the longest. By default 0.5 s and 10 s for an email, 2 s
     /// and 30 s for a domain.
     pub fn pauses(mut self, first: Duration, longest: Duration) -> Self {
-        self.first_pause = first;
-        self.longest_pause = longest;
+        self.first_pause = first.min(CENTURY);
+        self.longest_pause = longest.min(CENTURY);
         self
     }
 }

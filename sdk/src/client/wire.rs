@@ -155,7 +155,7 @@ fn broken(shared: &Shared, error: reqwest::Error, progress: &Progress) -> Failed
         // Only a client of the caller's own has time-outs of its own.
         (Failure::Ambiguous, ErrorKind::Timeout)
     } else if is_not_http(&error) {
-        let problem = "it is not http".to_owned();
+        let problem = "its head is not http, or too large; check the base address".to_owned();
         (Failure::Final, ErrorKind::UnreadableAnswer { problem })
     } else {
         (Failure::Ambiguous, ErrorKind::ConnectionLost)

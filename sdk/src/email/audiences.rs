@@ -1,5 +1,7 @@
 //! Audiences: contact lists (`email-service.md` §2 Audience, §4 Audiences).
 
+use std::fmt;
+
 use serde::Serialize;
 use serde_json::{Map, Value};
 
@@ -20,7 +22,7 @@ record! {
 }
 
 /// An audience to create. A text is one by its name.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Serialize)]
 #[non_exhaustive]
 pub struct NewAudience {
     /// Its name.
@@ -41,6 +43,13 @@ impl NewAudience {
     pub fn extra(mut self, name: impl Into<String>, value: impl Into<Value>) -> Self {
         self.extra.insert(name.into(), value.into());
         self
+    }
+}
+
+/// Shows no other field's value.
+impl fmt::Debug for NewAudience {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("NewAudience").field("name", &self.name).finish_non_exhaustive()
     }
 }
 

@@ -7,9 +7,10 @@ use serde_json::{Map, Value};
 use super::EmailRecord;
 #[cfg(feature = "client")]
 use super::EmailStatus;
+use crate::answer::read_value;
 #[cfg(feature = "client")]
 use crate::answer::{
-    Extra, Field, Found, Record, Unreadable, Walk, as_text, find_array, read_object, record,
+    Extra, Field, Found, Record, Unreadable, Walk, find_array, read_object, read_text, record,
 };
 #[cfg(feature = "client")]
 use crate::email::limits::MAX_BATCH;
@@ -122,23 +123,23 @@ impl std::fmt::Debug for BatchAnswer {
 /// Writes the answer as it came.
 impl serde::Serialize for BatchAnswer {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let value: Value = serde_json::from_slice(&self.raw).unwrap_or_default();
-        value.serialize(serializer)
+        read_value(&self.raw).unwrap_or_default().serialize(serializer)
     }
 }
 
 #[cfg(feature = "client")]
 impl BatchAnswer {
     pub(crate) fn read(body: &Bytes, requested: usize) -> Result<Self, Unreadable> {
-        let raw = as_text(body);
-        let room = Vec::with_capacity(requested.min(MAX_BATCH));
-        let mut items = find_array(&raw, room, &read_item)?.items;
-        if items.len() == requested {
-            for (place, item) in items.iter_mut().enumerate() {
-                item.index.get_or_insert(place);
+        read_text(body, |text| {
+            let room = Vec::with_capacity(requested.min(MAX_BATCH));
+            let mut items = find_array(text, room, &read_item)?.items;
+            if items.len() == requested {
+                for (place, item) in items.iter_mut().enumerate() {
+                    item.index.get_or_insert(place);
+                }
             }
-        }
-        Ok(Self { items, requested, raw })
+            Ok(Self { items, requested, raw: text.clone() })
+        })
     }
 }
 
@@ -204,7 +205,10 @@ fn read_item(walk: &mut Walk<'_>) -> Result<BatchItem, Unreadable> {
     if !email.id.is_empty() && !refused {
         return Ok(BatchItem { index, outcome: BatchOutcome::Accepted(email) });
     }
-    let all: Map<String, Value> = serde_json::from_slice(&raw).unwrap_or_default();
+    let all = match read_value(&raw) {
+        Ok(Value::Object(all)) => all,
+        _ => Map::new(),
+    };
     let report = ErrorReport::from_object(&all);
     let outcome = if refused || report.code.is_some() || report.message.is_some() {
         BatchOutcome::Refused(Refusal { code: report.code, message: report.message, raw: all })

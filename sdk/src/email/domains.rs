@@ -1,5 +1,6 @@
 //! Sending domains (`email-service.md` §2 Domain, §4 Domains).
 
+use std::fmt;
 #[cfg(feature = "client")]
 use std::time::Duration;
 
@@ -125,7 +126,7 @@ fn dns_records(extra: &Extra) -> Vec<DnsRecord> {
 }
 
 /// A domain to add. A text is one by its name.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Serialize)]
 #[non_exhaustive]
 pub struct NewDomain {
     /// The domain name.
@@ -146,6 +147,13 @@ impl NewDomain {
     pub fn extra(mut self, name: impl Into<String>, value: impl Into<Value>) -> Self {
         self.extra.insert(name.into(), value.into());
         self
+    }
+}
+
+/// Shows no other field's value.
+impl fmt::Debug for NewDomain {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("NewDomain").field("name", &self.name).finish_non_exhaustive()
     }
 }
 

@@ -298,6 +298,12 @@ impl ScheduledAt {
     }
 }
 
+impl fmt::Display for ScheduledAt {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
 impl From<&str> for ScheduledAt {
     fn from(text: &str) -> Self {
         Self(text.to_owned())

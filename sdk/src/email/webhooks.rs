@@ -5,7 +5,7 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 
 #[cfg(feature = "client")]
-use crate::answer::Unreadable;
+use crate::answer::{Unreadable, read_value};
 use crate::answer::{record, text_enum};
 #[cfg(feature = "client")]
 use crate::client::{Call, Deleted, Payload, Shared};
@@ -186,12 +186,14 @@ impl WebhookTest {
     /// names first; a null on such a name says that there was no answer.
     pub(crate) fn read(raw: &bytes::Bytes) -> Result<Self, Unreadable> {
         const NAMES: [&str; 5] = ["statusCode", "status_code", "status", "responseStatus", "code"];
+        const LONGEST: usize = 1024 * 1024;
 
         let extra = Extra::new(raw.clone(), &NAMES);
-        if raw.trim_ascii().is_empty() {
+        // What is that long is no such answer, and not worth its memory.
+        if raw.len() > LONGEST || raw.trim_ascii().is_empty() {
             return Ok(Self { status: None, extra });
         }
-        let value: Value = serde_json::from_slice(raw)?;
+        let value = read_value(raw)?;
         let mut place = &value;
         let status = loop {
             let Value::Object(fields) = place else { break as_status(place) };

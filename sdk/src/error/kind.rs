@@ -233,6 +233,8 @@ impl fmt::Display for InvalidInput {
     }
 }
 
+impl std::error::Error for InvalidInput {}
+
 struct MissingScope {
     required: Option<Scope>,
     granted: Option<Scopes>,

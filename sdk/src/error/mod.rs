@@ -272,7 +272,10 @@ impl Error {
         request_id: Option<String>,
         mut body: Bytes,
     ) -> Self {
-        body.truncate(KEPT_BODY);
+        if body.len() > KEPT_BODY {
+            // A part of it would keep all of it in memory.
+            body = Bytes::copy_from_slice(&body[..KEPT_BODY]);
+        }
         self.0.status = Some(status);
         self.0.headers = headers;
         self.0.request_id = request_id;

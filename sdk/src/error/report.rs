@@ -2,18 +2,29 @@
 //! (`open-points.md` B4).
 
 #[cfg(feature = "client")]
+use bytes::Bytes;
+#[cfg(feature = "client")]
 use serde_json::{Map, Value};
 
 use crate::Scope;
+#[cfg(feature = "client")]
+use crate::answer::read_value;
 
 /// What the service said about one field of the request.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct FieldProblem {
     /// The field as the service names it.
     pub field: String,
     /// The service's words; they may repeat the value.
     pub message: String,
+}
+
+/// Shows the field, not the words.
+impl std::fmt::Debug for FieldProblem {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("FieldProblem").field("field", &self.field).finish_non_exhaustive()
+    }
 }
 
 #[derive(Default)]
@@ -42,8 +53,8 @@ impl ErrorReport {
 
 #[cfg(feature = "client")]
 impl ErrorReport {
-    pub(crate) fn read(body: &[u8]) -> Self {
-        match serde_json::from_slice(body) {
+    pub(crate) fn read(body: &Bytes) -> Self {
+        match read_value(body) {
             Ok(Value::Object(object)) => Self::from_object(&object),
             Ok(Value::String(text)) => Self::from_text(&text),
             _ => Self::from_text(&String::from_utf8_lossy(body)),
@@ -174,7 +185,7 @@ mod tests {
     use super::*;
 
     fn read(body: &str) -> (Option<String>, Option<String>) {
-        let report = ErrorReport::read(body.as_bytes());
+        let report = ErrorReport::read(&Bytes::copy_from_slice(body.as_bytes()));
         (report.code, report.message)
     }
 
@@ -205,18 +216,20 @@ mod tests {
 
     #[test]
     fn names_the_scope() {
-        let report = ErrorReport::read(
-            br#"{"error":{"code":"no","message":"no","details":{"required_scope":"emails:send"}}}"#,
+        let read = |body: &'static str| ErrorReport::read(&body.into());
+        let report = read(
+            r#"{"error":{"code":"no","message":"no","details":{"required_scope":"emails:send"}}}"#,
         );
         assert!(report.about_scope);
         assert_eq!(report.named_scope, Some(Scope::EmailsSend));
-        assert!(ErrorReport::read(b"missing permission").about_scope);
-        assert!(!ErrorReport::read(br#"{"code":"domain_not_verified"}"#).about_scope);
+        assert!(read("missing permission").about_scope);
+        assert!(!read(r#"{"code":"domain_not_verified"}"#).about_scope);
     }
 
     #[test]
     fn lists_the_fields() {
-        let fields = |body: &str| ErrorReport::read(body.as_bytes()).fields;
+        let fields =
+            |body: &str| ErrorReport::read(&Bytes::copy_from_slice(body.as_bytes())).fields;
         let to = FieldProblem { field: "to".into(), message: "too many".into() };
         for body in [
             r#"{"error":{"code":"v","details":{"fields":[{"field":"to","message":"too many"}]}}}"#,

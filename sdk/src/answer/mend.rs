@@ -1,0 +1,186 @@
+//! What is JSON to the letter and still cannot be held: one half of a surrogate
+//! pair, which JavaScript makes where it cuts a text in two; a number beyond
+//! what a double holds; nesting without end. One such value must not cost the
+//! rest of an answer, the id of an email that was sent least of all.
+
+use bytes::Bytes;
+
+/// serde_json goes 128 levels deep.
+const DEEPEST: usize = 100;
+
+/// The text with such values replaced: half a character by U+FFFD, a number by
+/// its text, what is nested too deep by `null`. `None` where there is none.
+pub(super) fn mend(text: &[u8]) -> Option<Bytes> {
+    let mut mended = Mended { out: Vec::with_capacity(text.len()), changed: false };
+    let mut at = 0;
+    let mut depth: usize = 0;
+    while let Some(&byte) = text.get(at) {
+        let end = match byte {
+            b'"' => string_end(text, at),
+            b'-' | b'0'..=b'9' => number_end(text, at),
+            b'[' | b'{' if depth == DEEPEST => nested_end(text, at),
+            _ => at + 1,
+        };
+        let token = &text[at..end];
+        match byte {
+            b'"' => mended.string(token),
+            b'-' | b'0'..=b'9' => mended.number(token),
+            b'[' | b'{' if depth == DEEPEST => mended.replace(b"null"),
+            b'[' | b'{' => {
+                depth += 1;
+                mended.out.push(byte);
+            }
+            b']' | b'}' => {
+                depth = depth.saturating_sub(1);
+                mended.out.push(byte);
+            }
+            _ => mended.out.push(byte),
+        }
+        at = end;
+    }
+    mended.changed.then(|| mended.out.into())
+}
+
+struct Mended {
+    out: Vec<u8>,
+    changed: bool,
+}
+
+impl Mended {
+    fn string(&mut self, token: &[u8]) {
+        let mut rest = token;
+        while let Some(at) = rest.iter().position(|byte| *byte == b'\\') {
+            self.out.extend_from_slice(&rest[..at]);
+            rest = &rest[at..];
+            let length = match (escaped(rest), rest.get(6..).and_then(escaped)) {
+                (Some(0xD800..=0xDBFF), Some(0xDC00..=0xDFFF)) => 12,
+                (Some(0xD800..=0xDFFF), _) => {
+                    self.replace(b"\\ufffd");
+                    rest = &rest[6..];
+                    continue;
+                }
+                (Some(_), _) => 6,
+                (None, _) => rest.len().min(2),
+            };
+            self.out.extend_from_slice(&rest[..length]);
+            rest = &rest[length..];
+        }
+        self.out.extend_from_slice(rest);
+    }
+
+    fn number(&mut self, token: &[u8]) {
+        let number = std::str::from_utf8(token).ok().and_then(|text| text.parse::<f64>().ok());
+        if number.is_some_and(f64::is_infinite) {
+            self.replace(&[b"\"", token, b"\""].concat());
+        } else {
+            self.out.extend_from_slice(token);
+        }
+    }
+
+    fn replace(&mut self, by: &[u8]) {
+        self.out.extend_from_slice(by);
+        self.changed = true;
+    }
+}
+
+/// The code unit of an escape like `\ud83d`.
+fn escaped(text: &[u8]) -> Option<u32> {
+    let digits = text.strip_prefix(b"\\u")?.get(..4)?;
+    u32::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok()
+}
+
+fn string_end(text: &[u8], start: usize) -> usize {
+    let mut at = start + 1;
+    while let Some(byte) = text.get(at) {
+        match byte {
+            b'"' => return at + 1,
+            b'\\' => at += 2,
+            _ => at += 1,
+        }
+    }
+    text.len()
+}
+
+fn number_end(text: &[u8], start: usize) -> usize {
+    let is_part =
+        |byte: &u8| byte.is_ascii_digit() || matches!(byte, b'.' | b'e' | b'E' | b'+' | b'-');
+    start + text[start..].iter().take_while(|byte| is_part(byte)).count()
+}
+
+/// Where what opens at `start` closes.
+fn nested_end(text: &[u8], start: usize) -> usize {
+    let mut at = start;
+    let mut depth: usize = 0;
+    while let Some(byte) = text.get(at) {
+        match byte {
+            b'"' => {
+                at = string_end(text, at);
+                continue;
+            }
+            b'[' | b'{' => depth += 1,
+            b']' | b'}' => depth -= 1,
+            _ => {}
+        }
+        at += 1;
+        if depth == 0 {
+            break;
+        }
+    }
+    at
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use serde_json::Value;
+
+    use super::*;
+
+    fn mended(text: &str) -> Option<String> {
+        mend(text.as_bytes()).map(|text| String::from_utf8(text.to_vec()).expect("UTF-8"))
+    }
+
+    #[test]
+    fn what_cannot_be_held_is_replaced_and_nothing_else() {
+        for (text, expected) in [
+            (r#"{"a":"x\ud83d","b":1}"#, r#"{"a":"x\ufffd","b":1}"#),
+            (r#"["\uDE00","\ud83d\ud83d\ude00"]"#, r#"["\ufffd","\ufffd\ud83d\ude00"]"#),
+            (r#"{"\ud83d":-1e999,"b":1E+400}"#, r#"{"\ufffd":"-1e999","b":"1E+400"}"#),
+        ] {
+            assert_eq!(mended(text).as_deref(), Some(expected), "{text}");
+        }
+        for whole in [
+            "",
+            r#"{"a":"\ud83d\ude00 \\ud83d \u00fc \"","b":[1,-2.5e3,true,null]}"#,
+            "\"\\",
+            "\"\\u12",
+            "[[[",
+        ] {
+            assert_eq!(mended(whole), None, "{whole}");
+        }
+    }
+
+    #[test]
+    fn what_is_nested_too_deep_is_null() {
+        let deep = |levels: usize| format!("{}{}", "[".repeat(levels), "]".repeat(levels));
+        assert_eq!(mended(&deep(DEEPEST)), None);
+        let text = format!(r#"{{"a":{},"b":"]"}}"#, deep(100_000));
+        let read: Value = serde_json::from_str(&mended(&text).expect("mended")).expect("JSON");
+        assert_eq!(read["b"], "]");
+    }
+
+    proptest! {
+        #[test]
+        fn no_text_makes_it_panic(text in "[\\[\\]{}\",:\\\\udD8cC0e9. -]{0,60}") {
+            mend(text.as_bytes());
+        }
+
+        /// What can be read is left as it is.
+        #[test]
+        fn what_can_be_read_is_whole(text in "[\\[\\]{}\",:\\\\udD8cC0e9. -]{0,12}") {
+            if serde_json::from_str::<Value>(&text).is_ok() {
+                prop_assert_eq!(mend(text.as_bytes()), None);
+            }
+        }
+    }
+}
