@@ -1,4 +1,5 @@
-//! How a client is made.
+//! How a client is made. One file, because every option is here once: what both
+//! builders hold, what becomes of it, and its documentation.
 
 use std::fmt;
 #[cfg(feature = "rate-limit")]

@@ -356,3 +356,19 @@ impl StdError for Error {
         self.0.source.as_deref().map(|source| source as _)
     }
 }
+
+#[cfg(all(test, feature = "client"))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_error_keeps_no_more_in_memory_than_it_shows() {
+        for (length, is_kept) in [(KEPT_BODY, true), (KEPT_BODY + 1, false)] {
+            let body = Bytes::from(vec![b'x'; length]);
+            let error = Error::new(ErrorKind::Invalid, Outcome::Refused);
+            let error = error.with_answer(422, HeaderMap::new(), None, body.clone());
+            assert_eq!(error.body().len(), KEPT_BODY);
+            assert_eq!(body.is_unique(), !is_kept);
+        }
+    }
+}

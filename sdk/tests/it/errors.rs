@@ -166,6 +166,22 @@ async fn fields_request_id_and_retry_after_are_reachable() {
     assert_eq!(error.request_id(), Some("r"));
     assert_eq!(error.retry_after(), Some(Duration::from_secs(7)));
     assert_eq!(error.headers()["x-request-id"], "r");
+    // Its words may repeat the value.
+    assert_eq!(format!("{:?}", error.fields()), r#"[FieldProblem { field: "to[0]", .. }]"#);
+}
+
+/// It is shown in errors and spans, so a service cannot fill logs with it.
+#[tokio::test]
+async fn what_is_longer_than_a_request_id_is_none() {
+    for (length, fits) in [(256, true), (257, false)] {
+        let id = "r".repeat(length);
+        let peer =
+            Peer::start([with_headers(500, &format!("X-Request-Id: {id}\r\nCF-Ray: c\r\n"), "")])
+                .await;
+        let client = peer.email().retries(0).build().unwrap();
+        let error = client.domains().list().await.unwrap_err();
+        assert_eq!(error.request_id(), Some(if fits { &*id } else { "c" }));
+    }
 }
 
 #[tokio::test]

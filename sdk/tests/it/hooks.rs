@@ -130,7 +130,8 @@ fn without_a_runtime() {
     assert_eq!(ids, ["1", "2", "3"]);
 }
 
-/// It panics nowhere, and neither does dropping the client.
+/// In async code it would wait for connections that the very thread drives: it
+/// is refused, at once. Where a thread may block it works, runtime or not.
 #[cfg(feature = "blocking")]
 #[test]
 fn blocking_inside_a_runtime() {
@@ -138,17 +139,47 @@ fn blocking_inside_a_runtime() {
     let peer = peers.block_on(Peer::json(200, r#"{"id":"x"}"#));
     let mut current = tokio::runtime::Builder::new_current_thread();
     let mut many = tokio::runtime::Builder::new_multi_thread();
-    for builder in [&mut current, &mut many] {
+    for (builder, has_many) in [(&mut current, false), (&mut many, true)] {
         let runtime = builder.enable_all().build().unwrap();
         let client = peer.email().build().unwrap();
+        let refused = |client: &EmailClient| {
+            let error = client.emails().get("x").block().unwrap_err();
+            assert!(matches!(error.kind(), svc_sdk::ErrorKind::Config { .. }), "{error}");
+            assert_eq!(error.outcome(), svc_sdk::Outcome::NotSent);
+            assert!(error.to_string().contains("await the call"), "{error}");
+            assert!(client.emails().wait("x").block().is_err());
+            assert!(client.contacts().stream("x").block_iter().next().unwrap().is_err());
+        };
         runtime.block_on(async {
-            assert_eq!(client.emails().get("x").block().unwrap().id, "x");
+            // Its connection stays open, and belongs to this runtime.
+            assert_eq!(client.emails().get("x").await.unwrap().id, "x");
+            refused(&client);
+            let other = client.clone();
+            tokio::spawn(async move { refused(&other) }).await.unwrap();
             let other = client.clone();
             let get = move || other.emails().get("x").block().unwrap().id;
             assert_eq!(tokio::task::spawn_blocking(get).await.unwrap(), "x");
+            if has_many {
+                let id = tokio::task::block_in_place(|| client.emails().get("x").block());
+                assert_eq!(id.unwrap().id, "x");
+            }
             assert_eq!(client.emails().get("x").await.unwrap().id, "x");
-            drop(client);
         });
+        // It is no task that asks, although a runtime is at hand.
+        let _entered = runtime.enter();
+        let other = peer.email().build().unwrap();
+        assert_eq!(other.emails().get("x").block().unwrap().id, "x");
+    }
+}
+
+/// A task that asks has as much of its budget afterwards as before.
+#[cfg(feature = "blocking")]
+#[tokio::test]
+async fn being_refused_costs_a_task_nothing() {
+    let client = EmailClient::builder("http://127.0.0.1:9", "k").build().unwrap();
+    for _ in 0..1_000 {
+        client.emails().get("x").block().unwrap_err();
+        assert!(tokio::task::coop::has_budget_remaining());
     }
 }
 

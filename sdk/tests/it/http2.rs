@@ -25,6 +25,10 @@ enum Fault {
     /// The server goes away for this reason, works on the stream, and closes
     /// the connection without an answer.
     GoesAwayAfter(h2::Reason),
+    /// The connection ends, and nobody says why.
+    Cuts,
+    /// The answer breaks off after its head and some of its body.
+    MidAnswer,
 }
 
 /// A server whose first streams fail so, and the rest are answered.
@@ -56,7 +60,7 @@ impl Server {
                 let stream = acceptor.accept(stream).await.unwrap();
                 let count = Arc::clone(&count);
                 if count.load(Ordering::SeqCst) < failures
-                    && matches!(fault, Fault::GoesAwayBefore(_) | Fault::GoesAwayAfter(_))
+                    && !matches!(fault, Fault::Reset(_) | Fault::MidAnswer)
                 {
                     tokio::spawn(go_away(stream, fault, count));
                 } else {
@@ -96,6 +100,11 @@ async fn serve(
         }
         let head = http::Response::builder().status(202).body(()).unwrap();
         let mut body = respond.send_response(head, false).unwrap();
+        if matches!(fault, Fault::MidAnswer) && seen < failures {
+            body.send_data(bytes::Bytes::from_static(b"{\"id\""), false).unwrap();
+            body.send_reset(h2::Reason::INTERNAL_ERROR);
+            continue;
+        }
         body.send_data(bytes::Bytes::from_static(b"{\"id\":\"x\"}"), true).unwrap();
     }
 }
@@ -123,6 +132,7 @@ async fn go_away(mut stream: TlsStream<TcpStream>, fault: Fault, count: Arc<Atom
     let (last, reason) = match fault {
         Fault::GoesAwayBefore(reason) => (0_u32, reason),
         Fault::GoesAwayAfter(reason) | Fault::Reset(reason) => (1, reason),
+        Fault::Cuts | Fault::MidAnswer => return,
     };
     let content = [last.to_be_bytes(), u32::from(reason).to_be_bytes()].concat();
     stream.write_all(&frame(GOAWAY, &content)).await.unwrap();
@@ -155,6 +165,8 @@ async fn what_was_not_processed_is_sent_again() {
         (Fault::GoesAwayBefore(Reason::ENHANCE_YOUR_CALM), true),
         (Fault::GoesAwayAfter(Reason::NO_ERROR),           false),
         (Fault::GoesAwayAfter(Reason::INTERNAL_ERROR),     false),
+        (Fault::Cuts,                                      false),
+        (Fault::MidAnswer,                                 false),
     ];
     for (fault, again) in table {
         // Twice, and then it works.

@@ -304,4 +304,54 @@ fn a_builder_shows_no_header_s_value() {
     let builder = EmailClient::builder("https://x.test", "k").header("x-token", "private");
     let shown = format!("{builder:?}");
     assert!(shown.contains("x-token") && !shown.contains("private"), "{shown}");
+    // Neither of these becomes a client, and yet they may be shown.
+    for base in ["https://ada:private@x.test", "https://x.test/?token=private", "private"] {
+        let shown = format!("{:?}", EmailClient::builder(base, "k").proxy("http://a:private@b"));
+        assert!(!shown.contains("private"), "{shown}");
+    }
+}
+
+/// Secrets of the caller's own, for a gateway in front of the service.
+#[tokio::test]
+async fn a_dry_run_shows_no_credentials_and_a_response_no_cookies() {
+    let peer = Peer::start([with_headers(200, "Set-Cookie: s=private\r\n", "[]")]).await;
+    let builder = peer.email().key_header("X-Api-Key").key_prefix("");
+    let client = builder.header("Authorization", "Basic private").build().unwrap();
+    let call = || client.domains().list().header("Cookie", "s=private");
+    let preview = call().header("Proxy-Authorization", "private").to_request().unwrap();
+    for name in ["authorization", "cookie", "proxy-authorization", "x-api-key"] {
+        assert!(preview.headers.contains(&(name.into(), "***".into())), "{:?}", preview.headers);
+    }
+    let answer = call().with_response().await.unwrap();
+    assert_eq!(answer.headers["set-cookie"], "s=private");
+    assert!(!format!("{answer:?}").contains("private"));
+    let seen = peer.only();
+    assert_eq!(
+        (seen.header("authorization"), seen.header("cookie")),
+        (Some("Basic private"), Some("s=private"))
+    );
+}
+
+#[test]
+fn what_is_created_shows_no_extra_field() {
+    use svc_sdk::email::{NewAudience, NewContact, NewDomain, NewWebhook, WebhookUpdate};
+    let shown = format!(
+        "{:?} {:?} {:?} {:?} {:?}",
+        NewAudience::new("Readers").extra("note", "private"),
+        NewDomain::new("x.test").extra("note", "private"),
+        NewContact::new("private@x.test").extra("note", "private"),
+        NewWebhook::new("https://x.test/private", ["email.sent"]).extra("note", "private"),
+        WebhookUpdate::new().url("https://x.test/private").extra("note", "private"),
+    );
+    assert!(shown.contains("Readers") && !shown.contains("private"), "{shown}");
+}
+
+/// `check` goes well with `?` in a program of one's own.
+#[test]
+fn what_is_wrong_with_an_email_is_an_error() {
+    let check = || -> Result<(), Box<dyn std::error::Error>> {
+        Ok(Email::new("nobody", "c@d", "s").check()?)
+    };
+    let text = "from: not an email address, which is `a@b` or `Name <a@b>`";
+    assert_eq!(check().unwrap_err().to_string(), text);
 }

@@ -6,7 +6,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use svc_sdk::email::{Attachment, Email};
 use svc_sdk::{ErrorKind, Outcome};
+use tokio::io::AsyncReadExt;
 
+use crate::clock::until;
 use crate::peer::{Peer, answer, with_headers};
 
 /// Bytes that no other position has.
@@ -129,6 +131,42 @@ async fn a_source_is_opened_again_for_a_retry() {
     let seen = peer.seen();
     assert_eq!(contents(&seen[0].body), [expected]);
     assert_eq!(seen[0].body, seen[1].body);
+}
+
+/// Who gives up in the middle of a body leaves nothing open, and no request
+/// that looks whole.
+#[tokio::test]
+async fn a_call_that_is_dropped_while_it_sends_leaves_nothing() {
+    struct Held<R>(R, #[expect(dead_code, reason = "it is counted")] Arc<()>);
+
+    impl<R: Read> Read for Held<R> {
+        fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+            self.0.read(buffer)
+        }
+    }
+
+    // More than fits into the sockets' buffers.
+    let length = 64 << 20;
+    let alive = Arc::new(());
+    let held = Arc::clone(&alive);
+    let open = move || Ok(Held(Read::take(io::repeat(0), length), Arc::clone(&held)));
+    let email = email([Attachment::from_opener("o", length, open)]);
+
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    let client = svc_sdk::EmailClient::builder(url, "k").no_proxy().build().unwrap();
+    let call = tokio::spawn(client.emails().send(&email).into_future());
+    drop(email);
+    let (mut stream, _) = listener.accept().await.unwrap();
+    let mut received = vec![0; 1 << 20];
+    stream.read_exact(&mut received).await.unwrap();
+    assert!(Arc::strong_count(&alive) > 1);
+    call.abort();
+    assert!(call.await.unwrap_err().is_cancelled());
+    until("the source is let go of", || Arc::strong_count(&alive) == 1).await;
+    // The connection ends, cleanly or not, before the body is whole.
+    let _ = stream.read_to_end(&mut received).await;
+    assert!((received.len() as u64) < length);
 }
 
 #[tokio::test]

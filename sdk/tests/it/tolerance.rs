@@ -163,9 +163,10 @@ async fn more_fewer_and_odd_fields_are_no_error() {
 #[tokio::test]
 async fn what_is_not_json_is_an_error_that_says_where_and_not_what() {
     for (body, problem) in [
-        ("<html>hello secret</html>", "not json, at line 1 column 1"),
+        ("<html>hello secret</html>", "html, not json; check the base address"),
         (r#"{"id":"secret"#, "json that ends too early, at line 1 column 13"),
         (r#"{"id":"secret"} secret"#, "not json, at line 1 column 17"),
+        ("{\"id\":\"\0secret\"}", "not json, at line 1 column 7"),
     ] {
         let peer = Peer::start([answer(202, body)]).await;
         let client = peer.email().build().unwrap();
@@ -179,9 +180,93 @@ async fn what_is_not_json_is_an_error_that_says_where_and_not_what() {
         assert!(!format!("{error} {error:?}").contains("secret"));
         assert_eq!(peer.lines().len(), 1);
     }
+    // No list is not an empty one.
+    let peer = Peer::json(200, "").await;
+    let batch = [svc_sdk::email::Email::new("a@b", "c@d", "s")];
+    let error = peer.email().build().unwrap().emails().send_batch(&batch).await.unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "email emails.send_batch: the answer cannot be read: it is empty (http 200); \
+         it may have been processed"
+    );
     for body in ["{}", r#"{"a":[],"b":[]}"#, "7"] {
         let peer = Peer::json(200, body).await;
         let error = peer.email().build().unwrap().domains().list().await.unwrap_err();
         assert!(matches!(error.kind(), svc_sdk::ErrorKind::UnreadableAnswer { .. }), "{body}");
     }
+}
+
+/// JSON to the letter, and yet no text, number or structure that can be held.
+#[tokio::test]
+async fn one_value_that_cannot_be_held_does_not_cost_the_answer() {
+    let deep = format!("{}{}", "[".repeat(100_000), "]".repeat(100_000));
+    for odd in [r#""cut\ud83d""#, "1e999", &deep] {
+        for body in [
+            format!(r#"{{"id":"x","status":"sent","note":{odd},"at":"now"}}"#),
+            format!(r#"{{"id":"x","metadata":{{"a":{odd}}},"status":"sent","at":"now"}}"#),
+            format!(r#"{{"status":"sent","email":{{"id":"x","at":"now","note":{odd}}}}}"#),
+        ] {
+            let peer = Peer::json(202, &body).await;
+            let client = peer.email().build().unwrap();
+            let email = svc_sdk::email::Email::new("a@b", "c@d", "s");
+            let sent = client.emails().send(&email).await.unwrap();
+            assert_eq!((sent.id.as_str(), sent.extra.get("at")), ("x", Some(&"now".into())));
+            assert!(serde_json::to_string(&sent).unwrap().contains("now"));
+            let contact = client.contacts().create("a", "b@c").await.unwrap();
+            assert_eq!(contact.id, "x");
+        }
+        let item = format!(r#"{{"id":"x","name":"n","verified":true,"note":{odd}}}"#);
+        let peer = Peer::json(200, &format!(r#"{{"data":[{item}],"total":1,"note":{odd}}}"#)).await;
+        let client = peer.email().build().unwrap();
+        let list = client.domains().list().await.unwrap();
+        assert_eq!((list[0].id.as_str(), list.total), ("x", Some(1)));
+        let batch = [svc_sdk::email::Email::new("a@b", "c@d", "s")];
+        assert!(client.emails().send_batch(&batch).await.unwrap().all_accepted());
+
+        let body = format!(r#"{{"error":{{"code":"c","details":{odd}}},"status":418}}"#);
+        let peer = Peer::start([answer(422, &body), answer(200, &body)]).await;
+        let client = peer.email().build().unwrap();
+        assert_eq!(client.webhooks().test("x").await.unwrap_err().code(), Some("c"));
+        assert_eq!(client.webhooks().test("x").await.unwrap().status, Some(418));
+    }
+    // The typed field itself.
+    for (odd, id) in [(r#""cut\ud83d""#, "cut\u{fffd}"), ("1e999", "1e999"), (&deep, "")] {
+        let peer = Peer::json(200, &format!(r#"{{"id":{odd},"status":"sent"}}"#)).await;
+        let email = peer.email().build().unwrap().emails().get("x").await.unwrap();
+        assert_eq!((email.id.as_str(), email.status.is_some()), (id, true));
+    }
+}
+
+/// A few bytes on the wire may become a hundred times as many in memory.
+#[tokio::test]
+async fn a_list_has_an_end() {
+    let most = 1 << 18;
+    for (count, fits) in [(most, true), (most + 1, false)] {
+        let items = vec!["{}"; count].join(",");
+        for body in [format!("[{items}]"), format!(r#"{{"data":[{items}]}}"#)] {
+            let peer = Peer::json(200, &body).await;
+            let list = peer.email().build().unwrap().domains().list().await;
+            match list {
+                Ok(list) => assert!(fits && list.len() == count),
+                Err(error) => {
+                    assert!(!fits);
+                    let problem = format!("a list of more than {most} items");
+                    assert_eq!(error.kind(), &svc_sdk::ErrorKind::UnreadableAnswer { problem });
+                }
+            }
+        }
+    }
+}
+
+/// What shows an answer shows names, and not a million of them.
+#[tokio::test]
+async fn what_is_shown_of_an_answer_is_short() {
+    let names: Vec<String> = (0..1_000).map(|n| format!(r#""k{n}":"private""#)).collect();
+    let peer = Peer::json(200, &format!(r#"{{"id":"x",{}}}"#, names.join(","))).await;
+    let email = peer.email().build().unwrap().emails().get("x").await.unwrap();
+    let shown = format!("{email:?}");
+    assert!(shown.contains(r#""k0", "k1""#) && shown.contains("k31"), "{shown}");
+    assert!(!shown.contains("k32") && !shown.contains("private"), "{shown}");
+    assert!(shown.contains(".."), "{shown}");
+    assert_eq!(email.extra.iter().count(), 1_000);
 }

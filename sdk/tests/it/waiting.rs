@@ -76,6 +76,22 @@ async fn the_deadline_ends_it() {
     assert!(error.is_retryable());
 }
 
+/// However long the pauses and time-outs, nothing overflows.
+#[tokio::test]
+async fn for_ever() {
+    let clock = Clock::stop();
+    let peer = Peer::start(statuses(&["queued", "queued", "sent", "delivered"])).await;
+    let (max, century) = (Duration::MAX, Duration::from_secs(3_200_000_000));
+    let client = peer.email().timeout(max).connect_timeout(max).back_off(max, max).build();
+    let wait = client.unwrap().emails().wait("e").pauses(max, max).timeout(max);
+    let wait = tokio::spawn(wait.into_future());
+    until("the first look", || peer.lines().len() == 1).await;
+    clock.advance(century).await;
+    // The next look would come after the longest deadline that there is.
+    let error = wait.await.unwrap().unwrap_err();
+    assert!(error.is_timeout());
+}
+
 #[tokio::test]
 async fn what_may_pass_does_not_end_it_and_what_will_not_does() {
     let [queued, delivered] = statuses(&["queued", "delivered"]).try_into().unwrap();

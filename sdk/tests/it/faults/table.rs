@@ -45,7 +45,9 @@ fn rows() -> Vec<Row> {
     use Repeats::{Everything, Harmless, Nothing};
 
     let too_large = || ErrorKind::AnswerTooLarge { limit: LIMIT };
-    let no_http = || ErrorKind::UnreadableAnswer { problem: "it is not http".into() };
+    let no_http = || ErrorKind::UnreadableAnswer {
+        problem: "its head is not http, or too large; check the base address".into(),
+    };
     let endless = format!("HTTP/1.1 200 OK\r\n{}", format!("X-A: {}\r\n", "a".repeat(8_000)).repeat(100));
     let chunks = format!("{CHUNKED}{}", format!("8000\r\n{}\r\n", "x".repeat(0x8000)).repeat(4));
     let elsewhere = "Location: http://127.0.0.1:9/x\r\n";
@@ -68,7 +70,7 @@ fn rows() -> Vec<Row> {
         row(Fault::answers("\0\0\0\0\0\0\0\0\r\n\r\n"), no_http(), Unknown, Nothing,   (1, 1)),
         row(Fault::answers(endless),              no_http(),      Unknown, Nothing,    (1, 1)),
         row(Fault::answers("HTTP/1.1 101 Switching\r\nUpgrade: x\r\nConnection: upgrade\r\n\r\n"),
-            ErrorKind::UnreadableAnswer { problem: "no status that http has".into() }, Unknown, Nothing, (1, 1)),
+            ErrorKind::UnreadableAnswer { problem: "its status is no final one".into() }, Unknown, Nothing, (1, 1)),
         row(Fault::answers(format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n{{}}", LIMIT + 1)),
             too_large(), Unknown, Nothing, (1, 1)),
         row(Fault::answers(format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n{{}}", u64::MAX >> 1)),
