@@ -9,10 +9,11 @@ use std::sync::Arc;
 
 use axum::Router;
 use axum::body::Body;
+use axum::extract::rejection::PathRejection;
 use axum::extract::{Path, State};
 use axum::routing::get;
 use http::header::{CACHE_CONTROL, CONTENT_TYPE, LOCATION};
-use http::{HeaderValue, Response, StatusCode};
+use http::{HeaderValue, Method, Response, StatusCode};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
@@ -68,12 +69,18 @@ pub(crate) fn routes(router: Router<Shared>) -> Router<Shared> {
         .route("/t/c/{email}/{recipient}/{number}", get(click))
 }
 
+/// A path that is not UTF-8 names nothing.
+type Named<T> = Result<Path<T>, PathRejection>;
+
 async fn open(
     State(app): State<Shared>,
-    Path((email, recipient)): Path<(String, String)>,
+    method: Method,
+    path: Named<(String, String)>,
 ) -> Response<Body> {
     // A picture is answered whatever comes of it: somebody looks at a message.
-    if let Err(error) = happened(&app, email, &recipient, Change::Opened, None).await {
+    if let (Ok(Path((email, recipient))), Method::GET) = (path, method)
+        && let Err(error) = happened(&app, email, &recipient, Change::Opened, None).await
+    {
         tracing::debug!(message = error.message(), "an open that was not counted");
     }
     let mut response = Response::new(Body::from(PIXEL));
@@ -85,9 +92,17 @@ async fn open(
 
 async fn click(
     State(app): State<Shared>,
-    Path((email, recipient, number)): Path<(String, String, String)>,
+    method: Method,
+    path: Named<(String, String, String)>,
 ) -> Response<Body> {
-    match follow(&app, email, &recipient, &number).await {
+    let followed = match path {
+        Ok(Path((email, recipient, number))) => {
+            // Who only asks where it leads, as link checkers do, has clicked nothing.
+            follow(&app, email, &recipient, &number, method == Method::GET).await
+        }
+        Err(_) => Err(ApiError::not_found("link")),
+    };
+    match followed {
         Ok(url) => {
             let mut response = Response::new(Body::empty());
             *response.status_mut() = StatusCode::FOUND;
@@ -106,6 +121,7 @@ async fn follow(
     email: String,
     recipient: &str,
     number: &str,
+    clicked: bool,
 ) -> Result<HeaderValue, ApiError> {
     let gone = || ApiError::not_found("link");
     let number: usize = number.parse().map_err(|_| gone())?;
@@ -122,7 +138,8 @@ async fn follow(
     let url = links::nth(&html, number).ok_or_else(gone)?;
     let location = HeaderValue::try_from(url::Url::parse(&url).map_err(|_| gone())?.as_str());
     let location = location.map_err(|_| gone())?;
-    if let Err(error) = happened(app, email, recipient, Change::Clicked, Some(url)).await {
+    if clicked && let Err(error) = happened(app, email, recipient, Change::Clicked, Some(url)).await
+    {
         tracing::debug!(message = error.message(), "a click that was not counted");
     }
     Ok(location)

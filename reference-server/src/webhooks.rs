@@ -281,7 +281,10 @@ pub(crate) fn check_url(service: Service, public: bool, text: &str) -> Result<()
         return Err("must not contain white space or control characters");
     }
     let url = Url::parse(text).map_err(|_| no_url)?;
-    if !matches!(url.scheme(), "http" | "https") || url.host().is_none() {
+    // The parser also finds a host in `https:a.test` and in `https:///a.test`.
+    let rest = text.split_once("://").map(|(_, rest)| rest);
+    let has_host = rest.is_some_and(|rest| !rest.starts_with(['/', '\\']));
+    if !matches!(url.scheme(), "http" | "https") || !has_host {
         return Err(no_url);
     }
     if text.len() > 2048 {

@@ -7,6 +7,7 @@ use rusqlite::{Connection, Row};
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Map, Value};
+use uuid::Uuid;
 
 use super::{Page, Reply, json as reply, organization, organization_of_query};
 use crate::engine::courier;
@@ -74,6 +75,9 @@ pub(super) async fn list(input: Input) -> Reply {
     let mut problems = Problems::default();
     if state.as_deref().is_some_and(|state| !STATES.contains(&state)) {
         problems.add("state", format!("must be one of {}", STATES.join(", ")));
+    }
+    if cursor.as_deref().is_some_and(|cursor| !is_id(cursor)) {
+        problems.add("cursor", "must be the `next` of the part before");
     }
     let limit = query.remove("limit").map_or(Ok(DEFAULT_LIMIT), |text| text.parse());
     let limit = limit.ok().filter(|limit| (1..=LARGEST_LIMIT).contains(limit));
@@ -221,6 +225,11 @@ fn attempts(connection: &Connection, id: &str, answers: bool) -> Result<Vec<Atte
         })
     })?;
     Ok(rows.collect::<rusqlite::Result<_>>()?)
+}
+
+/// Ids of deliveries are written with hyphens.
+fn is_id(text: &str) -> bool {
+    text.len() == 36 && Uuid::try_parse(text).is_ok()
 }
 
 /// Bytes as text: bodies of deliveries are JSON, answers may be anything.

@@ -15,10 +15,10 @@ pub(crate) fn guard(input: &Input) -> Result<(), ApiError> {
         return Err(ApiError::new(Code::Unavailable, "the server is starting"));
     };
     let ours = addresses.http;
-    let host = input
-        .header(HOST)
-        .or_else(|| input.parts.uri.authority().map(http::uri::Authority::as_str));
-    if !host.is_some_and(|host| is_ours(host, ours)) {
+    // A request line with an address names the host as well as the header does.
+    let named = input.parts.uri.authority().map(http::uri::Authority::as_str);
+    let all_ours = named.into_iter().chain(input.header(HOST)).all(|host| is_ours(host, ours));
+    if !all_ours || (named.is_none() && input.header(HOST).is_none()) {
         let message = format!("the control interface answers at {ours} only");
         return Err(ApiError::new(Code::WrongHost, message));
     }

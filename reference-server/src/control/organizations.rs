@@ -19,11 +19,16 @@ use crate::web::{Input, LARGEST, whole};
 /// The organization that is there from the first start on.
 pub(crate) const SANDBOX: &str = "Sandbox";
 
+/// Characters of an organization's name.
+const LONGEST_NAME: usize = 200;
+
 #[derive(Deserialize, JsonSchema)]
 #[schemars(rename = "NewOrganization")]
 pub(crate) struct New {
     /// Its id where none is given. Others may have the same name; where the control
     /// interface is to find one of them, it asks for the id.
+    #[schemars(extend("minLength" = 1, "maxLength" = LONGEST_NAME))]
+    #[schemars(extend("pattern" = "^[^\\u0000-\\u001f\\u007f-\\u009f]*$"))]
     name: Option<String>,
     #[serde(default, deserialize_with = "whole")]
     #[schemars(extend("minimum" = -LARGEST, "maximum" = LARGEST))]
@@ -50,6 +55,15 @@ pub(crate) struct View {
 
 pub(super) async fn create(mut input: Input) -> Reply {
     let new: New = input.optional_object().await?;
+    if let Some(name) = &new.name {
+        let length = name.chars().count();
+        if !(1..=LONGEST_NAME).contains(&length) || name.chars().any(char::is_control) {
+            let message = format!(
+                "must have 1 to {LONGEST_NAME} characters, none of them a control character"
+            );
+            return Err(ApiError::field("name", message));
+        }
+    }
     if input.app.settings.seed && new.name.as_deref() == Some(SANDBOX) {
         let message = "the organization Sandbox is there from the start";
         return Err(ApiError::new(Code::Conflict, message));

@@ -121,14 +121,14 @@ pub(super) fn describe<'d, 'a>(method: &str, path: &str, row: Row<'d, 'a>) -> Op
             .of_organization()
             .summary(MESSAGES, "List what the mail engine delivered and took in")
             .parameters(search())
-            .parameters([limit(), cursor()])
+            .parameters([limit(), of_messages()])
             .errors(&[Code::ValidationFailed])
             .json::<Page<messages::Summary>>(ok, "The newest first."),
         ("GET", "/_sandbox/messages/wait") => row
             .of_organization()
             .summary(MESSAGES, "Wait for a message")
             .parameters(search())
-            .parameters([limit(), cursor(), timeout()])
+            .parameters([limit(), of_messages(), timeout()])
             .errors(&[Code::ValidationFailed, Code::RequestTimeout])
             .json::<messages::View>(ok, "The first match, at once or when it comes.")
             .leads_to_rows(MESSAGE, ID),
@@ -193,7 +193,7 @@ pub(super) fn describe<'d, 'a>(method: &str, path: &str, row: Row<'d, 'a>) -> Op
                 query("event", "Such as `email.sent`.", &json!({"type": "string"})),
                 query("state", "", &json!({"type": "string", "enum": deliveries::STATES})),
                 limit(),
-                cursor(),
+                cursor(&json!({"type": "string", "format": "uuid"})),
             ])
             .errors(&[Code::ValidationFailed])
             .json::<Page<deliveries::Delivery>>(ok, "The newest first, with their attempts."),
@@ -260,8 +260,12 @@ fn limit() -> Value {
     query("limit", "How many at most.", &schema)
 }
 
-fn cursor() -> Value {
-    query("cursor", "The `next` of the part before.", &json!({"type": "string"}))
+fn cursor(of_what: &Value) -> Value {
+    query("cursor", "The `next` of the part before.", of_what)
+}
+
+fn of_messages() -> Value {
+    cursor(&json!({"type": "string", "pattern": "^msg_"}))
 }
 
 fn timeout() -> Value {

@@ -76,13 +76,16 @@ impl Range {
     }
 }
 
-/// The IPv4 address that an IPv6 one leads to: mapped, compatible, NAT64 and 6to4.
+/// The IPv4 address that an IPv6 one leads to: mapped, compatible, translated,
+/// NAT64 and 6to4.
 fn embedded_v4(address: IpAddr) -> Option<Ipv4Addr> {
     let IpAddr::V6(address) = address else { return None };
     let bits = address.to_bits();
     let low = Ipv4Addr::from_bits(bits as u32);
     match address.segments() {
-        [0, 0, 0, 0, 0, 0xffff, ..] | [0x64, 0xff9b, 0, 0, 0, 0, ..] => Some(low),
+        [0, 0, 0, 0, 0, 0xffff, ..]
+        | [0, 0, 0, 0, 0xffff, 0, ..]
+        | [0x64, 0xff9b, 0, 0, 0, 0, ..] => Some(low),
         [0, 0, 0, 0, 0, 0, ..] if bits > 1 => Some(low),
         [0x2002, ..] => Some(Ipv4Addr::from_bits((bits >> 80) as u32)),
         _ => None,
@@ -113,14 +116,6 @@ const LOOPBACK_V6: Range = Range {
     never: false,
 };
 
-const METADATA_V6: Range = Range {
-    name: "metadata",
-    text: "fd00:ec2::254/128",
-    base: IpAddr::V6(Ipv6Addr::new(0xfd00, 0xec2, 0, 0, 0, 0, 0, 0x254)),
-    prefix: 128,
-    never: true,
-};
-
 const LOCAL_NAT64: Range = Range {
     name: "translation",
     text: "64:ff9b:1::/48",
@@ -130,14 +125,16 @@ const LOCAL_NAT64: Range = Range {
 };
 
 /// Narrow ranges before the wide ones that hold them.
-static RANGES: [Range; 28] = [
+static RANGES: [Range; 29] = [
     never(v4("link-local", "169.254.0.0/16", [169, 254, 0, 0], 16)),
     never(v6("link-local", "fe80::/10", [0xfe80, 0], 10)),
-    // Alibaba, Azure and Oracle answer here; Amazon and Google at 169.254.169.254.
+    // Alibaba, Azure and Oracle answer here, Amazon and Google at 169.254.169.254
+    // and at the last two.
     never(v4("metadata", "100.100.100.200/32", [100, 100, 100, 200], 32)),
     never(v4("metadata", "168.63.129.16/32", [168, 63, 129, 16], 32)),
     never(v4("metadata", "192.0.0.192/32", [192, 0, 0, 192], 32)),
-    METADATA_V6,
+    never(v6("metadata", "fd00:ec2::/32", [0xfd00, 0xec2], 32)),
+    never(v6("metadata", "fd20:ce::/32", [0xfd20, 0xce], 32)),
     never(v4("multicast", "224.0.0.0/4", [224, 0, 0, 0], 4)),
     never(v6("multicast", "ff00::/8", [0xff00, 0], 8)),
     never(v4("broadcast", "255.255.255.255/32", [255, 255, 255, 255], 32)),
@@ -220,7 +217,10 @@ mod tests {
             "169.254.169.254",
             "::ffff:169.254.169.254",
             "fe80::1",
+            "::ffff:0:169.254.169.254",
             "fd00:ec2::254",
+            "fd00:ec2::23",
+            "fd20:ce::254",
             "100.100.100.200",
             "168.63.129.16",
             "192.0.0.192",

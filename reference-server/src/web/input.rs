@@ -6,6 +6,7 @@ use std::sync::{Mutex, PoisonError};
 
 use axum::body::Body;
 use bytes::{Bytes, BytesMut};
+use http::HeaderValue;
 use http::header::{CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE};
 use http::request::Parts;
 use http_body_util::BodyExt as _;
@@ -125,20 +126,21 @@ impl Input {
     /// 415 where the request says that its body is something else than JSON.
     fn expect_json(&self) -> Result<(), ApiError> {
         let unsupported = |what| Err(ApiError::new(Code::UnsupportedMediaType, what));
-        if let Some(encoding) = self.parts.headers.get(CONTENT_ENCODING)
-            && encoding != "identity"
-        {
+        let headers = &self.parts.headers;
+        if headers.get_all(CONTENT_ENCODING).iter().any(|encoding| encoding != "identity") {
             return unsupported("a compressed body is not accepted");
         }
-        let Some(content_type) = self.parts.headers.get(CONTENT_TYPE) else { return Ok(()) };
-        let content_type = content_type.to_str().unwrap_or_default();
-        let essence =
-            content_type.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
-        if essence == "application/json" || essence.ends_with("+json") {
+        if headers.get_all(CONTENT_TYPE).iter().all(is_json) {
             return Ok(());
         }
         unsupported("the body must be JSON: content-type: application/json")
     }
+}
+
+fn is_json(content_type: &HeaderValue) -> bool {
+    let content_type = content_type.to_str().unwrap_or_default();
+    let essence = content_type.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
+    essence == "application/json" || essence.ends_with("+json")
 }
 
 /// Reads a JSON object: 400 where it is not JSON, 422 where a field is wrong.

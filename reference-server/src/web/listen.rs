@@ -10,7 +10,8 @@ use std::time::Duration;
 use axum::Router;
 use axum::body::Body;
 use futures_util::FutureExt as _;
-use http::{HeaderName, HeaderValue, Request, Response};
+use http::header::HOST;
+use http::{HeaderName, HeaderValue, Request, Response, Version};
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
@@ -20,10 +21,10 @@ use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 use tokio::task::JoinSet;
 use tower_service::Service as _;
 
-use super::answer;
 use super::wire::{Answered, Answers, Wire};
+use super::{answer, routes};
 use crate::app::{Active, Shared};
-use crate::error::ApiError;
+use crate::error::{ApiError, Code};
 use crate::id::{self, Prefix};
 use crate::switches::ErrorShape;
 
@@ -135,6 +136,16 @@ async fn serve(app: Shared, stream: TcpStream, router: Router, _slot: OwnedSemap
     }
 }
 
+/// HTTP/1.1 asks for one Host header (RFC 9112 §3.2), HTTP/1.0 for none.
+fn is_for_one_host(request: &Request<Incoming>) -> bool {
+    let mut hosts = request.headers().get_all(HOST).iter();
+    match (hosts.next(), hosts.next()) {
+        (Some(_), None) => true,
+        (None, _) => request.version() == Version::HTTP_10,
+        (Some(_), Some(_)) => false,
+    }
+}
+
 async fn respond(
     app: Shared,
     mut router: Router,
@@ -148,7 +159,12 @@ async fn respond(
     let line = tracing::enabled!(tracing::Level::WARN)
         .then(|| (request.method().clone(), request.uri().path().to_owned()));
     request.extensions_mut().insert(cut);
-    let answered = AssertUnwindSafe(router.call(request)).catch_unwind().await;
+    let answered = if is_for_one_host(&request) {
+        AssertUnwindSafe(router.call(request)).catch_unwind().await
+    } else {
+        let error = ApiError::new(Code::InvalidRequest, "a request has one Host header");
+        Ok(Ok(answer::error(&error, routes::shape(&app, request.uri().path()))))
+    };
     let mut response = match answered {
         Ok(Ok(response)) => response,
         Ok(Err(never)) => match never {},

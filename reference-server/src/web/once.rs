@@ -28,9 +28,13 @@ impl Once {
     /// What the request's `Idempotency-Key` asks for, if it has one.
     pub(crate) fn of(call: &Call, body: &[u8]) -> Result<Option<Self>, ApiError> {
         let honoured = call.app().settings.switches.idempotency == Idempotency::Honoured;
-        let Some(key) = call.input.parts.headers.get("idempotency-key").filter(|_| honoured) else {
+        let mut keys = call.input.parts.headers.get_all("idempotency-key").iter();
+        let Some(key) = keys.next().filter(|_| honoured) else {
             return Ok(None);
         };
+        if keys.next().is_some() {
+            return Err(ApiError::field("Idempotency-Key", "is given more than once"));
+        }
         let key = key.to_str().unwrap_or_default();
         let visible = key.bytes().all(|byte| byte.is_ascii_graphic());
         if !visible || !(1..=LONGEST_KEY).contains(&key.len()) {

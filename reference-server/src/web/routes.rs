@@ -165,6 +165,6 @@ fn pairs(params: &Params) -> Option<Vec<(String, String)>> {
 }
 
 /// The control interface always answers in the server's own shape.
-fn shape(app: &App, path: &str) -> ErrorShape {
+pub(super) fn shape(app: &App, path: &str) -> ErrorShape {
     if path.starts_with("/_sandbox/") { ErrorShape::Nested } else { app.settings.switches.errors }
 }

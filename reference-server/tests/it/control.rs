@@ -243,6 +243,15 @@ async fn organizations_may_share_a_name_and_are_then_told_apart_by_their_ids() {
     // An id is an id, whatever somebody else is called.
     assert_eq!(make(&first.id()).await.status, 201);
     assert_eq!(sandbox.control(&format!("{list}{}", first.id()), "").await.status, 200);
+    let control = r#"{"name":"a\u0000b"}"#.to_owned();
+    for body in
+        [r#"{"name":""}"#.to_owned(), format!(r#"{{"name":"{}"}}"#, "ü".repeat(201)), control]
+    {
+        let refused = sandbox.control("POST /_sandbox/organizations", &body).await;
+        let field = refused.between(r#""field":""#);
+        assert_eq!((refused.status, field.as_str()), (422, "name"), "{body}");
+    }
+    assert_eq!(make(&"ü".repeat(200)).await.status, 201);
     // The seeded one is what is meant where none is named.
     let refused = make("Sandbox").await;
     assert_eq!((refused.status, refused.between(r#""code":""#)), (409, "conflict".to_owned()));

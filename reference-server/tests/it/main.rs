@@ -23,6 +23,7 @@ mod harness;
 mod inbound;
 mod limits;
 mod limits_of_peers;
+mod logs;
 mod messages;
 mod once;
 mod openapi;

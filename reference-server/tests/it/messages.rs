@@ -68,9 +68,14 @@ async fn a_cursor_goes_through_all_pages() {
 #[tokio::test]
 async fn wrong_queries_are_named() {
     let sandbox = Sandbox::start().await;
-    for (query, field) in
-        [("to=nobody", "to"), ("after=soon", "after"), ("limit=0", "limit"), ("limit=101", "limit")]
-    {
+    for (query, field) in [
+        ("to=nobody", "to"),
+        ("after=soon", "after"),
+        ("limit=0", "limit"),
+        ("limit=101", "limit"),
+        ("cursor=", "cursor"),
+        ("cursor=2", "cursor"),
+    ] {
         let answer = sandbox.control(&format!("GET /_sandbox/messages?{query}"), "").await;
         assert_eq!(answer.status, 422, "{query}");
         assert_eq!(answer.between(r#""field":""#), field, "{query}");

@@ -44,6 +44,8 @@ async fn many_at_once_are_one() {
 async fn another_request_under_the_same_key_is_refused() {
     let sandbox = Sandbox::start().await;
     with(&sandbox, "k", SEND, BODY).await;
+    let (status, body) = with(&sandbox, "k\r\nidempotency-key: k", SEND, BODY).await;
+    assert_eq!(status, 422, "one of two keys would be a guess: {body}");
     let other = BODY.replace("\"s\"", "\"t\"");
     let (status, body) = with(&sandbox, "k", SEND, &other).await;
     assert_eq!(status, 409);

@@ -82,7 +82,7 @@ async fn lists_are_filtered_and_paged() {
         sandbox.control(&format!("GET /_sandbox/deliveries?limit=2&cursor={next}"), "").await;
     assert_eq!(second.body.matches(r#""webhook":"#).count(), 1, "{second:?}");
     assert!(second.body.ends_with(r#""next":null}"#), "{second:?}");
-    for query in ["state=lost", "limit=0", "limit=x"] {
+    for query in ["state=lost", "limit=0", "limit=x", "cursor=", "cursor=msg_1", "cursor=%27"] {
         let wrong = sandbox.control(&format!("GET /_sandbox/deliveries?{query}"), "").await;
         assert_eq!(wrong.status, 422, "{query}");
     }

@@ -40,8 +40,12 @@ async fn every_body_must_be_json() {
             assert_eq!(refused.status, 415, "{line} {content}");
             assert_eq!(refused.between(r#""code":""#), "unsupported_media_type", "{line}");
         }
-        let headers = format!("authorization: Bearer {key}\r\ncontent-encoding: gzip\r\n");
-        assert_eq!(sandbox.raw(&line, &headers, "{}").await.status, 415, "{line}");
+        for also in ["content-encoding: gzip", "content-type: text/plain"] {
+            // The other one says what is right.
+            let headers =
+                format!("authorization: Bearer {key}\r\ncontent-encoding: identity\r\n{also}\r\n");
+            assert_eq!(sandbox.raw(&line, &headers, "{}").await.status, 415, "{line} {also}");
+        }
     }
 }
 
@@ -90,6 +94,37 @@ async fn other_paths_and_methods_answer_in_the_same_shape() {
     assert_eq!(answer.status, 405);
     assert_eq!(answer.between(r#""code":""#), "method_not_allowed");
     assert_eq!(answer.header("allow"), Some("POST,GET,HEAD"), "{answer:?}");
+}
+
+/// RFC 9112 §3.2.
+#[tokio::test]
+async fn a_request_has_one_host() {
+    let sandbox = Sandbox::start().await;
+    let addr = sandbox.addr();
+    for (line, hosts, status) in [
+        ("GET /api/v1/audiences HTTP/1.1", "", 400),
+        ("GET /api/v1/audiences HTTP/1.1", "host: a\r\nhost: a\r\n", 400),
+        ("GET /api/v1/audiences HTTP/1.1", "host: \r\n", 200),
+        ("GET /api/v1/audiences HTTP/1.0", "", 200),
+        ("GET http://anything.test/api/v1/audiences HTTP/1.1", "host: a\r\n", 200),
+        ("GET /_sandbox/health HTTP/1.0", "", 421),
+        ("GET http://evil.test/_sandbox/health HTTP/1.1", "host: OURS\r\n", 421),
+        ("GET http://OURS/_sandbox/health HTTP/1.1", "host: evil.test\r\n", 421),
+        ("GET http://OURS/_sandbox/health HTTP/1.1", "host: OURS\r\n", 200),
+        ("GET /_sandbox/health HTTP/1.1", "host: OURS\r\nhost: OURS\r\n", 400),
+    ] {
+        let text = format!("{line}\r\nauthorization: Bearer {KEY}\r\n{hosts}\r\n");
+        let text = text.replace("OURS", &addr.to_string());
+        let answer = raw::send(addr, text.as_bytes()).await;
+        assert_eq!(answer.status, status, "{text}");
+        let code = match status {
+            400 => "invalid_request",
+            421 => "wrong_host",
+            _ => continue,
+        };
+        assert_eq!(answer.between(r#""code":""#), code, "{text}");
+        assert!(answer.header("x-request-id").is_some(), "{answer:?}");
+    }
 }
 
 #[tokio::test]

@@ -134,6 +134,7 @@ async fn commands_can_come_at_once_and_out_of_order() {
         ("DATA", "503 5.5.1 first MAIL and RCPT"),
         ("MAIL FROM:<a@b.test> SIZE=99999999", "552 5.3.4 a message may have 26214400 bytes"),
         ("ETRN x", "502 5.5.1 not offered"),
+        ("AUTH PLAIN AGEAYg==", "502 5.5.1 not offered"),
         ("NONSENSE", "500 5.5.1 no such command"),
         ("NOOP", "250 2.0.0 fine"),
     ] {
@@ -188,6 +189,27 @@ async fn an_empty_message_and_a_large_one() {
     assert_eq!(client.say(".").await, "552 5.3.4 a message may have 26214400 bytes");
     let list = sandbox.control("GET /_sandbox/messages", "").await;
     assert_eq!(list.body.matches(r#""id":"#).count(), 1, "{list:?}");
+}
+
+/// A dot after a bare line feed ends no message: what follows it would be taken
+/// for commands by one server and for text by the next (SMTP smuggling).
+#[tokio::test]
+async fn a_message_ends_with_whole_line_ends_only() {
+    let (sandbox, address) = sandbox().await;
+    for end in ["\n.\n", "\n.\r\n", "\r.\r", "\r\n.\n", "\r\n.\r"] {
+        let mut client = Client::connect(address).await;
+        client.say("EHLO x").await;
+        client.say("MAIL FROM:<a@b.test>").await;
+        client.say("RCPT TO:<c@sandbox.test>").await;
+        client.say("DATA").await;
+        let hidden = format!("Subject: one\r\n\r\nx{end}MAIL FROM:<evil@b.test>\r\nQUIT");
+        client.write(&hidden).await;
+        let taken = client.say("\r\n.").await;
+        assert!(taken.starts_with("250 2.0.0 taken"), "{end:?}: {taken}");
+        assert_eq!(client.say("NOOP").await, "250 2.0.0 fine", "{end:?}");
+    }
+    let list = sandbox.control("GET /_sandbox/messages", "").await;
+    assert_eq!(list.body.matches(r#""id":"#).count(), 5, "{list:?}");
 }
 
 /// Goes on encrypted; the server must be who the certificate says.

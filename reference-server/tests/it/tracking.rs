@@ -25,6 +25,12 @@ async fn opens_and_clicks_are_told() {
     let found = sandbox.call(&format!("GET /api/v1/emails/{email}"), "").await;
     assert!(found.body.contains("https://shop.test/offer?a=1&amp;b=2"), "{found:?}");
 
+    // Who only asks what is there has not opened and not clicked.
+    let looked = sandbox.raw(&format!("HEAD /t/o/{email}/0"), "", "").await;
+    assert_eq!(looked.status, 200);
+    let looked = sandbox.raw(&format!("HEAD /t/c/{email}/0/0"), "", "").await;
+    assert_eq!((looked.status, looked.header("location").is_some()), (302, true));
+
     let opened = sandbox.raw(&format!("GET /t/o/{email}/0"), "", "").await;
     assert_eq!((opened.status, opened.header("content-type")), (200, Some("image/gif")));
     let clicked = sandbox.raw(&format!("GET /t/c/{email}/0/0"), "", "").await;
@@ -42,9 +48,15 @@ async fn opens_and_clicks_are_told() {
         "{events:?}"
     );
     assert!(events[1].contains(r#""recipient":"ada@x.test""#), "{events:?}");
-    for line in ["0/1", "0/x", "0/-1", "1/0", "x/0"] {
-        assert_eq!(sandbox.raw(&format!("GET /t/c/{email}/{line}"), "", "").await.status, 404);
+    for line in ["0/1", "0/x", "0/-1", "1/0", "x/0", "%ff/0"] {
+        let unknown = sandbox.raw(&format!("GET /t/c/{email}/{line}"), "", "").await;
+        let expected = r#"{"error":{"code":"not_found","message":"there is no such link"}}"#;
+        assert_eq!((unknown.status, unknown.body.as_str()), (404, expected), "{line}");
     }
+    assert_eq!(
+        sandbox.raw("GET /t/o/%ff/0", "", "").await.header("content-type"),
+        Some("image/gif")
+    );
 }
 
 #[tokio::test]

@@ -52,6 +52,10 @@ async fn url_and_events_are_checked() {
     for (body, field) in [
         (r#"{"url":"http://a.test/","events":["email.sent"]}"#, "url"),
         (r#"{"url":"a.test","events":["email.sent"]}"#, "url"),
+        (r#"{"url":"https:a.test","events":["email.sent"]}"#, "url"),
+        (r#"{"url":"https:///a.test/","events":["email.sent"]}"#, "url"),
+        (r#"{"url":"https://","events":["email.sent"]}"#, "url"),
+        (r#"{"url":"http://127.0.0.1@a.test/","events":["email.sent"]}"#, "url"),
         (r#"{"url":" https://a.test/","events":["email.sent"]}"#, "url"),
         (r#"{"url":"https://a.test/\r\n","events":["email.sent"]}"#, "url"),
         (r#"{"url":"https://a.test/","events":[]}"#, "events"),

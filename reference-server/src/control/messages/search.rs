@@ -93,6 +93,10 @@ impl Search {
                 }
             },
         };
+        let cursor = query.remove("cursor");
+        if cursor.as_deref().is_some_and(|cursor| !cursor.starts_with("msg_")) {
+            problems.add("cursor", "must be the `next` of the part before");
+        }
         problems.check()?;
         Ok(Self {
             organization: organization_of_query(input),
@@ -101,7 +105,7 @@ impl Search {
             subject: query.remove("subject").map(|text| text.to_lowercase()),
             after,
             limit,
-            cursor: query.remove("cursor"),
+            cursor,
             since: None,
         })
     }
