@@ -12,7 +12,9 @@ use serde::Deserialize;
 use serde::de::IgnoredAny;
 use serde_json::error::Category;
 use serde_json::value::RawValue;
+use sha2::{Digest as _, Sha256};
 
+use crate::signature::Hex;
 use crate::{AgeError, Scheme, Tag, Timestamp, Verified};
 
 /// A verified delivery with its envelope read: event, id, created, data.
@@ -31,7 +33,7 @@ pub struct Delivery<S: Scheme, B> {
 }
 
 /// What tells a delivery from all others: its scheme, and its event and `id`
-/// or, where it has no `id`, its tag.
+/// or, where it has no `id`, its tag. At most 300 bytes, whatever was sent.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct DeliveryKey(Box<str>);
 
@@ -43,6 +45,18 @@ impl DeliveryKey {
 
     pub(crate) fn of_tag<S: Scheme>(tag: Tag) -> Self {
         Self(format!("{}:tag:{tag}", S::NAME).into())
+    }
+
+    /// Two events with two ids are two keys, whatever is in them: of what is
+    /// long, or has the sign between the two in it, there is a digest.
+    fn of_id<S: Scheme>(event: &str, id: &str) -> Self {
+        let scheme = S::NAME;
+        if event.len() + id.len() <= LONGEST_NAMES && !event.contains(':') {
+            return Self(format!("{scheme}:{event}:id:{id}").into());
+        }
+        let digest = Sha256::new_with_prefix((event.len() as u64).to_be_bytes());
+        let digest = digest.chain_update(event).chain_update(id).finalize();
+        Self(format!("{scheme}:sha256:{}", Hex(&digest.into())).into())
     }
 
     /// The key as text, such as
@@ -128,7 +142,7 @@ impl<S: Scheme, B: AsRef<[u8]>> Delivery<S, B> {
             HeaderEvent::Only => "",
             _ => self.event.as_ref(),
         };
-        DeliveryKey(format!("{}:{event}:id:{id}", S::NAME).into())
+        DeliveryKey::of_id::<S>(event, id)
     }
 
     /// The `created` time as it came.
@@ -317,6 +331,9 @@ impl<'a> Wire<'a> {
     }
 }
 
+/// Event and id together, in bytes: what a key holds of them as they are.
+const LONGEST_NAMES: usize = 256;
+
 fn text(value: Option<&RawValue>) -> Option<String> {
     serde_json::from_str(value?.get()).ok()
 }
@@ -377,6 +394,69 @@ mod tests {
         assert_eq!(delivery.key().as_str(), key);
     }
 
+    /// Whoever could make one delivery's key be another's, would have the other
+    /// answered as a repeat; and a key is held for days.
+    #[test]
+    fn no_two_deliveries_share_a_key_and_none_is_long() {
+        let key = |event: &str, id: &str| {
+            let body = serde_json::json!({"event": event, "id": id}).to_string();
+            parse(body.as_bytes()).unwrap().key()
+        };
+        let long = "x".repeat(1 << 12);
+        let names =
+            ["a", "b", "a:id:b", "b:id:c", ":", "", "sha256", "\r\nDEL *\r\n", "{a}", &long];
+        let mut keys = alloc::collections::BTreeSet::new();
+        for event in names {
+            for id in names.into_iter().filter(|id| !id.is_empty()) {
+                let key = key(event, id);
+                assert!(key.as_str().len() <= 300, "{} bytes", key.as_str().len());
+                assert!(keys.insert(key), "{event:.9?} {id:.9?}");
+            }
+        }
+        assert_eq!(key(&long, "1"), key(&long, "1"));
+        // printf '\0\0\0\0\0\0\0\3a:bc' | sha256sum
+        assert_eq!(
+            key("a:b", "c").as_str(),
+            "extraction:sha256:59582b2d751aa7bab9e234466e6d17093b0f3b3c3efde4b79bfccccd92875989"
+        );
+    }
+
+    #[test]
+    fn what_is_odd_json_and_what_is_none() {
+        for (body, error) in [
+            (r#"{"event":"a","\u0065vent":"b"}"#, EnvelopeError::RepeatedField),
+            (r#"{"event":"a","id":"1","id":"1"}"#, EnvelopeError::RepeatedField),
+            (r#"{"event":"a","created":1,"created":2}"#, EnvelopeError::RepeatedField),
+            (r#"{"event":"a","data":1,"data":null}"#, EnvelopeError::RepeatedField),
+            (r#"{"type":"a","type":"a"}"#, EnvelopeError::RepeatedField),
+            (r#"{"event":"\ud800"}"#, EnvelopeError::NoEvent),
+            (r#"{"event":"a"}{}"#, EnvelopeError::NotJson { line: 1, column: 14 }),
+            ("\u{feff}{}", EnvelopeError::NotJson { line: 1, column: 1 }),
+        ] {
+            assert_eq!(parse(body.as_bytes()).unwrap_err(), error, "{body}");
+        }
+        // The one that the documents name counts, whatever else there is.
+        let both = parse(br#"{"type":"extraction.failed","event":"e"}"#).unwrap();
+        assert_eq!(both.event().as_str(), "e");
+
+        // Numbers that fit nowhere, and half of a character.
+        let odd = parse(br#"{"event":"e","id":1e999999999,"data":-1e999,"created":"\udc00"}"#);
+        let odd = odd.unwrap();
+        assert_eq!((odd.id(), odd.data_json()), (Some("1e999999999"), "-1e999"));
+        assert_eq!(odd.created(), None);
+        assert!(odd.data::<f64>().is_err() && odd.json::<serde_json::Value>().is_err());
+
+        // Nesting that a recursive reader would not survive.
+        let deep = if cfg!(miri) { 1 << 9 } else { 1 << 19 };
+        let nested = [b"[".repeat(deep), b"]".repeat(deep)].concat();
+        assert_eq!(parse(&nested).unwrap_err(), EnvelopeError::NotAnObject);
+        assert!(matches!(parse(&nested[..deep]).unwrap_err(), EnvelopeError::NotJson { .. }));
+        let body = [br#"{"event":"e","x":"#, &nested[..], br#","data":"#, &nested, b"}"].concat();
+        let delivery = parse(&body).unwrap();
+        assert_eq!(delivery.data_json().as_bytes(), nested);
+        assert!(delivery.data::<serde_json::Value>().is_err());
+    }
+
     #[test]
     fn the_unsigned_header_never_wins() {
         let body = br#"{"event":"extraction.failed"}"#;
@@ -430,7 +510,27 @@ mod tests {
         assert_eq!(delivery.check_age(at("2026-03-01T00:15:00.001Z"), max), Err(AgeError::TooOld));
         assert_eq!(delivery.check_age(at("2026-03-01T00:05:00Z"), max), Ok(()));
         assert_eq!(delivery.check_age(at("2026-03-01T00:04:59Z"), max), Err(AgeError::InTheFuture));
-        let silent = parse(br#"{"event":"e"}"#).unwrap();
-        assert_eq!(silent.check_age(at("2026-03-01T00:00:00Z"), max), Err(AgeError::Unknown));
+
+        // What says nothing about its age is as good as too old.
+        for created in
+            ["1772357400", "\"10000-01-01T00:00:00Z\"", "\"+10000-01-01T00:00:00Z\"", "\"\""]
+        {
+            let body = format!(r#"{{"event":"e","created":{created}}}"#);
+            let undated = parse(body.as_bytes()).unwrap();
+            assert_eq!(undated.check_age(at("2026-03-01T00:00:00Z"), max), Err(AgeError::Unknown));
+        }
+        // Clocks that are off by all there is.
+        let of = |created: &str, now, max| {
+            let body = format!(r#"{{"event":"e","created":"{created}"}}"#);
+            parse(body.as_bytes()).unwrap().check_age(Timestamp::from_unix_millis(now), max)
+        };
+        let (first, last) = ("0000-01-01T00:00:00+23:59", "9999-12-31T23:59:60-23:59");
+        assert_eq!(of(first, i64::MAX, max), Err(AgeError::TooOld));
+        assert_eq!(of(last, i64::MIN, max), Err(AgeError::InTheFuture));
+        assert_eq!(of(last, 0, Duration::ZERO), Err(AgeError::InTheFuture));
+        for created in [first, last] {
+            assert_eq!(of(created, i64::MIN, Duration::MAX), Ok(()));
+            assert_eq!(of(created, i64::MAX, Duration::MAX), Ok(()));
+        }
     }
 }

@@ -5,6 +5,7 @@
 //! as most deliveries are. The tests hold it to that crate and to RFC 4231, and
 //! `bench/` shows what it is worth.
 
+use alloc::vec::Vec;
 use core::slice;
 
 use sha2::block_api::compress256;
@@ -12,7 +13,7 @@ use sha2::{Digest as _, Sha256};
 use subtle::ConstantTimeEq;
 use zeroize::{Zeroize as _, Zeroizing};
 
-use crate::{MAX_SECRETS, Secret};
+use crate::Secret;
 
 const BLOCK: usize = 64;
 
@@ -20,7 +21,8 @@ const BLOCK: usize = 64;
 /// as the key.
 type State = Zeroizing<[u32; 8]>;
 
-/// A key, with the two compressions that depend on nothing else done.
+/// A key, with the two compressions that depend on nothing else done; in
+/// [`Running`] with the body's first blocks after the inner one.
 #[derive(Clone)]
 pub(crate) struct Keyed {
     inner: State,
@@ -54,51 +56,51 @@ impl Keyed {
         let (blocks, rest) = body.as_chunks();
         let mut state = *self.inner;
         compress256(&mut state, blocks);
-        self.finish(state, rest, body.len() as u64)
-    }
-
-    /// The tag, from the state after all whole blocks of a body of this length
-    /// and the rest that fills none.
-    ///
-    /// Both states end overwritten with what is no secret, so that there is
-    /// nothing to wipe.
-    fn finish(&self, mut inner: [u32; 8], rest: &[u8], length: u64) -> [u8; 32] {
-        // The rest, a mark, zeros up to the end of a block, and there the length.
-        let mut tail = [[0; BLOCK]; 2];
-        let flat = tail.as_flattened_mut();
-        let blocks = (rest.len() + 1 + 8).div_ceil(BLOCK);
-        flat[..rest.len()].copy_from_slice(rest);
-        flat[rest.len()] = 0x80;
-        flat[blocks * BLOCK - 8..blocks * BLOCK].copy_from_slice(&bits(length));
-        compress256(&mut inner, &tail[..blocks]);
-
-        let mut last = [0; BLOCK];
-        last[..32].copy_from_slice(&bytes(&inner));
-        last[32] = 0x80;
-        last[BLOCK - 8..].copy_from_slice(&bits(32));
-        let mut outer = *self.outer;
-        compress256(&mut outer, &[last]);
-        bytes(&outer)
+        finish(&self.outer, state, rest, body.len() as u64)
     }
 }
 
-/// The tags of a body that comes in pieces, one for each of up to four keys.
+/// The tag, from the inner state after all whole blocks of a body of this
+/// length, and the rest that fills none.
+///
+/// Both states end overwritten with what is no secret, so that there is nothing
+/// to wipe.
+fn finish(outer: &State, mut inner: [u32; 8], rest: &[u8], length: u64) -> [u8; 32] {
+    // The rest, a mark, zeros up to the end of a block, and there the length.
+    let mut tail = [[0; BLOCK]; 2];
+    let flat = tail.as_flattened_mut();
+    let blocks = (rest.len() + 1 + 8).div_ceil(BLOCK);
+    flat[..rest.len()].copy_from_slice(rest);
+    flat[rest.len()] = 0x80;
+    flat[blocks * BLOCK - 8..blocks * BLOCK].copy_from_slice(&bits(length));
+    compress256(&mut inner, &tail[..blocks]);
+
+    let mut last = [0; BLOCK];
+    last[..32].copy_from_slice(&bytes(&inner));
+    last[32] = 0x80;
+    last[BLOCK - 8..].copy_from_slice(&bits(32));
+    let mut outer = **outer;
+    compress256(&mut outer, &[last]);
+    bytes(&outer)
+}
+
+/// The tags of a body that comes in pieces, one for each key.
 #[derive(Clone)]
 pub(crate) struct Running {
-    states: Zeroizing<[[u32; 8]; MAX_SECRETS]>,
-    keys: usize,
+    newest: Keyed,
+    /// Nothing is allocated but for a rotation.
+    older: Vec<Keyed>,
     /// The start of a block that is not whole yet.
     rest: [u8; BLOCK],
     length: u64,
 }
 
 impl Running {
+    /// For these keys, of which there is at least one.
+    #[inline]
     pub(crate) fn new(keys: &[Keyed]) -> Self {
-        let mut states = Zeroizing::new([[0; 8]; MAX_SECRETS]);
-        for (state, key) in states.iter_mut().zip(keys) {
-            *state = *key.inner;
-        }
-        Self { states, keys: keys.len(), rest: [0; BLOCK], length: 0 }
+        let (newest, older) = (keys[0].clone(), keys[1..].to_vec());
+        Self { newest, older, rest: [0; BLOCK], length: 0 }
     }
 
     pub(crate) fn update(&mut self, mut piece: &[u8]) {
@@ -120,14 +122,27 @@ impl Running {
         self.rest[..rest.len()].copy_from_slice(rest);
     }
 
-    /// The tag for one of the keys that it was made for.
-    pub(crate) fn tag(&self, place: usize, key: &Keyed) -> [u8; 32] {
-        key.finish(self.states[place], &self.rest[..self.held()], self.length)
+    /// The tag for the first of the keys.
+    pub(crate) fn tag(&self) -> [u8; 32] {
+        self.tag_for(&self.newest)
+    }
+
+    /// The place of the first key for which the tag is this one.
+    pub(crate) fn matching(&self, tag: &[u8; 32]) -> Option<usize> {
+        if same_tag(&self.tag(), tag) {
+            return Some(0);
+        }
+        self.older.iter().position(|key| same_tag(&self.tag_for(key), tag)).map(|place| place + 1)
+    }
+
+    fn tag_for(&self, key: &Keyed) -> [u8; 32] {
+        finish(&key.outer, *key.inner, &self.rest[..self.held()], self.length)
     }
 
     fn compress(&mut self, blocks: &[[u8; BLOCK]]) {
-        for state in &mut self.states[..self.keys] {
-            compress256(state, blocks);
+        compress256(&mut self.newest.inner, blocks);
+        for key in &mut self.older {
+            compress256(&mut key.inner, blocks);
         }
     }
 
@@ -174,7 +189,6 @@ pub(crate) fn same_tag(a: &[u8; 32], b: &[u8; 32]) -> bool {
 #[cfg(test)]
 mod tests {
     use alloc::string::String;
-    use alloc::vec::Vec;
 
     use hmac::{Hmac, KeyInit as _, Mac as _};
     use proptest::collection::vec;
@@ -224,7 +238,7 @@ mod tests {
             let mut running = Running::new(slice::from_ref(&keyed));
             running.update(start);
             running.update(end);
-            prop_assert_eq!(running.tag(0, &keyed), theirs);
+            prop_assert_eq!(running.tag(), theirs);
         }
     }
 

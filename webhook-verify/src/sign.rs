@@ -44,11 +44,7 @@ impl<S: Scheme> Signer<S> {
 
     /// Begins to sign a body that comes in pieces.
     pub fn begin(&self) -> Signing<S> {
-        Signing {
-            running: Running::new(slice::from_ref(&self.key)),
-            key: self.key.clone(),
-            scheme: PhantomData,
-        }
+        Signing { running: Running::new(slice::from_ref(&self.key)), scheme: PhantomData }
     }
 }
 
@@ -63,7 +59,6 @@ impl<S: Scheme> fmt::Debug for Signer<S> {
 #[must_use = "the signature is made by `finish`"]
 pub struct Signing<S> {
     running: Running,
-    key: Keyed,
     scheme: PhantomData<S>,
 }
 
@@ -75,7 +70,7 @@ impl<S: Scheme> Signing<S> {
 
     /// The signature of all pieces together.
     pub fn finish(self) -> Signature<S> {
-        Signature::from_tag(self.running.tag(0, &self.key))
+        Signature::from_tag(self.running.tag())
     }
 }
 

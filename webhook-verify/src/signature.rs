@@ -78,8 +78,7 @@ impl<S: Scheme> Signature<S> {
 /// The header's value, with lower-case digits.
 impl<S: Scheme> fmt::Display for Signature<S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(S::PREFIX)?;
-        write_hex(&self.tag, f)
+        write!(f, "{}{}", S::PREFIX, Hex(&self.tag))
     }
 }
 
@@ -124,7 +123,7 @@ impl Hash for Tag {
 
 impl fmt::Display for Tag {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write_hex(&self.0, f)
+        Hex(&self.0).fmt(f)
     }
 }
 
@@ -134,8 +133,13 @@ impl fmt::Debug for Tag {
     }
 }
 
-fn write_hex(bytes: &[u8; 32], f: &mut fmt::Formatter<'_>) -> fmt::Result {
-    bytes.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+/// 64 lower-case digits.
+pub(crate) struct Hex<'a>(pub(crate) &'a [u8; 32]);
+
+impl fmt::Display for Hex<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+    }
 }
 
 /// Arithmetic and one check at the end, for which the compiler finds vector

@@ -1,11 +1,10 @@
 //! Verification of a body that comes in pieces.
 
-use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::fmt;
 use core::marker::PhantomData;
 
-use crate::mac::{Keyed, Running, same_tag};
+use crate::mac::Running;
 use crate::{Scheme, Signature, Tag, Verified, Verifier, VerifyError};
 
 impl<S: Scheme> Verifier<S> {
@@ -23,11 +22,7 @@ impl<S: Scheme> Verifier<S> {
 
     /// Begins to verify against a signature that was read before.
     pub fn begin_signature(&self, signature: &Signature<S>) -> Verifying<S> {
-        Verifying {
-            running: Running::new(self.keys()),
-            keys: self.keys().clone(),
-            signature: *signature,
-        }
+        Verifying { running: Running::new(self.keys()), signature: *signature }
     }
 
     /// Begins to verify a body that comes in pieces, and keeps them until all
@@ -74,7 +69,6 @@ impl<S: Scheme> Verifier<S> {
 #[must_use = "nothing is verified before `finish`"]
 pub struct Verifying<S> {
     running: Running,
-    keys: Arc<[Keyed]>,
     signature: Signature<S>,
 }
 
@@ -91,9 +85,7 @@ impl<S: Scheme> Verifying<S> {
     /// [`VerifyError::Mismatch`].
     pub fn finish(self) -> Result<Confirmed<S>, VerifyError> {
         let tag = self.signature.tag();
-        let matches = |(place, key)| same_tag(&self.running.tag(place, key), tag);
-        let matched =
-            (self.keys.iter().enumerate().position(matches)).ok_or(VerifyError::Mismatch)?;
+        let matched = self.running.matching(tag).ok_or(VerifyError::Mismatch)?;
         Ok(Confirmed { tag: Tag::new(*tag), matched, scheme: PhantomData })
     }
 }

@@ -126,7 +126,7 @@ impl<S: Scheme> Verifier<S> {
         self.keys.len()
     }
 
-    pub(crate) fn keys(&self) -> &Arc<[Keyed]> {
+    pub(crate) fn keys(&self) -> &[Keyed] {
         &self.keys
     }
 

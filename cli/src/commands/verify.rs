@@ -4,7 +4,7 @@ use clap::{Args, ValueEnum, ValueHint};
 use serde_json::json;
 use svc_sdk::Service;
 use webhook_verify::diagnose::{Diagnose, Finding};
-use webhook_verify::{Extraction, Mail, Scheme, Secret, Verifier};
+use webhook_verify::{Extraction, Mail, Scheme, Secret, Verifier, VerifyError};
 
 use crate::context::Context;
 use crate::failure::Failure;
@@ -16,6 +16,8 @@ Examples:
   svc verify --service email --secret-file secret.txt --signature \"$MAIL_SIGNATURE\" body.json
   curl -s https://example.com/saved-body | svc verify --service extraction \\
       --secret-file secret.txt --signature sha256=6b1f… -
+  svc verify --service email --secret-file new.txt --old-secret-file old.txt \\
+      --signature \"$MAIL_SIGNATURE\" body.json
 
 Scope: none; nothing leaves this machine")]
 pub struct Verify {
@@ -25,6 +27,12 @@ pub struct Verify {
     /// A file with the signing secret; one newline at its end does not count
     #[arg(long, value_name = "PATH", value_hint = ValueHint::FilePath)]
     secret_file: String,
+    /// A secret that was in use before, for the explanation only; repeatable
+    #[arg(long, value_name = "PATH", value_hint = ValueHint::FilePath)]
+    old_secret_file: Vec<String>,
+    /// The other service's secret, for the explanation only; repeatable
+    #[arg(long, value_name = "PATH", value_hint = ValueHint::FilePath)]
+    other_secret_file: Vec<String>,
     /// The value of the signature header, just as it came
     #[arg(long, value_name = "SIGNATURE", allow_hyphen_values = true)]
     signature: String,
@@ -53,52 +61,64 @@ impl From<ServiceName> for Service {
 
 impl Verify {
     pub fn run(self, context: &Context) -> Result<(), Failure> {
-        let secret = read_secret(context, &self.secret_file)?;
-        let body = context.inputs.bytes(&context.out, "BODY", &self.body)?;
         match self.service {
-            ServiceName::Email => check::<Mail>(context, &self.signature, &secret, body),
-            ServiceName::Extraction => check::<Extraction>(context, &self.signature, &secret, body),
+            ServiceName::Email => self.check::<Mail>(context),
+            ServiceName::Extraction => self.check::<Extraction>(context),
+        }
+    }
+
+    fn check<S: Scheme>(self, context: &Context) -> Result<(), Failure> {
+        let secret = read_secret(context, &self.secret_file)?;
+        let verifier = Verifier::<S>::new(usable(&secret)?);
+        let read = |option: &str, paths: &[String]| -> Result<Vec<_>, Failure> {
+            paths.iter().map(|path| secret_in(context, option, path)).collect()
+        };
+        let old = read("--old-secret-file", &self.old_secret_file)?;
+        let other = read("--other-secret-file", &self.other_secret_file)?;
+        let body = context.inputs.bytes(&context.out, "BODY", &self.body)?;
+        match verifier.verify(&self.signature, body.as_slice()) {
+            Ok(_) => context.out.done("the signature matches", &json!({"verified": true})),
+            Err(error) => {
+                let case = Diagnose::<S>::new(self.signature, body, secret);
+                let case = old.into_iter().fold(case, Diagnose::old_secret);
+                let case = other.into_iter().fold(case, Diagnose::other_scheme_secret);
+                Err(explained(error, case.run()))
+            }
         }
     }
 }
 
-fn check<S: Scheme>(
-    context: &Context,
-    signature: &str,
-    secret: &[u8],
-    body: Vec<u8>,
-) -> Result<(), Failure> {
-    let verifier = Verifier::<S>::new(usable(secret)?);
-    match verifier.verify(signature, body.as_slice()) {
-        Ok(_) => context.out.done("the signature matches", &json!({"verified": true})),
-        Err(error) => {
-            let finding = Diagnose::<S>::new(signature, body, secret).run();
-            let failure = Failure::check(error.to_string()).code("signature_mismatch");
-            Err(match finding {
-                Finding::Explained(mistakes) => {
-                    let mut failure = failure;
-                    let details = failure.details_mut();
-                    for mistake in &mistakes {
-                        details.fields.push((mistake.code().to_owned(), mistake.to_string()));
-                    }
-                    let advice = mistakes.iter().map(|m| m.advice()).collect::<Vec<_>>();
-                    failure.hint(advice.join("\n"))
-                }
-                Finding::Unexplained(hints) if !hints.is_empty() => {
-                    let advice = hints.iter().map(|h| format!("{h}: {}", h.advice()));
-                    failure.hint(advice.collect::<Vec<_>>().join("\n"))
-                }
-                _ => failure.hint(
-                    "no known mistake explains it: another secret was used, or the body was changed",
-                ),
-            })
+/// What is wrong, and what is to be done about it.
+fn explained(error: VerifyError, finding: Finding) -> Failure {
+    let failure = Failure::check(error.to_string()).code("signature_mismatch");
+    match finding {
+        Finding::Explained(mistakes) => {
+            let mut failure = failure;
+            let details = failure.details_mut();
+            for mistake in &mistakes {
+                details.fields.push((mistake.code().to_owned(), mistake.to_string()));
+            }
+            let advice = mistakes.iter().map(|m| m.advice()).collect::<Vec<_>>();
+            failure.hint(advice.join("\n"))
         }
+        Finding::Unexplained(hints) if !hints.is_empty() => {
+            let advice = hints.iter().map(|h| format!("{h}: {}", h.advice()));
+            failure.hint(advice.collect::<Vec<_>>().join("\n"))
+        }
+        _ => failure.hint(
+            "no known mistake explains it: another secret was used (--old-secret-file, \
+             --other-secret-file), or the body was changed",
+        ),
     }
 }
 
 /// A file of one secret: the newline that ends its line is not part of it.
 pub fn read_secret(context: &Context, path: &str) -> Result<Vec<u8>, Failure> {
-    let mut secret = context.inputs.bytes(&context.out, "--secret-file", path)?;
+    secret_in(context, "--secret-file", path)
+}
+
+fn secret_in(context: &Context, option: &str, path: &str) -> Result<Vec<u8>, Failure> {
+    let mut secret = context.inputs.bytes(&context.out, option, path)?;
     if secret.last() == Some(&b'\n') {
         secret.pop();
         if secret.last() == Some(&b'\r') {

@@ -57,6 +57,32 @@ fn a_mismatch_is_explained_and_malformed_ones_are_mismatches_too() {
 }
 
 #[test]
+fn a_secret_of_before_and_the_other_services_explain_a_mismatch() {
+    let home = Home::new();
+    let [new, old, other] = ["new", "old", "other"].map(|name| home.file(name, name));
+    let verify = |secret: &str, files: &[&str]| {
+        let signature = sign(&home, "email", secret);
+        let args = ["--service", "email", "--secret-file", &new, "--signature", &signature];
+        home.feed(&[&["verify"], &args[..], files].concat(), BODY)
+    };
+    let files = ["--old-secret-file", &old, "--other-secret-file", &other];
+    for (secret, mistake) in [(&old, "old_secret"), (&other, "other_scheme_secret")] {
+        let run = verify(secret, &files);
+        assert_eq!(
+            (run.code, &run.error()["fields"][0]["field"]),
+            (10, &mistake.into()),
+            "{run:?}"
+        );
+        // Nobody has said what else there is.
+        let run = verify(secret, &[]);
+        assert_eq!((run.code, &run.error()["fields"][0]), (10, &serde_json::Value::Null));
+    }
+    // They explain, and make nothing right.
+    assert_eq!(verify(&new, &files).code, 0);
+    assert_eq!(verify(&old, &["--old-secret-file", "/nope"]).code, 2);
+}
+
+#[test]
 fn unusable_secrets_and_unreadable_bodies_are_wrong_input() {
     let home = Home::new();
     let good = home.file("good", "whsec_3f1c");

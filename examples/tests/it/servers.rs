@@ -94,6 +94,42 @@ fn receives(program: &str, handled: u16, invites: Invites) {
     assert_eq!(waiting(&[], patient.len(), b""), (all, answer(401)));
     assert_eq!(waiting(&signed, 1024 * 1024 + 1, b""), (all, answer(413)));
 
+    // What a header's value is not: HTTP takes off what stands around it.
+    let padded = body("padded");
+    let made = signature(padded.as_bytes());
+    let around = format!(" \t{made} \t ");
+    let good = [("X-Service-Signature", &around[..])];
+    assert_eq!(send(&good, padded.as_bytes()), answer(handled));
+    let digits = made.strip_prefix("sha256=").unwrap();
+    for odd in [
+        format!("{made},{made}"),
+        format!("{made}, {made}"),
+        format!("sha256= {digits}"),
+        format!("sha256={}", &digits[1..]),
+        format!("{made}0"),
+        format!("sha256={}\u{661}", &digits[2..]),
+        format!("\"{made}\""),
+        String::new(),
+    ] {
+        let odd = [("X-Service-Signature", &odd[..])];
+        assert_eq!(send(&odd, padded.as_bytes()), refused, "{odd:?}");
+    }
+
+    // Trailers are no headers: they neither bring a signature nor spoil one.
+    let trailing = body("trailing");
+    let made = signature(trailing.as_bytes());
+    let trailer = |value: &str| format!("X-Service-Signature: {value}\r\n");
+    let chunked = |headers: &[(&str, &str)], trailers: &str| {
+        exchange(address, headers, CHUNKED, &in_chunks(trailing.as_bytes(), trailers))
+    };
+    assert_eq!(chunked(&[], &trailer(&made)), refused);
+    let good = [("X-Service-Signature", &made[..])];
+    assert_eq!(chunked(&good, &trailer("sha256=00")), answer(handled));
+
+    // Said to be compressed, and not touched.
+    let encoded = [("X-Service-Signature", &made[..]), ("Content-Encoding", "gzip")];
+    assert_eq!(send(&encoded, trailing.as_bytes()), answer(200));
+
     // Many headers, none of them the one.
     let many: Vec<String> = (0..60).map(|n| format!("X-Service-Signature-{n}")).collect();
     let many: Vec<_> = many.iter().map(|name| (&name[..], signed[0].1)).collect();
@@ -110,6 +146,8 @@ fn receives(program: &str, handled: u16, invites: Invites) {
     assert_eq!(program.says(), "extraction.completed one");
     assert_eq!(program.says(), "extraction.completed large");
     assert_eq!(program.says(), "extraction.completed patient");
+    assert_eq!(program.says(), "extraction.completed padded");
+    assert_eq!(program.says(), "extraction.completed trailing");
     assert_eq!(program.says(), "extraction.completed two");
 }
 
@@ -125,14 +163,21 @@ fn post(address: &str, headers: &[(&str, &str)], announced: usize, body: &[u8]) 
 
 /// Sends a delivery of which no length is announced.
 fn post_in_chunks(address: &str, headers: &[(&str, &str)], body: &[u8]) -> (u16, String) {
+    exchange(address, headers, CHUNKED, &in_chunks(body, ""))
+}
+
+const CHUNKED: &str = "Transfer-Encoding: chunked";
+
+/// Each trailer ends with its line.
+fn in_chunks(body: &[u8], trailers: &str) -> Vec<u8> {
     let mut chunks = Vec::new();
     for chunk in body.chunks(16 * 1024) {
         chunks.extend_from_slice(format!("{:x}\r\n", chunk.len()).as_bytes());
         chunks.extend_from_slice(chunk);
         chunks.extend_from_slice(b"\r\n");
     }
-    chunks.extend_from_slice(b"0\r\n\r\n");
-    exchange(address, headers, "Transfer-Encoding: chunked", &chunks)
+    chunks.extend_from_slice(format!("0\r\n{trailers}\r\n").as_bytes());
+    chunks
 }
 
 fn exchange(address: &str, headers: &[(&str, &str)], framing: &str, body: &[u8]) -> (u16, String) {

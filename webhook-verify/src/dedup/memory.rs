@@ -12,8 +12,8 @@ use crate::DeliveryKey;
 /// Keeps the states of deliveries in memory: for one process, and only until
 /// it ends.
 ///
-/// It grows with the deliveries that are remembered and not with what anybody
-/// sends, because only verified deliveries have a key.
+/// It grows with the deliveries that are remembered, some 500 bytes each at the
+/// most, and not with what anybody sends: only verified deliveries have a key.
 pub struct MemoryStore {
     state: Mutex<State>,
     clock: Box<dyn Fn() -> Duration + Send + Sync>,
@@ -25,6 +25,8 @@ struct State {
     tokens: u64,
     /// How many entries there may be before the old ones are swept out.
     sweep_at: usize,
+    /// When all that the last sweep left is out of date.
+    sweep_by: Duration,
 }
 
 struct Entry {
@@ -72,13 +74,16 @@ impl State {
         Claim::New(ticket)
     }
 
-    /// Seldom enough to cost nothing, often enough that at most half of what
-    /// is held is out of date.
+    /// Seldom enough to cost nothing, often enough that what is out of date is
+    /// no more than what is not, and that a flood leaves nothing behind.
     fn sweep(&mut self, now: Duration) {
         const FIRST: usize = 1024;
-        if self.entries.len() >= self.sweep_at.max(FIRST) {
+        let held = self.entries.len();
+        if held >= self.sweep_at.max(FIRST) || (held >= FIRST && now >= self.sweep_by) {
             self.entries.retain(|_, entry| entry.until > now);
             self.sweep_at = 2 * self.entries.len();
+            self.sweep_by = self.entries.values().map(|entry| entry.until).max().unwrap_or(now);
+            self.entries.shrink_to(self.sweep_at);
         }
     }
 
@@ -153,5 +158,22 @@ mod tests {
             assert!(matches!(state.claim(&key, 100 * second, now), Claim::InFlight { .. }));
         }
         assert!(state.entries.len() <= 1024, "{}", state.entries.len());
+    }
+
+    #[test]
+    fn a_flood_leaves_nothing_behind() {
+        let mut state = State::default();
+        let lease = Duration::from_secs(60);
+        let mut claim = |n, now| {
+            let key = DeliveryKey::new(&format!("mail:id:{n}"));
+            assert!(matches!(state.claim(&key, lease, now), Claim::New(_)));
+            state.entries.len()
+        };
+        let flood = (0..5000).map(|n| claim(n, Duration::ZERO)).max();
+        assert_eq!(flood, Some(5000));
+        // Nothing else for long; then one now and then.
+        claim(5000, 2 * lease);
+        assert_eq!(claim(5001, 4 * lease), 2);
+        assert!(state.entries.capacity() < 5000, "{}", state.entries.capacity());
     }
 }

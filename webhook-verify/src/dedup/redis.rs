@@ -17,6 +17,22 @@ use crate::DeliveryKey;
 /// It takes any connection that can be cloned: `ConnectionManager`, which
 /// connects again by itself, `MultiplexedConnection`, or a cluster's. Each
 /// step is one script over one key, so that it is atomic in a cluster too.
+///
+/// While Redis cannot be reached, or does not answer within the connection's
+/// response timeout (half a second unless you set another), deliveries are
+/// answered 503 and nothing is handled.
+///
+/// ```no_run
+/// use webhook_verify::dedup::{Dedup, RedisStore};
+///
+/// # async fn connect() -> redis::RedisResult<()> {
+/// let client = redis::Client::open("redis://127.0.0.1/")?;
+/// // In a server `get_connection_manager`, with `redis`'s feature of that name.
+/// let connection = client.get_multiplexed_async_connection().await?;
+/// let dedup = Dedup::new(RedisStore::new(connection));
+/// # Ok(())
+/// # }
+/// ```
 pub struct RedisStore<C> {
     connection: C,
     prefix: Arc<str>,

@@ -40,6 +40,14 @@ fn what_the_grammar_does_not_name_is_malformed() {
         format!("sha256={}g", &DIGITS[1..]),
         format!("sha256={}ü", &DIGITS[2..]),
         format!("sha256={}\0", &DIGITS[1..]),
+        format!("sha256={DIGITS}\0"),
+        format!("\0sha256={DIGITS}"),
+        // Digits elsewhere: Arabic-Indic, full width.
+        format!("sha256={}\u{661}", &DIGITS[2..]),
+        format!("sha256={}\u{ff11}", &DIGITS[3..]),
+        format!("sha256={}", "\u{661}".repeat(32)),
+        format!("\u{feff}sha256={DIGITS}"),
+        format!("sha256={DIGITS}\u{a0}"),
     ];
     for header in malformed {
         let error = Signature::<Extraction>::parse(&header).unwrap_err();

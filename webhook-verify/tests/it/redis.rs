@@ -12,7 +12,7 @@ use redis::aio::MultiplexedConnection;
 use tempfile::TempDir;
 use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::process::{Child, Command};
-use webhook_verify::dedup::{Claim, Dedup, DedupStore, Once, RedisStore};
+use webhook_verify::dedup::{Claim, Dedup, DedupStore, Once, OnceError, RedisStore};
 
 use crate::dedup::delivery;
 
@@ -22,7 +22,7 @@ const BODY: &str = r#"{"event":"email.sent","id":"1"}"#;
 /// A server on a socket of its own, so that no port has to be free. It ends
 /// with the value.
 struct Server {
-    _process: Child,
+    process: Child,
     directory: TempDir,
 }
 
@@ -54,7 +54,7 @@ impl Server {
             if line.to_lowercase().contains("ready to accept connections") {
                 // Read on, or the server stops when the pipe is full.
                 tokio::spawn(async move { while let Ok(Some(_)) = log.next_line().await {} });
-                return Some(Self { _process: process, directory });
+                return Some(Self { process, directory });
             }
         }
         panic!("redis-server ended before it was ready");
@@ -161,4 +161,96 @@ async fn one_of_many_at_once() {
     }
     let all = tasks.join_all().await;
     assert_eq!(all.iter().filter(|once| matches!(once, Once::Handled(()))).count(), 1, "{all:?}");
+}
+
+/// Nothing is handled that cannot be claimed; what was handled is not called a
+/// failure because it cannot be marked.
+#[tokio::test]
+async fn a_server_that_goes_away() {
+    let Some(mut server) = Server::start().await else { return };
+    let dedup = Dedup::new(server.store().await);
+    let delivery = delivery(BODY);
+    let first = dedup.once(&delivery, async {
+        server.process.kill().await.unwrap();
+        Ok::<_, Infallible>("handled")
+    });
+    assert_eq!(first.await.unwrap(), Once::Handled("handled"));
+
+    let next = dedup.once(&delivery, async { Ok::<_, Infallible>("not claimed") }).await;
+    assert!(matches!(next, Err(OnceError::Store(_))), "{next:?}");
+}
+
+/// The connection's own limit, half a second unless it is told another, is how
+/// long a delivery waits.
+#[tokio::test]
+async fn a_server_that_does_not_answer() {
+    let Some(server) = Server::start().await else { return };
+    let dedup = Dedup::new(server.store().await);
+    let mut connection = server.connection().await;
+    let paused: String = redis::cmd("CLIENT")
+        .arg(&["PAUSE", "3600000", "ALL"])
+        .query_async(&mut connection)
+        .await
+        .unwrap();
+    assert_eq!(paused, "OK");
+    let once = dedup.once(&delivery(BODY), async { Ok::<_, Infallible>("not claimed") }).await;
+    let Err(OnceError::Store(error)) = once else { panic!("{once:?}") };
+    assert!(error.is_timeout(), "{error}");
+}
+
+#[tokio::test]
+async fn a_server_that_forgets_everything() {
+    let Some(server) = Server::start().await else { return };
+    let (here, there) = (server.store().await, server.store().await);
+    let mut connection = server.connection().await;
+    let mut flush = async || {
+        let flushed: String = redis::cmd("FLUSHALL").query_async(&mut connection).await.unwrap();
+        assert_eq!(flushed, "OK");
+    };
+    let key = delivery(BODY).key();
+
+    // Nobody has claimed it in between: it is done.
+    let Claim::New(ticket) = here.claim(&key, LEASE).await.unwrap() else { panic!("new") };
+    flush().await;
+    assert!(here.complete(&ticket, LEASE).await.unwrap());
+    assert_eq!(there.claim(&key, LEASE).await.unwrap(), Claim::Done);
+    // Done is forgotten too, and an old claim gives nothing back.
+    flush().await;
+    here.release(&ticket).await.unwrap();
+    let Claim::New(current) = there.claim(&key, LEASE).await.unwrap() else { panic!("new") };
+    assert!(!here.complete(&ticket, LEASE).await.unwrap());
+    assert!(there.complete(&current, LEASE).await.unwrap());
+}
+
+/// A sender's `id` is one part of one key, whatever it looks like; a value that
+/// somebody else wrote there is no state.
+#[tokio::test]
+async fn ids_that_look_like_something_else() {
+    let Some(server) = Server::start().await else { return };
+    let store = server.store().await;
+    let mut connection = server.connection().await;
+    let ids =
+        ["x\r\nFLUSHALL\r\n", "x' 'PX' 1", "{a}", "a*?[b]", "\0", "1\" \"2", "]] return 1 --[["];
+    for (held, id) in ids.iter().enumerate() {
+        let body = serde_json::json!({"event": "email.sent", "id": id}).to_string();
+        let key = delivery(&body).key();
+        assert!(matches!(store.claim(&key, LEASE).await.unwrap(), Claim::New(_)), "{id:?}");
+        let exists: bool = redis::cmd("EXISTS")
+            .arg(format!("webhook:mail:email.sent:id:{id}"))
+            .query_async(&mut connection)
+            .await
+            .unwrap();
+        let keys: usize = redis::cmd("DBSIZE").query_async(&mut connection).await.unwrap();
+        assert_eq!((exists, keys), (true, held + 1), "{id:?}");
+    }
+
+    let key = delivery(BODY).key();
+    let list: i64 = redis::cmd("RPUSH")
+        .arg("webhook:mail:email.sent:id:1")
+        .arg("done")
+        .query_async(&mut connection)
+        .await
+        .unwrap();
+    assert_eq!(list, 1);
+    assert!(store.claim(&key, LEASE).await.is_err());
 }
