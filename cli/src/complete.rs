@@ -11,6 +11,7 @@ mod shells;
 use std::cell::RefCell;
 use std::ffi::{OsStr, OsString};
 use std::path::Path;
+use std::time::Duration;
 
 use clap_complete::engine::{
     ArgValueCandidates, ArgValueCompleter, CompletionCandidate, PathCompleter, ValueCompleter as _,
@@ -19,6 +20,7 @@ use svc_sdk::{Operation, Scope};
 
 use crate::commands::trigger::EVENTS;
 use crate::context::Context;
+use crate::input::duration;
 use crate::leaf::{self, LEAVES};
 use crate::output::{Format, Printer, Streams, one_line};
 use crate::recorded::Records;
@@ -29,6 +31,10 @@ pub use shells::{Shell, script};
 
 /// The variable that asks for candidates and names the shell.
 pub const VARIABLE: &str = "SVC_COMPLETE";
+/// How long a service may take to answer.
+const TIMEOUT: &str = "SVC_COMPLETE_TIMEOUT";
+/// Nobody waits longer for a key that was pressed in passing, unless they say so.
+const PATIENCE: Duration = Duration::from_secs(1);
 
 /// What an argument is completed with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -96,7 +102,10 @@ impl Values {
             Self::Profile => request.profiles(),
             Self::Record => request.records(),
             Self::Email => request.settings().map(|s| Sent::of(&s).newest()).unwrap_or_default(),
-            asked => request.context().map(|c| service::look(&c, asked)).unwrap_or_default(),
+            asked => {
+                let look = |context| service::look(&context, asked, request.patience());
+                request.context().map(look).unwrap_or_default()
+            }
         }
     }
 }
@@ -160,6 +169,10 @@ impl Request {
 
     fn context(&self) -> Option<Context> {
         Some(Context::new(self.settings()?, silent(self.streams), &leaf::UNKNOWN, &[]))
+    }
+
+    fn patience(&self) -> Duration {
+        self.env.get(TIMEOUT).and_then(|text| duration::parse(text).ok()).unwrap_or(PATIENCE)
     }
 
     /// The global options that say where to look.

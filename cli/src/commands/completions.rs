@@ -20,8 +20,8 @@ Examples:
   nushell:     svc completions nushell | save -f ~/.config/nushell/svc.nu
 
 Ids and names are completed from the service of the profile, or from the sandbox with --sandbox:
-what answers within a second, and nothing where address or key are missing (nushell: commands,
-options and fixed values only).
+what answers within a second (SVC_COMPLETE_TIMEOUT=3s waits longer), and nothing where address or
+key are missing (nushell: commands, options and fixed values only).
 
 Scope: none")]
 pub struct Completions {

@@ -13,17 +13,15 @@ use crate::context::Context;
 use crate::control::{self, Request};
 use crate::output::to_values;
 
-/// Nobody waits longer for a key that was pressed in passing.
-const PATIENCE: Duration = Duration::from_secs(1);
 /// How many audiences are looked through for contacts.
 const AUDIENCES: usize = 5;
 
 /// What there is right now; nothing where that cannot be told at once.
-pub(super) fn look(context: &Context, values: Values) -> Vec<Found> {
+pub(super) fn look(context: &Context, values: Values, patience: Duration) -> Vec<Found> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let Ok(runtime) = runtime else { return Vec::new() };
     let found =
-        runtime.block_on(async { tokio::time::timeout(PATIENCE, find(context, values)).await });
+        runtime.block_on(async { tokio::time::timeout(patience, find(context, values)).await });
     // A look-up of a name may still be under way.
     runtime.shutdown_background();
     found.ok().flatten().unwrap_or_default()

@@ -7,10 +7,13 @@ use serde_json::json;
 
 use crate::support::{Home, Run, Service, answer};
 
+/// No test is decided by how busy the machine is.
+const PATIENT: (&str, &str) = ("SVC_COMPLETE_TIMEOUT", "10m");
+
 /// Asks as fish does: the words, of which the last is being typed.
 fn ask(home: &Home, words: &[&str], env: &[(&str, &str)]) -> Run {
     let args = [&["--", "svc"], words].concat();
-    let run = home.run_with(&args, &[&[("SVC_COMPLETE", "fish")], env].concat());
+    let run = home.run_with(&args, &[&[("SVC_COMPLETE", "fish"), PATIENT], env].concat());
     assert_eq!((run.code, run.stderr.as_str()), (0, ""), "{words:?}: {run:?}");
     run
 }
@@ -134,7 +137,11 @@ fn every_trouble_is_silent() {
     let silent = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
     let silence = format!("http://{}", silent.local_addr().expect("an address"));
     for url in [refused.url(), odd.url(), silence, "http://127.0.0.1:9".into(), "no url".into()] {
-        let env = [("SVC_EMAIL_URL", url.as_str()), ("SVC_EMAIL_KEY", "mk_test_x")];
+        let env = [
+            ("SVC_EMAIL_URL", url.as_str()),
+            ("SVC_EMAIL_KEY", "mk_test_x"),
+            ("SVC_COMPLETE_TIMEOUT", "200ms"),
+        ];
         assert!(values(&home, &["audiences", "get", ""], &env).is_empty(), "{url}");
     }
     home.file("config/svc/config.toml", "not toml");
@@ -196,7 +203,9 @@ fn in_bash(home: &Home, line: &str, words: &[&str], kind: u32) -> Vec<String> {
     let mut bash = Command::new("bash");
     bash.args(["--norc", "-uc", &program]).env_clear();
     bash.envs(svc.get_envs().filter_map(|(name, value)| Some((name, value?))));
-    bash.env("PATH", format!("{}:/usr/bin:/bin", bin.display())).current_dir(home.path(""));
+    bash.envs([PATIENT])
+        .env("PATH", format!("{}:/usr/bin:/bin", bin.display()))
+        .current_dir(home.path(""));
     let run = Run::of(bash.output().expect("bash runs"));
     assert_eq!((run.code, run.stderr.as_str()), (0, ""), "{line}: {run:?}");
     let mut lines = run.stdout.lines().map(str::to_owned).collect::<Vec<_>>();
