@@ -3,6 +3,8 @@
 
 use std::os::unix::net::UnixListener;
 
+#[cfg(all(feature = "keyring", target_os = "linux"))]
+use crate::support::in_enough_time;
 use crate::support::{Home, Service};
 
 const KEY: &str = "mk_test_topsecretvalue";
@@ -65,10 +67,14 @@ fn one_that_hangs_is_given_up() {
     let service = Service::one(200, "[]");
     let (url, address) = (service.url(), bus.address.clone());
     let env = [("SVC_EMAIL_URL", url.as_str()), ("DBUS_SESSION_BUS_ADDRESS", address.as_str())];
-    let run = home.run_with(&["audiences", "list", "--timeout", "300ms"], &env);
+    let run = in_enough_time(|timeout| {
+        let run = home.run_with(&["audiences", "list", "--timeout", timeout], &env);
+        // On a busy machine the time is over before it is asked.
+        bus.was_asked().then_some(run)
+    });
     assert_eq!((run.code, run.error()["code"].clone()), (1, "keyring".into()), "{run:?}");
-    assert!(run.error()["message"].as_str().is_some_and(|m| m.ends_with("no answer within 0.3 s")));
-    assert!(bus.was_asked() && service.requests().is_empty());
+    assert!(run.error()["message"].as_str().is_some_and(|m| m.contains("no answer within ")));
+    assert!(service.requests().is_empty());
 }
 
 #[cfg(all(feature = "keyring", target_os = "linux"))]

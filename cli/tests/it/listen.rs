@@ -5,6 +5,7 @@ use std::net::{TcpListener, TcpStream};
 use std::process::{Child, ChildStdout, Command, Stdio};
 
 use serde_json::{Value, json};
+use tokio::net::TcpSocket;
 use webhook_verify::{ExtractionVerifier, MailSigner, MailVerifier, Secret};
 
 use crate::support::{Home, Run, Service, answer};
@@ -177,16 +178,20 @@ fn events_are_routed() {
 fn an_application_that_restarts_misses_nothing() {
     let home = Home::new();
     let secret = home.file("secret", SECRET);
-    // Reserved, and not listened to yet.
-    let app = TcpListener::bind("127.0.0.1:0").expect("a port");
+    // Reserved, and not listened to yet: nobody else can take the port.
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build();
+    let runtime = runtime.expect("a runtime");
+    let _entered = runtime.enter();
+    let app = TcpSocket::new_v4().expect("a socket");
+    app.bind(([127, 0, 0, 1], 0).into()).expect("a port");
     let address = app.local_addr().expect("an address");
-    drop(app);
     let url = format!("http://{address}");
     let listening =
         Listening::start(&home, &["listen", "--secret-file", &secret, "--forward-to", &url]);
     let answered = std::thread::scope(|scope| {
         let posting = scope.spawn(|| listening.post(Some(&sign(BODY)), BODY));
-        let app = TcpListener::bind(address).expect("the port is free again");
+        let app = app.listen(8).and_then(tokio::net::TcpListener::into_std).expect("it listens");
+        app.set_nonblocking(false).expect("set");
         let (mut stream, _) = app.accept().expect("it comes");
         let mut seen = Vec::new();
         let mut buffer = [0; 4096];

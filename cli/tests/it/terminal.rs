@@ -1,7 +1,6 @@
 //! `svc` on a terminal: a pseudo-terminal of 80 columns.
 
 use std::io::{Read as _, Write as _};
-use std::time::Duration;
 
 use crate::pty::{Seen, Terminal};
 use crate::support::{Home, Service, answer};
@@ -84,17 +83,17 @@ fn a_dangerous_command_asks_and_takes_no_for_an_answer() {
 fn what_takes_long_shows_a_sign_of_life_and_clears_it() {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
     let url = format!("http://{}", listener.local_addr().expect("an address"));
-    // The answer comes later than the half second after which the sign is shown.
-    std::thread::spawn(move || {
-        let (mut stream, _) = listener.accept().expect("it comes");
-        std::thread::sleep(Duration::from_millis(900));
-        let _ = stream.read(&mut [0; 4096]);
-        let _ = stream.write_all(answer(200, "", "[]").as_bytes());
-    });
     let env = [("SVC_EMAIL_URL", url.as_str()), ("SVC_EMAIL_KEY", "mk_test_x")];
-    let seen = on_terminal(&Home::new(), &["audiences", "list"], &env, None);
+    let args = ["audiences", "list", "--timeout", "10m"];
+    let mut terminal = Terminal::start(&Home::new(), &args, &env, 80);
+    let (mut stream, _) = listener.accept().expect("it comes");
+    // No answer before the sign has been shown.
+    terminal.until("⠋ reading");
+    let _ = stream.read(&mut [0; 4096]);
+    stream.write_all(answer(200, "", "[]").as_bytes()).expect("answered");
+    drop(stream);
+    let seen = terminal.end();
     assert_eq!(seen.code, 0, "{}", seen.raw);
-    assert!(seen.raw.contains("⠋ reading"), "{:?}", seen.raw);
     let after = seen.raw.rsplit("\r\u{1b}[2K").next().expect("cleared");
     assert!(after.starts_with("no audience yet"), "{:?}", seen.raw);
 }

@@ -29,7 +29,7 @@ pub fn rows() -> Vec<Row> {
         Row::here("replay", "replay rec_1 --to $application/hooks --secret-file secret.txt")
             .wrong("replay")
             .not_found("replay rec_missing")
-            .also("by time", 0, "replay --since 2026-01-01T00:00:00Z --to $application/hooks --secret-file secret.txt")
+            .also("by time", 0, "replay --since 2020-01-01T00:00:00Z --to $application/hooks --secret-file secret.txt")
             .also("nothing since then", 0, "replay --since 1h --to $application/hooks")
             .also("without a secret", 2, "replay evt_1 --to $application/hooks")
             .also("to nobody", 2, "replay rec_1 --secret-file secret.txt")

@@ -53,12 +53,19 @@ impl Mask {
             Some(_) => found[0].to_owned(),
             None => self.time(&found[0]),
         });
+        // By this machine's clock, however long the run took.
+        let text = each(&text, RECEIVED, |found| {
+            let zone = if found[2].ends_with('Z') { "T09:00:00.000Z" } else { " 09:00:00 +00:00" };
+            format!("{}2026-01-05{zone}", &found[1])
+        });
         let text = each(&text, ID, |found| self.numbered(&found[1], &found[2]));
         let text = each(&text, RECORD, |found| self.numbered("rec_", &found[1]));
         let text = each(&text, SECRET, |found| self.numbered(&found[1], &found[2]));
         let text = each(&text, PUBLIC_KEY, |_| "MII…".to_owned());
         let text = each(&text, SELECTOR, |_| "svc00000000._domainkey".to_owned());
         let text = each(&text, DATE, |_| "Mon, 5 Jan 2026 09:00:00 +0000".to_owned());
+        // A day of one digit makes a shorter message.
+        let text = each(&text, SIZE, |found| format!("{}1209", &found[1]));
         let text = each(&text, SIGNED, |found| format!("{}…{}", &found[1], &found[2]));
         let text = each(&text, BOUNDARY, |_| "=_alternative_0".to_owned());
         let text = each(&text, PORT, |found| self.any_port(&found[1]));
@@ -95,7 +102,7 @@ impl Mask {
     }
 
     /// Moves a time near the run's to where the run's is said to be: what lies
-    /// between two times stays, to the minute.
+    /// between two times stays, to the minute, or to the quarter of an hour.
     fn time(&self, text: &str) -> String {
         let (layout, parsed) = match DateTime::parse_from_rfc3339(text) {
             Ok(time) if text.contains('T') => (layout_of(text), time),
@@ -108,7 +115,10 @@ impl Mask {
         if past.abs() > TimeDelta::days(40) {
             return text.to_owned();
         }
-        let minutes = (past + TimeDelta::seconds(30)).num_seconds().div_euclid(60);
+        // Of what lies hours ahead, this machine's clock was asked, when it came to it.
+        let (step, around) = if past > TimeDelta::hours(1) { (15, 450) } else { (1, 30) };
+        let minutes =
+            (past + TimeDelta::seconds(around)).num_seconds().div_euclid(60 * step) * step;
         let said = Utc.with_ymd_and_hms(2026, 1, 5, 9, 0, 0).single().expect("a time");
         let moved =
             (said + TimeDelta::minutes(minutes)).with_timezone::<FixedOffset>(parsed.offset());
@@ -121,6 +131,9 @@ const TIME: &str = r"(RFC 3339 \()?\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(\.\d+)?(Z| 
 const TABLE: &str = "%Y-%m-%d %H:%M:%S %:z";
 const DATE: &str =
     r"(Mon|Tue|Wed|Thu|Fri|Sat|Sun), \d{1,2} [A-Z][a-z]{2} \d{4} \d\d:\d\d:\d\d (\+0000|GMT)";
+/// When `svc listen` got a delivery.
+const RECEIVED: &str = r#"(?m)^(\{"at":"|)(\d{4}-\d\d-\d\d(?:T[\d:.]+Z| [\d:]+ \+00:00))"#;
+const SIZE: &str = r#"("size": ?|Size(?:\x1b\[22m)? +)\d+"#;
 const ID: &str =
     r"\b((?:[a-z]{3}_)?)([0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12})\b";
 const RECORD: &str = r"\brec_([0-9a-f]{32})\b";

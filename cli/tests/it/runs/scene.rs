@@ -25,7 +25,7 @@ const FILES: &[(&str, &str)] = &[
     // A delivery that `svc listen` recorded.
     (
         "data/svc/deliveries/rec_1.json",
-        r#"{"id": "rec_1", "received_at": "2026-01-04T09:00:00.000Z", "service": "email", "event": "email.sent", "event_id": "evt_1", "headers": [["content-type", "application/json"], ["Mail-Event", "email.sent"]], "body": "eyJldmVudCI6ImVtYWlsLnNlbnQiLCJpZCI6ImV2dF8xIiwiY3JlYXRlZCI6IjIwMjYtMDEtMDRUMDk6MDA6MDAuMDAwWiIsImRhdGEiOnsiZW1haWxJZCI6ImVtbF8xIn19", "forwarded_to": null, "secret_file": null}"#,
+        r#"{"id": "rec_1", "received_at": "2020-01-04T09:00:00.000Z", "service": "email", "event": "email.sent", "event_id": "evt_1", "headers": [["content-type", "application/json"], ["Mail-Event", "email.sent"]], "body": "eyJldmVudCI6ImVtYWlsLnNlbnQiLCJpZCI6ImV2dF8xIiwiY3JlYXRlZCI6IjIwMjYtMDEtMDRUMDk6MDA6MDAuMDAwWiIsImRhdGEiOnsiZW1haWxJZCI6ImVtbF8xIn19", "forwarded_to": null, "secret_file": null}"#,
     ),
     (
         "emails.json",
@@ -90,7 +90,9 @@ impl World {
     /// Empties the server, stops its clock, and makes a home with the files.
     pub fn scene(&self) -> Scene<'_> {
         self.control("reset", &json!({}));
-        let clock = self.control("clock", &json!({"freeze": true}));
+        self.control("clock", &json!({"freeze": true}));
+        // Answered when nothing is under way any more.
+        let clock = self.control("clock", &json!({"advance": "0ms"}));
         let now = clock["now"].as_str().expect("a time").parse::<DateTime<Utc>>().expect("a time");
         let home = Home::short();
         for (name, content) in FILES {
