@@ -1,11 +1,21 @@
 //! `--jq`: a filter over the JSON, compiled before anything is sent.
 
-use jaq_core::load::{Arena, File, Loader};
+use jaq_core::load::{Arena, File, Loader, parse};
 use jaq_core::{Compiler, Ctx, Vars, data, unwrap_valr};
 use jaq_json::{Val, read};
 use serde_json::Value;
 
 use crate::failure::Failure;
+
+/// The two formats of jq's manual that jaq leaves to its own program.
+const TABLES: &str = r#"
+def _replaced($from; $to): split($from) | join($to);
+def _field(quoted): if isstring then quoted elif . == null then "" elif . >= [] then
+    error("a table holds no array and no object") else tostring end;
+def @csv: map(_field("\"" + _replaced("\""; "\"\"") + "\"")) | join(",");
+def @tsv: map(_field(_replaced("\\"; "\\\\") | _replaced("\t"; "\\t") | _replaced("\n"; "\\n")
+    | _replaced("\r"; "\\r"))) | join("\t");
+"#;
 
 /// A compiled jq filter.
 pub(crate) struct Filter(jaq_core::Filter<data::JustLut<Val>>);
@@ -13,7 +23,8 @@ pub(crate) struct Filter(jaq_core::Filter<data::JustLut<Val>>);
 impl Filter {
     /// Compiles the filter, so that a mistake in it shows before a request is made.
     pub(crate) fn compile(code: &str) -> Result<Self, Failure> {
-        let defs = jaq_core::defs().chain(jaq_std::defs()).chain(jaq_json::defs());
+        let tables = parse(TABLES, |parser| parser.defs()).unwrap_or_default();
+        let defs = jaq_core::defs().chain(jaq_std::defs()).chain(jaq_json::defs()).chain(tables);
         let funs = jaq_core::funs().chain(jaq_std::funs()).chain(jaq_json::funs());
         let arena = Arena::default();
         let unusable = |part: &str| {
@@ -84,6 +95,16 @@ mod tests {
         assert_eq!(run("[.data[].n] | add", &input), [json!(3.5)]);
         assert_eq!(run("empty", &input), Vec::<Value>::new());
         assert_eq!(run("{b: 1, a: 2}", &input)[0].to_string(), r#"{"b":1,"a":2}"#);
+    }
+
+    #[test]
+    fn tables_are_made_as_jq_makes_them() {
+        let input = json!([1, "a\tb\\", null, true, "say \"hi\""]);
+        assert_eq!(run("@tsv", &input), [json!("1\ta\\tb\\\\\t\ttrue\tsay \"hi\"")]);
+        let csv = "1,\"a\tb\\\",,true,\"say \"\"hi\"\"\"";
+        assert_eq!(run("@csv", &input), [json!(csv)]);
+        assert_eq!(run("@csv \"x: \\(.)\"", &json!([2])), [json!("x: 2")]);
+        assert!(Filter::compile("@csv").expect("a filter").run(&json!([[]])).is_err());
     }
 
     #[test]
