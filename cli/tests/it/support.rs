@@ -69,6 +69,19 @@ impl Home {
         Run::of(self.command(args).envs(env.iter().copied()).output().expect("svc runs"))
     }
 
+    /// Runs a command with something on standard input.
+    pub fn feed_to(mut command: Command, input: &str) -> Run {
+        let mut child = command
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("svc starts");
+        // Who needs none of it may have ended already.
+        let _ = child.stdin.take().expect("piped").write_all(input.as_bytes());
+        Run::of(child.wait_with_output().expect("svc ends"))
+    }
+
     /// Runs with something on standard input.
     pub fn feed(&self, args: &[&str], input: impl AsRef<[u8]>) -> Run {
         let mut child = self.spawn(args);

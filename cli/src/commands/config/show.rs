@@ -41,7 +41,11 @@ impl Show {
                 rows.push(json!({"setting": key, "value": "the sandbox's", "from": "sandbox"}));
                 continue;
             }
-            rows.push(row(url, settings.url(service)));
+            let address = settings.url(service).map(|url| Sourced {
+                value: without_password(&url.value),
+                source: url.source.clone(),
+            });
+            rows.push(row(url, address.as_ref()));
             rows.push(match &settings.key_file {
                 Some(path) => json!({"setting": key, "value": path, "from": "--key-file"}),
                 // Nobody's keyring is opened to show a masked key.
@@ -110,6 +114,17 @@ fn wire(context: &Context) -> Vec<Value> {
             !wire.honours_idempotency_key,
         ),
     ]
+}
+
+/// No address may hold a password; one that does is refused where it is used.
+fn without_password(address: &str) -> String {
+    match url::Url::parse(address) {
+        Ok(mut url) if url.password().is_some() => {
+            let _ = url.set_password(Some("***"));
+            url.to_string()
+        }
+        _ => address.to_owned(),
+    }
 }
 
 fn row<T: serde::Serialize>(setting: &str, value: Option<&Sourced<T>>) -> Value {
