@@ -28,6 +28,33 @@ fn check(command: &Command, checked: &mut usize) {
     }
 }
 
+/// Every line of the examples, as it is to be typed; of lines for a certain
+/// shell what comes from `svc`.
+pub fn of_the_help() -> Vec<String> {
+    fn walk(command: &Command, found: &mut Vec<String>) {
+        let help = command.get_after_help().map(ToString::to_string).unwrap_or_default();
+        let mut lines = help.replace("\\\n", "");
+        if let Some((_, examples)) = lines.split_once("Examples:\n") {
+            lines = examples.split("\n\n").next().unwrap_or_default().to_owned();
+        }
+        for line in lines.lines().filter(|line| line.starts_with("  ") && line.contains("svc ")) {
+            let line = line.trim();
+            match line.split_once(":  ") {
+                Some(_) => found.extend(commands_in(line)),
+                None => found.push(line.to_owned()),
+            }
+        }
+        for child in command.get_subcommands() {
+            walk(child, found);
+        }
+    }
+    let mut tree = svc_cli::command();
+    tree.build();
+    let mut found = Vec::new();
+    walk(&tree, &mut found);
+    found
+}
+
 /// The `svc …` parts of a line, up to a pipe or a redirection.
 fn commands_in(line: &str) -> Vec<String> {
     let Some(start) = line.find("svc ") else { return Vec::new() };

@@ -11,6 +11,7 @@ mod contacts;
 mod deliver;
 mod domains;
 mod emails;
+mod examples;
 mod extraction;
 mod local;
 mod mask;

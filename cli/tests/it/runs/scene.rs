@@ -259,6 +259,39 @@ impl Scene<'_> {
         line.replace('$', "id_of_")
     }
 
+    /// A text with the names of this scene in it.
+    pub fn named(&self, text: &str) -> String {
+        let mut text = text.to_owned();
+        for (name, value) in &self.names {
+            text = text.replace(name, value);
+        }
+        text.replace("$server", &self.world.http)
+            .replace("$application", &self.world.application.url())
+    }
+
+    pub fn home(&self) -> &Home {
+        &self.home
+    }
+
+    /// The home, the addresses and the keys, for a program that is not `svc`.
+    pub fn surround(&self, command: &mut Command) {
+        let svc = self.command("--version", "", Around::Keys);
+        command.env_clear().current_dir(self.home.path(""));
+        command.envs(svc.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    }
+
+    /// A key on standard input.
+    pub fn key(&self) -> File {
+        File::open(self.home.path("key.txt")).expect("one of the files")
+    }
+
+    /// The signature of `body.json` by `secret.txt`.
+    pub fn signature(&self) -> String {
+        let line = "sign --service email --secret-file secret.txt --jq .signature body.json";
+        let output = self.command(line, "", Around::Keys).output().expect("svc runs");
+        String::from_utf8(output.stdout).expect("UTF-8").trim_end().to_owned()
+    }
+
     /// A command line without its `< file`.
     fn command(&self, line: &str, leaf: &str, around: Around) -> Command {
         let (typed, _) = line.split_once(" < ").unwrap_or((line, ""));
