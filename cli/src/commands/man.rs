@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use clap::Args;
+use clap_mangen::roff::{Roff, roman};
 use serde_json::json;
 
 use crate::context::Context;
@@ -47,7 +48,55 @@ impl Man {
 }
 
 fn page(command: &clap::Command) -> Result<String, Failure> {
+    // What a short help leaves out has its place here.
+    let command = command.clone().mut_args(|arg| arg.hide_short_help(false));
+    let help = command.get_after_help().map(ToString::to_string).unwrap_or_default();
+    let has_subcommands = command.has_subcommands();
+    let page = clap_mangen::Man::new(command)
+        // No date, in a form that does not make the next field one.
+        .date(" ")
+        .source(concat!("svc ", env!("CARGO_PKG_VERSION")))
+        .manual("svc manual");
     let mut bytes = Vec::new();
-    clap_mangen::Man::new(command.clone()).render(&mut bytes)?;
+    page.render_title(&mut bytes)?;
+    page.render_name_section(&mut bytes)?;
+    page.render_synopsis_section(&mut bytes)?;
+    page.render_description_section(&mut bytes)?;
+    page.render_options_section(&mut bytes)?;
+    if has_subcommands {
+        page.render_subcommands_section(&mut bytes)?;
+    }
+    more(&help).to_writer(&mut bytes)?;
     Ok(String::from_utf8_lossy(&bytes).into_owned())
+}
+
+/// What stands below the options: text is filled, lines to type stay as they are.
+fn more(help: &str) -> Roff {
+    let mut roff = Roff::new();
+    let rest = match help.strip_prefix("Examples:\n") {
+        Some(rest) => {
+            roff.control("SH", ["EXAMPLES"]);
+            rest
+        }
+        None if help.is_empty() => return roff,
+        None => {
+            roff.control("SH", ["NOTES"]);
+            help
+        }
+    };
+    let mut typed = false;
+    for line in rest.lines() {
+        if typed != line.starts_with("  ") {
+            typed = !typed;
+            roff.control(if typed { "nf" } else { "fi" }, []);
+        }
+        match line {
+            "" => roff.control("PP", []),
+            line => roff.text([roman(line)]),
+        };
+    }
+    if typed {
+        roff.control("fi", []);
+    }
+    roff
 }

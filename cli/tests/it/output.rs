@@ -97,13 +97,25 @@ fn scripts_and_pages_are_printed_as_they_are() {
         assert_eq!(run.code, 0, "{shell}: {run:?}");
         assert!(run.stdout.contains("svc") && !run.stdout.starts_with('{'), "{shell}");
     }
-    assert!(home.run(&["man"]).stdout.contains(".TH svc 1"));
+    let page = home.run(&["man"]).stdout;
+    assert!(page.contains(".TH svc 1 \" \" \"svc "), "{page}");
     assert_eq!(home.run(&["completions", "fish", "--json"]).json()["shell"], "fish");
     let dir = home.path("man");
     let run = home.run(&["man", &dir.display().to_string()]);
     assert_eq!(run.code, 0, "{run:?}");
     let page = std::fs::read_to_string(dir.join("svc-emails-send.1")).expect("a page");
     assert!(page.contains("svc\\-emails\\-send"), "{page}");
+    // Lines to type are not filled, and hyphens in them are hyphens.
+    let example = "\n.nf\n  svc emails send \\-\\-from hello@example.com ";
+    assert!(page.contains(example), "{page}");
+    for entry in std::fs::read_dir(&dir).expect("a directory") {
+        let page = std::fs::read_to_string(entry.expect("an entry").path()).expect("a page");
+        for option in page.split("\n.TP\n").skip(1) {
+            let mut lines = option.lines();
+            let name = lines.next().expect("a name");
+            assert!(lines.next().is_some_and(|text| !text.is_empty()), "{name} says nothing");
+        }
+    }
 }
 
 #[test]
