@@ -15,7 +15,7 @@ mod measure;
 mod peer;
 mod runs;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 
 use measure::{Figures, figures};
@@ -38,6 +38,8 @@ fn main() -> ExitCode {
 fn report(check: bool) -> ExitCode {
     let svc = path("SVC", concat!(env!("CARGO_MANIFEST_DIR"), "/../../target/release/svc"));
     let xh = path("XH", "xh");
+    // A name without a directory is looked up as the shell does.
+    let xh = if xh.components().count() > 1 { xh } else { found(&xh).unwrap_or(xh) };
     let runs = Runs::start(&svc, &xh);
     machine(&svc, &xh);
     let mut missed = 0;
@@ -70,6 +72,11 @@ fn report(check: bool) -> ExitCode {
 
 fn path(variable: &str, otherwise: &str) -> PathBuf {
     std::env::var_os(variable).map_or_else(|| otherwise.into(), PathBuf::from)
+}
+
+fn found(name: &Path) -> Option<PathBuf> {
+    let path = std::env::var_os("PATH")?;
+    std::env::split_paths(&path).map(|dir| dir.join(name)).find(|file| file.is_file())
 }
 
 /// What it was measured on, and with which versions.

@@ -7,7 +7,7 @@ use std::process::{Child, Command, Stdio};
 /// A command line to measure.
 pub struct Run {
     pub name: &'static str,
-    program: PathBuf,
+    pub program: PathBuf,
     args: Vec<String>,
     env: Vec<(&'static str, String)>,
     pub limit: Option<Limit>,
