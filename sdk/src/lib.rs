@@ -28,8 +28,8 @@
 //! # Nothing is sent twice
 //!
 //! A read is tried again after any failure that may pass. A send is tried
-//! again only where it certainly was not processed: no connection was made, or
-//! the service said 429. All attempts and waits of a call share one deadline,
+//! again only where it certainly was not processed: no connection was made,
+//! the service said 429, or an HTTP/2 server refused to take it. All attempts and waits of a call share one deadline,
 //! 30 s by default. Where a call fails, [`Error::outcome`] says whether the
 //! request may have been processed.
 //!
@@ -57,8 +57,33 @@
 //! # Testing your code
 //!
 //! The crate `svc-reference-server` is both services on your machine, for your
-//! tests too: start one on a free port, in memory, and give its address to the
-//! builder.
+//! tests too: each starts its own, in memory and on a free port, in some
+//! milliseconds. To be copied into your `tests/`, with that crate among the
+//! `dev-dependencies`:
+//!
+//! ```ignore
+//! use svc_reference_server::Server;
+//! use svc_sdk::EmailClient;
+//! use svc_sdk::email::{Email, EmailStatus};
+//!
+//! #[tokio::test]
+//! async fn a_new_user_is_welcomed() -> Result<(), Box<dyn std::error::Error>> {
+//!     let server = Server::start().await?;
+//!     let client = EmailClient::builder(server.base_url(), "mk_test_sandbox").build()?;
+//!
+//!     // What would be yours: code that sends an email.
+//!     let email = Email::new("hello@sandbox.test", "ada@example.test", "Welcome");
+//!     let id = client.emails().send(&email).await?.id;
+//!
+//!     server.until_idle().await;
+//!     let email = client.emails().get(&id).await?;
+//!     assert_eq!(email.status, Some(EmailStatus::Delivered));
+//!     Ok(())
+//! }
+//! ```
+//!
+//! An address like `bounced+1@example.test` bounces, and each organization of
+//! `server.create_organization("First")` has keys and data of its own.
 //!
 //! # In a browser
 //!

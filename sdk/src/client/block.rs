@@ -1,17 +1,17 @@
 //! For programs without a runtime: the same calls, waited for on this thread.
 
+use std::panic::{AssertUnwindSafe, resume_unwind};
 use std::sync::OnceLock;
 use std::sync::mpsc;
 use std::task::{Context, Poll, Waker};
 
-use futures_util::StreamExt;
+use futures_util::{FutureExt, StreamExt};
 use tokio::runtime::{Builder, Runtime};
 use tokio::task::coop::poll_proceed;
 
 use super::{Call, Wait};
-use crate::Error;
-use crate::List;
 use crate::email::{Contact, ContactPages, ContactStream};
+use crate::{Error, ErrorKind, List, Outcome};
 
 /// Runs a future on this crate's own runtime and waits for it.
 fn block<T: Send + 'static>(future: impl Future<Output = T> + Send + 'static) -> Result<T, Error> {
@@ -29,9 +29,14 @@ fn block<T: Send + 'static>(future: impl Future<Output = T> + Send + 'static) ->
     let (done, result) = mpsc::sync_channel(1);
     runtime.spawn(async move {
         // Nobody waits any more: so be it.
-        let _ = done.send(future.await);
+        let _ = done.send(AssertUnwindSafe(future).catch_unwind().await);
     });
-    result.recv().map_err(|_| Error::config("the call panicked"))
+    match result.recv() {
+        Ok(Ok(answer)) => Ok(answer),
+        // A hook, a layer or a source of the caller's own: it is theirs to know.
+        Ok(Err(panic)) => resume_unwind(panic),
+        Err(_) => Err(Error::new(ErrorKind::ConnectionLost, Outcome::Unknown)),
+    }
 }
 
 /// Whether this thread is in the middle of a tokio task.
@@ -78,7 +83,7 @@ where
     /// # Errors
     ///
     /// As when it is awaited, and an error of kind
-    /// [`Config`](crate::ErrorKind::Config) in async code.
+    /// [`Config`](ErrorKind::Config) in async code.
     pub fn block(self) -> Result<T, Error> {
         block(self.into_future())?
     }
@@ -93,7 +98,7 @@ where
     /// # Errors
     ///
     /// As when it is awaited, and an error of kind
-    /// [`Config`](crate::ErrorKind::Config) in async code.
+    /// [`Config`](ErrorKind::Config) in async code.
     pub fn block(self) -> Result<T, Error> {
         block(self.into_future())?
     }

@@ -358,7 +358,9 @@ macro_rules! options {
 
         /// Sends at most so many requests a second, evenly, after a burst of
         /// so many at once. All clones share the limit; waiting for a place
-        /// counts towards the deadline.
+        /// counts towards the deadline, and what cannot start before it ends
+        /// at once, with an error of kind
+        /// [`Timeout`](crate::ErrorKind::Timeout) and nothing sent.
         #[cfg(feature = "rate-limit")]
         pub fn rate_limit(mut self, per_second: NonZeroU32, burst: NonZeroU32) -> Self {
             self.inner.rate_limit = Some((per_second, burst));
@@ -367,6 +369,23 @@ macro_rules! options {
 
         /// Puts a tower layer around every attempt; the last one is outermost.
         /// What it sees is the request as it goes out, the key included.
+        ///
+        /// ```
+        /// # fn main() -> Result<(), svc_sdk::Error> {
+        /// use svc_sdk::{AttemptService, Body, EmailClient};
+        /// use tower::ServiceExt;
+        ///
+        /// let traced = tower::layer::layer_fn(|inner: AttemptService| {
+        ///     inner.map_request(|mut request: http::Request<Body>| {
+        ///         let id = http::HeaderValue::from_static("00-4bf92f-00f067-01");
+        ///         request.headers_mut().insert("traceparent", id);
+        ///         request
+        ///     })
+        /// });
+        /// let client = EmailClient::builder("https://mail.example", "k").layer(traced).build()?;
+        /// # Ok(())
+        /// # }
+        /// ```
         #[cfg(feature = "tower")]
         pub fn layer<L, S>(mut self, layer: L) -> Self
         where
@@ -445,6 +464,27 @@ macro_rules! options {
 }
 
 /// Makes an [`EmailClient`].
+///
+/// ```no_run
+/// # fn main() -> Result<(), svc_sdk::Error> {
+/// use std::time::Duration;
+/// use svc_sdk::{EmailClient, Scope};
+///
+/// let client = EmailClient::builder("https://mail.example", "mk_live_…")
+///     .timeout(Duration::from_secs(10))
+///     .retries(3)
+///     // What the key may do is known, so what it may not is refused here.
+///     .scopes([Scope::EmailsSend, Scope::EmailsRead])
+///     .check_scopes(true)
+///     .on_attempt(|attempt| {
+///         if let Some(failure) = attempt.failure {
+///             eprintln!("attempt {}: {failure}", attempt.number);
+///         }
+///     })
+///     .build()?;
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Debug)]
 #[must_use = "a builder makes a client by `build`"]
 pub struct EmailClientBuilder {

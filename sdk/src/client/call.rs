@@ -161,6 +161,15 @@ impl<T> Call<T> {
 
     /// The exact request that would be sent, the key masked. Nothing is sent.
     ///
+    /// ```
+    /// # fn main() -> Result<(), svc_sdk::Error> {
+    /// let client = svc_sdk::EmailClient::builder("https://mail.example", "mk_…").build()?;
+    /// let request = client.emails().get("a/b").to_request()?;
+    /// assert_eq!(request.url, "https://mail.example/api/v1/emails/a%2Fb");
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
     /// # Errors
     ///
     /// When the input would be refused before sending.

@@ -64,6 +64,14 @@ impl EmailClient {
     /// A request that the documents do not show: any method, a path below the
     /// base address, with its query if it has one.
     ///
+    /// ```no_run
+    /// # async fn f(client: svc_sdk::EmailClient) -> Result<(), Box<dyn std::error::Error>> {
+    /// let answer = client.raw("GET", "/api/v1/templates").query("page", "2").await?;
+    /// let templates: Vec<String> = answer.json()?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
     /// Of these, only GET and HEAD are tried again after ambiguous failures;
     /// see [`Call::harmless`].
     pub fn raw(&self, method: impl AsRef<str>, path: impl AsRef<str>) -> Call<RawAnswer> {

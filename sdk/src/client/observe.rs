@@ -7,7 +7,7 @@ use std::time::Duration;
 use crate::{ErrorKind, Operation};
 
 /// One attempt that is done: for a program's own logs and metrics. It holds no
-/// secret and no content.
+/// key and no body; its address has the ids and the query of the request.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Attempt<'a> {

@@ -79,6 +79,18 @@ where
 {
     /// The first look and then every change, the final one last. A stream that
     /// ends with an error ends after it.
+    ///
+    /// ```no_run
+    /// # async fn f(client: svc_sdk::EmailClient) -> Result<(), svc_sdk::Error> {
+    /// use futures_util::TryStreamExt;
+    ///
+    /// let mut changes = client.emails().wait("eml_1").changes();
+    /// while let Some(email) = changes.try_next().await? {
+    ///     println!("{:?}", email.status);
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn changes(self) -> impl Stream<Item = Result<T, Error>> + Send + Unpin {
         self.run()
     }

@@ -72,7 +72,17 @@ impl Attachment {
     }
 
     /// Anything that can be opened again and again and gives exactly `length`
-    /// bytes each time.
+    /// bytes each time. It is opened and read on a thread that may block.
+    ///
+    /// ```
+    /// use std::io::{Cursor, Read};
+    /// use svc_sdk::email::Attachment;
+    ///
+    /// // A part of something that is large, or not in memory at all.
+    /// let open = || Ok(Cursor::new("a report").take(8));
+    /// let report = Attachment::from_opener("report.txt", 8, open);
+    /// assert_eq!(report.content_length(), 8);
+    /// ```
     pub fn from_opener<F, R>(filename: impl Into<String>, length: u64, open: F) -> Self
     where
         F: Fn() -> io::Result<R> + Send + Sync + 'static,

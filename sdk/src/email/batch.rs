@@ -29,6 +29,7 @@ pub enum BatchShape {
 }
 
 /// What became of each email of a batch.
+#[must_use = "some of its emails may have been refused"]
 #[derive(Clone, PartialEq)]
 #[non_exhaustive]
 pub struct BatchAnswer {

@@ -16,7 +16,8 @@ use crate::{Error, ErrorKind, List, Outcome};
 /// The contacts of an audience, one after the other; a page is asked for when
 /// the one before it is used up.
 ///
-/// An error ends the stream; what came before it is valid.
+/// An error ends the stream; what came before it is valid. Pages go by number,
+/// so a list that changes meanwhile may show a contact twice or leave one out.
 #[must_use = "a stream does nothing until it is polled"]
 pub struct ContactStream {
     pages: ContactPages,

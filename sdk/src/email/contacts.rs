@@ -244,6 +244,18 @@ impl Contacts {
     }
 
     /// All contacts of an audience, page after page.
+    ///
+    /// ```no_run
+    /// # async fn f(client: svc_sdk::EmailClient) -> Result<(), svc_sdk::Error> {
+    /// use futures_util::TryStreamExt;
+    ///
+    /// let mut contacts = client.contacts().stream("aud_1").page_size(100);
+    /// while let Some(contact) = contacts.try_next().await? {
+    ///     println!("{}", contact.id);
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn stream(&self, audience: impl Into<String>) -> ContactStream {
         ContactStream::new(self.clone(), audience.into())
     }

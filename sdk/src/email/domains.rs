@@ -190,6 +190,20 @@ impl Domains {
 
     /// Has the service look again and again until the domain is verified.
     /// After a change of DNS that can take minutes to hours.
+    ///
+    /// ```no_run
+    /// # async fn f(client: svc_sdk::EmailClient) -> Result<(), svc_sdk::Error> {
+    /// use std::time::Duration;
+    ///
+    /// let domain = client.domains().create("shop.example").await?;
+    /// for record in domain.dns_records() {
+    ///     println!("{:?} {:?} {:?}", record.record_type, record.name, record.value);
+    /// }
+    /// let hour = Duration::from_secs(3_600);
+    /// client.domains().verify_until(&domain.id).timeout(hour).await?;
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn verify_until(&self, id: impl Into<String>) -> Wait<Verification> {
         let (domains, id) = (self.clone(), id.into());
         let is_same = |a: &Verification, b: &Verification| {

@@ -389,6 +389,21 @@ impl Emails {
     /// Sends up to 100 emails in one request. Needs the scope `emails:send`.
     ///
     /// Each email stands alone: look at every item of the answer.
+    ///
+    /// ```no_run
+    /// # async fn f(client: svc_sdk::EmailClient) -> Result<(), svc_sdk::Error> {
+    /// use svc_sdk::email::Email;
+    ///
+    /// let emails: Vec<_> = ["ada@example.com", "bob@example.com"]
+    ///     .map(|to| Email::new("hello@shop.example", to, "News").text("Hello"))
+    ///     .into();
+    /// let answer = client.emails().send_batch(&emails).await?;
+    /// for (place, refusal) in answer.refused() {
+    ///     println!("email {place:?} was refused: {:?}", refusal.code);
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn send_batch(&self, emails: &[Email]) -> Call<BatchAnswer> {
         let payload = || -> Result<Payload, Error> {
             if self.shared.local_checks() {

@@ -231,6 +231,18 @@ pub struct Webhooks {
 #[cfg(feature = "client")]
 impl Webhooks {
     /// Creates a webhook. Its `signing_secret` is shown in this answer only.
+    ///
+    /// ```no_run
+    /// # async fn f(client: svc_sdk::EmailClient) -> Result<(), svc_sdk::Error> {
+    /// use svc_sdk::email::{Event, NewWebhook};
+    ///
+    /// let events = [Event::Delivered, Event::Bounced];
+    /// let webhook = NewWebhook::new("https://shop.example/hooks", events);
+    /// let webhook = client.webhooks().create(&webhook).await?;
+    /// let secret = webhook.signing_secret.expect("it is shown once: keep it");
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn create(&self, webhook: &NewWebhook) -> Call<Webhook> {
         let payload = || -> Result<Payload, Error> {
             self.check_url(&webhook.url)?;

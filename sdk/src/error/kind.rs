@@ -10,8 +10,9 @@ use crate::{Scope, Scopes};
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ErrorKind {
-    /// The client cannot be built like this: the base address is no address,
-    /// the key is empty, a certificate cannot be read. Nothing was sent.
+    /// It cannot be done like this: the base address is no address, the key is
+    /// empty, a certificate cannot be read, async code was to wait on its
+    /// thread. Nothing was sent.
     #[error("{problem}")]
     Config {
         /// What is wrong, without secrets.

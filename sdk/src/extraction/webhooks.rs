@@ -89,6 +89,17 @@ pub struct Webhooks {
 #[cfg(feature = "client")]
 impl Webhooks {
     /// Registers an endpoint. Its `secret` is shown in this answer only.
+    ///
+    /// ```no_run
+    /// # async fn f(client: svc_sdk::ExtractionClient) -> Result<(), svc_sdk::Error> {
+    /// use svc_sdk::extraction::{Event, NewWebhook};
+    ///
+    /// let webhook = NewWebhook::new("https://shop.example/hooks", [Event::Completed]);
+    /// let webhook = client.webhooks().create(&webhook).await?;
+    /// let secret = webhook.secret.expect("it is shown once: keep it");
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn create(&self, webhook: &NewWebhook) -> Call<Webhook> {
         let payload = Payload::json(webhook);
         Call::new(&self.shared, Operation::ExtractionWebhooksCreate, &[], payload)

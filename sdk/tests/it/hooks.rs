@@ -172,6 +172,21 @@ fn blocking_inside_a_runtime() {
     }
 }
 
+/// As where it is awaited: a panic of the caller's own hook is the caller's.
+#[cfg(feature = "blocking")]
+#[test]
+fn a_panic_comes_back_to_who_waits() {
+    let peers = tokio::runtime::Runtime::new().unwrap();
+    let peer = peers.block_on(Peer::json(200, r#"{"id":"x"}"#));
+    let client = peer.email().on_attempt(|_| panic!("of the hook")).build().unwrap();
+    let wait = std::panic::AssertUnwindSafe(|| client.emails().get("x").block());
+    let panic = std::panic::catch_unwind(wait).unwrap_err();
+    assert_eq!(panic.downcast_ref(), Some(&"of the hook"));
+    // The thread that makes the calls is none the worse for it.
+    let client = peer.email().build().unwrap();
+    assert_eq!(client.emails().get("x").block().unwrap().id, "x");
+}
+
 /// A task that asks has as much of its budget afterwards as before.
 #[cfg(feature = "blocking")]
 #[tokio::test]

@@ -103,7 +103,7 @@ async fn a_batch_with_attachments() {
     ];
     let peer = Peer::json(200, "[]").await;
     let client = peer.email().build().unwrap();
-    client.emails().send_batch(&emails).await.unwrap();
+    let _ = client.emails().send_batch(&emails).await.unwrap();
     let seen = peer.only();
     let body: serde_json::Value = serde_json::from_str(&seen.body).unwrap();
     assert_eq!(body[0]["attachments"][0]["content"], base64(&first));

@@ -1,5 +1,6 @@
 //! Waiting for a final status and for a verified domain.
 
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use futures_util::TryStreamExt;
@@ -74,6 +75,34 @@ async fn the_deadline_ends_it() {
     );
     assert_eq!(error.to_string(), "email emails.get: the deadline passed");
     assert!(error.is_retryable());
+}
+
+#[tokio::test]
+async fn the_changes_end_with_the_deadline() {
+    let clock = Clock::stop();
+    let peer = Peer::start(statuses(&["queued", "sending"])).await;
+    let client = peer.email().build().unwrap();
+    let seen = Arc::new(Mutex::new(Vec::new()));
+    let see = {
+        let seen = Arc::clone(&seen);
+        move |what: &str| seen.lock().unwrap().push(what.to_owned())
+    };
+    let changes = tokio::spawn(async move {
+        let mut changes = client.emails().wait("e").changes();
+        loop {
+            match changes.try_next().await {
+                Ok(Some(email)) => see(email.status.unwrap().as_str()),
+                Ok(None) => return,
+                Err(error) => see(error.kind().name()),
+            }
+        }
+    });
+    until("the first change", || seen.lock().unwrap().len() == 1).await;
+    clock.advance(Duration::from_millis(501)).await;
+    until("the second change", || seen.lock().unwrap().len() == 2).await;
+    clock.advance(Duration::from_secs(300)).await;
+    changes.await.unwrap();
+    assert_eq!(*seen.lock().unwrap(), ["queued", "sending", "timeout"]);
 }
 
 /// However long the pauses and time-outs, nothing overflows.
