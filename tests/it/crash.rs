@@ -71,6 +71,42 @@ async fn a_kill_in_the_midst_of_sending_loses_nothing_that_was_answered() {
     }
 }
 
+/// SIGTERM in the midst of sending: a success, and what was answered is there.
+#[cfg(unix)]
+#[tokio::test]
+async fn a_stop_in_the_midst_of_sending_is_a_success() {
+    let data = tempfile::tempdir().expect("a directory");
+    let mut receiver = Receiver::start(&[]).await;
+    let server = ServerProcess::start(data.path()).await;
+    let client = server.client();
+    let new = NewWebhook::new(receiver.url(), ["email.delivered"]);
+    client.webhooks().create(&new).await.expect("created");
+    let mut senders = JoinSet::new();
+    for _ in 0..8 {
+        senders.spawn(send_until_cut(client.clone()));
+    }
+    let mut told = BTreeSet::new();
+    while told.len() < 50 {
+        told.insert(email_id(&receiver.next().await));
+    }
+    let status = server.terminate().await;
+    assert_eq!(status.code(), Some(0), "{status}");
+    let mut answered = BTreeSet::new();
+    while let Some(ids) = senders.join_next().await {
+        answered.extend(ids.expect("a sender ends when the server is gone"));
+    }
+
+    let server = ServerProcess::start(data.path()).await;
+    advance(&server.client(), "1h").await;
+    for id in &answered {
+        let found = server.client().emails().get(id).await.expect("an answered email is there");
+        assert_eq!(found.status, Some(EmailStatus::Delivered));
+    }
+    while !answered.is_subset(&told) {
+        told.insert(email_id(&receiver.next().await));
+    }
+}
+
 /// Sends one email after the other until the server is gone; gives the ids of
 /// those that were accepted.
 async fn send_until_cut(client: EmailClient) -> Vec<String> {

@@ -2,6 +2,8 @@
 
 use std::path::Path;
 use std::process::Stdio;
+#[cfg(unix)]
+use std::time::Duration;
 
 use serde_json::Value;
 use svc_sdk::EmailClient;
@@ -46,5 +48,15 @@ impl ServerProcess {
     /// SIGKILL: the process gets no chance to do anything more.
     pub(crate) async fn kill(mut self) {
         self.child.kill().await.expect("the process can be killed");
+    }
+
+    /// SIGTERM: gives the status that it ends with.
+    #[cfg(unix)]
+    pub(crate) async fn terminate(mut self) -> std::process::ExitStatus {
+        let pid = self.child.id().expect("it runs").to_string();
+        let kill = Command::new("kill").args(["-TERM", &pid]).status().await;
+        assert!(kill.expect("kill runs").success());
+        let ended = tokio::time::timeout(Duration::from_secs(60), self.child.wait()).await;
+        ended.expect("it ends").expect("its status")
     }
 }
