@@ -78,7 +78,7 @@ async fn a_server_that_did_not_stop_loses_nothing() {
 
 /// A dropped server lets go of its directory as soon as its last task ends.
 async fn restarted(directory: &tempfile::TempDir) -> Sandbox {
-    for _ in 0..200 {
+    for _ in 0..6000 {
         match on(directory)(Server::builder()).start().await {
             Ok(server) => return Sandbox::of(server),
             Err(StartError::InUse { .. }) => {

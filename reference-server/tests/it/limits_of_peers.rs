@@ -7,11 +7,12 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 
 use crate::harness::{KEY, Sandbox};
+use crate::raw::PATIENCE;
 
 /// What comes back until the connection ends.
 async fn until_end(stream: &mut TcpStream) -> String {
     let mut answer = Vec::new();
-    let read = tokio::time::timeout(Duration::from_secs(10), stream.read_to_end(&mut answer));
+    let read = tokio::time::timeout(PATIENCE, stream.read_to_end(&mut answer));
     // A reset is an end, too.
     let _ = read.await.expect("the connection ends");
     String::from_utf8_lossy(&answer).into_owned()
@@ -35,7 +36,7 @@ fn assert_refused(answer: &str, status: u16, code: &str) {
 
 #[tokio::test]
 async fn a_slow_head_ends_its_connection() {
-    let short = Duration::from_millis(100);
+    let short = Duration::from_millis(500);
     let sandbox = Sandbox::with(|builder| builder.head_timeout(short)).await;
     let mut slow = TcpStream::connect(sandbox.addr()).await.expect("connected");
     slow.write_all(b"GET /api/v1/audiences HTTP/1.1\r\nhost: x\r\n").await.expect("written");

@@ -147,7 +147,7 @@ async fn a_message_is_shown_with_all_that_is_in_it() {
 async fn waiting_ends_with_the_message() {
     let sandbox = Sandbox::start().await;
     send(&sandbox, "bob@example.test", "Not this one", "").await;
-    let query = "GET /_sandbox/messages/wait?to=ada@example.test&subject=code&timeout=10s";
+    let query = "GET /_sandbox/messages/wait?to=ada@example.test&subject=code&timeout=90s";
     let waiting = sandbox.control(query, "");
     let sending = async {
         // Lets the wait begin first; it must end right also where it does not.

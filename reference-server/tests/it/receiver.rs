@@ -3,11 +3,12 @@
 use std::collections::VecDeque;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
 
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Notify;
+
+use crate::raw::PATIENCE;
 
 /// One delivery as it came.
 #[derive(Clone, Debug)]
@@ -80,7 +81,7 @@ impl Receiver {
                 came.await;
             }
         };
-        let came = tokio::time::timeout(Duration::from_secs(60), enough).await;
+        let came = tokio::time::timeout(PATIENCE, enough).await;
         came.unwrap_or_else(|_| panic!("{} of {count} deliveries came", self.received().len()))
     }
 
