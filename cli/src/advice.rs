@@ -5,6 +5,7 @@ use svc_sdk::Outcome;
 use crate::context::Context;
 use crate::failure::{Details, Failure, Kind};
 use crate::leaf;
+use crate::output::UNWRITTEN;
 
 /// Names the domain in the next step of a sender that is not verified.
 pub fn for_sender(mut failure: Failure, context: &Context, sender: &str) -> Failure {
@@ -50,13 +51,40 @@ fn hint(details: &Details, context: &Context) -> Option<String> {
             "nothing was sent; find out what is wrong: svc doctor".to_owned()
         }
         Kind::Unavailable => "repeating it does no harm; find out what is wrong: svc doctor".to_owned(),
-        Kind::OutcomeUnknown => {
-            "it was not repeated, because it may have been processed\n\
-             look before you send it again: the recipient, your webhooks, the service's dashboard"
-                .to_owned()
+        Kind::OutcomeUnknown => format!("{}\n{}", not_repeated(details), look(context)),
+        Kind::Interrupted if details.outcome == Some(Outcome::Unknown.as_str()) => look(context),
+        Kind::Other
+            if details.code.as_deref() == Some(UNWRITTEN) && context.changes.any_done() =>
+        {
+            "the service has processed the request; only its answer could not be written".to_owned()
         }
         _ => return None,
     })
+}
+
+/// What to do where it is not known if something was processed.
+fn look(context: &Context) -> String {
+    let list = match context.leaf.path.rsplit_once(' ') {
+        Some(("contacts", _)) => Some("contacts list AUDIENCE".to_owned()),
+        Some((group, _)) => Some(format!("{group} list")).filter(|list| leaf::find(list).is_some()),
+        None => None,
+    };
+    match list {
+        Some(list) => format!("look before you repeat it: {}", context.svc(&list)),
+        None => {
+            "look before you send it again: the recipient, your webhooks, the service's dashboard"
+                .to_owned()
+        }
+    }
+}
+
+fn not_repeated(details: &Details) -> String {
+    match details.status {
+        Some(status @ 200..=299) => format!(
+            "the service answered {status}: it most likely was processed, and was not repeated"
+        ),
+        _ => "it was not repeated, because it may have been processed".to_owned(),
+    }
 }
 
 /// The command that lists what an id was looked for in.

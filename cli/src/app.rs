@@ -9,7 +9,7 @@ use crate::commands::Command;
 use crate::complete;
 use crate::context::Context;
 use crate::exit;
-use crate::failure::{Failure, Kind};
+use crate::failure::Failure;
 use crate::leaf::{self, Leaf};
 use crate::output::{ColorChoice, Filter, Format, Printer, Streams};
 use crate::settings::{Env, GlobalFlags, Settings};
@@ -116,7 +116,7 @@ async fn until_interrupted(command: Command, context: &Context) -> Result<(), Fa
     tokio::select! {
         biased;
         result = work => result,
-        () = context.interrupted() => Err(Failure::new(Kind::Interrupted, "interrupted")),
+        () = context.interrupted() => Err(context.changes.given_up()),
     }
 }
 

@@ -10,7 +10,7 @@ mod shells;
 
 use std::cell::RefCell;
 use std::ffi::{OsStr, OsString};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap_complete::engine::{
@@ -191,7 +191,7 @@ impl Request {
                 "--profile" => flags.profile = value(),
                 "--email-url" => flags.email_url = value(),
                 "--extraction-url" => flags.extraction_url = value(),
-                "--key-file" => flags.key_file = value(),
+                "--key-file" => flags.key_file = value().map(PathBuf::from),
                 "--env-file" => flags.env_file = value().map(Into::into),
                 "--ca-bundle" => flags.ca_bundle = value().map(Into::into),
                 _ => {}
@@ -293,6 +293,7 @@ mod tests {
                 stdin_is_terminal: false,
                 stdout_is_terminal: false,
                 stderr_is_terminal: false,
+                dumb: false,
             },
         };
         let flags = request.flags();

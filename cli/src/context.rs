@@ -6,10 +6,12 @@ use std::time::Duration;
 use serde_json::json;
 use svc_sdk::email::BatchShape;
 use svc_sdk::{
-    Attempt, Call, EmailClient, ErrorKind, ExtractionClient, RawAnswer, Response, Secret, Service,
+    Attempt, Call, EmailClient, ErrorKind, ExtractionClient, Operation, RawAnswer, Response,
+    Secret, Service,
 };
 use tokio::sync::OnceCell;
 
+use crate::changes::Changes;
 use crate::dry_run;
 use crate::failure::{Failure, Kind};
 use crate::input::content::Inputs;
@@ -38,13 +40,14 @@ pub struct Context {
     /// The arguments of this run, to suggest a command that is the user's own.
     typed: Vec<OsString>,
     sandbox: OnceCell<Sandbox>,
+    pub changes: Changes,
 }
 
 impl Context {
     /// A context for one command.
     pub fn new(settings: Settings, out: Printer, leaf: &'static Leaf, typed: &[OsString]) -> Self {
         let (inputs, sandbox, typed) = (Inputs::default(), OnceCell::new(), typed.to_vec());
-        Self { settings, out, inputs, leaf, typed, sandbox }
+        Self { settings, out, inputs, leaf, typed, sandbox, changes: Changes::default() }
     }
 
     /// The client of the email service.
@@ -91,7 +94,7 @@ impl Context {
         if let Some(tracer) = self.out.tracer() {
             builder = builder.on_attempt(move |attempt| trace(tracer, attempt));
         }
-        Ok(builder.user_agent(USER_AGENT).build()?)
+        built(builder.user_agent(USER_AGENT).build(), url)
     }
 
     /// A client of the local server's control interface.
@@ -136,7 +139,7 @@ impl Context {
         if let Some(tracer) = self.out.tracer() {
             builder = builder.on_attempt(move |attempt| trace(tracer, attempt));
         }
-        Ok(builder.user_agent(USER_AGENT).build()?)
+        built(builder.user_agent(USER_AGENT).build(), url)
     }
 
     /// Runs a call with the options of this command, or shows it: `None` after
@@ -227,11 +230,18 @@ impl Context {
     where
         Call<Response<T>>: IntoFuture<Output = Result<Response<T>, svc_sdk::Error>>,
     {
-        let response = call.with_response().await.map_err(|error| {
+        let operation = call.operation();
+        let changes = !harmless
+            .or(operation.map(Operation::is_harmless_to_repeat))
+            .unwrap_or(self.leaf.effect == Effect::Reads);
+        let answer = call.with_response().into_future();
+        let answered = match changes {
+            true => self.changes.watch(operation, answer).await,
+            false => answer.await,
+        };
+        let response = answered.map_err(|error| {
             if matches!(error.kind(), ErrorKind::UnreadableAnswer { .. }) {
-                let said = String::from_utf8_lossy(error.body());
-                let said = said.lines().take(LINES_SHOWN);
-                said.for_each(|line| self.out.trace(&format!("< {line}")));
+                self.show_page(error.body());
             }
             match harmless {
                 Some(harmless) => Failure::from_sdk(&error, harmless),
@@ -239,6 +249,16 @@ impl Context {
             }
         })?;
         Ok(response.value)
+    }
+
+    /// Shows with `--verbose` what answered in a service's place, a portal say.
+    /// What begins as JSON is the service's own, and may hold a secret.
+    fn show_page(&self, body: &[u8]) {
+        let said = String::from_utf8_lossy(body);
+        if said.trim_start().starts_with(['{', '[', '"']) {
+            return;
+        }
+        said.lines().take(LINES_SHOWN).for_each(|line| self.out.trace(&format!("< {line}")));
     }
 
     /// The sandbox of this run, attached to or started when it is first needed.
@@ -392,6 +412,17 @@ impl Context {
     }
 }
 
+/// A client, or what is wrong with its address.
+fn built<T>(client: Result<T, svc_sdk::Error>, url: &str) -> Result<T, Failure> {
+    client.map_err(|error| {
+        let failure = Failure::from(error);
+        match url.contains("://") {
+            true => failure,
+            false => failure.hint(format!("did you mean https://{url}?")),
+        }
+    })
+}
+
 /// How many lines `--verbose` shows of an answer that cannot be read.
 const LINES_SHOWN: usize = 20;
 
@@ -403,12 +434,13 @@ fn trace(tracer: Tracer, attempt: &Attempt<'_>) {
         (None, Some(kind)) => format!("no answer ({kind})"),
         (None, None) => "no answer".to_owned(),
     };
+    let id = attempt.request_id.map(|id| format!(", request id {id}"));
     let again = attempt.retry_in.map(|wait| format!(", again in {} ms", wait.as_millis()));
     tracer.trace(&format!(
-        "< {status} in {} ms, attempt {}, request id {}{}",
+        "< {status} in {} ms, attempt {}{}{}",
         attempt.elapsed.as_millis(),
         attempt.number,
-        attempt.request_id.unwrap_or("none"),
+        id.unwrap_or_default(),
         again.unwrap_or_default(),
     ));
 }

@@ -152,6 +152,7 @@ impl Delivery {
         let headers = self
             .headers
             .iter()
+            .filter(|(name, _)| !is_hop_by_hop(name))
             .map(|(name, value)| (name.clone(), Value::from(value.as_str())))
             .collect::<serde_json::Map<_, _>>();
         let body = serde_json::from_slice::<Value>(&self.body)

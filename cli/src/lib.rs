@@ -16,6 +16,7 @@
 
 mod advice;
 mod app;
+mod changes;
 mod commands;
 mod complete;
 mod confirm;

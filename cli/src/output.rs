@@ -30,6 +30,9 @@ pub fn to_values<T: serde::Serialize>(list: &[T]) -> Vec<Value> {
     list.iter().map(to_value).collect()
 }
 
+/// The code of a failure to write results.
+pub const UNWRITTEN: &str = "output_failed";
+
 /// How results are written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Format {
@@ -61,6 +64,8 @@ pub struct Streams {
     pub stdin_is_terminal: bool,
     pub stdout_is_terminal: bool,
     pub stderr_is_terminal: bool,
+    /// Whether the terminal knows nothing but text: no colours, no going back.
+    pub dumb: bool,
 }
 
 impl Streams {
@@ -70,6 +75,7 @@ impl Streams {
             stdin_is_terminal: std::io::stdin().is_terminal(),
             stdout_is_terminal: std::io::stdout().is_terminal(),
             stderr_is_terminal: std::io::stderr().is_terminal(),
+            dumb: std::env::var_os("TERM").is_some_and(|term| term == "dumb"),
         }
     }
 }
@@ -104,8 +110,8 @@ impl Printer {
             asked: format.is_some() || filter.is_some(),
             filter,
             streams,
-            stdout_color: color(streams.stdout_is_terminal),
-            stderr_color: color(streams.stderr_is_terminal),
+            stdout_color: color(streams.stdout_is_terminal && !streams.dumb),
+            stderr_color: color(streams.stderr_is_terminal && !streams.dumb),
             quiet,
             verbose,
         }
@@ -302,7 +308,8 @@ impl Printer {
     /// Shows on a terminal that something is going on, if it takes longer than
     /// half a second; ends when the guard is dropped.
     pub fn progress(&self, what: impl Into<String>) -> spinner::Spinner {
-        let shown = self.streams.stderr_is_terminal && !self.quiet && !self.verbose;
+        let moves = self.streams.stderr_is_terminal && !self.streams.dumb;
+        let shown = moves && !self.quiet && !self.verbose;
         spinner::Spinner::start(shown, what.into(), |frame| raw_stderr(frame.as_bytes()))
     }
 
@@ -314,6 +321,9 @@ impl Printer {
         if !self.is_table() {
             self.complain(&format!("{}\n", text::json_safe(&failure.to_json().to_string())));
             return;
+        }
+        if failure.kind() == Kind::Interrupted && self.streams.stderr_is_terminal {
+            self.leave_line();
         }
         let details = failure.details();
         let (red, reset) = self.styles("\u{1b}[1;31m");
@@ -338,6 +348,14 @@ impl Printer {
             lines.push(format!("  {dim}request id: {}{reset}", one_line(id)));
         }
         self.complain(&format!("{}\n", lines.join("\n")));
+    }
+
+    /// The terminal has shown Ctrl-C as `^C`; what follows has a line of its own.
+    fn leave_line(&self) {
+        if prompt::is_open() {
+            return;
+        }
+        raw_stderr(if self.streams.dumb { b"\n" } else { spinner::CLEAR_LINE.as_bytes() });
     }
 
     /// What clap has to say: help and version to standard output, mistakes to
@@ -403,7 +421,7 @@ impl Printer {
         let written = stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush());
         written.map_err(|error| match error.kind() {
             std::io::ErrorKind::BrokenPipe => error.into(),
-            _ => Failure::other(format!("standard output: {error}")),
+            _ => Failure::other(format!("standard output: {error}")).code(UNWRITTEN),
         })
     }
 
@@ -423,6 +441,11 @@ impl Tracer {
         let (dim, reset) = if self.color { ("\u{1b}[2m", "\u{1b}[0m") } else { ("", "") };
         complain(&format!("{dim}{}{reset}\n", one_line(line)));
     }
+}
+
+fn stderr_width() -> usize {
+    let size = terminal_size::terminal_size_of(std::io::stderr());
+    size.map_or(80, |(width, _)| usize::from(width.0))
 }
 
 /// Everything that goes to standard error, but frames of the spinner.

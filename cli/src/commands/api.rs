@@ -29,7 +29,7 @@ pub struct Api {
     #[arg(add = Values::Path.candidates())]
     path: String,
     /// Which service; /v1/… is the extraction service's, everything else the email service's
-    #[arg(long, value_name = "SERVICE")]
+    #[arg(long, value_name = "email|extraction", hide_possible_values = true)]
     service: Option<ServiceName>,
     /// The body: the text itself, @file, or - for standard input
     #[arg(short, long, value_name = "TEXT|@FILE|-", allow_hyphen_values = true, add = at_file())]

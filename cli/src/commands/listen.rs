@@ -54,11 +54,16 @@ pub struct Listen {
     #[arg(long, value_name = "EVENT=URL", value_parser = receive::parse_route, add = Values::Route.candidates())]
     route: Vec<Route>,
     /// Whose deliveries they are
-    #[arg(long, value_name = "SERVICE", default_value = "email")]
+    #[arg(
+        long,
+        value_name = "email|extraction",
+        hide_possible_values = true,
+        default_value = "email"
+    )]
     service: ServiceName,
     /// A file with the signing secret
     #[arg(long, value_name = "PATH", conflicts_with = "public_url", value_hint = ValueHint::FilePath)]
-    secret_file: Option<String>,
+    secret_file: Option<PathBuf>,
     /// Where the service reaches this machine: a webhook is registered there for the session
     #[arg(long, value_name = "URL")]
     public_url: Option<String>,
@@ -110,7 +115,13 @@ impl Listen {
         };
         match (ended?, left) {
             (Stop::Terminate, left) => left,
-            (Stop::Interrupt, Ok(())) => Err(Failure::new(Kind::Interrupted, "interrupted")),
+            (Stop::Interrupt, Ok(())) => Err(Failure::new(
+                Kind::Interrupted,
+                match session {
+                    Some(_) => "interrupted; the session's webhook is removed",
+                    None => "interrupted",
+                },
+            )),
             (Stop::Interrupt, Err(mut left)) => {
                 left.details_mut().kind = Kind::Interrupted;
                 Err(left)
@@ -238,7 +249,9 @@ impl Listen {
             ));
         };
         let secret = read_secret(context, path)?;
-        let absolute = std::path::absolute(path).ok().filter(|_| path != "-");
+        let absolute = std::path::absolute(path).ok();
+        // Remembered for `svc replay`, in a file of text.
+        let absolute = absolute.filter(|full| path.as_os_str() != "-" && full.to_str().is_some());
         Ok((Check::new(service, usable(&secret)?, &secret), absolute))
     }
 
@@ -254,7 +267,7 @@ impl Listen {
             "service": Service::from(self.service).as_str(),
             "forward_to": self.forward_to,
             "webhook": session.map(|session| &session.id),
-            "secret_file": secret_file,
+            "secret_file": secret_file.map(|path| path.display().to_string()),
         });
         let mut line = match self.forward_to.as_deref() {
             Some(url) => format!("listening on {address}, passing on to {url}"),
@@ -269,8 +282,12 @@ impl Listen {
             line.push_str(" (signatures are not checked)");
         }
         context.out.event(&line, &value)?;
-        if let (Some(_), Some(path)) = (session, secret_file) {
-            context.out.hint(&format!("the session's signing secret is in {}", path.display()));
+        if let (Some(session), Some(path)) = (session, secret_file) {
+            context.out.hint(&format!(
+                "webhook {} is registered for the session; its signing secret is in {}",
+                session.id,
+                path.display()
+            ));
         }
         Ok(())
     }

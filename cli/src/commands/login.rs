@@ -23,7 +23,12 @@ call, and kept in credentials.toml, which only you can read, or in the system's 
 Scope: any key")]
 pub struct Login {
     /// Which service the key is for
-    #[arg(long, value_name = "SERVICE", default_value = "email")]
+    #[arg(
+        long,
+        value_name = "email|extraction",
+        hide_possible_values = true,
+        default_value = "email"
+    )]
     service: ServiceName,
     /// Keep the key in the system's keyring instead of a file
     #[arg(long)]
@@ -42,12 +47,14 @@ impl Login {
             None if context.out.can_ask() => {
                 let typed =
                     context.out.ask(&format!("Base address of the {service} service: ")).await?;
-                typed.filter(|typed| !typed.is_empty()).ok_or_else(|| no_address(service))?
+                let typed = typed.filter(|typed| !typed.is_empty());
+                with_scheme(typed.ok_or_else(|| no_address(service))?)
             }
             None => {
                 return Err(no_address(service));
             }
         };
+        check_address(context, service, &url)?;
         let key = read_key(context, service).await?;
         let organization = check(context, service, &url, &key).await?;
 
@@ -97,7 +104,7 @@ impl Login {
             "key": key.to_string(),
             "mode": key.mode(),
             "organization": organization.map(|(id, _)| id),
-            "credentials": if self.keyring { json!("keyring") } else { json!(credentials.path()) },
+            "credentials": if self.keyring { json!("keyring") } else { json!(credentials.path().display().to_string()) },
         });
         context.out.done(&sentence, &value)?;
         if self.keyring {
@@ -114,6 +121,20 @@ fn no_address(service: Service) -> Failure {
         .hint(format!("give it with {}", url_names(service)))
 }
 
+/// A bare host name is what people type; a service worth a key is on https.
+fn with_scheme(typed: String) -> String {
+    if typed.contains("://") { typed } else { format!("https://{typed}") }
+}
+
+/// A mistake in the address is told before anybody is asked for a key.
+fn check_address(context: &Context, service: Service, url: &str) -> Result<(), Failure> {
+    let nobody = Key::parse("none", "nobody")?;
+    match service {
+        Service::Email => context.email_client_at(url, &nobody).map(drop),
+        Service::Extraction => context.extraction_client_at(url, &nobody).map(drop),
+    }
+}
+
 async fn read_key(context: &Context, service: Service) -> Result<Key, Failure> {
     if let Some(path) = &context.settings.key_file {
         let bytes = context.inputs.bytes(&context.out, "--key-file", path)?;
@@ -122,6 +143,9 @@ async fn read_key(context: &Context, service: Service) -> Result<Key, Failure> {
     if context.out.stdin_is_terminal() {
         let typed =
             context.out.ask_hidden(&format!("Key for the {service} service (hidden): ")).await?;
+        if typed.trim().is_empty() {
+            return Err(Failure::input("no key was typed; nothing was changed"));
+        }
         return Key::parse(&typed, "the prompt");
     }
     let bytes = context.inputs.stdin(&context.out, "login")?;

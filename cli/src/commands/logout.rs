@@ -21,7 +21,7 @@ The keys stay valid; revoke them in the service's dashboard.
 Scope: none; nothing leaves this machine")]
 pub struct Logout {
     /// Forget only the key for this service
-    #[arg(long, value_name = "SERVICE")]
+    #[arg(long, value_name = "email|extraction", hide_possible_values = true)]
     service: Option<ServiceName>,
 }
 

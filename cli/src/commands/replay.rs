@@ -1,5 +1,7 @@
 //! `svc replay`.
 
+use std::path::PathBuf;
+
 use chrono::{DateTime, TimeDelta, Utc};
 use clap::{Args, ValueHint};
 use hyper::http::Extensions;
@@ -50,7 +52,7 @@ pub struct Replay {
     to: Option<String>,
     /// A file with the signing secret
     #[arg(long, value_name = "PATH", value_hint = ValueHint::FilePath)]
-    secret_file: Option<String>,
+    secret_file: Option<PathBuf>,
 }
 
 impl Replay {

@@ -1,5 +1,7 @@
 //! `svc sign`.
 
+use std::path::PathBuf;
+
 use clap::{Args, ValueHint};
 use serde_json::json;
 use webhook_verify::{Extraction, ExtractionSigner, Mail, MailSigner, Scheme};
@@ -19,14 +21,14 @@ Examples:
 Scope: none; nothing leaves this machine")]
 pub struct Sign {
     /// As whose delivery to sign it
-    #[arg(long, value_name = "SERVICE")]
+    #[arg(long, value_name = "email|extraction", hide_possible_values = true)]
     service: ServiceName,
     /// A file with the signing secret; one newline at its end does not count
     #[arg(long, value_name = "PATH", value_hint = ValueHint::FilePath)]
-    secret_file: String,
+    secret_file: PathBuf,
     /// The body, byte for byte: a file, or - for standard input
     #[arg(value_name = "BODY", default_value = "-", value_hint = ValueHint::FilePath)]
-    body: String,
+    body: PathBuf,
 }
 
 impl Sign {

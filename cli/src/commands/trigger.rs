@@ -1,5 +1,7 @@
 //! `svc trigger`.
 
+use std::path::PathBuf;
+
 use clap::{Args, ValueHint};
 use hyper::http::Extensions;
 use serde_json::{Value, json};
@@ -51,7 +53,7 @@ pub struct Trigger {
     to: String,
     /// A file with the signing secret
     #[arg(long, value_name = "PATH", value_hint = ValueHint::FilePath)]
-    secret_file: Option<String>,
+    secret_file: Option<PathBuf>,
     /// Change a value of the body by its JSON pointer, repeatable; JSON, or else text
     #[arg(long, value_name = "/POINTER=VALUE")]
     set: Vec<String>,

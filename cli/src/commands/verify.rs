@@ -1,5 +1,7 @@
 //! `svc verify`.
 
+use std::path::{Path, PathBuf};
+
 use clap::{Args, ValueEnum, ValueHint};
 use serde_json::json;
 use svc_sdk::Service;
@@ -21,24 +23,24 @@ Examples:
 
 Scope: none; nothing leaves this machine")]
 pub struct Verify {
-    /// Whose delivery it is
-    #[arg(long, value_name = "SERVICE")]
+    /// Whose delivery it is: Mail-Signature is email, X-Service-Signature is extraction
+    #[arg(long, value_name = "email|extraction", hide_possible_values = true)]
     service: ServiceName,
     /// A file with the signing secret; one newline at its end does not count
     #[arg(long, value_name = "PATH", value_hint = ValueHint::FilePath)]
-    secret_file: String,
+    secret_file: PathBuf,
     /// A secret that was in use before, for the explanation only; repeatable
     #[arg(long, value_name = "PATH", value_hint = ValueHint::FilePath)]
-    old_secret_file: Vec<String>,
+    old_secret_file: Vec<PathBuf>,
     /// The other service's secret, for the explanation only; repeatable
     #[arg(long, value_name = "PATH", value_hint = ValueHint::FilePath)]
-    other_secret_file: Vec<String>,
+    other_secret_file: Vec<PathBuf>,
     /// The value of the signature header, just as it came
     #[arg(long, value_name = "SIGNATURE", allow_hyphen_values = true)]
     signature: String,
     /// The body, byte for byte as it came: a file, or - for standard input
     #[arg(value_name = "BODY", default_value = "-", value_hint = ValueHint::FilePath)]
-    body: String,
+    body: PathBuf,
 }
 
 /// One of the two services, as it is typed.
@@ -70,7 +72,7 @@ impl Verify {
     fn check<S: Scheme>(self, context: &Context) -> Result<(), Failure> {
         let secret = read_secret(context, &self.secret_file)?;
         let verifier = Verifier::<S>::new(usable(&secret)?);
-        let read = |option: &str, paths: &[String]| -> Result<Vec<_>, Failure> {
+        let read = |option: &str, paths: &[PathBuf]| -> Result<Vec<_>, Failure> {
             paths.iter().map(|path| secret_in(context, option, path)).collect()
         };
         let old = read("--old-secret-file", &self.old_secret_file)?;
@@ -113,11 +115,11 @@ fn explained(error: VerifyError, finding: Finding) -> Failure {
 }
 
 /// A file of one secret: the newline that ends its line is not part of it.
-pub fn read_secret(context: &Context, path: &str) -> Result<Vec<u8>, Failure> {
+pub fn read_secret(context: &Context, path: &Path) -> Result<Vec<u8>, Failure> {
     secret_in(context, "--secret-file", path)
 }
 
-fn secret_in(context: &Context, option: &str, path: &str) -> Result<Vec<u8>, Failure> {
+fn secret_in(context: &Context, option: &str, path: &Path) -> Result<Vec<u8>, Failure> {
     let mut secret = context.inputs.bytes(&context.out, option, path)?;
     if secret.last() == Some(&b'\n') {
         secret.pop();

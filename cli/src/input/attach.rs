@@ -2,6 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
+use clap::builder::{OsStringValueParser, TypedValueParser};
+
 /// A file to attach: where it is, and what it is called in the email.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Attach {
@@ -22,8 +24,19 @@ pub enum Source {
     Stdin,
 }
 
-/// Reads the option's value; fit for clap's `value_parser`.
-pub fn parse(text: &str) -> Result<Attach, String> {
+/// Reads the option's value. A path that is not UTF-8 is taken as it is.
+pub fn parser() -> impl TypedValueParser<Value = Attach> {
+    OsStringValueParser::new().try_map(|value| match value.into_string() {
+        Ok(text) => parse(&text),
+        Err(path) => {
+            let path = PathBuf::from(path);
+            let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+            Ok(Attach { source: Source::File(path), name, content_type: None })
+        }
+    })
+}
+
+fn parse(text: &str) -> Result<Attach, String> {
     let mut path = text;
     let (mut name, mut content_type) = (None, None);
     // From the end, so that a path may hold semicolons.

@@ -27,8 +27,8 @@ impl Inputs {
     }
 
     /// The bytes of a file named without `@`, or of standard input for `-`.
-    pub fn bytes(&self, printer: &Printer, what: &str, path: &str) -> Result<Vec<u8>, Failure> {
-        if path == "-" { self.stdin(printer, what) } else { file(what, Path::new(path)) }
+    pub fn bytes(&self, printer: &Printer, what: &str, path: &Path) -> Result<Vec<u8>, Failure> {
+        if path.as_os_str() == "-" { self.stdin(printer, what) } else { file(what, path) }
     }
 
     /// Everything that standard input holds. It can be read only once.

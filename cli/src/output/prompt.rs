@@ -28,8 +28,10 @@ pub(super) async fn hidden(ask: impl FnOnce()) -> Result<String, Failure> {
     #[cfg(unix)]
     let typed = answer(ask, read_line).await?;
     #[cfg(not(unix))]
-    let typed = answer(ask, rpassword::read_password).await?;
-    OPEN.store(false, Ordering::Relaxed);
+    let typed = answer(ask, rpassword::read_password).await? + "\n";
+    if typed.ends_with('\n') {
+        OPEN.store(false, Ordering::Relaxed);
+    }
     Ok(typed)
 }
 
@@ -37,6 +39,11 @@ fn read_line() -> std::io::Result<String> {
     let mut typed = String::new();
     std::io::stdin().read_line(&mut typed)?;
     Ok(typed)
+}
+
+/// Whether a question stands open.
+pub(super) fn is_open() -> bool {
+    OPEN.load(Ordering::Relaxed)
 }
 
 /// Whether a question stood open; from now on it does not.

@@ -4,13 +4,14 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use tabled::grid::util::string::get_text_width;
 use tokio::task::JoinHandle;
 
 /// Nothing is shown before this time.
 const PATIENCE: Duration = Duration::from_millis(500);
 const FRAME: Duration = Duration::from_millis(100);
 const FRAMES: [&str; 10] = ["⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧", "⠇", "⠏"];
-const CLEAR_LINE: &str = "\r\u{1b}[2K";
+pub(super) const CLEAR_LINE: &str = "\r\u{1b}[2K";
 
 /// Whether a frame stands on the terminal's last line right now.
 static SHOWN: AtomicBool = AtomicBool::new(false);
@@ -33,7 +34,7 @@ impl Spinner {
                 for frame in FRAMES.iter().cycle() {
                     SHOWN.store(true, Ordering::Relaxed);
                     let what = shared.lock().map(|what| what.clone()).unwrap_or_default();
-                    write(&format!("{CLEAR_LINE}{frame} {what}"));
+                    write(&format!("{CLEAR_LINE}{frame} {}", fitted(&what, super::stderr_width())));
                     tokio::time::sleep(FRAME).await;
                 }
             })
@@ -58,9 +59,37 @@ impl Drop for Spinner {
     }
 }
 
+/// A frame is taken away as one line, so it must not become two.
+fn fitted(what: &str, width: usize) -> String {
+    let room = width.saturating_sub(3);
+    if get_text_width(what) <= room {
+        return what.to_owned();
+    }
+    let mut used = 1;
+    let fits = |c: &char| {
+        used += get_text_width(c.encode_utf8(&mut [0; 4]));
+        used <= room
+    };
+    what.chars().take_while(fits).chain(['…']).collect()
+}
+
 /// Takes the frame away before something else is written.
 pub(super) fn clear(write: fn(&str)) {
     if SHOWN.swap(false, Ordering::Relaxed) {
         write(CLEAR_LINE);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_frame_is_one_line() {
+        assert_eq!(fitted("reading", 80), "reading");
+        assert_eq!(fitted("waiting for eml_1", 20), "waiting for eml_1");
+        assert_eq!(fitted("waiting for eml_12", 20), "waiting for eml_…");
+        assert_eq!(fitted("読読読読読", 10), "読読読…");
+        assert_eq!(fitted("reading", 0), "…");
     }
 }

@@ -18,27 +18,27 @@ pub struct GlobalFlags {
     pub sandbox: bool,
 
     /// Use a named set of addresses and keys [env: SVC_PROFILE]
-    #[arg(long, global = true, value_name = "NAME", hide_short_help = true, add = Values::Profile.candidates())]
+    #[arg(long, global = true, value_name = "NAME", add = Values::Profile.candidates())]
     pub profile: Option<String>,
 
     /// Base address of the email service [env: SVC_EMAIL_URL]
-    #[arg(long, global = true, value_name = "URL", hide_short_help = true)]
+    #[arg(long, global = true, value_name = "URL")]
     pub email_url: Option<String>,
 
     /// Base address of the extraction service [env: SVC_EXTRACTION_URL]
-    #[arg(long, global = true, value_name = "URL", hide_short_help = true)]
+    #[arg(long, global = true, value_name = "URL")]
     pub extraction_url: Option<String>,
 
     /// Read the key from a file, `-` for standard input [env: SVC_EMAIL_KEY, SVC_EXTRACTION_KEY hold the keys themselves]
-    #[arg(long, global = true, value_name = "PATH", hide_short_help = true, value_hint = ValueHint::FilePath)]
-    pub key_file: Option<String>,
+    #[arg(long, global = true, value_name = "PATH", value_hint = ValueHint::FilePath)]
+    pub key_file: Option<PathBuf>,
 
     /// Read more environment variables from a file
-    #[arg(long, global = true, value_name = "PATH", hide_short_help = true)]
+    #[arg(long, global = true, value_name = "PATH")]
     pub env_file: Option<PathBuf>,
 
-    /// How to write results; default: table on a terminal, JSON when piped [env: SVC_OUTPUT]
-    #[arg(short, long, global = true, value_name = "FORMAT")]
+    /// Write results as table, json, ndjson or yaml; default: table on a terminal, JSON when piped [env: SVC_OUTPUT]
+    #[arg(short, long, global = true, value_name = "FORMAT", hide_possible_values = true)]
     pub output: Option<OutputFormat>,
 
     /// Write results as JSON
@@ -58,31 +58,31 @@ pub struct GlobalFlags {
     pub yes: bool,
 
     /// One deadline over all attempts, such as 30s
-    #[arg(long, global = true, value_name = "DURATION", value_parser = duration::parse, hide_short_help = true)]
+    #[arg(long, global = true, value_name = "DURATION", value_parser = duration::parse)]
     pub timeout: Option<Duration>,
 
     /// How many times to repeat at most what may be repeated
-    #[arg(long, global = true, value_name = "N", hide_short_help = true)]
+    #[arg(long, global = true, value_name = "N")]
     pub retries: Option<u32>,
 
     /// Send this Idempotency-Key with a creating operation
-    #[arg(long, global = true, value_name = "KEY", hide_short_help = true)]
+    #[arg(long, global = true, value_name = "KEY")]
     pub idempotency_key: Option<String>,
 
     /// Trust the certificates in this PEM file [env: SSL_CERT_FILE; proxies: HTTPS_PROXY, NO_PROXY]
-    #[arg(long, global = true, value_name = "PATH", hide_short_help = true)]
+    #[arg(long, global = true, value_name = "PATH")]
     pub ca_bundle: Option<PathBuf>,
 
     /// No progress and no hints
-    #[arg(short, long, global = true, conflicts_with = "verbose", hide_short_help = true)]
+    #[arg(short, long, global = true, conflicts_with = "verbose")]
     pub quiet: bool,
 
     /// Show requests, attempts and request ids on standard error
     #[arg(short, long, global = true)]
     pub verbose: bool,
 
-    /// When to use colours [env: NO_COLOR, CLICOLOR_FORCE]
-    #[arg(long, global = true, value_name = "WHEN", hide_short_help = true)]
+    /// When to use colours: auto, always or never [env: NO_COLOR, CLICOLOR_FORCE]
+    #[arg(long, global = true, value_name = "WHEN", hide_possible_values = true)]
     pub color: Option<ColorChoice>,
 }
 

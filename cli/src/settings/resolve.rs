@@ -60,7 +60,7 @@ pub struct Settings {
     pub email_url: Option<Sourced<String>>,
     pub extraction_url: Option<Sourced<String>>,
     pub organization: Option<String>,
-    pub key_file: Option<String>,
+    pub key_file: Option<PathBuf>,
     pub format: Option<Sourced<Format>>,
     pub color: ColorChoice,
     pub timeout: Sourced<Duration>,

@@ -189,10 +189,21 @@ fn a_success_that_speaks_of_no_email_is_shown_and_unknown() {
         assert_eq!(run.error()["code"], "answer_not_understood");
         assert_eq!(service.requests().len(), 1, "sent twice");
     }
-    // Fewer fields, or none, are the service's own affair.
-    for said in ["", "{}", r#"{"message":"accepted"}"#] {
-        let run = run(&Service::one(202, said), &SEND);
-        assert_eq!((run.code, run.stderr.as_str()), (0, ""), "{said}: {run:?}");
+    let service = Service::one(200, r#"{"error":{"code":"x","message":"no"}}"#);
+    let failed = run(&service, &SEND);
+    let said = (failed.code, &failed.error()["code"]);
+    assert_eq!(said, (9, &"answer_not_understood".into()), "{failed:?}");
+    // Fewer fields, or none, are the service's own affair: people are told.
+    for said in ["", "{}", r#"{"message":"accepted"}"#, r#"{"id":null,"error":null}"#] {
+        let service = Service::one(202, said);
+        let piped = run(&service, &SEND);
+        assert_eq!((piped.code, piped.stderr.as_str()), (0, ""), "{said}: {piped:?}");
+        let read = run(&service, &[&SEND[..], &["-o", "table"]].concat());
+        let told = "accepted; the answer names no id, so it cannot be followed\n";
+        assert_eq!((read.code, read.stderr.as_str()), (0, told), "{said}: {read:?}");
+        let waited = run(&service, &[&SEND[..], &["--wait"]].concat());
+        assert_eq!(waited.code, 1, "{said}: {waited:?}");
+        assert!(waited.stderr.contains("the email was accepted"), "{said}: {waited:?}");
     }
     assert_eq!(
         run(&Service::one(200, "[1]"), &["audiences", "get", "x"]).json(),
@@ -207,6 +218,33 @@ fn an_answer_that_cannot_be_read_is_shown_by_verbose_alone() {
     assert_eq!((quiet.code, quiet.stderr.contains("captive")), (9, false), "{quiet:?}");
     let verbose = run(&service, &[&SEND[..], &["-v"]].concat());
     assert!(verbose.stderr.contains("< <html>a captive\n< portal\\u{1b}[2J\n"), "{verbose:?}");
+    // What begins as the service's own answer may hold a secret.
+    let cut = Service::one(201, r#"{"id":"whk_1","signingSecret":"whsec_hidden"#);
+    let create = ["-v", "webhooks", "create", "https://a.test/h", "--event", "email.sent"];
+    let run = run(&cut, &create);
+    assert_eq!(run.code, 9, "{run:?}");
+    assert!(!run.stderr.contains("hidden"), "{run:?}");
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn an_answer_that_cannot_be_written_is_no_request_that_failed() {
+    let service = Service::one(201, r#"{"id":"eml_1","status":"queued"}"#);
+    let home = Home::new();
+    let full = |args: &[&str]| {
+        let full = std::fs::OpenOptions::new().write(true).open("/dev/full").expect("opened");
+        let mut command = home.command(args);
+        command.envs([KEY, ("SVC_EMAIL_URL", &service.url())]).stdout(full);
+        crate::support::Run::of(command.output().expect("svc runs"))
+    };
+    let run = full(&SEND);
+    assert_eq!((run.code, &run.error()["code"]), (1, &"output_failed".into()), "{run:?}");
+    assert_eq!(run.error()["hint"], "the email was accepted as eml_1: do not send it again");
+    let run = full(&["audiences", "create", "Ada"]);
+    let done = "the service has processed the request; only its answer could not be written";
+    assert_eq!((run.code, &run.error()["hint"]), (1, &done.into()), "{run:?}");
+    let run = full(&["emails", "get", "eml_1"]);
+    assert_eq!((run.code, run.error().get("hint")), (1, None), "{run:?}");
 }
 
 #[test]

@@ -4,7 +4,7 @@ use clap::Command;
 
 /// The help of one command without the global options, which all share.
 fn own_help(command: &Command) -> String {
-    let help = command.clone().term_width(100).render_long_help().to_string();
+    let help = command.clone().term_width(100).render_help().to_string();
     let Some(start) = help.find("\nGlobal options:\n") else { return help };
     let end = help[start..].find("\nExamples:\n").map_or(help.len(), |at| start + at);
     format!("{}{}", &help[..start], &help[end..])
@@ -35,8 +35,23 @@ fn the_program() {
     let mut tree = svc_cli::command().term_width(100);
     insta::with_settings!({ prepend_module_to_snapshot => false, snapshot_path => "help" }, {
         insta::assert_snapshot!("svc", tree.render_help().to_string());
-        insta::assert_snapshot!("svc-long", tree.render_long_help().to_string());
     });
+}
+
+/// A help that scrolls away is read by nobody: there is one, and it is short.
+#[test]
+fn both_options_give_the_same() {
+    let said = |path: &str, option: &str| {
+        let words = ["svc"].into_iter().chain(path.split(' ')).chain([option]);
+        svc_cli::command()
+            .term_width(100)
+            .try_get_matches_from(words)
+            .expect_err("help")
+            .to_string()
+    };
+    for leaf in svc_cli::LEAVES {
+        assert_eq!(said(leaf.path, "-h"), said(leaf.path, "--help"), "{}", leaf.path);
+    }
 }
 
 #[test]

@@ -39,7 +39,9 @@ impl Terminal {
     pub fn run(mut command: Command, columns: u16, stdin: Option<Stdio>) -> Self {
         let (master, slave) = blocking::open().expect("a terminal");
         master.resize(Size::new(24, columns)).expect("sized");
-        command.env("TERM", "xterm-256color");
+        if !command.get_envs().any(|(name, _)| name == "TERM") {
+            command.env("TERM", "xterm-256color");
+        }
         let mut command = blocking::Command::from(command);
         if let Some(stdin) = stdin {
             command = command.stdin(stdin);

@@ -127,3 +127,14 @@ fn first_use_in_an_empty_home() {
     assert!(sent.raw.contains("Status      delivered\n"), "{}", sent.raw);
     assert!(sent.raw.contains(": queued\n") && sent.raw.contains(": delivered\n"), "{}", sent.raw);
 }
+
+#[test]
+fn a_dumb_terminal_gets_text_alone() {
+    let service = Service::one(200, r#"[{"id":"aud_1","name":"x"}]"#);
+    let url = service.url();
+    let env = [("SVC_EMAIL_URL", url.as_str()), ("SVC_EMAIL_KEY", "mk_test_x"), ("TERM", "dumb")];
+    for args in [&["audiences", "list"][..], &["audiences", "get", ""], &["--help"], &["nothing"]] {
+        let seen = on_terminal(&Home::new(), args, &env, None);
+        assert!(!seen.raw.contains('\u{1b}'), "{args:?}: {:?}", seen.raw);
+    }
+}

@@ -167,3 +167,40 @@ fn times_that_clocks_show_twice_or_never() {
     let message = skipped.error()["message"].as_str().expect("a message").to_owned();
     assert!(message.ends_with("does not exist: clocks skip that time there"), "{message}");
 }
+
+#[cfg(target_os = "linux")]
+#[test]
+fn file_names_need_not_be_text() {
+    use std::ffi::OsStr;
+    use std::os::unix::ffi::OsStrExt as _;
+    let home = Home::new();
+    let dir = home.path("x").with_file_name(OsStr::from_bytes(b"h\xff"));
+    std::fs::create_dir(&dir).expect("made");
+    let file = dir.join(OsStr::from_bytes(b"s\xe9.txt"));
+    std::fs::write(&file, "whsec_0123456789abcdef").expect("written");
+    let run = |args: &[&str], files: &[&OsStr]| {
+        let mut command = home.command(args);
+        command.args(files).env("HOME", &dir).env_remove("XDG_CONFIG_HOME");
+        crate::support::Run::of(command.output().expect("svc runs"))
+    };
+    let name = file.as_os_str();
+    let signed = run(&["sign", "--service", "email", "--secret-file"], &[name, name]);
+    assert_eq!(signed.code, 0, "{signed:?}");
+    let paths = run(&["config", "path"], &[]);
+    assert_eq!(paths.code, 0, "{paths:?}");
+    assert!(paths.json()["config"].as_str().is_some_and(|path| path.contains("h\u{fffd}")));
+    let send = ["--sandbox", "emails", "send", "--from", "hello@sandbox.test", "--to", "a@b.test"];
+    let content = ["--subject", "s", "--text", "t", "--attach"];
+    let sent = run(&[&send[..], &content].concat(), &[name]);
+    assert_eq!(sent.code, 0, "{sent:?}");
+    let got = home.sandbox_json(&["emails", "get", sent.json()["id"].as_str().expect("an id")]);
+    assert_eq!(got["attachments"][0]["filename"], "s\u{fffd}.txt");
+}
+
+#[test]
+fn an_address_without_a_scheme_is_mended() {
+    let env = [("SVC_EMAIL_URL", "mail.example.com"), ("SVC_EMAIL_KEY", "mk_test_x")];
+    let run = Home::new().run_with(&["audiences", "list"], &env);
+    assert_eq!(run.code, 2, "{run:?}");
+    assert_eq!(run.error()["hint"], "did you mean https://mail.example.com?");
+}

@@ -64,6 +64,36 @@ fn a_wait_outlives_moments_without_an_answer() {
     assert_eq!((run.code, service.requests().len()), (3, 2), "{run:?}");
 }
 
+#[test]
+fn a_wait_that_fails_never_invites_to_send_again() {
+    let accepted = answer(202, "", r#"{"id":"eml_1","status":"queued"}"#);
+    let down = answer(503, "", "{}");
+    let scope = answer(403, "", r#"{"error":{"code":"insufficient_scope","message":"no"}}"#);
+    let line = "emails send --from a@b.test --to c@d.test --subject s --text t --wait --retries 0";
+    for (answers, code) in [(vec![accepted.clone(), down], 9), (vec![accepted.clone(), scope], 4)] {
+        let service = Service::answering(&answers);
+        let args = line.split(' ').collect::<Vec<_>>();
+        let url = service.url();
+        let run = Home::new().run_with(&args, &[KEY, ("SVC_EMAIL_URL", &url)]);
+        assert_eq!(run.code, code, "{run:?}");
+        assert_eq!(run.json()["id"], "eml_1", "{run:?}");
+        let error = run.error();
+        assert_eq!((&error["outcome"], &error["retryable"]), (&"unknown".into(), &false.into()));
+        assert_eq!(
+            error["hint"],
+            "the email was accepted as eml_1: do not send it again\n\
+             go on waiting: svc emails get eml_1 --wait"
+        );
+        let sends = service.requests().iter().filter(|said| said.starts_with("POST")).count();
+        assert_eq!(sends, 1);
+    }
+    // Still queued when the time is up.
+    let service = Service::answering(&[accepted]);
+    let args = [line.split(' ').collect::<Vec<_>>(), vec!["--timeout", "300ms"]].concat();
+    let run = Home::new().run_with(&args, &[KEY, ("SVC_EMAIL_URL", &service.url())]);
+    assert_eq!(run.code, 9, "{run:?}");
+}
+
 #[cfg(unix)]
 #[test]
 fn ctrl_c_ends_every_wait() {

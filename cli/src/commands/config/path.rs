@@ -19,11 +19,12 @@ pub struct Path {}
 impl Path {
     pub fn run(self, context: &Context) -> Result<(), Failure> {
         let settings = &context.settings;
+        let shown = |path: &std::path::Path| path.display().to_string();
         let value = json!({
-            "config": settings.config_dir.join("config.toml"),
-            "credentials": settings.config_dir.join("credentials.toml"),
-            "data": settings.data_dir,
-            "sandbox": settings.sandbox_dir,
+            "config": shown(&settings.config_dir.join("config.toml")),
+            "credentials": shown(&settings.config_dir.join("credentials.toml")),
+            "data": shown(&settings.data_dir),
+            "sandbox": shown(&settings.sandbox_dir),
         });
         context.out.one(&value, crate::context::PLAIN)
     }

@@ -47,7 +47,10 @@ impl Show {
             });
             rows.push(row(url, address.as_ref()));
             rows.push(match &settings.key_file {
-                Some(path) => json!({"setting": key, "value": path, "from": "--key-file"}),
+                Some(path) => {
+                    let path = path.display().to_string();
+                    json!({"setting": key, "value": path, "from": "--key-file"})
+                }
                 // Nobody's keyring is opened to show a masked key.
                 None if settings.is_in_keyring(service)? => {
                     json!({"setting": key, "value": "(in the system's keyring)", "from": "profile"})

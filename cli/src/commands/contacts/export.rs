@@ -28,7 +28,7 @@ pub struct Export {
     #[arg(add = Values::Audience.candidates())]
     audience: String,
     /// How to write them; CSV unless JSON is asked for
-    #[arg(long, value_name = "FORMAT")]
+    #[arg(long, value_name = "csv|ndjson", hide_possible_values = true)]
     format: Option<ExportFormat>,
     /// How many contacts to ask for at once
     #[arg(long, value_name = "N")]

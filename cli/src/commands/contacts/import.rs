@@ -1,6 +1,7 @@
 //! `svc contacts import`.
 
 use std::collections::HashMap;
+use std::path::PathBuf;
 use std::pin::pin;
 
 use clap::{Args, ValueEnum, ValueHint};
@@ -46,9 +47,9 @@ pub struct Import {
     audience: String,
     /// A CSV file with a header line, - for standard input
     #[arg(value_hint = ValueHint::FilePath)]
-    file: String,
+    file: PathBuf,
     /// What to do with addresses that the audience has already
-    #[arg(long, value_name = "WHAT", default_value = "skip")]
+    #[arg(long, value_name = "skip|update", hide_possible_values = true, default_value = "skip")]
     existing: Existing,
     /// Map a column: to email, name, topics, subscribed, metadata.KEY or ignore, repeatable
     #[arg(long, value_name = "COLUMN=FIELD", value_parser = crate::input::pairs::parse_text)]

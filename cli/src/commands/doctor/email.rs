@@ -36,7 +36,7 @@ pub(super) async fn examine(
     findings.unknown(
         "scope emails:send",
         "cannot be known without sending",
-        "send one to yourself: svc emails send",
+        &format!("send one to yourself: {}", context.svc("emails send")),
     );
     if let Ok(domains) = domains {
         examine_domains(context, &domains, findings).await?;

@@ -19,9 +19,9 @@ pub fn show(context: &Context, rows: &[Value]) -> Result<(), Failure> {
         let priority =
             row["priority"].as_u64().map(|p| format!("  priority {p}")).unwrap_or_default();
         let (state, why) = (text(row, "dns"), text(row, "why"));
-        let why = if why.is_empty() { why } else { format!(": {why}") };
+        let why = if why.is_empty() { why } else { format!(" ({why})") };
         context.out.raw(&format!(
-            "{gap}{}  {}{priority}\n  {}\n  DNS now {}{why}\n",
+            "{gap}{}  {}{priority}\n  {}\n  DNS now: {}{why}\n",
             text(row, "type"),
             text(row, "name"),
             text(row, "value"),

@@ -26,7 +26,7 @@ pub struct Records {
     #[arg(add = Values::DomainOrName.candidates())]
     id: String,
     /// Print the records for another tool, and look nothing up
-    #[arg(long, value_name = "FORMAT")]
+    #[arg(long, value_name = "bind|json|terraform", hide_possible_values = true)]
     format: Option<Format>,
     #[command(flatten)]
     lookup: live::Lookup,

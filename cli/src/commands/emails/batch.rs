@@ -1,5 +1,7 @@
 //! `svc emails batch`.
 
+use std::path::PathBuf;
+
 use clap::{Args, ValueHint};
 use serde_json::{Value, json};
 use svc_sdk::email::{BatchAnswer, BatchItem, BatchOutcome, Email};
@@ -35,7 +37,7 @@ Scope: emails:send")]
 pub struct Batch {
     /// A JSON array or NDJSON of emails, - for standard input
     #[arg(value_hint = ValueHint::FilePath)]
-    file: String,
+    file: PathBuf,
 }
 
 impl Batch {

@@ -57,8 +57,8 @@ pub struct Send {
     /// A header of the email, repeatable
     #[arg(long, value_name = "NAME: VALUE", value_parser = pairs::parse_header)]
     header: Vec<(String, String)>,
-    /// A file that goes along, at most 20; -;name=N reads standard input
-    #[arg(long, value_name = "PATH[;name=N][;type=MIME]", value_parser = attach::parse, allow_hyphen_values = true, value_hint = ValueHint::FilePath)]
+    /// A file that goes along, at most 20: PATH[;name=N][;type=MIME]; -;name=N reads standard input
+    #[arg(long, value_name = "PATH[;…]", value_parser = attach::parser(), allow_hyphen_values = true, value_hint = ValueHint::FilePath)]
     attach: Vec<Attach>,
     /// A tag for tracking, repeatable
     #[arg(long, value_name = "KEY=TEXT", value_parser = pairs::parse_text)]
@@ -95,24 +95,31 @@ impl Send {
             .map_err(|failure| advice::for_sender(failure, context, &email.from))?;
         let Some(accepted) = accepted else { return Ok(()) };
         let mut value = output::to_value(&accepted);
-        if !value.is_object() {
+        let speaks_of_an_error =
+            accepted.id.is_empty() && value.get("error").is_some_and(|error| !error.is_null());
+        if !value.is_object() || speaks_of_an_error {
             context.out.value(&value)?;
             return Err(not_understood());
         }
         Sent::of(&context.settings).note([accepted.id.as_str()]);
-        if !wait {
-            context.out.one(&value, VIEW)?;
-            if !accepted.id.is_empty() {
-                let follow = format!("emails get {} --wait", accepted.id);
-                context.out.hint(&format!("follow it: {}", context.svc(&follow)));
-            }
-            return Ok(());
-        }
         if accepted.id.is_empty() {
             context.out.one(&value, VIEW)?;
-            return Err(Failure::other("the answer names no id, so there is nothing to wait for"));
+            if wait {
+                return Err(Failure::other(
+                    "the email was accepted, but the answer names no id: there is nothing to wait for",
+                ));
+            }
+            context.out.note("accepted; the answer names no id, so it cannot be followed");
+            return Ok(());
+        }
+        if !wait {
+            context.out.one(&value, VIEW).map_err(|failure| accepted_as(&accepted.id, failure))?;
+            let follow = format!("emails get {} --wait", accepted.id);
+            context.out.hint(&format!("follow it: {}", context.svc(&follow)));
+            return Ok(());
         }
         let end = wait::for_email(context, &client, &accepted.id, Some(value.clone())).await;
+        let end = end.map_err(|failure| given_up(context, &accepted.id, failure));
         if let Ok(last) = &end {
             value.clone_from(last);
         }
@@ -170,6 +177,31 @@ impl Send {
         }
         Ok(email)
     }
+}
+
+/// An answer that cannot be written must not look like an email that was not sent.
+fn accepted_as(id: &str, failure: Failure) -> Failure {
+    if failure.kind() == Kind::BrokenPipe {
+        return failure;
+    }
+    failure.hint(format!("the email was accepted as {id}: do not send it again"))
+}
+
+/// The wait failed, not the send: no exit code may invite to send again.
+fn given_up(context: &Context, id: &str, mut failure: Failure) -> Failure {
+    if matches!(failure.kind(), Kind::BrokenPipe | Kind::Interrupted) {
+        return failure;
+    }
+    let details = failure.details_mut();
+    if matches!(details.kind, Kind::Unavailable | Kind::RateLimited) {
+        details.kind = Kind::OutcomeUnknown;
+    }
+    details.outcome = Some(Outcome::Unknown.as_str());
+    details.retryable = Some(false);
+    let wait = context.svc(&format!("emails get {id} --wait"));
+    failure.hint(format!(
+        "the email was accepted as {id}: do not send it again\ngo on waiting: {wait}"
+    ))
 }
 
 /// Something answered 2xx, but nothing that speaks of emails would answer so.

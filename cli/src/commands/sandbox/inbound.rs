@@ -1,6 +1,7 @@
 //! `svc sandbox inbound`.
 
 use std::net::IpAddr;
+use std::path::PathBuf;
 
 use clap::{Args, ValueHint};
 use serde_json::json;
@@ -36,7 +37,7 @@ pub struct Inbound {
     html: Option<String>,
     /// A whole RFC 5322 message: a file, or - for standard input
     #[arg(long, value_name = "PATH|-", conflicts_with_all = ["from", "to", "subject", "text", "html"], value_hint = ValueHint::FilePath)]
-    raw: Option<String>,
+    raw: Option<PathBuf>,
     /// Where it comes from, for SPF to judge; the verdict is `none` without it
     #[arg(long, value_name = "ADDR")]
     ip: Option<IpAddr>,

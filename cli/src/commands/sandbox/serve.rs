@@ -99,10 +99,8 @@ impl Serve {
             builder = builder.smtp(smtp);
         }
         if let (Some(chain), Some(key)) = (&self.smtp_cert_file, &self.smtp_key_file) {
-            let read = |option: &str, path: &PathBuf| {
-                let path = path.to_string_lossy();
-                context.inputs.bytes(&context.out, option, &path)
-            };
+            let read =
+                |option: &str, path: &PathBuf| context.inputs.bytes(&context.out, option, path);
             let (chain, key) = (read("--smtp-cert-file", chain)?, read("--smtp-key-file", key)?);
             builder = builder
                 .smtp_certificate(&chain, &key)

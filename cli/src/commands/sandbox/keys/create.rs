@@ -19,7 +19,7 @@ Examples:
 Scope: none; the local server alone")]
 pub struct Create {
     /// The service that the key is for
-    #[arg(long, value_name = "SERVICE")]
+    #[arg(long, value_name = "email|extraction", hide_possible_values = true)]
     service: ServiceName,
     /// A scope, repeatable for the email service
     #[arg(long, value_name = "SCOPE", required = true, value_delimiter = ',', add = Values::Scope.candidates())]
