@@ -30,28 +30,38 @@ async fn with(choice: &str) -> Sandbox {
 
 const EMAIL: &str = r#"{"from":"a@sandbox.test","to":"b@x.test","subject":"s"}"#;
 
+const HOOK: &str = r#"{"url":"https://a.test/","events":["email.sent"]}"#;
+const ENDPOINT: &str = r#"{"url":"https://a.test/","events":["extraction.failed"]}"#;
+
 #[tokio::test]
 async fn b1_creations_answer_200() {
     let sandbox = with("B1=200").await;
-    let hook = r#"{"url":"https://a.test/","events":["email.sent"]}"#;
-    for (line, body) in [
-        ("POST /api/v1/audiences", r#"{"name":"a"}"#),
-        ("POST /api/v1/domains", r#"{"name":"a.test"}"#),
-        ("POST /api/v1/webhooks", hook),
-        ("POST /api/v1/emails", EMAIL),
+    let audience = sandbox.call("POST /api/v1/audiences", r#"{"name":"a"}"#).await;
+    assert_eq!(audience.status, 200);
+    let contacts = format!("POST /api/v1/audiences/{}/contacts", audience.id());
+    for (key, line, body) in [
+        (KEY, contacts.as_str(), r#"{"email":"a@b.test"}"#),
+        (KEY, "POST /api/v1/domains", r#"{"name":"a.test"}"#),
+        (KEY, "POST /api/v1/webhooks", HOOK),
+        (KEY, "POST /api/v1/emails", EMAIL),
+        (EXTRACTION_KEY, "POST /v1/webhooks", ENDPOINT),
     ] {
-        assert_eq!(sandbox.call(line, body).await.status, 200, "{line}");
+        assert_eq!(sandbox.with_key(key, line, body).await.status, 200, "{line}");
     }
 }
 
 #[tokio::test]
 async fn b2_lists_are_wrapped() {
     let sandbox = with("B2=wrapped").await;
-    assert_eq!(sandbox.call("GET /api/v1/audiences", "").await.body, r#"{"data":[]}"#);
-    assert_eq!(
-        sandbox.with_key(EXTRACTION_KEY, "GET /v1/webhooks", "").await.body,
-        r#"{"data":[]}"#
-    );
+    for (key, path) in
+        [(KEY, "/api/v1/audiences"), (KEY, "/api/v1/webhooks"), (EXTRACTION_KEY, "/v1/webhooks")]
+    {
+        let list = sandbox.with_key(key, &format!("GET {path}"), "").await;
+        assert_eq!((list.status, list.body.as_str()), (200, r#"{"data":[]}"#), "{path}");
+    }
+    let domains = sandbox.call("GET /api/v1/domains", "").await;
+    assert!(domains.body.starts_with(r#"{"data":[{"id":"dom_"#), "{domains:?}");
+    assert!(domains.body.ends_with("}]}"), "{domains:?}");
 }
 
 #[tokio::test]
@@ -92,12 +102,42 @@ async fn b9_an_idempotency_key_is_ignored() {
 #[tokio::test]
 async fn b14_a_resource_is_wrapped() {
     let sandbox = with("B14=wrapped").await;
+    sandbox.freeze().await;
     let made = sandbox.call("POST /api/v1/audiences", r#"{"name":"a"}"#).await;
-    assert!(made.body.starts_with(r#"{"data":{"id":"aud_"#), "{made:?}");
-    let found = sandbox.call(&format!("GET /api/v1/audiences/{}", made.id()), "").await;
+    let audience = made.id();
+    let found = sandbox.call(&format!("GET /api/v1/audiences/{audience}"), "").await;
     assert_eq!(found.body, made.body);
-    let sent = sandbox.call("POST /api/v1/emails", EMAIL).await;
-    assert!(sent.body.starts_with(r#"{"data":{"id":"eml_"#), "{sent:?}");
+    let line = format!("POST /api/v1/audiences/{audience}/contacts");
+    let contact = sandbox.call(&line, r#"{"email":"a@b.test"}"#).await.id();
+    let domain = sandbox.call("GET /api/v1/domains", "").await.id();
+    let hook = sandbox.call("POST /api/v1/webhooks", HOOK).await.id();
+    let later = EMAIL.replace("\"s\"", r#""s","scheduledAt":"2999-01-01""#);
+    let email = sandbox.call("POST /api/v1/emails", &later).await.id();
+    for (key, line, body, id) in [
+        (KEY, "POST /api/v1/audiences".to_owned(), r#"{"name":"b"}"#, "aud_"),
+        (KEY, line, r#"{"email":"c@b.test"}"#, "con_"),
+        (KEY, format!("PATCH /api/v1/contacts/{contact}"), r#"{"name":"C"}"#, "con_"),
+        (KEY, "POST /api/v1/domains".to_owned(), r#"{"name":"a.test"}"#, "dom_"),
+        (KEY, format!("POST /api/v1/domains/{domain}/verify"), "", "dom_"),
+        (KEY, "POST /api/v1/webhooks".to_owned(), HOOK, "whk_"),
+        (KEY, format!("PATCH /api/v1/webhooks/{hook}"), r#"{"active":false}"#, "whk_"),
+        (KEY, "POST /api/v1/emails".to_owned(), EMAIL, "eml_"),
+        (KEY, format!("GET /api/v1/emails/{email}"), "", "eml_"),
+        (KEY, format!("PATCH /api/v1/emails/{email}/cancel"), "", "eml_"),
+        (EXTRACTION_KEY, "POST /v1/webhooks".to_owned(), ENDPOINT, "whk_"),
+    ] {
+        let answer = sandbox.with_key(key, &line, body).await;
+        let start = format!(r#"{{"data":{{"id":"{id}"#);
+        assert!(
+            answer.body.starts_with(&start) && answer.body.ends_with("}}"),
+            "{line} {answer:?}"
+        );
+    }
+    // What a document shows stays as it shows it.
+    let me = sandbox.with_key(EXTRACTION_KEY, "GET /v1/me", "").await;
+    assert!(me.body.starts_with(r#"{"organization":{"#), "{me:?}");
+    let deleted = sandbox.call(&format!("DELETE /api/v1/domains/{domain}"), "").await;
+    assert_eq!(deleted.body, r#"{"ok":true}"#);
 }
 
 #[tokio::test]
@@ -137,6 +177,26 @@ async fn e16_pages_are_arrays_or_count_from_zero() {
         let id = sandbox.call("POST /api/v1/audiences", r#"{"name":"a"}"#).await.id();
         let page = sandbox.call(&format!("GET /api/v1/audiences/{id}/contacts{query}"), "").await;
         assert_eq!((page.status, page.body.as_str()), (200, body), "{choice} {query}");
+    }
+    // Each page has what belongs to it.
+    for (choice, pages) in [("E16=array", [1, 2, 3]), ("E16=zero-based", [0, 1, 2])] {
+        let sandbox = with(choice).await;
+        let id = sandbox.call("POST /api/v1/audiences", r#"{"name":"a"}"#).await.id();
+        let line = format!("/api/v1/audiences/{id}/contacts");
+        for name in ["a", "b", "c"] {
+            let body = format!(r#"{{"email":"{name}@x.test"}}"#);
+            sandbox.call(&format!("POST {line}"), &body).await;
+        }
+        let expected = [vec!["a@x.test", "b@x.test"], vec!["c@x.test"], vec![]];
+        for (page, expected) in pages.into_iter().zip(expected) {
+            let found = sandbox.call(&format!("GET {line}?page={page}&pageSize=2"), "").await;
+            let emails = found.body.split(r#""email":""#).skip(1);
+            let emails: Vec<&str> = emails.map(|rest| &rest[..8]).collect();
+            assert_eq!((found.status, emails), (200, expected), "{choice} {page}");
+        }
+        let wrong = pages[0] - 1;
+        let refused = sandbox.call(&format!("GET {line}?page={wrong}"), "").await;
+        assert_eq!(refused.status, 422, "{choice}");
     }
 }
 

@@ -409,6 +409,23 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn ten_look_ups_are_made_and_no_more() {
+        for (names, verdict) in [(10, SpfVerdict::Pass), (11, SpfVerdict::PermError)] {
+            for term in ["include:", "redirect="] {
+                let mut policies = vec![("a.test".to_owned(), format!("v=spf1 {term}n1.test"))];
+                for number in 1..names {
+                    let next = format!("v=spf1 {term}n{}.test", number + 1);
+                    policies.push((format!("n{number}.test"), next));
+                }
+                policies.push((format!("n{names}.test"), "v=spf1 ip4:192.0.2.1 -all".to_owned()));
+                let policies: Vec<(&str, &str)> =
+                    policies.iter().map(|(name, policy)| (&**name, &**policy)).collect();
+                assert_eq!(judge(&policies, "192.0.2.1").await, verdict, "{names} of {term}");
+            }
+        }
+    }
+
+    #[tokio::test]
     async fn two_policies_are_an_error_and_an_empty_sender_is_judged_by_its_helo() {
         let two = [("a.test", "v=spf1 +all"), ("a.test", "v=spf1 -all")];
         assert_eq!(judge(&two, "192.0.2.1").await, SpfVerdict::PermError);
