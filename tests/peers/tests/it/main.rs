@@ -1,5 +1,6 @@
 //! The reference server against other people's mail software.
 
+mod dig;
 mod dkim;
 mod sandbox;
 mod smtp;
