@@ -141,10 +141,10 @@ impl Send {
         if let Some(subject) = self.subject {
             email.subject = subject;
         }
-        replace(&mut email.to, self.to);
-        replace(&mut email.cc, self.cc);
-        replace(&mut email.bcc, self.bcc);
-        replace(&mut email.reply_to, self.reply_to);
+        replace(&mut email.to, one_each("--to", self.to)?);
+        replace(&mut email.cc, one_each("--cc", self.cc)?);
+        replace(&mut email.bcc, one_each("--bcc", self.bcc)?);
+        replace(&mut email.reply_to, one_each("--reply-to", self.reply_to)?);
         if let Some(html) = &self.html {
             email.html = Some(read("--html", html)?);
         }
@@ -238,6 +238,19 @@ fn parse_variables(text: &str) -> Result<serde_json::Map<String, Value>, Failure
             crate::input::json_problem(&error)
         ))
     })
+}
+
+/// Names may hold commas, so addresses are not taken apart; a list of them is a
+/// mistake that is better met here than as one odd address at the service.
+fn one_each(option: &str, addresses: Vec<String>) -> Result<Vec<String>, Failure> {
+    let is_list = |text: &String| {
+        !text.contains('"') && text.contains(',') && text.split(',').all(|part| part.contains('@'))
+    };
+    if addresses.iter().any(is_list) {
+        return Err(Failure::usage(format!("{option}: several addresses in one"))
+            .hint(format!("write them apart: {option} ADDRESS ADDRESS, or {option} for each")));
+    }
+    Ok(addresses)
 }
 
 fn attachment(context: &Context, file: Attach) -> Result<Attachment, Failure> {

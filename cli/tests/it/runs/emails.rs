@@ -25,6 +25,8 @@ pub fn rows() -> Vec<Row> {
                 "--sandbox emails send --from hello@elsewhere.test --to ada@example.test --subject Hi --text Hello")
             .also("an address that is none", 2,
                 "emails send --from hello@sandbox.test --to nobody --subject Hi --text Hello")
+            .also("addresses in one", 2,
+                "emails send --from hello@sandbox.test --to ada@example.test,bob@example.test --subject Hi --text Hello")
             .also("a file that is not there", 2, &format!("{send} --html @nope.html"))
             .also("a time that is none", 2, &format!("{send} --text Hello --at someday"))
             .also("--at in words", 0, &format!("{send} --text Hello --at +2h")),
