@@ -90,6 +90,8 @@ const IDS: &[(&str, &str)] = &[
 /// Files that examples name, beside those of every scene.
 const FILES: &[(&str, &str)] = &[
     ("q3.pdf", "%PDF-1.7"),
+    ("new.txt", "whsec_3f1c\n"),
+    ("old.txt", "whsec_before\n"),
     ("mapped.csv", "E-Mail Address,name\nada@example.test,Ada\n"),
     (
         "emails.ndjson",
