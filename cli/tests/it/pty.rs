@@ -107,8 +107,10 @@ pub fn read_until(stream: &mut impl Read, raw: &mut Vec<u8>, from: usize, shown:
 
 fn more(stream: &mut impl Read, raw: &mut Vec<u8>) -> bool {
     let mut buffer = [0; 4096];
-    // The end of the last process on a terminal is an error to its reader.
-    let read = stream.read(&mut buffer).unwrap_or(0);
+    // The end of the last process on a terminal is an error to its reader. Linux
+    // may say so just before it has looked at what that process wrote last, so
+    // it is asked again.
+    let read = stream.read(&mut buffer).or_else(|_| stream.read(&mut buffer)).unwrap_or(0);
     raw.extend_from_slice(&buffer[..read]);
     read > 0
 }
