@@ -364,8 +364,21 @@ mod spans {
         }
     }
 
+    /// In a process of its own: where other tests come first to a span, tracing
+    /// keeps it for one that nobody wants.
+    #[test]
+    fn name_operation_and_scope_and_no_content() {
+        let output = std::process::Command::new(std::env::current_exe().unwrap())
+            .args(["--exact", "--ignored", "hooks::spans::child"])
+            .output()
+            .unwrap();
+        let said = String::from_utf8_lossy(&output.stdout);
+        assert!(output.status.success() && said.contains("1 passed"), "{said}");
+    }
+
     #[tokio::test]
-    async fn name_operation_and_scope_and_no_content() {
+    #[ignore = "started by the test above"]
+    async fn child() {
         let written = Written::default();
         let subscriber = registry().with(written.clone());
         let guard = tracing::subscriber::set_default(subscriber);

@@ -1,6 +1,7 @@
 //! `Receiver` over a whole body: the order of the checks, and what is logged.
 
 use std::io;
+use std::process::Command;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -148,8 +149,21 @@ impl io::Write for Log {
     }
 }
 
+/// In a process of its own: where other tests come first to a line, tracing keeps
+/// it for one that nobody wants.
 #[test]
 fn the_reason_is_logged_and_nothing_secret_is() {
+    let output = Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", "--ignored", "http::what_is_logged"])
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success() && said.contains("1 passed"), "{said}");
+}
+
+#[test]
+#[ignore = "started by the test above"]
+fn what_is_logged() {
     let log = Log::default();
     let writer = log.clone();
     let subscriber = tracing_subscriber::fmt()
