@@ -52,6 +52,9 @@ fn hint(details: &Details, context: &Context) -> Option<String> {
         }
         Kind::Unavailable => "repeating it does no harm; find out what is wrong: svc doctor".to_owned(),
         Kind::OutcomeUnknown => format!("{}\n{}", not_repeated(details), look(context)),
+        Kind::Interrupted if context.changes.followed().is_some() => {
+            accepted_as(context, context.changes.followed().unwrap_or_default())
+        }
         Kind::Interrupted if details.outcome == Some(Outcome::Unknown.as_str()) => look(context),
         Kind::Other
             if details.code.as_deref() == Some(UNWRITTEN) && context.changes.any_done() =>
@@ -60,6 +63,12 @@ fn hint(details: &Details, context: &Context) -> Option<String> {
         }
         _ => return None,
     })
+}
+
+/// What to do where the email was sent, and following it came to nothing.
+pub fn accepted_as(context: &Context, id: &str) -> String {
+    let wait = context.svc(&format!("emails get {id} --wait"));
+    format!("the email was accepted as {id}: do not send it again\ngo on waiting: {wait}")
 }
 
 /// What to do where it is not known if something was processed.

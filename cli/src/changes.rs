@@ -1,7 +1,7 @@
 //! What became of the requests of one run that are not harmless to repeat: what
 //! to say of them where the run ends before their answers are shown.
 
-use std::cell::Cell;
+use std::cell::{Cell, OnceCell};
 
 use svc_sdk::{Operation, Outcome};
 
@@ -15,6 +15,8 @@ pub struct Changes {
     /// Answered with a success.
     done: Cell<usize>,
     last: Cell<Option<Operation>>,
+    /// The email that was sent, and is followed now.
+    followed: OnceCell<String>,
 }
 
 impl Changes {
@@ -35,6 +37,17 @@ impl Changes {
     /// Whether a service has processed one.
     pub fn any_done(&self) -> bool {
         self.done.get() > 0
+    }
+
+    /// Notes the email that was sent, before it is followed.
+    pub fn follow(&self, id: &str) {
+        // One command sends one email.
+        let _ = self.followed.set(id.to_owned());
+    }
+
+    /// The email that was sent and is followed.
+    pub fn followed(&self) -> Option<&str> {
+        self.followed.get().map(String::as_str)
     }
 
     /// What to say of a run that is given up.

@@ -186,13 +186,13 @@ impl Printer {
         }
     }
 
-    /// A text that is the result itself (a script, a record file): as it is,
-    /// and inside JSON only where JSON was asked for.
+    /// A text that is the result itself (a script, a stored message): as
+    /// [`raw_data`](Self::raw_data), and inside JSON only where JSON was asked for.
     pub fn document(&self, text: &str, value: impl FnOnce() -> Value) -> Result<(), Failure> {
         if self.asked && !self.is_table() {
             return self.json(&value());
         }
-        self.write(text)?;
+        self.raw_data(text)?;
         // The shell's next prompt belongs on a line of its own.
         let ends = text.is_empty() || text.ends_with('\n') || !self.streams.stdout_is_terminal;
         if ends { Ok(()) } else { self.write("\n") }
@@ -207,7 +207,7 @@ impl Printer {
     /// that it cannot tell a terminal what to do.
     pub fn raw_data(&self, text: &str) -> Result<(), Failure> {
         if self.streams.stdout_is_terminal {
-            self.write(&printable(text))
+            self.write(&text::printable_document(text))
         } else {
             self.write(text)
         }

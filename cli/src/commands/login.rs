@@ -59,6 +59,7 @@ impl Login {
         let organization = check(context, service, &url, &key).await?;
 
         let profile = &settings.profile.value;
+        let _held = settings.hold()?;
         let mut profiles = settings.profiles()?;
         let remembered = profiles.get(profile)?.and_then(|said| said.organization);
         if let (Some(remembered), Some((id, _))) = (&remembered, &organization)

@@ -55,7 +55,10 @@ impl Whoami {
                     match context.call(client.me(), "asking").await {
                         Ok(Some(me)) => {
                             if let Value::Object(me) = to_value(&me) {
-                                about.extend(me);
+                                // What is asked, and with what, is ours to say.
+                                for (name, said) in me {
+                                    about.entry(name).or_insert(said);
+                                }
                             }
                         }
                         Ok(None) => continue,

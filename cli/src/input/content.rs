@@ -4,7 +4,7 @@ use std::io::Read as _;
 use std::path::Path;
 use std::sync::Mutex;
 
-use crate::failure::Failure;
+use crate::failure::{Failure, Kind};
 use crate::output::Printer;
 
 /// Reads files and, once, standard input.
@@ -52,6 +52,17 @@ impl Inputs {
             .map_err(|error| Failure::input(format!("{option}: standard input: {error}")))?;
         Ok(bytes)
     }
+}
+
+/// Names the file in what is wrong with its content.
+pub fn in_file(path: &Path, mut failure: Failure) -> Failure {
+    if failure.kind() == Kind::InvalidInput {
+        let is_stdin = path.as_os_str() == "-";
+        let name = if is_stdin { "standard input".into() } else { path.to_string_lossy() };
+        let message = format!("{name}: {}", failure.details().message);
+        failure.details_mut().message = message;
+    }
+    failure
 }
 
 fn file(option: &str, path: &Path) -> Result<Vec<u8>, Failure> {

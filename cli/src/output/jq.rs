@@ -7,14 +7,16 @@ use serde_json::Value;
 
 use crate::failure::Failure;
 
-/// The two formats of jq's manual that jaq leaves to its own program.
-const TABLES: &str = r#"
+/// The two formats of jq's manual that jaq leaves to its own program; and what
+/// would end this one in the middle, with an exit code that means something else.
+const OWN: &str = r#"
 def _replaced($from; $to): split($from) | join($to);
 def _field(quoted): if isstring then quoted elif . == null then "" elif . >= [] then
     error("a table holds no array and no object") else tostring end;
 def @csv: map(_field("\"" + _replaced("\""; "\"\"") + "\"")) | join(",");
 def @tsv: map(_field(_replaced("\\"; "\\\\") | _replaced("\t"; "\\t") | _replaced("\n"; "\\n")
     | _replaced("\r"; "\\r"))) | join("\t");
+def halt: error; def halt($code): error; def halt_error: error; def halt_error($code): error;
 "#;
 
 /// A compiled jq filter.
@@ -23,8 +25,8 @@ pub(crate) struct Filter(jaq_core::Filter<data::JustLut<Val>>);
 impl Filter {
     /// Compiles the filter, so that a mistake in it shows before a request is made.
     pub(crate) fn compile(code: &str) -> Result<Self, Failure> {
-        let tables = parse(TABLES, |parser| parser.defs()).unwrap_or_default();
-        let defs = jaq_core::defs().chain(jaq_std::defs()).chain(jaq_json::defs()).chain(tables);
+        let own = parse(OWN, |parser| parser.defs()).unwrap_or_default();
+        let defs = jaq_core::defs().chain(jaq_std::defs()).chain(jaq_json::defs()).chain(own);
         let funs = jaq_core::funs().chain(jaq_std::funs()).chain(jaq_json::funs());
         let arena = Arena::default();
         let unusable = |part: &str| {
@@ -75,7 +77,7 @@ impl Filter {
 fn unfit(what: &str) -> Failure {
     Failure::other(format!("--jq: {what}"))
         .code("filter_failed")
-        .hint("what the command does is done: look before you repeat it")
+        .hint("what the command does is done: look before you repeat it\nwhere something may be of another type, write ()? around it: (.error.message)? // \"none\"")
 }
 
 #[cfg(test)]
@@ -115,7 +117,17 @@ mod tests {
     }
 
     #[test]
-    fn errors_of_the_filter_are_errors() {
-        assert!(Filter::compile("error(\"x\")").expect("a filter").run(&json!(1)).is_err());
+    fn errors_of_the_filter_are_errors_and_nothing_ends_the_program() {
+        for filter in ["error(\"x\")", "halt", "halt(0)", "halt_error", "halt_error(3)"] {
+            assert!(Filter::compile(filter).expect("a filter").run(&json!(1)).is_err(), "{filter}");
+        }
+    }
+
+    /// Unlike jq, jaq takes an error left of `//` for an error.
+    #[test]
+    fn what_does_not_fit_is_passed_over_where_the_filter_says_so() {
+        let filter = r#"(.error.message)? // "none""#;
+        assert_eq!(run(filter, &json!([1])), [json!("none")]);
+        assert_eq!(run(filter, &json!({"error": {"message": "x"}})), [json!("x")]);
     }
 }

@@ -9,6 +9,11 @@ pub(crate) fn printable(text: &str) -> Cow<'_, str> {
     escaped(text, |character| character == '\n')
 }
 
+/// As [`printable`], with the tabs that documents are laid out with.
+pub(crate) fn printable_document(text: &str) -> Cow<'_, str> {
+    escaped(text, |character| matches!(character, '\n' | '\t'))
+}
+
 /// As [`printable`], on one line.
 pub(crate) fn one_line(text: &str) -> Cow<'_, str> {
     escaped(text, |_| false)
@@ -16,12 +21,14 @@ pub(crate) fn one_line(text: &str) -> Cow<'_, str> {
 
 /// Escapes what JSON itself leaves as it is, but a terminal would obey.
 pub(crate) fn json_safe(json: &str) -> Cow<'_, str> {
-    if !json.chars().any(|character| !character.is_ascii_control() && is_unsafe(character)) {
+    // What stands below the space is JSON's own layout: inside texts it is escaped.
+    let unsafe_here = |character: char| character >= ' ' && is_unsafe(character);
+    if !json.chars().any(unsafe_here) {
         return Cow::Borrowed(json);
     }
     let mut safe = String::with_capacity(json.len() + 16);
     for character in json.chars() {
-        if !character.is_ascii_control() && is_unsafe(character) {
+        if unsafe_here(character) {
             let mut units = [0; 2];
             for unit in character.encode_utf16(&mut units) {
                 write!(safe, "\\u{unit:04x}").expect("a string takes everything");
@@ -78,10 +85,10 @@ mod tests {
 
     #[test]
     fn json_stays_json() {
-        let text = "a\u{85}b\u{202e}c";
+        let text = "a\u{85}b\u{202e}c\u{7f}";
         let json = serde_json::to_string(text).expect("text is JSON");
         let safe = json_safe(&json);
-        assert_eq!(safe, "\"a\\u0085b\\u202ec\"");
+        assert_eq!(safe, "\"a\\u0085b\\u202ec\\u007f\"");
         assert_eq!(serde_json::from_str::<String>(&safe).expect("still JSON"), text);
     }
 }

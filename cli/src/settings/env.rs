@@ -1,6 +1,7 @@
 //! The environment, and the file that `--env-file` names.
 
 use std::collections::HashMap;
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use crate::failure::Failure;
@@ -9,15 +10,24 @@ use crate::failure::Failure;
 #[derive(Clone, Default)]
 pub struct Env {
     variables: HashMap<String, String>,
+    /// Values that are not text, which paths need not be.
+    odd: HashMap<String, OsString>,
 }
 
 impl Env {
     /// The environment of this process.
     pub fn of_process() -> Self {
-        let variables = std::env::vars_os()
-            .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
-            .collect();
-        Self { variables }
+        let mut env = Self::default();
+        for (name, value) in std::env::vars_os() {
+            let Ok(name) = name.into_string() else { continue };
+            // Something that is not text is no address and no key, and refused as
+            // one: leaving it out would let the profile's take its place.
+            env.variables.insert(name.clone(), value.to_string_lossy().into_owned());
+            if value.to_str().is_none() {
+                env.odd.insert(name, value);
+            }
+        }
+        env
     }
 
     /// A variable that is set and not empty.
@@ -27,12 +37,12 @@ impl Env {
 
     /// A variable as a path.
     pub fn path(&self, name: &str) -> Option<PathBuf> {
-        self.get(name).map(PathBuf::from)
+        self.odd.get(name).map(PathBuf::from).or_else(|| self.get(name).map(PathBuf::from))
     }
 
     /// Whether a variable is set to something other than `0` or `false`.
     pub fn is_on(&self, name: &str) -> bool {
-        self.get(name).is_some_and(|value| !matches!(value, "0" | "false" | "no" | "off"))
+        self.get(name).is_some_and(means_on)
     }
 
     /// Reads a file of `NAME=value` lines: comments, `export`, and quotes as shells write them.
@@ -56,8 +66,13 @@ impl Env {
                 })?;
             variables.insert(name.trim().to_owned(), unquoted(value.trim()));
         }
-        Ok(Self { variables })
+        Ok(Self { variables, ..Self::default() })
     }
+}
+
+/// Whether a value switches something on.
+pub fn means_on(value: &str) -> bool {
+    !matches!(value, "0" | "false" | "no" | "off")
 }
 
 impl<'a> Extend<(&'a str, String)> for Env {
@@ -70,7 +85,7 @@ impl<const N: usize> From<[(&str, &str); N]> for Env {
     fn from(pairs: [(&str, &str); N]) -> Self {
         let variables =
             pairs.into_iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
-        Self { variables }
+        Self { variables, ..Self::default() }
     }
 }
 

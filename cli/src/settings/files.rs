@@ -281,13 +281,51 @@ fn remove(document: &mut DocumentMut, profile: &str) -> bool {
 fn read(path: &Path) -> Result<DocumentMut, Failure> {
     match fs::read_to_string(path) {
         // The parser's own message quotes the line, which may hold a key.
-        Ok(text) => text.parse::<DocumentMut>().map_err(|error| {
-            let line = error.span().map_or(0, |span| text[..span.start].matches('\n').count());
-            Failure::input(format!("{}: line {} is not TOML", path.display(), line + 1))
-        }),
+        Ok(text) => {
+            let document = text.parse::<DocumentMut>().map_err(|error| {
+                let line = error.span().map_or(0, |span| text[..span.start].matches('\n').count());
+                Failure::input(format!("{}: line {} is not TOML", path.display(), line + 1))
+            })?;
+            match misshapen(&document) {
+                Some(what) => Err(Failure::input(format!("{}: {what}", path.display()))),
+                None => Ok(document),
+            }
+        }
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(DocumentMut::new()),
         Err(error) => Err(Failure::input(format!("{}: {error}", path.display()))),
     }
+}
+
+/// What is not as we write it, and could be neither read nor changed.
+fn misshapen(document: &DocumentMut) -> Option<String> {
+    if document.get("profile").is_some_and(|item| !item.is_str()) {
+        return Some("`profile` is not a text".to_owned());
+    }
+    let all = document.get("profiles")?;
+    let Some(all) = all.as_table_like() else {
+        return Some("`profiles` is not a table".to_owned());
+    };
+    let (name, _) = all.iter().find(|(_, profile)| !profile.is_table_like())?;
+    Some(format!("profile `{name}` is not a table"))
+}
+
+/// Keeps other commands from changing the files until it is dropped: of two at
+/// once, neither undoes what the other wrote.
+pub fn hold(dir: &Path) -> Result<fs::File, Failure> {
+    let path = dir.join("lock");
+    let mut options = fs::OpenOptions::new();
+    options.write(true).create(true).truncate(false);
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::OpenOptionsExt as _;
+        options.mode(0o600);
+    }
+    let file = create_private_dir(dir)
+        .and_then(|()| options.open(&path))
+        .map_err(|error| Failure::other(format!("{}: {error}", path.display())))?;
+    // Some network file systems know no locks: there it is as if we had none.
+    let _ = file.lock();
+    Ok(file)
 }
 
 /// Writes beside the file and renames, so that a crash leaves the old or the new one.

@@ -7,8 +7,9 @@ use clap::ValueEnum as _;
 use etcetera::BaseStrategy as _;
 use svc_sdk::Service;
 
-use super::files::{DEFAULT_PROFILE, Profile};
-use super::{Credentials, Env, GlobalFlags, Key, OutputFormat, Profiles, Wire, keyring};
+use super::env::{self, Env};
+use super::files::{self, DEFAULT_PROFILE, Profile};
+use super::{Credentials, GlobalFlags, Key, OutputFormat, Profiles, Wire, keyring};
 use crate::commands::profiles::r#use::unknown;
 use crate::failure::Failure;
 use crate::output::{ColorChoice, Format};
@@ -87,7 +88,8 @@ impl Settings {
                 .map(|(value, source)| Sourced { value: value.to_owned(), source })
         };
 
-        let sandbox = flags.sandbox || env.is_on("SVC_SANDBOX") || file.is_on("SVC_SANDBOX");
+        let sandbox =
+            flags.sandbox || variable("SVC_SANDBOX").is_some_and(|said| env::means_on(&said.value));
         if sandbox {
             refuse_addresses_beside_sandbox(flags)?;
         }
@@ -193,6 +195,11 @@ impl Settings {
     /// A profile that was named and does not exist is a mistake, except to `svc login`.
     pub fn refuse_unknown_profile(&self) -> Result<(), Failure> {
         if self.profile_known { Ok(()) } else { Err(unknown(&self.profile.value)) }
+    }
+
+    /// Keeps other commands from changing profiles and keys until it is dropped.
+    pub fn hold(&self) -> Result<std::fs::File, Failure> {
+        files::hold(&self.config_dir)
     }
 
     /// The profiles on disk.

@@ -155,6 +155,6 @@ fn a_filter_that_does_not_fit_the_answer_is_no_refused_input() {
     assert_eq!((run.code, run.stdout.as_str()), (1, ""), "{run:?}");
     assert_eq!(
         run.stderr,
-        "{\"error\":{\"kind\":\"other\",\"code\":\"filter_failed\",\"message\":\"--jq: the filter does not fit the answer\",\"hint\":\"what the command does is done: look before you repeat it\"}}\n"
+        "{\"error\":{\"kind\":\"other\",\"code\":\"filter_failed\",\"message\":\"--jq: the filter does not fit the answer\",\"hint\":\"what the command does is done: look before you repeat it\\nwhere something may be of another type, write ()? around it: (.error.message)? // \\\"none\\\"\"}}\n"
     );
 }

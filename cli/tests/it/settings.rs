@@ -136,3 +136,93 @@ fn a_profile_says_what_a_live_service_chose_otherwise() {
     assert!(request.contains("x-api-key: mk_test_x\r\n"), "{request}");
     assert!(request.contains(r#"{"emails":[{"from":"not an address""#), "{request}");
 }
+
+#[test]
+fn of_logins_at_once_none_is_lost() {
+    let home = Home::new();
+    let service = Service::one(200, "[]");
+    let names = (0..8).map(|number| format!("p{number}")).collect::<Vec<_>>();
+    let logins = names.iter().map(|name| {
+        let args = ["login", "--profile", name, "--email-url", &service.url()];
+        let mut child = home.spawn(&args);
+        let mut stdin = child.stdin.take().expect("piped");
+        std::io::Write::write_all(&mut stdin, b"mk_test_x").expect("taken");
+        child
+    });
+    for login in logins.collect::<Vec<_>>() {
+        let run = crate::support::Run::of(login.wait_with_output().expect("ends"));
+        assert_eq!(run.code, 0, "{run:?}");
+    }
+    let kept = home.run(&["profiles", "list", "--jq", ".[] | select(.email_key).name"]).stdout;
+    let mut kept = kept.lines().collect::<Vec<_>>();
+    kept.sort_unstable();
+    assert_eq!(kept, names);
+}
+
+#[test]
+fn files_of_another_shape_are_named_and_left_alone() {
+    let service = Service::one(200, "[]");
+    for said in [
+        "profiles = 5\n",
+        "[[profiles]]\nemail_url = \"x\"\n",
+        "[profiles]\ndefault = 7\n",
+        "[[profiles.default]]\na = 7\n",
+        "profile = 5\n",
+    ] {
+        for name in ["config.toml", "credentials.toml"] {
+            let home = Home::new();
+            let path = home.file(&format!("config/svc/{name}"), said);
+            #[cfg(unix)]
+            std::fs::set_permissions(&path, std::os::unix::fs::PermissionsExt::from_mode(0o600))
+                .expect("changed");
+            let run = home.feed(&["login", "--email-url", &service.url()], "mk_test_x");
+            assert_eq!(run.code, 2, "{name}: {said}: {run:?}");
+            assert!(run.stderr.contains(name) && run.stderr.contains("profile"), "{run:?}");
+            assert_eq!(std::fs::read_to_string(&path).expect("read"), said);
+        }
+    }
+}
+
+#[test]
+fn the_environment_beats_the_file_for_the_sandbox_too() {
+    let home = Home::new();
+    let file = home.file("vars", "SVC_SANDBOX=1\n");
+    let args = ["--env-file", &file, "--dry-run", "audiences", "list"];
+    assert_eq!(home.run(&args).code, 0);
+    let off = home.run_with(&args, &[("SVC_SANDBOX", "0")]);
+    assert_eq!((off.code, &off.error()["code"]), (3, &"not_set_up".into()), "{off:?}");
+}
+
+/// What is not text must not let something else take its place.
+#[cfg(unix)]
+#[test]
+fn a_variable_that_is_not_text_is_refused() {
+    use std::os::unix::ffi::OsStrExt as _;
+    let home = Home::new();
+    let service = Service::one(200, "[]");
+    assert_eq!(home.feed(&["login", "--email-url", &service.url()], "mk_test_x").code, 0);
+    let asked = service.requests().len();
+    for (name, value) in [
+        ("SVC_EMAIL_KEY", &b"mk_live_\xff"[..]),
+        ("SVC_EMAIL_URL", b"http://\xff/"),
+        ("SVC_PROFILE", b"\xff"),
+        ("SVC_OUTPUT", b"\xff"),
+    ] {
+        let mut command = home.command(&["audiences", "list"]);
+        command.env(name, std::ffi::OsStr::from_bytes(value));
+        let run = crate::support::Run::of(command.output().expect("svc runs"));
+        assert_eq!(run.code, 2, "{name}: {run:?}");
+    }
+    assert_eq!(service.requests().len(), asked);
+}
+
+#[test]
+fn what_a_service_says_of_itself_is_not_what_was_asked() {
+    let said =
+        r#"{"organization":{"id":"org_1","name":"Ada"},"url":"https://other.test","key":"k"}"#;
+    let service = Service::one(200, said);
+    let env = [("SVC_EXTRACTION_URL", &*service.url()), ("SVC_EXTRACTION_KEY", "sk_test_x")];
+    let who = Home::new().run_with(&["whoami"], &env).json();
+    assert_eq!(who["extraction"]["url"], service.url());
+    assert_eq!(who["extraction"]["key"], "sk_test_…");
+}

@@ -33,9 +33,18 @@ fn a_table_in_colours_that_fits() {
     assert!(plain.lines().count() >= 3, "wrapped, not cut: {plain}");
 }
 
+/// Nothing but text, line ends and our own bold letters.
+fn assert_harmless(seen: &Seen, args: &[&str]) {
+    let plain = seen.raw.replace("\u{1b}[1m", "").replace("\u{1b}[22m", "");
+    let bad = |c: char| (c.is_control() && c != '\n') || c == '\u{202e}';
+    assert!(!plain.contains(bad), "{args:?}: {plain:?}");
+    assert!(plain.contains("owned"), "{args:?}: {plain:?}");
+}
+
 #[test]
 fn remote_control_characters_never_reach_it() {
-    let body = r#"{"id":"aud_1","name":"\u001b]0;owned\u0007\u001b[2J","x\u009b31m":"\u202e"}"#;
+    let body =
+        r#"{"id":"aud_1","name":"\u001b]0;owned\u0007\u001b[2J\u007f","x\u009b31m":"\u202e"}"#;
     let service = Service::one(200, body);
     for args in [
         &["audiences", "get", "aud_1"][..],
@@ -44,11 +53,11 @@ fn remote_control_characters_never_reach_it() {
         &["audiences", "get", "x", "-o", "yaml"],
     ] {
         let seen = with_service(&service, args, None);
-        let plain = seen.raw.replace("\u{1b}[1m", "").replace("\u{1b}[22m", "");
-        let bad = |c: char| (c.is_control() && c != '\n') || c == '\u{202e}';
-        assert!(!plain.contains(bad), "{args:?}: {plain:?}");
-        assert!(plain.contains("owned"), "{args:?}: {plain:?}");
+        assert_harmless(&seen, args);
     }
+    let text = Service::one(200, "\u{1b}]0;owned\u{7}\u{1b}[2J\u{7f}\r\u{202e}");
+    let args = ["api", "GET", "/anything"];
+    assert_harmless(&with_service(&text, &args, None), &args);
     let refused = Service::one(422, r#"{"error":{"code":"x","message":"\u001b[2Jno"}}"#);
     let seen = with_service(&refused, &["--color", "never", "audiences", "list"], None);
     assert!(!seen.raw.contains('\u{1b}'), "{:?}", seen.raw);

@@ -126,5 +126,8 @@ fn ctrl_c_ends_every_wait() {
         let stderr = String::from_utf8_lossy(&output.stderr);
         assert_eq!(output.status.code(), Some(130), "{line}: {stderr}");
         assert!(stderr.contains(r#""kind":"interrupted""#), "{line}: {stderr}");
+        // Who does not know that it went out would send it again.
+        let said = "the email was accepted as eml_1: do not send it again\\ngo on waiting: ";
+        assert_eq!(stderr.contains(said), line.contains("send"), "{line}: {stderr}");
     }
 }

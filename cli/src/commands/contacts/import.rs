@@ -14,6 +14,7 @@ use self::rows::Row;
 use crate::complete::Values;
 use crate::context::Context;
 use crate::failure::{Failure, Kind};
+use crate::input::content::in_file;
 use crate::output::{Column, Format, Show, View};
 
 mod rows;
@@ -67,7 +68,7 @@ enum Existing {
 impl Import {
     pub async fn run(self, context: &Context) -> Result<(), Failure> {
         let bytes = context.inputs.bytes(&context.out, "FILE", &self.file)?;
-        let rows = rows::read(&bytes, &self.map)?;
+        let rows = rows::read(&bytes, &self.map).map_err(|failure| in_file(&self.file, failure))?;
         let total = rows.len();
         let client = context.email_client().await?;
         let known = if context.settings.dry_run {

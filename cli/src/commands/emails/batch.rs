@@ -8,6 +8,7 @@ use svc_sdk::email::{BatchAnswer, BatchItem, BatchOutcome, Email};
 
 use crate::context::Context;
 use crate::failure::{Failure, Kind};
+use crate::input::content::in_file;
 use crate::input::json_problem;
 use crate::output::{self, Column, Show, View};
 use crate::sent::Sent;
@@ -43,7 +44,7 @@ pub struct Batch {
 impl Batch {
     pub async fn run(self, context: &Context) -> Result<(), Failure> {
         let bytes = context.inputs.bytes(&context.out, "FILE", &self.file)?;
-        let emails = parse(&bytes)?;
+        let emails = parse(&bytes).map_err(|failure| in_file(&self.file, failure))?;
         let client = context.email_client().await?;
         let call = client.emails().send_batch(&emails);
         let Some(answer) = context.call(call, "sending").await? else { return Ok(()) };
@@ -56,11 +57,11 @@ impl Batch {
 
 fn parse(bytes: &[u8]) -> Result<Vec<Email>, Failure> {
     let text = std::str::from_utf8(bytes)
-        .map_err(|_| Failure::input("FILE is not UTF-8 text"))?
+        .map_err(|_| Failure::input("not UTF-8 text"))?
         .trim_start_matches('\u{feff}');
     let values = if text.trim_start().starts_with('[') {
         serde_json::from_str::<Vec<Value>>(text).map_err(|error| {
-            Failure::input(format!("FILE is not a JSON array: {}", json_problem(&error)))
+            Failure::input(format!("not a JSON array: {}", json_problem(&error)))
         })?
     } else {
         text.lines()
@@ -69,7 +70,7 @@ fn parse(bytes: &[u8]) -> Result<Vec<Email>, Failure> {
             .map(|(number, line)| {
                 serde_json::from_str(line).map_err(|error| {
                     Failure::input(format!(
-                        "FILE is not NDJSON: line {}: {}",
+                        "not NDJSON: line {}: {}",
                         number + 1,
                         json_problem(&error)
                     ))
@@ -78,11 +79,11 @@ fn parse(bytes: &[u8]) -> Result<Vec<Email>, Failure> {
             .collect::<Result<_, _>>()?
     };
     match values.len() {
-        0 => return Err(Failure::input("FILE holds no email")),
+        0 => return Err(Failure::input("no email in it")),
         1..=LIMIT => {}
         count => {
             return Err(Failure::input(format!(
-                "FILE holds {count} emails, the limit of one request is {LIMIT}"
+                "{count} emails, the limit of one request is {LIMIT}"
             ))
             .hint("split it: split -l 100 emails.ndjson part-"));
         }
@@ -91,9 +92,8 @@ fn parse(bytes: &[u8]) -> Result<Vec<Email>, Failure> {
         .into_iter()
         .enumerate()
         .map(|(index, value)| {
-            serde_json::from_value(value).map_err(|error| {
-                Failure::input(format!("FILE: email {index}: {}", json_problem(&error)))
-            })
+            serde_json::from_value(value)
+                .map_err(|error| Failure::input(format!("email {index}: {}", json_problem(&error))))
         })
         .collect()
 }

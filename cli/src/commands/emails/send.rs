@@ -118,6 +118,7 @@ impl Send {
             context.out.hint(&format!("follow it: {}", context.svc(&follow)));
             return Ok(());
         }
+        context.changes.follow(&accepted.id);
         let end = wait::for_email(context, &client, &accepted.id, Some(value.clone())).await;
         let end = end.map_err(|failure| given_up(context, &accepted.id, failure));
         if let Ok(last) = &end {
@@ -198,10 +199,7 @@ fn given_up(context: &Context, id: &str, mut failure: Failure) -> Failure {
     }
     details.outcome = Some(Outcome::Unknown.as_str());
     details.retryable = Some(false);
-    let wait = context.svc(&format!("emails get {id} --wait"));
-    failure.hint(format!(
-        "the email was accepted as {id}: do not send it again\ngo on waiting: {wait}"
-    ))
+    failure.hint(advice::accepted_as(context, id))
 }
 
 /// Something answered 2xx, but nothing that speaks of emails would answer so.

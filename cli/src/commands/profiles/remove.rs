@@ -26,17 +26,18 @@ pub struct Remove {
 
 impl Remove {
     pub async fn run(self, context: &Context) -> Result<(), Failure> {
-        let mut profiles = context.settings.profiles()?;
-        let mut credentials = context.settings.credentials()?;
-        let known =
-            profiles.names().contains(&self.name) || credentials.names().contains(&self.name);
+        let settings = &context.settings;
+        let known = settings.profiles()?.names().contains(&self.name)
+            || settings.credentials()?.names().contains(&self.name);
         if !known {
             return Err(unknown(&self.name));
         }
         confirm(context, &format!("Remove profile `{}` and its keys?", self.name)).await?;
+        let _held = settings.hold()?;
+        let (mut profiles, mut credentials) = (settings.profiles()?, settings.credentials()?);
         for service in [Service::Email, Service::Extraction] {
             if credentials.in_keyring(&self.name, service) {
-                keyring::forget(&self.name, service, context.settings.keyring_patience())?;
+                keyring::forget(&self.name, service, settings.keyring_patience())?;
             }
         }
         if credentials.remove(&self.name) {

@@ -6,6 +6,7 @@ use serde_json::json;
 use crate::complete::Values;
 use crate::context::Context;
 use crate::failure::{Failure, Kind};
+use crate::typed::quoted;
 
 /// Make a profile the one that is used where none is named
 #[derive(Args, Debug)]
@@ -22,6 +23,7 @@ pub struct Use {
 
 impl Use {
     pub fn run(self, context: &Context) -> Result<(), Failure> {
+        let _held = context.settings.hold()?;
         let mut profiles = context.settings.profiles()?;
         let known = profiles.names().contains(&self.name)
             || context.settings.credentials()?.names().contains(&self.name);
@@ -39,5 +41,8 @@ impl Use {
 pub fn unknown(name: &str) -> Failure {
     Failure::new(Kind::InvalidInput, format!("there is no profile `{name}`"))
         .code("unknown_profile")
-        .hint(format!("svc profiles list shows them; svc login --profile {name} makes it"))
+        .hint(format!(
+            "svc profiles list shows them; svc login --profile {} makes it",
+            quoted(name)
+        ))
 }

@@ -46,7 +46,7 @@ pub(super) fn read(
         .from_reader(bytes);
     let header = reader
         .headers()
-        .map_err(|_| Failure::input("FILE: the header line is not UTF-8 text").hint(NOT_UTF8))?
+        .map_err(|_| Failure::input("the header line is not UTF-8 text").hint(NOT_UTF8))?
         .clone();
     let fields = fields(&header, map)?;
     let mut rows = Vec::new();
@@ -56,7 +56,7 @@ pub(super) fn read(
     loop {
         let start = reader.position().line();
         let more = reader.read_byte_record(&mut record);
-        if !more.map_err(|error| Failure::input(format!("FILE: {error}")))? {
+        if !more.map_err(|error| Failure::input(format!("{error}")))? {
             return Ok(rows);
         }
         // Spreadsheets count the rows that are empty as well.
@@ -104,14 +104,14 @@ fn fields(header: &csv::StringRecord, map: &[(String, String)]) -> Result<Vec<Fi
     });
     if let Some((index, _)) = twice {
         let column = header.get(index).unwrap_or_default();
-        return Err(Failure::input(format!("FILE: several columns are `{column}`"))
+        return Err(Failure::input(format!("several columns are `{column}`"))
             .hint(format!("rename one, or leave them out: --map '{column}=ignore'")));
     }
     match fields.iter().filter(|field| **field == Field::Email).count() {
         1 => Ok(fields),
-        0 => Err(Failure::input("FILE: no column is called `email`")
+        0 => Err(Failure::input("no column is called `email`")
             .hint("say which one it is: --map 'E-Mail Address=email'")),
-        _ => Err(Failure::input("FILE: several columns are the address")
+        _ => Err(Failure::input("several columns are the address")
             .hint("leave one out: --map 'Other Email=ignore'")),
     }
 }
