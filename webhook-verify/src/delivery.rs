@@ -229,7 +229,7 @@ impl<S: Scheme, B: AsRef<[u8]>> Delivery<S, B> {
     }
 }
 
-/// Event and sizes, and nothing of the content.
+/// Event, id, time and size, and nothing else of the content.
 impl<S: Scheme, B: AsRef<[u8]>> fmt::Debug for Delivery<S, B> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Delivery")
@@ -402,9 +402,20 @@ mod tests {
             let body = serde_json::json!({"event": event, "id": id}).to_string();
             parse(body.as_bytes()).unwrap().key()
         };
-        let long = "x".repeat(1 << 9);
-        let names =
-            ["a", "b", "a:id:b", "b:id:c", ":", "", "sha256", "\r\nDEL *\r\n", "{a}", &long];
+        let (long, longest) = ("x".repeat(1 << 9), "x".repeat(1 << 8));
+        let names = [
+            "a",
+            "b",
+            "a:id:b",
+            "b:id:c",
+            ":",
+            "",
+            "sha256",
+            "\r\nDEL *\r\n",
+            "{a}",
+            &long,
+            &longest,
+        ];
         let mut keys = alloc::collections::BTreeSet::new();
         for event in names {
             for id in names.into_iter().filter(|id| !id.is_empty()) {

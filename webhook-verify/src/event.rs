@@ -81,3 +81,36 @@ events! {
         Received = "email.received",
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use alloc::format;
+
+    use super::*;
+
+    /// As the two documents write them.
+    #[test]
+    fn names() {
+        let extraction = ["extraction.completed", "extraction.failed"];
+        assert!(ExtractionEvent::DOCUMENTED.iter().map(ExtractionEvent::as_str).eq(extraction));
+        let mail = [
+            "email.sent",
+            "email.delivered",
+            "email.bounced",
+            "email.opened",
+            "email.clicked",
+            "email.complained",
+            "email.failed",
+            "email.received",
+        ];
+        assert!(MailEvent::DOCUMENTED.iter().map(MailEvent::as_str).eq(mail));
+        for (event, name) in MailEvent::DOCUMENTED.iter().zip(mail) {
+            assert_eq!(MailEvent::from(name), *event);
+        }
+        assert_eq!(MailEvent::from("Email.Sent"), MailEvent::Unknown("Email.Sent".into()));
+        assert_eq!(
+            format!("{:>12}|{:<12}|", MailEvent::Sent, MailEvent::from("new")),
+            "  email.sent|new         |"
+        );
+    }
+}

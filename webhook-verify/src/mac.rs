@@ -44,7 +44,9 @@ impl Keyed {
             digest.as_mut_slice().zeroize();
         }
         let padded = |padding: u8| {
-            let block = Zeroizing::new(block.map(|byte| byte ^ padding));
+            // In place: what an array's own `map` is given, nobody wipes.
+            let mut block = block.clone();
+            block.iter_mut().for_each(|byte| *byte ^= padding);
             let mut state = Zeroizing::new(INITIAL);
             compress256(&mut state, slice::from_ref(&*block));
             state
@@ -56,7 +58,7 @@ impl Keyed {
         let (blocks, rest) = body.as_chunks();
         let mut state = *self.inner;
         compress256(&mut state, blocks);
-        finish(&self.outer, state, rest, body.len() as u64)
+        finish(&self.outer, &mut state, rest, body.len() as u64)
     }
 }
 
@@ -65,7 +67,7 @@ impl Keyed {
 ///
 /// Both states end overwritten with what is no secret, so that there is nothing
 /// to wipe.
-fn finish(outer: &State, mut inner: [u32; 8], rest: &[u8], length: u64) -> [u8; 32] {
+fn finish(outer: &State, inner: &mut [u32; 8], rest: &[u8], length: u64) -> [u8; 32] {
     // The rest, a mark, zeros up to the end of a block, and there the length.
     let mut tail = [[0; BLOCK]; 2];
     let flat = tail.as_flattened_mut();
@@ -73,10 +75,10 @@ fn finish(outer: &State, mut inner: [u32; 8], rest: &[u8], length: u64) -> [u8; 
     flat[..rest.len()].copy_from_slice(rest);
     flat[rest.len()] = 0x80;
     flat[blocks * BLOCK - 8..blocks * BLOCK].copy_from_slice(&bits(length));
-    compress256(&mut inner, &tail[..blocks]);
+    compress256(inner, &tail[..blocks]);
 
     let mut last = [0; BLOCK];
-    last[..32].copy_from_slice(&bytes(&inner));
+    last[..32].copy_from_slice(&bytes(inner));
     last[32] = 0x80;
     last[BLOCK - 8..].copy_from_slice(&bits(32));
     let mut outer = **outer;
@@ -136,7 +138,8 @@ impl Running {
     }
 
     fn tag_for(&self, key: &Keyed) -> [u8; 32] {
-        finish(&key.outer, *key.inner, &self.rest[..self.held()], self.length)
+        let mut state = *key.inner;
+        finish(&key.outer, &mut state, &self.rest[..self.held()], self.length)
     }
 
     fn compress(&mut self, blocks: &[[u8; BLOCK]]) {

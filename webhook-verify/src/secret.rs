@@ -185,6 +185,10 @@ mod tests {
             assert_eq!(Secret::new(secret).unwrap().as_bytes(), secret.as_bytes());
         }
         assert!(Secret::new(&b"\xFF\x00"[..]).is_ok(), "a secret need not be text");
+        for no_text in [&b" \xFF"[..], b"\xFF\n", b"\x0B\xFF", b"\xFF\x0B"] {
+            let error = Secret::new(no_text).unwrap_err();
+            assert_eq!(error, SecretError::SurroundingWhiteSpace, "{no_text:?}");
+        }
     }
 
     #[cfg(feature = "std")]

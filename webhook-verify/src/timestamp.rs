@@ -27,6 +27,8 @@ impl Timestamp {
 
     /// Reads an ISO 8601 date-time such as `2026-03-01T09:30:00.250Z`. Without
     /// an offset it is UTC, which is what the documents say that `created` is.
+    /// Seconds may be missing, as Java leaves them out where they are zero, and
+    /// an offset's minutes, as PostgreSQL does.
     pub fn parse(text: &str) -> Option<Self> {
         let (date, time) = text.split_once(['T', 't', ' '])?;
         let (year, month, day) = date_of(date)?;
@@ -91,7 +93,11 @@ fn split_offset(time: &str) -> Option<(&str, i64)> {
     let Some(at) = time.rfind(['+', '-']) else { return Some((time, 0)) };
     let (time, offset) = time.split_at(at);
     let (sign, offset) = offset.split_at(1);
-    let (hours, minutes) = offset.split_once(':').or_else(|| offset.split_at_checked(2))?;
+    let (hours, minutes) = match offset.split_once(':') {
+        Some(parts) => parts,
+        None if offset.len() == 2 => (offset, "00"),
+        None => offset.split_at_checked(2)?,
+    };
     let (hours, minutes) = (digits(hours, 2)?, digits(minutes, 2)?);
     if hours > 23 || minutes > 59 {
         return None;
@@ -101,12 +107,12 @@ fn split_offset(time: &str) -> Option<(&str, i64)> {
 }
 
 fn time_of(time: &str) -> Option<i64> {
-    let (time, fraction) = match time.split_once(['.', ',']) {
-        Some((time, fraction)) => (time, millis_of(fraction)?),
-        None => (time, 0),
-    };
     let (hour, rest) = time.split_once(':')?;
-    let (minute, second) = rest.split_once(':')?;
+    let (minute, second) = rest.split_once(':').unwrap_or((rest, "00"));
+    let (second, fraction) = match second.split_once(['.', ',']) {
+        Some((second, fraction)) => (second, millis_of(fraction)?),
+        None => (second, 0),
+    };
     let (hour, minute, second) = (digits(hour, 2)?, digits(minute, 2)?, digits(second, 2)?);
     // 60 is a leap second.
     if hour > 23 || minute > 59 || second > 60 {
@@ -155,11 +161,28 @@ mod tests {
             ("2026-03-01 09:30:00", 1_772_357_400_000),
             ("2026-03-01T11:30:00+02:00", 1_772_357_400_000),
             ("2026-03-01T04:00:00-0530", 1_772_357_400_000),
+            ("2026-03-01 09:30:00.25+00", 1_772_357_400_250),
+            ("2026-03-01T11:30+02:00", 1_772_357_400_000),
+            ("2026-03-01T09:30Z", 1_772_357_400_000),
+            ("2016-12-31T23:59:60Z", 1_483_228_800_000),
             ("0000-01-01T00:00:00Z", -62_167_219_200_000),
             ("9999-12-31T23:59:59Z", 253_402_300_799_000),
         ] {
             assert_eq!(Timestamp::parse(text), Some(Timestamp(millis)), "{text}");
         }
+    }
+
+    #[cfg(feature = "std")]
+    #[test]
+    fn of_the_systems_clock() {
+        use std::time::{SystemTime, UNIX_EPOCH};
+
+        let second_and_a_half = Duration::from_millis(1500);
+        assert_eq!(Timestamp::from(UNIX_EPOCH + second_and_a_half), Timestamp(1500));
+        assert_eq!(Timestamp::from(UNIX_EPOCH - second_and_a_half), Timestamp(-1500));
+        let (before, now, after) = (SystemTime::now(), Timestamp::now(), SystemTime::now());
+        // Unless somebody sets the clock back at this very moment.
+        assert!(before > after || (before.into()..=after.into()).contains(&now));
     }
 
     #[test]
@@ -175,9 +198,15 @@ mod tests {
             "2026-03-01T24:00:00Z",
             "2026-03-01T00:60:00Z",
             "2026-03-01T00:00:61Z",
-            "2026-03-01T00:00Z",
+            "2026-03-01T00Z",
+            "2026-03-01T00:00.5Z",
+            "2026-03-01T00:00:Z",
+            "2026-03-01T00:00:00:00Z",
             "2026-03-01T00:00:00.Z",
+            "2026-03-01T00:00:00+",
             "2026-03-01T00:00:00+1",
+            "2026-03-01T00:00:00+02:",
+            "2026-03-01T00:00:00+020",
             "2026-03-01T00:00:00+24:00",
             "2026-03-01T00:00:00 Z",
             "26-03-01T00:00:00Z",

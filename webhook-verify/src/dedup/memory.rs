@@ -159,6 +159,30 @@ mod tests {
         assert!(state.entries.len() <= 1024, "{}", state.entries.len());
     }
 
+    /// However often the others are swept out.
+    #[tokio::test]
+    #[cfg_attr(miri, ignore = "thousands of deliveries take it minutes, in safe code")]
+    async fn what_is_held_or_done_stays_until_its_time_is_over() {
+        let store = MemoryStore::with_clock(|| Duration::ZERO);
+        let instant = Duration::from_nanos(1);
+        let key = |n| DeliveryKey::new(&format!("mail:id:{n}"));
+        for n in 0..3000 {
+            let Claim::New(ticket) = store.claim(&key(n), instant).await.unwrap() else {
+                panic!("{n} is new")
+            };
+            if n % 2 == 0 {
+                assert!(store.complete(&ticket, instant).await.unwrap());
+            }
+        }
+        for n in 0..3000 {
+            let claim = store.claim(&key(n), instant).await.unwrap();
+            match n % 2 {
+                0 => assert_eq!(claim, Claim::Done),
+                _ => assert_eq!(claim, Claim::InFlight { retry_after: instant }),
+            }
+        }
+    }
+
     #[test]
     #[cfg_attr(miri, ignore = "thousands of deliveries take it minutes, in safe code")]
     fn a_flood_leaves_nothing_behind() {

@@ -158,7 +158,9 @@ impl<Store: DedupStore> Dedup<Store> {
     }
 
     /// Handles a delivery, unless it was handled before or another handler is
-    /// at it. `Ok` completes it; `Err` releases it for the sender's next try.
+    /// at it. `Ok` completes it, whatever is in it: an `Ok` of an answer such as
+    /// 500 loses the delivery, since its retry is answered 200. `Err` releases it
+    /// for the sender's next try.
     ///
     /// A future that is dropped before its end, as when the sender hangs up, or
     /// that panics, leaves the claim until the lease ends: spawn the work where
@@ -266,8 +268,8 @@ pub enum OnceError<E, StoreError> {
 /// A `Retry-After` in whole seconds, never zero.
 #[cfg(any(feature = "axum", feature = "actix", feature = "lambda", feature = "tower"))]
 pub(crate) fn retry_after_seconds(retry_after: Duration) -> u64 {
-    let rounded_up = retry_after.as_secs() + u64::from(retry_after.subsec_nanos() > 0);
-    rounded_up.max(1)
+    let part = u64::from(retry_after.subsec_nanos() > 0);
+    retry_after.as_secs().saturating_add(part).max(1)
 }
 
 /// How long a sender is asked to wait when the store cannot be asked.

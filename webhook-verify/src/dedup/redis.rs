@@ -115,9 +115,12 @@ fn millis(duration: Duration) -> u64 {
 }
 
 /// A token holds a claim; `done` is no token, as tokens are hex digits.
+///
+/// All three may run twice: a cluster's connection sends a command again whose
+/// answer got lost, and a claim must not take itself for somebody else's.
 const CLAIM: &str = "
 local state = redis.call('GET', KEYS[1])
-if not state then
+if not state or state == ARGV[1] then
     redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2])
     return {'new', 0}
 elseif state == 'done' then

@@ -72,8 +72,8 @@ impl<S: Scheme> Diagnose<S> {
         self
     }
 
-    /// Looks for the fewest mistakes that together explain the case: at most
-    /// one each of the header, the secret and the body.
+    /// Looks for the mistakes that together explain the case: at most one each
+    /// of the header, the secret and the body.
     pub fn run(&self) -> Finding {
         let headers = header::readings::<S>(&self.header);
         let secrets = secret::readings(&self.secret, &self.others);
@@ -81,20 +81,14 @@ impl<S: Scheme> Diagnose<S> {
         let keys: Vec<_> =
             secrets.iter().map(|(mistake, key)| (*mistake, Keyed::from_key(key))).collect();
 
-        for allowed in 0..=3 {
-            for (of_body, body) in &bodies {
-                for (of_secret, key) in &keys {
-                    let known = [of_body, of_secret].into_iter().flatten().count();
-                    let tag = std::cell::OnceCell::new();
-                    for (of_header, claimed) in &headers {
-                        if known + usize::from(of_header.is_some()) != allowed {
-                            continue;
-                        }
-                        if same_tag(tag.get_or_init(|| key.tag_of(body)), claimed) {
-                            let mistakes = [*of_header, *of_secret, *of_body];
-                            return Finding::explained(mistakes.into_iter().flatten().collect());
-                        }
-                    }
+        // What needs no mistake comes first in each, and nothing comes twice.
+        for (of_body, body) in &bodies {
+            for (of_secret, key) in &keys {
+                let tag = key.tag_of(body);
+                let meant = headers.iter().find(|(_, claimed)| same_tag(&tag, claimed));
+                if let Some((of_header, _)) = meant {
+                    let mistakes = [*of_header, *of_secret, *of_body];
+                    return Finding::explained(mistakes.into_iter().flatten().collect());
                 }
             }
         }

@@ -27,13 +27,7 @@ impl<S: Scheme> FromRequest for Delivery<S, Bytes> {
         Box::pin(async move {
             let receiver = receiver::<S>(&request)?;
             let verified = receiver.read(&request, payload).await;
-            let delivery = verified.and_then(|verified| {
-                let name = receiver.event_header.as_deref();
-                let lines = name.map(|name| request.headers().get_all(name));
-                let lines = lines.into_iter().flatten().map(HeaderValue::as_bytes);
-                receiver.open(receiver.with_event_lines(verified, lines))
-            });
-            Ok(receiver.log(delivery)?)
+            Ok(receiver.log(verified.and_then(|verified| receiver.open(verified)))?)
         })
     }
 }
@@ -68,7 +62,10 @@ impl<S: Scheme> Receiver<S> {
         while let Some(piece) = poll_fn(|cx| Pin::new(&mut payload).poll_next(cx)).await {
             collecting.push(piece.map_err(|error| self.unread(&error))?)?;
         }
-        Ok(collecting.finish()?.map_body(Bytes::from))
+        let verified = collecting.finish()?.map_body(Bytes::from);
+        let lines = self.event_header.as_deref().map(|name| headers.get_all(name));
+        let lines = lines.into_iter().flatten().map(HeaderValue::as_bytes);
+        Ok(self.with_event_lines(verified, lines))
     }
 
     fn unread(&self, error: &PayloadError) -> Refused {

@@ -22,7 +22,7 @@ impl<S: Scheme> Receiver<S> {
         B::Error: Into<Box<dyn Error + Send + Sync>>,
     {
         let verified = self.verify_body(headers, body).await;
-        self.log(verified.and_then(|verified| self.open_with(verified, headers)))
+        self.log(verified.and_then(|verified| self.open(verified)))
     }
 
     pub(super) async fn verify_body<B>(
@@ -49,7 +49,7 @@ impl<S: Scheme> Receiver<S> {
                 data.advance(taken);
             }
         }
-        Ok(collecting.finish()?.map_body(Bytes::from))
+        Ok(self.with_event_of(collecting.finish()?.map_body(Bytes::from), headers))
     }
 
     /// A limit set further out, such as tower-http's, is a limit too.

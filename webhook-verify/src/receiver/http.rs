@@ -54,17 +54,16 @@ impl<S: Scheme> Receiver<S> {
         body: B,
     ) -> Result<Delivery<S, B>, Refused> {
         let verified = self.verify(headers.get_all(S::SIGNATURE_HEADER), body);
-        self.log(verified.and_then(|verified| self.open_with(verified, headers)))
+        self.log(verified.and_then(|verified| self.open(self.with_event_of(verified, headers))))
     }
 
-    pub(super) fn open_with<B: AsRef<[u8]>>(
+    pub(super) fn with_event_of<B: AsRef<[u8]>>(
         &self,
         verified: Verified<S, B>,
         headers: &HeaderMap,
-    ) -> Result<Delivery<S, B>, Refused> {
+    ) -> Verified<S, B> {
         let lines = self.event_header.as_deref().map(|name| headers.get_all(name));
-        let lines = lines.into_iter().flatten().map(HeaderValue::as_bytes);
-        self.open(self.with_event_lines(verified, lines))
+        self.with_event_lines(verified, lines.into_iter().flatten().map(HeaderValue::as_bytes))
     }
 }
 
