@@ -1,10 +1,11 @@
 //! The actix-web extractors.
 
 use actix_web::body::{BoxBody, to_bytes};
-use actix_web::dev::ServiceResponse;
+use actix_web::dev::{Payload, ServiceResponse};
+use actix_web::error::PayloadError;
 use actix_web::rt::System;
 use actix_web::test::{TestRequest, call_service, init_service};
-use actix_web::{App, HttpResponse, web};
+use actix_web::{App, FromRequest as _, HttpResponse, web};
 use bytes::Bytes;
 use webhook_verify::{Extraction, ExtractionDelivery, Verified};
 
@@ -18,6 +19,10 @@ async fn raw(body: Verified<Extraction, Bytes>) -> HttpResponse {
     HttpResponse::Ok().body(body.into_body())
 }
 
+async fn read_later(body: Verified<Extraction, Bytes>) -> String {
+    format!("{:?}", body.into_delivery().unwrap().header_event())
+}
+
 fn answer(request: TestRequest) -> (u16, Bytes) {
     System::new().block_on(answered(request))
 }
@@ -27,6 +32,7 @@ async fn answered(request: TestRequest) -> (u16, Bytes) {
         .app_data(receiver())
         .route("/", web::post().to(receive))
         .route("/raw", web::post().to(raw))
+        .route("/read-later", web::post().to(read_later))
         .service(
             web::scope("/shared")
                 .app_data(web::Data::new(receiver()))
@@ -51,9 +57,10 @@ fn the_extractor_answers_by_itself() {
     let body = BODY.as_bytes();
     assert_eq!(answer(signed("/", body)), (200, Bytes::from("7c0e Absent")));
     assert_eq!(answer(signed("/shared", body)), (200, Bytes::from("7c0e Absent")));
-    let named = signed("/", body).insert_header(("x-service-event", "extraction.failed"));
-    let said = r#"7c0e Different("extraction.failed")"#;
-    assert_eq!(answer(named), (200, Bytes::from(said)));
+    let named = |uri| signed(uri, body).insert_header(("x-service-event", "extraction.failed"));
+    let said = r#"Different("extraction.failed")"#;
+    assert_eq!(answer(named("/")), (200, Bytes::from(format!("7c0e {said}"))));
+    assert_eq!(answer(named("/read-later")), (200, Bytes::from(said)));
     assert_eq!(answer(signed("/raw", b"\xFF")), (200, Bytes::from_static(b"\xFF")));
 
     let empty = Bytes::new();
@@ -65,6 +72,27 @@ fn the_extractor_answers_by_itself() {
     let large = vec![b'x'; 1024 * 1024 + 1];
     assert_eq!(answer(signed("/", &large)), (413, empty.clone()));
     assert_eq!(answer(signed("/", b"[]")), (400, empty));
+}
+
+#[test]
+fn what_is_announced_or_limited_as_too_large() {
+    let announced = signed("/", BODY.as_bytes()).insert_header(("content-length", "1048577"));
+    assert_eq!(answer(announced), (413, Bytes::new()));
+
+    System::new().block_on(async {
+        for (error, status) in [
+            (PayloadError::Overflow, 413),
+            (PayloadError::EncodingCorrupted, 401),
+            (PayloadError::Incomplete(None), 401),
+        ] {
+            let request = signed("/", BODY.as_bytes()).app_data(receiver()).to_http_request();
+            let pieces = [Ok(Bytes::from_static(b"{")), Err(error)];
+            let stream = futures_util::stream::iter(pieces);
+            let mut payload: Payload = Payload::Stream { payload: Box::pin(stream) };
+            let refused = ExtractionDelivery::from_request(&request, &mut payload).await;
+            assert_eq!(refused.unwrap_err().error_response().status().as_u16(), status);
+        }
+    });
 }
 
 #[test]

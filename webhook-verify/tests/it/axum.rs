@@ -96,6 +96,19 @@ async fn both_services_in_one_router() {
     assert_eq!(answer(app, forged).await.0, 401);
 }
 
+/// Whoever reads the envelope of the verified body learns of it too.
+#[tokio::test]
+async fn the_event_header_is_compared_for_a_verified_body() {
+    async fn receive(verified: Verified<Extraction, Bytes>) -> String {
+        format!("{:?}", verified.into_delivery().unwrap().header_event())
+    }
+    let app = Router::new().route("/", post(receive)).with_state(receiver());
+    let mut named = request("/", "X-Service-Signature", &signature(BODY), BODY);
+    named.headers_mut().insert("x-service-event", "extraction.failed".parse().unwrap());
+    let said = Bytes::from(r#"Different("extraction.failed")"#);
+    assert_eq!(answer(app, named).await, (200, said));
+}
+
 /// axum's own limit is 2 MB, for its own extractors.
 #[tokio::test]
 async fn the_receivers_limit_is_the_one_that_counts() {

@@ -52,6 +52,19 @@ async fn a_lease_ends_and_so_does_the_memory() {
 }
 
 #[tokio::test]
+async fn leases_and_memories_that_never_end() {
+    let (now, store) = store();
+    let key = delivery(r#"{"event":"email.sent","id":"1"}"#).key();
+    let claim = async || store.claim(&key, Duration::MAX).await.unwrap();
+    now.store(1, Ordering::Relaxed);
+    let Claim::New(ticket) = claim().await else { panic!("new") };
+    now.store(u64::MAX - 1, Ordering::Relaxed);
+    assert!(matches!(claim().await, Claim::InFlight { .. }));
+    assert!(store.complete(&ticket, Duration::MAX).await.unwrap());
+    assert_eq!(claim().await, Claim::Done);
+}
+
+#[tokio::test]
 async fn work_that_outlives_its_lease_still_counts() {
     let (now, store) = store();
     let key = delivery(r#"{"event":"email.sent","id":"1"}"#).key();
@@ -111,6 +124,40 @@ async fn a_handler_that_never_ends_loses_nothing() {
 }
 
 #[tokio::test]
+async fn a_lease_and_a_memory_of_ones_own() {
+    let (now, store) = store();
+    let dedup = Dedup::new(store).lease(Duration::from_secs(5)).keep(Duration::from_secs(100));
+    let delivery = delivery(r#"{"event":"email.sent","id":"1"}"#);
+    let hangs = dedup.once(&delivery, std::future::pending::<Result<(), Infallible>>());
+    assert!(tokio::time::timeout(Duration::ZERO, hangs).await.is_err());
+    for (at, once) in [
+        (4, Once::InFlight { retry_after: Duration::from_secs(1) }),
+        (5, Once::Handled(())),
+        (104, Once::Repeated),
+        (105, Once::Handled(())),
+    ] {
+        now.store(at, Ordering::Relaxed);
+        let handle = async { Ok::<_, Infallible>(()) };
+        assert_eq!(dedup.once(&delivery, handle).await.unwrap(), once, "at {at} s");
+    }
+}
+
+#[tokio::test]
+async fn what_is_done_is_remembered_for_three_days() {
+    let (now, store) = store();
+    let dedup = Dedup::new(store);
+    let delivery = delivery(r#"{"event":"email.sent","id":"1"}"#);
+    let once = async || dedup.once(&delivery, async { Ok::<_, Infallible>(()) }).await.unwrap();
+    let days = 3 * 24 * 60 * 60;
+    for (at, said) in
+        [(0, Once::Handled(())), (days - 1, Once::Repeated), (days, Once::Handled(()))]
+    {
+        now.store(at, Ordering::Relaxed);
+        assert_eq!(once().await, said, "at {at} s");
+    }
+}
+
+#[tokio::test]
 async fn one_of_many_at_once() {
     let dedup = Dedup::new(MemoryStore::new());
     let delivery = delivery(r#"{"event":"email.sent","id":"1"}"#);
@@ -161,15 +208,17 @@ async fn what_tells_deliveries_apart() {
     let unnamed = key(r#"{"event":"email.sent"}"#);
     assert_eq!(unnamed, key(r#"{"event":"email.sent"}"#));
     assert_ne!(unnamed, key(r#"{"event":"email.sent" }"#));
-    assert_ne!(unnamed, key(r#"{"event":"email.opened","id":""}"#));
+    // One that is empty is none.
+    let empty = key(r#"{"event":"email.opened","id":""}"#);
+    assert_ne!(empty, key(r#"{"event":"email.opened","id":"","data":1}"#));
 }
 
 #[derive(Debug, thiserror::Error)]
 #[error("down")]
-struct Down;
+pub(crate) struct Down;
 
 /// A store that cannot be reached.
-struct Unreachable;
+pub(crate) struct Unreachable;
 
 impl DedupStore for Unreachable {
     type Error = Down;
@@ -216,6 +265,8 @@ async fn as_answers_of_axum() {
     let in_flight = |millis| Once::InFlight { retry_after: Duration::from_millis(millis) };
     assert_eq!(of(in_flight(0)), (503, Some("1".to_owned())));
     assert_eq!(of(in_flight(1001)), (503, Some("2".to_owned())));
+    let for_ever = Once::InFlight { retry_after: Duration::MAX };
+    assert_eq!(of(for_ever), (503, Some(u64::MAX.to_string())));
     let failed: OnceError<StatusCode, Down> = OnceError::Handler(StatusCode::BAD_GATEWAY);
     assert_eq!(answer(failed.into_response()), (502, None));
     let down: OnceError<StatusCode, Down> = OnceError::Store(Down);
@@ -275,12 +326,9 @@ mod layer {
 
     #[tokio::test]
     async fn any_answer_but_2xx_releases() {
-        let mut answers =
-            [202, 500].into_iter().map(|s| StatusCode::from_u16(s).unwrap()).collect::<Vec<_>>();
-        let answers = std::sync::Mutex::new(std::mem::take(&mut answers));
-        let answers = Arc::new(answers);
+        let answers = Arc::new(std::sync::Mutex::new(vec![202, 500, 404, 302]));
         let inner = tower::service_fn(move |_: Request<Full<Bytes>>| {
-            let status = answers.lock().unwrap().pop().expect("called no more than twice");
+            let status = answers.lock().unwrap().pop().expect("called until it is done");
             let answer = Response::builder().status(status).body(Full::<Bytes>::default());
             async move { Ok::<_, Infallible>(answer.unwrap()) }
         });
@@ -288,7 +336,7 @@ mod layer {
             .layer(VerifyLayer::new(receiver()))
             .layer(DedupLayer::new(Dedup::new(MemoryStore::new())))
             .service(inner);
-        for status in [500, 202, 200, 200] {
+        for status in [302, 404, 500, 202, 200, 200] {
             let answer = service.call(request()).await.unwrap();
             assert_eq!(answer.status().as_u16(), status);
         }

@@ -4,7 +4,7 @@
 use std::io::Write as _;
 
 use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
+use base64::engine::general_purpose::{STANDARD, STANDARD_NO_PAD, URL_SAFE, URL_SAFE_NO_PAD};
 use webhook_verify::diagnose::{Diagnose, Finding, Hint, Mistake};
 use webhook_verify::{Extraction, ExtractionSigner, Mail, MailSigner, Secret};
 
@@ -44,6 +44,13 @@ fn mistakes_of_the_body() {
         encoder.write_all(BODY.as_bytes()).unwrap();
         encoder.finish().unwrap()
     };
+    let deflate = {
+        let level = flate2::Compression::fast();
+        let mut encoder = flate2::write::DeflateEncoder::new(Vec::new(), level);
+        encoder.write_all(BODY.as_bytes()).unwrap();
+        encoder.finish().unwrap()
+    };
+    let members = [gzip(flate2::Compression::fast()), gzip(flate2::Compression::best())].concat();
     let latin: Vec<u8> = BODY.chars().map(|c| u8::try_from(c).unwrap()).collect();
     let mojibake: String = BODY.bytes().map(char::from).collect();
     let cases: Vec<(Mistake, Vec<u8>, Vec<u8>)> = vec![
@@ -61,6 +68,9 @@ fn mistakes_of_the_body() {
         (Mistake::Base64Signed, STANDARD.encode(BODY).into(), BODY.into()),
         (Mistake::CompressedBody, BODY.into(), gzip(flate2::Compression::best())),
         (Mistake::CompressedBody, BODY.into(), zlib),
+        (Mistake::CompressedBody, BODY.into(), deflate),
+        (Mistake::CompressedBody, BODY.repeat(2).into(), members),
+        (Mistake::Base64Body, "{???>>>}".into(), URL_SAFE_NO_PAD.encode("{???>>>}").into()),
         (Mistake::JsonInJson, BODY.into(), serde_json::to_vec(BODY).unwrap()),
         (Mistake::Charset, BODY.into(), latin.clone()),
         (Mistake::Charset, BODY.into(), mojibake.into()),
@@ -82,6 +92,15 @@ fn mistakes_of_the_body() {
             r#"{"event":"email.sent","created":"2026-03-01","data":{"to":"ü\/é"}}"#.into(),
             BODY.into(),
         ),
+        // PHP, unless it is told otherwise.
+        (
+            Mistake::Reserialized,
+            r#"{"event":"email.sent","created":"2026-03-01","data":{"to":"\u00fc\/\u00e9"}}"#.into(),
+            BODY.into(),
+        ),
+        (Mistake::Reserialized, r#"{"to": ["a", "b"], "cc": []}"#.into(), r#"{"to":["a","b"],"cc":[]}"#.into()),
+        (Mistake::Reserialized, "{\n    \"to\": [\n        1\n    ]\n}".into(), r#"{"to":[1]}"#.into()),
+        (Mistake::Reserialized, "{\n\t\"to\": [\n\t\t1\n\t]\n}".into(), r#"{"to":[1]}"#.into()),
         (
             Mistake::Reserialized,
             "{\n  \"event\": \"email.sent\",\n  \"created\": \"2026-03-01\",\n  \"data\": {\n    \"to\": \"ü/é\"\n  }\n}".into(),
@@ -113,6 +132,10 @@ fn mistakes_of_the_secret() {
     assert_eq!(signed_with("s3cret", "733363726574"), explained(Mistake::SecretDecoded));
     assert_eq!(signed_with("3f5c4", SECRET), explained(Mistake::SecretDecoded));
     assert_eq!(signed_with("s3cret", "whsec_s3cret"), explained(Mistake::SecretDecoded));
+    for alphabet in [&URL_SAFE, &URL_SAFE_NO_PAD, &STANDARD_NO_PAD] {
+        let stored = alphabet.encode("???>>>?");
+        assert_eq!(signed_with("???>>>?", &stored), explained(Mistake::SecretDecoded), "{stored}");
+    }
 
     // python3 -c "import hmac; print(hmac.new(b'', b'{}', 'sha256').hexdigest())"
     let empty = "22f8eea909400af98adf3681a9f31923ef6b7fcba4abb553d92823a3e9d5c25e";
@@ -127,9 +150,16 @@ fn mistakes_of_the_secret() {
         assert_eq!(finding, explained(Mistake::SenderSecretWhiteSpace));
     }
 
+    // The same with b's3cret\\r\\n'.
+    let newline = "2617c55bc6c782092bc7392d136b458313a1ca33dfb44a3e777a1dde24d67bd6";
+    let finding = Diagnose::<Mail>::new(newline, "{}", "s3cret").run();
+    assert_eq!(finding, explained(Mistake::SenderSecretWhiteSpace));
+
     let header = sign(BODY);
-    let finding = Diagnose::<Mail>::new(&header[..], BODY, "new").old_secret(SECRET).run();
-    assert_eq!(finding, explained(Mistake::OldSecret));
+    for old in [SECRET, &format!("{SECRET}\n")] {
+        let finding = Diagnose::<Mail>::new(&header[..], BODY, "new").old_secret(old).run();
+        assert_eq!(finding, explained(Mistake::OldSecret));
+    }
     let finding = Diagnose::<Mail>::new(header, BODY, "new").other_scheme_secret(SECRET).run();
     assert_eq!(finding, explained(Mistake::OtherSchemeSecret));
 }
@@ -143,9 +173,13 @@ fn mistakes_of_the_header() {
     assert_eq!(of(&format!("\"{good}\"")), explained(Mistake::HeaderWhiteSpace));
     assert_eq!(of(&format!("SHA256={good}")), explained(Mistake::HeaderPrefix));
     assert_eq!(of(&format!("v1={good}")), explained(Mistake::HeaderPrefix));
-    assert_eq!(of(&format!("{good}, {good}")), explained(Mistake::HeaderSeveral));
-    let tag = hex::decode(&good).unwrap();
-    assert_eq!(of(&STANDARD.encode(tag)), explained(Mistake::HeaderBase64));
+    for between in [", ", ",", "; ", ";", " "] {
+        let several = format!("{}{between}{good}", sign("another body"));
+        assert_eq!(of(&several), explained(Mistake::HeaderSeveral), "{between:?}");
+    }
+    let tag = STANDARD.encode(hex::decode(&good).unwrap());
+    assert_eq!(of(&tag), explained(Mistake::HeaderBase64));
+    assert_eq!(of(&format!("sha256={tag}")), explained(Mistake::HeaderBase64));
 
     let extraction = ExtractionSigner::new(&Secret::new(SECRET).unwrap()).sign(BODY).to_string();
     let of = |header: &str| Diagnose::<Extraction>::new(header, BODY, SECRET).run();
@@ -175,7 +209,11 @@ fn what_no_mistake_explains() {
     assert_eq!(of(&other, b"{}", SECRET), Finding::Unexplained(vec![]));
     assert_eq!(of(&other, b"", SECRET), Finding::Unexplained(vec![Hint::BodyEmpty]));
     assert_eq!(of(&other, b"{", SECRET), Finding::Unexplained(vec![Hint::BodyNotJson]));
-    assert_eq!(of(&other, b"\x1F\x8B\0", SECRET), Finding::Unexplained(vec![Hint::BodyCompressed]));
+    // gzip, zlib and Zstandard.
+    for packed in [&b"\x1F\x8B\0"[..], b"\x78\x9C\0", b"\x28\xB5\x2F\xFD\0"] {
+        let finding = of(&other, packed, SECRET);
+        assert_eq!(finding, Finding::Unexplained(vec![Hint::BodyCompressed]));
+    }
     let lossy = "\"\u{fffd}\"".as_bytes();
     assert_eq!(of(&other, lossy, SECRET), Finding::Unexplained(vec![Hint::BodyLossy]));
     assert_eq!(of("abc", b"{}", SECRET), Finding::Unexplained(vec![Hint::HeaderUnreadable]));

@@ -102,27 +102,55 @@ fn exactly_one_line() {
     assert_eq!(receive(both).unwrap_err(), VerifyError::RepeatedSignature.into());
 }
 
+/// The header comes before the size, and the size before the Base64.
+#[test]
+fn the_order_of_the_checks() {
+    let small = receiver().body_limit(10);
+    let refused = |headers: Value, body: &str| {
+        let event = json!({"headers": headers, "body": body, "isBase64Encoded": true});
+        small.receive_lambda(&serde_json::from_value(event).unwrap()).unwrap_err()
+    };
+    let signed = || json!({"x-service-signature": signature(BODY)});
+    for body in ["%%%%", &"%".repeat(100), &"e30=".repeat(100)] {
+        assert_eq!(refused(json!({}), body), VerifyError::MissingSignature.into());
+        let malformed = json!({"x-service-signature": "sha256=00"});
+        assert_eq!(refused(malformed, body), VerifyError::MalformedSignature.into());
+    }
+    assert_eq!(refused(signed(), &"%".repeat(100)), TooLarge { limit: 10 }.into());
+    assert_eq!(refused(signed(), "%%%%"), Refused::Unreadable);
+}
+
 #[test]
 fn events_with_nothing_in_them() {
     for event in [json!({}), json!({"headers": null, "body": null, "isBase64Encoded": null})] {
         assert_eq!(receive(event).unwrap_err(), VerifyError::MissingSignature.into());
     }
-    let unsigned = receive(http(&signature(""), "", true)).unwrap_err();
-    assert_eq!(unsigned, EnvelopeError::NotJson { line: 1, column: 0 }.into());
+    let empty = EnvelopeError::NotJson { line: 1, column: 0 };
+    assert_eq!(receive(http(&signature(""), "", true)).unwrap_err(), empty.into());
+    let headers = json!({"x-service-signature": signature("")});
+    assert_eq!(receive(json!({"headers": headers})).unwrap_err(), empty.into());
+    let headers = json!({"x-service-signature": signature(BODY)});
+    assert!(
+        receive(json!({"headers": headers, "body": BODY})).is_ok(),
+        "Base64 is said, not guessed"
+    );
 }
 
 #[test]
 fn the_limit_is_of_the_decoded_body() {
-    let at = |limit, base64: bool| {
-        let body = if base64 { STANDARD.encode(BODY) } else { BODY.to_owned() };
-        let request = serde_json::from_value(http(&signature(BODY), &body, base64)).unwrap();
+    let at = |limit, body: &str, base64: bool| {
+        let sent = if base64 { STANDARD.encode(body) } else { body.to_owned() };
+        let request = serde_json::from_value(http(&signature(body), &sent, base64)).unwrap();
         receiver().body_limit(limit).receive_lambda(&request).map(drop)
     };
-    for base64 in [false, true] {
-        assert_eq!(at(BODY.len(), base64), Ok(()));
-        assert_eq!(at(usize::MAX, base64), Ok(()), "no limit");
-        for limit in [0, BODY.len() - 1] {
-            assert_eq!(at(limit, base64), Err(TooLarge { limit }.into()));
+    // With none, one and two letters of padding.
+    for body in [BODY, &format!("{BODY} "), &format!("{BODY}  ")] {
+        for base64 in [false, true] {
+            assert_eq!(at(body.len(), body, base64), Ok(()));
+            assert_eq!(at(usize::MAX, body, base64), Ok(()), "no limit");
+            for limit in [0, body.len() - 1] {
+                assert_eq!(at(limit, body, base64), Err(TooLarge { limit }.into()));
+            }
         }
     }
 }

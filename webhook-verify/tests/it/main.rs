@@ -8,6 +8,7 @@ mod diagnose;
 mod grammar;
 mod http;
 mod lambda;
+mod logged;
 mod peers;
 mod redis;
 mod rotation;

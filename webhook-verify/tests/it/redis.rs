@@ -8,13 +8,17 @@ use std::io::{self, Write as _};
 use std::process::Stdio;
 use std::time::Duration;
 
-use redis::aio::MultiplexedConnection;
+use redis::aio::{ConnectionLike, MultiplexedConnection};
+use redis::{Cmd, Pipeline, RedisFuture, Value};
 use tempfile::TempDir;
 use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::process::{Child, Command};
+use webhook_verify::DeliveryKey;
 use webhook_verify::dedup::{Claim, Dedup, DedupStore, Once, OnceError, RedisStore};
 
 use crate::dedup::delivery;
+
+type Store = RedisStore<MultiplexedConnection>;
 
 const LEASE: Duration = Duration::from_secs(3600);
 const BODY: &str = r#"{"event":"email.sent","id":"1"}"#;
@@ -67,7 +71,7 @@ impl Server {
     }
 
     /// A store as each of several processes has it.
-    async fn store(&self) -> RedisStore<MultiplexedConnection> {
+    async fn store(&self) -> Store {
         RedisStore::new(self.connection().await)
     }
 }
@@ -102,9 +106,27 @@ async fn a_holder_that_comes_back_too_late_changes_nothing() {
     let Some(server) = Server::start().await else { return };
     let (here, there) = (server.store().await, server.store().await);
     let key = delivery(BODY).key();
+    for (late, current) in [(&here, &there), (&here, &here)] {
+        comes_back_too_late(&server, &key, late, current).await;
+    }
+}
 
-    let Claim::New(late) = here.claim(&key, LEASE).await.unwrap() else { panic!("new") };
+async fn comes_back_too_late(server: &Server, key: &DeliveryKey, here: &Store, there: &Store) {
+    let Claim::New(late) = here.claim(key, LEASE).await.unwrap() else { panic!("new") };
     // As when the lease runs out.
+    expire(server).await;
+    let Claim::New(current) = there.claim(key, LEASE).await.unwrap() else { panic!("new") };
+
+    assert!(!here.complete(&late, LEASE).await.unwrap());
+    here.release(&late).await.unwrap();
+    assert!(matches!(here.claim(key, LEASE).await.unwrap(), Claim::InFlight { .. }));
+    assert!(there.complete(&current, LEASE).await.unwrap());
+    assert!(here.complete(&late, LEASE).await.unwrap(), "it is done, and stays so");
+    assert_eq!(here.claim(key, LEASE).await.unwrap(), Claim::Done);
+    expire(server).await;
+}
+
+async fn expire(server: &Server) {
     let mut connection = server.connection().await;
     let gone: i64 = redis::cmd("DEL")
         .arg("webhook:mail:email.sent:id:1")
@@ -112,12 +134,6 @@ async fn a_holder_that_comes_back_too_late_changes_nothing() {
         .await
         .unwrap();
     assert_eq!(gone, 1);
-    let Claim::New(current) = there.claim(&key, LEASE).await.unwrap() else { panic!("new") };
-
-    assert!(!here.complete(&late, LEASE).await.unwrap());
-    here.release(&late).await.unwrap();
-    assert!(matches!(here.claim(&key, LEASE).await.unwrap(), Claim::InFlight { .. }));
-    assert!(there.complete(&current, LEASE).await.unwrap());
 }
 
 #[tokio::test]
@@ -140,7 +156,7 @@ async fn leases_and_memories_end_by_themselves() {
     assert!((43_200_000..=86_400_000).contains(&expires_in().await));
 
     // An hour that is over at once, and one that never is, are both accepted.
-    for odd in [Duration::ZERO, Duration::MAX] {
+    for odd in [Duration::ZERO, Duration::from_millis(u64::MAX), Duration::MAX] {
         let key = delivery(r#"{"event":"email.sent","id":"odd"}"#).key();
         let claimed = store.claim(&key, odd).await.unwrap();
         if let Claim::New(ticket) = claimed {
@@ -220,6 +236,48 @@ async fn a_server_that_forgets_everything() {
     let Claim::New(current) = there.claim(&key, LEASE).await.unwrap() else { panic!("new") };
     assert!(!here.complete(&ticket, LEASE).await.unwrap());
     assert!(there.complete(&current, LEASE).await.unwrap());
+}
+
+/// Sends every command twice, as a cluster's connection does when the first
+/// answer got lost on the way.
+#[derive(Clone)]
+struct Twice(MultiplexedConnection);
+
+impl ConnectionLike for Twice {
+    fn req_packed_command<'a>(&'a mut self, command: &'a Cmd) -> RedisFuture<'a, Value> {
+        Box::pin(async move {
+            self.0.req_packed_command(command).await?;
+            self.0.req_packed_command(command).await
+        })
+    }
+
+    fn req_packed_commands<'a>(
+        &'a mut self,
+        pipeline: &'a Pipeline,
+        offset: usize,
+        count: usize,
+    ) -> RedisFuture<'a, Vec<Value>> {
+        self.0.req_packed_commands(pipeline, offset, count)
+    }
+
+    fn get_db(&self) -> i64 {
+        self.0.get_db()
+    }
+}
+
+#[tokio::test]
+async fn an_answer_that_got_lost() {
+    let Some(server) = Server::start().await else { return };
+    let store = RedisStore::new(Twice(server.connection().await));
+    let key = delivery(BODY).key();
+    for _ in 0..2 {
+        let Claim::New(ticket) = store.claim(&key, LEASE).await.unwrap() else { panic!("new") };
+        assert!(matches!(store.claim(&key, LEASE).await.unwrap(), Claim::InFlight { .. }));
+        store.release(&ticket).await.unwrap();
+    }
+    let Claim::New(ticket) = store.claim(&key, LEASE).await.unwrap() else { panic!("new") };
+    assert!(store.complete(&ticket, LEASE).await.unwrap());
+    assert_eq!(store.claim(&key, LEASE).await.unwrap(), Claim::Done);
 }
 
 /// A sender's `id` is one part of one key, whatever it looks like; a value that

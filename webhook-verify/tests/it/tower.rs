@@ -12,7 +12,8 @@ use bytes::Bytes;
 use http::{Request, Response};
 use http_body::{Body, Frame, SizeHint};
 use http_body_util::{BodyExt, Full, Limited};
-use tower::{Layer, ServiceExt};
+use tower::{Layer, Service, ServiceExt};
+use webhook_verify::dedup::{Dedup, DedupLayer, MemoryStore};
 use webhook_verify::{DeliveryKey, ExtractionDelivery, ExtractionEvent, VerifyLayer};
 
 use crate::http::{BODY, receiver, signature};
@@ -135,8 +136,11 @@ async fn what_turns_out_too_large_is_read_up_to_the_limit() {
 
 #[tokio::test]
 async fn a_limit_set_further_out_is_a_limit() {
-    let body = Limited::new(Full::new(Bytes::from_static(BODY.as_bytes())), 10);
-    assert_eq!(answer(request(&signature(BODY), body)).await, TOO_LARGE);
+    let body = || Limited::new(Full::new(Bytes::from_static(BODY.as_bytes())), 10);
+    assert_eq!(answer(request(&signature(BODY), body())).await, TOO_LARGE);
+    // Wrapped in what stands between.
+    let wrapped = body().map_err(axum::Error::new);
+    assert_eq!(answer(request(&signature(BODY), wrapped)).await, TOO_LARGE);
 }
 
 #[tokio::test]
@@ -186,6 +190,43 @@ async fn nothing_is_unpacked() {
     assert_eq!(answer(encoded(&signature(BODY))).await, REFUSED);
     // Signed as it is: verified, and no JSON.
     assert_eq!(answer(encoded(&signature(&packed))).await, (400, Bytes::new()));
+}
+
+/// As a limit on what is under way: a clone has to be asked anew.
+#[derive(Default)]
+struct AskedFirst(bool);
+
+impl Clone for AskedFirst {
+    fn clone(&self) -> Self {
+        Self(false)
+    }
+}
+
+impl<B> Service<Request<B>> for AskedFirst {
+    type Response = Response<String>;
+    type Error = Infallible;
+    type Future = std::future::Ready<Result<Self::Response, Infallible>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        self.0 = true;
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, _: Request<B>) -> Self::Future {
+        assert!(std::mem::take(&mut self.0), "it was not asked whether it is ready");
+        std::future::ready(Ok(Response::default()))
+    }
+}
+
+#[tokio::test]
+async fn the_service_that_was_ready_is_the_one_that_is_called() {
+    let dedup = DedupLayer::new(Dedup::new(MemoryStore::new()));
+    let mut service = VerifyLayer::new(receiver()).layer(dedup.layer(AskedFirst::default()));
+    std::future::poll_fn(|cx| Service::<Request<Full<Bytes>>>::poll_ready(&mut service, cx))
+        .await
+        .unwrap();
+    let good = request(&signature(BODY), Full::new(Bytes::from_static(BODY.as_bytes())));
+    assert_eq!(service.call(good).await.unwrap().status().as_u16(), 200);
 }
 
 #[tokio::test]

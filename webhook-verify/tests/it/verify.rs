@@ -58,6 +58,17 @@ fn handles_go_everywhere() {
     everywhere::<webhook_verify::Delivery<webhook_verify::Mail, Vec<u8>>>();
 }
 
+#[test]
+fn the_tag_tells_bodies_apart() {
+    let tag = |body| {
+        let header = MailSigner::new(&secret()).sign(body).to_string();
+        let confirmed = MailVerifier::new(secret()).verify(header, body).unwrap();
+        confirmed.tag()
+    };
+    assert_eq!(tag("one"), tag("one"));
+    assert_ne!(tag("one"), tag("two"));
+}
+
 /// A caller that carries on after the error must not get a body of which a
 /// piece was left out.
 #[test]
