@@ -27,19 +27,19 @@ impl Man {
         let mut tree = crate::command();
         tree.build();
         let Some(dir) = self.dir else {
-            let page = page(&tree)?;
+            let page = page(&tree, &["svc".to_owned()])?;
             return context.out.document(&page, || json!({"name": "svc.1", "page": page}));
         };
         let failed = |error: std::io::Error| Failure::input(format!("{}: {error}", dir.display()));
         std::fs::create_dir_all(&dir).map_err(failed)?;
         let mut written = Vec::new();
-        let mut todo = vec![("svc".to_owned(), &tree)];
-        while let Some((name, command)) = todo.pop() {
-            let path = dir.join(format!("{name}.1"));
-            std::fs::write(&path, page(command)?).map_err(failed)?;
+        let mut todo = vec![(vec!["svc".to_owned()], &tree)];
+        while let Some((words, command)) = todo.pop() {
+            let path = dir.join(format!("{}.1", words.join("-")));
+            std::fs::write(&path, page(command, &words)?).map_err(failed)?;
             written.push(path.display().to_string());
             let below = command.get_subcommands().filter(|c| !c.is_hide_set());
-            todo.extend(below.map(|c| (format!("{name}-{}", c.get_name()), c)));
+            todo.extend(below.map(|c| ([&words[..], &[c.get_name().to_owned()]].concat(), c)));
         }
         written.sort();
         let sentence = format!("wrote {} pages to {}", written.len(), dir.display());
@@ -47,9 +47,12 @@ impl Man {
     }
 }
 
-fn page(command: &clap::Command) -> Result<String, Failure> {
+/// The page of the command that these words name.
+fn page(command: &clap::Command, words: &[String]) -> Result<String, Failure> {
     // What a short help leaves out has its place here.
-    let command = command.clone().mut_args(|arg| arg.hide_short_help(false));
+    let mut command = command.clone().mut_args(|arg| arg.hide_short_help(false));
+    let usage = command.render_usage().to_string();
+    let mut related = related(&command, words);
     let help = command.get_after_help().map(ToString::to_string).unwrap_or_default();
     let has_subcommands = command.has_subcommands();
     let page = clap_mangen::Man::new(command)
@@ -60,14 +63,43 @@ fn page(command: &clap::Command) -> Result<String, Failure> {
     let mut bytes = Vec::new();
     page.render_title(&mut bytes)?;
     page.render_name_section(&mut bytes)?;
-    page.render_synopsis_section(&mut bytes)?;
+    synopsis(&usage).to_writer(&mut bytes)?;
     page.render_description_section(&mut bytes)?;
     page.render_options_section(&mut bytes)?;
     if has_subcommands {
         page.render_subcommands_section(&mut bytes)?;
     }
     more(&help).to_writer(&mut bytes)?;
+    if !related.is_empty() {
+        related.sort();
+        let mut roff = Roff::new();
+        roff.control("SH", ["SEE ALSO"]);
+        let last = related.len() - 1;
+        for (index, name) in related.iter().enumerate() {
+            let after = if index < last { "(1)," } else { "(1)" };
+            roff.control("BR", [name.as_str(), after]);
+        }
+        roff.to_writer(&mut bytes)?;
+    }
     Ok(String::from_utf8_lossy(&bytes).into_owned())
+}
+
+/// How it is called, as its help says: what must be given, and that there are
+/// options, which have a section of their own.
+fn synopsis(usage: &str) -> Roff {
+    let mut roff = Roff::new();
+    roff.control("SH", ["SYNOPSIS"]);
+    roff.text([roman(usage.trim_start_matches("Usage: "))]);
+    roff
+}
+
+/// The pages of the commands around this one: the group and its members.
+fn related(command: &clap::Command, words: &[String]) -> Vec<String> {
+    let name = words.join("-");
+    let above = words.split_last().map(|(_, above)| above.join("-"));
+    let below = command.get_subcommands().filter(|c| !c.is_hide_set());
+    let below = below.map(|c| format!("{name}-{}", c.get_name()));
+    above.filter(|above| !above.is_empty()).into_iter().chain(below).collect()
 }
 
 /// What stands below the options: text is filled, lines to type stay as they are.

@@ -4,6 +4,8 @@ use clap::{ArgAction, Command};
 use svc_cli::{Effect, LEAVES, Leaf};
 use svc_sdk::{Operation, ScopeRule};
 
+use crate::support::Home;
+
 fn leaves() -> Vec<(String, Command)> {
     fn walk(path: &str, command: &Command, found: &mut Vec<(String, Command)>) {
         let below = command.get_subcommands().collect::<Vec<_>>();
@@ -109,6 +111,29 @@ fn options_are_explained() {
     for (path, command) in leaves() {
         for arg in command.get_arguments() {
             assert!(arg.get_help().is_some(), "`{path}`: {} is not explained", arg.get_id());
+        }
+    }
+}
+
+#[test]
+fn a_manual_page_says_how_a_command_is_called_and_names_its_neighbours() {
+    let home = Home::new();
+    let run = home.run(&["man", "pages"]);
+    assert_eq!(run.code, 0, "{run:?}");
+    let page = |name: &str| std::fs::read_to_string(home.path("pages").join(name)).expect("a page");
+    let batch = page("svc-emails-batch.1");
+    assert!(batch.contains("\n.SH SYNOPSIS\nsvc emails batch [OPTIONS] <FILE>\n"), "{batch}");
+    assert!(batch.ends_with("\n.SH \"SEE ALSO\"\n.BR svc-emails (1)\n"), "{batch}");
+    let emails = page("svc-emails.1");
+    assert!(emails.contains(".BR svc (1),\n.BR svc-emails-batch (1),\n"), "{emails}");
+    // Each name has its page.
+    for entry in std::fs::read_dir(home.path("pages")).expect("read") {
+        let path = entry.expect("an entry").path();
+        let text = std::fs::read_to_string(&path).expect("read");
+        for line in text.lines().filter_map(|line| line.strip_prefix(".BR ")) {
+            let name = line.split(' ').next().unwrap_or_default();
+            let there = home.path("pages").join(format!("{name}.1"));
+            assert!(there.is_file(), "{}: {name}", path.display());
         }
     }
 }
