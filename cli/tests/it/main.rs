@@ -25,6 +25,8 @@ mod sandbox;
 mod schema;
 mod secrets;
 mod settings;
+#[cfg(unix)]
+mod shells;
 mod sign;
 mod support;
 #[cfg(unix)]

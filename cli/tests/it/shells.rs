@@ -1,0 +1,115 @@
+//! Completion in real shells, set up as `svc completions --help` says.
+//!
+//! Where one is not installed its test says so and does nothing, or fails if
+//! `SVC_TEST_SHELLS=1` demands it. Nobody installs PowerShell or Nushell for it.
+
+use std::io::{self, Write as _};
+use std::process::Command;
+
+use crate::pty::Terminal;
+use crate::support::{Home, Run};
+
+/// A home with the completion of a shell, a sandbox, and an audience in it.
+struct Shell {
+    home: Home,
+    name: &'static str,
+    audience: String,
+}
+
+impl Shell {
+    /// `None` where there is no such shell.
+    fn set_up(name: &'static str, script: &str, more: &[(&str, &str)]) -> Option<Self> {
+        if let Err(error) = Command::new(name).arg("--version").output() {
+            let demanded = std::env::var_os("SVC_TEST_SHELLS").is_some_and(|v| v == "1");
+            assert!(!demanded, "SVC_TEST_SHELLS=1, but {name} cannot be started: {error}");
+            // Past the harness, which keeps what a passing test prints to itself.
+            let said = writeln!(io::stderr(), "NOT RUN: {name} cannot be started ({error})");
+            said.expect("said");
+            return None;
+        }
+        let home = Home::new();
+        for (path, content) in more {
+            home.file(path, content);
+        }
+        let said = home.run(&["completions", name]).stdout;
+        let before = std::fs::read_to_string(home.path(script)).unwrap_or_default();
+        home.file(script, said + &before);
+        let audience = home.sandbox_json(&["audiences", "create", "Readers"]);
+        let audience = audience["id"].as_str().expect("an id").to_owned();
+        home.file("mail.html", "<p>");
+        Some(Self { home, name, audience })
+    }
+
+    /// The shell, with nothing of this machine's environment but its programs.
+    fn command(&self, args: &[&str]) -> Command {
+        let svc = self.home.command(&[]);
+        let bin = std::path::Path::new(svc.get_program()).parent().expect("a directory");
+        let mut command = Command::new(self.name);
+        command.args(args).env_clear().current_dir(self.home.path(""));
+        command.envs(svc.get_envs().filter_map(|(name, value)| Some((name, value?))));
+        command
+            .env("PATH", format!("{}:/usr/bin:/bin", bin.display()))
+            .env("ZDOTDIR", self.home.path("zdot"))
+            // No test is decided by how busy the machine is.
+            .env("SVC_COMPLETE_TIMEOUT", "10m");
+        command
+    }
+
+    /// Types a line and the Tab key, and waits until the terminal shows what
+    /// can only come from completion.
+    fn completes(&self, typed: &str, shown: &str) {
+        let mut terminal = Terminal::run(self.command(&[]), 120, None);
+        terminal.until("ready> ");
+        assert!(!typed.contains(shown), "{shown} would be an echo");
+        terminal.write(&format!("{typed}\t"));
+        terminal.until(shown);
+        terminal.signal("-KILL");
+        terminal.wait();
+    }
+
+    fn completes_everything(&self) {
+        self.completes("svc --sandbox audiences get ", &self.audience);
+        self.completes("svc emails ca", "ncel");
+        self.completes("svc --output y", "aml");
+        self.completes("svc trigger email.bo", "unced");
+        self.completes("svc emails send --sub", "ject");
+        self.completes("svc emails batch mai", "l.html");
+    }
+}
+
+#[test]
+fn zsh_completes_commands_options_values_files_and_ids() {
+    let rc = "PS1='ready> '\nfpath=($ZDOTDIR $fpath)\nautoload -U compinit\ncompinit -u -D\n";
+    if let Some(zsh) = Shell::set_up("zsh", "zdot/_svc", &[("zdot/.zshrc", rc)]) {
+        zsh.completes_everything();
+    }
+}
+
+#[test]
+fn elvish_completes_commands_options_values_files_and_ids() {
+    let rc = "\nset edit:prompt = { put 'ready> ' }\n";
+    let path = "config/elvish/rc.elv";
+    if let Some(elvish) = Shell::set_up("elvish", path, &[(path, rc)]) {
+        elvish.completes_everything();
+    }
+}
+
+#[test]
+fn fish_completes_commands_options_values_files_and_ids() {
+    let Some(fish) = Shell::set_up("fish", "config/fish/completions/svc.fish", &[]) else { return };
+    let offers = |line: &str| {
+        let output = fish.command(&["-c", "complete -C $argv[1]", line]).output();
+        let run = Run::of(output.expect("fish runs"));
+        assert_eq!((run.code, run.stderr.as_str()), (0, ""), "{line}: {run:?}");
+        run.stdout.lines().map(str::to_owned).collect::<Vec<_>>()
+    };
+    let audience = format!("{}\tReaders", fish.audience);
+    assert_eq!(offers("svc --sandbox audiences get "), [audience]);
+    assert_eq!(offers("svc emails ca"), ["cancel\tCancel a scheduled email"]);
+    assert_eq!(offers("svc --output y"), ["yaml\tOne YAML document"]);
+    assert_eq!(offers("svc --output=y"), ["--output=yaml\tOne YAML document"]);
+    assert_eq!(offers("svc trigger email.bo"), ["email.bounced"]);
+    assert!(offers("svc emails send --sub")[0].starts_with("--subject\t"));
+    assert_eq!(offers("svc emails batch mai"), ["mail.html"]);
+    assert_eq!(offers("svc emails send --html @mai"), ["@mail.html"]);
+}
