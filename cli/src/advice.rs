@@ -36,6 +36,7 @@ fn hint(details: &Details, context: &Context) -> Option<String> {
             None => "which scope this operation needs is not documented; the service's message is the best hint".to_owned(),
         },
         Kind::NotFound => return what_there_is(context),
+        Kind::Refused if details.status == Some(409) => return what_is_in_the_way(context),
         Kind::Refused if details.code.as_deref() == Some("domain_not_verified") => {
             verify(context, "NAME")
         }
@@ -104,9 +105,22 @@ fn what_there_is(context: &Context) -> Option<String> {
         // What these name is the audience.
         ("contacts", _) => "audiences list".to_owned(),
         (_, "create" | "list") => return None,
+        // The service lists none.
+        ("emails", _) => return Some("svc emails send prints the id of what it sent".to_owned()),
         _ => format!("{group} list"),
     };
     leaf::find(list.trim_end_matches(" AUDIENCE"))?;
+    Some(format!("see what there is: {}", context.svc(&list)))
+}
+
+/// The command that shows what is there already.
+fn what_is_in_the_way(context: &Context) -> Option<String> {
+    let list = match context.leaf.path.rsplit_once(' ')? {
+        ("contacts", "create") => "contacts list AUDIENCE --all".to_owned(),
+        ("emails", "cancel") => "emails get ID".to_owned(),
+        (group, "create") => format!("{group} list"),
+        _ => return None,
+    };
     Some(format!("see what there is: {}", context.svc(&list)))
 }
 

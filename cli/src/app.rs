@@ -210,8 +210,26 @@ fn usage_failure(error: &clap::Error) -> Failure {
     let tip = paragraphs.find_map(|rest| rest.trim().strip_prefix("tip: ").map(str::to_owned));
     match (tip, text.lines().find_map(|line| line.strip_prefix("Usage: "))) {
         (Some(tip), _) => failure.hint(tip),
+        (None, Some(usage)) if error.kind() == clap::error::ErrorKind::InvalidSubcommand => {
+            failure.hint(commands_of(usage))
+        }
         (None, Some(usage)) => failure.hint(format!("usage: {usage}")),
         (None, None) => failure,
+    }
+}
+
+/// The commands that could stand where one is not known.
+fn commands_of(usage: &str) -> String {
+    let tree = command();
+    let words = usage.split(' ').skip(1).take_while(|word| !word.starts_with(['[', '<']));
+    let group = words.clone().try_fold(&tree, |at, word| at.find_subcommand(word));
+    let path = words.fold("svc".to_owned(), |path, word| path + " " + word);
+    match group.filter(|group| group.get_name() != tree.get_name()) {
+        Some(group) => {
+            let names = group.get_subcommands().map(clap::Command::get_name);
+            format!("{path} has {}", names.collect::<Vec<_>>().join(", "))
+        }
+        None => format!("{path} --help lists the commands"),
     }
 }
 

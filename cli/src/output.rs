@@ -186,6 +186,24 @@ impl Printer {
         }
     }
 
+    /// As [`event`](Self::event), with the status of an HTTP answer in the
+    /// colour of what it means.
+    pub fn answered(
+        &self,
+        before: &str,
+        status: u16,
+        after: &str,
+        value: &Value,
+    ) -> Result<(), Failure> {
+        if !self.is_table() {
+            return self.event(before, value);
+        }
+        let text = status.to_string();
+        let status =
+            if self.stdout_color { table::answer_color(status).colorize(text) } else { text };
+        self.write(&format!("{}{status}{}\n", one_line(before), one_line(after)))
+    }
+
     /// A text that is the result itself (a script, a stored message): as
     /// [`raw_data`](Self::raw_data), and inside JSON only where JSON was asked for.
     pub fn document(&self, text: &str, value: impl FnOnce() -> Value) -> Result<(), Failure> {
@@ -326,8 +344,14 @@ impl Printer {
             self.leave_line();
         }
         let details = failure.details();
+        let message = one_line(&details.message);
         let (red, reset) = self.styles("\u{1b}[1;31m");
-        let mut lines = vec![format!("{red}error:{reset} {}", one_line(&details.message))];
+        // Who pressed Ctrl-C and leaves nothing behind made no error.
+        let wanted = failure.kind() == Kind::Interrupted && details.hint.is_none();
+        let mut lines = match wanted {
+            true => vec![message.into_owned()],
+            false => vec![format!("{red}error:{reset} {message}")],
+        };
         // One field's problem is mostly in the message already.
         let said = |(field, message): &&(String, String)| {
             !details.message.ends_with(&format!("{field}: {message}"))

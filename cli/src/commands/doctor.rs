@@ -15,7 +15,8 @@ const VIEW: View = View(&[
     Column::new("STATUS", "/status", Show::Status),
     Column::text("CHECK", "/check"),
     Column::text("FINDING", "/finding"),
-    Column::text("NEXT STEP", "/next"),
+    // To be copied, so it is not broken.
+    Column::new("NEXT STEP", "/next", Show::Below),
 ]);
 
 /// Check addresses, TLS, clock, keys, scopes, sending domains and webhooks

@@ -5,8 +5,9 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use chrono::{DateTime, Local};
 use clap::{Args, ValueHint};
-use serde_json::{Value, json};
+use serde_json::json;
 use svc_sdk::Service;
 use tokio::net::TcpListener;
 use tokio::sync::mpsc;
@@ -19,7 +20,6 @@ use crate::complete::Values;
 use crate::context::Context;
 use crate::deliver::{Deliverer, PATIENCE, check_url};
 use crate::failure::{Failure, Kind};
-use crate::output::local_time;
 use crate::recorded::{Records, session_secret, write_private};
 use crate::stop::{Stop, StopSignal};
 
@@ -203,7 +203,7 @@ impl Listen {
             tokio::select! {
                 biased;
                 told = stop.heard() => break told,
-                Some(seen) = arrivals.recv() => show(context, &seen)?,
+                Some(seen) = arrivals.recv() => self.show(context, &seen)?,
             }
         };
         accept.abort();
@@ -214,12 +214,12 @@ impl Listen {
             tokio::select! {
                 biased;
                 _ = stop.heard() => break,
-                Some(seen) = arrivals.recv() => show(context, &seen)?,
+                Some(seen) = arrivals.recv() => self.show(context, &seen)?,
                 _ = &mut idle => break,
             }
         }
         while let Ok(seen) = arrivals.try_recv() {
-            show(context, &seen)?;
+            self.show(context, &seen)?;
         }
         Ok(told)
     }
@@ -289,20 +289,28 @@ impl Listen {
                 path.display()
             ));
         }
+        let zone = Local::now().format("%Y-%m-%d %:z");
+        context.out.hint(&format!("times are local ({zone}); Ctrl-C ends it"));
         Ok(())
     }
-}
 
-/// One delivery as it comes.
-fn show(context: &Context, seen: &Seen) -> Result<(), Failure> {
-    let value: Value = seen.to_json();
-    let event = seen.event.as_deref().unwrap_or("(no event)");
-    let time = local_time(&seen.at);
-    let outcome = match (&seen.problem, seen.forwarded_to.as_deref()) {
-        (Some(problem), _) => format!("{} {problem}", seen.status),
-        (None, Some(url)) => format!("{} from {url} in {} ms", seen.status, seen.duration_ms),
-        (None, None) => format!("{} recorded", seen.status),
-    };
-    let id = seen.id.as_deref().unwrap_or("-");
-    context.out.event(&format!("{time}  {event:<16}  {id}  {outcome}"), &value)
+    /// One delivery as it comes, on a line that fits 80 columns. Where all go
+    /// is said at the beginning.
+    fn show(&self, context: &Context, seen: &Seen) -> Result<(), Failure> {
+        let event = seen.event.as_deref().unwrap_or("(no event)");
+        let time = DateTime::parse_from_rfc3339(&seen.at).map_or_else(
+            |_| seen.at.clone(),
+            |time| time.with_timezone(&Local).format("%H:%M:%S").to_string(),
+        );
+        let from = seen.forwarded_to.as_deref().filter(|_| !self.route.is_empty());
+        let outcome = match (&seen.problem, from) {
+            (Some(problem), _) => format!(" {problem}"),
+            (None, Some(url)) => format!(" in {} ms from {url}", seen.duration_ms),
+            (None, None) if seen.forwarded_to.is_some() => format!(" in {} ms", seen.duration_ms),
+            (None, None) => " recorded".to_owned(),
+        };
+        let id = seen.id.as_deref().unwrap_or("-");
+        let before = format!("{time}  {event:<16}  {id}  ");
+        context.out.answered(&before, seen.status, &outcome, &seen.to_json())
+    }
 }

@@ -5,7 +5,7 @@ use serde_json::json;
 use svc_sdk::{ErrorKind, Service};
 
 use super::verify::ServiceName;
-use crate::context::{Context, url_names};
+use crate::context::{Context, is_open_to_all, url_names};
 use crate::failure::{Failure, Kind};
 use crate::settings::{Key, keyring};
 
@@ -122,9 +122,14 @@ fn no_address(service: Service) -> Failure {
         .hint(format!("give it with {}", url_names(service)))
 }
 
-/// A bare host name is what people type; a service worth a key is on https.
+/// A bare host name is what people type; a service worth a key is on https,
+/// and one on this machine is not.
 fn with_scheme(typed: String) -> String {
-    if typed.contains("://") { typed } else { format!("https://{typed}") }
+    if typed.contains("://") {
+        return typed;
+    }
+    let http = format!("http://{typed}");
+    if is_open_to_all(&http) { format!("https://{typed}") } else { http }
 }
 
 /// A mistake in the address is told before anybody is asked for a key.
@@ -164,7 +169,8 @@ async fn check(
     match service {
         Service::Extraction => {
             let client = context.extraction_client_at(url, key)?;
-            let me = context.call_always(client.me(), "checking the key").await?;
+            let me = context.call_always(client.me(), "checking the key").await;
+            let me = me.map_err(|failure| next_step(failure, service))?;
             Ok(Some((me.organization.id, me.organization.name)))
         }
         Service::Email => {
@@ -174,12 +180,22 @@ async fn check(
                 Ok(_) => Ok(None),
                 // The key is known, it only may not read audiences.
                 Err(failure) if matches!(failure.details().status, Some(403)) => Ok(None),
-                Err(failure) if failure.kind() == Kind::Unauthenticated => {
-                    Err(failure.hint("copy the key again from the service's dashboard"))
-                }
-                Err(failure) => Err(failure),
+                Err(failure) => Err(next_step(failure, service)),
             }
         }
+    }
+}
+
+/// What `svc doctor` and `svc whoami` would look at is not kept yet.
+fn next_step(failure: Failure, service: Service) -> Failure {
+    match failure.kind() {
+        Kind::Unauthenticated => failure.hint(format!(
+            "is it a key of the {service} service? copy it again from the service's dashboard"
+        )),
+        Kind::Unavailable => {
+            failure.hint(format!("nothing was kept; is the address right? {}", url_names(service)))
+        }
+        _ => failure,
     }
 }
 

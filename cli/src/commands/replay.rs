@@ -21,9 +21,9 @@ use crate::recorded::{Recorded, Records, session_secret};
 const VIEW: View = View(&[
     Column::text("ID", "/id"),
     Column::text("EVENT", "/event"),
+    Column::text("TO", "/to").droppable(),
     Column::text("EVENT ID", "/event_id").droppable(),
-    Column::text("TO", "/to"),
-    Column::new("STATUS", "/status", Show::Number),
+    Column::new("STATUS", "/status", Show::Answer),
     Column::new("DURATION MS", "/duration_ms", Show::Number),
     Column::text("PROBLEM", "/problem"),
 ]);

@@ -26,7 +26,7 @@ pub(super) const VIEW: View = View(&[
     Column::text("EVENT", "/event"),
     Column::text("EMAIL ID", "/email_id"),
     Column::text("TO", "/to"),
-    Column::new("STATUS", "/status", Show::Number),
+    Column::new("STATUS", "/status", Show::Answer),
     Column::new("DURATION MS", "/duration_ms", Show::Number),
 ]);
 

@@ -91,6 +91,7 @@ impl Whoami {
             return Ok(());
         }
         if who.len() == 1 {
+            context.settings.refuse_unknown_profile()?;
             return Err(Failure::new(Kind::Unauthenticated, "nobody: there is no key")
                 .code("not_set_up")
                 .hint("try it on this machine: svc --sandbox whoami\nset it up: svc login"));

@@ -4,17 +4,20 @@ use chrono::{DateTime, Local};
 use serde_json::Value;
 use tabled::builder::Builder;
 use tabled::grid::util::string::get_text_width;
-use tabled::settings::object::{Cell, Columns, Rows};
-use tabled::settings::peaker::Priority;
-use tabled::settings::{Alignment, Color, Padding, Style, Width};
+use tabled::settings::object::{Cell, Columns};
+use tabled::settings::{Color, Padding, Style};
 
-use self::fit::{GAP, NARROWEST, drop_columns, fitted};
+use self::fit::{GAP, NARROWEST};
 use self::label::{label, sentence};
 use super::text::{one_line, printable};
+
+pub(crate) use self::rows::list;
 
 mod blocks;
 mod fit;
 mod label;
+mod rows;
+mod wrap;
 
 /// How the values of a column are shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,8 +34,12 @@ pub enum Show {
     Number,
     /// As an amount of money, from cents.
     Cents,
+    /// As the status of an HTTP answer, in the colour of what it means.
+    Answer,
     /// As text that is cut where it is long: what it begins with is enough.
     Short,
+    /// As text below its row of a list, on a line that is never broken.
+    Below,
 }
 
 /// One column of a list, one line of a single thing.
@@ -74,67 +81,6 @@ pub(crate) struct Canvas {
     pub(crate) color: bool,
 }
 
-/// A list as a table; columns that no row fills are left out.
-pub(crate) fn list(items: &[Value], view: View, canvas: Canvas) -> String {
-    let mut columns = view
-        .0
-        .iter()
-        .filter(|column| items.iter().any(|item| present(item, column).is_some()))
-        .collect::<Vec<_>>();
-    let mut cells = columns
-        .iter()
-        .map(|column| {
-            items
-                .iter()
-                .map(|item| {
-                    let value = present(item, column);
-                    value.map_or_else(|| NOTHING.to_owned(), |value| show(value, column.show))
-                })
-                .collect::<Vec<_>>()
-        })
-        .collect::<Vec<_>>();
-    let mut rooms = Vec::new();
-    if let Some(width) = canvas.width {
-        drop_columns(&mut columns, &mut cells, width);
-        match fitted(&columns, &cells, width) {
-            Some(fitted) => rooms = fitted,
-            None => return blocks::of_list(&columns, &cells, canvas),
-        }
-    }
-    let mut builder = Builder::default();
-    builder.push_record(columns.iter().map(|column| column.title));
-    for row in 0..items.len() {
-        builder.push_record(cells.iter().map(|column| column[row].as_str()));
-    }
-    let mut table = builder.build();
-    table.with(Style::empty()).with(Padding::zero());
-    for (index, column) in columns.iter().enumerate() {
-        if index + 1 < columns.len() {
-            table.modify(Columns::one(index), Padding::new(0, 2, 0, 0));
-        }
-        if matches!(column.show, Show::Number | Show::Cents) {
-            table.modify(Columns::one(index), Alignment::right());
-        }
-        if canvas.color && column.show == Show::Status {
-            for (row, cell) in cells[index].iter().enumerate() {
-                if let Some(color) = status_color(cell) {
-                    table.modify(Cell::new(row + 1, index), color);
-                }
-            }
-        }
-    }
-    if canvas.color {
-        table.modify(Rows::first(), Color::BOLD);
-    }
-    for (index, room) in rooms.into_iter().enumerate() {
-        if let Some(room) = room {
-            // Padding is not counted.
-            table.modify(Columns::one(index), Width::wrap(room).keep_words(true));
-        }
-    }
-    trimmed(&table.to_string())
-}
-
 /// One thing as lines of name and value: what the view names first, then
 /// everything else that the service said.
 pub(crate) fn single(item: &Value, view: View, canvas: Canvas) -> String {
@@ -159,33 +105,53 @@ pub(crate) fn single(item: &Value, view: View, canvas: Canvas) -> String {
         .into_iter()
         .map(|(name, value, how)| (name, show_whole(value, how, room), how))
         .collect::<Vec<_>>();
+    fields_of_one(&lines, canvas)
+}
+
+/// Names with their values beside them, below each other where that leaves too
+/// little room.
+fn fields_of_one(lines: &[(String, String, Show)], canvas: Canvas) -> String {
+    let names = lines.iter().map(|(name, ..)| get_text_width(name)).max().unwrap_or(0);
+    let room = canvas.width.map(|width| width.saturating_sub(names + GAP));
     let id = lines.iter().find(|(name, ..)| name == "ID");
     let id = id.map_or(0, |(_, id, _)| get_text_width(id));
     if room.is_some_and(|room| room < id.max(NARROWEST)) {
-        return blocks::of_one(&lines, canvas);
-    }
-    let mut builder = Builder::default();
-    for (name, value, _) in &lines {
-        builder.push_record([name, value]);
+        return blocks::of_one(lines, canvas);
     }
     if lines.is_empty() {
         return String::new();
     }
+    let mut builder = Builder::default();
+    for (name, value, _) in lines {
+        let value = room.map_or_else(|| value.clone(), |room| wrap::between_words(value, room));
+        builder.push_record([name, &value]);
+    }
     let mut table = builder.build();
     table.with(Style::empty()).with(Padding::zero());
-    table.modify(Columns::first(), Padding::new(0, 2, 0, 0));
+    table.modify(Columns::first(), Padding::new(0, GAP, 0, 0));
     if canvas.color {
         table.modify(Columns::first(), Color::BOLD);
         for (row, (_, value, how)) in lines.iter().enumerate() {
-            if let (Show::Status | Show::Flag, Some(color)) = (how, status_color(value)) {
+            if let Some(color) = meaning(*how, value) {
                 table.modify(Cell::new(row, 1), color);
             }
         }
     }
-    if let Some(width) = canvas.width {
-        table.with(Width::wrap(width).priority(Priority::right()).keep_words(true));
-    }
     trimmed(&table.to_string())
+}
+
+/// What a value means, as a colour, if it has a meaning.
+fn meaning(how: Show, value: &str) -> Option<Color> {
+    match how {
+        Show::Status | Show::Flag => status_color(value),
+        Show::Answer => value.parse().ok().map(answer_color),
+        _ => None,
+    }
+}
+
+/// What an HTTP status means, as a colour.
+pub(crate) fn answer_color(status: u16) -> Color {
+    if (200..300).contains(&status) { Color::FG_GREEN } else { Color::FG_RED }
 }
 
 /// What a status word means, as a colour; the word itself always stands beside it.
@@ -401,7 +367,8 @@ mod tests {
         let narrow = Canvas { width: Some(40), color: false };
         let text = single(&item, VIEW, narrow);
         assert!(text.lines().all(|line| get_text_width(line) <= 40), "{text}");
-        assert!(text.contains("bounced  mailbox full\n"), "{text}");
+        assert!(text.contains("bob@b.test  bounced\n"), "{text}");
+        assert!(text.contains("             mailbox full\n"), "{text}");
     }
 
     #[test]
@@ -414,6 +381,37 @@ mod tests {
         assert_eq!(list(&[item.clone(), item.clone()], VIEW, narrow), format!("{shown}\n{shown}"));
         let whole = single(&item, VIEW, narrow).to_lowercase();
         assert_eq!(whole, format!("{shown}why\n  a=(b=1)\n").to_lowercase());
+    }
+
+    #[test]
+    fn what_is_to_be_copied_is_never_broken() {
+        const HOOK: View = View(&[Column::text("ID", "/id"), Column::text("SECRET", "/secret")]);
+        let secret = format!("whsec_{}", "a".repeat(64));
+        let item = json!({"id": "whk_1", "secret": secret, "url": "http://localhost/a/b/c"});
+        let text = single(&item, HOOK, Canvas { width: Some(40), color: false });
+        assert!(text.contains(&format!("Secret  {secret}\n")), "{text}");
+    }
+
+    #[test]
+    fn next_steps_stand_below_their_rows_unbroken() {
+        const FINDINGS: View = View(&[
+            Column::new("STATUS", "/status", Show::Status),
+            Column::text("FINDING", "/finding"),
+            Column::new("NEXT STEP", "/next", Show::Below),
+        ]);
+        let next = "svc --sandbox domains verify dom_01a1fd75-b965-7772-a397-95b85f868b54";
+        let items = [
+            json!({"status": "ok", "finding": "all is well", "next": null}),
+            json!({"status": "problem", "finding": "a long tale that is broken", "next": next}),
+            json!({"status": "ok", "finding": "all is well", "next": null}),
+        ];
+        assert_eq!(
+            list(&items, FINDINGS, Canvas { width: Some(28), color: false }),
+            format!(
+                "STATUS   FINDING\nok       all is well\nproblem  a long tale that is\n         broken\n\
+                 \x20        → {next}\nok       all is well\n"
+            )
+        );
     }
 
     #[test]

@@ -100,3 +100,13 @@ fn an_audience_that_is_not_there_ends_the_import_at_once() {
     let run = home.run(&["--sandbox", "contacts", "import", "aud_nope", &file]);
     assert_eq!(run.code, 5, "{run:?}");
 }
+
+#[test]
+fn a_page_behind_the_last_is_not_an_empty_audience() {
+    let home = Home::new();
+    let audience = audience(&home);
+    home.sandbox_json(&["contacts", "create", &audience, "ada@example.test"]);
+    let list = ["--sandbox", "contacts", "list", &audience, "-o", "table"];
+    let run = home.run(&[&list[..], &["--page", "7"]].concat());
+    assert_eq!((run.code, run.stderr.as_str()), (0, "no contact on page 7 of this audience\n"));
+}

@@ -38,7 +38,7 @@ fn ctrl_c_ends_a_question() {
     let terminal = asked(&service);
     terminal.signal("-INT");
     let seen = terminal.end();
-    assert_eq!((seen.code, seen.raw), (130, format!("{QUESTION}\nerror: interrupted\n")));
+    assert_eq!((seen.code, seen.raw), (130, format!("{QUESTION}\ninterrupted\n")));
     assert!(service.requests().is_empty());
 }
 
@@ -57,7 +57,7 @@ fn a_hidden_question_given_up_leaves_the_terminal_as_it_was() {
         }
         let seen = terminal.wait();
         assert_eq!(seen.code, 130, "{:?}", seen.raw);
-        assert!(seen.raw.ends_with("\nerror: interrupted\n"), "{:?}", seen.raw);
+        assert!(seen.raw.ends_with("\ninterrupted\n"), "{:?}", seen.raw);
         assert!(!seen.raw.contains("mk_test"), "{:?}", seen.raw);
         assert!(terminal.echoes());
     }
@@ -109,6 +109,19 @@ fn a_mistake_in_the_address_is_told_before_the_key_is_asked_for() {
     assert_eq!(terminal.end().code, 2);
 }
 
+#[test]
+fn a_bare_address_of_this_machine_is_plain_http() {
+    let (home, service) = (Home::new(), Service::one(200, "[]"));
+    let mut terminal = Terminal::start(&home, &["login"], &[("NO_COLOR", "1")], 80);
+    terminal.until("Base address of the email service: ");
+    terminal.write(&format!("{}\n", service.url().trim_start_matches("http://")));
+    terminal.until(HIDDEN);
+    terminal.write("mk_test_x\n");
+    let seen = terminal.end();
+    assert_eq!(seen.code, 0, "{:?}", seen.raw);
+    assert!(seen.raw.contains(&format!("at {}\n", service.url())), "{:?}", seen.raw);
+}
+
 /// A service that takes a request and never answers; says when it has come.
 fn silent() -> (String, std::sync::mpsc::Receiver<std::net::TcpStream>) {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
@@ -143,7 +156,7 @@ fn ctrl_c_says_whether_something_may_have_been_processed() {
             "error: interrupted before the service answered: it may have been processed\n  \
              look before you repeat it: svc audiences list\n",
         ),
-        ("audiences list", "error: interrupted\n"),
+        ("audiences list", "interrupted\n"),
     ] {
         let (url, comes) = silent();
         let env =

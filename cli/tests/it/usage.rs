@@ -35,6 +35,23 @@ fn wrong_usage_is_words_when_people_read() {
 }
 
 #[test]
+fn an_unknown_command_is_told_the_known_ones() {
+    let said = |args: &[&str]| Home::new().run(&[&["-o", "table"], args].concat()).stderr;
+    assert_eq!(
+        said(&["emails", "list"]),
+        "error: unrecognized subcommand 'list'\n  svc emails has send, batch, get, cancel\n"
+    );
+    assert_eq!(
+        said(&["sandbox", "clock", "wind"]),
+        "error: unrecognized subcommand 'wind'\n  svc sandbox clock has show, freeze, advance, resume\n"
+    );
+    assert_eq!(
+        said(&["qqq"]),
+        "error: unrecognized subcommand 'qqq'\n  svc --help lists the commands\n"
+    );
+}
+
+#[test]
 fn wrong_usage_takes_at_most_five_lines() {
     for args in [
         &["emails", "send"][..],

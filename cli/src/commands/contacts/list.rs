@@ -47,7 +47,11 @@ impl List {
         if !self.all || context.settings.dry_run {
             let call = client.contacts().list(&self.audience, query);
             let Some(list) = context.call(call, "reading").await? else { return Ok(()) };
-            context.out.list(&output::to_values(&list), VIEW, NONE)?;
+            let none = match self.page {
+                Some(page) => format!("no contact on page {page} of this audience"),
+                None => NONE.to_owned(),
+            };
+            context.out.list(&output::to_values(&list), VIEW, &none)?;
             if let (Some(page), Some(pages)) = (list.page, list.total_pages)
                 && pages > 1
             {

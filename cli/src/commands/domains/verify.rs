@@ -143,7 +143,7 @@ impl Verify {
             .into_iter()
             .map(|(kind, flag)| {
                 let word = match flag {
-                    Some(true) => "verified",
+                    Some(true) => "yes",
                     Some(false) => "no",
                     None => "unknown",
                 };

@@ -22,7 +22,7 @@ pub const VIEW: View = View(&[
 pub const LISTED: View = View(&[
     Column::text("ID", "/id"),
     Column::text("NAME", "/name"),
-    Column::new("BALANCE", "/balance_cents", Show::Number),
+    Column::new("BALANCE", "/balance_cents", Show::Cents),
 ]);
 
 /// Organizations, which see nothing of each other

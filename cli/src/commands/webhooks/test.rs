@@ -8,7 +8,7 @@ use crate::failure::Failure;
 use crate::output::{self, Column, Show, View};
 
 const VIEW: View = View(&[
-    Column::new("STATUS CODE", "/statusCode", Show::Number),
+    Column::new("STATUS CODE", "/statusCode", Show::Answer),
     Column::new("DURATION MS", "/durationMs", Show::Number),
     Column::text("ERROR", "/error"),
 ]);
@@ -41,7 +41,8 @@ impl Test {
             .code("endpoint_answered_error")),
             None => {
                 Err(Failure::check(format!("the endpoint of webhook {} was not reached", self.id))
-                    .code("endpoint_unreachable"))
+                    .code("endpoint_unreachable")
+                    .hint(format!("see where it points to: {}", context.svc("webhooks list"))))
             }
         }
     }

@@ -1,7 +1,7 @@
-//! Where no table fits: names with their values below, unbroken. The terminal
-//! breaks them in a way that they can still be copied.
+//! Where no table fits: names with their values, unbroken. The terminal breaks
+//! them in a way that they can still be copied.
 
-use super::{Canvas, Column, NOTHING, Show, sentence, status_color, trimmed};
+use super::{Canvas, Column, NOTHING, Show, fields_of_one, meaning, sentence, trimmed};
 
 /// A block for each thing of a list.
 pub(super) fn of_list(columns: &[&Column], cells: &[Vec<String>], canvas: Canvas) -> String {
@@ -10,7 +10,7 @@ pub(super) fn of_list(columns: &[&Column], cells: &[Vec<String>], canvas: Canvas
         let fields = columns.iter().zip(cells).filter(|(_, cells)| cells[row] != NOTHING);
         let lines =
             fields.map(|(column, cells)| (sentence(column.title), cells[row].clone(), column.show));
-        of_one(&lines.collect::<Vec<_>>(), canvas)
+        fields_of_one(&lines.collect::<Vec<_>>(), canvas)
     });
     blocks.collect::<Vec<_>>().join("\n")
 }
@@ -19,8 +19,7 @@ pub(super) fn of_list(columns: &[&Column], cells: &[Vec<String>], canvas: Canvas
 pub(super) fn of_one(lines: &[(String, String, Show)], canvas: Canvas) -> String {
     let mut text = String::new();
     for (name, value, how) in lines {
-        let color = matches!(how, Show::Status | Show::Flag).then(|| status_color(value)).flatten();
-        let value = match color.filter(|_| canvas.color) {
+        let value = match meaning(*how, value).filter(|_| canvas.color) {
             Some(color) => color.colorize(value),
             None => value.replace('\n', "\n  "),
         };

@@ -2,7 +2,7 @@
 
 use tabled::grid::util::string::get_text_width;
 
-use super::Column;
+use super::{Column, wrap};
 
 /// Between two columns.
 pub(super) const GAP: usize = 2;
@@ -13,8 +13,8 @@ pub(super) const NARROWEST: usize = 10;
 const LONGEST_WORD: usize = 48;
 
 /// How wide each column may be where not all fit: the widest give way first,
-/// words are broken last and ids never, because a broken id cannot be copied.
-/// `None` where all that is not enough.
+/// words are broken last, behind a mark inside them, and ids never, because a
+/// broken id cannot be copied. `None` where all that is not enough.
 pub(super) fn fitted(
     columns: &[&Column],
     cells: &[Vec<String>],
@@ -23,8 +23,13 @@ pub(super) fn fitted(
     let natural = natural_widths(columns, cells);
     let mut widths = natural.clone();
     let gaps = GAP * columns.len().saturating_sub(1);
-    let words = cells.iter().map(|cells| longest_word(cells).max(NARROWEST)).collect();
-    for narrowest in [words, vec![NARROWEST; columns.len()]] {
+    let narrowest = |wide: fn(&str) -> usize| {
+        let cells = columns.iter().zip(cells);
+        let cells = cells.map(|(column, cells)| longest_word(cells, wide).max(title(column)));
+        cells.map(|width| width.max(NARROWEST)).collect::<Vec<_>>()
+    };
+    let tiers: [fn(&str) -> usize; 3] = [get_text_width, wrap::longest_part, wrap::longest_run];
+    for narrowest in tiers.map(narrowest) {
         while widths.iter().sum::<usize>() + gaps > width {
             let widest = (0..widths.len())
                 .filter(|index| columns[*index].pointer != "/id")
@@ -41,9 +46,13 @@ pub(super) fn fitted(
     fits.then(|| pairs.map(|(now, before)| (now < before).then_some(*now)).collect())
 }
 
-fn longest_word(cells: &[String]) -> usize {
-    let words = cells.iter().flat_map(|cell| cell.split_whitespace()).map(get_text_width);
+fn longest_word(cells: &[String], wide: fn(&str) -> usize) -> usize {
+    let words = cells.iter().flat_map(|cell| cell.split_whitespace()).map(wide);
     words.filter(|word| *word <= LONGEST_WORD).max().unwrap_or(0)
+}
+
+fn title(column: &Column) -> usize {
+    column.title.split(' ').map(str::len).max().unwrap_or(0)
 }
 
 pub(super) fn drop_columns(columns: &mut Vec<&Column>, cells: &mut Vec<Vec<String>>, width: usize) {

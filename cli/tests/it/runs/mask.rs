@@ -58,6 +58,8 @@ impl Mask {
             let zone = if found[2].ends_with('Z') { "T09:00:00.000Z" } else { " 09:00:00 +00:00" };
             format!("{}2026-01-05{zone}", &found[1])
         });
+        let text = each(&text, TIME_OF_DAY, |_| "09:00:00  ".to_owned());
+        let text = each(&text, TODAY, |_| "(2026-01-05 +00:00)".to_owned());
         let text = each(&text, ID, |found| self.numbered(&found[1], &found[2]));
         let text = each(&text, RECORD, |found| self.numbered("rec_", &found[1]));
         let text = each(&text, SECRET, |found| self.numbered(&found[1], &found[2]));
@@ -133,6 +135,9 @@ const DATE: &str =
     r"(Mon|Tue|Wed|Thu|Fri|Sat|Sun), \d{1,2} [A-Z][a-z]{2} \d{4} \d\d:\d\d:\d\d (\+0000|GMT)";
 /// When `svc listen` got a delivery.
 const RECEIVED: &str = r#"(?m)^(\{"at":"|)(\d{4}-\d\d-\d\d(?:T[\d:.]+Z| [\d:]+ \+00:00))"#;
+/// The same on a terminal, where the day is said at the beginning.
+const TIME_OF_DAY: &str = r"(?m)^\d\d:\d\d:\d\d  ";
+const TODAY: &str = r"\(\d{4}-\d\d-\d\d \+00:00\)";
 const SIZE: &str = r#"("size": ?|Size(?:\x1b\[22m)? +)\d+"#;
 const ID: &str =
     r"\b((?:[a-z]{3}_)?)([0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12})\b";
@@ -147,7 +152,7 @@ const PORT: &str = r"\b127\.0\.0\.1:(\d{5})\b";
 const MILLISECONDS: &str = r"( in )\d+( ms)";
 const DURATION: &str = r#"("duration_ms": ?|"durationMs": ?|Duration ms(?:\x1b\[22m)? +)\d+"#;
 /// Milliseconds at the end of a table's line, behind a status.
-const LAST_COLUMN: &str = r"(?m)( 200)( +\d+)$";
+const LAST_COLUMN: &str = r"(?m)( (?:\x1b\[32m)?200(?:\x1b\[39m)?)( +\d+)$";
 /// The same in the table of a delivery's attempts.
 const ATTEMPT: &str = r"(000Z  )(\d+ +)(http)";
 const VERSION: &str = r#"((?:svc|server)[ /]|"version": ?"|Version(?:\x1b\[22m)? +)\d+\.\d+\.\d+"#;
