@@ -13,7 +13,7 @@ use super::preview::RequestPreview;
 use super::response::{FromAnswer, Response};
 use super::{BoxFuture, Payload, Shared, path, transport};
 use crate::error::Target;
-use crate::{Error, ErrorKind, InvalidInput, Operation, Outcome};
+use crate::{Error, InvalidInput, Operation};
 
 /// An operation that is about to be called. It runs when it is awaited; until
 /// then its options can be set.
@@ -72,13 +72,9 @@ impl<T> Call<T> {
         payload: Result<Payload, Error>,
     ) -> Self {
         let target = Target::Operation(operation);
-        let request = || {
+        let request = || -> Result<Request, Error> {
             let path = path::fill(operation, ids)?;
-            if let Some((required, granted)) = shared.lacks_scope(operation) {
-                let kind =
-                    ErrorKind::MissingScope { required: Some(required), granted: Some(granted) };
-                return Err(Error::new(kind, Outcome::NotSent));
-            }
+            shared.check_scope(operation)?;
             Ok(Request {
                 target,
                 method: operation.method().into(),
@@ -119,8 +115,11 @@ impl<T> Call<T> {
     /// (`service_honours_idempotency_key`), ambiguous failures of this call
     /// are tried again too.
     pub fn idempotency_key(mut self, key: impl AsRef<str>) -> Self {
-        match HeaderValue::from_str(key.as_ref()) {
-            Ok(value) if !value.is_empty() => self.options.idempotency_key = Some(value),
+        let key = key.as_ref();
+        let can_be_sent =
+            !key.trim().is_empty() && key.bytes().all(|byte| matches!(byte, b' '..=b'~'));
+        match HeaderValue::from_str(key) {
+            Ok(value) if can_be_sent => self.options.idempotency_key = Some(value),
             _ => self.refuse(InvalidInput::new("idempotency key", "empty or not printable ascii")),
         }
         self

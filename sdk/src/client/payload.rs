@@ -206,7 +206,7 @@ impl Writer {
             return Payload::Bytes(self.text.into(), JSON);
         }
         self.pieces.push(Piece::Text(self.text.into()));
-        let length = self.pieces.iter().map(Piece::length).sum();
+        let length = self.pieces.iter().map(Piece::length).fold(0, u64::saturating_add);
         Payload::Streamed(Arc::new(Streamed { pieces: self.pieces, length }))
     }
 }
@@ -230,7 +230,7 @@ impl Piece {
     pub(crate) fn length(&self) -> u64 {
         match self {
             Self::Text(text) => text.len() as u64,
-            Self::Content { source, .. } => source.length().div_ceil(3) * 4,
+            Self::Content { source, .. } => source.length().div_ceil(3).saturating_mul(4),
         }
     }
 }

@@ -11,13 +11,17 @@ use crate::error::Target;
 use crate::{Error, InvalidInput};
 
 pub(super) fn raw(shared: &Arc<Shared>, method: &str, path: &str) -> Call<RawAnswer> {
+    let invalid = |invalid| Error::from(invalid).with_target(Target::Raw);
     let request = || -> Result<Request, Error> {
         let method = Method::from_bytes(method.to_ascii_uppercase().as_bytes())
-            .map_err(|_| InvalidInput::new("method", "no http method"))?;
-        path::check_raw(path)?;
+            .map_err(|_| invalid(InvalidInput::new("method", "no http method")))?;
+        path::check_raw(path).map_err(invalid)?;
         // A path that the documents do show has its scope, its name in errors
         // and its harmlessness.
         let operation = path::documented(shared.service, &method, path);
+        if let Some(operation) = operation {
+            shared.check_scope(operation)?;
+        }
         let reads = matches!(method, Method::GET | Method::HEAD);
         Ok(Request {
             target: operation.map_or(Target::Raw, Target::Operation),
@@ -29,7 +33,7 @@ pub(super) fn raw(shared: &Arc<Shared>, method: &str, path: &str) -> Call<RawAns
             organization: None,
         })
     };
-    Call::from_request(shared, request().map_err(|error| error.with_target(Target::Raw)))
+    Call::from_request(shared, request())
 }
 
 impl Call<RawAnswer> {

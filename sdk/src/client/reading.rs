@@ -141,6 +141,11 @@ impl Reading {
             };
             match read {
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Ok(count) if count > place.len() => {
+                    return Err(io::Error::other(
+                        "it says that it read more than there was room for",
+                    ));
+                }
                 other => return other,
             }
         }

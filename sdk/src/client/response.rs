@@ -240,9 +240,7 @@ impl FromAnswer for Me {
                     expected: expected.clone(),
                     actual: me.organization.id,
                 };
-                Err(Error::new(kind, Outcome::Refused)
-                    .with_target(answer.request.target)
-                    .with_attempts(answer.attempts))
+                Err(answer.error(kind, Outcome::Refused))
             }
             _ => Ok(me),
         }

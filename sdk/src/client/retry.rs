@@ -114,10 +114,33 @@ impl Budget {
         self.tenths.fetch_update(Ordering::Relaxed, Ordering::Relaxed, take).is_ok()
     }
 
+    /// A retry that was taken and is waited for.
+    pub(crate) fn unmade(&self) -> Unmade<'_> {
+        Unmade(Some(self))
+    }
+
     /// A success gives back a tenth of a retry.
     pub(crate) fn deposit(&self) {
         if self.tenths.load(Ordering::Relaxed) < self.most {
             self.tenths.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+}
+
+/// Gives a retry back when who waits for it gives up.
+pub(crate) struct Unmade<'a>(Option<&'a Budget>);
+
+impl Unmade<'_> {
+    pub(crate) fn is_made(mut self) {
+        self.0 = None;
+    }
+}
+
+impl Drop for Unmade<'_> {
+    fn drop(&mut self) {
+        if let Some(Budget { tenths, most }) = self.0 {
+            let give = |tenths: u32| Some(tenths.saturating_add(10).min(*most));
+            let _ = tenths.fetch_update(Ordering::Relaxed, Ordering::Relaxed, give);
         }
     }
 }

@@ -16,11 +16,9 @@ use super::call::Request;
 use super::layer::Address;
 use super::observe::Observer;
 use super::retry::{BackOff, Budget};
-#[cfg(feature = "tower")]
-use crate::Error;
 use crate::email::BatchShape;
 use crate::error::Target;
-use crate::{Operation, Scope, Scopes, Secret, Service};
+use crate::{Error, ErrorKind, Operation, Outcome, Scopes, Secret, Service};
 
 pub(crate) struct Shared {
     pub(crate) service: Service,
@@ -133,14 +131,19 @@ impl Shared {
         url
     }
 
-    /// What the key is known to lack for this operation.
-    pub(crate) fn lacks_scope(&self, operation: Operation) -> Option<(Scope, Scopes)> {
+    /// Refuses an operation that the key is known to have no scope for, where
+    /// that is to be checked.
+    pub(crate) fn check_scope(&self, operation: Operation) -> Result<(), Error> {
         if !self.settings.check_scopes {
-            return None;
+            return Ok(());
         }
-        let required = operation.required_scope()?;
-        let granted = self.scopes.get()?;
-        (!granted.contains(required)).then_some((required, granted))
+        match (operation.required_scope(), self.scopes.get()) {
+            (required @ Some(scope), granted @ Some(scopes)) if !scopes.contains(scope) => {
+                let kind = ErrorKind::MissingScope { required, granted };
+                Err(Error::new(kind, Outcome::NotSent).with_target(Target::Operation(operation)))
+            }
+            _ => Ok(()),
+        }
     }
 }
 

@@ -25,7 +25,11 @@ pub(crate) async fn send<'a>(
             Step::Done(answer) => return Ok(answer),
             // Even no time is a millisecond to a timer.
             Step::Again(Duration::ZERO) => {}
-            Step::Again(wait) => sleep(wait).await,
+            Step::Again(wait) => {
+                let unmade = shared.budget.unmade();
+                sleep(wait).await;
+                unmade.is_made();
+            }
             Step::Failed(error) => {
                 let error = error.with_target(request.target).with_attempts(run.attempts);
                 return Err(error.with_harmless(request.harmless).after(run.may_be_done));
@@ -185,12 +189,13 @@ impl<'a> Run<'a> {
     async fn wait_for_a_place(&self) -> Result<(), Error> {
         let Some(limit) = &self.shared.rate_limit else { return Ok(()) };
         let now = Instant::now();
-        let Some(start) = limit.reserve(now, self.deadline) else {
+        let Some(place) = limit.reserve(now, self.deadline) else {
             return Err(Error::new(ErrorKind::Timeout, Outcome::NotSent));
         };
-        if start > now {
-            sleep_until(start).await;
+        if place.start > now {
+            sleep_until(place.start).await;
         }
+        place.is_used();
         Ok(())
     }
 }

@@ -100,14 +100,16 @@ where
         let now = Instant::now();
         let deadline = now.checked_add(self.timeout).unwrap_or(now + CENTURY);
         let state = State { pause: Duration::ZERO, deadline, last: None, over: false, wait: self };
-        Box::pin(stream::unfold(state, |mut state| async move {
+        let changes = stream::unfold(state, |mut state| async move {
             if state.over {
                 return None;
             }
             let next = state.next().await;
             state.over |= next.is_err();
             Some((next, state))
-        }))
+        });
+        // Who asks again after the end hears that it is the end.
+        Box::pin(changes.fuse())
     }
 }
 

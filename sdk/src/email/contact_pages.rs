@@ -11,7 +11,8 @@ use futures_util::stream::{self, StreamExt};
 
 use super::{Contact, Contacts, PageQuery};
 use crate::client::BoxStream;
-use crate::{Error, ErrorKind, List, Outcome};
+use crate::error::Target;
+use crate::{Error, ErrorKind, List, Operation, Outcome};
 
 /// The contacts of an audience, one after the other; a page is asked for when
 /// the one before it is used up.
@@ -142,7 +143,8 @@ impl Walk {
             let named = page.page.or(page.total).or(page.total_pages);
             return match (named, self.pages.len()) {
                 (None, 1) => Ok(Step::Over),
-                _ => Err(Error::new(ErrorKind::PageRepeated, Outcome::Refused)),
+                _ => Err(Error::new(ErrorKind::PageRepeated, Outcome::Refused)
+                    .with_target(Target::Operation(Operation::ContactsList))),
             };
         }
         self.items += page.len() as u64;

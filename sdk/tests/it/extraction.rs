@@ -3,7 +3,7 @@
 use svc_sdk::extraction::{Event, KeyScope, NewWebhook};
 use svc_sdk::{ErrorKind, Operation, Outcome, Scope};
 
-use crate::peer::{Peer, answer};
+use crate::peer::{Peer, answer, with_headers};
 
 const ME: &str = r#"{"organization":{"id":"org_1","name":"Acme","balance_cents":1250},
     "auth":{"method":"api_key","scope":"full","key_id":"key_1"}}"#;
@@ -25,7 +25,7 @@ async fn me() {
 
 #[tokio::test]
 async fn the_organization_is_verified() {
-    let peer = Peer::json(200, ME).await;
+    let peer = Peer::start([with_headers(200, "X-Request-Id: r\r\n", ME)]).await;
     let client = peer.extraction().build().unwrap();
     assert_eq!(client.verify_organization("org_1").await.unwrap().organization.name, "Acme");
     let error = client.verify_organization("org_2").await.unwrap_err();
@@ -35,7 +35,7 @@ async fn the_organization_is_verified() {
     );
     assert_eq!(
         error.to_string(),
-        "extraction me: the key belongs to organization org_1, not to org_2"
+        "extraction me: the key belongs to organization org_1, not to org_2 (http 200); request id r"
     );
 }
 
@@ -98,6 +98,9 @@ async fn a_known_scope_is_checked_before_sending_when_asked_to() {
         error.to_string(),
         "extraction webhooks.list: the key lacks the scope full, it has extract_only"
     );
+    // By whatever way it is called.
+    let raw = client.raw("GET", "/v1/webhooks?x=y").await.unwrap_err();
+    assert_eq!((raw.kind(), raw.operation()), (error.kind(), error.operation()));
     assert_eq!(peer.lines().len(), 1);
     // Any key may ask for itself.
     client.me().await.unwrap();

@@ -228,6 +228,35 @@ async fn no_more_than_so_many_a_second() {
     assert_eq!(peer.lines().len(), 5);
 }
 
+#[cfg(feature = "rate-limit")]
+#[tokio::test]
+async fn the_rate_is_of_attempts_and_who_gives_up_leaves_a_place() {
+    let one = std::num::NonZeroU32::MIN;
+    let busy = with_headers(503, "Retry-After: 0\r\n", "");
+    let peer = Peer::start([busy, crate::peer::answer(200, r#"{"id":"x"}"#)]).await;
+    let client = peer.email().rate_limit(one, one).build().unwrap();
+    let clock = Clock::stop();
+    let get = || tokio::spawn(client.emails().get("x").into_future());
+    let call = get();
+    until("the first try came", || peer.lines().len() == 1).await;
+    clock.advance(Duration::from_millis(990)).await;
+    assert_eq!(peer.lines().len(), 1, "a retry is no less a request");
+    clock.advance(Duration::from_millis(20)).await;
+    until("the second try came", || peer.lines().len() == 2).await;
+    call.await.unwrap().unwrap();
+
+    let waiting: Vec<_> = (0..20).map(|_| get()).collect();
+    crate::clock::settle().await;
+    for call in waiting {
+        call.abort();
+        assert!(call.await.unwrap_err().is_cancelled());
+    }
+    let call = get();
+    clock.advance(Duration::from_secs(1)).await;
+    until("it need not wait for them", || peer.lines().len() == 3).await;
+    call.await.unwrap().unwrap();
+}
+
 #[cfg(feature = "tower")]
 #[tokio::test]
 async fn a_tower_layer_around_every_attempt() {
@@ -263,6 +292,47 @@ async fn a_tower_layer_around_every_attempt() {
     let error = client.emails().send(&email).await.unwrap_err();
     assert_eq!(error.kind(), &svc_sdk::ErrorKind::Layer);
     assert_eq!(error.outcome(), svc_sdk::Outcome::NotSent);
+
+    // And after the answer came: it was processed, and is not sent again.
+    let spoil = tower::layer::layer_fn(|inner: AttemptService| {
+        inner.map_result(|answer| match answer {
+            Ok::<http::Response<Body>, _>(_) => Err("not like this".into()),
+            Err(error) => {
+                Err::<http::Response<Body>, Box<dyn std::error::Error + Send + Sync>>(error)
+            }
+        })
+    });
+    let client = peer.email().layer(spoil).build().unwrap();
+    let seen = peer.seen().len();
+    let error = client.emails().send(&email).idempotency_key("k").await.unwrap_err();
+    assert_eq!(error.kind(), &svc_sdk::ErrorKind::Layer);
+    assert_eq!(error.outcome(), svc_sdk::Outcome::Unknown);
+    assert_eq!(peer.seen().len(), seen + 1);
+}
+
+/// A layer that logs what it sees logs no key.
+#[cfg(feature = "tower")]
+#[tokio::test]
+async fn the_key_does_not_show_in_a_layer_s_log() {
+    use svc_sdk::{AttemptService, Body};
+    use tower::ServiceExt;
+
+    let log = Arc::new(Mutex::new(String::new()));
+    let write = Arc::clone(&log);
+    let layer = tower::layer::layer_fn(move |inner: AttemptService| {
+        let write = Arc::clone(&write);
+        inner.map_request(move |request: http::Request<Body>| {
+            assert_eq!(request.headers()["x-api-key"], "mk_secret");
+            *write.lock().unwrap() = format!("{request:?}");
+            request
+        })
+    });
+    let peer = Peer::json(200, r#"{"id":"x"}"#).await;
+    let client = peer.email().key_header("X-Api-Key").key_prefix("").layer(layer).build().unwrap();
+    client.emails().get("x").header("Cookie", "private").await.unwrap();
+    let log = log.lock().unwrap();
+    assert!(log.contains("x-api-key") && log.contains("cookie"), "{log}");
+    assert!(!log.contains("mk_secret") && !log.contains("private"), "{log}");
 }
 
 /// A layer may send the request elsewhere, and with a body of its own.

@@ -126,6 +126,9 @@ async fn what_no_header_can_carry_is_refused() {
         list().header("transfer-encoding", "chunked"),
         list().idempotency_key(""),
         list().idempotency_key("a\nb"),
+        list().idempotency_key(" "),
+        list().idempotency_key("ü"),
+        list().idempotency_key("a\tb"),
     ] {
         let error = call.await.unwrap_err();
         assert!(error.is_invalid_input(), "{error}");
@@ -203,6 +206,10 @@ async fn raw_requests() {
         assert!(error.is_invalid_input());
         assert_eq!(error.operation(), None);
     }
+
+    // An id longer than any address is an error like any other.
+    let error = client.raw("GET", format!("/{}", "x".repeat(100_000))).await.unwrap_err();
+    assert_eq!(error.outcome(), Outcome::NotSent);
 
     // A path that the documents show is known with its scope.
     let peer = Peer::json(403, "scope").await;

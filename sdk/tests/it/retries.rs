@@ -1,6 +1,7 @@
 //! Retries on the wire: what is sent again, after how long, and what the
 //! answer says about it.
 
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use svc_sdk::email::Email;
@@ -145,4 +146,82 @@ async fn nothing_is_waited_for_before_the_first_attempt() {
     let client = peer.email().back_off(hour, hour).build().unwrap();
     let answer = client.domains().list().with_response().await.unwrap();
     assert_eq!(answer.attempts, 1);
+}
+
+/// Whoever turns it on for some calls has not turned it on for the others.
+#[tokio::test]
+async fn a_service_that_honours_keys_gets_no_send_twice_without_one() {
+    let peer = Peer::start([answer(503, "")]).await;
+    let client = peer.email().service_honours_idempotency_key(true);
+    let client = client.back_off(Duration::ZERO, Duration::ZERO).build().unwrap();
+    let email = Email::new("a@b", "c@d", "s");
+    let error = client.emails().send(&email).await.unwrap_err();
+    assert_eq!((error.attempts(), error.outcome()), (1, Outcome::Unknown));
+    let error = client.emails().send(&email).idempotency_key("k").await.unwrap_err();
+    assert_eq!((error.attempts(), peer.lines().len()), (3, 4));
+}
+
+#[tokio::test]
+async fn ten_successes_earn_one_retry() {
+    for (successes, earned) in [(9, false), (10, true)] {
+        let success = || answer(200, "[]");
+        let first = [answer(503, ""), success()];
+        let peer = Peer::start(
+            first.into_iter().chain((1..successes).map(|_| success())).chain([answer(503, "")]),
+        )
+        .await;
+        let client = peer.email().retry_budget(1).back_off(Duration::ZERO, Duration::ZERO);
+        let client = client.build().unwrap();
+        for _ in 0..successes {
+            client.domains().list().await.unwrap();
+        }
+        let error = client.domains().list().await.unwrap_err();
+        assert_eq!(error.attempts(), if earned { 2 } else { 1 });
+    }
+}
+
+/// Who gives up while a retry is waited for has not made it.
+#[tokio::test]
+async fn a_retry_that_was_given_up_is_still_there() {
+    let peer = Peer::start([limited("10")]).await;
+    let client = peer.email().retry_budget(1).build().unwrap();
+    let clock = Clock::stop();
+    for attempt in 1..=3 {
+        let call = tokio::spawn(client.domains().list().into_future());
+        until("the first try came", || peer.lines().len() == attempt).await;
+        clock.advance(Duration::from_secs(5)).await;
+        assert!(!call.is_finished(), "the budget is spent");
+        call.abort();
+        assert!(call.await.unwrap_err().is_cancelled());
+    }
+    // One that is made is spent.
+    let call = tokio::spawn(client.domains().list().into_future());
+    until("the first try came", || peer.lines().len() == 4).await;
+    clock.advance(Duration::from_millis(10_001)).await;
+    assert_eq!(call.await.unwrap().unwrap_err().attempts(), 2);
+    assert_eq!(client.domains().list().await.unwrap_err().attempts(), 1);
+}
+
+/// Full jitter: anything from nothing to the whole back-off, and not the same
+/// for everybody.
+#[tokio::test]
+async fn clients_do_not_come_back_all_at_once() {
+    let _clock = Clock::stop();
+    let peer = Peer::start([answer(503, "")]).await;
+    let waits = Arc::new(Mutex::new(Vec::new()));
+    let told = Arc::clone(&waits);
+    let hour = Duration::from_secs(3_600);
+    let client = peer.email().timeout(2 * hour).back_off(hour, hour).retry_budget(1);
+    let client = client.on_attempt(move |attempt| told.lock().unwrap().extend(attempt.retry_in));
+    let client = client.build().unwrap();
+    for count in 1..=64 {
+        let call = tokio::spawn(client.domains().list().into_future());
+        until("the wait is known", || waits.lock().unwrap().len() == count).await;
+        call.abort();
+        let _ = call.await;
+    }
+    let waits = waits.lock().unwrap();
+    assert!(waits.iter().all(|wait| *wait <= hour), "{waits:?}");
+    let shorter = waits.iter().filter(|wait| **wait < hour / 2).count();
+    assert!((1..64).contains(&shorter), "{waits:?}");
 }

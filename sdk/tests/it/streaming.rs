@@ -209,12 +209,14 @@ async fn a_file_that_cannot_be_read_is_an_error_with_its_cause() {
     let gone = Attachment::from_path(file.path()).unwrap();
     drop(file);
     let broken = Attachment::from_opener("o", 5, || Ok(Broken));
+    let boasts = Attachment::from_opener("o", 5, || Ok(Boasts));
     let panics = Attachment::from_opener("o", 5, || -> io::Result<io::Empty> { panic!("no") });
     let peer = Peer::json(202, r#"{"id":"x"}"#).await;
     let client = peer.email().build().unwrap();
     for (attachment, problem) in [
         (gone, "it cannot be opened"),
         (broken, "it cannot be read"),
+        (boasts, "it cannot be read"),
         (panics, "its source panicked or was cancelled"),
     ] {
         let error = client.emails().send(&email([attachment])).await.unwrap_err();
@@ -233,6 +235,28 @@ impl Read for Broken {
     fn read(&mut self, _: &mut [u8]) -> io::Result<usize> {
         Err(io::Error::other("disk on fire"))
     }
+}
+
+/// Says that it gave more than there was room for.
+struct Boasts;
+
+impl Read for Boasts {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        Ok(buffer.len() + 1)
+    }
+}
+
+#[tokio::test]
+async fn a_length_beyond_all_measure_is_an_error() {
+    let peer = Peer::json(202, r#"{"id":"x"}"#).await;
+    let client = peer.email().build().unwrap();
+    for length in [1 << 62, u64::MAX / 4 * 3, u64::MAX - 1, u64::MAX] {
+        let attachment = Attachment::from_opener("o", length, || Ok(io::Cursor::new("abc")));
+        let email = email([attachment.clone(), attachment]);
+        let error = client.emails().send(&email).await.unwrap_err();
+        assert_eq!(error.outcome(), Outcome::NotSent);
+    }
+    assert_eq!(peer.lines().len(), 0);
 }
 
 #[tokio::test]

@@ -58,9 +58,14 @@ async fn every_change_on_the_way() {
         Peer::start(statuses(&["queued", "queued", "sending", "sending", "sent", "failed"])).await;
     let client = peer.email().build().unwrap();
     let changes = client.emails().wait("e").pauses(SHORT, SHORT).changes();
-    let seen: Vec<_> =
-        changes.map_ok(|email| email.status.unwrap().to_string()).try_collect().await.unwrap();
+    let mut changes = changes.map_ok(|email| email.status.unwrap().to_string());
+    let mut seen = Vec::new();
+    while let Some(status) = changes.try_next().await.unwrap() {
+        seen.push(status);
+    }
     assert_eq!(seen, ["queued", "sending", "sent", "failed"]);
+    // Who asks again, in a `select!`, hears the same.
+    assert_eq!(changes.try_next().await.unwrap(), None);
 }
 
 #[tokio::test]

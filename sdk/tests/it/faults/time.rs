@@ -1,12 +1,13 @@
 //! Late answers, waits and the one deadline, with a clock that the test moves.
 
+use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, SystemTime};
 
-use svc_sdk::email::Email;
+use svc_sdk::email::{Attachment, Email};
 use svc_sdk::{EmailClient, Error, ErrorKind, Outcome};
-use tokio::io::AsyncWriteExt;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
@@ -67,6 +68,28 @@ async fn an_answer_that_never_comes_ends_at_the_deadline() {
     assert!(error.is_retryable());
 }
 
+/// A peer that takes the head and no more: what was not sent whole was not sent.
+#[tokio::test]
+async fn a_body_that_is_not_taken_whole_is_certainly_no_send() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    let client = EmailClient::builder(url, "k").no_proxy().build().unwrap();
+    // More than fits into the sockets' buffers.
+    let length = 64 << 20;
+    let zeros = move || Ok(io::Read::take(io::repeat(0), length));
+    let email = email().attachment(Attachment::from_opener("z", length, zeros));
+    let clock = Clock::stop();
+    let call = tokio::spawn(client.emails().send(&email).into_future());
+    let (mut stream, _) = listener.accept().await.unwrap();
+    // Some of the body went out.
+    let mut begun = vec![0; 100_000];
+    stream.read_exact(&mut begun).await.unwrap();
+    clock.advance(seconds(31)).await;
+    let error = call.await.unwrap().unwrap_err();
+    assert_eq!((error.kind(), error.outcome()), (&ErrorKind::Timeout, Outcome::NotSent));
+    assert_eq!(error.attempts(), 1);
+}
+
 #[tokio::test]
 async fn a_success_whose_body_never_ends_was_processed() {
     let clock = Clock::stop();
@@ -91,6 +114,14 @@ async fn a_refusal_whose_body_never_ends_is_a_refusal() {
     let error = call.await.unwrap().unwrap_err();
     assert_eq!((error.kind(), error.outcome()), (&ErrorKind::Invalid, Outcome::Refused));
     assert_eq!((error.status(), error.body()), (Some(422), &b"{\"code\":"[..]));
+
+    // Not beyond the deadline.
+    let client = peer.builder().timeout(seconds(2)).build().unwrap();
+    let call = send(&client);
+    until("the request came", || peer.whole() == 2).await;
+    clock.advance(seconds(3)).await;
+    assert!(call.is_finished());
+    assert_eq!(call.await.unwrap().unwrap_err().kind(), &ErrorKind::Invalid);
 }
 
 #[tokio::test]
@@ -289,6 +320,20 @@ async fn one_deadline_over_all_attempts() {
     let error = call.await.unwrap().unwrap_err();
     assert_eq!((error.kind(), error.attempts()), (&ErrorKind::Server, 3));
     assert_eq!((peer.lines().len(), start.elapsed().as_secs()), (3, 24));
+}
+
+/// Time may have gone on further than was asked for: a machine that slept.
+#[tokio::test]
+async fn a_wait_that_ends_after_the_deadline_ends_the_call_with_why_it_waited() {
+    let clock = Clock::stop();
+    let peer = Peer::start([with_headers(503, "Retry-After: 12\r\n", r#"{"code":"busy"}"#)]).await;
+    let client = peer.email().timeout(seconds(30)).build().unwrap();
+    let call = get(&client, 9);
+    until("the first try came", || peer.lines().len() == 1).await;
+    clock.advance(seconds(100)).await;
+    let error = call.await.unwrap().unwrap_err();
+    assert_eq!((error.kind(), error.code()), (&ErrorKind::Server, Some("busy")));
+    assert_eq!((error.attempts(), peer.lines().len()), (1, 1));
 }
 
 #[tokio::test]
