@@ -25,13 +25,32 @@
 //! the value, [`Call::to_request`] shows the exact request and sends nothing.
 //! What the documents do not show is reached by [`EmailClient::raw`].
 //!
+//! ```no_run
+//! # async fn f(client: svc_sdk::EmailClient) -> Result<(), svc_sdk::Error> {
+//! use svc_sdk::email::Email;
+//!
+//! let email = Email::new("hello@shop.example", "ada@example.com", "Soon")
+//!     .scheduled_at("2030-01-01T09:00:00Z");
+//! let scheduled = client.emails().send(&email).idempotency_key("order-7").await?;
+//! let cancelled = client.emails().cancel(&scheduled.id).with_response().await?;
+//! println!("{:?} {:?}", cancelled.value.status, cancelled.request_id);
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! Contacts come as streams ([`contacts().stream`](email::Contacts::stream)),
+//! and so do changes that are waited for ([`Wait::changes`]): `futures-util`
+//! has what it takes to go through them.
+//!
 //! # Nothing is sent twice
 //!
 //! A read is tried again after any failure that may pass. A send is tried
 //! again only where it certainly was not processed: no connection was made,
-//! the service said 429, or an HTTP/2 server refused to take it. All attempts and waits of a call share one deadline,
-//! 30 s by default. Where a call fails, [`Error::outcome`] says whether the
-//! request may have been processed.
+//! the service said 429, or an HTTP/2 server refused to take it. All attempts
+//! and waits of a call share one deadline, 30 s by default. Where a call fails,
+//! [`Error::outcome`] says whether the request may have been processed. A call
+//! that is dropped makes no further attempt; what had gone out by then may have
+//! been processed.
 //!
 //! # Errors
 //!

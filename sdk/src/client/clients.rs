@@ -31,7 +31,8 @@ pub struct EmailClient {
 
 impl EmailClient {
     /// Begins with the service's base address, which may have a path, and the
-    /// key.
+    /// key. By an `http` address the key goes out unencrypted: that is for a
+    /// server on the same machine.
     pub fn builder(base_url: impl Into<String>, key: impl Into<Secret>) -> EmailClientBuilder {
         EmailClientBuilder::new(base_url.into(), key.into())
     }
@@ -97,7 +98,8 @@ pub struct ExtractionClient {
 
 impl ExtractionClient {
     /// Begins with the service's base address, which may have a path, and the
-    /// key.
+    /// key. By an `http` address the key goes out unencrypted: that is for a
+    /// server on the same machine.
     pub fn builder(base_url: impl Into<String>, key: impl Into<Secret>) -> ExtractionClientBuilder {
         ExtractionClientBuilder::new(base_url.into(), key.into())
     }

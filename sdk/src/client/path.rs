@@ -122,7 +122,17 @@ mod tests {
         for good in ["/v1/x", "/v1/x?y=..%2F", "/v1/a..b", "/"] {
             assert_eq!(check_raw(good), Ok(()), "{good}");
         }
-        for bad in ["v1/x", "", "https://evil.test/", "/v1/../x", "/%2E%2e/x", "/a b", "/x#y"] {
+        for bad in [
+            "v1/x",
+            "",
+            "https://evil.test/",
+            "/v1/../x",
+            "/%2E%2e/x",
+            "/a b",
+            "/x#y",
+            "/a\\..\\b",
+            "/a\n",
+        ] {
             assert!(check_raw(bad).is_err(), "{bad}");
         }
     }

@@ -295,6 +295,18 @@ mod tests {
             prop_assert!(ids.len() <= pages.iter().map(|page| page.ids.len()).sum());
         }
 
+        /// A server that names a page before the one asked for is asked for the
+        /// next one all the same.
+        #[test]
+        fn a_server_that_miscounts_its_pages(count in 1u8..9, off in 0u64..9) {
+            let (ids, ..) = follow(1, |page| {
+                let number = page.unwrap_or(1);
+                let ids = u8::try_from(number).into_iter().filter(|id| *id <= count).collect();
+                Page { ids, page: Some(number.saturating_sub(off).max(1)), total: None, total_pages: None }
+            });
+            prop_assert_eq!(ids, (1..=count).collect::<Vec<_>>());
+        }
+
         /// A list that grows or shrinks while it is read still ends.
         #[test]
         fn a_list_that_changes_ends(sizes in prop::collection::vec(0u8..5, 1..20)) {

@@ -137,7 +137,7 @@ impl Email {
         self
     }
 
-    /// When to send it.
+    /// When to send it: a text, or an instant of chrono's.
     #[must_use]
     pub fn scheduled_at(mut self, at: impl Into<ScheduledAt>) -> Self {
         self.scheduled_at = Some(at.into());

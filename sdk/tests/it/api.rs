@@ -34,6 +34,26 @@ fn the_public_api_is_the_one_written_down() {
     );
 }
 
+/// Who reads either learns of every feature.
+#[test]
+fn every_feature_is_documented() {
+    let text =
+        |name| std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(name)).unwrap();
+    let manifest = text("Cargo.toml");
+    let features = manifest.lines().skip_while(|line| *line != "[features]").skip(1);
+    let features = features.take_while(|line| !line.starts_with('['));
+    let names = features.filter_map(|line| line.split_once(" = ")).map(|(name, _)| name);
+    let names: Vec<_> = names.filter(|name| *name != "default").collect();
+    assert!(names.len() >= 8, "{names:?}");
+    for (file, start) in [("README.md", "| `"), ("src/lib.rs", "//! | `")] {
+        let lines = text(file);
+        for name in &names {
+            let row = format!("{start}{name}`");
+            assert!(lines.lines().any(|line| line.starts_with(&row)), "{name} is not in {file}");
+        }
+    }
+}
+
 fn collect(folder: &Path, files: &mut Vec<PathBuf>) {
     for entry in std::fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();

@@ -89,6 +89,10 @@ async fn a_403_about_scope_is_a_missing_scope() {
         assert_eq!(error.required_scope(), Some(Scope::EmailsSend));
         assert!(error.is_missing_scope());
     }
+    // What the documents name comes before what the service does.
+    let error = send(403, r#"{"code":"x","details":{"required_scope":"emails:read"}}"#).await;
+    let required = Some(Scope::EmailsSend);
+    assert_eq!(error.kind(), &ErrorKind::MissingScope { required, granted: None });
     let error = send(401, r#"{"error":{"code":"unauthorized","message":"scope"}}"#).await;
     assert_eq!(error.kind(), &ErrorKind::Unauthorized);
     let error = send(404, r#"{"message":"no such scope"}"#).await;

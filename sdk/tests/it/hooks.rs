@@ -5,7 +5,6 @@ use std::time::Duration;
 
 use svc_sdk::{Attempt, EmailClient, ExtractionClient};
 
-#[cfg(feature = "rate-limit")]
 use crate::clock::{Clock, until};
 use crate::peer::{Peer, with_headers};
 
@@ -38,6 +37,42 @@ async fn every_attempt_is_told_of() {
             format!("2 email emails.get GET {url} Some(200) Some(\"r2\") None None"),
         ]
     );
+}
+
+/// An attempt's own time is told to the hook, that of all in the answer.
+#[tokio::test]
+async fn how_long_it_took() {
+    let clock = Clock::stop();
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    let asked = Arc::new(tokio::sync::Semaphore::new(0));
+    let ask = Arc::clone(&asked);
+    tokio::spawn(async move {
+        let (mut stream, _) = listener.accept().await.unwrap();
+        let mut buffer = Vec::new();
+        for status in [503, 200] {
+            crate::peer::read_request(&mut stream, &mut buffer).await.unwrap();
+            ask.add_permits(1);
+            tokio::time::sleep(Duration::from_secs(3)).await;
+            let answer = with_headers(status, "Retry-After: 2\r\n", "[]");
+            tokio::io::AsyncWriteExt::write_all(&mut stream, answer.as_bytes()).await.unwrap();
+        }
+    });
+    let told = Arc::new(Mutex::new(Vec::new()));
+    let tell = Arc::clone(&told);
+    let client = EmailClient::builder(url, "k").no_proxy();
+    let client = client.on_attempt(move |attempt| tell.lock().unwrap().push(attempt.elapsed));
+    let call = client.build().unwrap().domains().list().with_response();
+    let call = tokio::spawn(call.into_future());
+    for (attempt, rest) in [(1, 2), (2, 0)] {
+        asked.acquire().await.unwrap().forget();
+        clock.advance(Duration::from_millis(3_001)).await;
+        until("the attempt is over", || told.lock().unwrap().len() == attempt).await;
+        clock.advance(Duration::from_millis(rest * 1_001)).await;
+    }
+    let elapsed = call.await.unwrap().unwrap().elapsed;
+    assert_eq!(elapsed.as_secs(), 8);
+    assert!(told.lock().unwrap().iter().all(|elapsed| elapsed.as_secs() == 3), "{told:?}");
 }
 
 #[tokio::test]
@@ -351,7 +386,11 @@ async fn a_layer_may_change_address_and_bodies() {
             head.uri = uri.parse().unwrap();
             http::Request::from_parts(head, Body::wrap(body))
         };
-        inner.map_request(asked).map_response(|answer: http::Response<Body>| answer.map(Body::wrap))
+        let answered = |answer: http::Response<Body>| {
+            assert!(!http_body::Body::is_end_stream(answer.body()));
+            answer.map(Body::wrap)
+        };
+        inner.map_request(asked).map_response(answered)
     });
     let client = peer.email().layer(change).build().unwrap();
     let email = svc_sdk::email::Email::new("a@b", "c@d", "s");
@@ -454,7 +493,7 @@ mod spans {
         let guard = tracing::subscriber::set_default(subscriber);
         let peer = Peer::start([
             with_headers(429, "Retry-After: 0\r\nX-Request-Id: r1\r\n", r#"{"message":"private"}"#),
-            crate::peer::answer(202, r#"{"id":"private","status":"queued"}"#),
+            with_headers(202, "X-Request-Id: r2\r\n", r#"{"id":"private","status":"queued"}"#),
         ])
         .await;
         let client = peer.email().build().unwrap();
@@ -463,7 +502,12 @@ mod spans {
         client.contacts().delete("private-id").await.unwrap();
         drop(guard);
         let written = written.0.lock().unwrap().clone();
+        let port = peer.url().rsplit(':').next().map(|port| format!("server.port={port}"));
         for line in [
+            port.as_deref().unwrap(),
+            "otel.status_code=\"ERROR\"",
+            "svc.service=\"email\"",
+            "svc.request_id=\"r2\"",
             "otel.name=\"POST /api/v1/emails\"",
             "otel.kind=\"client\"",
             "http.request.method=\"POST\"",

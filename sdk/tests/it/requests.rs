@@ -90,7 +90,8 @@ async fn the_key_goes_where_it_is_configured_to_go() {
 #[tokio::test]
 async fn headers_of_the_client_and_of_one_call() {
     let peer = Peer::json(200, r#"{"id":"x"}"#).await;
-    let client = peer.email().user_agent("shop/2").header("X-Tenant", "t").build().unwrap();
+    let client = peer.email().user_agent("shop/2").header("X-Tenant", "t");
+    let client = client.header("Accept", "application/json;v=2").build().unwrap();
     let email = Email::new("a@b", "c@d", "s");
     client
         .emails()
@@ -104,6 +105,7 @@ async fn headers_of_the_client_and_of_one_call() {
     client.domains().delete("d").await.unwrap();
     let seen = peer.seen();
     assert_eq!(seen[0].header("user-agent"), Some("shop/2"));
+    assert_eq!(seen[0].header("accept"), Some("application/json;v=2"));
     assert_eq!(seen[0].header("x-tenant"), Some("u"));
     assert_eq!(seen[0].header("x-other"), Some("o"));
     assert_eq!(seen[0].header("idempotency-key"), Some("key-1"));
@@ -237,6 +239,9 @@ async fn the_documented_limits_name_field_and_limit_and_can_be_turned_off() {
         (full, "attachments", Some(20)),
         (Email::new("nobody", "c@d", "s"), "from", None),
         (Email::new("a@b", "c@d e", "s"), "to[0]", None),
+        (Email::new("a@b", "c@d", "s").cc("c@d").cc("nobody"), "cc[1]", None),
+        (Email::new("a@b", "c@d", "s").bcc("nobody"), "bcc[0]", None),
+        (Email::new("a@b", "c@d", "s").reply_to("nobody"), "replyTo[0]", None),
         (
             Email::new("a@b", "c@d", "s").attachment(Attachment::from_bytes("", "")),
             "attachments[0].filename",

@@ -91,9 +91,11 @@ async fn a_500_is_repeated_for_a_read_and_never_for_a_send() {
     ];
     assert!(errors.iter().all(|error| error.outcome() == Outcome::Unknown));
     assert_eq!(peer.lines().len(), errors.len());
+    client.raw("HEAD", "/v1/x").await.unwrap_err();
+    assert_eq!(peer.lines().len(), errors.len() + 3, "a HEAD is a read");
     // The caller knows better about a raw request.
     client.raw("POST", "/v1/x").harmless(true).await.unwrap_err();
-    assert_eq!(peer.lines().len(), errors.len() + 3);
+    assert_eq!(peer.lines().len(), errors.len() + 6);
 }
 
 #[tokio::test]

@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use futures_util::TryStreamExt;
+use futures_util::{FutureExt, TryStreamExt};
 use svc_sdk::email::EmailStatus;
 use svc_sdk::{ErrorKind, Operation};
 
@@ -32,6 +32,25 @@ async fn until_an_email_has_a_final_status() {
     }
 }
 
+/// A look that takes long ends with the wait, and says why there was none.
+#[tokio::test]
+async fn the_deadline_is_of_the_last_look_too() {
+    let clock = Clock::stop();
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    let client = svc_sdk::EmailClient::builder(url, "k").no_proxy().build().unwrap();
+    let wait = client.emails().wait("e").timeout(Duration::from_secs(5));
+    let wait = tokio::spawn(wait.into_future());
+    let (_stream, _) = listener.accept().await.unwrap();
+    clock.advance(Duration::from_secs(4)).await;
+    assert!(!wait.is_finished());
+    clock.advance(Duration::from_secs(2)).await;
+    assert!(wait.is_finished());
+    let error = wait.await.unwrap().unwrap_err();
+    assert!(error.is_timeout());
+    assert!(std::error::Error::source(&error).is_some());
+}
+
 /// Half a second at first, half as long again each time, up to ten seconds;
 /// at most a quarter less, so that not all who wait look at once.
 #[tokio::test]
@@ -39,17 +58,29 @@ async fn the_pauses_grow() {
     let clock = Clock::stop();
     let peer = Peer::start(statuses(&["queued"])).await;
     let wait = peer.email().build().unwrap().emails().wait("e");
-    let wait = tokio::spawn(wait.into_future());
-    until("the first look", || peer.lines().len() == 1).await;
+    let wait = tokio::spawn(wait.into_future().map(drop));
     let pauses = [500, 750, 1_125, 1_687, 2_531, 3_796, 5_695, 8_542, 10_000, 10_000];
-    for (looks, pause) in (2..).zip(pauses) {
+    these_are_the_pauses(&clock, &peer, &pauses).await;
+    wait.abort();
+
+    // DNS takes longer.
+    let peer = Peer::json(200, r#"{"verified":false}"#).await;
+    let wait = peer.email().build().unwrap().domains().verify_until("d");
+    let wait = tokio::spawn(wait.into_future().map(drop));
+    let pauses = [2_000, 3_000, 4_500, 6_750, 10_125, 15_187, 22_781, 30_000, 30_000];
+    these_are_the_pauses(&clock, &peer, &pauses).await;
+    wait.abort();
+}
+
+async fn these_are_the_pauses(clock: &Clock, peer: &Peer, pauses: &[u64]) {
+    until("the first look", || peer.lines().len() == 1).await;
+    for (looks, pause) in (2..).zip(pauses.iter().copied()) {
         let least = pause * 3 / 4 - 2;
         clock.advance(Duration::from_millis(least)).await;
         assert_eq!(peer.lines().len(), looks - 1, "before {pause} ms");
         clock.advance(Duration::from_millis(pause + 3 - least)).await;
         until("the next look", || peer.lines().len() == looks).await;
     }
-    wait.abort();
 }
 
 #[tokio::test]

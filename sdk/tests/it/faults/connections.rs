@@ -31,6 +31,22 @@ async fn nobody_listens() {
     );
 }
 
+/// What an id or a query holds is nobody's but the caller's.
+#[tokio::test]
+async fn an_error_shows_no_address_of_the_call() {
+    for fault in [Fault::Refuses, Fault::answers(""), Fault::answers("HTTP/1.1 200 OK\r\nX")] {
+        let peer = FaultyPeer::start(fault, 9).await;
+        let client = peer.builder().retries(0).build().unwrap();
+        for error in [
+            client.emails().get("private-id").await.unwrap_err(),
+            client.raw("GET", "/x").query("q", "private").await.unwrap_err(),
+        ] {
+            assert!(std::error::Error::source(&error).is_some());
+            assert!(!format!("{error} {error:?}").contains("private"), "{error:?}");
+        }
+    }
+}
+
 #[tokio::test]
 async fn a_host_that_has_no_address() {
     let client = EmailClient::builder("http://nobody.invalid", "k").retries(0).no_proxy();

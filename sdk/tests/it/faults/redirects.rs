@@ -57,8 +57,11 @@ async fn what_another_address_answers_is_no_answer() {
         let client = builder.build().unwrap();
         let error = client.emails().send(&Email::new("a@b", "c@d", "s")).await.unwrap_err();
         assert_eq!((error.kind(), error.outcome()), (&ErrorKind::Redirected, Outcome::Unknown));
+        assert_eq!(error.attempts(), 1);
         let seen = elsewhere.seen().pop().unwrap();
         assert_eq!((seen.line.as_str(), seen.header("authorization")), ("GET /x HTTP/1.1", None));
+        // It would be redirected again.
+        assert_eq!(client.emails().get("x").await.unwrap_err().attempts(), 1);
     }
 
     // Where it is not redirected, its answers count.
