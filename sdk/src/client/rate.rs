@@ -37,7 +37,7 @@ pub(crate) struct Place<'a> {
 
 impl Place<'_> {
     /// The attempt starts.
-    pub(crate) fn is_used(mut self) {
+    pub(crate) fn used(mut self) {
         self.limit = None;
     }
 }
@@ -94,7 +94,7 @@ mod tests {
         let at = |_| {
             let place = limit.reserve(now, never).unwrap();
             let start = place.start;
-            place.is_used();
+            place.used();
             start.duration_since(now).as_millis()
         };
         (0..count).map(at).collect()

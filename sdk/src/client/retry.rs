@@ -131,7 +131,7 @@ impl Budget {
 pub(crate) struct Unmade<'a>(Option<&'a Budget>);
 
 impl Unmade<'_> {
-    pub(crate) fn is_made(mut self) {
+    pub(crate) fn made(mut self) {
         self.0 = None;
     }
 }

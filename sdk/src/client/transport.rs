@@ -28,7 +28,7 @@ pub(crate) async fn send<'a>(
             Step::Again(wait) => {
                 let unmade = shared.budget.unmade();
                 sleep(wait).await;
-                unmade.is_made();
+                unmade.made();
             }
             Step::Failed(error) => {
                 let error = error.with_target(request.target).with_attempts(run.attempts);
@@ -195,7 +195,7 @@ impl<'a> Run<'a> {
         if place.start > now {
             sleep_until(place.start).await;
         }
-        place.is_used();
+        place.used();
         Ok(())
     }
 }
