@@ -394,7 +394,7 @@ async fn start(mut settings: Settings) -> Result<Server, StartError> {
             source,
         })?;
     }
-    tracing::info!(http = %addresses.http, dns = %addresses.dns, "ready");
+    tracing::info!(http = %addresses.http, dns = %addresses.dns, smtp = addresses.smtp.map(tracing::field::display), "ready");
     let tasks = Tasks { web, engine, smtp, _dns: dns, _home: home };
     Ok(Server { app, addresses, tasks: Some(tasks) })
 }

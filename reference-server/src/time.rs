@@ -10,6 +10,11 @@ const DAY: i64 = 86_400_000;
 /// for the year.
 const WRITABLE: std::ops::RangeInclusive<Millis> = -719_528 * DAY..=2_932_897 * DAY - 1;
 
+/// Whether an answer can write this time.
+pub(crate) fn is_writable(at: Millis) -> bool {
+    WRITABLE.contains(&at)
+}
+
 /// `2026-11-21T08:00:00.000Z`
 pub(crate) fn rfc3339(at: Millis) -> String {
     let (year, month, day) = civil_from_days(at.div_euclid(DAY));
@@ -67,7 +72,7 @@ pub(crate) fn parse(text: &str) -> Option<Millis> {
     };
     // An answer could not write what the offset carries out of the years 0000 to 9999.
     let at = midnight + ms - offset;
-    (rest.0.is_empty() && WRITABLE.contains(&at)).then_some(at)
+    (rest.0.is_empty() && is_writable(at)).then_some(at)
 }
 
 /// Reads a duration: a number with `ms`, `s`, `m`, `h` or `d`.

@@ -5,6 +5,7 @@
 //! Each recipient of a tracked email gets a message of its own: the pixel and
 //! the links name the recipient by its place among them.
 
+use std::net::SocketAddr;
 use std::sync::Arc;
 
 use axum::Router;
@@ -39,7 +40,7 @@ impl Tracking {
     pub(crate) fn wanted(app: &App, organization: i64) -> Option<Self> {
         let heard = |event| !app.webhooks.subscribers(organization, event).is_empty();
         let (opens, clicks) = (heard(Event::EmailOpened), heard(Event::EmailClicked));
-        let base = format!("http://{}", app.addresses.get()?.http);
+        let base = base(app.addresses.get()?.http);
         (opens || clicks).then_some(Self { base, opens, clicks })
     }
 
@@ -60,6 +61,14 @@ impl Tracking {
         }
         tracked
     }
+}
+
+/// Where a browser finds a server that listens there: at no `0.0.0.0`.
+fn base(at: SocketAddr) -> String {
+    if at.ip().is_unspecified() {
+        return format!("http://localhost:{}", at.port());
+    }
+    format!("http://{at}")
 }
 
 /// Adds what the links and pixels in messages lead to.
@@ -178,6 +187,14 @@ const PIXEL: &[u8] = b"GIF89a\x01\x00\x01\x00\x80\x00\x00\x00\x00\x00\xff\xff\xf
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn links_lead_to_where_a_browser_finds_the_server() {
+        let base = |at: &str| base(at.parse().expect("an address"));
+        assert_eq!(base("127.0.0.1:80"), "http://127.0.0.1:80");
+        assert_eq!(base("0.0.0.0:4080"), "http://localhost:4080");
+        assert_eq!(base("[::]:4080"), "http://localhost:4080");
+    }
 
     #[test]
     fn links_are_led_through_and_the_pixel_stands_last() {

@@ -56,6 +56,9 @@ pub(super) async fn set(mut input: Input) -> Reply {
             let by = time::parse_duration(&duration).ok_or_else(|| {
                 ApiError::field("advance", "must be a number with ms, s, m, h or d, such as 90s")
             })?;
+            if !time::is_writable(input.app.clock.now().saturating_add(by)) {
+                return Err(ApiError::field("advance", "must end before the year 10000"));
+            }
             engine.advance(by).await?
         }
         (None, None, Some(true)) => engine.resume().await?,

@@ -144,12 +144,12 @@ pub(crate) async fn delete(call: Call) -> Result<Answer, ApiError> {
 /// (`open-points.md` E21). The attempt is recorded like any other.
 pub(crate) async fn test(mut call: Call) -> Result<Answer, ApiError> {
     let (id, organization) = (call.input.id().to_owned(), call.organization());
-    // It takes no body; one that is there must still arrive.
-    let given = call.input.bytes().await?;
     let find = move |connection: &rusqlite::Connection| {
         webhooks::find(connection, &id, organization, Service::Email)
     };
     let webhook = call.app().store.read(find).await?;
+    // It takes no body; one that is there must still arrive.
+    let given = call.input.bytes().await?;
     let app = call.app();
     let once = Arc::new(Once::of(&call, &given)?);
     let before = Arc::clone(&once);

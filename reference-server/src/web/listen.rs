@@ -132,7 +132,12 @@ async fn serve(app: Shared, stream: TcpStream, router: Router, _slot: OwnedSemap
         let parts = connection.into_parts();
         // Who has sent nothing since the last answer is not told that it was slow.
         let timed_out = error.is_timeout() && !parts.read_buf.is_empty();
-        parts.io.into_inner().refuse(&app, timed_out).await;
+        // hyper has no words of its own for HTTP/2.
+        let code = match timed_out {
+            true => Some(Code::RequestTimeout),
+            false => error.is_parse_version_h2().then_some(Code::InvalidRequest),
+        };
+        parts.io.into_inner().refuse(&app, code).await;
     }
 }
 

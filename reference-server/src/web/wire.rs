@@ -52,12 +52,17 @@ impl Wire {
 
     /// After the connection has failed: says why to a peer that has sent (a
     /// part of) a head, and waits until it has read that.
-    pub(super) async fn refuse(mut self, app: &App, timed_out: bool) {
+    ///
+    /// `code` is the reason where hyper has not said one.
+    pub(super) async fn refuse(mut self, app: &App, code: Option<Code>) {
+        use StatusCode as S;
         let code = match self.refused {
-            Some(StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE) => Code::HeadersTooLarge,
+            Some(S::REQUEST_HEADER_FIELDS_TOO_LARGE | S::URI_TOO_LONG) => Code::HeadersTooLarge,
             Some(_) => Code::InvalidRequest,
-            None if timed_out => Code::RequestTimeout,
-            None => return,
+            None => match code {
+                Some(code) => code,
+                None => return,
+            },
         };
         let head = refusal(app, code);
         let answer = async {

@@ -74,6 +74,18 @@ async fn two_advances_at_once_come_one_after_the_other() {
     assert_eq!((hour(latest) - hour(&times[0])).rem_euclid(24), 2, "{times:?}");
 }
 
+#[tokio::test]
+async fn it_does_not_come_to_what_an_answer_cannot_write() {
+    let sandbox = Sandbox::start().await;
+    for _ in 0..7 {
+        sandbox.advance("365000d").await;
+    }
+    let wrong = sandbox.control("POST /_sandbox/clock", r#"{"advance":"365000d"}"#).await;
+    assert_eq!(wrong.status, 422, "{wrong:?}");
+    assert!(wrong.body.contains("must end before the year 10000"), "{wrong:?}");
+    assert!(sandbox.advance("1d").await.body.starts_with(r#"{"now":"9"#));
+}
+
 /// How long that takes is a figure of the bench, `advance`.
 #[tokio::test]
 async fn a_day_with_ten_thousand_things_due_settles() {

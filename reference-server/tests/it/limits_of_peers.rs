@@ -83,12 +83,14 @@ async fn a_refusal_has_the_shape_that_was_chosen() {
 #[tokio::test]
 async fn a_huge_head_is_refused() {
     let sandbox = Sandbox::start().await;
-    for headers in [
-        format!("x-large: {}\r\n", "x".repeat(200_000)),
-        (0..500).map(|number| format!("x-{number}: 1\r\n")).collect::<String>(),
+    let long = "x".repeat(200_000);
+    for (query, headers) in [
+        ("", format!("x-large: {long}\r\n")),
+        ("", (0..500).map(|number| format!("x-{number}: 1\r\n")).collect::<String>()),
+        (long.as_str(), String::new()),
     ] {
         let mut stream = TcpStream::connect(sandbox.addr()).await.expect("connected");
-        let request = format!("GET /api/v1/audiences HTTP/1.1\r\nhost: x\r\n{headers}\r\n");
+        let request = format!("GET /api/v1/audiences?{query} HTTP/1.1\r\nhost: x\r\n{headers}\r\n");
         // It may be refused before all of it was taken.
         let _ = stream.write_all(request.as_bytes()).await;
         assert_refused(&until_end(&mut stream).await, 431, "headers_too_large");
@@ -102,6 +104,8 @@ async fn what_is_no_http_ends_its_connection() {
     for bytes in [
         &b"\x16\x03\x01\x02\x00\x01\x00\x01"[..],
         b"EHLO me\r\n\r\n",
+        // HTTP/2 without being asked.
+        b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0",
         b"GET / HTTP/9.9\r\n\r\n",
         b"GET / HTTP/1.1\r\nno header\r\n\r\n",
         b"POST / HTTP/1.1\r\ncontent-length: x\r\n\r\n",

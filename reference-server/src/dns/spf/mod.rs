@@ -117,15 +117,40 @@ pub(crate) async fn evaluate(
 ) -> SpfVerdict {
     let (local, domain) = if domain.is_empty() { ("postmaster", helo) } else { (local, domain) };
     let session = Session { resolver, client: client.to_canonical(), helo, local, sender: domain };
-    let mut lookups = MAX_LOOKUPS;
-    session.judge(domain.to_owned(), &mut lookups).await.unwrap_or_else(|error| match error {
+    let mut budget = Budget { lookups: MAX_LOOKUPS, voids: MAX_VOIDS };
+    session.judge(domain.to_owned(), &mut budget).await.unwrap_or_else(|error| match error {
         Interrupted::Permanent => SpfVerdict::PermError,
         Interrupted::Temporary => SpfVerdict::TempError,
     })
 }
 
-/// §4.6.4: more than this many terms that need a look-up are an error.
+/// §4.6.4: more than this many terms that need a look-up are an error, and so are
+/// more exchangers of an `mx`.
 const MAX_LOOKUPS: u32 = 10;
+/// §4.6.4: more than this many look-ups that find nothing are an error.
+const MAX_VOIDS: u32 = 2;
+
+/// What an evaluation may still look up.
+struct Budget {
+    lookups: u32,
+    voids: u32,
+}
+
+impl Budget {
+    /// A term that needs a look-up.
+    fn spend(&mut self) -> Result<(), Interrupted> {
+        self.lookups = self.lookups.checked_sub(1).ok_or(Interrupted::Permanent)?;
+        Ok(())
+    }
+
+    /// What a term has found, which may be nothing.
+    fn found<T>(&mut self, found: Vec<T>) -> Result<Vec<T>, Interrupted> {
+        if found.is_empty() {
+            self.voids = self.voids.checked_sub(1).ok_or(Interrupted::Permanent)?;
+        }
+        Ok(found)
+    }
+}
 
 struct Session<'a> {
     resolver: &'a Resolver,
@@ -151,7 +176,7 @@ impl Session<'_> {
     fn judge<'a>(
         &'a self,
         domain: String,
-        lookups: &'a mut u32,
+        budget: &'a mut Budget,
     ) -> BoxFuture<'a, Result<SpfVerdict, Interrupted>> {
         Box::pin(async move {
             let policy = match policy_of(self.resolver, &domain).await? {
@@ -167,14 +192,14 @@ impl Session<'_> {
                     }
                     continue;
                 }
-                if self.matches(&term, &domain, lookups).await? {
+                if self.matches(&term, &domain, budget).await? {
                     return Ok(term.qualifier.verdict());
                 }
             }
             let Some(target) = redirect else { return Ok(SpfVerdict::Neutral) };
-            spend(lookups)?;
+            budget.spend()?;
             let target = self.expand(target, &domain)?;
-            match self.judge(target, lookups).await? {
+            match self.judge(target, budget).await? {
                 SpfVerdict::None => Err(Interrupted::Permanent),
                 verdict => Ok(verdict),
             }
@@ -185,11 +210,11 @@ impl Session<'_> {
         &self,
         term: &Term<'_>,
         domain: &str,
-        lookups: &mut u32,
+        budget: &mut Budget,
     ) -> Result<bool, Interrupted> {
         let needs_lookup = matches!(term.name, "include" | "a" | "mx" | "ptr" | "exists");
         if needs_lookup {
-            spend(lookups)?;
+            budget.spend()?;
         }
         match term.name {
             "all" => Ok(true),
@@ -199,7 +224,7 @@ impl Session<'_> {
             }
             "include" => {
                 let target = self.expand(term.value.ok_or(Interrupted::Permanent)?, domain)?;
-                match self.judge(target, lookups).await? {
+                match self.judge(target, budget).await? {
                     SpfVerdict::Pass => Ok(true),
                     SpfVerdict::None => Err(Interrupted::Permanent),
                     _ => Ok(false),
@@ -207,12 +232,17 @@ impl Session<'_> {
             }
             "a" => {
                 let (target, prefix) = self.target(term, domain)?;
-                self.any_address(&target, prefix).await
+                let found = budget.found(self.addresses(&target).await?)?;
+                Ok(self.is_any(&found, prefix))
             }
             "mx" => {
                 let (target, prefix) = self.target(term, domain)?;
-                for (_, host) in self.resolver.mx(&target).await?.iter().take(10) {
-                    if self.any_address(host, prefix).await? {
+                let exchangers = budget.found(self.resolver.mx(&target).await?)?;
+                if exchangers.len() > MAX_LOOKUPS as usize {
+                    return Err(Interrupted::Permanent);
+                }
+                for (_, host) in exchangers {
+                    if self.is_any(&self.addresses(&host).await?, prefix) {
                         return Ok(true);
                     }
                 }
@@ -221,7 +251,8 @@ impl Session<'_> {
             "exists" => {
                 let target = self.expand(term.value.ok_or(Interrupted::Permanent)?, domain)?;
                 let any = Ipv4Addr::UNSPECIFIED.into();
-                Ok(!self.resolver.addresses(&target, any).await?.is_empty())
+                let found = budget.found(self.resolver.addresses(&target, any).await?)?;
+                Ok(!found.is_empty())
             }
             // §5.5: not to be used, and never a match here.
             "ptr" => Ok(false),
@@ -229,9 +260,14 @@ impl Session<'_> {
         }
     }
 
-    async fn any_address(&self, host: &str, prefix: Option<u32>) -> Result<bool, Interrupted> {
-        let addresses = self.resolver.addresses(host, self.client).await?;
-        Ok(addresses.into_iter().any(|address| is_within(self.client, address, prefix)))
+    /// Of the client's family.
+    async fn addresses(&self, host: &str) -> Result<Vec<IpAddr>, LookupError> {
+        self.resolver.addresses(host, self.client).await
+    }
+
+    /// Whether the client is one of these, or in their networks.
+    fn is_any(&self, addresses: &[IpAddr], prefix: Option<u32>) -> bool {
+        addresses.iter().any(|address| is_within(self.client, *address, prefix))
     }
 
     /// The domain of `a` and `mx`, and the prefix length for the client's family.
@@ -307,11 +343,6 @@ impl Session<'_> {
             if digits.is_empty() { parts.len() } else { digits.parse().unwrap_or(usize::MAX) };
         Ok(parts[parts.len().saturating_sub(keep)..].join("."))
     }
-}
-
-fn spend(lookups: &mut u32) -> Result<(), Interrupted> {
-    *lookups = lookups.checked_sub(1).ok_or(Interrupted::Permanent)?;
-    Ok(())
 }
 
 enum Policies {
@@ -422,6 +453,40 @@ mod tests {
                     policies.iter().map(|(name, policy)| (&**name, &**policy)).collect();
                 assert_eq!(judge(&policies, "192.0.2.1").await, verdict, "{names} of {term}");
             }
+        }
+    }
+
+    #[tokio::test]
+    async fn two_look_ups_may_find_nothing_and_no_more() {
+        for (policy, verdict) in [
+            ("v=spf1 a:n1.test mx:n2.test ip4:192.0.2.1 -all", SpfVerdict::Pass),
+            (
+                "v=spf1 a:n1.test mx:n2.test exists:n3.test ip4:192.0.2.1 -all",
+                SpfVerdict::PermError,
+            ),
+            ("v=spf1 a:n1.test include:b.test ip4:192.0.2.1 -all", SpfVerdict::PermError),
+        ] {
+            let policies = [("a.test", policy), ("b.test", "v=spf1 a:n2.test mx:n3.test ?all")];
+            assert_eq!(judge(&policies, "192.0.2.1").await, verdict, "{policy}");
+        }
+    }
+
+    #[tokio::test]
+    async fn ten_exchangers_are_asked_for_and_no_more() {
+        for (count, verdict) in [(10, SpfVerdict::Pass), (11, SpfVerdict::PermError)] {
+            let zone = Arc::new(Zone::new());
+            let policy = Data::Txt("v=spf1 mx:many.test -all".to_owned());
+            zone.publish("a", RecordKind::Spf, "a.test", policy);
+            let resolver = Resolver::new(Arc::clone(&zone), None);
+            for preference in 1..=count {
+                let exchange =
+                    if preference == 10 { "mail.localhost" } else { "nobody.test" }.to_owned();
+                let mx = Data::Mx { preference, exchange };
+                zone.publish(&format!("{preference}"), RecordKind::Mx, "many.test", mx);
+            }
+            let client = "127.0.0.1".parse().expect("an address");
+            let judged = evaluate(&resolver, client, "helo.test", "ada", "a.test").await;
+            assert_eq!(judged, verdict, "{count}");
         }
     }
 
