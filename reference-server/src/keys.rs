@@ -80,6 +80,12 @@ impl Keys {
         self.0.write().unwrap_or_else(PoisonError::into_inner).retain(|_, key| key.id != id);
     }
 
+    /// Does not know the key with this secret, for as long as the server runs.
+    pub(crate) fn disregard(&self, secret: &str) {
+        let hash = hash(secret.as_bytes());
+        self.0.write().unwrap_or_else(PoisonError::into_inner).remove(&hash);
+    }
+
     /// Takes all keys of an organization away.
     pub(crate) fn forget(&self, organization: i64) {
         let mut keys = self.0.write().unwrap_or_else(PoisonError::into_inner);

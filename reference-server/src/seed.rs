@@ -12,6 +12,9 @@ use crate::store::Tx;
 
 const EMAIL_KEY: &str = "mk_test_sandbox";
 const EXTRACTION_KEY: &str = "sk_test_sandbox";
+/// The keys that everybody knows.
+pub(crate) const KEYS: [&str; 2] = [EMAIL_KEY, EXTRACTION_KEY];
+
 const DOMAIN: &str = "sandbox.test";
 
 /// Tables that hold an organization's things, and how its rows are found.

@@ -347,8 +347,7 @@ async fn start(mut settings: Settings) -> Result<Server, StartError> {
     let (addr, dns_addr) = (settings.addr, settings.dns);
     let listener = web::listen::bind(addr).map_err(listen("http", addr))?;
     let addr = listener.local_addr().map_err(listen("http", addr))?;
-    // Everybody knows their keys.
-    settings.seed &= addr.ip().is_loopback() && !settings.public;
+    settings.seed &= !settings.is_open();
     let zone = Arc::new(Zone::new());
     let dns =
         DnsServer::start(dns_addr, Arc::clone(&zone)).await.map_err(listen("dns", dns_addr))?;
@@ -420,6 +419,10 @@ async fn load(app: &Shared) -> Result<Vec<(String, i64)>, ApiError> {
                 seed::plant(tx, &context)?;
             }
             context.keys.load(tx.connection())?;
+            if context.settings.is_open() {
+                // Planted at an earlier start, on loopback.
+                seed::KEYS.into_iter().for_each(|known| context.keys.disregard(known));
+            }
             context.webhooks.load(tx.connection())?;
             context.faults.load(tx.connection())?;
             domains::load_zone(tx.connection(), &context)?;

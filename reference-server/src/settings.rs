@@ -61,6 +61,14 @@ impl Default for Limits {
     }
 }
 
+impl Settings {
+    /// Whether others than programs of this machine may use the server: keys that
+    /// everybody knows are then worth nothing.
+    pub(crate) fn is_open(&self) -> bool {
+        self.public || !self.addr.ip().is_loopback()
+    }
+}
+
 impl Default for Settings {
     fn default() -> Self {
         let loopback = SocketAddr::from(([127, 0, 0, 1], 0));

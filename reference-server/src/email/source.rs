@@ -49,7 +49,7 @@ impl Message {
     /// For `recipient`, an address as its course has it, where each has a message
     /// of its own. A server that others reach does not sign with the key that
     /// everybody knows.
-    pub(crate) fn source(&self, recipient: &str, public: bool) -> Result<Vec<u8>, ApiError> {
+    pub(crate) fn source(&self, recipient: &str, open: bool) -> Result<Vec<u8>, ApiError> {
         let meta = &self.email.meta;
         let from = Mailbox::parse(&meta.from).map_err(ApiError::internal)?;
         let (to, cc, reply_to) =
@@ -91,7 +91,7 @@ impl Message {
         };
         let Some(signer) = &self.signer else { return Ok(outgoing.source()) };
         let key = SigningKey::from_pkcs8(&signer.key).map_err(ApiError::internal)?;
-        if public && key.is_sandbox_key() {
+        if open && key.is_sandbox_key() {
             return Ok(outgoing.source());
         }
         outgoing.signed(&key, &meta.domain, &signer.selector).map_err(ApiError::internal)

@@ -132,9 +132,9 @@ async fn judge(
 ) -> Result<(Judged, Address), ApiError> {
     let from = Mailbox::parse(&message.email.meta.from).map_err(ApiError::internal)?.address;
     let recipient = Address::parse(&recipient).map_err(ApiError::internal)?;
-    let public = app.settings.public;
+    let open = app.settings.is_open();
     let of = recipient.as_str().to_owned();
-    let source = tokio::task::spawn_blocking(move || message.source(&of, public));
+    let source = tokio::task::spawn_blocking(move || message.source(&of, open));
     let source = source.await.unwrap_or_else(|error| Err(ApiError::internal(error)))?;
     // It was sent from this machine.
     let here = std::net::Ipv4Addr::LOCALHOST.into();

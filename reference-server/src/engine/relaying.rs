@@ -88,9 +88,9 @@ async fn hand_to(
     let recipients = addresses.map(wire).collect::<Result<Vec<_>, _>>()?;
     let from = Mailbox::parse(&email.meta.from).map_err(ApiError::internal)?;
     let sender = from.address.wire().into_owned();
-    let (message, first, public) = (Arc::clone(message), meant[0], app.settings.public);
+    let (message, first, open) = (Arc::clone(message), meant[0], app.settings.is_open());
     let rendered = tokio::task::spawn_blocking(move || {
-        message.source(&message.email.recipients[first].address, public)
+        message.source(&message.email.recipients[first].address, open)
     });
     let source = rendered.await.unwrap_or_else(|error| Err(ApiError::internal(error)))?;
     Ok(relay.send(&sender, &recipients, &source).await)

@@ -303,6 +303,9 @@ mod tests {
         assert_eq!(incoming.attachments[0].content_id.as_deref(), Some("logo.png"));
         let source = String::from_utf8(source).expect("ASCII");
         assert!(source.lines().all(|line| line.len() <= 78), "{source}");
+        for line in ["inline; filename=\"logo.png\"", "attachment; filename=\"x\""] {
+            assert!(source.contains(&format!("Content-Disposition: {line}\r\n")), "{source}");
+        }
         for level in ["mixed", "alternative", "related"] {
             assert!(source.contains(&format!("Content-Type: multipart/{level};")), "{source}");
         }

@@ -124,9 +124,11 @@ async fn the_extraction_service_retries_five_times() {
     let fired = sandbox.control("POST /_sandbox/extractions", body).await;
     assert_eq!(fired.status, 202);
     sandbox.settle().await;
-    for (number, pause) in ["2s", "4s", "8s", "16s", "32s"].into_iter().enumerate() {
-        assert_eq!(receiver.received().len(), number + 1);
-        sandbox.advance(pause).await;
+    for (number, seconds) in [2, 4, 8, 16, 32].into_iter().enumerate() {
+        sandbox.advance(&format!("{}ms", seconds * 1000 - 1)).await;
+        assert_eq!(receiver.received().len(), number + 1, "before {seconds} s");
+        sandbox.advance("1ms").await;
+        assert_eq!(receiver.received().len(), number + 2, "after {seconds} s");
     }
     sandbox.advance("1d").await;
     let received = receiver.received();

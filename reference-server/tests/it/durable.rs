@@ -2,7 +2,8 @@
 
 use svc_reference_server::{Builder, Server, StartError, running};
 
-use crate::harness::Sandbox;
+use crate::harness::{EXTRACTION_KEY, KEY, Sandbox};
+use crate::raw;
 use crate::receiver::Receiver;
 
 fn on(directory: &tempfile::TempDir) -> impl FnOnce(Builder) -> Builder + use<> {
@@ -46,6 +47,45 @@ async fn everything_is_there_after_a_restart() {
     let received = receiver.received();
     assert_eq!(received.len(), 2);
     assert_eq!(received[0].body, received[1].body);
+}
+
+/// Everybody knows the keys of the seeds, the one that signs among them.
+#[tokio::test]
+async fn what_was_seeded_is_worth_nothing_once_others_reach_the_server() {
+    let directory = tempfile::tempdir().unwrap();
+    let sandbox = Sandbox::with(on(&directory)).await;
+    let body = r#"{"from":"a@sandbox.test","to":"b@x.test","subject":"s"}"#;
+    assert_eq!(sandbox.call("POST /api/v1/emails", body).await.status, 202);
+    sandbox.settle().await;
+    let message = sandbox.control("GET /_sandbox/messages", "").await.id();
+    let shown = format!("GET /_sandbox/messages/{message}/raw?organization=Sandbox");
+    let signed = |source: &str| source.starts_with("DKIM-Signature:");
+    assert!(signed(&sandbox.control(&shown, "").await.body));
+    sandbox.server.stop().await;
+
+    let open = Sandbox::with(|builder| on(&directory)(builder).public(true)).await;
+    assert_eq!(open.call("GET /api/v1/domains", "").await.status, 401);
+    assert_eq!(open.with_key(EXTRACTION_KEY, "GET /v1/me", "").await.status, 401);
+    let source = open.control(&shown, "").await;
+    assert!(source.status == 200 && !signed(&source.body), "{source:?}");
+    open.server.stop().await;
+
+    let everywhere = "0.0.0.0:0".parse().unwrap();
+    let open = Sandbox::with(|builder| on(&directory)(builder).addr(everywhere)).await;
+    let (host, token) = (format!("127.0.0.1:{}", open.addr().port()), open.server.control_token());
+    let ask = |line: &str, key: &str| {
+        let text =
+            format!("{line} HTTP/1.1\r\nhost: {host}\r\nauthorization: Bearer {key}\r\n\r\n");
+        let addr = host.parse().unwrap();
+        async move { raw::send(addr, text.as_bytes()).await }
+    };
+    assert_eq!(ask("GET /api/v1/domains", KEY).await.status, 401);
+    let source = ask(&shown, token.expect("a token")).await;
+    assert!(source.status == 200 && !signed(&source.body), "{source:?}");
+    open.server.stop().await;
+
+    let sandbox = Sandbox::with(on(&directory)).await;
+    assert_eq!(sandbox.call("GET /api/v1/domains", "").await.status, 200);
 }
 
 /// Dropped in the middle, as when the process is killed: what was answered is

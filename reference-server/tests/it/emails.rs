@@ -107,6 +107,19 @@ async fn a_scheduled_email_waits_and_can_be_cancelled() {
     assert!(state.body.ends_with(r#""next_due":null}"#), "{state:?}");
 }
 
+/// Its date is the one that it waited for.
+#[tokio::test]
+async fn a_scheduled_email_is_dated_when_it_goes_out() {
+    let sandbox = Sandbox::start().await;
+    sandbox.freeze().await;
+    let body = r#"{"from":"a@sandbox.test","to":"b@x.test","subject":"s","scheduledAt":"2999-12-31T23:00:00+01:00"}"#;
+    assert_eq!(sandbox.call(SEND, body).await.status, 202);
+    sandbox.advance("365000d").await;
+    let message = sandbox.control("GET /_sandbox/messages", "").await.id();
+    let raw = sandbox.control(&format!("GET /_sandbox/messages/{message}/raw"), "").await;
+    assert!(raw.body.contains("\r\nDate: Tue, 31 Dec 2999 22:00:00 +0000\r\n"), "{raw:?}");
+}
+
 #[tokio::test]
 async fn what_does_not_wait_cannot_be_cancelled() {
     let sandbox = Sandbox::start().await;
@@ -143,7 +156,7 @@ async fn the_senders_domain_must_be_verified_itself() {
 #[tokio::test]
 async fn every_problem_is_named_in_one_answer() {
     let sandbox = Sandbox::start().await;
-    let body = r#"{"from":"nobody","to":["a@b.test","x y@b.test"],"cc":"@","subject":"a\nb","scheduledAt":"soon","headers":{"Subject":"x","X-Ok":"1","X-Bad":"a\r\nb","X-Number":7,"Content-Type":"x","DKIM-Signature":"x"},"attachments":[{"filename":"a\nb","content":"!!!"},{"content":"aGk="}]}"#;
+    let body = r#"{"from":"nobody","to":["a@b.test","x y@b.test"],"cc":"@","replyTo":["r@b.test","@"],"subject":"a\nb","scheduledAt":"soon","headers":{"Subject":"x","X-Ok":"1","X-Bad":"a\r\nb","X-Number":7,"Content-Type":"x","DKIM-Signature":"x"},"attachments":[{"filename":"a\nb","content":"!!!"},{"content":"aGk="}]}"#;
     let refused = sandbox.call(SEND, body).await;
     assert_eq!(refused.status, 422);
     let fields: Vec<&str> = refused
@@ -158,6 +171,7 @@ async fn every_problem_is_named_in_one_answer() {
             "from",
             "to[1]",
             "cc",
+            "replyTo[1]",
             "subject",
             "headers.Subject",
             "headers.X-Bad",

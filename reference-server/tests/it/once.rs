@@ -54,6 +54,17 @@ async fn another_request_under_the_same_key_is_refused() {
     assert_eq!(status, 422, "a body that is wrong for the operation is wrong first");
     let (status, _) = with(&sandbox, "k", "POST /api/v1/audiences", r#"{"name":"a"}"#).await;
     assert_eq!(status, 409);
+    // The same words about another thing are another request.
+    let audience = |name: &'static str| {
+        let body = format!(r#"{{"name":"{name}"}}"#);
+        let sandbox = &sandbox;
+        async move { sandbox.call("POST /api/v1/audiences", &body).await.id() }
+    };
+    let contact = r#"{"email":"ada@x.test"}"#;
+    for (name, expected) in [("one", 201), ("two", 409)] {
+        let line = format!("POST /api/v1/audiences/{}/contacts", audience(name).await);
+        assert_eq!(with(&sandbox, "contact", &line, contact).await.0, expected, "{name}");
+    }
     // Another organization has its own keys.
     let (key, _) = sandbox.organization().await;
     let headers = format!("authorization: Bearer {key}\r\nidempotency-key: k\r\n");

@@ -160,9 +160,9 @@ async fn source(app: &Shared, organization: i64, id: String) -> Result<(Found, V
     let source = match kept {
         Kept::Incoming(source) => source,
         Kept::Outgoing(message) => {
-            let public = app.settings.public;
+            let open = app.settings.is_open();
             let recipient = found.recipient.clone();
-            blocking(move || message.source(&recipient, public)).await?
+            blocking(move || message.source(&recipient, open)).await?
         }
     };
     Ok((found, source))
