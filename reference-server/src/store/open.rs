@@ -138,6 +138,18 @@ mod tests {
         assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 1);
     }
 
+    /// A commit that was answered is on the disk.
+    #[test]
+    fn everything_is_synced() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("svc.db");
+        for _ in 0..2 {
+            let connection = file(&path).unwrap();
+            let level = connection.query_row("PRAGMA synchronous", [], |row| row.get(0));
+            assert_eq!(level, Ok(2), "FULL");
+        }
+    }
+
     #[test]
     fn opening_twice_keeps_what_is_there() {
         let directory = tempfile::tempdir().unwrap();

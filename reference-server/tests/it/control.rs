@@ -46,6 +46,11 @@ async fn a_web_page_cannot_drive_it() {
             assert_eq!(answer.between(r#""code":""#), code, "{headers}");
         }
     }
+    // A request line may name the host, too.
+    for (named, status) in [(addr.to_string(), 200), ("evil.test".to_owned(), 421)] {
+        let text = format!("GET http://{named}/_sandbox/health HTTP/1.1\r\nhost: {addr}\r\n\r\n");
+        assert_eq!(raw::send(addr, text.as_bytes()).await.status, status, "{named}");
+    }
 }
 
 #[tokio::test]

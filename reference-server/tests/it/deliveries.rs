@@ -86,6 +86,22 @@ async fn every_event_of_an_email_has_its_data() {
     assert!(received[5].body.contains(r#""reason":"#), "{received:?}");
 }
 
+/// Who complains has got it.
+#[tokio::test]
+async fn a_complaint_comes_after_the_delivery() {
+    let sandbox = Sandbox::start().await;
+    let receiver = Receiver::start(&[]).await;
+    webhook(&sandbox, &receiver, r#""email.sent","email.delivered","email.complained""#).await;
+    send(&sandbox, "complained+1@x.test").await;
+    sandbox.settle().await;
+    let received = receiver.received();
+    let mut events: Vec<&str> = received.iter().map(|one| one.header("mail-event")).collect();
+    events.sort_unstable();
+    assert_eq!(events, ["email.complained", "email.delivered", "email.sent"]);
+    let list = sandbox.control("GET /_sandbox/messages?to=complained%2B1@x.test", "").await;
+    assert_eq!(list.body.matches(r#""id":"#).count(), 1, "{list:?}");
+}
+
 /// 2, 8 and 32 seconds after the attempt before, then no more (E22).
 #[tokio::test]
 async fn the_email_service_retries_three_times() {

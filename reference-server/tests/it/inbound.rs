@@ -54,6 +54,11 @@ async fn what_cannot_arrive_is_refused() {
         assert_eq!(answer.status, 422, "{body}: {answer:?}");
         assert_eq!(answer.between(r#""field":""#), field, "{body}");
     }
+    // The domain is another organization's.
+    let own = sandbox.control("POST /_sandbox/organizations", "").await.id();
+    let body = format!(r#"{{"organization":"{own}","from":"a@b.test","to":"x@sandbox.test"}}"#);
+    let answer = sandbox.control("POST /_sandbox/inbound", &body).await;
+    assert_eq!(answer.status, 422, "{answer:?}");
     let list = sandbox.control("GET /_sandbox/messages", "").await;
     assert_eq!(list.body, r#"{"data":[],"next":null}"#);
 }

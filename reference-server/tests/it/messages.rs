@@ -31,6 +31,7 @@ async fn messages_are_listed_newest_first_and_found_by_their_heads() {
         ("?to=ada+1@EXAMPLE.test", &["Your code again", "Welcome, Ada"]),
         ("?subject=YOUR%20code&to=bob@example.test", &["Your code"]),
         ("?from=hello@sandbox.test&limit=1", &["Your code again"]),
+        ("?from=HELLO@Sandbox.test&limit=1", &["Your code again"]),
         ("?from=nobody@sandbox.test", &[]),
         ("?after=2999-01-01", &[]),
         (
@@ -42,6 +43,11 @@ async fn messages_are_listed_newest_first_and_found_by_their_heads() {
         assert_eq!(answer.status, 200, "{query}: {answer:?}");
         assert_eq!(subjects(&answer.body), expected, "{query}");
     }
+    // After the newest there is nothing, not even that one.
+    let newest = sandbox.control("GET /_sandbox/messages?limit=1", "").await;
+    let query = format!("?after={}", newest.between(r#""createdAt":""#));
+    let answer = sandbox.control(&format!("GET /_sandbox/messages{query}"), "").await;
+    assert_eq!(answer.body, r#"{"data":[],"next":null}"#, "{query}");
 }
 
 #[tokio::test]

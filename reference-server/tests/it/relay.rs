@@ -215,6 +215,37 @@ async fn what_is_never_taken_bounces_softly_in_the_end() {
     assert_eq!(mail.replies.lock().expect("no panic")["full@out.example"].len(), 13);
 }
 
+/// The pixel and the links of each are its own.
+#[tokio::test]
+async fn a_tracked_email_is_one_message_for_each_recipient() {
+    let mail = MailServer::default();
+    let sandbox = sandbox(&mail).await;
+    let hook = r#"{"url":"http://127.0.0.1:1/","events":["email.opened"]}"#;
+    assert_eq!(sandbox.call("POST /api/v1/webhooks", hook).await.status, 201);
+    let body = r#"{"from":"a@sandbox.test","to":["b@out.example","c@out.example"],"subject":"s","html":"<p>x</p>"}"#;
+    let id = sandbox.call("POST /api/v1/emails", body).await.id();
+    sandbox.settle().await;
+    assert_eq!(status(&sandbox, &id).await, "delivered");
+    let taken = mail.taken();
+    let to: Vec<_> = taken.iter().map(|message| message.to.concat()).collect();
+    assert_eq!(to, ["b@out.example", "c@out.example"]);
+    assert_ne!(taken[0].source, taken[1].source);
+}
+
+/// What went out into the world comes home from there, if it does.
+#[tokio::test]
+async fn mail_that_is_relayed_has_not_come_home() {
+    let mail = MailServer::default();
+    let sandbox = sandbox(&mail).await;
+    let hook = r#"{"url":"http://127.0.0.1:1/","events":["email.received"]}"#;
+    assert_eq!(sandbox.call("POST /api/v1/webhooks", hook).await.status, 201);
+    let id = send(&sandbox, r#""ada@sandbox.test""#).await;
+    assert_eq!(status(&sandbox, &id).await, "delivered");
+    assert_eq!(mail.taken()[0].to, ["ada@sandbox.test", "hidden@out.example"]);
+    let deliveries = sandbox.control("GET /_sandbox/deliveries", "").await;
+    assert_eq!(deliveries.body, r#"{"data":[],"next":null}"#);
+}
+
 #[tokio::test]
 async fn magic_recipients_stay_here() {
     let mail = MailServer::default();

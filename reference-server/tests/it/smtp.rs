@@ -212,6 +212,40 @@ async fn a_message_ends_with_whole_line_ends_only() {
     assert_eq!(list.body.matches(r#""id":"#).count(), 5, "{list:?}");
 }
 
+/// What the client says of itself stands in the message: it must not end a field.
+#[tokio::test]
+async fn a_recipient_gets_one_message_with_a_clean_trace() {
+    let (sandbox, address) = sandbox().await;
+    let mut client = Client::connect(address).await;
+    client.say("EHLO a;b(c").await;
+    client.say("MAIL FROM:<a@b.test>").await;
+    for _ in 0..2 {
+        assert_eq!(client.say("RCPT TO:<c@sandbox.test>").await, "250 2.1.5 go on");
+    }
+    client.say("DATA").await;
+    assert!(client.say("Subject: x\r\n\r\nx\r\n.").await.starts_with("250 2.0.0 taken"));
+    let list = sandbox.control("GET /_sandbox/messages", "").await;
+    assert_eq!(list.body.matches(r#""id":"#).count(), 1, "{list:?}");
+    let raw = sandbox.control(&format!("GET /_sandbox/messages/{}/raw", list.id()), "").await;
+    assert!(raw.body.contains(" smtp.helo=abc; "), "{}", raw.body);
+    assert!(raw.body.contains("\r\nReceived: from abc ([127.0.0.1])\r\n"), "{}", raw.body);
+}
+
+#[tokio::test]
+async fn a_message_that_goes_in_circles_is_refused() {
+    let (_sandbox, address) = sandbox().await;
+    let mut client = Client::connect(address).await;
+    client.say("EHLO x").await;
+    for (hops, reply) in [(100, "250 2.0.0 "), (101, "554 5.4.6 ")] {
+        client.say("MAIL FROM:<a@b.test>").await;
+        client.say("RCPT TO:<c@sandbox.test>").await;
+        client.say("DATA").await;
+        let trace = "Received: from x by y\r\n".repeat(hops);
+        let answer = client.say(&format!("{trace}\r\nReceived: in the text\r\n.")).await;
+        assert!(answer.starts_with(reply), "{hops}: {answer}");
+    }
+}
+
 /// Goes on encrypted; the server must be who the certificate says.
 async fn encrypted(
     client: Client,
