@@ -24,6 +24,8 @@ use svc_sdk::Service;
 const AT_ONCE: usize = 16;
 /// Deliveries read ahead.
 const AHEAD: usize = 64;
+/// Bytes of their bodies: received mail may be large.
+const AHEAD_BYTES: usize = 4 << 20;
 
 struct Due {
     id: String,
@@ -48,11 +50,7 @@ pub(super) async fn run(app: &Shared, webhook: &str, more: &Notify) -> Result<Mi
             (look, waiting) = (false, VecDeque::new());
         }
         if look && waiting.is_empty() && under_way.len() < AT_ONCE {
-            let limit = AHEAD + taken.len();
-            let due;
-            (due, next) = read_due(app, webhook, limit).await?;
-            look = due.len() == limit;
-            waiting.extend(due.into_iter().filter(|due| !taken.contains(&due.id)));
+            (waiting, look, next) = read_due(app, webhook, taken.clone()).await?;
         }
         while under_way.len() < AT_ONCE
             && let Some(due) = waiting.pop_front()
@@ -74,13 +72,15 @@ pub(super) async fn run(app: &Shared, webhook: &str, more: &Notify) -> Result<Mi
     }
 }
 
-/// What is due, so many at most, and when the one after that is.
+/// What is due and not yet taken, as far as is read ahead; whether there may be
+/// more; and when the one after all of these is.
 async fn read_due(
     app: &Shared,
     webhook: &str,
-    limit: usize,
-) -> Result<(Vec<Due>, Millis), ApiError> {
+    taken: HashSet<String>,
+) -> Result<(VecDeque<Due>, bool, Millis), ApiError> {
     let (webhook, now) = (webhook.to_owned(), app.clock.now());
+    let limit = AHEAD + taken.len();
     app.store
         .read(move |connection| {
             let mut statement = connection.prepare_cached(
@@ -88,17 +88,28 @@ async fn read_due(
                  JOIN delivery_body ON delivery = id
                  WHERE webhook = ?1 AND due_at <= ?2 ORDER BY due_at, id LIMIT ?3",
             )?;
-            let rows = statement.query_map((&webhook, now, limit as i64), |row| {
-                Ok(Due {
-                    id: row.get(0)?,
+            let mut rows = statement.query((&webhook, now, limit as i64))?;
+            let (mut due, mut seen, mut bytes) = (VecDeque::new(), 0, 0);
+            while bytes < AHEAD_BYTES
+                && let Some(row) = rows.next()?
+            {
+                seen += 1;
+                let id: String = row.get(0)?;
+                if taken.contains(&id) {
+                    continue;
+                }
+                let body: Vec<u8> = row.get(5)?;
+                bytes += body.len();
+                due.push_back(Due {
+                    id,
                     event: row.get(1)?,
                     service: service_from(&row.get::<_, String>(2)?),
                     attempts: row.get(3)?,
                     retry: row.get(4)?,
-                    body: row.get(5)?,
-                })
-            })?;
-            let due = rows.collect::<rusqlite::Result<Vec<_>>>()?;
+                    body,
+                });
+            }
+            let more = seen == limit || bytes >= AHEAD_BYTES;
             let next = crate::store::find(
                 connection,
                 "SELECT due_at FROM delivery WHERE webhook = ?1 AND due_at > ?2
@@ -106,7 +117,7 @@ async fn read_due(
                 (&webhook, now),
                 |row| row.get(0),
             )?;
-            Ok((due, next.unwrap_or(Millis::MAX)))
+            Ok((due, more, next.unwrap_or(Millis::MAX)))
         })
         .await
 }

@@ -102,6 +102,27 @@ async fn a_complaint_comes_after_the_delivery() {
     assert_eq!(list.body.matches(r#""id":"#).count(), 1, "{list:?}");
 }
 
+/// More than is read ahead of deliveries at once.
+#[tokio::test]
+async fn large_deliveries_all_arrive() {
+    let sandbox = Sandbox::start().await;
+    let receiver = Receiver::start(&[]).await;
+    let (id, _) = webhook(&sandbox, &receiver, r#""email.received""#).await;
+    sandbox.freeze().await;
+    let body = format!(
+        r#"{{"from":"a@x.test","to":["1@sandbox.test","2@sandbox.test","3@sandbox.test","4@sandbox.test"],"text":"{}"}}"#,
+        "x".repeat(2_500_000)
+    );
+    assert_eq!(sandbox.control("POST /_sandbox/inbound", &body).await.status, 202);
+    sandbox.settle().await;
+    let mut got: Vec<String> = receiver.received().iter().map(|one| one.id().to_owned()).collect();
+    got.sort_unstable();
+    got.dedup();
+    assert_eq!(got.len(), 4);
+    let list = sandbox.control(&format!("GET /_sandbox/deliveries?webhook={id}"), "").await;
+    assert_eq!(list.body.matches(r#""state":"delivered""#).count(), 4, "{list:?}");
+}
+
 /// 2, 8 and 32 seconds after the attempt before, then no more (E22).
 #[tokio::test]
 async fn the_email_service_retries_three_times() {
