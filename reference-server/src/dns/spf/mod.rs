@@ -1,6 +1,7 @@
 //! SPF (RFC 7208): what a policy says about a sender's address, and whether it
 //! includes another one.
 
+mod includes;
 mod term;
 
 use std::fmt;
@@ -12,7 +13,8 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::resolver::{LookupError, Resolver};
-use term::{Qualifier, Term, terms};
+pub(super) use includes::includes;
+use term::{Term, terms};
 
 /// Whether a TXT record is an SPF policy at all.
 pub(super) fn is_spf(text: &str) -> bool {
@@ -20,58 +22,7 @@ pub(super) fn is_spf(text: &str) -> bool {
     version.eq_ignore_ascii_case("v=spf1")
 }
 
-/// Whether a receiver that follows the policy comes to `include:ours` with a
-/// passing qualifier, directly or through other domains' policies, before the end.
-pub(super) async fn includes(
-    resolver: &Resolver,
-    policy: &str,
-    ours: &str,
-) -> Result<bool, LookupError> {
-    let mut lookups = MAX_LOOKUPS;
-    includes_within(resolver, policy.to_owned(), ours, &mut lookups).await
-}
-
 type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
-
-fn includes_within<'a>(
-    resolver: &'a Resolver,
-    policy: String,
-    ours: &'a str,
-    lookups: &'a mut u32,
-) -> BoxFuture<'a, Result<bool, LookupError>> {
-    Box::pin(async move {
-        let mut redirect = None;
-        for term in terms(&policy) {
-            let target = match (&term, term.value) {
-                (Term { name: "all", .. }, _) => return Ok(false),
-                (Term { name: "include", qualifier: Qualifier::Pass, .. }, Some(target)) => target,
-                (Term { name: "redirect", .. }, target) => {
-                    redirect = target;
-                    continue;
-                }
-                _ => continue,
-            };
-            if target.trim_end_matches('.').eq_ignore_ascii_case(ours) {
-                return Ok(true);
-            }
-            if *lookups == 0 {
-                return Ok(false);
-            }
-            *lookups -= 1;
-            if let Some(policy) = policy_of(resolver, target).await?.single()
-                && includes_within(resolver, policy, ours, lookups).await?
-            {
-                return Ok(true);
-            }
-        }
-        let Some(target) = redirect.filter(|_| *lookups > 0) else { return Ok(false) };
-        *lookups -= 1;
-        match policy_of(resolver, target).await?.single() {
-            Some(policy) => includes_within(resolver, policy, ours, lookups).await,
-            None => Ok(false),
-        }
-    })
-}
 
 /// What SPF says about a message's sender (§2.6).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]

@@ -1,0 +1,56 @@
+//! Whether a policy includes another one, as the verification of a domain asks.
+
+use super::super::resolver::{LookupError, Resolver};
+use super::term::{Qualifier, Term, terms};
+use super::{BoxFuture, MAX_LOOKUPS, policy_of};
+
+/// Whether a receiver that follows the policy comes to `include:ours` with a
+/// passing qualifier, directly or through other domains' policies, before the end.
+pub(in super::super) async fn includes(
+    resolver: &Resolver,
+    policy: &str,
+    ours: &str,
+) -> Result<bool, LookupError> {
+    let mut lookups = MAX_LOOKUPS;
+    includes_within(resolver, policy.to_owned(), ours, &mut lookups).await
+}
+
+fn includes_within<'a>(
+    resolver: &'a Resolver,
+    policy: String,
+    ours: &'a str,
+    lookups: &'a mut u32,
+) -> BoxFuture<'a, Result<bool, LookupError>> {
+    Box::pin(async move {
+        let mut redirect = None;
+        for term in terms(&policy) {
+            let target = match (&term, term.value) {
+                (Term { name: "all", .. }, _) => return Ok(false),
+                (Term { name: "include", qualifier: Qualifier::Pass, .. }, Some(target)) => target,
+                (Term { name: "redirect", .. }, target) => {
+                    redirect = target;
+                    continue;
+                }
+                _ => continue,
+            };
+            if target.trim_end_matches('.').eq_ignore_ascii_case(ours) {
+                return Ok(true);
+            }
+            if *lookups == 0 {
+                return Ok(false);
+            }
+            *lookups -= 1;
+            if let Some(policy) = policy_of(resolver, target).await?.single()
+                && includes_within(resolver, policy, ours, lookups).await?
+            {
+                return Ok(true);
+            }
+        }
+        let Some(target) = redirect.filter(|_| *lookups > 0) else { return Ok(false) };
+        *lookups -= 1;
+        match policy_of(resolver, target).await?.single() {
+            Some(policy) => includes_within(resolver, policy, ours, lookups).await,
+            None => Ok(false),
+        }
+    })
+}
