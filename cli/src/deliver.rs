@@ -16,7 +16,7 @@ use hyper::{Method, Request};
 use hyper_util::rt::TokioIo;
 use rustls::pki_types::ServerName;
 use serde_json::{Value, json};
-use svc_sdk::Service;
+use svc_sdk::{Outcome, Service};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio::task::JoinSet;
@@ -99,7 +99,11 @@ impl From<NoAnswer> for Failure {
             }
             NoAnswer::BrokenOff(_) => ("endpoint_broke_off", "the application's log may say why"),
         };
-        Self::new(kind, none.to_string()).code(code).hint(hint)
+        let mut failure = Self::new(kind, none.to_string()).code(code).hint(hint);
+        if kind == Kind::Unavailable {
+            failure.details_mut().outcome = Some(Outcome::NotSent.as_str());
+        }
+        failure
     }
 }
 

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use serde_json::{Map, Value, json};
-use svc_sdk::Operation;
+use svc_sdk::{Operation, Outcome};
 
 /// What kind of failure it is; decides the exit code ([`crate::exit::code`]).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -110,7 +110,7 @@ impl Failure {
             operation: None,
             required_scope: None,
             request_id: None,
-            outcome: None,
+            outcome: (kind == Kind::OutcomeUnknown).then_some(Outcome::Unknown.as_str()),
             attempts: None,
             retryable: None,
             retry_after: None,
@@ -225,5 +225,26 @@ impl From<std::io::Error> for Failure {
             std::io::ErrorKind::Interrupted => Self::new(Kind::Interrupted, "interrupted"),
             _ => Self::other(error.to_string()),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_wait_is_never_said_to_be_shorter_than_it_is() {
+        for (millis, whole) in [(0, 0), (1, 1), (1000, 1), (1001, 2)] {
+            let mut failure = Failure::other("x");
+            failure.details_mut().retry_after = Some(Duration::from_millis(millis));
+            assert_eq!(failure.to_json()["error"]["retry_after"], whole);
+        }
+    }
+
+    #[test]
+    fn an_unknown_outcome_says_so_wherever_it_comes_from() {
+        let said = |kind| Failure::new(kind, "x").to_json()["error"].get("outcome").cloned();
+        assert_eq!(said(Kind::OutcomeUnknown), Some("unknown".into()));
+        assert_eq!(said(Kind::Other), None);
     }
 }

@@ -9,7 +9,7 @@ use serde_json::json;
 use svc_sdk::Service;
 
 use super::trigger::verdict;
-use super::verify::usable;
+use super::verify::{usable, without_line_end};
 use crate::complete::Values;
 use crate::context::Context;
 use crate::deliver::{Deliverer, Delivery, PATIENCE, check_url};
@@ -157,14 +157,10 @@ fn remembered_secret(context: &Context, record: &Recorded) -> Result<Vec<u8>, Fa
         .secret_file
         .clone()
         .unwrap_or_else(|| session_secret(&context.settings.data_dir, &record.service));
-    let mut secret = std::fs::read(&path).map_err(|_| {
+    std::fs::read(&path).map(without_line_end).map_err(|_| {
         Failure::input(format!("the secret to sign {} with is not known", record.id))
             .hint("give it with --secret-file")
-    })?;
-    if secret.last() == Some(&b'\n') {
-        secret.pop();
-    }
-    Ok(secret)
+    })
 }
 
 fn instant(text: &str) -> Result<DateTime<Utc>, Failure> {

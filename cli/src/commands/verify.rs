@@ -120,14 +120,18 @@ pub fn read_secret(context: &Context, path: &Path) -> Result<Vec<u8>, Failure> {
 }
 
 fn secret_in(context: &Context, option: &str, path: &Path) -> Result<Vec<u8>, Failure> {
-    let mut secret = context.inputs.bytes(&context.out, option, path)?;
+    context.inputs.bytes(&context.out, option, path).map(without_line_end)
+}
+
+/// The newline that ends the line of a secret is not part of it.
+pub fn without_line_end(mut secret: Vec<u8>) -> Vec<u8> {
     if secret.last() == Some(&b'\n') {
         secret.pop();
         if secret.last() == Some(&b'\r') {
             secret.pop();
         }
     }
-    Ok(secret)
+    secret
 }
 
 pub fn usable(secret: &[u8]) -> Result<Secret, Failure> {

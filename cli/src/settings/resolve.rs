@@ -56,6 +56,7 @@ pub struct Sourced<T> {
 /// What the flags, the environment and the profile mean together.
 pub struct Settings {
     pub sandbox: bool,
+    pub sandbox_from: Source,
     pub sandbox_dir: PathBuf,
     pub profile: Sourced<String>,
     pub email_url: Option<Sourced<String>>,
@@ -88,8 +89,12 @@ impl Settings {
                 .map(|(value, source)| Sourced { value: value.to_owned(), source })
         };
 
-        let sandbox =
-            flags.sandbox || variable("SVC_SANDBOX").is_some_and(|said| env::means_on(&said.value));
+        let sandbox_from = match variable("SVC_SANDBOX") {
+            _ if flags.sandbox => Source::Option("--sandbox"),
+            Some(said) if env::means_on(&said.value) => said.source,
+            _ => Source::Default,
+        };
+        let sandbox = sandbox_from != Source::Default;
         if sandbox {
             refuse_addresses_beside_sandbox(flags)?;
         }
@@ -103,6 +108,7 @@ impl Settings {
         let keep = |value: Option<String>| value.map(from_profile);
         let mut settings = Self {
             sandbox,
+            sandbox_from,
             sandbox_dir: env
                 .path("SVC_SANDBOX_DIR")
                 .or_else(|| file.path("SVC_SANDBOX_DIR"))

@@ -246,7 +246,8 @@ fn a_session_in_the_sandbox_receives_what_is_sent_and_leaves_no_webhook() {
 #[test]
 fn recorded_deliveries_are_replayed_signed_anew() {
     let home = Home::new();
-    let secret = home.file("secret", SECRET);
+    // As editors end a line, here and elsewhere.
+    let secret = home.file("secret", format!("{SECRET}\r\n"));
     let app = Service::one(200, "{}");
     let args = ["listen", "--secret-file", &secret, "--forward-to", &app.url()];
     let mut listening = Listening::start(&home, &args);

@@ -13,6 +13,7 @@ mod help;
 #[cfg(unix)]
 mod keyring;
 mod listen;
+mod options;
 mod output;
 mod profile;
 #[cfg(unix)]

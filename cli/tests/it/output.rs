@@ -41,6 +41,8 @@ fn jq_filters_and_prints_bare_strings() {
     assert_eq!(list(&["--jq", "map(.extra)[0]"], &[]).stdout, "1\n");
     assert_eq!(list(&["-o", "ndjson", "--jq", ".id"], &[]).stdout, "aud_1\naud_2\n");
     assert_eq!(list(&["--jq", "empty"], &[]).stdout, "");
+    // In YAML a bare text could be read as something else.
+    assert_eq!(list(&["-o", "yaml", "--jq", "\"yes\""], &[]).stdout, "\"yes\"\n");
 }
 
 #[test]
@@ -157,4 +159,71 @@ fn a_filter_that_does_not_fit_the_answer_is_no_refused_input() {
         run.stderr,
         "{\"error\":{\"kind\":\"other\",\"code\":\"filter_failed\",\"message\":\"--jq: the filter does not fit the answer\",\"hint\":\"what the command does is done: look before you repeat it\\nwhere something may be of another type, write ()? around it: (.error.message)? // \\\"none\\\"\"}}\n"
     );
+}
+
+/// Two pages of one contact each; the second one comes when it is let go.
+struct Pages {
+    url: String,
+    go_on: std::sync::mpsc::Sender<()>,
+    served: std::thread::JoinHandle<bool>,
+}
+
+impl Pages {
+    fn start() -> Self {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+        let url = format!("http://{}", listener.local_addr().expect("an address"));
+        let (go_on, told) = std::sync::mpsc::channel();
+        let served = std::thread::spawn(move || {
+            let mut was_told = false;
+            for page in 1..=2 {
+                if page == 2 {
+                    // Long enough to say that it will never come.
+                    was_told = told.recv_timeout(std::time::Duration::from_secs(60)).is_ok();
+                }
+                let (mut stream, _) = listener.accept().expect("it asks");
+                let mut head = Vec::new();
+                while !head.ends_with(b"\r\n\r\n") {
+                    let mut byte = [0];
+                    std::io::Read::read_exact(&mut stream, &mut byte).expect("a head");
+                    head.extend(byte);
+                }
+                let body = format!(
+                    r#"{{"data":[{{"id":"con_{page}"}}],"page":{page},"pageSize":1,"total":2,"totalPages":2}}"#
+                );
+                let whole = crate::support::answer(200, "", &body);
+                std::io::Write::write_all(&mut stream, whole.as_bytes()).expect("answered");
+            }
+            was_told
+        });
+        Self { url, go_on, served }
+    }
+}
+
+#[test]
+fn lines_are_written_as_the_pages_come() {
+    for line in [
+        "contacts list aud_1 --all -o ndjson",
+        "contacts export aud_1 --format ndjson",
+        "contacts export aud_1 -o ndjson",
+        "api GET /api/v1/audiences/aud_1/contacts --all -o ndjson",
+        "contacts list aud_1 --all -o ndjson --jq .",
+    ] {
+        let pages = Pages::start();
+        let home = Home::new();
+        let mut child = home
+            .command(&line.split(' ').collect::<Vec<_>>())
+            .envs([("SVC_EMAIL_URL", pages.url.as_str()), ("SVC_EMAIL_KEY", "mk_test_x")])
+            .stdout(std::process::Stdio::piped())
+            .spawn()
+            .expect("svc starts");
+        let mut stdout = std::io::BufReader::new(child.stdout.take().expect("piped"));
+        let mut text = String::new();
+        std::io::BufRead::read_line(&mut stdout, &mut text).expect("a line");
+        assert_eq!(text, "{\"id\":\"con_1\"}\n", "{line}");
+        pages.go_on.send(()).expect("it waits");
+        std::io::Read::read_to_string(&mut stdout, &mut text).expect("the rest");
+        assert_eq!(text, "{\"id\":\"con_1\"}\n{\"id\":\"con_2\"}\n", "{line}");
+        assert_eq!(child.wait().expect("ends").code(), Some(0), "{line}");
+        assert!(pages.served.join().expect("served"), "{line}: nothing came before the end");
+    }
 }

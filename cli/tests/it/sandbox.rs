@@ -260,14 +260,28 @@ fn of_several_commands_at_once_one_serves_all() {
 #[test]
 fn a_sandbox_run_ignores_live_addresses_keys_and_proxies() {
     let home = Home::new();
+    let live = Service::one(500, "");
+    home.file(
+        "config/svc/config.toml",
+        format!(
+            "[profiles.default]\nemail_url = \"{}\"\norganization = \"org_live\"\n\
+             key_header = \"X-Live\"\nlocal_checks = false\n",
+            live.url()
+        ),
+    );
     let env = [
-        ("SVC_EMAIL_URL", "http://127.0.0.1:9"),
+        ("SVC_EMAIL_URL", &*live.url()),
         ("SVC_EMAIL_KEY", "mk_live_real"),
         ("HTTP_PROXY", "http://127.0.0.1:9"),
         ("SVC_SANDBOX", "1"),
     ];
     let run = home.run_with(&["audiences", "list"], &env);
     assert_eq!((run.code, run.stdout.as_str()), (0, "[]\n"), "{run:?}");
+    let asked = home.run_with(&["--dry-run", "audiences", "list"], &env).json();
+    assert_eq!(asked["headers"]["authorization"], "Bearer ***", "{asked}");
+    let who = home.run_with(&["whoami"], &env);
+    assert_eq!((who.code, who.json()["email"]["key"].as_str()), (0, Some("mk_test_…")), "{who:?}");
+    assert!(live.requests().is_empty());
 }
 
 #[test]

@@ -30,7 +30,7 @@ impl Show {
         let settings = &context.settings;
         let mut rows = vec![
             row("profile", Some(&settings.profile)),
-            json!({"setting": "sandbox", "value": settings.sandbox, "from": sandbox_source(settings.sandbox)}),
+            json!({"setting": "sandbox", "value": settings.sandbox, "from": settings.sandbox_from.to_string()}),
         ];
         for (service, url, key) in [
             (Service::Email, "email_url", "email_key"),
@@ -137,10 +137,6 @@ fn row<T: serde::Serialize>(setting: &str, value: Option<&Sourced<T>>) -> Value 
         }
         None => json!({"setting": setting, "value": null, "from": "default"}),
     }
-}
-
-fn sandbox_source(on: bool) -> &'static str {
-    if on { "--sandbox or SVC_SANDBOX" } else { "default" }
 }
 
 fn name(format: Format) -> &'static str {

@@ -272,10 +272,15 @@ fn instant(context: &Context, words: &str) -> Result<DateTime<FixedOffset>, Fail
     let instant =
         at::parse(words, &now).map_err(|error| Failure::usage(format!("--at: {error}")))?;
     let shown = output::local_time(&instant.to_rfc3339());
-    if instant <= now {
-        context.out.note(&format!("sending at once: {shown} is not in the future"));
+    let said = match instant <= now {
+        true => format!("sending at once: {shown} is not in the future"),
+        false => format!("to be sent at {shown}"),
+    };
+    // Programs find it in the request and in the answer.
+    if context.out.is_table() {
+        context.out.note(&said);
     } else {
-        context.out.note(&format!("to be sent at {shown}"));
+        context.out.trace(&said);
     }
     Ok(instant)
 }

@@ -206,12 +206,7 @@ impl Receiver {
             }
             Err(none) => {
                 // The service takes it for a failure and tries again later.
-                let status = match none {
-                    NoAnswer::TimedOut(_) => StatusCode::GATEWAY_TIMEOUT,
-                    NoAnswer::NotSent(_) | NoAnswer::NotTrusted(_) | NoAnswer::BrokenOff(_) => {
-                        StatusCode::BAD_GATEWAY
-                    }
-                };
+                let status = status_for(&none);
                 seen.status = status.as_u16();
                 seen.problem = Some(none.to_string());
                 empty(status)
@@ -255,6 +250,15 @@ impl Receiver {
     }
 }
 
+fn status_for(none: &NoAnswer) -> StatusCode {
+    match none {
+        NoAnswer::TimedOut(_) => StatusCode::GATEWAY_TIMEOUT,
+        NoAnswer::NotSent(_) | NoAnswer::NotTrusted(_) | NoAnswer::BrokenOff(_) => {
+            StatusCode::BAD_GATEWAY
+        }
+    }
+}
+
 type Taken = (Seen, Response<Full<Bytes>>);
 
 fn pass_back(mut answer: Answer) -> Response<Full<Bytes>> {
@@ -283,6 +287,19 @@ fn latin1(bytes: &[u8]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn no_answer_is_a_failure_that_the_service_tries_again_after() {
+        let why = || "why".to_owned();
+        for (none, status) in [
+            (NoAnswer::TimedOut(PATIENCE), 504),
+            (NoAnswer::NotSent(why()), 502),
+            (NoAnswer::NotTrusted(why()), 502),
+            (NoAnswer::BrokenOff(why()), 502),
+        ] {
+            assert_eq!(status_for(&none), status, "{none}");
+        }
+    }
 
     #[test]
     fn routes_take_an_event_or_a_family_of_them() {

@@ -1,0 +1,149 @@
+//! What each option of the command lines becomes in the request.
+
+use serde_json::{Value, json};
+
+use crate::support::Home;
+
+/// The request that a dry run shows.
+fn request(home: &Home, args: &[&str], input: &str) -> Value {
+    let env = [("SVC_EMAIL_URL", "http://127.0.0.1:9"), ("SVC_EMAIL_KEY", "mk_test_x")];
+    let mut command = home.command(&[&["--dry-run"], args].concat());
+    command.envs(env);
+    let run = Home::feed_to(command, input);
+    assert_eq!((run.code, run.stderr.as_str()), (0, ""), "{args:?}: {run:?}");
+    run.json()
+}
+
+const SEND: [&str; 8] =
+    ["emails", "send", "--from", "a@b.test", "--to", "c@d.test", "--subject", "s"];
+
+fn email(home: &Home, options: &[&str], input: &str) -> Value {
+    request(home, &[&SEND[..], options].concat(), input)["body"].take()
+}
+
+/// The email of [`SEND`] with more fields.
+fn with(more: Value) -> Value {
+    let mut email = json!({"from": "a@b.test", "to": ["c@d.test"], "subject": "s"});
+    let Value::Object(more) = more else { panic!("an object") };
+    email.as_object_mut().expect("an object").extend(more);
+    email
+}
+
+#[test]
+fn emails_send() {
+    let home = Home::new();
+    home.file("part", "from a file");
+    home.file("vars.json", r#"{"name": "Ada", "n": 1}"#);
+    for (options, expected) in [
+        (&["--to", "e@d.test"][..], json!({"to": ["c@d.test", "e@d.test"]})),
+        (&["--cc", "e@d.test", "f@d.test"], json!({"cc": ["e@d.test", "f@d.test"]})),
+        (&["--bcc", "e@d.test", "--bcc", "f@d.test"], json!({"bcc": ["e@d.test", "f@d.test"]})),
+        (&["--reply-to", "Ada <e@d.test>"], json!({"replyTo": ["Ada <e@d.test>"]})),
+        (&["--text", "t"], json!({"text": "t"})),
+        (&["--text", "@part"], json!({"text": "from a file"})),
+        (&["--text", "-"], json!({"text": "typed"})),
+        (&["--text", "@@home"], json!({"text": "@home"})),
+        (&["--html", "<b>x</b>"], json!({"html": "<b>x</b>", "text": "x"})),
+        (&["--html", "-"], json!({"html": "typed", "text": "typed"})),
+        (&["--html", "<b>x</b>", "--text", "y"], json!({"html": "<b>x</b>", "text": "y"})),
+        (&["--html", "<b>x</b>", "--no-text"], json!({"html": "<b>x</b>"})),
+        // The template's own part would lose against one that was made.
+        (&["--html", "x", "--template", "t"], json!({"html": "x", "templateId": "t"})),
+        (&["--header", "X-A: b: c"], json!({"headers": {"X-A": "b: c"}})),
+        (&["--tag", "k=1", "--tag", "l="], json!({"tags": {"k": "1", "l": ""}})),
+        (&["--var", "k=1", "--var", "l:=[2]"], json!({"variables": {"k": "1", "l": [2]}})),
+        (&["--vars", "@vars.json"], json!({"variables": {"name": "Ada", "n": 1}})),
+        (&["--vars", "@vars.json", "--var", "n:=2"], json!({"variables": {"name": "Ada", "n": 2}})),
+        (
+            &["--at", "2099-01-02T03:04:05+01:00"],
+            json!({"scheduledAt": "2099-01-02T02:04:05.000Z"}),
+        ),
+        (
+            &["--attach", "part", "--attach", "-;name=n;type=text/csv"],
+            json!({"attachments": [
+                {"filename": "part", "content": "ZnJvbSBhIGZpbGU="},
+                {"filename": "n", "content": "dHlwZWQ=", "contentType": "text/csv"},
+            ]}),
+        ),
+    ] {
+        assert_eq!(email(&home, options, "typed"), with(expected), "{options:?}");
+    }
+}
+
+#[test]
+fn options_change_what_the_body_says() {
+    let home = Home::new();
+    let body = r#"{"from": "old@b.test", "to": ["old@d.test"], "subject": "old", "cc": ["x@d.test"],
+                   "text": "old", "tags": {"a": "1"}, "future": true}"#;
+    home.file("email.json", body);
+    let kept = request(&home, &["emails", "send", "--body", "@email.json"], "");
+    assert_eq!(kept["body"], serde_json::from_str::<Value>(body).expect("JSON"));
+    let changed = email(&home, &["--body", "-", "--text", "new", "--tag", "b=2"], body);
+    let expected =
+        json!({"cc": ["x@d.test"], "text": "new", "tags": {"a": "1", "b": "2"}, "future": true});
+    assert_eq!(changed, with(expected));
+}
+
+#[test]
+fn contacts_and_webhooks() {
+    let home = Home::new();
+    for (line, method, path, body) in [
+        (
+            "contacts create aud_1 a@b.test --name Ada --meta k=1 --meta l:=null --topic x --topic y",
+            "POST",
+            "/api/v1/audiences/aud_1/contacts",
+            json!({"email": "a@b.test", "name": "Ada", "metadata": {"k": "1", "l": null}, "topics": ["x", "y"]}),
+        ),
+        (
+            "contacts update con_1 --name Eve --meta k=2 --topic z --subscribed false",
+            "PATCH",
+            "/api/v1/contacts/con_1",
+            json!({"name": "Eve", "metadata": {"k": "2"}, "topics": ["z"], "subscribed": false}),
+        ),
+        (
+            "contacts update con_1 --no-topics",
+            "PATCH",
+            "/api/v1/contacts/con_1",
+            json!({"topics": []}),
+        ),
+        (
+            "contacts list aud_1 --page 2 --page-size 5",
+            "GET",
+            "/api/v1/audiences/aud_1/contacts?page=2&pageSize=5",
+            Value::Null,
+        ),
+        (
+            "webhooks create https://a.test/h --event email.sent --event email.opened",
+            "POST",
+            "/api/v1/webhooks",
+            json!({"url": "https://a.test/h", "events": ["email.sent", "email.opened"]}),
+        ),
+        (
+            "webhooks update whk_1 --url https://b.test --event email.sent --active false",
+            "PATCH",
+            "/api/v1/webhooks/whk_1",
+            json!({"url": "https://b.test", "events": ["email.sent"], "active": false}),
+        ),
+    ] {
+        let shown = request(&home, &line.split(' ').collect::<Vec<_>>(), "");
+        assert_eq!(shown["method"], method, "{line}");
+        assert_eq!(shown["url"], format!("http://127.0.0.1:9{path}"), "{line}");
+        assert_eq!(shown["body"], body, "{line}");
+    }
+}
+
+#[test]
+fn api() {
+    let home = Home::new();
+    home.file("body", r#"{"a": 1}"#);
+    let shown = request(&home, &["api", "put", "/x?y=1", "--data", "@body", "-H", "X-A: b"], "");
+    assert_eq!((&shown["method"], &shown["body"]), (&json!("PUT"), &json!({"a": 1})));
+    assert_eq!(shown["headers"]["x-a"], "b");
+    assert_eq!(shown["headers"]["content-type"], "application/json");
+    let typed = ["api", "POST", "/x", "--data", "-", "-H", "Content-Type: text/csv"];
+    let shown = request(&home, &typed, "a,b");
+    assert_eq!(
+        (&shown["body"], &shown["headers"]["content-type"]),
+        (&json!("a,b"), &json!("text/csv"))
+    );
+}
