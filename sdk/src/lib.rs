@@ -129,6 +129,7 @@
 //! `reqwest::Client::new()`, then has to install one
 //! (`rustls::crypto::CryptoProvider::install_default`); this crate needs none.
 #![warn(missing_docs)]
+#![cfg_attr(docsrs, feature(doc_cfg))]
 #![cfg_attr(
     not(feature = "client"),
     expect(dead_code, reason = "what reads the services' answers is used by the client alone")

@@ -119,10 +119,12 @@ pub enum ErrorKind {
     #[error("a layer around the request failed")]
     Layer,
     /// The service answered a page that it had answered before, so going on
-    /// would never end. What was read until then is valid.
+    /// would never end. What was read until then is valid; it was a read, and
+    /// nothing was changed.
     #[error("the service gave the same page again")]
     PageRepeated,
-    /// The key belongs to another organization than the expected one.
+    /// The key belongs to another organization than the expected one. Use
+    /// that one's key; nothing was changed.
     #[error("the key belongs to organization {actual}, not to {expected}")]
     WrongOrganization {
         /// The id that was expected.

@@ -2,8 +2,8 @@
 
 use futures_util::TryStreamExt;
 use serde_json::json;
-use svc_sdk::ErrorKind;
 use svc_sdk::email::{Contact, ContactUpdate, NewContact, PageQuery};
+use svc_sdk::{ErrorKind, Operation, Outcome};
 
 use crate::peer::{Peer, answer};
 
@@ -145,6 +145,14 @@ async fn the_stream_follows_the_answers_own_page_numbers() {
     .await;
     assert_eq!((ids.join(""), asked.join(" "), error), ("123".into(), " ?page=2".into(), None));
 
+    // The total alone, or the number of pages alone, is enough to know the end.
+    for end in [r#""total":3"#, r#""totalPages":2"#] {
+        let first = format!(r#"{{"data":[{{"id":"1"}},{{"id":"2"}}],{end}}}"#);
+        let second = format!(r#"{{"data":[{{"id":"3"}}],{end}}}"#);
+        let (ids, asked, error) = stream(1, &[&first, &second, "[]"]).await;
+        assert_eq!((ids.join(""), asked.join(" "), error), ("123".into(), " ?page=2".into(), None));
+    }
+
     // Counting from zero.
     let (ids, asked, error) = stream(
         1,
@@ -180,6 +188,14 @@ async fn a_page_that_comes_again_is_detected() {
     let (ids, asked, error) = stream(1, &[r#"{"data":[{"id":"1"}],"page":1,"total":9}"#]).await;
     assert_eq!((ids.join(""), asked.len()), ("1".into(), 2));
     assert_eq!(error, Some(ErrorKind::PageRepeated));
+
+    let peer = Peer::json(200, r#"{"data":[{"id":"1"}],"page":1,"total":9}"#).await;
+    let client = peer.email().build().unwrap();
+    let error = client.contacts().stream("a").try_collect::<Vec<_>>().await.unwrap_err();
+    assert_eq!(
+        (error.operation(), error.outcome()),
+        (Some(Operation::ContactsList), Outcome::Refused)
+    );
 
     // In a longer circle too.
     let (ids, _, error) =
