@@ -1,6 +1,8 @@
 #![doc = include_str!("../README.md")]
 #![cfg_attr(not(feature = "std"), no_std)]
 #![cfg_attr(docsrs, feature(doc_cfg))]
+// What nobody switches on by itself.
+#![cfg_attr(docsrs, doc(auto_cfg(hide(feature = "_receiver", feature = "_body"))))]
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
 
@@ -35,6 +37,16 @@ pub use receiver::lambda::{LambdaAnswer, LambdaRequest};
 #[cfg(feature = "tower")]
 pub use receiver::tower::{Verify, VerifyLayer};
 #[cfg(feature = "_receiver")]
+#[cfg_attr(
+    docsrs,
+    doc(cfg(any(
+        feature = "http",
+        feature = "axum",
+        feature = "tower",
+        feature = "actix",
+        feature = "lambda"
+    )))
+)]
 pub use receiver::{ExtractionDelivery, MailDelivery, Receiver, Refused};
 pub use scheme::{Extraction, Mail, Scheme};
 #[cfg(feature = "std")]

@@ -104,8 +104,11 @@ async fn a_body_that_never_says_that_it_ended() {
 
 #[tokio::test]
 async fn nothing_is_read_without_a_signature() {
-    for line in [None, Some("sha256=00"), Some("")] {
-        let body = Pieces { endless: true, ..Pieces::default() };
+    let too_large = Some(1024 * 1024 + 1);
+    for (line, announced) in
+        [(None, None), (Some("sha256=00"), None), (Some(""), None), (None, too_large)]
+    {
+        let body = Pieces { endless: true, announced, ..Pieces::default() };
         let asked = body.asked.clone();
         let mut request = request("", body);
         request.headers_mut().clear();
