@@ -120,7 +120,7 @@ async fn a_refusal_whose_body_never_ends_is_a_refusal() {
     let call = send(&client);
     until("the request came", || peer.whole() == 2).await;
     clock.advance(seconds(3)).await;
-    assert!(call.is_finished());
+    until("the call is over", || call.is_finished()).await;
     assert_eq!(call.await.unwrap().unwrap_err().kind(), &ErrorKind::Invalid);
 }
 
@@ -331,9 +331,13 @@ async fn one_deadline_over_all_attempts() {
 async fn a_wait_that_ends_after_the_deadline_ends_the_call_with_why_it_waited() {
     let clock = Clock::stop();
     let peer = Peer::start([with_headers(503, "Retry-After: 12\r\n", r#"{"code":"busy"}"#)]).await;
-    let client = peer.email().timeout(seconds(30)).build().unwrap();
-    let call = get(&client, 9);
-    until("the first try came", || peer.lines().len() == 1).await;
+    let failed = Arc::new(AtomicU32::new(0));
+    let count = Arc::clone(&failed);
+    let client = peer.email().timeout(seconds(30)).on_attempt(move |_| {
+        count.fetch_add(1, Ordering::SeqCst);
+    });
+    let call = get(&client.build().unwrap(), 9);
+    until("the first try failed", || failed.load(Ordering::SeqCst) == 1).await;
     clock.advance(seconds(100)).await;
     let error = call.await.unwrap().unwrap_err();
     assert_eq!((error.kind(), error.code()), (&ErrorKind::Server, Some("busy")));
