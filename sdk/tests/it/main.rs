@@ -14,6 +14,8 @@ mod faults;
 mod hooks;
 #[cfg(all(feature = "http2", feature = "rustls"))]
 mod http2;
+#[cfg(feature = "tower")]
+mod layers;
 mod peer;
 #[cfg(feature = "rustls")]
 mod proxies;
