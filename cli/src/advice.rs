@@ -1,6 +1,6 @@
 //! What to do next, for failures that the services and the SDK report.
 
-use svc_sdk::Outcome;
+use svc_sdk::{Operation, Outcome};
 
 use crate::context::Context;
 use crate::failure::{Details, Failure, Kind};
@@ -35,6 +35,9 @@ fn hint(details: &Details, context: &Context) -> Option<String> {
             ),
             None => "which scope this operation needs is not documented; the service's message is the best hint".to_owned(),
         },
+        Kind::InvalidInput if is_about_a_webhooks_url(details) => {
+            "for a service on this machine, its profile can say insecure_webhooks = true: svc config show --help".to_owned()
+        }
         Kind::NotFound => return what_there_is(context),
         Kind::Refused if details.status == Some(409) => return what_is_in_the_way(context),
         Kind::Refused if details.code.as_deref() == Some("domain_not_verified") => {
@@ -70,6 +73,12 @@ fn hint(details: &Details, context: &Context) -> Option<String> {
 pub fn accepted_as(context: &Context, id: &str) -> String {
     let wait = context.svc(&format!("emails get {id} --wait"));
     format!("the email was accepted as {id}: do not send it again\ngo on waiting: {wait}")
+}
+
+fn is_about_a_webhooks_url(details: &Details) -> bool {
+    let webhooks = [Operation::WebhooksCreate, Operation::WebhooksUpdate];
+    details.operation.is_some_and(|operation| webhooks.contains(&operation))
+        && details.fields.iter().any(|(field, _)| field == "url")
 }
 
 /// What to do where it is not known if something was processed.

@@ -118,7 +118,25 @@ impl Context {
     /// The client of the extraction service.
     pub async fn extraction_client(&self) -> Result<ExtractionClient, Failure> {
         let (url, key) = self.address(Service::Extraction).await?;
-        self.extraction_client_at(&url, &key)
+        let client = self.extraction_client_at(&url, &key)?;
+        self.refuse_another_organization(&client).await?;
+        Ok(client)
+    }
+
+    /// A profile is of one organization. Its own key was checked by `svc login`,
+    /// one that comes from elsewhere is checked here.
+    async fn refuse_another_organization(&self, client: &ExtractionClient) -> Result<(), Failure> {
+        let Some(organization) = &self.settings.organization else { return Ok(()) };
+        if self.settings.dry_run || !self.settings.is_key_from_elsewhere(Service::Extraction) {
+            return Ok(());
+        }
+        let checked = self.run(client.verify_organization(organization)).await;
+        checked.map(drop).map_err(|failure| match failure.kind() {
+            Kind::CheckFailed => failure
+                .code("wrong_organization")
+                .hint("use a profile of that organization's: --profile NAME"),
+            _ => failure,
+        })
     }
 
     /// A client of the extraction service at an address, with a key.

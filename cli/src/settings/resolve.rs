@@ -180,6 +180,11 @@ impl Settings {
         Ok(self.credentials()?.key(&self.profile.value, service)?.map(from_profile))
     }
 
+    /// Whether the key for a service is not the profile's own.
+    pub fn is_key_from_elsewhere(&self, service: Service) -> bool {
+        self.key_file.is_some() || self.key_of_environment(service).is_some()
+    }
+
     /// Whether the key for a service would be asked of the system's keyring.
     pub fn is_in_keyring(&self, service: Service) -> Result<bool, Failure> {
         Ok(self.key_of_environment(service).is_none()

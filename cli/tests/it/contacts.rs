@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::support::Home;
+use crate::support::{Home, Service, answer};
 
 fn audience(home: &Home) -> String {
     let created = home.sandbox_json(&["audiences", "create", "News"]);
@@ -109,4 +109,31 @@ fn a_page_behind_the_last_is_not_an_empty_audience() {
     let list = ["--sandbox", "contacts", "list", &audience, "-o", "table"];
     let run = home.run(&[&list[..], &["--page", "7"]].concat());
     assert_eq!((run.code, run.stderr.as_str()), (0, "no contact on page 7 of this audience\n"));
+}
+
+#[test]
+fn addresses_are_the_same_whatever_their_case() {
+    let service = Service::one(200, r#"[{"id":"con_1","email":"Ada@Example.TEST"}]"#);
+    let home = Home::new();
+    let file = home.file("people.csv", "email\nada@example.test\nADA@example.test\n");
+    let env = [("SVC_EMAIL_URL", &*service.url()), ("SVC_EMAIL_KEY", "mk_test_x")];
+    let run = home.run_with(&["contacts", "import", "aud_1", &file], &env);
+    assert_eq!((run.code, results(&run)), (11, vec!["skipped".into(), "failed".into()]), "{run:?}");
+    assert_eq!(run.json()[0]["id"], "con_1");
+    assert!(service.requests().iter().all(|request| request.starts_with("GET ")));
+}
+
+#[test]
+fn an_address_that_somebody_else_adds_meanwhile_is_there_already() {
+    let conflict = answer(409, "", r#"{"error":{"code":"conflict","message":"exists"}}"#);
+    let home = Home::new();
+    let file = home.file("people.csv", "email\nada@example.test\n");
+    for (existing, code, result) in [("skip", 0, "skipped"), ("update", 11, "failed")] {
+        let service =
+            Service::answering(&[answer(200, "", r#"{"data":[],"total":0}"#), conflict.clone()]);
+        let env = [("SVC_EMAIL_URL", &*service.url()), ("SVC_EMAIL_KEY", "mk_test_x")];
+        let args = ["contacts", "import", "aud_1", &file, "--existing", existing];
+        let run = home.run_with(&args, &env);
+        assert_eq!((run.code, results(&run)), (code, vec![result.into()]), "{run:?}");
+    }
 }

@@ -20,13 +20,14 @@ fn each_status_has_its_exit_code() {
         (403, error("insufficient_scope"), 4, "missing_scope"),
         (403, error("domain_not_verified"), 6, "refused"),
         (404, error("not_found"), 5, "not_found"),
+        (408, error("request_timeout"), 8, "unavailable"),
         (409, error("conflict"), 6, "refused"),
         (413, error("payload_too_large"), 6, "refused"),
         (415, error("unsupported_media_type"), 6, "refused"),
         (422, error("validation_failed"), 6, "refused"),
     ] {
         let service = Service::one(status, &body);
-        let run = run(&service, &["emails", "get", "eml_1"]);
+        let run = run(&service, &["emails", "get", "eml_1", "--retries", "0"]);
         assert_eq!((run.code, run.stdout.as_str()), (code, ""), "{status}: {run:?}");
         let error = run.error();
         assert_eq!(error["kind"], kind, "{error}");

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::support::Home;
+use crate::support::{Home, Service};
 
 /// The request that a dry run shows.
 fn request(home: &Home, args: &[&str], input: &str) -> Value {
@@ -146,4 +146,31 @@ fn api() {
         (&shown["body"], &shown["headers"]["content-type"]),
         (&json!("a,b"), &json!("text/csv"))
     );
+}
+
+#[test]
+fn api_all_ends_where_pages_mean_nothing() {
+    let service = Service::one(200, r#"[{"id":"a"}]"#);
+    let env = [("SVC_EMAIL_URL", &*service.url()), ("SVC_EMAIL_KEY", "mk_test_x")];
+    let run = Home::new().run_with(&["api", "GET", "/x", "--all"], &env);
+    assert_eq!((run.code, run.json(), service.requests().len()), (0, json!([{"id": "a"}]), 2));
+}
+
+#[test]
+fn a_time_that_is_over_is_said_to_be() {
+    let home = Home::new();
+    for (at, said) in [
+        (
+            "2000-01-01T00:00:00Z",
+            "sending at once: 2000-01-01 00:00:00 +00:00 is not in the future\n",
+        ),
+        ("2099-01-01T00:00:00Z", "to be sent at 2099-01-01 00:00:00 +00:00\n"),
+    ] {
+        let args = [&["--dry-run", "--sandbox"], &SEND[..], &["--at", at]].concat();
+        for how in ["table", "-v"] {
+            let how: &[&str] = if how == "-v" { &["-v"] } else { &["-o", how] };
+            let run = home.run(&[&args[..], how].concat());
+            assert!(run.code == 0 && run.stderr.starts_with(said), "{how:?}: {run:?}");
+        }
+    }
 }

@@ -36,7 +36,7 @@ fn key_header_and_key_prefix() {
 
 #[test]
 fn event_header() {
-    let event = |said: &str, header: &str| {
+    let event = |said: &str, header: &str, body: &str| {
         let home = home(said);
         let mut child = home
             .command(&["listen", "--insecure", "--json"])
@@ -50,7 +50,8 @@ fn event_header() {
         let address = next()["listening"].as_str().expect("an address").replace("http://", "");
         let mut stream = TcpStream::connect(address).expect("it listens");
         let request = format!(
-            "POST / HTTP/1.1\r\nHost: x\r\n{header}: email.sent\r\nContent-Length: 2\r\n\r\n{{}}"
+            "POST / HTTP/1.1\r\nHost: x\r\n{header}: email.sent\r\nContent-Length: {}\r\n\r\n{body}",
+            body.len()
         );
         stream.write_all(request.as_bytes()).expect("sent");
         stream.read_to_end(&mut Vec::new()).expect("an answer");
@@ -59,10 +60,14 @@ fn event_header() {
         child.wait().expect("ends");
         seen
     };
-    assert_eq!(event("", "Mail-Event"), "email.sent");
-    assert_eq!(event("event_header = \"X-Evt\"", "X-Evt"), "email.sent");
-    assert_eq!(event("event_header = \"X-Evt\"", "Mail-Event"), Value::Null);
-    assert_eq!(event("", "X-Evt"), Value::Null);
+    assert_eq!(event("", "Mail-Event", "{}"), "email.sent");
+    assert_eq!(event("event_header = \"X-Evt\"", "X-Evt", "{}"), "email.sent");
+    assert_eq!(event("event_header = \"X-Evt\"", "Mail-Event", "{}"), Value::Null);
+    assert_eq!(event("", "X-Evt", "{}"), Value::Null);
+    // The signed body comes first.
+    let both = r#"{"type":"second","event":"first"}"#;
+    assert_eq!(event("", "Mail-Event", both), "first");
+    assert_eq!(event("", "Mail-Event", r#"{"type":"second"}"#), "second");
 }
 
 #[test]
@@ -92,6 +97,8 @@ fn insecure_webhooks() {
     let service = Service::one(201, r#"{"id":"whk_1"}"#);
     let refused = run(&home(""), &service, &args);
     assert_eq!((refused.code, refused.error()["kind"].clone()), (2, "invalid_input".into()));
+    let hint = refused.error()["hint"].as_str().expect("a hint").to_owned();
+    assert!(hint.contains("insecure_webhooks = true"), "{hint}");
     assert!(service.requests().is_empty());
     let taken = run(&home("insecure_webhooks = true"), &service, &args);
     assert_eq!((taken.code, service.requests().len()), (0, 1), "{taken:?}");
@@ -157,4 +164,24 @@ fn a_key_of_the_wrong_type_is_named() {
         assert_eq!(run.code, 2, "{run:?}");
         assert!(run.error()["message"].as_str().is_some_and(|m| m.contains(key)), "{run:?}");
     }
+}
+
+/// The help of `svc config show` is where people learn what a profile can say.
+#[test]
+fn everything_that_a_profile_can_say_is_in_the_help() {
+    let help = Home::new().run(&["config", "show", "--help"]).stdout;
+    let lines = help.lines().skip_while(|line| !line.contains("[profiles.staging]"));
+    let example = lines.take_while(|line| !line.is_empty()).collect::<Vec<_>>();
+    let home = Home::new();
+    home.file("config/svc/config.toml", example.join("\n"));
+    let rows = home.run(&["config", "show", "--profile", "staging"]).json();
+    let said = |row: &Value| row["from"] == "profile" && !row["value"].is_null();
+    // None of these is a profile's to say.
+    let others = ["profile", "sandbox", "email_key", "extraction_key"];
+    for row in rows.as_array().expect("a list") {
+        let name = row["setting"].as_str().expect("a name");
+        assert!(said(row) || others.contains(&name), "{name} is not in the example: {row}");
+        assert_eq!(help.contains(&format!("\n  {name} = ")), said(row), "{row}");
+    }
+    assert_eq!(example.len() - 1, rows.as_array().expect("a list").len() - others.len());
 }

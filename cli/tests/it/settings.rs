@@ -103,6 +103,16 @@ fn a_profile_refuses_the_key_of_another_organization() {
     assert_eq!(refused.error()["code"], "wrong_organization");
     let who = home.run(&["whoami"]);
     assert_eq!(who.json()["extraction"]["organization"]["id"], "org_1", "{who:?}");
+
+    // A key that no login has checked.
+    let create =
+        ["extraction", "webhooks", "create", "https://a.test", "--event", "extraction.failed"];
+    let other = [("SVC_EXTRACTION_URL", &*second.url()), ("SVC_EXTRACTION_KEY", "sk_test_b")];
+    let refused = home.run_with(&create, &other);
+    assert_eq!((refused.code, &refused.error()["code"]), (10, &"wrong_organization".into()));
+    assert!(second.requests().iter().all(|request| request.starts_with("GET /v1/me ")));
+    let same = [("SVC_EXTRACTION_KEY", "sk_test_b")];
+    assert_eq!(home.run_with(&create, &same).code, 0);
 }
 
 #[test]

@@ -86,6 +86,9 @@ fn a_dangerous_command_asks_and_takes_no_for_an_answer() {
     assert_eq!(yes.code, 0, "{}", yes.raw);
     assert!(yes.raw.ends_with("deleted audience aud_1\n"), "{}", yes.raw);
     assert_eq!(service.requests().len(), 1);
+    assert_eq!(with_service(&service, &args, Some("Yes\n")).code, 0);
+    assert_eq!(with_service(&service, &args, Some("yesterday\n")).code, 2);
+    assert_eq!(service.requests().len(), 2);
 }
 
 #[test]

@@ -131,3 +131,26 @@ fn ctrl_c_ends_every_wait() {
         assert_eq!(stderr.contains(said), line.contains("send"), "{line}: {stderr}");
     }
 }
+
+#[test]
+fn a_status_that_says_it_will_not_arrive_is_a_check_that_said_no() {
+    for (status, code) in [
+        ("delivered", 0),
+        ("opened", 0),
+        ("bounced", 10),
+        ("failed", 10),
+        ("complained", 10),
+        ("cancelled", 10),
+    ] {
+        let body = format!(r#"{{"id":"eml_1","status":"{status}"}}"#);
+        let service = Service::one(200, &body);
+        let env = [KEY, ("SVC_EMAIL_URL", &*service.url())];
+        let run = Home::new().run_with(&["emails", "get", "eml_1", "--wait"], &env);
+        assert_eq!((run.code, &run.json()["status"]), (code, &status.into()), "{run:?}");
+        if code == 10 {
+            assert_eq!(run.error()["code"], format!("email_{status}"));
+        }
+        // Without --wait it is an answer like any.
+        assert_eq!(Home::new().run_with(&["emails", "get", "eml_1"], &env).code, 0);
+    }
+}

@@ -22,6 +22,26 @@ Examples:
   svc config show
   svc config show --profile staging --jq '.[] | select(.setting == \"email_url\") | .value'
 
+A profile is a table of the file that `svc config path` names. It holds addresses, and what a
+service has chosen otherwise than the documents; `svc login` makes it, an editor changes it:
+
+  [profiles.staging]
+  email_url = \"https://mail.example.com\"
+  extraction_url = \"https://extract.example.com\"
+  organization = \"org_019a\"        # keys of another one are refused
+  output = \"json\"
+  timeout = \"30s\"
+  retries = 2
+  ca_bundle = \"/etc/company.pem\"
+  key_header = \"X-Api-Key\"         # carries the email service's key
+  key_prefix = \"Token \"            # stands before the key
+  batch_key = \"emails\"             # a batch is {\"emails\": [...]}, no bare array
+  event_header = \"X-Event\"         # names the event of a delivery
+  first_page = 0                   # the number of the first page
+  insecure_webhooks = true         # webhook addresses may be plain http
+  local_checks = false             # leaves the documents' limits to the service
+  honours_idempotency_key = true   # what has one may be repeated
+
 Scope: none; nothing leaves this machine")]
 pub struct Show {}
 
