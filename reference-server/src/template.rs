@@ -164,7 +164,7 @@ mod tests {
 
     #[test]
     fn a_variable_without_a_value_is_named() {
-        let variables = json!({"user": {"name": "Ada", "mail": null}, "nothing": null});
+        let variables = json!({"user": {"name": "Ada", "mail": null}, "nothing": null, "list": [{"name": null}]});
         for (template, name) in [
             ("Hi {{ nobody }}", "nobody"),
             ("Hi {{ user.surname }}", "user.surname"),
@@ -174,6 +174,7 @@ mod tests {
             ("{% for x in items %}x{% endfor %}", "items"),
             ("{{ a.b.c }}", "a"),
             ("{{ name|upper }}", "name"),
+            ("{% for x in list %}{{ x.name }}{% endfor %}", "x.name"),
         ] {
             let error = render(Part::Text, template, &variables).expect_err(template);
             assert_eq!(error, TemplateError::Missing(name.to_owned()), "{template}");
@@ -210,5 +211,8 @@ mod tests {
                 "{error}"
             );
         }
+        // Within every other limit.
+        let steps = "{% for a in range(9999) %}{% for b in range(9999) %}{% endfor %}{% endfor %}";
+        assert_eq!(render(Part::Text, steps, &json!({})), Err(TemplateError::TooMuch));
     }
 }

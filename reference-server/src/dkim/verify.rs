@@ -293,8 +293,26 @@ mod tests {
         assert_eq!(judge(message.replace("rsa-sha256", "rsa-sha1")).await, DkimVerdict::PermError);
         let expired = message.replace("v=1;", "v=1; x=10;");
         assert_eq!(verify(&resolver, expired.as_bytes(), 11_000).await, DkimVerdict::PermError);
+        let unsigned = message.replace("h=From:", "h=To:").replace("\t From;", "\t To;");
+        assert_eq!(judge(unsigned).await, DkimVerdict::PermError, "the author is not signed");
+        let foreign = message.replace("v=1;", "v=1; i=@evil.test;");
+        assert_eq!(judge(foreign).await, DkimVerdict::PermError, "it speaks for another domain");
         let two = format!("DKIM-Signature: v=1; nonsense\r\n{message}");
         assert_eq!(judge(two).await, DkimVerdict::Pass);
+    }
+
+    #[tokio::test]
+    async fn a_key_of_another_version_is_none() {
+        let (_, message) = signed();
+        let key = SigningKey::from_pkcs8(SANDBOX_KEY).expect("valid").record();
+        for (record, verdict) in [
+            (key.clone(), DkimVerdict::Pass),
+            (key.replace("v=DKIM1; ", ""), DkimVerdict::Pass),
+            (key.replace("DKIM1", "DKIM2"), DkimVerdict::PermError),
+        ] {
+            let resolver = resolver(&record, "s1._domainkey.sandbox.test");
+            assert_eq!(verify(&resolver, message.as_bytes(), 0).await, verdict, "{record}");
+        }
     }
 
     // The message, the keys and both signatures of RFC 8463, appendix A.

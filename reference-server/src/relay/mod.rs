@@ -290,6 +290,14 @@ mod tests {
         let plain = "AUTH PLAIN AGFkYQBwQHNz";
         assert!(drain(&mut lines).iter().any(|(_, line)| line == plain));
 
+        // This machine, by an address that could be anybody's.
+        let (address, mut lines) = server(|_| None, ehlo).await;
+        let url = format!("smtp://ada:p%40ss@[::ffff:127.0.0.1]:{}", address.port());
+        let elsewhere = Relay::new(RelayTarget::parse(&url).expect("a relay"));
+        let outcome = elsewhere.send("a@b.test", &to(&["c@d.test"]), SOURCE).await;
+        assert!(matches!(&outcome[..], [Handoff::Deferred(_)]), "{outcome:?}");
+        assert!(!drain(&mut lines).iter().any(|(_, line)| line.starts_with("AUTH")));
+
         let script = |line: &str| match line {
             "AUTH LOGIN" => Some("334 VXNlcm5hbWU6"),
             "YWRh" => Some("334 UGFzc3dvcmQ6"),
@@ -304,6 +312,16 @@ mod tests {
             reason.to_string(),
             "the relay failed: it does not accept the credentials: 535 5.7.8 no"
         );
+    }
+
+    /// What follows the answer in the clear was put there by somebody else.
+    #[tokio::test]
+    async fn what_comes_before_tls_is_not_believed() {
+        let script = |line: &str| (line == "STARTTLS").then_some("220 go on\r\n250 injected");
+        let (address, _lines) = server(script, "250-x\r\n250 STARTTLS").await;
+        let outcome = relay(address, "").send("a@b.test", &to(&["c@d.test"]), SOURCE).await;
+        let reason = Reason("the relay failed: it does not speak SMTP".to_owned());
+        assert_eq!(outcome, [Handoff::Deferred(reason)]);
     }
 
     #[tokio::test]

@@ -178,3 +178,38 @@ impl Drop for Store {
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::clock::Course;
+
+    #[tokio::test]
+    async fn a_job_that_fails_leaves_nothing_behind() {
+        let (store, connection) = Store::open(&Location::Memory).unwrap();
+        let clock = Arc::new(Clock::new(Course::Running { offset: 0 }));
+        store.start(connection, clock).unwrap();
+        let insert = |tx: &mut Tx<'_>, key: &str| -> Result<(), ApiError> {
+            tx.execute("INSERT INTO meta VALUES (?1, 'x')", [key])?;
+            Ok(())
+        };
+        let failed = store.write(move |tx| {
+            insert(tx, "failed")?;
+            Err::<(), _>(ApiError::not_found("thing"))
+        });
+        assert!(failed.await.is_err());
+        let panicked = store.write::<(), _>(move |tx| {
+            insert(tx, "panicked")?;
+            panic!("a job of this test")
+        });
+        assert!(panicked.await.is_err());
+        store.write(move |tx| insert(tx, "done")).await.unwrap();
+
+        let keys = store.read(|connection| {
+            let mut statement = connection.prepare("SELECT key FROM meta WHERE value = 'x'")?;
+            let rows = statement.query_map([], |row| row.get(0))?;
+            Ok(rows.collect::<rusqlite::Result<Vec<String>>>()?)
+        });
+        assert_eq!(keys.await.unwrap(), ["done"]);
+    }
+}

@@ -131,6 +131,22 @@ async fn what_is_still_to_be_attempted_is_not_replayed() {
 }
 
 #[tokio::test]
+async fn nothing_is_replayed_to_a_webhook_that_is_not_active() {
+    let sandbox = Sandbox::start().await;
+    let receiver = Receiver::start(&[]).await;
+    let body = format!(r#"{{"url":"{}","events":["email.sent"]}}"#, receiver.url());
+    let webhook = sandbox.call("POST /api/v1/webhooks", &body).await.id();
+    sandbox.call(&format!("POST /api/v1/webhooks/{webhook}/test"), "").await;
+    let delivery = sandbox.control("GET /_sandbox/deliveries", "").await.id();
+    let replay = format!("POST /_sandbox/deliveries/{delivery}/replay");
+    for (active, status) in [(false, 409), (true, 202)] {
+        let body = format!(r#"{{"active":{active}}}"#);
+        sandbox.call(&format!("PATCH /api/v1/webhooks/{webhook}"), &body).await;
+        assert_eq!(sandbox.control(&replay, "").await.status, status, "{active}");
+    }
+}
+
+#[tokio::test]
 async fn other_organizations_do_not_see_or_replay_a_delivery() {
     let sandbox = Sandbox::start().await;
     let receiver = Receiver::start(&[]).await;

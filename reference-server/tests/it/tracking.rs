@@ -68,7 +68,11 @@ async fn nobody_is_tracked_whom_no_webhook_asks_for() {
     let html = sandbox.control(&format!("GET /_sandbox/messages/{message}/html"), "").await.body;
     assert!(html.contains("https://shop.test/offer") && !html.contains("/t/"), "{html}");
     assert_eq!(sandbox.raw(&format!("GET /t/c/{email}/0/0"), "", "").await.status, 404);
-    assert_eq!(sandbox.raw("GET /t/o/eml_x/0", "", "").await.status, 200);
+    for id in ["eml_x", email.as_str()] {
+        assert_eq!(sandbox.raw(&format!("GET /t/o/{id}/0"), "", "").await.status, 200);
+    }
+    let found = sandbox.call(&format!("GET /api/v1/emails/{email}"), "").await;
+    assert_eq!(found.between(r#""lastEvent":""#), "email.delivered");
 }
 
 #[tokio::test]

@@ -75,6 +75,11 @@ async fn url_and_events_are_checked() {
         let body = format!(r#"{{"url":"http://{host}/","events":["email.sent"]}}"#);
         assert_eq!(sandbox.call(CREATE, &body).await.status, 201, "{host}");
     }
+    for (length, status) in [(2048, 201), (2049, 422)] {
+        let url = format!("https://a.test/{}", "x".repeat(length - "https://a.test/".len()));
+        let body = format!(r#"{{"url":"{url}","events":["email.sent"]}}"#);
+        assert_eq!(sandbox.call(CREATE, &body).await.status, status, "{length}");
+    }
     let public = Sandbox::with(|builder| builder.public(true)).await;
     let body = r#"{"url":"http://127.0.0.1:9/","events":["email.sent"]}"#;
     let (key, _) = public.organization().await;
