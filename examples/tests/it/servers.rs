@@ -4,8 +4,10 @@ use std::io::{BufRead, BufReader, Write as _};
 use std::net::TcpStream;
 use std::time::Duration;
 
+use webhook_verify::{MailSigner, Secret};
+
 use crate::program::Program;
-use crate::{body, signature};
+use crate::{SECRET, body, signature};
 
 #[test]
 fn axum() {
@@ -20,6 +22,37 @@ fn actix() {
 #[test]
 fn hyper() {
     receives(env!("CARGO_BIN_EXE_receiver-hyper"), 200, Invites::Signed);
+}
+
+#[test]
+fn the_email_services_deliveries() {
+    let program = env!("CARGO_BIN_EXE_receiver-email");
+    let mut program = Program::start(program, &[("ADDR", "127.0.0.1:0")]);
+    let url = program.says();
+    let address = url.strip_prefix("http://").unwrap().strip_suffix("/hooks").unwrap();
+    let signer = MailSigner::new(&Secret::new(SECRET).unwrap());
+    let send = |body: &str, signed: &str| {
+        let signature = signer.sign(signed.as_bytes()).to_string();
+        post(address, &[("Mail-Signature", &signature)], body.len(), body.as_bytes())
+    };
+    let body = |event: &str, data: &str| {
+        format!(
+            r#"{{"event":"{event}","id":"{event}","created":"2026-03-01T09:30:00Z","data":{data}}}"#
+        )
+    };
+    let bounced = body("email.bounced", r#"{"emailId":"eml_1","recipient":"ada@example.test"}"#);
+    assert_eq!(send(&bounced, &bounced), answer(204));
+    assert_eq!(send(&bounced, &bounced), answer(200), "a retry");
+    let sent = body("email.sent", r#"{"recipient":"bob@example.test"}"#);
+    assert_eq!(send(&sent, &bounced), answer(401), "the signature of another body");
+    assert_eq!(send(&sent, &sent), answer(204));
+    let received = body("email.received", r#"{"from":"eve@example.test"}"#);
+    assert_eq!(send(&received, &received), answer(204));
+    let odd = body("email.opened", "[]");
+    assert_eq!(send(&odd, &odd), answer(422));
+    assert_eq!(program.says(), "email.bounced: do not write to ada@example.test again");
+    assert_eq!(program.says(), "email.sent bob@example.test");
+    assert_eq!(program.says(), "email.received -");
 }
 
 /// Whose body the server asks for with 100 when the sender waits for that.
