@@ -115,7 +115,11 @@ pub(super) fn verdict(answer: &Answer) -> Result<(), Failure> {
     let failure =
         Failure::check(format!("the application answered {}, which is not 2xx", answer.status))
             .code("endpoint_answered_error");
-    Err(if said.is_empty() { failure } else { failure.hint(format!("it said: {said}")) })
+    Err(match (said.is_empty(), answer.status) {
+        (false, _) => failure.hint(format!("it said: {said}")),
+        (true, 401) => failure.hint("does it verify with this secret? --secret-file takes its own"),
+        (true, _) => failure,
+    })
 }
 
 fn service_of(event: &str) -> Service {
@@ -124,10 +128,16 @@ fn service_of(event: &str) -> Service {
 
 fn session_or_test_secret(context: &Context, service: Service) -> Vec<u8> {
     let path = session_secret(&context.settings.data_dir, service.as_str());
-    std::fs::read(path).unwrap_or_else(|_| {
-        context.out.note(&format!("signed with the test secret `{TEST_SECRET}`"));
-        TEST_SECRET.as_bytes().to_vec()
-    })
+    match std::fs::read(path) {
+        Ok(secret) => {
+            context.out.note("signed with the secret of the last `svc listen`");
+            secret
+        }
+        Err(_) => {
+            context.out.note(&format!("signed with the test secret `{TEST_SECRET}`"));
+            TEST_SECRET.as_bytes().to_vec()
+        }
+    }
 }
 
 /// Changes one value; a pointer that matches nothing is a mistake, not a no-op.

@@ -96,7 +96,12 @@ pub(crate) fn single(item: &Value, view: View, canvas: Canvas) -> String {
         for (key, value) in map.iter().filter(|(key, value)| !named(key) && !is_empty(value)) {
             // A time that nobody told us of is a time all the same.
             let how = if key.ends_with("At") { Show::Time } else { Show::Text };
-            fields.push((label(key), value, how));
+            let name = label(key);
+            // Things are more than how many they are.
+            if value.is_array() {
+                fields.retain(|(known, _, how)| *known != name || *how != Show::Number);
+            }
+            fields.push((name, value, how));
         }
     }
     let names = fields.iter().map(|(name, ..)| get_text_width(name)).max().unwrap_or(0);
@@ -160,9 +165,8 @@ pub(crate) fn status_color(word: &str) -> Option<Color> {
         "delivered" | "active" | "ok" | "verified" | "yes" | "matches" | "enabled" | "settled" => {
             Color::FG_GREEN
         }
-        "queued" | "sending" | "sent" | "pending" | "warning" | "unknown" | "scheduled" => {
-            Color::FG_YELLOW
-        }
+        "queued" | "sending" | "sent" | "pending" | "warning" | "unknown" | "scheduled"
+        | "cancelled" | "dropped" => Color::FG_YELLOW,
         "bounced" | "failed" | "complained" | "no" | "differs" | "missing" | "refused"
         | "problem" | "inactive" | "disabled" => Color::FG_RED,
         _ => return None,
@@ -204,11 +208,29 @@ fn show_whole(value: &Value, how: Show, room: Option<usize>) -> String {
             printable(&text).into_owned()
         }
         Value::Array(items) if items.iter().all(Value::is_object) => things(items, room),
+        Value::Object(map) => {
+            let line = show(value, how);
+            match room {
+                Some(room) if get_text_width(&line) > room => pairs(map).join("\n"),
+                _ => line,
+            }
+        }
         _ => show(value, how),
     }
 }
 
-/// Things as a table in a cell; where that is too wide, each on a line of its own.
+/// What a map holds, each as `key=value`.
+fn pairs(map: &serde_json::Map<String, Value>) -> Vec<String> {
+    map.iter()
+        .filter(|(_, value)| !is_empty(value))
+        .map(|(key, value)| match (one_line(key), show(value, Show::Text)) {
+            (key, inside) if value.is_object() => format!("{key}=({inside})"),
+            (key, value) => format!("{key}={value}"),
+        })
+        .collect()
+}
+
+/// Things as a table in a cell; where that is too wide, names with their values.
 fn things(items: &[Value], room: Option<usize>) -> String {
     let mut keys = Vec::new();
     for (key, value) in items.iter().filter_map(Value::as_object).flatten() {
@@ -231,11 +253,20 @@ fn things(items: &[Value], room: Option<usize>) -> String {
     if room.is_none_or(|room| widest <= room) {
         return text.trim_end().to_owned();
     }
-    let line = |item: &Value| {
-        let values = keys.iter().map(|key| &item[key.as_str()]).filter(|value| !is_empty(value));
-        values.map(|value| show(value, Show::Text)).collect::<Vec<_>>().join("  ")
+    let names = keys.iter().map(|key| get_text_width(&one_line(key))).max().unwrap_or(0);
+    let block = |item: &Value| {
+        let filled = keys.iter().map(|key| (key, &item[key.as_str()]));
+        let filled = filled.filter(|(_, value)| !is_empty(value));
+        let line = |(key, value): (&&String, &Value)| {
+            let value = show(value, Show::Text);
+            let room = room.unwrap_or(usize::MAX).saturating_sub(names + GAP);
+            let value = wrap::between_words(&value, room);
+            let indent = format!("\n{:width$}", "", width = names + GAP);
+            format!("{:<names$}  {}", one_line(key), value.replace('\n', &indent))
+        };
+        filled.map(line).collect::<Vec<_>>().join("\n")
     };
-    items.iter().map(line).collect::<Vec<_>>().join("\n")
+    items.iter().map(block).collect::<Vec<_>>().join("\n\n")
 }
 
 fn show(value: &Value, how: Show) -> String {
@@ -254,15 +285,7 @@ fn show(value: &Value, how: Show) -> String {
         (Value::Array(items), _) if items.iter().all(|item| !item.is_object()) => {
             items.iter().map(|item| show(item, how)).collect::<Vec<_>>().join(", ")
         }
-        (Value::Object(map), _) => map
-            .iter()
-            .filter(|(_, value)| !is_empty(value))
-            .map(|(key, value)| match (one_line(key), show(value, Show::Text)) {
-                (key, inside) if value.is_object() => format!("{key}=({inside})"),
-                (key, value) => format!("{key}={value}"),
-            })
-            .collect::<Vec<_>>()
-            .join(", "),
+        (Value::Object(map), _) => pairs(map).join(", "),
         (Value::Array(items), _) => {
             items.iter().map(|item| show(item, how)).collect::<Vec<_>>().join("; ")
         }
@@ -367,8 +390,18 @@ mod tests {
         let narrow = Canvas { width: Some(40), color: false };
         let text = single(&item, VIEW, narrow);
         assert!(text.lines().all(|line| get_text_width(line) <= 40), "{text}");
-        assert!(text.contains("bob@b.test  bounced\n"), "{text}");
-        assert!(text.contains("             mailbox full\n"), "{text}");
+        assert_eq!(
+            text,
+            "ID           a\n\
+             Recipients   address  ada@b.test\n\
+             \x20            status   delivered\n\
+             \n\
+             \x20            address  bob@b.test\n\
+             \x20            status   bounced\n\
+             \x20            detail   mailbox full\n\
+             Attachments  filename  size\n\
+             \x20            r.csv     7\n"
+        );
     }
 
     #[test]
@@ -381,6 +414,20 @@ mod tests {
         assert_eq!(list(&[item.clone(), item.clone()], VIEW, narrow), format!("{shown}\n{shown}"));
         let whole = single(&item, VIEW, narrow).to_lowercase();
         assert_eq!(whole, format!("{shown}why\n  a=(b=1)\n").to_lowercase());
+    }
+
+    #[test]
+    fn a_map_that_is_too_wide_has_a_line_for_each_entry() {
+        let item = json!({"id": "a", "headers": {"From": "<a@b.test>", "Subject": "Hello you"}});
+        let shown = |width| single(&item, VIEW, Canvas { width: Some(width), color: false });
+        assert_eq!(shown(60), "ID       a\nHeaders  From=<a@b.test>, Subject=Hello you\n");
+        assert_eq!(shown(40), "ID       a\nHeaders  From=<a@b.test>\n         Subject=Hello you\n");
+    }
+
+    #[test]
+    fn things_stand_in_place_of_their_number() {
+        let item = json!({"id": "a", "count": 1, "counts": [], "Count": [{"n": 1}]});
+        assert_eq!(single(&item, VIEW, WIDE), "ID     a\nCount  n\n       1\n");
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! `svc sign` and `svc verify`: both schemes, and what a mismatch is.
 
-use crate::support::Home;
+use crate::support::{Home, Service};
 
 const BODY: &str = r#"{"event":"email.sent","id":"1"}"#;
 
@@ -96,4 +96,17 @@ fn unusable_secrets_and_unreadable_bodies_are_wrong_input() {
     let args =
         ["verify", "--service", "email", "--secret-file", &good, "--signature", "x", "/nope"];
     assert_eq!(home.run(&args).code, 2);
+}
+
+#[test]
+fn an_application_that_verifies_with_another_secret_is_told_apart() {
+    let (home, application) = (Home::new(), Service::one(401, ""));
+    let to = application.url();
+    let run = home.run(&["-o", "table", "trigger", "email.sent", "--to", &to]);
+    assert_eq!(run.code, 10, "{run:?}");
+    assert!(run.stderr.starts_with("signed with the test secret `svc_test_secret`\n"), "{run:?}");
+    assert!(run.stderr.contains("\n  does it verify with this secret?"), "{run:?}");
+    home.file("data/svc/listen-email.secret", "whsec_of_the_session");
+    let run = home.run(&["-o", "table", "trigger", "email.sent", "--to", &to]);
+    assert!(run.stderr.starts_with("signed with the secret of the last `svc listen`\n"), "{run:?}");
 }

@@ -150,3 +150,14 @@ fn a_dumb_terminal_gets_text_alone() {
         assert!(!seen.raw.contains('\u{1b}'), "{args:?}: {:?}", seen.raw);
     }
 }
+
+#[test]
+fn a_server_that_runs_says_how_to_try_and_how_to_stop_it() {
+    let home = Home::new();
+    let args = ["sandbox", "serve", "--addr", "127.0.0.1:0"];
+    let mut terminal = Terminal::start(&home, &args, &[("NO_COLOR", "1")], 80);
+    terminal.until("Ctrl-C stops it; in another terminal: svc --sandbox emails send \\");
+    terminal.until("--text Hello");
+    terminal.write("\u{3}");
+    assert_eq!(terminal.end().code, 0);
+}

@@ -14,7 +14,7 @@ use crate::output::{Column, Show, View};
 pub const VIEW: View = View(&[
     Column::text("ID", "/id"),
     Column::text("FROM", "/from"),
-    Column::text("TO", "/recipient"),
+    Column::text("RECIPIENT", "/recipient"),
     Column::text("SUBJECT", "/subject"),
     Column::new("RECEIVED", "/createdAt", Show::Time).droppable(),
 ]);

@@ -139,6 +139,10 @@ impl Serve {
         let mut stop = crate::stop::StopSignal::listen()?;
         // Nobody reads it: no reason to end a server that others use.
         let _ = context.out.ready(&line);
+        context.out.hint(
+            "Ctrl-C stops it; in another terminal: svc --sandbox emails send \\\n  \
+             --from hello@sandbox.test --to ada@example.test --subject Hi --text Hello",
+        );
         stop.heard().await;
         server.stop().await;
         Ok(())

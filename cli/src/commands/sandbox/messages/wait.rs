@@ -41,6 +41,14 @@ impl Wait {
             .query("after", self.after.as_deref())
             .query("organization", self.organization.as_deref())
             .query("timeout", Some(&format!("{}ms", timeout.as_millis())));
-        control::show(context, request.longer(), super::VIEW).await
+        control::show(context, request.longer(), super::VIEW).await.map_err(|mut failure| {
+            if failure.details().status == Some(408) {
+                let details = failure.details_mut();
+                details.message = format!("no message that matches came within {timeout:?}");
+                details.hint =
+                    Some(format!("see what came: {}", context.svc("sandbox messages list")));
+            }
+            failure
+        })
     }
 }
