@@ -37,6 +37,12 @@ async fn create_with_the_address_alone() {
     let client = peer.email().build().unwrap();
     client.contacts().create("aud_1", "ada@x.test").await.unwrap();
     assert_eq!(peer.only().body, r#"{"email":"ada@x.test"}"#);
+    // What cannot be one is not sent, unless the service is to decide.
+    let error = client.contacts().create("aud_1", "ada").await.unwrap_err();
+    assert!(error.is_invalid_input(), "{error}");
+    assert_eq!(peer.lines().len(), 1);
+    let client = peer.email().local_checks(false).build().unwrap();
+    client.contacts().create("aud_1", "ada").await.unwrap();
 }
 
 #[tokio::test]

@@ -73,6 +73,22 @@ async fn verify() {
     assert_eq!(result.dmarc_verified, Some(false));
     assert!(!result.is_verified());
     assert!(result.extra.get("checks").is_some());
+    // Where the answer does not say, the four flags do.
+    let flags = |dmarc: &str| {
+        format!(
+            r#"{{"mx_verified":true,"spf_verified":true,"dkim_verified":true,"dmarc_verified":{dmarc}}}"#
+        )
+    };
+    for (body, verified) in [
+        (flags("true"), true),
+        (flags("false"), false),
+        (flags("null"), false),
+        (r#"{"verified":true,"mx_verified":false}"#.to_owned(), true),
+        ("{}".to_owned(), false),
+    ] {
+        let client = Peer::json(200, &body).await.email().build().unwrap();
+        assert_eq!(client.domains().verify("d").await.unwrap().is_verified(), verified, "{body}");
+    }
 }
 
 #[tokio::test]
