@@ -397,6 +397,7 @@ mod tests {
     /// Whoever could make one delivery's key be another's, would have the other
     /// answered as a repeat; and a key is held for days.
     #[test]
+    #[cfg_attr(miri, ignore = "a hundred deliveries take it minutes, in safe code")]
     fn no_two_deliveries_share_a_key_and_none_is_long() {
         let key = |event: &str, id: &str| {
             let body = serde_json::json!({"event": event, "id": id}).to_string();

@@ -123,6 +123,17 @@ fn the_event_header_is_compared_and_never_believed() {
     let joined = "extraction.completed, extraction.completed";
     assert_eq!(receive(&twice), HeaderEvent::Different(joined.into()));
 
+    // The email service's is not shown: none is looked at but one that is named.
+    let mail = || Receiver::new(MailVerifier::new(Secret::new(SECRET).unwrap()));
+    let body = r#"{"event":"email.sent"}"#;
+    let mut headers_of_mail = headers(&[("Mail-Event", "email.opened")]);
+    MailSigner::new(&Secret::new(SECRET).unwrap()).sign_headers(&mut headers_of_mail, body);
+    let delivery = mail().receive(&headers_of_mail, body).unwrap();
+    assert_eq!(*delivery.header_event(), HeaderEvent::Absent);
+    let delivery = mail().event_header("mail-event").receive(&headers_of_mail, body).unwrap();
+    assert_eq!(*delivery.header_event(), HeaderEvent::Different("email.opened".into()));
+    assert_eq!(delivery.event().as_str(), "email.sent");
+
     // A body that names no event gets none from a header that nobody named.
     let mut chosen = signed("{}");
     chosen.extend(headers(&[("x-service-event", "extraction.completed")]));

@@ -5,6 +5,7 @@ use std::convert::Infallible;
 use std::io;
 use std::process::Command;
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use actix_web::rt::System;
 use actix_web::test::TestRequest;
@@ -13,7 +14,7 @@ use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Request, Response};
 use http_body_util::Full;
 use tower::{Layer as _, ServiceExt as _};
-use webhook_verify::dedup::{Dedup, DedupLayer, OnceError};
+use webhook_verify::dedup::{Claim, Dedup, DedupLayer, DedupStore, OnceError, Ticket};
 use webhook_verify::{
     DeliveryKey, Extraction, ExtractionDelivery, LambdaAnswer, LambdaRequest, Receiver, Refused,
     Verified, VerifyLayer,
@@ -175,11 +176,78 @@ fn what_each_adapter_logs_of_a_store() {
         let service = DedupLayer::new(Dedup::new(Unreachable)).layer(inner);
         let key = delivery(r#"{"event":"email.sent"}"#).key();
         let mut request = Request::new(key.clone());
-        request.extensions_mut().insert(key);
-        let answer = System::new().block_on(service.oneshot(request)).unwrap();
+        request.extensions_mut().insert(key.clone());
+        let answer = System::new().block_on(service.clone().oneshot(request)).unwrap();
         assert_eq!(answer.status().as_u16(), 503);
         assert_eq!(answer.headers()["retry-after"], "5");
+
+        // And what whoever put it together forgot.
+        let answer = System::new().block_on(service.oneshot(Request::new(key))).unwrap();
+        assert_eq!(answer.status().as_u16(), 500);
+        let (request, mut payload) = TestRequest::post().to_http_parts();
+        let forgotten =
+            <ExtractionDelivery as actix_web::FromRequest>::from_request(&request, &mut payload);
+        System::new().block_on(forgotten).unwrap_err();
     });
+    for said in [
+        "`DedupLayer` has to be inside of `VerifyLayer`",
+        "the app data holds no `Receiver` of this scheme",
+    ] {
+        assert!(log.contains(said), "{said} is not in {log}");
+    }
     let said = r#"the de-duplication store failed error="down""#;
     assert_eq!(log.matches(said).count(), 4, "{log}");
+}
+
+/// A store that is there for the claim and gone after that, or lets another
+/// handler have the delivery meanwhile.
+struct ForAClaim {
+    completed: Option<bool>,
+}
+
+impl DedupStore for ForAClaim {
+    type Error = Down;
+
+    async fn claim(&self, key: &DeliveryKey, _: Duration) -> Result<Claim, Down> {
+        Ok(Claim::New(Ticket::new(key.clone(), "1")))
+    }
+
+    async fn complete(&self, _: &Ticket, _: Duration) -> Result<bool, Down> {
+        self.completed.ok_or(Down)
+    }
+
+    async fn release(&self, _: &Ticket) -> Result<(), Down> {
+        Err(Down)
+    }
+}
+
+#[test]
+fn what_goes_wrong_after_the_claim_is_said() {
+    alone("logged::what_is_logged_after_the_claim");
+}
+
+#[test]
+#[ignore = "started by the test above"]
+fn what_is_logged_after_the_claim() {
+    let delivery = delivery(r#"{"event":"email.sent"}"#);
+    let log_with = |completed, handled: Result<(), ()>| {
+        log_of(|| {
+            let dedup = Dedup::new(ForAClaim { completed });
+            let once = System::new().block_on(dedup.once(&delivery, async { handled }));
+            assert_eq!(once.is_ok(), handled.is_ok());
+        })
+    };
+    for (completed, handled, said) in [
+        (Some(true), Ok(()), ""),
+        (Some(false), Ok(()), "a webhook delivery took longer than its lease"),
+        (None, Ok(()), r#"a handled webhook delivery could not be marked as done error="down""#),
+        (
+            None,
+            Err(()),
+            r#"a failed webhook delivery stays claimed until its lease ends error="down""#,
+        ),
+    ] {
+        let log = log_with(completed, handled);
+        assert!(log.contains(said) && log.contains("webhook") != said.is_empty(), "{log}");
+    }
 }
