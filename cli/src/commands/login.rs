@@ -206,10 +206,12 @@ const fn url_entry(service: Service) -> &'static str {
     }
 }
 
-/// Whether the service knows the key, whatever it may do.
-pub fn is_accepted(error: &svc_sdk::Error) -> bool {
-    matches!(
-        error.kind(),
-        ErrorKind::MissingScope { .. } | ErrorKind::Forbidden | ErrorKind::NotFound
-    )
+/// Whether the service knows the key, whatever it may do; `None` where it did
+/// not come to look at it.
+pub fn is_accepted(error: &svc_sdk::Error) -> Option<bool> {
+    match error.kind() {
+        ErrorKind::Unauthorized => Some(false),
+        ErrorKind::MissingScope { .. } | ErrorKind::Forbidden => Some(true),
+        _ => None,
+    }
 }

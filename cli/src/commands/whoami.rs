@@ -71,18 +71,17 @@ impl Whoami {
                         context.call(client.audiences().list(), "asking").await?;
                         continue;
                     }
-                    match client.audiences().list().await {
-                        Ok(_) => about.insert("accepted".into(), true.into()),
-                        Err(error) if is_accepted(&error) => {
-                            about.insert("accepted".into(), true.into())
-                        }
+                    let accepted = match client.audiences().list().await {
+                        Ok(_) => Some(true),
                         Err(error) => {
-                            // Without an answer nobody knows.
-                            let said = error.status().map(|_| false);
-                            refused = refused.or(Some(error.into()));
-                            about.insert("accepted".into(), said.into())
+                            let accepted = is_accepted(&error);
+                            if accepted != Some(true) {
+                                refused = refused.or(Some(error.into()));
+                            }
+                            accepted
                         }
                     };
+                    about.insert("accepted".into(), accepted.into());
                 }
             }
             who.insert(service.as_str().into(), about.into());

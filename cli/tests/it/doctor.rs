@@ -75,3 +75,93 @@ fn problems_are_found_and_named() {
     assert_eq!(down.code, 10);
     assert_eq!(finding(&down, "email service")["status"], "problem");
 }
+
+/// What answers is not the service, or cannot be worked with now: nothing is
+/// said about a key that nobody looked at.
+#[test]
+fn what_is_not_the_service_is_a_problem() {
+    let home = Home::new();
+    let elsewhere = "location: https://elsewhere.example/\r\n";
+    let html = "content-type: text/html\r\n";
+    for (said, finding_holds, next) in [
+        (answer(500, "", "{}"), "HTTP 500", "run svc doctor again later"),
+        (answer(429, "", "{}"), "HTTP 429", "run svc doctor again later"),
+        (answer(302, elsewhere, ""), "HTTP 302", "check the address"),
+        (answer(404, html, "<h1>Not here</h1>"), "HTTP 404", "check the address"),
+        (answer(200, html, "<h1>Welcome</h1>"), "HTTP 200", "check the address"),
+    ] {
+        for (service, other, key) in
+            [("email", "extraction", "mk_live_x"), ("extraction", "email", "sk_live_x")]
+        {
+            let peer = Service::answering(std::slice::from_ref(&said));
+            let names = [
+                format!("SVC_{}_URL", service.to_uppercase()),
+                format!("SVC_{}_KEY", service.to_uppercase()),
+            ];
+            let url = peer.url();
+            let run = home.run_with(&["doctor"], &[(&names[0], &url), (&names[1], key)]);
+            assert_eq!(run.code, 10, "{service} {said}: {run:?}");
+            let found = finding(&run, &format!("{service} service"));
+            assert_eq!(found["status"], "problem", "{found}");
+            assert!(
+                found["finding"].as_str().is_some_and(|f| f.contains(finding_holds)),
+                "{found}"
+            );
+            assert_eq!(found["next"], next, "{found}");
+            let all = run.json();
+            let checks: Vec<_> =
+                all.as_array().expect("a list").iter().map(|f| f["check"].clone()).collect();
+            assert_eq!(checks.len(), 3, "{checks:?}");
+            assert!(checks.contains(&format!("{other} service").into()), "{checks:?}");
+        }
+    }
+}
+
+#[test]
+fn what_the_extraction_service_does_not_say_is_unknown() {
+    let home = Home::new();
+    let examine = |said: String, code: i32| {
+        let peer = Service::answering(&[said]);
+        let url = peer.url();
+        let env = [("SVC_EXTRACTION_URL", url.as_str()), ("SVC_EXTRACTION_KEY", "sk_live_x")];
+        let run = home.run_with(&["doctor"], &env);
+        assert_eq!(run.code, code, "{run:?}");
+        assert_eq!(finding(&run, "extraction key")["status"], "ok");
+        run
+    };
+    let refused = r#"{"error":{"code":"insufficient_scope","message":"no"}}"#;
+    let run = examine(answer(200, "", "{}"), 10);
+    assert_eq!(finding(&run, "organization")["status"], "problem");
+    let run = examine(answer(403, "", refused), 0);
+    assert_eq!(finding(&run, "organization")["status"], "unknown");
+    let run =
+        examine(answer(200, "", r#"{"organization":{"id":"org_1","name":"Acme"},"auth":{}}"#), 0);
+    assert_eq!(finding(&run, "organization")["finding"], "Acme (org_1)");
+    assert_eq!(finding(&run, "extraction scope")["status"], "unknown");
+    let wrapped =
+        r#"{"data":{"organization":{"id":"org_1","name":"Acme"},"auth":{"scope":"full"}}}"#;
+    assert_eq!(
+        finding(&examine(answer(200, "", wrapped), 0), "extraction scope")["finding"],
+        "full"
+    );
+}
+
+/// A service that failed did not look at the key.
+#[test]
+fn whoami_says_of_a_key_only_what_the_service_said() {
+    let home = Home::new();
+    for (status, accepted, code) in [
+        (200, Value::Bool(true), 0),
+        (401, Value::Bool(false), 3),
+        (403, Value::Bool(true), 0),
+        (404, Value::Null, 5),
+        (500, Value::Null, 8),
+    ] {
+        let peer = Service::answering(&vec![answer(status, "", "[]"); 4]);
+        let url = peer.url();
+        let env = [("SVC_EMAIL_URL", url.as_str()), ("SVC_EMAIL_KEY", "mk_live_x")];
+        let run = home.run_with(&["whoami", "--retries", "0"], &env);
+        assert_eq!(run.code, code, "{status}: {run:?}");
+        assert_eq!(run.json()["email"]["accepted"], accepted, "{status}: {run:?}");
+    }
+}

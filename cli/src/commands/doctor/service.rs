@@ -2,9 +2,11 @@
 //! do the clocks agree.
 
 use chrono::{DateTime, Utc};
-use svc_sdk::{Call, Error, ErrorKind, RawAnswer, Service};
+use svc_sdk::extraction::{KeyScope, Me};
+use svc_sdk::{Call, Error, ErrorKind, Service};
 
 use super::{Findings, email};
+use crate::commands::login::is_accepted;
 use crate::context::{Context, is_open_to_all};
 use crate::failure::{Failure, with_causes};
 
@@ -22,33 +24,47 @@ pub(super) async fn examine(
         let finding = format!("{url} is plain http: others can read the key on the way");
         findings.problem(&format!("{service} TLS"), &finding, "use the https address");
     }
-    let call = match service {
-        Service::Email => context.email_client_at(&url, &key)?.raw("GET", "/api/v1/audiences"),
-        Service::Extraction => context.extraction_client_at(&url, &key)?.raw("GET", "/v1/me"),
+    let answer = match service {
+        Service::Email => {
+            let call = context.email_client_at(&url, &key)?.audiences().list();
+            bounded(context, call).with_response().await.map(|answer| (None, answer.headers))
+        }
+        Service::Extraction => {
+            let call = context.extraction_client_at(&url, &key)?.me();
+            let answer = bounded(context, call).with_response().await;
+            answer.map(|answer| (Some(answer.value), answer.headers))
+        }
     };
-    let answer = bounded(context, call).with_response().await;
-    let date = match &answer {
-        Ok(answer) => answer.headers.get("date"),
-        Err(error) => error.headers().get("date"),
+    let accepted = match &answer {
+        Ok(_) => true,
+        Err(error) => match is_accepted(error) {
+            Some(accepted) => accepted,
+            None => {
+                let (finding, next) = unusable(error, &url);
+                findings.problem(&name, &finding, next);
+                return Ok(());
+            }
+        },
     };
-    let date = date.and_then(|date| date.to_str().ok().map(str::to_owned));
-    if !reached(answer.as_ref().err(), &name, &url, findings) {
+    findings.ok(&name, &format!("{url} answers"));
+    let headers = answer.as_ref().map_or_else(Error::headers, |(_, headers)| headers);
+    clock(service, headers.get("date").and_then(|date| date.to_str().ok()), findings);
+    let check = format!("{service} key");
+    if !accepted {
+        let next = format!("svc login --service {service}");
+        findings.problem(&check, &format!("{key} is not accepted"), &next);
         return Ok(());
     }
-    clock(service, date.as_deref(), findings);
     let mode = key.mode().map(|mode| format!(", a {mode} key")).unwrap_or_default();
-    if answer.as_ref().is_err_and(Error::is_unauthorized) {
-        findings.problem(
-            &format!("{service} key"),
-            &format!("{key} is not accepted"),
-            &format!("svc login --service {service}"),
-        );
-        return Ok(());
-    }
-    findings.ok(&format!("{service} key"), &format!("{key} is accepted{mode}"));
-    match service {
-        Service::Extraction => organization(context, answer.ok().map(|a| a.value), findings),
-        Service::Email => email::examine(context, &url, &key, findings).await?,
+    findings.ok(&check, &format!("{key} is accepted{mode}"));
+    match (service, answer) {
+        (Service::Email, _) => email::examine(context, &url, &key, findings).await?,
+        (Service::Extraction, Ok((Some(me), _))) => organization(context, &me, findings),
+        (Service::Extraction, _) => findings.unknown(
+            "organization",
+            "this key may not ask",
+            "look at the service's dashboard whose key it is",
+        ),
     }
     Ok(())
 }
@@ -58,28 +74,30 @@ pub(super) fn bounded<T>(context: &Context, call: Call<T>) -> Call<T> {
     call.timeout(context.settings.timeout.value.min(std::time::Duration::from_secs(10))).retries(0)
 }
 
-fn reached(error: Option<&Error>, name: &str, url: &str, findings: &mut Findings) -> bool {
-    let Some(error) = error.filter(|error| error.status().is_none()) else {
-        findings.ok(name, &format!("{url} answers"));
-        return true;
-    };
+/// Why the service cannot be worked with, and what to do.
+fn unusable(error: &Error, url: &str) -> (String, &'static str) {
     let cause = std::error::Error::source(error).map(with_causes).unwrap_or_default();
     let last = cause.rsplit(": ").next().unwrap_or_default();
-    let (finding, next) = match error.kind() {
-        ErrorKind::Tls => (
+    match (error.kind(), error.status()) {
+        (ErrorKind::Tls, _) => (
             format!("{url}: no secure connection: {last}"),
             "give your company's certificates with --ca-bundle",
         ),
-        ErrorKind::Timeout => {
+        (ErrorKind::Timeout, _) => {
             (format!("{url} does not answer in time"), "check the address and the proxy")
         }
-        _ => (
+        (_, None) => (
             format!("{url} cannot be reached: {last}"),
             "check the address, the network and the proxy",
         ),
-    };
-    findings.problem(name, &finding, next);
-    false
+        (kind @ (ErrorKind::Server | ErrorKind::RateLimited), Some(status)) => {
+            (format!("{url} answers HTTP {status}: {kind}"), "run svc doctor again later")
+        }
+        (kind, Some(status)) => (
+            format!("{url} answers HTTP {status}, but not as the service does: {kind}"),
+            "check the address",
+        ),
+    }
 }
 
 fn clock(service: Service, date: Option<&str>, findings: &mut Findings) {
@@ -97,11 +115,12 @@ fn clock(service: Service, date: Option<&str>, findings: &mut Findings) {
     findings.warning(&check, &finding, "let the system set its clock (NTP)");
 }
 
-fn organization(context: &Context, answer: Option<RawAnswer>, findings: &mut Findings) {
-    let me = answer.and_then(|answer| answer.json::<serde_json::Value>().ok()).unwrap_or_default();
-    let text = |pointer: &str| me.pointer(pointer).and_then(|v| v.as_str()).unwrap_or_default();
-    let (id, name) = (text("/organization/id"), text("/organization/name"));
+fn organization(context: &Context, me: &Me, findings: &mut Findings) {
+    let (id, name) = (&me.organization.id, &me.organization.name);
     match &context.settings.organization {
+        _ if id.is_empty() => {
+            findings.problem("organization", "the service names none", "check the address");
+        }
         Some(expected) if expected != id => findings.problem(
             "organization",
             &format!("the key belongs to {id}, the profile to {expected}"),
@@ -109,12 +128,17 @@ fn organization(context: &Context, answer: Option<RawAnswer>, findings: &mut Fin
         ),
         _ => findings.ok("organization", &format!("{name} ({id})")),
     }
-    match text("/auth/scope") {
-        "full" => findings.ok("extraction scope", "full"),
-        scope => findings.warning(
+    match &me.auth.scope {
+        Some(KeyScope::Full) => findings.ok("extraction scope", "full"),
+        Some(scope) => findings.warning(
             "extraction scope",
             &format!("{scope}: webhooks cannot be managed with this key"),
             "use a key of scope full for that",
+        ),
+        None => findings.unknown(
+            "extraction scope",
+            "the service does not say it",
+            "svc extraction webhooks list shows whether webhooks can be managed",
         ),
     }
 }
