@@ -90,6 +90,11 @@ impl Context {
         if self.settings.sandbox {
             // A proxy could not reach this machine's loopback.
             builder = builder.no_proxy();
+        } else if let Some(proxies) = &self.settings.proxies {
+            builder = match proxies.of(url) {
+                Some(proxy) => builder.proxy(proxy).proxy_except(&proxies.except),
+                None => builder.no_proxy(),
+            };
         }
         if let Some(tracer) = self.out.tracer() {
             builder = builder.on_attempt(move |attempt| trace(tracer, attempt));
@@ -153,6 +158,11 @@ impl Context {
         if self.settings.sandbox {
             // A proxy could not reach this machine's loopback.
             builder = builder.no_proxy();
+        } else if let Some(proxies) = &self.settings.proxies {
+            builder = match proxies.of(url) {
+                Some(proxy) => builder.proxy(proxy).proxy_except(&proxies.except),
+                None => builder.no_proxy(),
+            };
         }
         if let Some(tracer) = self.out.tracer() {
             builder = builder.on_attempt(move |attempt| trace(tracer, attempt));

@@ -6,10 +6,12 @@ pub mod files;
 pub mod flags;
 pub mod key;
 pub mod keyring;
+mod proxy;
 mod resolve;
 
 pub use env::Env;
 pub use files::{Credentials, Profiles, Wire};
 pub use flags::{GlobalFlags, OutputFormat};
 pub use key::Key;
+pub use proxy::Proxies;
 pub use resolve::{Settings, Source, Sourced};

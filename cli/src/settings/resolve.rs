@@ -9,7 +9,7 @@ use svc_sdk::Service;
 
 use super::env::{self, Env};
 use super::files::{self, DEFAULT_PROFILE, Profile};
-use super::{Credentials, GlobalFlags, Key, OutputFormat, Profiles, Wire, keyring};
+use super::{Credentials, GlobalFlags, Key, OutputFormat, Profiles, Proxies, Wire, keyring};
 use crate::commands::profiles::r#use::unknown;
 use crate::failure::Failure;
 use crate::output::{ColorChoice, Format};
@@ -68,6 +68,7 @@ pub struct Settings {
     pub timeout: Sourced<Duration>,
     pub retries: Sourced<u32>,
     pub ca_bundle: Option<Sourced<PathBuf>>,
+    pub proxies: Option<Proxies>,
     pub idempotency_key: Option<String>,
     pub dry_run: bool,
     pub yes: bool,
@@ -124,7 +125,7 @@ impl Settings {
             organization: said.organization,
             key_file: flags.key_file.clone(),
             format: format(flags, variable("SVC_OUTPUT").or_else(|| keep(said.output)))?,
-            color: color(flags, env),
+            color: color(flags, [env, &file]),
             timeout: option("--timeout", flags.timeout)
                 .or_else(|| said.timeout.map(from_profile))
                 .unwrap_or(Sourced { value: TIMEOUT, source: Source::Default }),
@@ -137,6 +138,7 @@ impl Settings {
                         .map(|path| Sourced { value: path.value.into(), source: path.source })
                 })
                 .or_else(|| said.ca_bundle.map(from_profile)),
+            proxies: Proxies::resolve(env, &file),
             idempotency_key: flags.idempotency_key.clone(),
             dry_run: flags.dry_run,
             yes: flags.yes,
@@ -302,13 +304,12 @@ fn format(
         .transpose()
 }
 
-fn color(flags: &GlobalFlags, env: &Env) -> ColorChoice {
-    match flags.color {
-        Some(choice) => choice,
-        None if env.get("NO_COLOR").is_some() => ColorChoice::Never,
-        None if env.is_on("CLICOLOR_FORCE") => ColorChoice::Always,
-        None => ColorChoice::Auto,
-    }
+fn color(flags: &GlobalFlags, environments: [&Env; 2]) -> ColorChoice {
+    let said = environments.iter().find_map(|env| match env.get("NO_COLOR") {
+        Some(_) => Some(ColorChoice::Never),
+        None => env.is_on("CLICOLOR_FORCE").then_some(ColorChoice::Always),
+    });
+    flags.color.or(said).unwrap_or(ColorChoice::Auto)
 }
 
 fn directories(env: &Env) -> Result<(PathBuf, PathBuf), Failure> {
@@ -405,14 +406,17 @@ mod tests {
     }
 
     #[test]
-    fn colours_follow_the_option_then_the_environment() {
+    fn colours_follow_the_option_then_the_environment_then_the_file() {
         let flags = |color| GlobalFlags { color, ..GlobalFlags::default() };
+        let none = Env::default();
         let no = Env::from([("NO_COLOR", "1"), ("CLICOLOR_FORCE", "1")]);
-        assert_eq!(color(&flags(None), &no), ColorChoice::Never);
-        assert_eq!(color(&flags(Some(ColorChoice::Always)), &no), ColorChoice::Always);
+        assert_eq!(color(&flags(None), [&no, &none]), ColorChoice::Never);
+        assert_eq!(color(&flags(Some(ColorChoice::Always)), [&no, &none]), ColorChoice::Always);
         let force = Env::from([("CLICOLOR_FORCE", "1")]);
-        assert_eq!(color(&flags(None), &force), ColorChoice::Always);
-        assert_eq!(color(&flags(None), &Env::default()), ColorChoice::Auto);
+        assert_eq!(color(&flags(None), [&force, &none]), ColorChoice::Always);
+        assert_eq!(color(&flags(None), [&force, &no]), ColorChoice::Always);
+        assert_eq!(color(&flags(None), [&none, &no]), ColorChoice::Never);
+        assert_eq!(color(&flags(None), [&none, &none]), ColorChoice::Auto);
     }
 
     #[test]

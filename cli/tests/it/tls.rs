@@ -205,6 +205,25 @@ fn a_proxy_of_the_environment_is_used_unless_the_host_is_left_out() {
     let said = asks.recv().expect("it was asked");
     assert!(said.starts_with("CONNECT localhost:9 HTTP/1.1\r\n"), "{said}");
     assert!(!said.contains("hidden"), "{said}");
-    let run = home.run_with(&args, &[&env[..], &[("NO_PROXY", "localhost")]].concat());
+    let direct = [&env[..], &[("NO_PROXY", "localhost")]].concat();
+    let run = home.run_with(&args, &direct);
     assert_eq!((run.code, asks.try_recv().is_err()), (8, true), "{run:?}");
+
+    // The file that --env-file names says the same.
+    let file = home.file("proxy.env", format!("HTTPS_PROXY={address}\n"));
+    let args = [&args[..], &["--env-file", &file]].concat();
+    assert_eq!(home.run_with(&args, &env[..2]).code, 8);
+    assert!(asks.recv().expect("it was asked").starts_with("CONNECT localhost:9 "));
+    for (file, env) in [
+        (format!("HTTPS_PROXY={address}\nNO_PROXY=localhost\n"), &env[..2]),
+        (format!("HTTPS_PROXY={address}\nNO_PROXY=*\n"), &env[..2]),
+        // For plain http alone.
+        (format!("HTTP_PROXY={address}\n"), &env[..2]),
+        ("NO_PROXY=localhost\n".to_owned(), &env[..]),
+        ("NO_PROXY=elsewhere.test\n".to_owned(), &direct[..]),
+    ] {
+        home.file("proxy.env", &file);
+        let run = home.run_with(&args, env);
+        assert_eq!((run.code, asks.try_recv().is_err()), (8, true), "{file}: {run:?}");
+    }
 }

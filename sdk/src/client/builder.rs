@@ -42,6 +42,7 @@ struct Builder {
     settings: Settings,
     http: Option<reqwest::Client>,
     proxy: ProxyChoice,
+    proxy_except: String,
     retry_budget: u32,
     observer: Option<Observer>,
     #[cfg(feature = "rate-limit")]
@@ -103,6 +104,7 @@ impl Builder {
             },
             http: None,
             proxy: ProxyChoice::Environment,
+            proxy_except: String::new(),
             retry_budget: 50,
             observer: None,
             #[cfg(feature = "rate-limit")]
@@ -158,7 +160,7 @@ impl Builder {
                 let builder = reqwest::Client::builder();
                 // A browser has its own connections and proxies.
                 #[cfg(all(target_arch = "wasm32", target_os = "unknown"))]
-                let _ = (self.connect_timeout, IDLE, &self.proxy);
+                let _ = (self.connect_timeout, IDLE, &self.proxy, &self.proxy_except);
                 #[cfg(not(all(target_arch = "wasm32", target_os = "unknown")))]
                 let builder = builder
                     // The key belongs to the configured address alone.
@@ -172,9 +174,11 @@ impl Builder {
                     ProxyChoice::Environment if all_is_direct() => builder.no_proxy(),
                     ProxyChoice::Environment => builder,
                     ProxyChoice::None => builder.no_proxy(),
+                    ProxyChoice::Url(_) if names_all(&self.proxy_except) => builder.no_proxy(),
                     ProxyChoice::Url(url) => builder.proxy(
                         reqwest::Proxy::all(url.expose())
-                            .map_err(|_| Error::config("the proxy's address is no address"))?,
+                            .map_err(|_| Error::config("the proxy's address is no address"))?
+                            .no_proxy(reqwest::NoProxy::from_string(&self.proxy_except)),
                     ),
                 };
                 #[cfg(any(feature = "rustls", feature = "native-tls"))]
@@ -217,13 +221,19 @@ impl Builder {
     }
 }
 
-/// Whether the environment says that no proxy is to be used at all, which
-/// reqwest takes to mean names only, not addresses.
+/// Whether the environment says that no proxy is to be used at all.
 #[cfg(not(all(target_arch = "wasm32", target_os = "unknown")))]
 fn all_is_direct() -> bool {
     let named = ["NO_PROXY", "no_proxy"].into_iter().filter_map(|name| std::env::var(name).ok());
     let mut named = named.filter(|value| !value.is_empty());
-    named.next().is_some_and(|value| value.split(',').any(|host| host.trim() == "*"))
+    named.next().is_some_and(|list| names_all(&list))
+}
+
+/// Whether a list as of `NO_PROXY` names every host, which reqwest takes to mean
+/// names only, not addresses.
+#[cfg(not(all(target_arch = "wasm32", target_os = "unknown")))]
+fn names_all(list: &str) -> bool {
+    list.split(',').any(|host| host.trim() == "*")
 }
 
 fn base_address(text: &str) -> Result<Url, Error> {
@@ -428,6 +438,13 @@ macro_rules! options {
         /// names (`HTTPS_PROXY`, `HTTP_PROXY`, `ALL_PROXY`, `NO_PROXY`).
         pub fn proxy(mut self, url: impl Into<Secret>) -> Self {
             self.inner.proxy = ProxyChoice::Url(url.into());
+            self
+        }
+
+        /// Hosts that [`proxy`](Self::proxy) is not for, named as in `NO_PROXY`:
+        /// `internal.example,10.0.0.0/8`, or `*` for all.
+        pub fn proxy_except(mut self, hosts: impl Into<String>) -> Self {
+            self.inner.proxy_except = hosts.into();
             self
         }
 

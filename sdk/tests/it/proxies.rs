@@ -188,8 +188,18 @@ async fn what_is_left_out_goes_directly() {
         let environment = [environment, &[("SVC_TEST_URL", url.as_str())]].concat();
         assert_eq!(run(&environment).await, "sent direct", "{environment:?}");
     }
+    let email = Email::new("a@b", "c@d", "s");
+    for except in ["127.0.0.1", "elsewhere.test, 127.0.0.0/8", "*"] {
+        let client =
+            EmailClient::builder(&url, "mk_secret").proxy(address.as_str()).proxy_except(except);
+        let sent = client.build().unwrap().emails().send(&email).await;
+        assert_eq!(sent.unwrap().id, "direct", "{except}");
+    }
     assert_eq!(proxy.seen(), Vec::<String>::new());
-    assert_eq!(peer.lines().len(), 5);
+    assert_eq!(peer.lines().len(), 8);
+    let client =
+        EmailClient::builder(&url, "mk_secret").proxy(address.as_str()).proxy_except("b.test");
+    assert_eq!(client.build().unwrap().emails().send(&email).await.unwrap().id, "by proxy");
 }
 
 #[tokio::test]

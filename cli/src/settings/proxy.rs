@@ -1,0 +1,64 @@
+//! The proxies that the file of `--env-file` names; those of the environment
+//! itself the HTTP client finds on its own.
+
+use svc_sdk::Secret;
+
+use super::Env;
+
+const HTTPS: [&str; 4] = ["HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy"];
+const HTTP: [&str; 4] = ["HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"];
+const EXCEPT: [&str; 2] = ["NO_PROXY", "no_proxy"];
+
+/// What is set in the environment comes before what the file says.
+pub struct Proxies {
+    https: Option<Secret>,
+    http: Option<Secret>,
+    /// Hosts that are reached without, as `NO_PROXY` has them.
+    pub except: String,
+}
+
+impl Proxies {
+    /// `None` where the file has nothing to say of proxies.
+    pub fn resolve(env: &Env, file: &Env) -> Option<Self> {
+        let mut all = HTTPS.iter().chain(&HTTP).chain(&EXCEPT);
+        all.find_map(|name| file.get(name))?;
+        let named = |names: &[&str]| {
+            let of = |from: &Env| names.iter().find_map(|name| from.get(name)).map(str::to_owned);
+            of(env).or_else(|| of(file))
+        };
+        Some(Self {
+            https: named(&HTTPS).map(Secret::new),
+            http: named(&HTTP).map(Secret::new),
+            except: named(&EXCEPT).unwrap_or_default(),
+        })
+    }
+
+    /// The one for requests to this address.
+    pub fn of(&self, url: &str) -> Option<Secret> {
+        if url.starts_with("https:") { self.https.clone() } else { self.http.clone() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_environment_comes_before_the_file() {
+        let env = Env::from([("https_proxy", "http://env:1"), ("NO_PROXY", "here")]);
+        assert!(Proxies::resolve(&env, &Env::default()).is_none());
+        let file = Env::from([
+            ("HTTPS_PROXY", "http://file:1"),
+            ("ALL_PROXY", "http://file:2"),
+            ("NO_PROXY", "there"),
+        ]);
+        let seen = |env: &Env, url| {
+            let proxies = Proxies::resolve(env, &file).expect("the file names some");
+            (proxies.of(url).map(|url| url.expose().to_owned()), proxies.except)
+        };
+        let said = |url: &str, except: &str| (Some(url.to_owned()), except.to_owned());
+        assert_eq!(seen(&env, "https://a.test"), said("http://env:1", "here"));
+        assert_eq!(seen(&env, "http://a.test"), said("http://file:2", "here"));
+        assert_eq!(seen(&Env::default(), "https://a.test"), said("http://file:1", "there"));
+    }
+}
