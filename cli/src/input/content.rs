@@ -1,11 +1,15 @@
 //! `TEXT|@file|-`: content from the command line, a file, or standard input.
 
-use std::io::Read as _;
+use std::fs::File;
+use std::io::{self, Read};
 use std::path::Path;
 use std::sync::Mutex;
 
 use crate::failure::{Failure, Kind};
 use crate::output::Printer;
+
+/// What no input comes near; an endless one does not take all memory.
+const LIMIT: u64 = 256 << 20;
 
 /// Reads files and, once, standard input.
 #[derive(Debug, Default)]
@@ -45,12 +49,8 @@ impl Inputs {
         if printer.stdin_is_terminal() {
             printer.note(&format!("{option}: type the content, end with Ctrl-D"));
         }
-        let mut bytes = Vec::new();
-        std::io::stdin()
-            .lock()
-            .read_to_end(&mut bytes)
-            .map_err(|error| Failure::input(format!("{option}: standard input: {error}")))?;
-        Ok(bytes)
+        whole(io::stdin().lock())
+            .map_err(|error| Failure::input(format!("{option}: standard input: {error}")))
     }
 }
 
@@ -66,6 +66,16 @@ pub fn in_file(path: &Path, mut failure: Failure) -> Failure {
 }
 
 fn file(option: &str, path: &Path) -> Result<Vec<u8>, Failure> {
-    std::fs::read(path)
+    File::open(path)
+        .and_then(whole)
         .map_err(|error| Failure::input(format!("{option}: {}: {error}", path.display())))
+}
+
+fn whole(reader: impl Read) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    reader.take(LIMIT + 1).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > LIMIT {
+        return Err(io::Error::other("it is larger than 256 MiB"));
+    }
+    Ok(bytes)
 }

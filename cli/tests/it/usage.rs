@@ -221,3 +221,10 @@ fn an_address_without_a_scheme_is_mended() {
     assert_eq!(run.code, 2, "{run:?}");
     assert_eq!(run.error()["hint"], "did you mean https://mail.example.com?");
 }
+
+#[test]
+fn an_input_without_an_end_does_not_take_all_memory() {
+    let run = Home::new().run(&["--sandbox", "emails", "batch", "/dev/zero", "--json"]);
+    assert_eq!(run.code, 2, "{run:?}");
+    assert_eq!(run.error()["message"], "FILE: /dev/zero: it is larger than 256 MiB");
+}
