@@ -87,10 +87,7 @@ impl Context {
         if let Some(pem) = self.ca_bundle()? {
             builder = builder.ca_bundle(&pem);
         }
-        if self.settings.sandbox {
-            // A proxy could not reach this machine's loopback.
-            builder = builder.no_proxy();
-        } else if let Some(proxies) = &self.settings.proxies {
+        if let Some(proxies) = &self.settings.proxies {
             builder = match proxies.of(url) {
                 Some(proxy) => builder.proxy(proxy).proxy_except(&proxies.except),
                 None => builder.no_proxy(),
@@ -155,10 +152,7 @@ impl Context {
         if let Some(pem) = self.ca_bundle()? {
             builder = builder.ca_bundle(&pem);
         }
-        if self.settings.sandbox {
-            // A proxy could not reach this machine's loopback.
-            builder = builder.no_proxy();
-        } else if let Some(proxies) = &self.settings.proxies {
+        if let Some(proxies) = &self.settings.proxies {
             builder = match proxies.of(url) {
                 Some(proxy) => builder.proxy(proxy).proxy_except(&proxies.except),
                 None => builder.no_proxy(),

@@ -10,6 +10,7 @@ const HTTP: [&str; 4] = ["HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"];
 const EXCEPT: [&str; 2] = ["NO_PROXY", "no_proxy"];
 
 /// What is set in the environment comes before what the file says.
+#[derive(Default)]
 pub struct Proxies {
     https: Option<Secret>,
     http: Option<Secret>,
@@ -31,6 +32,11 @@ impl Proxies {
             http: named(&HTTP).map(Secret::new),
             except: named(&EXCEPT).unwrap_or_default(),
         })
+    }
+
+    /// The sandbox's: a proxy could not reach this machine's loopback.
+    pub fn none() -> Self {
+        Self::default()
     }
 
     /// The one for requests to this address.

@@ -153,6 +153,7 @@ impl Settings {
             settings.email_url = None;
             settings.extraction_url = None;
             settings.organization = None;
+            settings.proxies = Some(Proxies::none());
             settings.wire = Wire { insecure_webhooks: true, ..Wire::default() };
             return Ok(settings);
         }
