@@ -1,4 +1,5 @@
-//! The envelope of a verified delivery.
+//! The envelope of a verified delivery. The tests make it long: what they look at
+//! has no public constructor, so they stand beside it.
 
 use alloc::borrow::ToOwned;
 use alloc::boxed::Box;

@@ -1,4 +1,6 @@
 //! The sandbox: a service on this machine, shared by commands that run at once.
+//! One file, because all of it needs the same server and looks at the same
+//! directory from several commands.
 
 use std::io::{BufRead as _, BufReader};
 use std::process::{Child, Command, Stdio};
