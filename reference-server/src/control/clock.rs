@@ -68,15 +68,23 @@ pub(super) async fn set(mut input: Input) -> Reply {
             return Err(ApiError::field("", message));
         }
     };
-    keep(&input).await?;
+    // It has happened, whether or not a restart will know of it.
+    keep(&input).await.map_err(|error| {
+        let now = time::rfc3339(state.now);
+        let why = error.message();
+        ApiError::new(error.code(), format!("the clock is at {now}, which was not written: {why}"))
+    })?;
     show(&state)
 }
 
-/// Writes down how the clock goes: a restart goes on from here.
+/// Writes down how the clock goes: a restart goes on from here. Writes in any
+/// case: SQLite takes a row that is replaced by its like for no change, and
+/// says nothing of a full disk.
 async fn keep(input: &Input) -> Result<(), ApiError> {
     let course = input.app.clock.course().to_text();
     let kept = input.app.store.write(move |tx| {
-        tx.execute("INSERT OR REPLACE INTO meta VALUES ('clock', ?1)", [&course])?;
+        tx.execute("DELETE FROM meta WHERE key = 'clock'", [])?;
+        tx.execute("INSERT INTO meta VALUES ('clock', ?1)", [&course])?;
         Ok(())
     });
     kept.await
