@@ -16,11 +16,13 @@ impl<S: Scheme> Verifier<S> {
     /// # Errors
     ///
     /// [`VerifyError::MalformedSignature`], before any of the body is taken.
+    #[inline]
     pub fn begin(&self, header: impl AsRef<[u8]>) -> Result<Verifying<S>, VerifyError> {
         Ok(self.begin_signature(&Signature::parse(header)?))
     }
 
     /// Begins to verify against a signature that was read before.
+    #[inline]
     pub fn begin_signature(&self, signature: &Signature<S>) -> Verifying<S> {
         Verifying { running: Running::new(self.keys()), signature: *signature }
     }
@@ -74,6 +76,7 @@ pub struct Verifying<S> {
 
 impl<S: Scheme> Verifying<S> {
     /// Takes the next piece.
+    #[inline]
     pub fn update(&mut self, piece: impl AsRef<[u8]>) {
         self.running.update(piece.as_ref());
     }
@@ -83,6 +86,7 @@ impl<S: Scheme> Verifying<S> {
     /// # Errors
     ///
     /// [`VerifyError::Mismatch`].
+    #[inline]
     pub fn finish(self) -> Result<Confirmed<S>, VerifyError> {
         let tag = self.signature.tag();
         let matched = self.running.matching(tag).ok_or(VerifyError::Mismatch)?;

@@ -99,6 +99,101 @@ fn a_login_that_cannot_keep_the_key_keeps_nothing() {
     assert!(!home.path("config/svc/credentials.toml").exists());
 }
 
+/// A session bus with GNOME's keyring on it, unlocked; both end with this.
+#[cfg(all(feature = "keyring", target_os = "linux"))]
+struct SecretService {
+    session: std::process::Child,
+    bus: String,
+}
+
+#[cfg(all(feature = "keyring", target_os = "linux"))]
+impl SecretService {
+    /// Where it is not installed this says so, and fails if
+    /// `SVC_TEST_KEYRING=1` demands it.
+    fn start(home: &Home) -> Option<Self> {
+        use std::io::BufRead as _;
+
+        home.file("keyring/none", "");
+        let script = "printf password | gnome-keyring-daemon --unlock --components=secrets \
+                      >/dev/null && echo \"$DBUS_SESSION_BUS_ADDRESS\" && exec cat";
+        let session = std::process::Command::new("dbus-run-session")
+            .args(["--", "sh", "-c", script])
+            .env("HOME", home.path("keyring"))
+            .env("XDG_RUNTIME_DIR", home.path("keyring"))
+            .stdin(std::process::Stdio::piped())
+            .stdout(std::process::Stdio::piped())
+            .stderr(std::process::Stdio::null())
+            .spawn();
+        let mut bus = String::new();
+        let session = session.and_then(|mut session| {
+            let stdout = session.stdout.as_mut().expect("piped");
+            std::io::BufReader::new(stdout).read_line(&mut bus)?;
+            Ok(session)
+        });
+        match session {
+            Ok(session) if !bus.is_empty() => Some(Self { session, bus: bus.trim().to_owned() }),
+            other => {
+                let demanded = std::env::var_os("SVC_TEST_KEYRING").is_some_and(|v| v == "1");
+                assert!(!demanded, "SVC_TEST_KEYRING=1, but there is no keyring: {other:?}");
+                // Past the harness, which keeps what a passing test prints to itself.
+                let said = "NOT RUN: no dbus-run-session with a gnome-keyring-daemon\n";
+                std::io::Write::write_all(&mut std::io::stderr(), said.as_bytes()).expect("said");
+                None
+            }
+        }
+    }
+
+    fn run(&self, home: &Home, args: &[&str], input: &str) -> crate::support::Run {
+        let mut command = home.command(args);
+        command.env("DBUS_SESSION_BUS_ADDRESS", &self.bus);
+        Home::feed_to(command, input)
+    }
+
+    /// What somebody else's program finds there.
+    fn holds(&self) -> String {
+        let found = std::process::Command::new("secret-tool")
+            .args(["lookup", "service", "svc", "username", "default/email"])
+            .env("DBUS_SESSION_BUS_ADDRESS", &self.bus)
+            .output()
+            .expect("secret-tool runs");
+        String::from_utf8(found.stdout).expect("UTF-8")
+    }
+}
+
+#[cfg(all(feature = "keyring", target_os = "linux"))]
+impl Drop for SecretService {
+    fn drop(&mut self) {
+        // The end of its input is the end of the session.
+        drop(self.session.stdin.take());
+        let _ = self.session.wait();
+    }
+}
+
+#[cfg(all(feature = "keyring", target_os = "linux"))]
+#[test]
+fn a_real_one_keeps_a_key_gives_it_and_forgets_it() {
+    let home = Home::new();
+    let Some(keyring) = SecretService::start(&home) else { return };
+    let service = Service::one(200, "[]");
+    let url = service.url();
+
+    let run = keyring.run(&home, &["login", "--keyring", "--email-url", &url], KEY);
+    assert_eq!(run.code, 0, "{run:?}");
+    assert_eq!(keyring.holds(), KEY);
+    let file = std::fs::read_to_string(home.path("config/svc/credentials.toml")).expect("a file");
+    assert!(file.contains("keyring") && !file.contains("topsecret"), "{file}");
+
+    let run = keyring.run(&home, &["audiences", "list", "--email-url", &url], "");
+    assert_eq!(run.code, 0, "{run:?}");
+    let asked = service.requests().pop().expect("a request");
+    assert!(asked.contains(&format!("Bearer {KEY}")), "{asked}");
+
+    let run = keyring.run(&home, &["logout"], "");
+    assert_eq!((run.code, keyring.holds().as_str()), (0, ""), "{run:?}");
+    let run = keyring.run(&home, &["audiences", "list", "--email-url", &url], "");
+    assert_ne!(run.code, 0, "{run:?}");
+}
+
 #[cfg(not(feature = "keyring"))]
 #[test]
 fn a_build_without_it_says_so_and_keeps_nothing() {

@@ -2,6 +2,12 @@
 //! (`email-service.md` §6, `extraction-service.md` §6, `open-points.md` X4, X6,
 //! E20, E22).
 
+use std::time::{Duration, Instant};
+
+use futures_util::FutureExt as _;
+use tokio::io::AsyncWriteExt as _;
+use tokio::net::TcpListener;
+
 use crate::harness::{EXTRACTION_KEY, Sandbox};
 use crate::receiver::Receiver;
 use crate::webhooks::hmac;
@@ -223,6 +229,55 @@ async fn what_falls_due_while_inactive_or_deleted_is_dropped() {
     send(&sandbox, "carl@x.test").await;
     sandbox.settle().await;
     assert_eq!(receiver.received().len(), 3);
+}
+
+#[tokio::test]
+async fn a_webhook_is_gone_once_no_attempt_at_it_is_under_way() {
+    let sandbox = Sandbox::start().await;
+    sandbox.freeze().await;
+    // The server does not wait for an attempt without end; again, where this
+    // machine took longer than that.
+    for _ in 0..20 {
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+        let url = format!("http://{}", listener.local_addr().expect("an address"));
+        let body = format!(r#"{{"url":"{url}","events":["email.delivered"]}}"#);
+        let webhook = sandbox.call("POST /api/v1/webhooks", &body).await.id();
+        send(&sandbox, "ada@x.test").await;
+        let (mut attempt, _) = listener.accept().await.expect("an attempt");
+
+        let started = Instant::now();
+        let delete = async {
+            let answer = sandbox.call(&format!("DELETE /api/v1/webhooks/{webhook}"), "").await;
+            (answer.status, Instant::now())
+        };
+        let endpoint = async {
+            let line = format!("GET /api/v1/webhooks/{webhook}");
+            while sandbox.call(&line, "").await.status != 404 {}
+            // Time enough for a DELETE that waits for nothing.
+            tokio::time::sleep(Duration::from_millis(200)).await;
+            let answered = Instant::now();
+            let answer = b"HTTP/1.1 500 Any\r\nconnection: close\r\ncontent-length: 0\r\n\r\n";
+            attempt.write_all(answer).await.expect("answered");
+            answered
+        };
+        let ((status, deleted), answered) = tokio::join!(delete, endpoint);
+        assert_eq!(status, 204);
+        if answered - started > Duration::from_secs(1) {
+            continue;
+        }
+        assert!(deleted > answered, "it was deleted before its attempt ended");
+
+        // The attempt is on record, and nothing comes after it.
+        sandbox.advance("1d").await;
+        assert!(listener.accept().now_or_never().is_none());
+        let line = format!("GET /_sandbox/deliveries?webhook={webhook}");
+        let delivery = sandbox.control(&line, "").await.id();
+        let shown = sandbox.control(&format!("GET /_sandbox/deliveries/{delivery}"), "").await;
+        assert_eq!(shown.between(r#""state":""#), "dropped", "{shown:?}");
+        assert!(shown.body.contains(r#""status":500"#), "{shown:?}");
+        return;
+    }
+    panic!("this machine was never quick enough");
 }
 
 #[tokio::test]
