@@ -135,10 +135,12 @@ impl Store {
 
     /// Waits until every job given so far is done, and closes the database.
     pub(crate) fn close(&self) {
-        self.queue.close();
+        // First: the connection that is closed last brings what is in the log
+        // into the database's file, which only the writer's can.
         if let Some(readers) = &self.readers {
             lock(&readers.idle).clear();
         }
+        self.queue.close();
         if let Some(thread) = lock(&self.thread).take()
             && thread.join().is_err()
         {

@@ -82,3 +82,21 @@ async fn a_stop_does_not_wait_for_ever() {
     assert_eq!(all[1].body, first[0].body);
     server.stop().await;
 }
+
+#[tokio::test]
+async fn afterwards_all_is_in_the_one_file() {
+    for round in 0..20 {
+        let directory = tempfile::tempdir().unwrap();
+        let sandbox = Sandbox::with(|builder| builder.data_dir(directory.path())).await;
+        // Several connections that read.
+        let id = sandbox.call("POST /api/v1/emails", EMAIL).await.id();
+        let line = format!("GET /api/v1/emails/{id}");
+        let reads = (0..4).map(|_| sandbox.call(&line, ""));
+        futures_util::future::join_all(reads).await;
+        sandbox.settle().await;
+        sandbox.server.stop().await;
+        assert!(directory.path().join("svc.db").exists());
+        let log = directory.path().join("svc.db-wal");
+        assert!(!log.exists(), "round {round}: a part is in the log beside it");
+    }
+}
