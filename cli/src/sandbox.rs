@@ -121,8 +121,7 @@ mod with_server {
         pub async fn finish(&self) -> Result<(), Failure> {
             match self.hold.lock().await.take() {
                 Some(Hold::Own(server)) => {
-                    server.until_idle().await;
-                    server.stop().await;
+                    server.stop_when_idle().await;
                     Ok(())
                 }
                 Some(Hold::Lease(_)) | None => Ok(()),

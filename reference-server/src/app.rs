@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::net::SocketAddr;
-use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::{AtomicBool, AtomicUsize};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Instant;
 
@@ -72,6 +72,8 @@ pub(crate) struct Bucket {
 pub(crate) struct Activity {
     requests: AtomicUsize,
     leases: AtomicUsize,
+    /// Nobody gets a lease any more.
+    closing: AtomicBool,
     changed: tokio::sync::Notify,
 }
 
@@ -86,8 +88,13 @@ impl Active {
         Self::new(app, false)
     }
 
-    pub(crate) fn lease(app: &Shared) -> Self {
-        Self::new(app, true)
+    /// `None` where the server is about to end.
+    pub(crate) fn lease(app: &Shared) -> Option<Self> {
+        // First counted, then looked: `close_when_idle` does it the other way
+        // round, so that at least one of the two notices the other.
+        let lease = Self::new(app, true);
+        let closing = app.activity.closing.load(std::sync::atomic::Ordering::SeqCst);
+        (!closing && !*app.stopping.borrow()).then_some(lease)
     }
 
     fn new(app: &Shared, lease: bool) -> Self {
@@ -137,6 +144,19 @@ impl App {
             if self.activity.is_quiet() {
                 return;
             }
+        }
+    }
+
+    /// Waits until it is idle; from then on nobody gets a lease.
+    pub(crate) async fn close_when_idle(&self) {
+        let closing = |is| self.activity.closing.store(is, std::sync::atomic::Ordering::SeqCst);
+        loop {
+            self.until_idle().await;
+            closing(true);
+            if self.activity.is_quiet() {
+                return;
+            }
+            closing(false);
         }
     }
 }

@@ -88,6 +88,13 @@ impl Server {
         self.app.until_idle().await;
     }
 
+    /// Waits as [`until_idle`](Self::until_idle) does, then stops. Whoever asks
+    /// for a lease in between either gets it, and is waited for, or is refused.
+    pub async fn stop_when_idle(self) {
+        self.app.close_when_idle().await;
+        self.stop().await;
+    }
+
     /// Stops gracefully: requests and deliveries under way end, within ten
     /// seconds; the rest is kept in the database.
     pub async fn stop(mut self) {

@@ -12,6 +12,7 @@ use http::{HeaderValue, Response};
 
 use super::Reply;
 use crate::app::Active;
+use crate::error::{ApiError, Code};
 use crate::web::Input;
 
 pub(crate) const PATH: &str = "/_sandbox/lease";
@@ -20,7 +21,8 @@ pub(crate) const PATH: &str = "/_sandbox/lease";
 const BEAT: Duration = Duration::from_secs(1);
 
 pub(super) async fn get(input: Input) -> Reply {
-    let lease = Active::lease(&input.app);
+    let lease = Active::lease(&input.app)
+        .ok_or_else(|| ApiError::new(Code::Unavailable, "the server is stopping"))?;
     let app = std::sync::Arc::clone(&input.app);
     let beats = stream::unfold((lease, app, true), |(lease, app, first)| async move {
         if !first {
