@@ -2,9 +2,9 @@
 
 use svc_sdk::{Operation, Outcome};
 
+use crate::command_spec;
 use crate::context::Context;
 use crate::failure::{Details, Failure, Kind};
-use crate::leaf;
 use crate::output::UNWRITTEN;
 
 /// Names the domain in the next step of a sender that is not verified.
@@ -85,7 +85,9 @@ fn is_about_a_webhooks_url(details: &Details) -> bool {
 fn look(context: &Context) -> String {
     let list = match context.leaf.path.rsplit_once(' ') {
         Some(("contacts", _)) => Some("contacts list AUDIENCE".to_owned()),
-        Some((group, _)) => Some(format!("{group} list")).filter(|list| leaf::find(list).is_some()),
+        Some((group, _)) => {
+            Some(format!("{group} list")).filter(|list| command_spec::find(list).is_some())
+        }
         None => None,
     };
     match list {
@@ -118,7 +120,7 @@ fn what_there_is(context: &Context) -> Option<String> {
         ("emails", _) => return Some("svc emails send prints the id of what it sent".to_owned()),
         _ => format!("{group} list"),
     };
-    leaf::find(list.trim_end_matches(" AUDIENCE"))?;
+    command_spec::find(list.trim_end_matches(" AUDIENCE"))?;
     Some(format!("see what there is: {}", context.svc(&list)))
 }
 

@@ -5,12 +5,12 @@ use std::ffi::OsString;
 use clap::{CommandFactory as _, FromArgMatches as _, Parser};
 
 use crate::advice;
+use crate::command_spec::{self, CommandSpec};
 use crate::commands::Command;
 use crate::complete;
 use crate::context::Context;
 use crate::exit;
 use crate::failure::Failure;
-use crate::leaf::{self, Leaf};
 use crate::output::{ColorChoice, Filter, Format, Printer, Streams};
 use crate::settings::{Env, GlobalFlags, Settings};
 
@@ -73,7 +73,7 @@ fn run(args: &[OsString], env: &Env, streams: Streams) -> u8 {
         }
     };
     let context = Context::new(settings, printer, leaf, args);
-    let result = leaf::check(leaf, &cli.global).and_then(|()| match cli.command {
+    let result = command_spec::check(leaf, &cli.global).and_then(|()| match cli.command {
         // These need no runtime.
         Command::Completions(args) => args.run(&context),
         Command::Man(args) => args.run(&context),
@@ -97,7 +97,7 @@ fn run(args: &[OsString], env: &Env, streams: Streams) -> u8 {
 }
 
 async fn until_interrupted(command: Command, context: &Context) -> Result<(), Failure> {
-    if leaf::ends_by_interrupt(context.leaf) {
+    if command_spec::ends_by_interrupt(context.leaf) {
         let result = Box::pin(command.run(context)).await;
         // The second Ctrl-C is of somebody who does not want to wait.
         let finished = tokio::select! {
@@ -121,7 +121,7 @@ async fn until_interrupted(command: Command, context: &Context) -> Result<(), Fa
 }
 
 /// Parsing comes before the runtime: `--version` and mistakes never pay for it.
-fn runtime(leaf: &Leaf) -> Result<tokio::runtime::Runtime, Failure> {
+fn runtime(leaf: &CommandSpec) -> Result<tokio::runtime::Runtime, Failure> {
     let mut builder = if leaf.path == "sandbox serve" {
         tokio::runtime::Builder::new_multi_thread()
     } else {
@@ -130,11 +130,11 @@ fn runtime(leaf: &Leaf) -> Result<tokio::runtime::Runtime, Failure> {
     builder.enable_all().build().map_err(Failure::from)
 }
 
-fn parse(args: &[OsString]) -> Result<(Cli, &'static Leaf), clap::Error> {
+fn parse(args: &[OsString]) -> Result<(Cli, &'static CommandSpec), clap::Error> {
     let mut matches = command().try_get_matches_from(args)?;
     let path = leaf_path(&matches);
     let cli = Cli::from_arg_matches_mut(&mut matches)?;
-    let leaf = leaf::find(&path).unwrap_or(&leaf::UNKNOWN);
+    let leaf = command_spec::find(&path).unwrap_or(&command_spec::UNKNOWN);
     Ok((cli, leaf))
 }
 

@@ -18,10 +18,10 @@ use clap_complete::engine::{
 };
 use svc_sdk::{Operation, Scope};
 
+use crate::command_spec::{self, COMMANDS};
 use crate::commands::trigger::EVENTS;
 use crate::context::Context;
 use crate::input::duration;
-use crate::leaf::{self, LEAVES};
 use crate::output::{Format, Printer, Streams, one_line};
 use crate::recorded::Records;
 use crate::sent::Sent;
@@ -168,7 +168,7 @@ impl Request {
     }
 
     fn context(&self) -> Option<Context> {
-        Some(Context::new(self.settings()?, silent(self.streams), &leaf::UNKNOWN, &[]))
+        Some(Context::new(self.settings()?, silent(self.streams), &command_spec::UNKNOWN, &[]))
     }
 
     fn patience(&self) -> Duration {
@@ -228,7 +228,7 @@ impl Request {
         let given = before[start..].iter().filter(|word| !word.starts_with('-'));
         let given = given.map(String::as_str).collect::<Vec<_>>();
         let mut found = Vec::<Found>::new();
-        for leaf in LEAVES {
+        for leaf in COMMANDS {
             let words = leaf.path.split(' ').collect::<Vec<_>>();
             if let Some(rest) = words.strip_prefix(&given[..])
                 && let Some(next) = rest.first()

@@ -6,22 +6,22 @@ use std::time::Duration;
 use serde_json::json;
 use svc_sdk::email::BatchShape;
 use svc_sdk::{
-    Attempt, Call, EmailClient, ErrorKind, ExtractionClient, Operation, RawAnswer, Response,
+    Attempt, Call, EmailClient, ErrorKind, ExtractionClient, Operation, RawResponse, Response,
     Secret, Service,
 };
 use tokio::sync::OnceCell;
 
 use crate::changes::Changes;
+use crate::command_spec::{CommandSpec, Effect};
 use crate::dry_run;
 use crate::failure::{Failure, Kind};
 use crate::input::content::Inputs;
-use crate::leaf::{Effect, Leaf};
 use crate::output::{Printer, Tracer, View};
 use crate::sandbox::Sandbox;
 use crate::settings::{Key, Settings, Source};
 use crate::typed;
 
-/// The keys that the sandbox is seeded with (`control.md`, Seeds).
+/// The keys that the sandbox is seeded with (`docs/control-interface.md#seeds`).
 const SANDBOX_EMAIL_KEY: &str = "mk_test_sandbox";
 const SANDBOX_EXTRACTION_KEY: &str = "sk_test_sandbox";
 
@@ -36,7 +36,7 @@ pub struct Context {
     pub settings: Settings,
     pub out: Printer,
     pub inputs: Inputs,
-    pub leaf: &'static Leaf,
+    pub leaf: &'static CommandSpec,
     /// The arguments of this run, to suggest a command that is the user's own.
     typed: Vec<OsString>,
     sandbox: OnceCell<Sandbox>,
@@ -45,7 +45,12 @@ pub struct Context {
 
 impl Context {
     /// A context for one command.
-    pub fn new(settings: Settings, out: Printer, leaf: &'static Leaf, typed: &[OsString]) -> Self {
+    pub fn new(
+        settings: Settings,
+        out: Printer,
+        leaf: &'static CommandSpec,
+        typed: &[OsString],
+    ) -> Self {
         let (inputs, sandbox, typed) = (Inputs::default(), OnceCell::new(), typed.to_vec());
         Self { settings, out, inputs, leaf, typed, sandbox, changes: Changes::default() }
     }
@@ -183,11 +188,11 @@ impl Context {
     /// As [`call`](Self::call), for a request that the documents do not show.
     pub async fn call_raw(
         &self,
-        call: Call<RawAnswer>,
+        call: Call<RawResponse>,
         harmless: bool,
         what: &str,
-    ) -> Result<Option<RawAnswer>, Failure> {
-        let call = self.with_options(call.harmless(harmless));
+    ) -> Result<Option<RawResponse>, Failure> {
+        let call = self.with_options(call.idempotent(harmless));
         if self.settings.dry_run {
             dry_run::show(self, &call.to_request()?)?;
             return Ok(None);
@@ -254,7 +259,7 @@ impl Context {
     {
         let operation = call.operation();
         let changes = !harmless
-            .or(operation.map(Operation::is_harmless_to_repeat))
+            .or(operation.map(Operation::is_idempotent))
             .unwrap_or(self.leaf.effect == Effect::Reads);
         let answer = call.with_response().into_future();
         let answered = match changes {
@@ -262,7 +267,7 @@ impl Context {
             false => answer.await,
         };
         let response = answered.map_err(|error| {
-            if matches!(error.kind(), ErrorKind::UnreadableAnswer { .. }) {
+            if matches!(error.kind(), ErrorKind::InvalidResponse { .. }) {
                 self.show_page(error.body());
             }
             match harmless {

@@ -1,7 +1,7 @@
 //! The control interface of the local server, for the `svc sandbox` commands.
 
 use serde_json::{Map, Value, json};
-use svc_sdk::{Call, EmailClient, RawAnswer};
+use svc_sdk::{Call, EmailClient, RawResponse};
 
 use crate::context::Context;
 use crate::failure::Failure;
@@ -68,7 +68,7 @@ impl Request {
         self
     }
 
-    fn call(&self, client: &EmailClient, cursor: Option<&str>) -> Call<RawAnswer> {
+    fn call(&self, client: &EmailClient, cursor: Option<&str>) -> Call<RawResponse> {
         let mut call = client.raw(self.method, &self.path);
         for (name, value) in &self.query {
             call = call.query(name, value);
@@ -198,7 +198,7 @@ async fn send(
     context: &Context,
     request: &Request,
     cursor: Option<&str>,
-) -> Result<Option<RawAnswer>, Failure> {
+) -> Result<Option<RawResponse>, Failure> {
     let client = context.control_client().await?;
     let call = request.call(&client, cursor);
     if request.longer {
@@ -209,7 +209,7 @@ async fn send(
     context.call_raw(call, request.method != "POST", "asking the sandbox").await
 }
 
-fn value(answer: &RawAnswer) -> Result<Value, Failure> {
+fn value(answer: &RawResponse) -> Result<Value, Failure> {
     if answer.body.is_empty() {
         return Ok(Value::Null);
     }

@@ -1,4 +1,4 @@
-//! The exit codes: documented constants (`cli.md`), reached by a match without wildcard.
+//! The exit codes: documented constants (`docs/commands/README.md`), reached by a match without wildcard.
 
 use crate::failure::Kind;
 

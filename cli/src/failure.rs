@@ -168,7 +168,7 @@ impl Failure {
         self.0.kind
     }
 
-    /// The error object of `cli.md`; keys that do not apply are left out.
+    /// The error object of `docs/commands/README.md`; keys that do not apply are left out.
     pub fn to_json(&self) -> Value {
         let details = &self.0;
         let mut object = Map::new();

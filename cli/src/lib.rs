@@ -17,6 +17,7 @@
 mod advice;
 mod app;
 mod changes;
+mod command_spec;
 mod commands;
 mod complete;
 mod confirm;
@@ -28,7 +29,6 @@ mod dry_run;
 mod exit;
 mod failure;
 mod input;
-mod leaf;
 mod output;
 mod recorded;
 mod sandbox;
@@ -40,5 +40,5 @@ mod typed;
 mod wait;
 
 pub use app::{command, main};
+pub use command_spec::{COMMANDS, CommandSpec, Effect};
 pub use exit::TABLE as EXIT_CODES;
-pub use leaf::{Effect, LEAVES, Leaf};

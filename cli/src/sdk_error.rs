@@ -6,7 +6,7 @@ use crate::failure::{Failure, Kind};
 
 impl From<Error> for Failure {
     fn from(error: Error) -> Self {
-        let harmless = error.operation().is_some_and(Operation::is_harmless_to_repeat);
+        let harmless = error.operation().is_some_and(Operation::is_idempotent);
         Self::from_sdk(&error, harmless)
     }
 }

@@ -151,15 +151,15 @@ impl Answer {
             kind if success => {
                 assert_eq!(error.outcome(), Outcome::Unknown, "it was processed");
                 assert_eq!(error.status(), Some(status));
-                let large = matches!(kind, ErrorKind::AnswerTooLarge { .. });
+                let large = matches!(kind, ErrorKind::ResponseTooLarge { .. });
                 assert!(!large || self.body.len() > LIMIT);
                 let whole = !self.cut && self.body.len() <= LIMIT;
-                assert!(!whole || matches!(kind, ErrorKind::UnreadableAnswer { .. }), "{kind:?}");
+                assert!(!whole || matches!(kind, ErrorKind::InvalidResponse { .. }), "{kind:?}");
                 assert!(!(whole && self.is_readable(what)), "{error:?}");
             }
             kind => {
                 assert_eq!(error.status(), Some(status));
-                assert!(!matches!(kind, ErrorKind::AnswerTooLarge { .. }));
+                assert!(!matches!(kind, ErrorKind::ResponseTooLarge { .. }));
                 let refused = matches!(status, 307 | 308 | 400..500);
                 let outcome = if refused { Outcome::Refused } else { Outcome::Unknown };
                 assert_eq!(error.outcome(), outcome, "{status}");
@@ -348,11 +348,11 @@ impl Run {
         let extraction = ExtractionClient::builder(url, "k").http_client(self.http.clone());
         let (timeout, limit) = (DEADLINE, LIMIT as u64);
         Clients {
-            email: email.layer(layer()).timeout(timeout).answer_limit(limit).build().unwrap(),
+            email: email.layer(layer()).timeout(timeout).max_response_size(limit).build().unwrap(),
             extraction: extraction
                 .layer(layer())
                 .timeout(timeout)
-                .answer_limit(limit)
+                .max_response_size(limit)
                 .build()
                 .unwrap(),
         }

@@ -7,7 +7,7 @@ use base64::engine::general_purpose::STANDARD;
 use libfuzzer_sys::fuzz_target;
 use serde_json::{Value, json};
 use webhook_verify::{
-    Extraction, ExtractionSigner, ExtractionVerifier, LambdaRequest, Receiver, Refused, Secret,
+    Extraction, ExtractionSigner, ExtractionVerifier, LambdaRequest, Receiver, Rejection, Secret,
 };
 
 const LIMIT: usize = 256;
@@ -41,5 +41,5 @@ fuzz_target!(|input: &[u8]| {
 });
 
 fn refusal(receiver: &Receiver<Extraction>, request: &LambdaRequest) -> Option<u16> {
-    receiver.receive_lambda(request).err().map(|refused: Refused| refused.status())
+    receiver.receive_lambda(request).err().map(|refused: Rejection| refused.status())
 }

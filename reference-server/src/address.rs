@@ -1,5 +1,5 @@
 //! Mailboxes, domain names and header fields as an email request may give them
-//! (`open-points.md` E11 and E12). Messages never repeat what was given.
+//! (`docs/undocumented/email-service.md#addresses`, `docs/undocumented/email-service.md#invalid-content`). Messages never repeat what was given.
 
 use std::borrow::Cow;
 use std::fmt;

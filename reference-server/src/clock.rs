@@ -1,5 +1,5 @@
 //! The server's one clock. It runs with the system's, at an offset, or stands
-//! still; everything that waits for a time waits for this one (`control.md`).
+//! still; everything that waits for a time waits for this one (`docs/control-interface.md`).
 //! Network time-outs are real time and never ask it.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};

@@ -1,4 +1,4 @@
-//! The errors that the server answers with (`open-points.md` B4, B10).
+//! The errors that the server answers with (`docs/undocumented/both-services.md#error-format`, `docs/undocumented/both-services.md#error-statuses`).
 
 use std::borrow::Cow;
 

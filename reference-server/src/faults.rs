@@ -1,4 +1,4 @@
-//! Faults on demand (`control.md`): the next matching requests meet them, each
+//! Faults on demand (`docs/control-interface.md`): the next matching requests meet them, each
 //! one recorded. They are looked at in memory and kept in the database: a
 //! server that runs inside a command meets what an earlier command asked for.
 

@@ -1,5 +1,5 @@
 //! Identifiers: UUIDv7 with a type prefix, so that they sort by creation and
-//! new rows go to the end of every index (`open-points.md` B12).
+//! new rows go to the end of every index (`docs/undocumented/both-services.md#identifiers`).
 
 use std::sync::Mutex;
 

@@ -1,5 +1,5 @@
 //! Mail that comes in: stored for each recipient in a verified domain, told to
-//! its webhooks as `email.received` (`open-points.md` E20, E26).
+//! its webhooks as `email.received` (`docs/undocumented/email-service.md#delivery-payload`, `docs/undocumented/email-service.md#mailboxes`).
 
 use std::sync::Arc;
 

@@ -21,7 +21,7 @@ pub(crate) struct Key {
     pub(crate) scopes: Vec<Scope>,
 }
 
-/// Whether a key is for live use or for tests (`open-points.md` B17).
+/// Whether a key is for live use or for tests (`docs/undocumented/both-services.md#live-and-test-keys`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Mode {
     Live,

@@ -72,4 +72,4 @@ pub use organization::{NotStored, Organization};
 pub use relay::InvalidRelay;
 pub use server::{Builder, Server, StartError};
 pub use smtp::InvalidCertificate;
-pub use switches::UnknownSwitch;
+pub use switches::InvalidSwitch;

@@ -1,5 +1,5 @@
 //! What is there from the first start on, and how all else is emptied
-//! (`control.md`, Seeds).
+//! (`docs/control-interface.md#seeds`).
 
 use std::sync::Arc;
 
@@ -24,7 +24,7 @@ pub(crate) const OWNED: &[(&str, &str)] = &[
     ("due", "kind = 1 AND ref IN (SELECT id FROM email WHERE organization = ?1)"),
     ("due", "kind = 2 AND substr(ref, 1, 40) IN (SELECT id FROM email WHERE organization = ?1)"),
     ("relay", "organization = ?1"),
-    ("homecoming", "organization = ?1"),
+    ("local_delivery", "organization = ?1"),
     ("fault_met", "fault IN (SELECT id FROM fault WHERE organization = ?1)"),
     ("fault", "organization = ?1"),
     ("email", "organization = ?1"),

@@ -14,7 +14,7 @@ use crate::app::{Addresses, App, Shared};
 use crate::clock::{Clock, Course};
 use crate::dns::{DnsServer, Resolver, Zone};
 use crate::email::domains;
-use crate::engine::{self, EngineHandle, homecoming, relaying};
+use crate::engine::{self, EngineHandle, local_delivery, relaying};
 use crate::error::ApiError;
 use crate::home::{Home, HomeError, Running};
 use crate::keys::random_hex;
@@ -23,7 +23,7 @@ use crate::relay::{InvalidRelay, Relay, RelayTarget};
 use crate::settings::Settings;
 use crate::smtp::{Certificate, InvalidCertificate};
 use crate::store::{Location, OpenError, Store};
-use crate::switches::UnknownSwitch;
+use crate::switches::InvalidSwitch;
 use crate::{seed, smtp, web};
 
 /// A running server. Dropped without [`stop`](Self::stop), it ends at once;
@@ -257,12 +257,12 @@ impl Builder {
     }
 
     /// Chooses otherwise at a point that the documents leave open, such as
-    /// `B1=200`.
+    /// `create-status=200`.
     ///
     /// # Errors
     ///
     /// Where there is no such point or no such choice; it says which there are.
-    pub fn set(mut self, point_and_choice: &str) -> Result<Self, UnknownSwitch> {
+    pub fn set(mut self, point_and_choice: &str) -> Result<Self, InvalidSwitch> {
         self.settings.switches.set(point_and_choice)?;
         Ok(self)
     }
@@ -439,7 +439,7 @@ async fn load(app: &Shared) -> Result<Vec<(String, i64)>, ApiError> {
             let rows = statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?;
             let mut due = rows.collect::<rusqlite::Result<Vec<_>>>()?;
             due.extend(relaying::next_due(tx.connection())?);
-            due.extend(homecoming::next_due(tx.connection())?);
+            due.extend(local_delivery::next_due(tx.connection())?);
             Ok(due)
         })
         .await

@@ -1,6 +1,6 @@
 //! The points that the documents leave open and that a run of the server can
 //! choose otherwise, so that a client's tolerance meets a real peer
-//! (`open-points.md`, each *switch*).
+//! (`docs/undocumented/README.md`).
 
 use http::HeaderName;
 
@@ -18,7 +18,7 @@ pub(crate) struct Switches {
     pub(crate) test_field: String,
 }
 
-/// B1: the status of a creation.
+/// `docs/undocumented/both-services.md#create-status`: the status of a creation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum CreatedStatus {
     /// 201, and 202 for an accepted email.
@@ -27,14 +27,14 @@ pub(crate) enum CreatedStatus {
     Ok,
 }
 
-/// B2 and B14: what stands alone or inside `{"data": …}`.
+/// `docs/undocumented/both-services.md#list-shape` and `docs/undocumented/both-services.md#resource-shape`: what stands alone or inside `{"data": …}`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Wrapping {
     Bare,
     Wrapped,
 }
 
-/// B4: the shape of an error.
+/// `docs/undocumented/both-services.md#error-format`: the shape of an error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ErrorShape {
     /// `{error: {code, message, details}}`
@@ -47,21 +47,21 @@ pub(crate) enum ErrorShape {
     Text,
 }
 
-/// B9: whether `Idempotency-Key` is honoured.
+/// `docs/undocumented/both-services.md#idempotency`: whether `Idempotency-Key` is honoured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Idempotency {
     Honoured,
     Ignored,
 }
 
-/// X3: the type of `data.error` in `extraction.failed`.
+/// `docs/undocumented/extraction-service.md#extraction-error`: the type of `data.error` in `extraction.failed`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum FailedError {
     Object,
     Text,
 }
 
-/// E16: the shape and the counting of the contacts' pages.
+/// `docs/undocumented/email-service.md#contact-pages`: the shape and the counting of the contacts' pages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ContactPages {
     Object,
@@ -90,47 +90,51 @@ impl Default for Switches {
 /// A `POINT=CHOICE` that names no switch or no choice of it.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
-pub struct UnknownSwitch(String);
+pub struct InvalidSwitch(String);
 
 impl Switches {
-    /// Takes one `POINT=CHOICE`, such as `B1=200`.
-    pub(crate) fn set(&mut self, text: &str) -> Result<(), UnknownSwitch> {
+    /// Takes one `POINT=CHOICE`, such as `create-status=200`.
+    pub(crate) fn set(&mut self, text: &str) -> Result<(), InvalidSwitch> {
         let Some((point, choice)) = text.split_once('=') else {
-            return Err(UnknownSwitch(format!("`{text}` is no POINT=CHOICE, such as B1=200")));
+            return Err(InvalidSwitch(format!(
+                "`{text}` is not a NAME=VALUE setting, such as create-status=200"
+            )));
         };
         let no_choice = |choices: &str| {
-            Err(UnknownSwitch(format!("`{choice}` is no choice of {point}: {choices}")))
+            Err(InvalidSwitch(format!("`{choice}` is not a value of {point}; use {choices}")))
         };
-        match (point.to_ascii_uppercase().as_str(), choice) {
-            ("B1", "200") => self.created_status = CreatedStatus::Ok,
-            ("B1", _) => return no_choice("200"),
-            ("B2", "wrapped") => self.lists = Wrapping::Wrapped,
-            ("B4", "problem") => self.errors = ErrorShape::Problem,
-            ("B4", "flat") => self.errors = ErrorShape::Flat,
-            ("B4", "text") => self.errors = ErrorShape::Text,
-            ("B4", _) => return no_choice("problem, flat, text"),
-            ("B9", "ignored") => self.idempotency = Idempotency::Ignored,
-            ("B9", _) => return no_choice("ignored"),
-            ("B14", "wrapped") => self.resources = Wrapping::Wrapped,
-            ("B2" | "B14", _) => return no_choice("wrapped"),
-            ("X3", "string") => self.failed_error = FailedError::Text,
-            ("X3", _) => return no_choice("string"),
-            ("E1", name) => match HeaderName::try_from(name) {
+        match (point.to_ascii_lowercase().as_str(), choice) {
+            ("create-status", "200") => self.created_status = CreatedStatus::Ok,
+            ("create-status", _) => return no_choice("200"),
+            ("list-shape", "wrapped") => self.lists = Wrapping::Wrapped,
+            ("error-format", "problem") => self.errors = ErrorShape::Problem,
+            ("error-format", "flat") => self.errors = ErrorShape::Flat,
+            ("error-format", "text") => self.errors = ErrorShape::Text,
+            ("error-format", _) => return no_choice("problem, flat, text"),
+            ("idempotency", "ignored") => self.idempotency = Idempotency::Ignored,
+            ("idempotency", _) => return no_choice("ignored"),
+            ("resource-shape", "wrapped") => self.resources = Wrapping::Wrapped,
+            ("list-shape" | "resource-shape", _) => return no_choice("wrapped"),
+            ("extraction-error", "string") => self.failed_error = FailedError::Text,
+            ("extraction-error", _) => return no_choice("string"),
+            ("key-header", name) => match HeaderName::try_from(name) {
                 Ok(name) => self.key_header = name,
                 Err(_) => return no_choice("the name of a header"),
             },
-            ("E16", "array") => self.contact_pages = ContactPages::Array,
-            ("E16", "zero-based") => self.contact_pages = ContactPages::ZeroBased,
-            ("E16", _) => return no_choice("array, zero-based"),
-            ("E21", "") => return no_choice("the name of a field"),
+            ("contact-pages", "array") => self.contact_pages = ContactPages::Array,
+            ("contact-pages", "zero-based") => self.contact_pages = ContactPages::ZeroBased,
+            ("contact-pages", _) => return no_choice("array, zero-based"),
+            ("test-status-field", "") => return no_choice("the name of a field"),
             // What the answer holds beside the status.
-            ("E21", "durationMs" | "error") => {
+            ("test-status-field", "durationMs" | "error") => {
                 return no_choice("the name of a field that the answer does not have already");
             }
-            ("E21", field) => field.clone_into(&mut self.test_field),
+            ("test-status-field", field) => field.clone_into(&mut self.test_field),
             _ => {
-                return Err(UnknownSwitch(format!(
-                    "`{point}` is no switch: B1, B2, B4, B9, B14, X3, E1, E16, E21"
+                return Err(InvalidSwitch(format!(
+                    "unknown setting `{point}`; known settings: create-status, list-shape, error-format, \
+                     idempotency, resource-shape, extraction-error, key-header, contact-pages, \
+                     test-status-field"
                 )));
             }
         }
@@ -146,19 +150,19 @@ mod tests {
     fn every_choice_is_taken() {
         let mut switches = Switches::default();
         for text in [
-            "B1=200",
-            "B2=wrapped",
-            "B4=problem",
-            "B4=flat",
-            "B4=text",
-            "B9=ignored",
-            "B14=wrapped",
-            "X3=string",
-            "E1=X-Api-Key",
-            "E16=array",
-            "E16=zero-based",
-            "E21=code",
-            "b1=200",
+            "create-status=200",
+            "list-shape=wrapped",
+            "error-format=problem",
+            "error-format=flat",
+            "error-format=text",
+            "idempotency=ignored",
+            "resource-shape=wrapped",
+            "extraction-error=string",
+            "key-header=X-Api-Key",
+            "contact-pages=array",
+            "contact-pages=zero-based",
+            "test-status-field=code",
+            "CREATE-STATUS=200",
         ] {
             switches.set(text).unwrap_or_else(|error| panic!("{text}: {error}"));
         }
@@ -172,13 +176,16 @@ mod tests {
         let refused =
             |switches: &mut Switches, text: &str| switches.set(text).expect_err(text).to_string();
         assert_eq!(
-            refused(&mut switches, "B4=xml"),
-            "`xml` is no choice of B4: problem, flat, text"
+            refused(&mut switches, "error-format=xml"),
+            "`xml` is not a value of error-format; use problem, flat, text"
         );
-        assert_eq!(refused(&mut switches, "B1"), "`B1` is no POINT=CHOICE, such as B1=200");
-        assert!(refused(&mut switches, "Z9=1").contains("B1, B2"));
-        assert!(refused(&mut switches, "E1=a b").contains("name of a header"));
-        for taken in ["E21=durationMs", "E21=error"] {
+        assert_eq!(
+            refused(&mut switches, "create-status"),
+            "`create-status` is not a NAME=VALUE setting, such as create-status=200"
+        );
+        assert!(refused(&mut switches, "colour=1").contains("create-status, list-shape"));
+        assert!(refused(&mut switches, "key-header=a b").contains("name of a header"));
+        for taken in ["test-status-field=durationMs", "test-status-field=error"] {
             assert!(refused(&mut switches, taken).contains("does not have already"), "{taken}");
         }
         assert_eq!(switches.test_field, "statusCode");

@@ -1,4 +1,4 @@
-//! Templates with variables, rendered strictly (`open-points.md` E14).
+//! Templates with variables, rendered strictly (`docs/undocumented/email-service.md#templates`).
 
 use std::io;
 use std::sync::LazyLock;

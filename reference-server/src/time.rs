@@ -1,5 +1,5 @@
 //! Time stamps: integer milliseconds UTC inside, ISO 8601 in requests,
-//! RFC 3339 with milliseconds and `Z` in answers (`open-points.md` B13).
+//! RFC 3339 with milliseconds and `Z` in answers (`docs/undocumented/both-services.md#timestamps`).
 
 /// Milliseconds since 1970-01-01T00:00:00Z.
 pub(crate) type Millis = i64;

@@ -1,6 +1,6 @@
 //! Who is to hear of what: every webhook of both services, kept in memory
 //! beside the database, so that an event without subscribers costs nothing and
-//! an attempt reads url and secret as they are at that moment (E22).
+//! an attempt reads url and secret as they are at that moment (`docs/undocumented/email-service.md#retry-schedule`).
 
 use std::collections::HashMap;
 use std::fmt;
@@ -40,7 +40,7 @@ impl fmt::Debug for Webhook {
 
 macro_rules! events {
     ($($variant:ident $name:literal $service:ident,)*) => {
-        /// A documented event of one of the services, or the test event (E21).
+        /// A documented event of one of the services, or the test event (`docs/undocumented/email-service.md#webhook-test`).
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         pub(crate) enum Event { $($variant,)* }
 
@@ -272,8 +272,8 @@ pub(crate) fn check_new(
     Ok((url.unwrap_or_default(), events))
 }
 
-/// The extraction service takes any absolute http(s) URL (X1), the email
-/// service https, and http where it stays on this machine (E24).
+/// The extraction service takes any absolute http(s) URL (`docs/undocumented/extraction-service.md#webhook-registration`), the email
+/// service https, and http where it stays on this machine (`docs/undocumented/email-service.md#webhook-urls`).
 pub(crate) fn check_url(service: Service, public: bool, text: &str) -> Result<(), &'static str> {
     let no_url = "must be an absolute http(s) URL";
     // The parser drops white space, and what is stored must be what is called.

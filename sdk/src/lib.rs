@@ -158,7 +158,7 @@ pub use answer::{Extra, List};
 #[cfg(feature = "client")]
 pub use client::{
     Attempt, Call, Deleted, EmailClient, EmailClientBuilder, ExtractionClient,
-    ExtractionClientBuilder, RawAnswer, RequestPreview, Response, Wait,
+    ExtractionClientBuilder, RawResponse, RequestPreview, Response, Wait,
 };
 #[cfg(feature = "tower")]
 pub use client::{AttemptFuture, AttemptService, Body};

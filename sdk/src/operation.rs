@@ -8,9 +8,9 @@ use crate::Scope;
 /// One of the two documented services.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Service {
-    /// The email-sending service (`email-service.md`).
+    /// The email-sending service (`docs/email-service/README.md`).
     Email,
-    /// The document-extraction service (`extraction-service.md`).
+    /// The document-extraction service (`docs/extraction-service/README.md`).
     Extraction,
 }
 
@@ -68,7 +68,7 @@ pub enum ScopeRule {
     Needs(Scope),
     /// Every key of the service may call the operation.
     AnyKey,
-    /// The documents do not show the scope (`emails.cancel`, `email-service.md` §4).
+    /// The documents do not show the scope (`emails.cancel`, `docs/email-service/emails.md`).
     NotDocumented,
 }
 
@@ -197,7 +197,7 @@ impl Operation {
     ///
     /// What creates or sends something is not; a deletion, an update with the
     /// same values, a cancellation and a verification are.
-    pub const fn is_harmless_to_repeat(self) -> bool {
+    pub const fn is_idempotent(self) -> bool {
         self.row().harmless
     }
 

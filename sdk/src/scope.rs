@@ -4,8 +4,8 @@ use std::fmt;
 use std::str::FromStr;
 
 /// A scope named in the documents: of the email service
-/// (`email-service.md` §5) or of the extraction service
-/// (`extraction-service.md` §5).
+/// (`docs/email-service/scopes.md`) or of the extraction service
+/// (`docs/extraction-service/scopes.md`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum Scope {

@@ -28,13 +28,13 @@ impl Secret {
     }
 
     /// Whether it is a test key by the documents' prefix `sk_test_`
-    /// (`extraction-service.md` §5).
+    /// (`docs/extraction-service/scopes.md`).
     pub fn is_test_key(&self) -> bool {
         self.0.starts_with("sk_test_")
     }
 
     /// Whether it is a live key by the documents' prefix `sk_live_`
-    /// (`extraction-service.md` §5).
+    /// (`docs/extraction-service/scopes.md`).
     pub fn is_live_key(&self) -> bool {
         self.0.starts_with("sk_live_")
     }

@@ -51,7 +51,7 @@ macro_rules! events {
 }
 
 events! {
-    /// An event of the extraction service (`extraction-service.md` §6).
+    /// An event of the extraction service (`docs/extraction-service/events.md`).
     ExtractionEvent {
         /// `extraction.completed`: an extraction finished successfully.
         Completed = "extraction.completed",
@@ -61,7 +61,7 @@ events! {
 }
 
 events! {
-    /// An event of the email service (`email-service.md` §6).
+    /// An event of the email service (`docs/email-service/events.md`).
     MailEvent {
         /// `email.sent`: accepted and sent to the recipient's server.
         Sent = "email.sent",

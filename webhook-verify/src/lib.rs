@@ -33,7 +33,7 @@ pub use delivery::{Delivery, DeliveryKey, EnvelopeError, HeaderEvent, JsonError}
 pub use error::VerifyError;
 pub use event::{ExtractionEvent, MailEvent};
 #[cfg(feature = "lambda")]
-pub use receiver::lambda::{LambdaAnswer, LambdaRequest};
+pub use receiver::lambda::{LambdaRequest, LambdaResponse};
 #[cfg(feature = "tower")]
 pub use receiver::tower::{Verify, VerifyLayer};
 #[cfg(feature = "_receiver")]
@@ -47,7 +47,7 @@ pub use receiver::tower::{Verify, VerifyLayer};
         feature = "lambda"
     )))
 )]
-pub use receiver::{ExtractionDelivery, MailDelivery, Receiver, Refused};
+pub use receiver::{ExtractionDelivery, MailDelivery, Receiver, Rejection};
 pub use scheme::{Extraction, Mail, Scheme};
 #[cfg(feature = "std")]
 pub use secret::SecretEnvError;

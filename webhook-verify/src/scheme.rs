@@ -44,7 +44,7 @@ pub trait Scheme: sealed::Sealed + Copy + fmt::Debug + Send + Sync + Unpin + 'st
 }
 
 /// The extraction service's scheme: `X-Service-Signature: sha256=<hex>`
-/// (`extraction-service.md` §6).
+/// (`docs/extraction-service/events.md`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Extraction;
 
@@ -56,7 +56,7 @@ impl Scheme for Extraction {
     type Event = ExtractionEvent;
 }
 
-/// The email service's scheme: `Mail-Signature: <hex>` (`email-service.md` §6).
+/// The email service's scheme: `Mail-Signature: <hex>` (`docs/email-service/events.md`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Mail;
 

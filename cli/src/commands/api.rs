@@ -2,7 +2,7 @@
 
 use clap::Args;
 use serde_json::{Value, json};
-use svc_sdk::{Call, RawAnswer, Service};
+use svc_sdk::{Call, RawResponse, Service};
 
 use super::verify::ServiceName;
 use crate::complete::{Values, at_file};
@@ -92,7 +92,7 @@ enum Client {
 }
 
 impl Client {
-    fn raw(&self, method: &str, path: &str) -> Call<RawAnswer> {
+    fn raw(&self, method: &str, path: &str) -> Call<RawResponse> {
         match self {
             Self::Email(client) => client.raw(method, path),
             Self::Extraction(client) => client.raw(method, path),
@@ -104,7 +104,7 @@ fn guess(path: &str) -> Service {
     if path.starts_with("/v1/") { Service::Extraction } else { Service::Email }
 }
 
-fn show(context: &Context, answer: &RawAnswer) -> Result<(), Failure> {
+fn show(context: &Context, answer: &RawResponse) -> Result<(), Failure> {
     if answer.body.is_empty() {
         return context.out.done(&format!("{}", answer.status), &json!({"status": answer.status}));
     }
@@ -121,8 +121,8 @@ fn show(context: &Context, answer: &RawAnswer) -> Result<(), Failure> {
 /// page, until one is empty or the answer's own end is reached.
 async fn all_pages(
     context: &Context,
-    first: RawAnswer,
-    call: impl Fn(Option<u64>) -> Call<RawAnswer>,
+    first: RawResponse,
+    call: impl Fn(Option<u64>) -> Call<RawResponse>,
 ) -> Result<(), Failure> {
     let streams = context.out.format() == Format::Ndjson;
     let mut all = Vec::new();

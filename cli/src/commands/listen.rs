@@ -28,7 +28,7 @@ mod receive;
 mod session;
 
 /// How long the end may take: removing the session's webhook.
-const FAREWELL: Duration = Duration::from_secs(10);
+const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Receive webhooks on this machine, verify them, and pass them on to an application
 #[derive(Args, Debug)]
@@ -104,7 +104,8 @@ impl Listen {
         let ended = ended.await;
         let left = match &session {
             Some(session) => {
-                let farewell = tokio::time::timeout(FAREWELL, session::remove(context, session));
+                let farewell =
+                    tokio::time::timeout(SHUTDOWN_TIMEOUT, session::remove(context, session));
                 tokio::select! {
                     removed = farewell => removed
                         .unwrap_or_else(|_| Err(session.left_behind(context, "no answer in time"))),

@@ -23,8 +23,7 @@ pub struct Profiles {
     document: DocumentMut,
 }
 
-/// What a live service may have chosen otherwise (`open-points.md` E1, E2,
-/// E16, E20, E24).
+/// What a live service may have chosen otherwise (`docs/undocumented/email-service.md#key-header`, `docs/undocumented/email-service.md#batch-body`, `docs/undocumented/email-service.md#contact-pages`, `docs/undocumented/email-service.md#delivery-payload`, `docs/undocumented/email-service.md#webhook-urls`).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Wire {
     /// The header that carries the email service's key.

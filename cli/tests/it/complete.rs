@@ -247,7 +247,7 @@ fn every_argument_that_takes_an_id_is_completed() {
         ["sandbox templates put", "sandbox templates get", "sandbox templates delete"];
     let mut tree = svc_cli::command();
     tree.build();
-    for leaf in svc_cli::LEAVES.iter().filter(|leaf| !FREE.contains(&leaf.path)) {
+    for leaf in svc_cli::COMMANDS.iter().filter(|leaf| !FREE.contains(&leaf.path)) {
         let command = leaf.path.split(' ').try_fold(&tree, |at, name| at.find_subcommand(name));
         for arg in command.expect("a leaf").get_arguments() {
             let is_id =

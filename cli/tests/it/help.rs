@@ -27,7 +27,7 @@ fn every_command() {
     insta::with_settings!({ prepend_module_to_snapshot => false, snapshot_path => "help" }, {
         walk("", &tree, &mut seen);
     });
-    assert!(seen > svc_cli::LEAVES.len());
+    assert!(seen > svc_cli::COMMANDS.len());
 }
 
 #[test]
@@ -49,7 +49,7 @@ fn both_options_give_the_same() {
             .expect_err("help")
             .to_string()
     };
-    for leaf in svc_cli::LEAVES {
+    for leaf in svc_cli::COMMANDS {
         assert_eq!(said(leaf.path, "-h"), said(leaf.path, "--help"), "{}", leaf.path);
     }
 }
@@ -59,7 +59,7 @@ fn the_command_reference() {
     let mut reference = String::new();
     let mut tree = svc_cli::command();
     tree.build();
-    for leaf in svc_cli::LEAVES {
+    for leaf in svc_cli::COMMANDS {
         let command = leaf.path.split(' ').try_fold(&tree, |at, name| at.find_subcommand(name));
         let command = command.expect("a row of the table is in the tree");
         let mut line = format!("svc {}", leaf.path);

@@ -7,7 +7,7 @@ mod contacts;
 mod doctor;
 mod domains;
 mod errors;
-mod every_leaf;
+mod every_command;
 mod examples;
 mod help;
 #[cfg(unix)]

@@ -125,7 +125,7 @@ fn the_schema_describes_every_command() {
     let home = Home::new();
     let all = home.run(&["schema"]).json();
     let names = all.as_array().expect("a list").iter().map(|c| c["command"].as_str().expect("one"));
-    let leaves = svc_cli::LEAVES.iter().map(|leaf| leaf.path);
+    let leaves = svc_cli::COMMANDS.iter().map(|leaf| leaf.path);
     assert!(names.eq(leaves));
     let one = home.run(&["schema", "emails", "send"]).json();
     assert_eq!(one["operations"][0]["scope"], "emails:send");

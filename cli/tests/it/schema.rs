@@ -111,7 +111,7 @@ fn the_answer_of_every_leaf_fits_its_schema() {
     serving.wait().expect("ends");
     walk.run("sandbox stop");
     walk.run("sandbox status");
-    for leaf in svc_cli::LEAVES {
+    for leaf in svc_cli::COMMANDS {
         assert!(walk.seen.iter().any(|path| path == leaf.path), "`{}` was not run", leaf.path);
     }
 }

@@ -43,7 +43,7 @@ fn files_stay_small() {
 
 #[test]
 fn every_leaf_has_a_file_of_its_own() {
-    for leaf in svc_cli::LEAVES {
+    for leaf in svc_cli::COMMANDS {
         let path = format!("src/commands/{}.rs", leaf.path.replace(' ', "/"));
         let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(path);
         assert!(path.exists(), "{} is missing", path.display());

@@ -1,7 +1,7 @@
-//! The command tree: every leaf keeps what `cli.md` promises of all.
+//! The command tree: every leaf keeps what `docs/commands/README.md` promises of all.
 
 use clap::{ArgAction, Command};
-use svc_cli::{Effect, LEAVES, Leaf};
+use svc_cli::{COMMANDS, CommandSpec, Effect};
 use svc_sdk::{Operation, ScopeRule};
 
 use crate::support::Home;
@@ -23,8 +23,8 @@ fn leaves() -> Vec<(String, Command)> {
     found
 }
 
-fn row(path: &str) -> &'static Leaf {
-    LEAVES.iter().find(|leaf| leaf.path == path).unwrap_or_else(|| panic!("no row for `{path}`"))
+fn row(path: &str) -> &'static CommandSpec {
+    COMMANDS.iter().find(|leaf| leaf.path == path).unwrap_or_else(|| panic!("no row for `{path}`"))
 }
 
 #[test]
@@ -35,7 +35,7 @@ fn clap_finds_no_fault_in_the_tree() {
 #[test]
 fn the_table_and_the_tree_name_the_same_leaves_in_the_same_order() {
     let tree = leaves().into_iter().map(|(path, _)| path).collect::<Vec<_>>();
-    let table = LEAVES.iter().map(|leaf| leaf.path).collect::<Vec<_>>();
+    let table = COMMANDS.iter().map(|leaf| leaf.path).collect::<Vec<_>>();
     assert_eq!(tree, table);
 }
 
@@ -78,7 +78,7 @@ fn every_leaf_says_what_it_does_with_an_example_and_its_scope() {
 #[test]
 fn every_operation_has_a_command_of_its_own() {
     for operation in Operation::ALL {
-        let command = LEAVES.iter().find(|leaf| leaf.operations == [operation]);
+        let command = COMMANDS.iter().find(|leaf| leaf.operations == [operation]);
         let sends = operation == Operation::EmailsSend;
         assert!(command.is_some() || sends, "no command calls {operation}");
     }
@@ -87,7 +87,7 @@ fn every_operation_has_a_command_of_its_own() {
 
 #[test]
 fn what_removes_something_is_dangerous() {
-    for leaf in LEAVES {
+    for leaf in COMMANDS {
         let removes = leaf.path.ends_with("delete") || leaf.path.ends_with("reset");
         assert_eq!(removes, leaf.effect == Effect::Dangerous, "`{}`", leaf.path);
     }

@@ -10,7 +10,7 @@ use std::convert::Infallible;
 use lambda_runtime::{Error, LambdaEvent, service_fn};
 use webhook_verify::dedup::{Dedup, MemoryStore};
 use webhook_verify::{
-    Extraction, ExtractionDelivery, ExtractionVerifier, LambdaAnswer, LambdaRequest, Receiver,
+    Extraction, ExtractionDelivery, ExtractionVerifier, LambdaRequest, LambdaResponse, Receiver,
     Secret,
 };
 
@@ -18,7 +18,7 @@ async fn receive(
     receiver: &Receiver<Extraction>,
     dedup: &Dedup<MemoryStore>,
     request: &LambdaRequest,
-) -> LambdaAnswer {
+) -> LambdaResponse {
     let delivery = match receiver.receive_lambda(request) {
         Ok(delivery) => delivery,
         Err(refused) => return refused.into(),
@@ -30,9 +30,9 @@ async fn receive(
 }
 
 /// An error here lets the service try again later.
-async fn handle(delivery: &ExtractionDelivery) -> Result<LambdaAnswer, LambdaAnswer> {
+async fn handle(delivery: &ExtractionDelivery) -> Result<LambdaResponse, LambdaResponse> {
     println!("{} {}", delivery.event(), delivery.id().unwrap_or("-"));
-    Ok(LambdaAnswer::new(204))
+    Ok(LambdaResponse::new(204))
 }
 
 #[tokio::main]

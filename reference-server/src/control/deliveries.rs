@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 use uuid::Uuid;
 
 use super::{Page, Reply, json as reply, organization, organization_of_query};
-use crate::engine::courier;
+use crate::engine::delivery_worker;
 use crate::error::{ApiError, Code, Problems};
 use crate::keys::service_from;
 use crate::openapi::schema;
@@ -167,7 +167,7 @@ pub(super) async fn replay(mut input: Input) -> Reply {
             return conflict("the delivery's webhook is not active");
         }
         // Past the end of the schedule: no retry follows.
-        let retry = courier::schedule(webhook.service).len() as i64;
+        let retry = delivery_worker::schedule(webhook.service).len() as i64;
         tx.execute(
             "UPDATE delivery SET state = 'pending', retry = ?2, due_at = ?3, updated_at = ?3
              WHERE id = ?1",

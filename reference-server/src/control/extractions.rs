@@ -1,5 +1,5 @@
 //! `POST /_sandbox/extractions`: completes or fails an extraction, so that
-//! deliveries fire (`open-points.md` X3, X5).
+//! deliveries fire (`docs/undocumented/extraction-service.md#extraction-error`, `docs/undocumented/extraction-service.md#operations-not-covered`).
 
 use std::sync::Arc;
 

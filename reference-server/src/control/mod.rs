@@ -1,4 +1,4 @@
-//! The control interface under `/_sandbox/` (`control.md`): what a test or a
+//! The control interface under `/_sandbox/` (`docs/control-interface.md`): what a test or a
 //! person needs and the documented services do not offer.
 
 pub(crate) mod clock;

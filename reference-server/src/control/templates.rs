@@ -1,5 +1,5 @@
 //! `/_sandbox/templates/{id}`: what a `templateId` of an email refers to
-//! (`open-points.md` E14).
+//! (`docs/undocumented/email-service.md#templates`).
 
 use std::sync::Arc;
 

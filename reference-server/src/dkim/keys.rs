@@ -36,7 +36,7 @@ pub(crate) async fn new_key() -> Result<StoredKey, NoKey> {
 pub(crate) struct NoKey;
 
 /// How many keys are made ahead.
-const AHEAD: usize = 2;
+const READ_AHEAD: usize = 2;
 
 /// One for the whole process: keys are as good for one server as for another.
 static STATE: Mutex<State> =
@@ -67,7 +67,7 @@ impl State {
     }
 
     fn is_satisfied(&self) -> bool {
-        self.waiting.is_empty() && (self.ready.len() >= AHEAD || self.makers > 1)
+        self.waiting.is_empty() && (self.ready.len() >= READ_AHEAD || self.makers > 1)
     }
 }
 

@@ -24,7 +24,7 @@ pub(crate) use zone::{Data, Zone, is_reserved};
 /// machine, so that the SMTP listener is where the MX record says.
 pub(crate) const INBOUND_HOST: &str = "inbound.sandbox.localhost";
 
-/// The records that a domain has to publish (`open-points.md` E23), in the
+/// The records that a domain has to publish (`docs/undocumented/email-service.md#dns-records`), in the
 /// order of the document: MX, SPF, DKIM, DMARC.
 ///
 /// `public_key` is what `SigningKey::record` gives.

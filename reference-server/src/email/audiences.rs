@@ -1,4 +1,4 @@
-//! Audiences (`email-service.md` §4, scope `contacts:manage`).
+//! Audiences (`docs/email-service/audiences.md`, scope `contacts:manage`).
 
 use http::StatusCode;
 use rusqlite::{Connection, Row};
@@ -72,7 +72,7 @@ pub(crate) async fn get(call: Call) -> Result<Answer, ApiError> {
     Answer::resource(call.switches(), &audience.await?)
 }
 
-/// Its contacts go with it (`open-points.md` E19).
+/// Its contacts go with it (`docs/undocumented/email-service.md#audience-deletion`).
 pub(crate) async fn delete(call: Call) -> Result<Answer, ApiError> {
     let (id, organization) = (call.input.id().to_owned(), call.organization());
     call.app()

@@ -1,5 +1,5 @@
 //! `POST /api/v1/emails/batch`: each email stands alone, one that is refused
-//! does not refuse the rest (`open-points.md` E2, E3).
+//! does not refuse the rest (`docs/undocumented/email-service.md#batch-body`, `docs/undocumented/email-service.md#batch-result`).
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! Contacts of an audience (`email-service.md` §4, scope `contacts:manage`).
+//! Contacts of an audience (`docs/email-service/audiences.md#contacts`, scope `contacts:manage`).
 
 use http::StatusCode;
 use rusqlite::{Connection, Row};
@@ -30,7 +30,7 @@ pub(crate) struct New {
 #[derive(Deserialize, JsonSchema)]
 #[schemars(rename = "ContactUpdate")]
 pub(crate) struct Update {
-    /// Read-only: may be there with the value that it has (B15).
+    /// Read-only: may be there with the value that it has (`docs/undocumented/both-services.md#unknown-request-fields`).
     #[schemars(skip)]
     email: Option<String>,
     #[serde(default, deserialize_with = "given")]
@@ -127,7 +127,7 @@ pub(crate) async fn list(call: Call) -> Result<Answer, ApiError> {
     let (audience, organization) = (call.input.id().to_owned(), call.organization());
     let page = Page::of(&call.input.query(), call.switches());
     let found = call.app().store.read(move |connection| {
-        // 404 comes before 422 (B11).
+        // 404 comes before 422 (`docs/undocumented/both-services.md#order-of-checks`).
         audiences::expect(connection, &audience, organization)?;
         let page = page?;
         let total: i64 = connection.query_row(
@@ -177,7 +177,7 @@ pub(crate) async fn update(mut call: Call) -> Result<Answer, ApiError> {
 }
 
 impl Update {
-    /// Puts the update into the contact; says whether anything changed (B19).
+    /// Puts the update into the contact; says whether anything changed (`docs/undocumented/both-services.md#empty-updates`).
     fn apply(self, contact: &mut Contact) -> Result<bool, ApiError> {
         let mut problems = Problems::default();
         if self.email.is_some_and(|email| email != contact.email) {
@@ -193,7 +193,7 @@ impl Update {
         if let Some(name) = self.name {
             contact.name = name;
         }
-        // Shallow, key by key; null removes (E18).
+        // Shallow, key by key; null removes (`docs/undocumented/email-service.md#metadata-merge`).
         for (key, value) in self.metadata.unwrap_or_default() {
             if value.is_null() {
                 contact.metadata.shift_remove(&key);

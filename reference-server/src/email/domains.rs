@@ -1,4 +1,4 @@
-//! Sending domains (`email-service.md` §4, scope `domains:manage`).
+//! Sending domains (`docs/email-service/domains.md`, scope `domains:manage`).
 
 use std::collections::HashSet;
 use std::sync::{Arc, PoisonError, RwLock};
@@ -135,7 +135,7 @@ pub(crate) async fn list(call: Call) -> Result<Answer, ApiError> {
 }
 
 /// Looks for the four records in the DNS as it is now; a flag may turn back to
-/// false (`open-points.md` E23, E25).
+/// false (`docs/undocumented/email-service.md#dns-records`, `docs/undocumented/email-service.md#repeated-verification`).
 pub(crate) async fn verify(mut call: Call) -> Result<Answer, ApiError> {
     let (id, organization) = (call.input.id().to_owned(), call.organization());
     let find_it = {
@@ -182,7 +182,7 @@ pub(crate) async fn verify(mut call: Call) -> Result<Answer, ApiError> {
     Answer::resource(call.switches(), &domain.await?.view(Some(&checks)))
 }
 
-/// Removes the domain with its key, its mailboxes and their messages (E26).
+/// Removes the domain with its key, its mailboxes and their messages (`docs/undocumented/email-service.md#mailboxes`).
 /// What was published in the DNS stays there: that is its owner's.
 pub(crate) async fn delete(call: Call) -> Result<Answer, ApiError> {
     let (id, organization) = (call.input.id().to_owned(), call.organization());
@@ -202,7 +202,7 @@ pub(crate) async fn delete(call: Call) -> Result<Answer, ApiError> {
 }
 
 /// Whether an organization may send from this domain now. A sub-domain of a
-/// verified one is another domain (`open-points.md` E11).
+/// verified one is another domain (`docs/undocumented/email-service.md#addresses`).
 pub(crate) fn is_verified(tx: &Tx<'_>, organization: i64, domain: &str) -> Result<bool, ApiError> {
     let found = tx.find(
         "SELECT 1 FROM domain WHERE name = ?1 AND organization = ?2

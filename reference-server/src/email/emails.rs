@@ -1,4 +1,4 @@
-//! Emails (`email-service.md` §4): sent, looked at, cancelled. A batch is in
+//! Emails (`docs/email-service/emails.md`): sent, looked at, cancelled. A batch is in
 //! `batch`.
 
 use std::sync::Arc;
@@ -47,7 +47,7 @@ pub(super) async fn off_thread<T: Send + 'static>(
 }
 
 /// Puts in what comes from the email's template: each part that the request
-/// does not give itself (`open-points.md` E14).
+/// does not give itself (`docs/undocumented/email-service.md#templates`).
 pub(super) async fn fill_in(
     app: &Shared,
     organization: i64,
@@ -146,7 +146,7 @@ pub(crate) async fn get(call: Call) -> Result<Answer, ApiError> {
     Answer::resource(call.switches(), &full)
 }
 
-/// Only an email that still waits for its date can be cancelled (E6).
+/// Only an email that still waits for its date can be cancelled (`docs/undocumented/email-service.md#status-after-cancel`).
 pub(crate) async fn cancel(call: Call) -> Result<Answer, ApiError> {
     let (id, organization) = (call.input.id().to_owned(), call.organization());
     let switches = call.switches().clone();

@@ -1,4 +1,4 @@
-//! `string | string[]` (`email-service.md` §2).
+//! `string | string[]` (`docs/email-service/emails.md`).
 
 use std::borrow::Cow;
 use std::fmt;

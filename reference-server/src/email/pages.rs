@@ -1,4 +1,4 @@
-//! `page` and `pageSize` (`open-points.md` E16).
+//! `page` and `pageSize` (`docs/undocumented/email-service.md#contact-pages`).
 
 use std::collections::HashMap;
 
@@ -100,7 +100,7 @@ impl Page {
     }
 }
 
-/// The number of the first page (switch E16).
+/// The number of the first page (`docs/undocumented/email-service.md#contact-pages`).
 fn first(switches: &Switches) -> i64 {
     i64::from(switches.contact_pages != ContactPages::ZeroBased)
 }

@@ -1,5 +1,5 @@
 //! The email of a request: read, and checked against every documented limit
-//! (`email-service.md` §2 and §8, `open-points.md` E9 to E12).
+//! (`docs/email-service/emails.md`, `docs/email-service/limits.md`, `docs/undocumented/email-service.md#past-schedule`, `docs/undocumented/email-service.md#empty-content`, `docs/undocumented/email-service.md#addresses`, `docs/undocumented/email-service.md#invalid-content`).
 
 use std::collections::HashSet;
 

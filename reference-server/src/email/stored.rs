@@ -71,7 +71,7 @@ impl Stored {
         &self.meta.domain
     }
 
-    /// The accepted email as it is answered (`open-points.md` E4).
+    /// The accepted email as it is answered (`docs/undocumented/email-service.md#email-fields`).
     pub(crate) fn view(&self) -> View<'_> {
         let meta = &self.meta;
         View {

@@ -1,4 +1,4 @@
-//! Webhooks of the email service (`email-service.md` §4, scope
+//! Webhooks of the email service (`docs/email-service/webhooks.md`, scope
 //! `webhooks:manage`).
 
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use svc_sdk::Service;
 
-use crate::engine::{courier, payload, post};
+use crate::engine::{delivery_worker, payload, post};
 use crate::error::{ApiError, Problems};
 use crate::id::{self, Prefix};
 use crate::openapi::schema;
@@ -141,7 +141,7 @@ pub(crate) async fn delete(call: Call) -> Result<Answer, ApiError> {
 }
 
 /// Sends a signed test event, one attempt, also where the webhook is inactive
-/// (`open-points.md` E21). The attempt is recorded like any other.
+/// (`docs/undocumented/email-service.md#webhook-test`). The attempt is recorded like any other.
 pub(crate) async fn test(mut call: Call) -> Result<Answer, ApiError> {
     let (id, organization) = (call.input.id().to_owned(), call.organization());
     let find = move |connection: &rusqlite::Connection| {
@@ -168,9 +168,16 @@ pub(crate) async fn test(mut call: Call) -> Result<Answer, ApiError> {
         timestamp: time::rfc3339(now),
     };
     let body = Bytes::from(post::body(Event::TEST, &delivery, now, &data)?);
-    let sent =
-        courier::attempt(app, &webhook, Service::Email, Event::TEST, &delivery, 1, body.clone())
-            .await;
+    let sent = delivery_worker::attempt(
+        app,
+        &webhook,
+        Service::Email,
+        Event::TEST,
+        &delivery,
+        1,
+        body.clone(),
+    )
+    .await;
     // What the documents call "the HTTP status code"; its field's name is not shown.
     let mut answer = Map::new();
     let field = app.settings.switches.test_field.clone();
@@ -196,7 +203,7 @@ pub(crate) async fn test(mut call: Call) -> Result<Answer, ApiError> {
                 (&delivery, organization, &webhook.id, Event::TEST, state, now, tx.now),
             )?;
             tx.execute("INSERT INTO delivery_body VALUES (?1, ?2)", (&delivery, &body[..]))?;
-            courier::record_attempt(tx, &delivery, &sent)?;
+            delivery_worker::record_attempt(tx, &delivery, &sent)?;
             if let Some(once) = &*once {
                 once.keep(tx, &answer)?;
             }
@@ -205,7 +212,7 @@ pub(crate) async fn test(mut call: Call) -> Result<Answer, ApiError> {
         .await
 }
 
-/// What `test` answers (switch E21).
+/// What `test` answers (`docs/undocumented/email-service.md#webhook-test`).
 pub(crate) fn test_schema(switches: &Switches) -> Schema {
     let field = switches.test_field.as_str();
     let mut properties = Map::new();

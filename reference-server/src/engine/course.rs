@@ -1,4 +1,4 @@
-//! The course of an email, recipient by recipient (`open-points.md` E7, E8).
+//! The course of an email, recipient by recipient (`docs/undocumented/email-service.md#status-transitions`, `docs/undocumented/email-service.md#several-recipients`).
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -1,14 +1,14 @@
 //! The engine: does what is due, when it is due by the server's clock.
 //!
 //! One task owns the schedule. It runs steps (emails that fall due, in batches
-//! inside one transaction) and keeps one courier for each webhook with
+//! inside one transaction) and keeps one delivery_worker for each webhook with
 //! deliveries due; it alone moves the clock, so an advance can go from due time
-//! to due time and answer when nothing is left (`control.md`, the clock).
+//! to due time and answer when nothing is left (`docs/control-interface.md#the-clock`).
 
-pub(crate) mod courier;
 mod course;
+pub(crate) mod delivery_worker;
 mod handle;
-pub(crate) mod homecoming;
+pub(crate) mod local_delivery;
 pub(crate) mod payload;
 pub(crate) mod post;
 pub(crate) mod relaying;
@@ -57,11 +57,11 @@ type Advanced = oneshot::Sender<Result<State, ApiError>>;
 #[derive(Debug)]
 struct Route {
     next: Millis,
-    courier: Option<Courier>,
+    delivery_worker: Option<DeliveryWorker>,
 }
 
 #[derive(Debug)]
-struct Courier {
+struct DeliveryWorker {
     task: AbortHandle,
     /// Tells it that more is due.
     more: Arc<Notify>,
@@ -69,7 +69,7 @@ struct Courier {
     told: bool,
 }
 
-/// A courier came home: the webhook, and when its next delivery is due.
+/// A delivery_worker came home: the webhook, and when its next delivery is due.
 struct Delivered {
     webhook: String,
     next: Result<Millis, ApiError>,
@@ -125,7 +125,7 @@ impl Engine {
             tokio::select! {
                 () = &mut stopped => break,
                 () = wake.notify.notified() => {}
-                Some(delivered) = self.couriers.join_next_with_id() => self.came_home(delivered),
+                Some(delivered) = self.couriers.join_next_with_id() => self.on_worker_done(delivered),
                 stepped = async { self.step.as_mut().expect("guarded").await }, if self.step.is_some() => {
                     self.stepped(stepped.unwrap_or_else(|_| Err(ApiError::internal("a step was lost"))));
                 }
@@ -150,8 +150,10 @@ impl Engine {
     }
 
     fn route(&mut self, webhook: String, at: Millis) {
-        let route =
-            self.routes.entry(webhook).or_insert(Route { next: Millis::MAX, courier: None });
+        let route = self
+            .routes
+            .entry(webhook)
+            .or_insert(Route { next: Millis::MAX, delivery_worker: None });
         route.next = route.next.min(at);
     }
 
@@ -169,9 +171,9 @@ impl Engine {
                 continue;
             }
             route.next = Millis::MAX;
-            if let Some(courier) = &mut route.courier {
-                courier.told = true;
-                courier.more.notify_one();
+            if let Some(delivery_worker) = &mut route.delivery_worker {
+                delivery_worker.told = true;
+                delivery_worker.more.notify_one();
                 continue;
             }
             let (app, webhook) = (Arc::clone(&self.app), webhook.clone());
@@ -180,12 +182,12 @@ impl Engine {
             let task = self.couriers.spawn(async move {
                 let next = match webhook.as_str() {
                     relaying::ROUTE => relaying::run(&app).await,
-                    homecoming::ROUTE => homecoming::run(&app).await,
-                    webhook => courier::run(&app, webhook, &told).await,
+                    local_delivery::ROUTE => local_delivery::run(&app).await,
+                    webhook => delivery_worker::run(&app, webhook, &told).await,
                 };
                 Delivered { webhook, next }
             });
-            route.courier = Some(Courier { task, more, told: false });
+            route.delivery_worker = Some(DeliveryWorker { task, more, told: false });
         }
     }
 
@@ -251,15 +253,17 @@ impl Engine {
         }
     }
 
-    fn came_home(&mut self, delivered: Result<(Id, Delivered), JoinError>) {
+    fn on_worker_done(&mut self, delivered: Result<(Id, Delivered), JoinError>) {
         match delivered {
             Ok((task, Delivered { webhook, next })) => {
                 let Some(route) = self.routes.get_mut(&webhook) else { return };
-                let Some(courier) = route.courier.take_if(|courier| courier.task.id() == task)
+                let Some(delivery_worker) = route
+                    .delivery_worker
+                    .take_if(|delivery_worker| delivery_worker.task.id() == task)
                 else {
                     return;
                 };
-                if courier.told {
+                if delivery_worker.told {
                     route.next = Millis::MIN;
                 }
                 let failed = match next {
@@ -283,10 +287,11 @@ impl Engine {
             }
             Err(error) if error.is_cancelled() => {}
             Err(error) => {
-                tracing::error!(%error, "a courier was lost; another one takes its route");
-                let of_it = |courier: &mut Courier| courier.task.id() == error.id();
+                tracing::error!(%error, "a delivery_worker was lost; another one takes its route");
+                let of_it =
+                    |delivery_worker: &mut DeliveryWorker| delivery_worker.task.id() == error.id();
                 for route in self.routes.values_mut() {
-                    if route.courier.take_if(of_it).is_some() {
+                    if route.delivery_worker.take_if(of_it).is_some() {
                         route.next = Millis::MIN;
                     }
                 }
@@ -396,9 +401,9 @@ impl Engine {
         self.routes.retain(|webhook, route| {
             let is_webhook = webhook.starts_with(Prefix::Webhook.as_str());
             let stays = !is_webhook || webhooks.get(webhook).is_some();
-            if let Some(courier) = route.courier.take_if(|_| !stays) {
-                courier.task.abort();
-                ending.push(courier.task);
+            if let Some(delivery_worker) = route.delivery_worker.take_if(|_| !stays) {
+                delivery_worker.task.abort();
+                ending.push(delivery_worker.task);
             }
             stays
         });
@@ -406,7 +411,7 @@ impl Engine {
         while ending.iter().any(|task| !task.is_finished())
             && let Some(delivered) = self.couriers.join_next_with_id().await
         {
-            self.came_home(delivered);
+            self.on_worker_done(delivered);
         }
     }
 

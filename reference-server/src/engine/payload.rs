@@ -1,5 +1,5 @@
 //! What deliveries say: the types that their bodies are written from, and
-//! described by (`extraction-service.md` §2, `open-points.md` E20 and X3).
+//! described by (`docs/extraction-service/events.md`, `docs/undocumented/email-service.md#delivery-payload`, `docs/undocumented/extraction-service.md#extraction-error`).
 
 use schemars::JsonSchema;
 use serde::Serialize;

@@ -42,8 +42,7 @@ pub(crate) fn emit(
     Ok(ids)
 }
 
-/// The bytes of a delivery, in the documented shape (`extraction-service.md`
-/// §2, `open-points.md` E20).
+/// The bytes of a delivery, in the documented shape (`docs/extraction-service/events.md`, `docs/undocumented/email-service.md#delivery-payload`).
 pub(crate) fn body(
     event: &str,
     id: &str,

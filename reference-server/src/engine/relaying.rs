@@ -1,7 +1,7 @@
 //! Mail that goes out to the relay: what was taken up waits in the table
 //! `relay` until it is handed over, refused, or given up.
 //!
-//! To the schedule the relay is one more courier's route, under a name that no
+//! To the schedule the relay is one more delivery_worker's route, under a name that no
 //! webhook has.
 
 use std::sync::Arc;

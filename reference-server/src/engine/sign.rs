@@ -1,5 +1,5 @@
 //! Signatures of deliveries, as each service documents them
-//! (`email-service.md` §6, `extraction-service.md` §6).
+//! (`docs/email-service/events.md`, `docs/extraction-service/events.md`).
 
 use hmac::{Hmac, KeyInit as _, Mac as _};
 use http::header::{CONTENT_TYPE, USER_AGENT};

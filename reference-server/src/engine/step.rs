@@ -4,7 +4,7 @@
 use serde_json::{Value, json};
 
 use super::course::{self, Change, Outcome, Status};
-use super::{homecoming, payload, post, relaying};
+use super::{local_delivery, payload, post, relaying};
 use crate::app::App;
 use crate::email::domains;
 use crate::email::stored::{self, Stored};
@@ -67,7 +67,7 @@ fn send(tx: &mut Tx<'_>, app: &App, id: &str) -> Result<(), ApiError> {
         return Ok(());
     }
     email.due_at = None;
-    // Checked again, because a scheduled email's domain may be gone by now (E11).
+    // Checked again, because a scheduled email's domain may be gone by now (`docs/undocumented/email-service.md#addresses`).
     let verified = email.scheduled_at.is_none()
         || domains::is_verified(tx, email.organization, email.sender_domain())?;
     let mut relayed = false;
@@ -149,7 +149,7 @@ pub(crate) fn happen(
             recipient.detail = detail.cloned().or(recipient.detail.take());
         }
         if status == Status::Delivered && event == Event::EmailDelivered {
-            homecoming::deliver(tx, app, email, &email.recipients[position].address)?;
+            local_delivery::deliver(tx, app, email, &email.recipients[position].address)?;
         }
         let now = tx.now;
         let (organization, detail) = (email.organization, detail.filter(|_| last));

@@ -1,4 +1,4 @@
-//! The extraction service (`extraction-service.md`).
+//! The extraction service (`docs/extraction-service/README.md`).
 
 pub(crate) mod me;
 pub(crate) mod webhooks;

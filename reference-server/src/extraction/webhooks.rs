@@ -1,4 +1,4 @@
-//! Webhook endpoints of the extraction service (`extraction-service.md` §4).
+//! Webhook endpoints of the extraction service (`docs/extraction-service/webhooks.md`).
 
 use std::sync::Arc;
 

@@ -5,7 +5,7 @@ use mail_parser::{
 };
 use serde_json::{Map, Value};
 
-/// A received message in the words of `email.received` (`open-points.md` E20).
+/// A received message in the words of `email.received` (`docs/undocumented/email-service.md#delivery-payload`).
 pub(crate) struct Incoming {
     pub(crate) from: Option<String>,
     pub(crate) to: Vec<String>,

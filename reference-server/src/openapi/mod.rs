@@ -163,10 +163,17 @@ mod tests {
     #[test]
     fn switches_change_what_they_change() {
         let mut settings = Settings::default();
-        for switch in ["B1=200", "B2=wrapped", "B4=problem", "B9=ignored", "B14=wrapped"] {
+        for switch in [
+            "create-status=200",
+            "list-shape=wrapped",
+            "error-format=problem",
+            "idempotency=ignored",
+            "resource-shape=wrapped",
+        ] {
             settings.switches.set(switch).expect("a switch");
         }
-        for switch in ["E1=X-Api-Key", "E16=zero-based", "E21=code"] {
+        for switch in ["key-header=X-Api-Key", "contact-pages=zero-based", "test-status-field=code"]
+        {
             settings.switches.set(switch).expect("a switch");
         }
         let document = describe(&settings, Part::All);

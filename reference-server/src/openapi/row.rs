@@ -193,7 +193,7 @@ impl<'d, 'a> Row<'d, 'a> {
         self
     }
 
-    /// What was created (switches B1 and B14).
+    /// What was created (`docs/undocumented/both-services.md#create-status`, `docs/undocumented/both-services.md#resource-shape`).
     pub(super) fn created<T: JsonSchema>(self, about: &str) -> Self {
         self.created_as::<T>(StatusCode::CREATED, about)
     }
@@ -206,7 +206,7 @@ impl<'d, 'a> Row<'d, 'a> {
         self.resource_as::<T>(status, about)
     }
 
-    /// One resource (switch B14).
+    /// One resource (`docs/undocumented/both-services.md#resource-shape`).
     pub(super) fn resource<T: JsonSchema>(self, about: &str) -> Self {
         self.resource_as::<T>(StatusCode::OK, about)
     }
@@ -217,7 +217,7 @@ impl<'d, 'a> Row<'d, 'a> {
         self.answer(status, about, &schema)
     }
 
-    /// All of an organization's (switch B2).
+    /// All of an organization's (`docs/undocumented/both-services.md#list-shape`).
     pub(super) fn list<T: JsonSchema>(self, about: &str) -> Self {
         let schema = self.document.answer::<Vec<T>>();
         let schema = wrapped(self.document.settings.switches.lists, schema);

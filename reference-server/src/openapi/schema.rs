@@ -33,7 +33,7 @@ macro_rules! texts {
 pub(crate) use texts;
 
 texts! {
-    /// RFC 3339 in UTC with milliseconds (`open-points.md` B13).
+    /// RFC 3339 in UTC with milliseconds (`docs/undocumented/both-services.md#timestamps`).
     Time => json_schema!({"type": "string", "format": "date-time"}),
 
     /// When to send: more than `date-time` is taken. Not a list of types, which
@@ -50,7 +50,7 @@ texts! {
         "examples": ["90s", "250ms"],
     }),
 
-    /// `a@b` or `Name <a@b>` (`open-points.md` E11).
+    /// `a@b` or `Name <a@b>` (`docs/undocumented/email-service.md#addresses`).
     Mailbox => json_schema!({
         "type": "string",
         "format": "mailbox",

@@ -143,7 +143,7 @@ pub(super) fn describe<'d, 'a>(operation: Operation, row: Row<'d, 'a>) -> Row<'d
     }
 }
 
-/// Switch E16 changes what a page is.
+/// Switch `docs/undocumented/email-service.md#contact-pages` changes what a page is.
 fn contact_pages<'d, 'a>(row: Row<'d, 'a>) -> Row<'d, 'a> {
     let parameters = pages::Page::parameters(row.switches());
     let array = row.switches().contact_pages == ContactPages::Array;

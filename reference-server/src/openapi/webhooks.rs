@@ -9,7 +9,7 @@ use svc_sdk::Service;
 
 use super::Part;
 use super::document::Document;
-use crate::engine::{courier, payload};
+use crate::engine::{delivery_worker, payload};
 use crate::inbound::ReceivedEmail;
 use crate::switches::FailedError;
 use crate::webhooks::Event;
@@ -38,7 +38,7 @@ pub(super) fn describe(document: &mut Document<'_>) -> Map<String, Value> {
     webhooks
 }
 
-/// When it fires (`email-service.md` §6, `extraction-service.md` §6), and the
+/// When it fires (`docs/email-service/events.md`, `docs/extraction-service/events.md`), and the
 /// body of its deliveries.
 fn of_event(document: &mut Document<'_>, event: Event) -> (&'static str, Schema) {
     use payload::{Body, Bounced, Clicked, Outgoing, WithReason};
@@ -140,8 +140,10 @@ fn headers(service: Service, event: &str) -> Vec<Value> {
 }
 
 fn retries(service: Service) -> String {
-    let pauses: Vec<String> =
-        courier::schedule(service).iter().map(|pause| format!("{} s", pause / 1000)).collect();
+    let pauses: Vec<String> = delivery_worker::schedule(service)
+        .iter()
+        .map(|pause| format!("{} s", pause / 1000))
+        .collect();
     format!(
         "It is tried again, each time this long after the attempt before: {}.",
         pauses.join(", ")

@@ -29,7 +29,7 @@ impl Policy {
 }
 
 /// Whether the URL's host is this machine by name or by number; for the rule
-/// that plain http is for loopback targets only (`open-points.md` E24).
+/// that plain http is for loopback targets only (`docs/undocumented/email-service.md#webhook-urls`).
 pub(crate) fn is_loopback(url: &Url) -> bool {
     match url.host() {
         Some(Host::Domain(name)) => {

@@ -30,7 +30,7 @@ fn identity(file: &Metadata) -> Identity {
     (file.dev(), file.ino())
 }
 
-/// Elsewhere an open file cannot be removed.
+/// Redirected an open file cannot be removed.
 #[cfg(not(unix))]
 type Identity = ();
 

@@ -24,12 +24,12 @@ impl Answer {
         Ok(Self { status, body })
     }
 
-    /// 200 with a resource, wrapped where switch B14 says so.
+    /// 200 with a resource, wrapped where `docs/undocumented/both-services.md#resource-shape` says so.
     pub(crate) fn resource(switches: &Switches, value: &impl Serialize) -> Result<Self, ApiError> {
         Self::with_status(switches, StatusCode::OK, value)
     }
 
-    /// A creation's answer: `status` unless switch B1 makes it 200.
+    /// A creation's answer: `status` unless `docs/undocumented/both-services.md#create-status` makes it 200.
     pub(crate) fn created(
         switches: &Switches,
         status: StatusCode,
@@ -42,7 +42,7 @@ impl Answer {
         Self::with_status(switches, status, value)
     }
 
-    /// 200 with a list, wrapped where switch B2 says so.
+    /// 200 with a list, wrapped where `docs/undocumented/both-services.md#list-shape` says so.
     pub(crate) fn list<T: Serialize>(switches: &Switches, items: &[T]) -> Result<Self, ApiError> {
         match switches.lists {
             Wrapping::Bare => Self::json(StatusCode::OK, &items),
@@ -106,7 +106,7 @@ pub(crate) struct Problem<'a> {
     details: &'a Details,
 }
 
-/// An error's content type and body in the given shape (`open-points.md` B4).
+/// An error's content type and body in the given shape (`docs/undocumented/both-services.md#error-format`).
 pub(crate) fn error_body(error: &ApiError, shape: ErrorShape) -> (&'static str, String) {
     let object = error.object();
     let (content_type, body) = match shape {

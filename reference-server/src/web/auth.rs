@@ -1,5 +1,5 @@
 //! Who is calling, and whether the key may: the one place where scopes are
-//! checked, from the operation table (`open-points.md` B5, B11).
+//! checked, from the operation table (`docs/undocumented/both-services.md#missing-scope`, `docs/undocumented/both-services.md#order-of-checks`).
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -54,7 +54,7 @@ pub(crate) const fn required_scope(operation: Operation) -> Option<Scope> {
     match operation.scope_rule() {
         ScopeRule::Needs(scope) => Some(scope),
         ScopeRule::AnyKey => None,
-        // Cancelling is the other side of sending (`open-points.md` E5).
+        // Cancelling is the other side of sending (`docs/undocumented/email-service.md#scope-of-cancel`).
         ScopeRule::NotDocumented => Some(Scope::EmailsSend),
     }
 }
@@ -70,7 +70,7 @@ pub(crate) fn allow(operation: Operation, key: &Key) -> Result<(), ApiError> {
         .with(|details| details.required_scope = Some(required.as_str())))
 }
 
-/// 429 where the key has used up its requests a second (`open-points.md` B6).
+/// 429 where the key has used up its requests a second (`docs/undocumented/both-services.md#rate-limits`).
 pub(crate) fn limit_rate(app: &App, key: &Key) -> Result<(), ApiError> {
     let Some(rate) = app.settings.rate_limit.map(f64::from) else { return Ok(()) };
     let now = Instant::now();

@@ -1,5 +1,5 @@
 //! `Idempotency-Key`: the first answer is kept, in the same transaction as
-//! what it answers, and given again for 24 hours (`open-points.md` B9).
+//! what it answers, and given again for 24 hours (`docs/undocumented/both-services.md#idempotency`).
 
 use http::StatusCode;
 use sha2::{Digest, Sha256};

@@ -99,7 +99,7 @@ async fn documented(
     let Some(params) = params else { return answer::error(&ApiError::not_found("path"), shape) };
     let key = match auth::caller(&app, operation.service(), &parts.headers) {
         Ok(key) => key,
-        // The documents show this one (`extraction-service.md` §7): never switched.
+        // The documents show this one (`docs/extraction-service/errors.md`): never switched.
         Err(error) if operation.service() == Service::Extraction => {
             return answer::error(&error, ErrorShape::Nested);
         }
@@ -122,7 +122,7 @@ async fn documented(
 }
 
 /// The checks that come between the key and every operation, in the order of
-/// `open-points.md` B11, and then the operation.
+/// `docs/undocumented/both-services.md#order-of-checks`, and then the operation.
 async fn call(operation: Operation, key: Arc<Key>, input: Input) -> Result<Answer, ApiError> {
     auth::limit_rate(&input.app, &key)?;
     auth::allow(operation, &key)?;

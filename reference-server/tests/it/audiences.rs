@@ -1,4 +1,4 @@
-//! Audiences over the wire (`email-service.md` §4).
+//! Audiences over the wire (`docs/email-service/audiences.md`).
 
 use crate::harness::Sandbox;
 
@@ -47,7 +47,7 @@ async fn a_name_is_required() {
     }
 }
 
-/// `open-points.md` E19.
+/// `docs/undocumented/email-service.md#audience-deletion`.
 #[tokio::test]
 async fn the_contacts_go_with_their_audience() {
     let sandbox = Sandbox::start().await;

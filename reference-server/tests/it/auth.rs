@@ -1,5 +1,4 @@
-//! Keys and scopes over the wire (`email-service.md` §5, `extraction-service.md`
-//! §5, `open-points.md` B5, B11).
+//! Keys and scopes over the wire (`docs/email-service/scopes.md`, `docs/extraction-service/scopes.md`, `docs/undocumented/both-services.md#missing-scope`, `docs/undocumented/both-services.md#order-of-checks`).
 
 use crate::harness::{EXTRACTION_KEY, KEY, Sandbox};
 
@@ -142,7 +141,7 @@ async fn an_extract_only_key_may_only_ask_who_it_is() {
     }
 }
 
-/// 401 before 403 before 404 before the body (B11).
+/// 401 before 403 before 404 before the body (`docs/undocumented/both-services.md#order-of-checks`).
 #[tokio::test]
 async fn the_checks_come_in_their_order() {
     let sandbox = Sandbox::start().await;

@@ -1,4 +1,4 @@
-//! Batches over the wire (`email-service.md` §4, `open-points.md` E2, E3).
+//! Batches over the wire (`docs/email-service/emails.md`, `docs/undocumented/email-service.md#batch-body`, `docs/undocumented/email-service.md#batch-result`).
 
 use crate::harness::Sandbox;
 

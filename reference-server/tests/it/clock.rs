@@ -1,4 +1,4 @@
-//! The clock over the wire (`control.md`, the clock).
+//! The clock over the wire (`docs/control-interface.md#the-clock`).
 
 use crate::harness::Sandbox;
 use crate::receiver::Receiver;

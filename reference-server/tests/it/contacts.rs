@@ -1,5 +1,4 @@
-//! Contacts over the wire (`email-service.md` §4, `open-points.md` E16 to E18,
-//! B15, B19).
+//! Contacts over the wire (`docs/email-service/audiences.md#contacts`, `docs/undocumented/email-service.md#contact-pages`, `docs/undocumented/email-service.md#duplicates`, `docs/undocumented/email-service.md#metadata-merge`, `docs/undocumented/both-services.md#unknown-request-fields`, `docs/undocumented/both-services.md#empty-updates`).
 
 use crate::harness::Sandbox;
 

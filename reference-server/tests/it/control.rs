@@ -1,4 +1,4 @@
-//! The control interface as such (`control.md`).
+//! The control interface as such (`docs/control-interface.md`).
 
 use std::net::SocketAddr;
 

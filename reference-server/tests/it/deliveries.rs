@@ -1,6 +1,5 @@
 //! Deliveries over the wire: what is sent, when it is sent again, and when not
-//! (`email-service.md` §6, `extraction-service.md` §6, `open-points.md` X4, X6,
-//! E20, E22).
+//! (`docs/email-service/events.md`, `docs/extraction-service/events.md`, `docs/undocumented/extraction-service.md#retry-schedule`, `docs/undocumented/extraction-service.md#delivery-ids`, `docs/undocumented/email-service.md#delivery-payload`, `docs/undocumented/email-service.md#retry-schedule`).
 
 use std::time::{Duration, Instant};
 
@@ -129,7 +128,7 @@ async fn large_deliveries_all_arrive() {
     assert_eq!(list.body.matches(r#""state":"delivered""#).count(), 4, "{list:?}");
 }
 
-/// 2, 8 and 32 seconds after the attempt before, then no more (E22).
+/// 2, 8 and 32 seconds after the attempt before, then no more (`docs/undocumented/email-service.md#retry-schedule`).
 #[tokio::test]
 async fn the_email_service_retries_three_times() {
     let sandbox = Sandbox::start().await;
@@ -154,7 +153,7 @@ async fn the_email_service_retries_three_times() {
     assert_eq!(attempts, ["1", "2", "3", "4"]);
 }
 
-/// 2, 4, 8, 16 and 32 seconds (X4), with the documented headers.
+/// 2, 4, 8, 16 and 32 seconds (`docs/undocumented/extraction-service.md#retry-schedule`), with the documented headers.
 #[tokio::test]
 async fn the_extraction_service_retries_five_times() {
     let sandbox = Sandbox::start().await;
@@ -192,7 +191,7 @@ async fn the_extraction_service_retries_five_times() {
     assert!(last.body.contains(r#""data":{"error":{"code":""#), "{last:?}");
 }
 
-/// Url and secret are read at each attempt (E22).
+/// Url and secret are read at each attempt (`docs/undocumented/email-service.md#retry-schedule`).
 #[tokio::test]
 async fn a_retry_goes_where_the_webhook_points_then() {
     let sandbox = Sandbox::start().await;

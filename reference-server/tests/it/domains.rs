@@ -1,4 +1,4 @@
-//! Domains over the wire (`email-service.md` §4, `open-points.md` E17, E23, E25).
+//! Domains over the wire (`docs/email-service/domains.md`, `docs/undocumented/email-service.md#duplicates`, `docs/undocumented/email-service.md#dns-records`, `docs/undocumented/email-service.md#repeated-verification`).
 
 use crate::harness::Sandbox;
 
@@ -59,7 +59,7 @@ async fn what_is_no_domain_is_refused() {
     }
 }
 
-/// A deleted domain sends nothing any more, scheduled emails included (E11).
+/// A deleted domain sends nothing any more, scheduled emails included (`docs/undocumented/email-service.md#addresses`).
 #[tokio::test]
 async fn a_scheduled_email_of_a_deleted_domain_fails() {
     let sandbox = Sandbox::start().await;

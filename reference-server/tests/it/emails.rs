@@ -1,4 +1,4 @@
-//! Emails over the wire (`email-service.md` §2 to §4, `open-points.md` E4 to E14).
+//! Emails over the wire (`docs/email-service/emails.md`, `docs/undocumented/email-service.md#email-fields`, `docs/undocumented/email-service.md#scope-of-cancel`, `docs/undocumented/email-service.md#status-after-cancel`, `docs/undocumented/email-service.md#status-transitions`, `docs/undocumented/email-service.md#several-recipients`, `docs/undocumented/email-service.md#past-schedule`, `docs/undocumented/email-service.md#empty-content`, `docs/undocumented/email-service.md#addresses`, `docs/undocumented/email-service.md#invalid-content`, `docs/undocumented/email-service.md#unverified-sender`, `docs/undocumented/email-service.md#templates`).
 
 use crate::harness::Sandbox;
 
@@ -66,7 +66,7 @@ async fn magic_recipients_take_their_course() {
     assert_eq!(found.between(r#""status":""#), "delivered");
 }
 
-/// `open-points.md` E8.
+/// `docs/undocumented/email-service.md#several-recipients`.
 #[tokio::test]
 async fn each_recipient_has_its_own_course() {
     let sandbox = Sandbox::start().await;
@@ -123,7 +123,7 @@ async fn a_scheduled_email_is_dated_when_it_goes_out() {
 #[tokio::test]
 async fn what_does_not_wait_cannot_be_cancelled() {
     let sandbox = Sandbox::start().await;
-    // A date in the past is sent at once (E9).
+    // A date in the past is sent at once (`docs/undocumented/email-service.md#past-schedule`).
     let body =
         r#"{"from":"a@sandbox.test","to":"b@x.test","subject":"s","scheduledAt":"2001-02-03"}"#;
     let sent = sandbox.call(SEND, body).await;
@@ -136,7 +136,7 @@ async fn what_does_not_wait_cannot_be_cancelled() {
     assert_eq!(sandbox.call("PATCH /api/v1/emails/eml_x/cancel", "").await.status, 404);
 }
 
-/// Sub-domains are other domains; case does not matter (E11).
+/// Sub-domains are other domains; case does not matter (`docs/undocumented/email-service.md#addresses`).
 #[tokio::test]
 async fn the_senders_domain_must_be_verified_itself() {
     let sandbox = Sandbox::start().await;

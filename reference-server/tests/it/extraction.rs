@@ -1,4 +1,4 @@
-//! The extraction service over the wire (`extraction-service.md` §4).
+//! The extraction service over the wire (`docs/extraction-service/webhooks.md`).
 
 use crate::harness::{EXTRACTION_KEY, Sandbox};
 
@@ -42,7 +42,7 @@ async fn an_endpoint_is_registered_listed_and_removed() {
     assert_eq!(sandbox.with_key(EXTRACTION_KEY, "GET /v1/webhooks", "").await.body, "[]");
 }
 
-/// `open-points.md` X1.
+/// `docs/undocumented/extraction-service.md#webhook-registration`.
 #[tokio::test]
 async fn url_and_events_are_required_and_checked() {
     let sandbox = Sandbox::start().await;

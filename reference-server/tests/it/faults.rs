@@ -1,4 +1,4 @@
-//! Faults on demand (`control.md`).
+//! Faults on demand (`docs/control-interface.md`).
 
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;

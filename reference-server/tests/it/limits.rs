@@ -1,4 +1,4 @@
-//! Each documented limit at its value and one past it (`email-service.md` §8).
+//! Each documented limit at its value and one past it (`docs/email-service/limits.md`).
 
 use crate::harness::Sandbox;
 
@@ -16,7 +16,7 @@ async fn fifty_recipients_in_to() {
     let refused = sandbox.call(SEND, &body("to", 51)).await;
     assert_eq!((refused.status, refused.between(r#""field":""#).as_str()), (422, "to"));
     assert_eq!(sandbox.call(SEND, &body("to", 0)).await.status, 422);
-    // No such limit is documented for the others (E15).
+    // No such limit is documented for the others (`docs/undocumented/email-service.md#other-limits`).
     assert_eq!(sandbox.call(SEND, &body("cc", 51)).await.status, 202);
     assert_eq!(sandbox.call(SEND, &body("bcc", 200)).await.status, 202);
 }
@@ -53,7 +53,7 @@ async fn twenty_attachments() {
     assert_eq!((refused.status, refused.between(r#""field":""#).as_str()), (422, "attachments"));
 }
 
-/// `open-points.md` B7.
+/// `docs/undocumented/both-services.md#size-limits`.
 #[tokio::test]
 async fn a_body_of_64_mib() {
     const LIMIT: usize = 64 << 20;

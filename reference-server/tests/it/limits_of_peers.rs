@@ -72,7 +72,8 @@ async fn what_was_answered_before_stays_as_it_is() {
 
 #[tokio::test]
 async fn a_refusal_has_the_shape_that_was_chosen() {
-    let sandbox = Sandbox::with(|builder| builder.set("B4=text").expect("a switch")).await;
+    let sandbox =
+        Sandbox::with(|builder| builder.set("error-format=text").expect("a switch")).await;
     let mut stream = TcpStream::connect(sandbox.addr()).await.expect("connected");
     stream.write_all(b"GET /\0 HTTP/1.1\r\n\r\n").await.expect("written");
     let answer = until_end(&mut stream).await;

@@ -1,4 +1,4 @@
-//! `Idempotency-Key` over the wire (`open-points.md` B9).
+//! `Idempotency-Key` over the wire (`docs/undocumented/both-services.md#idempotency`).
 
 use crate::harness::{KEY, Sandbox};
 

@@ -1,4 +1,4 @@
-//! Requests as such: paths, methods, bodies, ids (`open-points.md` B4, B8, B10).
+//! Requests as such: paths, methods, bodies, ids (`docs/undocumented/both-services.md#error-format`, `docs/undocumented/both-services.md#request-ids`, `docs/undocumented/both-services.md#error-statuses`).
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! Every *switch* of `open-points.md`, over the wire.
+//! Every *switch* of `docs/undocumented/README.md`, over the wire.
 
 use crate::harness::{EXTRACTION_KEY, KEY, Sandbox};
 use crate::receiver::Receiver;
@@ -35,7 +35,7 @@ const ENDPOINT: &str = r#"{"url":"https://a.test/","events":["extraction.failed"
 
 #[tokio::test]
 async fn b1_creations_answer_200() {
-    let sandbox = with("B1=200").await;
+    let sandbox = with("create-status=200").await;
     let audience = sandbox.call("POST /api/v1/audiences", r#"{"name":"a"}"#).await;
     assert_eq!(audience.status, 200);
     let contacts = format!("POST /api/v1/audiences/{}/contacts", audience.id());
@@ -52,7 +52,7 @@ async fn b1_creations_answer_200() {
 
 #[tokio::test]
 async fn b2_lists_are_wrapped() {
-    let sandbox = with("B2=wrapped").await;
+    let sandbox = with("list-shape=wrapped").await;
     for (key, path) in
         [(KEY, "/api/v1/audiences"), (KEY, "/api/v1/webhooks"), (EXTRACTION_KEY, "/v1/webhooks")]
     {
@@ -68,16 +68,16 @@ async fn b2_lists_are_wrapped() {
 async fn b4_errors_have_another_shape() {
     for (choice, content_type, body) in [
         (
-            "B4=problem",
+            "error-format=problem",
             "application/problem+json",
             r#"{"type":"about:blank","title":"Not Found","status":404,"detail":"there is no such audience","code":"not_found"}"#,
         ),
         (
-            "B4=flat",
+            "error-format=flat",
             "application/json",
             r#"{"code":"not_found","message":"there is no such audience"}"#,
         ),
-        ("B4=text", "text/plain; charset=utf-8", "there is no such audience"),
+        ("error-format=text", "text/plain; charset=utf-8", "there is no such audience"),
     ] {
         let sandbox = with(choice).await;
         let answer = sandbox.call("GET /api/v1/audiences/x", "").await;
@@ -92,7 +92,7 @@ async fn b4_errors_have_another_shape() {
 
 #[tokio::test]
 async fn b9_an_idempotency_key_is_ignored() {
-    let sandbox = with("B9=ignored").await;
+    let sandbox = with("idempotency=ignored").await;
     let headers = format!("authorization: Bearer {KEY}\r\nidempotency-key: k\r\n");
     let first = sandbox.raw("POST /api/v1/emails", &headers, EMAIL).await;
     let second = sandbox.raw("POST /api/v1/emails", &headers, EMAIL).await;
@@ -101,7 +101,7 @@ async fn b9_an_idempotency_key_is_ignored() {
 
 #[tokio::test]
 async fn b14_a_resource_is_wrapped() {
-    let sandbox = with("B14=wrapped").await;
+    let sandbox = with("resource-shape=wrapped").await;
     sandbox.freeze().await;
     let made = sandbox.call("POST /api/v1/audiences", r#"{"name":"a"}"#).await;
     let audience = made.id();
@@ -142,7 +142,7 @@ async fn b14_a_resource_is_wrapped() {
 
 #[tokio::test]
 async fn x3_the_error_of_an_extraction_is_text() {
-    let sandbox = with("X3=string").await;
+    let sandbox = with("extraction-error=string").await;
     let receiver = Receiver::start(&[]).await;
     let body = format!(r#"{{"url":"{}","events":["extraction.failed"]}}"#, receiver.url());
     sandbox.with_key(EXTRACTION_KEY, "POST /v1/webhooks", &body).await;
@@ -154,7 +154,7 @@ async fn x3_the_error_of_an_extraction_is_text() {
 
 #[tokio::test]
 async fn e1_the_key_stands_in_another_header() {
-    let sandbox = with("E1=X-Api-Key").await;
+    let sandbox = with("key-header=X-Api-Key").await;
     let header = format!("x-api-key: {KEY}\r\n");
     assert_eq!(sandbox.raw("GET /api/v1/audiences", &header, "").await.status, 200);
     assert_eq!(sandbox.call("GET /api/v1/audiences", "").await.status, 401);
@@ -165,13 +165,17 @@ async fn e1_the_key_stands_in_another_header() {
 #[tokio::test]
 async fn e16_pages_are_arrays_or_count_from_zero() {
     for (choice, query, body) in [
-        ("E16=array", "?page=1", "[]"),
+        ("contact-pages=array", "?page=1", "[]"),
         (
-            "E16=zero-based",
+            "contact-pages=zero-based",
             "?page=0",
             r#"{"data":[],"page":0,"pageSize":20,"total":0,"totalPages":0}"#,
         ),
-        ("E16=zero-based", "", r#"{"data":[],"page":0,"pageSize":20,"total":0,"totalPages":0}"#),
+        (
+            "contact-pages=zero-based",
+            "",
+            r#"{"data":[],"page":0,"pageSize":20,"total":0,"totalPages":0}"#,
+        ),
     ] {
         let sandbox = with(choice).await;
         let id = sandbox.call("POST /api/v1/audiences", r#"{"name":"a"}"#).await.id();
@@ -179,7 +183,9 @@ async fn e16_pages_are_arrays_or_count_from_zero() {
         assert_eq!((page.status, page.body.as_str()), (200, body), "{choice} {query}");
     }
     // Each page has what belongs to it.
-    for (choice, pages) in [("E16=array", [1, 2, 3]), ("E16=zero-based", [0, 1, 2])] {
+    for (choice, pages) in
+        [("contact-pages=array", [1, 2, 3]), ("contact-pages=zero-based", [0, 1, 2])]
+    {
         let sandbox = with(choice).await;
         let id = sandbox.call("POST /api/v1/audiences", r#"{"name":"a"}"#).await.id();
         let line = format!("/api/v1/audiences/{id}/contacts");
@@ -202,7 +208,7 @@ async fn e16_pages_are_arrays_or_count_from_zero() {
 
 #[tokio::test]
 async fn e21_the_status_has_another_field() {
-    let sandbox = with("E21=responseStatus").await;
+    let sandbox = with("test-status-field=responseStatus").await;
     let receiver = Receiver::start(&[]).await;
     let body = format!(r#"{{"url":"{}","events":["email.sent"]}}"#, receiver.url());
     let id = sandbox.call("POST /api/v1/webhooks", &body).await.id();

@@ -1,4 +1,4 @@
-//! Templates and the emails that are made from them (`open-points.md` E14).
+//! Templates and the emails that are made from them (`docs/undocumented/email-service.md#templates`).
 
 use crate::harness::Sandbox;
 

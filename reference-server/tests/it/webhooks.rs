@@ -1,5 +1,5 @@
-//! Webhooks of the email service over the wire (`email-service.md` §4,
-//! `open-points.md` E20, E21, E24).
+//! Webhooks of the email service over the wire (`docs/email-service/webhooks.md`,
+//! `docs/undocumented/email-service.md#delivery-payload`, `docs/undocumented/email-service.md#webhook-test`, `docs/undocumented/email-service.md#webhook-urls`).
 
 use crate::harness::Sandbox;
 use crate::receiver::Receiver;
@@ -86,7 +86,7 @@ async fn url_and_events_are_checked() {
     assert_eq!(public.with_key(&key, CREATE, body).await.status, 422);
 }
 
-/// One attempt, signed, also to an inactive webhook (E21).
+/// One attempt, signed, also to an inactive webhook (`docs/undocumented/email-service.md#webhook-test`).
 #[tokio::test]
 async fn the_test_operation_says_what_the_endpoint_answered() {
     let sandbox = Sandbox::start().await;

@@ -46,7 +46,7 @@ pub struct Accepted {
 
 #[derive(Deserialize)]
 #[expect(dead_code, reason = "read for the sake of reading")]
-struct BatchAnswer {
+struct BatchResponse {
     results: Vec<BatchItem>,
 }
 
@@ -219,7 +219,7 @@ async fn measure(name: &str, times: u32) {
             let bodies = vec![body_; 100];
             count(name, times / 10, async || {
                 let answer = client.post(&url).bearer_auth("mk_secret").json(&bodies).send().await;
-                answer.expect("answer").json::<BatchAnswer>().await.expect("json");
+                answer.expect("answer").json::<BatchResponse>().await.expect("json");
             })
             .await;
         }

@@ -7,7 +7,7 @@ use crate::calls::{ACCEPTED, Accepted, MESSAGE, body, email, resend, resend_emai
 use crate::peer::Peer;
 
 const CALLS: usize = 20_000;
-const AT_ONCE: usize = 64;
+const MAX_CONCURRENT: usize = 64;
 const ROUNDS: usize = 5;
 
 pub async fn print() {
@@ -65,13 +65,13 @@ async fn measure<F: AsyncFn()>(call: &F) -> [f64; 3] {
     }
     times.sort();
     let cpu = cpu();
-    let lanes = (0..AT_ONCE).map(|_| async {
-        for _ in 0..CALLS / AT_ONCE {
+    let lanes = (0..MAX_CONCURRENT).map(|_| async {
+        for _ in 0..CALLS / MAX_CONCURRENT {
             call().await;
         }
     });
     futures_util::future::join_all(lanes).await;
-    let cpu = (self::cpu() - cpu).as_secs_f64() * 1e6 / (CALLS / AT_ONCE * AT_ONCE) as f64;
+    let cpu = (self::cpu() - cpu).as_secs_f64() * 1e6 / (CALLS / MAX_CONCURRENT * MAX_CONCURRENT) as f64;
     let at = |part: usize| times[CALLS * part / 100].as_secs_f64() * 1e6;
     [at(50), at(99), cpu]
 }

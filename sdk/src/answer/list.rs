@@ -1,4 +1,4 @@
-//! Lists and pages, in whichever shape they come (`open-points.md` B2, E16).
+//! Lists and pages, in whichever shape they come (`docs/undocumented/both-services.md#list-shape`, `docs/undocumented/email-service.md#contact-pages`).
 
 use std::ops::Deref;
 

@@ -1,4 +1,4 @@
-//! Answers of the services, read with the tolerance of `open-points.md`:
+//! Answers of the services, read with the tolerance of `docs/undocumented/README.md`:
 //! more, fewer or differently wrapped fields are never an error.
 
 mod extra;

@@ -42,7 +42,7 @@ impl From<serde_json::Error> for Unreadable {
 }
 
 /// Reads a resource: the object itself, or the only object inside an object
-/// (`open-points.md` B14). An empty body, or any other JSON value, is a
+/// (`docs/undocumented/both-services.md#resource-shape`). An empty body, or any other JSON value, is a
 /// resource without fields.
 pub(crate) fn read_object<T: Record>(body: &Bytes) -> Result<T, Unreadable> {
     read_text(body, |text| {
@@ -254,7 +254,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::email::{BatchAnswer, Contact, EmailRecord, WebhookTest};
+    use crate::email::{BatchResponse, Contact, EmailRecord, WebhookTest};
     use crate::error::ErrorReport;
     use crate::extraction::Me;
 
@@ -265,7 +265,7 @@ mod tests {
         let _ = read_object::<Contact>(&body).map(|contact| serde_json::to_string(&contact));
         let _ = read_object::<Me>(&body);
         let _ = crate::answer::read_list::<Contact>(&body);
-        let _ = BatchAnswer::read(&body, 2);
+        let _ = BatchResponse::read(&body, 2);
         let _ = WebhookTest::read(&body);
         let _ = ErrorReport::read(&body);
     }

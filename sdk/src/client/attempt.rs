@@ -96,12 +96,12 @@ pub(crate) async fn attempt(
         body.truncate(usize::try_from(LONGEST_REFUSAL).unwrap_or(usize::MAX));
         return Err(refused(shared, request, status, headers, body.freeze()));
     }
-    let problem = match timeout_at(deadline, read(&mut answer, shared.settings.answer_limit)).await
-    {
-        Ok(Ok(body)) => return Ok(Success { status, headers, body }),
-        Ok(Err(problem)) => problem,
-        Err(_) => ReadProblem::TimedOut,
-    };
+    let problem =
+        match timeout_at(deadline, read(&mut answer, shared.settings.max_response_size)).await {
+            Ok(Ok(body)) => return Ok(Success { status, headers, body }),
+            Ok(Err(problem)) => problem,
+            Err(_) => ReadProblem::TimedOut,
+        };
     Err(problem.into_failed(shared, status, headers))
 }
 
@@ -152,7 +152,9 @@ impl ReadProblem {
     fn into_failed(self, shared: &Shared, status: u16, headers: HeaderMap) -> Failed {
         let id = request_id(shared, &headers);
         let (failure, kind, source) = match self {
-            Self::TooLarge { limit } => (Failure::Final, ErrorKind::AnswerTooLarge { limit }, None),
+            Self::TooLarge { limit } => {
+                (Failure::Final, ErrorKind::ResponseTooLarge { limit }, None)
+            }
             Self::Lost(error) => (Failure::Ambiguous, ErrorKind::ConnectionLost, Some(error)),
             Self::TimedOut => (Failure::Final, ErrorKind::Timeout, None),
         };
@@ -214,10 +216,8 @@ fn classify(
         400..500 => ErrorKind::Rejected,
         300..400 => ErrorKind::Redirected,
         500..600 => ErrorKind::Server,
-        100..200 => {
-            ErrorKind::UnreadableAnswer { problem: "its status is no final one".to_owned() }
-        }
-        _ => ErrorKind::UnreadableAnswer { problem: "no status that http has".to_owned() },
+        100..200 => ErrorKind::InvalidResponse { problem: "its status is no final one".to_owned() },
+        _ => ErrorKind::InvalidResponse { problem: "no status that http has".to_owned() },
     };
     let outcome = match status {
         // After "see other" something was done.

@@ -91,7 +91,7 @@ impl Builder {
             settings: Settings {
                 timeout: Duration::from_secs(30),
                 retries: 2,
-                longest_wait: Duration::from_secs(60),
+                max_retry_after: Duration::from_secs(60),
                 back_off: BackOff::default(),
                 honours_idempotency_key: false,
                 local_checks: true,
@@ -100,7 +100,7 @@ impl Builder {
                 batch_shape: BatchShape::Array,
                 first_page: 1,
                 request_id_headers: Vec::new(),
-                answer_limit: 16 * 1024 * 1024,
+                max_response_size: 16 * 1024 * 1024,
             },
             http: None,
             proxy: ProxyChoice::Environment,
@@ -288,8 +288,8 @@ macro_rules! options {
 
         /// The longest `Retry-After` that is waited for; 60 s by default. A
         /// longer one ends the call.
-        pub fn longest_wait(mut self, longest: Duration) -> Self {
-            self.inner.settings.longest_wait = longest;
+        pub fn max_retry_after(mut self, longest: Duration) -> Self {
+            self.inner.settings.max_retry_after = longest;
             self
         }
 
@@ -351,8 +351,8 @@ macro_rules! options {
         }
 
         /// The largest answer body that is read; 16 MiB by default.
-        pub fn answer_limit(mut self, bytes: u64) -> Self {
-            self.inner.settings.answer_limit = bytes;
+        pub fn max_response_size(mut self, bytes: u64) -> Self {
+            self.inner.settings.max_response_size = bytes;
             self
         }
 
@@ -516,7 +516,7 @@ impl EmailClientBuilder {
     options!();
 
     /// The header that carries the key; `Authorization` by default. The
-    /// documents do not show it (`open-points.md` E1).
+    /// documents do not show it (`docs/undocumented/email-service.md#key-header`).
     pub fn key_header(mut self, name: impl Into<String>) -> Self {
         self.inner.key_header = name.into();
         self
@@ -529,21 +529,21 @@ impl EmailClientBuilder {
     }
 
     /// The shape of a batch's body; an array by default
-    /// (`open-points.md` E2).
+    /// (`docs/undocumented/email-service.md#batch-body`).
     pub fn batch_shape(mut self, shape: BatchShape) -> Self {
         self.inner.settings.batch_shape = shape;
         self
     }
 
     /// The number of the first page, for a service whose answers do not name
-    /// their page; 1 by default (`open-points.md` E16).
+    /// their page; 1 by default (`docs/undocumented/email-service.md#contact-pages`).
     pub fn first_page(mut self, first: u64) -> Self {
         self.inner.settings.first_page = first;
         self
     }
 
     /// Whether a webhook's address may be http, for a local server
-    /// (`open-points.md` E24).
+    /// (`docs/undocumented/email-service.md#webhook-urls`).
     pub fn insecure_webhook_urls(mut self, allow: bool) -> Self {
         self.inner.settings.insecure_webhook_urls = allow;
         self

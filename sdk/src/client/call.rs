@@ -80,7 +80,7 @@ impl<T> Call<T> {
                 method: operation.method().into(),
                 path,
                 payload: payload?,
-                harmless: operation.is_harmless_to_repeat(),
+                harmless: operation.is_idempotent(),
                 expected: 0,
                 organization: None,
             })

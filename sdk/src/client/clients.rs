@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::builder::{EmailClientBuilder, ExtractionClientBuilder};
 use super::raw::raw;
-use super::{Call, Payload, RawAnswer, Shared};
+use super::{Call, Payload, RawResponse, Shared};
 use crate::email::{Audiences, Contacts, Domains, Emails, Webhooks};
 use crate::extraction::{self, Me};
 use crate::{Operation, Secret};
@@ -75,7 +75,7 @@ impl EmailClient {
     ///
     /// Of these, only GET and HEAD are tried again after ambiguous failures;
     /// see [`Call::harmless`].
-    pub fn raw(&self, method: impl AsRef<str>, path: impl AsRef<str>) -> Call<RawAnswer> {
+    pub fn raw(&self, method: impl AsRef<str>, path: impl AsRef<str>) -> Call<RawResponse> {
         raw(&self.shared, method.as_ref(), path.as_ref())
     }
 }
@@ -114,7 +114,7 @@ impl ExtractionClient {
     /// [`me`](Self::me), and an error of kind
     /// [`WrongOrganization`](crate::ErrorKind::WrongOrganization) when the key
     /// belongs to another organization than this one: to be called once at
-    /// start-up (`extraction-service.md` §4, rule 1).
+    /// start-up (`docs/extraction-service/organization.md`, rule 1).
     pub fn verify_organization(&self, expected: impl Into<String>) -> Call<Me> {
         self.me().of_organization(expected.into())
     }
@@ -130,7 +130,7 @@ impl ExtractionClient {
     ///
     /// Of these, only GET and HEAD are tried again after ambiguous failures;
     /// see [`Call::harmless`].
-    pub fn raw(&self, method: impl AsRef<str>, path: impl AsRef<str>) -> Call<RawAnswer> {
+    pub fn raw(&self, method: impl AsRef<str>, path: impl AsRef<str>) -> Call<RawResponse> {
         raw(&self.shared, method.as_ref(), path.as_ref())
     }
 }

@@ -129,7 +129,7 @@ enum Wrapped {
     Http {
         client: reqwest::Client,
         /// It may follow redirects.
-        may_wander: bool,
+        follows_redirects: bool,
     },
     Layers(BoxCloneSyncService<http::Request<Body>, http::Response<Body>, BoxError>),
 }
@@ -148,9 +148,9 @@ impl Service<http::Request<Body>> for AttemptService {
 
     fn call(&mut self, request: http::Request<Body>) -> AttemptFuture {
         AttemptFuture(match &mut self.0 {
-            Wrapped::Http { client, may_wander } => match to_reqwest(request) {
+            Wrapped::Http { client, follows_redirects } => match to_reqwest(request) {
                 Ok(request) => {
-                    let asked = may_wander.then(|| Box::new(request.url().clone()));
+                    let asked = follows_redirects.then(|| Box::new(request.url().clone()));
                     Running::Http { answer: client.call(request), asked }
                 }
                 Err(error) => Running::Failed(Some(error.into())),
@@ -220,7 +220,7 @@ fn to_http(mut answer: reqwest::Response, asked: Option<&Url>) -> http::Response
     let headers = std::mem::take(answer.headers_mut());
     let mut extensions = std::mem::take(answer.extensions_mut());
     if asked.is_some_and(|asked| asked != answer.url()) {
-        extensions.insert(Elsewhere);
+        extensions.insert(Redirected);
     }
     let mut response = http::Response::new(Body(Inner::Answer(answer)));
     *response.status_mut() = status;
@@ -232,7 +232,7 @@ fn to_http(mut answer: reqwest::Response, asked: Option<&Url>) -> http::Response
 
 /// Another address than the one asked answered.
 #[derive(Clone, Copy)]
-pub(super) struct Elsewhere;
+pub(super) struct Redirected;
 
 /// The layers, innermost first.
 #[derive(Clone, Default)]
@@ -260,7 +260,7 @@ impl Layers {
         if self.0.is_empty() {
             return None;
         }
-        let innermost = Wrapped::Http { client: client.clone(), may_wander: !own };
+        let innermost = Wrapped::Http { client: client.clone(), follows_redirects: !own };
         Some(self.0.iter().fold(AttemptService(innermost), |inner, layer| layer(inner)))
     }
 }

@@ -46,7 +46,7 @@ pub use layer::{AttemptFuture, AttemptService, Body};
 pub use observe::Attempt;
 pub(crate) use payload::Payload;
 pub use preview::RequestPreview;
-pub use response::{Deleted, RawAnswer, Response};
+pub use response::{Deleted, RawResponse, Response};
 pub(crate) use shared::Shared;
 pub use wait::Wait;
 

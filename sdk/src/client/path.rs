@@ -1,5 +1,5 @@
 //! Paths: ids become one segment each, and nothing leaves its place
-//! (`open-points.md` B12, B16).
+//! (`docs/undocumented/both-services.md#identifiers`, `docs/undocumented/both-services.md#base-url-with-a-path`).
 
 use std::borrow::Cow;
 

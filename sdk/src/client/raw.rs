@@ -6,11 +6,11 @@ use http::{HeaderValue, Method};
 use serde::Serialize;
 
 use super::call::Request;
-use super::{Call, Payload, RawAnswer, Shared, path};
+use super::{Call, Payload, RawResponse, Shared, path};
 use crate::error::Target;
 use crate::{Error, InvalidInput};
 
-pub(super) fn raw(shared: &Arc<Shared>, method: &str, path: &str) -> Call<RawAnswer> {
+pub(super) fn raw(shared: &Arc<Shared>, method: &str, path: &str) -> Call<RawResponse> {
     let invalid = |invalid| Error::from(invalid).with_target(Target::Raw);
     let request = || -> Result<Request, Error> {
         let method = Method::from_bytes(method.to_ascii_uppercase().as_bytes())
@@ -25,7 +25,7 @@ pub(super) fn raw(shared: &Arc<Shared>, method: &str, path: &str) -> Call<RawAns
         let reads = matches!(method, Method::GET | Method::HEAD);
         Ok(Request {
             target: operation.map_or(Target::Raw, Target::Operation),
-            harmless: operation.map_or(reads, crate::Operation::is_harmless_to_repeat),
+            harmless: operation.map_or(reads, crate::Operation::is_idempotent),
             method,
             path: path.to_owned().into(),
             payload: Payload::Empty,
@@ -36,10 +36,10 @@ pub(super) fn raw(shared: &Arc<Shared>, method: &str, path: &str) -> Call<RawAns
     Call::from_request(shared, request())
 }
 
-impl Call<RawAnswer> {
+impl Call<RawResponse> {
     /// Says that doing it twice is as doing it once, so that it is tried again
     /// after ambiguous failures too.
-    pub fn harmless(mut self, harmless: bool) -> Self {
+    pub fn idempotent(mut self, harmless: bool) -> Self {
         if let Ok(request) = &mut self.request {
             request.harmless = harmless;
         }

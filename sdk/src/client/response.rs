@@ -10,7 +10,7 @@ use http::header::CONTENT_ENCODING;
 use super::Shared;
 use super::call::Request;
 use crate::answer::{Extra, Record, Unreadable, read_list, read_object};
-use crate::email::{BatchAnswer, WebhookTest};
+use crate::email::{BatchResponse, WebhookTest};
 use crate::extraction::{KeyScope, Me};
 use crate::{Error, ErrorKind, List, Outcome, Scopes};
 
@@ -59,7 +59,7 @@ pub struct Deleted {
 /// The answer to a raw request.
 #[derive(Clone)]
 #[non_exhaustive]
-pub struct RawAnswer {
+pub struct RawResponse {
     /// The HTTP status, 2xx.
     pub status: u16,
     /// The answer's headers.
@@ -70,7 +70,7 @@ pub struct RawAnswer {
     pub body: Bytes,
 }
 
-impl RawAnswer {
+impl RawResponse {
     /// The body as a value of your own type.
     ///
     /// # Errors
@@ -87,9 +87,9 @@ impl RawAnswer {
 }
 
 /// Shows no content.
-impl fmt::Debug for RawAnswer {
+impl fmt::Debug for RawResponse {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("RawAnswer")
+        f.debug_struct("RawResponse")
             .field("status", &self.status)
             .field("request_id", &self.request_id)
             .field("body", &self.body.len())
@@ -128,7 +128,7 @@ impl Answer<'_> {
         } else {
             unreadable.0
         };
-        self.error(ErrorKind::UnreadableAnswer { problem }, Outcome::Unknown)
+        self.error(ErrorKind::InvalidResponse { problem }, Outcome::Unknown)
     }
 
     fn error(&self, kind: ErrorKind, outcome: Outcome) -> Error {
@@ -171,7 +171,7 @@ impl<T: FromAnswer> FromAnswer for Response<T> {
     }
 }
 
-impl FromAnswer for RawAnswer {
+impl FromAnswer for RawResponse {
     fn from_answer(answer: &Answer<'_>) -> Result<Self, Error> {
         Ok(Self {
             status: answer.status,
@@ -184,13 +184,13 @@ impl FromAnswer for RawAnswer {
 
 impl FromAnswer for Deleted {
     fn from_answer(answer: &Answer<'_>) -> Result<Self, Error> {
-        // Any body is as good as none (`open-points.md` B3).
+        // Any body is as good as none (`docs/undocumented/both-services.md#delete-bodies`).
         let extra = Extra::new(answer.body.clone(), &[]);
         Ok(Self { already_gone: answer.already_gone, extra })
     }
 }
 
-impl FromAnswer for BatchAnswer {
+impl FromAnswer for BatchResponse {
     fn from_answer(answer: &Answer<'_>) -> Result<Self, Error> {
         Self::read(&answer.body, answer.request.expected).map_err(|bad| answer.unreadable(bad))
     }

@@ -22,7 +22,7 @@ pub(crate) struct Situation {
     pub(crate) retries: u32,
     pub(crate) retry_after: Option<Duration>,
     /// The longest `Retry-After` to wait for.
-    pub(crate) longest_wait: Duration,
+    pub(crate) max_retry_after: Duration,
     pub(crate) time_left: Duration,
     /// How long this attempt took to fail: the next one will hardly be done
     /// sooner.
@@ -84,7 +84,7 @@ pub(crate) fn decide(situation: &Situation) -> Decision {
         return Decision::GiveUp;
     }
     let wait = match situation.retry_after {
-        Some(asked) if asked > situation.longest_wait => return Decision::GiveUp,
+        Some(asked) if asked > situation.max_retry_after => return Decision::GiveUp,
         Some(asked) => asked,
         None => situation.back_off.after(attempts).mul_f64(situation.jitter.clamp(0.0, 1.0)),
     };
@@ -115,8 +115,8 @@ impl Budget {
     }
 
     /// A retry that was taken and is waited for.
-    pub(crate) fn unmade(&self) -> Unmade<'_> {
-        Unmade(Some(self))
+    pub(crate) fn unmade(&self) -> RetryPermit<'_> {
+        RetryPermit(Some(self))
     }
 
     /// A success gives back a tenth of a retry.
@@ -128,15 +128,15 @@ impl Budget {
 }
 
 /// Gives a retry back when who waits for it gives up.
-pub(crate) struct Unmade<'a>(Option<&'a Budget>);
+pub(crate) struct RetryPermit<'a>(Option<&'a Budget>);
 
-impl Unmade<'_> {
+impl RetryPermit<'_> {
     pub(crate) fn made(mut self) {
         self.0 = None;
     }
 }
 
-impl Drop for Unmade<'_> {
+impl Drop for RetryPermit<'_> {
     fn drop(&mut self) {
         if let Some(Budget { tenths, most }) = self.0 {
             let give = |tenths: u32| Some(tenths.saturating_add(10).min(*most));
@@ -179,7 +179,7 @@ mod tests {
             attempts: 1,
             retries: 2,
             retry_after: None,
-            longest_wait: ms(60_000),
+            max_retry_after: ms(60_000),
             time_left: ms(30_000),
             took: ms(10),
             back_off: BackOff::default(),
@@ -309,7 +309,7 @@ mod tests {
                 let wait = situation.retry_after.unwrap_or(longest.mul_f64(situation.jitter));
                 let possible = allowed
                     && situation.attempts <= situation.retries
-                    && wait <= situation.longest_wait
+                    && wait <= situation.max_retry_after
                     && wait + situation.took < situation.time_left;
                 assert!(!possible, "{situation:?}");
             }

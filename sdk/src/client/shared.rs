@@ -53,7 +53,7 @@ pub(crate) struct Shared {
 pub(crate) struct Settings {
     pub(crate) timeout: Duration,
     pub(crate) retries: u32,
-    pub(crate) longest_wait: Duration,
+    pub(crate) max_retry_after: Duration,
     pub(crate) back_off: BackOff,
     pub(crate) honours_idempotency_key: bool,
     pub(crate) local_checks: bool,
@@ -62,7 +62,7 @@ pub(crate) struct Settings {
     pub(crate) batch_shape: BatchShape,
     pub(crate) first_page: u64,
     pub(crate) request_id_headers: Vec<HeaderName>,
-    pub(crate) answer_limit: u64,
+    pub(crate) max_response_size: u64,
 }
 
 impl Shared {

@@ -135,7 +135,7 @@ impl<'a> Run<'a> {
             attempts: self.attempts,
             retries: self.retries,
             retry_after: error.retry_after(),
-            longest_wait: settings.longest_wait,
+            max_retry_after: settings.max_retry_after,
             time_left: self.deadline.saturating_duration_since(Instant::now()),
             took,
             back_off: settings.back_off,

@@ -92,7 +92,7 @@ async fn send_through(
     Ok(Incoming {
         status: head.status.as_u16(),
         headers: head.headers,
-        elsewhere: head.extensions.get::<super::layer::Elsewhere>().is_some(),
+        elsewhere: head.extensions.get::<super::layer::Redirected>().is_some(),
         body: Body::Layered(body),
     })
 }
@@ -156,7 +156,7 @@ fn broken(shared: &Shared, error: reqwest::Error, progress: &Progress) -> Failed
         (Failure::Ambiguous, ErrorKind::Timeout)
     } else if is_not_http(&error) {
         let problem = "its head is not http, or too large; check the base address".to_owned();
-        (Failure::Final, ErrorKind::UnreadableAnswer { problem })
+        (Failure::Final, ErrorKind::InvalidResponse { problem })
     } else {
         (Failure::Ambiguous, ErrorKind::ConnectionLost)
     };

@@ -1,5 +1,5 @@
 //! Attachments: from memory, from a file, from any source that can be opened
-//! again (`email-service.md` §2 Attachment).
+//! again (`docs/email-service/emails.md#attachments`).
 
 use std::fmt;
 use std::fs::File;

@@ -1,4 +1,4 @@
-//! Audiences: contact lists (`email-service.md` §2 Audience, §4 Audiences).
+//! Audiences: contact lists (`docs/email-service/audiences.md`).
 
 use std::fmt;
 

@@ -1,5 +1,4 @@
-//! The batch: its body's shape and its result per email (`email-service.md`
-//! §4, `open-points.md` E2, E3).
+//! The batch: its body's shape and its result per email (`docs/email-service/emails.md`, `docs/undocumented/email-service.md#batch-body`, `docs/undocumented/email-service.md#batch-result`).
 
 use bytes::Bytes;
 use serde_json::{Map, Value};
@@ -32,7 +31,7 @@ pub enum BatchShape {
 #[must_use = "some of its emails may have been refused"]
 #[derive(Clone, PartialEq)]
 #[non_exhaustive]
-pub struct BatchAnswer {
+pub struct BatchResponse {
     /// What the service said, in its order. Mostly one item per email; see
     /// [`is_complete`](Self::is_complete).
     pub items: Vec<BatchItem>,
@@ -76,7 +75,7 @@ pub struct Refusal {
     pub raw: Map<String, Value>,
 }
 
-impl BatchAnswer {
+impl BatchResponse {
     /// Whether there is one item for every email. Where there is not, the
     /// service's answer does not say what became of each.
     pub fn is_complete(&self) -> bool {
@@ -112,9 +111,9 @@ impl BatchAnswer {
 }
 
 /// Shows what became of each, not the answer's text.
-impl std::fmt::Debug for BatchAnswer {
+impl std::fmt::Debug for BatchResponse {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("BatchAnswer")
+        f.debug_struct("BatchResponse")
             .field("items", &self.items)
             .field("requested", &self.requested)
             .finish_non_exhaustive()
@@ -122,14 +121,14 @@ impl std::fmt::Debug for BatchAnswer {
 }
 
 /// Writes the answer as it came.
-impl serde::Serialize for BatchAnswer {
+impl serde::Serialize for BatchResponse {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         read_value(&self.raw).unwrap_or_default().serialize(serializer)
     }
 }
 
 #[cfg(feature = "client")]
-impl BatchAnswer {
+impl BatchResponse {
     pub(crate) fn read(body: &Bytes, requested: usize) -> Result<Self, Unreadable> {
         read_text(body, |text| {
             let room = Vec::with_capacity(requested.min(MAX_BATCH));

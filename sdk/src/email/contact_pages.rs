@@ -1,4 +1,4 @@
-//! All pages of an audience's contacts (`open-points.md` E16).
+//! All pages of an audience's contacts (`docs/undocumented/email-service.md#contact-pages`).
 
 use std::collections::{HashSet, VecDeque};
 use std::fmt;

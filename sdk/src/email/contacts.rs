@@ -1,4 +1,4 @@
-//! Contacts of an audience (`email-service.md` §2 Contact, §4 Contacts).
+//! Contacts of an audience (`docs/email-service/audiences.md#contacts`).
 
 use std::fmt;
 

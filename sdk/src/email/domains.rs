@@ -1,4 +1,4 @@
-//! Sending domains (`email-service.md` §2 Domain, §4 Domains).
+//! Sending domains (`docs/email-service/domains.md`).
 
 use std::fmt;
 #[cfg(feature = "client")]
@@ -66,7 +66,7 @@ impl Verification {
     }
 }
 
-/// A DNS record to publish, as the answer shows it (`open-points.md` E23).
+/// A DNS record to publish, as the answer shows it (`docs/undocumented/email-service.md#dns-records`).
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct DnsRecord {
@@ -200,11 +200,11 @@ impl Domains {
     ///     println!("{:?} {:?} {:?}", record.record_type, record.name, record.value);
     /// }
     /// let hour = Duration::from_secs(3_600);
-    /// client.domains().verify_until(&domain.id).timeout(hour).await?;
+    /// client.domains().wait_until_verified(&domain.id).timeout(hour).await?;
     /// # Ok(())
     /// # }
     /// ```
-    pub fn verify_until(&self, id: impl Into<String>) -> Wait<Verification> {
+    pub fn wait_until_verified(&self, id: impl Into<String>) -> Wait<Verification> {
         let (domains, id) = (self.clone(), id.into());
         let is_same = |a: &Verification, b: &Verification| {
             (a.verified, a.mx_verified, a.spf_verified, a.dkim_verified, a.dmarc_verified)

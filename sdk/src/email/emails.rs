@@ -1,4 +1,4 @@
-//! Emails: sending, looking, cancelling (`email-service.md` §2 Email, §4 Emails).
+//! Emails: sending, looking, cancelling (`docs/email-service/emails.md`).
 
 use std::fmt;
 
@@ -8,7 +8,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::{Map, Value};
 
 #[cfg(feature = "client")]
-use super::BatchAnswer;
+use super::BatchResponse;
 use super::{Attachment, limits};
 use crate::answer::{record, text_enum};
 #[cfg(feature = "client")]
@@ -16,7 +16,7 @@ use crate::client::{Call, Payload, Shared, Wait};
 #[cfg(feature = "client")]
 use crate::{Error, Operation};
 
-/// An email to send (`email-service.md` §2).
+/// An email to send (`docs/email-service/emails.md`).
 ///
 /// ```
 /// use svc_sdk::email::{Attachment, Email};
@@ -325,7 +325,7 @@ impl<Tz: TimeZone> From<DateTime<Tz>> for ScheduledAt {
 record! {
     /// An email as the service shows it: accepted, looked at, or cancelled.
     ///
-    /// The documents name its status only (`email-service.md` §3); what else
+    /// The documents name its status only (`docs/email-service/emails.md#statuses`); what else
     /// the service tells is in `extra`.
     pub struct EmailRecord {
         /// The email's id; empty where the answer names none.
@@ -336,7 +336,7 @@ record! {
 }
 
 text_enum! {
-    /// Where an email is on its way (`email-service.md` §3).
+    /// Where an email is on its way (`docs/email-service/emails.md#statuses`).
     pub enum EmailStatus {
         /// Accepted, waiting to be sent.
         Queued = "queued",
@@ -357,7 +357,7 @@ text_enum! {
 
 impl EmailStatus {
     /// Whether waiting for it to change is over: anything but `queued`,
-    /// `sending` and `sent` (`open-points.md` E6).
+    /// `sending` and `sent` (`docs/undocumented/email-service.md#status-after-cancel`).
     pub fn is_final(&self) -> bool {
         !matches!(self, Self::Queued | Self::Sending | Self::Sent)
     }
@@ -404,7 +404,7 @@ impl Emails {
     /// # Ok(())
     /// # }
     /// ```
-    pub fn send_batch(&self, emails: &[Email]) -> Call<BatchAnswer> {
+    pub fn send_batch(&self, emails: &[Email]) -> Call<BatchResponse> {
         let payload = || -> Result<Payload, Error> {
             if self.shared.local_checks() {
                 limits::check_batch(emails)?;

@@ -1,4 +1,4 @@
-//! The documented limits (`email-service.md` §8), checked before sending.
+//! The documented limits (`docs/email-service/limits.md`), checked before sending.
 
 use super::Email;
 use crate::InvalidInput;
@@ -63,7 +63,7 @@ pub(super) fn address(field: &'static str, text: &str) -> Result<(), InvalidInpu
     if can_be_address(text) { Ok(()) } else { Err(InvalidInput::new(field, NO_ADDRESS)) }
 }
 
-/// Refuses only what cannot be an address at all (`open-points.md` E11): no
+/// Refuses only what cannot be an address at all (`docs/undocumented/email-service.md#addresses`): no
 /// `@`, or white space or control characters in the address itself, which in
 /// `Name <a@b>` stands in the angle brackets.
 fn can_be_address(text: &str) -> bool {

@@ -1,4 +1,4 @@
-//! The email-sending service (`email-service.md`): what goes in and comes out,
+//! The email-sending service (`docs/email-service/README.md`): what goes in and comes out,
 //! a module per resource.
 
 mod attachment;
@@ -18,7 +18,7 @@ pub(crate) use attachment::Source;
 #[cfg(feature = "client")]
 pub use audiences::Audiences;
 pub use audiences::{Audience, NewAudience};
-pub use batch::{BatchAnswer, BatchItem, BatchOutcome, BatchShape, Refusal};
+pub use batch::{BatchItem, BatchOutcome, BatchResponse, BatchShape, Refusal};
 pub use contacts::{Contact, ContactUpdate, NewContact, PageQuery};
 #[cfg(feature = "client")]
 pub use contacts::{ContactPages, ContactStream, Contacts};

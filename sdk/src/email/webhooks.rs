@@ -1,5 +1,4 @@
-//! Webhooks of the email service (`email-service.md` §2 Webhook, §4 Webhooks,
-//! §6 Events).
+//! Webhooks of the email service (`docs/email-service/webhooks.md`, `docs/email-service/events.md`).
 
 use serde::Serialize;
 use serde_json::{Map, Value};
@@ -31,7 +30,7 @@ record! {
 }
 
 text_enum! {
-    /// An event that a webhook can subscribe to (`email-service.md` §6).
+    /// An event that a webhook can subscribe to (`docs/email-service/events.md`).
     pub enum Event {
         /// Accepted and sent to the recipient's server.
         Sent = "email.sent",
@@ -182,7 +181,7 @@ impl Serialize for WebhookTest {
 
 #[cfg(feature = "client")]
 impl WebhookTest {
-    /// `open-points.md` E21: the first integer from 100 to 599, well-known
+    /// `docs/undocumented/email-service.md#webhook-test`: the first integer from 100 to 599, well-known
     /// names first; a null on such a name says that there was no answer.
     pub(crate) fn read(raw: &bytes::Bytes) -> Result<Self, Unreadable> {
         const NAMES: [&str; 5] = ["statusCode", "status_code", "status", "responseStatus", "code"];

@@ -92,14 +92,14 @@ pub enum ErrorKind {
     /// can be, and then it was processed, or it is not even HTTP, and then the
     /// base address is likely wrong.
     #[error("the answer cannot be read: {problem}")]
-    UnreadableAnswer {
+    InvalidResponse {
         /// What is wrong with it, without its content.
         problem: String,
     },
     /// The answer's body is larger than the client takes (16 MiB unless set
     /// otherwise). The request may have been processed.
     #[error("the answer is larger than {limit} bytes")]
-    AnswerTooLarge {
+    ResponseTooLarge {
         /// The limit, in bytes.
         limit: u64,
     },
@@ -155,8 +155,8 @@ impl ErrorKind {
             Self::Tls => "tls",
             Self::ConnectionLost => "connection_lost",
             Self::Timeout => "timeout",
-            Self::UnreadableAnswer { .. } => "unreadable_answer",
-            Self::AnswerTooLarge { .. } => "answer_too_large",
+            Self::InvalidResponse { .. } => "invalid_response",
+            Self::ResponseTooLarge { .. } => "response_too_large",
             Self::Attachment { .. } => "attachment",
             Self::Layer => "layer",
             Self::PageRepeated => "page_repeated",

@@ -226,7 +226,7 @@ impl Error {
 
     pub(crate) fn with_target(mut self, target: Target) -> Self {
         self.0.target = Some(target);
-        self.0.harmless = target.operation().is_some_and(Operation::is_harmless_to_repeat);
+        self.0.harmless = target.operation().is_some_and(Operation::is_idempotent);
         self
     }
 

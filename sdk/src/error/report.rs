@@ -1,5 +1,5 @@
 //! What a service's error body says, whichever of the usual forms it has
-//! (`open-points.md` B4).
+//! (`docs/undocumented/both-services.md#error-format`).
 
 #[cfg(feature = "client")]
 use bytes::Bytes;

@@ -1,4 +1,4 @@
-//! Whose key it is, and what it may do (`extraction-service.md` §2, §4).
+//! Whose key it is, and what it may do (`docs/extraction-service/organization.md`).
 
 use crate::Scope;
 use crate::answer::{record, text_enum};

@@ -1,4 +1,4 @@
-//! The document-extraction service (`extraction-service.md`).
+//! The document-extraction service (`docs/extraction-service/README.md`).
 
 mod me;
 mod webhooks;

@@ -1,4 +1,4 @@
-//! Webhook endpoints of the extraction service (`extraction-service.md` §2
+//! Webhook endpoints of the extraction service (`docs/extraction-service/webhooks.md`
 //! Webhook endpoint, §4, §6).
 
 use serde::Serialize;
@@ -29,7 +29,7 @@ record! {
 }
 
 text_enum! {
-    /// An event that an endpoint can subscribe to (`extraction-service.md` §6).
+    /// An event that an endpoint can subscribe to (`docs/extraction-service/events.md`).
     pub enum Event {
         /// An extraction finished successfully.
         Completed = "extraction.completed",

@@ -1,4 +1,4 @@
-//! Audiences on the wire (`email-service.md` §4 Audiences).
+//! Audiences on the wire (`docs/email-service/audiences.md`).
 
 use svc_sdk::email::NewAudience;
 

@@ -1,4 +1,4 @@
-//! Contacts on the wire (`email-service.md` §4 Contacts).
+//! Contacts on the wire (`docs/email-service/audiences.md#contacts`).
 
 use futures_util::TryStreamExt;
 use serde_json::json;

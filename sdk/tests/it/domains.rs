@@ -1,4 +1,4 @@
-//! Domains on the wire (`email-service.md` §4 Domains).
+//! Domains on the wire (`docs/email-service/domains.md`).
 
 use crate::peer::Peer;
 

@@ -1,4 +1,4 @@
-//! Emails on the wire (`email-service.md` §4 Emails).
+//! Emails on the wire (`docs/email-service/emails.md`).
 
 use svc_sdk::email::{Attachment, BatchOutcome, BatchShape, Email, EmailStatus, ScheduledAt};
 

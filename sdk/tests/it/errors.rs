@@ -1,5 +1,5 @@
 //! Refusals, in each of the forms that a service may have chosen
-//! (`open-points.md` B4, B5, B10).
+//! (`docs/undocumented/both-services.md#error-format`, `docs/undocumented/both-services.md#missing-scope`, `docs/undocumented/both-services.md#error-statuses`).
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! The extraction service on the wire (`extraction-service.md` §4).
+//! The extraction service on the wire (`docs/extraction-service/webhooks.md`).
 
 use svc_sdk::extraction::{Event, KeyScope, NewWebhook};
 use svc_sdk::{ErrorKind, Operation, Outcome, Scope};

@@ -123,7 +123,7 @@ fn handles_are_shared_and_cheap() {
     handle::<svc_sdk::email::Email>();
     handle::<svc_sdk::email::Attachment>();
     handle::<svc_sdk::email::EmailRecord>();
-    handle::<svc_sdk::email::BatchAnswer>();
+    handle::<svc_sdk::email::BatchResponse>();
     handle::<svc_sdk::extraction::Me>();
     handle::<svc_sdk::List<svc_sdk::email::Contact>>();
     handle::<svc_sdk::RequestPreview>();

@@ -94,7 +94,7 @@ async fn a_500_is_repeated_for_a_read_and_never_for_a_send() {
     client.raw("HEAD", "/v1/x").await.unwrap_err();
     assert_eq!(peer.lines().len(), errors.len() + 3, "a HEAD is a read");
     // The caller knows better about a raw request.
-    client.raw("POST", "/v1/x").harmless(true).await.unwrap_err();
+    client.raw("POST", "/v1/x").idempotent(true).await.unwrap_err();
     assert_eq!(peer.lines().len(), errors.len() + 6);
 }
 

@@ -1,5 +1,5 @@
 //! What the documents do not show, one test per tolerance of
-//! `open-points.md` (those of one resource stand with it).
+//! `docs/undocumented/README.md` (those of one resource stand with it).
 
 use crate::peer::{Peer, answer, with_headers};
 
@@ -172,7 +172,7 @@ async fn what_is_not_json_is_an_error_that_says_where_and_not_what() {
         let client = peer.email().build().unwrap();
         let email = svc_sdk::email::Email::new("a@b", "c@d", "s");
         let error = client.emails().send(&email).await.unwrap_err();
-        assert_eq!(error.kind(), &svc_sdk::ErrorKind::UnreadableAnswer { problem: problem.into() });
+        assert_eq!(error.kind(), &svc_sdk::ErrorKind::InvalidResponse { problem: problem.into() });
         assert_eq!(error.outcome(), svc_sdk::Outcome::Unknown);
         assert_eq!(error.body(), body.as_bytes());
         assert_eq!(error.status(), Some(202));
@@ -192,7 +192,7 @@ async fn what_is_not_json_is_an_error_that_says_where_and_not_what() {
     for body in ["{}", r#"{"a":[],"b":[]}"#, "7"] {
         let peer = Peer::json(200, body).await;
         let error = peer.email().build().unwrap().domains().list().await.unwrap_err();
-        assert!(matches!(error.kind(), svc_sdk::ErrorKind::UnreadableAnswer { .. }), "{body}");
+        assert!(matches!(error.kind(), svc_sdk::ErrorKind::InvalidResponse { .. }), "{body}");
     }
 }
 
@@ -251,7 +251,7 @@ async fn a_list_has_an_end() {
                 Err(error) => {
                     assert!(!fits);
                     let problem = format!("a list of more than {most} items");
-                    assert_eq!(error.kind(), &svc_sdk::ErrorKind::UnreadableAnswer { problem });
+                    assert_eq!(error.kind(), &svc_sdk::ErrorKind::InvalidResponse { problem });
                 }
             }
         }

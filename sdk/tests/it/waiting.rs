@@ -65,7 +65,7 @@ async fn the_pauses_grow() {
 
     // DNS takes longer.
     let peer = Peer::json(200, r#"{"verified":false}"#).await;
-    let wait = peer.email().build().unwrap().domains().verify_until("d");
+    let wait = peer.email().build().unwrap().domains().wait_until_verified("d");
     let wait = tokio::spawn(wait.into_future().map(drop));
     let pauses = [2_000, 3_000, 4_500, 6_750, 10_125, 15_187, 22_781, 30_000, 30_000];
     these_are_the_pauses(&clock, &peer, &pauses).await;
@@ -181,7 +181,7 @@ async fn until_a_domain_is_verified() {
     ])
     .await;
     let client = peer.email().build().unwrap();
-    let wait = || client.domains().verify_until("d").pauses(SHORT, SHORT);
+    let wait = || client.domains().wait_until_verified("d").pauses(SHORT, SHORT);
     let seen: Vec<_> = wait().changes().try_collect().await.unwrap();
     assert_eq!(seen.len(), 3);
     assert!(wait().await.unwrap().is_verified());

@@ -1,4 +1,4 @@
-//! Webhooks of the email service on the wire (`email-service.md` §4 Webhooks).
+//! Webhooks of the email service on the wire (`docs/email-service/webhooks.md`).
 
 use svc_sdk::ErrorKind;
 use svc_sdk::email::{Event, NewWebhook, WebhookUpdate};

@@ -3,9 +3,9 @@
 use std::error::Error;
 
 use super::{Once, OnceError, STORE_RETRY_AFTER, retry_after_seconds};
-use crate::LambdaAnswer;
+use crate::LambdaResponse;
 
-impl<T: Into<LambdaAnswer>> From<Once<T>> for LambdaAnswer {
+impl<T: Into<LambdaResponse>> From<Once<T>> for LambdaResponse {
     fn from(once: Once<T>) -> Self {
         match once {
             Once::Handled(answer) => answer.into(),
@@ -15,7 +15,7 @@ impl<T: Into<LambdaAnswer>> From<Once<T>> for LambdaAnswer {
     }
 }
 
-impl<E: Into<LambdaAnswer>, StoreError: Error> From<OnceError<E, StoreError>> for LambdaAnswer {
+impl<E: Into<LambdaResponse>, StoreError: Error> From<OnceError<E, StoreError>> for LambdaResponse {
     fn from(error: OnceError<E, StoreError>) -> Self {
         match error {
             OnceError::Handler(answer) => answer.into(),
@@ -27,6 +27,6 @@ impl<E: Into<LambdaAnswer>, StoreError: Error> From<OnceError<E, StoreError>> fo
     }
 }
 
-fn unavailable(retry_after: u64) -> LambdaAnswer {
-    LambdaAnswer::new(503).header("retry-after", retry_after.to_string())
+fn unavailable(retry_after: u64) -> LambdaResponse {
+    LambdaResponse::new(503).header("retry-after", retry_after.to_string())
 }

@@ -12,7 +12,7 @@ use actix_web::{FromRequest, HttpRequest, HttpResponse, ResponseError, web};
 use bytes::Bytes;
 use futures_core::Stream;
 
-use crate::{Delivery, Receiver, Refused, Scheme, TooLarge, Verified};
+use crate::{Delivery, Receiver, Rejection, Scheme, TooLarge, Verified};
 
 type LocalFuture<T> = Pin<Box<dyn Future<Output = Result<T, actix_web::Error>>>>;
 
@@ -53,7 +53,7 @@ impl<S: Scheme> Receiver<S> {
         &self,
         request: &HttpRequest,
         mut payload: Payload,
-    ) -> Result<Verified<S, Bytes>, Refused> {
+    ) -> Result<Verified<S, Bytes>, Rejection> {
         let headers = request.headers();
         let announced = headers.get(CONTENT_LENGTH).and_then(|length| length.to_str().ok());
         let announced = announced.and_then(|length| length.parse().ok());
@@ -68,10 +68,10 @@ impl<S: Scheme> Receiver<S> {
         Ok(self.with_event_lines(verified, lines))
     }
 
-    fn unread(&self, error: &PayloadError) -> Refused {
+    fn unread(&self, error: &PayloadError) -> Rejection {
         match error {
             PayloadError::Overflow => TooLarge { limit: self.body_limit }.into(),
-            _ => Refused::Unreadable,
+            _ => Rejection::Unreadable,
         }
     }
 }
@@ -89,7 +89,7 @@ fn receiver<S: Scheme>(request: &HttpRequest) -> Result<Receiver<S>, actix_web::
 }
 
 /// The status and an empty body.
-impl ResponseError for Refused {
+impl ResponseError for Rejection {
     fn status_code(&self) -> StatusCode {
         StatusCode::from_u16(self.status()).unwrap_or(StatusCode::UNAUTHORIZED)
     }

@@ -5,7 +5,7 @@ use axum_core::response::{IntoResponse, Response};
 use bytes::Bytes;
 use http::{HeaderValue, StatusCode};
 
-use crate::{Delivery, Receiver, Refused, Scheme, Verified};
+use crate::{Delivery, Receiver, Rejection, Scheme, Verified};
 
 /// The verified delivery of the request, its envelope read. The router's state
 /// is the [`Receiver`], or gives it with `FromRef`.
@@ -15,9 +15,9 @@ where
     State: Send + Sync,
     Receiver<S>: FromRef<State>,
 {
-    type Rejection = Refused;
+    type Rejection = Rejection;
 
-    async fn from_request(request: Request, state: &State) -> Result<Self, Refused> {
+    async fn from_request(request: Request, state: &State) -> Result<Self, Rejection> {
         let (parts, body) = request.into_parts();
         Receiver::from_ref(state).receive_body(&parts.headers, body).await
     }
@@ -31,9 +31,9 @@ where
     State: Send + Sync,
     Receiver<S>: FromRef<State>,
 {
-    type Rejection = Refused;
+    type Rejection = Rejection;
 
-    async fn from_request(request: Request, state: &State) -> Result<Self, Refused> {
+    async fn from_request(request: Request, state: &State) -> Result<Self, Rejection> {
         let (parts, body) = request.into_parts();
         let receiver = Receiver::from_ref(state);
         let verified = receiver.verify_body(&parts.headers, body).await;
@@ -42,7 +42,7 @@ where
 }
 
 /// The status and an empty body.
-impl IntoResponse for Refused {
+impl IntoResponse for Rejection {
     fn into_response(self) -> Response {
         empty(self.status(), None)
     }

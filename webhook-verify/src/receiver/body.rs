@@ -8,7 +8,7 @@ use http::HeaderMap;
 use http_body::Body;
 use http_body_util::{BodyExt, LengthLimitError};
 
-use super::{Receiver, Refused};
+use super::{Receiver, Rejection};
 use crate::{Delivery, Scheme, TooLarge, Verified};
 
 impl<S: Scheme> Receiver<S> {
@@ -16,7 +16,7 @@ impl<S: Scheme> Receiver<S> {
         &self,
         headers: &HeaderMap,
         body: B,
-    ) -> Result<Delivery<S, Bytes>, Refused>
+    ) -> Result<Delivery<S, Bytes>, Rejection>
     where
         B: Body,
         B::Error: Into<Box<dyn Error + Send + Sync>>,
@@ -29,7 +29,7 @@ impl<S: Scheme> Receiver<S> {
         &self,
         headers: &HeaderMap,
         body: B,
-    ) -> Result<Verified<S, Bytes>, Refused>
+    ) -> Result<Verified<S, Bytes>, Rejection>
     where
         B: Body,
         B::Error: Into<Box<dyn Error + Send + Sync>>,
@@ -53,7 +53,7 @@ impl<S: Scheme> Receiver<S> {
     }
 
     /// A limit set further out, such as tower-http's, is a limit too.
-    fn broken(&self, error: &(dyn Error + 'static)) -> Refused {
+    fn broken(&self, error: &(dyn Error + 'static)) -> Rejection {
         let mut cause = Some(error);
         while let Some(error) = cause {
             if error.is::<LengthLimitError>() {
@@ -61,6 +61,6 @@ impl<S: Scheme> Receiver<S> {
             }
             cause = error.source();
         }
-        Refused::Unreadable
+        Rejection::Unreadable
     }
 }

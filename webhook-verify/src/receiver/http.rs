@@ -2,7 +2,7 @@
 
 use http::header::{HeaderMap, HeaderValue};
 
-use crate::{Delivery, Receiver, Refused, Scheme, Signer, Verified, Verifier, VerifyError};
+use crate::{Delivery, Receiver, Rejection, Scheme, Signer, Verified, Verifier, VerifyError};
 
 impl<S: Scheme> Verifier<S> {
     /// Verifies a body against the signature header among `headers`, of which
@@ -28,7 +28,7 @@ impl<S: Scheme> Verifier<S> {
 impl<S: Scheme> Receiver<S> {
     /// Takes a delivery whose body is there as a whole, as from `lambda_http`
     /// or a framework of your own. The answer to an error is
-    /// [`Refused::status`] with an empty body.
+    /// [`Rejection::status`] with an empty body.
     ///
     /// ```
     /// # use http::HeaderMap;
@@ -47,12 +47,12 @@ impl<S: Scheme> Receiver<S> {
     ///
     /// # Errors
     ///
-    /// [`Refused`], whose reason also goes to `tracing`.
+    /// [`Rejection`], whose reason also goes to `tracing`.
     pub fn receive<B: AsRef<[u8]>>(
         &self,
         headers: &HeaderMap,
         body: B,
-    ) -> Result<Delivery<S, B>, Refused> {
+    ) -> Result<Delivery<S, B>, Rejection> {
         let verified = self.verify(headers.get_all(S::SIGNATURE_HEADER), body);
         self.log(verified.and_then(|verified| self.open(self.with_event_of(verified, headers))))
     }

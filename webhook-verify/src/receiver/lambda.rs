@@ -11,13 +11,13 @@ use bytes::Bytes;
 use serde::ser::SerializeMap as _;
 use serde::{Deserialize, Serialize, Serializer};
 
-use crate::{Delivery, Receiver, Refused, Scheme, TooLarge};
+use crate::{Delivery, Receiver, Rejection, Scheme, TooLarge};
 
 /// An HTTP request as Lambda hands it to a function: the payload type of
 /// `lambda_runtime::LambdaEvent`.
 ///
 /// ```
-/// use webhook_verify::{ExtractionVerifier, LambdaAnswer, LambdaRequest, Receiver, Secret};
+/// use webhook_verify::{ExtractionVerifier, LambdaResponse, LambdaRequest, Receiver, Secret};
 ///
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// let receiver = Receiver::new(ExtractionVerifier::new(Secret::new("whsec_3f1c")?));
@@ -25,7 +25,7 @@ use crate::{Delivery, Receiver, Refused, Scheme, TooLarge};
 ///     r#"{"headers":{"host":"example.com"},"body":"e30=","isBase64Encoded":true}"#,
 /// )?;
 /// let answer = request.answer(match receiver.receive_lambda(&request) {
-///     Ok(delivery) => LambdaAnswer::new(200),
+///     Ok(delivery) => LambdaResponse::new(200),
 ///     Err(refused) => refused.into(),
 /// });
 /// assert_eq!(answer.status_code, 401);
@@ -50,7 +50,7 @@ pub struct LambdaRequest {
 impl LambdaRequest {
     /// The answer as the caller of this request reads it: its headers in
     /// `multiValueHeaders` where the request's came so, else in `headers`.
-    pub fn answer(&self, answer: impl Into<LambdaAnswer>) -> LambdaAnswer {
+    pub fn answer(&self, answer: impl Into<LambdaResponse>) -> LambdaResponse {
         let mut answer = answer.into();
         answer.form = if self.multi_value_headers.is_some() { Form::Multi } else { Form::Single };
         answer
@@ -68,7 +68,7 @@ impl LambdaRequest {
         of_name(self.headers.as_ref(), name).map(String::as_str).collect()
     }
 
-    fn bytes(&self, limit: usize) -> Result<Bytes, Refused> {
+    fn bytes(&self, limit: usize) -> Result<Bytes, Rejection> {
         let Some(body) = &self.body else { return Ok(Bytes::new()) };
         if !self.is_base64_encoded.unwrap_or(false) {
             return Ok(Bytes::copy_from_slice(body.as_bytes()));
@@ -77,7 +77,7 @@ impl LambdaRequest {
         if body.len() / 4 * 3 > limit.saturating_add(2) {
             return Err(TooLarge { limit }.into());
         }
-        STANDARD.decode(body).map(Bytes::from).map_err(|_| Refused::Unreadable)
+        STANDARD.decode(body).map(Bytes::from).map_err(|_| Rejection::Unreadable)
     }
 }
 
@@ -97,13 +97,13 @@ impl<S: Scheme> Receiver<S> {
     ///
     /// # Errors
     ///
-    /// [`Refused`], which turns into the [`LambdaAnswer`] and whose reason
+    /// [`Rejection`], which turns into the [`LambdaResponse`] and whose reason
     /// also goes to `tracing`.
-    pub fn receive_lambda(&self, request: &LambdaRequest) -> Result<Delivery<S, Bytes>, Refused> {
+    pub fn receive_lambda(&self, request: &LambdaRequest) -> Result<Delivery<S, Bytes>, Rejection> {
         self.log(self.open_lambda(request))
     }
 
-    fn open_lambda(&self, request: &LambdaRequest) -> Result<Delivery<S, Bytes>, Refused> {
+    fn open_lambda(&self, request: &LambdaRequest) -> Result<Delivery<S, Bytes>, Rejection> {
         let signature = request.lines(S::SIGNATURE_HEADER);
         // Before the body is decoded, as everywhere.
         crate::Signature::<S>::from_lines(&signature)?;
@@ -121,7 +121,7 @@ impl<S: Scheme> Receiver<S> {
 /// sends what it is given twice in two lines.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct LambdaAnswer {
+pub struct LambdaResponse {
     /// The HTTP status.
     pub status_code: u16,
     /// The headers.
@@ -141,7 +141,7 @@ enum Form {
     Multi,
 }
 
-impl LambdaAnswer {
+impl LambdaResponse {
     /// An answer with an empty body.
     pub fn new(status: u16) -> Self {
         Self {
@@ -161,7 +161,7 @@ impl LambdaAnswer {
     }
 }
 
-impl Serialize for LambdaAnswer {
+impl Serialize for LambdaResponse {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut fields = serializer.serialize_map(None)?;
         fields.serialize_entry("statusCode", &self.status_code)?;
@@ -179,8 +179,8 @@ impl Serialize for LambdaAnswer {
     }
 }
 
-impl From<Refused> for LambdaAnswer {
-    fn from(refused: Refused) -> Self {
+impl From<Rejection> for LambdaResponse {
+    fn from(refused: Rejection) -> Self {
         Self::new(refused.status())
     }
 }

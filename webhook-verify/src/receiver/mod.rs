@@ -125,7 +125,7 @@ impl<S: Scheme> Receiver<S> {
         &self,
         signature: impl IntoIterator<Item = L>,
         announced: Option<u64>,
-    ) -> Result<crate::Collecting<S>, Refused> {
+    ) -> Result<crate::Collecting<S>, Rejection> {
         let signature = crate::Signature::from_lines(signature)?;
         let limit = self.body_limit;
         if announced.is_some_and(|bytes| usize::try_from(bytes).map_or(true, |b| b > limit)) {
@@ -140,7 +140,7 @@ impl<S: Scheme> Receiver<S> {
         &self,
         signature: impl IntoIterator<Item = L>,
         body: B,
-    ) -> Result<Verified<S, B>, Refused> {
+    ) -> Result<Verified<S, B>, Rejection> {
         let signature = crate::Signature::from_lines(signature)?;
         if body.as_ref().len() > self.body_limit {
             return Err(TooLarge { limit: self.body_limit }.into());
@@ -149,7 +149,7 @@ impl<S: Scheme> Receiver<S> {
     }
 
     /// Reads the envelope of what verified, and holds it to the limits.
-    fn open<B: AsRef<[u8]>>(&self, verified: Verified<S, B>) -> Result<Delivery<S, B>, Refused> {
+    fn open<B: AsRef<[u8]>>(&self, verified: Verified<S, B>) -> Result<Delivery<S, B>, Rejection> {
         let delivery = verified.into_delivery()?;
         if let Some(max_age) = self.max_age {
             delivery.check_age((self.clock)(), max_age)?;
@@ -185,7 +185,7 @@ impl<S: Scheme> Receiver<S> {
     }
 
     /// Says why, where the sender cannot read it.
-    fn log<T>(&self, result: Result<T, Refused>) -> Result<T, Refused> {
+    fn log<T>(&self, result: Result<T, Rejection>) -> Result<T, Rejection> {
         if let Err(refused) = &result {
             tracing::warn!(
                 scheme = S::NAME,
@@ -220,7 +220,7 @@ impl<S: Scheme> fmt::Debug for Receiver<S> {
 /// `tracing`.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
-pub enum Refused {
+pub enum Rejection {
     /// The signature is missing or not right: 401.
     #[error(transparent)]
     Signature(#[from] VerifyError),
@@ -238,7 +238,7 @@ pub enum Refused {
     Age(#[from] AgeError),
 }
 
-impl Refused {
+impl Rejection {
     /// The HTTP status to answer with.
     pub fn status(&self) -> u16 {
         match self {

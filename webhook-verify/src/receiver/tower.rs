@@ -13,7 +13,7 @@ use http_body_util::Full;
 use tower_layer::Layer;
 use tower_service::Service;
 
-use crate::{Receiver, Refused, Scheme};
+use crate::{Receiver, Rejection, Scheme};
 
 /// Lets through only requests whose body is a verified delivery.
 ///
@@ -125,7 +125,7 @@ impl<S: Scheme> Receiver<S> {
         &self,
         request: Request<B>,
         envelope: bool,
-    ) -> Result<Request<Full<Bytes>>, Refused>
+    ) -> Result<Request<Full<Bytes>>, Rejection>
     where
         B: Body,
         B::Error: Into<Box<dyn Error + Send + Sync>>,

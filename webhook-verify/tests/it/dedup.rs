@@ -294,18 +294,18 @@ fn as_answers_of_actix() {
 
 #[test]
 fn as_answers_of_lambda() {
-    use webhook_verify::LambdaAnswer;
+    use webhook_verify::LambdaResponse;
 
-    let of = |once: Once<LambdaAnswer>| LambdaAnswer::from(once);
-    assert_eq!(of(Once::Handled(LambdaAnswer::new(202))), LambdaAnswer::new(202));
-    assert_eq!(of(Once::Repeated), LambdaAnswer::new(200));
-    let unavailable = |seconds| LambdaAnswer::new(503).header("retry-after", seconds);
+    let of = |once: Once<LambdaResponse>| LambdaResponse::from(once);
+    assert_eq!(of(Once::Handled(LambdaResponse::new(202))), LambdaResponse::new(202));
+    assert_eq!(of(Once::Repeated), LambdaResponse::new(200));
+    let unavailable = |seconds| LambdaResponse::new(503).header("retry-after", seconds);
     let in_flight = Once::InFlight { retry_after: Duration::from_millis(1001) };
     assert_eq!(of(in_flight), unavailable("2"));
-    let failed: OnceError<LambdaAnswer, Down> = OnceError::Handler(LambdaAnswer::new(502));
-    assert_eq!(LambdaAnswer::from(failed), LambdaAnswer::new(502));
-    let down: OnceError<LambdaAnswer, Down> = OnceError::Store(Down);
-    assert_eq!(LambdaAnswer::from(down), unavailable("5"));
+    let failed: OnceError<LambdaResponse, Down> = OnceError::Handler(LambdaResponse::new(502));
+    assert_eq!(LambdaResponse::from(failed), LambdaResponse::new(502));
+    let down: OnceError<LambdaResponse, Down> = OnceError::Store(Down);
+    assert_eq!(LambdaResponse::from(down), unavailable("5"));
 }
 
 mod layer {

@@ -5,7 +5,7 @@ use std::time::Duration;
 use http::{HeaderMap, HeaderValue};
 use webhook_verify::{
     AgeError, EnvelopeError, Extraction, ExtractionSigner, ExtractionVerifier, HeaderEvent,
-    MailSigner, MailVerifier, Receiver, Refused, Secret, Timestamp, TooLarge, VerifyError,
+    MailSigner, MailVerifier, Receiver, Rejection, Secret, Timestamp, TooLarge, VerifyError,
 };
 
 pub(crate) const SECRET: &str = "whsec_8d21";
@@ -43,7 +43,7 @@ fn a_good_delivery() {
 #[test]
 fn the_header_comes_before_the_size_and_the_size_before_the_signature() {
     let small = receiver().body_limit(10);
-    let too_large = Refused::TooLarge(TooLarge { limit: 10 });
+    let too_large = Rejection::TooLarge(TooLarge { limit: 10 });
     let refused = |headers: &HeaderMap| small.receive(headers, BODY).unwrap_err();
     assert_eq!(refused(&HeaderMap::new()), VerifyError::MissingSignature.into());
     let malformed = headers(&[("X-Service-Signature", "sha256=00")]);

@@ -4,12 +4,12 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 use webhook_verify::{
-    EnvelopeError, HeaderEvent, LambdaAnswer, LambdaRequest, Refused, TooLarge, VerifyError,
+    EnvelopeError, HeaderEvent, LambdaRequest, LambdaResponse, Rejection, TooLarge, VerifyError,
 };
 
 use crate::http::{BODY, receiver, signature};
 
-fn receive(event: Value) -> Result<HeaderEvent, Refused> {
+fn receive(event: Value) -> Result<HeaderEvent, Rejection> {
     let request: LambdaRequest = serde_json::from_value(event).unwrap();
     receiver().receive_lambda(&request).map(|delivery| {
         assert_eq!(delivery.body(), BODY.as_bytes());
@@ -79,7 +79,7 @@ fn a_base64_body_is_not_taken_for_the_body() {
     let for_urls = good.replace('+', "-").replace('/', "_");
     for odd in ["%%%%", "e30", "e30=\n", " e30=", "e3\n0=", "e30==", "e30=e30=", "=", &for_urls] {
         let broken = receive(http(&signature(bytes), odd, true)).unwrap_err();
-        assert_eq!((broken.status(), broken), (401, Refused::Unreadable), "{odd:?}");
+        assert_eq!((broken.status(), broken), (401, Rejection::Unreadable), "{odd:?}");
     }
 }
 
@@ -117,7 +117,7 @@ fn the_order_of_the_checks() {
         assert_eq!(refused(malformed, body), VerifyError::MalformedSignature.into());
     }
     assert_eq!(refused(signed(), &"%".repeat(100)), TooLarge { limit: 10 }.into());
-    assert_eq!(refused(signed(), "%%%%"), Refused::Unreadable);
+    assert_eq!(refused(signed(), "%%%%"), Rejection::Unreadable);
 }
 
 #[test]
@@ -159,12 +159,12 @@ fn the_limit_is_of_the_decoded_body() {
 fn answers_as_lambda_wants_them() {
     use webhook_verify::dedup::Once;
 
-    let written = |answer: LambdaAnswer| serde_json::to_string(&answer).unwrap();
+    let written = |answer: LambdaResponse| serde_json::to_string(&answer).unwrap();
     let request = |event| serde_json::from_value::<LambdaRequest>(event).unwrap();
     let refused = || receive(json!({})).unwrap_err();
     let in_flight = || {
         let retry_after = std::time::Duration::from_secs(2);
-        Once::<LambdaAnswer>::InFlight { retry_after }
+        Once::<LambdaResponse>::InFlight { retry_after }
     };
 
     for single in [http("", "", false), balancer(json!({}), None), json!({})] {

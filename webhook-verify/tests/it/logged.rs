@@ -16,8 +16,8 @@ use http_body_util::Full;
 use tower::{Layer as _, ServiceExt as _};
 use webhook_verify::dedup::{Claim, Dedup, DedupLayer, DedupStore, OnceError, Ticket};
 use webhook_verify::{
-    DeliveryKey, Extraction, ExtractionDelivery, LambdaAnswer, LambdaRequest, Receiver, Refused,
-    Verified, VerifyLayer,
+    DeliveryKey, Extraction, ExtractionDelivery, LambdaRequest, LambdaResponse, Receiver,
+    Rejection, Verified, VerifyLayer,
 };
 
 use crate::dedup::{Down, Unreachable, delivery};
@@ -142,7 +142,7 @@ fn what_each_adapter_logs() {
 
 async fn axum_refuses<T>(request: Request<axum::body::Body>)
 where
-    T: axum::extract::FromRequest<Receiver<Extraction>, Rejection = Refused>,
+    T: axum::extract::FromRequest<Receiver<Extraction>, Rejection = Rejection>,
 {
     assert!(T::from_request(request, &receiver()).await.is_err_and(|error| error.status() == 401));
 }
@@ -162,9 +162,9 @@ fn every_adapter_says_that_the_store_failed() {
 #[test]
 #[ignore = "started by the test above"]
 fn what_each_adapter_logs_of_a_store() {
-    let down = || OnceError::<LambdaAnswer, Down>::Store(Down);
+    let down = || OnceError::<LambdaResponse, Down>::Store(Down);
     let log = log_of(|| {
-        assert_eq!(LambdaAnswer::from(down()).status_code, 503);
+        assert_eq!(LambdaResponse::from(down()).status_code, 503);
         let answer = OnceError::<String, Down>::Store(Down).into_response();
         assert_eq!(answer.status().as_u16(), 503);
         let error = OnceError::<actix_web::Error, Down>::Store(Down);

@@ -20,7 +20,7 @@ use crate::output::{Column, Format, Show, View};
 mod rows;
 
 /// How many rows are under way at once.
-const AT_ONCE: usize = 4;
+const MAX_CONCURRENT: usize = 4;
 
 const VIEW: View = View(&[
     Column::new("ROW", "/row", Show::Number),
@@ -85,7 +85,7 @@ impl Import {
                 let done = import.one(context, client, known, row).await;
                 done.map_err(|failure| (number, Some(email), failure))
             })
-            .buffered(AT_ONCE);
+            .buffered(MAX_CONCURRENT);
         let mut results = pin!(results);
         let (mut report, mut failed, mut seen, mut end) = (Vec::new(), 0, 0, None);
         while let Some(result) = results.next().await {

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueHint};
 use serde_json::{Value, json};
-use svc_sdk::email::{BatchAnswer, BatchItem, BatchOutcome, Email};
+use svc_sdk::email::{BatchItem, BatchOutcome, BatchResponse, Email};
 
 use crate::context::Context;
 use crate::failure::{Failure, Kind};
@@ -129,7 +129,7 @@ fn merge(into: &mut Value, from: Value) {
     }
 }
 
-fn verdict(answer: &BatchAnswer) -> Result<(), Failure> {
+fn verdict(answer: &BatchResponse) -> Result<(), Failure> {
     let (asked, said) = (answer.requested, answer.items.len());
     if said != asked {
         // Which emails went out cannot be told, so nobody may take it for a success.

@@ -229,7 +229,7 @@ impl Receiver {
         }
     }
 
-    /// The event is looked for in the signed body first (`open-points.md` E20).
+    /// The event is looked for in the signed body first (`docs/undocumented/email-service.md#delivery-payload`).
     fn event(&self, headers: &HeaderMap, body: &[u8]) -> Option<String> {
         let said = serde_json::from_slice::<Value>(body).ok();
         let in_body = said.as_ref().and_then(|said| {

@@ -13,7 +13,7 @@ use crate::failure::Failure;
 #[command(after_help = "\
 Examples:
   svc sandbox serve
-  svc sandbox serve --addr 127.0.0.1:0 --in-memory --set B1=200
+  svc sandbox serve --addr 127.0.0.1:0 --in-memory --set create-status=200
   svc --sandbox emails send --from hello@sandbox.test --to ada@example.test --subject Hi --text Hi
 
 When it is ready it prints one line of JSON with its addresses. Keys: mk_test_sandbox for the
@@ -59,7 +59,7 @@ pub struct Serve {
     /// Answer 429 to more requests a second than this, for each key
     #[arg(long, value_name = "N/s", value_parser = rate)]
     rate_limit: Option<u32>,
-    /// Choose otherwise where the documents leave it open, such as B1=200, repeatable
+    /// Choose otherwise where the documents leave it open, such as create-status=200, repeatable
     #[arg(long, value_name = "POINT=CHOICE")]
     set: Vec<String>,
 }

@@ -148,7 +148,7 @@ mod tests {
 
     #[test]
     fn every_leaf_has_an_answer_of_its_own() {
-        for leaf in crate::leaf::LEAVES {
+        for leaf in crate::command_spec::COMMANDS {
             assert!(of(leaf.path).is_some(), "nobody says what `{}` answers", leaf.path);
         }
         assert!(of("no such").is_none());

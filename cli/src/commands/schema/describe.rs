@@ -4,15 +4,15 @@ use clap::{Arg, ArgAction, Command};
 use serde_json::{Map, Value, json};
 use svc_sdk::{Operation, ScopeRule};
 
+use crate::command_spec::{COMMANDS, CommandSpec, Effect};
 use crate::exit;
 use crate::failure::Kind;
-use crate::leaf::{Effect, LEAVES, Leaf};
 
 /// Every leaf command: its input, its answer, its errors.
 pub(super) fn all() -> Vec<Value> {
     let mut tree = crate::command();
     tree.build();
-    LEAVES
+    COMMANDS
         .iter()
         .filter_map(|leaf| {
             let command = leaf.path.split(' ').try_fold(&tree, |at, name| at.find_subcommand(name));
@@ -21,7 +21,7 @@ pub(super) fn all() -> Vec<Value> {
         .collect()
 }
 
-fn describe(leaf: &Leaf, command: &Command) -> Value {
+fn describe(leaf: &CommandSpec, command: &Command) -> Value {
     let about = command.get_about().map(ToString::to_string).unwrap_or_default();
     json!({
         "command": leaf.path,
@@ -48,7 +48,7 @@ fn operation(operation: &Operation) -> Value {
         "method": operation.method().as_str(),
         "path": operation.path(),
         "scope": scope,
-        "harmless_to_repeat": operation.is_harmless_to_repeat(),
+        "harmless_to_repeat": operation.is_idempotent(),
     })
 }
 

@@ -1,5 +1,5 @@
-//! A body for each documented event (`email-service.md` §6, `extraction-service.md` §6,
-//! `open-points.md` E20).
+//! A body for each documented event (`docs/email-service/events.md`, `docs/extraction-service/events.md`,
+//! `docs/undocumented/email-service.md#delivery-payload`).
 
 use chrono::{SecondsFormat, Utc};
 use serde_json::{Value, json};

@@ -74,7 +74,7 @@ tables! {
 #[test]
 fn every_leaf_has_a_row_that_is_silent_about_no_situation() {
     let rows = TABLES.iter().flat_map(|rows| rows()).collect::<Vec<_>>();
-    for leaf in svc_cli::LEAVES {
+    for leaf in svc_cli::COMMANDS {
         let of_leaf = rows.iter().filter(|row| row.leaf == leaf.path).collect::<Vec<_>>();
         assert_eq!(of_leaf.len(), 1, "`{}` has no row, or two", leaf.path);
         for situation in Situation::ALL {
@@ -96,7 +96,7 @@ fn every_leaf_has_a_row_that_is_silent_about_no_situation() {
             assert!(asks, "`{}` is never seen asking", leaf.path);
         }
     }
-    assert_eq!(rows.len(), svc_cli::LEAVES.len(), "a row without a leaf");
+    assert_eq!(rows.len(), svc_cli::COMMANDS.len(), "a row without a leaf");
 }
 
 #[test]
@@ -105,7 +105,7 @@ fn no_snapshot_is_left_over() {
     for entry in std::fs::read_dir(dir).expect("a directory") {
         let name = entry.expect("an entry").file_name().into_string().expect("UTF-8");
         let leaf = name.trim_end_matches(".snap").replace('-', " ");
-        let known = svc_cli::LEAVES.iter().any(|known| known.path == leaf);
+        let known = svc_cli::COMMANDS.iter().any(|known| known.path == leaf);
         assert!(known || name.ends_with(".snap.new"), "{name} belongs to no leaf");
     }
 }

@@ -22,7 +22,7 @@ pub fn server_rows() -> Vec<Row> {
             .env("SVC_SANDBOX_DIR", "other")
             .when("\"http\"", Act::Beside("sandbox stop"))
             .also("a data directory in use", 1, "sandbox serve --addr 127.0.0.1:0")
-            .also("a choice that there is not", 2, "sandbox serve --set B1=201"),
+            .also("a choice that there is not", 2, "sandbox serve --set create-status=201"),
         Row::control("sandbox status", "sandbox status")
             .wrong("sandbox status now")
             .never(NotFound, "it names nothing")

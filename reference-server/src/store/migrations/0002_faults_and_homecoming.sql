@@ -19,7 +19,7 @@ CREATE INDEX fault_met_fault ON fault_met (fault, seq);
 
 -- Delivered messages whose recipient is in a domain that is verified here and
 -- that are still to be told as received.
-CREATE TABLE homecoming (
+CREATE TABLE local_delivery (
     message TEXT PRIMARY KEY,
     organization INTEGER NOT NULL
 ) STRICT, WITHOUT ROWID;

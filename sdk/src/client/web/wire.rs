@@ -59,7 +59,7 @@ pub(super) async fn send(
 
     let (mut done, answer) = oneshot::channel();
     let http = shared.http.clone();
-    let limit = shared.settings.answer_limit;
+    let limit = shared.settings.max_response_size;
     spawn_local(async move {
         let answer = {
             let fetched = pin!(fetch(http, outgoing, limit));

@@ -59,7 +59,7 @@ async fn informational_answers_without_end_meet_the_deadline() {
 #[tokio::test]
 async fn a_body_without_end_is_not_read_for_ever() {
     for (status, kind) in [
-        ("200 OK", ErrorKind::AnswerTooLarge { limit: 16 * 1024 * 1024 }),
+        ("200 OK", ErrorKind::ResponseTooLarge { limit: 16 * 1024 * 1024 }),
         ("422 No", ErrorKind::Invalid),
         ("500 Ah", ErrorKind::Server),
     ] {
@@ -101,7 +101,7 @@ async fn sixteen_mebibytes_are_read_and_one_byte_more_is_not() {
             let answer = peer.client().raw("GET", "/x").await;
             assert_eq!(answer.as_ref().is_ok_and(|answer| answer.body.len() == length), fits);
             if let Err(error) = answer {
-                assert_eq!(error.kind(), &ErrorKind::AnswerTooLarge { limit: limit as u64 });
+                assert_eq!(error.kind(), &ErrorKind::ResponseTooLarge { limit: limit as u64 });
             }
         }
     }
@@ -115,7 +115,7 @@ async fn a_length_beyond_the_limit_is_enough() {
         let head = format!("HTTP/1.1 200 OK\r\nContent-Length: {length}\r\n\r\n");
         let peer = FaultyPeer::start(Fault::Stalls(head), 1).await;
         let error = peer.client().emails().send(&email()).await.unwrap_err();
-        assert_eq!(error.kind(), &ErrorKind::AnswerTooLarge { limit });
+        assert_eq!(error.kind(), &ErrorKind::ResponseTooLarge { limit });
         assert_eq!((error.outcome(), error.attempts()), (Outcome::Unknown, 1));
     }
 }
@@ -144,7 +144,7 @@ async fn a_packed_answer_is_not_unpacked() {
     let client = EmailClient::builder(url, "k").no_proxy().build().unwrap();
     assert_eq!(client.raw("GET", "/x").await.unwrap().body, packed);
     let error = client.emails().get("x").await.unwrap_err();
-    assert!(matches!(error.kind(), ErrorKind::UnreadableAnswer { .. }), "{error:?}");
+    assert!(matches!(error.kind(), ErrorKind::InvalidResponse { .. }), "{error:?}");
 }
 
 /// Whatever a layer makes of an answer, the limit is of what comes out of it.
@@ -176,7 +176,7 @@ async fn a_layer_that_unpacks_without_end_is_stopped() {
     }
 
     for (status, kind, pieces) in
-        [(200, ErrorKind::AnswerTooLarge { limit: 16 << 20 }, 257), (500, ErrorKind::Server, 17)]
+        [(200, ErrorKind::ResponseTooLarge { limit: 16 << 20 }, 257), (500, ErrorKind::Server, 17)]
     {
         let asked = Arc::new(AtomicUsize::new(0));
         let pieces_asked = Arc::clone(&asked);

@@ -44,8 +44,8 @@ fn rows() -> Vec<Row> {
     use Outcome::{NotSent, Refused, Unknown};
     use Repeats::{Everything, Harmless, Nothing};
 
-    let too_large = || ErrorKind::AnswerTooLarge { limit: LIMIT };
-    let no_http = || ErrorKind::UnreadableAnswer {
+    let too_large = || ErrorKind::ResponseTooLarge { limit: LIMIT };
+    let no_http = || ErrorKind::InvalidResponse {
         problem: "its head is not http, or too large; check the base address".into(),
     };
     let endless = format!("HTTP/1.1 200 OK\r\n{}", format!("X-A: {}\r\n", "a".repeat(8_000)).repeat(100));
@@ -70,7 +70,7 @@ fn rows() -> Vec<Row> {
         row(Fault::answers("\0\0\0\0\0\0\0\0\r\n\r\n"), no_http(), Unknown, Nothing,   (1, 1)),
         row(Fault::answers(endless),              no_http(),      Unknown, Nothing,    (1, 1)),
         row(Fault::answers("HTTP/1.1 101 Switching\r\nUpgrade: x\r\nConnection: upgrade\r\n\r\n"),
-            ErrorKind::UnreadableAnswer { problem: "its status is no final one".into() }, Unknown, Nothing, (1, 1)),
+            ErrorKind::InvalidResponse { problem: "its status is no final one".into() }, Unknown, Nothing, (1, 1)),
         row(Fault::answers(format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n{{}}", LIMIT + 1)),
             too_large(), Unknown, Nothing, (1, 1)),
         row(Fault::answers(format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n{{}}", u64::MAX >> 1)),
@@ -244,7 +244,7 @@ impl Cell<'_> {
         let peer = FaultyPeer::start(self.row.fault.clone(), times).await;
         let client = peer
             .builder()
-            .answer_limit(LIMIT)
+            .max_response_size(LIMIT)
             .service_honours_idempotency_key(self.key == Key::Honoured)
             .build()
             .unwrap();

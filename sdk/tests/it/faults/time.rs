@@ -301,7 +301,7 @@ async fn a_wait_beyond_its_bound_or_the_deadline_ends_the_call_at_once() {
     }
     // The bound can be another one.
     let peer = Peer::start([limited("6")]).await;
-    let client = peer.email().longest_wait(seconds(5)).build().unwrap();
+    let client = peer.email().max_retry_after(seconds(5)).build().unwrap();
     assert_eq!(send(&client).await.unwrap().unwrap_err().attempts(), 1);
     assert_eq!(start.elapsed(), Duration::ZERO);
 }

@@ -1,7 +1,7 @@
 //! Every command that calls a service meets every kind of trouble alike: piped,
 //! one error object; on a terminal, words.
 
-use svc_cli::LEAVES;
+use svc_cli::COMMANDS;
 
 use crate::support::{Home, Run, Service};
 
@@ -62,14 +62,14 @@ fn run(home: &Home, line: &str, url: &str) -> Run {
 }
 
 fn path_of(line: &str) -> &'static str {
-    let leaf = LEAVES.iter().filter(|leaf| line.starts_with(leaf.path));
+    let leaf = COMMANDS.iter().filter(|leaf| line.starts_with(leaf.path));
     leaf.max_by_key(|leaf| leaf.path.len()).expect("a leaf").path
 }
 
 #[test]
 fn the_lines_cover_every_leaf_that_calls_an_operation() {
     let lines = LINES.map(path_of);
-    for leaf in LEAVES.iter().filter(|leaf| !leaf.operations.is_empty()) {
+    for leaf in COMMANDS.iter().filter(|leaf| !leaf.operations.is_empty()) {
         // These look at both services and report what they find, or go on for ever.
         let looks_around = matches!(leaf.path, "login" | "whoami" | "doctor" | "listen");
         assert!(looks_around || lines.contains(&leaf.path), "no line for `{}`", leaf.path);
@@ -108,7 +108,7 @@ fn with_a_key_that_lacks_the_scope() {
         let run = run(&home, line, &service.url());
         assert_eq!((run.code, run.stdout.as_str()), (4, ""), "{line}: {run:?}");
         let error = run.error();
-        let leaf = LEAVES.iter().find(|leaf| leaf.path == path_of(line)).expect("a leaf");
+        let leaf = COMMANDS.iter().find(|leaf| leaf.path == path_of(line)).expect("a leaf");
         let scope = leaf.operations[0].required_scope().map(|scope| scope.to_string());
         assert_eq!(error["required_scope"].as_str().map(str::to_owned), scope, "{line}: {error}");
         let said = error["message"].as_str().unwrap_or_default();

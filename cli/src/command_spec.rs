@@ -23,7 +23,7 @@ pub enum Effect {
 
 /// A leaf of the command tree.
 #[derive(Clone, Copy, Debug)]
-pub struct Leaf {
+pub struct CommandSpec {
     /// The words after `svc`.
     pub path: &'static str,
     /// The documented operations that it calls.
@@ -32,7 +32,7 @@ pub struct Leaf {
     pub effect: Effect,
 }
 
-impl Leaf {
+impl CommandSpec {
     /// Whether the command sends requests that `--dry-run` can show.
     pub fn has_dry_run(&self) -> bool {
         self.effect != Effect::Local
@@ -40,7 +40,7 @@ impl Leaf {
 }
 
 /// Every leaf command, in the order of the help.
-pub const LEAVES: &[Leaf] = &[
+pub const COMMANDS: &[CommandSpec] = &[
     leaf("emails send", &[EmailsSend, EmailsGet], Effect::Creates),
     leaf("emails batch", &[EmailsSendBatch], Effect::Creates),
     leaf("emails get", &[EmailsGet], Effect::Reads),
@@ -125,25 +125,25 @@ pub const LEAVES: &[Leaf] = &[
 ];
 
 /// Stands in for a command without a row, which the tests do not let pass.
-pub(crate) const UNKNOWN: Leaf = leaf("", &[], Effect::Reads);
+pub(crate) const UNKNOWN: CommandSpec = leaf("", &[], Effect::Reads);
 
 /// The leaf at a path such as `emails send`.
-pub(crate) fn find(path: &str) -> Option<&'static Leaf> {
-    LEAVES.iter().find(|leaf| leaf.path == path)
+pub(crate) fn find(path: &str) -> Option<&'static CommandSpec> {
+    COMMANDS.iter().find(|leaf| leaf.path == path)
 }
 
 /// Whether Ctrl-C is the way to end the command, which tidies up by itself.
-pub(crate) fn ends_by_interrupt(leaf: &Leaf) -> bool {
+pub(crate) fn ends_by_interrupt(leaf: &CommandSpec) -> bool {
     matches!(leaf.path, "sandbox serve" | "listen")
 }
 
 /// Whether the command speaks to the local server alone.
-pub(crate) fn is_sandbox(leaf: &Leaf) -> bool {
+pub(crate) fn is_sandbox(leaf: &CommandSpec) -> bool {
     leaf.path.starts_with("sandbox ")
 }
 
 /// Refuses options that would do nothing with this command.
-pub(crate) fn check(leaf: &Leaf, flags: &GlobalFlags) -> Result<(), Failure> {
+pub(crate) fn check(leaf: &CommandSpec, flags: &GlobalFlags) -> Result<(), Failure> {
     if flags.idempotency_key.is_some() && leaf.effect != Effect::Creates {
         return Err(Failure::usage(format!(
             "`svc {}` creates nothing, so --idempotency-key means nothing to it",
@@ -165,6 +165,6 @@ pub(crate) fn check(leaf: &Leaf, flags: &GlobalFlags) -> Result<(), Failure> {
     Ok(())
 }
 
-const fn leaf(path: &'static str, operations: &'static [Operation], effect: Effect) -> Leaf {
-    Leaf { path, operations, effect }
+const fn leaf(path: &'static str, operations: &'static [Operation], effect: Effect) -> CommandSpec {
+    CommandSpec { path, operations, effect }
 }

@@ -2,7 +2,7 @@
 //! recipient's domain is verified on this server it has come home, and who has
 //! the domain is told, as of mail from anywhere (`email.received`).
 //!
-//! To the schedule this is one more courier's route, under a name that no
+//! To the schedule this is one more delivery_worker's route, under a name that no
 //! webhook has: a message is rendered and judged outside of the transaction
 //! that delivers it, and only if somebody is to be told.
 
@@ -23,12 +23,12 @@ use crate::store::{self, Tx};
 use crate::time::Millis;
 use crate::webhooks::Event;
 
-pub(super) const ROUTE: &str = "homecoming";
+pub(super) const ROUTE: &str = "local_delivery";
 
 /// Messages that are rendered and judged at the same time.
-const AT_ONCE: usize = 8;
+const MAX_CONCURRENT: usize = 8;
 /// Messages read ahead.
-const AHEAD: i64 = 64;
+const READ_AHEAD: i64 = 64;
 
 /// Puts a message into the mailbox of this recipient.
 pub(super) fn deliver(
@@ -51,7 +51,7 @@ pub(super) fn deliver(
             || !app.webhooks.subscribers(*organization, Event::EmailReceived).is_empty()
     };
     if takers.iter().any(is_told) {
-        tx.execute("INSERT INTO homecoming VALUES (?1, ?2)", (&id, email.organization))?;
+        tx.execute("INSERT INTO local_delivery VALUES (?1, ?2)", (&id, email.organization))?;
         tx.delivery_due(ROUTE, tx.now);
     }
     Ok(())
@@ -75,16 +75,16 @@ fn takers(tx: &Tx<'_>, app: &App, recipient: &str) -> Result<Vec<(String, i64)>,
 pub(super) async fn run(app: &Shared) -> Result<Millis, ApiError> {
     loop {
         let waiting = app.store.read(|connection| {
-            let sql = "SELECT message FROM homecoming ORDER BY message LIMIT ?1";
+            let sql = "SELECT message FROM local_delivery ORDER BY message LIMIT ?1";
             let mut statement = connection.prepare_cached(sql)?;
-            let rows = statement.query_map([AHEAD], |row| row.get(0))?;
+            let rows = statement.query_map([READ_AHEAD], |row| row.get(0))?;
             Ok(rows.collect::<rusqlite::Result<Vec<String>>>()?)
         });
         let waiting = waiting.await?;
         if waiting.is_empty() {
             return Ok(Millis::MAX);
         }
-        let told = stream::iter(waiting).map(|id| tell(app, id)).buffered(AT_ONCE);
+        let told = stream::iter(waiting).map(|id| tell(app, id)).buffered(MAX_CONCURRENT);
         told.try_collect::<()>().await?;
     }
 }
@@ -92,8 +92,8 @@ pub(super) async fn run(app: &Shared) -> Result<Millis, ApiError> {
 async fn tell(app: &Shared, id: String) -> Result<(), ApiError> {
     let of = id.clone();
     let found = app.store.read(move |connection| {
-        let sql = "SELECT email, recipient FROM homecoming JOIN message
-                   ON message.organization = homecoming.organization AND id = message
+        let sql = "SELECT email, recipient FROM local_delivery JOIN message
+                   ON message.organization = local_delivery.organization AND id = message
                    WHERE message = ?1";
         let row = store::find(connection, sql, [&of], |row| {
             Ok((row.get::<_, Option<String>>(0)?, row.get::<_, String>(1)?))
@@ -108,9 +108,9 @@ async fn tell(app: &Shared, id: String) -> Result<(), ApiError> {
     };
     let context = Arc::clone(app);
     let recorded = app.store.write_relaxed(move |tx| {
-        let sql = "SELECT organization FROM homecoming WHERE message = ?1";
+        let sql = "SELECT organization FROM local_delivery WHERE message = ?1";
         let sender: Option<i64> = tx.find(sql, [&id], |row| row.get(0))?;
-        tx.execute("DELETE FROM homecoming WHERE message = ?1", [&id])?;
+        tx.execute("DELETE FROM local_delivery WHERE message = ?1", [&id])?;
         let (Some(sender), Some((judged, recipient))) = (sender, judged) else { return Ok(()) };
         for (domain, organization) in inbound::takers(tx, recipient.domain().as_str(), None)? {
             if organization == sender {
@@ -148,7 +148,7 @@ async fn judge(
 pub(crate) fn next_due(
     connection: &rusqlite::Connection,
 ) -> rusqlite::Result<Option<(String, Millis)>> {
-    let sql = "SELECT 1 FROM homecoming LIMIT 1";
+    let sql = "SELECT 1 FROM local_delivery LIMIT 1";
     let waits = store::find(connection, sql, [], |_| Ok(()))?;
     Ok(waits.map(|()| (ROUTE.to_owned(), Millis::MIN)))
 }

@@ -1,5 +1,5 @@
-//! A courier takes one webhook's deliveries out, in order of due time and so
-//! many at once: a slow endpoint holds up nobody else's (`open-points.md` X4, E22).
+//! A delivery_worker takes one webhook's deliveries out, in order of due time and so
+//! many at once: a slow endpoint holds up nobody else's (`docs/undocumented/extraction-service.md#retry-schedule`, `docs/undocumented/email-service.md#retry-schedule`).
 
 use std::collections::{HashSet, VecDeque};
 use std::sync::Arc;
@@ -21,9 +21,9 @@ use crate::webhooks::Webhook;
 use svc_sdk::Service;
 
 /// Attempts at one endpoint at the same time.
-const AT_ONCE: usize = 16;
+const MAX_CONCURRENT: usize = 16;
 /// Deliveries read ahead.
-const AHEAD: usize = 64;
+const READ_AHEAD: usize = 64;
 /// Bytes of their bodies: received mail may be large.
 const AHEAD_BYTES: usize = 4 << 20;
 
@@ -49,10 +49,10 @@ pub(super) async fn run(app: &Shared, webhook: &str, more: &Notify) -> Result<Mi
         if *app.stopping.borrow() {
             (look, waiting) = (false, VecDeque::new());
         }
-        if look && waiting.is_empty() && under_way.len() < AT_ONCE {
+        if look && waiting.is_empty() && under_way.len() < MAX_CONCURRENT {
             (waiting, look, next) = read_due(app, webhook, taken.clone()).await?;
         }
-        while under_way.len() < AT_ONCE
+        while under_way.len() < MAX_CONCURRENT
             && let Some(due) = waiting.pop_front()
         {
             taken.insert(due.id.clone());
@@ -80,7 +80,7 @@ async fn read_due(
     taken: HashSet<String>,
 ) -> Result<(VecDeque<Due>, bool, Millis), ApiError> {
     let (webhook, now) = (webhook.to_owned(), app.clock.now());
-    let limit = AHEAD + taken.len();
+    let limit = READ_AHEAD + taken.len();
     app.store
         .read(move |connection| {
             let mut statement = connection.prepare_cached(
