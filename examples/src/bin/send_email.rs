@@ -49,7 +49,7 @@ fn advice(error: &Error) -> String {
         }
         (_, Outcome::Unknown) => "it may have been sent: look before sending it again".to_owned(),
         (_, Outcome::NotSent) => "nothing was sent: it can be tried again".to_owned(),
-        (_, Outcome::Rejection) => "the service refused it: nothing was sent".to_owned(),
+        (_, Outcome::Refused) => "the service refused it: nothing was sent".to_owned(),
     }
 }
 
