@@ -3,7 +3,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
+#[cfg(unix)]
+use std::io::{Read as _, Seek as _};
 use std::path::{Component, Path, PathBuf};
+#[cfg(unix)]
+use std::process::{Command, Stdio};
+#[cfg(unix)]
+use std::time::{Duration, Instant};
 
 #[test]
 fn links_resolve() {
@@ -164,7 +170,8 @@ fn shell_examples_run() {
 /// that a comment such as `# exits 3` names.
 #[cfg(unix)]
 fn script(blocks: &str, is_wanted: impl Fn(&str) -> bool) -> String {
-    let mut script = "set -eu\n".to_owned();
+    // A server in the background must not outlive a script that fails.
+    let mut script = "set -eu\ntrap '${!:+kill $!} 2>/dev/null || true' EXIT\n".to_owned();
     for command in commands(blocks).iter().filter(|command| is_wanted(command)) {
         let code =
             command.rsplit_once("# exits ").and_then(|(_, code)| code.trim().parse::<u8>().ok());
@@ -197,8 +204,6 @@ fn commands(block: &str) -> Vec<String> {
 
 #[cfg(unix)]
 fn run(script: &str) -> Result<(), String> {
-    use std::process::{Command, Stdio};
-
     let home = tempfile::tempdir().expect("a directory");
     let (bin, work) = (home.path().join("bin"), home.path().join("work"));
     fs::create_dir(&bin).expect("a directory");
@@ -206,7 +211,9 @@ fn run(script: &str) -> Result<(), String> {
     std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_svc-under-test"), bin.join("svc"))
         .expect("a link");
     let path = std::env::var("PATH").unwrap_or_else(|_| "/usr/bin:/bin".to_owned());
-    let output = Command::new("sh")
+    let (log, written) =
+        tempfile::tempfile().and_then(|log| Ok((log.try_clone()?, log))).expect("a file");
+    let mut shell = Command::new("sh")
         // Each command is printed, so that a failure shows which one it was.
         .args(["-x", "-c", script])
         .current_dir(&work)
@@ -214,16 +221,36 @@ fn run(script: &str) -> Result<(), String> {
         .env("HOME", home.path())
         .env("PATH", format!("{}:{path}", bin.display()))
         .stdin(Stdio::null())
-        .output()
+        .stdout(Stdio::null())
+        .stderr(log)
+        .spawn()
         .expect("sh starts");
-    if output.status.success() {
+    let deadline = Instant::now() + TIMEOUT;
+    let status = loop {
+        if let Some(status) = shell.try_wait().expect("sh is our child") {
+            break Some(status);
+        }
+        if Instant::now() > deadline {
+            shell.kill().and_then(|()| shell.wait()).expect("sh can be ended");
+            break None;
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    };
+    if status.is_some_and(|status| status.success()) {
         return Ok(());
     }
-    let stderr = String::from_utf8_lossy(&output.stderr);
-    let last = stderr.lines().rev().take(4).collect::<Vec<_>>();
-    let last = last.into_iter().rev().collect::<Vec<_>>().join("\n");
-    Err(format!("{}\n{last}", output.status))
+    let ended =
+        status.map_or_else(|| format!("not done after {TIMEOUT:?}"), |status| status.to_string());
+    let mut log = written;
+    let mut text = String::new();
+    log.rewind().and_then(|()| log.read_to_string(&mut text)).expect("the log is text");
+    let lines: Vec<&str> = text.lines().collect();
+    Err(format!("{ended}\n{}", lines[lines.len().saturating_sub(4)..].join("\n")))
 }
+
+/// For the commands of one page.
+#[cfg(unix)]
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// The anchors of every page that a link led to.
 #[derive(Default)]
