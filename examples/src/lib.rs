@@ -7,3 +7,28 @@
 #[cfg(doctest)]
 #[doc = include_str!("../../reference-server/README.md")]
 struct ReferenceServer;
+
+/// The pages of the book that have Rust examples.
+#[cfg(doctest)]
+mod book {
+    #[doc = include_str!("../../docs/email-service/events.md")]
+    struct EmailEvents;
+    #[doc = include_str!("../../docs/extraction-service/events.md")]
+    struct ExtractionEvents;
+    #[doc = include_str!("../../docs/extraction-service/organization.md")]
+    struct Organization;
+    #[doc = include_str!("../../docs/guides/domains.md")]
+    struct Domains;
+    #[doc = include_str!("../../docs/guides/errors-and-retries.md")]
+    struct ErrorsAndRetries;
+    #[doc = include_str!("../../docs/guides/first-send.md")]
+    struct FirstSend;
+    #[doc = include_str!("../../docs/guides/testing.md")]
+    struct Testing;
+    #[doc = include_str!("../../docs/guides/webhooks-actix.md")]
+    struct WebhooksActix;
+    #[doc = include_str!("../../docs/guides/webhooks-axum.md")]
+    struct WebhooksAxum;
+    #[doc = include_str!("../../docs/undocumented/README.md")]
+    struct Undocumented;
+}

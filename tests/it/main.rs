@@ -3,6 +3,7 @@
 mod contract;
 mod crash;
 mod deliveries;
+mod docs;
 mod process;
 mod receiver;
 mod sdk_and_server;

@@ -1,0 +1,487 @@
+//! The book in `docs/`: its links resolve, its shell examples run, and the references in the
+//! code name chapters that exist.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+#[cfg(unix)]
+use std::io::{Read as _, Seek as _};
+use std::path::{Component, Path, PathBuf};
+#[cfg(unix)]
+use std::process::{Command, Stdio};
+#[cfg(unix)]
+use std::time::{Duration, Instant};
+
+#[test]
+fn links_resolve() {
+    let mut anchors = Anchors::default();
+    let mut broken = Vec::new();
+    for file in markdown_files() {
+        for link in links(&read(&file)) {
+            if link.contains("://") || link.starts_with("mailto:") || link.contains("::") {
+                continue;
+            }
+            if let Err(problem) = anchors.check(&file, &link) {
+                broken.push(format!("{}: {link}: {problem}", relative(&file)));
+            }
+        }
+    }
+    assert!(broken.is_empty(), "broken links:\n{}", broken.join("\n"));
+}
+
+#[test]
+fn every_page_is_in_the_summary() {
+    let summary = root().join("docs/SUMMARY.md");
+    let linked: BTreeSet<PathBuf> =
+        links(&read(&summary)).iter().map(|link| resolve(&summary, link)).collect();
+    let pages: BTreeSet<PathBuf> = files_below(&root().join("docs"), &["md"])
+        .into_iter()
+        .filter(|page| *page != summary)
+        .collect();
+    let names = |of: &BTreeSet<PathBuf>, without: &BTreeSet<PathBuf>| {
+        of.difference(without).map(|page| relative(page)).collect::<Vec<_>>()
+    };
+    assert_eq!(names(&pages, &linked), Vec::<String>::new(), "pages that SUMMARY.md does not list");
+    assert_eq!(names(&linked, &pages), Vec::<String>::new(), "listed pages that do not exist");
+}
+
+#[test]
+fn references_in_the_code_name_chapters_that_exist() {
+    let mut anchors = Anchors::default();
+    let mut broken = Vec::new();
+    // Its comments and texts hold examples of references.
+    let this = root().join("tests/it/docs.rs");
+    for file in source_files().into_iter().filter(|file| *file != this) {
+        for (number, line) in read(&file).lines().enumerate() {
+            for reference in chapter_references(line) {
+                if let Err(problem) = anchors.check(&root().join("README.md"), reference) {
+                    let file = relative(&file);
+                    broken.push(format!("{file}:{}: {reference}: {problem}", number + 1));
+                }
+            }
+        }
+    }
+    assert!(broken.is_empty(), "broken references:\n{}", broken.join("\n"));
+}
+
+/// Points that the services leave undocumented have names. The letters and numbers that they
+/// once had mean nothing to a reader.
+#[test]
+fn points_are_called_by_their_names() {
+    let list_of_points = ["open", "points.md"].join("-");
+    let mut found = Vec::new();
+    for file in source_files() {
+        let checked =
+            file.extension().is_some_and(|extension| extension == "rs" || extension == "md");
+        if !checked || file.ends_with("CHANGELOG.md") {
+            continue;
+        }
+        for (number, line) in read(&file).lines().enumerate() {
+            if line.contains(&list_of_points) || words(line).any(is_point_number) {
+                found.push(format!("{}:{}: {}", relative(&file), number + 1, line.trim()));
+            }
+        }
+    }
+    assert!(found.is_empty(), "points without their names:\n{}", found.join("\n"));
+}
+
+#[test]
+fn headings_become_anchors_as_in_mdbook() {
+    let page = "\
+# Create status
+## `svc` & the *local* server
+## IDs, keys: 100 % of them?
+## Fixed {#here}
+### Again
+### Again
+```sh
+# a comment
+```
+";
+    let expected = [
+        "create-status",
+        "svc--the-local-server",
+        "ids-keys-100--of-them",
+        "here",
+        "again",
+        "again-1",
+    ];
+    assert_eq!(anchors_of(page), expected.map(str::to_owned).into());
+}
+
+#[test]
+fn links_are_found_outside_code_only() {
+    let page = "\
+> [Two
+> lines](a.md#b) and `[code](c.md)` and [`x`](d.md)
+
+```text
+[block](e.md)
+```
+";
+    assert_eq!(links(page), ["a.md#b", "d.md"]);
+}
+
+/// Runs the `sh` blocks of each page, one page after the other in a thread, in an empty home
+/// directory with `svc` on the path.
+#[cfg(unix)]
+#[test]
+fn shell_examples_run() {
+    let mut scripts: Vec<(String, String)> = Vec::new();
+    for page in files_below(&root().join("docs"), &["md"]) {
+        let blocks = shell_blocks(&read(&page)).concat();
+        if !blocks.is_empty() {
+            scripts.push((relative(&page), script(&blocks, |_| true)));
+        }
+    }
+    // Of the commands in the project's README those that end by themselves and need no build.
+    let readme = shell_blocks(&read(&root().join("README.md"))).concat();
+    let ends = |line: &str| {
+        let words = line.split('#').next().unwrap_or_default().trim_end();
+        words.starts_with("svc ")
+            && !words.ends_with('&')
+            && !words.contains(" listen")
+            && !words.contains(" serve")
+    };
+    scripts.push(("README.md".to_owned(), script(&readme, ends)));
+
+    let next = std::sync::atomic::AtomicUsize::new(0);
+    let failures = std::sync::Mutex::new(Vec::new());
+    std::thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| {
+                loop {
+                    let index = next.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+                    let Some((page, script)) = scripts.get(index) else { return };
+                    if let Err(problem) = run(script) {
+                        failures
+                            .lock()
+                            .expect("no thread panics")
+                            .push(format!("{page}: {problem}"));
+                    }
+                }
+            });
+        }
+    });
+    let failures = failures.into_inner().expect("no thread panics");
+    assert!(failures.is_empty(), "{}", failures.join("\n"));
+}
+
+/// One shell script from the commands of a page. Each has to succeed, or to end with the code
+/// that a comment such as `# exits 3` names.
+#[cfg(unix)]
+fn script(blocks: &str, is_wanted: impl Fn(&str) -> bool) -> String {
+    // A server in the background must not outlive a script that fails.
+    let mut script = "set -eu\ntrap '${!:+kill $!} 2>/dev/null || true' EXIT\n".to_owned();
+    for command in commands(blocks).iter().filter(|command| is_wanted(command)) {
+        let code =
+            command.rsplit_once("# exits ").and_then(|(_, code)| code.trim().parse::<u8>().ok());
+        match code {
+            None => script.push_str(&format!("{command}\n")),
+            Some(code) => script.push_str(&format!(
+                "code=0\n{{ {command}\n}} || code=$?\n\
+                 [ $code -eq {code} ] || {{ echo \"exits $code instead of {code}:\" >&2; exit 99; }}\n"
+            )),
+        }
+    }
+    script
+}
+
+/// The commands of a block, with continued lines joined.
+#[cfg(unix)]
+fn commands(block: &str) -> Vec<String> {
+    let mut commands = Vec::new();
+    let mut command = String::new();
+    for line in block.lines() {
+        command.push_str(line);
+        if command.ends_with('\\') {
+            command.push('\n');
+        } else if !command.trim().is_empty() {
+            commands.push(std::mem::take(&mut command));
+        }
+    }
+    commands
+}
+
+#[cfg(unix)]
+fn run(script: &str) -> Result<(), String> {
+    let home = tempfile::tempdir().expect("a directory");
+    let (bin, work) = (home.path().join("bin"), home.path().join("work"));
+    fs::create_dir(&bin).expect("a directory");
+    fs::create_dir(&work).expect("a directory");
+    std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_svc-under-test"), bin.join("svc"))
+        .expect("a link");
+    let path = std::env::var("PATH").unwrap_or_else(|_| "/usr/bin:/bin".to_owned());
+    let (log, written) =
+        tempfile::tempfile().and_then(|log| Ok((log.try_clone()?, log))).expect("a file");
+    let mut shell = Command::new("sh")
+        // Each command is printed, so that a failure shows which one it was.
+        .args(["-x", "-c", script])
+        .current_dir(&work)
+        .env_clear()
+        .env("HOME", home.path())
+        .env("PATH", format!("{}:{path}", bin.display()))
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(log)
+        .spawn()
+        .expect("sh starts");
+    let deadline = Instant::now() + TIMEOUT;
+    let status = loop {
+        if let Some(status) = shell.try_wait().expect("sh is our child") {
+            break Some(status);
+        }
+        if Instant::now() > deadline {
+            shell.kill().and_then(|()| shell.wait()).expect("sh can be ended");
+            break None;
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    };
+    if status.is_some_and(|status| status.success()) {
+        return Ok(());
+    }
+    let ended =
+        status.map_or_else(|| format!("not done after {TIMEOUT:?}"), |status| status.to_string());
+    let mut log = written;
+    let mut text = String::new();
+    log.rewind().and_then(|()| log.read_to_string(&mut text)).expect("the log is text");
+    let lines: Vec<&str> = text.lines().collect();
+    Err(format!("{ended}\n{}", lines[lines.len().saturating_sub(4)..].join("\n")))
+}
+
+/// For the commands of one page.
+#[cfg(unix)]
+const TIMEOUT: Duration = Duration::from_secs(60);
+
+/// The anchors of every page that a link led to.
+#[derive(Default)]
+struct Anchors(BTreeMap<PathBuf, BTreeSet<String>>);
+
+impl Anchors {
+    /// Whether a link in a file leads to a file, and to a heading in it.
+    fn check(&mut self, from: &Path, link: &str) -> Result<(), String> {
+        let target = resolve(from, link);
+        if !target.exists() {
+            return Err("no such file".to_owned());
+        }
+        let Some((_, anchor)) = link.split_once('#') else { return Ok(()) };
+        if target.extension().is_none_or(|extension| extension != "md") {
+            return Err("an anchor in a file that is not Markdown".to_owned());
+        }
+        let anchors = self.0.entry(target).or_insert_with_key(|page| anchors_of(&read(page)));
+        if anchors.contains(anchor) { Ok(()) } else { Err("no such heading".to_owned()) }
+    }
+}
+
+/// The file of a link, without its anchor.
+fn resolve(from: &Path, link: &str) -> PathBuf {
+    let path = link.split('#').next().unwrap_or_default();
+    let joined = match path {
+        "" => from.to_owned(),
+        _ => from.parent().unwrap_or(from).join(path),
+    };
+    // `canonicalize` would follow links and needs the file to exist.
+    let mut resolved = PathBuf::new();
+    for component in joined.components() {
+        match component {
+            Component::ParentDir => {
+                resolved.pop();
+            }
+            Component::CurDir => {}
+            other => resolved.push(other),
+        }
+    }
+    resolved
+}
+
+/// The anchors of a page's headings, by the rules of mdBook.
+fn anchors_of(text: &str) -> BTreeSet<String> {
+    let mut anchors = BTreeSet::new();
+    let mut counts: BTreeMap<String, usize> = BTreeMap::new();
+    for line in prose(text).lines() {
+        let level = line.bytes().take_while(|byte| *byte == b'#').count();
+        let Some(title) = line.get(level..).and_then(|rest| rest.strip_prefix(' ')) else {
+            continue;
+        };
+        if !(1..=6).contains(&level) {
+            continue;
+        }
+        let title = title.trim();
+        if let Some((_, id)) = title.strip_suffix('}').and_then(|title| title.rsplit_once("{#")) {
+            anchors.insert(id.to_owned());
+            continue;
+        }
+        let slug: String = title
+            .chars()
+            .filter_map(|c| match c {
+                c if c.is_alphanumeric() || c == '_' || c == '-' => Some(c.to_ascii_lowercase()),
+                c if c.is_whitespace() => Some('-'),
+                _ => None,
+            })
+            .collect();
+        let count = counts.entry(slug.clone()).or_default();
+        anchors.insert(if *count == 0 { slug } else { format!("{slug}-{count}") });
+        *count += 1;
+    }
+    anchors
+}
+
+/// The targets of a page's links, outside of code.
+fn links(text: &str) -> Vec<String> {
+    let mut flat = String::new();
+    let mut in_code = false;
+    for c in prose(text).chars() {
+        // An inline code span is one word here; it may be the text of a link.
+        in_code ^= c == '`';
+        flat.push(if in_code && c != '\n' { 'x' } else { c });
+    }
+    let mut links = Vec::new();
+    let mut rest = flat.as_str();
+    while let Some((_, after)) = rest.split_once("](") {
+        let Some((link, tail)) = after.split_once(')') else { break };
+        links.push(link.split_whitespace().collect());
+        rest = tail;
+    }
+    links
+}
+
+/// A page without its code blocks and without the marks of its quotations.
+fn prose(text: &str) -> String {
+    let mut prose = String::new();
+    each_line(text, |line, block| {
+        if block.is_none() {
+            prose.push_str(line.strip_prefix('>').unwrap_or(line));
+            prose.push('\n');
+        }
+    });
+    prose
+}
+
+/// The text of each `sh` block of a page.
+#[cfg(unix)]
+fn shell_blocks(text: &str) -> Vec<String> {
+    let mut blocks: Vec<String> = Vec::new();
+    each_line(text, |line, block| match block {
+        Some(Block { language: "sh", is_first }) => {
+            if is_first {
+                blocks.push(String::new());
+            }
+            if let Some(last) = blocks.last_mut() {
+                last.push_str(line);
+                last.push('\n');
+            }
+        }
+        _ => {}
+    });
+    blocks
+}
+
+struct Block<'a> {
+    language: &'a str,
+    is_first: bool,
+}
+
+/// Calls `see` with every line but the fences, and with the code block that it is in.
+fn each_line<'a>(text: &'a str, mut see: impl FnMut(&'a str, Option<Block<'a>>)) {
+    let mut language = None;
+    let mut is_first = false;
+    for line in text.lines() {
+        match (line.trim_start().strip_prefix("```"), language) {
+            (Some(info), None) => {
+                language = Some(info.split([',', ' ']).next().unwrap_or_default());
+                is_first = true;
+            }
+            (Some(_), Some(_)) => language = None,
+            (None, _) => {
+                see(line, language.map(|language| Block { language, is_first }));
+                is_first = false;
+            }
+        }
+    }
+}
+
+/// References such as `docs/email-service/emails.md#batch` in a line of a source file.
+fn chapter_references(line: &str) -> Vec<&str> {
+    let is_part = |c: char| c.is_ascii_alphanumeric() || matches!(c, '/' | '.' | '-' | '_' | '#');
+    let mut found = Vec::new();
+    for (start, _) in line.match_indices("docs/") {
+        let before = &line[..start];
+        let is_whole = before.ends_with("../") || !before.ends_with(is_part);
+        let reference = line[start..].split(|c| !is_part(c)).next().unwrap_or_default();
+        let Some((page, rest)) = reference.split_once(".md") else { continue };
+        let end = match rest.strip_prefix('#') {
+            Some(anchor) => {
+                let is_anchor = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');
+                let anchor = anchor.split(|c| !is_anchor(c)).next().unwrap_or_default();
+                page.len() + ".md#".len() + anchor.len()
+            }
+            None => page.len() + ".md".len(),
+        };
+        if is_whole {
+            found.push(&reference[..end]);
+        }
+    }
+    found
+}
+
+fn words(line: &str) -> impl Iterator<Item = &str> {
+    line.split(|c: char| !c.is_alphanumeric() && c != '_')
+}
+
+/// One of three letters, and a number of one or two digits.
+fn is_point_number(word: &str) -> bool {
+    let number = word.strip_prefix(['B', 'E', 'X']).unwrap_or_default();
+    (1..=2).contains(&number.len()) && number.bytes().all(|byte| byte.is_ascii_digit())
+}
+
+/// The book, and the other Markdown files for people.
+fn markdown_files() -> Vec<PathBuf> {
+    let book = root().join("docs");
+    let others = source_files().into_iter().filter(|file| {
+        let name = file.file_name().unwrap_or_default();
+        name == "README.md" || name == "ARCHITECTURE.md" || name == "CHANGELOG.md"
+    });
+    let all = files_below(&book, &["md"]).into_iter().chain(others);
+    all.collect::<BTreeSet<_>>().into_iter().collect()
+}
+
+/// Files of the repository that people write.
+fn source_files() -> Vec<PathBuf> {
+    let mut files = files_below(root(), &["rs", "md", "toml", "sql"]);
+    let ci = root().join(".ci");
+    files.extend(fs::read_dir(ci).into_iter().flatten().flatten().map(|entry| entry.path()));
+    files.retain(|file| file.is_file());
+    files
+}
+
+fn files_below(folder: &Path, extensions: &[&str]) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(folder).expect("a readable folder") {
+        let path = entry.expect("an entry").path();
+        let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+        if path.is_dir() {
+            if name != "target" && name != "corpus" && !name.starts_with('.') {
+                found.extend(files_below(&path, extensions));
+            }
+        } else if extensions
+            .iter()
+            .any(|extension| path.extension().is_some_and(|e| e == *extension))
+        {
+            found.push(path);
+        }
+    }
+    found.sort();
+    found
+}
+
+fn read(file: &Path) -> String {
+    fs::read_to_string(file).unwrap_or_else(|error| panic!("{}: {error}", relative(file)))
+}
+
+fn relative(path: &Path) -> String {
+    path.strip_prefix(root()).unwrap_or(path).display().to_string()
+}
+
+fn root() -> &'static Path {
+    let tests = Path::new(env!("CARGO_MANIFEST_DIR"));
+    tests.parent().expect("tests/ lies in the workspace")
+}
