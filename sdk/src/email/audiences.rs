@@ -5,16 +5,16 @@ use std::fmt;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-use crate::answer::record;
 #[cfg(feature = "client")]
 use crate::client::{Call, Deleted, Payload, Shared};
+use crate::decode::record;
 #[cfg(feature = "client")]
 use crate::{List, Operation};
 
 record! {
     /// A contact list.
     pub struct Audience {
-        /// The audience's id; empty where the answer names none.
+        /// The audience's id; empty if the response has none.
         pub id: String = "id";
         /// Its name.
         pub name: Option<String> = "name";
@@ -27,7 +27,7 @@ record! {
 pub struct NewAudience {
     /// Its name.
     pub name: String,
-    /// Fields that the documents do not show.
+    /// Additional fields without a setter of their own; sent as given.
     #[serde(flatten)]
     pub extra: Map<String, Value>,
 }
@@ -38,7 +38,7 @@ impl NewAudience {
         Self { name: name.into(), extra: Map::new() }
     }
 
-    /// A field that the documents do not show.
+    /// Adds a field that this type does not model. It is sent as given.
     #[must_use]
     pub fn extra(mut self, name: impl Into<String>, value: impl Into<Value>) -> Self {
         self.extra.insert(name.into(), value.into());
@@ -46,7 +46,7 @@ impl NewAudience {
     }
 }
 
-/// Shows no other field's value.
+/// Shows the name only: other fields may hold private data.
 impl fmt::Debug for NewAudience {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("NewAudience").field("name", &self.name).finish_non_exhaustive()
@@ -59,7 +59,7 @@ impl<T: Into<String>> From<T> for NewAudience {
     }
 }
 
-/// The operations on audiences. All need the scope `contacts:manage`.
+/// The operations on audiences. All of them require the scope `contacts:manage`.
 #[cfg(feature = "client")]
 #[derive(Clone, Debug)]
 pub struct Audiences {

@@ -6,10 +6,11 @@ use serde_json::{Map, Value};
 use super::EmailRecord;
 #[cfg(feature = "client")]
 use super::EmailStatus;
-use crate::answer::read_value;
+use crate::decode::parse_value;
 #[cfg(feature = "client")]
-use crate::answer::{
-    Extra, Field, Found, Record, Unreadable, Walk, find_array, read_object, read_text, record,
+use crate::decode::{
+    Candidate, DecodeError, Extra, Field, JsonCursor, Record, find_array, parse_lenient,
+    read_object, record,
 };
 #[cfg(feature = "client")]
 use crate::email::limits::MAX_BATCH;
@@ -44,7 +45,7 @@ pub struct BatchResponse {
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct BatchItem {
-    /// The email's place in the request, from 0: as the answer names it, else
+    /// The email's place in the request, from 0: as the response names it, else
     /// by order when there are as many items as emails, else not known.
     pub index: Option<usize>,
     /// Accepted or refused.
@@ -60,7 +61,7 @@ pub enum BatchOutcome {
     /// The service refused it; the others are not touched by that.
     Refused(Refusal),
     /// The item says neither; here it is as it came.
-    Unclear(EmailRecord),
+    Unrecognized(EmailRecord),
 }
 
 /// Why an email of a batch was refused.
@@ -77,7 +78,7 @@ pub struct Refusal {
 
 impl BatchResponse {
     /// Whether there is one item for every email. Where there is not, the
-    /// service's answer does not say what became of each.
+    /// service's response does not say what became of each.
     pub fn is_complete(&self) -> bool {
         self.items.len() == self.requested && self.items.iter().all(|item| item.index.is_some())
     }
@@ -104,13 +105,13 @@ impl BatchResponse {
         })
     }
 
-    /// The answer's JSON text as it came.
+    /// The response's JSON text as it came.
     pub fn raw(&self) -> &str {
         std::str::from_utf8(&self.raw).unwrap_or_default()
     }
 }
 
-/// Shows what became of each, not the answer's text.
+/// Shows what became of each, not the response's text.
 impl std::fmt::Debug for BatchResponse {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("BatchResponse")
@@ -120,19 +121,19 @@ impl std::fmt::Debug for BatchResponse {
     }
 }
 
-/// Writes the answer as it came.
+/// Writes the response as it came.
 impl serde::Serialize for BatchResponse {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        read_value(&self.raw).unwrap_or_default().serialize(serializer)
+        parse_value(&self.raw).unwrap_or_default().serialize(serializer)
     }
 }
 
 #[cfg(feature = "client")]
 impl BatchResponse {
-    pub(crate) fn read(body: &Bytes, requested: usize) -> Result<Self, Unreadable> {
-        read_text(body, |text| {
-            let room = Vec::with_capacity(requested.min(MAX_BATCH));
-            let mut items = find_array(text, room, &read_item)?.items;
+    pub(crate) fn read(body: &Bytes, requested: usize) -> Result<Self, DecodeError> {
+        parse_lenient(body, |text| {
+            let buffer = Vec::with_capacity(requested.min(MAX_BATCH));
+            let mut items = find_array(text, buffer, &read_item)?.items;
             if items.len() == requested {
                 for (place, item) in items.iter_mut().enumerate() {
                     item.index.get_or_insert(place);
@@ -146,12 +147,12 @@ impl BatchResponse {
 #[cfg(feature = "client")]
 record! {
     /// What tells an item's kind.
-    struct Item {
+    struct ItemFields {
         id: String = "id";
         status: Option<EmailStatus> = "status";
         index: Option<u64> = "index";
-        error: Present = "error";
-        errors: Present = "errors";
+        error: NonEmpty = "error";
+        errors: NonEmpty = "errors";
     }
 }
 
@@ -159,10 +160,10 @@ record! {
 /// an email that was accepted must not be sent again because of them.
 #[cfg(feature = "client")]
 #[derive(Clone, Debug, Default, PartialEq)]
-struct Present(bool);
+struct NonEmpty(bool);
 
 #[cfg(feature = "client")]
-impl Field for Present {
+impl Field for NonEmpty {
     const HOLDS_VALUES: bool = true;
 
     fn text(text: &str) -> Option<Self> {
@@ -179,20 +180,20 @@ impl Field for Present {
 }
 
 #[cfg(feature = "client")]
-fn read_item(walk: &mut Walk<'_>) -> Result<BatchItem, Unreadable> {
-    match walk.peek() {
+fn read_item(cursor: &mut JsonCursor<'_>) -> Result<BatchItem, DecodeError> {
+    match cursor.peek() {
         Some(b'{') => {}
         // A bare id.
         Some(b'"') => {
-            let email = EmailRecord { id: walk.value()?.0, ..EmailRecord::default() };
+            let email = EmailRecord { id: cursor.value()?.0, ..EmailRecord::default() };
             return Ok(BatchItem { index: None, outcome: BatchOutcome::Accepted(email) });
         }
         _ => {
-            let email = read_object(&walk.skip()?)?;
-            return Ok(BatchItem { index: None, outcome: BatchOutcome::Unclear(email) });
+            let email = read_object(&cursor.skip()?)?;
+            return Ok(BatchItem { index: None, outcome: BatchOutcome::Unrecognized(email) });
         }
     }
-    let (Found { record: item, .. }, raw) = walk.value::<Found<Item>>()?;
+    let (Candidate { record: item, .. }, raw) = cursor.value::<Candidate<ItemFields>>()?;
     let index = item.index.and_then(|index| usize::try_from(index).ok());
     let refused = item.error.0 || item.errors.0;
     if !item.id.is_empty() && !refused {
@@ -205,7 +206,7 @@ fn read_item(walk: &mut Walk<'_>) -> Result<BatchItem, Unreadable> {
     if !email.id.is_empty() && !refused {
         return Ok(BatchItem { index, outcome: BatchOutcome::Accepted(email) });
     }
-    let all = match read_value(&raw) {
+    let all = match parse_value(&raw) {
         Ok(Value::Object(all)) => all,
         _ => Map::new(),
     };
@@ -213,7 +214,7 @@ fn read_item(walk: &mut Walk<'_>) -> Result<BatchItem, Unreadable> {
     let outcome = if refused || report.code.is_some() || report.message.is_some() {
         BatchOutcome::Refused(Refusal { code: report.code, message: report.message, raw: all })
     } else {
-        BatchOutcome::Unclear(email)
+        BatchOutcome::Unrecognized(email)
     };
     Ok(BatchItem { index, outcome })
 }

@@ -31,12 +31,12 @@ pub struct ContactPages {
     contacts: Contacts,
     audience: String,
     page_size: Option<u64>,
-    running: Option<BoxStream<Result<List<Contact>, Error>>>,
+    stream: Option<BoxStream<Result<List<Contact>, Error>>>,
 }
 
 impl ContactStream {
     pub(super) fn new(contacts: Contacts, audience: String) -> Self {
-        let pages = ContactPages { contacts, audience, page_size: None, running: None };
+        let pages = ContactPages { contacts, audience, page_size: None, stream: None };
         Self { pages, ready: VecDeque::new() }
     }
 
@@ -75,10 +75,10 @@ impl Stream for ContactPages {
 
     fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
         let this = &mut *self;
-        let running = this.running.get_or_insert_with(|| {
+        let stream = this.stream.get_or_insert_with(|| {
             run(this.contacts.clone(), this.audience.clone(), this.page_size)
         });
-        running.poll_next_unpin(cx)
+        stream.poll_next_unpin(cx)
     }
 }
 
@@ -99,18 +99,18 @@ fn run(
     audience: String,
     page_size: Option<u64>,
 ) -> BoxStream<Result<List<Contact>, Error>> {
-    let walk = Walk::new(contacts.shared.first_page());
-    Box::pin(stream::try_unfold(Some(walk), move |walk| {
+    let paginator = Paginator::new(contacts.shared.first_page());
+    Box::pin(stream::try_unfold(Some(paginator), move |paginator| {
         let contacts = contacts.clone();
         let audience = audience.clone();
         async move {
-            let Some(mut walk) = walk else { return Ok(None) };
-            let query = PageQuery { page: walk.next, page_size };
+            let Some(mut paginator) = paginator else { return Ok(None) };
+            let query = PageQuery { page: paginator.next, page_size };
             let page = contacts.list(&audience, query).await?;
-            Ok(match walk.step(&page)? {
-                Step::More => Some((page, Some(walk))),
+            Ok(match paginator.step(&page)? {
+                Step::More => Some((page, Some(paginator))),
                 Step::Last => Some((page, None)),
-                Step::Over => None,
+                Step::End => None,
             })
         }
     }))
@@ -118,7 +118,7 @@ fn run(
 
 /// Which page comes next, and when there is none.
 #[derive(Debug)]
-struct Walk {
+struct Paginator {
     first: u64,
     /// The page to ask for; the very first time without a number.
     next: Option<u64>,
@@ -127,7 +127,7 @@ struct Walk {
     pages: HashSet<u64>,
 }
 
-impl Walk {
+impl Paginator {
     fn new(first: u64) -> Self {
         Self { first, next: None, items: 0, pages: HashSet::new() }
     }
@@ -135,14 +135,14 @@ impl Walk {
     /// Takes note of a page and says what it is.
     fn step(&mut self, page: &List<Contact>) -> Result<Step, Error> {
         if page.is_empty() {
-            return Ok(Step::Over);
+            return Ok(Step::End);
         }
         if !self.pages.insert(hash(page)) {
             // What names no page and comes again whatever page is asked for is
             // the whole list.
             let named = page.page.or(page.total).or(page.total_pages);
             return match (named, self.pages.len()) {
-                (None, 1) => Ok(Step::Over),
+                (None, 1) => Ok(Step::End),
                 _ => Err(Error::new(ErrorKind::PageRepeated, Outcome::Refused)
                     .with_target(Target::Operation(Operation::ContactsList))),
             };
@@ -169,7 +169,7 @@ enum Step {
     /// Contacts, and no more after them.
     Last,
     /// Nothing new.
-    Over,
+    End,
 }
 
 fn hash(page: &List<Contact>) -> u64 {
@@ -190,7 +190,7 @@ mod tests {
 
     use super::*;
 
-    /// A page as a server may answer it.
+    /// A page as a server may response it.
     #[derive(Clone, Debug)]
     struct Page {
         ids: Vec<u8>,
@@ -213,17 +213,17 @@ mod tests {
     /// Follows a server to the end: the ids, the pages asked for, and whether
     /// it ended without an error.
     fn follow(first: u64, mut server: impl FnMut(Option<u64>) -> Page) -> (Vec<u8>, usize, bool) {
-        let mut walk = Walk::new(first);
+        let mut paginator = Paginator::new(first);
         let mut ids = Vec::new();
         for asked in 1.. {
-            let page = server(walk.next);
-            match walk.step(&list(&page)) {
+            let page = server(paginator.next);
+            match paginator.step(&list(&page)) {
                 Ok(Step::More) => ids.extend(page.ids),
                 Ok(Step::Last) => {
                     ids.extend(page.ids);
                     return (ids, asked, true);
                 }
-                Ok(Step::Over) => return (ids, asked, true),
+                Ok(Step::End) => return (ids, asked, true),
                 Err(_) => return (ids, asked, false),
             }
         }
@@ -256,7 +256,7 @@ mod tests {
             prop_assert_eq!(ids, all);
         }
 
-        /// A server that answers from a fixed set of pages, in any order, with
+        /// A server that responses from a fixed set of pages, in any order, with
         /// any numbers and totals, is never followed for ever, and no page is
         /// taken twice.
         #[test]
@@ -286,7 +286,7 @@ mod tests {
                 page
             });
             prop_assert!(asked <= pages.len() + 1, "{} of {}", asked, pages.len());
-            // Only the last answer may have come before.
+            // Only the last response may have come before.
             taken.pop();
             let mut distinct = taken.clone();
             distinct.sort();

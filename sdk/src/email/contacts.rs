@@ -5,9 +5,9 @@ use std::fmt;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-use crate::answer::record;
 #[cfg(feature = "client")]
 use crate::client::{Call, Deleted, Payload, Shared};
+use crate::decode::record;
 #[cfg(feature = "client")]
 use crate::{Error, List, Operation};
 
@@ -17,7 +17,7 @@ pub use super::contact_pages::{ContactPages, ContactStream};
 record! {
     /// A contact of an audience.
     pub struct Contact {
-        /// The contact's id; empty where the answer names none.
+        /// The contact's id; empty if the response has none.
         pub id: String = "id";
         /// The address.
         pub email: Option<String> = "email", hidden;
@@ -47,7 +47,7 @@ pub struct NewContact {
     /// Subscription topics.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub topics: Vec<String>,
-    /// Fields that the documents do not show.
+    /// Additional fields without a setter of their own; sent as given.
     #[serde(flatten)]
     pub extra: Map<String, Value>,
 }
@@ -85,7 +85,7 @@ impl NewContact {
         self
     }
 
-    /// A field that the documents do not show.
+    /// Adds a field that this type does not model. It is sent as given.
     #[must_use]
     pub fn extra(mut self, name: impl Into<String>, value: impl Into<Value>) -> Self {
         self.extra.insert(name.into(), value.into());
@@ -99,7 +99,7 @@ impl<T: Into<String>> From<T> for NewContact {
     }
 }
 
-/// Shows no content.
+/// Omits the content.
 impl fmt::Debug for NewContact {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("NewContact").field("topics", &self.topics).finish_non_exhaustive()
@@ -122,7 +122,7 @@ pub struct ContactUpdate {
     /// Whether the contact is subscribed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub subscribed: Option<bool>,
-    /// Fields that the documents do not show.
+    /// Additional fields without a setter of their own; sent as given.
     #[serde(flatten)]
     pub extra: Map<String, Value>,
 }
@@ -161,7 +161,7 @@ impl ContactUpdate {
         self
     }
 
-    /// A field that the documents do not show.
+    /// Adds a field that this type does not model. It is sent as given.
     #[must_use]
     pub fn extra(mut self, name: impl Into<String>, value: impl Into<Value>) -> Self {
         self.extra.insert(name.into(), value.into());
@@ -169,7 +169,7 @@ impl ContactUpdate {
     }
 }
 
-/// Shows no content.
+/// Omits the content.
 impl fmt::Debug for ContactUpdate {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ContactUpdate")
@@ -210,7 +210,7 @@ impl PageQuery {
     }
 }
 
-/// The operations on contacts. All need the scope `contacts:manage`.
+/// The operations on contacts. All of them require the scope `contacts:manage`.
 #[cfg(feature = "client")]
 #[derive(Clone, Debug)]
 pub struct Contacts {

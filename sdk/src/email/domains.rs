@@ -8,16 +8,16 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 
 use crate::Extra;
-use crate::answer::record;
 #[cfg(feature = "client")]
 use crate::client::{Call, Deleted, Payload, Shared, Wait};
+use crate::decode::record;
 #[cfg(feature = "client")]
 use crate::{List, Operation};
 
 record! {
     /// A sending domain.
     pub struct Domain {
-        /// The domain's id; empty where the answer names none.
+        /// The domain's id; empty if the response has none.
         pub id: String = "id";
         /// The domain name.
         pub name: Option<String> = "name";
@@ -35,7 +35,7 @@ record! {
 }
 
 impl Domain {
-    /// The DNS records to publish, as far as the answer shows them.
+    /// The DNS records to publish, as far as the response shows them.
     pub fn dns_records(&self) -> Vec<DnsRecord> {
         dns_records(&self.extra)
     }
@@ -58,7 +58,7 @@ record! {
 }
 
 impl Verification {
-    /// Whether the domain is verified: as the answer says, else when all four
+    /// Whether the domain is verified: as the response says, else when all four
     /// flags are true.
     pub fn is_verified(&self) -> bool {
         let flags = [self.mx_verified, self.spf_verified, self.dkim_verified, self.dmarc_verified];
@@ -66,7 +66,7 @@ impl Verification {
     }
 }
 
-/// A DNS record to publish, as the answer shows it (`docs/undocumented/email-service.md#dns-records`).
+/// A DNS record to publish, as the response shows it (`docs/undocumented/email-service.md#dns-records`).
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct DnsRecord {
@@ -131,7 +131,7 @@ fn dns_records(extra: &Extra) -> Vec<DnsRecord> {
 pub struct NewDomain {
     /// The domain name.
     pub name: String,
-    /// Fields that the documents do not show.
+    /// Additional fields without a setter of their own; sent as given.
     #[serde(flatten)]
     pub extra: Map<String, Value>,
 }
@@ -142,7 +142,7 @@ impl NewDomain {
         Self { name: name.into(), extra: Map::new() }
     }
 
-    /// A field that the documents do not show.
+    /// Adds a field that this type does not model. It is sent as given.
     #[must_use]
     pub fn extra(mut self, name: impl Into<String>, value: impl Into<Value>) -> Self {
         self.extra.insert(name.into(), value.into());
@@ -150,7 +150,7 @@ impl NewDomain {
     }
 }
 
-/// Shows no other field's value.
+/// Shows the name only: other fields may hold private data.
 impl fmt::Debug for NewDomain {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("NewDomain").field("name", &self.name).finish_non_exhaustive()
@@ -163,7 +163,7 @@ impl<T: Into<String>> From<T> for NewDomain {
     }
 }
 
-/// The operations on domains. All need the scope `domains:manage`.
+/// The operations on domains. All of them require the scope `domains:manage`.
 #[cfg(feature = "client")]
 #[derive(Clone, Debug)]
 pub struct Domains {
@@ -172,7 +172,7 @@ pub struct Domains {
 
 #[cfg(feature = "client")]
 impl Domains {
-    /// Adds a domain; the answer shows the DNS records to publish.
+    /// Adds a domain; the response shows the DNS records to publish.
     pub fn create(&self, domain: impl Into<NewDomain>) -> Call<Domain> {
         let payload = Payload::json(&domain.into());
         Call::new(&self.shared, Operation::DomainsCreate, &[], payload)
@@ -216,7 +216,7 @@ impl Domains {
             Verification::is_verified,
             is_same,
         )
-        .pauses(Duration::from_secs(2), Duration::from_secs(30))
+        .poll_interval(Duration::from_secs(2), Duration::from_secs(30))
     }
 
     /// Removes a domain and all mailboxes under it, for good.

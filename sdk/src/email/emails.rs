@@ -10,9 +10,9 @@ use serde_json::{Map, Value};
 #[cfg(feature = "client")]
 use super::BatchResponse;
 use super::{Attachment, limits};
-use crate::answer::{record, text_enum};
 #[cfg(feature = "client")]
 use crate::client::{Call, Payload, Shared, Wait};
+use crate::decode::{record, text_enum};
 #[cfg(feature = "client")]
 use crate::{Error, Operation};
 
@@ -48,7 +48,7 @@ pub struct Email {
     /// Recipients of hidden copies.
     #[serde(deserialize_with = "one_or_many")]
     pub bcc: Vec<String>,
-    /// Where answers go.
+    /// Where responses go.
     #[serde(deserialize_with = "one_or_many")]
     pub reply_to: Vec<String>,
     /// The email's own headers.
@@ -95,7 +95,7 @@ impl Email {
         self
     }
 
-    /// One more address for answers.
+    /// One more address for responses.
     #[must_use]
     pub fn reply_to(mut self, address: impl Into<String>) -> Self {
         self.reply_to.push(address.into());
@@ -158,7 +158,7 @@ impl Email {
         self
     }
 
-    /// A field that the documents do not show.
+    /// Adds a field that this type does not model. It is sent as given.
     #[must_use]
     pub fn extra(mut self, name: impl Into<String>, value: impl Into<Value>) -> Self {
         self.extra.insert(name.into(), value.into());
@@ -328,7 +328,7 @@ record! {
     /// The documents name its status only (`docs/email-service/emails.md#statuses`); what else
     /// the service tells is in `extra`.
     pub struct EmailRecord {
-        /// The email's id; empty where the answer names none.
+        /// The email's id; empty where the response names none.
         pub id: String = "id";
         /// Where the email is on its way.
         pub status: Option<EmailStatus> = "status";
@@ -388,7 +388,7 @@ impl Emails {
 
     /// Sends up to 100 emails in one request. Needs the scope `emails:send`.
     ///
-    /// Each email stands alone: look at every item of the answer.
+    /// Each email stands alone: look at every item of the response.
     ///
     /// ```no_run
     /// # async fn f(client: svc_sdk::EmailClient) -> Result<(), svc_sdk::Error> {
@@ -397,8 +397,8 @@ impl Emails {
     /// let emails: Vec<_> = ["ada@example.com", "bob@example.com"]
     ///     .map(|to| Email::new("hello@shop.example", to, "News").text("Hello"))
     ///     .into();
-    /// let answer = client.emails().send_batch(&emails).await?;
-    /// for (place, refusal) in answer.refused() {
+    /// let response = client.emails().send_batch(&emails).await?;
+    /// for (place, refusal) in response.refused() {
     ///     println!("email {place:?} was refused: {:?}", refusal.code);
     /// }
     /// # Ok(())
@@ -411,7 +411,8 @@ impl Emails {
             }
             Payload::batch(emails, self.shared.batch_shape())
         };
-        Call::new(&self.shared, Operation::EmailsSendBatch, &[], payload()).expecting(emails.len())
+        Call::new(&self.shared, Operation::EmailsSendBatch, &[], payload())
+            .expect_items(emails.len())
     }
 
     /// The email with its status. Needs the scope `emails:read`.

@@ -15,14 +15,14 @@ pub(super) fn check_email(email: &Email) -> Result<(), InvalidInput> {
         return Err(InvalidInput::new("to", "no recipient"));
     }
     if email.to.len() > MAX_TO {
-        return Err(over("to", "recipients", MAX_TO, email.to.len()));
+        return Err(over_limit("to", "recipients", MAX_TO, email.to.len()));
     }
     for (field, list) in
         [("to", &email.to), ("cc", &email.cc), ("bcc", &email.bcc), ("replyTo", &email.reply_to)]
     {
         for (index, each) in list.iter().enumerate() {
             if !can_be_address(each) {
-                return Err(InvalidInput::new(format!("{field}[{index}]"), NO_ADDRESS));
+                return Err(InvalidInput::new(format!("{field}[{index}]"), NOT_AN_ADDRESS));
             }
         }
     }
@@ -30,11 +30,16 @@ pub(super) fn check_email(email: &Email) -> Result<(), InvalidInput> {
     if email.subject.len() > MAX_SUBJECT {
         let length = email.subject.chars().count();
         if length > MAX_SUBJECT {
-            return Err(over("subject", "characters", MAX_SUBJECT, length));
+            return Err(over_limit("subject", "characters", MAX_SUBJECT, length));
         }
     }
     if email.attachments.len() > MAX_ATTACHMENTS {
-        return Err(over("attachments", "attachments", MAX_ATTACHMENTS, email.attachments.len()));
+        return Err(over_limit(
+            "attachments",
+            "attachments",
+            MAX_ATTACHMENTS,
+            email.attachments.len(),
+        ));
     }
     for (index, attachment) in email.attachments.iter().enumerate() {
         if attachment.filename.is_empty() {
@@ -50,7 +55,7 @@ pub(super) fn check_batch(emails: &[Email]) -> Result<(), InvalidInput> {
         return Err(InvalidInput::new("emails", "no email"));
     }
     if emails.len() > MAX_BATCH {
-        return Err(over("emails", "emails", MAX_BATCH, emails.len()));
+        return Err(over_limit("emails", "emails", MAX_BATCH, emails.len()));
     }
     for (index, email) in emails.iter().enumerate() {
         check_email(email).map_err(|invalid| invalid.within(&format!("emails[{index}]")))?;
@@ -60,7 +65,7 @@ pub(super) fn check_batch(emails: &[Email]) -> Result<(), InvalidInput> {
 
 /// A field that must hold what can be an address.
 pub(super) fn address(field: &'static str, text: &str) -> Result<(), InvalidInput> {
-    if can_be_address(text) { Ok(()) } else { Err(InvalidInput::new(field, NO_ADDRESS)) }
+    if can_be_address(text) { Ok(()) } else { Err(InvalidInput::new(field, NOT_AN_ADDRESS)) }
 }
 
 /// Refuses only what cannot be an address at all (`docs/undocumented/email-service.md#addresses`): no
@@ -83,10 +88,10 @@ fn can_be_address(text: &str) -> bool {
     }
 }
 
-const NO_ADDRESS: &str = "not an email address, which is `a@b` or `Name <a@b>`";
+const NOT_AN_ADDRESS: &str = "not an email address, which is `a@b` or `Name <a@b>`";
 
-fn over(field: &'static str, unit: &str, limit: usize, actual: usize) -> InvalidInput {
-    InvalidInput::over(field, unit, limit as u64, actual as u64)
+fn over_limit(field: &'static str, unit: &str, limit: usize, actual: usize) -> InvalidInput {
+    InvalidInput::over_limit(field, unit, limit as u64, actual as u64)
 }
 
 #[cfg(test)]

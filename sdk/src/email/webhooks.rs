@@ -4,10 +4,10 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 
 #[cfg(feature = "client")]
-use crate::answer::{Unreadable, read_value};
-use crate::answer::{record, text_enum};
-#[cfg(feature = "client")]
 use crate::client::{Call, Deleted, Payload, Shared};
+#[cfg(feature = "client")]
+use crate::decode::{DecodeError, parse_value};
+use crate::decode::{record, text_enum};
 #[cfg(feature = "client")]
 use crate::{Error, InvalidInput, List, Operation};
 use crate::{Extra, Secret};
@@ -15,7 +15,7 @@ use crate::{Extra, Secret};
 record! {
     /// A webhook.
     pub struct Webhook {
-        /// The webhook's id; empty where the answer names none.
+        /// The webhook's id; empty if the response has none.
         pub id: String = "id";
         /// The endpoint that receives events.
         pub url: Option<String> = "url", hidden;
@@ -23,7 +23,7 @@ record! {
         pub events: Vec<String> = "events";
         /// Whether it is enabled.
         pub active: Option<bool> = "active";
-        /// The secret that signs deliveries: only in the answer to its
+        /// The secret that signs deliveries: only in the response to its
         /// creation.
         pub signing_secret: Option<Secret> = "signingSecret";
     }
@@ -59,7 +59,7 @@ pub struct NewWebhook {
     pub url: String,
     /// The events to subscribe to.
     pub events: Vec<String>,
-    /// Fields that the documents do not show.
+    /// Additional fields without a setter of their own; sent as given.
     #[serde(flatten)]
     pub extra: Map<String, Value>,
 }
@@ -77,7 +77,7 @@ impl NewWebhook {
         }
     }
 
-    /// A field that the documents do not show.
+    /// Adds a field that this type does not model. It is sent as given.
     #[must_use]
     pub fn extra(mut self, name: impl Into<String>, value: impl Into<Value>) -> Self {
         self.extra.insert(name.into(), value.into());
@@ -85,7 +85,7 @@ impl NewWebhook {
     }
 }
 
-/// Shows no address: it may hold a secret in its path or query.
+/// Omits the URL, which may contain a secret in its path or query.
 impl std::fmt::Debug for NewWebhook {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("NewWebhook").field("events", &self.events).finish_non_exhaustive()
@@ -105,7 +105,7 @@ pub struct WebhookUpdate {
     /// Enabled or not.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub active: Option<bool>,
-    /// Fields that the documents do not show.
+    /// Additional fields without a setter of their own; sent as given.
     #[serde(flatten)]
     pub extra: Map<String, Value>,
 }
@@ -137,7 +137,7 @@ impl WebhookUpdate {
         self
     }
 
-    /// A field that the documents do not show.
+    /// Adds a field that this type does not model. It is sent as given.
     #[must_use]
     pub fn extra(mut self, name: impl Into<String>, value: impl Into<Value>) -> Self {
         self.extra.insert(name.into(), value.into());
@@ -145,7 +145,7 @@ impl WebhookUpdate {
     }
 }
 
-/// Shows no address.
+/// Omits the URL, which may contain a secret in its path or query.
 impl std::fmt::Debug for WebhookUpdate {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("WebhookUpdate")
@@ -160,9 +160,9 @@ impl std::fmt::Debug for WebhookUpdate {
 #[non_exhaustive]
 pub struct WebhookTest {
     /// The HTTP status that the endpoint answered with; `None` where it did
-    /// not answer, or the service does not say.
+    /// not response, or the service does not say.
     pub status: Option<u16>,
-    /// The whole answer.
+    /// The whole response.
     pub extra: Extra,
 }
 
@@ -182,17 +182,17 @@ impl Serialize for WebhookTest {
 #[cfg(feature = "client")]
 impl WebhookTest {
     /// `docs/undocumented/email-service.md#webhook-test`: the first integer from 100 to 599, well-known
-    /// names first; a null on such a name says that there was no answer.
-    pub(crate) fn read(raw: &bytes::Bytes) -> Result<Self, Unreadable> {
+    /// names first; a null on such a name says that there was no response.
+    pub(crate) fn read(raw: &bytes::Bytes) -> Result<Self, DecodeError> {
         const NAMES: [&str; 5] = ["statusCode", "status_code", "status", "responseStatus", "code"];
         const LONGEST: usize = 1024 * 1024;
 
         let extra = Extra::new(raw.clone(), &NAMES);
-        // What is that long is no such answer, and not worth its memory.
+        // What is that long is no such response, and not worth its memory.
         if raw.len() > LONGEST || raw.trim_ascii().is_empty() {
             return Ok(Self { status: None, extra });
         }
-        let value = read_value(raw)?;
+        let value = parse_value(raw)?;
         let mut place = &value;
         let status = loop {
             let Value::Object(fields) = place else { break as_status(place) };
@@ -220,7 +220,7 @@ fn as_status(value: &Value) -> Option<u16> {
     u16::try_from(number).ok().filter(|status| (100..600).contains(status))
 }
 
-/// The operations on webhooks. All need the scope `webhooks:manage`.
+/// The operations on webhooks. All of them require the scope `webhooks:manage`.
 #[cfg(feature = "client")]
 #[derive(Clone, Debug)]
 pub struct Webhooks {
@@ -229,7 +229,7 @@ pub struct Webhooks {
 
 #[cfg(feature = "client")]
 impl Webhooks {
-    /// Creates a webhook. Its `signing_secret` is shown in this answer only.
+    /// Creates a webhook. Its `signing_secret` is shown in this response only.
     ///
     /// ```no_run
     /// # async fn f(client: svc_sdk::EmailClient) -> Result<(), svc_sdk::Error> {

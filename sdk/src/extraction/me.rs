@@ -1,7 +1,7 @@
 //! Whose key it is, and what it may do (`docs/extraction-service/organization.md`).
 
 use crate::Scope;
-use crate::answer::{record, text_enum};
+use crate::decode::{record, text_enum};
 
 record! {
     /// The organization and the scope of the key.

@@ -5,20 +5,20 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 
 use crate::Secret;
-use crate::answer::{record, text_enum};
 #[cfg(feature = "client")]
 use crate::client::{Call, Deleted, Payload, Shared};
+use crate::decode::{record, text_enum};
 #[cfg(feature = "client")]
 use crate::{List, Operation};
 
 record! {
     /// A webhook endpoint.
     pub struct Webhook {
-        /// The endpoint's id; empty where the answer names none.
+        /// The endpoint's id; empty if the response has none.
         pub id: String = "id";
         /// The address that receives deliveries.
         pub url: Option<String> = "url", hidden;
-        /// The secret that signs deliveries: only in the answer to its
+        /// The secret that signs deliveries: only in the response to its
         /// registration.
         pub secret: Option<Secret> = "secret";
         /// The subscribed events.
@@ -46,7 +46,7 @@ pub struct NewWebhook {
     pub url: String,
     /// The events to subscribe to.
     pub events: Vec<String>,
-    /// Fields that the documents do not show.
+    /// Additional fields without a setter of their own; sent as given.
     #[serde(flatten)]
     pub extra: Map<String, Value>,
 }
@@ -64,7 +64,7 @@ impl NewWebhook {
         }
     }
 
-    /// A field that the documents do not show.
+    /// Adds a field that this type does not model. It is sent as given.
     #[must_use]
     pub fn extra(mut self, name: impl Into<String>, value: impl Into<Value>) -> Self {
         self.extra.insert(name.into(), value.into());
@@ -72,14 +72,14 @@ impl NewWebhook {
     }
 }
 
-/// Shows no address: it may hold a secret in its path or query.
+/// Omits the URL, which may contain a secret in its path or query.
 impl std::fmt::Debug for NewWebhook {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("NewWebhook").field("events", &self.events).finish_non_exhaustive()
     }
 }
 
-/// The operations on webhook endpoints. All need the scope `full`.
+/// The operations on webhook endpoints. All of them require the scope `full`.
 #[cfg(feature = "client")]
 #[derive(Clone, Debug)]
 pub struct Webhooks {
@@ -88,7 +88,7 @@ pub struct Webhooks {
 
 #[cfg(feature = "client")]
 impl Webhooks {
-    /// Registers an endpoint. Its `secret` is shown in this answer only.
+    /// Registers an endpoint. Its `secret` is shown in this response only.
     ///
     /// ```no_run
     /// # async fn f(client: svc_sdk::ExtractionClient) -> Result<(), svc_sdk::Error> {

@@ -4,8 +4,8 @@ use std::ops::Deref;
 
 use bytes::Bytes;
 
-use super::record::{Record, Unreadable, next_object};
-use super::walk::{Walk, read_text};
+use super::cursor::{JsonCursor, parse_lenient};
+use super::record::{DecodeError, Record, next_object};
 use super::{Extra, Field};
 
 /// A list of resources, with what the service said about its pages.
@@ -14,17 +14,17 @@ use super::{Extra, Field};
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct List<T> {
-    /// The resources, in the answer's order.
+    /// The resources, in the response's order.
     pub items: Vec<T>,
-    /// The number of this page, where the answer names it.
+    /// The number of this page, where the response names it.
     pub page: Option<u64>,
-    /// The size of a page, where the answer names it.
+    /// The size of a page, where the response names it.
     pub page_size: Option<u64>,
-    /// How many resources there are on all pages, where the answer names it.
+    /// How many resources there are on all pages, where the response names it.
     pub total: Option<u64>,
-    /// How many pages there are, where the answer names it.
+    /// How many pages there are, where the response names it.
     pub total_pages: Option<u64>,
-    /// What the answer holds beside its items; empty for a bare array.
+    /// What the response holds beside its items; empty for a bare array.
     pub extra: Extra,
 }
 
@@ -76,8 +76,8 @@ impl<T: serde::Serialize> serde::Serialize for List<T> {
 
 /// Reads a bare array, or an object that holds one. An empty body is an empty
 /// list.
-pub(crate) fn read_list<T: Record>(body: &Bytes) -> Result<List<T>, Unreadable> {
-    read_text(body, |text| {
+pub(crate) fn read_list<T: Record>(body: &Bytes) -> Result<List<T>, DecodeError> {
+    parse_lenient(body, |text| {
         let mut list = List::default();
         if text.trim_ascii().is_empty() {
             return Ok(list);
@@ -121,61 +121,63 @@ pub(crate) struct FoundArray<T> {
     pub(crate) is_wrapped: bool,
 }
 
-/// Reads the items of an answer's array: the answer itself, the only array in
+/// Reads the items of a response's array: the response itself, the only array in
 /// an object, or, among several, the one of a well-known name; else the same
 /// inside the only object in the object.
 ///
-/// `room` is where the items go.
+/// `buffer` is where the items go.
 pub(crate) fn find_array<T>(
     text: &Bytes,
-    room: Vec<T>,
-    item: &dyn Fn(&mut Walk<'_>) -> Result<T, Unreadable>,
-) -> Result<FoundArray<T>, Unreadable> {
-    let mut walk = Walk::new(text)?;
-    if walk.peek() == Some(b'[') {
-        let items = read_items(&mut walk, room, item)?;
-        walk.end()?;
+    buffer: Vec<T>,
+    item: &dyn Fn(&mut JsonCursor<'_>) -> Result<T, DecodeError>,
+) -> Result<FoundArray<T>, DecodeError> {
+    let mut cursor = JsonCursor::new(text)?;
+    if cursor.peek() == Some(b'[') {
+        let items = read_items(&mut cursor, buffer, item)?;
+        cursor.end()?;
         return Ok(FoundArray { items, is_wrapped: false });
     }
-    let mut room = Some(room);
+    let mut buffer = Some(buffer);
     let mut place = text.clone();
     // Two levels are enough for `{"data": {"items": […]}}`.
     for _ in 0..2 {
-        let mut walk = Walk::new(&place)?;
-        if walk.peek() != Some(b'{') {
-            walk.skip()?;
+        let mut cursor = JsonCursor::new(&place)?;
+        if cursor.peek() != Some(b'{') {
+            cursor.skip()?;
             break;
         }
-        let mut arrays: Vec<(String, Found<T>)> = Vec::new();
+        let mut arrays: Vec<(String, ArrayContent<T>)> = Vec::new();
         let mut objects = Vec::new();
-        walk.object(|name, walk| {
-            match walk.peek() {
+        cursor.object(|name, cursor| {
+            match cursor.peek() {
                 // The first one mostly is the one, so it is read on the way.
                 Some(b'[') if arrays.is_empty() => {
-                    let room = room.take().unwrap_or_default();
-                    arrays.push((name, Found::Items(read_items(walk, room, item)?)));
+                    let buffer = buffer.take().unwrap_or_default();
+                    arrays.push((name, ArrayContent::Items(read_items(cursor, buffer, item)?)));
                 }
-                Some(b'[') => arrays.push((name, Found::Text(walk.skip()?))),
-                Some(b'{') => objects.push(walk.skip()?),
-                _ => drop(walk.skip()?),
+                Some(b'[') => arrays.push((name, ArrayContent::Text(cursor.skip()?))),
+                Some(b'{') => objects.push(cursor.skip()?),
+                _ => drop(cursor.skip()?),
             }
             Ok(())
         })?;
-        walk.end()?;
+        cursor.end()?;
         let array = match arrays.len() {
             0 => None,
             1 => arrays.pop(),
             _ => {
                 let known = |(name, _): &(String, _)| WELL_KNOWN.contains(&name.as_str());
                 let known = arrays.iter().position(known);
-                let place = known.ok_or_else(|| Unreadable("several lists in it".to_owned()))?;
+                let place = known.ok_or_else(|| DecodeError("several lists in it".to_owned()))?;
                 Some(arrays.swap_remove(place))
             }
         };
         if let Some((_, found)) = array {
             let items = match found {
-                Found::Items(items) => items,
-                Found::Text(text) => read_items(&mut Walk::new(&text)?, Vec::new(), item)?,
+                ArrayContent::Items(items) => items,
+                ArrayContent::Text(text) => {
+                    read_items(&mut JsonCursor::new(&text)?, Vec::new(), item)?
+                }
             };
             return Ok(FoundArray { items, is_wrapped: true });
         }
@@ -184,33 +186,33 @@ pub(crate) fn find_array<T>(
             _ => break,
         }
     }
-    Err(Unreadable("no list in it".to_owned()))
+    Err(DecodeError("no list in it".to_owned()))
 }
 
 /// An array of an object: what it holds, or where it is.
-enum Found<T> {
+enum ArrayContent<T> {
     Items(Vec<T>),
     Text(Bytes),
 }
 
 fn read_items<T>(
-    walk: &mut Walk<'_>,
+    cursor: &mut JsonCursor<'_>,
     mut items: Vec<T>,
-    item: &dyn Fn(&mut Walk<'_>) -> Result<T, Unreadable>,
-) -> Result<Vec<T>, Unreadable> {
-    walk.array(|walk| {
-        if items.len() == LONGEST_LIST {
-            return Err(Unreadable(format!("a list of more than {LONGEST_LIST} items")));
+    item: &dyn Fn(&mut JsonCursor<'_>) -> Result<T, DecodeError>,
+) -> Result<Vec<T>, DecodeError> {
+    cursor.array(|cursor| {
+        if items.len() == MAX_ITEMS {
+            return Err(DecodeError(format!("a list of more than {MAX_ITEMS} items")));
         }
-        items.push(item(walk)?);
+        items.push(item(cursor)?);
         Ok(())
     })?;
     Ok(items)
 }
 
 /// An item takes some hundred bytes of memory, even one that is `{}` on the
-/// wire. With items as small as real ones are, an answer of 16 MiB has no more.
-const LONGEST_LIST: usize = 1 << 18;
+/// wire. With items as small as real ones are, a response of 16 MiB has no more.
+const MAX_ITEMS: usize = 1 << 18;
 
 const WELL_KNOWN: [&str; 9] = [
     "data",

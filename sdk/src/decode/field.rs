@@ -249,7 +249,7 @@ macro_rules! text_enum {
             }
         }
 
-        impl crate::answer::Field for Option<$name> {
+        impl crate::decode::Field for Option<$name> {
             fn text(text: &str) -> Option<Self> {
                 Some(Some($name::from(text)))
             }

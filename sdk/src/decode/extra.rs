@@ -1,4 +1,4 @@
-//! What an answer holds beyond the typed fields.
+//! What a response holds beyond the typed fields.
 
 use std::fmt;
 use std::sync::{Arc, OnceLock};
@@ -7,12 +7,12 @@ use bytes::Bytes;
 use serde::{Serialize as _, Serializer};
 use serde_json::{Map, Value};
 
-use super::record::Unreadable;
-use super::walk::{Walk, read_value};
+use super::cursor::{JsonCursor, parse_value};
+use super::record::DecodeError;
 
-/// The fields of an answer that the documents do not name, as they came.
+/// The fields of a response that the documents do not name, as they came.
 ///
-/// The answer's text is kept and read only when somebody asks.
+/// The response's text is kept and read only when somebody asks.
 ///
 /// ```
 /// let email: svc_sdk::email::EmailRecord =
@@ -39,7 +39,7 @@ impl Extra {
         self.all().get(name)
     }
 
-    /// The fields that the documents do not name, in the answer's order.
+    /// The fields that the documents do not name, in the response's order.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &Value)> {
         self.all()
             .iter()
@@ -52,19 +52,19 @@ impl Extra {
         self.iter().next().is_none()
     }
 
-    /// Every field of the answer, typed ones included, in the answer's order.
+    /// Every field of the response, typed ones included, in the response's order.
     pub fn all(&self) -> &Map<String, Value> {
-        self.parsed.get_or_init(|| match read_value(&self.raw) {
+        self.parsed.get_or_init(|| match parse_value(&self.raw) {
             Ok(Value::Object(all)) => Arc::new(all),
             _ => Arc::default(),
         })
     }
 
-    /// The answer as it came: mostly an object; whatever else it was is not lost.
+    /// The response as it came: mostly an object; whatever else it was is not lost.
     pub(crate) fn serialize_all<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let all = self.all();
         if all.is_empty()
-            && let Ok(value) = read_value(&self.raw)
+            && let Ok(value) = parse_value(&self.raw)
         {
             return value.serialize(serializer);
         }
@@ -90,17 +90,17 @@ impl fmt::Debug for Extra {
         const SHOWN: usize = 32;
         let mut names = f.debug_set();
         let mut left = SHOWN;
-        let shown = |name: String, walk: &mut Walk<'_>| {
-            walk.skip()?;
+        let shown = |name: String, cursor: &mut JsonCursor<'_>| {
+            cursor.skip()?;
             if self.typed.contains(&name.as_str()) {
                 return Ok(());
             }
-            left = left.checked_sub(1).ok_or_else(|| Unreadable(String::new()))?;
+            left = left.checked_sub(1).ok_or_else(|| DecodeError(String::new()))?;
             names.entry(&name);
             Ok(())
         };
         // What cannot be read is left out here.
-        let _ = Walk::new(&self.raw).and_then(|mut walk| walk.object(shown));
+        let _ = JsonCursor::new(&self.raw).and_then(|mut cursor| cursor.object(shown));
         if left == 0 { names.finish_non_exhaustive() } else { names.finish() }
     }
 }

@@ -1,4 +1,4 @@
-//! One resource out of an answer.
+//! One resource out of a response.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -9,9 +9,9 @@ use serde::{Deserialize, Deserializer};
 use serde_json::{Map, Value};
 
 use super::Extra;
-use super::walk::{Walk, read_text};
+use super::cursor::{JsonCursor, parse_lenient};
 
-/// A typed answer: what [`record!`] makes.
+/// A typed response: what [`record!`] makes.
 pub(crate) trait Record: Default {
     /// The names of the typed fields. The first one tells a resource from what
     /// may be wrapped around it.
@@ -27,11 +27,11 @@ pub(crate) trait Record: Default {
     fn set_extra(&mut self, extra: Extra);
 }
 
-/// Why an answer cannot be read; never its content.
+/// Why a response cannot be read; never its content.
 #[derive(Debug)]
-pub(crate) struct Unreadable(pub(crate) String);
+pub(crate) struct DecodeError(pub(crate) String);
 
-impl From<serde_json::Error> for Unreadable {
+impl From<serde_json::Error> for DecodeError {
     fn from(error: serde_json::Error) -> Self {
         let problem = match error.classify() {
             serde_json::error::Category::Eof => "json that ends too early",
@@ -44,103 +44,103 @@ impl From<serde_json::Error> for Unreadable {
 /// Reads a resource: the object itself, or the only object inside an object
 /// (`docs/undocumented/both-services.md#resource-shape`). An empty body, or any other JSON value, is a
 /// resource without fields.
-pub(crate) fn read_object<T: Record>(body: &Bytes) -> Result<T, Unreadable> {
-    read_text(body, |text| {
-        let mut walk = Walk::new(text)?;
-        if walk.peek().is_none() {
+pub(crate) fn read_object<T: Record>(body: &Bytes) -> Result<T, DecodeError> {
+    parse_lenient(body, |text| {
+        let mut cursor = JsonCursor::new(text)?;
+        if cursor.peek().is_none() {
             let mut record = T::default();
             record.set_extra(Extra::new(Bytes::new(), T::TYPED));
             return Ok(record);
         }
-        let record = next_object(&mut walk)?;
-        walk.end()?;
+        let record = next_object(&mut cursor)?;
+        cursor.end()?;
         Ok(record)
     })
 }
 
 /// Reads the resource that comes next.
-pub(crate) fn next_object<T: Record>(walk: &mut Walk<'_>) -> Result<T, Unreadable> {
-    if walk.peek() != Some(b'{') {
+pub(crate) fn next_object<T: Record>(cursor: &mut JsonCursor<'_>) -> Result<T, DecodeError> {
+    if cursor.peek() != Some(b'{') {
         let mut record = T::default();
-        record.set_extra(Extra::new(walk.skip()?, T::TYPED));
+        record.set_extra(Extra::new(cursor.skip()?, T::TYPED));
         return Ok(record);
     }
-    let (found, place) = walk.value::<Found<T>>()?;
-    found.unwrapped(place)
+    let (candidate, text) = cursor.value::<Candidate<T>>()?;
+    candidate.unwrapped(text)
 }
 
 /// The text of the only field that holds an object.
 fn only_object(raw: &Bytes) -> Option<Bytes> {
     let mut objects = Vec::new();
-    let field = |_: String, walk: &mut Walk<'_>| {
-        let is_object = walk.peek() == Some(b'{');
-        let text = walk.skip()?;
+    let field = |_: String, cursor: &mut JsonCursor<'_>| {
+        let is_object = cursor.peek() == Some(b'{');
+        let text = cursor.skip()?;
         if is_object {
             objects.push(text);
         }
         Ok(())
     };
-    Walk::new(raw).ok()?.object(field).ok()?;
+    JsonCursor::new(raw).ok()?.object(field).ok()?;
     if objects.len() == 1 { objects.pop() } else { None }
 }
 
 /// An object as it is, whatever may be wrapped in it.
-pub(crate) struct Found<T> {
+pub(crate) struct Candidate<T> {
     pub(crate) record: T,
     /// How many typed fields there were.
     typed: usize,
     has_first: bool,
 }
 
-impl<T: Record> Found<T> {
+impl<T: Record> Candidate<T> {
     /// The resource: this object, or the one that it is wrapped around.
-    pub(crate) fn unwrapped(self, place: Bytes) -> Result<T, Unreadable> {
-        let (mut found, mut place) = (self, place);
-        if !found.has_first
-            && let Some(inner) = only_object(&place)
+    pub(crate) fn unwrapped(self, text: Bytes) -> Result<T, DecodeError> {
+        let (mut candidate, mut text) = (self, text);
+        if !candidate.has_first
+            && let Some(inner) = only_object(&text)
         {
-            let (inside, _) = Walk::new(&inner)?.value::<Self>()?;
-            if inside.has_first || inside.typed > found.typed {
-                found = inside;
-                place = inner;
+            let (inside, _) = JsonCursor::new(&inner)?.value::<Self>()?;
+            if inside.has_first || inside.typed > candidate.typed {
+                candidate = inside;
+                text = inner;
             }
         }
-        found.record.set_extra(Extra::new(place, T::TYPED));
-        Ok(found.record)
+        candidate.record.set_extra(Extra::new(text, T::TYPED));
+        Ok(candidate.record)
     }
 }
 
-impl<'de, T: Record> Deserialize<'de> for Found<T> {
+impl<'de, T: Record> Deserialize<'de> for Candidate<T> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_map(Reader(PhantomData))
+        deserializer.deserialize_map(CandidateVisitor(PhantomData))
     }
 }
 
-struct Reader<T>(PhantomData<T>);
+struct CandidateVisitor<T>(PhantomData<T>);
 
-impl<'de, T: Record> Visitor<'de> for Reader<T> {
-    type Value = Found<T>;
+impl<'de, T: Record> Visitor<'de> for CandidateVisitor<T> {
+    type Value = Candidate<T>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("an object")
     }
 
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Found<T>, A::Error> {
-        let mut found = Found { record: T::default(), typed: 0, has_first: false };
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Candidate<T>, A::Error> {
+        let mut candidate = Candidate { record: T::default(), typed: 0, has_first: false };
         while let Some(position) = map.next_key_seed(Key(T::TYPED))? {
             let Some(position) = position else {
                 map.next_value::<IgnoredAny>()?;
                 continue;
             };
-            found.record.read_field(T::TYPED[position], &mut map)?;
-            found.typed += 1;
-            found.has_first |= position == 0;
+            candidate.record.read_field(T::TYPED[position], &mut map)?;
+            candidate.typed += 1;
+            candidate.has_first |= position == 0;
         }
-        Ok(found)
+        Ok(candidate)
     }
 }
 
-/// Reads a key as its place among the known names, without keeping its text.
+/// Reads a key as its text among the known names, without keeping its text.
 struct Key(&'static [&'static str]);
 
 impl<'de> DeserializeSeed<'de> for Key {
@@ -163,7 +163,7 @@ impl Visitor<'_> for Key {
     }
 }
 
-/// Makes a typed answer: the struct, its reading, and a `Debug` that shows
+/// Makes a typed response: the struct, its reading, and a `Debug` that shows
 /// fields marked `hidden` only as there or not.
 ///
 /// It serialises as the service sent it, every field included.
@@ -179,11 +179,11 @@ macro_rules! record {
         #[non_exhaustive]
         $vis struct $name {
             $( $(#[$field_meta])* $field_vis $field: $type, )*
-            /// What the answer holds beyond the fields above.
+            /// What the response holds beyond the fields above.
             $vis extra: crate::Extra,
         }
 
-        impl crate::answer::Record for $name {
+        impl crate::decode::Record for $name {
             const TYPED: &'static [&'static str] = &[$($text),*];
 
             fn read_field<'de, A: serde::de::MapAccess<'de>>(
@@ -194,7 +194,7 @@ macro_rules! record {
                 match name {
                     $( $text => {
                         self.$field = map.next_value_seed(
-                            crate::answer::Lenient(std::marker::PhantomData),
+                            crate::decode::Lenient(std::marker::PhantomData),
                         )?;
                     } )*
                     _ => {
@@ -212,7 +212,7 @@ macro_rules! record {
         impl std::fmt::Debug for $name {
             fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
                 f.debug_struct(stringify!($name))
-                    $( .field(stringify!($field), crate::answer::record!(@shown self.$field $(, $hidden)?)) )*
+                    $( .field(stringify!($field), crate::decode::record!(@shown self.$field $(, $hidden)?)) )*
                     .field("extra", &self.extra)
                     .finish()
             }
@@ -226,7 +226,7 @@ macro_rules! record {
 
         impl<'de> serde::Deserialize<'de> for $name {
             fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-                crate::answer::deserialize(deserializer)
+                crate::decode::deserialize(deserializer)
             }
         }
     };
@@ -245,7 +245,7 @@ where
     from_map(&object).map_err(|unreadable| D::Error::custom(unreadable.0))
 }
 
-pub(crate) fn from_map<T: Record>(object: &Map<String, Value>) -> Result<T, Unreadable> {
+pub(crate) fn from_map<T: Record>(object: &Map<String, Value>) -> Result<T, DecodeError> {
     read_object(&Bytes::from(serde_json::to_vec(object)?))
 }
 
@@ -258,13 +258,13 @@ mod tests {
     use crate::error::ErrorReport;
     use crate::extraction::Me;
 
-    /// Everything that reads what a service answers.
+    /// Everything that reads what a service responses.
     fn read_all(body: &[u8]) {
         let body = Bytes::copy_from_slice(body);
         let _ = read_object::<EmailRecord>(&body).map(|email| format!("{email:?}"));
         let _ = read_object::<Contact>(&body).map(|contact| serde_json::to_string(&contact));
         let _ = read_object::<Me>(&body);
-        let _ = crate::answer::read_list::<Contact>(&body);
+        let _ = crate::decode::read_list::<Contact>(&body);
         let _ = BatchResponse::read(&body, 2);
         let _ = WebhookTest::read(&body);
         let _ = ErrorReport::read(&body);

@@ -1,52 +1,52 @@
 //! What is JSON to the letter and still cannot be held: one half of a surrogate
 //! pair, which JavaScript makes where it cuts a text in two; a number beyond
 //! what a double holds; nesting without end. One such value must not cost the
-//! rest of an answer, the id of an email that was sent least of all.
+//! rest of a response, the id of an email that was sent least of all.
 
 use bytes::Bytes;
 
 /// serde_json goes 128 levels deep.
-const DEEPEST: usize = 100;
+const MAX_DEPTH: usize = 100;
 
 /// The text with such values replaced: half a character by U+FFFD, a number by
 /// its text, what is nested too deep by `null`. `None` where there is none.
-pub(super) fn mend(text: &[u8]) -> Option<Bytes> {
-    let mut mended = Mended { out: Vec::with_capacity(text.len()), changed: false };
+pub(super) fn sanitize(text: &[u8]) -> Option<Bytes> {
+    let mut sanitizer = Sanitizer { out: Vec::with_capacity(text.len()), changed: false };
     let mut at = 0;
     let mut depth: usize = 0;
     while let Some(&byte) = text.get(at) {
         let end = match byte {
             b'"' => string_end(text, at),
             b'-' | b'0'..=b'9' => number_end(text, at),
-            b'[' | b'{' if depth == DEEPEST => nested_end(text, at),
+            b'[' | b'{' if depth == MAX_DEPTH => nested_end(text, at),
             _ => at + 1,
         };
         let token = &text[at..end];
         match byte {
-            b'"' => mended.string(token),
-            b'-' | b'0'..=b'9' => mended.number(token),
-            b'[' | b'{' if depth == DEEPEST => mended.replace(b"null"),
+            b'"' => sanitizer.string(token),
+            b'-' | b'0'..=b'9' => sanitizer.number(token),
+            b'[' | b'{' if depth == MAX_DEPTH => sanitizer.replace(b"null"),
             b'[' | b'{' => {
                 depth += 1;
-                mended.out.push(byte);
+                sanitizer.out.push(byte);
             }
             b']' | b'}' => {
                 depth = depth.saturating_sub(1);
-                mended.out.push(byte);
+                sanitizer.out.push(byte);
             }
-            _ => mended.out.push(byte),
+            _ => sanitizer.out.push(byte),
         }
         at = end;
     }
-    mended.changed.then(|| mended.out.into())
+    sanitizer.changed.then(|| sanitizer.out.into())
 }
 
-struct Mended {
+struct Sanitizer {
     out: Vec<u8>,
     changed: bool,
 }
 
-impl Mended {
+impl Sanitizer {
     fn string(&mut self, token: &[u8]) {
         let mut rest = token;
         while let Some(at) = rest.iter().position(|byte| *byte == b'\\') {
@@ -136,8 +136,8 @@ mod tests {
 
     use super::*;
 
-    fn mended(text: &str) -> Option<String> {
-        mend(text.as_bytes()).map(|text| String::from_utf8(text.to_vec()).expect("UTF-8"))
+    fn sanitizer(text: &str) -> Option<String> {
+        sanitize(text.as_bytes()).map(|text| String::from_utf8(text.to_vec()).expect("UTF-8"))
     }
 
     #[test]
@@ -147,7 +147,7 @@ mod tests {
             (r#"["\uDE00","\ud83d\ud83d\ude00"]"#, r#"["\ufffd","\ufffd\ud83d\ude00"]"#),
             (r#"{"\ud83d":-1e999,"b":1E+400}"#, r#"{"\ufffd":"-1e999","b":"1E+400"}"#),
         ] {
-            assert_eq!(mended(text).as_deref(), Some(expected), "{text}");
+            assert_eq!(sanitizer(text).as_deref(), Some(expected), "{text}");
         }
         for whole in [
             "",
@@ -156,30 +156,31 @@ mod tests {
             "\"\\u12",
             "[[[",
         ] {
-            assert_eq!(mended(whole), None, "{whole}");
+            assert_eq!(sanitizer(whole), None, "{whole}");
         }
     }
 
     #[test]
     fn what_is_nested_too_deep_is_null() {
         let deep = |levels: usize| format!("{}{}", "[".repeat(levels), "]".repeat(levels));
-        assert_eq!(mended(&deep(DEEPEST)), None);
+        assert_eq!(sanitizer(&deep(MAX_DEPTH)), None);
         let text = format!(r#"{{"a":{},"b":"]"}}"#, deep(100_000));
-        let read: Value = serde_json::from_str(&mended(&text).expect("mended")).expect("JSON");
+        let read: Value =
+            serde_json::from_str(&sanitizer(&text).expect("sanitizer")).expect("JSON");
         assert_eq!(read["b"], "]");
     }
 
     proptest! {
         #[test]
         fn no_text_makes_it_panic(text in "[\\[\\]{}\",:\\\\udD8cC0e9. -]{0,60}") {
-            mend(text.as_bytes());
+            sanitize(text.as_bytes());
         }
 
         /// What can be read is left as it is.
         #[test]
         fn what_can_be_read_is_whole(text in "[\\[\\]{}\",:\\\\udD8cC0e9. -]{0,12}") {
             if serde_json::from_str::<Value>(&text).is_ok() {
-                prop_assert_eq!(mend(text.as_bytes()), None);
+                prop_assert_eq!(sanitize(text.as_bytes()), None);
             }
         }
     }

@@ -1,21 +1,21 @@
 //! Answers of the services, read with the tolerance of `docs/undocumented/README.md`:
 //! more, fewer or differently wrapped fields are never an error.
 
+mod cursor;
 mod extra;
 mod field;
 mod list;
-mod mend;
 mod record;
-mod walk;
+mod sanitize;
 
+pub(crate) use cursor::parse_value;
+#[cfg(feature = "client")]
+pub(crate) use cursor::{JsonCursor, parse_lenient};
 pub use extra::Extra;
 pub(crate) use field::{Field, Lenient, text_enum};
 pub use list::List;
 #[cfg(feature = "client")]
 pub(crate) use list::{find_array, read_list};
 #[cfg(feature = "client")]
-pub(crate) use record::{Found, Unreadable, read_object};
+pub(crate) use record::{Candidate, DecodeError, read_object};
 pub(crate) use record::{Record, deserialize, record};
-pub(crate) use walk::read_value;
-#[cfg(feature = "client")]
-pub(crate) use walk::{Walk, read_text};
