@@ -44,7 +44,7 @@ pub enum Method {
 }
 
 impl Method {
-    /// The method as it stands in a request line.
+    /// The method's name in upper case, such as `GET`.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Get => "GET",

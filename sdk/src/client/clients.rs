@@ -72,7 +72,7 @@ impl EmailClient {
         Domains { shared: Arc::clone(&self.shared) }
     }
 
-    /// The operations on webhooks.
+    /// Manage and test webhooks.
     pub fn webhooks(&self) -> Webhooks {
         Webhooks { shared: Arc::clone(&self.shared) }
     }

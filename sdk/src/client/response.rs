@@ -25,7 +25,7 @@ pub struct Response<T> {
     pub status: u16,
     /// The response's headers.
     pub headers: HeaderMap,
-    /// The id that the service gave to this request, for its support.
+    /// The id that the service assigned to the request, for support inquiries.
     pub request_id: Option<String>,
     /// Number of attempts made.
     pub attempts: u32,
@@ -66,7 +66,7 @@ pub struct RawResponse {
     pub status: u16,
     /// The response's headers.
     pub headers: HeaderMap,
-    /// The id that the service gave to this request.
+    /// The id that the service assigned to the request, for support inquiries.
     pub request_id: Option<String>,
     /// The body, unmodified.
     pub body: Bytes,

@@ -24,9 +24,6 @@ use crate::{Error, ErrorKind, Operation, Outcome};
 /// [`Timeout`](ErrorKind::Timeout); its source is the last failure, if the last poll
 /// failed.
 ///
-/// A failure that may pass does not end the wait, the deadline does: with an
-/// error of kind [`Timeout`](ErrorKind::Timeout).
-///
 /// ```no_run
 /// # async fn f(client: svc_sdk::EmailClient) -> Result<(), svc_sdk::Error> {
 /// use std::time::Duration;

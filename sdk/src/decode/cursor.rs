@@ -1,5 +1,5 @@
-//! A cursor over a response's text: every value is read where it stands, once, and
-//! where it begins and ends is known, so that it can be kept as it came.
+//! A cursor over JSON text. It decodes each value once and knows where it starts and ends,
+//! so that the original text can be kept.
 
 use bytes::Bytes;
 use serde::Deserialize;
@@ -9,15 +9,15 @@ use serde_json::Value;
 use super::record::DecodeError;
 use super::sanitize::sanitize;
 
-/// A place in a response.
+/// A position in JSON text.
 pub(crate) struct JsonCursor<'a> {
     raw: &'a Bytes,
     text: &'a str,
-    at: usize,
+    offset: usize,
 }
 
-/// Reads a response: its text as it came, and where that cannot be read, the
-/// text with what cannot be held replaced.
+/// Decodes a response from its text. If that fails, decodes the text again with
+/// unrepresentable values replaced.
 pub(crate) fn parse_lenient<T>(
     body: &Bytes,
     read: impl Fn(&Bytes) -> Result<T, DecodeError>,
@@ -26,13 +26,12 @@ pub(crate) fn parse_lenient<T>(
     read(&text).or_else(|error| read(&sanitize(&text).ok_or(error)?))
 }
 
-/// Reads any JSON value, in the same way.
+/// Decodes any JSON value, in the same way.
 pub(crate) fn parse_value(body: &Bytes) -> Result<Value, DecodeError> {
     parse_lenient(body, |text| Ok(serde_json::from_slice(text)?))
 }
 
-/// A response's body as text: what is not UTF-8 is replaced, a byte order mark
-/// left out.
+/// Returns the body as UTF-8 without a byte order mark. Invalid sequences are replaced.
 fn as_text(body: &Bytes) -> Bytes {
     const MARK: &[u8] = "\u{feff}".as_bytes();
     let body = if body.starts_with(MARK) { body.slice(MARK.len()..) } else { body.clone() };
@@ -43,38 +42,38 @@ fn as_text(body: &Bytes) -> Bytes {
 }
 
 impl<'a> JsonCursor<'a> {
-    /// Begins at the start of a text.
+    /// Starts at the beginning of `raw`.
     pub(crate) fn new(raw: &'a Bytes) -> Result<Self, DecodeError> {
-        let text = std::str::from_utf8(raw).map_err(|_| DecodeError("not utf-8".to_owned()))?;
-        Ok(Self { raw, text, at: 0 })
+        let text = std::str::from_utf8(raw).map_err(|_| DecodeError("not UTF-8".to_owned()))?;
+        Ok(Self { raw, text, offset: 0 })
     }
 
-    /// The first character of what comes next.
+    /// Skips white space and returns the next byte without consuming it.
     pub(crate) fn peek(&mut self) -> Option<u8> {
-        let rest = &self.text.as_bytes()[self.at..];
+        let rest = &self.text.as_bytes()[self.offset..];
         let spaces = rest.iter().take_while(|byte| matches!(byte, b' ' | b'\t' | b'\n' | b'\r'));
-        self.at += spaces.count();
-        self.text.as_bytes().get(self.at).copied()
+        self.offset += spaces.count();
+        self.text.as_bytes().get(self.offset).copied()
     }
 
-    /// Reads the next value, and gives its text too.
+    /// Decodes the next value and returns its text as well.
     pub(crate) fn value<T: Deserialize<'a>>(&mut self) -> Result<(T, Bytes), DecodeError> {
         self.peek();
-        let rest = &self.text[self.at..];
+        let rest = &self.text[self.offset..];
         let mut values = serde_json::Deserializer::from_str(rest).into_iter();
         let Some(Ok(value)) = values.next() else { return Err(self.error()) };
-        let end = self.at + values.byte_offset();
-        let text = self.raw.slice(self.at..end);
-        self.at = end;
+        let end = self.offset + values.byte_offset();
+        let text = self.raw.slice(self.offset..end);
+        self.offset = end;
         Ok((value, text))
     }
 
-    /// Goes by the next value.
+    /// Skips the next value and returns its text.
     pub(crate) fn skip(&mut self) -> Result<Bytes, DecodeError> {
         Ok(self.value::<IgnoredAny>()?.1)
     }
 
-    /// Goes through the array that comes next: `item` has to read one value.
+    /// Iterates over the array at the cursor. `item` must consume one value.
     pub(crate) fn array(
         &mut self,
         mut item: impl FnMut(&mut Self) -> Result<(), DecodeError>,
@@ -82,7 +81,7 @@ impl<'a> JsonCursor<'a> {
         self.delimited(b'[', b']', |cursor| item(cursor))
     }
 
-    /// Goes through the object that comes next: `field` has to read one value.
+    /// Iterates over the object at the cursor. `field` must consume one value.
     pub(crate) fn object(
         &mut self,
         mut field: impl FnMut(String, &mut Self) -> Result<(), DecodeError>,
@@ -120,20 +119,20 @@ impl<'a> JsonCursor<'a> {
         if self.peek() != Some(byte) {
             return Err(self.error());
         }
-        self.at += 1;
+        self.offset += 1;
         Ok(())
     }
 
-    /// Nothing may come any more.
+    /// Fails unless the cursor is at the end of the text.
     pub(crate) fn end(&mut self) -> Result<(), DecodeError> {
         if self.peek().is_none() { Ok(()) } else { Err(self.error()) }
     }
 
-    /// What is wrong, and at which line and column of the whole response.
+    /// The error at the cursor, with line and column if the text is not valid JSON.
     fn error(&self) -> DecodeError {
         match serde_json::from_str::<IgnoredAny>(self.text) {
             Err(error) => error.into(),
-            Ok(_) => DecodeError(format!("not as expected, at byte {}", self.at)),
+            Ok(_) => DecodeError(format!("unexpected value at byte {}", self.offset)),
         }
     }
 }

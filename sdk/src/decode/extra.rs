@@ -1,4 +1,4 @@
-//! What a response holds beyond the typed fields.
+//! The undocumented fields of a response.
 
 use std::fmt;
 use std::sync::{Arc, OnceLock};
@@ -10,9 +10,10 @@ use serde_json::{Map, Value};
 use super::cursor::{JsonCursor, parse_value};
 use super::record::DecodeError;
 
-/// The fields of a response that the documents do not name, as they came.
+/// The fields of a response that its type does not model, unmodified.
 ///
-/// The response's text is kept and read only when somebody asks.
+/// The JSON text is kept and only parsed when a field is requested.
+///
 ///
 /// ```
 /// let email: svc_sdk::email::EmailRecord =
@@ -32,14 +33,14 @@ impl Extra {
         Self { raw, typed, parsed: OnceLock::new() }
     }
 
-    /// A field as the service sent it; the typed ones can be asked for too. A
-    /// number beyond what a double holds is its text, and what is nested more
-    /// than a hundred levels deep may be null.
+    /// Returns the field `name`, as the service sent it. Also works for fields that the
+    /// type models. A number beyond the range of `f64` is returned as a string; values
+    /// nested more than 100 levels deep may be null.
     pub fn get(&self, name: &str) -> Option<&Value> {
         self.all().get(name)
     }
 
-    /// The fields that the documents do not name, in the response's order.
+    /// Iterates over the fields that the type does not model, in the response's order.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &Value)> {
         self.all()
             .iter()
@@ -47,12 +48,13 @@ impl Extra {
             .filter(|(name, _)| !self.typed.contains(name))
     }
 
-    /// Whether there is no field that the documents do not name.
+    /// True if the type models all fields of the response.
     pub fn is_empty(&self) -> bool {
         self.iter().next().is_none()
     }
 
-    /// Every field of the response, typed ones included, in the response's order.
+    /// All fields of the response, including those that the type models, in the response's
+    /// order.
     pub fn all(&self) -> &Map<String, Value> {
         self.parsed.get_or_init(|| match parse_value(&self.raw) {
             Ok(Value::Object(all)) => Arc::new(all),
@@ -60,7 +62,7 @@ impl Extra {
         })
     }
 
-    /// The response as it came: mostly an object; whatever else it was is not lost.
+    /// Serializes the response as it was received, even if it is not an object.
     pub(crate) fn serialize_all<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let all = self.all();
         if all.is_empty()
@@ -71,7 +73,7 @@ impl Extra {
         all.serialize(serializer)
     }
 
-    /// The resource's JSON text, byte for byte as the service sent it.
+    /// The JSON text of the resource, as the service sent it.
     pub fn raw(&self) -> &str {
         std::str::from_utf8(&self.raw).unwrap_or_default()
     }
@@ -83,8 +85,8 @@ impl PartialEq for Extra {
     }
 }
 
-/// Shows the names of the first fields, never their values, and keeps nothing
-/// of them in memory.
+/// Shows the names of the first fields, never their values, and does not cache the parsed
+/// JSON.
 impl fmt::Debug for Extra {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         const SHOWN: usize = 32;
@@ -99,7 +101,7 @@ impl fmt::Debug for Extra {
             names.entry(&name);
             Ok(())
         };
-        // What cannot be read is left out here.
+        // Fields that cannot be decoded are omitted here.
         let _ = JsonCursor::new(&self.raw).and_then(|mut cursor| cursor.object(shown));
         if left == 0 { names.finish_non_exhaustive() } else { names.finish() }
     }

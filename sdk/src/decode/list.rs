@@ -1,4 +1,6 @@
-//! Lists and pages, in whichever shape they come (`docs/undocumented/both-services.md#list-shape`, `docs/undocumented/email-service.md#contact-pages`).
+//! Decodes lists and pages in any common JSON shape
+//! (`docs/undocumented/both-services.md#list-shape`,
+//! `docs/undocumented/email-service.md#contact-pages`).
 
 use std::ops::Deref;
 
@@ -8,23 +10,23 @@ use super::cursor::{JsonCursor, parse_lenient};
 use super::record::{DecodeError, Record, next_object};
 use super::{Extra, Field};
 
-/// A list of resources, with what the service said about its pages.
+/// A list of resources, with paging information if the response contains any.
 ///
-/// It derefs to a slice and iterates over its items.
+/// Dereferences to a slice and iterates over its items.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct List<T> {
     /// The resources, in the response's order.
     pub items: Vec<T>,
-    /// The number of this page, where the response names it.
+    /// The number of this page, if known.
     pub page: Option<u64>,
-    /// The size of a page, where the response names it.
+    /// The maximum number of items per page, if known.
     pub page_size: Option<u64>,
-    /// How many resources there are on all pages, where the response names it.
+    /// The number of resources on all pages, if known.
     pub total: Option<u64>,
-    /// How many pages there are, where the response names it.
+    /// The number of pages, if known.
     pub total_pages: Option<u64>,
-    /// What the response holds beside its items; empty for a bare array.
+    /// The response's fields next to the items; empty if the response is a bare array.
     pub extra: Extra,
 }
 
@@ -67,15 +69,14 @@ impl<'a, T> IntoIterator for &'a List<T> {
     }
 }
 
-/// Writes the items as an array.
+/// Serializes as an array of the items.
 impl<T: serde::Serialize> serde::Serialize for List<T> {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         self.items.serialize(serializer)
     }
 }
 
-/// Reads a bare array, or an object that holds one. An empty body is an empty
-/// list.
+/// Decodes a bare array or an object that contains one. An empty body is an empty list.
 pub(crate) fn read_list<T: Record>(body: &Bytes) -> Result<List<T>, DecodeError> {
     parse_lenient(body, |text| {
         let mut list = List::default();
@@ -101,7 +102,7 @@ impl<T> List<T> {
             self.number(&["totalPages", "total_pages", "pageCount", "lastPage", "last_page"]);
     }
 
-    /// A paging field, beside the items or in an object beside them.
+    /// Returns a paging field, next to the items or in an object next to them.
     fn number(&self, names: &[&str]) -> Option<u64> {
         let all = self.extra.all();
         let holders = std::iter::once(all).chain(all.values().filter_map(|v| v.as_object()));
@@ -117,15 +118,15 @@ impl<T> List<T> {
 
 pub(crate) struct FoundArray<T> {
     pub(crate) items: Vec<T>,
-    /// Whether it stands in an object.
+    /// Whether the array is inside an object.
     pub(crate) is_wrapped: bool,
 }
 
-/// Reads the items of a response's array: the response itself, the only array in
-/// an object, or, among several, the one of a well-known name; else the same
-/// inside the only object in the object.
+/// Decodes the items of the response's array. It is, in this order: the response itself;
+/// the only array in the object; the array with a well-known name, if there are several;
+/// the same inside the only nested object.
 ///
-/// `buffer` is where the items go.
+/// The items are appended to `buffer`.
 pub(crate) fn find_array<T>(
     text: &Bytes,
     buffer: Vec<T>,
@@ -138,10 +139,10 @@ pub(crate) fn find_array<T>(
         return Ok(FoundArray { items, is_wrapped: false });
     }
     let mut buffer = Some(buffer);
-    let mut place = text.clone();
-    // Two levels are enough for `{"data": {"items": […]}}`.
+    let mut current = text.clone();
+    // Two levels cover `{"data": {"items": […]}}`.
     for _ in 0..2 {
-        let mut cursor = JsonCursor::new(&place)?;
+        let mut cursor = JsonCursor::new(&current)?;
         if cursor.peek() != Some(b'{') {
             cursor.skip()?;
             break;
@@ -150,7 +151,7 @@ pub(crate) fn find_array<T>(
         let mut objects = Vec::new();
         cursor.object(|name, cursor| {
             match cursor.peek() {
-                // The first one mostly is the one, so it is read on the way.
+                // Usually there is only one array, so decode the first one right away.
                 Some(b'[') if arrays.is_empty() => {
                     let buffer = buffer.take().unwrap_or_default();
                     arrays.push((name, ArrayContent::Items(read_items(cursor, buffer, item)?)));
@@ -168,8 +169,9 @@ pub(crate) fn find_array<T>(
             _ => {
                 let known = |(name, _): &(String, _)| WELL_KNOWN.contains(&name.as_str());
                 let known = arrays.iter().position(known);
-                let place = known.ok_or_else(|| DecodeError("several lists in it".to_owned()))?;
-                Some(arrays.swap_remove(place))
+                let index = known
+                    .ok_or_else(|| DecodeError("the response contains several lists".to_owned()))?;
+                Some(arrays.swap_remove(index))
             }
         };
         if let Some((_, found)) = array {
@@ -182,14 +184,14 @@ pub(crate) fn find_array<T>(
             return Ok(FoundArray { items, is_wrapped: true });
         }
         match objects.pop() {
-            Some(only) if objects.is_empty() => place = only,
+            Some(only) if objects.is_empty() => current = only,
             _ => break,
         }
     }
-    Err(DecodeError("no list in it".to_owned()))
+    Err(DecodeError("the response contains no list".to_owned()))
 }
 
-/// An array of an object: what it holds, or where it is.
+/// An array inside an object: its decoded items, or its JSON text.
 enum ArrayContent<T> {
     Items(Vec<T>),
     Text(Bytes),
@@ -202,7 +204,7 @@ fn read_items<T>(
 ) -> Result<Vec<T>, DecodeError> {
     cursor.array(|cursor| {
         if items.len() == MAX_ITEMS {
-            return Err(DecodeError(format!("a list of more than {MAX_ITEMS} items")));
+            return Err(DecodeError(format!("the list has more than {MAX_ITEMS} items")));
         }
         items.push(item(cursor)?);
         Ok(())
@@ -210,8 +212,8 @@ fn read_items<T>(
     Ok(items)
 }
 
-/// An item takes some hundred bytes of memory, even one that is `{}` on the
-/// wire. With items as small as real ones are, a response of 16 MiB has no more.
+/// Bounds the memory of a list: an item takes a few hundred bytes even if its JSON is `{}`.
+/// A response of 16 MiB with items of realistic size has fewer.
 const MAX_ITEMS: usize = 1 << 18;
 
 const WELL_KNOWN: [&str; 9] = [

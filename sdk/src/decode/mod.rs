@@ -1,5 +1,5 @@
-//! Answers of the services, read with the tolerance of `docs/undocumented/README.md`:
-//! more, fewer or differently wrapped fields are never an error.
+//! Decodes the services' responses leniently: additional, missing or differently wrapped
+//! fields are never an error (`docs/undocumented/README.md`).
 
 mod cursor;
 mod extra;

@@ -1,4 +1,4 @@
-//! One resource out of a response.
+//! Decodes a single resource.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -11,13 +11,13 @@ use serde_json::{Map, Value};
 use super::Extra;
 use super::cursor::{JsonCursor, parse_lenient};
 
-/// A typed response: what [`record!`] makes.
+/// A resource type. Implemented by [`record!`].
 pub(crate) trait Record: Default {
-    /// The names of the typed fields. The first one tells a resource from what
-    /// may be wrapped around it.
+    /// The JSON names of the typed fields. The first one distinguishes the resource from an
+    /// object that wraps it.
     const TYPED: &'static [&'static str];
 
-    /// Reads the field of this name, which is one of `TYPED`.
+    /// Decodes the field `name`, which is one of `TYPED`.
     fn read_field<'de, A: MapAccess<'de>>(
         &mut self,
         name: &str,
@@ -27,23 +27,23 @@ pub(crate) trait Record: Default {
     fn set_extra(&mut self, extra: Extra);
 }
 
-/// Why a response cannot be read; never its content.
+/// Why a response cannot be decoded. Contains none of its content.
 #[derive(Debug)]
 pub(crate) struct DecodeError(pub(crate) String);
 
 impl From<serde_json::Error> for DecodeError {
     fn from(error: serde_json::Error) -> Self {
         let problem = match error.classify() {
-            serde_json::error::Category::Eof => "json that ends too early",
-            _ => "not json",
+            serde_json::error::Category::Eof => "truncated JSON",
+            _ => "not JSON",
         };
-        Self(format!("{problem}, at line {} column {}", error.line(), error.column()))
+        Self(format!("{problem} at line {} column {}", error.line(), error.column()))
     }
 }
 
-/// Reads a resource: the object itself, or the only object inside an object
-/// (`docs/undocumented/both-services.md#resource-shape`). An empty body, or any other JSON value, is a
-/// resource without fields.
+/// Decodes a resource: the object itself, or the only object inside it
+/// (`docs/undocumented/both-services.md#resource-shape`). An empty body, or any other JSON
+/// value, gives a resource without fields.
 pub(crate) fn read_object<T: Record>(body: &Bytes) -> Result<T, DecodeError> {
     parse_lenient(body, |text| {
         let mut cursor = JsonCursor::new(text)?;
@@ -58,7 +58,7 @@ pub(crate) fn read_object<T: Record>(body: &Bytes) -> Result<T, DecodeError> {
     })
 }
 
-/// Reads the resource that comes next.
+/// Decodes the resource at the cursor.
 pub(crate) fn next_object<T: Record>(cursor: &mut JsonCursor<'_>) -> Result<T, DecodeError> {
     if cursor.peek() != Some(b'{') {
         let mut record = T::default();
@@ -69,7 +69,7 @@ pub(crate) fn next_object<T: Record>(cursor: &mut JsonCursor<'_>) -> Result<T, D
     candidate.unwrapped(text)
 }
 
-/// The text of the only field that holds an object.
+/// The JSON text of the only field whose value is an object.
 fn only_object(raw: &Bytes) -> Option<Bytes> {
     let mut objects = Vec::new();
     let field = |_: String, cursor: &mut JsonCursor<'_>| {
@@ -84,16 +84,16 @@ fn only_object(raw: &Bytes) -> Option<Bytes> {
     if objects.len() == 1 { objects.pop() } else { None }
 }
 
-/// An object as it is, whatever may be wrapped in it.
+/// An object that may be the resource or may wrap it.
 pub(crate) struct Candidate<T> {
     pub(crate) record: T,
-    /// How many typed fields there were.
+    /// The number of typed fields found.
     typed: usize,
     has_first: bool,
 }
 
 impl<T: Record> Candidate<T> {
-    /// The resource: this object, or the one that it is wrapped around.
+    /// Returns the resource: this object, or the object that it wraps.
     pub(crate) fn unwrapped(self, text: Bytes) -> Result<T, DecodeError> {
         let (mut candidate, mut text) = (self, text);
         if !candidate.has_first
@@ -140,7 +140,7 @@ impl<'de, T: Record> Visitor<'de> for CandidateVisitor<T> {
     }
 }
 
-/// Reads a key as its text among the known names, without keeping its text.
+/// Decodes a key as its index among the known names, without allocating.
 struct Key(&'static [&'static str]);
 
 impl<'de> DeserializeSeed<'de> for Key {
@@ -163,10 +163,10 @@ impl Visitor<'_> for Key {
     }
 }
 
-/// Makes a typed response: the struct, its reading, and a `Debug` that shows
-/// fields marked `hidden` only as there or not.
+/// Defines a resource type: the struct, its decoding, and a `Debug` implementation that
+/// masks fields marked `hidden`.
 ///
-/// It serialises as the service sent it, every field included.
+/// It serializes as the service sent it, including all undocumented fields.
 macro_rules! record {
     (
         $(#[$meta:meta])*
@@ -179,7 +179,7 @@ macro_rules! record {
         #[non_exhaustive]
         $vis struct $name {
             $( $(#[$field_meta])* $field_vis $field: $type, )*
-            /// What the response holds beyond the fields above.
+            /// The response's fields that are not listed above.
             $vis extra: crate::Extra,
         }
 
@@ -235,7 +235,7 @@ macro_rules! record {
 }
 pub(crate) use record;
 
-/// `Deserialize` of every record, from any format.
+/// The `Deserialize` implementation of all records.
 pub(crate) fn deserialize<'de, T, D>(deserializer: D) -> Result<T, D::Error>
 where
     T: Record,
@@ -258,8 +258,8 @@ mod tests {
     use crate::error::ErrorReport;
     use crate::extraction::Me;
 
-    /// Everything that reads what a service responses.
-    fn read_all(body: &[u8]) {
+    /// Runs all decoders of responses.
+    fn decode_all(body: &[u8]) {
         let body = Bytes::copy_from_slice(body);
         let _ = read_object::<EmailRecord>(&body).map(|email| format!("{email:?}"));
         let _ = read_object::<Contact>(&body).map(|contact| serde_json::to_string(&contact));
@@ -271,10 +271,10 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_that_is_no_object_serialises_as_it_came() {
-        for (said, kept) in [("[1]", "[1]"), ("\"x\"", "\"x\""), ("", "{}"), ("{}", "{}")] {
-            let record: EmailRecord = read_object(&Bytes::from(said)).expect("read");
-            assert_eq!(serde_json::to_string(&record).expect("JSON"), kept, "{said}");
+    fn a_response_that_is_not_an_object_is_serialized_unmodified() {
+        for (body, expected) in [("[1]", "[1]"), ("\"x\"", "\"x\""), ("", "{}"), ("{}", "{}")] {
+            let record: EmailRecord = read_object(&Bytes::from(body)).expect("read");
+            assert_eq!(serde_json::to_string(&record).expect("JSON"), expected, "{body}");
         }
     }
 
@@ -317,14 +317,14 @@ mod tests {
 
     proptest! {
         #[test]
-        fn no_bytes_make_it_panic(body in prop::collection::vec(any::<u8>(), 0..200)) {
-            read_all(&body);
+        fn arbitrary_bytes_never_panic(body in prop::collection::vec(any::<u8>(), 0..200)) {
+            decode_all(&body);
         }
 
         #[test]
-        fn no_json_is_an_error_for_a_resource(value in json()) {
+        fn any_json_decodes_as_a_resource(value in json()) {
             let body = value.to_string();
-            read_all(body.as_bytes());
+            decode_all(body.as_bytes());
             let body = Bytes::from(body);
             prop_assert!(read_object::<EmailRecord>(&body).is_ok());
             prop_assert!(read_object::<Me>(&body).is_ok());
@@ -332,16 +332,16 @@ mod tests {
         }
 
         #[test]
-        fn cut_off_json_makes_nothing_panic(value in json(), cut in any::<prop::sample::Index>()) {
+        fn truncated_json_never_panics(value in json(), cut in any::<prop::sample::Index>()) {
             let body = value.to_string();
-            read_all(&body.as_bytes()[..cut.index(body.len())]);
+            decode_all(&body.as_bytes()[..cut.index(body.len())]);
         }
     }
 
     #[test]
-    fn depth_is_bounded() {
+    fn deep_nesting_never_panics() {
         for open in ["[", "{\"data\":", "{\"error\":{\"a\":"] {
-            read_all(open.repeat(5_000).as_bytes());
+            decode_all(open.repeat(5_000).as_bytes());
         }
     }
 }

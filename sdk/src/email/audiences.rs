@@ -1,4 +1,4 @@
-//! Audiences: contact lists (`docs/email-service/audiences.md`).
+//! Audiences, which are lists of contacts (`docs/email-service/audiences.md`).
 
 use std::fmt;
 
@@ -12,20 +12,20 @@ use crate::decode::record;
 use crate::{List, Operation};
 
 record! {
-    /// A contact list.
+    /// An audience, which is a list of contacts.
     pub struct Audience {
         /// The audience's id; empty if the response has none.
         pub id: String = "id";
-        /// Its name.
+        /// The audience's name.
         pub name: Option<String> = "name";
     }
 }
 
-/// An audience to create. A text is one by its name.
+/// The parameters of a new audience. A string converts into one with that name.
 #[derive(Clone, Serialize)]
 #[non_exhaustive]
 pub struct NewAudience {
-    /// Its name.
+    /// The audience's name.
     pub name: String,
     /// Additional fields without a setter of their own; sent as given.
     #[serde(flatten)]
@@ -33,7 +33,7 @@ pub struct NewAudience {
 }
 
 impl NewAudience {
-    /// An audience of this name.
+    /// Creates the parameters for an audience with this name.
     pub fn new(name: impl Into<String>) -> Self {
         Self { name: name.into(), extra: Map::new() }
     }
@@ -68,18 +68,26 @@ pub struct Audiences {
 
 #[cfg(feature = "client")]
 impl Audiences {
-    /// Creates an audience.
+    /// Creates an audience. `audience` can be a name.
+    ///
+    /// ```no_run
+    /// # async fn f(client: svc_sdk::EmailClient) -> Result<(), svc_sdk::Error> {
+    /// let audience = client.audiences().create("Readers").await?;
+    /// println!("{}", audience.id);
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn create(&self, audience: impl Into<NewAudience>) -> Call<Audience> {
         let payload = Payload::json(&audience.into());
         Call::new(&self.shared, Operation::AudiencesCreate, &[], payload)
     }
 
-    /// All audiences.
+    /// Lists all audiences.
     pub fn list(&self) -> Call<List<Audience>> {
         Call::new(&self.shared, Operation::AudiencesList, &[], Ok(Payload::Empty))
     }
 
-    /// One audience.
+    /// Returns an audience.
     pub fn get(&self, id: impl AsRef<str>) -> Call<Audience> {
         Call::new(&self.shared, Operation::AudiencesGet, &[id.as_ref()], Ok(Payload::Empty))
     }

@@ -1,4 +1,6 @@
-//! The batch: its body's shape and its result per email (`docs/email-service/emails.md`, `docs/undocumented/email-service.md#batch-body`, `docs/undocumented/email-service.md#batch-result`).
+//! Batches of emails: the shape of the request and the result per email
+//! (`docs/email-service/emails.md#batch`,
+//! `docs/undocumented/email-service.md#batch-result`).
 
 use bytes::Bytes;
 use serde_json::{Map, Value};
@@ -17,38 +19,39 @@ use crate::email::limits::MAX_BATCH;
 #[cfg(feature = "client")]
 use crate::error::ErrorReport;
 
-/// The shape of a batch request's body, which the documents do not show.
+/// The JSON shape of a batch request, which the service's reference does not specify
+/// (`docs/undocumented/email-service.md#batch-body`).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum BatchShape {
     /// A bare array of emails.
     #[default]
     Array,
-    /// An object that holds the array under this key, such as `emails`.
+    /// An object with the array in this field, such as `emails`.
     Object(String),
 }
 
-/// What became of each email of a batch.
+/// The result of a batch, with one item per email.
 #[must_use = "some of its emails may have been refused"]
 #[derive(Clone, PartialEq)]
 #[non_exhaustive]
 pub struct BatchResponse {
-    /// What the service said, in its order. Mostly one item per email; see
+    /// The results, in the response's order. Usually one per email; see
     /// [`is_complete`](Self::is_complete).
     pub items: Vec<BatchItem>,
-    /// How many emails were sent along.
+    /// The number of emails in the request.
     pub requested: usize,
     raw: Bytes,
 }
 
-/// What became of one email.
+/// The result for one email.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct BatchItem {
-    /// The email's place in the request, from 0: as the response names it, else
-    /// by order when there are as many items as emails, else not known.
+    /// Index of the email in the request, starting at 0. Taken from the response, or from
+    /// the order of the items if there are as many items as emails; `None` otherwise.
     pub index: Option<usize>,
-    /// Accepted or refused.
+    /// Whether the email was accepted.
     pub outcome: BatchOutcome,
 }
 
@@ -56,11 +59,11 @@ pub struct BatchItem {
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum BatchOutcome {
-    /// The service took it.
+    /// The service accepted the email.
     Accepted(EmailRecord),
-    /// The service refused it; the others are not touched by that.
+    /// The service refused the email. This does not affect the other emails.
     Refused(Refusal),
-    /// The item says neither; here it is as it came.
+    /// The item indicates neither success nor failure. It is returned unmodified.
     Unrecognized(EmailRecord),
 }
 
@@ -70,26 +73,26 @@ pub enum BatchOutcome {
 pub struct Refusal {
     /// The service's error code.
     pub code: Option<String>,
-    /// The service's words; they may repeat what was sent.
+    /// The service's error message. It may quote the request.
     pub message: Option<String>,
-    /// The item as it came.
+    /// The item, unmodified.
     pub raw: Map<String, Value>,
 }
 
 impl BatchResponse {
-    /// Whether there is one item for every email. Where there is not, the
-    /// service's response does not say what became of each.
+    /// True if there is exactly one item for every email. If not, the response does not
+    /// tell the result of each email.
     pub fn is_complete(&self) -> bool {
         self.items.len() == self.requested && self.items.iter().all(|item| item.index.is_some())
     }
 
-    /// Whether every email was accepted.
+    /// True if the response is complete and every email was accepted.
     pub fn all_accepted(&self) -> bool {
         self.is_complete()
             && self.items.iter().all(|item| matches!(item.outcome, BatchOutcome::Accepted(_)))
     }
 
-    /// The accepted emails.
+    /// Iterates over the accepted emails, with their index in the request.
     pub fn accepted(&self) -> impl Iterator<Item = (Option<usize>, &EmailRecord)> {
         self.items.iter().filter_map(|item| match &item.outcome {
             BatchOutcome::Accepted(email) => Some((item.index, email)),
@@ -97,7 +100,7 @@ impl BatchResponse {
         })
     }
 
-    /// The refused emails.
+    /// Iterates over the refused emails, with their index in the request.
     pub fn refused(&self) -> impl Iterator<Item = (Option<usize>, &Refusal)> {
         self.items.iter().filter_map(|item| match &item.outcome {
             BatchOutcome::Refused(refusal) => Some((item.index, refusal)),
@@ -105,13 +108,13 @@ impl BatchResponse {
         })
     }
 
-    /// The response's JSON text as it came.
+    /// The JSON text of the response, unmodified.
     pub fn raw(&self) -> &str {
         std::str::from_utf8(&self.raw).unwrap_or_default()
     }
 }
 
-/// Shows what became of each, not the response's text.
+/// Omits the response's text.
 impl std::fmt::Debug for BatchResponse {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("BatchResponse")
@@ -121,7 +124,7 @@ impl std::fmt::Debug for BatchResponse {
     }
 }
 
-/// Writes the response as it came.
+/// Serializes the response as it was received.
 impl serde::Serialize for BatchResponse {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         parse_value(&self.raw).unwrap_or_default().serialize(serializer)
@@ -135,8 +138,8 @@ impl BatchResponse {
             let buffer = Vec::with_capacity(requested.min(MAX_BATCH));
             let mut items = find_array(text, buffer, &read_item)?.items;
             if items.len() == requested {
-                for (place, item) in items.iter_mut().enumerate() {
-                    item.index.get_or_insert(place);
+                for (index, item) in items.iter_mut().enumerate() {
+                    item.index.get_or_insert(index);
                 }
             }
             Ok(Self { items, requested, raw: text.clone() })
@@ -146,7 +149,7 @@ impl BatchResponse {
 
 #[cfg(feature = "client")]
 record! {
-    /// What tells an item's kind.
+    /// The fields that tell whether an item was accepted.
     struct ItemFields {
         id: String = "id";
         status: Option<EmailStatus> = "status";
@@ -156,8 +159,8 @@ record! {
     }
 }
 
-/// Whether a field says something: `"error": ""` and `"errors": []` do not, and
-/// an email that was accepted must not be sent again because of them.
+/// Whether a field is present and not empty. `"error": ""` and `"errors": []` are not
+/// errors: an accepted email must not be sent again because of them.
 #[cfg(feature = "client")]
 #[derive(Clone, Debug, Default, PartialEq)]
 struct NonEmpty(bool);
@@ -201,7 +204,7 @@ fn read_item(cursor: &mut JsonCursor<'_>) -> Result<BatchItem, DecodeError> {
         email.set_extra(Extra::new(raw, EmailRecord::TYPED));
         return Ok(BatchItem { index, outcome: BatchOutcome::Accepted(email) });
     }
-    // The email in a wrapper, beside its place.
+    // The email may be wrapped in an object, next to its index.
     let email: EmailRecord = read_object(&raw)?;
     if !email.id.is_empty() && !refused {
         return Ok(BatchItem { index, outcome: BatchOutcome::Accepted(email) });
@@ -219,7 +222,7 @@ fn read_item(cursor: &mut JsonCursor<'_>) -> Result<BatchItem, DecodeError> {
     Ok(BatchItem { index, outcome })
 }
 
-/// Shows the code and no content.
+/// Omits the message and the item, which may quote the request.
 impl std::fmt::Debug for Refusal {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Refusal").field("code", &self.code).finish_non_exhaustive()

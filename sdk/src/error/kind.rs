@@ -38,7 +38,7 @@ pub enum ErrorKind {
     ///
     /// Check the key. A missing scope is reported as [`MissingScope`](Self::MissingScope)
     /// instead. The service did not process the request.
-    #[error("the API key was rejected; check that it is active and meant for this service")]
+    #[error("the service rejected the API key")]
     Unauthorized,
     /// The API key lacks the scope that the operation requires. Either the service
     /// responded with HTTP 403 and mentioned a scope or permission, or the client knows the
@@ -90,7 +90,7 @@ pub enum ErrorKind {
     ///
     /// Wait for [`Error::retry_after`](crate::Error::retry_after), or a few seconds if it
     /// is `None`, and repeat the call. The service did not process the request.
-    #[error("rate limit exceeded; retry later")]
+    #[error("rate limit exceeded")]
     RateLimited,
     /// The service responded with a 4xx status that has no variant of its own.
     ///
@@ -116,13 +116,13 @@ pub enum ErrorKind {
     ///
     /// Check the base URL, the network and the proxy settings, then repeat the call. The
     /// request was not sent.
-    #[error("cannot connect to the service; check the base URL and the network")]
+    #[error("cannot connect to the service")]
     Connect,
     /// The TLS handshake failed, usually because the service's certificate is not trusted.
     ///
     /// Check the certificate, or trust its issuer with `ca_bundle` on the client's builder.
     /// The request was not sent.
-    #[error("TLS handshake failed; check the service's certificate and the trusted roots")]
+    #[error("the TLS handshake with the service failed")]
     Tls,
     /// The connection was lost before the complete response was received.
     ///
@@ -322,7 +322,7 @@ impl fmt::Display for MissingScope {
             None => f.write_str("the API key lacks a required scope")?,
         }
         match self.granted {
-            Some(granted) => write!(f, " (it has {granted})"),
+            Some(granted) => write!(f, ", granted scopes: {granted}"),
             None => Ok(()),
         }
     }

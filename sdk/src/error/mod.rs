@@ -352,8 +352,23 @@ impl fmt::Display for Error {
         if self.0.outcome == Outcome::Unknown && !self.0.idempotent {
             f.write_str("; the request may have been processed")?;
         }
-        Ok(())
+        match next_step(&self.0.kind) {
+            Some(step) => write!(f, "; {step}"),
+            None => Ok(()),
+        }
     }
+}
+
+/// What to do about an error, if its kind alone tells.
+fn next_step(kind: &ErrorKind) -> Option<&'static str> {
+    Some(match kind {
+        ErrorKind::Unauthorized => "check that the key is active and meant for this service",
+        ErrorKind::MissingScope { required: Some(_), .. } => "use a key with that scope",
+        ErrorKind::RateLimited => "retry later",
+        ErrorKind::Connect => "check the base URL and the network",
+        ErrorKind::Tls => "check the service's certificate and the trusted roots",
+        _ => return None,
+    })
 }
 
 impl fmt::Debug for Error {

@@ -1,5 +1,4 @@
-//! Webhook endpoints of the extraction service (`docs/extraction-service/webhooks.md`
-//! Webhook endpoint, §4, §6).
+//! Webhook endpoints of the extraction service (`docs/extraction-service/webhooks.md`).
 
 use serde::Serialize;
 use serde_json::{Map, Value};
@@ -16,14 +15,14 @@ record! {
     pub struct Webhook {
         /// The endpoint's id; empty if the response has none.
         pub id: String = "id";
-        /// The address that receives deliveries.
+        /// The URL of the endpoint.
         pub url: Option<String> = "url", hidden;
-        /// The secret that signs deliveries: only in the response to its
-        /// registration.
+        /// The secret that signs deliveries. Only the response to the registration contains
+        /// it.
         pub secret: Option<Secret> = "secret";
         /// The subscribed events.
         pub events: Vec<String> = "events";
-        /// The state; `active` for a new one.
+        /// The status; `active` for a new endpoint.
         pub status: Option<String> = "status";
     }
 }
@@ -31,18 +30,18 @@ record! {
 text_enum! {
     /// An event that an endpoint can subscribe to (`docs/extraction-service/events.md`).
     pub enum Event {
-        /// An extraction finished successfully.
+        /// An extraction succeeded.
         Completed = "extraction.completed",
-        /// An extraction could not complete.
+        /// An extraction failed.
         Failed = "extraction.failed",
     }
 }
 
-/// A webhook endpoint to register.
+/// The parameters of a new webhook endpoint.
 #[derive(Clone, Serialize)]
 #[non_exhaustive]
 pub struct NewWebhook {
-    /// The address that receives deliveries.
+    /// The URL of the endpoint.
     pub url: String,
     /// The events to subscribe to.
     pub events: Vec<String>,
@@ -52,7 +51,7 @@ pub struct NewWebhook {
 }
 
 impl NewWebhook {
-    /// An endpoint for these events: texts or [`Event`]s.
+    /// Creates the parameters for an endpoint with these events: strings or [`Event`]s.
     pub fn new<E: Into<String>>(
         url: impl Into<String>,
         events: impl IntoIterator<Item = E>,
@@ -88,7 +87,7 @@ pub struct Webhooks {
 
 #[cfg(feature = "client")]
 impl Webhooks {
-    /// Registers an endpoint. Its `secret` is shown in this response only.
+    /// Registers an endpoint. Only this response contains its `secret`, so store it.
     ///
     /// ```no_run
     /// # async fn f(client: svc_sdk::ExtractionClient) -> Result<(), svc_sdk::Error> {
@@ -105,12 +104,12 @@ impl Webhooks {
         Call::new(&self.shared, Operation::ExtractionWebhooksCreate, &[], payload)
     }
 
-    /// The organization's endpoints.
+    /// Lists the organization's endpoints.
     pub fn list(&self) -> Call<List<Webhook>> {
         Call::new(&self.shared, Operation::ExtractionWebhooksList, &[], Ok(Payload::Empty))
     }
 
-    /// Removes an endpoint.
+    /// Deletes an endpoint.
     pub fn delete(&self, id: impl AsRef<str>) -> Call<Deleted> {
         let operation = Operation::ExtractionWebhooksDelete;
         Call::new(&self.shared, operation, &[id.as_ref()], Ok(Payload::Empty))

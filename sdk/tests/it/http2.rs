@@ -1,5 +1,4 @@
-//! HTTP/2: what the server says it did not process is certainly not processed,
-//! and nothing else is.
+//! HTTP/2: streams that the server declares as not processed are retried, and no others.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -14,24 +13,23 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
 
-/// What becomes of a stream.
+/// How the server fails a stream.
 #[derive(Clone, Copy, Debug)]
 enum Fault {
-    /// The server resets it for this reason.
+    /// The server resets the stream with this reason.
     Reset(h2::Reason),
-    /// The server goes away for this reason; the last stream that it works on
-    /// is the one before.
+    /// The server sends GOAWAY with this reason and a last stream id before this stream.
     GoesAwayBefore(h2::Reason),
-    /// The server goes away for this reason, works on the stream, and closes
-    /// the connection without an answer.
+    /// The server sends GOAWAY with this reason and a last stream id that includes this
+    /// stream, and closes the connection without a response.
     GoesAwayAfter(h2::Reason),
-    /// The connection ends, and nobody says why.
+    /// The connection is closed without a reason.
     Cuts,
-    /// The answer breaks off after its head and some of its body.
+    /// The response is reset after its head and a part of its body.
     MidAnswer,
 }
 
-/// A server whose first streams fail so, and the rest are answered.
+/// A server that fails the first streams and responds to the rest.
 struct Server {
     client: EmailClient,
     streams: Arc<AtomicUsize>,
@@ -109,8 +107,7 @@ async fn serve(
     }
 }
 
-/// Frame by frame, because no server of a library says which streams it
-/// leaves out.
+/// Written frame by frame, because h2's server cannot choose the last stream id.
 async fn go_away(mut stream: TlsStream<TcpStream>, fault: Fault, count: Arc<AtomicUsize>) {
     const HEADERS: u8 = 1;
     const SETTINGS: u8 = 4;
@@ -128,7 +125,7 @@ async fn go_away(mut stream: TlsStream<TcpStream>, fault: Fault, count: Arc<Atom
         }
     }
     count.fetch_add(1, Ordering::SeqCst);
-    // The first stream of a client has the number 1.
+    // The first stream of a client has the id 1.
     let (last, reason) = match fault {
         Fault::GoesAwayBefore(reason) => (0_u32, reason),
         Fault::GoesAwayAfter(reason) | Fault::Reset(reason) => (1, reason),
@@ -139,7 +136,7 @@ async fn go_away(mut stream: TlsStream<TcpStream>, fault: Fault, count: Arc<Atom
     let _ = stream.shutdown().await;
 }
 
-/// A frame of the whole connection.
+/// Builds a frame on stream 0, which is the connection itself.
 fn frame(kind: u8, content: &[u8]) -> Vec<u8> {
     let length = u8::try_from(content.len()).unwrap();
     [&[0, 0, length, kind, 0, 0, 0, 0, 0], content].concat()
@@ -147,12 +144,12 @@ fn frame(kind: u8, content: &[u8]) -> Vec<u8> {
 
 async fn send(client: &EmailClient) -> Result<u32, Error> {
     let email = Email::new("a@b", "c@d", "s").text("Hello");
-    client.emails().send(&email).with_response().await.map(|answer| answer.attempts)
+    client.emails().send(&email).with_response().await.map(|response| response.attempts)
 }
 
-/// A send that is not processed certainly is sent again, any other is not.
+/// A send is retried only if it was certainly not processed.
 #[tokio::test]
-async fn what_was_not_processed_is_sent_again() {
+async fn retries_only_streams_that_were_not_processed() {
     use h2::Reason;
     #[rustfmt::skip]
     let table = [
@@ -169,7 +166,7 @@ async fn what_was_not_processed_is_sent_again() {
         (Fault::MidAnswer,                                 false),
     ];
     for (fault, again) in table {
-        // Twice, and then it works.
+        // Fails twice, then works.
         let server = Server::start(fault, 2).await;
         let sent = send(&server.client).await;
         if again {
@@ -181,14 +178,14 @@ async fn what_was_not_processed_is_sent_again() {
             assert_eq!((error.attempts(), server.streams()), (1, 1), "{fault:?}");
         }
 
-        // For ever.
+        // Always fails.
         let server = Server::start(fault, usize::MAX).await;
         let error = send(&server.client).await.unwrap_err();
         let (outcome, attempts) = if again { (Outcome::NotSent, 3) } else { (Outcome::Unknown, 1) };
         assert_eq!((error.outcome(), error.attempts()), (outcome, attempts), "{fault:?}");
         assert_eq!(server.streams(), usize::try_from(attempts).unwrap(), "{fault:?}");
 
-        // A read is tried again in any case.
+        // A read is always retried.
         let server = Server::start(fault, 1).await;
         assert_eq!(server.client.emails().get("x").await.unwrap().id, "x", "{fault:?}");
         assert_eq!(server.streams(), 2, "{fault:?}");
