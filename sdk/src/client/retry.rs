@@ -190,10 +190,10 @@ mod tests {
     fn which_failures_are_retried() {
         #[rustfmt::skip]
         let table = [
-            // failure          retry-safe  other
+            // failure       retry-safe  other
             (NotSent,        true,     true),
             (Ambiguous,      true,     false),
-            (Permanent,          false,    false),
+            (Permanent,      false,    false),
             (Status(302),    false,    false),
             (Status(400),    false,    false),
             (Status(401),    false,    false),

@@ -90,22 +90,22 @@ impl<'a> RetryLoop<'a> {
         if let Err(error) = self.wait_for_slot().await {
             return Step::Failed(error);
         }
-        let began = Instant::now();
-        if began >= self.deadline {
+        let started = Instant::now();
+        if started >= self.deadline {
             let timeout = || Error::new(ErrorKind::Timeout, Outcome::NotSent);
             return Step::Failed(self.last_error.take().unwrap_or_else(timeout));
         }
         self.attempts += 1;
-        let once = attempt(self.shared, self.request, self.options, self.deadline);
+        let attempt = attempt(self.shared, self.request, self.options, self.deadline);
         #[cfg(feature = "tracing")]
         let span = super::trace::span(self.shared, self.request, self.attempts);
         #[cfg(feature = "tracing")]
-        let once = tracing::Instrument::instrument(once, span.clone());
-        let result = once.await;
+        let attempt = tracing::Instrument::instrument(attempt, span.clone());
+        let result = attempt.await;
         #[cfg(feature = "tracing")]
         super::trace::record(&span, self.shared, &result);
 
-        let took = began.elapsed();
+        let took = started.elapsed();
         match result {
             Ok(success) => {
                 self.shared.budget.deposit();

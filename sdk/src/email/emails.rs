@@ -336,7 +336,7 @@ record! {
     /// Only the id and status are documented (`docs/email-service/emails.md#statuses`);
     /// other fields are in `extra`.
     pub struct EmailRecord {
-        /// The email's id; empty where the response names none.
+        /// The email's id; empty if the response has none.
         pub id: String = "id";
         /// The delivery status.
         pub status: Option<EmailStatus> = "status";

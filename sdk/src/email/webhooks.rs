@@ -239,7 +239,7 @@ impl Webhooks {
     /// let events = [Event::Delivered, Event::Bounced];
     /// let webhook = NewWebhook::new("https://shop.example/hooks", events);
     /// let webhook = client.webhooks().create(&webhook).await?;
-    /// let secret = webhook.signing_secret.expect("it is shown once: keep it");
+    /// let secret = webhook.signing_secret.expect("the response to the creation contains the secret");
     /// # Ok(())
     /// # }
     /// ```

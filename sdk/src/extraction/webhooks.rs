@@ -95,7 +95,7 @@ impl Webhooks {
     ///
     /// let webhook = NewWebhook::new("https://shop.example/hooks", [Event::Completed]);
     /// let webhook = client.webhooks().create(&webhook).await?;
-    /// let secret = webhook.secret.expect("it is shown once: keep it");
+    /// let secret = webhook.secret.expect("the response to the registration contains the secret");
     /// # Ok(())
     /// # }
     /// ```

@@ -102,7 +102,8 @@ async fn update_distinguishes_unset_from_empty_topics() {
     client.contacts().update("con_1", &ContactUpdate::new()).await.unwrap();
     let none: [&str; 0] = [];
     client.contacts().update("con_1", &ContactUpdate::new().topics(none)).await.unwrap();
-    let bodies: Vec<_> = server.received_requests().into_iter().map(|seen| seen.body).collect();
+    let bodies: Vec<_> =
+        server.received_requests().into_iter().map(|request| request.body).collect();
     assert_eq!(bodies, ["{}", r#"{"topics":[]}"#]);
 }
 

@@ -27,7 +27,9 @@ async fn layers_wrap_every_attempt() {
     let client = server.email().layer(layer).build().unwrap();
     assert_eq!(client.emails().get("x").await.unwrap().id, "x");
     assert_eq!(*count.lock().unwrap(), 2);
-    assert!(server.received_requests().iter().all(|seen| seen.header("x-layer") == Some("1")));
+    assert!(
+        server.received_requests().iter().all(|request| request.header("x-layer") == Some("1"))
+    );
 
     // An error of a layer before the request was sent.
     let refuse = tower::layer::layer_fn(|inner: AttemptService| {

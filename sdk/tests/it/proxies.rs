@@ -23,11 +23,11 @@ struct Proxy {
 
 impl Proxy {
     async fn start() -> Self {
-        Self::answering("HTTP/1.1 200 Connected\r\n\r\n").await
+        Self::responding_to_connect("HTTP/1.1 200 Connected\r\n\r\n").await
     }
 
     /// Responds to CONNECT with `connect`, and closes the connection unless that is a 200.
-    async fn answering(connect: &'static str) -> Self {
+    async fn responding_to_connect(connect: &'static str) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap().to_string();
         let connections = Arc::new(Mutex::new(Vec::new()));
@@ -35,12 +35,12 @@ impl Proxy {
         tokio::spawn(async move {
             loop {
                 let (stream, _) = listener.accept().await.unwrap();
-                let place = {
+                let index = {
                     let mut all = all.lock().unwrap();
                     all.push(String::new());
                     all.len() - 1
                 };
-                tokio::spawn(forward(stream, connect, Arc::clone(&all), place));
+                tokio::spawn(forward(stream, connect, Arc::clone(&all), index));
             }
         });
         Self { address, connections }
@@ -51,7 +51,7 @@ impl Proxy {
     }
 
     /// All data received from clients, per connection.
-    fn seen(&self) -> Vec<String> {
+    fn received(&self) -> Vec<String> {
         self.connections.lock().unwrap().clone()
     }
 }
@@ -60,14 +60,15 @@ async fn forward(
     mut client: TcpStream,
     connect: &str,
     all: Arc<Mutex<Vec<String>>>,
-    place: usize,
+    index: usize,
 ) -> Option<()> {
-    let note = |bytes: &[u8]| all.lock().unwrap()[place].push_str(&String::from_utf8_lossy(bytes));
+    let record =
+        |bytes: &[u8]| all.lock().unwrap()[index].push_str(&String::from_utf8_lossy(bytes));
     let mut head = Vec::new();
     while !head.ends_with(b"\r\n\r\n") {
         head.push(client.read_u8().await.ok()?);
     }
-    note(&head);
+    record(&head);
     let head = String::from_utf8(head).unwrap();
     let Some(target) = head.strip_prefix("CONNECT ") else {
         client.write_all(response(200, r#"{"id":"by proxy"}"#).as_bytes()).await.ok()?;
@@ -90,7 +91,7 @@ async fn forward(
         match from_client.read(&mut buffer).await {
             Ok(0) | Err(_) => break,
             Ok(count) => {
-                note(&buffer[..count]);
+                record(&buffer[..count]);
                 to_target.write_all(&buffer[..count]).await.ok()?;
             }
         }
@@ -144,10 +145,14 @@ async fn tunnels_https_so_that_the_proxy_never_sees_the_key() {
         let environment =
             [(name, with_password.as_str()), ("SVC_TEST_URL", &url), ("SVC_TEST_CA", &pem)];
         assert_eq!(run(&environment).await, "sent x", "{name}");
-        let seen = proxy.seen();
-        assert_eq!(seen.len(), 1, "{name}");
-        assert!(seen[0].starts_with(&format!("CONNECT {target} HTTP/1.1\r\n")), "{}", seen[0]);
-        let lower = seen[0].to_ascii_lowercase();
+        let received = proxy.received();
+        assert_eq!(received.len(), 1, "{name}");
+        assert!(
+            received[0].starts_with(&format!("CONNECT {target} HTTP/1.1\r\n")),
+            "{}",
+            received[0]
+        );
+        let lower = received[0].to_ascii_lowercase();
         assert!(lower.contains("\r\nproxy-authorization: basic "), "{lower}");
         for secret in ["mk_secret", "\r\nauthorization:", "a@b"] {
             assert!(!lower.contains(secret), "{secret} in {lower}");
@@ -162,8 +167,8 @@ async fn forwards_plain_http_through_the_proxy() {
         let url = "http://mail.invalid/base";
         let result = run(&[(name, &proxy.url()), ("SVC_TEST_URL", url)]).await;
         assert_eq!(result, "sent by proxy", "{name}");
-        let seen = proxy.seen();
-        let [only] = seen.as_slice() else { panic!("{seen:?}") };
+        let received = proxy.received();
+        let [only] = received.as_slice() else { panic!("{received:?}") };
         let (line, headers) = only.split_once("\r\n").unwrap();
         assert_eq!(line, "POST http://mail.invalid/base/api/v1/emails HTTP/1.1");
         assert!(headers.contains("authorization: Bearer mk_secret\r\n"), "{headers}");
@@ -195,7 +200,7 @@ async fn bypasses_the_proxy_for_excluded_hosts() {
         let sent = client.build().unwrap().emails().send(&email).await;
         assert_eq!(sent.unwrap().id, "direct", "{except}");
     }
-    assert_eq!(proxy.seen(), Vec::<String>::new());
+    assert_eq!(proxy.received(), Vec::<String>::new());
     assert_eq!(server.request_count(), 8);
     let client =
         EmailClient::builder(&url, "mk_secret").proxy(address.as_str()).proxy_except("b.test");
@@ -210,13 +215,13 @@ async fn a_refusing_proxy_means_not_sent() {
         "HTTP/1.1 502 Bad Gateway\r\nContent-Length: 0\r\n\r\n",
         "",
     ] {
-        let proxy = Proxy::answering(refusal).await;
+        let proxy = Proxy::responding_to_connect(refusal).await;
         let client = EmailClient::builder(&url, "mk_secret").proxy(proxy.url()).ca_bundle(&pem);
         let client = client.platform_certificates(false).retries(0).build().unwrap();
         let error = client.emails().send(&Email::new("a@b", "c@d", "s")).await.unwrap_err();
         assert_eq!(error.outcome(), svc_sdk::Outcome::NotSent, "{refusal}");
         assert!(error.is_connect(), "{refusal}: {error}");
-        assert_eq!(proxy.seen().len(), 1);
+        assert_eq!(proxy.received().len(), 1);
     }
     // No proxy listens at this address.
     let gone = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();

@@ -103,15 +103,15 @@ async fn sets_headers_per_client_and_per_call() {
         .unwrap();
     client.emails().send_batch(&[email]).idempotency_key("key-2").await.unwrap_err();
     client.domains().delete("d").await.unwrap();
-    let seen = server.received_requests();
-    assert_eq!(seen[0].header("user-agent"), Some("shop/2"));
-    assert_eq!(seen[0].header("accept"), Some("application/json;v=2"));
-    assert_eq!(seen[0].header("x-tenant"), Some("u"));
-    assert_eq!(seen[0].header("x-other"), Some("o"));
-    assert_eq!(seen[0].header("idempotency-key"), Some("key-1"));
-    assert_eq!(seen[1].header("idempotency-key"), Some("key-2"));
-    assert_eq!(seen[2].header("x-tenant"), Some("t"));
-    assert_eq!(seen[2].header("idempotency-key"), None);
+    let requests = server.received_requests();
+    assert_eq!(requests[0].header("user-agent"), Some("shop/2"));
+    assert_eq!(requests[0].header("accept"), Some("application/json;v=2"));
+    assert_eq!(requests[0].header("x-tenant"), Some("u"));
+    assert_eq!(requests[0].header("x-other"), Some("o"));
+    assert_eq!(requests[0].header("idempotency-key"), Some("key-1"));
+    assert_eq!(requests[1].header("idempotency-key"), Some("key-2"));
+    assert_eq!(requests[2].header("x-tenant"), Some("t"));
+    assert_eq!(requests[2].header("idempotency-key"), None);
 }
 
 #[tokio::test]
@@ -204,10 +204,10 @@ async fn raw_requests() {
     assert_eq!(response.json::<serde_json::Value>().unwrap()["job"], "j");
     let text = client.raw("POST", "/v1/files").body("hello", "text/plain").await.unwrap();
     assert_eq!(text.text(), r#"{"job":"j"}"#);
-    let seen = server.received_requests();
-    assert_eq!(seen[0].line, "PUT /v1/extractions HTTP/1.1");
-    assert_eq!(seen[0].body, r#"{"document":"d"}"#);
-    assert_eq!(seen[1].header("content-type"), Some("text/plain"));
+    let requests = server.received_requests();
+    assert_eq!(requests[0].line, "PUT /v1/extractions HTTP/1.1");
+    assert_eq!(requests[0].body, r#"{"document":"d"}"#);
+    assert_eq!(requests[1].header("content-type"), Some("text/plain"));
     for (method, path) in [("GET", "v1/x"), ("GET", "/../x"), ("G T", "/x"), ("GET", "/a b")] {
         let error = client.raw(method, path).await.unwrap_err();
         assert!(error.is_invalid_input());

@@ -27,9 +27,9 @@ async fn retries_a_send_after_429_with_the_same_bytes() {
     let call = client.emails().send(&email).idempotency_key("k").with_response();
     let response = call.await.unwrap();
     assert_eq!((response.attempts, response.value.id.as_str()), (3, "eml_1"));
-    let seen = server.received_requests();
-    assert_eq!((&seen[0].body, &seen[0].line), (&seen[2].body, &seen[2].line));
-    assert!(seen.iter().all(|seen| seen.header("idempotency-key") == Some("k")));
+    let requests = server.received_requests();
+    assert_eq!((&requests[0].body, &requests[0].line), (&requests[2].body, &requests[2].line));
+    assert!(requests.iter().all(|request| request.header("idempotency-key") == Some("k")));
 }
 
 #[tokio::test]

@@ -59,11 +59,11 @@ async fn streams_attachments_of_every_length_from_every_source() {
             Attachment::from_base64("e", base64(&content)),
         ]);
         client.emails().send(&email).await.unwrap();
-        let seen = &server.received_requests()[index];
-        assert_eq!(seen.header("content-length"), Some(seen.body.len().to_string().as_str()));
-        assert_eq!(seen.header("transfer-encoding"), None);
+        let request = &server.received_requests()[index];
+        assert_eq!(request.header("content-length"), Some(request.body.len().to_string().as_str()));
+        assert_eq!(request.header("transfer-encoding"), None);
         let expected = base64(&content);
-        assert!(contents(&seen.body).iter().all(|content| *content == expected), "{length}");
+        assert!(contents(&request.body).iter().all(|content| *content == expected), "{length}");
     }
 }
 
@@ -130,9 +130,9 @@ async fn reopens_the_source_for_a_retry() {
     let client = server.email().build().unwrap();
     client.emails().send(&email([attachment])).await.unwrap();
     assert_eq!(opened.load(Ordering::SeqCst), 2);
-    let seen = server.received_requests();
-    assert_eq!(contents(&seen[0].body), [expected]);
-    assert_eq!(seen[0].body, seen[1].body);
+    let requests = server.received_requests();
+    assert_eq!(contents(&requests[0].body), [expected]);
+    assert_eq!(requests[0].body, requests[1].body);
 }
 
 /// Dropping a call while it sends its body closes the source and leaves an incomplete

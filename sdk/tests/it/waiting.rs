@@ -59,27 +59,27 @@ async fn poll_intervals_grow() {
     let server = MockServer::start(statuses(&["queued"])).await;
     let wait = server.email().build().unwrap().emails().wait("e");
     let wait = tokio::spawn(wait.into_future().map(drop));
-    let pauses = [500, 750, 1_125, 1_687, 2_531, 3_796, 5_695, 8_542, 10_000, 10_000];
-    assert_poll_intervals(&clock, &server, &pauses).await;
+    let intervals = [500, 750, 1_125, 1_687, 2_531, 3_796, 5_695, 8_542, 10_000, 10_000];
+    assert_poll_intervals(&clock, &server, &intervals).await;
     wait.abort();
 
     // Intervals for domains are longer, because DNS is slow.
     let server = MockServer::json(200, r#"{"verified":false}"#).await;
     let wait = server.email().build().unwrap().domains().wait_until_verified("d");
     let wait = tokio::spawn(wait.into_future().map(drop));
-    let pauses = [2_000, 3_000, 4_500, 6_750, 10_125, 15_187, 22_781, 30_000, 30_000];
-    assert_poll_intervals(&clock, &server, &pauses).await;
+    let intervals = [2_000, 3_000, 4_500, 6_750, 10_125, 15_187, 22_781, 30_000, 30_000];
+    assert_poll_intervals(&clock, &server, &intervals).await;
     wait.abort();
 }
 
-async fn assert_poll_intervals(clock: &Clock, server: &MockServer, pauses: &[u64]) {
+async fn assert_poll_intervals(clock: &Clock, server: &MockServer, intervals: &[u64]) {
     wait_until("first poll", || server.request_count() == 1).await;
-    for (looks, pause) in (2..).zip(pauses.iter().copied()) {
-        let least = pause * 3 / 4 - 2;
+    for (polls, interval) in (2..).zip(intervals.iter().copied()) {
+        let least = interval * 3 / 4 - 2;
         clock.advance(Duration::from_millis(least)).await;
-        assert_eq!(server.request_count(), looks - 1, "before {pause} ms");
-        clock.advance(Duration::from_millis(pause + 3 - least)).await;
-        wait_until("next poll", || server.request_count() == looks).await;
+        assert_eq!(server.request_count(), polls - 1, "before {interval} ms");
+        clock.advance(Duration::from_millis(interval + 3 - least)).await;
+        wait_until("next poll", || server.request_count() == polls).await;
     }
 }
 

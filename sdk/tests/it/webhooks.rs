@@ -46,13 +46,13 @@ async fn update() {
     let update = WebhookUpdate::new().url("https://y.test").events(["email.opened"]).active(false);
     client.webhooks().update("whk_1", &update).await.unwrap();
     client.webhooks().update("whk_1", &WebhookUpdate::new()).await.unwrap();
-    let seen = server.received_requests();
-    assert_eq!(seen[0].line, "PATCH /api/v1/webhooks/whk_1 HTTP/1.1");
+    let requests = server.received_requests();
+    assert_eq!(requests[0].line, "PATCH /api/v1/webhooks/whk_1 HTTP/1.1");
     assert_eq!(
-        seen[0].body,
+        requests[0].body,
         r#"{"url":"https://y.test","events":["email.opened"],"active":false}"#
     );
-    assert_eq!(seen[1].body, "{}");
+    assert_eq!(requests[1].body, "{}");
 }
 
 #[tokio::test]

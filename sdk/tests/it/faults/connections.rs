@@ -62,8 +62,8 @@ async fn does_not_resend_after_a_reused_connection_breaks() {
     // Responds once per connection, and closes it when the next request arrives.
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
-    let whole = Arc::new(AtomicUsize::new(0));
-    let seen = Arc::clone(&whole);
+    let second_requests = Arc::new(AtomicUsize::new(0));
+    let count = Arc::clone(&second_requests);
     tokio::spawn(async move {
         loop {
             let (mut stream, _) = listener.accept().await.unwrap();
@@ -71,7 +71,7 @@ async fn does_not_resend_after_a_reused_connection_breaks() {
             read_request(&mut stream, &mut buffer).await.unwrap();
             stream.write_all(response(200, r#"{"id":"x"}"#).as_bytes()).await.unwrap();
             if read_request(&mut stream, &mut buffer).await.is_some() {
-                seen.fetch_add(1, Ordering::SeqCst);
+                count.fetch_add(1, Ordering::SeqCst);
             }
         }
     });
@@ -82,7 +82,7 @@ async fn does_not_resend_after_a_reused_connection_breaks() {
     client.emails().get("x").await.unwrap();
     let error = client.emails().send(&email()).await.unwrap_err();
     assert_eq!((error.kind(), error.outcome()), (&ErrorKind::ConnectionLost, Outcome::Unknown));
-    assert_eq!((error.attempts(), whole.load(Ordering::SeqCst)), (1, 1));
+    assert_eq!((error.attempts(), second_requests.load(Ordering::SeqCst)), (1, 1));
     // A read is retried on a new connection.
     client.emails().get("x").await.unwrap();
     let response = client.emails().get("x").with_response().await.unwrap();

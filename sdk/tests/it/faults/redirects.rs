@@ -58,8 +58,11 @@ async fn rejects_the_response_of_a_redirect_target() {
         let error = client.emails().send(&Email::new("a@b", "c@d", "s")).await.unwrap_err();
         assert_eq!((error.kind(), error.outcome()), (&ErrorKind::Redirected, Outcome::Unknown));
         assert_eq!(error.attempts(), 1);
-        let seen = target.received_requests().pop().unwrap();
-        assert_eq!((seen.line.as_str(), seen.header("authorization")), ("GET /x HTTP/1.1", None));
+        let request = target.received_requests().pop().unwrap();
+        assert_eq!(
+            (request.line.as_str(), request.header("authorization")),
+            ("GET /x HTTP/1.1", None)
+        );
         // A retry would be redirected again.
         assert_eq!(client.emails().get("x").await.unwrap_err().attempts(), 1);
     }

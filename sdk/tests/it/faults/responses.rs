@@ -133,8 +133,8 @@ async fn does_not_decompress_responses() {
     tokio::spawn(async move {
         let (mut stream, _) = listener.accept().await.unwrap();
         let mut buffer = Vec::new();
-        while let Some(seen) = read_request(&mut stream, &mut buffer).await {
-            assert_eq!(seen.header("accept-encoding"), None);
+        while let Some(request) = read_request(&mut stream, &mut buffer).await {
+            assert_eq!(request.header("accept-encoding"), None);
             let head = format!(
                 "HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: {}\r\n\r\n",
                 bomb.len()
