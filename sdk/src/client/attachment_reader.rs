@@ -58,10 +58,10 @@ impl AttachmentReader {
     /// effect, if it would.
     pub(super) fn read_cached(&mut self, out: &mut [u8]) -> bool {
         let Some(OpenSource::File(file)) = &self.reader else { return false };
-        let chunk = self.next_chunk_len();
+        let length = self.next_chunk_len();
         let mut done = 0;
         for out in out.chunks_mut(BLOCK_SIZE / 3 * 4) {
-            let block = &mut self.block[..(chunk - done).min(BLOCK_SIZE)];
+            let block = &mut self.block[..(length - done).min(BLOCK_SIZE)];
             if read_cached_at(file, block, self.offset + done as u64) != Some(block.len()) {
                 return false;
             }
@@ -69,7 +69,7 @@ impl AttachmentReader {
             done += block.len();
         }
         // As in `read`: make sure that the file ends here.
-        let ends = chunk as u64 == self.left;
+        let ends = length as u64 == self.left;
         if ends && read_cached_at(file, &mut [0], self.offset + done as u64) != Some(0) {
             return false;
         }

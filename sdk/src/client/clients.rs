@@ -52,27 +52,27 @@ impl EmailClient {
         EmailClientBuilder::new(base_url.into(), key.into())
     }
 
-    /// Send, fetch, await and cancel emails.
+    /// Operations on emails: send, fetch, cancel, and wait for a final status.
     pub fn emails(&self) -> Emails {
         Emails { shared: Arc::clone(&self.shared) }
     }
 
-    /// Manage audiences, which are lists of contacts.
+    /// Operations on audiences, which are lists of contacts.
     pub fn audiences(&self) -> Audiences {
         Audiences { shared: Arc::clone(&self.shared) }
     }
 
-    /// Manage the contacts of audiences.
+    /// Operations on the contacts of audiences.
     pub fn contacts(&self) -> Contacts {
         Contacts { shared: Arc::clone(&self.shared) }
     }
 
-    /// Manage and verify sending domains.
+    /// Operations on sending domains, including their verification.
     pub fn domains(&self) -> Domains {
         Domains { shared: Arc::clone(&self.shared) }
     }
 
-    /// Manage and test webhooks.
+    /// Operations on webhooks, including test deliveries.
     pub fn webhooks(&self) -> Webhooks {
         Webhooks { shared: Arc::clone(&self.shared) }
     }
@@ -133,6 +133,14 @@ impl ExtractionClient {
     ///
     /// The client remembers the scope for
     /// [`check_scopes`](ExtractionClientBuilder::check_scopes).
+    ///
+    /// ```no_run
+    /// # async fn f(client: svc_sdk::ExtractionClient) -> Result<(), svc_sdk::Error> {
+    /// let me = client.me().await?;
+    /// println!("{}: {:?}", me.organization.name, me.auth.scope);
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn me(&self) -> Call<Me> {
         Call::new(&self.shared, Operation::Me, &[], Ok(Payload::Empty))
     }
@@ -151,7 +159,7 @@ impl ExtractionClient {
         self.me().expect_organization(expected.into())
     }
 
-    /// Manage webhook endpoints.
+    /// Operations on webhook endpoints.
     pub fn webhooks(&self) -> extraction::Webhooks {
         extraction::Webhooks { shared: Arc::clone(&self.shared) }
     }

@@ -273,6 +273,16 @@ impl Contacts {
     }
 
     /// Changes a contact. Custom data is merged into the existing data.
+    ///
+    /// ```no_run
+    /// # async fn f(client: svc_sdk::EmailClient) -> Result<(), svc_sdk::Error> {
+    /// use svc_sdk::email::ContactUpdate;
+    ///
+    /// let update = ContactUpdate::new().subscribed(false);
+    /// client.contacts().update("con_1", &update).await?;
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn update(&self, id: impl AsRef<str>, update: &ContactUpdate) -> Call<Contact> {
         let payload = Payload::json(update);
         Call::new(&self.shared, Operation::ContactsUpdate, &[id.as_ref()], payload)

@@ -186,6 +186,14 @@ impl Domains {
 
     /// Makes the service check the domain's DNS records now. Returns the result of each
     /// check.
+    ///
+    /// ```no_run
+    /// # async fn f(client: svc_sdk::EmailClient) -> Result<(), svc_sdk::Error> {
+    /// let result = client.domains().verify("dom_1").await?;
+    /// println!("verified: {}", result.is_verified());
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn verify(&self, id: impl AsRef<str>) -> Call<Verification> {
         Call::new(&self.shared, Operation::DomainsVerify, &[id.as_ref()], Ok(Payload::Empty))
     }

@@ -445,6 +445,14 @@ impl Emails {
 
     /// Waits until the status of an email is [final](EmailStatus::is_final). Requires the
     /// scope `emails:read`.
+    ///
+    /// ```no_run
+    /// # async fn f(client: svc_sdk::EmailClient) -> Result<(), svc_sdk::Error> {
+    /// let email = client.emails().wait("eml_1").await?;
+    /// println!("{:?}", email.status);
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn wait(&self, id: impl Into<String>) -> Wait<EmailRecord> {
         let (emails, id) = (self.clone(), id.into());
         let is_final = |email: &EmailRecord| {
@@ -461,6 +469,14 @@ impl Emails {
 
     /// Cancels a scheduled email. The required scope is not documented
     /// (`docs/undocumented/email-service.md#scope-of-cancel`).
+    ///
+    /// ```no_run
+    /// # async fn f(client: svc_sdk::EmailClient) -> Result<(), svc_sdk::Error> {
+    /// let email = client.emails().cancel("eml_1").await?;
+    /// println!("{:?}", email.status);
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn cancel(&self, id: impl AsRef<str>) -> Call<EmailRecord> {
         Call::new(&self.shared, Operation::EmailsCancel, &[id.as_ref()], Ok(Payload::Empty))
     }

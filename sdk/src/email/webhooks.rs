@@ -257,6 +257,16 @@ impl Webhooks {
     }
 
     /// Changes a webhook.
+    ///
+    /// ```no_run
+    /// # async fn f(client: svc_sdk::EmailClient) -> Result<(), svc_sdk::Error> {
+    /// use svc_sdk::email::WebhookUpdate;
+    ///
+    /// let update = WebhookUpdate::new().active(false);
+    /// client.webhooks().update("whk_1", &update).await?;
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn update(&self, id: impl AsRef<str>, update: &WebhookUpdate) -> Call<Webhook> {
         let payload = || -> Result<Payload, Error> {
             if let Some(url) = &update.url {
@@ -274,6 +284,14 @@ impl Webhooks {
 
     /// Makes the service send a test delivery to the endpoint, and returns the endpoint's
     /// status.
+    ///
+    /// ```no_run
+    /// # async fn f(client: svc_sdk::EmailClient) -> Result<(), svc_sdk::Error> {
+    /// let result = client.webhooks().test("whk_1").await?;
+    /// println!("{:?}", result.status);
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn test(&self, id: impl AsRef<str>) -> Call<WebhookTest> {
         Call::new(&self.shared, Operation::WebhooksTest, &[id.as_ref()], Ok(Payload::Empty))
     }

@@ -125,7 +125,7 @@ async fn serve(listener: TcpListener, fault: Fault, connections: usize, counts: 
         } else if tls {
             let acceptor = certificates().0.acceptor.clone();
             tokio::spawn(async move {
-                respond_normally(acceptor.accept(stream).await.unwrap(), counts).await
+                respond_normally(acceptor.accept(stream).await.unwrap(), counts).await;
             });
         } else {
             tokio::spawn(respond_normally(stream, counts));
