@@ -24,7 +24,7 @@ const ROUNDS: usize = 7;
 /// Runs all benchmarks, or only the named one. Alternates between clients and keeps the
 /// lowest CPU time and the highest peak, because the machine is noisy.
 pub async fn print(only: Option<&str>) {
-    let file = tempfile::NamedTempFile::new().expect("open the file");
+    let file = tempfile::NamedTempFile::new().expect("create a temporary file");
     std::fs::write(file.path(), vec![0xa5; SIZE]).expect("write the file");
     let path = file.path();
     let server = MockServer::start(ACCEPTED);

@@ -27,7 +27,7 @@ impl Streamed {
     pub async fn new(path: &Path) -> Self {
         let mut file = File::open(path).await.expect("open the file");
         file.set_max_buf_size(CHUNK_SIZE);
-        let length = file.metadata().await.expect("open the file").len();
+        let length = file.metadata().await.expect("read the metadata").len();
         Self {
             left: (PREFIX.len() + SUFFIX.len()) as u64 + length.div_ceil(3) * 4,
             before: Some(Bytes::from_static(PREFIX.as_bytes())),

@@ -335,7 +335,7 @@ mod spans {
     }
 
     /// Runs in a separate process: if another test creates a span first, tracing caches
-    /// that nobody is interested in it.
+    /// that it is disabled.
     #[test]
     fn spans_contain_operation_and_scope_but_no_content() {
         let output = std::process::Command::new(std::env::current_exe().unwrap())
