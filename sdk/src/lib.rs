@@ -1,15 +1,17 @@
-//! Typed client of two services: one sends email, one extracts fields from
-//! documents.
+//! Typed clients for an email-sending service and a document-extraction service.
+//!
+//! - [`EmailClient`] sends emails and manages audiences, contacts, domains and webhooks.
+//! - [`ExtractionClient`] reads the organization of an API key and manages webhooks.
 //!
 //! ```no_run
-//! # async fn f() -> Result<(), svc_sdk::Error> {
+//! # async fn f() -> Result<(), Box<dyn std::error::Error>> {
 //! use svc_sdk::EmailClient;
 //! use svc_sdk::email::{Attachment, Email};
 //!
 //! let client = EmailClient::builder("https://mail.example", "mk_live_…").build()?;
 //! let email = Email::new("Shop <hello@shop.example>", "ada@example.com", "Your invoice")
 //!     .text("Thank you!")
-//!     .attachment(Attachment::from_path("invoice.pdf").expect("the invoice"));
+//!     .attachment(Attachment::from_path("invoice.pdf")?);
 //! let accepted = client.emails().send(&email).await?;
 //! let email = client.emails().wait(&accepted.id).await?;
 //! println!("{:?}", email.status);
@@ -19,11 +21,11 @@
 //!
 //! # Calls
 //!
-//! Every operation gives a [`Call`]. It runs when it is awaited; until then it
-//! takes options for this one call: a deadline, retries, an idempotency key, a
-//! header. [`Call::with_response`] gives status, headers and request id beside
-//! the value, [`Call::to_request`] shows the exact request and sends nothing.
-//! What the documents do not show is reached by [`EmailClient::raw`].
+//! Every operation returns a [`Call`], which sends its request when it is awaited. Before
+//! that, it takes options: a timeout, the number of retries, an idempotency key, a header.
+//! [`Call::with_response`] returns the status, headers and request id along with the value.
+//! [`Call::to_request`] returns the request without sending it. For an endpoint that this
+//! crate does not model, use [`EmailClient::raw`] or [`ExtractionClient::raw`].
 //!
 //! ```no_run
 //! # async fn f(client: svc_sdk::EmailClient) -> Result<(), svc_sdk::Error> {
@@ -38,47 +40,51 @@
 //! # }
 //! ```
 //!
-//! Contacts come as streams ([`contacts().stream`](email::Contacts::stream)),
-//! and so do changes that are waited for ([`Wait::changes`]): `futures-util`
-//! has what it takes to go through them.
+//! [`Contacts::stream`](email::Contacts::stream) and [`Wait::changes`] return a `Stream`;
+//! the `futures-util` crate has the adapters to consume them.
 //!
-//! # Nothing is sent twice
+//! # Retries
 //!
-//! A read is tried again after any failure that may pass. A send is tried
-//! again only where it certainly was not processed: no connection was made,
-//! the service said 429, or an HTTP/2 server refused to take it. All attempts
-//! and waits of a call share one deadline, 30 s by default. Where a call fails,
-//! [`Error::outcome`] says whether the request may have been processed. A call
-//! that is dropped makes no further attempt; what had gone out by then may have
-//! been processed.
+//! Failed attempts are retried with exponential back-off and jitter, honouring
+//! `Retry-After`. All attempts of a call share one deadline, 30 seconds by default, and all
+//! clones of a client share a retry budget.
+//!
+//! An [idempotent](Operation::is_idempotent) operation has the same effect whether it is
+//! performed once or twice. It is retried after every transient failure. Any other
+//! operation, such as sending an email, is retried only if the previous attempt was
+//! certainly not processed: no connection was established, the service responded with 429,
+//! or an HTTP/2 server refused the stream. Dropping the future of a call stops its retries;
+//! a request that was already sent may still be processed.
 //!
 //! # Errors
 //!
-//! One [`Error`], with a [`kind`](Error::kind) to match on, the operation, the
-//! scope that it needs, the service's code and words, and the request id.
-//! Neither `Display` nor `Debug` shows a key or content.
+//! Every failure is an [`Error`] with a [`kind`](Error::kind) to match on, the operation,
+//! the required scope, the service's error code and message, and the request id.
+//! [`Error::outcome`] tells whether the service may have processed the request. `Display`
+//! and `Debug` never contain an API key or the content of a request.
 //!
-//! # Tolerance
+//! # Undocumented details of the services
 //!
-//! Where the documents are silent, any reasonable answer is read: lists bare
-//! or wrapped, more fields or fewer, errors in each of the usual forms. What
-//! the documents do not name is kept, see [`Extra`]. What cannot be found out
-//! is set on the builder: the key's header, the shape of a batch, the number
-//! of the first page.
+//! Where the service's reference leaves a detail open, this crate accepts every plausible
+//! response: bare or wrapped lists, missing or additional fields, errors in any common
+//! format. Fields that a type does not model are kept, see [`Extra`]. What a client cannot
+//! detect is configurable on the builder: the header that carries the key, the shape of a
+//! batch body, the number of the first page. The open points are listed in
+//! `docs/undocumented/README.md`.
 //!
-//! # Around the calls
+//! # Logging, metrics and custom HTTP clients
 //!
-//! `EmailClientBuilder::on_attempt` tells of every attempt, for logs and
-//! metrics. A tower layer (feature `tower`) can change it too. A client of your
-//! own goes in by [`EmailClientBuilder::http_client`], and proxies are those of
-//! the environment unless the builder names one.
+//! [`EmailClientBuilder::on_attempt`] registers a callback that runs after every attempt,
+//! and the feature `tracing` adds a span to each. With the feature `tower`,
+//! `EmailClientBuilder::layer` wraps every attempt in middleware.
+//! [`EmailClientBuilder::http_client`] replaces the HTTP client. Proxies come from the
+//! environment (`HTTPS_PROXY` and so on) unless the builder sets one.
 //!
 //! # Testing your code
 //!
-//! The crate `svc-reference-server` is both services on your machine, for your
-//! tests too: each starts its own, in memory and on a free port, in some
-//! milliseconds. To be copied into your `tests/`, with that crate among the
-//! `dev-dependencies`:
+//! The crate `svc-reference-server` runs both services on the local machine. A test can
+//! start its own instance, in memory and on a free port, within milliseconds. Add the crate
+//! to your `dev-dependencies` and copy this into `tests/`:
 //!
 //! ```ignore
 //! use svc_reference_server::Server;
@@ -86,11 +92,11 @@
 //! use svc_sdk::email::{Email, EmailStatus};
 //!
 //! #[tokio::test]
-//! async fn a_new_user_is_welcomed() -> Result<(), Box<dyn std::error::Error>> {
+//! async fn welcomes_a_new_user() -> Result<(), Box<dyn std::error::Error>> {
 //!     let server = Server::start().await?;
 //!     let client = EmailClient::builder(server.base_url(), "mk_test_sandbox").build()?;
 //!
-//!     // What would be yours: code that sends an email.
+//!     // Replace these two lines with your own code that sends an email.
 //!     let email = Email::new("hello@sandbox.test", "ada@example.test", "Welcome");
 //!     let id = client.emails().send(&email).await?.id;
 //!
@@ -101,51 +107,55 @@
 //! }
 //! ```
 //!
-//! An address like `bounced+1@example.test` bounces, and each organization of
-//! `server.create_organization("First")` has keys and data of its own.
+//! A recipient such as `bounced+1@example.test` makes the email bounce.
+//! `server.create_organization("First")` creates an organization with its own keys and data.
 //!
-//! # In a browser
+//! # WebAssembly
 //!
-//! On `wasm32-unknown-unknown`, without default features and with `client` (and
-//! `tracing` and `rate-limit`), `fetch` sends. It takes bodies whole and tells
-//! nothing of how far a request got, so the outcome of a failure is mostly
-//! unknown; redirects are followed by the browser, and their answers refused.
+//! The crate runs in a browser on `wasm32-unknown-unknown`: turn off the default features
+//! and enable `client` (optionally `tracing` and `rate-limit`). Requests are sent with
+//! `fetch`, which buffers bodies in memory and does not report how much of a request was
+//! sent, so the outcome of most failures is [`Outcome::Unknown`]. The browser follows
+//! redirects; the client rejects the resulting responses.
 //!
-//! # Features
+//! # Cargo features
 //!
 //! | feature | |
 //! |---|---|
-//! | `client` (default) | the clients; without it there are models, scopes, errors and [`Operation`]s |
-//! | `rustls` (default) | TLS by rustls on ring, the platform's certificates read at the first handshake |
-//! | `native-tls` | the platform's TLS: by itself, or where a builder asks for it |
-//! | `http2` | HTTP/2 where the service offers it |
-//! | `blocking` | `Call::block` for programs without a runtime |
-//! | `tracing` | a span for every attempt, by OpenTelemetry's names |
-//! | `tower` | tower layers around every attempt |
-//! | `rate-limit` | a limit on how often the client sends |
+//! | `client` (default) | The clients. Without it, only models, scopes, errors and [`Operation`] are available. |
+//! | `rustls` (default) | TLS with rustls and ring. Uses the platform's certificates, loaded at the first handshake. |
+//! | `native-tls` | TLS with the platform's library. Used if `rustls` is off, or if selected on the builder. |
+//! | `http2` | HTTP/2, if the service supports it. |
+//! | `blocking` | `Call::block` for programs without an async runtime. |
+//! | `tracing` | A span per attempt with OpenTelemetry's attribute names. |
+//! | `tower` | Tower layers around every attempt. |
+//! | `rate-limit` | A client-side limit on the request rate. |
 //!
-//! `rustls` turns on reqwest's `rustls-no-provider`. A program whose own
-//! reqwest has no TLS provider of its own, and who calls
-//! `reqwest::Client::new()`, then has to install one
-//! (`rustls::crypto::CryptoProvider::install_default`); this crate needs none.
+//! `rustls` enables reqwest's feature `rustls-no-provider`. This crate configures its own
+//! crypto provider. A program that also calls `reqwest::Client::new()` and enables no other
+//! TLS feature of reqwest has to install one first, with
+//! `rustls::crypto::CryptoProvider::install_default`.
 #![warn(missing_docs)]
 #![cfg_attr(docsrs, feature(doc_cfg))]
 #![cfg_attr(
     not(feature = "client"),
-    expect(dead_code, reason = "what reads the services' answers is used by the client alone")
+    expect(dead_code, reason = "only the client decodes responses")
 )]
 #![cfg_attr(
     all(feature = "client", target_arch = "wasm32", target_os = "unknown"),
-    expect(dead_code, reason = "a browser tells less, and has its own connections and proxies")
+    expect(
+        dead_code,
+        reason = "a browser manages connections and proxies itself and reports fewer details"
+    )
 )]
 
 #[cfg(all(doctest, feature = "client"))]
 #[doc = include_str!("../README.md")]
 struct Readme;
 
-mod answer;
 #[cfg(feature = "client")]
 mod client;
+mod decode;
 pub mod email;
 mod error;
 pub mod extraction;
@@ -154,7 +164,6 @@ mod scope;
 mod scopes;
 mod secret;
 
-pub use answer::{Extra, List};
 #[cfg(feature = "client")]
 pub use client::{
     Attempt, Call, Deleted, EmailClient, EmailClientBuilder, ExtractionClient,
@@ -162,6 +171,7 @@ pub use client::{
 };
 #[cfg(feature = "tower")]
 pub use client::{AttemptFuture, AttemptService, Body};
+pub use decode::{Extra, List};
 pub use error::{Error, ErrorKind, FieldProblem, InvalidInput, Outcome};
 pub use operation::{Method, Operation, ScopeRule, Service};
 pub use scope::{Scope, UnknownScope};

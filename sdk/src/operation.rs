@@ -1,11 +1,11 @@
-//! The one table of operations: every documented operation of both services,
-//! with its method, path, scope, and whether repeating it is harmless.
+//! The table of operations: every documented operation of both services with its method,
+//! path, required scope, and whether it is idempotent.
 
 use std::fmt;
 
 use crate::Scope;
 
-/// One of the two documented services.
+/// One of the two services.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Service {
     /// The email-sending service (`docs/email-service/README.md`).
@@ -44,7 +44,7 @@ pub enum Method {
 }
 
 impl Method {
-    /// The method as it stands in a request line.
+    /// The method's name in upper case, such as `GET`.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Get => "GET",
@@ -61,21 +61,22 @@ impl fmt::Display for Method {
     }
 }
 
-/// What the documents say about the scope that an operation needs.
+/// The scope that an operation requires, according to the service's reference.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ScopeRule {
     /// The key must have this scope.
     Needs(Scope),
-    /// Every key of the service may call the operation.
+    /// Any key of the service may call the operation.
     AnyKey,
-    /// The documents do not show the scope (`emails.cancel`, `docs/email-service/emails.md`).
+    /// The service's reference does not name the scope (`emails.cancel`,
+    /// `docs/undocumented/email-service.md#scope-of-cancel`).
     NotDocumented,
 }
 
 /// A documented operation of one of the two services.
 ///
-/// Exhaustive on purpose: a `match` over it without a wildcard is how the rest
-/// of the workspace is held to cover every operation.
+/// The enum is exhaustive on purpose: a `match` without a wildcard makes the compiler find
+/// every place that has to handle a new operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Operation {
     /// `GET /v1/me`
@@ -131,7 +132,7 @@ pub enum Operation {
 }
 
 impl Operation {
-    /// Every operation, in the order of the contract's table.
+    /// All operations, in the order of `tests/contract/operations.tsv`.
     pub const ALL: [Self; 25] = [
         Self::Me,
         Self::ExtractionWebhooksCreate,
@@ -162,53 +163,54 @@ impl Operation {
 
     /// The service that offers the operation.
     pub const fn service(self) -> Service {
-        self.row().service
+        self.info().service
     }
 
     /// The operation's name within its service, such as `emails.send_batch`.
     pub const fn name(self) -> &'static str {
-        self.row().name
+        self.info().name
     }
 
     /// The HTTP method.
     pub const fn method(self) -> Method {
-        self.row().method
+        self.info().method
     }
 
-    /// The path template below the base address, path parameters in braces.
+    /// The path template relative to the base URL, with parameters in braces.
     pub const fn path(self) -> &'static str {
-        self.row().path
+        self.info().path
     }
 
-    /// What the documents say about the scope that the operation needs.
+    /// Which scope the operation requires.
     pub const fn scope_rule(self) -> ScopeRule {
-        self.row().scope
+        self.info().scope
     }
 
-    /// The scope that the operation needs, where the documents name one.
+    /// The required scope. `None` if any key will do or the scope is not documented.
     pub const fn required_scope(self) -> Option<Scope> {
-        match self.row().scope {
+        match self.info().scope {
             ScopeRule::Needs(scope) => Some(scope),
             ScopeRule::AnyKey | ScopeRule::NotDocumented => None,
         }
     }
 
-    /// Whether doing it twice leaves the service as doing it once does.
+    /// Whether the operation is idempotent: performing it twice has the same effect as
+    /// performing it once, so it is safe to retry after an ambiguous failure.
     ///
-    /// What creates or sends something is not; a deletion, an update with the
-    /// same values, a cancellation and a verification are.
+    /// Reads, deletions, updates, cancellations and domain verifications are idempotent.
+    /// Operations that create or send something are not.
     pub const fn is_idempotent(self) -> bool {
-        self.row().harmless
+        self.info().idempotent
     }
 
-    const fn row(self) -> Row {
+    const fn info(self) -> OperationInfo {
         use Method::{Delete, Get, Patch, Post};
         use Scope::{ContactsManage, DomainsManage, EmailsRead, EmailsSend, Full, WebhooksManage};
         use ScopeRule::{AnyKey, Needs, NotDocumented};
         use Service::{Email, Extraction};
 
         #[rustfmt::skip]
-        let (service, name, method, path, scope, harmless) = match self {
+        let (service, name, method, path, scope, idempotent) = match self {
             Self::Me => (Extraction, "me", Get, "/v1/me", AnyKey, true),
             Self::ExtractionWebhooksCreate => (Extraction, "webhooks.create", Post, "/v1/webhooks", Needs(Full), false),
             Self::ExtractionWebhooksList => (Extraction, "webhooks.list", Get, "/v1/webhooks", Needs(Full), true),
@@ -235,11 +237,11 @@ impl Operation {
             Self::WebhooksDelete => (Email, "webhooks.delete", Delete, "/api/v1/webhooks/{id}", Needs(WebhooksManage), true),
             Self::WebhooksTest => (Email, "webhooks.test", Post, "/api/v1/webhooks/{id}/test", Needs(WebhooksManage), false),
         };
-        Row { service, name, method, path, scope, harmless }
+        OperationInfo { service, name, method, path, scope, idempotent }
     }
 }
 
-/// Writes the qualified name, such as `email emails.send`.
+/// Formats as the service and the operation's name, such as `email emails.send`.
 impl fmt::Display for Operation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} {}", self.service(), self.name())
@@ -247,11 +249,11 @@ impl fmt::Display for Operation {
 }
 
 #[derive(Clone, Copy)]
-struct Row {
+struct OperationInfo {
     service: Service,
     name: &'static str,
     method: Method,
     path: &'static str,
     scope: ScopeRule,
-    harmless: bool,
+    idempotent: bool,
 }

@@ -1,11 +1,13 @@
-//! The named scopes of both services.
+//! The scopes of API keys of both services.
 
 use std::fmt;
 use std::str::FromStr;
 
-/// A scope named in the documents: of the email service
-/// (`docs/email-service/scopes.md`) or of the extraction service
-/// (`docs/extraction-service/scopes.md`).
+/// A scope of an API key: a permission to call certain operations.
+///
+/// The scopes are described in `docs/email-service/scopes.md` and
+/// `docs/extraction-service/scopes.md`. `Display` and `FromStr` use the documented text,
+/// such as `emails:send`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum Scope {
@@ -19,14 +21,14 @@ pub enum Scope {
     DomainsManage,
     /// `webhooks:manage`
     WebhooksManage,
-    /// `full`: everything in the extraction service.
+    /// `full`: all operations of the extraction service.
     Full,
-    /// `extract_only`: submit and read extractions only.
+    /// `extract_only`: only submit extractions and read their results.
     ExtractOnly,
 }
 
 impl Scope {
-    /// Every documented scope of both services.
+    /// All documented scopes of both services.
     pub const ALL: [Self; 7] = [
         Self::EmailsSend,
         Self::EmailsRead,
@@ -37,7 +39,7 @@ impl Scope {
         Self::ExtractOnly,
     ];
 
-    /// The scope as the documents write it.
+    /// The documented text of the scope, such as `emails:send`.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::EmailsSend => "emails:send",
@@ -57,14 +59,14 @@ impl fmt::Display for Scope {
     }
 }
 
-/// The text is no documented scope.
+/// The error of parsing a text that is not a documented [`Scope`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct UnknownScope;
 
 impl fmt::Display for UnknownScope {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("not a documented scope; they are ")?;
+        f.write_str("not a documented scope; the valid scopes are ")?;
         for (index, scope) in Scope::ALL.iter().enumerate() {
             if index > 0 {
                 f.write_str(", ")?;

@@ -1,29 +1,29 @@
-//! A set of scopes.
+//! A set of scopes, stored as a bit mask.
 
 use std::fmt;
 
 use crate::Scope;
 
-/// A set of the documented scopes: what a key is known to have.
+/// A set of [`Scope`]s, such as those of an API key.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct Scopes(u8);
 
 impl Scopes {
-    /// No scope at all.
+    /// The empty set.
     pub const NONE: Self = Self(0);
 
-    /// Whether the set has this scope.
+    /// Whether the set contains `scope`.
     pub const fn contains(self, scope: Scope) -> bool {
         self.0 & bit(scope) != 0
     }
 
-    /// The set with this scope in it.
+    /// Returns the set with `scope` added.
     #[must_use]
     pub const fn with(self, scope: Scope) -> Self {
         Self(self.0 | bit(scope))
     }
 
-    /// The scopes, in the documents' order.
+    /// Iterates over the scopes, in the order of [`Scope::ALL`].
     pub fn iter(self) -> impl Iterator<Item = Scope> {
         Scope::ALL.into_iter().filter(move |scope| self.contains(*scope))
     }
@@ -54,7 +54,7 @@ impl FromIterator<Scope> for Scopes {
     }
 }
 
-/// Writes `emails:read, webhooks:manage`, or `none`.
+/// Formats as `emails:read, webhooks:manage`, or as `none`.
 impl fmt::Display for Scopes {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.is_empty() {
@@ -81,7 +81,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn holds_what_it_was_given() {
+    fn contains_exactly_the_collected_scopes() {
         let scopes: Scopes = [Scope::WebhooksManage, Scope::EmailsRead].into_iter().collect();
         assert_eq!(scopes.to_string(), "emails:read, webhooks:manage");
         assert!(!scopes.contains(Scope::EmailsSend));

@@ -1,4 +1,4 @@
-//! A text that must not be seen.
+//! A string that is never printed.
 
 use std::fmt;
 
@@ -6,18 +6,18 @@ use zeroize::Zeroizing;
 
 /// An API key or a signing secret.
 ///
-/// It prints as `[redacted]` and its memory is wiped when it is dropped.
-/// Reading it is an explicit act: [`expose`](Self::expose).
+/// `Display` and `Debug` print `[redacted]`, and the memory is overwritten when the value
+/// is dropped. [`expose`](Self::expose) returns the text.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Secret(Zeroizing<String>);
 
 impl Secret {
-    /// Takes the text as it is; nothing is trimmed.
+    /// Wraps `text` unmodified; white space is not trimmed.
     pub fn new(text: impl Into<String>) -> Self {
         Self(Zeroizing::new(text.into()))
     }
 
-    /// The text itself. Keep it out of logs.
+    /// Returns the text. Keep it out of logs.
     pub fn expose(&self) -> &str {
         &self.0
     }
@@ -27,13 +27,13 @@ impl Secret {
         self.0.is_empty()
     }
 
-    /// Whether it is a test key by the documents' prefix `sk_test_`
+    /// Whether this is a test key of the extraction service: it starts with `sk_test_`
     /// (`docs/extraction-service/scopes.md`).
     pub fn is_test_key(&self) -> bool {
         self.0.starts_with("sk_test_")
     }
 
-    /// Whether it is a live key by the documents' prefix `sk_live_`
+    /// Whether this is a live key of the extraction service: it starts with `sk_live_`
     /// (`docs/extraction-service/scopes.md`).
     pub fn is_live_key(&self) -> bool {
         self.0.starts_with("sk_live_")
@@ -69,7 +69,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn neither_format_shows_the_text() {
+    fn display_and_debug_are_redacted() {
         let secret = Secret::new("sk_test_verysecret");
         assert_eq!(format!("{secret} {secret:?} {secret:#?}"), "[redacted] [redacted] [redacted]");
         assert!(secret.is_test_key());

@@ -108,7 +108,10 @@ fn on_a_terminal_an_error_is_at_most_five_lines_of_words() {
     let service = Service::one(403, body);
     let run = run(&service, &[&["-o", "table"], &SEND[..]].concat());
     assert_eq!(run.code, 6);
-    assert!(run.stderr.starts_with("error: refused by the service: not verified\n"), "{run:?}");
+    assert!(
+        run.stderr.starts_with("error: the service refused the request: not verified\n"),
+        "{run:?}"
+    );
     assert!(run.stderr.contains("svc domains create"), "{run:?}");
     assert!(run.stderr.contains("svc domains verify"), "{run:?}");
     assert!(run.stderr.lines().count() <= 5, "{run:?}");

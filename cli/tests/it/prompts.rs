@@ -98,7 +98,7 @@ fn a_mistake_in_the_address_is_told_before_the_key_is_asked_for() {
     terminal.write("no host\n");
     let seen = terminal.end();
     assert_eq!(seen.code, 2, "{:?}", seen.raw);
-    assert!(seen.raw.contains("\nerror: the base address is no address"), "{:?}", seen.raw);
+    assert!(seen.raw.contains("\nerror: the base URL is not a valid URL"), "{:?}", seen.raw);
 
     let mut terminal = Terminal::start(&Home::new(), &["login"], &[("NO_COLOR", "1")], 80);
     terminal.until("Base address of the email service: ");

@@ -1,4 +1,4 @@
-//! One attachment of 10 MiB from a path: peak live memory above idle, and CPU.
+//! An attachment of 10 MiB from a path: peak live memory above idle, and CPU time.
 
 use std::convert::Infallible;
 use std::pin::Pin;
@@ -15,35 +15,35 @@ use svc_sdk::email::Attachment;
 use crate::calls::{ACCEPTED, body, email, resend, resend_email, svc};
 use crate::counting::{peak, reset_peak};
 use crate::latency::cpu;
-use crate::peer::Peer;
+use crate::mock_server::MockServer;
 
 const SIZE: usize = 10 << 20;
 const TIMES: u32 = 30;
 const ROUNDS: usize = 7;
 
-/// All of them, or the one of this name: turn and turn about, and the least CPU
-/// and the highest peak count, for the machine is noisy.
+/// Runs all benchmarks, or only the named one. Alternates between clients and keeps the
+/// lowest CPU time and the highest peak, because the machine is noisy.
 pub async fn print(only: Option<&str>) {
-    let file = tempfile::NamedTempFile::new().expect("a file");
-    std::fs::write(file.path(), vec![0xa5; SIZE]).expect("its content");
+    let file = tempfile::NamedTempFile::new().expect("create a temporary file");
+    std::fs::write(file.path(), vec![0xa5; SIZE]).expect("write the file");
     let path = file.path();
-    let peer = Peer::start(ACCEPTED);
-    let url = format!("{}/api/v1/emails", peer.url);
-    let uri: hyper::Uri = url.parse().expect("a uri");
+    let server = MockServer::start(ACCEPTED);
+    let url = format!("{}/api/v1/emails", server.url);
+    let uri: hyper::Uri = url.parse().expect("valid URI");
 
-    let client = svc(&peer.url).build().expect("client");
+    let client = svc(&server.url).build().expect("client");
     let hyper: HyperClient<_, crate::hyper_fs::Streamed> =
         HyperClient::builder(TokioExecutor::new()).build_http();
     let blocking: HyperClient<_, Streamed> =
         HyperClient::builder(TokioExecutor::new()).build_http();
     let reqwest = reqwest::Client::new();
-    let resend = resend(&peer.url);
+    let resend = resend(&server.url);
 
     let mut table = Table { only, rows: Vec::new() };
     for _ in 0..ROUNDS {
         table
             .measure("svc", async || {
-                let email = email().attachment(Attachment::from_path(path).expect("the file"));
+                let email = email().attachment(Attachment::from_path(path).expect("open the file"));
                 client.emails().send(&email).await.expect("accepted");
             })
             .await;
@@ -53,9 +53,9 @@ pub async fn print(only: Option<&str>) {
                 let request = hyper::Request::post(uri.clone())
                     .header("content-type", "application/json")
                     .body(body)
-                    .expect("a request");
-                let answer = hyper.request(request).await.expect("an answer");
-                answer.into_body().collect().await.expect("a body");
+                    .expect("build the request");
+                let response = hyper.request(request).await.expect("response");
+                response.into_body().collect().await.expect("read the body");
             })
             .await;
         table
@@ -63,9 +63,9 @@ pub async fn print(only: Option<&str>) {
                 let request = hyper::Request::post(uri.clone())
                     .header("content-type", "application/json")
                     .body(Streamed::new(path))
-                    .expect("a request");
-                let answer = blocking.request(request).await.expect("an answer");
-                answer.into_body().collect().await.expect("a body");
+                    .expect("build the request");
+                let response = blocking.request(request).await.expect("response");
+                response.into_body().collect().await.expect("read the body");
             })
             .await;
         table
@@ -75,8 +75,8 @@ pub async fn print(only: Option<&str>) {
                 let mut json = serde_json::to_value(body()).expect("json");
                 json["attachments"] =
                     serde_json::json!([{"filename": "a.bin", "content": content}]);
-                let answer = reqwest.post(&url).bearer_auth("k").json(&json).send().await;
-                answer.expect("an answer").bytes().await.expect("a body");
+                let response = reqwest.post(&url).bearer_auth("k").json(&json).send().await;
+                response.expect("response").bytes().await.expect("read the body");
             })
             .await;
         table
@@ -126,24 +126,24 @@ impl Table<'_> {
     }
 }
 
-/// The cheapest way with hyper, and one that holds up the runtime: the file is
-/// read and encoded part by part while the body is polled.
+/// The cheapest solution with hyper: reads and encodes the file in chunks while the body is
+/// polled, which blocks the runtime.
 struct Streamed {
     file: std::fs::File,
     left: usize,
-    begun: bool,
+    started: bool,
     ended: bool,
 }
 
-pub const BEGIN: &str =
+pub const PREFIX: &str =
     r#"{"from":"a@b","to":["c@d"],"subject":"s","attachments":[{"filename":"a.bin","content":""#;
-pub const END: &str = r#""}]}"#;
-const PART: usize = 96 * 1024;
+pub const SUFFIX: &str = r#""}]}"#;
+const CHUNK_SIZE: usize = 96 * 1024;
 
 impl Streamed {
     fn new(path: &std::path::Path) -> Self {
-        let file = std::fs::File::open(path).expect("the file");
-        Self { file, left: SIZE, begun: false, ended: false }
+        let file = std::fs::File::open(path).expect("open the file");
+        Self { file, left: SIZE, started: false, ended: false }
     }
 }
 
@@ -156,17 +156,17 @@ impl Body for Streamed {
         _: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
         use std::io::Read;
-        let data = if !self.begun {
-            self.begun = true;
-            Bytes::from_static(BEGIN.as_bytes())
+        let data = if !self.started {
+            self.started = true;
+            Bytes::from_static(PREFIX.as_bytes())
         } else if self.left > 0 {
-            let mut part = vec![0; PART.min(self.left)];
-            self.file.read_exact(&mut part).expect("the file's content");
+            let mut part = vec![0; CHUNK_SIZE.min(self.left)];
+            self.file.read_exact(&mut part).expect("read the file");
             self.left -= part.len();
             base64_simd::STANDARD.encode_to_string(&part).into()
         } else if !self.ended {
             self.ended = true;
-            Bytes::from_static(END.as_bytes())
+            Bytes::from_static(SUFFIX.as_bytes())
         } else {
             return Poll::Ready(None);
         };
@@ -174,6 +174,6 @@ impl Body for Streamed {
     }
 
     fn size_hint(&self) -> SizeHint {
-        SizeHint::with_exact((BEGIN.len() + SIZE.div_ceil(3) * 4 + END.len()) as u64)
+        SizeHint::with_exact((PREFIX.len() + SIZE.div_ceil(3) * 4 + SUFFIX.len()) as u64)
     }
 }

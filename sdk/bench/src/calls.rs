@@ -1,4 +1,4 @@
-//! The calls that are compared: the same email, in each client's own way.
+//! The benchmarked calls: the same email sent with each client.
 
 use std::num::NonZeroU32;
 
@@ -12,7 +12,7 @@ use svc_sdk::email::Email;
 use svc_sdk::{EmailClient, Scope};
 
 use crate::counting::{allocations as counted, peak, reset_peak};
-use crate::peer::Peer;
+use crate::mock_server::MockServer;
 
 pub const ALL: [&str; 11] = [
     "send/svc",
@@ -38,20 +38,20 @@ pub struct Body {
 }
 
 #[derive(Deserialize)]
-#[expect(dead_code, reason = "read for the sake of reading")]
+#[expect(dead_code, reason = "only deserialized")]
 pub struct Accepted {
     id: String,
     status: String,
 }
 
 #[derive(Deserialize)]
-#[expect(dead_code, reason = "read for the sake of reading")]
+#[expect(dead_code, reason = "only deserialized")]
 struct BatchResponse {
     results: Vec<BatchItem>,
 }
 
 #[derive(Deserialize)]
-#[expect(dead_code, reason = "read for the sake of reading")]
+#[expect(dead_code, reason = "only deserialized")]
 struct BatchItem {
     index: usize,
     id: String,
@@ -76,7 +76,7 @@ pub fn email() -> Email {
     Email::new(from, to.remove(0), subject).text(text).html(html)
 }
 
-fn batch_answer() -> String {
+fn batch_response() -> String {
     let item = |index| {
         format!(
             r#"{{"index":{index},"id":"eml_0190a5e0-7f3c-7000-8000-{index:012}","status":"queued"}}"#
@@ -92,7 +92,7 @@ pub async fn allocations(names: &[&str], count: u32) {
     }
 }
 
-/// Calls it often enough to be warm, then counts.
+/// Warms up, then counts the allocations per call.
 async fn count<F: AsyncFnMut()>(name: &str, count: u32, mut call: F) {
     for _ in 0..20 {
         call().await;
@@ -106,8 +106,8 @@ async fn count<F: AsyncFnMut()>(name: &str, count: u32, mut call: F) {
     println!("{name:<18} {per_call:>12.1} {:>10}", (peak() - live) / 1024);
 }
 
-/// With everything switched on: deadline, retries, local checks, scope checks,
-/// a rate limit (that is never reached), a hook, and spans.
+/// An SDK client with all features in use: deadline, retries, local checks, scope checks, a
+/// rate limit that is never reached, and a callback.
 pub fn svc(url: &str) -> svc_sdk::EmailClientBuilder {
     let often = NonZeroU32::MAX;
     EmailClient::builder(url, "mk_secret")
@@ -119,9 +119,10 @@ pub fn svc(url: &str) -> svc_sdk::EmailClientBuilder {
 }
 
 pub fn resend(url: &str) -> resend_rs::Resend {
-    let config = resend_rs::ConfigBuilder::new("re_secret").base_url(url.parse().expect("a url"));
-    // Its own limit of calls per second would be all that is measured.
-    // SAFETY: no other thread reads the environment now.
+    let config =
+        resend_rs::ConfigBuilder::new("re_secret").base_url(url.parse().expect("valid URL"));
+    // Raise its built-in rate limit, which would dominate the measurement.
+    // SAFETY: no other thread accesses the environment at this point.
     unsafe { std::env::set_var("RESEND_RATE_LIMIT", "1000000") };
     resend_rs::Resend::with_config(config.build())
 }
@@ -141,10 +142,10 @@ async fn measure(name: &str, times: u32) {
     let body_ = body();
     match name {
         "send/svc" | "send/svc-spans" | "send/svc-layer" | "send/svc-all" => {
-            let peer = Peer::start(ACCEPTED);
-            let mut client = svc(&peer.url);
+            let server = MockServer::start(ACCEPTED);
+            let mut client = svc(&server.url);
             if matches!(name, "send/svc-layer" | "send/svc-all") {
-                // One that does nothing.
+                // A no-op layer.
                 client = client.layer(tower_layer::layer_fn(|service| service));
             }
             let client = client.build().expect("client");
@@ -157,18 +158,18 @@ async fn measure(name: &str, times: u32) {
             .await;
         }
         "send/reqwest" => {
-            let peer = Peer::start(ACCEPTED);
-            let url = format!("{}/api/v1/emails", peer.url);
+            let server = MockServer::start(ACCEPTED);
+            let url = format!("{}/api/v1/emails", server.url);
             let client = reqwest::Client::new();
             count(name, times, async || {
-                let answer = client.post(&url).bearer_auth("mk_secret").json(&body_).send().await;
-                answer.expect("answer").json::<Accepted>().await.expect("json");
+                let response = client.post(&url).bearer_auth("mk_secret").json(&body_).send().await;
+                response.expect("response").json::<Accepted>().await.expect("json");
             })
             .await;
         }
         "send/hyper" => {
-            let peer = Peer::start(ACCEPTED);
-            let url: hyper::Uri = format!("{}/api/v1/emails", peer.url).parse().expect("uri");
+            let server = MockServer::start(ACCEPTED);
+            let url: hyper::Uri = format!("{}/api/v1/emails", server.url).parse().expect("uri");
             let client: HyperClient<_, Full<Bytes>> =
                 HyperClient::builder(TokioExecutor::new()).build_http();
             count(name, times, async || {
@@ -178,15 +179,15 @@ async fn measure(name: &str, times: u32) {
                     .header("content-type", "application/json")
                     .body(body)
                     .expect("request");
-                let answer = client.request(request).await.expect("answer");
-                let body = answer.into_body().collect().await.expect("body").to_bytes();
+                let response = client.request(request).await.expect("response");
+                let body = response.into_body().collect().await.expect("body").to_bytes();
                 serde_json::from_slice::<Accepted>(&body).expect("json");
             })
             .await;
         }
         "send/resend-rs" => {
-            let peer = Peer::start(ACCEPTED);
-            let client = resend(&peer.url);
+            let server = MockServer::start(ACCEPTED);
+            let client = resend(&server.url);
             count(name, times, async || {
                 let email = resend_email(&body_);
                 client.emails.send(email).await.expect("accepted");
@@ -194,8 +195,8 @@ async fn measure(name: &str, times: u32) {
             .await;
         }
         "send/svix" => {
-            let peer = Peer::start(MESSAGE);
-            let client = svix(&peer.url);
+            let server = MockServer::start(MESSAGE);
+            let client = svix(&server.url);
             let payload = serde_json::to_value(&body_).expect("json");
             count(name, times, async || {
                 let message = svix::models::MessageIn::new("email.sent".into(), payload.clone());
@@ -204,8 +205,8 @@ async fn measure(name: &str, times: u32) {
             .await;
         }
         "batch/svc" => {
-            let peer = Peer::start(&batch_answer());
-            let client = svc(&peer.url).build().expect("client");
+            let server = MockServer::start(&batch_response());
+            let client = svc(&server.url).build().expect("client");
             let emails = vec![email(); 100];
             count(name, times / 10, async || {
                 client.emails().send_batch(&emails).await.expect("accepted");
@@ -213,26 +214,27 @@ async fn measure(name: &str, times: u32) {
             .await;
         }
         "batch/reqwest" => {
-            let peer = Peer::start(&batch_answer());
-            let url = format!("{}/api/v1/emails/batch", peer.url);
+            let server = MockServer::start(&batch_response());
+            let url = format!("{}/api/v1/emails/batch", server.url);
             let client = reqwest::Client::new();
             let bodies = vec![body_; 100];
             count(name, times / 10, async || {
-                let answer = client.post(&url).bearer_auth("mk_secret").json(&bodies).send().await;
-                answer.expect("answer").json::<BatchResponse>().await.expect("json");
+                let response =
+                    client.post(&url).bearer_auth("mk_secret").json(&bodies).send().await;
+                response.expect("response").json::<BatchResponse>().await.expect("json");
             })
             .await;
         }
         "batch/resend-rs" => {
             let ids = vec![r#"{"id":"0190a5e0-7f3c-7000-8000-000000000001"}"#; 100].join(",");
-            let peer = Peer::start(&format!("{{\"data\":[{ids}]}}"));
-            let client = resend(&peer.url);
+            let server = MockServer::start(&format!("{{\"data\":[{ids}]}}"));
+            let client = resend(&server.url);
             let email = resend_email(&body_);
             count(name, times / 10, async || {
                 client.batch.send(vec![email.clone(); 100]).await.expect("accepted");
             })
             .await;
         }
-        _ => panic!("nothing is called {name}; there are {ALL:?}"),
+        _ => panic!("unknown benchmark {name}; available: {ALL:?}"),
     }
 }

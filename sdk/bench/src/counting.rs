@@ -1,4 +1,4 @@
-//! An allocator that counts.
+//! A global allocator that counts allocations and live bytes.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering::Relaxed};
@@ -13,7 +13,7 @@ pub fn allocations() -> u64 {
     ALLOCATIONS.load(Relaxed)
 }
 
-/// Live bytes now; the peak is counted from here on.
+/// Returns the live bytes and restarts the measurement of the peak.
 pub fn reset_peak() -> i64 {
     let live = LIVE.load(Relaxed);
     PEAK.store(live, Relaxed);
@@ -30,7 +30,7 @@ fn add(size: usize) {
     PEAK.fetch_max(live, Relaxed);
 }
 
-// SAFETY: all of it is the system's allocator; counting allocates nothing.
+// SAFETY: delegates to the system allocator; counting does not allocate.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         add(layout.size());

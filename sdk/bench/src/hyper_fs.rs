@@ -1,6 +1,5 @@
-//! What somebody writes who streams an attachment through hyper by hand: a
-//! file read in parts by tokio, encoded with SIMD, in front of it and after it
-//! the rest of the JSON, and an exact `Content-Length`.
+//! A hand-written streaming body for hyper: tokio reads the file in chunks, encoded with
+//! SIMD, between the rest of the JSON, with an exact `Content-Length`.
 
 use std::path::Path;
 use std::pin::Pin;
@@ -11,9 +10,9 @@ use hyper::body::{Body, Frame, SizeHint};
 use tokio::fs::File;
 use tokio::io::{AsyncRead, ReadBuf};
 
-use crate::attachment::{BEGIN, END};
+use crate::attachment::{PREFIX, SUFFIX};
 
-const PART: usize = 96 * 1024;
+const CHUNK_SIZE: usize = 96 * 1024;
 
 pub struct Streamed {
     before: Option<Bytes>,
@@ -26,24 +25,24 @@ pub struct Streamed {
 
 impl Streamed {
     pub async fn new(path: &Path) -> Self {
-        let mut file = File::open(path).await.expect("a file");
-        file.set_max_buf_size(PART);
-        let length = file.metadata().await.expect("a file").len();
+        let mut file = File::open(path).await.expect("open the file");
+        file.set_max_buf_size(CHUNK_SIZE);
+        let length = file.metadata().await.expect("read the metadata").len();
         Self {
-            left: (BEGIN.len() + END.len()) as u64 + length.div_ceil(3) * 4,
-            before: Some(Bytes::from_static(BEGIN.as_bytes())),
+            left: (PREFIX.len() + SUFFIX.len()) as u64 + length.div_ceil(3) * 4,
+            before: Some(Bytes::from_static(PREFIX.as_bytes())),
             file,
-            buffer: vec![0; PART],
+            buffer: vec![0; CHUNK_SIZE],
             filled: 0,
-            after: Some(Bytes::from_static(END.as_bytes())),
+            after: Some(Bytes::from_static(SUFFIX.as_bytes())),
         }
     }
 
-    fn poll_part(&mut self, cx: &mut Context<'_>) -> Poll<std::io::Result<Option<Bytes>>> {
+    fn poll_chunk(&mut self, cx: &mut Context<'_>) -> Poll<std::io::Result<Option<Bytes>>> {
         if let Some(before) = self.before.take() {
             return Poll::Ready(Ok(Some(before)));
         }
-        while self.filled < PART {
+        while self.filled < CHUNK_SIZE {
             let mut room = ReadBuf::new(&mut self.buffer[self.filled..]);
             ready!(Pin::new(&mut self.file).poll_read(cx, &mut room))?;
             match room.filled().len() {
@@ -69,7 +68,7 @@ impl Body for Streamed {
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
     ) -> Poll<Option<std::io::Result<Frame<Bytes>>>> {
-        let part = ready!(self.poll_part(cx)?);
+        let part = ready!(self.poll_chunk(cx)?);
         self.left -= part.as_ref().map_or(0, Bytes::len) as u64;
         Poll::Ready(part.map(|part| Ok(Frame::data(part))))
     }

@@ -1,5 +1,5 @@
-//! Instructions per call, by valgrind: the difference of two runs, so that
-//! setting up is not counted.
+//! Instructions per call, counted by valgrind. The difference of two runs excludes the
+//! setup.
 
 use std::process::Command;
 
@@ -21,12 +21,12 @@ pub fn print() {
 fn run(name: &str, count: u32) -> f64 {
     let out = Command::new("valgrind")
         .args(["--tool=callgrind", "--callgrind-out-file=/dev/null"])
-        .arg(std::env::current_exe().expect("this program"))
+        .arg(std::env::current_exe().expect("path of this program"))
         .args(["calls", name, &count.to_string()])
         .output()
         .expect("valgrind");
     let text = String::from_utf8_lossy(&out.stderr);
     let collected = text.lines().find_map(|line| line.split_once("Collected : "));
-    let (_, collected) = collected.unwrap_or_else(|| panic!("no count in: {text}"));
-    collected.trim().parse().expect("a number")
+    let (_, collected) = collected.unwrap_or_else(|| panic!("no instruction count in: {text}"));
+    collected.trim().parse().expect("number")
 }

@@ -1,26 +1,25 @@
-//! p50 and p99 of calls one after the other; CPU per call at concurrency 64.
+//! Latency of sequential calls (p50, p99), and CPU time per call at concurrency 64.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use crate::calls::{ACCEPTED, Accepted, MESSAGE, body, email, resend, resend_email, svc, svix};
-use crate::peer::Peer;
+use crate::mock_server::MockServer;
 
 const CALLS: usize = 20_000;
 const MAX_CONCURRENT: usize = 64;
 const ROUNDS: usize = 5;
 
 pub async fn print() {
-    let peer = Peer::start(ACCEPTED);
-    let svix_peer = Peer::start(MESSAGE);
-    let client = svc(&peer.url).build().expect("client");
-    let url = format!("{}/api/v1/emails", peer.url);
+    let server = MockServer::start(ACCEPTED);
+    let svix_server = MockServer::start(MESSAGE);
+    let client = svc(&server.url).build().expect("client");
+    let url = format!("{}/api/v1/emails", server.url);
     let reqwest = reqwest::Client::new();
-    let (resend, svix) = (resend(&peer.url), svix(&svix_peer.url));
+    let (resend, svix) = (resend(&server.url), svix(&svix_server.url));
     let (email, body) = (email(), body());
     let payload = serde_json::to_value(&body).expect("json");
-    // Turn and turn about, and the least of each counts, for the machine is
-    // noisy.
+    // Alternate between clients and keep the minimum, because the machine is noisy.
     let mut least: BTreeMap<&str, [f64; 3]> = BTreeMap::new();
     let mut note = |name, figures: [f64; 3]| {
         let least = least.entry(name).or_insert([f64::MAX; 3]);
@@ -28,8 +27,8 @@ pub async fn print() {
     };
     for _ in 0..ROUNDS {
         let figures = measure(&async || {
-            let answer = reqwest.post(&url).bearer_auth("mk_secret").json(&body).send().await;
-            answer.expect("answer").json::<Accepted>().await.expect("json");
+            let response = reqwest.post(&url).bearer_auth("mk_secret").json(&body).send().await;
+            response.expect("response").json::<Accepted>().await.expect("json");
         })
         .await;
         note("reqwest", figures);
@@ -65,21 +64,22 @@ async fn measure<F: AsyncFn()>(call: &F) -> [f64; 3] {
     }
     times.sort();
     let cpu = cpu();
-    let lanes = (0..MAX_CONCURRENT).map(|_| async {
+    let tasks = (0..MAX_CONCURRENT).map(|_| async {
         for _ in 0..CALLS / MAX_CONCURRENT {
             call().await;
         }
     });
-    futures_util::future::join_all(lanes).await;
-    let cpu = (self::cpu() - cpu).as_secs_f64() * 1e6 / (CALLS / MAX_CONCURRENT * MAX_CONCURRENT) as f64;
+    futures_util::future::join_all(tasks).await;
+    let cpu =
+        (self::cpu() - cpu).as_secs_f64() * 1e6 / (CALLS / MAX_CONCURRENT * MAX_CONCURRENT) as f64;
     let at = |part: usize| times[CALLS * part / 100].as_secs_f64() * 1e6;
     [at(50), at(99), cpu]
 }
 
-/// CPU time of this process, its threads and the kernel's work for it included.
+/// CPU time of this process, including all threads and system time.
 pub fn cpu() -> Duration {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: it is written to, and is ours.
+    // SAFETY: `time` is a valid, writable `timespec`.
     let failed = unsafe { libc::clock_gettime(libc::CLOCK_PROCESS_CPUTIME_ID, &raw mut time) };
     assert_eq!(failed, 0);
     Duration::new(time.tv_sec as u64, time.tv_nsec as u32)

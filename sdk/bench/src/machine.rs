@@ -1,4 +1,4 @@
-//! What it was measured on, and with which versions.
+//! Prints the machine and the versions of the compared crates.
 
 const LOCK: &str = include_str!("../Cargo.lock");
 
@@ -11,7 +11,7 @@ pub fn print() {
         models.first().map_or("unknown", |model| model.trim_start_matches(['\t', ':', ' ']));
     let load = read("/proc/loadavg");
     println!("{} x {model}, Linux {}", models.len(), read("/proc/sys/kernel/osrelease").trim());
-    println!("load when it began: {}", load.split(' ').next().unwrap_or_default());
+    println!("load average at start: {}", load.split(' ').next().unwrap_or_default());
     for name in ["hyper", "hyper-util", "reqwest", "resend-rs", "svix", "tokio"] {
         let entry =
             LOCK.split("[[package]]").find(|entry| entry.contains(&format!("name = \"{name}\"\n")));

@@ -1,5 +1,5 @@
-//! A subscriber that wants every span and event, and drops them all: what the
-//! SDK's own part of tracing costs.
+//! A subscriber that enables and discards all spans and events, to measure the cost of the
+//! SDK's own instrumentation.
 
 use tracing::span::{Attributes, Id, Record};
 use tracing::{Event, Metadata, Subscriber};

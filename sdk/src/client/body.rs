@@ -1,5 +1,5 @@
-//! Bodies on their way out: what was taken of them is noted, because that
-//! tells a request that may have been processed from one that was not.
+//! Request bodies that record how much of them was sent, which tells whether a failed
+//! request may have been processed.
 
 use std::pin::Pin;
 use std::sync::atomic::{AtomicU8, Ordering};
@@ -10,46 +10,46 @@ use bytes::{Bytes, BytesMut};
 use http_body::{Body, Frame, SizeHint};
 use tokio::task::JoinHandle;
 
+use super::attachment_reader::{AttachmentReader, CHUNK_SIZE, encode};
 use super::payload::{Payload, Piece, Streamed};
-use super::reading::{PART, Reading, encode};
 use crate::email::Source;
 
-/// What became of a body during one attempt.
+/// The progress of a request body during one attempt.
 #[derive(Default)]
 pub(crate) struct Progress {
     stage: AtomicU8,
     failure: OnceLock<BodyFailure>,
 }
 
-/// No connection has taken the request.
-const WAITING: u8 = 0;
-const BEGUN: u8 = 1;
-const WHOLE: u8 = 2;
+/// No connection has accepted the request.
+const NOT_STARTED: u8 = 0;
+const STARTED: u8 = 1;
+const COMPLETE: u8 = 2;
 
 impl Progress {
-    /// Whether certainly nothing was sent: a body's first part is taken, or
-    /// asked for, before even the request's head is written.
-    pub(crate) fn nothing_sent(&self) -> bool {
-        self.stage.load(Ordering::Acquire) == WAITING
+    /// Whether certainly nothing was sent. The HTTP library asks for the body's first
+    /// chunk, or whether there is one, before it writes the request's head.
+    pub(crate) fn not_started(&self) -> bool {
+        self.stage.load(Ordering::Acquire) == NOT_STARTED
     }
 
-    /// Whether the service certainly did not get the whole request: the rest of
-    /// the body was never taken.
-    pub(crate) fn not_whole(&self) -> bool {
-        matches!(self.stage.load(Ordering::Acquire), WAITING | BEGUN)
+    /// Whether the service certainly did not receive the complete request: the rest of the
+    /// body was never taken.
+    pub(crate) fn is_incomplete(&self) -> bool {
+        matches!(self.stage.load(Ordering::Acquire), NOT_STARTED | STARTED)
     }
 
-    /// Why it was broken off.
+    /// Why the body was aborted.
     pub(crate) fn failure(&self) -> Option<&BodyFailure> {
         self.failure.get()
     }
 
-    fn reach(&self, stage: u8) {
+    fn advance(&self, stage: u8) {
         self.stage.fetch_max(stage, Ordering::AcqRel);
     }
 }
 
-/// An attachment that could not be sent as announced.
+/// An attachment that could not be read, or whose length changed.
 #[derive(Clone, Debug, thiserror::Error)]
 #[error("attachment {}: {problem}", .attachment + 1)]
 pub(crate) struct BodyFailure {
@@ -60,26 +60,26 @@ pub(crate) struct BodyFailure {
     pub(crate) source: Option<Arc<std::io::Error>>,
 }
 
-/// The body for one attempt.
+/// Creates the body for one attempt.
 pub(crate) fn body(payload: &Payload, progress: &Arc<Progress>) -> Outgoing {
     let progress = Arc::clone(progress);
     match payload {
-        Payload::Bytes(bytes, _) if !bytes.is_empty() => Outgoing::Whole(bytes.clone(), progress),
-        Payload::Empty | Payload::Bytes(..) => Outgoing::Nothing(progress),
+        Payload::Bytes(bytes, _) if !bytes.is_empty() => Outgoing::Full(bytes.clone(), progress),
+        Payload::Empty | Payload::Bytes(..) => Outgoing::Empty(progress),
         Payload::Streamed(streamed) => Outgoing::Stream(Box::new(Stream {
             left: streamed.length,
             streamed: Arc::clone(streamed),
             next: 0,
             content: None,
-            sent: Default::default(),
+            recent: Default::default(),
             progress,
         })),
     }
 }
 
 pub(crate) enum Outgoing {
-    Nothing(Arc<Progress>),
-    Whole(Bytes, Arc<Progress>),
+    Empty(Arc<Progress>),
+    Full(Bytes, Arc<Progress>),
     Stream(Box<Stream>),
 }
 
@@ -92,12 +92,12 @@ impl Body for Outgoing {
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, BodyFailure>>> {
         match &mut *self {
-            Self::Nothing(progress) => {
-                progress.reach(WHOLE);
+            Self::Empty(progress) => {
+                progress.advance(COMPLETE);
                 Poll::Ready(None)
             }
-            Self::Whole(bytes, progress) => {
-                progress.reach(WHOLE);
+            Self::Full(bytes, progress) => {
+                progress.advance(COMPLETE);
                 let bytes = std::mem::take(bytes);
                 Poll::Ready((!bytes.is_empty()).then(|| Ok(Frame::data(bytes))))
             }
@@ -107,21 +107,21 @@ impl Body for Outgoing {
 
     fn is_end_stream(&self) -> bool {
         match self {
-            // hyper asks when a connection takes the request, and never polls a
-            // body that has ended: that it asked is all there is to note.
-            Self::Nothing(progress) => {
-                progress.reach(WHOLE);
+            // hyper calls this when a connection accepts the request, and never polls a
+            // body that has ended. So this call is the only sign of progress.
+            Self::Empty(progress) => {
+                progress.advance(COMPLETE);
                 true
             }
-            Self::Whole(bytes, _) => bytes.is_empty(),
+            Self::Full(bytes, _) => bytes.is_empty(),
             Self::Stream(stream) => stream.left == 0,
         }
     }
 
     fn size_hint(&self) -> SizeHint {
         SizeHint::with_exact(match self {
-            Self::Nothing(_) => 0,
-            Self::Whole(bytes, _) => bytes.len() as u64,
+            Self::Empty(_) => 0,
+            Self::Full(bytes, _) => bytes.len() as u64,
             Self::Stream(stream) => stream.left,
         })
     }
@@ -129,30 +129,29 @@ impl Body for Outgoing {
 
 pub(crate) struct Stream {
     streamed: Arc<Streamed>,
-    /// The piece to begin with next.
+    /// Index of the next piece.
     next: usize,
     content: Option<Content>,
-    /// The encoded part that went out last, and the one before: by the time
-    /// that another one is asked for, the connection is done with that one, and
-    /// its memory is used again.
-    sent: [Bytes; 2],
+    /// The last two encoded chunks. When the next chunk is requested, the connection has
+    /// finished with the older one, and its memory is reused.
+    recent: [Bytes; 2],
     left: u64,
     progress: Arc<Progress>,
 }
 
 enum Content {
     InMemory(Bytes),
-    Waiting(Reading),
-    /// A part being read and encoded, on a thread that may block.
+    Idle(AttachmentReader),
+    /// A chunk is being read and encoded on a thread that may block.
     Busy {
-        job: JoinHandle<Result<(Bytes, Reading), BodyFailure>>,
+        job: JoinHandle<Result<(Bytes, AttachmentReader), BodyFailure>>,
         email: usize,
         attachment: usize,
     },
 }
 
 impl Stream {
-    fn begin(&mut self) -> Option<Bytes> {
+    fn next_piece(&mut self) -> Option<Bytes> {
         let piece = self.streamed.pieces.get(self.next)?.clone();
         self.next += 1;
         match piece {
@@ -161,8 +160,8 @@ impl Stream {
                 self.content = Some(Content::InMemory(bytes));
             }
             Piece::Content { source, email, attachment } => {
-                let reading = Reading::new(source, email, attachment);
-                self.content = Some(Content::Waiting(reading));
+                let reader = AttachmentReader::new(source, email, attachment);
+                self.content = Some(Content::Idle(reader));
             }
         }
         Some(Bytes::new())
@@ -172,22 +171,22 @@ impl Stream {
         let encoded = match self.content.take() {
             None => Bytes::new(),
             Some(Content::InMemory(mut bytes)) => {
-                let part = bytes.split_to(bytes.len().min(PART));
-                let mut out = self.room(part.len());
-                encode(&part, &mut out);
+                let chunk = bytes.split_to(bytes.len().min(CHUNK_SIZE));
+                let mut out = self.take_buffer(chunk.len());
+                encode(&chunk, &mut out);
                 if !bytes.is_empty() {
                     self.content = Some(Content::InMemory(bytes));
                 }
                 out.freeze()
             }
-            Some(Content::Waiting(mut reading)) => {
-                let mut room = self.room(reading.part());
-                if reading.read_now(&mut room) {
-                    self.content = (!reading.is_over()).then_some(Content::Waiting(reading));
-                    room.freeze()
+            Some(Content::Idle(mut reader)) => {
+                let mut buffer = self.take_buffer(reader.next_chunk_len());
+                if reader.read_cached(&mut buffer) {
+                    self.content = (!reader.is_finished()).then_some(Content::Idle(reader));
+                    buffer.freeze()
                 } else {
-                    let (email, attachment) = (reading.email, reading.attachment);
-                    let job = tokio::task::spawn_blocking(move || reading.read(room));
+                    let (email, attachment) = (reader.email, reader.attachment);
+                    let job = tokio::task::spawn_blocking(move || reader.read(buffer));
                     self.content = Some(Content::Busy { job, email, attachment });
                     return self.poll_content(cx);
                 }
@@ -197,25 +196,25 @@ impl Stream {
                     self.content = Some(Content::Busy { job, email, attachment });
                     return Poll::Pending;
                 };
-                let (encoded, reading) = done.unwrap_or_else(|_| {
+                let (encoded, reader) = done.unwrap_or_else(|_| {
                     let problem = "its source panicked or was cancelled";
                     Err(BodyFailure { email, attachment, problem, source: None })
                 })?;
-                self.content = (!reading.is_over()).then_some(Content::Waiting(reading));
+                self.content = (!reader.is_finished()).then_some(Content::Idle(reader));
                 encoded
             }
         };
-        self.sent.rotate_left(1);
-        self.sent[1] = encoded.clone();
+        self.recent.rotate_left(1);
+        self.recent[1] = encoded.clone();
         Poll::Ready(Ok(encoded))
     }
 
-    /// Room for so many bytes in Base64.
-    fn room(&mut self, length: usize) -> BytesMut {
+    /// Returns a buffer for the Base64 encoding of `length` bytes.
+    fn take_buffer(&mut self, length: usize) -> BytesMut {
         let length = base64_simd::STANDARD.encoded_length(length);
-        let mut room = std::mem::take(&mut self.sent[0]).try_into_mut().unwrap_or_default();
-        room.resize(length, 0);
-        room
+        let mut buffer = std::mem::take(&mut self.recent[0]).try_into_mut().unwrap_or_default();
+        buffer.resize(length, 0);
+        buffer
     }
 }
 
@@ -224,7 +223,7 @@ impl Stream {
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, BodyFailure>>> {
-        self.progress.reach(BEGUN);
+        self.progress.advance(STARTED);
         loop {
             let data = if self.content.is_some() {
                 match ready!(self.poll_content(cx)) {
@@ -235,7 +234,7 @@ impl Stream {
                     }
                 }
             } else {
-                match self.begin() {
+                match self.next_piece() {
                     Some(data) => data,
                     None => return Poll::Ready(None),
                 }
@@ -243,7 +242,7 @@ impl Stream {
             if !data.is_empty() {
                 self.left -= data.len() as u64;
                 if self.left == 0 {
-                    self.progress.reach(WHOLE);
+                    self.progress.advance(COMPLETE);
                 }
                 return Poll::Ready(Some(Ok(Frame::data(data))));
             }

@@ -1,5 +1,7 @@
-//! How a client is made. One file, because every option is here once: what both
-//! builders hold, what becomes of it, and its documentation.
+//! The builders of both clients.
+//!
+//! This is one file because each option belongs to both builders: the stored value, its
+//! effect on the client and its documentation.
 
 use std::fmt;
 #[cfg(feature = "rate-limit")]
@@ -15,20 +17,20 @@ use super::call::{is_framing, is_secret};
 use super::clients::{EmailClient, ExtractionClient};
 #[cfg(feature = "tower")]
 use super::layer::{AttemptService, Body};
-use super::observe::{Attempt, Observer};
+use super::observer::{Attempt, Observer};
 use super::payload::JSON;
-use super::retry::{BackOff, Budget};
+use super::retry::{BackOff, RetryBudget};
 use super::shared::{KnownScopes, Settings, Shared};
-use super::transport::CENTURY;
+use super::transport::MAX_TIMEOUT;
 use crate::email::BatchShape;
 use crate::{Error, Scope, Scopes, Secret, Service};
 
-/// How long a pooled connection may wait for the next request. Servers close
-/// idle connections after 5 s (Node) or more; a connection that closes while a
-/// request goes out leaves that request's outcome unknown.
-const IDLE: Duration = Duration::from_secs(4);
+/// How long an idle connection stays in the pool. Servers close idle connections after 5 s
+/// (Node) or more. If a server closes a connection while a request is being sent, the
+/// outcome of that request is unknown, so the client closes it first.
+const POOL_IDLE_TIMEOUT: Duration = Duration::from_secs(4);
 
-/// What both clients' builders hold.
+/// The options of both builders.
 #[derive(Clone)]
 struct Builder {
     base: String,
@@ -54,12 +56,12 @@ struct Builder {
     request_id_headers: Vec<String>,
 }
 
-/// A header may carry a secret, so their values are not shown.
+/// Omits header values, which may be secrets.
 impl fmt::Debug for Builder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Builder")
-            // An address that cannot be a base may hold a password.
-            .field("base", &base_address(&self.base).ok().as_ref().map(Url::as_str))
+            // A URL that is not a valid base URL may contain a password.
+            .field("base", &parse_base_url(&self.base).ok().as_ref().map(Url::as_str))
             .field("key", &self.key)
             .field("key_header", &self.key_header)
             .field("headers", &self.headers.iter().map(|(name, _)| name).collect::<Vec<_>>())
@@ -118,16 +120,18 @@ impl Builder {
     }
 
     fn build(self, service: Service) -> Result<Arc<Shared>, Error> {
-        let base = base_address(&self.base)?;
+        let base = parse_base_url(&self.base)?;
         if self.key.expose().trim().is_empty() {
-            return Err(Error::config("the key is empty"));
+            return Err(Error::config("the API key is empty"));
         }
         let key_header = header_name(&self.key_header)?;
         let mut headers = HeaderMap::new();
         for (name, value) in &self.headers {
             let known = header_name(name)?;
             if is_framing(&known) {
-                return Err(Error::config(format!("the header {name} is not for callers to set")));
+                return Err(Error::config(format!(
+                    "the header {name} cannot be set: the client sets it"
+                )));
             }
             let mut value = header_value(name, value)?;
             value.set_sensitive(is_secret(&known));
@@ -136,8 +140,9 @@ impl Builder {
         headers.entry(ACCEPT).or_insert(HeaderValue::from_static("application/json"));
         headers.insert(USER_AGENT, header_value("user-agent", &self.user_agent)?);
         let key = zeroize::Zeroizing::new([&self.key_prefix, self.key.expose()].concat());
-        let mut key = HeaderValue::from_str(&key)
-            .map_err(|_| Error::config("the key holds characters that no header can carry"))?;
+        let mut key = HeaderValue::from_str(&key).map_err(|_| {
+            Error::config("the API key contains characters that are not allowed in a header")
+        })?;
         key.set_sensitive(true);
         headers.insert(&key_header, key);
 
@@ -158,34 +163,35 @@ impl Builder {
             Some(http) => http,
             None => {
                 let builder = reqwest::Client::builder();
-                // A browser has its own connections and proxies.
+                // A browser manages connections and proxies itself.
                 #[cfg(all(target_arch = "wasm32", target_os = "unknown"))]
-                let _ = (self.connect_timeout, IDLE, &self.proxy, &self.proxy_except);
+                let _ = (self.connect_timeout, POOL_IDLE_TIMEOUT, &self.proxy, &self.proxy_except);
                 #[cfg(not(all(target_arch = "wasm32", target_os = "unknown")))]
                 let builder = builder
-                    // The key belongs to the configured address alone.
+                    // The API key must only be sent to the configured host.
                     .redirect(reqwest::redirect::Policy::none())
-                    // Whether to try again is decided in one place, here.
+                    // Retries are decided in one place: `super::retry`.
                     .retry(reqwest::retry::never())
                     .connect_timeout(self.connect_timeout)
-                    .pool_idle_timeout(IDLE);
+                    .pool_idle_timeout(POOL_IDLE_TIMEOUT);
                 #[cfg(not(all(target_arch = "wasm32", target_os = "unknown")))]
                 let builder = match &self.proxy {
-                    ProxyChoice::Environment if all_is_direct() => builder.no_proxy(),
+                    ProxyChoice::Environment if env_disables_proxy() => builder.no_proxy(),
                     ProxyChoice::Environment => builder,
                     ProxyChoice::None => builder.no_proxy(),
-                    ProxyChoice::Url(_) if names_all(&self.proxy_except) => builder.no_proxy(),
+                    ProxyChoice::Url(_) if matches_all_hosts(&self.proxy_except) => {
+                        builder.no_proxy()
+                    }
                     ProxyChoice::Url(url) => builder.proxy(
                         reqwest::Proxy::all(url.expose())
-                            .map_err(|_| Error::config("the proxy's address is no address"))?
+                            .map_err(|_| Error::config("the proxy URL is not a valid URL"))?
                             .no_proxy(reqwest::NoProxy::from_string(&self.proxy_except)),
                     ),
                 };
                 #[cfg(any(feature = "rustls", feature = "native-tls"))]
                 let builder = self.tls.apply(builder)?;
                 builder.build().map_err(|error| {
-                    Error::config("the http client cannot be set up")
-                        .with_source(error.without_url())
+                    Error::config("cannot create the HTTP client").with_source(error.without_url())
                 })?
             }
         };
@@ -196,7 +202,7 @@ impl Builder {
             #[cfg(feature = "rate-limit")]
             rate_limit: self
                 .rate_limit
-                .map(|(rate, burst)| super::rate::RateLimit::new(rate, burst)),
+                .map(|(rate, burst)| super::rate_limit::RateLimit::new(rate, burst)),
             #[cfg(feature = "tower")]
             layered: self.layers.around(&http, own_http),
             http,
@@ -204,7 +210,7 @@ impl Builder {
             base,
             urls: Default::default(),
             #[cfg(feature = "tower")]
-            addresses: Default::default(),
+            layer_urls: Default::default(),
             json_headers: {
                 let mut headers = headers.clone();
                 headers.insert(CONTENT_TYPE, JSON);
@@ -215,36 +221,36 @@ impl Builder {
             key: self.key,
             key_prefix: self.key_prefix,
             settings,
-            budget: Budget::new(self.retry_budget),
+            budget: RetryBudget::new(self.retry_budget),
             scopes: KnownScopes::new(self.scopes),
         }))
     }
 }
 
-/// Whether the environment says that no proxy is to be used at all.
+/// Whether `NO_PROXY` disables proxies for all hosts.
 #[cfg(not(all(target_arch = "wasm32", target_os = "unknown")))]
-fn all_is_direct() -> bool {
+fn env_disables_proxy() -> bool {
     let named = ["NO_PROXY", "no_proxy"].into_iter().filter_map(|name| std::env::var(name).ok());
     let mut named = named.filter(|value| !value.is_empty());
-    named.next().is_some_and(|list| names_all(&list))
+    named.next().is_some_and(|list| matches_all_hosts(&list))
 }
 
-/// Whether a list as of `NO_PROXY` names every host, which reqwest takes to mean
-/// names only, not addresses.
+/// Whether a list in the format of `NO_PROXY` contains `*`. reqwest applies `*` to host
+/// names only, not to IP addresses.
 #[cfg(not(all(target_arch = "wasm32", target_os = "unknown")))]
-fn names_all(list: &str) -> bool {
+fn matches_all_hosts(list: &str) -> bool {
     list.split(',').any(|host| host.trim() == "*")
 }
 
-fn base_address(text: &str) -> Result<Url, Error> {
+fn parse_base_url(text: &str) -> Result<Url, Error> {
     let url = Url::parse(text)
-        .map_err(|error| Error::config(format!("the base address is no address: {error}")))?;
+        .map_err(|error| Error::config(format!("the base URL is not a valid URL: {error}")))?;
     let problem = if !matches!(url.scheme(), "http" | "https") {
-        "the base address is neither http nor https"
+        "the base URL must start with http:// or https://"
     } else if !url.username().is_empty() || url.password().is_some() {
-        "the base address holds a user name or password"
+        "the base URL must not contain a user name or password"
     } else if url.query().is_some() || url.fragment().is_some() {
-        "the base address holds a query or a fragment"
+        "the base URL must not contain a query or a fragment"
     } else {
         return Ok(url);
     };
@@ -252,96 +258,106 @@ fn base_address(text: &str) -> Result<Url, Error> {
 }
 
 fn header_name(name: &str) -> Result<HeaderName, Error> {
-    name.parse().map_err(|_| Error::config(format!("{name:?} is no header name")))
+    name.parse().map_err(|_| Error::config(format!("{name:?} is not a valid header name")))
 }
 
 pub(super) fn header_value(name: &str, value: &str) -> Result<HeaderValue, Error> {
-    HeaderValue::from_str(value)
-        .map_err(|_| Error::config(format!("the header {name} cannot carry its value")))
+    HeaderValue::from_str(value).map_err(|_| {
+        Error::config(format!(
+            "the value of the header {name} contains characters that are not allowed"
+        ))
+    })
 }
 
-/// The options that both builders have.
-macro_rules! options {
+/// The methods that both builders have.
+macro_rules! common_options {
     () => {
-        /// The deadline of a call, over all its attempts and waits; 30 s by
-        /// default. One call can have another:
+        /// Sets the deadline of a call, including all attempts and the pauses between them.
+        /// Default: 30 seconds. A single call can override it with
         /// [`Call::timeout`](crate::Call::timeout).
         pub fn timeout(mut self, timeout: Duration) -> Self {
             self.inner.settings.timeout = timeout;
             self
         }
 
-        /// How long making a connection may take, TLS included; 10 s by
-        /// default.
+        /// Sets the time limit for establishing a connection, TLS handshake included.
+        /// Default: 10 seconds.
         pub fn connect_timeout(mut self, timeout: Duration) -> Self {
             self.inner.connect_timeout = timeout;
             self
         }
 
-        /// How often at most a call is tried again; 2 by default. What is not
-        /// harmless to repeat is tried again only where it certainly was not
-        /// processed.
+        /// Sets the maximum number of retries per call. Default: 2; 0 disables retries.
+        ///
+        /// Calls that are not idempotent are retried only if the failed attempt was
+        /// certainly not processed, see [Retries](crate#retries).
         pub fn retries(mut self, retries: u32) -> Self {
             self.inner.settings.retries = retries;
             self
         }
 
-        /// The longest `Retry-After` that is waited for; 60 s by default. A
-        /// longer one ends the call.
-        pub fn max_retry_after(mut self, longest: Duration) -> Self {
-            self.inner.settings.max_retry_after = longest;
+        /// Sets the longest `Retry-After` that the client waits for. Default: 60 seconds.
+        /// If the service asks for more, the call fails at once.
+        pub fn max_retry_after(mut self, max: Duration) -> Self {
+            self.inner.settings.max_retry_after = max;
             self
         }
 
-        /// The longest waits before a retry where the service names none: the
-        /// first one, doubled each time up to `longest`; 250 ms and 8 s by
-        /// default. How much of it is waited is random, so that many clients
-        /// do not come back at once.
-        pub fn back_off(mut self, first: Duration, longest: Duration) -> Self {
-            let longest = longest.min(CENTURY);
-            self.inner.settings.back_off = BackOff { first, longest };
+        /// Sets the back-off between attempts, for responses without `Retry-After`. The
+        /// upper limit of the first pause is `initial`; it doubles with each attempt up to
+        /// `max`. Default: 250 milliseconds and 8 seconds.
+        ///
+        /// The actual pause is chosen at random between zero and that limit (full jitter),
+        /// so that clients do not retry in lockstep.
+        pub fn back_off(mut self, initial: Duration, max: Duration) -> Self {
+            let max = max.min(MAX_TIMEOUT);
+            self.inner.settings.back_off = BackOff { initial, max };
             self
         }
 
-        /// How many retries all clones of the client may make at once beyond
-        /// one for every ten successes; 50 by default. It keeps many callers
-        /// from beating a service that is down.
+        /// Sets the retry budget that all clones of the client share. Each retry takes one
+        /// from it, every ten successful attempts put one back. Default: 50.
+        ///
+        /// Once it is spent, failed attempts are not retried. This limits the load on a
+        /// service that is down.
         pub fn retry_budget(mut self, retries: u32) -> Self {
             self.inner.retry_budget = retries;
             self
         }
 
-        /// Says that the service honours `Idempotency-Key`: a call that sets
-        /// one is then tried again after ambiguous failures too. Off by
-        /// default.
+        /// Declares that the service honours `Idempotency-Key`. Default: false.
+        ///
+        /// If true, calls with an idempotency key are also retried after ambiguous
+        /// failures. See `docs/undocumented/both-services.md#idempotency`.
         pub fn service_honours_idempotency_key(mut self, honours: bool) -> Self {
             self.inner.settings.honours_idempotency_key = honours;
             self
         }
 
-        /// Whether the documented limits are checked before sending; they are
-        /// by default. An id that is empty or a dot segment is always refused.
+        /// Whether to check documented limits before sending, such as the number of
+        /// recipients. Default: true. Ids that are empty or `.` or `..` are always
+        /// rejected.
         pub fn local_checks(mut self, check: bool) -> Self {
             self.inner.settings.local_checks = check;
             self
         }
 
-        /// Tells which scopes the key has.
+        /// Declares the scopes of the API key, for [`check_scopes`](Self::check_scopes) and
+        /// error messages.
         pub fn scopes(mut self, scopes: impl IntoIterator<Item = Scope>) -> Self {
             self.inner.scopes = Some(scopes.into_iter().collect());
             self
         }
 
-        /// Whether an operation is refused before sending when the key is
-        /// known to lack its scope. Off by default.
+        /// Whether to reject a call before sending if the key is known to lack the required
+        /// scope. Default: false.
         pub fn check_scopes(mut self, check: bool) -> Self {
             self.inner.settings.check_scopes = check;
             self
         }
 
-        /// The headers that may carry a request id, the first one wins;
-        /// `x-request-id`, `request-id`, `x-amzn-requestid`, `cf-ray` by
-        /// default.
+        /// Sets the response headers to read the request id from; the first one present is
+        /// used. Default: `x-request-id`, `request-id`, `x-amzn-requestid`, `cf-ray`.
         pub fn request_id_headers<T: Into<String>>(
             mut self,
             names: impl IntoIterator<Item = T>,
@@ -350,14 +366,14 @@ macro_rules! options {
             self
         }
 
-        /// The largest answer body that is read; 16 MiB by default.
+        /// Sets the maximum size of a response body in bytes. Default: 16 MiB.
         pub fn max_response_size(mut self, bytes: u64) -> Self {
             self.inner.settings.max_response_size = bytes;
             self
         }
 
-        /// Tells this function of every attempt when it is done, for a
-        /// program's own logs and metrics.
+        /// Sets a callback that runs after every attempt, for logs and metrics. It blocks
+        /// the call, so it should return quickly.
         pub fn on_attempt(
             mut self,
             observe: impl Fn(&Attempt<'_>) + Send + Sync + 'static,
@@ -366,19 +382,20 @@ macro_rules! options {
             self
         }
 
-        /// Sends at most so many requests a second, evenly, after a burst of
-        /// so many at once. All clones share the limit; waiting for a place
-        /// counts towards the deadline, and what cannot start before it ends
-        /// at once, with an error of kind
-        /// [`Timeout`](crate::ErrorKind::Timeout) and nothing sent.
+        /// Limits the request rate to `per_second`, evenly spaced, with bursts of up to
+        /// `burst` requests. No limit by default.
+        ///
+        /// All clones of the client share the limit. Waiting counts towards the call's
+        /// deadline. A call that could only start after its deadline fails at once with
+        /// [`Timeout`](crate::ErrorKind::Timeout); nothing is sent.
         #[cfg(feature = "rate-limit")]
         pub fn rate_limit(mut self, per_second: NonZeroU32, burst: NonZeroU32) -> Self {
             self.inner.rate_limit = Some((per_second, burst));
             self
         }
 
-        /// Puts a tower layer around every attempt; the last one is outermost.
-        /// What it sees is the request as it goes out, the key included.
+        /// Wraps every attempt in a tower layer. The layer added last is the outermost.
+        /// Layers see the request as it is sent, including the API key.
         ///
         /// ```
         /// # fn main() -> Result<(), svc_sdk::Error> {
@@ -409,69 +426,67 @@ macro_rules! options {
             self
         }
 
-        /// A header on every request.
+        /// Adds a header to every request.
         pub fn header(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
             self.inner.headers.push((name.into(), value.into()));
             self
         }
 
-        /// Another `User-Agent` than `svc-sdk/VERSION`.
+        /// Sets the `User-Agent` header. Default: `svc-sdk/VERSION`.
         pub fn user_agent(mut self, user_agent: impl Into<String>) -> Self {
             self.inner.user_agent = user_agent.into();
             self
         }
 
-        /// Your own HTTP client, with its own pool, TLS, proxies and
-        /// time-outs, in place of the one that this builder makes.
+        /// Sends requests with the given HTTP client, using its connection pool, TLS, proxy
+        /// and timeout settings. The builder's proxy, certificate and connect timeout
+        /// options then have no effect.
         ///
-        /// Let it follow no redirects and retry nothing by itself: what it
-        /// repeats, this crate cannot know, and a key in another header than
-        /// `Authorization` it takes along to wherever it is redirected. Its
-        /// proxies, certificates and connect time-out are its own; those of
-        /// this builder do not reach it.
+        /// Disable redirects and retries in that client. This crate cannot detect retries
+        /// made by the HTTP client, and reqwest forwards a custom key header to the target
+        /// of a redirect.
         pub fn http_client(mut self, client: reqwest::Client) -> Self {
             self.inner.http = Some(client);
             self
         }
 
-        /// A proxy for all requests, in place of the one that the environment
-        /// names (`HTTPS_PROXY`, `HTTP_PROXY`, `ALL_PROXY`, `NO_PROXY`).
+        /// Sends all requests through this proxy. By default, the environment variables
+        /// `HTTPS_PROXY`, `HTTP_PROXY`, `ALL_PROXY` and `NO_PROXY` apply.
         pub fn proxy(mut self, url: impl Into<Secret>) -> Self {
             self.inner.proxy = ProxyChoice::Url(url.into());
             self
         }
 
-        /// Hosts that [`proxy`](Self::proxy) is not for, named as in `NO_PROXY`:
-        /// `internal.example,10.0.0.0/8`, or `*` for all.
+        /// Sets the hosts that bypass [`proxy`](Self::proxy), in the format of `NO_PROXY`:
+        /// for example `internal.example,10.0.0.0/8`, or `*` for all hosts.
         pub fn proxy_except(mut self, hosts: impl Into<String>) -> Self {
             self.inner.proxy_except = hosts.into();
             self
         }
 
-        /// No proxy, whatever the environment says.
+        /// Ignores the proxy settings of the environment and connects directly.
         pub fn no_proxy(mut self) -> Self {
             self.inner.proxy = ProxyChoice::None;
             self
         }
 
-        /// Trusts the certificates of this PEM text too, such as a company's
-        /// own. Called again, it adds more.
+        /// Trusts the certificates in this PEM text, in addition to the platform's. Can be
+        /// called more than once.
         #[cfg(any(feature = "rustls", feature = "native-tls"))]
         pub fn ca_bundle(mut self, pem: impl AsRef<[u8]>) -> Self {
             self.inner.tls.add_bundle(pem.as_ref());
             self
         }
 
-        /// Whether the platform's own certificates are trusted; they are by
-        /// default.
+        /// Whether to trust the platform's root certificates. Default: true.
         #[cfg(any(feature = "rustls", feature = "native-tls"))]
         pub fn platform_certificates(mut self, trust: bool) -> Self {
             self.inner.tls.trust_platform(trust);
             self
         }
 
-        /// TLS by the platform's own library (OpenSSL on Linux) in place of
-        /// rustls.
+        /// Whether to use the platform's TLS library (OpenSSL on Linux) instead of rustls.
+        /// Default: false, unless the feature `rustls` is off.
         #[cfg(feature = "native-tls")]
         pub fn native_tls(mut self, native: bool) -> Self {
             self.inner.tls.prefer_native(native);
@@ -480,7 +495,28 @@ macro_rules! options {
     };
 }
 
-/// Makes an [`EmailClient`].
+/// Builds an [`EmailClient`]. Returned by [`EmailClient::builder`].
+///
+/// # Options
+///
+/// - **Timeouts:** [`timeout`](Self::timeout), [`connect_timeout`](Self::connect_timeout)
+/// - **Retries:** [`retries`](Self::retries), [`back_off`](Self::back_off),
+///   [`max_retry_after`](Self::max_retry_after), [`retry_budget`](Self::retry_budget),
+///   [`service_honours_idempotency_key`](Self::service_honours_idempotency_key)
+/// - **Checks before sending:** [`local_checks`](Self::local_checks),
+///   [`scopes`](Self::scopes), [`check_scopes`](Self::check_scopes),
+///   [`insecure_webhook_urls`](Self::insecure_webhook_urls)
+/// - **Requests and responses:** [`header`](Self::header),
+///   [`user_agent`](Self::user_agent), [`request_id_headers`](Self::request_id_headers),
+///   [`max_response_size`](Self::max_response_size), `rate_limit` (feature `rate-limit`)
+/// - **Logging and middleware:** [`on_attempt`](Self::on_attempt), `layer` (feature
+///   `tower`)
+/// - **HTTP and TLS:** [`http_client`](Self::http_client), [`proxy`](Self::proxy),
+///   [`proxy_except`](Self::proxy_except), [`no_proxy`](Self::no_proxy), `ca_bundle`,
+///   `platform_certificates`, `native_tls`
+/// - **Undocumented details of the service:** [`key_header`](Self::key_header),
+///   [`key_prefix`](Self::key_prefix), [`batch_shape`](Self::batch_shape),
+///   [`first_page`](Self::first_page)
 ///
 /// ```no_run
 /// # fn main() -> Result<(), svc_sdk::Error> {
@@ -490,7 +526,7 @@ macro_rules! options {
 /// let client = EmailClient::builder("https://mail.example", "mk_live_…")
 ///     .timeout(Duration::from_secs(10))
 ///     .retries(3)
-///     // What the key may do is known, so what it may not is refused here.
+///     // Reject calls that this key may not make without sending a request.
 ///     .scopes([Scope::EmailsSend, Scope::EmailsRead])
 ///     .check_scopes(true)
 ///     .on_attempt(|attempt| {
@@ -503,7 +539,7 @@ macro_rules! options {
 /// # }
 /// ```
 #[derive(Clone, Debug)]
-#[must_use = "a builder makes a client by `build`"]
+#[must_use = "call `build` to create the client"]
 pub struct EmailClientBuilder {
     inner: Builder,
 }
@@ -513,56 +549,86 @@ impl EmailClientBuilder {
         Self { inner: Builder::new(base_url, key) }
     }
 
-    options!();
+    common_options!();
 
-    /// The header that carries the key; `Authorization` by default. The
-    /// documents do not show it (`docs/undocumented/email-service.md#key-header`).
+    /// Sets the header that carries the API key. Default: `Authorization`. The service's
+    /// reference does not name it (`docs/undocumented/email-service.md#key-header`).
     pub fn key_header(mut self, name: impl Into<String>) -> Self {
         self.inner.key_header = name.into();
         self
     }
 
-    /// What stands before the key in its header; `Bearer ` by default.
+    /// Sets the text before the key in its header. Default: `Bearer ` (with a space).
     pub fn key_prefix(mut self, prefix: impl Into<String>) -> Self {
         self.inner.key_prefix = prefix.into();
         self
     }
 
-    /// The shape of a batch's body; an array by default
+    /// Sets the JSON shape of a batch request. Default: [`BatchShape::Array`]
     /// (`docs/undocumented/email-service.md#batch-body`).
     pub fn batch_shape(mut self, shape: BatchShape) -> Self {
         self.inner.settings.batch_shape = shape;
         self
     }
 
-    /// The number of the first page, for a service whose answers do not name
-    /// their page; 1 by default (`docs/undocumented/email-service.md#contact-pages`).
+    /// Sets the number of the first page of contacts. Default: 1. Only relevant if the
+    /// service's responses do not contain the page number
+    /// (`docs/undocumented/email-service.md#contact-pages`).
     pub fn first_page(mut self, first: u64) -> Self {
         self.inner.settings.first_page = first;
         self
     }
 
-    /// Whether a webhook's address may be http, for a local server
+    /// Whether to accept `http` webhook URLs, for a local server. Default: false
     /// (`docs/undocumented/email-service.md#webhook-urls`).
     pub fn insecure_webhook_urls(mut self, allow: bool) -> Self {
         self.inner.settings.insecure_webhook_urls = allow;
         self
     }
 
-    /// Makes the client. Nothing is sent and no certificate is read yet.
+    /// Builds the client. This sends nothing and loads no certificates.
     ///
     /// # Errors
     ///
-    /// When the base address is no http or https address, the key is empty,
-    /// or an option's value cannot be used.
+    /// [`ErrorKind::Config`](crate::ErrorKind::Config) if the base URL is not an `http` or
+    /// `https` URL, the key is empty, or the value of an option is invalid.
     pub fn build(self) -> Result<EmailClient, Error> {
         Ok(EmailClient { shared: self.inner.build(Service::Email)? })
     }
 }
 
-/// Makes an [`ExtractionClient`].
+/// Builds an [`ExtractionClient`]. Returned by [`ExtractionClient::builder`].
+///
+/// # Options
+///
+/// - **Timeouts:** [`timeout`](Self::timeout), [`connect_timeout`](Self::connect_timeout)
+/// - **Retries:** [`retries`](Self::retries), [`back_off`](Self::back_off),
+///   [`max_retry_after`](Self::max_retry_after), [`retry_budget`](Self::retry_budget),
+///   [`service_honours_idempotency_key`](Self::service_honours_idempotency_key)
+/// - **Checks before sending:** [`local_checks`](Self::local_checks),
+///   [`scopes`](Self::scopes), [`check_scopes`](Self::check_scopes)
+/// - **Requests and responses:** [`header`](Self::header),
+///   [`user_agent`](Self::user_agent), [`request_id_headers`](Self::request_id_headers),
+///   [`max_response_size`](Self::max_response_size), `rate_limit` (feature `rate-limit`)
+/// - **Logging and middleware:** [`on_attempt`](Self::on_attempt), `layer` (feature
+///   `tower`)
+/// - **HTTP and TLS:** [`http_client`](Self::http_client), [`proxy`](Self::proxy),
+///   [`proxy_except`](Self::proxy_except), [`no_proxy`](Self::no_proxy), `ca_bundle`,
+///   `platform_certificates`, `native_tls`
+///
+/// ```no_run
+/// # fn main() -> Result<(), svc_sdk::Error> {
+/// use std::time::Duration;
+/// use svc_sdk::ExtractionClient;
+///
+/// let client = ExtractionClient::builder("https://api.example", "sk_live_…")
+///     .timeout(Duration::from_secs(10))
+///     .build()?;
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Debug)]
-#[must_use = "a builder makes a client by `build`"]
+#[must_use = "call `build` to create the client"]
 pub struct ExtractionClientBuilder {
     inner: Builder,
 }
@@ -572,14 +638,14 @@ impl ExtractionClientBuilder {
         Self { inner: Builder::new(base_url, key) }
     }
 
-    options!();
+    common_options!();
 
-    /// Makes the client. Nothing is sent and no certificate is read yet.
+    /// Builds the client. This sends nothing and loads no certificates.
     ///
     /// # Errors
     ///
-    /// When the base address is no http or https address, the key is empty,
-    /// or an option's value cannot be used.
+    /// [`ErrorKind::Config`](crate::ErrorKind::Config) if the base URL is not an `http` or
+    /// `https` URL, the key is empty, or the value of an option is invalid.
     pub fn build(self) -> Result<ExtractionClient, Error> {
         Ok(ExtractionClient { shared: self.inner.build(Service::Extraction)? })
     }

@@ -1,4 +1,4 @@
-//! A call: an operation with its input, its options, and nothing sent yet.
+//! A call: an operation with its parameters and options, before it is sent.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -10,26 +10,43 @@ use http::header::{AUTHORIZATION, CONTENT_LENGTH, COOKIE, PROXY_AUTHORIZATION, T
 use http::{HeaderMap, HeaderName, HeaderValue, Method};
 
 use super::preview::RequestPreview;
-use super::response::{FromAnswer, Response};
+use super::response::{FromResponse, Response};
 use super::{BoxFuture, Payload, Shared, path, transport};
 use crate::error::Target;
 use crate::{Error, InvalidInput, Operation};
 
-/// An operation that is about to be called. It runs when it is awaited; until
-/// then its options can be set.
+/// A request that has not been sent yet. Awaiting it sends the request and returns the
+/// decoded response.
+///
+/// Every operation of a client returns a `Call`. Options that apply to this call only are
+/// set before awaiting it, and override those of the client:
+///
+/// - [`timeout`](Self::timeout) and [`retries`](Self::retries)
+/// - [`idempotency_key`](Self::idempotency_key) and [`header`](Self::header)
+/// - [`with_response`](Self::with_response) also returns status, headers and request id
+///
+/// [`to_request`](Self::to_request) returns the request without sending it, and `block`
+/// (feature `blocking`) sends it from a program without an async runtime.
+/// [`EmailClient::raw`](crate::EmailClient::raw) returns a `Call` whose query and body can
+/// be set, too.
+///
+/// Invalid parameters are reported when the call is awaited, as an error of kind
+/// [`InvalidInput`](crate::ErrorKind::InvalidInput); nothing is sent then. Dropping the
+/// future stops the call and its retries; a request that was already sent may still be
+/// processed.
 ///
 /// ```no_run
 /// # async fn f(client: svc_sdk::EmailClient) -> Result<(), svc_sdk::Error> {
 /// use std::time::Duration;
 ///
-/// let answer = client
+/// let response = client
 ///     .emails()
 ///     .get("eml_1")
 ///     .timeout(Duration::from_secs(5))
 ///     .retries(0)
 ///     .with_response()
 ///     .await?;
-/// println!("{} {:?}: {:?}", answer.status, answer.request_id, answer.value.status);
+/// println!("{} {:?}: {:?}", response.status, response.request_id, response.value.status);
 /// # Ok(())
 /// # }
 /// ```
@@ -38,24 +55,24 @@ pub struct Call<T> {
     pub(super) shared: Arc<Shared>,
     pub(super) request: Result<Request, Error>,
     pub(super) options: Options,
-    answer: PhantomData<fn() -> T>,
+    output: PhantomData<fn() -> T>,
 }
 
-/// What is to be sent.
+/// The request to send.
 pub(crate) struct Request {
     pub(super) target: Target,
     pub(super) method: Method,
-    /// The path below the base address, with the query.
+    /// Path and query, relative to the base URL.
     pub(super) path: Cow<'static, str>,
     pub(super) payload: Payload,
-    /// Whether doing it twice is as doing it once.
-    pub(super) harmless: bool,
-    /// How many emails a batch has.
-    pub(super) expected: usize,
+    /// Whether performing the request twice has the same effect as performing it once.
+    pub(super) idempotent: bool,
+    /// The number of emails in a batch, 0 for other requests.
+    pub(super) batch_size: usize,
     pub(super) organization: Option<String>,
 }
 
-/// What one call does differently.
+/// The options of one call.
 #[derive(Default)]
 pub(crate) struct Options {
     pub(super) timeout: Option<Duration>,
@@ -80,8 +97,8 @@ impl<T> Call<T> {
                 method: operation.method().into(),
                 path,
                 payload: payload?,
-                harmless: operation.is_idempotent(),
-                expected: 0,
+                idempotent: operation.is_idempotent(),
+                batch_size: 0,
                 organization: None,
             })
         };
@@ -93,72 +110,85 @@ impl<T> Call<T> {
             shared: Arc::clone(shared),
             request,
             options: Options::default(),
-            answer: PhantomData,
+            output: PhantomData,
         }
     }
 
-    /// The deadline over all attempts and waits, for this call.
+    /// Sets the deadline of this call, including all attempts and the pauses between them.
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.options.timeout = Some(timeout);
         self
     }
 
-    /// How often at most it is tried again, for this call.
+    /// Sets the maximum number of retries of this call.
     pub fn retries(mut self, retries: u32) -> Self {
         self.options.retries = Some(retries);
         self
     }
 
-    /// Sends an `Idempotency-Key`.
+    /// Sends an `Idempotency-Key` header. The key must be non-empty printable ASCII.
     ///
-    /// Where the client was told that the service honours it
-    /// (`service_honours_idempotency_key`), ambiguous failures of this call
-    /// are tried again too.
+    /// If the client was built with
+    /// [`service_honours_idempotency_key(true)`](crate::EmailClientBuilder::service_honours_idempotency_key),
+    /// this call is also retried after ambiguous failures.
     pub fn idempotency_key(mut self, key: impl AsRef<str>) -> Self {
         let key = key.as_ref();
         let can_be_sent =
             !key.trim().is_empty() && key.bytes().all(|byte| matches!(byte, b' '..=b'~'));
         match HeaderValue::from_str(key) {
             Ok(value) if can_be_sent => self.options.idempotency_key = Some(value),
-            _ => self.refuse(InvalidInput::new("idempotency key", "empty or not printable ascii")),
+            _ => self
+                .reject(InvalidInput::new("idempotency key", "must be non-empty printable ASCII")),
         }
         self
     }
 
-    /// A header for this call, in place of one of the same name. It cannot
-    /// replace the key.
+    /// Sets a header of this call. It replaces a client header of the same name, but cannot
+    /// replace the header that carries the API key.
     pub fn header(mut self, name: impl AsRef<str>, value: impl AsRef<str>) -> Self {
         let name = HeaderName::try_from(name.as_ref());
         match (name, HeaderValue::from_str(value.as_ref())) {
             (Ok(name), _) if name == self.shared.key_header => {
-                self.refuse(InvalidInput::new("header", "the key's own header"));
+                self.reject(InvalidInput::new("header", "carries the API key and cannot be set"));
             }
             (Ok(name), _) if is_framing(&name) => {
-                self.refuse(InvalidInput::new("header", "how a body is framed is not for callers"));
+                self.reject(InvalidInput::new("header", "delimits the body and cannot be set"));
             }
             (Ok(name), Ok(mut value)) => {
                 value.set_sensitive(is_secret(&name));
                 self.options.headers.insert(name, value);
             }
-            (Err(_), _) => self.refuse(InvalidInput::new("header", "no header name")),
+            (Err(_), _) => self.reject(InvalidInput::new("header", "not a valid header name")),
             (_, Err(_)) => {
-                self.refuse(InvalidInput::new("header", "a value that no header can carry"));
+                self.reject(InvalidInput::new(
+                    "header",
+                    "the value contains characters that are not allowed",
+                ));
             }
         }
         self
     }
 
-    /// Gives status, headers and request id beside the value.
+    /// Also returns the status, headers and request id of the response.
+    ///
+    /// ```no_run
+    /// # async fn f(client: svc_sdk::EmailClient) -> Result<(), svc_sdk::Error> {
+    /// let response = client.emails().get("eml_1").with_response().await?;
+    /// println!("{} {:?}: {:?}", response.status, response.request_id, response.value);
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn with_response(self) -> Call<Response<T>> {
         Call {
             shared: self.shared,
             request: self.request,
             options: self.options,
-            answer: PhantomData,
+            output: PhantomData,
         }
     }
 
-    /// The exact request that would be sent, the key masked. Nothing is sent.
+    /// Returns the exact request that would be sent, with the API key masked, without
+    /// sending it.
     ///
     /// ```
     /// # fn main() -> Result<(), svc_sdk::Error> {
@@ -171,14 +201,14 @@ impl<T> Call<T> {
     ///
     /// # Errors
     ///
-    /// When the input would be refused before sending.
+    /// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if a parameter is
+    /// invalid.
     pub fn to_request(self) -> Result<RequestPreview, Error> {
         let request = self.request?;
         Ok(RequestPreview::new(&self.shared, request, &self.options))
     }
 
-    /// The operation, unless it is a raw request that the documents do not
-    /// show.
+    /// The operation. `None` for a raw request that matches no documented operation.
     pub fn operation(&self) -> Option<Operation> {
         match &self.request {
             Ok(request) => request.target.operation(),
@@ -186,14 +216,14 @@ impl<T> Call<T> {
         }
     }
 
-    pub(crate) fn expecting(mut self, count: usize) -> Self {
+    pub(crate) fn expect_items(mut self, count: usize) -> Self {
         if let Ok(request) = &mut self.request {
-            request.expected = count;
+            request.batch_size = count;
         }
         self
     }
 
-    pub(crate) fn of_organization(mut self, id: String) -> Self {
+    pub(crate) fn expect_organization(mut self, id: String) -> Self {
         if let Ok(request) = &mut self.request {
             request.organization = Some(id);
         }
@@ -207,32 +237,33 @@ impl<T> Call<T> {
         self
     }
 
-    pub(super) fn refuse(&mut self, invalid: InvalidInput) {
+    pub(super) fn reject(&mut self, invalid: InvalidInput) {
         if let Ok(request) = &self.request {
             self.request = Err(Error::from(invalid).with_target(request.target));
         }
     }
 }
 
-/// What tells a body's length: a wrong one makes two requests of one.
+/// Headers that delimit the body. A wrong value would let the server read one request as
+/// two (request smuggling).
 pub(super) fn is_framing(name: &HeaderName) -> bool {
     matches!(*name, CONTENT_LENGTH | TRANSFER_ENCODING)
 }
 
-/// What a dry run does not show.
+/// Headers whose values [`RequestPreview`] masks.
 pub(super) fn is_secret(name: &HeaderName) -> bool {
     matches!(*name, AUTHORIZATION | PROXY_AUTHORIZATION | COOKIE)
 }
 
-impl<T: FromAnswer> IntoFuture for Call<T> {
+impl<T: FromResponse> IntoFuture for Call<T> {
     type Output = Result<T, Error>;
     type IntoFuture = BoxFuture<Self::Output>;
 
     fn into_future(self) -> Self::IntoFuture {
         Box::pin(async move {
             let request = self.request?;
-            let answer = transport::send(&self.shared, &request, &self.options).await?;
-            T::from_answer(&answer)
+            let response = transport::send(&self.shared, &request, &self.options).await?;
+            T::from_response(&response)
         })
     }
 }

@@ -1,4 +1,4 @@
-//! The two clients.
+//! The public clients of the two services.
 
 use std::sync::Arc;
 
@@ -9,8 +9,21 @@ use crate::email::{Audiences, Contacts, Domains, Emails, Webhooks};
 use crate::extraction::{self, Me};
 use crate::{Operation, Secret};
 
-/// A client of the email-sending service. Clones share one pool of
-/// connections.
+/// An asynchronous client of the email-sending service.
+///
+/// Create one with [`EmailClient::builder`] and reuse it: it holds a connection pool.
+/// Cloning is cheap; clones share the connection pool, the retry budget and the rate limit.
+///
+/// The operations are grouped by resource: [`emails`](Self::emails),
+/// [`audiences`](Self::audiences), [`contacts`](Self::contacts), [`domains`](Self::domains)
+/// and [`webhooks`](Self::webhooks). Each operation returns a [`Call`], which sends the
+/// request when it is awaited; in programs without an async runtime, use `Call::block`
+/// (feature `blocking`). Operations that the client does not model are available through
+/// [`raw`](Self::raw).
+///
+/// A call times out after 30 seconds and is retried up to twice where that is safe, see
+/// [Retries](crate#retries). [`EmailClientBuilder`] lists all options. The service itself
+/// is described in `docs/email-service/README.md`.
 ///
 /// ```no_run
 /// # async fn f() -> Result<(), svc_sdk::Error> {
@@ -30,58 +43,68 @@ pub struct EmailClient {
 }
 
 impl EmailClient {
-    /// Begins with the service's base address, which may have a path, and the
-    /// key. By an `http` address the key goes out unencrypted: that is for a
-    /// server on the same machine.
+    /// Starts building a client for the service at `base_url`, authenticated with the API
+    /// key `key`.
+    ///
+    /// The base URL is the part before `/api/v1` and may have a path. Use `http` only for a
+    /// server on the same machine: it transmits the key in cleartext.
     pub fn builder(base_url: impl Into<String>, key: impl Into<Secret>) -> EmailClientBuilder {
         EmailClientBuilder::new(base_url.into(), key.into())
     }
 
-    /// The operations on emails.
+    /// Operations on emails: send, fetch, cancel, and wait for a final status.
     pub fn emails(&self) -> Emails {
         Emails { shared: Arc::clone(&self.shared) }
     }
 
-    /// The operations on audiences.
+    /// Operations on audiences, which are lists of contacts.
     pub fn audiences(&self) -> Audiences {
         Audiences { shared: Arc::clone(&self.shared) }
     }
 
-    /// The operations on contacts.
+    /// Operations on the contacts of audiences.
     pub fn contacts(&self) -> Contacts {
         Contacts { shared: Arc::clone(&self.shared) }
     }
 
-    /// The operations on domains.
+    /// Operations on sending domains, including their verification.
     pub fn domains(&self) -> Domains {
         Domains { shared: Arc::clone(&self.shared) }
     }
 
-    /// The operations on webhooks.
+    /// Operations on webhooks, including test deliveries.
     pub fn webhooks(&self) -> Webhooks {
         Webhooks { shared: Arc::clone(&self.shared) }
     }
 
-    /// A request that the documents do not show: any method, a path below the
-    /// base address, with its query if it has one.
+    /// Sends a request to any endpoint of the service, such as one that this crate does not
+    /// model.
+    ///
+    /// `path` is relative to the base URL, starts with a slash and may include a query. If
+    /// method and path match a documented operation, the call behaves like that operation;
+    /// otherwise only `GET` and `HEAD` are retried after ambiguous failures, see
+    /// [`Call::idempotent`].
     ///
     /// ```no_run
     /// # async fn f(client: svc_sdk::EmailClient) -> Result<(), Box<dyn std::error::Error>> {
-    /// let answer = client.raw("GET", "/api/v1/templates").query("page", "2").await?;
-    /// let templates: Vec<String> = answer.json()?;
+    /// let response = client.raw("GET", "/api/v1/templates").query("page", "2").await?;
+    /// let templates: Vec<String> = response.json()?;
     /// # Ok(())
     /// # }
     /// ```
-    ///
-    /// Of these, only GET and HEAD are tried again after ambiguous failures;
-    /// see [`Call::harmless`].
     pub fn raw(&self, method: impl AsRef<str>, path: impl AsRef<str>) -> Call<RawResponse> {
         raw(&self.shared, method.as_ref(), path.as_ref())
     }
 }
 
-/// A client of the document-extraction service. Clones share one pool of
-/// connections.
+/// An asynchronous client of the document-extraction service.
+///
+/// Create one with [`ExtractionClient::builder`] and reuse it: it holds a connection pool.
+/// Cloning is cheap; clones share the connection pool, the retry budget and the rate limit.
+///
+/// Each operation returns a [`Call`], which sends the request when it is awaited.
+/// [`ExtractionClientBuilder`] lists all options. The service itself is described in
+/// `docs/extraction-service/README.md`.
 ///
 /// ```no_run
 /// # async fn f() -> Result<(), svc_sdk::Error> {
@@ -97,39 +120,65 @@ pub struct ExtractionClient {
 }
 
 impl ExtractionClient {
-    /// Begins with the service's base address, which may have a path, and the
-    /// key. By an `http` address the key goes out unencrypted: that is for a
-    /// server on the same machine.
+    /// Starts building a client for the service at `base_url`, authenticated with the API
+    /// key `key`.
+    ///
+    /// The base URL is the part before `/v1` and may have a path. Use `http` only for a
+    /// server on the same machine: it transmits the key in cleartext.
     pub fn builder(base_url: impl Into<String>, key: impl Into<Secret>) -> ExtractionClientBuilder {
         ExtractionClientBuilder::new(base_url.into(), key.into())
     }
 
-    /// The organization and the scope of the key. Any key may ask.
+    /// Returns the organization and the scope of the API key. Any key may call this.
     ///
-    /// The client learns the key's scope from it.
+    /// The client remembers the scope for
+    /// [`check_scopes`](ExtractionClientBuilder::check_scopes).
+    ///
+    /// ```no_run
+    /// # async fn f(client: svc_sdk::ExtractionClient) -> Result<(), svc_sdk::Error> {
+    /// let me = client.me().await?;
+    /// println!("{}: {:?}", me.organization.name, me.auth.scope);
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn me(&self) -> Call<Me> {
         Call::new(&self.shared, Operation::Me, &[], Ok(Payload::Empty))
     }
 
-    /// [`me`](Self::me), and an error of kind
-    /// [`WrongOrganization`](crate::ErrorKind::WrongOrganization) when the key
-    /// belongs to another organization than this one: to be called once at
-    /// start-up (`docs/extraction-service/organization.md`, rule 1).
+    /// Like [`me`](Self::me), but fails if the key belongs to another organization than
+    /// `expected` (the organization's id).
+    ///
+    /// Call this once at startup so that a wrong key is noticed before it changes data
+    /// (`docs/extraction-service/organization.md`).
+    ///
+    /// # Errors
+    ///
+    /// [`WrongOrganization`](crate::ErrorKind::WrongOrganization) if the key belongs to
+    /// another organization; otherwise as for [`me`](Self::me).
     pub fn verify_organization(&self, expected: impl Into<String>) -> Call<Me> {
-        self.me().of_organization(expected.into())
+        self.me().expect_organization(expected.into())
     }
 
-    /// The operations on webhook endpoints.
+    /// Operations on webhook endpoints.
     pub fn webhooks(&self) -> extraction::Webhooks {
         extraction::Webhooks { shared: Arc::clone(&self.shared) }
     }
 
-    /// A request that the documents do not show, such as submitting an
-    /// extraction: any method, a path below the base address, with its query
-    /// if it has one.
+    /// Sends a request to any endpoint of the service, such as submitting an extraction,
+    /// which this crate does not model.
     ///
-    /// Of these, only GET and HEAD are tried again after ambiguous failures;
-    /// see [`Call::harmless`].
+    /// `path` is relative to the base URL, starts with a slash and may include a query. If
+    /// method and path match a documented operation, the call behaves like that operation;
+    /// otherwise only `GET` and `HEAD` are retried after ambiguous failures, see
+    /// [`Call::idempotent`].
+    ///
+    /// ```no_run
+    /// # async fn f(client: svc_sdk::ExtractionClient) -> Result<(), Box<dyn std::error::Error>> {
+    /// let response = client.raw("GET", "/v1/templates").await?;
+    /// println!("{}", response.text());
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn raw(&self, method: impl AsRef<str>, path: impl AsRef<str>) -> Call<RawResponse> {
         raw(&self.shared, method.as_ref(), path.as_ref())
     }

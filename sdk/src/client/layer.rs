@@ -1,8 +1,7 @@
-//! A tower layer around every attempt.
+//! Tower layers around every attempt.
 //!
-//! What goes through the layers is an `http` request; what sends it is reqwest.
-//! As long as no layer changes the address, nothing is parsed again on the way,
-//! and an answer's body is handed on as it is.
+//! Layers see an `http` request; reqwest sends it. As long as no layer changes the URL, it
+//! is not parsed again, and the body of the response is passed on as it is.
 
 use std::fmt;
 use std::pin::{Pin, pin};
@@ -19,26 +18,26 @@ use url::Url;
 
 use super::BoxFuture;
 use super::body::Outgoing;
-use super::wire::BoxError;
+use super::exchange::BoxError;
 
-/// The body of a request or an answer as layers see it.
+/// The body of a request or response, as seen by tower layers.
 pub struct Body(Inner);
 
 enum Inner {
-    /// A request's, made by this crate for this address.
-    Outgoing(Outgoing, Arc<Address>),
-    Answer(reqwest::Response),
-    /// A layer's.
+    /// A request body created by this crate for this URL.
+    Outgoing(Outgoing, Arc<RequestUrl>),
+    Response(reqwest::Response),
+    /// A body created by a layer.
     Other(reqwest::Body),
 }
 
 impl Body {
-    /// A body in memory.
+    /// Creates a body from bytes in memory.
     pub fn new(bytes: impl Into<Bytes>) -> Self {
         Self(Inner::Other(reqwest::Body::from(bytes.into())))
     }
 
-    /// Another body wrapped around this or any other.
+    /// Creates a body from any other type of body, such as one that wraps this.
     pub fn wrap<B>(body: B) -> Self
     where
         B: http_body::Body + Send + Sync + 'static,
@@ -48,8 +47,8 @@ impl Body {
         Self(Inner::Other(reqwest::Body::wrap(body)))
     }
 
-    pub(super) fn outgoing(body: Outgoing, address: Arc<Address>) -> Self {
-        Self(Inner::Outgoing(body, address))
+    pub(super) fn outgoing(body: Outgoing, request_url: Arc<RequestUrl>) -> Self {
+        Self(Inner::Outgoing(body, request_url))
     }
 }
 
@@ -57,7 +56,7 @@ impl From<Body> for reqwest::Body {
     fn from(body: Body) -> Self {
         match body.0 {
             Inner::Outgoing(body, _) => Self::wrap(body),
-            Inner::Answer(answer) => Self::from(answer),
+            Inner::Response(response) => Self::from(response),
             Inner::Other(body) => body,
         }
     }
@@ -73,9 +72,10 @@ impl http_body::Body for Body {
     ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
         match &mut self.0 {
             Inner::Outgoing(body, _) => Pin::new(body).poll_frame(cx).map_err(Into::into),
-            Inner::Answer(answer) => {
-                // It keeps nothing between two polls, so each can be the first.
-                let chunk = ready!(pin!(answer.chunk()).poll(cx));
+            Inner::Response(response) => {
+                // The future has no state between polls, so a new one can be polled each
+                // time.
+                let chunk = ready!(pin!(response.chunk()).poll(cx));
                 let frame = chunk.map(|chunk| chunk.map(Frame::data)).transpose();
                 Poll::Ready(frame.map(|frame| frame.map_err(Into::into)))
             }
@@ -86,7 +86,7 @@ impl http_body::Body for Body {
     fn is_end_stream(&self) -> bool {
         match &self.0 {
             Inner::Outgoing(body, _) => body.is_end_stream(),
-            Inner::Answer(answer) => answer.content_length() == Some(0),
+            Inner::Response(response) => response.content_length() == Some(0),
             Inner::Other(body) => body.is_end_stream(),
         }
     }
@@ -94,8 +94,8 @@ impl http_body::Body for Body {
     fn size_hint(&self) -> SizeHint {
         match &self.0 {
             Inner::Outgoing(body, _) => body.size_hint(),
-            Inner::Answer(answer) => {
-                answer.content_length().map_or_else(SizeHint::default, SizeHint::with_exact)
+            Inner::Response(response) => {
+                response.content_length().map_or_else(SizeHint::default, SizeHint::with_exact)
             }
             Inner::Other(body) => body.size_hint(),
         }
@@ -108,27 +108,27 @@ impl fmt::Debug for Body {
     }
 }
 
-/// Where a request goes, in both forms that are needed.
-pub(crate) struct Address {
+/// The URL of a request, in both representations.
+pub(crate) struct RequestUrl {
     url: Url,
     pub(super) uri: Uri,
 }
 
-impl Address {
+impl RequestUrl {
     pub(super) fn new(url: Url) -> Result<Self, http::uri::InvalidUri> {
         Ok(Self { uri: url.as_str().parse()?, url })
     }
 }
 
-/// What a layer wraps: one attempt over HTTP, and the layers further in.
+/// The service that a layer wraps: one HTTP attempt, including the inner layers.
 #[derive(Clone)]
-pub struct AttemptService(Wrapped);
+pub struct AttemptService(ServiceKind);
 
 #[derive(Clone)]
-enum Wrapped {
+enum ServiceKind {
     Http {
         client: reqwest::Client,
-        /// It may follow redirects.
+        /// Whether the client may follow redirects.
         follows_redirects: bool,
     },
     Layers(BoxCloneSyncService<http::Request<Body>, http::Response<Body>, BoxError>),
@@ -141,21 +141,21 @@ impl Service<http::Request<Body>> for AttemptService {
 
     fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
         match &mut self.0 {
-            Wrapped::Http { .. } => Poll::Ready(Ok(())),
-            Wrapped::Layers(layers) => layers.poll_ready(cx),
+            ServiceKind::Http { .. } => Poll::Ready(Ok(())),
+            ServiceKind::Layers(layers) => layers.poll_ready(cx),
         }
     }
 
     fn call(&mut self, request: http::Request<Body>) -> AttemptFuture {
         AttemptFuture(match &mut self.0 {
-            Wrapped::Http { client, follows_redirects } => match to_reqwest(request) {
+            ServiceKind::Http { client, follows_redirects } => match to_reqwest(request) {
                 Ok(request) => {
-                    let asked = follows_redirects.then(|| Box::new(request.url().clone()));
-                    Running::Http { answer: client.call(request), asked }
+                    let requested_url = follows_redirects.then(|| Box::new(request.url().clone()));
+                    AttemptState::Http { response: client.call(request), requested_url }
                 }
-                Err(error) => Running::Failed(Some(error.into())),
+                Err(error) => AttemptState::Failed(Some(error.into())),
             },
-            Wrapped::Layers(layers) => Running::Layers(layers.call(request)),
+            ServiceKind::Layers(layers) => AttemptState::Layers(layers.call(request)),
         })
     }
 }
@@ -166,12 +166,15 @@ impl fmt::Debug for AttemptService {
     }
 }
 
-/// An attempt under way.
+/// The future returned by [`AttemptService`].
 #[must_use = "futures do nothing unless polled"]
-pub struct AttemptFuture(Running);
+pub struct AttemptFuture(AttemptState);
 
-enum Running {
-    Http { answer: <reqwest::Client as Service<reqwest::Request>>::Future, asked: Option<Box<Url>> },
+enum AttemptState {
+    Http {
+        response: <reqwest::Client as Service<reqwest::Request>>::Future,
+        requested_url: Option<Box<Url>>,
+    },
     Layers(BoxFuture<Result<http::Response<Body>, BoxError>>),
     Failed(Option<BoxError>),
 }
@@ -181,12 +184,12 @@ impl Future for AttemptFuture {
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         match &mut self.0 {
-            Running::Http { answer, asked } => {
-                let answer = ready!(Pin::new(answer).poll(cx))?;
-                Poll::Ready(Ok(to_http(answer, asked.as_deref())))
+            AttemptState::Http { response, requested_url } => {
+                let response = ready!(Pin::new(response).poll(cx))?;
+                Poll::Ready(Ok(to_http(response, requested_url.as_deref())))
             }
-            Running::Layers(layers) => layers.as_mut().poll(cx),
-            Running::Failed(error) => match error.take() {
+            AttemptState::Layers(layers) => layers.as_mut().poll(cx),
+            AttemptState::Failed(error) => match error.take() {
                 Some(error) => Poll::Ready(Err(error)),
                 None => Poll::Pending,
             },
@@ -203,8 +206,8 @@ impl fmt::Debug for AttemptFuture {
 fn to_reqwest(request: http::Request<Body>) -> Result<reqwest::Request, reqwest::Error> {
     let (parts, body) = request.into_parts();
     let url = match &body.0 {
-        Inner::Outgoing(_, address) if address.uri == parts.uri => address.url.clone(),
-        // A layer sends it elsewhere, or has its own body.
+        Inner::Outgoing(_, request_url) if request_url.uri == parts.uri => request_url.url.clone(),
+        // A layer changed the URL or the body.
         _ => return http::Request::from_parts(parts, body).try_into(),
     };
     let mut request = reqwest::Request::new(parts.method, url);
@@ -214,23 +217,23 @@ fn to_reqwest(request: http::Request<Body>) -> Result<reqwest::Request, reqwest:
     Ok(request)
 }
 
-fn to_http(mut answer: reqwest::Response, asked: Option<&Url>) -> http::Response<Body> {
-    let status = answer.status();
-    let version = answer.version();
-    let headers = std::mem::take(answer.headers_mut());
-    let mut extensions = std::mem::take(answer.extensions_mut());
-    if asked.is_some_and(|asked| asked != answer.url()) {
+fn to_http(mut response: reqwest::Response, requested_url: Option<&Url>) -> http::Response<Body> {
+    let status = response.status();
+    let version = response.version();
+    let headers = std::mem::take(response.headers_mut());
+    let mut extensions = std::mem::take(response.extensions_mut());
+    if requested_url.is_some_and(|requested_url| requested_url != response.url()) {
         extensions.insert(Redirected);
     }
-    let mut response = http::Response::new(Body(Inner::Answer(answer)));
-    *response.status_mut() = status;
-    *response.version_mut() = version;
-    *response.headers_mut() = headers;
-    *response.extensions_mut() = extensions;
-    response
+    let mut converted = http::Response::new(Body(Inner::Response(response)));
+    *converted.status_mut() = status;
+    *converted.version_mut() = version;
+    *converted.headers_mut() = headers;
+    *converted.extensions_mut() = extensions;
+    converted
 }
 
-/// Another address than the one asked answered.
+/// Marks a response that comes from another URL than the requested one.
 #[derive(Clone, Copy)]
 pub(super) struct Redirected;
 
@@ -251,16 +254,16 @@ impl Layers {
     {
         self.0.push(Arc::new(move |inner| {
             let service = layer.layer(inner).map_err(Into::into);
-            AttemptService(Wrapped::Layers(BoxCloneSyncService::new(service)))
+            AttemptService(ServiceKind::Layers(BoxCloneSyncService::new(service)))
         }));
     }
 
-    /// All of them around this client; `None` where there is none.
+    /// Wraps all layers around this client; `None` if there are no layers.
     pub(crate) fn around(&self, client: &reqwest::Client, own: bool) -> Option<AttemptService> {
         if self.0.is_empty() {
             return None;
         }
-        let innermost = Wrapped::Http { client: client.clone(), follows_redirects: !own };
+        let innermost = ServiceKind::Http { client: client.clone(), follows_redirects: !own };
         Some(self.0.iter().fold(AttemptService(innermost), |inner, layer| layer(inner)))
     }
 }

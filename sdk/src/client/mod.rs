@@ -1,30 +1,32 @@
-//! The client: how an operation becomes a request and its answer a value.
+//! The HTTP clients: turn an operation into a request, send it, and decode the response.
 
+#[cfg(not(all(target_arch = "wasm32", target_os = "unknown")))]
+mod attachment_reader;
 mod attempt;
 #[cfg(feature = "blocking")]
-mod block;
+mod blocking;
 #[cfg(not(all(target_arch = "wasm32", target_os = "unknown")))]
 mod body;
 mod builder;
 mod call;
 mod clients;
+#[cfg_attr(all(target_arch = "wasm32", target_os = "unknown"), path = "web/exchange.rs")]
+mod exchange;
+mod json_string;
 #[cfg(feature = "tower")]
 mod layer;
-mod observe;
+mod observer;
 mod path;
 mod payload;
 mod preview;
 #[cfg(feature = "rate-limit")]
-mod rate;
+mod rate_limit;
 mod raw;
-#[cfg(not(all(target_arch = "wasm32", target_os = "unknown")))]
-mod reading;
 mod response;
 mod retry;
 #[cfg(feature = "rustls")]
 mod rustls;
 mod shared;
-mod text;
 #[cfg_attr(all(target_arch = "wasm32", target_os = "unknown"), path = "web/time.rs")]
 mod time;
 #[cfg(any(feature = "rustls", feature = "native-tls"))]
@@ -33,8 +35,6 @@ mod tls;
 mod trace;
 mod transport;
 mod wait;
-#[cfg_attr(all(target_arch = "wasm32", target_os = "unknown"), path = "web/wire.rs")]
-mod wire;
 
 use std::pin::Pin;
 
@@ -43,7 +43,7 @@ pub use call::Call;
 pub use clients::{EmailClient, ExtractionClient};
 #[cfg(feature = "tower")]
 pub use layer::{AttemptFuture, AttemptService, Body};
-pub use observe::Attempt;
+pub use observer::Attempt;
 pub(crate) use payload::Payload;
 pub use preview::RequestPreview;
 pub use response::{Deleted, RawResponse, Response};

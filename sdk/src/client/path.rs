@@ -1,5 +1,6 @@
-//! Paths: ids become one segment each, and nothing leaves its place
-//! (`docs/undocumented/both-services.md#identifiers`, `docs/undocumented/both-services.md#base-url-with-a-path`).
+//! Builds and checks request paths. An id becomes exactly one path segment, and no path can
+//! leave the base URL (`docs/undocumented/both-services.md#identifiers`,
+//! `docs/undocumented/both-services.md#base-url-with-a-path`).
 
 use std::borrow::Cow;
 
@@ -7,10 +8,10 @@ use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 
 use crate::{InvalidInput, Operation};
 
-/// What may stand in a segment or a query as it is (RFC 3986, unreserved).
+/// The characters to percent-encode: all but the unreserved ones (RFC 3986).
 const ENCODED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 
-/// The operation's path with these ids in it.
+/// Returns the operation's path with these ids inserted.
 pub(crate) fn fill(operation: Operation, ids: &[&str]) -> Result<Cow<'static, str>, InvalidInput> {
     let template = operation.path();
     if !template.contains('{') {
@@ -35,9 +36,9 @@ fn segment<'a>(
     id: &'a str,
 ) -> Result<percent_encoding::PercentEncode<'a>, InvalidInput> {
     match id {
-        "" => Err(InvalidInput::new(name, "empty")),
-        // No encoding keeps these from meaning another path.
-        "." | ".." => Err(InvalidInput::new(name, "a dot segment is no id")),
+        "" => Err(InvalidInput::new(name, "must not be empty")),
+        // URL parsers resolve these even when percent-encoded.
+        "." | ".." => Err(InvalidInput::new(name, "`.` and `..` are not valid ids")),
         _ => Ok(utf8_percent_encode(id, ENCODED)),
     }
 }
@@ -49,30 +50,29 @@ pub(crate) fn push_query(path: &mut String, name: &str, value: &str) {
     path.extend(utf8_percent_encode(value, ENCODED));
 }
 
-/// Checks a raw request's path: absolute, and staying below the base address.
+/// Checks the path of a raw request: it must be absolute and must not leave the base URL.
 pub(crate) fn check_raw(path: &str) -> Result<(), InvalidInput> {
     let only_path = path.split('?').next().unwrap_or_default();
     let bad = if !path.starts_with('/') {
-        "does not begin with a slash"
+        "must start with a slash"
     } else if path.contains(|c: char| c.is_whitespace() || c.is_control() || c == '#' || c == '\\')
     {
-        "white space, control characters, `#` and `\\` have to be percent-encoded"
+        "white space, control characters, `#` and `\\` must be percent-encoded"
     } else if only_path.split('/').any(is_dot_segment) {
-        "a dot segment would lead elsewhere"
+        "must not contain `.` or `..` segments"
     } else {
         return Ok(());
     };
     Err(InvalidInput::new("path", bad))
 }
 
-/// `.` and `..`, percent-encoded ones included: an address parser takes those
-/// for dots too.
+/// Matches `.` and `..`, also percent-encoded: URL parsers resolve those as well.
 fn is_dot_segment(segment: &str) -> bool {
     let segment = segment.to_ascii_lowercase().replace("%2e", ".");
     segment == "." || segment == ".."
 }
 
-/// The documented operation that has this method and path, if any.
+/// Returns the documented operation with this method and path, if any.
 pub(crate) fn documented(
     service: crate::Service,
     method: &http::Method,
@@ -104,7 +104,7 @@ mod tests {
     use crate::Service;
 
     #[test]
-    fn an_id_is_one_segment() {
+    fn an_id_becomes_one_segment() {
         let path = |id| fill(Operation::EmailsCancel, &[id]);
         assert_eq!(path("eml_1").unwrap(), "/api/v1/emails/eml_1/cancel");
         assert_eq!(path("a/b").unwrap(), "/api/v1/emails/a%2Fb/cancel");
@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn a_raw_path_stays_below_the_base() {
+    fn raw_paths_cannot_leave_the_base_url() {
         for good in ["/v1/x", "/v1/x?y=..%2F", "/v1/a..b", "/"] {
             assert_eq!(check_raw(good), Ok(()), "{good}");
         }
@@ -138,10 +138,10 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever an id is, it stays one segment of the path it belongs to,
-        /// in the eyes of a URL parser too, and comes out as it went in.
+        /// Any id becomes one segment of the path, also according to a URL parser, and
+        /// decodes to itself.
         #[test]
-        fn any_id_stays_in_its_place(id in ".{1,20}") {
+        fn any_id_becomes_one_segment(id in ".{1,20}") {
             prop_assume!(id != "." && id != "..");
             let path = fill(Operation::EmailsCancel, &[&id]).unwrap();
             let url = url::Url::parse("https://x.test").unwrap().join(&path).unwrap();
@@ -153,9 +153,9 @@ mod tests {
             prop_assert!(url.query().is_none() && url.fragment().is_none());
         }
 
-        /// A raw path that is let through stays below the base address.
+        /// An accepted raw path does not leave the base URL.
         #[test]
-        fn any_raw_path_stays_below_the_base(path in "/[a-z./%2eE?&=:@-]{0,20}") {
+        fn accepted_raw_paths_never_leave_the_base_url(path in "/[a-z./%2eE?&=:@-]{0,20}") {
             prop_assume!(check_raw(&path).is_ok());
             let mut url = url::Url::parse("https://x.test/base").unwrap();
             let only_path = path.split('?').next().unwrap();

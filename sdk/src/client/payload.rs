@@ -1,5 +1,5 @@
-//! Request bodies: serialised once, shared by all attempts; attachments stay
-//! where they are until they are sent.
+//! Request bodies. They are serialized once and shared by all attempts; attachments are
+//! read when they are sent.
 
 use std::io::{self, Read, Write};
 use std::sync::Arc;
@@ -7,16 +7,16 @@ use std::sync::Arc;
 use bytes::Bytes;
 use serde::Serialize;
 
-use super::text::push_string;
+use super::json_string::push_json_string;
 use crate::email::{Attachment, BatchShape, Email, Fields, Source};
 use crate::{Error, InvalidInput};
 
 #[derive(Clone)]
 pub(crate) enum Payload {
     Empty,
-    /// A body in memory, and its content type.
+    /// A body in memory with its content type.
     Bytes(Bytes, http::HeaderValue),
-    /// JSON around attachments that are read while it is sent.
+    /// JSON with attachments that are read while it is sent.
     Streamed(Arc<Streamed>),
 }
 
@@ -28,7 +28,7 @@ pub(crate) struct Streamed {
 #[derive(Clone)]
 pub(crate) enum Piece {
     Text(Bytes),
-    /// An attachment's content, to be encoded.
+    /// The content of an attachment, still to be encoded.
     Content {
         source: Source,
         email: usize,
@@ -36,25 +36,25 @@ pub(crate) enum Piece {
     },
 }
 
-/// Up to here an attachment in memory is encoded in place.
-const SMALL: u64 = 16 * 1024;
+/// Attachments in memory up to this size are encoded right away.
+const MAX_INLINE: u64 = 16 * 1024;
 
 pub(crate) const JSON: http::HeaderValue = http::HeaderValue::from_static("application/json");
 
 impl Payload {
     pub(crate) fn json<T: Serialize>(value: &T) -> Result<Self, Error> {
-        let text = serde_json::to_vec(value).map_err(unwritable)?;
+        let text = serde_json::to_vec(value).map_err(serialize_error)?;
         Ok(Self::Bytes(text.into(), JSON))
     }
 
     pub(crate) fn email(email: &Email) -> Result<Self, Error> {
-        let mut writer = Writer::with_capacity(room(email));
+        let mut writer = Writer::with_capacity(estimated_size(email));
         writer.email(0, email)?;
         Ok(writer.finish())
     }
 
     pub(crate) fn batch(emails: &[Email], shape: &BatchShape) -> Result<Self, Error> {
-        let mut writer = Writer::with_capacity(emails.iter().map(room).sum());
+        let mut writer = Writer::with_capacity(emails.iter().map(estimated_size).sum());
         if let BatchShape::Object(key) = shape {
             writer.text.push(b'{');
             writer.name(key);
@@ -81,7 +81,7 @@ impl Payload {
         }
     }
 
-    /// Writes it piece by piece, attachments encoded.
+    /// Writes the body piece by piece, with attachments encoded.
     pub(crate) fn write_to(&self, out: &mut dyn Write) -> io::Result<()> {
         match self {
             Self::Empty => Ok(()),
@@ -115,9 +115,8 @@ pub(crate) fn write_content(source: &Source, out: &mut dyn Write) -> io::Result<
     }
 }
 
-/// About how long an email's text is, so that it is mostly written without
-/// growing.
-fn room(email: &Email) -> usize {
+/// Estimates the length of an email's JSON, to avoid reallocations.
+fn estimated_size(email: &Email) -> usize {
     let body = |text: &Option<String>| text.as_ref().map_or(0, String::len);
     192 + email.subject.len() + body(&email.html) + body(&email.text)
 }
@@ -128,35 +127,35 @@ struct Writer {
 }
 
 impl Writer {
-    fn with_capacity(room: usize) -> Self {
-        Self { text: Vec::with_capacity(room), pieces: Vec::new() }
+    fn with_capacity(capacity: usize) -> Self {
+        Self { text: Vec::with_capacity(capacity), pieces: Vec::new() }
     }
 
     fn email(&mut self, index: usize, email: &Email) -> Result<(), Error> {
         self.text.push(b'{');
-        email.write_fields(self).map_err(unwritable)?;
+        email.write_fields(self).map_err(serialize_error)?;
         if email.attachments.is_empty() {
             self.text.push(b'}');
             return Ok(());
         }
         self.name("attachments");
         self.text.push(b'[');
-        for (place, attachment) in email.attachments.iter().enumerate() {
-            if place > 0 {
+        for (position, attachment) in email.attachments.iter().enumerate() {
+            if position > 0 {
                 self.text.push(b',');
             }
-            self.attachment(index, place, attachment);
+            self.attachment(index, position, attachment);
         }
         self.text.extend_from_slice(b"]}");
         Ok(())
     }
 
-    fn attachment(&mut self, email: usize, place: usize, attachment: &Attachment) {
+    fn attachment(&mut self, email: usize, position: usize, attachment: &Attachment) {
         self.text.extend_from_slice(b"{\"filename\":");
-        push_string(&mut self.text, &attachment.filename);
+        push_json_string(&mut self.text, &attachment.filename);
         if let Some(content_type) = &attachment.content_type {
             self.text.extend_from_slice(b",\"contentType\":");
-            push_string(&mut self.text, content_type);
+            push_json_string(&mut self.text, content_type);
         }
         self.text.extend_from_slice(b",\"content\":");
         match attachment.source() {
@@ -165,11 +164,11 @@ impl Writer {
                 self.piece(Piece::Text(content.clone()));
                 self.text.push(b'"');
             }
-            // Not Base64: the service is the one to say so.
+            // Not Base64. Leave it to the service to reject it.
             Source::Encoded(content) => {
-                push_string(&mut self.text, &String::from_utf8_lossy(content));
+                push_json_string(&mut self.text, &String::from_utf8_lossy(content));
             }
-            Source::Bytes(content) if content.len() as u64 <= SMALL => {
+            Source::Bytes(content) if content.len() as u64 <= MAX_INLINE => {
                 self.text.push(b'"');
                 let start = self.text.len();
                 self.text.resize(start + base64_simd::STANDARD.encoded_length(content.len()), 0);
@@ -179,19 +178,19 @@ impl Writer {
             }
             source => {
                 self.text.push(b'"');
-                self.piece(Piece::Content { source: source.clone(), email, attachment: place });
+                self.piece(Piece::Content { source: source.clone(), email, attachment: position });
                 self.text.push(b'"');
             }
         }
         self.text.push(b'}');
     }
 
-    /// A field's name, after a comma where one is due.
+    /// Writes a field's name, preceded by a comma if needed.
     fn name(&mut self, name: &str) {
         if self.text.last() != Some(&b'{') {
             self.text.push(b',');
         }
-        push_string(&mut self.text, name);
+        push_json_string(&mut self.text, name);
         self.text.push(b':');
     }
 
@@ -216,7 +215,7 @@ impl Fields for Writer {
 
     fn text(&mut self, name: &str, text: &str) -> Result<(), serde_json::Error> {
         self.name(name);
-        push_string(&mut self.text, text);
+        push_json_string(&mut self.text, text);
         Ok(())
     }
 
@@ -239,6 +238,6 @@ fn is_base64(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/' | b'=' | b'-' | b'_')
 }
 
-fn unwritable(error: serde_json::Error) -> Error {
-    Error::from(InvalidInput::new("body", "cannot be written as json")).with_source(error)
+fn serialize_error(error: serde_json::Error) -> Error {
+    Error::from(InvalidInput::new("body", "cannot be serialized as JSON")).with_source(error)
 }

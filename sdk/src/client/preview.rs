@@ -1,4 +1,4 @@
-//! The request that a call would send, for eyes.
+//! Dry runs: the request that a call would send.
 
 use std::fmt;
 use std::io::{self, Write};
@@ -10,17 +10,19 @@ use super::call::{Options, Request};
 use super::payload::Payload;
 use super::shared::Shared;
 
-/// The exact request that would be sent, the key masked.
+/// The request that a call would send, with secrets masked. Returned by
+/// [`Call::to_request`](crate::Call::to_request).
 #[derive(Clone)]
 #[non_exhaustive]
 pub struct RequestPreview {
     /// The HTTP method.
     pub method: String,
-    /// The whole address.
+    /// The full URL.
     pub url: String,
-    /// The headers, `Host` and `Content-Length` included; in place of the key,
-    /// its documented prefix and `***`, and `***` for `Authorization`,
-    /// `Proxy-Authorization` and `Cookie`.
+    /// The headers, including `Host` and `Content-Length`.
+    ///
+    /// The API key is replaced by its documented prefix and `***`, the values of
+    /// `Authorization`, `Proxy-Authorization` and `Cookie` by `***`.
     pub headers: Vec<(String, String)>,
     payload: Payload,
 }
@@ -58,34 +60,34 @@ impl RequestPreview {
         }
     }
 
-    /// The body's length in bytes, 0 where there is none.
+    /// Length of the body in bytes; 0 if there is none.
     pub fn content_length(&self) -> u64 {
         self.payload.length()
     }
 
-    /// The body: small as a rule, but with attachments as large as they are.
-    /// See [`write_body`](Self::write_body).
+    /// Returns the body. It includes the attachments, so it may be large;
+    /// [`write_body`](Self::write_body) does not hold it in memory.
     ///
     /// # Errors
     ///
-    /// When an attachment cannot be read.
+    /// If an attachment cannot be read.
     pub fn body(&self) -> io::Result<Vec<u8>> {
         let mut body = Vec::new();
         self.write_body(&mut body)?;
         Ok(body)
     }
 
-    /// Writes the body piece by piece, without holding it whole.
+    /// Writes the body to `out` piece by piece, without holding it in memory.
     ///
     /// # Errors
     ///
-    /// When an attachment cannot be read, or `out` cannot be written.
+    /// If an attachment cannot be read, or `out` cannot be written.
     pub fn write_body(&self, out: &mut dyn Write) -> io::Result<()> {
         self.payload.write_to(out)
     }
 }
 
-/// Shows what the documents say about a key, and nothing of its own.
+/// Keeps only the documented prefix of the key.
 fn mask(key: &str) -> String {
     let known = ["sk_live_", "sk_test_"].into_iter().find(|prefix| key.starts_with(prefix));
     format!("{}***", known.unwrap_or_default())
@@ -98,7 +100,7 @@ fn shown(value: &HeaderValue) -> String {
     String::from_utf8_lossy(value.as_bytes()).into_owned()
 }
 
-/// Shows no content.
+/// Omits the content.
 impl fmt::Debug for RequestPreview {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("RequestPreview")

@@ -1,4 +1,4 @@
-//! Requests that the documents do not show.
+//! Raw requests, to endpoints that this crate does not model.
 
 use std::sync::Arc;
 
@@ -14,10 +14,10 @@ pub(super) fn raw(shared: &Arc<Shared>, method: &str, path: &str) -> Call<RawRes
     let invalid = |invalid| Error::from(invalid).with_target(Target::Raw);
     let request = || -> Result<Request, Error> {
         let method = Method::from_bytes(method.to_ascii_uppercase().as_bytes())
-            .map_err(|_| invalid(InvalidInput::new("method", "no http method")))?;
+            .map_err(|_| invalid(InvalidInput::new("method", "not a valid HTTP method")))?;
         path::check_raw(path).map_err(invalid)?;
-        // A path that the documents do show has its scope, its name in errors
-        // and its harmlessness.
+        // A documented path gets the operation's scope check, name in errors and retry
+        // rules.
         let operation = path::documented(shared.service, &method, path);
         if let Some(operation) = operation {
             shared.check_scope(operation)?;
@@ -25,11 +25,11 @@ pub(super) fn raw(shared: &Arc<Shared>, method: &str, path: &str) -> Call<RawRes
         let reads = matches!(method, Method::GET | Method::HEAD);
         Ok(Request {
             target: operation.map_or(Target::Raw, Target::Operation),
-            harmless: operation.map_or(reads, crate::Operation::is_idempotent),
+            idempotent: operation.map_or(reads, crate::Operation::is_idempotent),
             method,
             path: path.to_owned().into(),
             payload: Payload::Empty,
-            expected: 0,
+            batch_size: 0,
             organization: None,
         })
     };
@@ -37,16 +37,17 @@ pub(super) fn raw(shared: &Arc<Shared>, method: &str, path: &str) -> Call<RawRes
 }
 
 impl Call<RawResponse> {
-    /// Says that doing it twice is as doing it once, so that it is tried again
-    /// after ambiguous failures too.
-    pub fn idempotent(mut self, harmless: bool) -> Self {
+    /// Declares whether the request is idempotent, that is, whether performing it twice has
+    /// the same effect as performing it once. If so, it is also retried after ambiguous
+    /// failures.
+    pub fn idempotent(mut self, idempotent: bool) -> Self {
         if let Ok(request) = &mut self.request {
-            request.harmless = harmless;
+            request.idempotent = idempotent;
         }
         self
     }
 
-    /// A query parameter, percent-encoded.
+    /// Adds a query parameter. Name and value are percent-encoded.
     pub fn query(mut self, name: impl AsRef<str>, value: impl AsRef<str>) -> Self {
         if let Ok(request) = &mut self.request {
             path::push_query(request.path.to_mut(), name.as_ref(), value.as_ref());
@@ -54,17 +55,23 @@ impl Call<RawResponse> {
         self
     }
 
-    /// A JSON body.
+    /// Sets a JSON body.
     pub fn json<B: Serialize + ?Sized>(self, body: &B) -> Self {
         let payload = Payload::json(&body);
         self.with_payload(payload)
     }
 
-    /// A body of any content type.
+    /// Sets a body of any content type.
     pub fn body(self, body: impl Into<bytes::Bytes>, content_type: impl AsRef<str>) -> Self {
         let payload = HeaderValue::from_str(content_type.as_ref())
             .map(|content_type| Payload::Bytes(body.into(), content_type))
-            .map_err(|_| InvalidInput::new("content type", "no header can carry it").into());
+            .map_err(|_| {
+                InvalidInput::new(
+                    "content type",
+                    "contains characters that are not allowed in a header",
+                )
+                .into()
+            });
         self.with_payload(payload)
     }
 

@@ -1,4 +1,4 @@
-//! What comes back.
+//! Responses: the public types, and how each return type is decoded.
 
 use std::fmt;
 use std::time::Duration;
@@ -9,30 +9,31 @@ use http::header::CONTENT_ENCODING;
 
 use super::Shared;
 use super::call::Request;
-use crate::answer::{Extra, Record, Unreadable, read_list, read_object};
+use crate::decode::{DecodeError, Extra, Record, read_list, read_object};
 use crate::email::{BatchResponse, WebhookTest};
 use crate::extraction::{KeyScope, Me};
 use crate::{Error, ErrorKind, List, Outcome, Scopes};
 
-/// A value with the HTTP answer around it.
+/// A decoded value with the HTTP response it came from. Returned by
+/// [`Call::with_response`](crate::Call::with_response).
 #[derive(Clone)]
 #[non_exhaustive]
 pub struct Response<T> {
-    /// What the call gives.
+    /// The decoded value.
     pub value: T,
     /// The HTTP status.
     pub status: u16,
-    /// The answer's headers.
+    /// The response's headers.
     pub headers: HeaderMap,
-    /// The id that the service gave to this request, for its support.
+    /// The id that the service assigned to the request, for support inquiries.
     pub request_id: Option<String>,
-    /// How many times the request was tried.
+    /// Number of attempts made.
     pub attempts: u32,
-    /// How long it took, all attempts and waits included.
+    /// Duration of the call, including all attempts and the pauses between them.
     pub elapsed: Duration,
 }
 
-/// Shows no header's value: it may be a cookie.
+/// Omits the headers, which may contain cookies.
 impl<T: fmt::Debug> fmt::Debug for Response<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Response")
@@ -45,48 +46,49 @@ impl<T: fmt::Debug> fmt::Debug for Response<T> {
     }
 }
 
-/// A deletion that is done.
+/// The result of a successful deletion.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Deleted {
-    /// Whether the service said 404 to a repeated try, after a first one whose
-    /// answer was lost: the resource is gone, most likely by that first try.
+    /// True if a retry got 404 after an earlier attempt had an unknown outcome: most likely
+    /// that attempt deleted the resource.
     pub already_gone: bool,
-    /// What the service answered, such as `ok`; mostly empty.
+    /// The fields of the response body, such as `ok`; usually empty.
     pub extra: Extra,
 }
 
-/// The answer to a raw request.
+/// The response to a raw request. Returned by [`EmailClient::raw`](crate::EmailClient::raw)
+/// and [`ExtractionClient::raw`](crate::ExtractionClient::raw).
 #[derive(Clone)]
 #[non_exhaustive]
 pub struct RawResponse {
     /// The HTTP status, 2xx.
     pub status: u16,
-    /// The answer's headers.
+    /// The response's headers.
     pub headers: HeaderMap,
-    /// The id that the service gave to this request.
+    /// The id that the service assigned to the request, for support inquiries.
     pub request_id: Option<String>,
-    /// The body as it came.
+    /// The body, unmodified.
     pub body: Bytes,
 }
 
 impl RawResponse {
-    /// The body as a value of your own type.
+    /// Decodes the body as JSON.
     ///
     /// # Errors
     ///
-    /// When it is not JSON of that type.
+    /// If the body is not JSON of the type `T`.
     pub fn json<T: serde::de::DeserializeOwned>(&self) -> Result<T, serde_json::Error> {
         serde_json::from_slice(&self.body)
     }
 
-    /// The body as text, what is not UTF-8 replaced.
+    /// The body as text. Invalid UTF-8 is replaced by U+FFFD.
     pub fn text(&self) -> std::borrow::Cow<'_, str> {
         String::from_utf8_lossy(&self.body)
     }
 }
 
-/// Shows no content.
+/// Omits the content.
 impl fmt::Debug for RawResponse {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("RawResponse")
@@ -97,8 +99,8 @@ impl fmt::Debug for RawResponse {
     }
 }
 
-/// A success as it came, and what was asked.
-pub(crate) struct Answer<'a> {
+/// A successful response with the request that it answers.
+pub(crate) struct ResponseParts<'a> {
     pub(crate) shared: &'a Shared,
     pub(crate) request: &'a Request,
     pub(crate) status: u16,
@@ -106,27 +108,27 @@ pub(crate) struct Answer<'a> {
     pub(crate) body: Bytes,
     pub(crate) attempts: u32,
     pub(crate) elapsed: Duration,
-    /// A 404 to a repeated deletion.
+    /// See [`Deleted::already_gone`].
     pub(crate) already_gone: bool,
 }
 
-impl Answer<'_> {
+impl ResponseParts<'_> {
     fn request_id(&self) -> Option<String> {
         request_id(self.shared, &self.headers)
     }
 
-    /// The service said success: whatever is wrong with the answer, the
-    /// request was processed.
-    fn unreadable(&self, unreadable: Unreadable) -> Error {
+    /// The error of a body that cannot be decoded. The status was 2xx, so the request was
+    /// processed.
+    fn decode_error(&self, problem: DecodeError) -> Error {
         let begins_with = |text: &[u8]| self.body.trim_ascii_start().starts_with(text);
         let problem = if self.body.trim_ascii().is_empty() {
-            "it is empty".to_owned()
+            "the body is empty".to_owned()
         } else if begins_with(b"<") {
-            "html, not json; check the base address".to_owned()
+            "the body is HTML, not JSON; check the base URL".to_owned()
         } else if self.headers.contains_key(CONTENT_ENCODING) {
-            "it is compressed, which was not asked for".to_owned()
+            "the body is compressed although the request did not allow it".to_owned()
         } else {
-            unreadable.0
+            problem.0
         };
         self.error(ErrorKind::InvalidResponse { problem }, Outcome::Unknown)
     }
@@ -136,83 +138,85 @@ impl Answer<'_> {
         Error::new(kind, outcome)
             .with_target(self.request.target)
             .with_attempts(self.attempts)
-            .with_answer(self.status, headers, self.request_id(), self.body.clone())
+            .with_response_parts(self.status, headers, self.request_id(), self.body.clone())
     }
 }
 
 pub(crate) fn request_id(shared: &Shared, headers: &HeaderMap) -> Option<String> {
-    shown_request_id(shared, headers).map(str::to_owned)
+    request_id_str(shared, headers).map(str::to_owned)
 }
 
-pub(crate) fn shown_request_id<'a>(shared: &Shared, headers: &'a HeaderMap) -> Option<&'a str> {
+pub(crate) fn request_id_str<'a>(shared: &Shared, headers: &'a HeaderMap) -> Option<&'a str> {
     let names = &shared.settings.request_id_headers;
     let ids = names.iter().filter_map(|name| headers.get(name)?.to_str().ok());
-    // Errors and spans show it: what is longer is no id.
-    { ids }.find(|id| id.len() <= LONGEST_ID)
+    // A request id is shown in errors and spans. Longer values are not ids.
+    { ids }.find(|id| id.len() <= MAX_REQUEST_ID_LEN)
 }
 
-const LONGEST_ID: usize = 256;
+const MAX_REQUEST_ID_LEN: usize = 256;
 
-/// What a call can give. Nobody else implements it.
-pub(crate) trait FromAnswer: Sized {
-    fn from_answer(answer: &Answer<'_>) -> Result<Self, Error>;
+/// Types that a call can return. This trait is private, so the set is closed.
+pub(crate) trait FromResponse: Sized {
+    fn from_response(response: &ResponseParts<'_>) -> Result<Self, Error>;
 }
 
-impl<T: FromAnswer> FromAnswer for Response<T> {
-    fn from_answer(answer: &Answer<'_>) -> Result<Self, Error> {
+impl<T: FromResponse> FromResponse for Response<T> {
+    fn from_response(response: &ResponseParts<'_>) -> Result<Self, Error> {
         Ok(Self {
-            value: T::from_answer(answer)?,
-            status: answer.status,
-            headers: answer.headers.clone(),
-            request_id: answer.request_id(),
-            attempts: answer.attempts,
-            elapsed: answer.elapsed,
+            value: T::from_response(response)?,
+            status: response.status,
+            headers: response.headers.clone(),
+            request_id: response.request_id(),
+            attempts: response.attempts,
+            elapsed: response.elapsed,
         })
     }
 }
 
-impl FromAnswer for RawResponse {
-    fn from_answer(answer: &Answer<'_>) -> Result<Self, Error> {
+impl FromResponse for RawResponse {
+    fn from_response(response: &ResponseParts<'_>) -> Result<Self, Error> {
         Ok(Self {
-            status: answer.status,
-            headers: answer.headers.clone(),
-            request_id: answer.request_id(),
-            body: answer.body.clone(),
+            status: response.status,
+            headers: response.headers.clone(),
+            request_id: response.request_id(),
+            body: response.body.clone(),
         })
     }
 }
 
-impl FromAnswer for Deleted {
-    fn from_answer(answer: &Answer<'_>) -> Result<Self, Error> {
-        // Any body is as good as none (`docs/undocumented/both-services.md#delete-bodies`).
-        let extra = Extra::new(answer.body.clone(), &[]);
-        Ok(Self { already_gone: answer.already_gone, extra })
+impl FromResponse for Deleted {
+    fn from_response(response: &ResponseParts<'_>) -> Result<Self, Error> {
+        // The body of a deletion is not documented
+        // (`docs/undocumented/both-services.md#delete-bodies`).
+        let extra = Extra::new(response.body.clone(), &[]);
+        Ok(Self { already_gone: response.already_gone, extra })
     }
 }
 
-impl FromAnswer for BatchResponse {
-    fn from_answer(answer: &Answer<'_>) -> Result<Self, Error> {
-        Self::read(&answer.body, answer.request.expected).map_err(|bad| answer.unreadable(bad))
+impl FromResponse for BatchResponse {
+    fn from_response(response: &ResponseParts<'_>) -> Result<Self, Error> {
+        Self::read(&response.body, response.request.batch_size)
+            .map_err(|bad| response.decode_error(bad))
     }
 }
 
-impl FromAnswer for WebhookTest {
-    fn from_answer(answer: &Answer<'_>) -> Result<Self, Error> {
-        Self::read(&answer.body).map_err(|bad| answer.unreadable(bad))
+impl FromResponse for WebhookTest {
+    fn from_response(response: &ResponseParts<'_>) -> Result<Self, Error> {
+        Self::read(&response.body).map_err(|bad| response.decode_error(bad))
     }
 }
 
-impl<T: Record> FromAnswer for List<T> {
-    fn from_answer(answer: &Answer<'_>) -> Result<Self, Error> {
-        read_list(&answer.body).map_err(|bad| answer.unreadable(bad))
+impl<T: Record> FromResponse for List<T> {
+    fn from_response(response: &ResponseParts<'_>) -> Result<Self, Error> {
+        read_list(&response.body).map_err(|bad| response.decode_error(bad))
     }
 }
 
 macro_rules! resources {
     ($($name:ty),+ $(,)?) => {
-        $( impl FromAnswer for $name {
-            fn from_answer(answer: &Answer<'_>) -> Result<Self, Error> {
-                read_object(&answer.body).map_err(|bad| answer.unreadable(bad))
+        $( impl FromResponse for $name {
+            fn from_response(response: &ResponseParts<'_>) -> Result<Self, Error> {
+                read_object(&response.body).map_err(|bad| response.decode_error(bad))
             }
         } )+
     };
@@ -228,19 +232,19 @@ resources!(
     crate::extraction::Webhook,
 );
 
-impl FromAnswer for Me {
-    fn from_answer(answer: &Answer<'_>) -> Result<Self, Error> {
-        let me: Self = read_object(&answer.body).map_err(|bad| answer.unreadable(bad))?;
+impl FromResponse for Me {
+    fn from_response(response: &ResponseParts<'_>) -> Result<Self, Error> {
+        let me: Self = read_object(&response.body).map_err(|bad| response.decode_error(bad))?;
         if let Some(scope) = me.auth.scope.as_ref().and_then(KeyScope::scope) {
-            answer.shared.scopes.learn(Scopes::NONE.with(scope));
+            response.shared.scopes.learn(Scopes::NONE.with(scope));
         }
-        match &answer.request.organization {
+        match &response.request.organization {
             Some(expected) if *expected != me.organization.id => {
                 let kind = ErrorKind::WrongOrganization {
                     expected: expected.clone(),
                     actual: me.organization.id,
                 };
-                Err(answer.error(kind, Outcome::Refused))
+                Err(response.error(kind, Outcome::Refused))
             }
             _ => Ok(me),
         }

@@ -1,70 +1,68 @@
-//! Whether a failed attempt is followed by another one, and when: one pure
-//! function.
+//! Decides whether and when a failed attempt is retried, as one pure function.
 //!
-//! What is not harmless to repeat is repeated only where it certainly was not
-//! processed: no connection was made, the TLS handshake failed, HTTP 429, or an
-//! HTTP/2 refusal. Reads and harmless repeats are tried again on any transient
-//! failure.
+//! A request is retry-safe if it is idempotent, or if it carries an idempotency key that
+//! the service honours. Retry-safe requests are retried after any transient failure. All
+//! others are retried only if they were certainly not processed: no connection was
+//! established, the TLS handshake failed, the service responded with 429, or an HTTP/2
+//! server refused the stream.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-/// A failed attempt, and what was known then.
+/// A failed attempt and everything the decision depends on.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Situation {
+pub(crate) struct RetryContext {
     pub(crate) failure: Failure,
-    /// Doing it twice is as doing it once, or the service honours the
-    /// idempotency key that the call has.
-    pub(crate) repeatable: bool,
-    /// How many attempts were made, this one included.
+    /// Whether the request is idempotent or has an idempotency key that the service
+    /// honours.
+    pub(crate) retry_safe: bool,
+    /// Number of attempts made, including this one.
     pub(crate) attempts: u32,
-    /// How many may be made at most after the first.
+    /// Maximum number of retries.
     pub(crate) retries: u32,
     pub(crate) retry_after: Option<Duration>,
     /// The longest `Retry-After` to wait for.
     pub(crate) max_retry_after: Duration,
     pub(crate) time_left: Duration,
-    /// How long this attempt took to fail: the next one will hardly be done
-    /// sooner.
+    /// Duration of the failed attempt: the next one will hardly be faster.
     pub(crate) took: Duration,
     pub(crate) back_off: BackOff,
-    /// From 0 to 1: which part of the back-off to wait.
+    /// Fraction of the back-off to wait, from 0 to 1.
     pub(crate) jitter: f64,
 }
 
-/// The longest waits where the service names none: the first one, doubled each
-/// time, up to the longest.
+/// Exponential back-off, for responses without `Retry-After`: the upper limit of the pause
+/// is `initial`, doubled with each attempt, up to `max`.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct BackOff {
-    pub(crate) first: Duration,
-    pub(crate) longest: Duration,
+    pub(crate) initial: Duration,
+    pub(crate) max: Duration,
 }
 
 impl Default for BackOff {
     fn default() -> Self {
-        Self { first: Duration::from_millis(250), longest: Duration::from_secs(8) }
+        Self { initial: Duration::from_millis(250), max: Duration::from_secs(8) }
     }
 }
 
 impl BackOff {
     pub(crate) fn after(self, attempts: u32) -> Duration {
         let doublings = attempts.saturating_sub(1).min(30);
-        self.first.saturating_mul(1 << doublings).min(self.longest)
+        self.initial.saturating_mul(1 << doublings).min(self.max)
     }
 }
 
-/// Where an attempt failed.
+/// How an attempt failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Failure {
-    /// It certainly did not reach the service, or the service refused to take
-    /// it at all.
+    /// The request certainly did not reach the service, or an HTTP/2 server refused it.
     NotSent,
-    /// It may have reached the service.
+    /// The request may have reached the service.
     Ambiguous,
-    /// The service answered with this status.
+    /// The service responded with this status.
     Status(u16),
-    /// It would fail again.
-    Final,
+    /// A retry would fail as well.
+    Permanent,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -73,73 +71,74 @@ pub(crate) enum Decision {
     GiveUp,
 }
 
-pub(crate) fn decide(situation: &Situation) -> Decision {
-    let Situation { failure, repeatable, attempts, retries, .. } = *situation;
+pub(crate) fn decide(context: &RetryContext) -> Decision {
+    let RetryContext { failure, retry_safe, attempts, retries, .. } = *context;
     let may_repeat = match failure {
         Failure::NotSent | Failure::Status(429) => true,
-        Failure::Ambiguous | Failure::Status(408 | 425 | 500 | 502 | 503 | 504) => repeatable,
-        Failure::Status(_) | Failure::Final => false,
+        Failure::Ambiguous | Failure::Status(408 | 425 | 500 | 502 | 503 | 504) => retry_safe,
+        Failure::Status(_) | Failure::Permanent => false,
     };
     if !may_repeat || attempts > retries {
         return Decision::GiveUp;
     }
-    let wait = match situation.retry_after {
-        Some(asked) if asked > situation.max_retry_after => return Decision::GiveUp,
-        Some(asked) => asked,
-        None => situation.back_off.after(attempts).mul_f64(situation.jitter.clamp(0.0, 1.0)),
+    let wait = match context.retry_after {
+        Some(requested) if requested > context.max_retry_after => return Decision::GiveUp,
+        Some(requested) => requested,
+        None => context.back_off.after(attempts).mul_f64(context.jitter.clamp(0.0, 1.0)),
     };
-    match wait.checked_add(situation.took) {
-        Some(needed) if needed < situation.time_left => Decision::RetryAfter(wait),
+    match wait.checked_add(context.took) {
+        Some(needed) if needed < context.time_left => Decision::RetryAfter(wait),
         _ => Decision::GiveUp,
     }
 }
 
-/// How many retries all clones of a client may still make.
+/// The retry budget that all clones of a client share.
 #[derive(Debug)]
-pub(crate) struct Budget {
-    /// In tenths of a retry.
+pub(crate) struct RetryBudget {
+    /// The remaining retries, in tenths.
     tenths: AtomicU32,
-    most: u32,
+    max_tenths: u32,
 }
 
-impl Budget {
+impl RetryBudget {
     pub(crate) fn new(retries: u32) -> Self {
-        let most = retries.saturating_mul(10);
-        Self { tenths: AtomicU32::new(most), most }
+        let max_tenths = retries.saturating_mul(10);
+        Self { tenths: AtomicU32::new(max_tenths), max_tenths }
     }
 
-    /// Takes one retry, if there is one.
+    /// Takes one retry from the budget. Returns false if the budget is spent.
     pub(crate) fn withdraw(&self) -> bool {
         let take = |tenths: u32| tenths.checked_sub(10);
         self.tenths.fetch_update(Ordering::Relaxed, Ordering::Relaxed, take).is_ok()
     }
 
-    /// A retry that was taken and is waited for.
-    pub(crate) fn unmade(&self) -> RetryPermit<'_> {
+    /// Returns a guard for a retry that was taken and is now being waited for.
+    pub(crate) fn permit(&self) -> RetryPermit<'_> {
         RetryPermit(Some(self))
     }
 
-    /// A success gives back a tenth of a retry.
+    /// Puts back a tenth of a retry, after a success.
     pub(crate) fn deposit(&self) {
-        if self.tenths.load(Ordering::Relaxed) < self.most {
+        if self.tenths.load(Ordering::Relaxed) < self.max_tenths {
             self.tenths.fetch_add(1, Ordering::Relaxed);
         }
     }
 }
 
-/// Gives a retry back when who waits for it gives up.
-pub(crate) struct RetryPermit<'a>(Option<&'a Budget>);
+/// Returns its retry to the budget on drop, unless the retry was made: the call may be
+/// dropped while it waits.
+pub(crate) struct RetryPermit<'a>(Option<&'a RetryBudget>);
 
 impl RetryPermit<'_> {
-    pub(crate) fn made(mut self) {
+    pub(crate) fn commit(mut self) {
         self.0 = None;
     }
 }
 
 impl Drop for RetryPermit<'_> {
     fn drop(&mut self) {
-        if let Some(Budget { tenths, most }) = self.0 {
-            let give = |tenths: u32| Some(tenths.saturating_add(10).min(*most));
+        if let Some(RetryBudget { tenths, max_tenths }) = self.0 {
+            let give = |tenths: u32| Some(tenths.saturating_add(10).min(*max_tenths));
             let _ = tenths.fetch_update(Ordering::Relaxed, Ordering::Relaxed, give);
         }
     }
@@ -149,11 +148,11 @@ impl Drop for RetryPermit<'_> {
 pub(crate) fn parse_retry_after(value: &str, now: std::time::SystemTime) -> Option<Duration> {
     let value = value.trim();
     if !value.is_empty() && value.bytes().all(|byte| byte.is_ascii_digit()) {
-        // More than fits is as good as for ever.
+        // A number that overflows means practically forever.
         return Some(Duration::from_secs(value.parse().unwrap_or(u64::from(u32::MAX))));
     }
     let at = httpdate::parse_http_date(value).ok()?;
-    // A date that has passed asks for no wait.
+    // A date in the past means no wait.
     Some(at.duration_since(now).unwrap_or_default())
 }
 
@@ -163,7 +162,7 @@ mod tests {
 
     use proptest::prelude::*;
 
-    use super::Failure::{Ambiguous, Final, NotSent, Status};
+    use super::Failure::{Ambiguous, NotSent, Permanent, Status};
     use super::*;
 
     const NO_WAIT: Decision = Decision::RetryAfter(Duration::ZERO);
@@ -172,10 +171,10 @@ mod tests {
         Duration::from_millis(ms)
     }
 
-    fn situation(failure: Failure, repeatable: bool) -> Situation {
-        Situation {
+    fn context(failure: Failure, retry_safe: bool) -> RetryContext {
+        RetryContext {
             failure,
-            repeatable,
+            retry_safe,
             attempts: 1,
             retries: 2,
             retry_after: None,
@@ -188,13 +187,13 @@ mod tests {
     }
 
     #[test]
-    fn what_is_repeated_after_which_failure() {
+    fn which_failures_are_retried() {
         #[rustfmt::skip]
         let table = [
-            // failure       harmless  a send
+            // failure       retry-safe  other
             (NotSent,        true,     true),
             (Ambiguous,      true,     false),
-            (Final,          false,    false),
+            (Permanent,      false,    false),
             (Status(302),    false,    false),
             (Status(400),    false,    false),
             (Status(401),    false,    false),
@@ -214,39 +213,39 @@ mod tests {
             (Status(505),    false,    false),
             (Status(507),    false,    false),
         ];
-        for (failure, harmless, send) in table {
-            let decide = |repeatable| decide(&situation(failure, repeatable)) == NO_WAIT;
-            assert_eq!((decide(true), decide(false)), (harmless, send), "{failure:?}");
+        for (failure, idempotent, send) in table {
+            let decide = |retry_safe| decide(&context(failure, retry_safe)) == NO_WAIT;
+            assert_eq!((decide(true), decide(false)), (idempotent, send), "{failure:?}");
         }
     }
 
     #[test]
-    fn when_it_is_repeated() {
-        type Change = fn(&mut Situation);
+    fn when_a_retry_is_made() {
+        type Change = fn(&mut RetryContext);
         let at = |change: Change| {
-            let mut situation = situation(Status(429), false);
-            change(&mut situation);
-            decide(&situation)
+            let mut context = context(Status(429), false);
+            change(&mut context);
+            decide(&context)
         };
         let wait = |wait| Decision::RetryAfter(ms(wait));
         let table: [(Change, Decision); 18] = [
-            // Full jitter over a doubling back-off.
+            // Full jitter over an exponential back-off.
             (|s| s.jitter = 1.0, wait(250)),
             (|s| s.jitter = 0.5, wait(125)),
             (|s| (s.jitter, s.attempts, s.retries) = (1.0, 2, 9), wait(500)),
             (|s| (s.jitter, s.attempts, s.retries) = (1.0, 6, 9), wait(8_000)),
             (|s| (s.jitter, s.attempts, s.retries) = (1.0, u32::MAX - 1, u32::MAX), wait(8_000)),
-            // What the service asks for, not more and not less.
+            // Exactly what the service asks for.
             (|s| s.retry_after = Some(ms(0)), wait(0)),
             (|s| (s.retry_after, s.jitter) = (Some(ms(3_000)), 1.0), wait(3_000)),
             (|s| (s.retry_after, s.time_left) = (Some(ms(60_000)), ms(90_000)), wait(60_000)),
             (|s| (s.retry_after, s.time_left) = (Some(ms(60_001)), ms(90_000)), Decision::GiveUp),
             (|s| s.retry_after = Some(Duration::MAX), Decision::GiveUp),
-            // As many attempts as allowed.
+            // No more attempts than allowed.
             (|s| s.retries = 0, Decision::GiveUp),
             (|s| s.attempts = 2, wait(0)),
             (|s| s.attempts = 3, Decision::GiveUp),
-            // Only what can be done in time.
+            // Only if there is enough time left.
             (|s| s.time_left = ms(0), Decision::GiveUp),
             (|s| s.time_left = ms(10), Decision::GiveUp),
             (|s| s.time_left = ms(11), wait(0)),
@@ -258,28 +257,28 @@ mod tests {
         }
     }
 
-    /// Every combination of everything, against the rules as sentences.
+    /// All combinations of inputs, checked against the rules stated in prose.
     #[test]
-    fn every_combination_keeps_the_rules() {
-        let failures = [NotSent, Ambiguous, Final, Status(404), Status(429), Status(503)];
+    fn all_combinations_follow_the_rules() {
+        let failures = [NotSent, Ambiguous, Permanent, Status(404), Status(429), Status(503)];
         let mut combinations = 0;
         for failure in failures {
-            for repeatable in [false, true] {
+            for retry_safe in [false, true] {
                 for (attempts, retries) in
                     [(1, 0), (1, 1), (2, 1), (1, 2), (2, 2), (3, 2), (9, u32::MAX)]
                 {
                     for retry_after in [None, Some(0), Some(1_000), Some(60_000), Some(60_001)] {
                         for time_left in [0, 5, 999, 1_011, 9_000, 61_000] {
                             for jitter in [0.0, 0.3, 1.0] {
-                                let situation = Situation {
+                                let context = RetryContext {
                                     attempts,
                                     retries,
                                     retry_after: retry_after.map(ms),
                                     time_left: ms(time_left),
                                     jitter,
-                                    ..situation(failure, repeatable)
+                                    ..context(failure, retry_safe)
                                 };
-                                check(&situation);
+                                check(&context);
                                 combinations += 1;
                             }
                         }
@@ -290,34 +289,34 @@ mod tests {
         assert_eq!(combinations, 6 * 2 * 7 * 5 * 6 * 3);
     }
 
-    fn check(situation: &Situation) {
-        let certainly_not_done = matches!(situation.failure, NotSent | Status(429));
-        let transient = certainly_not_done || matches!(situation.failure, Ambiguous | Status(503));
-        let allowed = transient && (certainly_not_done || situation.repeatable);
-        let longest = situation.back_off.after(situation.attempts);
-        match decide(situation) {
+    fn check(context: &RetryContext) {
+        let not_processed = matches!(context.failure, NotSent | Status(429));
+        let transient = not_processed || matches!(context.failure, Ambiguous | Status(503));
+        let allowed = transient && (not_processed || context.retry_safe);
+        let max = context.back_off.after(context.attempts);
+        match decide(context) {
             Decision::RetryAfter(wait) => {
-                assert!(allowed, "{situation:?}");
-                assert!(situation.attempts <= situation.retries, "{situation:?}");
-                assert!(wait + situation.took < situation.time_left, "{situation:?}");
-                match situation.retry_after {
-                    Some(asked) => assert_eq!(wait, asked),
-                    None => assert!(wait <= longest),
+                assert!(allowed, "{context:?}");
+                assert!(context.attempts <= context.retries, "{context:?}");
+                assert!(wait + context.took < context.time_left, "{context:?}");
+                match context.retry_after {
+                    Some(requested) => assert_eq!(wait, requested),
+                    None => assert!(wait <= max),
                 }
             }
             Decision::GiveUp => {
-                let wait = situation.retry_after.unwrap_or(longest.mul_f64(situation.jitter));
+                let wait = context.retry_after.unwrap_or(max.mul_f64(context.jitter));
                 let possible = allowed
-                    && situation.attempts <= situation.retries
-                    && wait <= situation.max_retry_after
-                    && wait + situation.took < situation.time_left;
-                assert!(!possible, "{situation:?}");
+                    && context.attempts <= context.retries
+                    && wait <= context.max_retry_after
+                    && wait + context.took < context.time_left;
+                assert!(!possible, "{context:?}");
             }
         }
     }
 
     #[test]
-    fn retry_after_is_seconds_or_a_date() {
+    fn parses_retry_after_as_seconds_or_date() {
         let now = httpdate::parse_http_date("Sun, 06 Nov 1994 08:49:37 GMT").unwrap();
         let parse = |value| parse_retry_after(value, now).map(|wait| wait.as_secs());
         assert_eq!(parse("0"), Some(0));
@@ -334,18 +333,18 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_retry_after_is_read_without_panic(value in ".*") {
+        fn parsing_retry_after_never_panics(value in ".*") {
             parse_retry_after(&value, SystemTime::UNIX_EPOCH);
         }
 
         #[test]
-        fn any_number_of_seconds_comes_back(seconds in any::<u32>()) {
+        fn parses_any_number_of_seconds(seconds in any::<u32>()) {
             let wait = parse_retry_after(&seconds.to_string(), SystemTime::now());
             prop_assert_eq!(wait, Some(Duration::from_secs(seconds.into())));
         }
 
         #[test]
-        fn any_date_in_the_future_is_waited_for(seconds in 0u64..4_000_000_000) {
+        fn parses_any_future_date(seconds in 0u64..4_000_000_000) {
             let at = SystemTime::UNIX_EPOCH + Duration::from_secs(seconds);
             let wait = parse_retry_after(&httpdate::fmt_http_date(at), SystemTime::UNIX_EPOCH);
             prop_assert_eq!(wait, Some(Duration::from_secs(seconds)));
@@ -353,8 +352,8 @@ mod tests {
     }
 
     #[test]
-    fn the_budget_is_spent_by_retries_and_earned_by_successes() {
-        let budget = Budget::new(2);
+    fn budget_is_spent_by_retries_and_refilled_by_successes() {
+        let budget = RetryBudget::new(2);
         assert!(budget.withdraw());
         assert!(budget.withdraw());
         assert!(!budget.withdraw());

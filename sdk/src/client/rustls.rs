@@ -1,6 +1,7 @@
-//! TLS by rustls on ring. Reading the platform's certificates takes
-//! milliseconds, so it waits for the first handshake, which a plain-http
-//! address never has.
+//! TLS with rustls and ring.
+//!
+//! Loading the platform's certificates takes milliseconds, so it is delayed until the first
+//! handshake. A client with an `http` base URL never loads them.
 
 use std::fmt;
 use std::sync::{Arc, OnceLock};
@@ -21,11 +22,11 @@ pub(super) fn config(choice: &TlsChoice) -> Result<ClientConfig, Error> {
         let before = extra.len();
         for certificate in CertificateDer::pem_slice_iter(bundle) {
             extra.push(certificate.map_err(|error| {
-                Error::config("a certificate of the bundle cannot be read").with_source(error)
+                Error::config("the CA bundle contains an invalid certificate").with_source(error)
             })?);
         }
         if extra.len() == before {
-            return Err(Error::config("the bundle holds no certificate"));
+            return Err(Error::config("the CA bundle contains no certificates"));
         }
     }
     let provider = Arc::new(rustls::crypto::ring::default_provider());
@@ -37,7 +38,7 @@ pub(super) fn config(choice: &TlsChoice) -> Result<ClientConfig, Error> {
     };
     let config = ClientConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()
-        .map_err(|error| Error::config("tls cannot be set up").with_source(error))?
+        .map_err(|error| Error::config("cannot set up TLS").with_source(error))?
         .dangerous()
         .with_custom_certificate_verifier(Arc::new(verifier))
         .with_no_client_auth();
@@ -50,8 +51,7 @@ pub(super) fn config(choice: &TlsChoice) -> Result<ClientConfig, Error> {
     Ok(config)
 }
 
-/// Verifies as the platform's verifier does, which it makes when it is first
-/// asked.
+/// Creates the actual certificate verifier at the first handshake.
 struct LazyVerifier {
     provider: Arc<CryptoProvider>,
     extra: Vec<CertificateDer<'static>>,

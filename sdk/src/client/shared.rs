@@ -1,4 +1,4 @@
-//! What all clones of a client share.
+//! The state that all clones of a client share.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -13,9 +13,9 @@ use url::Url;
 
 use super::call::Request;
 #[cfg(feature = "tower")]
-use super::layer::Address;
-use super::observe::Observer;
-use super::retry::{BackOff, Budget};
+use super::layer::RequestUrl;
+use super::observer::Observer;
+use super::retry::{BackOff, RetryBudget};
 use crate::email::BatchShape;
 use crate::error::Target;
 use crate::{Error, ErrorKind, Operation, Outcome, Scopes, Secret, Service};
@@ -23,32 +23,32 @@ use crate::{Error, ErrorKind, Operation, Outcome, Scopes, Secret, Service};
 pub(crate) struct Shared {
     pub(crate) service: Service,
     pub(crate) http: reqwest::Client,
-    /// Whether it was made here, not handed over by the caller.
+    /// Whether this crate created `http`, as opposed to the application.
     pub(crate) own_http: bool,
     pub(crate) base: Url,
-    /// Addresses of operations whose path has no id.
+    /// Cached URLs of operations whose path contains no id.
     pub(crate) urls: [OnceLock<Url>; Operation::ALL.len()],
-    /// The same, where layers have to see them.
+    /// The same, for requests that go through layers.
     #[cfg(feature = "tower")]
-    pub(crate) addresses: [OnceLock<Arc<Address>>; Operation::ALL.len()],
-    /// On every request, the key included.
+    pub(crate) layer_urls: [OnceLock<Arc<RequestUrl>>; Operation::ALL.len()],
+    /// The headers of every request, including the API key.
     pub(crate) headers: HeaderMap,
-    /// The same and the content type of JSON, which is what mostly goes out.
+    /// The same plus a JSON content type, for most requests with a body.
     pub(crate) json_headers: HeaderMap,
     pub(crate) key_header: HeaderName,
     pub(crate) key: Secret,
     pub(crate) key_prefix: String,
     pub(crate) settings: Settings,
-    pub(crate) budget: Budget,
+    pub(crate) budget: RetryBudget,
     pub(crate) observer: Option<Observer>,
     #[cfg(feature = "rate-limit")]
-    pub(crate) rate_limit: Option<super::rate::RateLimit>,
+    pub(crate) rate_limit: Option<super::rate_limit::RateLimit>,
     #[cfg(feature = "tower")]
     pub(crate) layered: Option<super::layer::AttemptService>,
     pub(crate) scopes: KnownScopes,
 }
 
-/// What the builder sets.
+/// The settings made on the builder.
 #[derive(Clone, Debug)]
 pub(crate) struct Settings {
     pub(crate) timeout: Duration,
@@ -82,10 +82,10 @@ impl Shared {
         self.settings.first_page
     }
 
-    /// The request's address.
+    /// The URL of the request.
     pub(crate) fn url(&self, request: &Request) -> Cow<'_, Url> {
         match (&request.path, request.target) {
-            // The same address each time is put together once.
+            // Paths without an id are joined once.
             (Cow::Borrowed(path), Target::Operation(operation)) => {
                 Cow::Borrowed(self.urls[operation as usize].get_or_init(|| self.join(path)))
             }
@@ -93,29 +93,29 @@ impl Shared {
         }
     }
 
-    /// The request's address as layers need it.
+    /// The URL of the request, in the form that layers need.
     #[cfg(feature = "tower")]
-    pub(crate) fn address(&self, request: &Request) -> Result<Arc<Address>, Error> {
+    pub(crate) fn layer_url(&self, request: &Request) -> Result<Arc<RequestUrl>, Error> {
         let known = match (&request.path, request.target) {
             (Cow::Borrowed(_), Target::Operation(operation)) => {
-                Some(&self.addresses[operation as usize])
+                Some(&self.layer_urls[operation as usize])
             }
             _ => None,
         };
-        if let Some(address) = known.and_then(OnceLock::get) {
-            return Ok(Arc::clone(address));
+        if let Some(url) = known.and_then(OnceLock::get) {
+            return Ok(Arc::clone(url));
         }
-        let address = Address::new(self.url(request).into_owned())
+        let url = RequestUrl::new(self.url(request).into_owned())
             .map_err(|error| Error::config("the request cannot be built").with_source(error))?;
-        let address = Arc::new(address);
+        let url = Arc::new(url);
         if let Some(known) = known {
-            // Another thread may have been first, with the same.
-            let _ = known.set(Arc::clone(&address));
+            // If another thread was faster, it stored the same value.
+            let _ = known.set(Arc::clone(&url));
         }
-        Ok(address)
+        Ok(url)
     }
 
-    /// The path after the base's own path.
+    /// Appends a path to the base URL.
     fn join(&self, path: &str) -> Url {
         let mut url = self.base.clone();
         let (path, query) = match path.split_once('?') {
@@ -131,8 +131,8 @@ impl Shared {
         url
     }
 
-    /// Refuses an operation that the key is known to have no scope for, where
-    /// that is to be checked.
+    /// Rejects an operation if scope checks are enabled and the key is known to lack the
+    /// scope.
     pub(crate) fn check_scope(&self, operation: Operation) -> Result<(), Error> {
         if !self.settings.check_scopes {
             return Ok(());
@@ -158,22 +158,21 @@ impl fmt::Debug for Shared {
     }
 }
 
-/// The scopes that the key is known to have: told by the caller, or learned
-/// from `me`.
+/// The known scopes of the API key: declared by the application, or learned from `me`.
 #[derive(Debug)]
 pub(crate) struct KnownScopes(AtomicU8);
 
-/// No key has all seven bits and this one.
-const NOT_KNOWN: u8 = 0b1000_0000;
+/// A bit pattern that no set of scopes has.
+const UNKNOWN: u8 = 0b1000_0000;
 
 impl KnownScopes {
     pub(crate) fn new(scopes: Option<Scopes>) -> Self {
-        Self(AtomicU8::new(scopes.map_or(NOT_KNOWN, Scopes::bits)))
+        Self(AtomicU8::new(scopes.map_or(UNKNOWN, Scopes::bits)))
     }
 
     pub(crate) fn get(&self) -> Option<Scopes> {
         let bits = self.0.load(Ordering::Relaxed);
-        (bits != NOT_KNOWN).then(|| Scopes::from_bits(bits))
+        (bits != UNKNOWN).then(|| Scopes::from_bits(bits))
     }
 
     pub(crate) fn learn(&self, scopes: Scopes) {

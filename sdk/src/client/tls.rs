@@ -1,12 +1,12 @@
-//! Which TLS, and whose certificates are trusted.
+//! TLS settings: which library to use and which certificates to trust.
 
 use crate::Error;
 
 #[derive(Clone, Debug)]
 pub(crate) struct TlsChoice {
-    /// PEM texts.
+    /// Certificate bundles in PEM.
     pub(super) bundles: Vec<Vec<u8>>,
-    /// Whether the platform's own certificates are trusted.
+    /// Whether to trust the platform's root certificates.
     pub(super) platform: bool,
     native: bool,
 }
@@ -62,10 +62,10 @@ impl TlsChoice {
         let mut extra = Vec::new();
         for bundle in &self.bundles {
             let certificates = reqwest::Certificate::from_pem_bundle(bundle).map_err(|error| {
-                Error::config("a certificate of the bundle cannot be read").with_source(error)
+                Error::config("the CA bundle contains an invalid certificate").with_source(error)
             })?;
             if certificates.is_empty() {
-                return Err(Error::config("the bundle holds no certificate"));
+                return Err(Error::config("the CA bundle contains no certificates"));
             }
             extra.extend(certificates);
         }

@@ -1,12 +1,12 @@
-//! A span for every attempt, with OpenTelemetry's names for HTTP clients, the
-//! operation and its scope; never a body, a key, an id or a query.
+//! A tracing span for every attempt, with OpenTelemetry's attribute names for HTTP clients
+//! plus the operation and its scope. Spans never contain a body, API key, id or query.
 
 use tracing::Span;
 use tracing::field::Empty;
 
 use super::attempt::{Failed, Success};
 use super::call::Request;
-use super::response::shown_request_id;
+use super::response::request_id_str;
 use super::shared::Shared;
 
 pub(crate) fn span(shared: &Shared, request: &Request, attempt: u32) -> Span {
@@ -45,7 +45,7 @@ pub(crate) fn record(span: &Span, shared: &Shared, result: &Result<Success, Fail
     match result {
         Ok(success) => {
             span.record("http.response.status_code", success.status);
-            if let Some(id) = shown_request_id(shared, &success.headers) {
+            if let Some(id) = request_id_str(shared, &success.headers) {
                 span.record("svc.request_id", id);
             }
         }

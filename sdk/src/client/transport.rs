@@ -1,66 +1,69 @@
-//! The one way out: every request of this crate goes through [`send`].
+//! Sends the requests of a call: attempts, retries and the deadline. Every request of this
+//! crate goes through [`send`].
 
 use bytes::Bytes;
 
 use super::attempt::{Failed, Success, attempt};
 use super::call::{Options, Request};
-use super::observe::Attempt;
-use super::response::{Answer, shown_request_id};
-use super::retry::{Decision, Failure, Situation, decide};
+use super::observer::Attempt;
+use super::response::{ResponseParts, request_id_str};
+use super::retry::{Decision, Failure, RetryContext, decide};
 use super::shared::Shared;
 #[cfg(feature = "rate-limit")]
 use super::time::sleep_until;
 use super::time::{Duration, Instant, sleep};
 use crate::{Error, ErrorKind, Outcome};
 
-/// Sends a request, again where that does no harm, until the deadline.
+/// Sends a request and retries it where that is safe, until the deadline.
 pub(crate) async fn send<'a>(
     shared: &'a Shared,
     request: &'a Request,
     options: &'a Options,
-) -> Result<Answer<'a>, Error> {
-    let mut run = Run::new(shared, request, options);
+) -> Result<ResponseParts<'a>, Error> {
+    let mut call = RetryLoop::new(shared, request, options);
     loop {
-        match run.once().await {
-            Step::Done(answer) => return Ok(answer),
-            // Even no time is a millisecond to a timer.
-            Step::Again(Duration::ZERO) => {}
-            Step::Again(wait) => {
-                let unmade = shared.budget.unmade();
+        match call.attempt_once().await {
+            Step::Done(response) => return Ok(response),
+            // Skipped, because a timer would wait at least a millisecond.
+            Step::Retry(Duration::ZERO) => {}
+            Step::Retry(wait) => {
+                let permit = shared.budget.permit();
                 sleep(wait).await;
-                unmade.made();
+                permit.commit();
             }
             Step::Failed(error) => {
-                let error = error.with_target(request.target).with_attempts(run.attempts);
-                return Err(error.with_harmless(request.harmless).after(run.may_be_done));
+                let error = error.with_target(request.target).with_attempts(call.attempts);
+                return Err(error
+                    .with_idempotent(request.idempotent)
+                    .or_unknown_if(call.may_be_processed));
             }
         }
     }
 }
 
-/// A call under way.
-struct Run<'a> {
+/// The state of a call in progress.
+struct RetryLoop<'a> {
     shared: &'a Shared,
     request: &'a Request,
     options: &'a Options,
-    repeatable: bool,
+    retry_safe: bool,
     retries: u32,
     start: Instant,
     deadline: Instant,
     attempts: u32,
-    /// An attempt that failed may have been processed all the same.
-    may_be_done: bool,
-    /// Why the attempt before failed.
-    last: Option<Error>,
+    /// Whether a failed attempt of this call may have been processed.
+    may_be_processed: bool,
+    /// The error of the previous attempt.
+    last_error: Option<Error>,
 }
 
 enum Step<'a> {
-    Done(Answer<'a>),
-    Again(Duration),
+    Done(ResponseParts<'a>),
+    Retry(Duration),
     Failed(Error),
 }
 
-impl<'a> Run<'a> {
+impl<'a> RetryLoop<'a> {
     fn new(shared: &'a Shared, request: &'a Request, options: &'a Options) -> Self {
         let settings = &shared.settings;
         let start = Instant::now();
@@ -70,68 +73,70 @@ impl<'a> Run<'a> {
             shared,
             request,
             options,
-            repeatable: request.harmless || honoured,
+            retry_safe: request.idempotent || honoured,
             retries: options.retries.unwrap_or(settings.retries),
             start,
-            // Beyond what the clock can tell, a century will do.
-            deadline: start.checked_add(timeout).unwrap_or(start + CENTURY),
+            // The clock cannot represent the deadline if the timeout is very long.
+            deadline: start.checked_add(timeout).unwrap_or(start + MAX_TIMEOUT),
             attempts: 0,
-            may_be_done: false,
-            last: None,
+            may_be_processed: false,
+            last_error: None,
         }
     }
 
-    /// One attempt, and what follows from it.
-    async fn once(&mut self) -> Step<'a> {
+    /// Makes one attempt and decides how to continue.
+    async fn attempt_once(&mut self) -> Step<'a> {
         #[cfg(feature = "rate-limit")]
-        if let Err(error) = self.wait_for_a_place().await {
+        if let Err(error) = self.wait_for_slot().await {
             return Step::Failed(error);
         }
-        let began = Instant::now();
-        if began >= self.deadline {
-            let too_late = || Error::new(ErrorKind::Timeout, Outcome::NotSent);
-            return Step::Failed(self.last.take().unwrap_or_else(too_late));
+        let started = Instant::now();
+        if started >= self.deadline {
+            let timeout = || Error::new(ErrorKind::Timeout, Outcome::NotSent);
+            return Step::Failed(self.last_error.take().unwrap_or_else(timeout));
         }
         self.attempts += 1;
-        let once = attempt(self.shared, self.request, self.options, self.deadline);
+        let attempt = attempt(self.shared, self.request, self.options, self.deadline);
         #[cfg(feature = "tracing")]
         let span = super::trace::span(self.shared, self.request, self.attempts);
         #[cfg(feature = "tracing")]
-        let once = tracing::Instrument::instrument(once, span.clone());
-        let result = once.await;
+        let attempt = tracing::Instrument::instrument(attempt, span.clone());
+        let result = attempt.await;
         #[cfg(feature = "tracing")]
         super::trace::record(&span, self.shared, &result);
 
-        let took = began.elapsed();
+        let took = started.elapsed();
         match result {
             Ok(success) => {
                 self.shared.budget.deposit();
-                self.tell(took, Ok(&success));
-                Step::Done(self.answer(success, false))
+                self.notify(took, Ok(&success));
+                Step::Done(self.response_parts(success, false))
             }
-            Err(Failed { error, .. }) if self.is_gone(&error) => {
-                self.tell(took, Err((&error, None)));
+            Err(Failed { error, .. }) if self.is_already_deleted(&error) => {
+                self.notify(took, Err((&error, None)));
                 let headers = error.headers().clone();
                 let status = error.status().unwrap_or_default();
-                Step::Done(self.answer(Success { status, headers, body: Bytes::new() }, true))
+                Step::Done(
+                    self.response_parts(Success { status, headers, body: Bytes::new() }, true),
+                )
             }
             Err(Failed { failure, error }) => {
-                let wait = self.wait_after(failure, &error, took);
-                self.tell(took, Err((&error, wait)));
-                self.may_be_done |= error.outcome() == Outcome::Unknown;
+                let wait = self.retry_delay(failure, &error, took);
+                self.notify(took, Err((&error, wait)));
+                self.may_be_processed |= error.outcome() == Outcome::Unknown;
                 let Some(wait) = wait else { return Step::Failed(error) };
-                self.last = Some(error);
-                Step::Again(wait)
+                self.last_error = Some(error);
+                Step::Retry(wait)
             }
         }
     }
 
-    /// How long to wait before the next attempt, if there is to be one.
-    fn wait_after(&self, failure: Failure, error: &Error, took: Duration) -> Option<Duration> {
+    /// The pause before the next attempt; `None` if there is no next attempt.
+    fn retry_delay(&self, failure: Failure, error: &Error, took: Duration) -> Option<Duration> {
         let settings = &self.shared.settings;
-        let decision = decide(&Situation {
+        let decision = decide(&RetryContext {
             failure,
-            repeatable: self.repeatable,
+            retry_safe: self.retry_safe,
             attempts: self.attempts,
             retries: self.retries,
             retry_after: error.retry_after(),
@@ -147,14 +152,15 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// A deletion that most likely was done by a try whose answer was lost.
-    fn is_gone(&self, error: &Error) -> bool {
+    /// Whether the resource is gone because an earlier attempt, whose response was lost,
+    /// most likely deleted it.
+    fn is_already_deleted(&self, error: &Error) -> bool {
         let deletes = self.request.method == http::Method::DELETE;
-        deletes && self.may_be_done && error.is_not_found()
+        deletes && self.may_be_processed && error.is_not_found()
     }
 
-    fn answer(&self, success: Success, already_gone: bool) -> Answer<'a> {
-        Answer {
+    fn response_parts(&self, success: Success, already_gone: bool) -> ResponseParts<'a> {
+        ResponseParts {
             shared: self.shared,
             request: self.request,
             status: success.status,
@@ -166,13 +172,13 @@ impl<'a> Run<'a> {
         }
     }
 
-    fn tell(&self, elapsed: Duration, result: Result<&Success, (&Error, Option<Duration>)>) {
+    fn notify(&self, elapsed: Duration, result: Result<&Success, (&Error, Option<Duration>)>) {
         let Some(observer) = &self.shared.observer else { return };
         let id = match result {
-            Ok(success) => shown_request_id(self.shared, &success.headers),
+            Ok(success) => request_id_str(self.shared, &success.headers),
             Err((error, _)) => error.request_id(),
         };
-        observer.tell(&Attempt {
+        observer.notify(&Attempt {
             operation: self.request.target.operation(),
             method: self.request.method.as_str(),
             url: self.shared.url(self.request).as_str(),
@@ -186,18 +192,18 @@ impl<'a> Run<'a> {
     }
 
     #[cfg(feature = "rate-limit")]
-    async fn wait_for_a_place(&self) -> Result<(), Error> {
+    async fn wait_for_slot(&self) -> Result<(), Error> {
         let Some(limit) = &self.shared.rate_limit else { return Ok(()) };
         let now = Instant::now();
-        let Some(place) = limit.reserve(now, self.deadline) else {
+        let Some(slot) = limit.reserve(now, self.deadline) else {
             return Err(Error::new(ErrorKind::Timeout, Outcome::NotSent));
         };
-        if place.start > now {
-            sleep_until(place.start).await;
+        if slot.start > now {
+            sleep_until(slot.start).await;
         }
-        place.used();
+        slot.commit();
         Ok(())
     }
 }
 
-pub(super) const CENTURY: Duration = Duration::from_secs(100 * 365 * 86_400);
+pub(super) const MAX_TIMEOUT: Duration = Duration::from_secs(100 * 365 * 86_400);

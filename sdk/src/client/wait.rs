@@ -1,5 +1,4 @@
-//! Waiting until something is so: asking again and again, with growing pauses,
-//! until a deadline.
+//! Polls a resource until it reaches a final state or a deadline passes.
 
 use std::fmt;
 use std::sync::Arc;
@@ -9,16 +8,21 @@ use futures_core::Stream;
 use futures_util::stream::{self, StreamExt};
 
 use super::time::{Instant, sleep};
-use super::transport::CENTURY;
+use super::transport::MAX_TIMEOUT;
 use super::{BoxFuture, BoxStream, Call};
 use crate::error::Target;
 use crate::{Error, ErrorKind, Operation, Outcome};
 
-/// A wait that is about to begin. Awaited, it gives what was waited for;
-/// [`changes`](Self::changes) gives every change on the way.
+/// A wait for a resource to reach a final state, which polls the service.
 ///
-/// A failure that may pass does not end the wait, the deadline does: with an
-/// error of kind [`Timeout`](ErrorKind::Timeout).
+/// Awaiting it returns the final state. [`changes`](Self::changes) returns a stream of
+/// every change on the way. Returned by [`Emails::wait`](crate::email::Emails::wait) and
+/// [`Domains::wait_until_verified`](crate::email::Domains::wait_until_verified).
+///
+/// Transient failures do not end the wait. If the deadline passes first (5 minutes by
+/// default, see [`timeout`](Self::timeout)), the error has the kind
+/// [`Timeout`](ErrorKind::Timeout); its source is the last failure, if the last poll
+/// failed.
 ///
 /// ```no_run
 /// # async fn f(client: svc_sdk::EmailClient) -> Result<(), svc_sdk::Error> {
@@ -31,44 +35,44 @@ use crate::{Error, ErrorKind, Operation, Outcome};
 #[must_use = "a wait does nothing until it is awaited"]
 pub struct Wait<T> {
     operation: Operation,
-    ask: Arc<dyn Fn() -> Call<T> + Send + Sync>,
-    is_over: fn(&T) -> bool,
+    poll: Arc<dyn Fn() -> Call<T> + Send + Sync>,
+    is_done: fn(&T) -> bool,
     is_same: fn(&T, &T) -> bool,
     timeout: Duration,
-    first_pause: Duration,
-    longest_pause: Duration,
+    initial_interval: Duration,
+    max_interval: Duration,
 }
 
 impl<T> Wait<T> {
     pub(crate) fn new(
         operation: Operation,
-        ask: impl Fn() -> Call<T> + Send + Sync + 'static,
-        is_over: fn(&T) -> bool,
+        poll: impl Fn() -> Call<T> + Send + Sync + 'static,
+        is_done: fn(&T) -> bool,
         is_same: fn(&T, &T) -> bool,
     ) -> Self {
         Self {
             operation,
-            ask: Arc::new(ask),
-            is_over,
+            poll: Arc::new(poll),
+            is_done,
             is_same,
             timeout: Duration::from_secs(300),
-            first_pause: Duration::from_millis(500),
-            longest_pause: Duration::from_secs(10),
+            initial_interval: Duration::from_millis(500),
+            max_interval: Duration::from_secs(10),
         }
     }
 
-    /// How long to wait at most; 5 minutes by default.
+    /// Sets the deadline of the wait. Default: 5 minutes.
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.timeout = timeout;
         self
     }
 
-    /// The pauses between two looks: the first one, half as long again each
-    /// time, up to the longest. By default 0.5 s and 10 s for an email, 2 s
-    /// and 30 s for a domain.
-    pub fn pauses(mut self, first: Duration, longest: Duration) -> Self {
-        self.first_pause = first.min(CENTURY);
-        self.longest_pause = longest.min(CENTURY);
+    /// Sets the pause between two polls. It starts at `initial` and grows by half each
+    /// time, up to `max`; up to a quarter of it is cut off at random. Default: 0.5 and 10
+    /// seconds for an email, 2 and 30 seconds for a domain.
+    pub fn poll_interval(mut self, initial: Duration, max: Duration) -> Self {
+        self.initial_interval = initial.min(MAX_TIMEOUT);
+        self.max_interval = max.min(MAX_TIMEOUT);
         self
     }
 }
@@ -77,8 +81,8 @@ impl<T: Clone + Send + 'static> Wait<T>
 where
     Call<T>: IntoFuture<Output = Result<T, Error>, IntoFuture: Send>,
 {
-    /// The first look and then every change, the final one last. A stream that
-    /// ends with an error ends after it.
+    /// Returns a stream that yields the current state, then every change, and ends with the
+    /// final state. After an error, the stream ends.
     ///
     /// ```no_run
     /// # async fn f(client: svc_sdk::EmailClient) -> Result<(), svc_sdk::Error> {
@@ -96,19 +100,20 @@ where
     }
 
     fn run(self) -> BoxStream<Result<T, Error>> {
-        // Beyond what the clock can tell, a century will do.
+        // The clock cannot represent the deadline if the timeout is very long.
         let now = Instant::now();
-        let deadline = now.checked_add(self.timeout).unwrap_or(now + CENTURY);
-        let state = State { pause: Duration::ZERO, deadline, last: None, over: false, wait: self };
+        let deadline = now.checked_add(self.timeout).unwrap_or(now + MAX_TIMEOUT);
+        let state =
+            State { interval: Duration::ZERO, deadline, last: None, done: false, wait: self };
         let changes = stream::unfold(state, |mut state| async move {
-            if state.over {
+            if state.done {
                 return None;
             }
             let next = state.next().await;
-            state.over |= next.is_err();
+            state.done |= next.is_err();
             Some((next, state))
         });
-        // Who asks again after the end hears that it is the end.
+        // Polling the stream after its end returns `None` again.
         Box::pin(changes.fuse())
     }
 }
@@ -121,12 +126,12 @@ where
     type IntoFuture = BoxFuture<Self::Output>;
 
     fn into_future(self) -> Self::IntoFuture {
-        let is_over = self.is_over;
+        let is_done = self.is_done;
         Box::pin(async move {
             let mut changes = self.run();
             loop {
                 match changes.next().await {
-                    Some(Ok(now)) if !is_over(&now) => {}
+                    Some(Ok(now)) if !is_done(&now) => {}
                     Some(end) => return end,
                     None => return Err(Error::new(ErrorKind::Timeout, Outcome::Unknown)),
                 }
@@ -137,42 +142,42 @@ where
 
 struct State<T> {
     wait: Wait<T>,
-    pause: Duration,
+    interval: Duration,
     deadline: Instant,
     last: Option<T>,
-    over: bool,
+    done: bool,
 }
 
 impl<T: Clone> State<T>
 where
     Call<T>: IntoFuture<Output = Result<T, Error>>,
 {
-    /// The next change.
+    /// Waits for the next change.
     async fn next(&mut self) -> Result<T, Error> {
         loop {
-            if self.pause > Duration::ZERO {
-                // Not all who wait look at the same moment.
-                let pause = self.pause.mul_f64(0.75 + fastrand::f64() / 4.0);
-                if Instant::now() + pause >= self.deadline {
+            if self.interval > Duration::ZERO {
+                // Jitter, so that many waiting clients do not poll at the same moment.
+                let interval = self.interval.mul_f64(0.75 + fastrand::f64() / 4.0);
+                if Instant::now() + interval >= self.deadline {
                     return Err(self.timed_out(None));
                 }
-                sleep(pause).await;
+                sleep(interval).await;
             }
-            self.pause = if self.pause.is_zero() {
-                self.wait.first_pause
+            self.interval = if self.interval.is_zero() {
+                self.wait.initial_interval
             } else {
-                self.pause.mul_f64(1.5).min(self.wait.longest_pause)
+                self.interval.mul_f64(1.5).min(self.wait.max_interval)
             };
             let left = self.deadline.saturating_duration_since(Instant::now());
-            let call = (self.wait.ask)();
+            let call = (self.wait.poll)();
             let shorter = left.min(call.shared.settings.timeout);
             match call.timeout(shorter).await {
                 Ok(now) => {
-                    self.over = (self.wait.is_over)(&now);
+                    self.done = (self.wait.is_done)(&now);
                     let is_new =
                         self.last.as_ref().is_none_or(|last| !(self.wait.is_same)(last, &now));
                     self.last = Some(now.clone());
-                    if is_new || self.over {
+                    if is_new || self.done {
                         return Ok(now);
                     }
                 }

@@ -1,5 +1,5 @@
-//! Attachments: from memory, from a file, from any source that can be opened
-//! again (`docs/email-service/emails.md#attachments`).
+//! Attachments from memory, from a file, or from any source that can be reopened
+//! (`docs/email-service/emails.md#attachments`).
 
 use std::fmt;
 use std::fs::File;
@@ -11,11 +11,10 @@ use bytes::Bytes;
 use serde::ser::{Error as _, SerializeStruct};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// A file that goes along with an email.
+/// A file attached to an email.
 ///
-/// What comes from a path or a source is never held whole: it is read, encoded
-/// and sent piece by piece. The content type is left to the service unless one
-/// is given or guessing is asked for.
+/// Attachments from a path or an opener are not held in memory: they are read, encoded and
+/// sent in chunks. If no content type is set, the service detects it.
 ///
 /// ```
 /// use svc_sdk::email::Attachment;
@@ -26,16 +25,16 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 #[derive(Clone)]
 #[non_exhaustive]
 pub struct Attachment {
-    /// The file's name.
+    /// The file name that recipients see.
     pub filename: String,
-    /// The MIME type; the service detects it where none is given.
+    /// The MIME type. If `None`, the service detects it.
     pub content_type: Option<String>,
     source: Source,
 }
 
 #[derive(Clone)]
 pub(crate) enum Source {
-    /// Base64 already, passed on as it is.
+    /// Already Base64; sent unmodified.
     Encoded(Bytes),
     Bytes(Bytes),
     Path(PathBuf, u64),
@@ -45,22 +44,22 @@ pub(crate) enum Source {
 type Opener = Arc<dyn Fn() -> io::Result<Box<dyn Read + Send>> + Send + Sync>;
 
 impl Attachment {
-    /// Content that is in memory.
+    /// Creates an attachment from bytes in memory.
     pub fn from_bytes(filename: impl Into<String>, content: impl Into<Bytes>) -> Self {
         Self::new(filename, Source::Bytes(content.into()))
     }
 
-    /// Content that is Base64 already; it is passed on as it is.
+    /// Creates an attachment from content that is already Base64. It is sent unmodified.
     pub fn from_base64(filename: impl Into<String>, content: impl Into<String>) -> Self {
         Self::new(filename, Source::Encoded(content.into().into()))
     }
 
-    /// A file, under its own name. It is opened when the email is sent, and
-    /// again for a retry.
+    /// Creates an attachment from a file, named like the file. The file is opened when the
+    /// email is sent, and again for each retry.
     ///
     /// # Errors
     ///
-    /// When the file's length cannot be found out, or it is no regular file.
+    /// If the metadata of the file cannot be read, or it is not a regular file.
     pub fn from_path(path: impl AsRef<Path>) -> io::Result<Self> {
         let path = path.as_ref();
         let metadata = std::fs::metadata(path)?;
@@ -71,14 +70,15 @@ impl Attachment {
         Ok(Self::new(filename, Source::Path(path.to_owned(), metadata.len())))
     }
 
-    /// Anything that can be opened again and again and gives exactly `length`
-    /// bytes each time. It is opened and read on a thread that may block.
+    /// Creates an attachment from a source that can be opened repeatedly and yields exactly
+    /// `length` bytes each time. `open` and the reader may block; they run on a thread for
+    /// blocking operations.
     ///
     /// ```
     /// use std::io::{Cursor, Read};
     /// use svc_sdk::email::Attachment;
     ///
-    /// // A part of something that is large, or not in memory at all.
+    /// // For example a part of a large object in a store.
     /// let open = || Ok(Cursor::new("a report").take(8));
     /// let report = Attachment::from_opener("report.txt", 8, open);
     /// assert_eq!(report.content_length(), 8);
@@ -96,22 +96,22 @@ impl Attachment {
         Self { filename: filename.into(), content_type: None, source }
     }
 
-    /// Another name than the file's own.
+    /// Sets the file name.
     #[must_use]
     pub fn filename(mut self, filename: impl Into<String>) -> Self {
         self.filename = filename.into();
         self
     }
 
-    /// The MIME type.
+    /// Sets the MIME type.
     #[must_use]
     pub fn content_type(mut self, content_type: impl Into<String>) -> Self {
         self.content_type = Some(content_type.into());
         self
     }
 
-    /// Guesses the MIME type from the name's ending, where none is given and
-    /// the ending is a common one.
+    /// Guesses the MIME type from the file extension, if none is set and the extension is a
+    /// common one.
     #[must_use]
     pub fn guess_content_type(mut self) -> Self {
         if self.content_type.is_none() {
@@ -120,8 +120,8 @@ impl Attachment {
         self
     }
 
-    /// The length of the content, in bytes before encoding; for Base64 given
-    /// as such, the length of that text.
+    /// Length of the content in bytes before Base64 encoding. For
+    /// [`from_base64`](Self::from_base64), the length of the Base64 text.
     pub fn content_length(&self) -> u64 {
         self.source.length()
     }
@@ -195,7 +195,7 @@ fn guess(filename: &str) -> Option<&'static str> {
     })
 }
 
-/// Reads and encodes the content in memory; a client's `send` streams it.
+/// Holds the encoded content in memory. `Emails::send` streams it instead.
 impl Serialize for Attachment {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let content = self.encoded().map_err(S::Error::custom)?;
@@ -210,7 +210,7 @@ impl Serialize for Attachment {
     }
 }
 
-/// Takes the documented object, its content in Base64.
+/// Deserializes the documented JSON object, with its content in Base64.
 impl<'de> Deserialize<'de> for Attachment {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         #[derive(Deserialize)]
@@ -226,7 +226,7 @@ impl<'de> Deserialize<'de> for Attachment {
     }
 }
 
-/// Shows the length and no content.
+/// Omits the file name and the content.
 impl fmt::Debug for Attachment {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Attachment")

@@ -1,44 +1,44 @@
-//! Audiences: contact lists (`docs/email-service/audiences.md`).
+//! Audiences, which are lists of contacts (`docs/email-service/audiences.md`).
 
 use std::fmt;
 
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-use crate::answer::record;
 #[cfg(feature = "client")]
 use crate::client::{Call, Deleted, Payload, Shared};
+use crate::decode::record;
 #[cfg(feature = "client")]
 use crate::{List, Operation};
 
 record! {
-    /// A contact list.
+    /// An audience, which is a list of contacts.
     pub struct Audience {
-        /// The audience's id; empty where the answer names none.
+        /// The audience's id; empty if the response has none.
         pub id: String = "id";
-        /// Its name.
+        /// The audience's name.
         pub name: Option<String> = "name";
     }
 }
 
-/// An audience to create. A text is one by its name.
+/// The parameters of a new audience. A string converts into one with that name.
 #[derive(Clone, Serialize)]
 #[non_exhaustive]
 pub struct NewAudience {
-    /// Its name.
+    /// The audience's name.
     pub name: String,
-    /// Fields that the documents do not show.
+    /// Additional fields without a setter of their own; sent as given.
     #[serde(flatten)]
     pub extra: Map<String, Value>,
 }
 
 impl NewAudience {
-    /// An audience of this name.
+    /// Creates the parameters for an audience with this name.
     pub fn new(name: impl Into<String>) -> Self {
         Self { name: name.into(), extra: Map::new() }
     }
 
-    /// A field that the documents do not show.
+    /// Adds a field that this type does not model. It is sent as given.
     #[must_use]
     pub fn extra(mut self, name: impl Into<String>, value: impl Into<Value>) -> Self {
         self.extra.insert(name.into(), value.into());
@@ -46,7 +46,7 @@ impl NewAudience {
     }
 }
 
-/// Shows no other field's value.
+/// Shows the name only: other fields may hold private data.
 impl fmt::Debug for NewAudience {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("NewAudience").field("name", &self.name).finish_non_exhaustive()
@@ -59,7 +59,7 @@ impl<T: Into<String>> From<T> for NewAudience {
     }
 }
 
-/// The operations on audiences. All need the scope `contacts:manage`.
+/// The operations on audiences. All of them require the scope `contacts:manage`.
 #[cfg(feature = "client")]
 #[derive(Clone, Debug)]
 pub struct Audiences {
@@ -68,18 +68,26 @@ pub struct Audiences {
 
 #[cfg(feature = "client")]
 impl Audiences {
-    /// Creates an audience.
+    /// Creates an audience. `audience` can be a name.
+    ///
+    /// ```no_run
+    /// # async fn f(client: svc_sdk::EmailClient) -> Result<(), svc_sdk::Error> {
+    /// let audience = client.audiences().create("Readers").await?;
+    /// println!("{}", audience.id);
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn create(&self, audience: impl Into<NewAudience>) -> Call<Audience> {
         let payload = Payload::json(&audience.into());
         Call::new(&self.shared, Operation::AudiencesCreate, &[], payload)
     }
 
-    /// All audiences.
+    /// Lists all audiences.
     pub fn list(&self) -> Call<List<Audience>> {
         Call::new(&self.shared, Operation::AudiencesList, &[], Ok(Payload::Empty))
     }
 
-    /// One audience.
+    /// Returns an audience.
     pub fn get(&self, id: impl AsRef<str>) -> Call<Audience> {
         Call::new(&self.shared, Operation::AudiencesGet, &[id.as_ref()], Ok(Payload::Empty))
     }

@@ -1,4 +1,6 @@
-//! The batch: its body's shape and its result per email (`docs/email-service/emails.md`, `docs/undocumented/email-service.md#batch-body`, `docs/undocumented/email-service.md#batch-result`).
+//! Batches of emails: the shape of the request and the result per email
+//! (`docs/email-service/emails.md#batch`,
+//! `docs/undocumented/email-service.md#batch-result`).
 
 use bytes::Bytes;
 use serde_json::{Map, Value};
@@ -6,48 +8,50 @@ use serde_json::{Map, Value};
 use super::EmailRecord;
 #[cfg(feature = "client")]
 use super::EmailStatus;
-use crate::answer::read_value;
+use crate::decode::parse_value;
 #[cfg(feature = "client")]
-use crate::answer::{
-    Extra, Field, Found, Record, Unreadable, Walk, find_array, read_object, read_text, record,
+use crate::decode::{
+    Candidate, DecodeError, Extra, Field, JsonCursor, Record, find_array, parse_lenient,
+    read_object, record,
 };
 #[cfg(feature = "client")]
 use crate::email::limits::MAX_BATCH;
 #[cfg(feature = "client")]
 use crate::error::ErrorReport;
 
-/// The shape of a batch request's body, which the documents do not show.
+/// The JSON shape of a batch request, which the service's reference does not specify
+/// (`docs/undocumented/email-service.md#batch-body`).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum BatchShape {
     /// A bare array of emails.
     #[default]
     Array,
-    /// An object that holds the array under this key, such as `emails`.
+    /// An object with the array in this field, such as `emails`.
     Object(String),
 }
 
-/// What became of each email of a batch.
+/// The result of a batch, with one item per email.
 #[must_use = "some of its emails may have been refused"]
 #[derive(Clone, PartialEq)]
 #[non_exhaustive]
 pub struct BatchResponse {
-    /// What the service said, in its order. Mostly one item per email; see
+    /// The results, in the response's order. Usually one per email; see
     /// [`is_complete`](Self::is_complete).
     pub items: Vec<BatchItem>,
-    /// How many emails were sent along.
+    /// The number of emails in the request.
     pub requested: usize,
     raw: Bytes,
 }
 
-/// What became of one email.
+/// The result for one email.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct BatchItem {
-    /// The email's place in the request, from 0: as the answer names it, else
-    /// by order when there are as many items as emails, else not known.
+    /// Index of the email in the request, starting at 0. Taken from the response, or from
+    /// the order of the items if there are as many items as emails; `None` otherwise.
     pub index: Option<usize>,
-    /// Accepted or refused.
+    /// Whether the email was accepted.
     pub outcome: BatchOutcome,
 }
 
@@ -55,12 +59,12 @@ pub struct BatchItem {
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum BatchOutcome {
-    /// The service took it.
+    /// The service accepted the email.
     Accepted(EmailRecord),
-    /// The service refused it; the others are not touched by that.
+    /// The service refused the email. This does not affect the other emails.
     Refused(Refusal),
-    /// The item says neither; here it is as it came.
-    Unclear(EmailRecord),
+    /// The item indicates neither success nor failure. It is returned unmodified.
+    Unrecognized(EmailRecord),
 }
 
 /// Why an email of a batch was refused.
@@ -69,26 +73,26 @@ pub enum BatchOutcome {
 pub struct Refusal {
     /// The service's error code.
     pub code: Option<String>,
-    /// The service's words; they may repeat what was sent.
+    /// The service's error message. It may quote the request.
     pub message: Option<String>,
-    /// The item as it came.
+    /// The item, unmodified.
     pub raw: Map<String, Value>,
 }
 
 impl BatchResponse {
-    /// Whether there is one item for every email. Where there is not, the
-    /// service's answer does not say what became of each.
+    /// True if there is exactly one item for every email. If not, the response does not
+    /// tell the result of each email.
     pub fn is_complete(&self) -> bool {
         self.items.len() == self.requested && self.items.iter().all(|item| item.index.is_some())
     }
 
-    /// Whether every email was accepted.
+    /// True if the response is complete and every email was accepted.
     pub fn all_accepted(&self) -> bool {
         self.is_complete()
             && self.items.iter().all(|item| matches!(item.outcome, BatchOutcome::Accepted(_)))
     }
 
-    /// The accepted emails.
+    /// Iterates over the accepted emails, with their index in the request.
     pub fn accepted(&self) -> impl Iterator<Item = (Option<usize>, &EmailRecord)> {
         self.items.iter().filter_map(|item| match &item.outcome {
             BatchOutcome::Accepted(email) => Some((item.index, email)),
@@ -96,7 +100,7 @@ impl BatchResponse {
         })
     }
 
-    /// The refused emails.
+    /// Iterates over the refused emails, with their index in the request.
     pub fn refused(&self) -> impl Iterator<Item = (Option<usize>, &Refusal)> {
         self.items.iter().filter_map(|item| match &item.outcome {
             BatchOutcome::Refused(refusal) => Some((item.index, refusal)),
@@ -104,13 +108,13 @@ impl BatchResponse {
         })
     }
 
-    /// The answer's JSON text as it came.
+    /// The JSON text of the response, unmodified.
     pub fn raw(&self) -> &str {
         std::str::from_utf8(&self.raw).unwrap_or_default()
     }
 }
 
-/// Shows what became of each, not the answer's text.
+/// Omits the response's text.
 impl std::fmt::Debug for BatchResponse {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("BatchResponse")
@@ -120,22 +124,22 @@ impl std::fmt::Debug for BatchResponse {
     }
 }
 
-/// Writes the answer as it came.
+/// Serializes the response as it was received.
 impl serde::Serialize for BatchResponse {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        read_value(&self.raw).unwrap_or_default().serialize(serializer)
+        parse_value(&self.raw).unwrap_or_default().serialize(serializer)
     }
 }
 
 #[cfg(feature = "client")]
 impl BatchResponse {
-    pub(crate) fn read(body: &Bytes, requested: usize) -> Result<Self, Unreadable> {
-        read_text(body, |text| {
-            let room = Vec::with_capacity(requested.min(MAX_BATCH));
-            let mut items = find_array(text, room, &read_item)?.items;
+    pub(crate) fn read(body: &Bytes, requested: usize) -> Result<Self, DecodeError> {
+        parse_lenient(body, |text| {
+            let buffer = Vec::with_capacity(requested.min(MAX_BATCH));
+            let mut items = find_array(text, buffer, &read_item)?.items;
             if items.len() == requested {
-                for (place, item) in items.iter_mut().enumerate() {
-                    item.index.get_or_insert(place);
+                for (index, item) in items.iter_mut().enumerate() {
+                    item.index.get_or_insert(index);
                 }
             }
             Ok(Self { items, requested, raw: text.clone() })
@@ -145,24 +149,24 @@ impl BatchResponse {
 
 #[cfg(feature = "client")]
 record! {
-    /// What tells an item's kind.
-    struct Item {
+    /// The fields that tell whether an item was accepted.
+    struct ItemFields {
         id: String = "id";
         status: Option<EmailStatus> = "status";
         index: Option<u64> = "index";
-        error: Present = "error";
-        errors: Present = "errors";
+        error: NonEmpty = "error";
+        errors: NonEmpty = "errors";
     }
 }
 
-/// Whether a field says something: `"error": ""` and `"errors": []` do not, and
-/// an email that was accepted must not be sent again because of them.
+/// Whether a field is present and not empty. `"error": ""` and `"errors": []` are not
+/// errors: an accepted email must not be sent again because of them.
 #[cfg(feature = "client")]
 #[derive(Clone, Debug, Default, PartialEq)]
-struct Present(bool);
+struct NonEmpty(bool);
 
 #[cfg(feature = "client")]
-impl Field for Present {
+impl Field for NonEmpty {
     const HOLDS_VALUES: bool = true;
 
     fn text(text: &str) -> Option<Self> {
@@ -179,20 +183,20 @@ impl Field for Present {
 }
 
 #[cfg(feature = "client")]
-fn read_item(walk: &mut Walk<'_>) -> Result<BatchItem, Unreadable> {
-    match walk.peek() {
+fn read_item(cursor: &mut JsonCursor<'_>) -> Result<BatchItem, DecodeError> {
+    match cursor.peek() {
         Some(b'{') => {}
         // A bare id.
         Some(b'"') => {
-            let email = EmailRecord { id: walk.value()?.0, ..EmailRecord::default() };
+            let email = EmailRecord { id: cursor.value()?.0, ..EmailRecord::default() };
             return Ok(BatchItem { index: None, outcome: BatchOutcome::Accepted(email) });
         }
         _ => {
-            let email = read_object(&walk.skip()?)?;
-            return Ok(BatchItem { index: None, outcome: BatchOutcome::Unclear(email) });
+            let email = read_object(&cursor.skip()?)?;
+            return Ok(BatchItem { index: None, outcome: BatchOutcome::Unrecognized(email) });
         }
     }
-    let (Found { record: item, .. }, raw) = walk.value::<Found<Item>>()?;
+    let (Candidate { record: item, .. }, raw) = cursor.value::<Candidate<ItemFields>>()?;
     let index = item.index.and_then(|index| usize::try_from(index).ok());
     let refused = item.error.0 || item.errors.0;
     if !item.id.is_empty() && !refused {
@@ -200,12 +204,12 @@ fn read_item(walk: &mut Walk<'_>) -> Result<BatchItem, Unreadable> {
         email.set_extra(Extra::new(raw, EmailRecord::TYPED));
         return Ok(BatchItem { index, outcome: BatchOutcome::Accepted(email) });
     }
-    // The email in a wrapper, beside its place.
+    // The email may be wrapped in an object, next to its index.
     let email: EmailRecord = read_object(&raw)?;
     if !email.id.is_empty() && !refused {
         return Ok(BatchItem { index, outcome: BatchOutcome::Accepted(email) });
     }
-    let all = match read_value(&raw) {
+    let all = match parse_value(&raw) {
         Ok(Value::Object(all)) => all,
         _ => Map::new(),
     };
@@ -213,12 +217,12 @@ fn read_item(walk: &mut Walk<'_>) -> Result<BatchItem, Unreadable> {
     let outcome = if refused || report.code.is_some() || report.message.is_some() {
         BatchOutcome::Refused(Refusal { code: report.code, message: report.message, raw: all })
     } else {
-        BatchOutcome::Unclear(email)
+        BatchOutcome::Unrecognized(email)
     };
     Ok(BatchItem { index, outcome })
 }
 
-/// Shows the code and no content.
+/// Omits the message and the item, which may quote the request.
 impl std::fmt::Debug for Refusal {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Refusal").field("code", &self.code).finish_non_exhaustive()

@@ -1,4 +1,5 @@
-//! All pages of an audience's contacts (`docs/undocumented/email-service.md#contact-pages`).
+//! Iterates over all pages of an audience's contacts
+//! (`docs/undocumented/email-service.md#contact-pages`).
 
 use std::collections::{HashSet, VecDeque};
 use std::fmt;
@@ -14,40 +15,40 @@ use crate::client::BoxStream;
 use crate::error::Target;
 use crate::{Error, ErrorKind, List, Operation, Outcome};
 
-/// The contacts of an audience, one after the other; a page is asked for when
-/// the one before it is used up.
+/// A stream of all contacts of an audience. Requests the next page when the previous one is
+/// used up. Returned by [`Contacts::stream`].
 ///
-/// An error ends the stream; what came before it is valid. Pages go by number,
-/// so a list that changes meanwhile may show a contact twice or leave one out.
+/// The stream ends after an error; contacts returned before it are valid. Pages are
+/// requested by number, so if the list changes meanwhile, a contact may be repeated or
+/// missed.
 #[must_use = "a stream does nothing until it is polled"]
 pub struct ContactStream {
     pages: ContactPages,
     ready: VecDeque<Contact>,
 }
 
-/// The pages of an audience's contacts.
+/// A stream of the pages of an audience's contacts. Returned by [`ContactStream::pages`].
 #[must_use = "a stream does nothing until it is polled"]
 pub struct ContactPages {
     contacts: Contacts,
     audience: String,
     page_size: Option<u64>,
-    running: Option<BoxStream<Result<List<Contact>, Error>>>,
+    stream: Option<BoxStream<Result<List<Contact>, Error>>>,
 }
 
 impl ContactStream {
     pub(super) fn new(contacts: Contacts, audience: String) -> Self {
-        let pages = ContactPages { contacts, audience, page_size: None, running: None };
+        let pages = ContactPages { contacts, audience, page_size: None, stream: None };
         Self { pages, ready: VecDeque::new() }
     }
 
-    /// How many contacts to ask for at once; the service's own number if not
-    /// set.
+    /// Sets the number of contacts per request. By default, the service decides.
     pub fn page_size(mut self, page_size: u64) -> Self {
         self.pages.page_size = Some(page_size);
         self
     }
 
-    /// Whole pages instead of single contacts.
+    /// Returns whole pages instead of single contacts.
     pub fn pages(self) -> ContactPages {
         self.pages
     }
@@ -75,10 +76,10 @@ impl Stream for ContactPages {
 
     fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
         let this = &mut *self;
-        let running = this.running.get_or_insert_with(|| {
+        let stream = this.stream.get_or_insert_with(|| {
             run(this.contacts.clone(), this.audience.clone(), this.page_size)
         });
-        running.poll_next_unpin(cx)
+        stream.poll_next_unpin(cx)
     }
 }
 
@@ -99,50 +100,50 @@ fn run(
     audience: String,
     page_size: Option<u64>,
 ) -> BoxStream<Result<List<Contact>, Error>> {
-    let walk = Walk::new(contacts.shared.first_page());
-    Box::pin(stream::try_unfold(Some(walk), move |walk| {
+    let paginator = Paginator::new(contacts.shared.first_page());
+    Box::pin(stream::try_unfold(Some(paginator), move |paginator| {
         let contacts = contacts.clone();
         let audience = audience.clone();
         async move {
-            let Some(mut walk) = walk else { return Ok(None) };
-            let query = PageQuery { page: walk.next, page_size };
+            let Some(mut paginator) = paginator else { return Ok(None) };
+            let query = PageQuery { page: paginator.next, page_size };
             let page = contacts.list(&audience, query).await?;
-            Ok(match walk.step(&page)? {
-                Step::More => Some((page, Some(walk))),
+            Ok(match paginator.step(&page)? {
+                Step::More => Some((page, Some(paginator))),
                 Step::Last => Some((page, None)),
-                Step::Over => None,
+                Step::End => None,
             })
         }
     }))
 }
 
-/// Which page comes next, and when there is none.
+/// Determines which page to request next, and when to stop.
 #[derive(Debug)]
-struct Walk {
+struct Paginator {
     first: u64,
-    /// The page to ask for; the very first time without a number.
+    /// The number of the page to request; `None` at the first request.
     next: Option<u64>,
     items: u64,
-    /// A hash of every page, so that none is gone through twice.
+    /// A hash of every page, to detect repeated pages.
     pages: HashSet<u64>,
 }
 
-impl Walk {
+impl Paginator {
     fn new(first: u64) -> Self {
         Self { first, next: None, items: 0, pages: HashSet::new() }
     }
 
-    /// Takes note of a page and says what it is.
+    /// Processes a page and decides how to continue.
     fn step(&mut self, page: &List<Contact>) -> Result<Step, Error> {
         if page.is_empty() {
-            return Ok(Step::Over);
+            return Ok(Step::End);
         }
         if !self.pages.insert(hash(page)) {
-            // What names no page and comes again whatever page is asked for is
+            // A response without paging fields that is the same for every page number is
             // the whole list.
             let named = page.page.or(page.total).or(page.total_pages);
             return match (named, self.pages.len()) {
-                (None, 1) => Ok(Step::Over),
+                (None, 1) => Ok(Step::End),
                 _ => Err(Error::new(ErrorKind::PageRepeated, Outcome::Refused)
                     .with_target(Target::Operation(Operation::ContactsList))),
             };
@@ -150,7 +151,7 @@ impl Walk {
         self.items += page.len() as u64;
 
         let number = match (page.page, self.next) {
-            // Going by a number below the one asked for would lead in a circle.
+            // Following a lower number than the requested one would loop.
             (Some(named), Some(asked)) => named.max(asked),
             (Some(named), None) => named,
             (None, asked) => asked.unwrap_or(self.first),
@@ -164,12 +165,12 @@ impl Walk {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Step {
-    /// Contacts, and there may be more.
+    /// The page has contacts, and there may be more pages.
     More,
-    /// Contacts, and no more after them.
+    /// The page has contacts and is the last one.
     Last,
-    /// Nothing new.
-    Over,
+    /// The page has no new contacts.
+    End,
 }
 
 fn hash(page: &List<Contact>) -> u64 {
@@ -190,7 +191,7 @@ mod tests {
 
     use super::*;
 
-    /// A page as a server may answer it.
+    /// A page as returned by a simulated server.
     #[derive(Clone, Debug)]
     struct Page {
         ids: Vec<u8>,
@@ -210,20 +211,20 @@ mod tests {
         }
     }
 
-    /// Follows a server to the end: the ids, the pages asked for, and whether
-    /// it ended without an error.
+    /// Requests pages until the paginator stops. Returns the ids, the number of requests,
+    /// and whether it ended without an error.
     fn follow(first: u64, mut server: impl FnMut(Option<u64>) -> Page) -> (Vec<u8>, usize, bool) {
-        let mut walk = Walk::new(first);
+        let mut paginator = Paginator::new(first);
         let mut ids = Vec::new();
         for asked in 1.. {
-            let page = server(walk.next);
-            match walk.step(&list(&page)) {
+            let page = server(paginator.next);
+            match paginator.step(&list(&page)) {
                 Ok(Step::More) => ids.extend(page.ids),
                 Ok(Step::Last) => {
                     ids.extend(page.ids);
                     return (ids, asked, true);
                 }
-                Ok(Step::Over) => return (ids, asked, true),
+                Ok(Step::End) => return (ids, asked, true),
                 Err(_) => return (ids, asked, false),
             }
         }
@@ -231,10 +232,10 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever an honest server tells about its pages, everything comes,
-        /// once and in order.
+        /// Whichever paging fields a correct server returns, all contacts are returned once
+        /// and in order.
         #[test]
-        fn everything_of_an_honest_server(
+        fn returns_all_contacts_of_a_correct_server(
             count in 0u8..40,
             size in 1usize..10,
             first in 0u64..2,
@@ -256,11 +257,10 @@ mod tests {
             prop_assert_eq!(ids, all);
         }
 
-        /// A server that answers from a fixed set of pages, in any order, with
-        /// any numbers and totals, is never followed for ever, and no page is
-        /// taken twice.
+        /// A server that returns pages in any order with arbitrary numbers and totals does
+        /// not cause an endless loop, and no page is used twice.
         #[test]
-        fn no_server_is_followed_for_ever(
+        fn always_terminates(
             pages in prop::collection::vec(
                 (
                     prop::collection::vec(any::<u8>(), 0..4),
@@ -286,7 +286,7 @@ mod tests {
                 page
             });
             prop_assert!(asked <= pages.len() + 1, "{} of {}", asked, pages.len());
-            // Only the last answer may have come before.
+            // Only the last page may be a repetition.
             taken.pop();
             let mut distinct = taken.clone();
             distinct.sort();
@@ -295,10 +295,10 @@ mod tests {
             prop_assert!(ids.len() <= pages.iter().map(|page| page.ids.len()).sum());
         }
 
-        /// A server that names a page before the one asked for is asked for the
-        /// next one all the same.
+        /// If a server returns a lower page number than requested, the next page is
+        /// requested anyway.
         #[test]
-        fn a_server_that_miscounts_its_pages(count in 1u8..9, off in 0u64..9) {
+        fn tolerates_low_page_numbers(count in 1u8..9, off in 0u64..9) {
             let (ids, ..) = follow(1, |page| {
                 let number = page.unwrap_or(1);
                 let ids = u8::try_from(number).into_iter().filter(|id| *id <= count).collect();
@@ -307,9 +307,9 @@ mod tests {
             prop_assert_eq!(ids, (1..=count).collect::<Vec<_>>());
         }
 
-        /// A list that grows or shrinks while it is read still ends.
+        /// Iteration ends even if the list grows or shrinks meanwhile.
         #[test]
-        fn a_list_that_changes_ends(sizes in prop::collection::vec(0u8..5, 1..20)) {
+        fn terminates_if_the_list_changes(sizes in prop::collection::vec(0u8..5, 1..20)) {
             let mut next = 0;
             let mut sizes = sizes.into_iter();
             let (ids, ..) = follow(1, |page| {

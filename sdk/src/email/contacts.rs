@@ -1,13 +1,13 @@
-//! Contacts of an audience (`docs/email-service/audiences.md#contacts`).
+//! Contacts of audiences (`docs/email-service/audiences.md#contacts`).
 
 use std::fmt;
 
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-use crate::answer::record;
 #[cfg(feature = "client")]
 use crate::client::{Call, Deleted, Payload, Shared};
+use crate::decode::record;
 #[cfg(feature = "client")]
 use crate::{Error, List, Operation};
 
@@ -17,9 +17,9 @@ pub use super::contact_pages::{ContactPages, ContactStream};
 record! {
     /// A contact of an audience.
     pub struct Contact {
-        /// The contact's id; empty where the answer names none.
+        /// The contact's id; empty if the response has none.
         pub id: String = "id";
-        /// The address.
+        /// The email address.
         pub email: Option<String> = "email", hidden;
         /// The display name.
         pub name: Option<String> = "name", hidden;
@@ -32,11 +32,11 @@ record! {
     }
 }
 
-/// A contact to create. A text is one by its address.
+/// The parameters of a new contact. A string converts into one with that email address.
 #[derive(Clone, Serialize)]
 #[non_exhaustive]
 pub struct NewContact {
-    /// The address; it cannot be changed later.
+    /// The email address. It cannot be changed later.
     pub email: String,
     /// The display name.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -47,13 +47,13 @@ pub struct NewContact {
     /// Subscription topics.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub topics: Vec<String>,
-    /// Fields that the documents do not show.
+    /// Additional fields without a setter of their own; sent as given.
     #[serde(flatten)]
     pub extra: Map<String, Value>,
 }
 
 impl NewContact {
-    /// A contact with this address.
+    /// Creates the parameters for a contact with this email address.
     pub fn new(email: impl Into<String>) -> Self {
         Self {
             email: email.into(),
@@ -64,28 +64,28 @@ impl NewContact {
         }
     }
 
-    /// The display name.
+    /// Sets the display name.
     #[must_use]
     pub fn name(mut self, name: impl Into<String>) -> Self {
         self.name = Some(name.into());
         self
     }
 
-    /// A piece of custom data.
+    /// Adds a field of custom data.
     #[must_use]
     pub fn metadata(mut self, name: impl Into<String>, value: impl Into<Value>) -> Self {
         self.metadata.insert(name.into(), value.into());
         self
     }
 
-    /// One more topic.
+    /// Adds a subscription topic.
     #[must_use]
     pub fn topic(mut self, topic: impl Into<String>) -> Self {
         self.topics.push(topic.into());
         self
     }
 
-    /// A field that the documents do not show.
+    /// Adds a field that this type does not model. It is sent as given.
     #[must_use]
     pub fn extra(mut self, name: impl Into<String>, value: impl Into<Value>) -> Self {
         self.extra.insert(name.into(), value.into());
@@ -99,69 +99,70 @@ impl<T: Into<String>> From<T> for NewContact {
     }
 }
 
-/// Shows no content.
+/// Omits the content.
 impl fmt::Debug for NewContact {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("NewContact").field("topics", &self.topics).finish_non_exhaustive()
     }
 }
 
-/// What to change about a contact; what is not set stays as it is.
+/// Changes to a contact. Fields that are not set stay unchanged.
 #[derive(Clone, Default, Serialize)]
 #[non_exhaustive]
 pub struct ContactUpdate {
     /// The display name.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// Custom data, merged into what there is.
+    /// Custom data, merged into the existing data
+    /// (`docs/undocumented/email-service.md#metadata-merge`).
     #[serde(skip_serializing_if = "Map::is_empty")]
     pub metadata: Map<String, Value>,
-    /// Subscription topics, in place of those there are.
+    /// Subscription topics, which replace the existing ones.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub topics: Option<Vec<String>>,
     /// Whether the contact is subscribed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub subscribed: Option<bool>,
-    /// Fields that the documents do not show.
+    /// Additional fields without a setter of their own; sent as given.
     #[serde(flatten)]
     pub extra: Map<String, Value>,
 }
 
 impl ContactUpdate {
-    /// Changes nothing yet.
+    /// Creates an empty update.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Another display name.
+    /// Sets the display name.
     #[must_use]
     pub fn name(mut self, name: impl Into<String>) -> Self {
         self.name = Some(name.into());
         self
     }
 
-    /// A piece of custom data, merged into what there is.
+    /// Adds a field of custom data, merged into the existing data.
     #[must_use]
     pub fn metadata(mut self, name: impl Into<String>, value: impl Into<Value>) -> Self {
         self.metadata.insert(name.into(), value.into());
         self
     }
 
-    /// Other topics; an empty list takes all away.
+    /// Replaces the subscription topics. An empty list removes all of them.
     #[must_use]
     pub fn topics<T: Into<String>>(mut self, topics: impl IntoIterator<Item = T>) -> Self {
         self.topics = Some(topics.into_iter().map(Into::into).collect());
         self
     }
 
-    /// Subscribed or not.
+    /// Subscribes or unsubscribes the contact.
     #[must_use]
     pub fn subscribed(mut self, subscribed: bool) -> Self {
         self.subscribed = Some(subscribed);
         self
     }
 
-    /// A field that the documents do not show.
+    /// Adds a field that this type does not model. It is sent as given.
     #[must_use]
     pub fn extra(mut self, name: impl Into<String>, value: impl Into<Value>) -> Self {
         self.extra.insert(name.into(), value.into());
@@ -169,7 +170,7 @@ impl ContactUpdate {
     }
 }
 
-/// Shows no content.
+/// Omits the content.
 impl fmt::Debug for ContactUpdate {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ContactUpdate")
@@ -179,30 +180,30 @@ impl fmt::Debug for ContactUpdate {
     }
 }
 
-/// Which page to ask for. What is not set is not sent.
+/// Which page of a list to request. Parameters that are not set are not sent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct PageQuery {
-    /// The page's number.
+    /// The page number.
     pub page: Option<u64>,
-    /// How many contacts a page has.
+    /// The number of contacts per page.
     pub page_size: Option<u64>,
 }
 
 impl PageQuery {
-    /// The service's own first page and size.
+    /// The first page, with the service's default size.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// The page's number.
+    /// Sets the page number.
     #[must_use]
     pub fn page(mut self, page: u64) -> Self {
         self.page = Some(page);
         self
     }
 
-    /// How many contacts a page has.
+    /// Sets the number of contacts per page.
     #[must_use]
     pub fn page_size(mut self, page_size: u64) -> Self {
         self.page_size = Some(page_size);
@@ -210,7 +211,7 @@ impl PageQuery {
     }
 }
 
-/// The operations on contacts. All need the scope `contacts:manage`.
+/// The operations on contacts. All of them require the scope `contacts:manage`.
 #[cfg(feature = "client")]
 #[derive(Clone, Debug)]
 pub struct Contacts {
@@ -219,7 +220,18 @@ pub struct Contacts {
 
 #[cfg(feature = "client")]
 impl Contacts {
-    /// Adds a contact to an audience.
+    /// Adds a contact to an audience. `contact` can be an email address.
+    ///
+    /// ```no_run
+    /// # async fn f(client: svc_sdk::EmailClient) -> Result<(), svc_sdk::Error> {
+    /// use svc_sdk::email::NewContact;
+    ///
+    /// let contact = NewContact::new("ada@example.com").name("Ada").topic("news");
+    /// let contact = client.contacts().create("aud_1", contact).await?;
+    /// println!("{}", contact.id);
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn create(
         &self,
         audience: impl AsRef<str>,
@@ -235,15 +247,15 @@ impl Contacts {
         Call::new(&self.shared, Operation::ContactsCreate, &[audience.as_ref()], payload())
     }
 
-    /// One page of an audience's contacts; the service's own first page unless
-    /// asked otherwise. For all of them: [`stream`](Self::stream).
+    /// Returns one page of an audience's contacts, by default the first. For all contacts,
+    /// use [`stream`](Self::stream).
     pub fn list(&self, audience: impl AsRef<str>, query: PageQuery) -> Call<List<Contact>> {
         Call::new(&self.shared, Operation::ContactsList, &[audience.as_ref()], Ok(Payload::Empty))
             .with_query("page", query.page)
             .with_query("pageSize", query.page_size)
     }
 
-    /// All contacts of an audience, page after page.
+    /// Returns a stream of all contacts of an audience, which requests page after page.
     ///
     /// ```no_run
     /// # async fn f(client: svc_sdk::EmailClient) -> Result<(), svc_sdk::Error> {
@@ -260,7 +272,17 @@ impl Contacts {
         ContactStream::new(self.clone(), audience.into())
     }
 
-    /// Changes a contact; its custom data is merged.
+    /// Changes a contact. Custom data is merged into the existing data.
+    ///
+    /// ```no_run
+    /// # async fn f(client: svc_sdk::EmailClient) -> Result<(), svc_sdk::Error> {
+    /// use svc_sdk::email::ContactUpdate;
+    ///
+    /// let update = ContactUpdate::new().subscribed(false);
+    /// client.contacts().update("con_1", &update).await?;
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn update(&self, id: impl AsRef<str>, update: &ContactUpdate) -> Call<Contact> {
         let payload = Payload::json(update);
         Call::new(&self.shared, Operation::ContactsUpdate, &[id.as_ref()], payload)

@@ -8,16 +8,16 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 
 use crate::Extra;
-use crate::answer::record;
 #[cfg(feature = "client")]
 use crate::client::{Call, Deleted, Payload, Shared, Wait};
+use crate::decode::record;
 #[cfg(feature = "client")]
 use crate::{List, Operation};
 
 record! {
     /// A sending domain.
     pub struct Domain {
-        /// The domain's id; empty where the answer names none.
+        /// The domain's id; empty if the response has none.
         pub id: String = "id";
         /// The domain name.
         pub name: Option<String> = "name";
@@ -35,14 +35,14 @@ record! {
 }
 
 impl Domain {
-    /// The DNS records to publish, as far as the answer shows them.
+    /// The DNS records to publish, if the response contains them.
     pub fn dns_records(&self) -> Vec<DnsRecord> {
         dns_records(&self.extra)
     }
 }
 
 record! {
-    /// The result of a verification.
+    /// The result of a domain verification.
     pub struct Verification {
         /// Whether all four checks passed.
         pub verified: Option<bool> = "verified";
@@ -58,29 +58,29 @@ record! {
 }
 
 impl Verification {
-    /// Whether the domain is verified: as the answer says, else when all four
-    /// flags are true.
+    /// True if the domain is verified: according to `verified`, or if that is missing, if
+    /// all four checks passed.
     pub fn is_verified(&self) -> bool {
         let flags = [self.mx_verified, self.spf_verified, self.dkim_verified, self.dmarc_verified];
         self.verified.unwrap_or_else(|| flags.iter().all(|flag| *flag == Some(true)))
     }
 }
 
-/// A DNS record to publish, as the answer shows it (`docs/undocumented/email-service.md#dns-records`).
+/// A DNS record to publish (`docs/undocumented/email-service.md#dns-records`).
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct DnsRecord {
-    /// What it is for, such as `mx`, `spf`, `dkim`, `dmarc`.
+    /// The purpose, such as `mx`, `spf`, `dkim` or `dmarc`.
     pub kind: Option<String>,
     /// The record type, such as `MX` or `TXT`.
     pub record_type: Option<String>,
-    /// The name to publish it under.
+    /// The DNS name to publish the record under.
     pub name: Option<String>,
-    /// Its value.
+    /// The record's value.
     pub value: Option<String>,
     /// The priority of an MX record.
     pub priority: Option<u64>,
-    /// Every field as it came.
+    /// All fields of the record, unmodified.
     pub raw: Map<String, Value>,
 }
 
@@ -100,7 +100,7 @@ impl DnsRecord {
     }
 }
 
-/// Records stand in an array of objects, or in an object by their kind.
+/// Records are an array of objects, or an object with one field per kind.
 fn dns_records(extra: &Extra) -> Vec<DnsRecord> {
     const NAMES: [&str; 4] = ["records", "dnsRecords", "dns_records", "dns"];
     for value in NAMES.iter().filter_map(|name| extra.get(name)) {
@@ -125,24 +125,24 @@ fn dns_records(extra: &Extra) -> Vec<DnsRecord> {
     Vec::new()
 }
 
-/// A domain to add. A text is one by its name.
+/// The parameters of a new domain. A string converts into one with that name.
 #[derive(Clone, Serialize)]
 #[non_exhaustive]
 pub struct NewDomain {
     /// The domain name.
     pub name: String,
-    /// Fields that the documents do not show.
+    /// Additional fields without a setter of their own; sent as given.
     #[serde(flatten)]
     pub extra: Map<String, Value>,
 }
 
 impl NewDomain {
-    /// A domain of this name.
+    /// Creates the parameters for a domain with this name.
     pub fn new(name: impl Into<String>) -> Self {
         Self { name: name.into(), extra: Map::new() }
     }
 
-    /// A field that the documents do not show.
+    /// Adds a field that this type does not model. It is sent as given.
     #[must_use]
     pub fn extra(mut self, name: impl Into<String>, value: impl Into<Value>) -> Self {
         self.extra.insert(name.into(), value.into());
@@ -150,7 +150,7 @@ impl NewDomain {
     }
 }
 
-/// Shows no other field's value.
+/// Shows the name only: other fields may hold private data.
 impl fmt::Debug for NewDomain {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("NewDomain").field("name", &self.name).finish_non_exhaustive()
@@ -163,7 +163,7 @@ impl<T: Into<String>> From<T> for NewDomain {
     }
 }
 
-/// The operations on domains. All need the scope `domains:manage`.
+/// The operations on domains. All of them require the scope `domains:manage`.
 #[cfg(feature = "client")]
 #[derive(Clone, Debug)]
 pub struct Domains {
@@ -172,24 +172,34 @@ pub struct Domains {
 
 #[cfg(feature = "client")]
 impl Domains {
-    /// Adds a domain; the answer shows the DNS records to publish.
+    /// Adds a domain. The response contains the DNS records to publish, see
+    /// [`Domain::dns_records`].
     pub fn create(&self, domain: impl Into<NewDomain>) -> Call<Domain> {
         let payload = Payload::json(&domain.into());
         Call::new(&self.shared, Operation::DomainsCreate, &[], payload)
     }
 
-    /// All domains.
+    /// Lists all domains.
     pub fn list(&self) -> Call<List<Domain>> {
         Call::new(&self.shared, Operation::DomainsList, &[], Ok(Payload::Empty))
     }
 
-    /// Has the service look up the four DNS records now.
+    /// Makes the service check the domain's DNS records now. Returns the result of each
+    /// check.
+    ///
+    /// ```no_run
+    /// # async fn f(client: svc_sdk::EmailClient) -> Result<(), svc_sdk::Error> {
+    /// let result = client.domains().verify("dom_1").await?;
+    /// println!("verified: {}", result.is_verified());
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn verify(&self, id: impl AsRef<str>) -> Call<Verification> {
         Call::new(&self.shared, Operation::DomainsVerify, &[id.as_ref()], Ok(Payload::Empty))
     }
 
-    /// Has the service look again and again until the domain is verified.
-    /// After a change of DNS that can take minutes to hours.
+    /// Repeats [`verify`](Self::verify) until the domain is verified. DNS changes can take
+    /// minutes to hours to become visible.
     ///
     /// ```no_run
     /// # async fn f(client: svc_sdk::EmailClient) -> Result<(), svc_sdk::Error> {
@@ -216,10 +226,10 @@ impl Domains {
             Verification::is_verified,
             is_same,
         )
-        .pauses(Duration::from_secs(2), Duration::from_secs(30))
+        .poll_interval(Duration::from_secs(2), Duration::from_secs(30))
     }
 
-    /// Removes a domain and all mailboxes under it, for good.
+    /// Permanently deletes a domain and all mailboxes under it.
     pub fn delete(&self, id: impl AsRef<str>) -> Call<Deleted> {
         Call::new(&self.shared, Operation::DomainsDelete, &[id.as_ref()], Ok(Payload::Empty))
     }

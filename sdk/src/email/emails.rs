@@ -1,4 +1,4 @@
-//! Emails: sending, looking, cancelling (`docs/email-service/emails.md`).
+//! Emails: send, fetch, await and cancel (`docs/email-service/emails.md`).
 
 use std::fmt;
 
@@ -10,13 +10,18 @@ use serde_json::{Map, Value};
 #[cfg(feature = "client")]
 use super::BatchResponse;
 use super::{Attachment, limits};
-use crate::answer::{record, text_enum};
 #[cfg(feature = "client")]
 use crate::client::{Call, Payload, Shared, Wait};
+use crate::decode::{record, text_enum};
 #[cfg(feature = "client")]
 use crate::{Error, Operation};
 
-/// An email to send (`docs/email-service/emails.md`).
+/// An email to send: sender, recipients, content and options.
+///
+/// [`Email::new`] takes the required fields; chain the other methods, or set the public
+/// fields, for the rest. The content is `html`, `text` or both, or a
+/// [`template`](Self::template). Fields are described in `docs/email-service/emails.md`,
+/// limits in `docs/email-service/limits.md`; [`check`](Self::check) checks the limits.
 ///
 /// ```
 /// use svc_sdk::email::{Attachment, Email};
@@ -31,9 +36,9 @@ use crate::{Error, Operation};
 #[serde(rename_all = "camelCase", default)]
 #[non_exhaustive]
 pub struct Email {
-    /// The sender, `a@b` or `Name <a@b>`; its domain must be verified.
+    /// The sender, as `a@b` or `Name <a@b>`. Its domain must be verified.
     pub from: String,
-    /// The recipients, at most 50.
+    /// The recipients; 1 to 50.
     #[serde(deserialize_with = "one_or_many")]
     pub to: Vec<String>,
     /// The subject, at most 998 characters.
@@ -42,141 +47,143 @@ pub struct Email {
     pub html: Option<String>,
     /// The plain-text body.
     pub text: Option<String>,
-    /// Recipients of copies.
+    /// Recipients of copies (Cc).
     #[serde(deserialize_with = "one_or_many")]
     pub cc: Vec<String>,
-    /// Recipients of hidden copies.
+    /// Recipients of blind copies (Bcc).
     #[serde(deserialize_with = "one_or_many")]
     pub bcc: Vec<String>,
-    /// Where answers go.
+    /// Addresses for replies (`Reply-To`).
     #[serde(deserialize_with = "one_or_many")]
     pub reply_to: Vec<String>,
-    /// The email's own headers.
+    /// Additional headers of the email.
     pub headers: Map<String, Value>,
-    /// Files that go along, at most 20.
+    /// Attachments; at most 20.
     pub attachments: Vec<Attachment>,
     /// Tags for tracking.
     pub tags: Map<String, Value>,
-    /// When to send it; at once if not given.
+    /// When to send the email. If `None`, it is sent immediately.
     pub scheduled_at: Option<ScheduledAt>,
-    /// The template to use.
+    /// The id of the template to use.
     pub template_id: Option<String>,
-    /// The template's variables.
+    /// The variables of the template.
     pub variables: Map<String, Value>,
-    /// Fields that the documents do not show; they are sent as they are.
+    /// Additional fields without a setter of their own; sent as given.
     #[serde(flatten)]
     pub extra: Map<String, Value>,
 }
 
 impl Email {
-    /// An email with what every email needs.
+    /// Creates an email with its required fields. Recipients after the first are added with
+    /// [`to`](Self::to).
     pub fn new(from: impl Into<String>, to: impl Into<String>, subject: impl Into<String>) -> Self {
         Self { from: from.into(), to: vec![to.into()], subject: subject.into(), ..Self::default() }
     }
 
-    /// One more recipient.
+    /// Adds a recipient.
     #[must_use]
     pub fn to(mut self, address: impl Into<String>) -> Self {
         self.to.push(address.into());
         self
     }
 
-    /// One more recipient of a copy.
+    /// Adds a recipient of a copy (Cc).
     #[must_use]
     pub fn cc(mut self, address: impl Into<String>) -> Self {
         self.cc.push(address.into());
         self
     }
 
-    /// One more recipient of a hidden copy.
+    /// Adds a recipient of a blind copy (Bcc).
     #[must_use]
     pub fn bcc(mut self, address: impl Into<String>) -> Self {
         self.bcc.push(address.into());
         self
     }
 
-    /// One more address for answers.
+    /// Adds an address for replies (`Reply-To`).
     #[must_use]
     pub fn reply_to(mut self, address: impl Into<String>) -> Self {
         self.reply_to.push(address.into());
         self
     }
 
-    /// The HTML body.
+    /// Sets the HTML body.
     #[must_use]
     pub fn html(mut self, html: impl Into<String>) -> Self {
         self.html = Some(html.into());
         self
     }
 
-    /// The plain-text body.
+    /// Sets the plain-text body.
     #[must_use]
     pub fn text(mut self, text: impl Into<String>) -> Self {
         self.text = Some(text.into());
         self
     }
 
-    /// A header of the email itself.
+    /// Adds a header to the email itself.
     #[must_use]
     pub fn header(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
         self.headers.insert(name.into(), Value::String(value.into()));
         self
     }
 
-    /// One more file.
+    /// Adds an attachment.
     #[must_use]
     pub fn attachment(mut self, attachment: Attachment) -> Self {
         self.attachments.push(attachment);
         self
     }
 
-    /// A tag for tracking.
+    /// Adds a tag for tracking.
     #[must_use]
     pub fn tag(mut self, name: impl Into<String>, value: impl Into<Value>) -> Self {
         self.tags.insert(name.into(), value.into());
         self
     }
 
-    /// When to send it: a text, or an instant of chrono's.
+    /// Schedules the email: an RFC 3339 string such as `2030-01-01T09:00:00Z`, or a
+    /// `chrono::DateTime`. A string is sent unmodified.
     #[must_use]
     pub fn scheduled_at(mut self, at: impl Into<ScheduledAt>) -> Self {
         self.scheduled_at = Some(at.into());
         self
     }
 
-    /// The template to use.
+    /// Sets the id of the template to use.
     #[must_use]
     pub fn template(mut self, id: impl Into<String>) -> Self {
         self.template_id = Some(id.into());
         self
     }
 
-    /// A variable of the template.
+    /// Sets a variable of the template.
     #[must_use]
     pub fn variable(mut self, name: impl Into<String>, value: impl Into<Value>) -> Self {
         self.variables.insert(name.into(), value.into());
         self
     }
 
-    /// A field that the documents do not show.
+    /// Adds a field that this type does not model. It is sent as given.
     #[must_use]
     pub fn extra(mut self, name: impl Into<String>, value: impl Into<Value>) -> Self {
         self.extra.insert(name.into(), value.into());
         self
     }
 
-    /// Checks the documented limits: at most 50 recipients in `to`, 998
-    /// characters of subject, 20 attachments; and that each address can be one.
-    /// Every send does it unless the client was told not to.
+    /// Checks the documented limits: 1 to 50 recipients in `to`, 998 characters in the
+    /// subject, 20 attachments, and plausible email addresses. [`Emails::send`] does this
+    /// automatically unless the client was built with `local_checks(false)`.
     ///
     /// # Errors
     ///
-    /// Names the first field that breaks a limit, and the limit.
+    /// The first field that exceeds a limit, with that limit.
     pub fn check(&self) -> Result<(), crate::InvalidInput> {
         limits::check_email(self)
     }
 
-    /// Everything but the attachments, as the fields of an object.
+    /// Writes all fields except the attachments.
     pub(crate) fn write_fields<F: Fields>(&self, fields: &mut F) -> Result<(), F::Error> {
         fields.text("from", &self.from)?;
         fields.value("to", &self.to)?;
@@ -212,7 +219,8 @@ impl Email {
     }
 }
 
-/// Takes the fields of an object, texts apart: they are what is long.
+/// Receives the fields of a JSON object. Strings have a method of their own, because they
+/// can be long.
 pub(crate) trait Fields {
     type Error;
 
@@ -221,7 +229,7 @@ pub(crate) trait Fields {
     fn value<T: Serialize>(&mut self, name: &str, value: &T) -> Result<(), Self::Error>;
 }
 
-/// The fields of a serde map.
+/// Writes the fields to a serde map.
 struct MapFields<'a, M>(&'a mut M);
 
 impl<M: SerializeMap> Fields for MapFields<'_, M> {
@@ -236,7 +244,7 @@ impl<M: SerializeMap> Fields for MapFields<'_, M> {
     }
 }
 
-/// Attachments are read and encoded in memory; a client's `send` streams them.
+/// Holds encoded attachments in memory. `Emails::send` streams them instead.
 impl Serialize for Email {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut map = serializer.serialize_map(None)?;
@@ -248,7 +256,7 @@ impl Serialize for Email {
     }
 }
 
-/// Shows how much there is of everything, and no content.
+/// Shows counts and lengths only, no content.
 impl fmt::Debug for Email {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Email")
@@ -264,7 +272,7 @@ impl fmt::Debug for Email {
     }
 }
 
-/// The documents take `string or string[]`.
+/// The service's reference allows `string or string[]`.
 fn one_or_many<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<String>, D::Error> {
     #[derive(Deserialize)]
     #[serde(untagged)]
@@ -280,19 +288,19 @@ fn one_or_many<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<String>
     })
 }
 
-/// A date and time of sending: any text passes, [`at`](Self::at) writes
-/// RFC 3339.
+/// The time at which to send an email. Any string is sent unmodified; [`at`](Self::at)
+/// formats an instant as RFC 3339.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct ScheduledAt(String);
 
 impl ScheduledAt {
-    /// An instant, written in UTC with milliseconds.
+    /// Formats an instant in UTC with milliseconds.
     pub fn at<Tz: TimeZone>(instant: &DateTime<Tz>) -> Self {
         Self(instant.with_timezone(&Utc).to_rfc3339_opts(SecondsFormat::Millis, true))
     }
 
-    /// The text that is sent.
+    /// The text as it is sent.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -323,20 +331,20 @@ impl<Tz: TimeZone> From<DateTime<Tz>> for ScheduledAt {
 }
 
 record! {
-    /// An email as the service shows it: accepted, looked at, or cancelled.
+    /// An email as returned by the service.
     ///
-    /// The documents name its status only (`docs/email-service/emails.md#statuses`); what else
-    /// the service tells is in `extra`.
+    /// Only the id and status are documented (`docs/email-service/emails.md#statuses`);
+    /// other fields are in `extra`.
     pub struct EmailRecord {
-        /// The email's id; empty where the answer names none.
+        /// The email's id; empty if the response has none.
         pub id: String = "id";
-        /// Where the email is on its way.
+        /// The delivery status.
         pub status: Option<EmailStatus> = "status";
     }
 }
 
 text_enum! {
-    /// Where an email is on its way (`docs/email-service/emails.md#statuses`).
+    /// The delivery status of an email (`docs/email-service/emails.md#statuses`).
     pub enum EmailStatus {
         /// Accepted, waiting to be sent.
         Queued = "queued",
@@ -356,14 +364,16 @@ text_enum! {
 }
 
 impl EmailStatus {
-    /// Whether waiting for it to change is over: anything but `queued`,
-    /// `sending` and `sent` (`docs/undocumented/email-service.md#status-after-cancel`).
+    /// True if the status is not expected to change: any status except `queued`, `sending`
+    /// and `sent`. Undocumented statuses count as final
+    /// (`docs/undocumented/email-service.md#status-after-cancel`).
     pub fn is_final(&self) -> bool {
         !matches!(self, Self::Queued | Self::Sending | Self::Sent)
     }
 }
 
-/// The operations on emails.
+/// The operations on emails. Returned by
+/// [`EmailClient::emails`](crate::EmailClient::emails).
 #[cfg(feature = "client")]
 #[derive(Clone, Debug)]
 pub struct Emails {
@@ -372,10 +382,22 @@ pub struct Emails {
 
 #[cfg(feature = "client")]
 impl Emails {
-    /// Sends an email. Needs the scope `emails:send`.
+    /// Sends an email. Requires the scope `emails:send`.
     ///
-    /// It is never sent twice: only what certainly was not processed is tried
-    /// again.
+    /// The returned [`EmailRecord`] contains the id and the first status; the email is
+    /// delivered later, see [`wait`](Self::wait). Sending is not idempotent, so the call is
+    /// retried only if the failed attempt was certainly not processed.
+    ///
+    /// ```no_run
+    /// # async fn f(client: svc_sdk::EmailClient) -> Result<(), svc_sdk::Error> {
+    /// use svc_sdk::email::Email;
+    ///
+    /// let email = Email::new("hello@shop.example", "ada@example.com", "Hi").text("Hello");
+    /// let accepted = client.emails().send(&email).await?;
+    /// println!("accepted as {}", accepted.id);
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn send(&self, email: &Email) -> Call<EmailRecord> {
         let payload = || -> Result<Payload, Error> {
             if self.shared.local_checks() {
@@ -386,9 +408,10 @@ impl Emails {
         Call::new(&self.shared, Operation::EmailsSend, &[], payload())
     }
 
-    /// Sends up to 100 emails in one request. Needs the scope `emails:send`.
+    /// Sends 1 to 100 emails in one request. Requires the scope `emails:send`.
     ///
-    /// Each email stands alone: look at every item of the answer.
+    /// Each email is accepted or refused on its own, so check the response even if the call
+    /// succeeds (`docs/email-service/emails.md#batch`).
     ///
     /// ```no_run
     /// # async fn f(client: svc_sdk::EmailClient) -> Result<(), svc_sdk::Error> {
@@ -397,9 +420,9 @@ impl Emails {
     /// let emails: Vec<_> = ["ada@example.com", "bob@example.com"]
     ///     .map(|to| Email::new("hello@shop.example", to, "News").text("Hello"))
     ///     .into();
-    /// let answer = client.emails().send_batch(&emails).await?;
-    /// for (place, refusal) in answer.refused() {
-    ///     println!("email {place:?} was refused: {:?}", refusal.code);
+    /// let response = client.emails().send_batch(&emails).await?;
+    /// for (index, refusal) in response.refused() {
+    ///     println!("email {index:?} was refused: {:?}", refusal.code);
     /// }
     /// # Ok(())
     /// # }
@@ -411,20 +434,29 @@ impl Emails {
             }
             Payload::batch(emails, self.shared.batch_shape())
         };
-        Call::new(&self.shared, Operation::EmailsSendBatch, &[], payload()).expecting(emails.len())
+        Call::new(&self.shared, Operation::EmailsSendBatch, &[], payload())
+            .expect_items(emails.len())
     }
 
-    /// The email with its status. Needs the scope `emails:read`.
+    /// Returns an email with its status. Requires the scope `emails:read`.
     pub fn get(&self, id: impl AsRef<str>) -> Call<EmailRecord> {
         Call::new(&self.shared, Operation::EmailsGet, &[id.as_ref()], Ok(Payload::Empty))
     }
 
-    /// Waits until an email's status is final: anything but `queued`,
-    /// `sending` and `sent`. Needs the scope `emails:read`.
+    /// Waits until the status of an email is [final](EmailStatus::is_final). Requires the
+    /// scope `emails:read`.
+    ///
+    /// ```no_run
+    /// # async fn f(client: svc_sdk::EmailClient) -> Result<(), svc_sdk::Error> {
+    /// let email = client.emails().wait("eml_1").await?;
+    /// println!("{:?}", email.status);
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn wait(&self, id: impl Into<String>) -> Wait<EmailRecord> {
         let (emails, id) = (self.clone(), id.into());
         let is_final = |email: &EmailRecord| {
-            // A service that shows no status will never show a final one.
+            // Without a status in the response, waiting is pointless.
             email.status.as_ref().is_none_or(EmailStatus::is_final)
         };
         Wait::new(
@@ -435,7 +467,16 @@ impl Emails {
         )
     }
 
-    /// Cancels a scheduled email. Which scope it needs is not documented.
+    /// Cancels a scheduled email. The required scope is not documented
+    /// (`docs/undocumented/email-service.md#scope-of-cancel`).
+    ///
+    /// ```no_run
+    /// # async fn f(client: svc_sdk::EmailClient) -> Result<(), svc_sdk::Error> {
+    /// let email = client.emails().cancel("eml_1").await?;
+    /// println!("{:?}", email.status);
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn cancel(&self, id: impl AsRef<str>) -> Call<EmailRecord> {
         Call::new(&self.shared, Operation::EmailsCancel, &[id.as_ref()], Ok(Payload::Empty))
     }

@@ -1,4 +1,4 @@
-//! The documented limits (`docs/email-service/limits.md`), checked before sending.
+//! Checks of the documented limits, made before sending (`docs/email-service/limits.md`).
 
 use super::Email;
 use crate::InvalidInput;
@@ -12,33 +12,41 @@ pub(super) const MAX_BATCH: usize = 100;
 pub(super) fn check_email(email: &Email) -> Result<(), InvalidInput> {
     address("from", &email.from)?;
     if email.to.is_empty() {
-        return Err(InvalidInput::new("to", "no recipient"));
+        return Err(InvalidInput::new("to", "at least one recipient is required"));
     }
     if email.to.len() > MAX_TO {
-        return Err(over("to", "recipients", MAX_TO, email.to.len()));
+        return Err(over_limit("to", "recipients", MAX_TO, email.to.len()));
     }
     for (field, list) in
         [("to", &email.to), ("cc", &email.cc), ("bcc", &email.bcc), ("replyTo", &email.reply_to)]
     {
         for (index, each) in list.iter().enumerate() {
             if !can_be_address(each) {
-                return Err(InvalidInput::new(format!("{field}[{index}]"), NO_ADDRESS));
+                return Err(InvalidInput::new(format!("{field}[{index}]"), NOT_AN_ADDRESS));
             }
         }
     }
-    // No text has more characters than bytes: counting is for the long ones.
+    // A string has at most as many characters as bytes, so count only long ones.
     if email.subject.len() > MAX_SUBJECT {
         let length = email.subject.chars().count();
         if length > MAX_SUBJECT {
-            return Err(over("subject", "characters", MAX_SUBJECT, length));
+            return Err(over_limit("subject", "characters", MAX_SUBJECT, length));
         }
     }
     if email.attachments.len() > MAX_ATTACHMENTS {
-        return Err(over("attachments", "attachments", MAX_ATTACHMENTS, email.attachments.len()));
+        return Err(over_limit(
+            "attachments",
+            "attachments",
+            MAX_ATTACHMENTS,
+            email.attachments.len(),
+        ));
     }
     for (index, attachment) in email.attachments.iter().enumerate() {
         if attachment.filename.is_empty() {
-            return Err(InvalidInput::new(format!("attachments[{index}].filename"), "empty"));
+            return Err(InvalidInput::new(
+                format!("attachments[{index}].filename"),
+                "must not be empty",
+            ));
         }
     }
     Ok(())
@@ -47,10 +55,10 @@ pub(super) fn check_email(email: &Email) -> Result<(), InvalidInput> {
 #[cfg(feature = "client")]
 pub(super) fn check_batch(emails: &[Email]) -> Result<(), InvalidInput> {
     if emails.is_empty() {
-        return Err(InvalidInput::new("emails", "no email"));
+        return Err(InvalidInput::new("emails", "at least one email is required"));
     }
     if emails.len() > MAX_BATCH {
-        return Err(over("emails", "emails", MAX_BATCH, emails.len()));
+        return Err(over_limit("emails", "emails", MAX_BATCH, emails.len()));
     }
     for (index, email) in emails.iter().enumerate() {
         check_email(email).map_err(|invalid| invalid.within(&format!("emails[{index}]")))?;
@@ -58,14 +66,14 @@ pub(super) fn check_batch(emails: &[Email]) -> Result<(), InvalidInput> {
     Ok(())
 }
 
-/// A field that must hold what can be an address.
+/// Checks a single email address.
 pub(super) fn address(field: &'static str, text: &str) -> Result<(), InvalidInput> {
-    if can_be_address(text) { Ok(()) } else { Err(InvalidInput::new(field, NO_ADDRESS)) }
+    if can_be_address(text) { Ok(()) } else { Err(InvalidInput::new(field, NOT_AN_ADDRESS)) }
 }
 
-/// Refuses only what cannot be an address at all (`docs/undocumented/email-service.md#addresses`): no
-/// `@`, or white space or control characters in the address itself, which in
-/// `Name <a@b>` stands in the angle brackets.
+/// Rejects only what cannot be an email address
+/// (`docs/undocumented/email-service.md#addresses`): a missing `@`, or white space or
+/// control characters in the address, which in `Name <a@b>` is the part in angle brackets.
 fn can_be_address(text: &str) -> bool {
     let text = text.trim();
     let address = match text.strip_suffix('>') {
@@ -83,10 +91,10 @@ fn can_be_address(text: &str) -> bool {
     }
 }
 
-const NO_ADDRESS: &str = "not an email address, which is `a@b` or `Name <a@b>`";
+const NOT_AN_ADDRESS: &str = "not an email address; use `a@b` or `Name <a@b>`";
 
-fn over(field: &'static str, unit: &str, limit: usize, actual: usize) -> InvalidInput {
-    InvalidInput::over(field, unit, limit as u64, actual as u64)
+fn over_limit(field: &'static str, unit: &str, limit: usize, actual: usize) -> InvalidInput {
+    InvalidInput::over_limit(field, unit, limit as u64, actual as u64)
 }
 
 #[cfg(test)]
@@ -94,7 +102,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn refuses_only_what_cannot_be_an_address() {
+    fn rejects_only_impossible_addresses() {
         for good in ["a@b", "Ada <a@b>", "\"A @ B\" <a@b>", "ä@ö.example", " a@b ", "a@[::1]"] {
             assert!(can_be_address(good), "{good}");
         }
@@ -104,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn each_limit_holds_at_its_value_and_not_one_past_it() {
+    fn limits_are_inclusive() {
         let email = |to: usize, subject: usize, attachments: usize| {
             let mut email = Email::new("a@b", "c@d", "ü".repeat(subject));
             email.to = vec!["c@d".to_owned(); to];

@@ -1,5 +1,5 @@
-//! The email-sending service (`docs/email-service/README.md`): what goes in and comes out,
-//! a module per resource.
+//! Types and operations of the email-sending service (`docs/email-service/README.md`), one
+//! module per resource.
 
 mod attachment;
 mod audiences;

@@ -1,30 +1,30 @@
-//! Webhooks of the email service (`docs/email-service/webhooks.md`, `docs/email-service/events.md`).
+//! Webhooks of the email service (`docs/email-service/webhooks.md`,
+//! `docs/email-service/events.md`).
 
 use serde::Serialize;
 use serde_json::{Map, Value};
 
 #[cfg(feature = "client")]
-use crate::answer::{Unreadable, read_value};
-use crate::answer::{record, text_enum};
-#[cfg(feature = "client")]
 use crate::client::{Call, Deleted, Payload, Shared};
+#[cfg(feature = "client")]
+use crate::decode::{DecodeError, parse_value};
+use crate::decode::{record, text_enum};
 #[cfg(feature = "client")]
 use crate::{Error, InvalidInput, List, Operation};
 use crate::{Extra, Secret};
 
 record! {
-    /// A webhook.
+    /// A webhook: an endpoint that receives events.
     pub struct Webhook {
-        /// The webhook's id; empty where the answer names none.
+        /// The webhook's id; empty if the response has none.
         pub id: String = "id";
-        /// The endpoint that receives events.
+        /// The URL of the endpoint.
         pub url: Option<String> = "url", hidden;
         /// The subscribed events.
         pub events: Vec<String> = "events";
         /// Whether it is enabled.
         pub active: Option<bool> = "active";
-        /// The secret that signs deliveries: only in the answer to its
-        /// creation.
+        /// The secret that signs deliveries. Only the response to the creation contains it.
         pub signing_secret: Option<Secret> = "signingSecret";
     }
 }
@@ -32,40 +32,40 @@ record! {
 text_enum! {
     /// An event that a webhook can subscribe to (`docs/email-service/events.md`).
     pub enum Event {
-        /// Accepted and sent to the recipient's server.
+        /// The email was sent to the recipient's mail server.
         Sent = "email.sent",
-        /// Confirmed delivered to the inbox.
+        /// Delivery to the inbox was confirmed.
         Delivered = "email.delivered",
         /// Delivery failed (hard or soft bounce).
         Bounced = "email.bounced",
-        /// The recipient opened it.
+        /// The recipient opened the email.
         Opened = "email.opened",
-        /// The recipient clicked a link in it.
+        /// The recipient clicked a link in the email.
         Clicked = "email.clicked",
-        /// The recipient marked it as spam.
+        /// The recipient marked the email as spam.
         Complained = "email.complained",
         /// Sending failed.
         Failed = "email.failed",
-        /// Incoming email on a verified domain.
+        /// An email arrived for a verified domain.
         Received = "email.received",
     }
 }
 
-/// A webhook to create.
+/// The parameters of a new webhook.
 #[derive(Clone, Serialize)]
 #[non_exhaustive]
 pub struct NewWebhook {
-    /// The endpoint, https.
+    /// The `https` URL of the endpoint.
     pub url: String,
     /// The events to subscribe to.
     pub events: Vec<String>,
-    /// Fields that the documents do not show.
+    /// Additional fields without a setter of their own; sent as given.
     #[serde(flatten)]
     pub extra: Map<String, Value>,
 }
 
 impl NewWebhook {
-    /// A webhook for these events: texts or [`Event`]s.
+    /// Creates the parameters for a webhook with these events: strings or [`Event`]s.
     pub fn new<E: Into<String>>(
         url: impl Into<String>,
         events: impl IntoIterator<Item = E>,
@@ -77,7 +77,7 @@ impl NewWebhook {
         }
     }
 
-    /// A field that the documents do not show.
+    /// Adds a field that this type does not model. It is sent as given.
     #[must_use]
     pub fn extra(mut self, name: impl Into<String>, value: impl Into<Value>) -> Self {
         self.extra.insert(name.into(), value.into());
@@ -85,59 +85,59 @@ impl NewWebhook {
     }
 }
 
-/// Shows no address: it may hold a secret in its path or query.
+/// Omits the URL, which may contain a secret in its path or query.
 impl std::fmt::Debug for NewWebhook {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("NewWebhook").field("events", &self.events).finish_non_exhaustive()
     }
 }
 
-/// What to change about a webhook; what is not set stays as it is.
+/// Changes to a webhook. Fields that are not set stay unchanged.
 #[derive(Clone, Default, Serialize)]
 #[non_exhaustive]
 pub struct WebhookUpdate {
-    /// Another endpoint.
+    /// The new URL.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub url: Option<String>,
-    /// Other events.
+    /// The new list of events.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub events: Option<Vec<String>>,
-    /// Enabled or not.
+    /// Whether the webhook is enabled.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub active: Option<bool>,
-    /// Fields that the documents do not show.
+    /// Additional fields without a setter of their own; sent as given.
     #[serde(flatten)]
     pub extra: Map<String, Value>,
 }
 
 impl WebhookUpdate {
-    /// Changes nothing yet.
+    /// Creates an empty update.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Another endpoint.
+    /// Changes the endpoint's URL.
     #[must_use]
     pub fn url(mut self, url: impl Into<String>) -> Self {
         self.url = Some(url.into());
         self
     }
 
-    /// Other events.
+    /// Replaces the subscribed events.
     #[must_use]
     pub fn events<E: Into<String>>(mut self, events: impl IntoIterator<Item = E>) -> Self {
         self.events = Some(events.into_iter().map(Into::into).collect());
         self
     }
 
-    /// Enables or disables it.
+    /// Enables or disables the webhook.
     #[must_use]
     pub fn active(mut self, active: bool) -> Self {
         self.active = Some(active);
         self
     }
 
-    /// A field that the documents do not show.
+    /// Adds a field that this type does not model. It is sent as given.
     #[must_use]
     pub fn extra(mut self, name: impl Into<String>, value: impl Into<Value>) -> Self {
         self.extra.insert(name.into(), value.into());
@@ -145,7 +145,7 @@ impl WebhookUpdate {
     }
 }
 
-/// Shows no address.
+/// Omits the URL, which may contain a secret in its path or query.
 impl std::fmt::Debug for WebhookUpdate {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("WebhookUpdate")
@@ -155,19 +155,19 @@ impl std::fmt::Debug for WebhookUpdate {
     }
 }
 
-/// What an endpoint answered to a test delivery.
+/// The result of a test delivery.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct WebhookTest {
-    /// The HTTP status that the endpoint answered with; `None` where it did
-    /// not answer, or the service does not say.
+    /// The HTTP status of the endpoint's response. `None` if the endpoint did not respond,
+    /// or the service does not report the status.
     pub status: Option<u16>,
-    /// The whole answer.
+    /// The whole response of the service.
     pub extra: Extra,
 }
 
 impl WebhookTest {
-    /// Whether the endpoint answered 2xx.
+    /// True if the endpoint responded with a 2xx status.
     pub fn is_success(&self) -> bool {
         self.status.is_some_and(|status| (200..300).contains(&status))
     }
@@ -181,21 +181,22 @@ impl Serialize for WebhookTest {
 
 #[cfg(feature = "client")]
 impl WebhookTest {
-    /// `docs/undocumented/email-service.md#webhook-test`: the first integer from 100 to 599, well-known
-    /// names first; a null on such a name says that there was no answer.
-    pub(crate) fn read(raw: &bytes::Bytes) -> Result<Self, Unreadable> {
+    /// Finds the endpoint's status: the first integer from 100 to 599, preferring
+    /// well-known field names. A null in such a field means that there was no response. See
+    /// `docs/undocumented/email-service.md#webhook-test`.
+    pub(crate) fn read(raw: &bytes::Bytes) -> Result<Self, DecodeError> {
         const NAMES: [&str; 5] = ["statusCode", "status_code", "status", "responseStatus", "code"];
-        const LONGEST: usize = 1024 * 1024;
+        const MAX_PARSED_LEN: usize = 1024 * 1024;
 
         let extra = Extra::new(raw.clone(), &NAMES);
-        // What is that long is no such answer, and not worth its memory.
-        if raw.len() > LONGEST || raw.trim_ascii().is_empty() {
+        // A longer response has no status worth the memory of parsing it.
+        if raw.len() > MAX_PARSED_LEN || raw.trim_ascii().is_empty() {
             return Ok(Self { status: None, extra });
         }
-        let value = read_value(raw)?;
-        let mut place = &value;
+        let value = parse_value(raw)?;
+        let mut current = &value;
         let status = loop {
-            let Value::Object(fields) = place else { break as_status(place) };
+            let Value::Object(fields) = current else { break as_status(current) };
             match NAMES.iter().find_map(|name| fields.get(*name)) {
                 Some(Value::Null) => break None,
                 Some(named) if as_status(named).is_some() => break as_status(named),
@@ -206,7 +207,7 @@ impl WebhookTest {
             }
             let mut objects = fields.values().filter(|value| value.is_object());
             match (objects.next(), objects.next()) {
-                (Some(only), None) => place = only,
+                (Some(only), None) => current = only,
                 _ => break None,
             }
         };
@@ -220,7 +221,7 @@ fn as_status(value: &Value) -> Option<u16> {
     u16::try_from(number).ok().filter(|status| (100..600).contains(status))
 }
 
-/// The operations on webhooks. All need the scope `webhooks:manage`.
+/// The operations on webhooks. All of them require the scope `webhooks:manage`.
 #[cfg(feature = "client")]
 #[derive(Clone, Debug)]
 pub struct Webhooks {
@@ -229,7 +230,7 @@ pub struct Webhooks {
 
 #[cfg(feature = "client")]
 impl Webhooks {
-    /// Creates a webhook. Its `signing_secret` is shown in this answer only.
+    /// Creates a webhook. Only this response contains its `signing_secret`, so store it.
     ///
     /// ```no_run
     /// # async fn f(client: svc_sdk::EmailClient) -> Result<(), svc_sdk::Error> {
@@ -238,7 +239,7 @@ impl Webhooks {
     /// let events = [Event::Delivered, Event::Bounced];
     /// let webhook = NewWebhook::new("https://shop.example/hooks", events);
     /// let webhook = client.webhooks().create(&webhook).await?;
-    /// let secret = webhook.signing_secret.expect("it is shown once: keep it");
+    /// let secret = webhook.signing_secret.expect("the response to the creation contains the secret");
     /// # Ok(())
     /// # }
     /// ```
@@ -250,12 +251,22 @@ impl Webhooks {
         Call::new(&self.shared, Operation::WebhooksCreate, &[], payload())
     }
 
-    /// All webhooks.
+    /// Lists all webhooks.
     pub fn list(&self) -> Call<List<Webhook>> {
         Call::new(&self.shared, Operation::WebhooksList, &[], Ok(Payload::Empty))
     }
 
     /// Changes a webhook.
+    ///
+    /// ```no_run
+    /// # async fn f(client: svc_sdk::EmailClient) -> Result<(), svc_sdk::Error> {
+    /// use svc_sdk::email::WebhookUpdate;
+    ///
+    /// let update = WebhookUpdate::new().active(false);
+    /// client.webhooks().update("whk_1", &update).await?;
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn update(&self, id: impl AsRef<str>, update: &WebhookUpdate) -> Call<Webhook> {
         let payload = || -> Result<Payload, Error> {
             if let Some(url) = &update.url {
@@ -271,17 +282,26 @@ impl Webhooks {
         Call::new(&self.shared, Operation::WebhooksDelete, &[id.as_ref()], Ok(Payload::Empty))
     }
 
-    /// Has the service send a test delivery to the endpoint.
+    /// Makes the service send a test delivery to the endpoint, and returns the endpoint's
+    /// status.
+    ///
+    /// ```no_run
+    /// # async fn f(client: svc_sdk::EmailClient) -> Result<(), svc_sdk::Error> {
+    /// let result = client.webhooks().test("whk_1").await?;
+    /// println!("{:?}", result.status);
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn test(&self, id: impl AsRef<str>) -> Call<WebhookTest> {
         Call::new(&self.shared, Operation::WebhooksTest, &[id.as_ref()], Ok(Payload::Empty))
     }
 
-    /// The documents ask for https; a local server may take http.
+    /// The service requires `https`; a local server may accept `http`.
     fn check_url(&self, url: &str) -> Result<(), InvalidInput> {
         let https = url.get(..8).is_some_and(|start| start.eq_ignore_ascii_case("https://"));
         if https || !self.shared.local_checks() || self.shared.allows_insecure_webhook_urls() {
             return Ok(());
         }
-        Err(InvalidInput::new("url", "not an https address"))
+        Err(InvalidInput::new("url", "must be an https URL"))
     }
 }

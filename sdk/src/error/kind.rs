@@ -1,141 +1,202 @@
-//! What can happen to a call.
+//! The kinds of errors, the outcome of a failed request, and locally rejected input.
 
 use std::borrow::Cow;
 use std::fmt;
 
 use crate::{Scope, Scopes};
 
-/// What happened. Every variant says when it happens, what to do, and whether
-/// the request may have been processed.
+/// The cause of an [`Error`](crate::Error).
+///
+/// Each variant documents when it occurs, what to do about it, and whether the service may
+/// have processed the request. [`Error::outcome`](crate::Error::outcome) gives the exact
+/// answer to the last question for the call at hand: if an earlier attempt of the same call
+/// may have been processed, the outcome is [`Outcome::Unknown`] whatever the kind.
+///
+/// New variants may be added, so a `match` needs a wildcard arm.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ErrorKind {
-    /// It cannot be done like this: the base address is no address, the key is
-    /// empty, a certificate cannot be read, async code was to wait on its
-    /// thread. Nothing was sent.
+    /// The client or the call is set up incorrectly: for example the base URL is not a
+    /// valid URL, the API key is empty, a certificate cannot be parsed, or a blocking
+    /// method was called from async code.
+    ///
+    /// Fix the configuration that `problem` names. The request was not sent.
     #[error("{problem}")]
     Config {
-        /// What is wrong, without secrets.
+        /// What is wrong. Contains no secrets.
         problem: String,
     },
-    /// The input breaks a documented limit or cannot be sent; the error names
-    /// the field and the limit. Nothing was sent. The checks of documented
-    /// limits can be turned off (`local_checks(false)`).
+    /// A parameter exceeds a documented limit or cannot be encoded. The client detected
+    /// this before sending; [`InvalidInput`] names the field and the limit.
+    ///
+    /// Fix the field. The checks of documented limits can be turned off with
+    /// `local_checks(false)` on the client's builder. The request was not sent.
     #[error("{0}")]
     InvalidInput(InvalidInput),
-    /// The key is missing, revoked or malformed (401). Check the key; a scope
-    /// is never the reason. Not processed.
-    #[error("the key was not accepted")]
+    /// The service did not accept the API key (HTTP 401): it is missing, malformed,
+    /// revoked, or belongs to another service.
+    ///
+    /// Check the key. A missing scope is reported as [`MissingScope`](Self::MissingScope)
+    /// instead. The service did not process the request.
+    #[error("the service rejected the API key")]
     Unauthorized,
-    /// The key lacks the scope that the operation needs: the service answered
-    /// 403 and spoke of scope or permission, or the client, told to check
-    /// scopes, refused before sending. Use a key that has it. Not processed.
+    /// The API key lacks the scope that the operation requires. Either the service
+    /// responded with HTTP 403 and mentioned a scope or permission, or the client knows the
+    /// key's scopes and `check_scopes(true)` made it reject the call before sending.
+    ///
+    /// Use a key that has the scope `required`. The service did not process the request.
     #[error("{}", MissingScope { required: *required, granted: *granted })]
     MissingScope {
-        /// The scope that the operation needs: documented, or else named by the
-        /// service; `None` when neither says (`emails.cancel`).
+        /// The required scope, as documented or else as named by the service. `None` if
+        /// neither is known, which can happen for `emails.cancel`.
         required: Option<Scope>,
-        /// What the key is known to have; `None` when that is not known.
+        /// The scopes that the key is known to have. `None` if they are not known.
         granted: Option<Scopes>,
     },
-    /// Any other 403, such as a sender domain that is not verified: see
-    /// [`code`](crate::Error::code) and [`message`](crate::Error::message).
-    /// Not processed.
-    #[error("refused by the service")]
+    /// The service refused the request for another reason (HTTP 403), such as a sender
+    /// domain that is not verified.
+    ///
+    /// See [`Error::code`](crate::Error::code) and
+    /// [`Error::message`](crate::Error::message). The service did not process the request.
+    #[error("the service refused the request")]
     Forbidden,
-    /// The service has no such resource (404, 410). Not processed.
-    #[error("not found")]
+    /// The resource does not exist (HTTP 404 or 410).
+    ///
+    /// Check the id, and that the key belongs to the organization that owns the resource.
+    /// The service did not process the request.
+    #[error("resource not found")]
     NotFound,
-    /// It conflicts with what the service holds (409), such as a duplicate.
-    /// Not processed.
-    #[error("in conflict with what the service holds")]
+    /// The request conflicts with existing data (HTTP 409), such as a duplicate.
+    ///
+    /// Fetch the current state and decide whether the change is still needed. The service
+    /// did not process the request.
+    #[error("the request conflicts with existing data")]
     Conflict,
-    /// The request's content is not acceptable (400, 422): see
-    /// [`fields`](crate::Error::fields). Not processed.
-    #[error("the service did not accept the request's content")]
+    /// The service rejected the content of the request (HTTP 400 or 422).
+    ///
+    /// See [`Error::fields`](crate::Error::fields) and
+    /// [`Error::message`](crate::Error::message) for the invalid fields. The service did
+    /// not process the request.
+    #[error("the service rejected the request as invalid")]
     Invalid,
-    /// The request is larger than the service takes (413). Not processed.
-    #[error("larger than the service takes")]
+    /// The request is larger than the service accepts (HTTP 413).
+    ///
+    /// Send less, for example smaller attachments or a smaller batch. The service did not
+    /// process the request.
+    #[error("the request is larger than the service accepts")]
     TooLarge,
-    /// Too many requests (429), after all retries. Wait for
-    /// [`retry_after`](crate::Error::retry_after). Not processed.
-    #[error("too many requests")]
+    /// The service limits the request rate (HTTP 429), and the client's retries were used
+    /// up.
+    ///
+    /// Wait for [`Error::retry_after`](crate::Error::retry_after), or a few seconds if it
+    /// is `None`, and repeat the call. The service did not process the request.
+    #[error("rate limit exceeded")]
     RateLimited,
-    /// Any other 4xx. Not processed.
-    #[error("rejected by the service")]
+    /// The service responded with a 4xx status that has no variant of its own.
+    ///
+    /// See [`Error::status`](crate::Error::status) and
+    /// [`Error::message`](crate::Error::message). The service did not process the request.
+    #[error("the service rejected the request")]
     Rejected,
-    /// The service failed (5xx). It may have processed the request: the
-    /// outcome is unknown.
-    #[error("the service failed")]
+    /// The service failed (HTTP 5xx).
+    ///
+    /// The service may have processed the request. Repeat an idempotent call later; for any
+    /// other call, first check whether it took effect.
+    #[error("internal error of the service")]
     Server,
-    /// The service answered with a redirect, which is never followed: the key
-    /// belongs to the configured address alone. Check the base address.
-    #[error("redirected elsewhere, which is not followed; check the base address")]
+    /// The service responded with a redirect (HTTP 3xx). The client does not follow
+    /// redirects, because the API key is meant for the configured host only.
+    ///
+    /// Check the base URL, in particular `http` instead of `https` and a missing path.
+    /// After 307 and 308 the request was not processed; after any other redirect it may
+    /// have been.
+    #[error("the service sent a redirect, which the client does not follow; check the base URL")]
     Redirected,
-    /// No connection was made: name look-up, TCP or proxy failed. Certainly
-    /// not processed.
-    #[error("no connection to the service")]
+    /// No connection was established: DNS lookup, TCP connection or proxy failed.
+    ///
+    /// Check the base URL, the network and the proxy settings, then repeat the call. The
+    /// request was not sent.
+    #[error("cannot connect to the service")]
     Connect,
-    /// The TLS handshake failed, mostly a certificate that is not trusted.
-    /// Certainly not processed.
-    #[error("no secure connection to the service")]
+    /// The TLS handshake failed, usually because the service's certificate is not trusted.
+    ///
+    /// Check the certificate, or trust its issuer with `ca_bundle` on the client's builder.
+    /// The request was not sent.
+    #[error("the TLS handshake with the service failed")]
     Tls,
-    /// The connection broke after the request may have gone out. The outcome
-    /// says whether it may have been processed.
-    #[error("the connection to the service was lost")]
+    /// The connection was lost before the complete response was received.
+    ///
+    /// Check the outcome: if it is [`Outcome::Unknown`], the service may have processed the
+    /// request.
+    #[error("the connection to the service was lost before the response was complete")]
     ConnectionLost,
-    /// The call's deadline passed. The outcome says whether the request may
-    /// have been processed.
-    #[error("the deadline passed")]
+    /// The deadline of the call or of a [`Wait`](crate::Wait) passed.
+    ///
+    /// Allow more time with `timeout`. Check the outcome: if it is [`Outcome::Unknown`],
+    /// the service may have processed the request.
+    #[error("timed out")]
     Timeout,
-    /// The answer cannot be read: it says success and is not what an answer
-    /// can be, and then it was processed, or it is not even HTTP, and then the
-    /// base address is likely wrong.
-    #[error("the answer cannot be read: {problem}")]
+    /// The response cannot be decoded. Either it has a 2xx status and an unexpected body,
+    /// and the service did process the request, or it is not HTTP at all.
+    ///
+    /// Check the base URL: a web page or a proxy's login form is a frequent cause. The
+    /// service may have processed the request.
+    #[error("invalid response: {problem}")]
     InvalidResponse {
-        /// What is wrong with it, without its content.
+        /// What is wrong with the response. Contains none of its content.
         problem: String,
     },
-    /// The answer's body is larger than the client takes (16 MiB unless set
-    /// otherwise). The request may have been processed.
-    #[error("the answer is larger than {limit} bytes")]
+    /// The response body exceeds the client's limit, 16 MiB by default.
+    ///
+    /// Raise the limit with `max_response_size` on the client's builder. The service
+    /// processed the request.
+    #[error("the response body exceeds the limit of {limit} bytes")]
     ResponseTooLarge {
         /// The limit, in bytes.
         limit: u64,
     },
-    /// An attachment could not be read, or changed its length while it was
-    /// read; the request was broken off before its end.
+    /// An attachment could not be read, or its length changed while it was being sent. The
+    /// request was aborted before its end.
+    ///
+    /// Make the file readable and repeat the call. The service did not receive a complete
+    /// request.
     #[error("attachment {} of email {}: {problem}", .attachment + 1, .email + 1)]
     Attachment {
-        /// The email's place in the batch, from 0.
+        /// Index of the email in the batch, starting at 0; 0 for a single email.
         email: usize,
-        /// The attachment's place in the email, from 0.
+        /// Index of the attachment in the email, starting at 0.
         attachment: usize,
-        /// What is wrong, without the file's name or content.
+        /// What went wrong. Contains neither the file name nor its content.
         problem: &'static str,
     },
-    /// A layer of the caller's own failed. The outcome says whether the
-    /// request may have been processed.
-    #[error("a layer around the request failed")]
+    /// A tower layer added by the application returned an error; see
+    /// [`source`](std::error::Error::source).
+    ///
+    /// Check the outcome: if it is [`Outcome::Unknown`], the service may have processed the
+    /// request.
+    #[error("a tower layer failed")]
     Layer,
-    /// The service answered a page that it had answered before, so going on
-    /// would never end. What was read until then is valid; it was a read, and
-    /// nothing was changed.
-    #[error("the service gave the same page again")]
+    /// The service returned a page of a list twice, so the client stopped instead of
+    /// looping forever.
+    ///
+    /// The items that were returned before this error are valid. The call only read data.
+    #[error("the service returned the same page twice")]
     PageRepeated,
-    /// The key belongs to another organization than the expected one. Use
-    /// that one's key; nothing was changed.
-    #[error("the key belongs to organization {actual}, not to {expected}")]
+    /// The API key belongs to another organization than the one passed to
+    /// [`ExtractionClient::verify_organization`](crate::ExtractionClient::verify_organization).
+    ///
+    /// Use a key of the expected organization. The call only read data.
+    #[error("the API key belongs to organization {actual}, expected {expected}")]
     WrongOrganization {
-        /// The id that was expected.
+        /// The id of the expected organization.
         expected: String,
-        /// The id that the service named.
+        /// The id of the organization that the key belongs to.
         actual: String,
     },
 }
 
 impl ErrorKind {
-    /// A name for logs and programs, such as `missing_scope`.
+    /// A stable name for logs and metrics, such as `missing_scope`.
     pub const fn name(&self) -> &'static str {
         match self {
             Self::Config { .. } => "config",
@@ -165,19 +226,24 @@ impl ErrorKind {
     }
 }
 
-/// What became of the request.
+/// Whether the service may have processed a request that failed.
+///
+/// It covers all attempts of a call. Only [`Unknown`](Self::Unknown) needs care: repeating
+/// such a call may, for example, send an email twice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Outcome {
-    /// The service certainly did not get it whole.
+    /// The service did not receive the complete request. Repeating the call is safe.
     NotSent,
-    /// The service got it and refused it.
+    /// The service received the request and refused it. It had no effect; repeating the
+    /// call without a change will usually fail again.
     Refused,
-    /// The request may have been processed. Look before sending it again.
+    /// The service may have processed the request. Check its effect before repeating a call
+    /// that is not idempotent.
     Unknown,
 }
 
 impl Outcome {
-    /// `not_sent`, `refused` or `unknown`.
+    /// Returns `not_sent`, `refused` or `unknown`.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::NotSent => "not_sent",
@@ -193,32 +259,38 @@ impl fmt::Display for Outcome {
     }
 }
 
-/// A field whose value was refused before anything was sent.
+/// A parameter that the client rejected before sending anything.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct InvalidInput {
-    /// The field by the documents' name, such as `to`, `attachments[2].filename`
-    /// or, in a batch, `emails[7].subject`.
+    /// The field's JSON name, such as `to` or `attachments[2].filename`; in a batch,
+    /// `emails[7].subject`.
     pub field: Cow<'static, str>,
-    /// What is wrong with it, without its value.
+    /// What is wrong with the value. Does not contain the value.
     pub problem: Cow<'static, str>,
-    /// The documented limit that it breaks, if it is about one.
+    /// The documented limit, if the value exceeds one.
     pub limit: Option<u64>,
-    /// How many there were.
+    /// The actual size or count, if the value exceeds a limit.
     pub actual: Option<u64>,
 }
 
 impl InvalidInput {
-    /// A field that cannot be sent as it is.
+    /// Creates an error about a field that cannot be sent as it is.
     pub fn new(field: impl Into<Cow<'static, str>>, problem: impl Into<Cow<'static, str>>) -> Self {
         Self { field: field.into(), problem: problem.into(), limit: None, actual: None }
     }
 
-    /// A field that breaks a limit; `unit` says of what, such as `recipients`.
-    pub fn over(field: impl Into<Cow<'static, str>>, unit: &str, limit: u64, actual: u64) -> Self {
+    /// Creates an error about a field that exceeds `limit`. `unit` is the noun in the
+    /// message, such as `recipients`.
+    pub fn over_limit(
+        field: impl Into<Cow<'static, str>>,
+        unit: &str,
+        limit: u64,
+        actual: u64,
+    ) -> Self {
         Self {
             field: field.into(),
-            problem: format!("{actual} {unit}, the limit is {limit}").into(),
+            problem: format!("{actual} {unit} exceed the limit of {limit}").into(),
             limit: Some(limit),
             actual: Some(actual),
         }
@@ -246,11 +318,11 @@ struct MissingScope {
 impl fmt::Display for MissingScope {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.required {
-            Some(scope) => write!(f, "the key lacks the scope {scope}")?,
-            None => f.write_str("the key lacks a scope")?,
+            Some(scope) => write!(f, "the API key lacks the scope {scope}")?,
+            None => f.write_str("the API key lacks a required scope")?,
         }
         match self.granted {
-            Some(granted) => write!(f, ", it has {granted}"),
+            Some(granted) => write!(f, ", granted scopes: {granted}"),
             None => Ok(()),
         }
     }

@@ -1,4 +1,4 @@
-//! The one error of this crate.
+//! The crate's error type.
 
 mod kind;
 mod report;
@@ -16,13 +16,27 @@ pub use report::FieldProblem;
 
 use crate::{Operation, Scope, ScopeRule};
 
-/// Why a call did not give its answer, and whether it may have been processed.
+/// The error of every fallible operation of this crate.
 ///
-/// `Display` and `Debug` name the operation, the status, the service's error
-/// code, the request id and the scope; they never hold a secret or content.
-/// The service's own words may repeat what was sent to it, so they are kept
-/// apart: [`message`](Self::message), [`fields`](Self::fields),
-/// [`body`](Self::body).
+/// It answers three questions:
+///
+/// - What went wrong? [`kind`](Self::kind) for a `match`, or a predicate such as
+///   [`is_not_found`](Self::is_not_found).
+/// - May the service have processed the request? [`outcome`](Self::outcome).
+/// - Is it safe and sensible to repeat the call? [`is_retryable`](Self::is_retryable). The
+///   client has already retried what it safely can, see [`attempts`](Self::attempts).
+///
+/// For the details of a response, see [`status`](Self::status), [`code`](Self::code),
+/// [`message`](Self::message), [`fields`](Self::fields) and
+/// [`request_id`](Self::request_id).
+///
+/// `Display` and `Debug` contain the operation, the HTTP status, the service's error code,
+/// the request id and the required scope. They never contain an API key or the content of a
+/// request or response, so they are safe to log. The service's own message may quote the
+/// request. It is therefore only available through [`message`](Self::message),
+/// [`fields`](Self::fields) and [`body`](Self::body).
+///
+/// The guide `docs/guides/errors-and-retries.md` shows common ways to handle errors.
 ///
 /// ```
 /// # #[cfg(feature = "client")]
@@ -33,11 +47,11 @@ use crate::{Operation, Scope, ScopeRule};
 ///     Ok(email) => println!("{:?}", email.status),
 ///     Err(error) if error.is_not_found() => println!("no such email"),
 ///     Err(error) => {
-///         if let ErrorKind::MissingScope { required, .. } = error.kind() {
-///             println!("the key needs {required:?}");
+///         if let ErrorKind::MissingScope { required: Some(scope), .. } = error.kind() {
+///             eprintln!("use a key with the scope {scope}");
 ///         }
 ///         if error.outcome() == Outcome::Unknown {
-///             println!("it may have been processed");
+///             eprintln!("the request may have been processed");
 ///         }
 ///         return Err(error);
 ///     }
@@ -61,15 +75,15 @@ struct Inner {
     headers: HeaderMap,
     body: Bytes,
     source: Option<Cause>,
-    /// Repeating the call does no harm.
-    harmless: bool,
+    /// Whether the call is idempotent.
+    idempotent: bool,
 }
 
-/// What was called.
+/// What the failed call was for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Target {
     Operation(Operation),
-    /// A raw request whose method and path the documents do not show.
+    /// A raw request that matches no documented operation.
     Raw,
 }
 
@@ -96,79 +110,85 @@ impl Error {
             headers: HeaderMap::new(),
             body: Bytes::new(),
             source: None,
-            harmless: false,
+            idempotent: false,
         }))
     }
 
-    /// What happened, in one word, for a `match`.
+    /// The cause of the error.
     pub fn kind(&self) -> &ErrorKind {
         &self.0.kind
     }
 
-    /// Whether the request may have been processed.
+    /// Whether the service may have processed the request.
     pub fn outcome(&self) -> Outcome {
         self.0.outcome
     }
 
-    /// The documented operation that was called; `None` for a raw request that
-    /// the documents do not show, and for a client that could not be built.
+    /// The operation that was called. `None` for a raw request that matches no documented
+    /// operation, and if the client could not be built.
     pub fn operation(&self) -> Option<Operation> {
         self.0.target.and_then(Target::operation)
     }
 
-    /// The scope that the documents name for the operation.
+    /// The scope that the operation requires according to the service's reference
+    /// (`docs/email-service/scopes.md`, `docs/extraction-service/scopes.md`). `None` if
+    /// there is none or it is not documented.
     pub fn required_scope(&self) -> Option<Scope> {
         self.operation().and_then(Operation::required_scope)
     }
 
-    /// The answer's HTTP status, where there was an answer.
+    /// The HTTP status of the response. `None` if there was no response.
     pub fn status(&self) -> Option<u16> {
         self.0.status
     }
 
-    /// The service's error code, such as `domain_not_verified`.
+    /// The service's error code, such as `domain_not_verified`, if the response contains
+    /// one.
     pub fn code(&self) -> Option<&str> {
         self.0.report.code.as_deref()
     }
 
-    /// The service's own words. They may repeat what was sent: show them to
-    /// the user, keep them out of logs.
+    /// The service's error message, if the response contains one. It may quote the request:
+    /// show it to the user, but keep it out of logs.
     pub fn message(&self) -> Option<&str> {
         self.0.report.message.as_deref()
     }
 
-    /// What the service said about single fields of the request.
+    /// The service's messages about individual fields of the request.
     pub fn fields(&self) -> &[FieldProblem] {
         &self.0.report.fields
     }
 
-    /// The id that the service gave to this request, for its support.
+    /// The id that the service assigned to the request, for support inquiries.
     pub fn request_id(&self) -> Option<&str> {
         self.0.request_id.as_deref()
     }
 
-    /// How long the service asked to wait (`Retry-After`).
+    /// How long the service asked to wait before a retry (`Retry-After`).
     pub fn retry_after(&self) -> Option<Duration> {
         self.0.retry_after
     }
 
-    /// How many times the request was tried; 0 when it was refused locally.
+    /// Number of attempts made; 0 if the client rejected the call before sending.
     pub fn attempts(&self) -> u32 {
         self.0.attempts
     }
 
-    /// The answer's headers; empty where there was no answer.
+    /// The headers of the response; empty if there was no response.
     pub fn headers(&self) -> &HeaderMap {
         &self.0.headers
     }
 
-    /// The first 64 KiB of the answer's body, as they came.
+    /// The first 64 KiB of the response body, unmodified.
     pub fn body(&self) -> &[u8] {
         &self.0.body
     }
 
-    /// Whether the same call, made again later, may well succeed and does no
-    /// harm: it was not processed, or repeating the operation is harmless.
+    /// Whether repeating the same call later may succeed and cannot have an effect twice.
+    ///
+    /// True for transient failures (rate limit, connection, timeout, most server errors) if
+    /// the request was not processed or the operation is
+    /// [idempotent](Operation::is_idempotent).
     pub fn is_retryable(&self) -> bool {
         let passing = match &self.0.kind {
             ErrorKind::RateLimited
@@ -179,40 +199,41 @@ impl Error {
             ErrorKind::Rejected => matches!(self.0.status, Some(408 | 425)),
             _ => false,
         };
-        passing && (self.0.harmless || self.0.outcome != Outcome::Unknown)
+        passing && (self.0.idempotent || self.0.outcome != Outcome::Unknown)
     }
 
-    /// The service has no such resource (404).
+    /// True if the resource does not exist (HTTP 404 or 410).
     pub fn is_not_found(&self) -> bool {
         matches!(self.0.kind, ErrorKind::NotFound)
     }
 
-    /// The key was missing or not accepted (401).
+    /// True if the service did not accept the API key (HTTP 401).
     pub fn is_unauthorized(&self) -> bool {
         matches!(self.0.kind, ErrorKind::Unauthorized)
     }
 
-    /// The key lacks the scope that the operation needs.
+    /// True if the API key lacks the scope that the operation requires.
     pub fn is_missing_scope(&self) -> bool {
         matches!(self.0.kind, ErrorKind::MissingScope { .. })
     }
 
-    /// Too many requests (429), after all retries.
+    /// True if the service limited the request rate (HTTP 429) and the retries were used
+    /// up.
     pub fn is_rate_limited(&self) -> bool {
         matches!(self.0.kind, ErrorKind::RateLimited)
     }
 
-    /// The deadline passed.
+    /// True if the deadline passed.
     pub fn is_timeout(&self) -> bool {
         matches!(self.0.kind, ErrorKind::Timeout)
     }
 
-    /// No connection was made; the request was certainly not sent.
+    /// True if no connection was established, TLS included. The last attempt was not sent.
     pub fn is_connect(&self) -> bool {
         matches!(self.0.kind, ErrorKind::Connect | ErrorKind::Tls)
     }
 
-    /// The request was refused before anything was sent.
+    /// True if the client rejected a parameter before sending.
     pub fn is_invalid_input(&self) -> bool {
         matches!(self.0.kind, ErrorKind::InvalidInput { .. })
     }
@@ -226,13 +247,13 @@ impl Error {
 
     pub(crate) fn with_target(mut self, target: Target) -> Self {
         self.0.target = Some(target);
-        self.0.harmless = target.operation().is_some_and(Operation::is_idempotent);
+        self.0.idempotent = target.operation().is_some_and(Operation::is_idempotent);
         self
     }
 
-    /// Where the caller knows better about a raw request.
-    pub(crate) fn with_harmless(mut self, harmless: bool) -> Self {
-        self.0.harmless = harmless;
+    /// Overrides the default, for raw requests that the caller marked as idempotent.
+    pub(crate) fn with_idempotent(mut self, idempotent: bool) -> Self {
+        self.0.idempotent = idempotent;
         self
     }
 
@@ -251,10 +272,10 @@ impl Error {
         self
     }
 
-    /// An attempt before this one may have been processed, so the call may
-    /// have been.
-    pub(crate) fn after(mut self, may_be_done: bool) -> Self {
-        if may_be_done {
+    /// Sets the outcome to `Unknown` if an earlier attempt of the call may have been
+    /// processed.
+    pub(crate) fn or_unknown_if(mut self, may_be_processed: bool) -> Self {
+        if may_be_processed {
             self.0.outcome = Outcome::Unknown;
         }
         self
@@ -265,7 +286,7 @@ impl Error {
         self
     }
 
-    pub(crate) fn with_answer(
+    pub(crate) fn with_response_parts(
         mut self,
         status: u16,
         headers: HeaderMap,
@@ -273,7 +294,7 @@ impl Error {
         mut body: Bytes,
     ) -> Self {
         if body.len() > KEPT_BODY {
-            // A part of it would keep all of it in memory.
+            // A slice would keep the whole response in memory.
             body = Bytes::copy_from_slice(&body[..KEPT_BODY]);
         }
         self.0.status = Some(status);
@@ -290,7 +311,7 @@ impl From<InvalidInput> for Error {
     }
 }
 
-/// How much of an answer's body an error keeps.
+/// Size of the response body that an error keeps.
 #[cfg(feature = "client")]
 const KEPT_BODY: usize = 64 * 1024;
 
@@ -303,7 +324,7 @@ impl fmt::Display for Error {
         }
         write!(f, "{}", self.0.kind)?;
         if let Some(status) = self.0.status {
-            write!(f, " (http {status}")?;
+            write!(f, " (HTTP {status}")?;
             if let Some(code) = self.0.report.shown_code() {
                 write!(f, ", {code}")?;
             }
@@ -311,14 +332,14 @@ impl fmt::Display for Error {
         }
         match (&self.0.kind, self.operation().map(Operation::scope_rule)) {
             (ErrorKind::Forbidden, Some(ScopeRule::Needs(scope))) => {
-                write!(f, "; the operation needs the scope {scope}")?;
+                write!(f, "; the operation requires the scope {scope}")?;
             }
             (
                 ErrorKind::Forbidden | ErrorKind::MissingScope { required: None, .. },
                 Some(ScopeRule::NotDocumented),
             ) => f.write_str(
-                "; which scope the operation needs is not documented, \
-                 the service's message is the best hint",
+                "; the scope that the operation requires is not documented, \
+                 see the service's message",
             )?,
             _ => {}
         }
@@ -328,11 +349,26 @@ impl fmt::Display for Error {
         if self.0.attempts > 1 {
             write!(f, "; after {} attempts", self.0.attempts)?;
         }
-        if self.0.outcome == Outcome::Unknown && !self.0.harmless {
-            f.write_str("; it may have been processed")?;
+        if self.0.outcome == Outcome::Unknown && !self.0.idempotent {
+            f.write_str("; the request may have been processed")?;
         }
-        Ok(())
+        match next_step(&self.0.kind) {
+            Some(step) => write!(f, "; {step}"),
+            None => Ok(()),
+        }
     }
+}
+
+/// What to do about an error, if its kind alone tells.
+fn next_step(kind: &ErrorKind) -> Option<&'static str> {
+    Some(match kind {
+        ErrorKind::Unauthorized => "check that the key is active and meant for this service",
+        ErrorKind::MissingScope { required: Some(_), .. } => "use a key with that scope",
+        ErrorKind::RateLimited => "retry later",
+        ErrorKind::Connect => "check the base URL and the network",
+        ErrorKind::Tls => "check the service's certificate and the trusted roots",
+        _ => return None,
+    })
 }
 
 impl fmt::Debug for Error {
@@ -362,11 +398,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_error_keeps_no_more_in_memory_than_it_shows() {
+    fn keeps_at_most_the_visible_part_of_the_body_in_memory() {
         for (length, is_kept) in [(KEPT_BODY, true), (KEPT_BODY + 1, false)] {
             let body = Bytes::from(vec![b'x'; length]);
             let error = Error::new(ErrorKind::Invalid, Outcome::Refused);
-            let error = error.with_answer(422, HeaderMap::new(), None, body.clone());
+            let error = error.with_response_parts(422, HeaderMap::new(), None, body.clone());
             assert_eq!(error.body().len(), KEPT_BODY);
             assert_eq!(body.is_unique(), !is_kept);
         }

@@ -1,4 +1,4 @@
-//! What a service's error body says, whichever of the usual forms it has
+//! Parses error response bodies, in any of the common formats
 //! (`docs/undocumented/both-services.md#error-format`).
 
 #[cfg(feature = "client")]
@@ -8,19 +8,19 @@ use serde_json::{Map, Value};
 
 use crate::Scope;
 #[cfg(feature = "client")]
-use crate::answer::read_value;
+use crate::decode::parse_value;
 
-/// What the service said about one field of the request.
+/// A problem that the service reported about one field of the request.
 #[derive(Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct FieldProblem {
-    /// The field as the service names it.
+    /// The field's name, as given by the service.
     pub field: String,
-    /// The service's words; they may repeat the value.
+    /// The service's message. It may quote the field's value.
     pub message: String,
 }
 
-/// Shows the field, not the words.
+/// Omits the message, which may quote the field's value.
 impl std::fmt::Debug for FieldProblem {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("FieldProblem").field("field", &self.field).finish_non_exhaustive()
@@ -32,15 +32,15 @@ pub(crate) struct ErrorReport {
     pub(crate) code: Option<String>,
     pub(crate) message: Option<String>,
     pub(crate) fields: Vec<FieldProblem>,
-    /// A scope that the service named in a field about scopes.
+    /// A scope that the response names in a field about scopes.
     pub(crate) named_scope: Option<Scope>,
-    /// Whether code, message or details speak of scope or permission.
+    /// Whether the code, message or details mention a scope or permission.
     pub(crate) about_scope: bool,
 }
 
 impl ErrorReport {
-    /// The code if it looks like one, for `Display` and `Debug`: a service that
-    /// puts content there must not bring it into logs.
+    /// The code for `Display` and `Debug`, if it looks like an identifier. A service may
+    /// put private content into this field, which must not reach logs.
     pub(crate) fn shown_code(&self) -> Option<&str> {
         self.code.as_deref().filter(|code| {
             code.len() <= 64
@@ -54,14 +54,14 @@ impl ErrorReport {
 #[cfg(feature = "client")]
 impl ErrorReport {
     pub(crate) fn read(body: &Bytes) -> Self {
-        match read_value(body) {
+        match parse_value(body) {
             Ok(Value::Object(object)) => Self::from_object(&object),
             Ok(Value::String(text)) => Self::from_text(&text),
             _ => Self::from_text(&String::from_utf8_lossy(body)),
         }
     }
 
-    /// In order: `{error:{code,message}}`, `{error:"…"}`, `{code,message}`,
+    /// Tries, in this order: `{error:{code,message}}`, `{error:"…"}`, `{code,message}`,
     /// `{message}`, problem details (RFC 9457).
     pub(crate) fn from_object(object: &Map<String, Value>) -> Self {
         let mut report = Self::default();
@@ -72,7 +72,8 @@ impl ErrorReport {
                 report.read_details(error);
             }
             Some(Value::String(error)) => {
-                // `{"error": "invalid_scope", "error_description": "…"}` has its code there.
+                // In `{"error": "invalid_scope", "error_description": "…"}` the error is
+                // the code.
                 let described = first_text(object, &["message", "error_description", "detail"]);
                 match described {
                     Some(message) => {
@@ -87,7 +88,7 @@ impl ErrorReport {
             }
             _ => {
                 report.code = first_text(object, &["code"]).or_else(|| {
-                    // The last part of a problem's type is as good as a code.
+                    // The last segment of a problem's type URI serves as the code.
                     let kind = first_text(object, &["type"])?;
                     let code = kind.rsplit(['/', ':', '#']).next().unwrap_or_default();
                     (!code.is_empty() && code != "blank").then(|| code.to_owned())
@@ -96,7 +97,7 @@ impl ErrorReport {
             }
         }
         report.read_details(object);
-        report.notice_scope_words();
+        report.detect_scope_mention();
         report
     }
 
@@ -106,13 +107,13 @@ impl ErrorReport {
         if !text.is_empty() && !text.starts_with('<') {
             report.message = Some(text.to_owned());
         }
-        report.notice_scope_words();
+        report.detect_scope_mention();
         report
     }
 
     fn read_details(&mut self, object: &Map<String, Value>) {
         let details = object.get("details");
-        self.about_scope |= details.is_some_and(|details| speaks_of_scope(&details.to_string()));
+        self.about_scope |= details.is_some_and(|details| mentions_scope(&details.to_string()));
         for holder in [Some(object), details.and_then(Value::as_object)].into_iter().flatten() {
             for key in ["required_scope", "requiredScope", "required_scopes", "scope", "scopes"] {
                 let Some(value) = holder.get(key) else { continue };
@@ -129,7 +130,7 @@ impl ErrorReport {
                     Some(Value::Object(items)) => {
                         self.fields.extend(items.iter().map(|(name, value)| FieldProblem {
                             field: name.clone(),
-                            message: words(value),
+                            message: message_text(value),
                         }));
                     }
                     _ => {}
@@ -141,14 +142,14 @@ impl ErrorReport {
         }
     }
 
-    fn notice_scope_words(&mut self) {
+    fn detect_scope_mention(&mut self) {
         let texts = [&self.code, &self.message];
-        self.about_scope |= texts.into_iter().flatten().any(|text| speaks_of_scope(text));
+        self.about_scope |= texts.into_iter().flatten().any(|text| mentions_scope(text));
     }
 }
 
 #[cfg(feature = "client")]
-fn speaks_of_scope(text: &str) -> bool {
+fn mentions_scope(text: &str) -> bool {
     let text = text.to_ascii_lowercase();
     text.contains("scope") || text.contains("permission")
 }
@@ -162,15 +163,15 @@ fn field(item: &Value) -> Option<FieldProblem> {
 }
 
 #[cfg(feature = "client")]
-fn words(value: &Value) -> String {
+fn message_text(value: &Value) -> String {
     match value {
         Value::String(text) => text.clone(),
-        Value::Array(items) => items.iter().map(words).collect::<Vec<_>>().join(", "),
+        Value::Array(items) => items.iter().map(message_text).collect::<Vec<_>>().join(", "),
         other => other.to_string(),
     }
 }
 
-/// The first of these fields that holds a text or a number.
+/// The first of these fields with a string or number value.
 #[cfg(feature = "client")]
 fn first_text(object: &Map<String, Value>, keys: &[&str]) -> Option<String> {
     keys.iter().find_map(|key| match object.get(*key)? {
@@ -195,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn reads_every_usual_form() {
+    fn parses_every_common_error_format() {
         assert_eq!(read(r#"{"error":{"code":"a","message":"b"}}"#), pair("a", "b"));
         assert_eq!(read(r#"{"error":"b"}"#), pair("", "b"));
         assert_eq!(read(r#"{"error":"a","message":"b"}"#), pair("a", "b"));
@@ -215,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn names_the_scope() {
+    fn detects_the_required_scope() {
         let read = |body: &'static str| ErrorReport::read(&body.into());
         let report = read(
             r#"{"error":{"code":"no","message":"no","details":{"required_scope":"emails:send"}}}"#,
@@ -227,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn lists_the_fields() {
+    fn collects_field_problems() {
         let fields =
             |body: &str| ErrorReport::read(&Bytes::copy_from_slice(body.as_bytes())).fields;
         let to = FieldProblem { field: "to".into(), message: "too many".into() };
@@ -242,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn shows_only_codes_that_look_like_codes() {
+    fn shows_only_codes_that_look_like_identifiers() {
         let report = |code: &str| ErrorReport { code: Some(code.into()), ..Default::default() };
         assert_eq!(report("not_found").shown_code(), Some("not_found"));
         assert_eq!(report("Dear Ada, hello").shown_code(), None);

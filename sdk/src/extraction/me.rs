@@ -1,14 +1,15 @@
-//! Whose key it is, and what it may do (`docs/extraction-service/organization.md`).
+//! The organization and permissions of an API key
+//! (`docs/extraction-service/organization.md`).
 
 use crate::Scope;
-use crate::answer::{record, text_enum};
+use crate::decode::{record, text_enum};
 
 record! {
-    /// The organization and the scope of the key.
+    /// The organization and the authentication context of the API key.
     pub struct Me {
         /// The organization that the key belongs to.
         pub organization: Organization = "organization";
-        /// How the key was taken.
+        /// How the request was authenticated.
         pub auth: Auth = "auth";
     }
 }
@@ -18,19 +19,19 @@ record! {
     pub struct Organization {
         /// The organization's id.
         pub id: String = "id";
-        /// Its name.
+        /// The organization's name.
         pub name: String = "name";
-        /// The balance in cents; live keys bill against it.
+        /// The balance in cents. Live keys are billed against it.
         pub balance_cents: Option<i64> = "balance_cents";
     }
 }
 
 record! {
-    /// How the key was taken.
+    /// How the request was authenticated.
     pub struct Auth {
-        /// `api_key` for a key.
+        /// The method of authentication; `api_key` for an API key.
         pub method: Option<String> = "method";
-        /// What the key may do.
+        /// The key's scope.
         pub scope: Option<KeyScope> = "scope";
         /// The key's id.
         pub key_id: Option<String> = "key_id";
@@ -40,15 +41,15 @@ record! {
 text_enum! {
     /// The scope of an extraction key.
     pub enum KeyScope {
-        /// Everything.
+        /// All operations.
         Full = "full",
-        /// Submit and read extractions only.
+        /// Only submit extractions and read their results.
         ExtractOnly = "extract_only",
     }
 }
 
 impl KeyScope {
-    /// The scope, where it is a documented one.
+    /// The corresponding [`Scope`], if it is documented.
     pub fn scope(&self) -> Option<Scope> {
         match self {
             Self::Full => Some(Scope::Full),

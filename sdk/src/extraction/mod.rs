@@ -1,4 +1,5 @@
-//! The document-extraction service (`docs/extraction-service/README.md`).
+//! Types and operations of the document-extraction service
+//! (`docs/extraction-service/README.md`).
 
 mod me;
 mod webhooks;

@@ -1,29 +1,28 @@
-//! Webhook endpoints of the extraction service (`docs/extraction-service/webhooks.md`
-//! Webhook endpoint, §4, §6).
+//! Webhook endpoints of the extraction service (`docs/extraction-service/webhooks.md`).
 
 use serde::Serialize;
 use serde_json::{Map, Value};
 
 use crate::Secret;
-use crate::answer::{record, text_enum};
 #[cfg(feature = "client")]
 use crate::client::{Call, Deleted, Payload, Shared};
+use crate::decode::{record, text_enum};
 #[cfg(feature = "client")]
 use crate::{List, Operation};
 
 record! {
     /// A webhook endpoint.
     pub struct Webhook {
-        /// The endpoint's id; empty where the answer names none.
+        /// The endpoint's id; empty if the response has none.
         pub id: String = "id";
-        /// The address that receives deliveries.
+        /// The URL of the endpoint.
         pub url: Option<String> = "url", hidden;
-        /// The secret that signs deliveries: only in the answer to its
-        /// registration.
+        /// The secret that signs deliveries. Only the response to the registration contains
+        /// it.
         pub secret: Option<Secret> = "secret";
         /// The subscribed events.
         pub events: Vec<String> = "events";
-        /// The state; `active` for a new one.
+        /// The status; `active` for a new endpoint.
         pub status: Option<String> = "status";
     }
 }
@@ -31,28 +30,28 @@ record! {
 text_enum! {
     /// An event that an endpoint can subscribe to (`docs/extraction-service/events.md`).
     pub enum Event {
-        /// An extraction finished successfully.
+        /// An extraction succeeded.
         Completed = "extraction.completed",
-        /// An extraction could not complete.
+        /// An extraction failed.
         Failed = "extraction.failed",
     }
 }
 
-/// A webhook endpoint to register.
+/// The parameters of a new webhook endpoint.
 #[derive(Clone, Serialize)]
 #[non_exhaustive]
 pub struct NewWebhook {
-    /// The address that receives deliveries.
+    /// The URL of the endpoint.
     pub url: String,
     /// The events to subscribe to.
     pub events: Vec<String>,
-    /// Fields that the documents do not show.
+    /// Additional fields without a setter of their own; sent as given.
     #[serde(flatten)]
     pub extra: Map<String, Value>,
 }
 
 impl NewWebhook {
-    /// An endpoint for these events: texts or [`Event`]s.
+    /// Creates the parameters for an endpoint with these events: strings or [`Event`]s.
     pub fn new<E: Into<String>>(
         url: impl Into<String>,
         events: impl IntoIterator<Item = E>,
@@ -64,7 +63,7 @@ impl NewWebhook {
         }
     }
 
-    /// A field that the documents do not show.
+    /// Adds a field that this type does not model. It is sent as given.
     #[must_use]
     pub fn extra(mut self, name: impl Into<String>, value: impl Into<Value>) -> Self {
         self.extra.insert(name.into(), value.into());
@@ -72,14 +71,14 @@ impl NewWebhook {
     }
 }
 
-/// Shows no address: it may hold a secret in its path or query.
+/// Omits the URL, which may contain a secret in its path or query.
 impl std::fmt::Debug for NewWebhook {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("NewWebhook").field("events", &self.events).finish_non_exhaustive()
     }
 }
 
-/// The operations on webhook endpoints. All need the scope `full`.
+/// The operations on webhook endpoints. All of them require the scope `full`.
 #[cfg(feature = "client")]
 #[derive(Clone, Debug)]
 pub struct Webhooks {
@@ -88,7 +87,7 @@ pub struct Webhooks {
 
 #[cfg(feature = "client")]
 impl Webhooks {
-    /// Registers an endpoint. Its `secret` is shown in this answer only.
+    /// Registers an endpoint. Only this response contains its `secret`, so store it.
     ///
     /// ```no_run
     /// # async fn f(client: svc_sdk::ExtractionClient) -> Result<(), svc_sdk::Error> {
@@ -96,7 +95,7 @@ impl Webhooks {
     ///
     /// let webhook = NewWebhook::new("https://shop.example/hooks", [Event::Completed]);
     /// let webhook = client.webhooks().create(&webhook).await?;
-    /// let secret = webhook.secret.expect("it is shown once: keep it");
+    /// let secret = webhook.secret.expect("the response to the registration contains the secret");
     /// # Ok(())
     /// # }
     /// ```
@@ -105,12 +104,12 @@ impl Webhooks {
         Call::new(&self.shared, Operation::ExtractionWebhooksCreate, &[], payload)
     }
 
-    /// The organization's endpoints.
+    /// Lists the organization's endpoints.
     pub fn list(&self) -> Call<List<Webhook>> {
         Call::new(&self.shared, Operation::ExtractionWebhooksList, &[], Ok(Payload::Empty))
     }
 
-    /// Removes an endpoint.
+    /// Deletes an endpoint.
     pub fn delete(&self, id: impl AsRef<str>) -> Call<Deleted> {
         let operation = Operation::ExtractionWebhooksDelete;
         Call::new(&self.shared, operation, &[id.as_ref()], Ok(Payload::Empty))

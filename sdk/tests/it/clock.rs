@@ -1,19 +1,19 @@
-//! Time that stands still unless a test moves it, on real sockets.
+//! A paused clock that tests advance, with real sockets.
 
 use std::time::Duration;
 
 use tokio::net::UdpSocket;
 use tokio::task::{JoinHandle, yield_now};
 
-/// While it lives, nothing of tokio's time passes by itself.
+/// Pauses tokio's clock until it is dropped.
 pub(crate) struct Clock(JoinHandle<()>);
 
 impl Clock {
-    /// Needs the runtime of one thread that `#[tokio::test]` makes.
-    pub(crate) fn stop() -> Self {
+    /// Requires the single-threaded runtime of `#[tokio::test]`.
+    pub(crate) fn pause() -> Self {
         tokio::time::pause();
-        // Paused time would jump ahead whenever every task waits, for a socket
-        // too: so one task never does.
+        // A paused clock jumps ahead whenever all tasks are idle, even if they wait for a
+        // socket. This task is never idle.
         Self(tokio::spawn(async {
             loop {
                 yield_now().await;
@@ -21,7 +21,7 @@ impl Clock {
         }))
     }
 
-    /// Lets what can go on go on, then moves time.
+    /// Runs all tasks until they are idle, then advances the clock and does so again.
     pub(crate) async fn advance(&self, duration: Duration) {
         settle().await;
         tokio::time::advance(duration).await;
@@ -35,8 +35,7 @@ impl Drop for Clock {
     }
 }
 
-/// Lets every task run until it waits for time to pass, or for what nobody has
-/// sent.
+/// Runs all tasks until they wait for the clock, or for data that was not sent yet.
 pub(crate) async fn settle() {
     let run = async || {
         for _ in 0..1_000 {
@@ -44,19 +43,19 @@ pub(crate) async fn settle() {
         }
     };
     run().await;
-    // What was written to a socket is not there at once when the machine is
-    // busy. What is written after it comes after it.
+    // On a busy machine, data written to a socket arrives late. Sockets deliver in order,
+    // so once this datagram arrives, earlier data has too.
     let socket = UdpSocket::bind("127.0.0.1:0").await.unwrap();
     socket.send_to(&[0], socket.local_addr().unwrap()).await.unwrap();
     socket.recv(&mut [0]).await.unwrap();
     run().await;
 }
 
-/// Waits until it is so, within a bound of real time.
-pub(crate) async fn until(what: &str, mut is_so: impl FnMut() -> bool) {
+/// Waits until `is_met` returns true, for at most 20 seconds of real time.
+pub(crate) async fn wait_until(condition: &str, mut is_met: impl FnMut() -> bool) {
     let start = std::time::Instant::now();
-    while !is_so() {
-        assert!(start.elapsed() < Duration::from_secs(20), "never: {what}");
+    while !is_met() {
+        assert!(start.elapsed() < Duration::from_secs(20), "timed out waiting for: {condition}");
         yield_now().await;
     }
 }

@@ -1,27 +1,28 @@
-//! Contacts on the wire (`docs/email-service/audiences.md#contacts`).
+//! Requests and responses of the contact operations
+//! (`docs/email-service/audiences.md#contacts`).
 
 use futures_util::TryStreamExt;
 use serde_json::json;
 use svc_sdk::email::{Contact, ContactUpdate, NewContact, PageQuery};
 use svc_sdk::{ErrorKind, Operation, Outcome};
 
-use crate::peer::{Peer, answer};
+use crate::mock_server::{MockServer, response};
 
 #[tokio::test]
 async fn create() {
-    let peer = Peer::json(
+    let server = MockServer::json(
         201,
         r#"{"id":"con_1","email":"ada@x.test","name":"Ada","metadata":{"age":36},
             "topics":["news"],"subscribed":true}"#,
     )
     .await;
-    let client = peer.email().build().unwrap();
+    let client = server.email().build().unwrap();
     let contact = NewContact::new("ada@x.test").name("Ada").metadata("age", 36).topic("news");
     let contact = client.contacts().create("aud_1", contact).await.unwrap();
-    let seen = peer.only();
-    assert_eq!(seen.line, "POST /api/v1/audiences/aud_1/contacts HTTP/1.1");
+    let request = server.single_request();
+    assert_eq!(request.line, "POST /api/v1/audiences/aud_1/contacts HTTP/1.1");
     assert_eq!(
-        seen.body,
+        request.body,
         r#"{"email":"ada@x.test","name":"Ada","metadata":{"age":36},"topics":["news"]}"#
     );
     assert_eq!(contact.id, "con_1");
@@ -32,30 +33,33 @@ async fn create() {
 }
 
 #[tokio::test]
-async fn create_with_the_address_alone() {
-    let peer = Peer::json(201, r#"{"id":"con_1"}"#).await;
-    let client = peer.email().build().unwrap();
+async fn create_from_an_email_address() {
+    let server = MockServer::json(201, r#"{"id":"con_1"}"#).await;
+    let client = server.email().build().unwrap();
     client.contacts().create("aud_1", "ada@x.test").await.unwrap();
-    assert_eq!(peer.only().body, r#"{"email":"ada@x.test"}"#);
-    // What cannot be one is not sent, unless the service is to decide.
+    assert_eq!(server.single_request().body, r#"{"email":"ada@x.test"}"#);
+    // An impossible address is rejected before sending, unless local checks are disabled.
     let error = client.contacts().create("aud_1", "ada").await.unwrap_err();
     assert!(error.is_invalid_input(), "{error}");
-    assert_eq!(peer.lines().len(), 1);
-    let client = peer.email().local_checks(false).build().unwrap();
+    assert_eq!(server.request_count(), 1);
+    let client = server.email().local_checks(false).build().unwrap();
     client.contacts().create("aud_1", "ada").await.unwrap();
 }
 
 #[tokio::test]
 async fn list() {
-    let peer = Peer::json(
+    let server = MockServer::json(
         200,
         r#"{"data":[{"id":"con_1"}],"page":2,"pageSize":1,"total":3,"totalPages":3}"#,
     )
     .await;
-    let client = peer.email().build().unwrap();
+    let client = server.email().build().unwrap();
     let query = PageQuery::new().page(2).page_size(1);
     let page = client.contacts().list("aud_1", query).await.unwrap();
-    assert_eq!(peer.only().line, "GET /api/v1/audiences/aud_1/contacts?page=2&pageSize=1 HTTP/1.1");
+    assert_eq!(
+        server.single_request().line,
+        "GET /api/v1/audiences/aud_1/contacts?page=2&pageSize=1 HTTP/1.1"
+    );
     assert_eq!(
         (page.page, page.page_size, page.total, page.total_pages),
         (Some(2), Some(1), Some(3), Some(3))
@@ -64,60 +68,61 @@ async fn list() {
 }
 
 #[tokio::test]
-async fn page_and_size_are_sent_only_when_set() {
-    let peer = Peer::json(200, "[]").await;
-    let client = peer.email().build().unwrap();
+async fn list_sends_only_the_paging_parameters_that_are_set() {
+    let server = MockServer::json(200, "[]").await;
+    let client = server.email().build().unwrap();
     let page = client.contacts().list("aud_1", PageQuery::new()).await.unwrap();
     assert!(page.is_empty());
-    assert_eq!(peer.only().line, "GET /api/v1/audiences/aud_1/contacts HTTP/1.1");
+    assert_eq!(server.single_request().line, "GET /api/v1/audiences/aud_1/contacts HTTP/1.1");
 }
 
 #[tokio::test]
 async fn update() {
-    let peer = Peer::json(200, r#"{"id":"con_1","subscribed":false}"#).await;
-    let client = peer.email().build().unwrap();
+    let server = MockServer::json(200, r#"{"id":"con_1","subscribed":false}"#).await;
+    let client = server.email().build().unwrap();
     let update = ContactUpdate::new()
         .name("Ada L.")
         .metadata("age", serde_json::Value::Null)
         .topics(["a", "b"])
         .subscribed(false);
     let contact = client.contacts().update("con_1", &update).await.unwrap();
-    let seen = peer.only();
-    assert_eq!(seen.line, "PATCH /api/v1/contacts/con_1 HTTP/1.1");
+    let request = server.single_request();
+    assert_eq!(request.line, "PATCH /api/v1/contacts/con_1 HTTP/1.1");
     assert_eq!(
-        seen.body,
+        request.body,
         r#"{"name":"Ada L.","metadata":{"age":null},"topics":["a","b"],"subscribed":false}"#
     );
     assert_eq!(contact.subscribed, Some(false));
 }
 
 #[tokio::test]
-async fn an_update_of_nothing_and_of_no_topics() {
-    let peer = Peer::json(200, r#"{"id":"con_1"}"#).await;
-    let client = peer.email().build().unwrap();
+async fn update_distinguishes_unset_from_empty_topics() {
+    let server = MockServer::json(200, r#"{"id":"con_1"}"#).await;
+    let client = server.email().build().unwrap();
     client.contacts().update("con_1", &ContactUpdate::new()).await.unwrap();
     let none: [&str; 0] = [];
     client.contacts().update("con_1", &ContactUpdate::new().topics(none)).await.unwrap();
-    let bodies: Vec<_> = peer.seen().into_iter().map(|seen| seen.body).collect();
+    let bodies: Vec<_> =
+        server.received_requests().into_iter().map(|request| request.body).collect();
     assert_eq!(bodies, ["{}", r#"{"topics":[]}"#]);
 }
 
 #[tokio::test]
 async fn delete() {
-    let peer = Peer::json(204, "").await;
-    let client = peer.email().build().unwrap();
+    let server = MockServer::json(204, "").await;
+    let client = server.email().build().unwrap();
     client.contacts().delete("con_1").await.unwrap();
-    assert_eq!(peer.only().line, "DELETE /api/v1/contacts/con_1 HTTP/1.1");
+    assert_eq!(server.single_request().line, "DELETE /api/v1/contacts/con_1 HTTP/1.1");
 }
 
-/// Streams everything from a peer with these answers: the ids, the pages asked
-/// for, and the error at the end.
+/// Streams all contacts from a server with these responses. Returns the ids, the queries
+/// received, and the error at the end, if any.
 async fn stream(
     first_page: u64,
-    answers: &[&str],
+    responses: &[&str],
 ) -> (Vec<String>, Vec<String>, Option<ErrorKind>) {
-    let peer = Peer::start(answers.iter().map(|body| answer(200, body))).await;
-    let client = peer.email().first_page(first_page).build().unwrap();
+    let server = MockServer::start(responses.iter().map(|body| response(200, body))).await;
+    let client = server.email().first_page(first_page).build().unwrap();
     let mut stream = client.contacts().stream("a");
     let mut ids = Vec::new();
     let error = loop {
@@ -127,8 +132,8 @@ async fn stream(
             Err(error) => break Some(error.kind().clone()),
         }
     };
-    let asked = peer
-        .lines()
+    let queries = server
+        .request_lines()
         .into_iter()
         .map(|line| {
             let query =
@@ -136,12 +141,12 @@ async fn stream(
             query.unwrap().to_owned()
         })
         .collect();
-    (ids, asked, error)
+    (ids, queries, error)
 }
 
 #[tokio::test]
-async fn the_stream_follows_the_answers_own_page_numbers() {
-    let (ids, asked, error) = stream(
+async fn stream_follows_the_page_numbers_of_the_responses() {
+    let (ids, queries, error) = stream(
         1,
         &[
             r#"{"data":[{"id":"1"},{"id":"2"}],"page":1,"total":3,"totalPages":2}"#,
@@ -149,18 +154,21 @@ async fn the_stream_follows_the_answers_own_page_numbers() {
         ],
     )
     .await;
-    assert_eq!((ids.join(""), asked.join(" "), error), ("123".into(), " ?page=2".into(), None));
+    assert_eq!((ids.join(""), queries.join(" "), error), ("123".into(), " ?page=2".into(), None));
 
-    // The total alone, or the number of pages alone, is enough to know the end.
+    // Either the total or the number of pages is enough to detect the end.
     for end in [r#""total":3"#, r#""totalPages":2"#] {
         let first = format!(r#"{{"data":[{{"id":"1"}},{{"id":"2"}}],{end}}}"#);
         let second = format!(r#"{{"data":[{{"id":"3"}}],{end}}}"#);
-        let (ids, asked, error) = stream(1, &[&first, &second, "[]"]).await;
-        assert_eq!((ids.join(""), asked.join(" "), error), ("123".into(), " ?page=2".into(), None));
+        let (ids, queries, error) = stream(1, &[&first, &second, "[]"]).await;
+        assert_eq!(
+            (ids.join(""), queries.join(" "), error),
+            ("123".into(), " ?page=2".into(), None)
+        );
     }
 
-    // Counting from zero.
-    let (ids, asked, error) = stream(
+    // Pages numbered from zero.
+    let (ids, queries, error) = stream(
         1,
         &[
             r#"{"data":[{"id":"1"}],"page":0,"totalPages":2}"#,
@@ -168,59 +176,63 @@ async fn the_stream_follows_the_answers_own_page_numbers() {
         ],
     )
     .await;
-    assert_eq!((ids.join(""), asked.join(" "), error), ("12".into(), " ?page=1".into(), None));
+    assert_eq!((ids.join(""), queries.join(" "), error), ("12".into(), " ?page=1".into(), None));
 }
 
 #[tokio::test]
-async fn the_stream_counts_where_answers_name_no_page() {
+async fn stream_counts_pages_if_responses_have_no_page_number() {
     let bodies = [r#"[{"id":"1"}]"#, r#"[{"id":"2"}]"#, "[]"];
-    let (ids, asked, error) = stream(1, &bodies).await;
-    let asked = asked.join(" ");
-    assert_eq!((ids.join(""), asked, error), ("12".into(), " ?page=2 ?page=3".into(), None));
+    let (ids, queries, error) = stream(1, &bodies).await;
+    let queries = queries.join(" ");
+    assert_eq!((ids.join(""), queries, error), ("12".into(), " ?page=2 ?page=3".into(), None));
 
-    let (ids, asked, error) = stream(0, &bodies).await;
-    let asked = asked.join(" ");
-    assert_eq!((ids.join(""), asked, error), ("12".into(), " ?page=1 ?page=2".into(), None));
+    let (ids, queries, error) = stream(0, &bodies).await;
+    let queries = queries.join(" ");
+    assert_eq!((ids.join(""), queries, error), ("12".into(), " ?page=1 ?page=2".into(), None));
 }
 
 #[tokio::test]
-async fn a_list_that_knows_no_pages_is_read_once() {
-    let (ids, asked, error) = stream(1, &[r#"[{"id":"1"},{"id":"2"}]"#]).await;
-    assert_eq!((ids.join(""), asked.len(), error), ("12".into(), 2, None));
+async fn stream_reads_an_unpaged_list_once() {
+    let (ids, queries, error) = stream(1, &[r#"[{"id":"1"},{"id":"2"}]"#]).await;
+    assert_eq!((ids.join(""), queries.len(), error), ("12".into(), 2, None));
 }
 
 #[tokio::test]
-async fn a_page_that_comes_again_is_detected() {
-    let (ids, asked, error) = stream(1, &[r#"{"data":[{"id":"1"}],"page":1,"total":9}"#]).await;
-    assert_eq!((ids.join(""), asked.len()), ("1".into(), 2));
+async fn stream_detects_a_repeated_page() {
+    let (ids, queries, error) = stream(1, &[r#"{"data":[{"id":"1"}],"page":1,"total":9}"#]).await;
+    assert_eq!((ids.join(""), queries.len()), ("1".into(), 2));
     assert_eq!(error, Some(ErrorKind::PageRepeated));
 
-    let peer = Peer::json(200, r#"{"data":[{"id":"1"}],"page":1,"total":9}"#).await;
-    let client = peer.email().build().unwrap();
+    let server = MockServer::json(200, r#"{"data":[{"id":"1"}],"page":1,"total":9}"#).await;
+    let client = server.email().build().unwrap();
     let error = client.contacts().stream("a").try_collect::<Vec<_>>().await.unwrap_err();
     assert_eq!(
         (error.operation(), error.outcome()),
         (Some(Operation::ContactsList), Outcome::Refused)
     );
 
-    // In a longer circle too.
+    // A longer cycle is detected as well.
     let (ids, _, error) =
         stream(1, &[r#"[{"id":"1"}]"#, r#"[{"id":"2"}]"#, r#"[{"id":"1"}]"#]).await;
     assert_eq!((ids.join(""), error), ("12".into(), Some(ErrorKind::PageRepeated)));
 }
 
 #[tokio::test]
-async fn an_error_comes_after_what_was_read_before_it() {
-    let peer = Peer::start([
-        answer(200, r#"{"data":[{"id":"1"}],"page":1,"total":9}"#),
-        answer(404, r#"{"error":{"code":"not_found","message":"gone"}}"#),
+async fn stream_yields_earlier_pages_before_an_error() {
+    let server = MockServer::start([
+        response(200, r#"{"data":[{"id":"1"}],"page":1,"total":9}"#),
+        response(404, r#"{"error":{"code":"not_found","message":"gone"}}"#),
     ])
     .await;
-    let client = peer.email().build().unwrap();
+    let client = server.email().build().unwrap();
     let mut pages = client.contacts().stream("a").page_size(1).pages();
     let page = pages.try_next().await.unwrap().unwrap();
     assert_eq!(page.iter().map(|contact: &Contact| &*contact.id).collect::<Vec<_>>(), ["1"]);
     assert!(pages.try_next().await.unwrap_err().is_not_found());
     assert!(pages.try_next().await.unwrap().is_none());
-    assert!(peer.lines()[1].contains("?page=2&pageSize=1 "), "{:?}", peer.lines());
+    assert!(
+        server.request_lines()[1].contains("?page=2&pageSize=1 "),
+        "{:?}",
+        server.request_lines()
+    );
 }

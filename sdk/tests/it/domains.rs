@@ -1,21 +1,21 @@
-//! Domains on the wire (`docs/email-service/domains.md`).
+//! Requests and responses of the domain operations (`docs/email-service/domains.md`).
 
-use crate::peer::Peer;
+use crate::mock_server::MockServer;
 
 #[tokio::test]
 async fn create() {
-    let peer = Peer::json(
+    let server = MockServer::json(
         201,
         r#"{"id":"dom_1","name":"shop.test","verified":false,"mx_verified":false,"records":[
             {"kind":"mx","type":"MX","name":"shop.test","value":"in.mail.test","priority":10},
             {"kind":"spf","type":"TXT","name":"shop.test","value":"v=spf1 -all"}]}"#,
     )
     .await;
-    let client = peer.email().build().unwrap();
+    let client = server.email().build().unwrap();
     let domain = client.domains().create("shop.test").await.unwrap();
-    let seen = peer.only();
-    assert_eq!(seen.line, "POST /api/v1/domains HTTP/1.1");
-    assert_eq!(seen.body, r#"{"name":"shop.test"}"#);
+    let request = server.single_request();
+    assert_eq!(request.line, "POST /api/v1/domains HTTP/1.1");
+    assert_eq!(request.body, r#"{"name":"shop.test"}"#);
     assert_eq!((domain.id.as_str(), domain.name.as_deref()), ("dom_1", Some("shop.test")));
     assert_eq!(
         (domain.verified, domain.mx_verified, domain.spf_verified),
@@ -31,13 +31,13 @@ async fn create() {
 }
 
 #[tokio::test]
-async fn records_by_their_kind() {
-    let peer = Peer::json(
+async fn decodes_dns_records_keyed_by_kind() {
+    let server = MockServer::json(
         201,
         r#"{"id":"d","dns_records":{"dkim":{"type":"TXT","host":"s._domainkey","content":"k"}}}"#,
     )
     .await;
-    let client = peer.email().build().unwrap();
+    let client = server.email().build().unwrap();
     let domain = client.domains().create("shop.test").await.unwrap();
     let records = domain.dns_records();
     assert_eq!(records[0].kind.as_deref(), Some("dkim"));
@@ -47,33 +47,34 @@ async fn records_by_their_kind() {
 
 #[tokio::test]
 async fn list() {
-    let peer = Peer::json(200, r#"[{"id":"dom_1","name":"shop.test","verified":true}]"#).await;
-    let client = peer.email().build().unwrap();
+    let server =
+        MockServer::json(200, r#"[{"id":"dom_1","name":"shop.test","verified":true}]"#).await;
+    let client = server.email().build().unwrap();
     let domains = client.domains().list().await.unwrap();
-    assert_eq!(peer.only().line, "GET /api/v1/domains HTTP/1.1");
+    assert_eq!(server.single_request().line, "GET /api/v1/domains HTTP/1.1");
     assert_eq!(domains[0].verified, Some(true));
 }
 
 #[tokio::test]
 async fn verify() {
-    let peer = Peer::json(
+    let server = MockServer::json(
         200,
         r#"{"mx_verified":true,"spf_verified":true,"dkim_verified":true,"dmarc_verified":false,
             "verified":false,"checks":[{"kind":"dmarc"}]}"#,
     )
     .await;
-    let client = peer.email().build().unwrap();
+    let client = server.email().build().unwrap();
     let result = client.domains().verify("dom_1").await.unwrap();
-    let seen = peer.only();
-    assert_eq!(seen.line, "POST /api/v1/domains/dom_1/verify HTTP/1.1");
-    assert_eq!(seen.header("content-length"), Some("0"));
+    let request = server.single_request();
+    assert_eq!(request.line, "POST /api/v1/domains/dom_1/verify HTTP/1.1");
+    assert_eq!(request.header("content-length"), Some("0"));
     assert_eq!(result.mx_verified, Some(true));
     assert_eq!(result.spf_verified, Some(true));
     assert_eq!(result.dkim_verified, Some(true));
     assert_eq!(result.dmarc_verified, Some(false));
     assert!(!result.is_verified());
     assert!(result.extra.get("checks").is_some());
-    // Where the answer does not say, the four flags do.
+    // Without `verified` in the response, the four flags decide.
     let flags = |dmarc: &str| {
         format!(
             r#"{{"mx_verified":true,"spf_verified":true,"dkim_verified":true,"dmarc_verified":{dmarc}}}"#
@@ -86,16 +87,16 @@ async fn verify() {
         (r#"{"verified":true,"mx_verified":false}"#.to_owned(), true),
         ("{}".to_owned(), false),
     ] {
-        let client = Peer::json(200, &body).await.email().build().unwrap();
+        let client = MockServer::json(200, &body).await.email().build().unwrap();
         assert_eq!(client.domains().verify("d").await.unwrap().is_verified(), verified, "{body}");
     }
 }
 
 #[tokio::test]
 async fn delete() {
-    let peer = Peer::json(200, r#"{"ok":true}"#).await;
-    let client = peer.email().build().unwrap();
+    let server = MockServer::json(200, r#"{"ok":true}"#).await;
+    let client = server.email().build().unwrap();
     let deleted = client.domains().delete("dom_1").await.unwrap();
-    assert_eq!(peer.only().line, "DELETE /api/v1/domains/dom_1 HTTP/1.1");
+    assert_eq!(server.single_request().line, "DELETE /api/v1/domains/dom_1 HTTP/1.1");
     assert_eq!(deleted.extra.get("ok"), Some(&true.into()));
 }

@@ -1,17 +1,17 @@
-//! Emails on the wire (`docs/email-service/emails.md`).
+//! Requests and responses of the email operations (`docs/email-service/emails.md`).
 
 use svc_sdk::email::{Attachment, BatchOutcome, BatchShape, Email, EmailStatus, ScheduledAt};
 
-use crate::peer::Peer;
+use crate::mock_server::MockServer;
 
 #[tokio::test]
-async fn send_with_every_documented_field() {
-    let peer = Peer::json(
+async fn send_serializes_every_documented_field() {
+    let server = MockServer::json(
         202,
         r#"{"id":"eml_1","status":"queued","from":"a@b.test","createdAt":"2026-01-02T03:04:05Z"}"#,
     )
     .await;
-    let client = peer.email().build().unwrap();
+    let client = server.email().build().unwrap();
     let email = Email::new("Shop <a@b.test>", "c@d.test", "Hi \"you\"\n")
         .to("e@f.test")
         .html("<p>Hello</p>")
@@ -30,15 +30,15 @@ async fn send_with_every_documented_field() {
         .extra("priority", "high");
     let accepted = client.emails().send(&email).await.unwrap();
 
-    let seen = peer.only();
-    assert_eq!(seen.line, "POST /api/v1/emails HTTP/1.1");
-    assert_eq!(seen.header("authorization"), Some("Bearer mk_secret"));
-    assert_eq!(seen.header("content-type"), Some("application/json"));
-    assert_eq!(seen.header("accept"), Some("application/json"));
-    assert_eq!(seen.header("user-agent"), Some("svc-sdk/0.1.0"));
-    assert_eq!(seen.header("idempotency-key"), None);
+    let request = server.single_request();
+    assert_eq!(request.line, "POST /api/v1/emails HTTP/1.1");
+    assert_eq!(request.header("authorization"), Some("Bearer mk_secret"));
+    assert_eq!(request.header("content-type"), Some("application/json"));
+    assert_eq!(request.header("accept"), Some("application/json"));
+    assert_eq!(request.header("user-agent"), Some("svc-sdk/0.1.0"));
+    assert_eq!(request.header("idempotency-key"), None);
     assert_eq!(
-        seen.body,
+        request.body,
         concat!(
             r#"{"from":"Shop <a@b.test>","to":["c@d.test","e@f.test"],"subject":"Hi \"you\"\n","#,
             r#""html":"<p>Hello</p>","text":"Hello","cc":["g@h.test"],"bcc":["i@j.test"],"#,
@@ -55,28 +55,31 @@ async fn send_with_every_documented_field() {
 }
 
 #[tokio::test]
-async fn send_with_the_least() {
-    let peer = Peer::json(202, r#"{"id":"eml_1","status":"queued"}"#).await;
-    let client = peer.email().build().unwrap();
+async fn send_serializes_only_required_fields() {
+    let server = MockServer::json(202, r#"{"id":"eml_1","status":"queued"}"#).await;
+    let client = server.email().build().unwrap();
     client.emails().send(&Email::new("a@b.test", "c@d.test", "Hi")).await.unwrap();
-    assert_eq!(peer.only().body, r#"{"from":"a@b.test","to":["c@d.test"],"subject":"Hi"}"#);
+    assert_eq!(
+        server.single_request().body,
+        r#"{"from":"a@b.test","to":["c@d.test"],"subject":"Hi"}"#
+    );
 }
 
 #[tokio::test]
-async fn an_instant_is_written_as_rfc_3339() {
+async fn scheduled_at_formats_an_instant_as_rfc_3339() {
     let instant = chrono::DateTime::parse_from_rfc3339("2026-12-24T18:00:00.5+01:00").unwrap();
-    let peer = Peer::json(202, r#"{"id":"eml_1"}"#).await;
-    let client = peer.email().build().unwrap();
+    let server = MockServer::json(202, r#"{"id":"eml_1"}"#).await;
+    let client = server.email().build().unwrap();
     let email = Email::new("a@b.test", "c@d.test", "Hi").scheduled_at(ScheduledAt::at(&instant));
     client.emails().send(&email).await.unwrap();
     assert_eq!(
-        peer.only().body,
+        server.single_request().body,
         r#"{"from":"a@b.test","to":["c@d.test"],"subject":"Hi","scheduledAt":"2026-12-24T17:00:00.500Z"}"#
     );
 }
 
 #[tokio::test]
-async fn an_email_is_read_from_the_documented_json() {
+async fn email_deserializes_from_the_documented_json() {
     let email: Email = serde_json::from_str(
         r#"{"from":"a@b","to":"c@d","subject":"s","replyTo":["e@f"],"scheduledAt":"tomorrow",
             "attachments":[{"filename":"n","content":"AA==","contentType":"x/y"}],"other":1}"#,
@@ -94,44 +97,44 @@ async fn an_email_is_read_from_the_documented_json() {
 
 #[tokio::test]
 async fn send_batch() {
-    let peer = Peer::json(
+    let server = MockServer::json(
         200,
         r#"{"results":[{"index":0,"id":"eml_1","status":"queued"},
             {"index":1,"error":{"code":"domain_not_verified","message":"no"}}]}"#,
     )
     .await;
-    let client = peer.email().build().unwrap();
+    let client = server.email().build().unwrap();
     let emails = [Email::new("a@b.test", "c@d.test", "1"), Email::new("a@x.test", "c@d.test", "2")];
-    let answer = client.emails().send_batch(&emails).await.unwrap();
+    let response = client.emails().send_batch(&emails).await.unwrap();
 
-    let seen = peer.only();
-    assert_eq!(seen.line, "POST /api/v1/emails/batch HTTP/1.1");
+    let request = server.single_request();
+    assert_eq!(request.line, "POST /api/v1/emails/batch HTTP/1.1");
     assert_eq!(
-        seen.body,
+        request.body,
         concat!(
             r#"[{"from":"a@b.test","to":["c@d.test"],"subject":"1"},"#,
             r#"{"from":"a@x.test","to":["c@d.test"],"subject":"2"}]"#
         )
     );
-    assert!(answer.is_complete());
-    assert!(!answer.all_accepted());
-    let (index, email) = answer.accepted().next().unwrap();
+    assert!(response.is_complete());
+    assert!(!response.all_accepted());
+    let (index, email) = response.accepted().next().unwrap();
     assert_eq!((index, email.id.as_str()), (Some(0), "eml_1"));
-    let (index, refusal) = answer.refused().next().unwrap();
+    let (index, refusal) = response.refused().next().unwrap();
     assert_eq!((index, refusal.code.as_deref()), (Some(1), Some("domain_not_verified")));
     assert_eq!(refusal.message.as_deref(), Some("no"));
 }
 
 #[tokio::test]
-async fn a_batch_in_an_object() {
-    let peer = Peer::json(200, r#"[{"id":"eml_1"}]"#).await;
-    let client = peer.email().batch_shape(BatchShape::Object("emails".into())).build().unwrap();
+async fn batch_shape_object_wraps_the_emails() {
+    let server = MockServer::json(200, r#"[{"id":"eml_1"}]"#).await;
+    let client = server.email().batch_shape(BatchShape::Object("emails".into())).build().unwrap();
     let email =
         Email::new("a@b.test", "c@d.test", "1").attachment(Attachment::from_bytes("n", "hello"));
-    let answer = client.emails().send_batch(&[email]).await.unwrap();
-    assert!(answer.all_accepted());
+    let response = client.emails().send_batch(&[email]).await.unwrap();
+    assert!(response.all_accepted());
     assert_eq!(
-        peer.only().body,
+        server.single_request().body,
         concat!(
             r#"{"emails":[{"from":"a@b.test","to":["c@d.test"],"subject":"1","#,
             r#""attachments":[{"filename":"n","content":"aGVsbG8="}]}]}"#
@@ -140,7 +143,7 @@ async fn a_batch_in_an_object() {
 }
 
 #[tokio::test]
-async fn each_shape_of_a_batch_answer() {
+async fn send_batch_decodes_every_response_shape() {
     let emails = [Email::new("a@b.test", "c@d.test", "1"), Email::new("a@b.test", "c@d.test", "2")];
     for body in [
         r#"[{"id":"x"},{"error":{"code":"no","message":"m"}}]"#,
@@ -150,21 +153,21 @@ async fn each_shape_of_a_batch_answer() {
         r#"{"results":[{"index":1,"error":{"code":"no","message":"m"}},{"index":0,"id":"x"}]}"#,
         r#"["x",{"errors":["m"],"code":"no"}]"#,
     ] {
-        let peer = Peer::json(200, body).await;
-        let client = peer.email().build().unwrap();
-        let answer = client.emails().send_batch(&emails).await.unwrap();
-        assert!(answer.is_complete(), "{body}");
-        let accepted: Vec<_> = answer.accepted().map(|(at, email)| (at, &*email.id)).collect();
+        let server = MockServer::json(200, body).await;
+        let client = server.email().build().unwrap();
+        let response = client.emails().send_batch(&emails).await.unwrap();
+        assert!(response.is_complete(), "{body}");
+        let accepted: Vec<_> = response.accepted().map(|(at, email)| (at, &*email.id)).collect();
         assert_eq!(accepted, [(Some(0), "x")], "{body}");
         let refused: Vec<_> =
-            answer.refused().map(|(at, refusal)| (at, refusal.code.as_deref())).collect();
+            response.refused().map(|(at, refusal)| (at, refusal.code.as_deref())).collect();
         assert_eq!(refused, [(Some(1), Some("no"))], "{body}");
     }
 }
 
-/// Who takes an accepted email for a refused one sends it again.
+/// If an accepted email were reported as refused, the application would send it again.
 #[tokio::test]
-async fn an_error_field_that_says_nothing_refuses_nothing() {
+async fn empty_error_fields_do_not_mean_refusal() {
     for nothing in [
         r#""error":null"#,
         r#""error":"""#,
@@ -173,49 +176,52 @@ async fn an_error_field_that_says_nothing_refuses_nothing() {
         r#""errors":[]"#,
         r#""error":null,"errors":{},"message":"queued""#,
     ] {
-        let peer = Peer::json(200, &format!(r#"[{{"id":"x","status":"queued",{nothing}}}]"#)).await;
-        let client = peer.email().build().unwrap();
+        let server =
+            MockServer::json(200, &format!(r#"[{{"id":"x","status":"queued",{nothing}}}]"#)).await;
+        let client = server.email().build().unwrap();
         let email = Email::new("a@b.test", "c@d.test", "1");
-        let answer = client.emails().send_batch(&[email]).await.unwrap();
-        assert!(answer.all_accepted(), "{nothing}");
+        let response = client.emails().send_batch(&[email]).await.unwrap();
+        assert!(response.all_accepted(), "{nothing}");
     }
 }
 
-/// Each item that is none is there, as it came.
+/// Items that are not objects are returned unmodified.
 #[tokio::test]
-async fn items_of_other_types_are_unclear() {
-    let peer = Peer::json(200, r#"[null,1.5,[{"id":"x"}],{}]"#).await;
-    let client = peer.email().build().unwrap();
+async fn batch_items_of_other_types_are_unrecognized() {
+    let server = MockServer::json(200, r#"[null,1.5,[{"id":"x"}],{}]"#).await;
+    let client = server.email().build().unwrap();
     let emails = vec![Email::new("a@b.test", "c@d.test", "1"); 4];
-    let answer = client.emails().send_batch(&emails).await.unwrap();
-    let raw = answer.items.iter().map(|item| match &item.outcome {
-        BatchOutcome::Unclear(email) => email.extra.raw(),
+    let response = client.emails().send_batch(&emails).await.unwrap();
+    let raw = response.items.iter().map(|item| match &item.outcome {
+        BatchOutcome::Unrecognized(email) => email.extra.raw(),
         other => panic!("{other:?}"),
     });
     assert_eq!(raw.collect::<Vec<_>>(), ["null", "1.5", r#"[{"id":"x"}]"#, "{}"]);
 }
 
 #[tokio::test]
-async fn a_batch_answer_with_another_count_is_reported_and_not_guessed() {
-    let peer = Peer::json(200, r#"{"results":[{"id":"x"},{"status":"?"},{"id":"z"}]}"#).await;
-    let client = peer.email().build().unwrap();
+async fn a_batch_response_with_a_different_count_is_incomplete() {
+    let server =
+        MockServer::json(200, r#"{"results":[{"id":"x"},{"status":"?"},{"id":"z"}]}"#).await;
+    let client = server.email().build().unwrap();
     let emails = [Email::new("a@b.test", "c@d.test", "1"), Email::new("a@b.test", "c@d.test", "2")];
-    let answer = client.emails().send_batch(&emails).await.unwrap();
-    assert!(!answer.is_complete());
-    assert!(!answer.all_accepted());
-    assert_eq!((answer.requested, answer.items.len()), (2, 3));
-    assert!(answer.items.iter().all(|item| item.index.is_none()));
-    assert!(matches!(answer.items[1].outcome, BatchOutcome::Unclear(_)));
+    let response = client.emails().send_batch(&emails).await.unwrap();
+    assert!(!response.is_complete());
+    assert!(!response.all_accepted());
+    assert_eq!((response.requested, response.items.len()), (2, 3));
+    assert!(response.items.iter().all(|item| item.index.is_none()));
+    assert!(matches!(response.items[1].outcome, BatchOutcome::Unrecognized(_)));
 }
 
 #[tokio::test]
 async fn get() {
-    let peer = Peer::json(200, r#"{"id":"eml_1","status":"delivered","subject":"Hi"}"#).await;
-    let client = peer.email().build().unwrap();
+    let server =
+        MockServer::json(200, r#"{"id":"eml_1","status":"delivered","subject":"Hi"}"#).await;
+    let client = server.email().build().unwrap();
     let email = client.emails().get("eml_1").await.unwrap();
-    let seen = peer.only();
-    assert_eq!(seen.line, "GET /api/v1/emails/eml_1 HTTP/1.1");
-    assert_eq!((seen.body.as_str(), seen.header("content-type")), ("", None));
+    let request = server.single_request();
+    assert_eq!(request.line, "GET /api/v1/emails/eml_1 HTTP/1.1");
+    assert_eq!((request.body.as_str(), request.header("content-type")), ("", None));
     assert_eq!(email.status, Some(EmailStatus::Delivered));
     assert_eq!(email.extra.iter().map(|(name, _)| name).collect::<Vec<_>>(), ["subject"]);
     assert_eq!(
@@ -226,18 +232,18 @@ async fn get() {
 
 #[tokio::test]
 async fn cancel() {
-    let peer = Peer::json(200, r#"{"id":"eml_1","status":"cancelled"}"#).await;
-    let client = peer.email().build().unwrap();
+    let server = MockServer::json(200, r#"{"id":"eml_1","status":"cancelled"}"#).await;
+    let client = server.email().build().unwrap();
     let email = client.emails().cancel("eml_1").await.unwrap();
-    let seen = peer.only();
-    assert_eq!(seen.line, "PATCH /api/v1/emails/eml_1/cancel HTTP/1.1");
-    assert_eq!(seen.body, "");
+    let request = server.single_request();
+    assert_eq!(request.line, "PATCH /api/v1/emails/eml_1/cancel HTTP/1.1");
+    assert_eq!(request.body, "");
     assert_eq!(email.status, Some(EmailStatus::Other("cancelled".into())));
     assert!(email.status.unwrap().is_final());
 }
 
 #[tokio::test]
-async fn every_documented_status_and_any_other() {
+async fn parses_documented_and_unknown_statuses() {
     for (text, status, is_final) in [
         ("queued", EmailStatus::Queued, false),
         ("sending", EmailStatus::Sending, false),
@@ -249,8 +255,8 @@ async fn every_documented_status_and_any_other() {
         ("Queued", EmailStatus::Other("Queued".into()), true),
         ("", EmailStatus::Other(String::new()), true),
     ] {
-        let peer = Peer::json(200, &format!(r#"{{"id":"x","status":"{text}"}}"#)).await;
-        let client = peer.email().build().unwrap();
+        let server = MockServer::json(200, &format!(r#"{{"id":"x","status":"{text}"}}"#)).await;
+        let client = server.email().build().unwrap();
         let email = client.emails().get("x").await.unwrap();
         assert_eq!(email.status.as_ref(), Some(&status));
         assert_eq!((status.as_str(), status.is_final()), (text, is_final));

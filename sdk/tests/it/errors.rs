@@ -1,16 +1,18 @@
-//! Refusals, in each of the forms that a service may have chosen
-//! (`docs/undocumented/both-services.md#error-format`, `docs/undocumented/both-services.md#missing-scope`, `docs/undocumented/both-services.md#error-statuses`).
+//! Error responses in every format that the services may use
+//! (`docs/undocumented/both-services.md#error-format`,
+//! `docs/undocumented/both-services.md#missing-scope`,
+//! `docs/undocumented/both-services.md#error-statuses`).
 
 use std::time::Duration;
 
 use svc_sdk::email::Email;
 use svc_sdk::{Error, ErrorKind, Operation, Outcome, Scope, Scopes};
 
-use crate::peer::{Peer, answer, with_headers};
+use crate::mock_server::{MockServer, response, response_with_headers};
 
 async fn send(status: u16, body: &str) -> Error {
-    let peer = Peer::json(status, body).await;
-    let client = peer.email().retries(0).build().unwrap();
+    let server = MockServer::json(status, body).await;
+    let client = server.email().retries(0).build().unwrap();
     let email = Email::new("a@b.test", "private@d.test", "private subject").text("private");
     let error = client.emails().send(&email).await.unwrap_err();
     assert_eq!(error.status(), Some(status));
@@ -21,7 +23,7 @@ async fn send(status: u16, body: &str) -> Error {
 }
 
 #[tokio::test]
-async fn each_status_has_its_kind_and_its_outcome() {
+async fn maps_each_status_to_a_kind_and_an_outcome() {
     for (status, kind, outcome) in [
         (400, ErrorKind::Invalid, Outcome::Refused),
         (401, ErrorKind::Unauthorized, Outcome::Refused),
@@ -48,7 +50,7 @@ async fn each_status_has_its_kind_and_its_outcome() {
 }
 
 #[tokio::test]
-async fn each_error_form_gives_code_and_message() {
+async fn parses_code_and_message_from_every_error_format() {
     for body in [
         r#"{"error":{"code":"domain_not_verified","message":"verify it"}}"#,
         r#"{"code":"domain_not_verified","message":"verify it"}"#,
@@ -71,7 +73,7 @@ async fn each_error_form_gives_code_and_message() {
 }
 
 #[tokio::test]
-async fn a_403_about_scope_is_a_missing_scope() {
+async fn a_403_that_mentions_a_scope_is_a_missing_scope() {
     for body in [
         r#"{"error":{"code":"insufficient_scope","message":"no"}}"#,
         r#"{"error":{"code":"forbidden","message":"The key lacks a required Scope."}}"#,
@@ -89,7 +91,7 @@ async fn a_403_about_scope_is_a_missing_scope() {
         assert_eq!(error.required_scope(), Some(Scope::EmailsSend));
         assert!(error.is_missing_scope());
     }
-    // What the documents name comes before what the service does.
+    // The documented scope takes precedence over the one in the response.
     let error = send(403, r#"{"code":"x","details":{"required_scope":"emails:read"}}"#).await;
     let required = Some(Scope::EmailsSend);
     assert_eq!(error.kind(), &ErrorKind::MissingScope { required, granted: None });
@@ -100,10 +102,10 @@ async fn a_403_about_scope_is_a_missing_scope() {
 }
 
 #[tokio::test]
-async fn a_missing_scope_names_what_the_key_is_known_to_have() {
-    let peer = Peer::json(403, r#"{"error":{"code":"insufficient_scope"}}"#).await;
+async fn a_missing_scope_error_lists_the_known_scopes() {
+    let server = MockServer::json(403, r#"{"error":{"code":"insufficient_scope"}}"#).await;
     let scopes = [Scope::EmailsRead, Scope::DomainsManage];
-    let client = peer.email().scopes(scopes).build().unwrap();
+    let client = server.email().scopes(scopes).build().unwrap();
     let error = client.webhooks().list().await.unwrap_err();
     let granted: Scopes = scopes.into_iter().collect();
     assert_eq!(
@@ -112,26 +114,27 @@ async fn a_missing_scope_names_what_the_key_is_known_to_have() {
     );
     assert_eq!(
         error.to_string(),
-        "email webhooks.list: the key lacks the scope webhooks:manage, \
-         it has emails:read, domains:manage (http 403, insufficient_scope)"
+        "email webhooks.list: the API key lacks the scope webhooks:manage, \
+         granted scopes: emails:read, domains:manage (HTTP 403, insufficient_scope); \
+         use a key with that scope"
     );
-    // Told, but not told to check: the service decides.
-    assert_eq!(peer.lines().len(), 1);
+    // Without `check_scopes`, the service decides.
+    assert_eq!(server.request_count(), 1);
 
-    let client = peer.email().scopes(scopes).check_scopes(true).build().unwrap();
+    let client = server.email().scopes(scopes).check_scopes(true).build().unwrap();
     let error = client.webhooks().list().await.unwrap_err();
     assert_eq!(error.outcome(), Outcome::NotSent);
-    assert_eq!(peer.lines().len(), 1);
+    assert_eq!(server.request_count(), 1);
 }
 
 #[tokio::test]
-async fn the_scope_of_cancel_is_not_documented_and_the_error_says_so() {
-    let peer = Peer::json(
+async fn errors_of_cancel_explain_that_its_scope_is_undocumented() {
+    let server = MockServer::json(
         403,
         r#"{"error":{"code":"insufficient_scope","details":{"required_scope":"emails:send"}}}"#,
     )
     .await;
-    let client = peer.email().scopes([]).check_scopes(true).build().unwrap();
+    let client = server.email().scopes([]).check_scopes(true).build().unwrap();
     let error = client.emails().cancel("e").await.unwrap_err();
     assert_eq!(error.required_scope(), None);
     assert_eq!(
@@ -139,57 +142,64 @@ async fn the_scope_of_cancel_is_not_documented_and_the_error_says_so() {
         &ErrorKind::MissingScope { required: Some(Scope::EmailsSend), granted: Some(Scopes::NONE) }
     );
     for body in [r#"{"error":{"code":"insufficient_scope"}}"#, r#"{"error":{"code":"nope"}}"#] {
-        let peer = Peer::json(403, body).await;
-        let error = peer.email().build().unwrap().emails().cancel("e").await.unwrap_err();
+        let server = MockServer::json(403, body).await;
+        let error = server.email().build().unwrap().emails().cancel("e").await.unwrap_err();
         let text = error.to_string();
-        assert!(text.contains("which scope the operation needs is not documented"), "{text}");
+        assert!(text.contains("the scope that the operation requires is not documented"), "{text}");
     }
 }
 
 #[tokio::test]
-async fn another_403_carries_the_documented_scope_as_a_hint() {
+async fn a_forbidden_error_names_the_documented_scope() {
     let error = send(403, r#"{"error":{"code":"domain_not_verified","message":"no"}}"#).await;
     assert_eq!(error.required_scope(), Some(Scope::EmailsSend));
     assert_eq!(
         error.to_string(),
-        "email emails.send: refused by the service (http 403, domain_not_verified); \
-         the operation needs the scope emails:send"
+        "email emails.send: the service refused the request (HTTP 403, domain_not_verified); \
+         the operation requires the scope emails:send"
     );
 }
 
 #[tokio::test]
-async fn fields_request_id_and_retry_after_are_reachable() {
+async fn exposes_fields_request_id_and_retry_after() {
     let body = r#"{"error":{"code":"validation_failed","message":"no","details":{"fields":[
         {"field":"to[0]","message":"no address"}]}}}"#;
-    let peer =
-        Peer::start([with_headers(422, "X-Request-Id: r\r\nRetry-After: 7\r\n", body)]).await;
-    let client = peer.email().build().unwrap();
+    let server = MockServer::start([response_with_headers(
+        422,
+        "X-Request-Id: r\r\nRetry-After: 7\r\n",
+        body,
+    )])
+    .await;
+    let client = server.email().build().unwrap();
     let error = client.domains().create("x").await.unwrap_err();
     assert_eq!(error.fields()[0].field, "to[0]");
     assert_eq!(error.fields()[0].message, "no address");
     assert_eq!(error.request_id(), Some("r"));
     assert_eq!(error.retry_after(), Some(Duration::from_secs(7)));
     assert_eq!(error.headers()["x-request-id"], "r");
-    // Its words may repeat the value.
+    // The message may quote the value, so `Debug` omits it.
     assert_eq!(format!("{:?}", error.fields()), r#"[FieldProblem { field: "to[0]", .. }]"#);
 }
 
-/// It is shown in errors and spans, so a service cannot fill logs with it.
+/// The request id is shown in errors and spans, so it must not flood logs.
 #[tokio::test]
-async fn what_is_longer_than_a_request_id_is_none() {
+async fn ignores_overlong_request_ids() {
     for (length, fits) in [(256, true), (257, false)] {
         let id = "r".repeat(length);
-        let peer =
-            Peer::start([with_headers(500, &format!("X-Request-Id: {id}\r\nCF-Ray: c\r\n"), "")])
-                .await;
-        let client = peer.email().retries(0).build().unwrap();
+        let server = MockServer::start([response_with_headers(
+            500,
+            &format!("X-Request-Id: {id}\r\nCF-Ray: c\r\n"),
+            "",
+        )])
+        .await;
+        let client = server.email().retries(0).build().unwrap();
         let error = client.domains().list().await.unwrap_err();
         assert_eq!(error.request_id(), Some(if fits { &*id } else { "c" }));
     }
 }
 
 #[tokio::test]
-async fn an_error_shows_no_secret_and_no_content() {
+async fn errors_contain_no_secrets_or_content() {
     let body = r#"{"error":{"code":"private code","message":"private words about mk_secret"}}"#;
     for status in [400, 401, 403, 429, 500] {
         let error = send(status, body).await;
@@ -200,20 +210,20 @@ async fn an_error_shows_no_secret_and_no_content() {
 }
 
 #[tokio::test]
-async fn only_the_first_64_kib_of_a_body_are_kept() {
+async fn keeps_the_first_64_kib_of_an_error_body() {
     let body = format!(r#"{{"code":"c","message":"{}"}}"#, "x".repeat(100_000));
-    let peer = Peer::json(400, &body).await;
-    let error = peer.email().build().unwrap().domains().list().await.unwrap_err();
+    let server = MockServer::json(400, &body).await;
+    let error = server.email().build().unwrap().domains().list().await.unwrap_err();
     assert_eq!(error.body().len(), 64 * 1024);
     assert_eq!(error.code(), Some("c"));
 }
 
 #[tokio::test]
-async fn a_refusal_is_not_sent_again() {
+async fn does_not_retry_a_refused_request() {
     for status in [400, 401, 403, 404, 409, 413, 422, 501] {
-        let peer = Peer::start([answer(status, ""), answer(200, "{}")]).await;
-        let client = peer.email().build().unwrap();
+        let server = MockServer::start([response(status, ""), response(200, "{}")]).await;
+        let client = server.email().build().unwrap();
         client.emails().get("e").await.unwrap_err();
-        assert_eq!(peer.lines().len(), 1, "{status}");
+        assert_eq!(server.request_count(), 1, "{status}");
     }
 }

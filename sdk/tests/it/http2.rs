@@ -1,5 +1,4 @@
-//! HTTP/2: what the server says it did not process is certainly not processed,
-//! and nothing else is.
+//! HTTP/2: streams that the server declares as not processed are retried, and no others.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -14,24 +13,23 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
 
-/// What becomes of a stream.
+/// How the server fails a stream.
 #[derive(Clone, Copy, Debug)]
 enum Fault {
-    /// The server resets it for this reason.
+    /// The server resets the stream with this reason.
     Reset(h2::Reason),
-    /// The server goes away for this reason; the last stream that it works on
-    /// is the one before.
-    GoesAwayBefore(h2::Reason),
-    /// The server goes away for this reason, works on the stream, and closes
-    /// the connection without an answer.
-    GoesAwayAfter(h2::Reason),
-    /// The connection ends, and nobody says why.
-    Cuts,
-    /// The answer breaks off after its head and some of its body.
-    MidAnswer,
+    /// The server sends GOAWAY with this reason and a last stream id before this stream.
+    GoAwayBeforeStream(h2::Reason),
+    /// The server sends GOAWAY with this reason and a last stream id that includes this
+    /// stream, and closes the connection without a response.
+    GoAwayAfterStream(h2::Reason),
+    /// The connection is closed without a reason.
+    ConnectionClosed,
+    /// The response is reset after its head and a part of its body.
+    ResetMidResponse,
 }
 
-/// A server whose first streams fail so, and the rest are answered.
+/// A server that fails the first streams and responds to the rest.
 struct Server {
     client: EmailClient,
     streams: Arc<AtomicUsize>,
@@ -39,14 +37,14 @@ struct Server {
 
 impl Server {
     async fn start(fault: Fault, failures: usize) -> Self {
-        let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
-        let key = PrivateKeyDer::try_from(made.signing_key.serialize_der()).unwrap();
+        let certified = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
+        let key = PrivateKeyDer::try_from(certified.signing_key.serialize_der()).unwrap();
         let provider = Arc::new(rustls::crypto::ring::default_provider());
         let mut config = ServerConfig::builder_with_provider(provider)
             .with_safe_default_protocol_versions()
             .unwrap()
             .with_no_client_auth()
-            .with_single_cert(vec![made.cert.der().clone()], key)
+            .with_single_cert(vec![certified.cert.der().clone()], key)
             .unwrap();
         config.alpn_protocols = vec![b"h2".to_vec()];
         let acceptor = TlsAcceptor::from(Arc::new(config));
@@ -60,16 +58,16 @@ impl Server {
                 let stream = acceptor.accept(stream).await.unwrap();
                 let count = Arc::clone(&count);
                 if count.load(Ordering::SeqCst) < failures
-                    && !matches!(fault, Fault::Reset(_) | Fault::MidAnswer)
+                    && !matches!(fault, Fault::Reset(_) | Fault::ResetMidResponse)
                 {
-                    tokio::spawn(go_away(stream, fault, count));
+                    tokio::spawn(fail_connection(stream, fault, count));
                 } else {
                     tokio::spawn(serve(stream, fault, failures, count));
                 }
             }
         });
         let client = EmailClient::builder(format!("https://localhost:{port}"), "k")
-            .ca_bundle(made.cert.pem())
+            .ca_bundle(certified.cert.pem())
             .platform_certificates(false)
             .back_off(Duration::ZERO, Duration::ZERO)
             .no_proxy()
@@ -100,7 +98,7 @@ async fn serve(
         }
         let head = http::Response::builder().status(202).body(()).unwrap();
         let mut body = respond.send_response(head, false).unwrap();
-        if matches!(fault, Fault::MidAnswer) && seen < failures {
+        if matches!(fault, Fault::ResetMidResponse) && seen < failures {
             body.send_data(bytes::Bytes::from_static(b"{\"id\""), false).unwrap();
             body.send_reset(h2::Reason::INTERNAL_ERROR);
             continue;
@@ -109,9 +107,8 @@ async fn serve(
     }
 }
 
-/// Frame by frame, because no server of a library says which streams it
-/// leaves out.
-async fn go_away(mut stream: TlsStream<TcpStream>, fault: Fault, count: Arc<AtomicUsize>) {
+/// Written frame by frame, because h2's server cannot choose the last stream id.
+async fn fail_connection(mut stream: TlsStream<TcpStream>, fault: Fault, count: Arc<AtomicUsize>) {
     const HEADERS: u8 = 1;
     const SETTINGS: u8 = 4;
     const GOAWAY: u8 = 7;
@@ -128,18 +125,18 @@ async fn go_away(mut stream: TlsStream<TcpStream>, fault: Fault, count: Arc<Atom
         }
     }
     count.fetch_add(1, Ordering::SeqCst);
-    // The first stream of a client has the number 1.
+    // The first stream of a client has the id 1.
     let (last, reason) = match fault {
-        Fault::GoesAwayBefore(reason) => (0_u32, reason),
-        Fault::GoesAwayAfter(reason) | Fault::Reset(reason) => (1, reason),
-        Fault::Cuts | Fault::MidAnswer => return,
+        Fault::GoAwayBeforeStream(reason) => (0_u32, reason),
+        Fault::GoAwayAfterStream(reason) | Fault::Reset(reason) => (1, reason),
+        Fault::ConnectionClosed | Fault::ResetMidResponse => return,
     };
     let content = [last.to_be_bytes(), u32::from(reason).to_be_bytes()].concat();
     stream.write_all(&frame(GOAWAY, &content)).await.unwrap();
     let _ = stream.shutdown().await;
 }
 
-/// A frame of the whole connection.
+/// Builds a frame on stream 0, which is the connection itself.
 fn frame(kind: u8, content: &[u8]) -> Vec<u8> {
     let length = u8::try_from(content.len()).unwrap();
     [&[0, 0, length, kind, 0, 0, 0, 0, 0], content].concat()
@@ -147,32 +144,32 @@ fn frame(kind: u8, content: &[u8]) -> Vec<u8> {
 
 async fn send(client: &EmailClient) -> Result<u32, Error> {
     let email = Email::new("a@b", "c@d", "s").text("Hello");
-    client.emails().send(&email).with_response().await.map(|answer| answer.attempts)
+    client.emails().send(&email).with_response().await.map(|response| response.attempts)
 }
 
-/// A send that is not processed certainly is sent again, any other is not.
+/// A send is retried only if it was certainly not processed.
 #[tokio::test]
-async fn what_was_not_processed_is_sent_again() {
+async fn retries_only_streams_that_were_not_processed() {
     use h2::Reason;
     #[rustfmt::skip]
     let table = [
-        (Fault::Reset(Reason::REFUSED_STREAM),             true),
-        (Fault::Reset(Reason::INTERNAL_ERROR),             false),
-        (Fault::Reset(Reason::CANCEL),                     false),
-        (Fault::Reset(Reason::ENHANCE_YOUR_CALM),          false),
-        (Fault::GoesAwayBefore(Reason::NO_ERROR),          true),
-        (Fault::GoesAwayBefore(Reason::INTERNAL_ERROR),    true),
-        (Fault::GoesAwayBefore(Reason::ENHANCE_YOUR_CALM), true),
-        (Fault::GoesAwayAfter(Reason::NO_ERROR),           false),
-        (Fault::GoesAwayAfter(Reason::INTERNAL_ERROR),     false),
-        (Fault::Cuts,                                      false),
-        (Fault::MidAnswer,                                 false),
+        (Fault::Reset(Reason::REFUSED_STREAM),                  true),
+        (Fault::Reset(Reason::INTERNAL_ERROR),                  false),
+        (Fault::Reset(Reason::CANCEL),                          false),
+        (Fault::Reset(Reason::ENHANCE_YOUR_CALM),               false),
+        (Fault::GoAwayBeforeStream(Reason::NO_ERROR),           true),
+        (Fault::GoAwayBeforeStream(Reason::INTERNAL_ERROR),     true),
+        (Fault::GoAwayBeforeStream(Reason::ENHANCE_YOUR_CALM),  true),
+        (Fault::GoAwayAfterStream(Reason::NO_ERROR),            false),
+        (Fault::GoAwayAfterStream(Reason::INTERNAL_ERROR),      false),
+        (Fault::ConnectionClosed,                               false),
+        (Fault::ResetMidResponse,                               false),
     ];
-    for (fault, again) in table {
-        // Twice, and then it works.
+    for (fault, retried) in table {
+        // Fails twice, then works.
         let server = Server::start(fault, 2).await;
         let sent = send(&server.client).await;
-        if again {
+        if retried {
             assert_eq!((sent.unwrap(), server.streams()), (3, 3), "{fault:?}");
         } else {
             let error = sent.unwrap_err();
@@ -181,14 +178,15 @@ async fn what_was_not_processed_is_sent_again() {
             assert_eq!((error.attempts(), server.streams()), (1, 1), "{fault:?}");
         }
 
-        // For ever.
+        // Always fails.
         let server = Server::start(fault, usize::MAX).await;
         let error = send(&server.client).await.unwrap_err();
-        let (outcome, attempts) = if again { (Outcome::NotSent, 3) } else { (Outcome::Unknown, 1) };
+        let (outcome, attempts) =
+            if retried { (Outcome::NotSent, 3) } else { (Outcome::Unknown, 1) };
         assert_eq!((error.outcome(), error.attempts()), (outcome, attempts), "{fault:?}");
         assert_eq!(server.streams(), usize::try_from(attempts).unwrap(), "{fault:?}");
 
-        // A read is tried again in any case.
+        // A read is always retried.
         let server = Server::start(fault, 1).await;
         assert_eq!(server.client.emails().get("x").await.unwrap().id, "x", "{fault:?}");
         assert_eq!(server.streams(), 2, "{fault:?}");

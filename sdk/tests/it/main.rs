@@ -1,22 +1,22 @@
-//! The client against peers that answer what the documents say.
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+//! Integration tests: the client against mock servers with hand-written responses.
+#![expect(clippy::unwrap_used, reason = "a test may panic to fail")]
 
-mod api;
 mod audiences;
 mod clock;
 mod contacts;
+mod documentation;
 mod domains;
 mod emails;
 mod errors;
 mod extraction;
 #[cfg(feature = "rustls")]
 mod faults;
-mod hooks;
 #[cfg(all(feature = "http2", feature = "rustls"))]
 mod http2;
+mod integrations;
 #[cfg(feature = "tower")]
 mod layers;
-mod peer;
+mod mock_server;
 #[cfg(feature = "rustls")]
 mod proxies;
 mod requests;

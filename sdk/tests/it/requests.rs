@@ -1,22 +1,22 @@
-//! What goes out: ids, addresses, headers, options, local checks.
+//! Requests: ids, URLs, headers, options and local checks.
 
 use std::time::Duration;
 
 use svc_sdk::email::{Attachment, Email, PageQuery};
 use svc_sdk::{EmailClient, ErrorKind, ExtractionClient, Operation, Outcome, Secret};
 
-use crate::peer::{Peer, with_headers};
+use crate::mock_server::{MockServer, response_with_headers};
 
 #[tokio::test]
-async fn an_id_is_one_segment_whatever_is_in_it() {
-    let peer = Peer::json(200, r#"{"id":"x"}"#).await;
-    let client = peer.email().build().unwrap();
+async fn ids_are_encoded_as_one_path_segment() {
+    let server = MockServer::json(200, r#"{"id":"x"}"#).await;
+    let client = server.email().build().unwrap();
     for id in ["a/b", "ü", "a b?c#d", "..a", "%2e%2e", "../../v1/me"] {
         client.emails().get(id).await.unwrap();
     }
     client.contacts().create("a/b", "c@d").await.unwrap();
     assert_eq!(
-        peer.lines(),
+        server.request_lines(),
         [
             "GET /api/v1/emails/a%2Fb HTTP/1.1",
             "GET /api/v1/emails/%C3%BC HTTP/1.1",
@@ -30,10 +30,10 @@ async fn an_id_is_one_segment_whatever_is_in_it() {
 }
 
 #[tokio::test]
-async fn an_id_that_would_reach_another_operation_is_refused() {
-    let peer = Peer::json(200, "{}").await;
-    // Even where local checks are off.
-    let client = peer.email().local_checks(false).build().unwrap();
+async fn rejects_ids_that_would_change_the_path() {
+    let server = MockServer::json(200, "{}").await;
+    // Also if local checks are disabled.
+    let client = server.email().local_checks(false).build().unwrap();
     for id in ["", ".", ".."] {
         let errors = [
             client.emails().get(id).await.unwrap_err(),
@@ -49,20 +49,20 @@ async fn an_id_that_would_reach_another_operation_is_refused() {
             assert!(error.operation().is_some());
         }
     }
-    assert_eq!(peer.lines().len(), 0);
+    assert_eq!(server.request_count(), 0);
 }
 
 #[tokio::test]
-async fn a_base_address_may_have_a_path() {
+async fn the_base_url_may_have_a_path() {
     for path in ["/mail", "/mail/", "/a/../mail"] {
-        let peer = Peer::json(200, r#"{"id":"x"}"#).await;
-        let base = format!("{}{path}", peer.url());
+        let server = MockServer::json(200, r#"{"id":"x"}"#).await;
+        let base = format!("{}{path}", server.url());
         let client = EmailClient::builder(base, "k").build().unwrap();
         client.emails().get("x").await.unwrap();
         client.contacts().list("a", PageQuery::new().page(1)).await.unwrap_err();
         client.raw("GET", "/v2/x?y=z").query("q", "a&b").await.unwrap();
         assert_eq!(
-            peer.lines(),
+            server.request_lines(),
             [
                 "GET /mail/api/v1/emails/x HTTP/1.1",
                 "GET /mail/api/v1/audiences/a/contacts?page=1 HTTP/1.1",
@@ -73,24 +73,24 @@ async fn a_base_address_may_have_a_path() {
 }
 
 #[tokio::test]
-async fn the_key_goes_where_it_is_configured_to_go() {
-    let peer = Peer::json(200, "[]").await;
-    let client = peer.email().key_header("X-Api-Key").key_prefix("").build().unwrap();
+async fn key_header_and_prefix_are_configurable() {
+    let server = MockServer::json(200, "[]").await;
+    let client = server.email().key_header("X-Api-Key").key_prefix("").build().unwrap();
     client.domains().list().await.unwrap();
-    let seen = peer.only();
-    assert_eq!(seen.header("x-api-key"), Some("mk_secret"));
-    assert_eq!(seen.header("authorization"), None);
+    let request = server.single_request();
+    assert_eq!(request.header("x-api-key"), Some("mk_secret"));
+    assert_eq!(request.header("authorization"), None);
 
-    let peer = Peer::json(200, "[]").await;
-    let client = peer.email().key_prefix("Token ").build().unwrap();
+    let server = MockServer::json(200, "[]").await;
+    let client = server.email().key_prefix("Token ").build().unwrap();
     client.domains().list().await.unwrap();
-    assert_eq!(peer.only().header("authorization"), Some("Token mk_secret"));
+    assert_eq!(server.single_request().header("authorization"), Some("Token mk_secret"));
 }
 
 #[tokio::test]
-async fn headers_of_the_client_and_of_one_call() {
-    let peer = Peer::json(200, r#"{"id":"x"}"#).await;
-    let client = peer.email().user_agent("shop/2").header("X-Tenant", "t");
+async fn sets_headers_per_client_and_per_call() {
+    let server = MockServer::json(200, r#"{"id":"x"}"#).await;
+    let client = server.email().user_agent("shop/2").header("X-Tenant", "t");
     let client = client.header("Accept", "application/json;v=2").build().unwrap();
     let email = Email::new("a@b", "c@d", "s");
     client
@@ -103,27 +103,27 @@ async fn headers_of_the_client_and_of_one_call() {
         .unwrap();
     client.emails().send_batch(&[email]).idempotency_key("key-2").await.unwrap_err();
     client.domains().delete("d").await.unwrap();
-    let seen = peer.seen();
-    assert_eq!(seen[0].header("user-agent"), Some("shop/2"));
-    assert_eq!(seen[0].header("accept"), Some("application/json;v=2"));
-    assert_eq!(seen[0].header("x-tenant"), Some("u"));
-    assert_eq!(seen[0].header("x-other"), Some("o"));
-    assert_eq!(seen[0].header("idempotency-key"), Some("key-1"));
-    assert_eq!(seen[1].header("idempotency-key"), Some("key-2"));
-    assert_eq!(seen[2].header("x-tenant"), Some("t"));
-    assert_eq!(seen[2].header("idempotency-key"), None);
+    let requests = server.received_requests();
+    assert_eq!(requests[0].header("user-agent"), Some("shop/2"));
+    assert_eq!(requests[0].header("accept"), Some("application/json;v=2"));
+    assert_eq!(requests[0].header("x-tenant"), Some("u"));
+    assert_eq!(requests[0].header("x-other"), Some("o"));
+    assert_eq!(requests[0].header("idempotency-key"), Some("key-1"));
+    assert_eq!(requests[1].header("idempotency-key"), Some("key-2"));
+    assert_eq!(requests[2].header("x-tenant"), Some("t"));
+    assert_eq!(requests[2].header("idempotency-key"), None);
 }
 
 #[tokio::test]
-async fn what_no_header_can_carry_is_refused() {
-    let peer = Peer::json(200, "[]").await;
-    let client = peer.email().build().unwrap();
+async fn rejects_invalid_headers() {
+    let server = MockServer::json(200, "[]").await;
+    let client = server.email().build().unwrap();
     let list = || client.domains().list();
     for call in [
         list().header("a b", "x"),
         list().header("x", "a\nb"),
         list().header("Authorization", "Bearer other"),
-        // They would make two requests of one.
+        // These would allow request smuggling.
         list().header("Content-Length", "3"),
         list().header("transfer-encoding", "chunked"),
         list().idempotency_key(""),
@@ -136,27 +136,31 @@ async fn what_no_header_can_carry_is_refused() {
         assert!(error.is_invalid_input(), "{error}");
         assert_eq!(error.operation(), Some(Operation::DomainsList));
     }
-    assert_eq!(peer.lines().len(), 0);
+    assert_eq!(server.request_count(), 0);
 }
 
 #[tokio::test]
-async fn a_response_around_the_value() {
-    let peer =
-        Peer::start([with_headers(202, "X-Request-Id: r\r\nX-Cost: 3\r\n", r#"{"id":"x"}"#)]).await;
-    let client = peer.email().build().unwrap();
-    let answer = client.emails().get("x").with_response().timeout(Duration::from_secs(9)).await;
-    let answer = answer.unwrap();
-    assert_eq!((answer.status, answer.attempts, answer.value.id.as_str()), (202, 1, "x"));
-    assert_eq!(answer.request_id.as_deref(), Some("r"));
-    assert_eq!(answer.headers["x-cost"], "3");
+async fn with_response_returns_status_and_headers() {
+    let server = MockServer::start([response_with_headers(
+        202,
+        "X-Request-Id: r\r\nX-Cost: 3\r\n",
+        r#"{"id":"x"}"#,
+    )])
+    .await;
+    let client = server.email().build().unwrap();
+    let response = client.emails().get("x").with_response().timeout(Duration::from_secs(9)).await;
+    let response = response.unwrap();
+    assert_eq!((response.status, response.attempts, response.value.id.as_str()), (202, 1, "x"));
+    assert_eq!(response.request_id.as_deref(), Some("r"));
+    assert_eq!(response.headers["x-cost"], "3");
 }
 
 #[tokio::test]
-async fn the_request_can_be_seen_and_is_not_sent() {
-    let peer = Peer::json(200, "{}").await;
-    let client = ExtractionClient::builder(peer.url(), "sk_test_secret").build().unwrap();
+async fn to_request_returns_the_request_without_sending_it() {
+    let server = MockServer::json(200, "{}").await;
+    let client = ExtractionClient::builder(server.url(), "sk_test_secret").build().unwrap();
     let preview = client.raw("post", "/v1/x").json(&[1]).idempotency_key("k").to_request().unwrap();
-    assert_eq!((&*preview.method, &preview.url), ("POST", &format!("{}/v1/x", peer.url())));
+    assert_eq!((&*preview.method, &preview.url), ("POST", &format!("{}/v1/x", server.url())));
     let mut headers = preview.headers.clone();
     headers.sort();
     let headers: Vec<_> = headers.iter().map(|(n, v)| (n.as_str(), v.as_str())).collect();
@@ -167,60 +171,61 @@ async fn the_request_can_be_seen_and_is_not_sent() {
             ("authorization", "Bearer sk_test_***"),
             ("content-length", "3"),
             ("content-type", "application/json"),
-            ("host", peer.url().strip_prefix("http://").unwrap()),
+            ("host", server.url().strip_prefix("http://").unwrap()),
             ("idempotency-key", "k"),
             ("user-agent", "svc-sdk/0.1.0"),
         ]
     );
     assert_eq!(preview.body().unwrap(), b"[1]");
 
-    let client = peer.email().build().unwrap();
+    let client = server.email().build().unwrap();
     let email =
         Email::new("a@b", "c@d", "s").attachment(Attachment::from_bytes("n", vec![7; 100_000]));
     let preview = client.emails().send(&email).to_request().unwrap();
     let body = preview.body().unwrap();
     assert_eq!(body.len() as u64, preview.content_length());
     assert!(preview.headers.contains(&("authorization".into(), "Bearer ***".into())));
-    assert_eq!(peer.lines().len(), 0);
+    assert_eq!(server.request_count(), 0);
 
-    // And it is what is sent.
+    // The same bytes are sent.
     client.emails().send(&email).await.unwrap();
-    assert_eq!(peer.only().body.as_bytes(), body);
+    assert_eq!(server.single_request().body.as_bytes(), body);
     assert!(client.emails().get("").to_request().is_err());
 }
 
 #[tokio::test]
 async fn raw_requests() {
-    let peer = Peer::json(201, r#"{"job":"j"}"#).await;
-    let client = peer.extraction().build().unwrap();
+    let server = MockServer::json(201, r#"{"job":"j"}"#).await;
+    let client = server.extraction().build().unwrap();
     let body = serde_json::json!({"document": "d"});
-    let answer = client.raw("PUT", "/v1/extractions").json(&body).header("x-a", "b").await.unwrap();
-    assert_eq!(answer.status, 201);
-    assert_eq!(answer.json::<serde_json::Value>().unwrap()["job"], "j");
+    let response =
+        client.raw("PUT", "/v1/extractions").json(&body).header("x-a", "b").await.unwrap();
+    assert_eq!(response.status, 201);
+    assert_eq!(response.json::<serde_json::Value>().unwrap()["job"], "j");
     let text = client.raw("POST", "/v1/files").body("hello", "text/plain").await.unwrap();
     assert_eq!(text.text(), r#"{"job":"j"}"#);
-    let seen = peer.seen();
-    assert_eq!(seen[0].line, "PUT /v1/extractions HTTP/1.1");
-    assert_eq!(seen[0].body, r#"{"document":"d"}"#);
-    assert_eq!(seen[1].header("content-type"), Some("text/plain"));
+    let requests = server.received_requests();
+    assert_eq!(requests[0].line, "PUT /v1/extractions HTTP/1.1");
+    assert_eq!(requests[0].body, r#"{"document":"d"}"#);
+    assert_eq!(requests[1].header("content-type"), Some("text/plain"));
     for (method, path) in [("GET", "v1/x"), ("GET", "/../x"), ("G T", "/x"), ("GET", "/a b")] {
         let error = client.raw(method, path).await.unwrap_err();
         assert!(error.is_invalid_input());
         assert_eq!(error.operation(), None);
     }
 
-    // An id longer than any address is an error like any other.
+    // An id that exceeds the maximum URL length is an ordinary error.
     let error = client.raw("GET", format!("/{}", "x".repeat(100_000))).await.unwrap_err();
     assert_eq!(error.outcome(), Outcome::NotSent);
 
-    // A path that the documents show is known with its scope.
-    let peer = Peer::json(403, "scope").await;
-    let error = peer.email().build().unwrap().raw("GET", "/api/v1/domains").await.unwrap_err();
+    // A documented path is recognized, including its scope.
+    let server = MockServer::json(403, "scope").await;
+    let error = server.email().build().unwrap().raw("GET", "/api/v1/domains").await.unwrap_err();
     assert_eq!(error.operation(), Some(Operation::DomainsList));
 }
 
 #[tokio::test]
-async fn the_documented_limits_name_field_and_limit_and_can_be_turned_off() {
+async fn local_checks_report_field_and_limit_and_can_be_disabled() {
     let many = |count: usize| {
         let mut email = Email::new("a@b", "c@d", "s");
         email.to = vec!["c@d".to_owned(); count];
@@ -230,8 +235,8 @@ async fn the_documented_limits_name_field_and_limit_and_can_be_turned_off() {
     let mut full = Email::new("a@b", "c@d", "s");
     full.attachments = vec![Attachment::from_bytes("n", "x"); 21];
 
-    let peer = Peer::json(200, r#"{"id":"x"}"#).await;
-    let client = peer.email().build().unwrap();
+    let server = MockServer::json(200, r#"{"id":"x"}"#).await;
+    let client = server.email().build().unwrap();
     for (email, field, limit) in [
         (many(51), "to", Some(50)),
         (many(0), "to", None),
@@ -257,9 +262,9 @@ async fn the_documented_limits_name_field_and_limit_and_can_be_turned_off() {
         let error = client.emails().send_batch(&batch).await.unwrap_err();
         let ErrorKind::InvalidInput(invalid) = error.kind() else { panic!("{error}") };
         assert_eq!(invalid.field, format!("emails[1].{field}"));
-        assert_eq!(peer.lines().len(), 0);
-        // The service decides where local checks are off.
-        let client = peer.email().local_checks(false).build().unwrap();
+        assert_eq!(server.request_count(), 0);
+        // If local checks are disabled, the service decides.
+        let client = server.email().local_checks(false).build().unwrap();
         client.emails().send(&email).to_request().unwrap();
     }
     for count in [0, 101] {
@@ -270,23 +275,27 @@ async fn the_documented_limits_name_field_and_limit_and_can_be_turned_off() {
     client.emails().send(&many(50)).await.unwrap();
     client.emails().send(&long(998)).await.unwrap();
     client.emails().send_batch(&vec![many(1); 100]).await.unwrap_err();
-    assert_eq!(peer.lines().len(), 3);
-    let off = peer.email().local_checks(false).build().unwrap();
+    assert_eq!(server.request_count(), 3);
+    let off = server.email().local_checks(false).build().unwrap();
     off.emails().send(&many(51)).await.unwrap();
-    assert_eq!(peer.lines().len(), 4);
+    assert_eq!(server.request_count(), 4);
 }
 
 #[test]
-fn a_client_that_cannot_work_is_not_built() {
+fn build_rejects_invalid_options() {
     for (base, key, problem) in [
-        ("", "k", "the base address is no address: relative URL without a base"),
-        ("mail.example", "k", "the base address is no address: relative URL without a base"),
-        ("ftp://x.test", "k", "the base address is neither http nor https"),
-        ("https://u:p@x.test", "k", "the base address holds a user name or password"),
-        ("https://x.test?a=b", "k", "the base address holds a query or a fragment"),
-        ("https://x.test", "", "the key is empty"),
-        ("https://x.test", " \n", "the key is empty"),
-        ("https://x.test", "s3cr\net", "the key holds characters that no header can carry"),
+        ("", "k", "the base URL is not a valid URL: relative URL without a base"),
+        ("mail.example", "k", "the base URL is not a valid URL: relative URL without a base"),
+        ("ftp://x.test", "k", "the base URL must start with http:// or https://"),
+        ("https://u:p@x.test", "k", "the base URL must not contain a user name or password"),
+        ("https://x.test?a=b", "k", "the base URL must not contain a query or a fragment"),
+        ("https://x.test", "", "the API key is empty"),
+        ("https://x.test", " \n", "the API key is empty"),
+        (
+            "https://x.test",
+            "s3cr\net",
+            "the API key contains characters that are not allowed in a header",
+        ),
     ] {
         let error = EmailClient::builder(base, key).build().unwrap_err();
         assert_eq!(error.to_string(), problem);
@@ -303,7 +312,7 @@ fn a_client_that_cannot_work_is_not_built() {
 }
 
 #[test]
-fn nothing_shows_the_key() {
+fn debug_output_never_contains_the_key() {
     let builder = EmailClient::builder("https://x.test", Secret::new("mk_secret"));
     let shown = format!("{builder:?}");
     let client = builder.build().unwrap();
@@ -312,40 +321,41 @@ fn nothing_shows_the_key() {
 }
 
 #[test]
-fn a_builder_shows_no_header_s_value() {
+fn builder_debug_output_omits_header_values() {
     let builder = EmailClient::builder("https://x.test", "k").header("x-token", "private");
     let shown = format!("{builder:?}");
     assert!(shown.contains("x-token") && !shown.contains("private"), "{shown}");
-    // Neither of these becomes a client, and yet they may be shown.
+    // These are not valid base URLs, but the builder can still be printed.
     for base in ["https://ada:private@x.test", "https://x.test/?token=private", "private"] {
         let shown = format!("{:?}", EmailClient::builder(base, "k").proxy("http://a:private@b"));
         assert!(!shown.contains("private"), "{shown}");
     }
 }
 
-/// Secrets of the caller's own, for a gateway in front of the service.
+/// Credentials of the application, for a gateway in front of the service.
 #[tokio::test]
-async fn a_dry_run_shows_no_credentials_and_a_response_no_cookies() {
-    let peer = Peer::start([with_headers(200, "Set-Cookie: s=private\r\n", "[]")]).await;
-    let builder = peer.email().key_header("X-Api-Key").key_prefix("");
+async fn previews_mask_credentials_and_responses_hide_cookies() {
+    let server =
+        MockServer::start([response_with_headers(200, "Set-Cookie: s=private\r\n", "[]")]).await;
+    let builder = server.email().key_header("X-Api-Key").key_prefix("");
     let client = builder.header("Authorization", "Basic private").build().unwrap();
     let call = || client.domains().list().header("Cookie", "s=private");
     let preview = call().header("Proxy-Authorization", "private").to_request().unwrap();
     for name in ["authorization", "cookie", "proxy-authorization", "x-api-key"] {
         assert!(preview.headers.contains(&(name.into(), "***".into())), "{:?}", preview.headers);
     }
-    let answer = call().with_response().await.unwrap();
-    assert_eq!(answer.headers["set-cookie"], "s=private");
-    assert!(!format!("{answer:?}").contains("private"));
-    let seen = peer.only();
+    let response = call().with_response().await.unwrap();
+    assert_eq!(response.headers["set-cookie"], "s=private");
+    assert!(!format!("{response:?}").contains("private"));
+    let request = server.single_request();
     assert_eq!(
-        (seen.header("authorization"), seen.header("cookie")),
+        (request.header("authorization"), request.header("cookie")),
         (Some("Basic private"), Some("s=private"))
     );
 }
 
 #[test]
-fn what_is_created_shows_no_extra_field() {
+fn debug_output_omits_additional_fields() {
     use svc_sdk::email::{NewAudience, NewContact, NewDomain, NewWebhook, WebhookUpdate};
     let shown = format!(
         "{:?} {:?} {:?} {:?} {:?}",
@@ -358,12 +368,12 @@ fn what_is_created_shows_no_extra_field() {
     assert!(shown.contains("Readers") && !shown.contains("private"), "{shown}");
 }
 
-/// `check` goes well with `?` in a program of one's own.
+/// `InvalidInput` works with `?` in an application.
 #[test]
-fn what_is_wrong_with_an_email_is_an_error() {
+fn check_returns_a_standard_error() {
     let check = || -> Result<(), Box<dyn std::error::Error>> {
         Ok(Email::new("nobody", "c@d", "s").check()?)
     };
-    let text = "from: not an email address, which is `a@b` or `Name <a@b>`";
+    let text = "from: not an email address; use `a@b` or `Name <a@b>`";
     assert_eq!(check().unwrap_err().to_string(), text);
 }

@@ -1,5 +1,4 @@
-//! Retries on the wire: what is sent again, after how long, and what the
-//! answer says about it.
+//! Retries: which requests are repeated, after which pause, and what the result reports.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -7,80 +6,80 @@ use std::time::Duration;
 use svc_sdk::email::Email;
 use svc_sdk::{ErrorKind, Outcome};
 
-use crate::clock::{Clock, until};
-use crate::peer::{Peer, answer, with_headers};
+use crate::clock::{Clock, wait_until};
+use crate::mock_server::{MockServer, response, response_with_headers};
 
 fn limited(retry_after: &str) -> String {
     let body = r#"{"error":{"code":"rate_limited","message":"slow down"}}"#;
-    with_headers(429, &format!("Retry-After: {retry_after}\r\n"), body)
+    response_with_headers(429, &format!("Retry-After: {retry_after}\r\n"), body)
 }
 
 #[tokio::test]
-async fn a_429_is_repeated_even_for_a_send_with_the_same_bytes() {
-    let peer = Peer::start([
+async fn retries_a_send_after_429_with_the_same_bytes() {
+    let server = MockServer::start([
         limited("0"),
         limited("Sun, 06 Nov 1994 08:49:37 GMT"),
-        answer(202, r#"{"id":"eml_1"}"#),
+        response(202, r#"{"id":"eml_1"}"#),
     ])
     .await;
-    let client = peer.email().build().unwrap();
+    let client = server.email().build().unwrap();
     let email = Email::new("a@b", "c@d", "s").text("Hello");
     let call = client.emails().send(&email).idempotency_key("k").with_response();
-    let answer = call.await.unwrap();
-    assert_eq!((answer.attempts, answer.value.id.as_str()), (3, "eml_1"));
-    let seen = peer.seen();
-    assert_eq!((&seen[0].body, &seen[0].line), (&seen[2].body, &seen[2].line));
-    assert!(seen.iter().all(|seen| seen.header("idempotency-key") == Some("k")));
+    let response = call.await.unwrap();
+    assert_eq!((response.attempts, response.value.id.as_str()), (3, "eml_1"));
+    let requests = server.received_requests();
+    assert_eq!((&requests[0].body, &requests[0].line), (&requests[2].body, &requests[2].line));
+    assert!(requests.iter().all(|request| request.header("idempotency-key") == Some("k")));
 }
 
 #[tokio::test]
-async fn a_429_that_lasts_keeps_its_code_and_its_wait() {
-    let peer = Peer::start([limited("0")]).await;
-    let client = peer.email().build().unwrap();
+async fn returns_code_and_retry_after_of_a_persistent_429() {
+    let server = MockServer::start([limited("0")]).await;
+    let client = server.email().build().unwrap();
     let error = client.domains().create("x.test").await.unwrap_err();
     assert_eq!((error.kind(), error.outcome()), (&ErrorKind::RateLimited, Outcome::Refused));
     assert_eq!((error.code(), error.attempts()), (Some("rate_limited"), 3));
     assert_eq!(error.retry_after(), Some(Duration::ZERO));
     assert!(error.is_rate_limited() && error.is_retryable());
-    assert_eq!(peer.lines().len(), 3);
+    assert_eq!(server.request_count(), 3);
 }
 
 #[tokio::test]
-async fn the_service_s_wait_is_kept() {
-    let peer = Peer::start([limited("1"), answer(200, "[]")]).await;
-    let client = peer.email().build().unwrap();
-    let clock = Clock::stop();
+async fn waits_for_retry_after() {
+    let server = MockServer::start([limited("1"), response(200, "[]")]).await;
+    let client = server.email().build().unwrap();
+    let clock = Clock::pause();
     let call = tokio::spawn(client.domains().list().into_future());
-    until("the first try came", || peer.lines().len() == 1).await;
+    wait_until("first request received", || server.request_count() == 1).await;
     clock.advance(Duration::from_millis(999)).await;
-    assert_eq!((peer.lines().len(), call.is_finished()), (1, false));
+    assert_eq!((server.request_count(), call.is_finished()), (1, false));
     clock.advance(Duration::from_millis(2)).await;
-    until("the second try came", || peer.lines().len() == 2).await;
+    wait_until("second request received", || server.request_count() == 2).await;
     assert!(call.await.unwrap().unwrap().is_empty());
 }
 
 #[tokio::test]
-async fn a_wait_beyond_bound_or_deadline_ends_the_call_at_once() {
-    let peer = Peer::start([limited("61")]).await;
-    let client = peer.email().timeout(Duration::from_secs(900)).build().unwrap();
+async fn fails_at_once_if_retry_after_is_too_long() {
+    let server = MockServer::start([limited("61")]).await;
+    let client = server.email().timeout(Duration::from_secs(900)).build().unwrap();
     let error = client.domains().list().await.unwrap_err();
     assert_eq!((error.attempts(), error.retry_after()), (1, Some(Duration::from_secs(61))));
 
-    let peer = Peer::start([limited("31")]).await;
-    let client = peer.email().build().unwrap();
+    let server = MockServer::start([limited("31")]).await;
+    let client = server.email().build().unwrap();
     let error = client.domains().list().await.unwrap_err();
     assert_eq!((error.kind(), error.attempts()), (&ErrorKind::RateLimited, 1));
 }
 
 #[tokio::test]
-async fn a_500_is_repeated_for_a_read_and_never_for_a_send() {
-    let peer = Peer::start([answer(500, ""), answer(200, r#"{"id":"x"}"#)]).await;
-    let client = peer.email().back_off(Duration::ZERO, Duration::ZERO).build().unwrap();
+async fn retries_reads_but_not_sends_after_500() {
+    let server = MockServer::start([response(500, ""), response(200, r#"{"id":"x"}"#)]).await;
+    let client = server.email().back_off(Duration::ZERO, Duration::ZERO).build().unwrap();
     client.emails().get("x").await.unwrap();
-    assert_eq!(peer.lines().len(), 2);
+    assert_eq!(server.request_count(), 2);
 
-    let peer = Peer::start([answer(500, "")]).await;
-    let client = peer.email().back_off(Duration::ZERO, Duration::ZERO).build().unwrap();
+    let server = MockServer::start([response(500, "")]).await;
+    let client = server.email().back_off(Duration::ZERO, Duration::ZERO).build().unwrap();
     let email = Email::new("a@b", "c@d", "s");
     let errors = [
         client.emails().send(&email).await.unwrap_err(),
@@ -90,91 +89,91 @@ async fn a_500_is_repeated_for_a_read_and_never_for_a_send() {
         client.raw("POST", "/v1/x").await.unwrap_err(),
     ];
     assert!(errors.iter().all(|error| error.outcome() == Outcome::Unknown));
-    assert_eq!(peer.lines().len(), errors.len());
+    assert_eq!(server.request_count(), errors.len());
     client.raw("HEAD", "/v1/x").await.unwrap_err();
-    assert_eq!(peer.lines().len(), errors.len() + 3, "a HEAD is a read");
-    // The caller knows better about a raw request.
+    assert_eq!(server.request_count(), errors.len() + 3, "HEAD is idempotent");
+    // A raw request can be declared idempotent.
     client.raw("POST", "/v1/x").idempotent(true).await.unwrap_err();
-    assert_eq!(peer.lines().len(), errors.len() + 6);
+    assert_eq!(server.request_count(), errors.len() + 6);
 }
 
 #[tokio::test]
-async fn a_delete_whose_first_try_was_lost_takes_404_as_success_and_says_so() {
-    let not_found = || answer(404, r#"{"error":{"code":"not_found"}}"#);
-    let peer = Peer::start([answer(502, ""), not_found()]).await;
-    let client = peer.email().back_off(Duration::ZERO, Duration::ZERO).build().unwrap();
+async fn a_retried_delete_treats_404_as_success() {
+    let not_found = || response(404, r#"{"error":{"code":"not_found"}}"#);
+    let server = MockServer::start([response(502, ""), not_found()]).await;
+    let client = server.email().back_off(Duration::ZERO, Duration::ZERO).build().unwrap();
     let deleted = client.webhooks().delete("x").with_response().await.unwrap();
     assert!(deleted.value.already_gone);
     assert_eq!((deleted.status, deleted.attempts), (404, 2));
 
-    // Not where the first try certainly did nothing.
-    let peer = Peer::start([limited("0"), not_found()]).await;
-    let client = peer.email().build().unwrap();
+    // Not if the first attempt was certainly not processed.
+    let server = MockServer::start([limited("0"), not_found()]).await;
+    let client = server.email().build().unwrap();
     assert!(client.webhooks().delete("x").await.unwrap_err().is_not_found());
-    let peer = Peer::start([not_found()]).await;
-    let client = peer.email().build().unwrap();
+    let server = MockServer::start([not_found()]).await;
+    let client = server.email().build().unwrap();
     assert!(client.webhooks().delete("x").await.unwrap_err().is_not_found());
-    // And not for anything but a delete.
-    let peer = Peer::start([answer(502, ""), not_found()]).await;
-    let client = peer.email().back_off(Duration::ZERO, Duration::ZERO).build().unwrap();
+    // And only for a delete.
+    let server = MockServer::start([response(502, ""), not_found()]).await;
+    let client = server.email().back_off(Duration::ZERO, Duration::ZERO).build().unwrap();
     assert!(client.webhooks().list().await.unwrap_err().is_not_found());
 }
 
 #[tokio::test]
-async fn an_attempt_that_may_have_been_processed_leaves_the_outcome_unknown() {
-    let peer = Peer::start([answer(503, ""), answer(409, "")]).await;
-    let client = peer.email().back_off(Duration::ZERO, Duration::ZERO).build().unwrap();
+async fn an_earlier_ambiguous_attempt_makes_the_outcome_unknown() {
+    let server = MockServer::start([response(503, ""), response(409, "")]).await;
+    let client = server.email().back_off(Duration::ZERO, Duration::ZERO).build().unwrap();
     let error = client.emails().cancel("x").await.unwrap_err();
     assert_eq!((error.kind(), error.outcome()), (&ErrorKind::Conflict, Outcome::Unknown));
     assert_eq!(error.attempts(), 2);
 }
 
 #[tokio::test]
-async fn the_budget_is_shared_by_clones() {
+async fn clones_share_the_retry_budget() {
     for budget in [0, 3, 60] {
-        let peer = Peer::start([answer(503, "")]).await;
-        let client = peer.email().retry_budget(budget).back_off(Duration::ZERO, Duration::ZERO);
+        let server = MockServer::start([response(503, "")]).await;
+        let client = server.email().retry_budget(budget).back_off(Duration::ZERO, Duration::ZERO);
         let client = client.build().unwrap();
         for _ in 0..40 {
             client.clone().domains().list().await.unwrap_err();
         }
-        // So many first tries, and no more than the budget after them.
-        assert_eq!(peer.lines().len(), 40 + budget as usize);
+        // One first attempt per call, and as many retries as the budget allows.
+        assert_eq!(server.request_count(), 40 + budget as usize);
     }
 }
 
 #[tokio::test]
-async fn nothing_is_waited_for_before_the_first_attempt() {
-    let peer = Peer::json(200, "[]").await;
+async fn the_first_attempt_starts_immediately() {
+    let server = MockServer::json(200, "[]").await;
     let hour = Duration::from_secs(3_600);
-    let client = peer.email().back_off(hour, hour).build().unwrap();
-    let answer = client.domains().list().with_response().await.unwrap();
-    assert_eq!(answer.attempts, 1);
+    let client = server.email().back_off(hour, hour).build().unwrap();
+    let response = client.domains().list().with_response().await.unwrap();
+    assert_eq!(response.attempts, 1);
 }
 
-/// Whoever turns it on for some calls has not turned it on for the others.
+/// The setting only affects calls that set an idempotency key.
 #[tokio::test]
-async fn a_service_that_honours_keys_gets_no_send_twice_without_one() {
-    let peer = Peer::start([answer(503, "")]).await;
-    let client = peer.email().service_honours_idempotency_key(true);
+async fn sends_without_an_idempotency_key_are_not_retried() {
+    let server = MockServer::start([response(503, "")]).await;
+    let client = server.email().service_honours_idempotency_key(true);
     let client = client.back_off(Duration::ZERO, Duration::ZERO).build().unwrap();
     let email = Email::new("a@b", "c@d", "s");
     let error = client.emails().send(&email).await.unwrap_err();
     assert_eq!((error.attempts(), error.outcome()), (1, Outcome::Unknown));
     let error = client.emails().send(&email).idempotency_key("k").await.unwrap_err();
-    assert_eq!((error.attempts(), peer.lines().len()), (3, 4));
+    assert_eq!((error.attempts(), server.request_count()), (3, 4));
 }
 
 #[tokio::test]
-async fn ten_successes_earn_one_retry() {
+async fn ten_successes_refill_one_retry() {
     for (successes, earned) in [(9, false), (10, true)] {
-        let success = || answer(200, "[]");
-        let first = [answer(503, ""), success()];
-        let peer = Peer::start(
-            first.into_iter().chain((1..successes).map(|_| success())).chain([answer(503, "")]),
+        let success = || response(200, "[]");
+        let first = [response(503, ""), success()];
+        let server = MockServer::start(
+            first.into_iter().chain((1..successes).map(|_| success())).chain([response(503, "")]),
         )
         .await;
-        let client = peer.email().retry_budget(1).back_off(Duration::ZERO, Duration::ZERO);
+        let client = server.email().retry_budget(1).back_off(Duration::ZERO, Duration::ZERO);
         let client = client.build().unwrap();
         for _ in 0..successes {
             client.domains().list().await.unwrap();
@@ -184,46 +183,46 @@ async fn ten_successes_earn_one_retry() {
     }
 }
 
-/// Who gives up while a retry is waited for has not made it.
+/// A call that is cancelled while it waits for a retry does not spend the budget.
 #[tokio::test]
-async fn a_retry_that_was_given_up_is_still_there() {
-    let peer = Peer::start([limited("10")]).await;
+async fn a_cancelled_retry_returns_to_the_budget() {
+    let server = MockServer::start([limited("10")]).await;
     let failed = Arc::new(Mutex::new(0));
     let count = Arc::clone(&failed);
-    let client = peer.email().retry_budget(1).on_attempt(move |_| *count.lock().unwrap() += 1);
+    let client = server.email().retry_budget(1).on_attempt(move |_| *count.lock().unwrap() += 1);
     let client = client.build().unwrap();
-    let clock = Clock::stop();
+    let clock = Clock::pause();
     for attempt in 1..=3 {
         let call = tokio::spawn(client.domains().list().into_future());
-        until("the first try failed", || *failed.lock().unwrap() == attempt).await;
+        wait_until("first attempt failed", || *failed.lock().unwrap() == attempt).await;
         clock.advance(Duration::from_secs(5)).await;
-        assert!(!call.is_finished(), "the budget is spent");
+        assert!(!call.is_finished(), "the retry was not returned to the budget");
         call.abort();
         assert!(call.await.unwrap_err().is_cancelled());
     }
-    // One that is made is spent.
+    // A retry that is made is spent.
     let call = tokio::spawn(client.domains().list().into_future());
-    until("the first try failed", || *failed.lock().unwrap() == 4).await;
+    wait_until("first attempt failed", || *failed.lock().unwrap() == 4).await;
     clock.advance(Duration::from_millis(10_001)).await;
     assert_eq!(call.await.unwrap().unwrap_err().attempts(), 2);
     assert_eq!(client.domains().list().await.unwrap_err().attempts(), 1);
 }
 
-/// Full jitter: anything from nothing to the whole back-off, and not the same
-/// for everybody.
+/// Full jitter: each pause is random between zero and the back-off.
 #[tokio::test]
-async fn clients_do_not_come_back_all_at_once() {
-    let _clock = Clock::stop();
-    let peer = Peer::start([answer(503, "")]).await;
+async fn retry_pauses_have_full_jitter() {
+    let _clock = Clock::pause();
+    let server = MockServer::start([response(503, "")]).await;
     let waits = Arc::new(Mutex::new(Vec::new()));
-    let told = Arc::clone(&waits);
+    let recorded = Arc::clone(&waits);
     let hour = Duration::from_secs(3_600);
-    let client = peer.email().timeout(2 * hour).back_off(hour, hour).retry_budget(1);
-    let client = client.on_attempt(move |attempt| told.lock().unwrap().extend(attempt.retry_in));
+    let client = server.email().timeout(2 * hour).back_off(hour, hour).retry_budget(1);
+    let client =
+        client.on_attempt(move |attempt| recorded.lock().unwrap().extend(attempt.retry_in));
     let client = client.build().unwrap();
     for count in 1..=64 {
         let call = tokio::spawn(client.domains().list().into_future());
-        until("the wait is known", || waits.lock().unwrap().len() == count).await;
+        wait_until("retry pause reported", || waits.lock().unwrap().len() == count).await;
         call.abort();
         let _ = call.await;
     }

@@ -1,4 +1,4 @@
-//! Attachments that are read while they are sent.
+//! Attachments that are streamed from their source.
 
 use std::io::{self, Read, Write};
 use std::sync::Arc;
@@ -8,10 +8,10 @@ use svc_sdk::email::{Attachment, Email};
 use svc_sdk::{ErrorKind, Outcome};
 use tokio::io::AsyncReadExt;
 
-use crate::clock::until;
-use crate::peer::{Peer, answer, with_headers};
+use crate::clock::wait_until;
+use crate::mock_server::{MockServer, response, response_with_headers};
 
-/// Bytes that no other position has.
+/// Bytes that depend on their position.
 fn content(length: usize) -> Vec<u8> {
     (0..length).map(|index| (index * 31 + index / 251) as u8).collect()
 }
@@ -30,7 +30,7 @@ fn base64(content: &[u8]) -> String {
     base64_simd::STANDARD.encode_to_string(content)
 }
 
-/// The contents of all attachments of a body, in order.
+/// The content of all attachments in a request body, in order.
 fn contents(body: &str) -> Vec<String> {
     let body: serde_json::Value = serde_json::from_str(body).unwrap();
     let emails = body.as_array().cloned().unwrap_or_else(|| vec![body]);
@@ -39,15 +39,15 @@ fn contents(body: &str) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn every_length_from_every_source() {
-    // Around the sizes of a block and of a part, and of the padding.
+async fn streams_attachments_of_every_length_from_every_source() {
+    // Around the block size, the chunk size and the padding.
     let (small, block, part) = (16 << 10, 48 << 10, 306 << 10);
     let around = |length| [length - 1, length, length + 1];
     let lengths = [vec![0, 1, 2, 3, 4, 5, 1_000, 2 * part, 3 * part + 2]];
     let lengths = lengths.into_iter().chain([small, block, part].map(|at| around(at).to_vec()));
     let lengths = lengths.flatten();
-    let peer = Peer::json(202, r#"{"id":"x"}"#).await;
-    let client = peer.email().build().unwrap();
+    let server = MockServer::json(202, r#"{"id":"x"}"#).await;
+    let client = server.email().build().unwrap();
     for (index, length) in lengths.enumerate() {
         let content = content(length);
         let file = file(&content);
@@ -59,21 +59,21 @@ async fn every_length_from_every_source() {
             Attachment::from_base64("e", base64(&content)),
         ]);
         client.emails().send(&email).await.unwrap();
-        let seen = &peer.seen()[index];
-        assert_eq!(seen.header("content-length"), Some(seen.body.len().to_string().as_str()));
-        assert_eq!(seen.header("transfer-encoding"), None);
+        let request = &server.received_requests()[index];
+        assert_eq!(request.header("content-length"), Some(request.body.len().to_string().as_str()));
+        assert_eq!(request.header("transfer-encoding"), None);
         let expected = base64(&content);
-        assert!(contents(&seen.body).iter().all(|content| *content == expected), "{length}");
+        assert!(contents(&request.body).iter().all(|content| *content == expected), "{length}");
     }
 }
 
 #[tokio::test]
-async fn a_path_gives_its_name_and_no_content_type_unless_asked() {
+async fn from_path_sets_the_file_name_only() {
     let file = file(b"x");
     let name = file.path().file_name().unwrap().to_str().unwrap();
     let attachment = || Attachment::from_path(file.path()).unwrap();
-    let peer = Peer::json(202, r#"{"id":"x"}"#).await;
-    let client = peer.email().build().unwrap();
+    let server = MockServer::json(202, r#"{"id":"x"}"#).await;
+    let client = server.email().build().unwrap();
     let email = email([
         attachment(),
         attachment().guess_content_type(),
@@ -81,7 +81,7 @@ async fn a_path_gives_its_name_and_no_content_type_unless_asked() {
         attachment().filename("unknown").guess_content_type(),
     ]);
     client.emails().send(&email).await.unwrap();
-    let body: serde_json::Value = serde_json::from_str(&peer.only().body).unwrap();
+    let body: serde_json::Value = serde_json::from_str(&server.single_request().body).unwrap();
     let expected = serde_json::json!([
         {"filename": name, "content": "eA=="},
         {"filename": name, "content": "eA==", "contentType": "application/pdf"},
@@ -92,7 +92,7 @@ async fn a_path_gives_its_name_and_no_content_type_unless_asked() {
 }
 
 #[tokio::test]
-async fn a_batch_with_attachments() {
+async fn streams_attachments_in_a_batch() {
     let first = content(200_000);
     let second = content(20_000);
     let file = file(&first);
@@ -101,11 +101,11 @@ async fn a_batch_with_attachments() {
         Email::new("a@b", "c@d", "none"),
         email([Attachment::from_bytes("b", second.clone()), Attachment::from_bytes("c", "d")]),
     ];
-    let peer = Peer::json(200, "[]").await;
-    let client = peer.email().build().unwrap();
+    let server = MockServer::json(200, "[]").await;
+    let client = server.email().build().unwrap();
     let _ = client.emails().send_batch(&emails).await.unwrap();
-    let seen = peer.only();
-    let body: serde_json::Value = serde_json::from_str(&seen.body).unwrap();
+    let request = server.single_request();
+    let body: serde_json::Value = serde_json::from_str(&request.body).unwrap();
     assert_eq!(body[0]["attachments"][0]["content"], base64(&first));
     assert_eq!(body[1].get("attachments"), None);
     assert_eq!(body[2]["attachments"][0]["content"], base64(&second));
@@ -113,7 +113,7 @@ async fn a_batch_with_attachments() {
 }
 
 #[tokio::test]
-async fn a_source_is_opened_again_for_a_retry() {
+async fn reopens_the_source_for_a_retry() {
     let opened = Arc::new(AtomicUsize::new(0));
     let count = Arc::clone(&opened);
     let data = content(300_000);
@@ -122,21 +122,23 @@ async fn a_source_is_opened_again_for_a_retry() {
         count.fetch_add(1, Ordering::SeqCst);
         Ok(io::Cursor::new(data.clone()))
     });
-    let peer =
-        Peer::start([with_headers(429, "Retry-After: 0\r\n", ""), answer(202, r#"{"id":"x"}"#)])
-            .await;
-    let client = peer.email().build().unwrap();
+    let server = MockServer::start([
+        response_with_headers(429, "Retry-After: 0\r\n", ""),
+        response(202, r#"{"id":"x"}"#),
+    ])
+    .await;
+    let client = server.email().build().unwrap();
     client.emails().send(&email([attachment])).await.unwrap();
     assert_eq!(opened.load(Ordering::SeqCst), 2);
-    let seen = peer.seen();
-    assert_eq!(contents(&seen[0].body), [expected]);
-    assert_eq!(seen[0].body, seen[1].body);
+    let requests = server.received_requests();
+    assert_eq!(contents(&requests[0].body), [expected]);
+    assert_eq!(requests[0].body, requests[1].body);
 }
 
-/// Who gives up in the middle of a body leaves nothing open, and no request
-/// that looks whole.
+/// Dropping a call while it sends its body closes the source and leaves an incomplete
+/// request.
 #[tokio::test]
-async fn a_call_that_is_dropped_while_it_sends_leaves_nothing() {
+async fn dropping_a_call_closes_its_sources() {
     struct Held<R>(R, #[expect(dead_code, reason = "it is counted")] Arc<()>);
 
     impl<R: Read> Read for Held<R> {
@@ -163,30 +165,30 @@ async fn a_call_that_is_dropped_while_it_sends_leaves_nothing() {
     assert!(Arc::strong_count(&alive) > 1);
     call.abort();
     assert!(call.await.unwrap_err().is_cancelled());
-    until("the source is let go of", || Arc::strong_count(&alive) == 1).await;
-    // The connection ends, cleanly or not, before the body is whole.
+    wait_until("source closed", || Arc::strong_count(&alive) == 1).await;
+    // The connection is closed, cleanly or not, before the body is complete.
     let _ = stream.read_to_end(&mut received).await;
     assert!((received.len() as u64) < length);
 }
 
 #[tokio::test]
-async fn a_file_that_changes_its_length_is_an_error_and_no_whole_request() {
+async fn aborts_if_a_file_changes_its_length() {
     for (before, after, problem) in [
-        (300_000, 299_999, "it is shorter than it was"),
-        (300_000, 0, "it is shorter than it was"),
-        (300_000, 300_001, "it is longer than it was"),
-        (0, 1, "it is longer than it was"),
-        // Found out in a later part.
-        (1_000_000, 999_999, "it is shorter than it was"),
-        (1_000_000, 400_000, "it is shorter than it was"),
-        (1_000_000, 1_000_001, "it is longer than it was"),
+        (300_000, 299_999, "has shrunk since the request was built"),
+        (300_000, 0, "has shrunk since the request was built"),
+        (300_000, 300_001, "has grown since the request was built"),
+        (0, 1, "has grown since the request was built"),
+        // Detected in a later chunk.
+        (1_000_000, 999_999, "has shrunk since the request was built"),
+        (1_000_000, 400_000, "has shrunk since the request was built"),
+        (1_000_000, 1_000_001, "has grown since the request was built"),
     ] {
         let file = file(&content(before));
         let attachment = Attachment::from_path(file.path()).unwrap();
         std::fs::write(file.path(), content(after)).unwrap();
 
-        let peer = Peer::json(202, r#"{"id":"x"}"#).await;
-        let client = peer.email().build().unwrap();
+        let server = MockServer::json(202, r#"{"id":"x"}"#).await;
+        let client = server.email().build().unwrap();
         let small = Attachment::from_bytes("a", "b");
         let error = client.emails().send(&email([small, attachment])).await.unwrap_err();
         assert_eq!(error.kind(), &ErrorKind::Attachment { email: 0, attachment: 1, problem });
@@ -195,12 +197,12 @@ async fn a_file_that_changes_its_length_is_an_error_and_no_whole_request() {
             error.to_string(),
             format!("email emails.send: attachment 2 of email 1: {problem}")
         );
-        assert_eq!(peer.lines().len(), 0);
+        assert_eq!(server.request_count(), 0);
     }
 }
 
 #[tokio::test]
-async fn a_file_that_cannot_be_read_is_an_error_with_its_cause() {
+async fn reports_why_an_attachment_cannot_be_read() {
     let missing = std::env::temp_dir().join("svc-sdk-no-such-file");
     assert_eq!(Attachment::from_path(&missing).unwrap_err().kind(), io::ErrorKind::NotFound);
     assert!(Attachment::from_path(std::env::temp_dir()).is_err());
@@ -209,14 +211,14 @@ async fn a_file_that_cannot_be_read_is_an_error_with_its_cause() {
     let gone = Attachment::from_path(file.path()).unwrap();
     drop(file);
     let broken = Attachment::from_opener("o", 5, || Ok(Broken));
-    let boasts = Attachment::from_opener("o", 5, || Ok(Boasts));
+    let overreports = Attachment::from_opener("o", 5, || Ok(Overreports));
     let panics = Attachment::from_opener("o", 5, || -> io::Result<io::Empty> { panic!("no") });
-    let peer = Peer::json(202, r#"{"id":"x"}"#).await;
-    let client = peer.email().build().unwrap();
+    let server = MockServer::json(202, r#"{"id":"x"}"#).await;
+    let client = server.email().build().unwrap();
     for (attachment, problem) in [
-        (gone, "it cannot be opened"),
-        (broken, "it cannot be read"),
-        (boasts, "it cannot be read"),
+        (gone, "cannot be opened"),
+        (broken, "cannot be read"),
+        (overreports, "cannot be read"),
         (panics, "its source panicked or was cancelled"),
     ] {
         let error = client.emails().send(&email([attachment])).await.unwrap_err();
@@ -224,8 +226,8 @@ async fn a_file_that_cannot_be_read_is_an_error_with_its_cause() {
         assert_eq!(error.outcome(), Outcome::NotSent);
         assert_eq!(std::error::Error::source(&error).is_some(), !problem.contains("panicked"));
     }
-    assert_eq!(peer.lines().len(), 0);
-    // The client is as good as before.
+    assert_eq!(server.request_count(), 0);
+    // The client still works.
     client.emails().send(&email([])).await.unwrap();
 }
 
@@ -237,39 +239,39 @@ impl Read for Broken {
     }
 }
 
-/// Says that it gave more than there was room for.
-struct Boasts;
+/// Reports more bytes than the buffer can hold.
+struct Overreports;
 
-impl Read for Boasts {
+impl Read for Overreports {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         Ok(buffer.len() + 1)
     }
 }
 
 #[tokio::test]
-async fn a_length_beyond_all_measure_is_an_error() {
-    let peer = Peer::json(202, r#"{"id":"x"}"#).await;
-    let client = peer.email().build().unwrap();
+async fn rejects_absurd_lengths() {
+    let server = MockServer::json(202, r#"{"id":"x"}"#).await;
+    let client = server.email().build().unwrap();
     for length in [1 << 62, u64::MAX / 4 * 3, u64::MAX - 1, u64::MAX] {
         let attachment = Attachment::from_opener("o", length, || Ok(io::Cursor::new("abc")));
         let email = email([attachment.clone(), attachment]);
         let error = client.emails().send(&email).await.unwrap_err();
         assert_eq!(error.outcome(), Outcome::NotSent);
     }
-    assert_eq!(peer.lines().len(), 0);
+    assert_eq!(server.request_count(), 0);
 }
 
 #[tokio::test]
-async fn text_that_is_no_base64_cannot_break_the_body() {
-    let peer = Peer::json(422, "").await;
-    let client = peer.email().build().unwrap();
+async fn invalid_base64_is_escaped() {
+    let server = MockServer::json(422, "").await;
+    let client = server.email().build().unwrap();
     let attachment = Attachment::from_base64("x", "\"}],\"bcc\":[\"e@f\"]");
     client.emails().send(&email([attachment])).await.unwrap_err();
-    assert_eq!(contents(&peer.only().body), ["\"}],\"bcc\":[\"e@f\"]"]);
+    assert_eq!(contents(&server.single_request().body), ["\"}],\"bcc\":[\"e@f\"]"]);
 }
 
 #[test]
-fn nothing_shows_content() {
+fn debug_output_omits_content() {
     let email = email([Attachment::from_bytes("private.txt", "private")])
         .text("private")
         .tag("private", "private");

@@ -1,4 +1,4 @@
-//! TLS against a real peer with a certificate of its own.
+//! TLS against a real server with its own certificate authority.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,10 +11,9 @@ use tokio::io::AsyncWriteExt;
 use tokio::net::TcpListener;
 use tokio_rustls::TlsAcceptor;
 
-use crate::peer::answer;
+use crate::mock_server::response;
 
-/// A peer's address, and the PEM text of the certificate that its own is
-/// signed with.
+/// Starts a server. Returns its URL and the PEM of its certificate authority.
 pub(crate) async fn start() -> (String, String) {
     let mut authority = CertificateParams::default();
     authority.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
@@ -39,18 +38,18 @@ pub(crate) async fn start() -> (String, String) {
     tokio::spawn(async move {
         loop {
             let (stream, _) = listener.accept().await.unwrap();
-            // A client that does not trust us hangs up.
+            // A client that does not trust the certificate closes the connection.
             let Ok(mut stream) = acceptor.accept(stream).await else { continue };
             let mut buffer = [0; 4096];
             let _ = tokio::io::AsyncReadExt::read(&mut stream, &mut buffer).await;
-            stream.write_all(answer(200, r#"{"id":"x"}"#).as_bytes()).await.unwrap();
+            stream.write_all(response(200, r#"{"id":"x"}"#).as_bytes()).await.unwrap();
             let _ = stream.shutdown().await;
         }
     });
     (format!("https://localhost:{port}"), pem)
 }
 
-/// Every TLS that this crate was built with.
+/// A builder for each TLS library in this build.
 fn builders(url: &str) -> Vec<EmailClientBuilder> {
     let builder = EmailClient::builder(url, "k").no_proxy();
     let builder = builder.back_off(Duration::ZERO, Duration::ZERO);
@@ -62,7 +61,7 @@ fn builders(url: &str) -> Vec<EmailClientBuilder> {
 }
 
 #[tokio::test]
-async fn a_certificate_that_is_not_trusted_is_certainly_no_send() {
+async fn an_untrusted_certificate_means_not_sent() {
     let (url, pem) = start().await;
     let email = svc_sdk::email::Email::new("a@b", "c@d", "s");
     for builder in builders(&url) {
@@ -71,7 +70,7 @@ async fn a_certificate_that_is_not_trusted_is_certainly_no_send() {
         assert!(error.is_connect());
         assert_eq!(error.attempts(), 3);
     }
-    // Nor is one of another name.
+    // Nor is a certificate for another name trusted.
     let other = url.replace("localhost", "127.0.0.1");
     for builder in builders(&other) {
         let client = builder.ca_bundle(&pem).build().unwrap();
@@ -81,7 +80,7 @@ async fn a_certificate_that_is_not_trusted_is_certainly_no_send() {
 }
 
 #[tokio::test]
-async fn a_bundle_makes_it_trusted() {
+async fn ca_bundle_adds_trusted_certificates() {
     let (url, pem) = start().await;
     let email = svc_sdk::email::Email::new("a@b", "c@d", "s");
     for builder in builders(&url) {

@@ -1,24 +1,27 @@
-//! Webhooks of the email service on the wire (`docs/email-service/webhooks.md`).
+//! Requests and responses of the webhook operations (`docs/email-service/webhooks.md`).
 
 use svc_sdk::ErrorKind;
 use svc_sdk::email::{Event, NewWebhook, WebhookUpdate};
 
-use crate::peer::Peer;
+use crate::mock_server::MockServer;
 
 #[tokio::test]
 async fn create() {
-    let peer = Peer::json(
+    let server = MockServer::json(
         201,
         r#"{"id":"whk_1","url":"https://x.test/h","events":["email.sent"],"active":true,
             "signingSecret":"whsec_1"}"#,
     )
     .await;
-    let client = peer.email().build().unwrap();
+    let client = server.email().build().unwrap();
     let webhook = NewWebhook::new("https://x.test/h", [Event::Sent, Event::Bounced]);
     let webhook = client.webhooks().create(&webhook).await.unwrap();
-    let seen = peer.only();
-    assert_eq!(seen.line, "POST /api/v1/webhooks HTTP/1.1");
-    assert_eq!(seen.body, r#"{"url":"https://x.test/h","events":["email.sent","email.bounced"]}"#);
+    let request = server.single_request();
+    assert_eq!(request.line, "POST /api/v1/webhooks HTTP/1.1");
+    assert_eq!(
+        request.body,
+        r#"{"url":"https://x.test/h","events":["email.sent","email.bounced"]}"#
+    );
     assert_eq!(webhook.id, "whk_1");
     assert_eq!(webhook.url.as_deref(), Some("https://x.test/h"));
     assert_eq!(webhook.events, ["email.sent"]);
@@ -29,57 +32,57 @@ async fn create() {
 
 #[tokio::test]
 async fn list() {
-    let peer = Peer::json(200, r#"[{"id":"whk_1","active":false}]"#).await;
-    let client = peer.email().build().unwrap();
+    let server = MockServer::json(200, r#"[{"id":"whk_1","active":false}]"#).await;
+    let client = server.email().build().unwrap();
     let webhooks = client.webhooks().list().await.unwrap();
-    assert_eq!(peer.only().line, "GET /api/v1/webhooks HTTP/1.1");
+    assert_eq!(server.single_request().line, "GET /api/v1/webhooks HTTP/1.1");
     assert_eq!((webhooks[0].active, webhooks[0].signing_secret.is_none()), (Some(false), true));
 }
 
 #[tokio::test]
 async fn update() {
-    let peer = Peer::json(200, r#"{"id":"whk_1","active":false}"#).await;
-    let client = peer.email().build().unwrap();
+    let server = MockServer::json(200, r#"{"id":"whk_1","active":false}"#).await;
+    let client = server.email().build().unwrap();
     let update = WebhookUpdate::new().url("https://y.test").events(["email.opened"]).active(false);
     client.webhooks().update("whk_1", &update).await.unwrap();
     client.webhooks().update("whk_1", &WebhookUpdate::new()).await.unwrap();
-    let seen = peer.seen();
-    assert_eq!(seen[0].line, "PATCH /api/v1/webhooks/whk_1 HTTP/1.1");
+    let requests = server.received_requests();
+    assert_eq!(requests[0].line, "PATCH /api/v1/webhooks/whk_1 HTTP/1.1");
     assert_eq!(
-        seen[0].body,
+        requests[0].body,
         r#"{"url":"https://y.test","events":["email.opened"],"active":false}"#
     );
-    assert_eq!(seen[1].body, "{}");
+    assert_eq!(requests[1].body, "{}");
 }
 
 #[tokio::test]
 async fn delete() {
-    let peer = Peer::json(204, "").await;
-    let client = peer.email().build().unwrap();
+    let server = MockServer::json(204, "").await;
+    let client = server.email().build().unwrap();
     client.webhooks().delete("whk_1").await.unwrap();
-    assert_eq!(peer.only().line, "DELETE /api/v1/webhooks/whk_1 HTTP/1.1");
+    assert_eq!(server.single_request().line, "DELETE /api/v1/webhooks/whk_1 HTTP/1.1");
 }
 
 #[tokio::test]
 async fn test() {
-    let peer = Peer::json(200, r#"{"statusCode":204,"durationMs":12}"#).await;
-    let client = peer.email().build().unwrap();
+    let server = MockServer::json(200, r#"{"statusCode":204,"durationMs":12}"#).await;
+    let client = server.email().build().unwrap();
     let result = client.webhooks().test("whk_1").await.unwrap();
-    assert_eq!(peer.only().line, "POST /api/v1/webhooks/whk_1/test HTTP/1.1");
+    assert_eq!(server.single_request().line, "POST /api/v1/webhooks/whk_1/test HTTP/1.1");
     assert_eq!(result.status, Some(204));
     assert!(result.is_success());
     assert_eq!(result.extra.get("durationMs"), Some(&12.into()));
 }
 
 #[tokio::test]
-async fn the_status_of_a_test_whatever_its_field_is_called() {
+async fn finds_the_test_status_in_any_field() {
     for (body, status) in [
         (r#"{"statusCode":503}"#, Some(503)),
         (r#"{"durationMs":200,"status_code":404}"#, Some(404)),
         (r#"{"status":500}"#, Some(500)),
         (r#"{"status":"ok","responseStatus":201}"#, Some(201)),
         (r#"{"code":302,"ok":false}"#, Some(302)),
-        (r#"{"attempts":1,"answer":418}"#, Some(418)),
+        (r#"{"attempts":1,"response":418}"#, Some(418)),
         (r#"{"data":{"statusCode":202}}"#, Some(202)),
         (r#"{"statusCode":null,"error":"refused","port":443}"#, None),
         (r#"{"ok":true,"n":99,"m":600}"#, None),
@@ -87,8 +90,8 @@ async fn the_status_of_a_test_whatever_its_field_is_called() {
         ("{}", None),
         ("", None),
     ] {
-        let peer = Peer::json(200, body).await;
-        let client = peer.email().build().unwrap();
+        let server = MockServer::json(200, body).await;
+        let client = server.email().build().unwrap();
         let result = client.webhooks().test("whk_1").await.unwrap();
         assert_eq!(result.status, status, "{body}");
         assert_eq!(result.extra.raw(), body);
@@ -96,12 +99,12 @@ async fn the_status_of_a_test_whatever_its_field_is_called() {
 }
 
 #[tokio::test]
-async fn an_address_that_is_not_https_is_refused_unless_allowed() {
-    let peer = Peer::json(201, r#"{"id":"whk_1"}"#).await;
+async fn rejects_webhook_urls_that_are_not_https_unless_allowed() {
+    let server = MockServer::json(201, r#"{"id":"whk_1"}"#).await;
     let webhook = NewWebhook::new("http://127.0.0.1:9/h", ["email.sent"]);
     let update = WebhookUpdate::new().url("ftp://x.test");
 
-    let client = peer.email().build().unwrap();
+    let client = server.email().build().unwrap();
     for error in [
         client.webhooks().create(&webhook).await.unwrap_err(),
         client.webhooks().update("w", &update).await.unwrap_err(),
@@ -109,11 +112,11 @@ async fn an_address_that_is_not_https_is_refused_unless_allowed() {
         let ErrorKind::InvalidInput(invalid) = error.kind() else { panic!("{error}") };
         assert_eq!(invalid.field, "url");
     }
-    assert_eq!(peer.lines().len(), 0);
+    assert_eq!(server.request_count(), 0);
 
-    let client = peer.email().insecure_webhook_urls(true).build().unwrap();
+    let client = server.email().insecure_webhook_urls(true).build().unwrap();
     client.webhooks().create(&webhook).await.unwrap();
-    let client = peer.email().local_checks(false).build().unwrap();
+    let client = server.email().local_checks(false).build().unwrap();
     client.webhooks().create(&webhook).await.unwrap();
-    assert_eq!(peer.lines().len(), 2);
+    assert_eq!(server.request_count(), 2);
 }

@@ -111,7 +111,7 @@ fn item(item: &BatchItem) -> Value {
             "result": "refused",
             "error": {"code": refusal.code, "message": refusal.message},
         }),
-        BatchOutcome::Unclear(record) => {
+        BatchOutcome::Unrecognized(record) => {
             let mut value = json!({"index": item.index, "result": "unknown"});
             merge(&mut value, output::to_value(record));
             value

@@ -1,5 +1,5 @@
-//! Time in a browser, by its own clock and timers: tokio has none there, and
-//! the standard library's panics.
+//! Timers and deadlines in a browser. tokio's timers are not available there, and the
+//! standard library's clock panics.
 
 use std::pin::pin;
 
@@ -8,27 +8,28 @@ use tokio::sync::oneshot;
 use wasm_bindgen_futures::spawn_local;
 pub(crate) use web_time::{Duration, Instant};
 
-/// The time of day, for dates in headers.
+/// The wall-clock time, for dates in headers.
 pub(crate) fn now() -> std::time::SystemTime {
     let since = web_time::SystemTime::now().duration_since(web_time::UNIX_EPOCH);
     std::time::UNIX_EPOCH + since.unwrap_or_default()
 }
 
 pub(crate) async fn sleep(duration: Duration) {
-    // A timer cannot leave its thread; who waits for it can.
+    // A browser timer cannot be sent to another thread, but the receiver can.
     let (mut over, wait) = oneshot::channel::<()>();
-    let milliseconds = u32::try_from(duration.as_millis()).unwrap_or(LONGEST).min(LONGEST);
+    let milliseconds =
+        u32::try_from(duration.as_millis()).unwrap_or(MAX_TIMER_MS).min(MAX_TIMER_MS);
     spawn_local(async move {
         let timer = gloo_timers::future::TimeoutFuture::new(milliseconds);
-        let nobody_waits = pin!(over.closed());
-        select(timer, nobody_waits).await;
+        let receiver_dropped = pin!(over.closed());
+        select(timer, receiver_dropped).await;
     });
-    // It is dropped when the time is over.
+    // The sender is dropped when the timer fires.
     let _ = wait.await;
 }
 
-/// A browser's timer takes a longer time for none.
-const LONGEST: u32 = i32::MAX as u32;
+/// The longest timer of a browser; it treats longer durations as zero.
+const MAX_TIMER_MS: u32 = i32::MAX as u32;
 
 pub(crate) async fn sleep_until(deadline: Instant) {
     sleep(deadline.saturating_duration_since(Instant::now())).await;

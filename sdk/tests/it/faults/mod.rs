@@ -1,10 +1,11 @@
-//! Peers that fail at every stage of a call, on real sockets: what the client
-//! says became of the request is right, and no send reaches the peer twice
-//! unless its first try certainly was not processed.
+//! Faulty servers that fail at every stage of a call, on real sockets.
+//!
+//! The tests check that the client reports the right outcome, and that no send reaches the
+//! server twice unless the first attempt was certainly not processed.
 
-mod answers;
 mod connections;
-mod peer;
+mod faulty_server;
+mod matrix;
 mod redirects;
-mod table;
-mod time;
+mod responses;
+mod timeouts;

@@ -1,5 +1,5 @@
-//! Typed fields that take what they can and never fail: a value of another
-//! type leaves the field empty and stays reachable through `extra`.
+//! Lenient decoding of typed fields. Decoding never fails: a value of an unexpected type
+//! leaves the field empty, and stays available through `extra`.
 
 use std::fmt;
 
@@ -10,7 +10,7 @@ use serde_json::{Map, Number, Value};
 use super::record::{Record, from_map};
 use crate::Secret;
 
-/// A type that can stand in a record.
+/// A type that a field of a record can have.
 pub(crate) trait Field: Default {
     fn text(_: &str) -> Option<Self> {
         None
@@ -30,11 +30,12 @@ pub(crate) trait Field: Default {
         None
     }
 
-    /// Whether `item` and `object` do something, so that others cost nothing.
+    /// Whether `item` and `object` are implemented. If not, arrays and objects are skipped
+    /// without allocating.
     const HOLDS_VALUES: bool = false;
 }
 
-/// Reads any JSON value into a field.
+/// Decodes any JSON value into a field.
 pub(crate) struct Lenient<T>(pub(crate) std::marker::PhantomData<T>);
 
 impl<'de, T: Field> DeserializeSeed<'de> for Lenient<T> {
@@ -171,7 +172,7 @@ impl Field for Map<String, Value> {
     }
 }
 
-/// A resource inside another one.
+/// A nested resource.
 impl<T: Record> Field for T {
     const HOLDS_VALUES: bool = true;
 
@@ -180,7 +181,7 @@ impl<T: Record> Field for T {
     }
 }
 
-/// An enum of documented texts that keeps any other text as it came.
+/// Defines an enum of documented strings that preserves unknown strings.
 macro_rules! text_enum {
     (
         $(#[$meta:meta])*
@@ -193,15 +194,15 @@ macro_rules! text_enum {
         #[non_exhaustive]
         pub enum $name {
             $( $(#[$variant_meta])* $variant, )+
-            /// A text that the documents do not name, as it came.
+            /// An undocumented value, unmodified.
             Other(String),
         }
 
         impl $name {
-            /// The documented values, in the documents' order.
+            /// All documented values.
             pub const DOCUMENTED: &[Self] = &[$(Self::$variant),+];
 
-            /// The text on the wire.
+            /// The value as it appears in JSON.
             pub fn as_str(&self) -> &str {
                 match self {
                     $( Self::$variant => $text, )+
@@ -249,7 +250,7 @@ macro_rules! text_enum {
             }
         }
 
-        impl crate::answer::Field for Option<$name> {
+        impl crate::decode::Field for Option<$name> {
             fn text(text: &str) -> Option<Self> {
                 Some(Some($name::from(text)))
             }

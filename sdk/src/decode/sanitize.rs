@@ -1,52 +1,54 @@
-//! What is JSON to the letter and still cannot be held: one half of a surrogate
-//! pair, which JavaScript makes where it cuts a text in two; a number beyond
-//! what a double holds; nesting without end. One such value must not cost the
-//! rest of an answer, the id of an email that was sent least of all.
+//! Replaces JSON values that are valid but cannot be represented: unpaired surrogates,
+//! which JavaScript produces when it cuts a string, numbers beyond the range of `f64`, and
+//! extremely deep nesting.
+//!
+//! One such value must not make the rest of a response unreadable, in particular the id of
+//! an email that was sent.
 
 use bytes::Bytes;
 
-/// serde_json goes 128 levels deep.
-const DEEPEST: usize = 100;
+/// The maximum nesting depth. serde_json supports 128 levels.
+const MAX_DEPTH: usize = 100;
 
-/// The text with such values replaced: half a character by U+FFFD, a number by
-/// its text, what is nested too deep by `null`. `None` where there is none.
-pub(super) fn mend(text: &[u8]) -> Option<Bytes> {
-    let mut mended = Mended { out: Vec::with_capacity(text.len()), changed: false };
+/// Returns the text with such values replaced: an unpaired surrogate by U+FFFD, a number by
+/// a string, deep nesting by `null`. Returns `None` if there are none.
+pub(super) fn sanitize(text: &[u8]) -> Option<Bytes> {
+    let mut sanitizer = Sanitizer { out: Vec::with_capacity(text.len()), changed: false };
     let mut at = 0;
     let mut depth: usize = 0;
     while let Some(&byte) = text.get(at) {
         let end = match byte {
             b'"' => string_end(text, at),
             b'-' | b'0'..=b'9' => number_end(text, at),
-            b'[' | b'{' if depth == DEEPEST => nested_end(text, at),
+            b'[' | b'{' if depth == MAX_DEPTH => nested_end(text, at),
             _ => at + 1,
         };
         let token = &text[at..end];
         match byte {
-            b'"' => mended.string(token),
-            b'-' | b'0'..=b'9' => mended.number(token),
-            b'[' | b'{' if depth == DEEPEST => mended.replace(b"null"),
+            b'"' => sanitizer.string(token),
+            b'-' | b'0'..=b'9' => sanitizer.number(token),
+            b'[' | b'{' if depth == MAX_DEPTH => sanitizer.replace(b"null"),
             b'[' | b'{' => {
                 depth += 1;
-                mended.out.push(byte);
+                sanitizer.out.push(byte);
             }
             b']' | b'}' => {
                 depth = depth.saturating_sub(1);
-                mended.out.push(byte);
+                sanitizer.out.push(byte);
             }
-            _ => mended.out.push(byte),
+            _ => sanitizer.out.push(byte),
         }
         at = end;
     }
-    mended.changed.then(|| mended.out.into())
+    sanitizer.changed.then(|| sanitizer.out.into())
 }
 
-struct Mended {
+struct Sanitizer {
     out: Vec<u8>,
     changed: bool,
 }
 
-impl Mended {
+impl Sanitizer {
     fn string(&mut self, token: &[u8]) {
         let mut rest = token;
         while let Some(at) = rest.iter().position(|byte| *byte == b'\\') {
@@ -77,8 +79,8 @@ impl Mended {
         }
     }
 
-    fn replace(&mut self, by: &[u8]) {
-        self.out.extend_from_slice(by);
+    fn replace(&mut self, replacement: &[u8]) {
+        self.out.extend_from_slice(replacement);
         self.changed = true;
     }
 }
@@ -107,7 +109,7 @@ fn number_end(text: &[u8], start: usize) -> usize {
     start + text[start..].iter().take_while(|byte| is_part(byte)).count()
 }
 
-/// Where what opens at `start` closes.
+/// The end of the array or object that starts at `start`.
 fn nested_end(text: &[u8], start: usize) -> usize {
     let mut at = start;
     let mut depth: usize = 0;
@@ -136,50 +138,51 @@ mod tests {
 
     use super::*;
 
-    fn mended(text: &str) -> Option<String> {
-        mend(text.as_bytes()).map(|text| String::from_utf8(text.to_vec()).expect("UTF-8"))
+    fn sanitized(text: &str) -> Option<String> {
+        sanitize(text.as_bytes()).map(|text| String::from_utf8(text.to_vec()).expect("UTF-8"))
     }
 
     #[test]
-    fn what_cannot_be_held_is_replaced_and_nothing_else() {
+    fn replaces_only_unrepresentable_values() {
         for (text, expected) in [
             (r#"{"a":"x\ud83d","b":1}"#, r#"{"a":"x\ufffd","b":1}"#),
             (r#"["\uDE00","\ud83d\ud83d\ude00"]"#, r#"["\ufffd","\ufffd\ud83d\ude00"]"#),
             (r#"{"\ud83d":-1e999,"b":1E+400}"#, r#"{"\ufffd":"-1e999","b":"1E+400"}"#),
         ] {
-            assert_eq!(mended(text).as_deref(), Some(expected), "{text}");
+            assert_eq!(sanitized(text).as_deref(), Some(expected), "{text}");
         }
-        for whole in [
+        for valid in [
             "",
             r#"{"a":"\ud83d\ude00 \\ud83d \u00fc \"","b":[1,-2.5e3,true,null]}"#,
             "\"\\",
             "\"\\u12",
             "[[[",
         ] {
-            assert_eq!(mended(whole), None, "{whole}");
+            assert_eq!(sanitized(valid), None, "{valid}");
         }
     }
 
     #[test]
-    fn what_is_nested_too_deep_is_null() {
+    fn replaces_deep_nesting_by_null() {
         let deep = |levels: usize| format!("{}{}", "[".repeat(levels), "]".repeat(levels));
-        assert_eq!(mended(&deep(DEEPEST)), None);
+        assert_eq!(sanitized(&deep(MAX_DEPTH)), None);
         let text = format!(r#"{{"a":{},"b":"]"}}"#, deep(100_000));
-        let read: Value = serde_json::from_str(&mended(&text).expect("mended")).expect("JSON");
+        let read: Value =
+            serde_json::from_str(&sanitized(&text).expect("sanitized text")).expect("JSON");
         assert_eq!(read["b"], "]");
     }
 
     proptest! {
         #[test]
-        fn no_text_makes_it_panic(text in "[\\[\\]{}\",:\\\\udD8cC0e9. -]{0,60}") {
-            mend(text.as_bytes());
+        fn arbitrary_text_never_panics(text in "[\\[\\]{}\",:\\\\udD8cC0e9. -]{0,60}") {
+            sanitize(text.as_bytes());
         }
 
-        /// What can be read is left as it is.
+        /// Text that serde_json accepts is unchanged.
         #[test]
-        fn what_can_be_read_is_whole(text in "[\\[\\]{}\",:\\\\udD8cC0e9. -]{0,12}") {
+        fn readable_text_is_unchanged(text in "[\\[\\]{}\",:\\\\udD8cC0e9. -]{0,12}") {
             if serde_json::from_str::<Value>(&text).is_ok() {
-                prop_assert_eq!(mend(text.as_bytes()), None);
+                prop_assert_eq!(sanitize(text.as_bytes()), None);
             }
         }
     }

@@ -1,4 +1,4 @@
-//! What an attempt was and what came of it, for logs and metrics.
+//! The callback that runs after every attempt, and its argument.
 
 use std::fmt;
 use std::sync::Arc;
@@ -6,32 +6,34 @@ use std::time::Duration;
 
 use crate::{ErrorKind, Operation};
 
-/// One attempt that is done: for a program's own logs and metrics. It holds no
-/// key and no body; its address has the ids and the query of the request.
+/// A finished attempt, as passed to the callback of
+/// [`on_attempt`](crate::EmailClientBuilder::on_attempt).
+///
+/// It contains neither the API key nor a body. The URL includes ids and query parameters.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Attempt<'a> {
-    /// The operation; `None` for a raw request that the documents do not show.
+    /// The operation. `None` for a raw request that matches no documented operation.
     pub operation: Option<Operation>,
     /// The HTTP method.
     pub method: &'a str,
-    /// The address, ids and query included.
+    /// The full URL, including ids and query parameters.
     pub url: &'a str,
-    /// Which attempt of the call it was, from 1.
+    /// Number of the attempt within its call, starting at 1.
     pub number: u32,
-    /// The answer's HTTP status, where there was an answer.
+    /// HTTP status of the response. `None` if there was no response.
     pub status: Option<u16>,
-    /// The id that the service gave to the request.
+    /// The id that the service assigned to the request.
     pub request_id: Option<&'a str>,
-    /// Why it failed, if it did.
+    /// Why the attempt failed. `None` if it succeeded.
     pub failure: Option<&'a ErrorKind>,
-    /// How long it took.
+    /// Duration of the attempt.
     pub elapsed: Duration,
-    /// How long will be waited before the next attempt, if there is one.
+    /// Pause before the next attempt. `None` if there is none.
     pub retry_in: Option<Duration>,
 }
 
-/// A function that is told of every attempt.
+/// The callback.
 #[derive(Clone)]
 pub(crate) struct Observer(Arc<dyn Fn(&Attempt<'_>) + Send + Sync>);
 
@@ -40,7 +42,7 @@ impl Observer {
         Self(Arc::new(observe))
     }
 
-    pub(crate) fn tell(&self, attempt: &Attempt<'_>) {
+    pub(crate) fn notify(&self, attempt: &Attempt<'_>) {
         (self.0)(attempt);
     }
 }

@@ -1,4 +1,4 @@
-//! Answers that are odd, early, or more than was asked for.
+//! Responses that are unusual, early, too long or unsolicited.
 
 use std::io;
 use std::sync::Arc;
@@ -10,28 +10,28 @@ use svc_sdk::{EmailClient, ErrorKind, Outcome};
 use tokio::io::AsyncWriteExt;
 use tokio::net::TcpListener;
 
-use super::peer::{Fault, FaultyPeer};
-use crate::clock::{Clock, settle, until};
-use crate::peer::{answer, read_request, with_headers};
+use super::faulty_server::{Fault, FaultyServer};
+use crate::clock::{Clock, settle, wait_until};
+use crate::mock_server::{read_request, response, response_with_headers};
 
 fn email() -> Email {
     Email::new("a@b", "c@d", "s")
 }
 
 #[tokio::test]
-async fn informational_answers_are_passed_over() {
+async fn skips_informational_responses() {
     let text = format!(
         "HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 102 Processing\r\n\r\n\
          HTTP/1.1 103 Early Hints\r\nLink: </x>\r\n\r\n{}",
-        answer(202, r#"{"id":"eml_1"}"#)
+        response(202, r#"{"id":"eml_1"}"#)
     );
-    let peer = FaultyPeer::start(Fault::Answers(text), 1).await;
-    assert_eq!(peer.client().emails().send(&email()).await.unwrap().id, "eml_1");
-    assert_eq!(peer.whole(), 1);
+    let server = FaultyServer::start(Fault::Responds(text), 1).await;
+    assert_eq!(server.client().emails().send(&email()).await.unwrap().id, "eml_1");
+    assert_eq!(server.complete_requests(), 1);
 }
 
 #[tokio::test]
-async fn informational_answers_without_end_meet_the_deadline() {
+async fn endless_informational_responses_time_out() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
     let written = Arc::new(AtomicUsize::new(0));
@@ -44,10 +44,10 @@ async fn informational_answers_without_end_meet_the_deadline() {
             tokio::task::yield_now().await;
         }
     });
-    let clock = Clock::stop();
+    let clock = Clock::pause();
     let client = EmailClient::builder(url, "k").no_proxy().build().unwrap();
     let call = tokio::spawn(client.emails().send(&email()).into_future());
-    until("some came", || written.load(Ordering::SeqCst) > 100).await;
+    wait_until("some responses sent", || written.load(Ordering::SeqCst) > 100).await;
     clock.advance(Duration::from_secs(29)).await;
     assert!(!call.is_finished());
     clock.advance(Duration::from_secs(2)).await;
@@ -55,9 +55,9 @@ async fn informational_answers_without_end_meet_the_deadline() {
     assert_eq!((error.kind(), error.outcome()), (&ErrorKind::Timeout, Outcome::Unknown));
 }
 
-/// Chunks without end: what is read is bounded, for a success and a refusal.
+/// The client reads a bounded part of an endless body, for success and error responses.
 #[tokio::test]
-async fn a_body_without_end_is_not_read_for_ever() {
+async fn stops_reading_an_endless_body() {
     for (status, kind) in [
         ("200 OK", ErrorKind::ResponseTooLarge { limit: 16 * 1024 * 1024 }),
         ("422 No", ErrorKind::Invalid),
@@ -80,60 +80,61 @@ async fn a_body_without_end_is_not_read_for_ever() {
         let client = EmailClient::builder(url, "k").no_proxy().build().unwrap();
         let error = client.emails().send(&email()).await.unwrap_err();
         assert_eq!(error.kind(), &kind);
-        // What a refusal said first is kept.
+        // The first part of an error body is kept.
         let kept = if status.starts_with('2') { 0 } else { 64 * 1024 };
         assert_eq!(error.body().len(), kept);
-        // The connection is given up; what the sockets' buffers took is little.
+        // The client closes the connection, after little more than the sockets can buffer.
         assert!(written.await.unwrap() < 40 << 20);
     }
 }
 
 #[tokio::test]
-async fn sixteen_mebibytes_are_read_and_one_byte_more_is_not() {
+async fn the_default_size_limit_is_16_mib() {
     let limit = 16 << 20;
     for (length, fits) in [(limit, true), (limit + 1, false)] {
         let body = format!("\"{}\"", "x".repeat(length - 2));
         let chunked = format!(
             "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n{length:x}\r\n{body}\r\n0\r\n\r\n"
         );
-        for text in [answer(200, &body), chunked] {
-            let peer = FaultyPeer::start(Fault::Answers(text), 1).await;
-            let answer = peer.client().raw("GET", "/x").await;
-            assert_eq!(answer.as_ref().is_ok_and(|answer| answer.body.len() == length), fits);
-            if let Err(error) = answer {
+        for text in [response(200, &body), chunked] {
+            let server = FaultyServer::start(Fault::Responds(text), 1).await;
+            let response = server.client().raw("GET", "/x").await;
+            assert_eq!(response.as_ref().is_ok_and(|response| response.body.len() == length), fits);
+            if let Err(error) = response {
                 assert_eq!(error.kind(), &ErrorKind::ResponseTooLarge { limit: limit as u64 });
             }
         }
     }
 }
 
-/// What is announced as too long is not waited for.
+/// A body with an excessive `Content-Length` is not read.
 #[tokio::test]
-async fn a_length_beyond_the_limit_is_enough() {
+async fn rejects_an_excessive_content_length_without_reading() {
     let limit = 16 << 20;
     for length in [limit + 1, 1 << 62] {
         let head = format!("HTTP/1.1 200 OK\r\nContent-Length: {length}\r\n\r\n");
-        let peer = FaultyPeer::start(Fault::Stalls(head), 1).await;
-        let error = peer.client().emails().send(&email()).await.unwrap_err();
+        let server = FaultyServer::start(Fault::Stalls(head), 1).await;
+        let error = server.client().emails().send(&email()).await.unwrap_err();
         assert_eq!(error.kind(), &ErrorKind::ResponseTooLarge { limit });
         assert_eq!((error.outcome(), error.attempts()), (Outcome::Unknown, 1));
     }
 }
 
-/// 20 KiB that would be 20 MiB: nobody asked for them, and nothing unpacks them.
+/// A response of 20 KiB that would decompress to 20 MiB is not decompressed, as the client
+/// did not ask for compression.
 #[tokio::test]
-async fn a_packed_answer_is_not_unpacked() {
+async fn does_not_decompress_responses() {
     let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
     io::copy(&mut io::Read::take(io::repeat(b' '), 20 << 20), &mut gzip).unwrap();
-    let packed = gzip.finish().unwrap();
+    let compressed = gzip.finish().unwrap();
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
-    let bomb = packed.clone();
+    let bomb = compressed.clone();
     tokio::spawn(async move {
         let (mut stream, _) = listener.accept().await.unwrap();
         let mut buffer = Vec::new();
-        while let Some(seen) = read_request(&mut stream, &mut buffer).await {
-            assert_eq!(seen.header("accept-encoding"), None);
+        while let Some(request) = read_request(&mut stream, &mut buffer).await {
+            assert_eq!(request.header("accept-encoding"), None);
             let head = format!(
                 "HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: {}\r\n\r\n",
                 bomb.len()
@@ -142,15 +143,15 @@ async fn a_packed_answer_is_not_unpacked() {
         }
     });
     let client = EmailClient::builder(url, "k").no_proxy().build().unwrap();
-    assert_eq!(client.raw("GET", "/x").await.unwrap().body, packed);
+    assert_eq!(client.raw("GET", "/x").await.unwrap().body, compressed);
     let error = client.emails().get("x").await.unwrap_err();
     assert!(matches!(error.kind(), ErrorKind::InvalidResponse { .. }), "{error:?}");
 }
 
-/// Whatever a layer makes of an answer, the limit is of what comes out of it.
+/// The size limit applies to the body that a layer returns.
 #[cfg(feature = "tower")]
 #[tokio::test]
-async fn a_layer_that_unpacks_without_end_is_stopped() {
+async fn the_size_limit_applies_after_layers() {
     use std::pin::Pin;
     use std::sync::Arc;
     use std::sync::atomic::{AtomicUsize, Ordering};
@@ -175,66 +176,72 @@ async fn a_layer_that_unpacks_without_end_is_stopped() {
         }
     }
 
-    for (status, kind, pieces) in
+    for (status, kind, chunks) in
         [(200, ErrorKind::ResponseTooLarge { limit: 16 << 20 }, 257), (500, ErrorKind::Server, 17)]
     {
-        let asked = Arc::new(AtomicUsize::new(0));
-        let pieces_asked = Arc::clone(&asked);
-        let unpack = tower::layer::layer_fn(move |inner: AttemptService| {
-            let asked = Arc::clone(&pieces_asked);
-            let unpacked = move |_: Body| Body::wrap(Endless(Arc::clone(&asked)));
-            inner.map_response(move |answer: http::Response<Body>| answer.map(unpacked.clone()))
+        let polled = Arc::new(AtomicUsize::new(0));
+        let count = Arc::clone(&polled);
+        let decompress = tower::layer::layer_fn(move |inner: AttemptService| {
+            let count = Arc::clone(&count);
+            let decompressed = move |_: Body| Body::wrap(Endless(Arc::clone(&count)));
+            inner.map_response(move |response: http::Response<Body>| {
+                response.map(decompressed.clone())
+            })
         });
-        let peer = FaultyPeer::start(Fault::Answers(answer(status, "packed")), 1).await;
-        let client = peer.builder().layer(unpack);
+        let server = FaultyServer::start(Fault::Responds(response(status, "compressed")), 1).await;
+        let client = server.builder().layer(decompress);
         let error = client.build().unwrap().emails().send(&email()).await.unwrap_err();
         assert_eq!(error.kind(), &kind);
-        assert_eq!(asked.load(Ordering::Relaxed), pieces, "of 64 KiB each");
+        assert_eq!(polled.load(Ordering::Relaxed), chunks, "chunks of 64 KiB");
     }
 }
 
-/// A second answer that nobody asked for is not the next call's.
+/// An unsolicited second response is not used for the next call.
 #[tokio::test]
-async fn an_answer_too_many_is_nobody_s() {
+async fn discards_an_unsolicited_second_response() {
     let twice =
-        format!("{}{}", answer(200, r#"{"id":"first"}"#), answer(200, r#"{"id":"smuggled"}"#));
-    let peer = FaultyPeer::start(Fault::Stalls(twice), 1).await;
-    let client = peer.client();
+        format!("{}{}", response(200, r#"{"id":"first"}"#), response(200, r#"{"id":"smuggled"}"#));
+    let server = FaultyServer::start(Fault::Stalls(twice), 1).await;
+    let client = server.client();
     assert_eq!(client.emails().get("x").await.unwrap().id, "first");
     settle().await;
     assert_eq!(client.emails().get("x").await.unwrap().id, "x");
-    assert_eq!(peer.connections(), 2);
+    assert_eq!(server.connections(), 2);
 }
 
-/// A peer that closes a connection while it is idle costs nothing.
+/// If the server closes an idle connection, no request fails.
 #[tokio::test]
-async fn a_connection_that_was_closed_while_idle_is_not_used_again() {
-    let peer = FaultyPeer::start(Fault::Answers(answer(200, r#"{"id":"x"}"#)), 5).await;
-    let client = peer.client();
+async fn does_not_reuse_a_connection_closed_while_idle() {
+    let server = FaultyServer::start(Fault::Responds(response(200, r#"{"id":"x"}"#)), 5).await;
+    let client = server.client();
     for connections in 1..=5 {
         let sent = client.emails().send(&email()).with_response().await.unwrap();
         assert_eq!(
-            (sent.attempts, peer.whole(), peer.connections()),
+            (sent.attempts, server.complete_requests(), server.connections()),
             (1, connections, connections)
         );
         settle().await;
     }
 }
 
-/// A refusal that comes before the body was taken is heard.
+/// An error response that arrives before the whole body was sent is used.
 #[tokio::test]
-async fn an_answer_before_the_request_is_over() {
+async fn reads_an_early_error_response() {
     let length = 32 << 20;
     let zeros = move || Ok(io::Read::take(io::repeat(0), length));
     let large = email().attachment(Attachment::from_opener("z", length, zeros));
     for (status, kind) in
         [(413, ErrorKind::TooLarge), (401, ErrorKind::Unauthorized), (503, ErrorKind::Server)]
     {
-        let text = with_headers(status, "Connection: close\r\n", r#"{"code":"early"}"#);
-        let peer = FaultyPeer::start(Fault::Early(text), 9).await;
-        let error = peer.client().emails().send(&large).await.unwrap_err();
+        let text = response_with_headers(status, "Connection: close\r\n", r#"{"code":"early"}"#);
+        let server = FaultyServer::start(Fault::EarlyResponse(text), 9).await;
+        let error = server.client().emails().send(&large).await.unwrap_err();
         assert_eq!((error.kind(), error.code()), (&kind, Some("early")));
-        assert_eq!((error.attempts(), peer.heads(), peer.whole()), (1, 1, 0), "{error:?}");
+        assert_eq!(
+            (error.attempts(), server.heads(), server.complete_requests()),
+            (1, 1, 0),
+            "{error:?}"
+        );
         assert_ne!(error.outcome(), Outcome::NotSent);
     }
 }

@@ -1,4 +1,4 @@
-//! A limit on how often this client sends, kept by all its clones.
+//! Client-side rate limit, shared by all clones of a client.
 
 use std::collections::BTreeSet;
 use std::num::NonZeroU32;
@@ -7,77 +7,76 @@ use std::time::Duration;
 
 use super::time::Instant;
 
-/// Spaces attempts evenly, and lets a burst through after a pause (the generic
-/// cell rate algorithm).
+/// Spaces attempts evenly and allows bursts after a pause (generic cell rate algorithm).
 #[derive(Debug)]
 pub(crate) struct RateLimit {
-    /// The time that one attempt takes up.
-    each: Duration,
-    /// How far ahead of the clock a burst may go.
+    /// The time between two attempts at the full rate.
+    interval: Duration,
+    /// How far a burst may run ahead of the schedule.
     burst: Duration,
-    places: Mutex<Places>,
+    slots: Mutex<Slots>,
 }
 
 #[derive(Debug, Default)]
-struct Places {
-    /// When the next attempt is due if they came evenly.
+struct Slots {
+    /// When the next attempt is due at the full rate.
     due: Option<Instant>,
-    /// Those that were given back and are still to come.
+    /// Future slots that were returned unused.
     free: BTreeSet<Instant>,
 }
 
-/// When an attempt may start. Dropped without having been used, it is another
-/// one's: who gives up waiting holds up nobody.
+/// A reserved start time. If it is dropped unused, the slot becomes available again, so a
+/// cancelled call does not delay others.
 #[derive(Debug)]
-pub(crate) struct Place<'a> {
+pub(crate) struct Slot<'a> {
     pub(crate) start: Instant,
     due: Instant,
     limit: Option<&'a RateLimit>,
 }
 
-impl Place<'_> {
-    /// The attempt starts.
-    pub(crate) fn used(mut self) {
+impl Slot<'_> {
+    /// Marks the slot as used: the attempt starts now.
+    pub(crate) fn commit(mut self) {
         self.limit = None;
     }
 }
 
-impl Drop for Place<'_> {
+impl Drop for Slot<'_> {
     fn drop(&mut self) {
         if let Some(limit) = self.limit {
-            limit.places().free.insert(self.due);
+            limit.slots().free.insert(self.due);
         }
     }
 }
 
 impl RateLimit {
     pub(crate) fn new(per_second: NonZeroU32, burst: NonZeroU32) -> Self {
-        let each = Duration::from_secs(1) / per_second.get();
-        Self { each, burst: each * (burst.get() - 1), places: Mutex::default() }
+        let interval = Duration::from_secs(1) / per_second.get();
+        Self { interval, burst: interval * (burst.get() - 1), slots: Mutex::default() }
     }
 
-    /// Takes the next free place. `None` when its start is after the deadline;
-    /// then none is taken.
-    pub(crate) fn reserve(&self, now: Instant, deadline: Instant) -> Option<Place<'_>> {
-        let mut places = self.places();
-        while places.free.first().is_some_and(|free| *free < now) {
-            places.free.pop_first();
+    /// Reserves the next free slot. Returns `None`, and reserves nothing, if it starts
+    /// after the deadline.
+    pub(crate) fn reserve(&self, now: Instant, deadline: Instant) -> Option<Slot<'_>> {
+        let mut slots = self.slots();
+        while slots.free.first().is_some_and(|free| *free < now) {
+            slots.free.pop_first();
         }
-        let free = places.free.first().copied();
-        let due = free.unwrap_or_else(|| places.due.unwrap_or(now).max(now));
+        let free = slots.free.first().copied();
+        let due = free.unwrap_or_else(|| slots.due.unwrap_or(now).max(now));
         let start = due.checked_sub(self.burst).map_or(now, |start| start.max(now));
         if start >= deadline {
             return None;
         }
         match free {
-            Some(_) => drop(places.free.pop_first()),
-            None => places.due = Some(due + self.each),
+            Some(_) => drop(slots.free.pop_first()),
+            None => slots.due = Some(due + self.interval),
         }
-        Some(Place { start, due, limit: Some(self) })
+        Some(Slot { start, due, limit: Some(self) })
     }
 
-    fn places(&self) -> MutexGuard<'_, Places> {
-        self.places.lock().unwrap_or_else(PoisonError::into_inner)
+    fn slots(&self) -> MutexGuard<'_, Slots> {
+        self.slots.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -92,32 +91,32 @@ mod tests {
     fn starts(limit: &RateLimit, now: Instant, count: usize) -> Vec<u128> {
         let never = now + Duration::from_secs(3_600);
         let at = |_| {
-            let place = limit.reserve(now, never).unwrap();
-            let start = place.start;
-            place.used();
+            let slot = limit.reserve(now, never).unwrap();
+            let start = slot.start;
+            slot.commit();
             start.duration_since(now).as_millis()
         };
         (0..count).map(at).collect()
     }
 
     #[test]
-    fn a_burst_passes_and_the_rest_is_spaced_evenly() {
+    fn allows_a_burst_and_spaces_the_rest_evenly() {
         let now = Instant::now();
         assert_eq!(starts(&limit(10, 1), now, 4), [0, 100, 200, 300]);
         assert_eq!(starts(&limit(10, 3), now, 6), [0, 0, 0, 100, 200, 300]);
     }
 
     #[test]
-    fn the_rate_is_kept_after_the_burst_and_the_burst_comes_back() {
+    fn the_burst_recovers_after_a_pause() {
         let limit = limit(10, 3);
         let now = Instant::now();
         starts(&limit, now, 3);
-        // A second later everything is free again.
+        // A second later, the whole burst is available again.
         assert_eq!(starts(&limit, now + Duration::from_secs(1), 4), [0, 0, 0, 100]);
     }
 
     #[test]
-    fn what_cannot_start_in_time_takes_no_place() {
+    fn reserves_no_slot_after_the_deadline() {
         let limit = limit(1, 1);
         let now = Instant::now();
         assert_eq!(starts(&limit, now, 1), [0]);
@@ -128,17 +127,17 @@ mod tests {
     }
 
     #[test]
-    fn a_place_that_is_not_used_is_the_next_one_s() {
+    fn an_unused_slot_is_reused() {
         let limit = limit(10, 1);
         let now = Instant::now();
         let never = now + Duration::from_secs(3_600);
         let mut waiting: Vec<_> = (0..5).map(|_| limit.reserve(now, never)).collect();
         assert!(waiting.iter().all(Option::is_some));
-        // Those of 100 and 300 ms give up; nobody gets a place that is kept.
+        // The slots at 100 and 300 ms are returned; occupied slots are not reassigned.
         drop((waiting.remove(3), waiting.remove(1)));
         assert!(limit.reserve(now, now + Duration::from_millis(50)).is_none());
         assert_eq!(starts(&limit, now, 4), [100, 300, 500, 600]);
-        // What was given back too late for anybody is lost.
+        // A slot that is returned after its time is lost.
         drop(waiting);
         let later = now + Duration::from_millis(350);
         assert_eq!(starts(&limit, later, 2), [50, 350]);

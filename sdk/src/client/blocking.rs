@@ -1,4 +1,4 @@
-//! For programs without a runtime: the same calls, waited for on this thread.
+//! Blocking calls, for programs without an async runtime.
 
 use std::panic::{AssertUnwindSafe, resume_unwind};
 use std::sync::OnceLock;
@@ -13,11 +13,11 @@ use super::{Call, Wait};
 use crate::email::{Contact, ContactPages, ContactStream};
 use crate::{Error, ErrorKind, List, Outcome};
 
-/// Runs a future on this crate's own runtime and waits for it.
+/// Runs a future on this crate's own runtime and blocks until it is done.
 fn block<T: Send + 'static>(future: impl Future<Output = T> + Send + 'static) -> Result<T, Error> {
     if in_async_code() {
         return Err(Error::config(
-            "async code cannot wait on its thread; await the call, or block in `spawn_blocking`",
+            "cannot block inside an async task; await the call, or use `spawn_blocking`",
         ));
     }
     static RUNTIME: OnceLock<Option<Runtime>> = OnceLock::new();
@@ -25,33 +25,35 @@ fn block<T: Send + 'static>(future: impl Future<Output = T> + Send + 'static) ->
         let mut builder = Builder::new_multi_thread();
         builder.worker_threads(1).thread_name("svc-sdk").enable_all().build().ok()
     });
-    let Some(runtime) = runtime else { return Err(Error::config("no thread could be started")) };
+    let Some(runtime) = runtime else {
+        return Err(Error::config("cannot start the runtime's thread"));
+    };
     let (done, result) = mpsc::sync_channel(1);
     runtime.spawn(async move {
-        // Nobody waits any more: so be it.
+        // The receiver is gone only if the waiting thread was terminated.
         let _ = done.send(AssertUnwindSafe(future).catch_unwind().await);
     });
     match result.recv() {
-        Ok(Ok(answer)) => Ok(answer),
-        // A hook, a layer or a source of the caller's own: it is theirs to know.
+        Ok(Ok(response)) => Ok(response),
+        // A callback, layer or attachment source of the application panicked.
         Ok(Err(panic)) => resume_unwind(panic),
         Err(_) => Err(Error::new(ErrorKind::ConnectionLost, Outcome::Unknown)),
     }
 }
 
-/// Whether this thread is in the middle of a tokio task.
+/// Whether this thread is currently polling a tokio task.
 ///
-/// Waiting there would hold up the connections that the same thread drives, this
-/// client's own among them, until the deadline. Threads that may block, those of
-/// `spawn_blocking` and `block_in_place`, are no such place although they have a
-/// runtime too. What tells them apart is that tasks have a budget of operations
-/// until they have to yield, of 255 at most: it is asked for, and given back.
+/// Blocking there would also block the connections that the same thread drives, including
+/// those of this client, until the deadline. Threads that may block, such as those of
+/// `spawn_blocking` and `block_in_place`, have a runtime handle as well. The difference:
+/// tasks have a cooperative budget of at most 255 operations before they must yield. This
+/// function spends the budget to see whether there is one, then restores it.
 fn in_async_code() -> bool {
     let mut cx = Context::from_waker(Waker::noop());
     let Poll::Ready(before) = poll_proceed(&mut cx) else { return true };
     let is_spent = (0..=u8::MAX).any(|_| match poll_proceed(&mut cx) {
         Poll::Ready(more) => {
-            // Not to be given back one by one, but all at once.
+            // Keep the budget spent until the end, then restore it at once.
             more.made_progress();
             false
         }
@@ -65,12 +67,12 @@ impl<T: Send + 'static> Call<T>
 where
     Self: IntoFuture<Output = Result<T, Error>, IntoFuture: Send + 'static>,
 {
-    /// Makes the call and waits for it on this thread, for programs without a
-    /// runtime.
+    /// Sends the request and blocks the current thread until the call is done. For programs
+    /// without an async runtime.
     ///
-    /// In async code, `await` it instead: there, this would hold up the thread,
-    /// and with it the connections that awaited calls of this client have
-    /// opened, so it is refused. `spawn_blocking` is a fine place.
+    /// Calling this from an async task fails, because it would block the thread and the
+    /// connections that it drives. `await` the call there, or use
+    /// `tokio::task::spawn_blocking`.
     ///
     /// ```no_run
     /// # fn main() -> Result<(), svc_sdk::Error> {
@@ -82,8 +84,7 @@ where
     ///
     /// # Errors
     ///
-    /// As when it is awaited, and an error of kind
-    /// [`Config`](ErrorKind::Config) in async code.
+    /// Like awaiting it; also [`Config`](ErrorKind::Config) if called from an async task.
     pub fn block(self) -> Result<T, Error> {
         block(self.into_future())?
     }
@@ -93,20 +94,20 @@ impl<T: Send + 'static> Wait<T>
 where
     Self: IntoFuture<Output = Result<T, Error>, IntoFuture: Send + 'static>,
 {
-    /// Waits on this thread, for programs without a runtime.
+    /// Blocks the current thread until the wait is done. For programs without an async
+    /// runtime.
     ///
     /// # Errors
     ///
-    /// As when it is awaited, and an error of kind
-    /// [`Config`](ErrorKind::Config) in async code.
+    /// Like awaiting it; also [`Config`](ErrorKind::Config) if called from an async task.
     pub fn block(self) -> Result<T, Error> {
         block(self.into_future())?
     }
 }
 
 impl ContactStream {
-    /// The contacts, for programs without a runtime: `next` waits on this
-    /// thread.
+    /// Returns a blocking iterator over the contacts, for programs without an async
+    /// runtime.
     pub fn block_iter(self) -> impl Iterator<Item = Result<Contact, Error>> {
         let mut pages = self.pages().block_iter();
         let mut ready = List::<Contact>::default().into_iter();
@@ -125,7 +126,7 @@ impl ContactStream {
 }
 
 impl ContactPages {
-    /// The pages, for programs without a runtime: `next` waits on this thread.
+    /// Returns a blocking iterator over the pages, for programs without an async runtime.
     pub fn block_iter(self) -> impl Iterator<Item = Result<List<Contact>, Error>> {
         let mut pages = Some(self);
         std::iter::from_fn(move || {

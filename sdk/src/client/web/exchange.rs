@@ -1,8 +1,8 @@
-//! What carries an attempt in a browser: `fetch`. It tells little of how far a
-//! request got, so an attempt without an answer may always have been processed.
+//! One HTTP exchange in a browser, with `fetch`. It does not report how much of a request
+//! was sent, so an attempt without a response may always have been processed.
 //!
-//! What it does cannot leave its thread, so it runs in a task of its own, and
-//! calls are `Send` here as everywhere.
+//! `fetch` is bound to its thread. It runs in a task of its own, so that calls are `Send`
+//! as on other platforms.
 
 use std::error::Error as StdError;
 use std::pin::pin;
@@ -24,27 +24,27 @@ use crate::{Error, ErrorKind, Outcome};
 
 pub(super) type BoxError = Box<dyn StdError + Send + Sync>;
 
-/// Whether the request was handed over.
+/// Whether the request was passed to `fetch`.
 #[derive(Default)]
 pub(super) struct Progress(AtomicBool);
 
 impl Progress {
-    pub(super) fn not_whole(&self) -> bool {
+    pub(super) fn is_incomplete(&self) -> bool {
         !self.0.load(Ordering::Acquire)
     }
 }
 
-/// An answer; its body came with it.
+/// A response with its body, which is already complete.
 pub(super) struct Incoming {
     pub(super) status: u16,
     pub(super) headers: HeaderMap,
-    /// Another address than the one asked gave it: a browser follows redirects.
-    pub(super) elsewhere: bool,
+    /// Whether the response comes from another URL: a browser follows redirects.
+    pub(super) redirected: bool,
     length: Option<u64>,
     body: Option<Result<Bytes, BoxError>>,
 }
 
-/// Sends the request and waits for the answer.
+/// Sends the request and waits for the response.
 pub(super) async fn send(
     shared: &Shared,
     request: &Request,
@@ -57,28 +57,28 @@ pub(super) async fn send(
     *outgoing.body_mut() = body(&request.payload)?.map(Into::into);
     progress.0.store(true, Ordering::Release);
 
-    let (mut done, answer) = oneshot::channel();
+    let (mut done, response) = oneshot::channel();
     let http = shared.http.clone();
     let limit = shared.settings.max_response_size;
     spawn_local(async move {
-        let answer = {
+        let response = {
             let fetched = pin!(fetch(http, outgoing, limit));
-            let nobody_waits = pin!(done.closed());
-            match select(fetched, nobody_waits).await {
-                Either::Left((answer, _)) => answer,
+            let receiver_dropped = pin!(done.closed());
+            match select(fetched, receiver_dropped).await {
+                Either::Left((response, _)) => response,
                 // Dropping the request aborts it.
                 Either::Right(_) => return,
             }
         };
-        let _ = done.send(answer);
+        let _ = done.send(response);
     });
-    match answer.await {
-        Ok(answer) => answer.map_err(broken),
-        Err(_) => Err(Failed::finally(Error::new(ErrorKind::ConnectionLost, Outcome::Unknown))),
+    match response.await {
+        Ok(response) => response.map_err(classify_error),
+        Err(_) => Err(Failed::permanent(Error::new(ErrorKind::ConnectionLost, Outcome::Unknown))),
     }
 }
 
-/// `fetch` takes a body whole.
+/// Builds the body in memory: `fetch` cannot stream it.
 fn body(payload: &Payload) -> Result<Option<Bytes>, Failed> {
     let streamed = match payload {
         Payload::Bytes(bytes, _) if !bytes.is_empty() => return Ok(Some(bytes.clone())),
@@ -97,10 +97,12 @@ fn body(payload: &Payload) -> Result<Option<Bytes>, Failed> {
                     Error::new(kind, Outcome::NotSent)
                 };
                 write_content(source, &mut body).map_err(|error| {
-                    Failed::finally(failed("it cannot be read").with_source(error))
+                    Failed::permanent(failed("cannot be read").with_source(error))
                 })?;
                 if (body.len() - before) as u64 != piece.length() {
-                    return Err(Failed::finally(failed("its length is not what it was")));
+                    return Err(Failed::permanent(failed(
+                        "has changed its length since the request was built",
+                    )));
                 }
             }
         }
@@ -113,12 +115,12 @@ async fn fetch(
     request: reqwest::Request,
     limit: u64,
 ) -> Result<Incoming, reqwest::Error> {
-    let asked = request.url().clone();
-    let mut answer = http.execute(request).await?;
+    let requested_url = request.url().clone();
+    let mut response = http.execute(request).await?;
     let mut incoming = Incoming {
-        status: answer.status().as_u16(),
-        headers: std::mem::take(answer.headers_mut()),
-        elsewhere: asked != *answer.url(),
+        status: response.status().as_u16(),
+        headers: std::mem::take(response.headers_mut()),
+        redirected: requested_url != *response.url(),
         length: None,
         body: None,
     };
@@ -127,27 +129,27 @@ async fn fetch(
         .get(http::header::CONTENT_LENGTH)
         .and_then(|length| length.to_str().ok()?.parse().ok());
     if incoming.length.is_none_or(|length| length <= limit) {
-        incoming.body = Some(answer.bytes().await.map_err(|error| error.without_url().into()));
+        incoming.body = Some(response.bytes().await.map_err(|error| error.without_url().into()));
     }
     Ok(incoming)
 }
 
 impl Incoming {
-    /// How long the body is said to be.
+    /// Length of the body according to `Content-Length`.
     pub(super) fn length(&self) -> Option<u64> {
         self.length
     }
 
-    /// The body, the first time.
+    /// Returns the whole body at the first call, then `None`.
     pub(super) async fn chunk(&mut self) -> Result<Option<Bytes>, BoxError> {
         self.body.take().transpose()
     }
 }
 
-fn broken(error: reqwest::Error) -> Failed {
+fn classify_error(error: reqwest::Error) -> Failed {
     if error.is_builder() {
         let error = Error::config("the request cannot be built").with_source(error.without_url());
-        return Failed::finally(error);
+        return Failed::permanent(error);
     }
     let lost = Error::new(ErrorKind::ConnectionLost, Outcome::Unknown);
     Failed { failure: Failure::Ambiguous, error: lost.with_source(error.without_url()) }

@@ -1,4 +1,4 @@
-//! One resource out of an answer.
+//! Decodes a single resource.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -9,15 +9,15 @@ use serde::{Deserialize, Deserializer};
 use serde_json::{Map, Value};
 
 use super::Extra;
-use super::walk::{Walk, read_text};
+use super::cursor::{JsonCursor, parse_lenient};
 
-/// A typed answer: what [`record!`] makes.
+/// A resource type. Implemented by [`record!`].
 pub(crate) trait Record: Default {
-    /// The names of the typed fields. The first one tells a resource from what
-    /// may be wrapped around it.
+    /// The JSON names of the typed fields. The first one distinguishes the resource from an
+    /// object that wraps it.
     const TYPED: &'static [&'static str];
 
-    /// Reads the field of this name, which is one of `TYPED`.
+    /// Decodes the field `name`, which is one of `TYPED`.
     fn read_field<'de, A: MapAccess<'de>>(
         &mut self,
         name: &str,
@@ -27,120 +27,120 @@ pub(crate) trait Record: Default {
     fn set_extra(&mut self, extra: Extra);
 }
 
-/// Why an answer cannot be read; never its content.
+/// Why a response cannot be decoded. Contains none of its content.
 #[derive(Debug)]
-pub(crate) struct Unreadable(pub(crate) String);
+pub(crate) struct DecodeError(pub(crate) String);
 
-impl From<serde_json::Error> for Unreadable {
+impl From<serde_json::Error> for DecodeError {
     fn from(error: serde_json::Error) -> Self {
         let problem = match error.classify() {
-            serde_json::error::Category::Eof => "json that ends too early",
-            _ => "not json",
+            serde_json::error::Category::Eof => "truncated JSON",
+            _ => "not JSON",
         };
-        Self(format!("{problem}, at line {} column {}", error.line(), error.column()))
+        Self(format!("{problem} at line {} column {}", error.line(), error.column()))
     }
 }
 
-/// Reads a resource: the object itself, or the only object inside an object
-/// (`docs/undocumented/both-services.md#resource-shape`). An empty body, or any other JSON value, is a
-/// resource without fields.
-pub(crate) fn read_object<T: Record>(body: &Bytes) -> Result<T, Unreadable> {
-    read_text(body, |text| {
-        let mut walk = Walk::new(text)?;
-        if walk.peek().is_none() {
+/// Decodes a resource: the object itself, or the only object inside it
+/// (`docs/undocumented/both-services.md#resource-shape`). An empty body, or any other JSON
+/// value, gives a resource without fields.
+pub(crate) fn read_object<T: Record>(body: &Bytes) -> Result<T, DecodeError> {
+    parse_lenient(body, |text| {
+        let mut cursor = JsonCursor::new(text)?;
+        if cursor.peek().is_none() {
             let mut record = T::default();
             record.set_extra(Extra::new(Bytes::new(), T::TYPED));
             return Ok(record);
         }
-        let record = next_object(&mut walk)?;
-        walk.end()?;
+        let record = next_object(&mut cursor)?;
+        cursor.end()?;
         Ok(record)
     })
 }
 
-/// Reads the resource that comes next.
-pub(crate) fn next_object<T: Record>(walk: &mut Walk<'_>) -> Result<T, Unreadable> {
-    if walk.peek() != Some(b'{') {
+/// Decodes the resource at the cursor.
+pub(crate) fn next_object<T: Record>(cursor: &mut JsonCursor<'_>) -> Result<T, DecodeError> {
+    if cursor.peek() != Some(b'{') {
         let mut record = T::default();
-        record.set_extra(Extra::new(walk.skip()?, T::TYPED));
+        record.set_extra(Extra::new(cursor.skip()?, T::TYPED));
         return Ok(record);
     }
-    let (found, place) = walk.value::<Found<T>>()?;
-    found.unwrapped(place)
+    let (candidate, text) = cursor.value::<Candidate<T>>()?;
+    candidate.unwrapped(text)
 }
 
-/// The text of the only field that holds an object.
+/// The JSON text of the only field whose value is an object.
 fn only_object(raw: &Bytes) -> Option<Bytes> {
     let mut objects = Vec::new();
-    let field = |_: String, walk: &mut Walk<'_>| {
-        let is_object = walk.peek() == Some(b'{');
-        let text = walk.skip()?;
+    let field = |_: String, cursor: &mut JsonCursor<'_>| {
+        let is_object = cursor.peek() == Some(b'{');
+        let text = cursor.skip()?;
         if is_object {
             objects.push(text);
         }
         Ok(())
     };
-    Walk::new(raw).ok()?.object(field).ok()?;
+    JsonCursor::new(raw).ok()?.object(field).ok()?;
     if objects.len() == 1 { objects.pop() } else { None }
 }
 
-/// An object as it is, whatever may be wrapped in it.
-pub(crate) struct Found<T> {
+/// An object that may be the resource or may wrap it.
+pub(crate) struct Candidate<T> {
     pub(crate) record: T,
-    /// How many typed fields there were.
+    /// The number of typed fields found.
     typed: usize,
     has_first: bool,
 }
 
-impl<T: Record> Found<T> {
-    /// The resource: this object, or the one that it is wrapped around.
-    pub(crate) fn unwrapped(self, place: Bytes) -> Result<T, Unreadable> {
-        let (mut found, mut place) = (self, place);
-        if !found.has_first
-            && let Some(inner) = only_object(&place)
+impl<T: Record> Candidate<T> {
+    /// Returns the resource: this object, or the object that it wraps.
+    pub(crate) fn unwrapped(self, text: Bytes) -> Result<T, DecodeError> {
+        let (mut candidate, mut text) = (self, text);
+        if !candidate.has_first
+            && let Some(inner) = only_object(&text)
         {
-            let (inside, _) = Walk::new(&inner)?.value::<Self>()?;
-            if inside.has_first || inside.typed > found.typed {
-                found = inside;
-                place = inner;
+            let (inside, _) = JsonCursor::new(&inner)?.value::<Self>()?;
+            if inside.has_first || inside.typed > candidate.typed {
+                candidate = inside;
+                text = inner;
             }
         }
-        found.record.set_extra(Extra::new(place, T::TYPED));
-        Ok(found.record)
+        candidate.record.set_extra(Extra::new(text, T::TYPED));
+        Ok(candidate.record)
     }
 }
 
-impl<'de, T: Record> Deserialize<'de> for Found<T> {
+impl<'de, T: Record> Deserialize<'de> for Candidate<T> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_map(Reader(PhantomData))
+        deserializer.deserialize_map(CandidateVisitor(PhantomData))
     }
 }
 
-struct Reader<T>(PhantomData<T>);
+struct CandidateVisitor<T>(PhantomData<T>);
 
-impl<'de, T: Record> Visitor<'de> for Reader<T> {
-    type Value = Found<T>;
+impl<'de, T: Record> Visitor<'de> for CandidateVisitor<T> {
+    type Value = Candidate<T>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("an object")
     }
 
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Found<T>, A::Error> {
-        let mut found = Found { record: T::default(), typed: 0, has_first: false };
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Candidate<T>, A::Error> {
+        let mut candidate = Candidate { record: T::default(), typed: 0, has_first: false };
         while let Some(position) = map.next_key_seed(Key(T::TYPED))? {
             let Some(position) = position else {
                 map.next_value::<IgnoredAny>()?;
                 continue;
             };
-            found.record.read_field(T::TYPED[position], &mut map)?;
-            found.typed += 1;
-            found.has_first |= position == 0;
+            candidate.record.read_field(T::TYPED[position], &mut map)?;
+            candidate.typed += 1;
+            candidate.has_first |= position == 0;
         }
-        Ok(found)
+        Ok(candidate)
     }
 }
 
-/// Reads a key as its place among the known names, without keeping its text.
+/// Decodes a key as its index among the known names, without allocating.
 struct Key(&'static [&'static str]);
 
 impl<'de> DeserializeSeed<'de> for Key {
@@ -163,10 +163,10 @@ impl Visitor<'_> for Key {
     }
 }
 
-/// Makes a typed answer: the struct, its reading, and a `Debug` that shows
-/// fields marked `hidden` only as there or not.
+/// Defines a resource type: the struct, its decoding, and a `Debug` implementation that
+/// masks fields marked `hidden`.
 ///
-/// It serialises as the service sent it, every field included.
+/// It serializes as the service sent it, including all undocumented fields.
 macro_rules! record {
     (
         $(#[$meta:meta])*
@@ -179,11 +179,11 @@ macro_rules! record {
         #[non_exhaustive]
         $vis struct $name {
             $( $(#[$field_meta])* $field_vis $field: $type, )*
-            /// What the answer holds beyond the fields above.
+            /// The response's fields that are not listed above.
             $vis extra: crate::Extra,
         }
 
-        impl crate::answer::Record for $name {
+        impl crate::decode::Record for $name {
             const TYPED: &'static [&'static str] = &[$($text),*];
 
             fn read_field<'de, A: serde::de::MapAccess<'de>>(
@@ -194,7 +194,7 @@ macro_rules! record {
                 match name {
                     $( $text => {
                         self.$field = map.next_value_seed(
-                            crate::answer::Lenient(std::marker::PhantomData),
+                            crate::decode::Lenient(std::marker::PhantomData),
                         )?;
                     } )*
                     _ => {
@@ -212,7 +212,7 @@ macro_rules! record {
         impl std::fmt::Debug for $name {
             fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
                 f.debug_struct(stringify!($name))
-                    $( .field(stringify!($field), crate::answer::record!(@shown self.$field $(, $hidden)?)) )*
+                    $( .field(stringify!($field), crate::decode::record!(@shown self.$field $(, $hidden)?)) )*
                     .field("extra", &self.extra)
                     .finish()
             }
@@ -226,7 +226,7 @@ macro_rules! record {
 
         impl<'de> serde::Deserialize<'de> for $name {
             fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-                crate::answer::deserialize(deserializer)
+                crate::decode::deserialize(deserializer)
             }
         }
     };
@@ -235,7 +235,7 @@ macro_rules! record {
 }
 pub(crate) use record;
 
-/// `Deserialize` of every record, from any format.
+/// The `Deserialize` implementation of all records.
 pub(crate) fn deserialize<'de, T, D>(deserializer: D) -> Result<T, D::Error>
 where
     T: Record,
@@ -245,7 +245,7 @@ where
     from_map(&object).map_err(|unreadable| D::Error::custom(unreadable.0))
 }
 
-pub(crate) fn from_map<T: Record>(object: &Map<String, Value>) -> Result<T, Unreadable> {
+pub(crate) fn from_map<T: Record>(object: &Map<String, Value>) -> Result<T, DecodeError> {
     read_object(&Bytes::from(serde_json::to_vec(object)?))
 }
 
@@ -258,23 +258,23 @@ mod tests {
     use crate::error::ErrorReport;
     use crate::extraction::Me;
 
-    /// Everything that reads what a service answers.
-    fn read_all(body: &[u8]) {
+    /// Runs all decoders of responses.
+    fn decode_all(body: &[u8]) {
         let body = Bytes::copy_from_slice(body);
         let _ = read_object::<EmailRecord>(&body).map(|email| format!("{email:?}"));
         let _ = read_object::<Contact>(&body).map(|contact| serde_json::to_string(&contact));
         let _ = read_object::<Me>(&body);
-        let _ = crate::answer::read_list::<Contact>(&body);
+        let _ = crate::decode::read_list::<Contact>(&body);
         let _ = BatchResponse::read(&body, 2);
         let _ = WebhookTest::read(&body);
         let _ = ErrorReport::read(&body);
     }
 
     #[test]
-    fn an_answer_that_is_no_object_serialises_as_it_came() {
-        for (said, kept) in [("[1]", "[1]"), ("\"x\"", "\"x\""), ("", "{}"), ("{}", "{}")] {
-            let record: EmailRecord = read_object(&Bytes::from(said)).expect("read");
-            assert_eq!(serde_json::to_string(&record).expect("JSON"), kept, "{said}");
+    fn a_response_that_is_not_an_object_is_serialized_unmodified() {
+        for (body, expected) in [("[1]", "[1]"), ("\"x\"", "\"x\""), ("", "{}"), ("{}", "{}")] {
+            let record: EmailRecord = read_object(&Bytes::from(body)).expect("read");
+            assert_eq!(serde_json::to_string(&record).expect("JSON"), expected, "{body}");
         }
     }
 
@@ -317,14 +317,14 @@ mod tests {
 
     proptest! {
         #[test]
-        fn no_bytes_make_it_panic(body in prop::collection::vec(any::<u8>(), 0..200)) {
-            read_all(&body);
+        fn arbitrary_bytes_never_panic(body in prop::collection::vec(any::<u8>(), 0..200)) {
+            decode_all(&body);
         }
 
         #[test]
-        fn no_json_is_an_error_for_a_resource(value in json()) {
+        fn any_json_decodes_as_a_resource(value in json()) {
             let body = value.to_string();
-            read_all(body.as_bytes());
+            decode_all(body.as_bytes());
             let body = Bytes::from(body);
             prop_assert!(read_object::<EmailRecord>(&body).is_ok());
             prop_assert!(read_object::<Me>(&body).is_ok());
@@ -332,16 +332,16 @@ mod tests {
         }
 
         #[test]
-        fn cut_off_json_makes_nothing_panic(value in json(), cut in any::<prop::sample::Index>()) {
+        fn truncated_json_never_panics(value in json(), cut in any::<prop::sample::Index>()) {
             let body = value.to_string();
-            read_all(&body.as_bytes()[..cut.index(body.len())]);
+            decode_all(&body.as_bytes()[..cut.index(body.len())]);
         }
     }
 
     #[test]
-    fn depth_is_bounded() {
+    fn deep_nesting_never_panics() {
         for open in ["[", "{\"data\":", "{\"error\":{\"a\":"] {
-            read_all(open.repeat(5_000).as_bytes());
+            decode_all(open.repeat(5_000).as_bytes());
         }
     }
 }

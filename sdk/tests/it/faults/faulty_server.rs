@@ -1,4 +1,4 @@
-//! A peer that fails where it is told to, and counts what reached it.
+//! A server that injects a fault and counts the requests that reach it.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -8,50 +8,52 @@ use svc_sdk::{EmailClient, EmailClientBuilder};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
 
-use crate::peer::{answer, read_request};
+use crate::mock_server::{read_request, response};
 
-/// Where the peer fails.
+/// The fault to inject.
 #[derive(Clone, Debug)]
 pub(super) enum Fault {
-    /// Nobody listens.
-    Refuses,
-    /// Closes a connection as soon as it is made.
-    AtConnect,
+    /// Does not listen on its port.
+    ConnectionRefused,
+    /// Closes each connection as soon as it is accepted.
+    ClosesAfterConnect,
     /// Reads the first message of the TLS handshake and closes.
-    InHandshake,
-    /// Answers the TLS handshake with something else.
-    NoTls,
-    /// Shows a certificate that nobody trusts.
-    NotTrusted,
-    /// Reads the head and closes.
-    AfterHead,
-    /// Reads the head and some of the body and closes.
-    MidBody,
-    /// Reads the head alone, writes this, and takes what else comes.
-    Early(String),
-    /// Reads the whole request, writes this, which may be nothing, and closes.
-    Answers(String),
-    /// Reads the whole request, writes this, and leaves the connection open.
+    ClosesInHandshake,
+    /// Responds to the TLS handshake with plain HTTP.
+    NotTls,
+    /// Presents a certificate that the client does not trust.
+    UntrustedCertificate,
+    /// Reads the head, then closes the connection.
+    ClosesAfterHead,
+    /// Reads the head and a part of the body, then closes the connection.
+    ClosesMidBody,
+    /// Reads the head, writes this, then discards the rest of the request.
+    EarlyResponse(String),
+    /// Reads the complete request, writes this (possibly nothing), then closes the
+    /// connection.
+    Responds(String),
+    /// Reads the complete request, writes this, and keeps the connection open.
     Stalls(String),
 }
 
 impl Fault {
-    pub(super) fn answers(text: impl Into<String>) -> Self {
-        Self::Answers(text.into())
+    pub(super) fn responds(text: impl Into<String>) -> Self {
+        Self::Responds(text.into())
     }
 
-    /// Answers with this status, these header lines, and the end.
+    /// Responds with this status and these header lines, without a body, then closes the
+    /// connection.
     pub(super) fn status(status: u16, headers: &str) -> Self {
         let head = format!("HTTP/1.1 {status} Whatever\r\nConnection: close\r\n{headers}");
-        Self::Answers(format!("{head}Content-Length: 0\r\n\r\n"))
+        Self::Responds(format!("{head}Content-Length: 0\r\n\r\n"))
     }
 
     fn needs_tls(&self) -> bool {
-        matches!(self, Self::InHandshake | Self::NoTls | Self::NotTrusted)
+        matches!(self, Self::ClosesInHandshake | Self::NotTls | Self::UntrustedCertificate)
     }
 }
 
-pub(super) struct FaultyPeer {
+pub(super) struct FaultyServer {
     url: String,
     counts: Arc<Counts>,
 }
@@ -59,24 +61,24 @@ pub(super) struct FaultyPeer {
 #[derive(Default)]
 struct Counts {
     connections: AtomicUsize,
-    /// Requests whose head came.
+    /// Requests whose head was received.
     heads: AtomicUsize,
-    /// Requests that came whole.
-    whole: AtomicUsize,
+    /// Requests that were received completely.
+    complete: AtomicUsize,
 }
 
-impl FaultyPeer {
-    /// Fails so for the first connections, then works.
+impl FaultyServer {
+    /// Injects the fault into the first `connections` connections, then works normally.
     pub(super) async fn start(fault: Fault, connections: usize) -> Self {
         let socket = TcpSocket::new_v4().unwrap();
         socket.bind("127.0.0.1:0".parse().unwrap()).unwrap();
         let port = socket.local_addr().unwrap().port();
         let scheme = if fault.needs_tls() { "https" } else { "http" };
         let counts = Arc::new(Counts::default());
-        let peer = Self { url: format!("{scheme}://127.0.0.1:{port}"), counts };
-        let counts = Arc::clone(&peer.counts);
-        if matches!(fault, Fault::Refuses) {
-            // Bound, so that nobody else gets the port, and not listening.
+        let server = Self { url: format!("{scheme}://127.0.0.1:{port}"), counts };
+        let counts = Arc::clone(&server.counts);
+        if matches!(fault, Fault::ConnectionRefused) {
+            // Bind the port so that no other process gets it, but do not listen.
             tokio::spawn(async move {
                 let _socket = socket;
                 std::future::pending::<()>().await;
@@ -84,7 +86,7 @@ impl FaultyPeer {
         } else {
             tokio::spawn(serve(socket.listen(64).unwrap(), fault, connections, counts));
         }
-        peer
+        server
     }
 
     pub(super) fn builder(&self) -> EmailClientBuilder {
@@ -107,8 +109,8 @@ impl FaultyPeer {
         self.counts.heads.load(Ordering::SeqCst)
     }
 
-    pub(super) fn whole(&self) -> usize {
-        self.counts.whole.load(Ordering::SeqCst)
+    pub(super) fn complete_requests(&self) -> usize {
+        self.counts.complete.load(Ordering::SeqCst)
     }
 }
 
@@ -119,33 +121,35 @@ async fn serve(listener: TcpListener, fault: Fault, connections: usize, counts: 
         let (stream, _) = listener.accept().await.unwrap();
         let counts = Arc::clone(&counts);
         if counts.connections.fetch_add(1, Ordering::SeqCst) < connections {
-            open.extend(fail(stream, &fault, &counts).await);
+            open.extend(inject_fault(stream, &fault, &counts).await);
         } else if tls {
             let acceptor = certificates().0.acceptor.clone();
-            tokio::spawn(async move { work(acceptor.accept(stream).await.unwrap(), counts).await });
+            tokio::spawn(async move {
+                respond_normally(acceptor.accept(stream).await.unwrap(), counts).await;
+            });
         } else {
-            tokio::spawn(work(stream, counts));
+            tokio::spawn(respond_normally(stream, counts));
         }
     }
 }
 
-/// Gives the stream back where it must stay open.
-async fn fail(mut stream: TcpStream, fault: &Fault, counts: &Counts) -> Option<TcpStream> {
+/// Returns the stream if it must stay open.
+async fn inject_fault(mut stream: TcpStream, fault: &Fault, counts: &Counts) -> Option<TcpStream> {
     let mut buffer = Vec::new();
     match fault {
-        Fault::Refuses | Fault::AtConnect => {}
-        Fault::InHandshake => {
+        Fault::ConnectionRefused | Fault::ClosesAfterConnect => {}
+        Fault::ClosesInHandshake => {
             stream.read_buf(&mut buffer).await.unwrap();
         }
-        Fault::NoTls => {
+        Fault::NotTls => {
             stream.read_buf(&mut buffer).await.unwrap();
             stream.write_all(b"HTTP/1.1 400 Bad Request\r\n\r\n").await.unwrap();
         }
-        Fault::NotTrusted => {
-            // The client hangs up.
+        Fault::UntrustedCertificate => {
+            // The client closes the connection.
             assert!(certificates().1.acceptor.accept(stream).await.is_err());
         }
-        Fault::AfterHead | Fault::MidBody | Fault::Early(_) => {
+        Fault::ClosesAfterHead | Fault::ClosesMidBody | Fault::EarlyResponse(_) => {
             let head = loop {
                 if let Some(at) = buffer.windows(4).position(|end| end == b"\r\n\r\n") {
                     break at + 4;
@@ -153,27 +157,27 @@ async fn fail(mut stream: TcpStream, fault: &Fault, counts: &Counts) -> Option<T
                 assert_ne!(stream.read_buf(&mut buffer).await.unwrap(), 0, "no head");
             };
             counts.heads.fetch_add(1, Ordering::SeqCst);
-            if let Fault::MidBody = fault {
-                // Of a large body some; a small one mostly came with the head,
+            if let Fault::ClosesMidBody = fault {
+                // Read a part of a large body. A small one usually arrives with the head,
                 // and its end stays unread.
                 let some = head + content_length(&buffer[..head]).min(200_000) / 2;
                 while buffer.len() < some {
                     assert_ne!(stream.read_buf(&mut buffer).await.unwrap(), 0, "no body");
                 }
             }
-            if let Fault::Early(text) = fault {
+            if let Fault::EarlyResponse(text) = fault {
                 stream.write_all(text.as_bytes()).await.unwrap();
-                // Until the client hangs up.
+                // Until the client closes the connection.
                 while stream.read_buf(&mut buffer).await.is_ok_and(|count| count > 0) {
                     buffer.clear();
                 }
             }
         }
-        Fault::Answers(text) | Fault::Stalls(text) => {
+        Fault::Responds(text) | Fault::Stalls(text) => {
             read_request(&mut stream, &mut buffer).await.unwrap();
             counts.heads.fetch_add(1, Ordering::SeqCst);
-            counts.whole.fetch_add(1, Ordering::SeqCst);
-            // The client may have hung up before it is all written.
+            counts.complete.fetch_add(1, Ordering::SeqCst);
+            // The client may have closed the connection already.
             let _ = stream.write_all(text.as_bytes()).await;
             if let Fault::Stalls(_) = fault {
                 return Some(stream);
@@ -190,13 +194,13 @@ fn content_length(head: &[u8]) -> usize {
     lines.find_map(|line| line.strip_prefix("content-length: ")?.parse().ok()).unwrap_or_default()
 }
 
-async fn work<S: AsyncRead + AsyncWrite + Unpin>(mut stream: S, counts: Arc<Counts>) {
+async fn respond_normally<S: AsyncRead + AsyncWrite + Unpin>(mut stream: S, counts: Arc<Counts>) {
     let mut buffer = Vec::new();
     while read_request(&mut stream, &mut buffer).await.is_some() {
         counts.heads.fetch_add(1, Ordering::SeqCst);
-        counts.whole.fetch_add(1, Ordering::SeqCst);
-        let answer = answer(200, r#"{"id":"x","status":200}"#);
-        if stream.write_all(answer.as_bytes()).await.is_err() {
+        counts.complete.fetch_add(1, Ordering::SeqCst);
+        let response = response(200, r#"{"id":"x","status":200}"#);
+        if stream.write_all(response.as_bytes()).await.is_err() {
             return;
         }
     }
@@ -207,23 +211,23 @@ struct Certificate {
     acceptor: tokio_rustls::TlsAcceptor,
 }
 
-/// One that the clients trust and one that they do not.
+/// A certificate that the clients trust, and one that they do not.
 fn certificates() -> &'static (Certificate, Certificate) {
     static BOTH: OnceLock<(Certificate, Certificate)> = OnceLock::new();
-    BOTH.get_or_init(|| (Certificate::make(), Certificate::make()))
+    BOTH.get_or_init(|| (Certificate::generate(), Certificate::generate()))
 }
 
 impl Certificate {
-    fn make() -> Self {
-        let made = rcgen::generate_simple_self_signed(["127.0.0.1".to_owned()]).unwrap();
-        let key = made.signing_key.serialize_der();
+    fn generate() -> Self {
+        let certified = rcgen::generate_simple_self_signed(["127.0.0.1".to_owned()]).unwrap();
+        let key = certified.signing_key.serialize_der();
         let provider = Arc::new(rustls::crypto::ring::default_provider());
         let config = rustls::ServerConfig::builder_with_provider(provider)
             .with_safe_default_protocol_versions()
             .unwrap()
             .with_no_client_auth()
-            .with_single_cert(vec![made.cert.der().clone()], key.try_into().unwrap())
+            .with_single_cert(vec![certified.cert.der().clone()], key.try_into().unwrap())
             .unwrap();
-        Self { pem: made.cert.pem(), acceptor: Arc::new(config).into() }
+        Self { pem: certified.cert.pem(), acceptor: Arc::new(config).into() }
     }
 }

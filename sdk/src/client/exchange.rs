@@ -1,5 +1,5 @@
-//! What carries an attempt: reqwest, with layers around it or without; and how
-//! far its errors say that a request got.
+//! One HTTP exchange: sends a request with reqwest, directly or through tower layers, and
+//! classifies its errors by whether the request may have been processed.
 
 use std::error::Error as StdError;
 use std::io;
@@ -18,12 +18,12 @@ use crate::{Error, ErrorKind, Outcome};
 
 pub(super) type BoxError = Box<dyn StdError + Send + Sync>;
 
-/// An answer whose body is still on its way.
+/// A response whose body has not been read yet.
 pub(super) struct Incoming {
     pub(super) status: u16,
     pub(super) headers: HeaderMap,
-    /// Another address than the one asked gave it.
-    pub(super) elsewhere: bool,
+    /// Whether the response comes from another URL than the requested one.
+    pub(super) redirected: bool,
     body: Body,
 }
 
@@ -33,7 +33,7 @@ enum Body {
     Layered(super::layer::Body),
 }
 
-/// Sends the request and waits for the answer's head.
+/// Sends the request and waits for the head of the response.
 pub(super) async fn send(
     shared: &Shared,
     request: &Request,
@@ -49,15 +49,15 @@ pub(super) async fn send(
     let mut outgoing = reqwest::Request::new(request.method.clone(), url);
     *outgoing.headers_mut() = headers;
     *outgoing.body_mut() = Some(reqwest::Body::wrap(body));
-    // Our own client follows no redirect.
-    let asked = (!shared.own_http).then(|| outgoing.url().clone());
-    let answer = shared.http.execute(outgoing).await;
-    let mut answer = answer.map_err(|error| broken(shared, error, progress))?;
+    // The client that this crate creates does not follow redirects.
+    let requested_url = (!shared.own_http).then(|| outgoing.url().clone());
+    let response = shared.http.execute(outgoing).await;
+    let mut response = response.map_err(|error| classify_error(shared, error, progress))?;
     Ok(Incoming {
-        status: answer.status().as_u16(),
-        headers: std::mem::take(answer.headers_mut()),
-        elsewhere: asked.is_some_and(|asked| asked != *answer.url()),
-        body: Body::Plain(answer),
+        status: response.status().as_u16(),
+        headers: std::mem::take(response.headers_mut()),
+        redirected: requested_url.is_some_and(|requested_url| requested_url != *response.url()),
+        body: Body::Plain(response),
     })
 }
 
@@ -71,46 +71,49 @@ async fn send_through(
 ) -> Result<Incoming, Failed> {
     use tower::ServiceExt;
 
-    let address = shared.address(request).map_err(Failed::finally)?;
-    let uri = address.uri.clone();
+    let request_url = shared.layer_url(request).map_err(Failed::permanent)?;
+    let uri = request_url.uri.clone();
     let body = body::body(&request.payload, progress);
-    let mut outgoing = http::Request::new(super::Body::outgoing(body, address));
+    let mut outgoing = http::Request::new(super::Body::outgoing(body, request_url));
     *outgoing.method_mut() = request.method.clone();
     *outgoing.uri_mut() = uri;
     *outgoing.headers_mut() = headers;
-    let answer = layers.oneshot(outgoing).await;
-    let answer = answer.map_err(|error| match error.downcast::<reqwest::Error>() {
-        Ok(error) => broken(shared, *error, progress),
-        // A layer's own error: whether anything went out, the body tells.
+    let response = layers.oneshot(outgoing).await;
+    let response = response.map_err(|error| match error.downcast::<reqwest::Error>() {
+        Ok(error) => classify_error(shared, *error, progress),
+        // An error of a layer. The body's progress tells whether anything was sent.
         Err(error) => {
-            let outcome = if progress.not_whole() { Outcome::NotSent } else { Outcome::Unknown };
+            let outcome =
+                if progress.is_incomplete() { Outcome::NotSent } else { Outcome::Unknown };
             let error = Error::new(ErrorKind::Layer, outcome).with_source(error);
-            Failed::finally(error)
+            Failed::permanent(error)
         }
     })?;
-    let (head, body) = answer.into_parts();
+    let (head, body) = response.into_parts();
     Ok(Incoming {
         status: head.status.as_u16(),
         headers: head.headers,
-        elsewhere: head.extensions.get::<super::layer::Redirected>().is_some(),
+        redirected: head.extensions.get::<super::layer::Redirected>().is_some(),
         body: Body::Layered(body),
     })
 }
 
 impl Incoming {
-    /// How long the body is, if that is known.
+    /// Length of the body, if known.
     pub(super) fn length(&self) -> Option<u64> {
         match &self.body {
-            Body::Plain(answer) => answer.content_length(),
+            Body::Plain(response) => response.content_length(),
             #[cfg(feature = "tower")]
             Body::Layered(body) => http_body::Body::size_hint(body).exact(),
         }
     }
 
-    /// The next piece of the body.
+    /// Returns the next chunk of the body; `None` at its end.
     pub(super) async fn chunk(&mut self) -> Result<Option<Bytes>, BoxError> {
         match &mut self.body {
-            Body::Plain(answer) => Ok(answer.chunk().await.map_err(reqwest::Error::without_url)?),
+            Body::Plain(response) => {
+                Ok(response.chunk().await.map_err(reqwest::Error::without_url)?)
+            }
             #[cfg(feature = "tower")]
             Body::Layered(body) => loop {
                 let frame = std::future::poll_fn(|cx| {
@@ -127,54 +130,53 @@ impl Incoming {
     }
 }
 
-/// There was no answer.
-fn broken(shared: &Shared, error: reqwest::Error, progress: &Progress) -> Failed {
+/// Classifies an error of a request without a response.
+fn classify_error(shared: &Shared, error: reqwest::Error, progress: &Progress) -> Failed {
     if let Some(failure) = progress.failure() {
         let kind = ErrorKind::Attachment {
             email: failure.email,
             attachment: failure.attachment,
             problem: failure.problem,
         };
-        // The body was broken off before its end, so the service never had a
-        // whole request.
+        // The body ended early, so the service did not receive a complete request.
         let mut error = Error::new(kind, Outcome::NotSent);
         if let Some(source) = &failure.source {
             error = error.with_source(Arc::clone(source));
         }
-        return Failed::finally(error);
+        return Failed::permanent(error);
     }
     if error.is_builder() {
         let error = Error::config("the request cannot be built").with_source(error.without_url());
-        return Failed::finally(error);
+        return Failed::permanent(error);
     }
     let (failure, kind) = if error.is_connect() {
         let https = shared.base.scheme() == "https";
         let kind = if is_tls(&error, https) { ErrorKind::Tls } else { ErrorKind::Connect };
         (Failure::NotSent, kind)
     } else if error.is_timeout() {
-        // Only a client of the caller's own has time-outs of its own.
+        // Only a client passed to `http_client` has timeouts of its own.
         (Failure::Ambiguous, ErrorKind::Timeout)
     } else if is_not_http(&error) {
-        let problem = "its head is not http, or too large; check the base address".to_owned();
-        (Failure::Final, ErrorKind::InvalidResponse { problem })
+        let problem = "not an HTTP response, or its head is too large; check the base URL";
+        (Failure::Permanent, ErrorKind::InvalidResponse { problem: problem.to_owned() })
     } else {
         (Failure::Ambiguous, ErrorKind::ConnectionLost)
     };
-    // A connection that was closed before anything was written to it is
-    // as good as none.
-    let nothing_done = progress.nothing_sent() || is_refused(&error);
-    let failure = if nothing_done { Failure::NotSent } else { failure };
-    let not_sent = failure == Failure::NotSent || progress.not_whole();
+    // If the connection was closed before anything was written to it, the request was not
+    // sent.
+    let not_processed = progress.not_started() || is_http2_refusal(&error);
+    let failure = if not_processed { Failure::NotSent } else { failure };
+    let not_sent = failure == Failure::NotSent || progress.is_incomplete();
     let outcome = if not_sent { Outcome::NotSent } else { Outcome::Unknown };
     let error = Error::new(kind, outcome).with_source(error.without_url());
     Failed { failure, error }
 }
 
-/// An HTTP/2 server says that it did not process the request: it refused the
-/// stream, or it goes away and the stream is not among those that it still
-/// works on. The ones that it does hear nothing of that (RFC 9113 §6.8, §8.7).
+/// Whether an HTTP/2 server declared that it did not process the request: it refused the
+/// stream, or it sent GOAWAY and the stream is not among those it still processes (RFC 9113
+/// §6.8, §8.7).
 #[cfg(feature = "http2")]
-fn is_refused(error: &reqwest::Error) -> bool {
+fn is_http2_refusal(error: &reqwest::Error) -> bool {
     causes(error).filter_map(|cause| cause.downcast_ref::<h2::Error>()).any(|error| {
         let refused = error.reason() == Some(h2::Reason::REFUSED_STREAM);
         error.is_remote() && (refused || error.is_go_away())
@@ -182,12 +184,12 @@ fn is_refused(error: &reqwest::Error) -> bool {
 }
 
 #[cfg(not(feature = "http2"))]
-fn is_refused(_: &reqwest::Error) -> bool {
+fn is_http2_refusal(_: &reqwest::Error) -> bool {
     false
 }
 
-/// Why no secure connection was made: TLS says so, or the other side went
-/// away after TCP had connected.
+/// Whether a failed connection is a TLS failure: the TLS library reported it, or the server
+/// closed the connection after TCP had connected.
 fn is_tls(error: &reqwest::Error, https: bool) -> bool {
     causes(error).any(|cause| {
         #[cfg(feature = "rustls")]
@@ -219,7 +221,7 @@ fn is_not_http(error: &reqwest::Error) -> bool {
 
 fn causes<'a>(error: &'a reqwest::Error) -> impl Iterator<Item = &'a (dyn StdError + 'static)> {
     std::iter::successors(error.source(), |&error| {
-        // An i/o error hides what it was made of from `source`.
+        // An I/O error does not return its inner error from `source`.
         match error.downcast_ref::<io::Error>().and_then(io::Error::get_ref) {
             Some(inner) => Some(inner as &(dyn StdError + 'static)),
             None => error.source(),

@@ -1,5 +1,5 @@
-//! A peer that takes whole requests off a socket, keeps their bytes, and
-//! answers what it was told to, byte by byte. It knows nothing of the client.
+//! A mock server that records complete requests byte by byte and returns prepared
+//! responses. It shares no code with the client.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
@@ -7,9 +7,9 @@ use std::sync::{Arc, Mutex};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
-/// A request as it came off the socket.
+/// A request as received from the socket.
 #[derive(Clone, Debug)]
-pub(crate) struct Seen {
+pub(crate) struct ReceivedRequest {
     /// The request line, such as `GET /v1/me HTTP/1.1`.
     pub(crate) line: String,
     /// Header lines, names in lower case.
@@ -18,43 +18,44 @@ pub(crate) struct Seen {
     pub(crate) body: String,
 }
 
-impl Seen {
+impl ReceivedRequest {
     pub(crate) fn header(&self, name: &str) -> Option<&str> {
         self.headers.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
     }
 }
 
 #[derive(Clone)]
-pub(crate) struct Peer {
+pub(crate) struct MockServer {
     address: String,
     state: Arc<Mutex<State>>,
 }
 
 #[derive(Default)]
 struct State {
-    answers: VecDeque<String>,
-    seen: Vec<Seen>,
+    responses: VecDeque<String>,
+    received: Vec<ReceivedRequest>,
 }
 
-impl Peer {
-    /// Answers these, one request after the other; the last one for ever.
-    pub(crate) async fn start(answers: impl IntoIterator<Item = String>) -> Self {
+impl MockServer {
+    /// Starts a server that returns these responses in order, and then the last one
+    /// forever.
+    pub(crate) async fn start(responses: impl IntoIterator<Item = String>) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap().to_string();
-        let answers = answers.into_iter().collect();
-        let state = Arc::new(Mutex::new(State { answers, seen: Vec::new() }));
-        let peer = Self { address, state: Arc::clone(&state) };
+        let responses = responses.into_iter().collect();
+        let state = Arc::new(Mutex::new(State { responses, received: Vec::new() }));
+        let server = Self { address, state: Arc::clone(&state) };
         tokio::spawn(async move {
             while let Ok((stream, _)) = listener.accept().await {
-                tokio::spawn(serve(stream, Arc::clone(&state)));
+                tokio::spawn(handle_connection(stream, Arc::clone(&state)));
             }
         });
-        peer
+        server
     }
 
-    /// Answers with this status and JSON body.
+    /// Starts a server that always returns this status and JSON body.
     pub(crate) async fn json(status: u16, body: &str) -> Self {
-        Self::start([answer(status, body)]).await
+        Self::start([response(status, body)]).await
     }
 
     pub(crate) fn url(&self) -> String {
@@ -69,59 +70,63 @@ impl Peer {
         svc_sdk::ExtractionClient::builder(self.url(), "sk_test_secret")
     }
 
-    /// Every request so far.
-    pub(crate) fn seen(&self) -> Vec<Seen> {
-        self.state.lock().unwrap().seen.clone()
+    /// All requests received so far.
+    pub(crate) fn received_requests(&self) -> Vec<ReceivedRequest> {
+        self.state.lock().unwrap().received.clone()
     }
 
-    /// The only request.
-    pub(crate) fn only(&self) -> Seen {
-        let seen = self.seen();
-        assert_eq!(seen.len(), 1, "{seen:?}");
-        seen.into_iter().next().unwrap()
+    /// The only request received; panics if there is not exactly one.
+    pub(crate) fn single_request(&self) -> ReceivedRequest {
+        let request = self.received_requests();
+        assert_eq!(request.len(), 1, "{request:?}");
+        request.into_iter().next().unwrap()
     }
 
-    /// The lines of every request so far.
-    pub(crate) fn lines(&self) -> Vec<String> {
-        self.seen().into_iter().map(|seen| seen.line).collect()
+    pub(crate) fn request_count(&self) -> usize {
+        self.state.lock().unwrap().received.len()
+    }
+
+    /// The request lines of all requests received so far.
+    pub(crate) fn request_lines(&self) -> Vec<String> {
+        self.received_requests().into_iter().map(|request| request.line).collect()
     }
 }
 
-/// An HTTP answer.
-pub(crate) fn answer(status: u16, body: &str) -> String {
-    with_headers(status, "Content-Type: application/json\r\n", body)
+/// Formats an HTTP response with a JSON body.
+pub(crate) fn response(status: u16, body: &str) -> String {
+    response_with_headers(status, "Content-Type: application/json\r\n", body)
 }
 
-/// An HTTP answer with these header lines, each with its line end.
-pub(crate) fn with_headers(status: u16, headers: &str, body: &str) -> String {
+/// Formats an HTTP response with these header lines, each terminated by CRLF.
+pub(crate) fn response_with_headers(status: u16, headers: &str, body: &str) -> String {
     let length =
         if status == 204 { String::new() } else { format!("Content-Length: {}\r\n", body.len()) };
     format!("HTTP/1.1 {status} Whatever\r\n{length}{headers}\r\n{body}")
 }
 
-async fn serve(mut stream: TcpStream, state: Arc<Mutex<State>>) {
+async fn handle_connection(mut stream: TcpStream, state: Arc<Mutex<State>>) {
     let mut buffer = Vec::new();
-    while let Some(seen) = read_request(&mut stream, &mut buffer).await {
-        let answer = {
+    while let Some(request) = read_request(&mut stream, &mut buffer).await {
+        let response = {
             let mut state = state.lock().unwrap();
-            state.seen.push(seen);
-            match state.answers.len() {
-                0 => panic!("no answer to give"),
-                1 => state.answers[0].clone(),
-                _ => state.answers.pop_front().unwrap(),
+            state.received.push(request);
+            match state.responses.len() {
+                0 => panic!("no response to give"),
+                1 => state.responses[0].clone(),
+                _ => state.responses.pop_front().unwrap(),
             }
         };
-        if stream.write_all(answer.as_bytes()).await.is_err() {
+        if stream.write_all(response.as_bytes()).await.is_err() {
             return;
         }
     }
 }
 
-/// Takes one request off the stream; `None` at its end.
+/// Reads one request from the stream; `None` at its end.
 pub(crate) async fn read_request<S: AsyncRead + Unpin>(
     stream: &mut S,
     buffer: &mut Vec<u8>,
-) -> Option<Seen> {
+) -> Option<ReceivedRequest> {
     let head_end = loop {
         if let Some(at) = buffer.windows(4).position(|window| window == b"\r\n\r\n") {
             break at + 4;
@@ -148,5 +153,5 @@ pub(crate) async fn read_request<S: AsyncRead + Unpin>(
     }
     let body = String::from_utf8(buffer[head_end..head_end + length].to_vec()).unwrap();
     buffer.drain(..head_end + length);
-    Some(Seen { line, headers, body })
+    Some(ReceivedRequest { line, headers, body })
 }

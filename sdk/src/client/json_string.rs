@@ -1,9 +1,11 @@
-//! Texts in JSON. An email is mostly text, and most of it needs no escape: it
-//! is looked through a block at a time and copied, where serde_json goes byte
-//! by byte, which would be half the work of a batch.
+//! Fast JSON string encoding.
+//!
+//! An email is mostly text, and most text needs no escapes. This scans and copies it in
+//! blocks; serde_json goes byte by byte, which would be half the work of serializing a
+//! batch.
 
-/// Writes a text as JSON, as serde_json would.
-pub(super) fn push_string(out: &mut Vec<u8>, text: &str) {
+/// Appends `text` as a JSON string, with the same output as serde_json.
+pub(super) fn push_json_string(out: &mut Vec<u8>, text: &str) {
     out.reserve(text.len() + 2);
     out.push(b'"');
     let mut rest = text.as_bytes();
@@ -16,14 +18,14 @@ pub(super) fn push_string(out: &mut Vec<u8>, text: &str) {
     out.push(b'"');
 }
 
-/// What has to be escaped (RFC 8259 §7).
+/// Whether the byte must be escaped (RFC 8259 §7).
 fn is_special(byte: u8) -> bool {
     byte < b' ' || byte == b'"' || byte == b'\\'
 }
 
 fn first_special(bytes: &[u8]) -> Option<usize> {
     const BLOCK: usize = 32;
-    // Without a way out of the middle, the compiler compares a block at once.
+    // Without an early exit, the compiler vectorizes the comparison.
     let any = |block: &&[u8]| block.iter().fold(false, |any, byte| any | is_special(*byte));
     let clean = bytes.chunks_exact(BLOCK).take_while(|block| !any(block)).count() * BLOCK;
     let at = bytes[clean..].iter().position(|byte| is_special(*byte))?;
@@ -54,26 +56,26 @@ mod tests {
 
     use super::*;
 
-    fn written(text: &str) -> String {
+    fn encoded(text: &str) -> String {
         let mut out = Vec::new();
-        push_string(&mut out, text);
+        push_json_string(&mut out, text);
         String::from_utf8(out).unwrap()
     }
 
     #[test]
-    fn every_byte_at_every_place_is_as_serde_json_writes_it() {
+    fn matches_serde_json_for_every_character_and_position() {
         for character in (0..0x250).filter_map(char::from_u32) {
             for before in [0, 1, 30, 31, 32, 33, 64] {
                 let text = format!("{}{character}{}", "a".repeat(before), "b".repeat(40));
-                assert_eq!(written(&text), serde_json::to_string(&text).unwrap());
+                assert_eq!(encoded(&text), serde_json::to_string(&text).unwrap());
             }
         }
     }
 
     proptest! {
         #[test]
-        fn any_text_is_as_serde_json_writes_it(text in "(.|\\n|\"|\\\\|\\x00){0,200}") {
-            prop_assert_eq!(written(&text), serde_json::to_string(&text).unwrap());
+        fn matches_serde_json_for_any_text(text in "(.|\\n|\"|\\\\|\\x00){0,200}") {
+            prop_assert_eq!(encoded(&text), serde_json::to_string(&text).unwrap());
         }
     }
 }

@@ -1,4 +1,4 @@
-//! What an answer holds beyond the typed fields.
+//! The undocumented fields of a response.
 
 use std::fmt;
 use std::sync::{Arc, OnceLock};
@@ -7,12 +7,13 @@ use bytes::Bytes;
 use serde::{Serialize as _, Serializer};
 use serde_json::{Map, Value};
 
-use super::record::Unreadable;
-use super::walk::{Walk, read_value};
+use super::cursor::{JsonCursor, parse_value};
+use super::record::DecodeError;
 
-/// The fields of an answer that the documents do not name, as they came.
+/// The fields of a response that its type does not model, unmodified.
 ///
-/// The answer's text is kept and read only when somebody asks.
+/// The JSON text is kept and only parsed when a field is requested.
+///
 ///
 /// ```
 /// let email: svc_sdk::email::EmailRecord =
@@ -32,14 +33,14 @@ impl Extra {
         Self { raw, typed, parsed: OnceLock::new() }
     }
 
-    /// A field as the service sent it; the typed ones can be asked for too. A
-    /// number beyond what a double holds is its text, and what is nested more
-    /// than a hundred levels deep may be null.
+    /// Returns the field `name`, as the service sent it. Also works for fields that the
+    /// type models. A number beyond the range of `f64` is returned as a string; values
+    /// nested more than 100 levels deep may be null.
     pub fn get(&self, name: &str) -> Option<&Value> {
         self.all().get(name)
     }
 
-    /// The fields that the documents do not name, in the answer's order.
+    /// Iterates over the fields that the type does not model, in the response's order.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &Value)> {
         self.all()
             .iter()
@@ -47,31 +48,32 @@ impl Extra {
             .filter(|(name, _)| !self.typed.contains(name))
     }
 
-    /// Whether there is no field that the documents do not name.
+    /// True if the type models all fields of the response.
     pub fn is_empty(&self) -> bool {
         self.iter().next().is_none()
     }
 
-    /// Every field of the answer, typed ones included, in the answer's order.
+    /// All fields of the response, including those that the type models, in the response's
+    /// order.
     pub fn all(&self) -> &Map<String, Value> {
-        self.parsed.get_or_init(|| match read_value(&self.raw) {
+        self.parsed.get_or_init(|| match parse_value(&self.raw) {
             Ok(Value::Object(all)) => Arc::new(all),
             _ => Arc::default(),
         })
     }
 
-    /// The answer as it came: mostly an object; whatever else it was is not lost.
+    /// Serializes the response as it was received, even if it is not an object.
     pub(crate) fn serialize_all<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let all = self.all();
         if all.is_empty()
-            && let Ok(value) = read_value(&self.raw)
+            && let Ok(value) = parse_value(&self.raw)
         {
             return value.serialize(serializer);
         }
         all.serialize(serializer)
     }
 
-    /// The resource's JSON text, byte for byte as the service sent it.
+    /// The JSON text of the resource, as the service sent it.
     pub fn raw(&self) -> &str {
         std::str::from_utf8(&self.raw).unwrap_or_default()
     }
@@ -83,24 +85,24 @@ impl PartialEq for Extra {
     }
 }
 
-/// Shows the names of the first fields, never their values, and keeps nothing
-/// of them in memory.
+/// Shows the names of the first fields, never their values, and does not cache the parsed
+/// JSON.
 impl fmt::Debug for Extra {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         const SHOWN: usize = 32;
         let mut names = f.debug_set();
         let mut left = SHOWN;
-        let shown = |name: String, walk: &mut Walk<'_>| {
-            walk.skip()?;
+        let shown = |name: String, cursor: &mut JsonCursor<'_>| {
+            cursor.skip()?;
             if self.typed.contains(&name.as_str()) {
                 return Ok(());
             }
-            left = left.checked_sub(1).ok_or_else(|| Unreadable(String::new()))?;
+            left = left.checked_sub(1).ok_or_else(|| DecodeError(String::new()))?;
             names.entry(&name);
             Ok(())
         };
-        // What cannot be read is left out here.
-        let _ = Walk::new(&self.raw).and_then(|mut walk| walk.object(shown));
+        // Fields that cannot be decoded are omitted here.
+        let _ = JsonCursor::new(&self.raw).and_then(|mut cursor| cursor.object(shown));
         if left == 0 { names.finish_non_exhaustive() } else { names.finish() }
     }
 }

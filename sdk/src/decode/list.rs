@@ -1,30 +1,32 @@
-//! Lists and pages, in whichever shape they come (`docs/undocumented/both-services.md#list-shape`, `docs/undocumented/email-service.md#contact-pages`).
+//! Decodes lists and pages in any common JSON shape
+//! (`docs/undocumented/both-services.md#list-shape`,
+//! `docs/undocumented/email-service.md#contact-pages`).
 
 use std::ops::Deref;
 
 use bytes::Bytes;
 
-use super::record::{Record, Unreadable, next_object};
-use super::walk::{Walk, read_text};
+use super::cursor::{JsonCursor, parse_lenient};
+use super::record::{DecodeError, Record, next_object};
 use super::{Extra, Field};
 
-/// A list of resources, with what the service said about its pages.
+/// A list of resources, with paging information if the response contains any.
 ///
-/// It derefs to a slice and iterates over its items.
+/// Dereferences to a slice and iterates over its items.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct List<T> {
-    /// The resources, in the answer's order.
+    /// The resources, in the response's order.
     pub items: Vec<T>,
-    /// The number of this page, where the answer names it.
+    /// The number of this page, if known.
     pub page: Option<u64>,
-    /// The size of a page, where the answer names it.
+    /// The maximum number of items per page, if known.
     pub page_size: Option<u64>,
-    /// How many resources there are on all pages, where the answer names it.
+    /// The number of resources on all pages, if known.
     pub total: Option<u64>,
-    /// How many pages there are, where the answer names it.
+    /// The number of pages, if known.
     pub total_pages: Option<u64>,
-    /// What the answer holds beside its items; empty for a bare array.
+    /// The response's fields next to the items; empty if the response is a bare array.
     pub extra: Extra,
 }
 
@@ -67,17 +69,16 @@ impl<'a, T> IntoIterator for &'a List<T> {
     }
 }
 
-/// Writes the items as an array.
+/// Serializes as an array of the items.
 impl<T: serde::Serialize> serde::Serialize for List<T> {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         self.items.serialize(serializer)
     }
 }
 
-/// Reads a bare array, or an object that holds one. An empty body is an empty
-/// list.
-pub(crate) fn read_list<T: Record>(body: &Bytes) -> Result<List<T>, Unreadable> {
-    read_text(body, |text| {
+/// Decodes a bare array or an object that contains one. An empty body is an empty list.
+pub(crate) fn read_list<T: Record>(body: &Bytes) -> Result<List<T>, DecodeError> {
+    parse_lenient(body, |text| {
         let mut list = List::default();
         if text.trim_ascii().is_empty() {
             return Ok(list);
@@ -101,7 +102,7 @@ impl<T> List<T> {
             self.number(&["totalPages", "total_pages", "pageCount", "lastPage", "last_page"]);
     }
 
-    /// A paging field, beside the items or in an object beside them.
+    /// Returns a paging field, next to the items or in an object next to them.
     fn number(&self, names: &[&str]) -> Option<u64> {
         let all = self.extra.all();
         let holders = std::iter::once(all).chain(all.values().filter_map(|v| v.as_object()));
@@ -117,100 +118,103 @@ impl<T> List<T> {
 
 pub(crate) struct FoundArray<T> {
     pub(crate) items: Vec<T>,
-    /// Whether it stands in an object.
+    /// Whether the array is inside an object.
     pub(crate) is_wrapped: bool,
 }
 
-/// Reads the items of an answer's array: the answer itself, the only array in
-/// an object, or, among several, the one of a well-known name; else the same
-/// inside the only object in the object.
+/// Decodes the items of the response's array. It is, in this order: the response itself;
+/// the only array in the object; the array with a well-known name, if there are several;
+/// the same inside the only nested object.
 ///
-/// `room` is where the items go.
+/// The items are appended to `buffer`.
 pub(crate) fn find_array<T>(
     text: &Bytes,
-    room: Vec<T>,
-    item: &dyn Fn(&mut Walk<'_>) -> Result<T, Unreadable>,
-) -> Result<FoundArray<T>, Unreadable> {
-    let mut walk = Walk::new(text)?;
-    if walk.peek() == Some(b'[') {
-        let items = read_items(&mut walk, room, item)?;
-        walk.end()?;
+    buffer: Vec<T>,
+    item: &dyn Fn(&mut JsonCursor<'_>) -> Result<T, DecodeError>,
+) -> Result<FoundArray<T>, DecodeError> {
+    let mut cursor = JsonCursor::new(text)?;
+    if cursor.peek() == Some(b'[') {
+        let items = read_items(&mut cursor, buffer, item)?;
+        cursor.end()?;
         return Ok(FoundArray { items, is_wrapped: false });
     }
-    let mut room = Some(room);
-    let mut place = text.clone();
-    // Two levels are enough for `{"data": {"items": […]}}`.
+    let mut buffer = Some(buffer);
+    let mut current = text.clone();
+    // Two levels cover `{"data": {"items": […]}}`.
     for _ in 0..2 {
-        let mut walk = Walk::new(&place)?;
-        if walk.peek() != Some(b'{') {
-            walk.skip()?;
+        let mut cursor = JsonCursor::new(&current)?;
+        if cursor.peek() != Some(b'{') {
+            cursor.skip()?;
             break;
         }
-        let mut arrays: Vec<(String, Found<T>)> = Vec::new();
+        let mut arrays: Vec<(String, ArrayContent<T>)> = Vec::new();
         let mut objects = Vec::new();
-        walk.object(|name, walk| {
-            match walk.peek() {
-                // The first one mostly is the one, so it is read on the way.
+        cursor.object(|name, cursor| {
+            match cursor.peek() {
+                // Usually there is only one array, so decode the first one right away.
                 Some(b'[') if arrays.is_empty() => {
-                    let room = room.take().unwrap_or_default();
-                    arrays.push((name, Found::Items(read_items(walk, room, item)?)));
+                    let buffer = buffer.take().unwrap_or_default();
+                    arrays.push((name, ArrayContent::Items(read_items(cursor, buffer, item)?)));
                 }
-                Some(b'[') => arrays.push((name, Found::Text(walk.skip()?))),
-                Some(b'{') => objects.push(walk.skip()?),
-                _ => drop(walk.skip()?),
+                Some(b'[') => arrays.push((name, ArrayContent::Text(cursor.skip()?))),
+                Some(b'{') => objects.push(cursor.skip()?),
+                _ => drop(cursor.skip()?),
             }
             Ok(())
         })?;
-        walk.end()?;
+        cursor.end()?;
         let array = match arrays.len() {
             0 => None,
             1 => arrays.pop(),
             _ => {
                 let known = |(name, _): &(String, _)| WELL_KNOWN.contains(&name.as_str());
                 let known = arrays.iter().position(known);
-                let place = known.ok_or_else(|| Unreadable("several lists in it".to_owned()))?;
-                Some(arrays.swap_remove(place))
+                let index = known
+                    .ok_or_else(|| DecodeError("the response contains several lists".to_owned()))?;
+                Some(arrays.swap_remove(index))
             }
         };
         if let Some((_, found)) = array {
             let items = match found {
-                Found::Items(items) => items,
-                Found::Text(text) => read_items(&mut Walk::new(&text)?, Vec::new(), item)?,
+                ArrayContent::Items(items) => items,
+                ArrayContent::Text(text) => {
+                    read_items(&mut JsonCursor::new(&text)?, Vec::new(), item)?
+                }
             };
             return Ok(FoundArray { items, is_wrapped: true });
         }
         match objects.pop() {
-            Some(only) if objects.is_empty() => place = only,
+            Some(only) if objects.is_empty() => current = only,
             _ => break,
         }
     }
-    Err(Unreadable("no list in it".to_owned()))
+    Err(DecodeError("the response contains no list".to_owned()))
 }
 
-/// An array of an object: what it holds, or where it is.
-enum Found<T> {
+/// An array inside an object: its decoded items, or its JSON text.
+enum ArrayContent<T> {
     Items(Vec<T>),
     Text(Bytes),
 }
 
 fn read_items<T>(
-    walk: &mut Walk<'_>,
+    cursor: &mut JsonCursor<'_>,
     mut items: Vec<T>,
-    item: &dyn Fn(&mut Walk<'_>) -> Result<T, Unreadable>,
-) -> Result<Vec<T>, Unreadable> {
-    walk.array(|walk| {
-        if items.len() == LONGEST_LIST {
-            return Err(Unreadable(format!("a list of more than {LONGEST_LIST} items")));
+    item: &dyn Fn(&mut JsonCursor<'_>) -> Result<T, DecodeError>,
+) -> Result<Vec<T>, DecodeError> {
+    cursor.array(|cursor| {
+        if items.len() == MAX_ITEMS {
+            return Err(DecodeError(format!("the list has more than {MAX_ITEMS} items")));
         }
-        items.push(item(walk)?);
+        items.push(item(cursor)?);
         Ok(())
     })?;
     Ok(items)
 }
 
-/// An item takes some hundred bytes of memory, even one that is `{}` on the
-/// wire. With items as small as real ones are, an answer of 16 MiB has no more.
-const LONGEST_LIST: usize = 1 << 18;
+/// Bounds the memory of a list: an item takes a few hundred bytes even if its JSON is `{}`.
+/// A response of 16 MiB with items of realistic size has fewer.
+const MAX_ITEMS: usize = 1 << 18;
 
 const WELL_KNOWN: [&str; 9] = [
     "data",

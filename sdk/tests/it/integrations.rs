@@ -1,35 +1,35 @@
-//! What a program can put in, around and beside the client.
+//! Callbacks, custom HTTP clients, proxies, blocking calls, rate limits and tracing.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use svc_sdk::{Attempt, EmailClient, ExtractionClient};
 
-use crate::clock::{Clock, until};
-use crate::peer::{Peer, with_headers};
+use crate::clock::{Clock, wait_until};
+use crate::mock_server::{MockServer, response_with_headers};
 
 #[tokio::test]
-async fn every_attempt_is_told_of() {
-    let peer = Peer::start([
-        with_headers(503, "X-Request-Id: r1\r\nRetry-After: 0\r\n", ""),
-        with_headers(200, "X-Request-Id: r2\r\n", r#"{"id":"x"}"#),
+async fn on_attempt_runs_after_every_attempt() {
+    let server = MockServer::start([
+        response_with_headers(503, "X-Request-Id: r1\r\nRetry-After: 0\r\n", ""),
+        response_with_headers(200, "X-Request-Id: r2\r\n", r#"{"id":"x"}"#),
     ])
     .await;
-    let told = Arc::new(Mutex::new(Vec::new()));
-    let tell = Arc::clone(&told);
+    let recorded = Arc::new(Mutex::new(Vec::new()));
+    let sink = Arc::clone(&recorded);
     let observe = move |attempt: &Attempt<'_>| {
         let Attempt { number, status, method, url, request_id, failure, retry_in, .. } = *attempt;
         let failure = failure.map(svc_sdk::ErrorKind::name);
-        tell.lock().unwrap().push(format!(
+        sink.lock().unwrap().push(format!(
             "{number} {} {method} {url} {status:?} {request_id:?} {failure:?} {retry_in:?}",
             attempt.operation.unwrap()
         ));
     };
-    let client = peer.email().on_attempt(observe).build().unwrap();
+    let client = server.email().on_attempt(observe).build().unwrap();
     client.emails().get("x").await.unwrap();
-    let url = format!("{}/api/v1/emails/x", peer.url());
+    let url = format!("{}/api/v1/emails/x", server.url());
     assert_eq!(
-        *told.lock().unwrap(),
+        *recorded.lock().unwrap(),
         [
             format!(
                 "1 email emails.get GET {url} Some(503) Some(\"r1\") Some(\"server\") Some(0ns)"
@@ -39,10 +39,10 @@ async fn every_attempt_is_told_of() {
     );
 }
 
-/// An attempt's own time is told to the hook, that of all in the answer.
+/// The callback receives the duration of the attempt, the response that of the whole call.
 #[tokio::test]
-async fn how_long_it_took() {
-    let clock = Clock::stop();
+async fn reports_durations_of_attempts_and_calls() {
+    let clock = Clock::pause();
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
     let asked = Arc::new(tokio::sync::Semaphore::new(0));
@@ -51,32 +51,32 @@ async fn how_long_it_took() {
         let (mut stream, _) = listener.accept().await.unwrap();
         let mut buffer = Vec::new();
         for status in [503, 200] {
-            crate::peer::read_request(&mut stream, &mut buffer).await.unwrap();
+            crate::mock_server::read_request(&mut stream, &mut buffer).await.unwrap();
             ask.add_permits(1);
             tokio::time::sleep(Duration::from_secs(3)).await;
-            let answer = with_headers(status, "Retry-After: 2\r\n", "[]");
-            tokio::io::AsyncWriteExt::write_all(&mut stream, answer.as_bytes()).await.unwrap();
+            let response = response_with_headers(status, "Retry-After: 2\r\n", "[]");
+            tokio::io::AsyncWriteExt::write_all(&mut stream, response.as_bytes()).await.unwrap();
         }
     });
-    let told = Arc::new(Mutex::new(Vec::new()));
-    let tell = Arc::clone(&told);
+    let recorded = Arc::new(Mutex::new(Vec::new()));
+    let sink = Arc::clone(&recorded);
     let client = EmailClient::builder(url, "k").no_proxy();
-    let client = client.on_attempt(move |attempt| tell.lock().unwrap().push(attempt.elapsed));
+    let client = client.on_attempt(move |attempt| sink.lock().unwrap().push(attempt.elapsed));
     let call = client.build().unwrap().domains().list().with_response();
     let call = tokio::spawn(call.into_future());
     for (attempt, rest) in [(1, 2), (2, 0)] {
         asked.acquire().await.unwrap().forget();
         clock.advance(Duration::from_millis(3_001)).await;
-        until("the attempt is over", || told.lock().unwrap().len() == attempt).await;
+        wait_until("attempt finished", || recorded.lock().unwrap().len() == attempt).await;
         clock.advance(Duration::from_millis(rest * 1_001)).await;
     }
     let elapsed = call.await.unwrap().unwrap().elapsed;
     assert_eq!(elapsed.as_secs(), 8);
-    assert!(told.lock().unwrap().iter().all(|elapsed| elapsed.as_secs() == 3), "{told:?}");
+    assert!(recorded.lock().unwrap().iter().all(|elapsed| elapsed.as_secs() == 3), "{recorded:?}");
 }
 
 #[tokio::test]
-async fn a_client_of_the_caller_s_own() {
+async fn uses_a_custom_http_client() {
     let own = reqwest::Client::builder().no_proxy();
     #[cfg(feature = "rustls")]
     let own = own.tls_backend_preconfigured({
@@ -88,25 +88,25 @@ async fn a_client_of_the_caller_s_own() {
             .with_no_client_auth()
     });
     let own = own.timeout(Duration::from_secs(5)).build().unwrap();
-    let peer = Peer::json(200, r#"{"id":"x"}"#).await;
-    let client = peer.email().http_client(own).build().unwrap();
+    let server = MockServer::json(200, r#"{"id":"x"}"#).await;
+    let client = server.email().http_client(own).build().unwrap();
     assert_eq!(client.emails().get("x").await.unwrap().id, "x");
-    assert_eq!(peer.only().header("authorization"), Some("Bearer mk_secret"));
+    assert_eq!(server.single_request().header("authorization"), Some("Bearer mk_secret"));
 }
 
 #[tokio::test]
-async fn a_proxy_is_used_and_can_be_left_out() {
-    let proxy = Peer::json(200, r#"{"id":"by proxy"}"#).await;
+async fn uses_or_bypasses_a_proxy() {
+    let proxy = MockServer::json(200, r#"{"id":"by proxy"}"#).await;
     let client = EmailClient::builder("http://mail.invalid", "k").proxy(proxy.url());
     assert_eq!(client.build().unwrap().emails().get("x").await.unwrap().id, "by proxy");
-    assert_eq!(proxy.only().line, "GET http://mail.invalid/api/v1/emails/x HTTP/1.1");
+    assert_eq!(proxy.single_request().line, "GET http://mail.invalid/api/v1/emails/x HTTP/1.1");
     let client = EmailClient::builder("http://mail.invalid", "k").no_proxy().retries(0);
     assert!(client.build().unwrap().emails().get("x").await.unwrap_err().is_connect());
 }
 
-/// What can be asked of handles at compile time.
+/// Compile-time assertions about public types.
 #[test]
-fn handles_are_shared_and_cheap() {
+fn handles_are_send_sync_and_small() {
     fn handle<T: Clone + Send + Sync + std::fmt::Debug + 'static>() {}
     fn shared<T: Send + Sync + std::fmt::Debug + 'static>() {}
     fn future<T: IntoFuture<IntoFuture: Send + 'static> + Send>() {}
@@ -136,27 +136,27 @@ fn handles_are_shared_and_cheap() {
     assert_eq!(size_of::<EmailClient>(), size_of::<usize>());
 }
 
-/// What is needed is known before anything is sent.
+/// The required scope can be evaluated in a constant.
 const NEEDED: Option<svc_sdk::Scope> = svc_sdk::Operation::EmailsSend.required_scope();
 
 #[test]
-fn the_needed_scope_is_known_at_compile_time() {
+fn required_scope_is_const() {
     assert_eq!(NEEDED, Some(svc_sdk::Scope::EmailsSend));
 }
 
 #[cfg(feature = "blocking")]
 #[test]
-fn without_a_runtime() {
+fn blocking_calls_work_without_a_runtime() {
     let runtime = tokio::runtime::Runtime::new().unwrap();
-    let peer = runtime.block_on(Peer::start([
-        crate::peer::answer(200, r#"{"id":"x","status":"sent"}"#),
-        crate::peer::answer(404, ""),
-        crate::peer::answer(200, r#"{"id":"x","status":"delivered"}"#),
-        crate::peer::answer(200, r#"[{"id":"1"},{"id":"2"}]"#),
-        crate::peer::answer(200, r#"[{"id":"3"}]"#),
-        crate::peer::answer(200, "[]"),
+    let server = runtime.block_on(MockServer::start([
+        crate::mock_server::response(200, r#"{"id":"x","status":"sent"}"#),
+        crate::mock_server::response(404, ""),
+        crate::mock_server::response(200, r#"{"id":"x","status":"delivered"}"#),
+        crate::mock_server::response(200, r#"[{"id":"1"},{"id":"2"}]"#),
+        crate::mock_server::response(200, r#"[{"id":"3"}]"#),
+        crate::mock_server::response(200, "[]"),
     ]));
-    let client = peer.email().build().unwrap();
+    let client = server.email().build().unwrap();
     assert_eq!(client.emails().get("x").block().unwrap().id, "x");
     assert!(client.emails().get("x").block().unwrap_err().is_not_found());
     assert!(client.emails().wait("x").block().is_ok());
@@ -165,18 +165,18 @@ fn without_a_runtime() {
     assert_eq!(ids, ["1", "2", "3"]);
 }
 
-/// In async code it would wait for connections that the very thread drives: it
-/// is refused, at once. Where a thread may block it works, runtime or not.
+/// In an async task, blocking would wait for connections that the same thread drives, so it
+/// fails at once. On threads that may block it works, with or without a runtime.
 #[cfg(feature = "blocking")]
 #[test]
-fn blocking_inside_a_runtime() {
+fn blocking_is_rejected_in_async_tasks_only() {
     let peers = tokio::runtime::Runtime::new().unwrap();
-    let peer = peers.block_on(Peer::json(200, r#"{"id":"x"}"#));
+    let server = peers.block_on(MockServer::json(200, r#"{"id":"x"}"#));
     let mut current = tokio::runtime::Builder::new_current_thread();
     let mut many = tokio::runtime::Builder::new_multi_thread();
     for (builder, has_many) in [(&mut current, false), (&mut many, true)] {
         let runtime = builder.enable_all().build().unwrap();
-        let client = peer.email().build().unwrap();
+        let client = server.email().build().unwrap();
         let refused = |client: &EmailClient| {
             let error = client.emails().get("x").block().unwrap_err();
             assert!(matches!(error.kind(), svc_sdk::ErrorKind::Config { .. }), "{error}");
@@ -186,7 +186,7 @@ fn blocking_inside_a_runtime() {
             assert!(client.contacts().stream("x").block_iter().next().unwrap().is_err());
         };
         runtime.block_on(async {
-            // Its connection stays open, and belongs to this runtime.
+            // The connection stays open and belongs to this runtime.
             assert_eq!(client.emails().get("x").await.unwrap().id, "x");
             refused(&client);
             let other = client.clone();
@@ -200,32 +200,32 @@ fn blocking_inside_a_runtime() {
             }
             assert_eq!(client.emails().get("x").await.unwrap().id, "x");
         });
-        // It is no task that asks, although a runtime is at hand.
+        // This thread runs no task, although it has entered a runtime.
         let _entered = runtime.enter();
-        let other = peer.email().build().unwrap();
+        let other = server.email().build().unwrap();
         assert_eq!(other.emails().get("x").block().unwrap().id, "x");
     }
 }
 
-/// As where it is awaited: a panic of the caller's own hook is the caller's.
+/// A panic in a callback propagates to the caller, as it does when a call is awaited.
 #[cfg(feature = "blocking")]
 #[test]
-fn a_panic_comes_back_to_who_waits() {
+fn blocking_propagates_panics_of_callbacks() {
     let peers = tokio::runtime::Runtime::new().unwrap();
-    let peer = peers.block_on(Peer::json(200, r#"{"id":"x"}"#));
-    let client = peer.email().on_attempt(|_| panic!("of the hook")).build().unwrap();
+    let server = peers.block_on(MockServer::json(200, r#"{"id":"x"}"#));
+    let client = server.email().on_attempt(|_| panic!("callback failed")).build().unwrap();
     let wait = std::panic::AssertUnwindSafe(|| client.emails().get("x").block());
     let panic = std::panic::catch_unwind(wait).unwrap_err();
-    assert_eq!(panic.downcast_ref(), Some(&"of the hook"));
-    // The thread that makes the calls is none the worse for it.
-    let client = peer.email().build().unwrap();
+    assert_eq!(panic.downcast_ref(), Some(&"callback failed"));
+    // The runtime's thread survives.
+    let client = server.email().build().unwrap();
     assert_eq!(client.emails().get("x").block().unwrap().id, "x");
 }
 
-/// A task that asks has as much of its budget afterwards as before.
+/// The check for async tasks restores the task's cooperative budget.
 #[cfg(feature = "blocking")]
 #[tokio::test]
-async fn being_refused_costs_a_task_nothing() {
+async fn rejected_blocking_calls_do_not_spend_the_task_budget() {
     let client = EmailClient::builder("http://127.0.0.1:9", "k").build().unwrap();
     for _ in 0..1_000 {
         client.emails().get("x").block().unwrap_err();
@@ -235,49 +235,50 @@ async fn being_refused_costs_a_task_nothing() {
 
 #[cfg(feature = "rate-limit")]
 #[tokio::test]
-async fn no_more_than_so_many_a_second() {
+async fn limits_the_request_rate() {
     use std::num::NonZeroU32;
     let number = |n| NonZeroU32::new(n).unwrap();
-    let peer = Peer::json(200, r#"{"id":"x"}"#).await;
-    let client = peer.email().rate_limit(number(20), number(2)).build().unwrap();
-    let clock = Clock::stop();
+    let server = MockServer::json(200, r#"{"id":"x"}"#).await;
+    let client = server.email().rate_limit(number(20), number(2)).build().unwrap();
+    let clock = Clock::pause();
     let calls = (0..4).map(|_| tokio::spawn(client.clone().emails().get("x").into_future()));
     let calls: Vec<_> = calls.collect();
-    // Two at once, then one every 50 ms.
-    until("the burst came", || peer.lines().len() == 2).await;
+    // A burst of two, then one every 50 ms.
+    wait_until("burst received", || server.request_count() == 2).await;
     for sent in [3, 4] {
         clock.advance(Duration::from_millis(49)).await;
-        assert_eq!(peer.lines().len(), sent - 1);
+        assert_eq!(server.request_count(), sent - 1);
         clock.advance(Duration::from_millis(2)).await;
-        until("the next one came", || peer.lines().len() == sent).await;
+        wait_until("next request received", || server.request_count() == sent).await;
     }
     for call in calls {
         call.await.unwrap().unwrap();
     }
-    // What cannot start in time is not sent.
-    let client = peer.email().rate_limit(number(1), number(1)).build().unwrap();
+    // A call that cannot start before its deadline is not sent.
+    let client = server.email().rate_limit(number(1), number(1)).build().unwrap();
     client.emails().get("x").await.unwrap();
     let error = client.emails().get("x").timeout(Duration::from_millis(100)).await.unwrap_err();
     assert!(error.is_timeout());
     assert_eq!((error.outcome(), error.attempts()), (svc_sdk::Outcome::NotSent, 0));
-    assert_eq!(peer.lines().len(), 5);
+    assert_eq!(server.request_count(), 5);
 }
 
 #[cfg(feature = "rate-limit")]
 #[tokio::test]
-async fn the_rate_is_of_attempts_and_who_gives_up_leaves_a_place() {
+async fn the_rate_limit_counts_retries_and_reuses_cancelled_slots() {
     let one = std::num::NonZeroU32::MIN;
-    let busy = with_headers(503, "Retry-After: 0\r\n", "");
-    let peer = Peer::start([busy, crate::peer::answer(200, r#"{"id":"x"}"#)]).await;
-    let client = peer.email().rate_limit(one, one).build().unwrap();
-    let clock = Clock::stop();
+    let busy = response_with_headers(503, "Retry-After: 0\r\n", "");
+    let server =
+        MockServer::start([busy, crate::mock_server::response(200, r#"{"id":"x"}"#)]).await;
+    let client = server.email().rate_limit(one, one).build().unwrap();
+    let clock = Clock::pause();
     let get = || tokio::spawn(client.emails().get("x").into_future());
     let call = get();
-    until("the first try came", || peer.lines().len() == 1).await;
+    wait_until("first request received", || server.request_count() == 1).await;
     clock.advance(Duration::from_millis(990)).await;
-    assert_eq!(peer.lines().len(), 1, "a retry is no less a request");
+    assert_eq!(server.request_count(), 1, "retries count towards the limit");
     clock.advance(Duration::from_millis(20)).await;
-    until("the second try came", || peer.lines().len() == 2).await;
+    wait_until("second request received", || server.request_count() == 2).await;
     call.await.unwrap().unwrap();
 
     let waiting: Vec<_> = (0..20).map(|_| get()).collect();
@@ -288,7 +289,10 @@ async fn the_rate_is_of_attempts_and_who_gives_up_leaves_a_place() {
     }
     let call = get();
     clock.advance(Duration::from_secs(1)).await;
-    until("it need not wait for them", || peer.lines().len() == 3).await;
+    wait_until("request received without waiting for cancelled calls", || {
+        server.request_count() == 3
+    })
+    .await;
     call.await.unwrap().unwrap();
 }
 
@@ -303,7 +307,7 @@ mod spans {
 
     use super::*;
 
-    /// Writes every field of every span and event.
+    /// Records all fields of all spans and events.
     #[derive(Clone, Default)]
     struct Written(Arc<Mutex<String>>);
 
@@ -330,12 +334,12 @@ mod spans {
         }
     }
 
-    /// In a process of its own: where other tests come first to a span, tracing
-    /// keeps it for one that nobody wants.
+    /// Runs in a separate process: if another test creates a span first, tracing caches
+    /// that it is disabled.
     #[test]
-    fn name_operation_and_scope_and_no_content() {
+    fn spans_contain_operation_and_scope_but_no_content() {
         let output = std::process::Command::new(std::env::current_exe().unwrap())
-            .args(["--exact", "--ignored", "hooks::spans::child"])
+            .args(["--exact", "--ignored", "integrations::spans::child"])
             .output()
             .unwrap();
         let said = String::from_utf8_lossy(&output.stdout);
@@ -348,18 +352,26 @@ mod spans {
         let written = Written::default();
         let subscriber = registry().with(written.clone());
         let guard = tracing::subscriber::set_default(subscriber);
-        let peer = Peer::start([
-            with_headers(429, "Retry-After: 0\r\nX-Request-Id: r1\r\n", r#"{"message":"private"}"#),
-            with_headers(202, "X-Request-Id: r2\r\n", r#"{"id":"private","status":"queued"}"#),
+        let server = MockServer::start([
+            response_with_headers(
+                429,
+                "Retry-After: 0\r\nX-Request-Id: r1\r\n",
+                r#"{"message":"private"}"#,
+            ),
+            response_with_headers(
+                202,
+                "X-Request-Id: r2\r\n",
+                r#"{"id":"private","status":"queued"}"#,
+            ),
         ])
         .await;
-        let client = peer.email().build().unwrap();
+        let client = server.email().build().unwrap();
         let email = svc_sdk::email::Email::new("private@b", "private@d", "private").text("private");
         client.emails().send(&email).await.unwrap();
         client.contacts().delete("private-id").await.unwrap();
         drop(guard);
         let written = written.0.lock().unwrap().clone();
-        let port = peer.url().rsplit(':').next().map(|port| format!("server.port={port}"));
+        let port = server.url().rsplit(':').next().map(|port| format!("server.port={port}"));
         for line in [
             port.as_deref().unwrap(),
             "otel.status_code=\"ERROR\"",

@@ -1,53 +1,52 @@
-//! A peer in a process of its own: it reads requests and answers the same
-//! bytes.
+//! A mock server in a separate process that returns the same response to every request.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::process::{Child, Command, Stdio};
 
-pub struct Peer {
+pub struct MockServer {
     pub url: String,
     child: Child,
 }
 
-impl Peer {
-    /// Answers every request with this body.
-    pub fn start(answer: &str) -> Self {
-        let mut child = Command::new(std::env::current_exe().expect("this program"))
-            .args(["peer", answer])
+impl MockServer {
+    /// Starts a server that responds to every request with this body.
+    pub fn start(response: &str) -> Self {
+        let mut child = Command::new(std::env::current_exe().expect("path of this program"))
+            .args(["server", response])
             .stdout(Stdio::piped())
             .spawn()
-            .expect("the peer");
+            .expect("start the server process");
         let mut url = String::new();
-        let out = child.stdout.take().expect("its output");
-        BufReader::new(out).read_line(&mut url).expect("its address");
+        let out = child.stdout.take().expect("piped stdout");
+        BufReader::new(out).read_line(&mut url).expect("read the URL");
         Self { url: url.trim().to_owned(), child }
     }
 }
 
-impl Drop for Peer {
+impl Drop for MockServer {
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
 }
 
-pub fn serve_for_ever(body: &str) {
-    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
-    println!("http://{}", listener.local_addr().expect("an address"));
-    let answer = format!(
+pub fn run(body: &str) {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("bind a port");
+    println!("http://{}", listener.local_addr().expect("local address"));
+    let response = format!(
         "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nX-Request-Id: req_1\r\n\
          Content-Length: {}\r\n\r\n{body}",
         body.len()
     );
     for stream in listener.incoming().flatten() {
-        let answer = answer.clone();
-        std::thread::spawn(move || serve(stream, answer.as_bytes()));
+        let response = response.clone();
+        std::thread::spawn(move || serve(stream, response.as_bytes()));
     }
 }
 
-fn serve(mut stream: TcpStream, answer: &[u8]) {
-    stream.set_nodelay(true).expect("nodelay");
+fn serve(mut stream: TcpStream, response: &[u8]) {
+    stream.set_nodelay(true).expect("set TCP_NODELAY");
     let mut buffer = vec![0; 1 << 20];
     let mut filled = 0;
     loop {
@@ -64,7 +63,7 @@ fn serve(mut stream: TcpStream, answer: &[u8]) {
         let length: usize = text
             .lines()
             .find_map(|line| line.strip_prefix("content-length: "))
-            .map_or(0, |length| length.parse().expect("a length"));
+            .map_or(0, |length| length.parse().expect("valid Content-Length"));
         let mut left = length.saturating_sub(filled - head);
         while left > 0 {
             match stream.read(&mut buffer) {
@@ -73,7 +72,7 @@ fn serve(mut stream: TcpStream, answer: &[u8]) {
             }
         }
         filled = 0;
-        if stream.write_all(answer).is_err() {
+        if stream.write_all(response).is_err() {
             return;
         }
     }
