@@ -22,14 +22,14 @@ const BLOCK: usize = 64;
 type State = Zeroizing<[u32; 8]>;
 
 /// A key, with the two compressions that depend on nothing else done; in
-/// [`Running`] with the body's first blocks after the inner one.
+/// [`HmacStream`] with the body's first blocks after the inner one.
 #[derive(Clone)]
-pub(crate) struct Keyed {
+pub(crate) struct HmacKey {
     inner: State,
     outer: State,
 }
 
-impl Keyed {
+impl HmacKey {
     pub(crate) fn new(secret: &Secret) -> Self {
         Self::from_key(secret.as_bytes())
     }
@@ -54,7 +54,7 @@ impl Keyed {
         Self { inner: padded(0x36), outer: padded(0x5C) }
     }
 
-    pub(crate) fn tag_of(&self, body: &[u8]) -> [u8; 32] {
+    pub(crate) fn tag(&self, body: &[u8]) -> [u8; 32] {
         let (blocks, rest) = body.as_chunks();
         let mut state = *self.inner;
         compress256(&mut state, blocks);
@@ -91,19 +91,19 @@ fn finish(outer: &State, inner: &mut [u32; 8], rest: &[u8], length: u64) -> [u8;
 /// All of it can be inlined into the crate that calls: where it is not, the
 /// moves of this state cost a small body a sixth more.
 #[derive(Clone)]
-pub(crate) struct Running {
-    newest: Keyed,
+pub(crate) struct HmacStream {
+    newest: HmacKey,
     /// Nothing is allocated but for a rotation.
-    older: Vec<Keyed>,
+    older: Vec<HmacKey>,
     /// The start of a block that is not whole yet.
     rest: [u8; BLOCK],
     length: u64,
 }
 
-impl Running {
+impl HmacStream {
     /// For these keys, of which there is at least one.
     #[inline]
-    pub(crate) fn new(keys: &[Keyed]) -> Self {
+    pub(crate) fn new(keys: &[HmacKey]) -> Self {
         let (newest, older) = (keys[0].clone(), keys[1..].to_vec());
         Self { newest, older, rest: [0; BLOCK], length: 0 }
     }
@@ -136,15 +136,15 @@ impl Running {
 
     /// The place of the first key for which the tag is this one.
     #[inline]
-    pub(crate) fn matching(&self, tag: &[u8; 32]) -> Option<usize> {
-        if same_tag(&self.tag(), tag) {
+    pub(crate) fn matching_key(&self, tag: &[u8; 32]) -> Option<usize> {
+        if tags_equal(&self.tag(), tag) {
             return Some(0);
         }
-        self.older.iter().position(|key| same_tag(&self.tag_for(key), tag)).map(|place| place + 1)
+        self.older.iter().position(|key| tags_equal(&self.tag_for(key), tag)).map(|place| place + 1)
     }
 
     #[inline]
-    fn tag_for(&self, key: &Keyed) -> [u8; 32] {
+    fn tag_for(&self, key: &HmacKey) -> [u8; 32] {
         let mut state = *key.inner;
         finish(&key.outer, &mut state, &self.rest[..self.held()], self.length)
     }
@@ -192,7 +192,7 @@ const INITIAL: [u32; 8] = [
 /// Whether two tags are equal, in a time that does not depend on where they
 /// differ. Words and not bytes: an eighth of the barriers, which at 32 bytes are
 /// what `subtle` spends its time on.
-pub(crate) fn same_tag(a: &[u8; 32], b: &[u8; 32]) -> bool {
+pub(crate) fn tags_equal(a: &[u8; 32], b: &[u8; 32]) -> bool {
     let ((a, _), (b, _)) = (a.as_chunks::<8>(), b.as_chunks::<8>());
     let same = |i: usize| u64::from_ne_bytes(a[i]).ct_eq(&u64::from_ne_bytes(b[i]));
     (same(0) & same(1) & same(2) & same(3)).into()
@@ -231,8 +231,8 @@ mod tests {
                 .unwrap();
         assert_eq!(vectors.vectors.len(), 7);
         for vector in vectors.vectors {
-            let keyed = Keyed::from_key(&hex::decode(vector.key).unwrap());
-            let tag = keyed.tag_of(&hex::decode(vector.data).unwrap());
+            let keyed = HmacKey::from_key(&hex::decode(vector.key).unwrap());
+            let tag = keyed.tag(&hex::decode(vector.data).unwrap());
             assert_eq!(hex::encode(tag), vector.tag, "case {}", vector.case);
         }
     }
@@ -244,10 +244,10 @@ mod tests {
             theirs.update(&body);
             let theirs: [u8; 32] = theirs.finalize().into_bytes().into();
 
-            let keyed = Keyed::from_key(&key);
-            prop_assert_eq!(keyed.tag_of(&body), theirs);
+            let keyed = HmacKey::from_key(&key);
+            prop_assert_eq!(keyed.tag(&body), theirs);
             let (start, end) = body.split_at(cut.index(body.len() + 1));
-            let mut running = Running::new(slice::from_ref(&keyed));
+            let mut running = HmacStream::new(slice::from_ref(&keyed));
             running.update(start);
             running.update(end);
             prop_assert_eq!(running.tag(), theirs);
@@ -257,11 +257,11 @@ mod tests {
     #[test]
     fn tags_differ_wherever_one_bit_does() {
         let tag = core::array::from_fn(|i| i as u8);
-        assert!(same_tag(&tag, &tag.clone()));
+        assert!(tags_equal(&tag, &tag.clone()));
         for bit in 0..256 {
             let mut other = tag;
             other[bit / 8] ^= 1 << (bit % 8);
-            assert!(!same_tag(&tag, &other), "bit {bit}");
+            assert!(!tags_equal(&tag, &other), "bit {bit}");
         }
     }
 }
