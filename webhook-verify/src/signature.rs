@@ -35,12 +35,10 @@ impl<S: Scheme> Signature<S> {
     ///
     /// [`VerifyError::MalformedSignature`] if the value does not match the format.
     pub fn parse(header: impl AsRef<[u8]>) -> Result<Self, VerifyError> {
-        let digits = header
-            .as_ref()
-            .strip_prefix(S::SIGNATURE_PREFIX.as_bytes())
-            .and_then(|digits| <&[u8; 64]>::try_from(digits).ok())
-            .ok_or(VerifyError::MalformedSignature)?;
-        let tag = decode(digits).ok_or(VerifyError::MalformedSignature)?;
+        let prefix = S::SIGNATURE_PREFIX.as_bytes();
+        let digits = header.as_ref().strip_prefix(prefix).ok_or(VerifyError::MalformedSignature)?;
+        let mut tag = [0; 32];
+        hex::decode_to_slice(digits, &mut tag).map_err(|_| VerifyError::MalformedSignature)?;
         Ok(Self::from_tag(tag))
     }
 
@@ -142,23 +140,4 @@ impl fmt::Display for Hex<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
     }
-}
-
-/// Decodes hex without branches and checks validity once at the end. The compiler
-/// can vectorize this, which takes a quarter of the time of a digit-by-digit loop.
-fn decode(digits: &[u8; 64]) -> Option<[u8; 32]> {
-    let mut bad = 0;
-    let values = digits.map(|digit| {
-        let decimal = digit.wrapping_sub(b'0');
-        let letter = (digit | 0x20).wrapping_sub(b'a');
-        let (is_decimal, is_letter) = (u8::from(decimal < 10), u8::from(letter < 6));
-        bad |= 1 ^ (is_decimal | is_letter);
-        if is_decimal == 1 { decimal } else { letter.wrapping_add(10) }
-    });
-    let (pairs, _) = values.as_chunks();
-    let mut tag = [0; 32];
-    for (byte, [high, low]) in tag.iter_mut().zip(pairs) {
-        *byte = high << 4 | low & 0x0F;
-    }
-    (bad == 0).then_some(tag)
 }

@@ -82,7 +82,7 @@ impl<S: Scheme> Case<S> {
         let secrets = secret::candidates(&self.secret, &self.other_secrets);
         let bodies = body::candidates(&self.body);
         let keys: Vec<_> =
-            secrets.iter().map(|(mistake, key)| (*mistake, HmacKey::from_key(key))).collect();
+            secrets.iter().map(|(mistake, key)| (*mistake, HmacKey::from_bytes(key))).collect();
 
         // Each list starts with the candidate without a mistake and has no duplicates.
         for (body_mistake, body) in &bodies {

@@ -71,18 +71,7 @@ fn decode(secret: &[u8]) -> Vec<Key> {
         for engine in [&STANDARD, &STANDARD_NO_PAD, &URL_SAFE, &URL_SAFE_NO_PAD] {
             keys.extend(engine.decode(text).ok().map(Zeroizing::new));
         }
-        keys.extend(decode_hex(text));
+        keys.extend(hex::decode(text).ok().map(Zeroizing::new));
     }
     keys
-}
-
-fn decode_hex(text: &[u8]) -> Option<Key> {
-    let digit = |byte: u8| char::from(byte).to_digit(16).and_then(|d| u8::try_from(d).ok());
-    let (pairs, rest) = text.as_chunks::<2>();
-    if !rest.is_empty() {
-        return None;
-    }
-    let bytes: Option<Vec<u8>> =
-        pairs.iter().map(|[high, low]| Some(digit(*high)? << 4 | digit(*low)?)).collect();
-    bytes.map(Zeroizing::new)
 }
