@@ -1,7 +1,7 @@
-//! Small programs to copy: `src/bin/`, and for tests `tests/it/against_the_server.rs`.
+//! Example programs: `src/bin/`, and `tests/it/against_the_server.rs` for tests.
 //!
-//! The project's README is compiled here, so that its example stays true, and so
-//! is the reference server's, whose example needs the SDK.
+//! This crate also compiles the examples in the READMEs of the project and of the
+//! reference server as doc tests.
 #![doc = include_str!("../../README.md")]
 
 #[cfg(doctest)]

@@ -1,5 +1,5 @@
-//! Whatever Lambda hands over: no panic, and what is let through is what was
-//! signed, with one signature, in the Base64 that the event says.
+//! Checks that no Lambda event causes a panic, and that only signed bodies are
+//! accepted, decoded as the event says.
 #![no_main]
 
 use base64::Engine as _;
@@ -16,12 +16,12 @@ fuzz_target!(|input: &[u8]| {
     let secret = || Secret::new("whsec_fuzz").unwrap();
     let receiver = Receiver::new(ExtractionVerifier::new(secret())).body_limit(LIMIT);
 
-    // As it comes: nothing in it was signed by us.
+    // The input as it is: it has no valid signature.
     if let Ok(request) = serde_json::from_slice::<LambdaRequest>(input) {
-        assert!(matches!(refusal(&receiver, &request), Some(401 | 413)));
+        assert!(matches!(rejection_status(&receiver, &request), Some(401 | 413)));
     }
 
-    // Its body, signed.
+    // The input with a valid signature of its body.
     let Ok(Value::Object(mut event)) = serde_json::from_slice(input) else { return };
     let text = event.get("body").and_then(Value::as_str).unwrap_or_default().to_owned();
     let base64 = event.get("isBase64Encoded").and_then(Value::as_bool).unwrap_or_default();
@@ -30,16 +30,19 @@ fuzz_target!(|input: &[u8]| {
     event.insert("headers".to_owned(), json!({"x-service-signature": signed.to_string()}));
     event.insert("multiValueHeaders".to_owned(), Value::Null);
     let Ok(request) = serde_json::from_value::<LambdaRequest>(Value::Object(event)) else { return };
-    let refused = refusal(&receiver, &request);
+    let status = rejection_status(&receiver, &request);
     match body {
-        Some(body) if body.len() > LIMIT => assert_eq!(refused, Some(413)),
-        Some(body) if !body.trim_ascii_start().starts_with(b"{") => assert_eq!(refused, Some(400)),
-        Some(_) => assert!(matches!(refused, None | Some(400)), "it verified"),
-        // What is too large anyway is not decoded.
-        None => assert!(matches!(refused, Some(401 | 413))),
+        Some(body) if body.len() > LIMIT => assert_eq!(status, Some(413)),
+        Some(body) if !body.trim_ascii_start().starts_with(b"{") => assert_eq!(status, Some(400)),
+        Some(_) => assert!(
+            matches!(status, None | Some(400)),
+            "a signed body was rejected as unauthorized"
+        ),
+        // A body that is too large is not decoded.
+        None => assert!(matches!(status, Some(401 | 413))),
     }
 });
 
-fn refusal(receiver: &Receiver<Extraction>, request: &LambdaRequest) -> Option<u16> {
-    receiver.receive_lambda(request).err().map(|refused: Rejection| refused.status())
+fn rejection_status(receiver: &Receiver<Extraction>, request: &LambdaRequest) -> Option<u16> {
+    receiver.receive_lambda(request).err().map(|rejection: Rejection| rejection.status())
 }

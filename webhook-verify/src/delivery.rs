@@ -1,27 +1,51 @@
-//! The envelope of a verified delivery. The tests make it long: what they look at
-//! has no public constructor, so they stand beside it.
+//! A verified delivery with its envelope parsed.
 
-use alloc::borrow::ToOwned;
 use alloc::boxed::Box;
-use alloc::format;
 use alloc::string::String;
 use core::fmt;
 use core::ops::Range;
 use core::time::Duration;
 
 use serde::Deserialize;
-use serde::de::IgnoredAny;
-use serde_json::error::Category;
-use serde_json::value::RawValue;
-use sha2::{Digest as _, Sha256};
 
-use crate::signature::Hex;
-use crate::{AgeError, Scheme, Tag, Timestamp, Verified};
+use crate::envelope::Envelope;
+use crate::{AgeError, DeliveryKey, EnvelopeError, JsonError, Scheme, Tag, Timestamp, Verified};
 
-/// A verified delivery with its envelope read: event, id, created, data.
+/// A verified delivery with its envelope parsed: event, id, creation time and data.
 ///
-/// Only the event has to be there. Unknown events are kept, unknown fields
-/// stay reachable through [`json`](Self::json).
+/// A `Delivery` exists only for a body whose signature was verified, so code
+/// that takes one cannot be reached by a forged request. Get one from a
+/// framework adapter through `Receiver`, or from
+/// [`Verified::into_delivery`].
+///
+/// Only the event name is required. An unknown event is kept by name
+/// ([`Unknown`](crate::ExtractionEvent::Unknown)), and unknown fields are
+/// available through [`json`](Self::json).
+///
+/// The bodies are described in `docs/extraction-service/events.md` and
+/// `docs/email-service/events.md`.
+///
+/// ```
+/// use serde::Deserialize;
+/// use webhook_verify::{MailEvent, MailVerifier, Secret};
+///
+/// #[derive(Deserialize)]
+/// struct Data {
+///     recipient: String,
+/// }
+///
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let secret = Secret::new("whsec_3f1c")?;
+/// let body = r#"{"event":"email.bounced","id":"7c0e","data":{"recipient":"ada@example.test"}}"#;
+/// # let header = webhook_verify::MailSigner::new(&secret).sign(body).to_string();
+/// let delivery = MailVerifier::new(secret).verify(&header, body)?.into_delivery()?;
+///
+/// assert_eq!(*delivery.event(), MailEvent::Bounced);
+/// assert_eq!(delivery.id(), Some("7c0e"));
+/// assert_eq!(delivery.data::<Data>()?.recipient, "ada@example.test");
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone)]
 pub struct Delivery<S: Scheme, B> {
     verified: Verified<S, B>,
@@ -29,95 +53,60 @@ pub struct Delivery<S: Scheme, B> {
     header_event: HeaderEvent,
     id: Option<Box<str>>,
     created: Option<Box<str>>,
-    /// Where `data` stands in the body.
+    /// Position of `data` in the body.
     data: Option<Range<usize>>,
 }
 
-/// What tells a delivery from all others: its scheme, and its event and `id`
-/// or, where it has no `id`, its tag. At most 300 bytes, whatever was sent.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct DeliveryKey(Box<str>);
-
-impl DeliveryKey {
-    #[cfg(all(test, feature = "dedup"))]
-    pub(crate) fn new(key: &str) -> Self {
-        Self(key.into())
-    }
-
-    pub(crate) fn of_tag<S: Scheme>(tag: Tag) -> Self {
-        Self(format!("{}:tag:{tag}", S::NAME).into())
-    }
-
-    /// Two events with two ids are two keys, whatever is in them: of what is
-    /// long, or has the sign between the two in it, there is a digest.
-    fn of_id<S: Scheme>(event: &str, id: &str) -> Self {
-        let scheme = S::NAME;
-        if event.len() + id.len() <= LONGEST_NAMES && !event.contains(':') {
-            return Self(format!("{scheme}:{event}:id:{id}").into());
-        }
-        let digest = Sha256::new_with_prefix((event.len() as u64).to_be_bytes());
-        let digest = digest.chain_update(event).chain_update(id).finalize();
-        Self(format!("{scheme}:sha256:{}", Hex(&digest.into())).into())
-    }
-
-    /// The key as text, such as
-    /// `extraction:extraction.completed:id:7c0e`.
-    pub fn as_str(&self) -> &str {
-        &self.0
-    }
-}
-
-impl fmt::Display for DeliveryKey {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(&self.0)
-    }
-}
-
-/// How the unsigned header that names the event compares with the body.
+/// How the event name in the request's headers compares with the event name in
+/// the body. The signature covers the body only.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum HeaderEvent {
-    /// There was no such header, or nobody looked for one.
+    /// The request has no event header, or none was passed in.
     Absent,
-    /// The header names the body's event.
+    /// The header and the body name the same event.
     Same,
-    /// The header names another event than the body: somebody changed it on
-    /// the way. [`Delivery::event`] is the body's.
+    /// The header names a different event, so it was changed in transit.
+    /// [`Delivery::event`] is the body's event.
     Different(Box<str>),
-    /// The body names no event, and you named a header that does
-    /// (`Receiver::event_header`, [`Verified::with_event_header`]).
-    /// [`Delivery::event`] is the header's, which **nobody has signed**.
-    Only,
+    /// The body names no event, and the header was configured as a fallback
+    /// with `Receiver::event_header` or [`Verified::with_event_header`].
+    /// [`Delivery::event`] is the header's event, which is **not signed**.
+    Fallback,
 }
 
 impl<S: Scheme, B: AsRef<[u8]>> Delivery<S, B> {
     pub(crate) fn parse(verified: Verified<S, B>) -> Result<Self, EnvelopeError> {
         let body = verified.body();
-        let wire = Wire::read(body)?;
+        let envelope = Envelope::parse(body)?;
 
-        let in_body = text(wire.event).or_else(|| text(wire.kind));
+        let in_body = envelope.event();
         let in_header = verified.event_header().map(String::from_utf8_lossy);
-        let may_be_only = verified.may_take_event_from_header();
+        let header_is_fallback = verified.event_header_is_fallback();
         let (event, header_event) = match (in_body, in_header) {
             (Some(event), None) => (event, HeaderEvent::Absent),
             (Some(event), Some(header)) if header == event => (event, HeaderEvent::Same),
             (Some(event), Some(header)) => (event, HeaderEvent::Different(header.into())),
-            (None, Some(header)) if may_be_only => (header.into_owned(), HeaderEvent::Only),
-            (None, _) => return Err(EnvelopeError::NoEvent),
+            (None, Some(header)) if header_is_fallback => {
+                (header.into_owned(), HeaderEvent::Fallback)
+            }
+            (None, _) => return Err(EnvelopeError::MissingEvent),
         };
 
         Ok(Self {
             event: S::Event::from(&event),
             header_event,
-            id: text(wire.id).or_else(|| number(wire.id)).map(Into::into),
-            created: text(wire.created).map(Into::into),
-            data: wire.data.map(|data| place(data.get(), body)),
+            id: envelope.id().map(Into::into),
+            created: envelope.created().map(Into::into),
+            data: envelope.data().map(|data| range_in(data, body)),
             verified,
         })
     }
 
-    /// The event, taken from the signed body. Dispatch on this and not on a
-    /// header, except as [`HeaderEvent::Only`] says.
+    /// The event, taken from the signed body.
+    ///
+    /// Dispatch on this and not on a header. The one exception is
+    /// [`HeaderEvent::Fallback`].
     pub fn event(&self) -> &S::Event {
         &self.event
     }
@@ -127,44 +116,48 @@ impl<S: Scheme, B: AsRef<[u8]>> Delivery<S, B> {
         &self.header_event
     }
 
-    /// The delivery's `id`; retries keep it.
+    /// The delivery's `id`. All retries of a delivery have the same `id`.
     pub fn id(&self) -> Option<&str> {
         self.id.as_deref()
     }
 
-    /// What tells this delivery from all others, and its retries not from it.
+    /// The key that identifies this delivery and all its retries.
     ///
-    /// The event is part of it, so that a sender whose `id` names an email, and
-    /// not the delivery, loses none of the email's events.
+    /// The key includes the event: if a sender used the id of the email as the
+    /// delivery's `id`, the events of one email would still have different keys
+    /// (`docs/undocumented/email-service.md#delivery-payload`).
     pub fn key(&self) -> DeliveryKey {
         let Some(id) = self.id().filter(|id| !id.is_empty()) else { return self.verified.key() };
-        // With an unsigned event in it, a replay could choose another key.
+        // An unsigned event must not be part of the key: a replay could change it.
         let event = match self.header_event {
-            HeaderEvent::Only => "",
+            HeaderEvent::Fallback => "",
             _ => self.event.as_ref(),
         };
-        DeliveryKey::of_id::<S>(event, id)
+        DeliveryKey::from_event_and_id::<S>(event, id)
     }
 
-    /// The `created` time as it came.
+    /// The `created` field as it was received.
     pub fn created(&self) -> Option<&str> {
         self.created.as_deref()
     }
 
-    /// The `created` time, where it is one (ISO 8601; UTC without an offset).
+    /// The `created` field as a point in time, if it is an ISO 8601 date-time.
+    /// Without an offset it is taken as UTC.
     pub fn created_at(&self) -> Option<Timestamp> {
         self.created().and_then(Timestamp::parse)
     }
 
-    /// Refuses a delivery whose signed `created` is more than `max_age` from
-    /// `now`, in either direction.
+    /// Checks that the signed `created` time is at most `max_age` before or
+    /// after `now`.
     ///
-    /// A bound on replay and no protection from it: within `max_age` only
-    /// de-duplication helps. Choose it longer than the sender goes on retrying.
+    /// This limits how long a captured delivery can be replayed. Within
+    /// `max_age`, only de-duplication prevents a replay. Choose a `max_age`
+    /// longer than the period over which the sender retries, or late retries
+    /// are rejected.
     ///
     /// # Errors
     ///
-    /// [`AgeError`]
+    /// [`AgeError`] if `created` is missing or unreadable, or outside the range.
     pub fn check_age(&self, now: Timestamp, max_age: Duration) -> Result<(), AgeError> {
         let created = self.created_at().ok_or(AgeError::Unknown)?;
         if now.saturating_since(created) > max_age {
@@ -176,16 +169,17 @@ impl<S: Scheme, B: AsRef<[u8]>> Delivery<S, B> {
         Ok(())
     }
 
-    /// The `data` of the delivery as your own type; `null` when it has none.
+    /// Deserializes the `data` field into your own type. A missing `data` is
+    /// read as `null`.
     ///
     /// # Errors
     ///
-    /// [`JsonError`] when it does not fit the type.
+    /// [`JsonError`] if `data` does not deserialize into `T`.
     pub fn data<'a, T: Deserialize<'a>>(&'a self) -> Result<T, JsonError> {
         serde_json::from_str(self.data_json()).map_err(JsonError::new)
     }
 
-    /// The JSON text of `data`, exactly as it was received; `null` when the
+    /// The JSON text of the `data` field exactly as received, or `null` if the
     /// delivery has none.
     pub fn data_json(&self) -> &str {
         self.data
@@ -195,42 +189,42 @@ impl<S: Scheme, B: AsRef<[u8]>> Delivery<S, B> {
             .unwrap_or("null")
     }
 
-    /// The whole body as your own type.
+    /// Deserializes the whole body into your own type.
     ///
     /// # Errors
     ///
-    /// [`JsonError`] when it does not fit the type.
+    /// [`JsonError`] if the body does not deserialize into `T`.
     pub fn json<'a, T: Deserialize<'a>>(&'a self) -> Result<T, JsonError> {
         self.verified.json()
     }
 
-    /// The body's exact bytes.
+    /// The exact bytes of the body.
     pub fn body(&self) -> &[u8] {
         self.verified.body()
     }
 
-    /// The verified tag; byte-identical retries have the same.
+    /// The verified signature's tag. Byte-identical bodies have the same tag.
     pub fn tag(&self) -> Tag {
         self.verified.tag()
     }
 
-    /// Which secret made the signature: 0 is the newest.
+    /// Index of the secret that produced the signature. 0 is the newest.
     pub fn matched_secret(&self) -> usize {
         self.verified.matched_secret()
     }
 
-    /// The verified body underneath.
+    /// The verified body that this delivery was parsed from.
     pub fn verified(&self) -> &Verified<S, B> {
         &self.verified
     }
 
-    /// The body as it was handed in.
+    /// Returns the body that was passed to the verification.
     pub fn into_body(self) -> B {
         self.verified.into_body()
     }
 }
 
-/// Event, id, time and size, and nothing else of the content.
+/// Shows event, id, creation time and size, and no other content.
 impl<S: Scheme, B: AsRef<[u8]>> fmt::Debug for Delivery<S, B> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Delivery")
@@ -243,115 +237,17 @@ impl<S: Scheme, B: AsRef<[u8]>> fmt::Debug for Delivery<S, B> {
     }
 }
 
-/// Why a verified body is no delivery. It holds nothing of the body.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum EnvelopeError {
-    /// The body is not JSON.
-    #[error("the body is not JSON (line {line}, column {column})")]
-    NotJson {
-        /// Line of the first error, counted from 1.
-        line: usize,
-        /// Column of the first error, counted from 1.
-        column: usize,
-    },
-    /// The body is JSON and no object.
-    #[error("the body is not a JSON object")]
-    NotAnObject,
-    /// A field of the envelope is there twice, so that two readers could
-    /// understand two different deliveries.
-    #[error("a field of the envelope is there twice")]
-    RepeatedField,
-    /// Neither `event` nor `type` nor a header that you named gives the event.
-    #[error("the delivery names no event")]
-    NoEvent,
-}
-
-impl EnvelopeError {
-    fn not_json(error: &serde_json::Error) -> Self {
-        Self::NotJson { line: error.line(), column: error.column() }
-    }
-}
-
-/// A verified body that does not fit the type asked for.
-///
-/// `Display` and `Debug` give the place and nothing of the content;
-/// [`detail`](Self::detail) may quote it.
-#[derive(thiserror::Error)]
-#[error("the JSON does not fit the type (line {}, column {})", .0.line(), .0.column())]
-pub struct JsonError(serde_json::Error);
-
-impl JsonError {
-    pub(crate) fn new(error: serde_json::Error) -> Self {
-        Self(error)
-    }
-
-    /// What `serde_json` says, which **may quote the content**: not for logs.
-    pub fn detail(&self) -> &serde_json::Error {
-        &self.0
-    }
-}
-
-impl fmt::Debug for JsonError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("JsonError")
-            .field("line", &self.0.line())
-            .field("column", &self.0.column())
-            .finish_non_exhaustive()
-    }
-}
-
-/// Raw values, because no type of a field may spoil the others.
-#[derive(Deserialize)]
-struct Wire<'a> {
-    #[serde(borrow, default)]
-    event: Option<&'a RawValue>,
-    #[serde(borrow, default, rename = "type")]
-    kind: Option<&'a RawValue>,
-    #[serde(borrow, default)]
-    id: Option<&'a RawValue>,
-    #[serde(borrow, default)]
-    created: Option<&'a RawValue>,
-    #[serde(borrow, default)]
-    data: Option<&'a RawValue>,
-}
-
-impl<'a> Wire<'a> {
-    fn read(body: &'a [u8]) -> Result<Self, EnvelopeError> {
-        // Asked first, because an array of values would do for the struct.
-        if !body.trim_ascii_start().starts_with(b"{") {
-            return Err(match serde_json::from_slice::<IgnoredAny>(body) {
-                Ok(_) => EnvelopeError::NotAnObject,
-                Err(error) => EnvelopeError::not_json(&error),
-            });
-        }
-        serde_json::from_slice(body).map_err(|error| match error.classify() {
-            Category::Data => EnvelopeError::RepeatedField,
-            _ => EnvelopeError::not_json(&error),
-        })
-    }
-}
-
-/// Event and id together, in bytes: what a key holds of them as they are.
-const LONGEST_NAMES: usize = 256;
-
-fn text(value: Option<&RawValue>) -> Option<String> {
-    serde_json::from_str(value?.get()).ok()
-}
-
-fn number(value: Option<&RawValue>) -> Option<String> {
-    let raw = value?.get();
-    raw.starts_with(|c: char| c == '-' || c.is_ascii_digit()).then(|| raw.to_owned())
-}
-
-/// Where a part of the body stands in it.
-fn place(part: &str, body: &[u8]) -> Range<usize> {
+/// The range of `part` within `body`, of which it is a slice.
+fn range_in(part: &str, body: &[u8]) -> Range<usize> {
     let start = part.as_ptr().addr() - body.as_ptr().addr();
     start..start + part.len()
 }
 
 #[cfg(test)]
 mod tests {
+    use alloc::borrow::ToOwned;
+    use alloc::format;
+
     use super::*;
     use crate::{Extraction, ExtractionEvent, ExtractionSigner, ExtractionVerifier, Secret};
 
@@ -366,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn the_documented_envelope() {
+    fn parses_the_documented_envelope() {
         let body = br#"{ "event": "extraction.completed", "id": "5b2e", "x": 1,
             "data": {"total": 12.50}, "created": "2026-03-01T09:30:00Z" }"#;
         let delivery = parse(body).unwrap();
@@ -380,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_documented_is_kept() {
+    fn keeps_undocumented_values() {
         let delivery = parse(br#"{"event":"extraction.paused","id":17,"created":"soon"}"#).unwrap();
         assert_eq!(*delivery.event(), ExtractionEvent::Unknown("extraction.paused".into()));
         assert_eq!(delivery.id(), Some("17"));
@@ -395,11 +291,12 @@ mod tests {
         assert_eq!(delivery.key().as_str(), key);
     }
 
-    /// Whoever could make one delivery's key be another's, would have the other
-    /// answered as a repeat; and a key is held for days.
+    /// A sender that could produce another delivery's key could have that
+    /// delivery dropped as a duplicate. Stores keep keys for days, so keys must
+    /// stay short.
     #[test]
-    #[cfg_attr(miri, ignore = "a hundred deliveries take it minutes, in safe code")]
-    fn no_two_deliveries_share_a_key_and_none_is_long() {
+    #[cfg_attr(miri, ignore = "takes minutes under Miri, and the code is safe Rust")]
+    fn keys_are_unique_and_bounded() {
         let key = |event: &str, id: &str| {
             let body = serde_json::json!({"event": event, "id": id}).to_string();
             parse(body.as_bytes()).unwrap().key()
@@ -425,31 +322,31 @@ mod tests {
     }
 
     #[test]
-    fn what_is_odd_json_and_what_is_none() {
+    fn handles_unusual_and_invalid_json() {
         for (body, error) in [
-            (r#"{"event":"a","\u0065vent":"b"}"#, EnvelopeError::RepeatedField),
-            (r#"{"event":"a","id":"1","id":"1"}"#, EnvelopeError::RepeatedField),
-            (r#"{"event":"a","created":1,"created":2}"#, EnvelopeError::RepeatedField),
-            (r#"{"event":"a","data":1,"data":null}"#, EnvelopeError::RepeatedField),
-            (r#"{"type":"a","type":"a"}"#, EnvelopeError::RepeatedField),
-            (r#"{"event":"\ud800"}"#, EnvelopeError::NoEvent),
+            (r#"{"event":"a","\u0065vent":"b"}"#, EnvelopeError::DuplicateField),
+            (r#"{"event":"a","id":"1","id":"1"}"#, EnvelopeError::DuplicateField),
+            (r#"{"event":"a","created":1,"created":2}"#, EnvelopeError::DuplicateField),
+            (r#"{"event":"a","data":1,"data":null}"#, EnvelopeError::DuplicateField),
+            (r#"{"type":"a","type":"a"}"#, EnvelopeError::DuplicateField),
+            (r#"{"event":"\ud800"}"#, EnvelopeError::MissingEvent),
             (r#"{"event":"a"}{}"#, EnvelopeError::NotJson { line: 1, column: 14 }),
             ("\u{feff}{}", EnvelopeError::NotJson { line: 1, column: 1 }),
         ] {
             assert_eq!(parse(body.as_bytes()).unwrap_err(), error, "{body}");
         }
-        // The one that the documents name counts, whatever else there is.
+        // `event` takes precedence over `type`.
         let both = parse(br#"{"type":"extraction.failed","event":"e"}"#).unwrap();
         assert_eq!(both.event().as_str(), "e");
 
-        // Numbers that fit nowhere, and half of a character.
+        // Numbers out of range, and an unpaired surrogate.
         let odd = parse(br#"{"event":"e","id":1e999999999,"data":-1e999,"created":"\udc00"}"#);
         let odd = odd.unwrap();
         assert_eq!((odd.id(), odd.data_json()), (Some("1e999999999"), "-1e999"));
         assert_eq!(odd.created(), None);
         assert!(odd.data::<f64>().is_err() && odd.json::<serde_json::Value>().is_err());
 
-        // Nesting that a recursive reader would not survive.
+        // Nesting that would overflow the stack of a recursive parser.
         let deep = if cfg!(miri) { 1 << 9 } else { 1 << 19 };
         let nested = [b"[".repeat(deep), b"]".repeat(deep)].concat();
         assert_eq!(parse(&nested).unwrap_err(), EnvelopeError::NotAnObject);
@@ -461,7 +358,7 @@ mod tests {
     }
 
     #[test]
-    fn the_unsigned_header_never_wins() {
+    fn the_body_takes_precedence_over_the_unsigned_header() {
         let body = br#"{"event":"extraction.failed"}"#;
         let header = |value: &str| verified(body).with_event_header(value).into_delivery().unwrap();
         assert_eq!(*header("extraction.failed").header_event(), HeaderEvent::Same);
@@ -469,12 +366,12 @@ mod tests {
         assert_eq!(*changed.event(), ExtractionEvent::Failed);
         assert_eq!(*changed.header_event(), HeaderEvent::Different("extraction.completed".into()));
 
-        let silent = verified(b"{}").with_event_header("extraction.failed").into_delivery();
-        let silent = silent.unwrap();
-        assert_eq!(*silent.event(), ExtractionEvent::Failed);
-        assert_eq!(*silent.header_event(), HeaderEvent::Only);
+        let fallback = verified(b"{}").with_event_header("extraction.failed").into_delivery();
+        let fallback = fallback.unwrap();
+        assert_eq!(*fallback.event(), ExtractionEvent::Failed);
+        assert_eq!(*fallback.header_event(), HeaderEvent::Fallback);
 
-        // A replay could choose the event, and with it the key.
+        // Otherwise a replay could choose the event, and with it the key.
         let key = |event| {
             let replay = verified(br#"{"id":"5b2e"}"#).with_event_header(event).into_delivery();
             replay.unwrap().key()
@@ -483,7 +380,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_delivery_is_said_without_its_content() {
+    fn errors_reveal_no_content() {
         for (body, error) in [
             (&b"hush"[..], EnvelopeError::NotJson { line: 1, column: 1 }),
             (b"", EnvelopeError::NotJson { line: 1, column: 0 }),
@@ -492,9 +389,9 @@ mod tests {
             (b"17", EnvelopeError::NotAnObject),
             (b" []", EnvelopeError::NotAnObject),
             (br#"["extraction.failed",null,"5b2e",null,{}]"#, EnvelopeError::NotAnObject),
-            (br#"{"event":"a","event":"b"}"#, EnvelopeError::RepeatedField),
-            (br#"{"id":"hush"}"#, EnvelopeError::NoEvent),
-            (br#"{"event":{"hush":1}}"#, EnvelopeError::NoEvent),
+            (br#"{"event":"a","event":"b"}"#, EnvelopeError::DuplicateField),
+            (br#"{"id":"hush"}"#, EnvelopeError::MissingEvent),
+            (br#"{"event":{"hush":1}}"#, EnvelopeError::MissingEvent),
         ] {
             assert_eq!(parse(body).unwrap_err(), error);
         }
@@ -505,7 +402,7 @@ mod tests {
     }
 
     #[test]
-    fn age() {
+    fn checks_the_age() {
         let delivery = parse(br#"{"event":"e","created":"2026-03-01T00:10:00Z"}"#).unwrap();
         let at = |text: &str| Timestamp::parse(text).unwrap();
         let max = Duration::from_secs(300);
@@ -514,7 +411,7 @@ mod tests {
         assert_eq!(delivery.check_age(at("2026-03-01T00:05:00Z"), max), Ok(()));
         assert_eq!(delivery.check_age(at("2026-03-01T00:04:59Z"), max), Err(AgeError::InTheFuture));
 
-        // What says nothing about its age is as good as too old.
+        // A delivery of unknown age is rejected.
         for created in
             ["1772357400", "\"10000-01-01T00:00:00Z\"", "\"+10000-01-01T00:00:00Z\"", "\"\""]
         {
@@ -522,7 +419,7 @@ mod tests {
             let undated = parse(body.as_bytes()).unwrap();
             assert_eq!(undated.check_age(at("2026-03-01T00:00:00Z"), max), Err(AgeError::Unknown));
         }
-        // Clocks that are off by all there is.
+        // Extreme clock values.
         let of = |created: &str, now, max| {
             let body = format!(r#"{{"event":"e","created":"{created}"}}"#);
             parse(body.as_bytes()).unwrap().check_age(Timestamp::from_unix_millis(now), max)

@@ -1,23 +1,27 @@
-//! Why a delivery is not trusted.
+//! The error of a failed verification.
 
-/// The delivery is not trusted: answer 401 and nothing else.
+/// The delivery is not authentic: respond 401 with an empty body.
 ///
-/// The first three say only what the sender of the request knows already. A
-/// signature that is well formed and wrong is [`Mismatch`](Self::Mismatch),
-/// whatever the cause; `diagnose` looks for the cause on a developer's machine.
+/// [`MissingSignature`](Self::MissingSignature),
+/// [`DuplicateSignature`](Self::DuplicateSignature) and
+/// [`MalformedSignature`](Self::MalformedSignature) describe the header, which
+/// the sender of the request already knows. Every other failure is the same
+/// opaque [`Mismatch`](Self::Mismatch), so that the error reveals nothing about
+/// the secret or the expected signature. To find the cause during development,
+/// use the `diagnose` module.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum VerifyError {
-    /// The signature header is absent.
+    /// The request has no signature header.
     #[error("the signature header is missing")]
     MissingSignature,
-    /// The signature header has more than one line.
+    /// The request has more than one signature header.
     #[error("the signature header is given more than once")]
-    RepeatedSignature,
-    /// The signature header does not follow the scheme's grammar.
+    DuplicateSignature,
+    /// The signature header does not match the scheme's format.
     #[error("the signature header is malformed")]
     MalformedSignature,
-    /// No active secret made this signature of this body.
+    /// No active secret produces this signature for this body.
     #[error("the signature does not match")]
     Mismatch,
 }

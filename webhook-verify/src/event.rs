@@ -1,4 +1,4 @@
-//! The events that the documents name, with every other name kept as it came.
+//! The event types of both services. Unknown event names are kept as text.
 
 use alloc::boxed::Box;
 use core::fmt;
@@ -10,15 +10,15 @@ macro_rules! events {
         #[non_exhaustive]
         pub enum $name {
             $($(#[$variant_doc])* $variant,)+
-            /// A name that this version does not know, as it came.
+            /// An event that this version of the crate does not know, by its name.
             Unknown(Box<str>),
         }
 
         impl $name {
-            /// The documented events, in the document's order.
-            pub const DOCUMENTED: &[Self] = &[$(Self::$variant),+];
+            /// All documented events, in the order of the service's reference.
+            pub const KNOWN: &[Self] = &[$(Self::$variant),+];
 
-            /// The event's name as it stands in the body.
+            /// The event's name as it appears in the body.
             pub fn as_str(&self) -> &str {
                 match self {
                     $(Self::$variant => $text,)+
@@ -63,9 +63,9 @@ events! {
 events! {
     /// An event of the email service (`docs/email-service/events.md`).
     MailEvent {
-        /// `email.sent`: accepted and sent to the recipient's server.
+        /// `email.sent`: the email was accepted and sent to the recipient's server.
         Sent = "email.sent",
-        /// `email.delivered`: confirmed delivered to the inbox.
+        /// `email.delivered`: delivery to the inbox was confirmed.
         Delivered = "email.delivered",
         /// `email.bounced`: delivery failed (hard or soft bounce).
         Bounced = "email.bounced",
@@ -75,9 +75,9 @@ events! {
         Clicked = "email.clicked",
         /// `email.complained`: the recipient marked the email as spam.
         Complained = "email.complained",
-        /// `email.failed`: sending failed because of an error.
+        /// `email.failed`: the email could not be sent because of an error.
         Failed = "email.failed",
-        /// `email.received`: incoming email on a verified domain.
+        /// `email.received`: an email arrived at a verified domain.
         Received = "email.received",
     }
 }
@@ -88,11 +88,11 @@ mod tests {
 
     use super::*;
 
-    /// As the two documents write them.
+    /// The names as the references of both services give them.
     #[test]
-    fn names() {
+    fn event_names_match_the_references() {
         let extraction = ["extraction.completed", "extraction.failed"];
-        assert!(ExtractionEvent::DOCUMENTED.iter().map(ExtractionEvent::as_str).eq(extraction));
+        assert!(ExtractionEvent::KNOWN.iter().map(ExtractionEvent::as_str).eq(extraction));
         let mail = [
             "email.sent",
             "email.delivered",
@@ -103,8 +103,8 @@ mod tests {
             "email.failed",
             "email.received",
         ];
-        assert!(MailEvent::DOCUMENTED.iter().map(MailEvent::as_str).eq(mail));
-        for (event, name) in MailEvent::DOCUMENTED.iter().zip(mail) {
+        assert!(MailEvent::KNOWN.iter().map(MailEvent::as_str).eq(mail));
+        for (event, name) in MailEvent::KNOWN.iter().zip(mail) {
             assert_eq!(MailEvent::from(name), *event);
         }
         assert_eq!(MailEvent::from("Email.Sent"), MailEvent::Unknown("Email.Sent".into()));

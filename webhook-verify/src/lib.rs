@@ -1,7 +1,7 @@
 #![doc = include_str!("../README.md")]
 #![cfg_attr(not(feature = "std"), no_std)]
 #![cfg_attr(docsrs, feature(doc_cfg))]
-// What nobody switches on by itself.
+// Internal features: an adapter's feature enables them.
 #![cfg_attr(docsrs, doc(auto_cfg(hide(feature = "_receiver", feature = "_body"))))]
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
@@ -11,17 +11,19 @@ extern crate alloc;
 #[cfg(feature = "dedup")]
 pub mod dedup;
 mod delivery;
+mod delivery_key;
 #[cfg(feature = "diagnose")]
 pub mod diagnose;
+mod envelope;
 mod error;
 mod event;
+#[cfg(any(feature = "_receiver", feature = "dedup"))]
+mod log_text;
 mod mac;
 #[cfg(feature = "_receiver")]
 mod receiver;
 mod scheme;
 mod secret;
-#[cfg(any(feature = "_receiver", feature = "dedup"))]
-mod shown;
 mod sign;
 mod signature;
 mod stream;
@@ -29,13 +31,15 @@ mod timestamp;
 mod verified;
 mod verifier;
 
-pub use delivery::{Delivery, DeliveryKey, EnvelopeError, HeaderEvent, JsonError};
+pub use delivery::{Delivery, HeaderEvent};
+pub use delivery_key::DeliveryKey;
+pub use envelope::{EnvelopeError, JsonError};
 pub use error::VerifyError;
 pub use event::{ExtractionEvent, MailEvent};
 #[cfg(feature = "lambda")]
 pub use receiver::lambda::{LambdaRequest, LambdaResponse};
 #[cfg(feature = "tower")]
-pub use receiver::tower::{Verify, VerifyLayer};
+pub use receiver::tower::{VerifyLayer, VerifyService};
 #[cfg(feature = "_receiver")]
 #[cfg_attr(
     docsrs,
@@ -52,9 +56,9 @@ pub use scheme::{Extraction, Mail, Scheme};
 #[cfg(feature = "std")]
 pub use secret::SecretEnvError;
 pub use secret::{Secret, SecretError};
-pub use sign::{ExtractionSigner, MailSigner, Signer, Signing};
+pub use sign::{ExtractionSigner, MailSigner, Signer, StreamSigner};
 pub use signature::{Signature, Tag};
-pub use stream::{Collecting, Confirmed, TooLarge, Verifying};
+pub use stream::{BodyTooLarge, BufferedVerifier, StreamVerifier, VerifiedStream};
 pub use timestamp::{AgeError, Timestamp};
 pub use verified::Verified;
 pub use verifier::{ExtractionVerifier, MAX_SECRETS, MailVerifier, Verifier};

@@ -1,211 +1,94 @@
-//! HMAC-SHA256 (RFC 2104) with the key's work done once, and the comparison.
+//! HMAC-SHA256 with the `hmac` and `sha2` crates, and constant-time comparison with
+//! `subtle`.
 //!
-//! Written on SHA-256's compression function and not on the `hmac` crate, whose
-//! buffer and copies of the keyed state take a third longer for a body as small
-//! as most deliveries are. The tests hold it to that crate and to RFC 4231, and
-//! `bench/` shows what it is worth.
+//! The features `zeroize` of `hmac` and `sha2` overwrite the keyed state on drop. They
+//! do not cover the padded key that `hmac` builds on the stack when it is keyed.
 
 use alloc::vec::Vec;
-use core::slice;
 
-use sha2::block_api::compress256;
-use sha2::{Digest as _, Sha256};
-use subtle::ConstantTimeEq;
-use zeroize::{Zeroize as _, Zeroizing};
+use hmac::{Hmac, KeyInit as _, Mac as _};
+use sha2::Sha256;
+use subtle::ConstantTimeEq as _;
 
 use crate::Secret;
 
-const BLOCK: usize = 64;
-
-/// The state of SHA-256 after the block of inner or outer padding: as secret
-/// as the key.
-type State = Zeroizing<[u32; 8]>;
-
-/// A key, with the two compressions that depend on nothing else done; in
-/// [`Running`] with the body's first blocks after the inner one.
+/// HMAC-SHA256 keyed with a secret. Keying hashes one block for each of the two
+/// paddings, so it is done once, and the keyed state is cloned for every body.
 #[derive(Clone)]
-pub(crate) struct Keyed {
-    inner: State,
-    outer: State,
-}
+pub(crate) struct HmacKey(Hmac<Sha256>);
 
-impl Keyed {
+impl HmacKey {
     pub(crate) fn new(secret: &Secret) -> Self {
-        Self::from_key(secret.as_bytes())
+        Self::from_bytes(secret.as_bytes())
     }
 
-    pub(crate) fn from_key(key: &[u8]) -> Self {
-        let mut block = Zeroizing::new([0; BLOCK]);
-        if key.len() <= BLOCK {
-            block[..key.len()].copy_from_slice(key);
-        } else {
-            let mut digest = Sha256::digest(key);
-            block[..32].copy_from_slice(&digest);
-            digest.as_mut_slice().zeroize();
-        }
-        let padded = |padding: u8| {
-            // In place: what an array's own `map` is given, nobody wipes.
-            let mut block = block.clone();
-            block.iter_mut().for_each(|byte| *byte ^= padding);
-            let mut state = Zeroizing::new(INITIAL);
-            compress256(&mut state, slice::from_ref(&*block));
-            state
-        };
-        Self { inner: padded(0x36), outer: padded(0x5C) }
+    pub(crate) fn from_bytes(key: &[u8]) -> Self {
+        let mac = Hmac::new_from_slice(key);
+        Self(mac.unwrap_or_else(|_| unreachable!("HMAC accepts keys of any length")))
     }
 
-    pub(crate) fn tag_of(&self, body: &[u8]) -> [u8; 32] {
-        let (blocks, rest) = body.as_chunks();
-        let mut state = *self.inner;
-        compress256(&mut state, blocks);
-        finish(&self.outer, &mut state, rest, body.len() as u64)
+    /// The tag of a complete body.
+    #[inline]
+    pub(crate) fn tag(&self, body: &[u8]) -> [u8; 32] {
+        let mut mac = self.0.clone();
+        mac.update(body);
+        mac.finalize().into_bytes().into()
     }
 }
 
-/// The tag, from the inner state after all whole blocks of a body of this
-/// length, and the rest that fills none.
-///
-/// Both states end overwritten with what is no secret, so that there is nothing
-/// to wipe.
-fn finish(outer: &State, inner: &mut [u32; 8], rest: &[u8], length: u64) -> [u8; 32] {
-    // The rest, a mark, zeros up to the end of a block, and there the length.
-    let mut tail = [[0; BLOCK]; 2];
-    let flat = tail.as_flattened_mut();
-    let blocks = (rest.len() + 1 + 8).div_ceil(BLOCK);
-    flat[..rest.len()].copy_from_slice(rest);
-    flat[rest.len()] = 0x80;
-    flat[blocks * BLOCK - 8..blocks * BLOCK].copy_from_slice(&bits(length));
-    compress256(inner, &tail[..blocks]);
-
-    let mut last = [0; BLOCK];
-    last[..32].copy_from_slice(&bytes(inner));
-    last[32] = 0x80;
-    last[BLOCK - 8..].copy_from_slice(&bits(32));
-    let mut outer = **outer;
-    compress256(&mut outer, &[last]);
-    bytes(&outer)
-}
-
-/// The tags of a body that comes in pieces, one for each key.
-///
-/// All of it can be inlined into the crate that calls: where it is not, the
-/// moves of this state cost a small body a sixth more.
+/// The tags of a body that arrives in chunks, one for each key.
 #[derive(Clone)]
-pub(crate) struct Running {
-    newest: Keyed,
-    /// Nothing is allocated but for a rotation.
-    older: Vec<Keyed>,
-    /// The start of a block that is not whole yet.
-    rest: [u8; BLOCK],
-    length: u64,
+pub(crate) struct HmacStream {
+    newest: Hmac<Sha256>,
+    /// Separate from `newest`, so that a single key needs no allocation.
+    older: Vec<Hmac<Sha256>>,
 }
 
-impl Running {
-    /// For these keys, of which there is at least one.
+impl HmacStream {
+    /// Starts the computation. There must be at least one key.
     #[inline]
-    pub(crate) fn new(keys: &[Keyed]) -> Self {
-        let (newest, older) = (keys[0].clone(), keys[1..].to_vec());
-        Self { newest, older, rest: [0; BLOCK], length: 0 }
+    pub(crate) fn new(keys: &[HmacKey]) -> Self {
+        let older = keys[1..].iter().map(|key| key.0.clone()).collect();
+        Self { newest: keys[0].0.clone(), older }
     }
 
     #[inline]
-    pub(crate) fn update(&mut self, mut piece: &[u8]) {
-        let held = self.held();
-        self.length = self.length.wrapping_add(piece.len() as u64);
-        if held > 0 {
-            let taken = piece.len().min(BLOCK - held);
-            let (now, later) = piece.split_at(taken);
-            self.rest[held..held + taken].copy_from_slice(now);
-            if held + taken < BLOCK {
-                return;
-            }
-            let block = self.rest;
-            self.compress(&[block]);
-            piece = later;
-        }
-        let (blocks, rest) = piece.as_chunks();
-        self.compress(blocks);
-        self.rest[..rest.len()].copy_from_slice(rest);
-    }
-
-    /// The tag for the first of the keys.
-    #[inline]
-    pub(crate) fn tag(&self) -> [u8; 32] {
-        self.tag_for(&self.newest)
-    }
-
-    /// The place of the first key for which the tag is this one.
-    #[inline]
-    pub(crate) fn matching(&self, tag: &[u8; 32]) -> Option<usize> {
-        if same_tag(&self.tag(), tag) {
-            return Some(0);
-        }
-        self.older.iter().position(|key| same_tag(&self.tag_for(key), tag)).map(|place| place + 1)
-    }
-
-    #[inline]
-    fn tag_for(&self, key: &Keyed) -> [u8; 32] {
-        let mut state = *key.inner;
-        finish(&key.outer, &mut state, &self.rest[..self.held()], self.length)
-    }
-
-    #[inline]
-    fn compress(&mut self, blocks: &[[u8; BLOCK]]) {
-        compress256(&mut self.newest.inner, blocks);
-        for key in &mut self.older {
-            compress256(&mut key.inner, blocks);
+    pub(crate) fn update(&mut self, chunk: &[u8]) {
+        self.newest.update(chunk);
+        for mac in &mut self.older {
+            mac.update(chunk);
         }
     }
 
+    /// The tag for the first key.
     #[inline]
-    fn held(&self) -> usize {
-        (self.length % BLOCK as u64) as usize
+    pub(crate) fn tag(self) -> [u8; 32] {
+        self.newest.finalize().into_bytes().into()
+    }
+
+    /// The index of the first key that produces this tag.
+    #[inline]
+    pub(crate) fn matching_key(self, tag: &[u8; 32]) -> Option<usize> {
+        core::iter::once(self.newest)
+            .chain(self.older)
+            .position(|mac| tags_equal(&mac.finalize().into_bytes().into(), tag))
     }
 }
 
-/// The length of what was hashed in bits: the padding's block, then this.
-fn bits(length: u64) -> [u8; 8] {
-    (length.wrapping_add(BLOCK as u64)).wrapping_mul(8).to_be_bytes()
-}
-
-fn bytes(state: &[u32; 8]) -> [u8; 32] {
-    let mut bytes = [0; 32];
-    let (words, _) = bytes.as_chunks_mut();
-    for (word, value) in words.iter_mut().zip(state) {
-        *word = value.to_be_bytes();
-    }
-    bytes
-}
-
-/// FIPS 180-4 §5.3.3.
-const INITIAL: [u32; 8] = [
-    0x6a09_e667,
-    0xbb67_ae85,
-    0x3c6e_f372,
-    0xa54f_f53a,
-    0x510e_527f,
-    0x9b05_688c,
-    0x1f83_d9ab,
-    0x5be0_cd19,
-];
-
-/// Whether two tags are equal, in a time that does not depend on where they
-/// differ. Words and not bytes: an eighth of the barriers, which at 32 bytes are
-/// what `subtle` spends its time on.
-pub(crate) fn same_tag(a: &[u8; 32], b: &[u8; 32]) -> bool {
-    let ((a, _), (b, _)) = (a.as_chunks::<8>(), b.as_chunks::<8>());
-    let same = |i: usize| u64::from_ne_bytes(a[i]).ct_eq(&u64::from_ne_bytes(b[i]));
-    (same(0) & same(1) & same(2) & same(3)).into()
+/// Compares two tags in a time that does not depend on where they differ.
+pub(crate) fn tags_equal(a: &[u8; 32], b: &[u8; 32]) -> bool {
+    a.ct_eq(b).into()
 }
 
 #[cfg(test)]
 mod tests {
     use alloc::string::String;
+    use core::slice;
 
-    use hmac::{Hmac, KeyInit as _, Mac as _};
     use proptest::collection::vec;
     use proptest::prelude::*;
     use proptest::sample::Index;
+    use sha2::Digest as _;
 
     use super::*;
 
@@ -222,8 +105,8 @@ mod tests {
         tag: String,
     }
 
-    /// Here and not over the public API, because two of the keys are nothing
-    /// but control characters that count as white space.
+    /// Not tested through the public API, because two of the keys consist of control
+    /// characters that count as whitespace.
     #[test]
     fn rfc_4231() {
         let vectors: Vectors =
@@ -231,37 +114,48 @@ mod tests {
                 .unwrap();
         assert_eq!(vectors.vectors.len(), 7);
         for vector in vectors.vectors {
-            let keyed = Keyed::from_key(&hex::decode(vector.key).unwrap());
-            let tag = keyed.tag_of(&hex::decode(vector.data).unwrap());
+            let key = HmacKey::from_bytes(&hex::decode(vector.key).unwrap());
+            let tag = key.tag(&hex::decode(vector.data).unwrap());
             assert_eq!(hex::encode(tag), vector.tag, "case {}", vector.case);
         }
     }
 
+    /// HMAC as RFC 2104 defines it, on top of SHA-256 only.
+    fn rfc_2104(key: &[u8], body: &[u8]) -> [u8; 32] {
+        let mut block = [0; 64];
+        if key.len() <= block.len() {
+            block[..key.len()].copy_from_slice(key);
+        } else {
+            block[..32].copy_from_slice(&Sha256::digest(key));
+        }
+        let inner = Sha256::new_with_prefix(block.map(|byte| byte ^ 0x36)).chain_update(body);
+        let outer = Sha256::new_with_prefix(block.map(|byte| byte ^ 0x5C));
+        outer.chain_update(inner.finalize()).finalize().into()
+    }
+
     proptest! {
         #[test]
-        fn as_the_hmac_crate_says(key: Vec<u8>, body in vec(any::<u8>(), 0..300), cut: Index) {
-            let mut theirs = Hmac::<Sha256>::new_from_slice(&key).unwrap();
-            theirs.update(&body);
-            let theirs: [u8; 32] = theirs.finalize().into_bytes().into();
+        fn matches_rfc_2104(key: Vec<u8>, body in vec(any::<u8>(), 0..300), cut: Index) {
+            let expected = rfc_2104(&key, &body);
+            let key = HmacKey::from_bytes(&key);
+            prop_assert_eq!(key.tag(&body), expected);
 
-            let keyed = Keyed::from_key(&key);
-            prop_assert_eq!(keyed.tag_of(&body), theirs);
             let (start, end) = body.split_at(cut.index(body.len() + 1));
-            let mut running = Running::new(slice::from_ref(&keyed));
-            running.update(start);
-            running.update(end);
-            prop_assert_eq!(running.tag(), theirs);
+            let mut stream = HmacStream::new(slice::from_ref(&key));
+            stream.update(start);
+            stream.update(end);
+            prop_assert_eq!(stream.tag(), expected);
         }
     }
 
     #[test]
-    fn tags_differ_wherever_one_bit_does() {
+    fn tags_that_differ_in_any_bit_are_not_equal() {
         let tag = core::array::from_fn(|i| i as u8);
-        assert!(same_tag(&tag, &tag.clone()));
+        assert!(tags_equal(&tag, &tag.clone()));
         for bit in 0..256 {
             let mut other = tag;
             other[bit / 8] ^= 1 << (bit % 8);
-            assert!(!same_tag(&tag, &other), "bit {bit}");
+            assert!(!tags_equal(&tag, &other), "bit {bit}");
         }
     }
 }

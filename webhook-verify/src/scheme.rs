@@ -1,5 +1,4 @@
-//! The two signature schemes, as types, so that a verifier of one cannot be
-//! handed a delivery of the other by accident.
+//! The two signature schemes, as types.
 
 use core::fmt;
 use core::hash::Hash;
@@ -8,9 +7,10 @@ use crate::{ExtractionEvent, MailEvent};
 
 /// A signature scheme: [`Extraction`] or [`Mail`].
 ///
-/// Sealed: both schemes are the same MAC, and what separates them is only the
-/// header, its grammar and the names of the events. So they are types, and what
-/// belongs to one does not fit where the other is meant:
+/// Both schemes compute the same MAC, HMAC-SHA256 over the raw body. They differ
+/// in the header's name and format and in the events. Verifiers, signers and
+/// signatures are generic over the scheme, so the compiler rejects code that
+/// mixes them:
 ///
 /// ```compile_fail,E0308
 /// use webhook_verify::{ExtractionSigner, MailVerifier, Secret};
@@ -19,17 +19,19 @@ use crate::{ExtractionEvent, MailEvent};
 /// let signature = ExtractionSigner::new(&secret()).sign("{}");
 /// let _ = MailVerifier::new(secret()).verify_signature(&signature, "{}");
 /// ```
+///
+/// This trait is sealed and cannot be implemented outside this crate.
 pub trait Scheme: sealed::Sealed + Copy + fmt::Debug + Send + Sync + Unpin + 'static {
-    /// The scheme's name in logs: `extraction` or `mail`.
+    /// The scheme's name in log messages: `extraction` or `mail`.
     const NAME: &'static str;
-    /// The header that carries the signature.
+    /// The name of the header that carries the signature.
     const SIGNATURE_HEADER: &'static str;
-    /// The header that carries the event's name, where the documents name one.
-    /// It is **not signed**.
+    /// The name of the header that carries the event name, if the service's
+    /// reference defines one. This header is **not signed**.
     const EVENT_HEADER: Option<&'static str>;
-    /// What stands before the hex digits in the signature header.
-    const PREFIX: &'static str;
-    /// The events of the scheme.
+    /// The text before the hex digits in the signature header.
+    const SIGNATURE_PREFIX: &'static str;
+    /// The events of the service.
     type Event: for<'a> From<&'a str>
         + AsRef<str>
         + Clone
@@ -43,8 +45,9 @@ pub trait Scheme: sealed::Sealed + Copy + fmt::Debug + Send + Sync + Unpin + 'st
         + 'static;
 }
 
-/// The extraction service's scheme: `X-Service-Signature: sha256=<hex>`
-/// (`docs/extraction-service/events.md`).
+/// The extraction service's scheme: `X-Service-Signature: sha256=<hex>`.
+///
+/// See `docs/extraction-service/events.md#signature`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Extraction;
 
@@ -52,11 +55,13 @@ impl Scheme for Extraction {
     const NAME: &'static str = "extraction";
     const SIGNATURE_HEADER: &'static str = "X-Service-Signature";
     const EVENT_HEADER: Option<&'static str> = Some("X-Service-Event");
-    const PREFIX: &'static str = "sha256=";
+    const SIGNATURE_PREFIX: &'static str = "sha256=";
     type Event = ExtractionEvent;
 }
 
-/// The email service's scheme: `Mail-Signature: <hex>` (`docs/email-service/events.md`).
+/// The email service's scheme: `Mail-Signature: <hex>`.
+///
+/// See `docs/email-service/events.md#signature`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Mail;
 
@@ -64,7 +69,7 @@ impl Scheme for Mail {
     const NAME: &'static str = "mail";
     const SIGNATURE_HEADER: &'static str = "Mail-Signature";
     const EVENT_HEADER: Option<&'static str> = None;
-    const PREFIX: &'static str = "";
+    const SIGNATURE_PREFIX: &'static str = "";
     type Event = MailEvent;
 }
 

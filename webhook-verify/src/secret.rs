@@ -1,4 +1,4 @@
-//! The signing secret: never empty, never shown, wiped when dropped.
+//! The signing secret: never empty, never printed, zeroized on drop.
 
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -7,54 +7,59 @@ use core::str::FromStr;
 
 use zeroize::Zeroizing;
 
-/// A webhook's signing secret, as the registration answer gave it.
+/// The signing secret of a webhook, as the service returned it when the webhook
+/// was created.
 ///
-/// One that exists is usable: it is not empty, and no white space or byte
-/// order mark stands at either end. Nothing is trimmed, because a trimmed
-/// secret is a different key: a stray newline is reported where the secret is
-/// loaded and not as a signature that never matches.
+/// A `Secret` is validated when it is created: it is not empty, and it neither
+/// starts nor ends with whitespace or a byte order mark. Nothing is trimmed,
+/// because a trimmed secret is a different key. A stray newline from a file is
+/// therefore an error at startup instead of a signature that never matches.
 ///
-/// `Debug` prints `[redacted]`, there is no `Display`, and the bytes are wiped
-/// when it is dropped.
+/// `Debug` prints `[redacted]`, there is no `Display`, and the memory is zeroized
+/// on drop. With serde, a `Secret` can be a field of your configuration struct.
 ///
 /// ```
 /// use webhook_verify::{Secret, SecretError};
 ///
 /// assert!(Secret::new("whsec_3f1c").is_ok());
 /// assert_eq!(Secret::new("").unwrap_err(), SecretError::Empty);
-/// assert_eq!(Secret::new("whsec_3f1c\n").unwrap_err(), SecretError::SurroundingWhiteSpace);
+/// assert_eq!(Secret::new("whsec_3f1c\n").unwrap_err(), SecretError::SurroundingWhitespace);
 /// ```
 #[derive(Clone)]
 pub struct Secret(Zeroizing<Vec<u8>>);
 
 impl Secret {
-    /// Takes the secret's exact bytes. A `String` or `Vec<u8>` is taken over
-    /// without a copy, so that it is wiped with the secret.
+    /// Creates a secret from its exact bytes.
+    ///
+    /// A `String` or `Vec<u8>` is moved and not copied, so that its memory is
+    /// zeroized with the secret.
     ///
     /// # Errors
     ///
-    /// [`SecretError`], which never holds any of the secret.
+    /// [`SecretError`] if the secret is empty, or starts or ends with
+    /// whitespace or a byte order mark. The error contains nothing of the secret.
     pub fn new(secret: impl Into<Vec<u8>>) -> Result<Self, SecretError> {
-        // Wrapped first, so that what is refused is wiped too.
+        // Wrapped first, so that a rejected secret is zeroized too.
         let bytes = Zeroizing::new(secret.into());
-        // HMAC fills the key up with zeros: zeros alone are the empty key.
+        // HMAC pads the key with zero bytes, so zero bytes alone equal the empty key.
         if bytes.iter().all(|byte| *byte == 0) {
             return Err(SecretError::Empty);
         }
         if bytes.starts_with(b"\xEF\xBB\xBF") {
             return Err(SecretError::ByteOrderMark);
         }
-        if has_surrounding_white_space(&bytes) {
-            return Err(SecretError::SurroundingWhiteSpace);
+        if has_surrounding_whitespace(&bytes) {
+            return Err(SecretError::SurroundingWhitespace);
         }
         Ok(Self(bytes))
     }
 
-    /// Takes the secret from an environment variable.
+    /// Reads the secret from an environment variable.
     ///
     /// # Errors
     ///
-    /// [`SecretEnvError`], which names the variable and not its value.
+    /// [`SecretEnvError`] if the variable is not set or its value is not a valid
+    /// secret. The error contains the variable's name and nothing of its value.
     #[cfg(feature = "std")]
     pub fn from_env(name: &str) -> Result<Self, SecretEnvError> {
         let value = std::env::var_os(name).ok_or(SecretError::NotSet);
@@ -92,41 +97,43 @@ impl TryFrom<String> for Secret {
 
 impl<'de> serde::Deserialize<'de> for Secret {
     fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        // What a number in its place is told would quote the number.
-        let no_text = |_| serde::de::Error::custom("the signing secret is not text");
-        let secret = String::deserialize(deserializer).map_err(no_text)?;
+        // Serde's own type error would quote the value.
+        let not_a_string = |_| serde::de::Error::custom("the signing secret is not a string");
+        let secret = String::deserialize(deserializer).map_err(not_a_string)?;
         Self::new(secret).map_err(serde::de::Error::custom)
     }
 }
 
-/// Why a text cannot be a [`Secret`].
+/// A value is not a valid [`Secret`], or the number of secrets is wrong.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum SecretError {
-    /// An empty secret would verify what anybody signs with an empty secret.
-    /// One of zero bytes only is the same key.
+    /// The secret is empty, or consists of zero bytes only, which is the same
+    /// HMAC key. Anyone could sign with it.
     #[error("the signing secret is empty")]
     Empty,
-    /// White space at the start or the end, most often the newline at the end
-    /// of a file. Take it off where the secret is stored.
-    #[error("the signing secret has white space at its start or end")]
-    SurroundingWhiteSpace,
-    /// A UTF-8 byte order mark, as some editors put at the start of a file.
+    /// The secret starts or ends with whitespace, most often the newline at the
+    /// end of a file. Remove it where the secret is stored.
+    #[error("the signing secret starts or ends with whitespace")]
+    SurroundingWhitespace,
+    /// The secret starts with a UTF-8 byte order mark, which some editors
+    /// insert at the start of a file.
     #[error("the signing secret starts with a byte order mark")]
     ByteOrderMark,
-    /// There is no such environment variable.
-    #[error("no signing secret is set")]
+    /// The environment variable is not set.
+    #[error("the environment variable is not set")]
     NotSet,
-    /// No secret was given at all.
+    /// [`Verifier::with_secrets`](crate::Verifier::with_secrets) was called
+    /// without a secret.
     #[error("no signing secret was given")]
-    None,
-    /// More secrets were given than can be active at once
-    /// ([`MAX_SECRETS`](crate::MAX_SECRETS)).
+    NoSecrets,
+    /// [`Verifier::with_secrets`](crate::Verifier::with_secrets) was called with
+    /// more than [`MAX_SECRETS`](crate::MAX_SECRETS) secrets.
     #[error("more than {} signing secrets were given", crate::MAX_SECRETS)]
-    TooMany,
+    TooManySecrets,
 }
 
-/// Why an environment variable gives no [`Secret`].
+/// An environment variable does not contain a valid [`Secret`].
 #[cfg(feature = "std")]
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{name}: {reason}")]
@@ -142,18 +149,18 @@ impl SecretEnvError {
         &self.name
     }
 
-    /// What is wrong with it.
+    /// The reason.
     pub fn reason(&self) -> SecretError {
         self.reason
     }
 }
 
-fn has_surrounding_white_space(bytes: &[u8]) -> bool {
+fn has_surrounding_whitespace(bytes: &[u8]) -> bool {
     let ascii = |byte: &u8| byte.is_ascii_whitespace() || *byte == 0x0B;
     if bytes.first().is_some_and(ascii) || bytes.last().is_some_and(ascii) {
         return true;
     }
-    // No-break spaces and the like come with text that was copied from a page.
+    // No-break spaces and similar characters come with text copied from a web page.
     core::str::from_utf8(bytes).is_ok_and(|text| text.trim().len() != text.len())
 }
 
@@ -165,18 +172,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_secret_that_exists_is_usable() {
+    fn rejects_unusable_secrets() {
         for (secret, error) in [
             ("", SecretError::Empty),
             ("\0", SecretError::Empty),
             ("\0\0\0", SecretError::Empty),
-            (" ", SecretError::SurroundingWhiteSpace),
-            ("s\n", SecretError::SurroundingWhiteSpace),
-            ("s\r\n", SecretError::SurroundingWhiteSpace),
-            ("\ts", SecretError::SurroundingWhiteSpace),
-            ("s\u{b}", SecretError::SurroundingWhiteSpace),
-            ("\u{a0}s", SecretError::SurroundingWhiteSpace),
-            ("s\u{2003}", SecretError::SurroundingWhiteSpace),
+            (" ", SecretError::SurroundingWhitespace),
+            ("s\n", SecretError::SurroundingWhitespace),
+            ("s\r\n", SecretError::SurroundingWhitespace),
+            ("\ts", SecretError::SurroundingWhitespace),
+            ("s\u{b}", SecretError::SurroundingWhitespace),
+            ("\u{a0}s", SecretError::SurroundingWhitespace),
+            ("s\u{2003}", SecretError::SurroundingWhitespace),
             ("\u{feff}s", SecretError::ByteOrderMark),
         ] {
             assert_eq!(Secret::new(secret).unwrap_err(), error, "{secret:?}");
@@ -184,32 +191,32 @@ mod tests {
         for secret in ["s", "with space inside", "ü", "=="] {
             assert_eq!(Secret::new(secret).unwrap().as_bytes(), secret.as_bytes());
         }
-        assert!(Secret::new(&b"\xFF\x00"[..]).is_ok(), "a secret need not be text");
-        for no_text in [&b" \xFF"[..], b"\xFF\n", b"\x0B\xFF", b"\xFF\x0B"] {
-            let error = Secret::new(no_text).unwrap_err();
-            assert_eq!(error, SecretError::SurroundingWhiteSpace, "{no_text:?}");
+        assert!(Secret::new(&b"\xFF\x00"[..]).is_ok(), "a secret does not have to be UTF-8");
+        for not_utf8 in [&b" \xFF"[..], b"\xFF\n", b"\x0B\xFF", b"\xFF\x0B"] {
+            let error = Secret::new(not_utf8).unwrap_err();
+            assert_eq!(error, SecretError::SurroundingWhitespace, "{not_utf8:?}");
         }
     }
 
     #[cfg(feature = "std")]
     #[test]
-    fn a_missing_variable_is_named() {
+    fn the_error_of_a_missing_variable_names_it() {
         let error = Secret::from_env("SVC_NO_SUCH_SECRET").unwrap_err();
-        assert_eq!(error.to_string(), "SVC_NO_SUCH_SECRET: no signing secret is set");
+        assert_eq!(error.to_string(), "SVC_NO_SUCH_SECRET: the environment variable is not set");
         assert_eq!((error.name(), error.reason()), ("SVC_NO_SUCH_SECRET", SecretError::NotSet));
         // Cargo sets this one for every test.
         assert!(Secret::from_env("CARGO_PKG_NAME").is_ok());
     }
 
     #[test]
-    fn nothing_prints_it() {
+    fn is_never_printed() {
         let secret = Secret::new("hunter2").unwrap();
         assert_eq!(format!("{secret:?}"), "[redacted]");
         assert_eq!(format!("{:?}", Some(&secret)), "Some([redacted])");
         let error = serde_json::from_str::<Secret>("\"hunter2 \"").unwrap_err();
         assert!(!format!("{error} {error:?}").contains("hunter2"));
-        for no_text in ["31337", "-31337", "[31337]", "{\"31337\":1}"] {
-            let error = serde_json::from_str::<Secret>(no_text).unwrap_err();
+        for not_a_string in ["31337", "-31337", "[31337]", "{\"31337\":1}"] {
+            let error = serde_json::from_str::<Secret>(not_a_string).unwrap_err();
             assert!(!format!("{error} {error:?}").contains("31337"), "{error}");
         }
         assert_eq!(serde_json::from_str::<Secret>("\"hunter2\"").unwrap().as_bytes(), b"hunter2");

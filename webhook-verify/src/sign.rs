@@ -1,10 +1,10 @@
-//! Signing, for senders and for users' tests.
+//! Signs bodies as the services do, for senders and for tests.
 
 use core::fmt;
 use core::marker::PhantomData;
 use core::slice;
 
-use crate::mac::{Keyed, Running};
+use crate::mac::{HmacKey, HmacStream};
 use crate::{Extraction, Mail, Scheme, Secret, Signature};
 
 /// Signs as the extraction service does.
@@ -15,36 +15,38 @@ pub type MailSigner = Signer<Mail>;
 
 /// Signs bodies of one scheme with one secret.
 ///
+/// Use it to test your receiver, or to implement a sender.
+///
 /// ```
 /// use webhook_verify::{Mail, MailSigner, Scheme, Secret};
 ///
 /// # fn main() -> Result<(), webhook_verify::SecretError> {
 /// let signer = MailSigner::new(&Secret::new("whsec_3f1c")?);
-/// let line = format!("{}: {}", Mail::SIGNATURE_HEADER, signer.sign(b"{}"));
-/// assert!(line.starts_with("Mail-Signature: "));
+/// let header = format!("{}: {}", Mail::SIGNATURE_HEADER, signer.sign(b"{}"));
+/// assert!(header.starts_with("Mail-Signature: "));
 /// # Ok(())
 /// # }
 /// ```
 #[derive(Clone)]
 pub struct Signer<S> {
-    key: Keyed,
+    key: HmacKey,
     scheme: PhantomData<S>,
 }
 
 impl<S: Scheme> Signer<S> {
-    /// A signer with this secret.
+    /// Creates a signer with the given secret.
     pub fn new(secret: &Secret) -> Self {
-        Self { key: Keyed::new(secret), scheme: PhantomData }
+        Self { key: HmacKey::new(secret), scheme: PhantomData }
     }
 
-    /// The signature of a body; its `Display` is the header's value.
+    /// Signs a body. The signature's `Display` is the value of the signature header.
     pub fn sign(&self, body: impl AsRef<[u8]>) -> Signature<S> {
-        Signature::from_tag(self.key.tag_of(body.as_ref()))
+        Signature::from_tag(self.key.tag(body.as_ref()))
     }
 
-    /// Begins to sign a body that comes in pieces.
-    pub fn begin(&self) -> Signing<S> {
-        Signing { running: Running::new(slice::from_ref(&self.key)), scheme: PhantomData }
+    /// Starts to sign a body that is available in chunks.
+    pub fn sign_stream(&self) -> StreamSigner<S> {
+        StreamSigner { mac: HmacStream::new(slice::from_ref(&self.key)), scheme: PhantomData }
     }
 }
 
@@ -54,28 +56,28 @@ impl<S: Scheme> fmt::Debug for Signer<S> {
     }
 }
 
-/// A signature being made of pieces.
+/// Signs a body chunk by chunk. Created by [`Signer::sign_stream`].
 #[derive(Clone)]
-#[must_use = "the signature is made by `finish`"]
-pub struct Signing<S> {
-    running: Running,
+#[must_use = "call `finish` to get the signature"]
+pub struct StreamSigner<S> {
+    mac: HmacStream,
     scheme: PhantomData<S>,
 }
 
-impl<S: Scheme> Signing<S> {
-    /// Takes the next piece of the body, of any size.
-    pub fn update(&mut self, piece: impl AsRef<[u8]>) {
-        self.running.update(piece.as_ref());
+impl<S: Scheme> StreamSigner<S> {
+    /// Adds the next chunk of the body, of any size.
+    pub fn update(&mut self, chunk: impl AsRef<[u8]>) {
+        self.mac.update(chunk.as_ref());
     }
 
-    /// The signature of all pieces together.
+    /// Returns the signature of all chunks together.
     pub fn finish(self) -> Signature<S> {
-        Signature::from_tag(self.running.tag())
+        Signature::from_tag(self.mac.tag())
     }
 }
 
-impl<S: Scheme> fmt::Debug for Signing<S> {
+impl<S: Scheme> fmt::Debug for StreamSigner<S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Signing").field("scheme", &S::NAME).finish_non_exhaustive()
+        f.debug_struct("StreamSigner").field("scheme", &S::NAME).finish_non_exhaustive()
     }
 }

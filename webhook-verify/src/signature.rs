@@ -1,17 +1,17 @@
-//! The signature header of either scheme: one strict grammar each.
+//! Parses and formats signature headers.
 
 use core::fmt;
 use core::hash::{Hash, Hasher};
 use core::marker::PhantomData;
 
-use crate::mac::same_tag;
+use crate::mac::tags_equal;
 use crate::{Scheme, VerifyError};
 
-/// A well-formed signature header of scheme `S`. It says nothing about whether
-/// the signature is right.
+/// A well-formed signature of scheme `S`, parsed from a header and not yet
+/// verified.
 ///
-/// The grammar is the scheme's exact prefix and 64 hex digits in either case,
-/// nothing before, between or after them.
+/// The header must consist of the scheme's exact prefix and 64 hex digits in
+/// either case. Whitespace, quotes, lists and other prefixes are errors.
 ///
 /// ```
 /// use webhook_verify::{Extraction, Mail, Signature};
@@ -29,41 +29,40 @@ pub struct Signature<S> {
 }
 
 impl<S: Scheme> Signature<S> {
-    /// Reads a header's value.
+    /// Parses the value of a signature header.
     ///
     /// # Errors
     ///
-    /// [`VerifyError::MalformedSignature`] for everything outside the grammar.
+    /// [`VerifyError::MalformedSignature`] if the value does not match the format.
     pub fn parse(header: impl AsRef<[u8]>) -> Result<Self, VerifyError> {
-        let digits = header
-            .as_ref()
-            .strip_prefix(S::PREFIX.as_bytes())
-            .and_then(|digits| <&[u8; 64]>::try_from(digits).ok())
-            .ok_or(VerifyError::MalformedSignature)?;
-        let tag = decode(digits).ok_or(VerifyError::MalformedSignature)?;
+        let prefix = S::SIGNATURE_PREFIX.as_bytes();
+        let digits = header.as_ref().strip_prefix(prefix).ok_or(VerifyError::MalformedSignature)?;
+        let mut tag = [0; 32];
+        hex::decode_to_slice(digits, &mut tag).map_err(|_| VerifyError::MalformedSignature)?;
         Ok(Self::from_tag(tag))
     }
 
-    /// Reads the only line of the signature header.
+    /// Parses the signature from all values of the signature header, of which
+    /// there must be exactly one.
     ///
-    /// Give it every line of that name. Taking the first or the last of several
-    /// would let whatever stands between sender and receiver disagree with the
-    /// receiver about which one counts.
+    /// Pass in every value of that header, for example
+    /// `headers.get_all(S::SIGNATURE_HEADER)`. Picking the first or the last of
+    /// several would allow a proxy and the receiver to see different signatures.
     ///
     /// # Errors
     ///
-    /// [`VerifyError::MissingSignature`] for no line,
-    /// [`VerifyError::RepeatedSignature`] for more than one, else as
-    /// [`Signature::parse`].
-    pub fn from_lines<L: AsRef<[u8]>>(
-        lines: impl IntoIterator<Item = L>,
+    /// [`VerifyError::MissingSignature`] if there is no value,
+    /// [`VerifyError::DuplicateSignature`] if there is more than one, and the
+    /// errors of [`parse`](Self::parse).
+    pub fn from_header_values<V: AsRef<[u8]>>(
+        values: impl IntoIterator<Item = V>,
     ) -> Result<Self, VerifyError> {
-        let mut lines = lines.into_iter();
-        let only = lines.next().ok_or(VerifyError::MissingSignature)?;
-        if lines.next().is_some() {
-            return Err(VerifyError::RepeatedSignature);
+        let mut values = values.into_iter();
+        let value = values.next().ok_or(VerifyError::MissingSignature)?;
+        if values.next().is_some() {
+            return Err(VerifyError::DuplicateSignature);
         }
-        Self::parse(only)
+        Self::parse(value)
     }
 
     pub(crate) fn from_tag(tag: [u8; 32]) -> Self {
@@ -75,10 +74,10 @@ impl<S: Scheme> Signature<S> {
     }
 }
 
-/// The header's value, with lower-case digits.
+/// Formats the header's value, with lowercase hex digits.
 impl<S: Scheme> fmt::Display for Signature<S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}{}", S::PREFIX, Hex(&self.tag))
+        write!(f, "{}{}", S::SIGNATURE_PREFIX, Hex(&self.tag))
     }
 }
 
@@ -88,10 +87,11 @@ impl<S: Scheme> fmt::Debug for Signature<S> {
     }
 }
 
-/// The tag of a verified delivery: HMAC-SHA256 of its body.
+/// The HMAC-SHA256 tag of a verified body.
 ///
-/// Byte-identical retries have the same tag, so it names a delivery that has
-/// no `id`. `Display` gives 64 lower-case hex digits.
+/// Byte-identical bodies have the same tag, so it identifies a delivery that has
+/// no `id`. `Display` prints 64 lowercase hex digits. Tags are compared in
+/// constant time.
 #[derive(Clone, Copy)]
 pub struct Tag([u8; 32]);
 
@@ -100,16 +100,16 @@ impl Tag {
         Self(tag)
     }
 
-    /// The 32 bytes.
+    /// The tag as bytes.
     pub fn as_bytes(&self) -> &[u8; 32] {
         &self.0
     }
 }
 
-/// In constant time, so that no use of it becomes an oracle.
+/// Compares in constant time, so that a comparison does not reveal how many bytes match.
 impl PartialEq for Tag {
     fn eq(&self, other: &Self) -> bool {
-        same_tag(&self.0, &other.0)
+        tags_equal(&self.0, &other.0)
     }
 }
 
@@ -133,30 +133,11 @@ impl fmt::Debug for Tag {
     }
 }
 
-/// 64 lower-case digits.
+/// Formats 32 bytes as 64 lowercase hex digits.
 pub(crate) struct Hex<'a>(pub(crate) &'a [u8; 32]);
 
 impl fmt::Display for Hex<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
     }
-}
-
-/// Arithmetic and one check at the end, for which the compiler finds vector
-/// instructions: a quarter of the time of a loop that checks each digit.
-fn decode(digits: &[u8; 64]) -> Option<[u8; 32]> {
-    let mut bad = 0;
-    let values = digits.map(|digit| {
-        let decimal = digit.wrapping_sub(b'0');
-        let letter = (digit | 0x20).wrapping_sub(b'a');
-        let (is_decimal, is_letter) = (u8::from(decimal < 10), u8::from(letter < 6));
-        bad |= 1 ^ (is_decimal | is_letter);
-        if is_decimal == 1 { decimal } else { letter.wrapping_add(10) }
-    });
-    let (pairs, _) = values.as_chunks();
-    let mut tag = [0; 32];
-    for (byte, [high, low]) in tag.iter_mut().zip(pairs) {
-        *byte = high << 4 | low & 0x0F;
-    }
-    (bad == 0).then_some(tag)
 }

@@ -1,58 +1,67 @@
-//! Verification of a body that comes in pieces.
+//! Verifies bodies that arrive in chunks.
 
 use alloc::vec::Vec;
 use core::fmt;
 use core::marker::PhantomData;
 
-use crate::mac::Running;
+use crate::mac::HmacStream;
 use crate::{Scheme, Signature, Tag, Verified, Verifier, VerifyError};
 
 impl<S: Scheme> Verifier<S> {
-    /// Begins to verify a body that comes in pieces and is kept elsewhere,
-    /// such as in a file.
+    /// Starts to verify a body that arrives in chunks and that the caller stores,
+    /// for example in a file.
     ///
-    /// With several active secrets each piece is computed for all of them.
-    ///
-    /// # Errors
-    ///
-    /// [`VerifyError::MalformedSignature`], before any of the body is taken.
-    #[inline]
-    pub fn begin(&self, header: impl AsRef<[u8]>) -> Result<Verifying<S>, VerifyError> {
-        Ok(self.begin_signature(&Signature::parse(header)?))
-    }
-
-    /// Begins to verify against a signature that was read before.
-    #[inline]
-    pub fn begin_signature(&self, signature: &Signature<S>) -> Verifying<S> {
-        Verifying { running: Running::new(self.keys()), signature: *signature }
-    }
-
-    /// Begins to verify a body that comes in pieces, and keeps them until all
-    /// of them together are verified: at most `limit` bytes.
+    /// With several secrets, each chunk is hashed once per secret.
     ///
     /// # Errors
     ///
-    /// [`VerifyError::MalformedSignature`], before any of the body is taken.
-    pub fn collect(
+    /// [`VerifyError::MalformedSignature`] if the header does not have the
+    /// scheme's format.
+    #[inline]
+    pub fn verify_stream(
+        &self,
+        header: impl AsRef<[u8]>,
+    ) -> Result<StreamVerifier<S>, VerifyError> {
+        Ok(self.verify_stream_signature(&Signature::parse(header)?))
+    }
+
+    /// Like [`verify_stream`](Self::verify_stream), with a parsed signature.
+    #[inline]
+    pub fn verify_stream_signature(&self, signature: &Signature<S>) -> StreamVerifier<S> {
+        StreamVerifier { mac: HmacStream::new(self.keys()), signature: *signature }
+    }
+
+    /// Starts to verify a body that arrives in chunks, and buffers up to `limit`
+    /// bytes of it until the signature is verified.
+    ///
+    /// # Errors
+    ///
+    /// [`VerifyError::MalformedSignature`] if the header does not have the
+    /// scheme's format.
+    pub fn verify_buffered(
         &self,
         header: impl AsRef<[u8]>,
         limit: usize,
-    ) -> Result<Collecting<S>, VerifyError> {
-        Ok(self.collect_signature(&Signature::parse(header)?, limit))
+    ) -> Result<BufferedVerifier<S>, VerifyError> {
+        Ok(self.verify_buffered_signature(&Signature::parse(header)?, limit))
     }
 
-    /// Begins to collect against a signature that was read before.
-    pub fn collect_signature(&self, signature: &Signature<S>, limit: usize) -> Collecting<S> {
-        let verifying = self.begin_signature(signature);
-        Collecting { verifying, body: Vec::new(), limit, too_large: false }
+    /// Like [`verify_buffered`](Self::verify_buffered), with a parsed signature.
+    pub fn verify_buffered_signature(
+        &self,
+        signature: &Signature<S>,
+        limit: usize,
+    ) -> BufferedVerifier<S> {
+        let verifier = self.verify_stream_signature(signature);
+        BufferedVerifier { verifier, body: Vec::new(), limit, too_large: false }
     }
 }
 
-/// A verification under way, over pieces of any size.
+/// Verifies a body chunk by chunk without storing it. Created by
+/// [`Verifier::verify_stream`].
 ///
-/// Whoever keeps the pieces must not use any of them before
-/// [`finish`](Self::finish) has said yes. [`Verifier::collect`] keeps them
-/// itself.
+/// Do not use any of the chunks before [`finish`](Self::finish) has returned
+/// `Ok`. [`Verifier::verify_buffered`] stores the chunks and enforces this.
 ///
 /// ```
 /// use webhook_verify::{MailSigner, MailVerifier, Secret};
@@ -61,67 +70,70 @@ impl<S: Scheme> Verifier<S> {
 /// let secret = Secret::new("whsec_3f1c")?;
 /// let header = MailSigner::new(&secret).sign("one two").to_string();
 ///
-/// let mut verifying = MailVerifier::new(secret).begin(&header)?;
-/// verifying.update("one ");
-/// verifying.update("two");
-/// assert_eq!(verifying.finish()?.matched_secret(), 0);
+/// let mut stream = MailVerifier::new(secret).verify_stream(&header)?;
+/// stream.update("one ");
+/// stream.update("two");
+/// assert_eq!(stream.finish()?.matched_secret(), 0);
 /// # Ok(())
 /// # }
 /// ```
-#[must_use = "nothing is verified before `finish`"]
-pub struct Verifying<S> {
-    running: Running,
+#[must_use = "nothing is verified until `finish` is called"]
+pub struct StreamVerifier<S> {
+    mac: HmacStream,
     signature: Signature<S>,
 }
 
-impl<S: Scheme> Verifying<S> {
-    /// Takes the next piece.
+impl<S: Scheme> StreamVerifier<S> {
+    /// Adds the next chunk of the body, of any size.
     #[inline]
-    pub fn update(&mut self, piece: impl AsRef<[u8]>) {
-        self.running.update(piece.as_ref());
+    pub fn update(&mut self, chunk: impl AsRef<[u8]>) {
+        self.mac.update(chunk.as_ref());
     }
 
-    /// Says whether all pieces together have the signature.
+    /// Verifies the signature of all chunks together.
     ///
     /// # Errors
     ///
-    /// [`VerifyError::Mismatch`].
+    /// [`VerifyError::Mismatch`] if no secret produces this signature.
     #[inline]
-    pub fn finish(self) -> Result<Confirmed<S>, VerifyError> {
+    pub fn finish(self) -> Result<VerifiedStream<S>, VerifyError> {
         let tag = self.signature.tag();
-        let matched = self.running.matching(tag).ok_or(VerifyError::Mismatch)?;
-        Ok(Confirmed { tag: Tag::new(*tag), matched, scheme: PhantomData })
+        let matched_secret = self.mac.matching_key(tag).ok_or(VerifyError::Mismatch)?;
+        Ok(VerifiedStream { tag: Tag::new(*tag), matched_secret, scheme: PhantomData })
     }
 }
 
-impl<S: Scheme> fmt::Debug for Verifying<S> {
+impl<S: Scheme> fmt::Debug for StreamVerifier<S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Verifying").field("scheme", &S::NAME).finish_non_exhaustive()
+        f.debug_struct("StreamVerifier").field("scheme", &S::NAME).finish_non_exhaustive()
     }
 }
 
-/// All pieces together were verified. Only this crate can make one.
+/// The result of a successful [`StreamVerifier`]: all chunks together have a
+/// valid signature.
 #[derive(Clone, Copy, Debug)]
-pub struct Confirmed<S> {
+pub struct VerifiedStream<S> {
     tag: Tag,
-    matched: usize,
+    matched_secret: usize,
     scheme: PhantomData<S>,
 }
 
-impl<S: Scheme> Confirmed<S> {
-    /// The verified tag.
+impl<S: Scheme> VerifiedStream<S> {
+    /// The verified signature's tag. Byte-identical bodies have the same tag.
     pub fn tag(&self) -> Tag {
         self.tag
     }
 
-    /// Which secret made the signature: 0 is the newest.
+    /// Index of the secret that produced the signature. 0 is the newest.
     pub fn matched_secret(&self) -> usize {
-        self.matched
+        self.matched_secret
     }
 }
 
-/// A verification under way that keeps the pieces and gives them out only
-/// when all of them together are verified.
+/// Verifies a body chunk by chunk and buffers it, up to a limit. Created by
+/// [`Verifier::verify_buffered`].
+///
+/// The body is available only after its signature was verified.
 ///
 /// ```
 /// use webhook_verify::{MailSigner, MailVerifier, Secret};
@@ -130,57 +142,57 @@ impl<S: Scheme> Confirmed<S> {
 /// let secret = Secret::new("whsec_3f1c")?;
 /// let header = MailSigner::new(&secret).sign("one two").to_string();
 ///
-/// let mut collecting = MailVerifier::new(secret).collect(&header, 1024 * 1024)?;
-/// collecting.push("one ")?;
-/// collecting.push("two")?;
-/// assert_eq!(collecting.finish()?.body(), b"one two");
+/// let mut buffered = MailVerifier::new(secret).verify_buffered(&header, 1024 * 1024)?;
+/// buffered.push("one ")?;
+/// buffered.push("two")?;
+/// assert_eq!(buffered.finish()?.body(), b"one two");
 /// # Ok(())
 /// # }
 /// ```
-#[must_use = "nothing is verified before `finish`"]
-pub struct Collecting<S> {
-    verifying: Verifying<S>,
+#[must_use = "nothing is verified until `finish` is called"]
+pub struct BufferedVerifier<S> {
+    verifier: StreamVerifier<S>,
     body: Vec<u8>,
     limit: usize,
     too_large: bool,
 }
 
-impl<S: Scheme> Collecting<S> {
-    /// Takes the next piece.
+impl<S: Scheme> BufferedVerifier<S> {
+    /// Adds the next chunk of the body, of any size.
     ///
     /// # Errors
     ///
-    /// [`TooLarge`] as soon as the limit is passed, and from then on. Give up
-    /// then: answer 413.
-    pub fn push(&mut self, piece: impl AsRef<[u8]>) -> Result<(), TooLarge> {
-        let piece = piece.as_ref();
-        self.too_large |= piece.len() > self.limit - self.body.len();
+    /// [`BodyTooLarge`] if the body exceeds the limit. All further calls fail
+    /// too. Stop reading and respond 413.
+    pub fn push(&mut self, chunk: impl AsRef<[u8]>) -> Result<(), BodyTooLarge> {
+        let chunk = chunk.as_ref();
+        self.too_large |= chunk.len() > self.limit - self.body.len();
         if self.too_large {
-            return Err(TooLarge { limit: self.limit });
+            return Err(BodyTooLarge { limit: self.limit });
         }
-        self.verifying.update(piece);
-        self.body.extend_from_slice(piece);
+        self.verifier.update(chunk);
+        self.body.extend_from_slice(chunk);
         Ok(())
     }
 
-    /// Gives out the body, if it has the signature.
+    /// Verifies the signature and returns the body.
     ///
     /// # Errors
     ///
-    /// [`VerifyError::Mismatch`], also when a piece was refused as too large:
-    /// what is left without it is not what was sent.
+    /// [`VerifyError::Mismatch`] if no secret produces this signature, or if
+    /// [`push`](Self::push) rejected a chunk, because the body is then incomplete.
     pub fn finish(self) -> Result<Verified<S, Vec<u8>>, VerifyError> {
         if self.too_large {
             return Err(VerifyError::Mismatch);
         }
-        let confirmed = self.verifying.finish()?;
-        Ok(Verified::new(self.body, confirmed.tag, confirmed.matched))
+        let verified = self.verifier.finish()?;
+        Ok(Verified::new(self.body, verified.tag, verified.matched_secret))
     }
 }
 
-impl<S: Scheme> fmt::Debug for Collecting<S> {
+impl<S: Scheme> fmt::Debug for BufferedVerifier<S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Collecting")
+        f.debug_struct("BufferedVerifier")
             .field("scheme", &S::NAME)
             .field("bytes", &self.body.len())
             .field("limit", &self.limit)
@@ -188,10 +200,10 @@ impl<S: Scheme> fmt::Debug for Collecting<S> {
     }
 }
 
-/// The body is larger than the limit: answer 413.
+/// The body exceeds the size limit: respond 413.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the body is larger than {limit} bytes")]
-pub struct TooLarge {
+pub struct BodyTooLarge {
     /// The limit in bytes.
     pub limit: usize,
 }

@@ -1,15 +1,17 @@
-//! Points in time, without a clock.
+//! Timestamps and ISO 8601 parsing, without a dependency on a clock.
 
 use core::time::Duration;
 
-/// A point in time, in milliseconds since 1970-01-01T00:00:00Z.
+/// A point in time, in milliseconds since the Unix epoch.
 ///
-/// The core has no clock: the caller says what time it is.
+/// Used by [`Delivery::created_at`](crate::Delivery::created_at) and
+/// [`Delivery::check_age`](crate::Delivery::check_age). Without the feature
+/// `std` the crate has no clock, so the caller provides the current time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Timestamp(i64);
 
 impl Timestamp {
-    /// A point in time by its milliseconds since the Unix epoch.
+    /// Creates a timestamp from milliseconds since the Unix epoch.
     pub const fn from_unix_millis(millis: i64) -> Self {
         Self(millis)
     }
@@ -19,16 +21,19 @@ impl Timestamp {
         self.0
     }
 
-    /// Now, by the system's clock.
+    /// The current time of the system clock.
     #[cfg(feature = "std")]
     pub fn now() -> Self {
         std::time::SystemTime::now().into()
     }
 
-    /// Reads an ISO 8601 date-time such as `2026-03-01T09:30:00.250Z`. Without
-    /// an offset it is UTC, which is what the documents say that `created` is.
-    /// Seconds may be missing, as Java leaves them out where they are zero, and
-    /// an offset's minutes, as PostgreSQL does.
+    /// Parses an ISO 8601 date-time such as `2026-03-01T09:30:00.250Z`, with
+    /// millisecond precision. Returns `None` if the text is not one.
+    ///
+    /// A date-time without an offset is taken as UTC
+    /// (`docs/undocumented/both-services.md#timestamps`). The seconds can be
+    /// missing, because Java omits them if they are zero, and so can the minutes
+    /// of the offset, because PostgreSQL omits them.
     pub fn parse(text: &str) -> Option<Self> {
         let (date, time) = text.split_once(['T', 't', ' '])?;
         let (year, month, day) = date_of(date)?;
@@ -38,7 +43,7 @@ impl Timestamp {
         Some(Self(days * 86_400_000 + millis - offset * 60_000))
     }
 
-    /// How long ago `earlier` was; zero when it was not.
+    /// The time since `earlier`, or zero if `earlier` is later.
     pub(crate) fn saturating_since(self, earlier: Self) -> Duration {
         Duration::from_millis(u64::try_from(self.0.saturating_sub(earlier.0)).unwrap_or(0))
     }
@@ -55,18 +60,18 @@ impl From<std::time::SystemTime> for Timestamp {
     }
 }
 
-/// Why the age of a verified delivery is refused.
+/// The age of a verified delivery is unknown or outside the allowed range: respond 400.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum AgeError {
-    /// `created` is missing or is no time.
-    #[error("the delivery does not say when it was created")]
+    /// `created` is missing or not a date-time.
+    #[error("the creation time of the delivery is missing or unreadable")]
     Unknown,
-    /// It was created longer ago than allowed.
+    /// The delivery was created longer ago than the maximum age.
     #[error("the delivery is too old")]
     TooOld,
-    /// It was created further in the future than the allowance: one of the two
-    /// clocks is wrong.
+    /// The delivery was created further in the future than the maximum age, so
+    /// the sender's or the receiver's clock is wrong.
     #[error("the delivery was created in the future")]
     InTheFuture,
 }
@@ -85,7 +90,7 @@ fn date_of(date: &str) -> Option<(i64, i64, i64)> {
     (1..=length).contains(&day).then_some((year, month, day))
 }
 
-/// The time without its offset, and the offset in minutes.
+/// Splits a time into the time without its offset, and the offset in minutes.
 fn split_offset(time: &str) -> Option<(&str, i64)> {
     if let Some(utc) = time.strip_suffix(['Z', 'z']) {
         return Some((utc, 0));
@@ -114,7 +119,7 @@ fn time_of(time: &str) -> Option<i64> {
         None => (second, 0),
     };
     let (hour, minute, second) = (digits(hour, 2)?, digits(minute, 2)?, digits(second, 2)?);
-    // 60 is a leap second.
+    // 60 is valid: a leap second.
     if hour > 23 || minute > 59 || second > 60 {
         return None;
     }
@@ -134,8 +139,8 @@ fn digits(text: &str, width: usize) -> Option<i64> {
     well_formed.then(|| text.parse().ok()).flatten()
 }
 
-/// Days since 1970-01-01 in the Gregorian calendar, counted in eras of 400
-/// years that start on a 1 March (Howard Hinnant, `days_from_civil`).
+/// Days since 1970-01-01 in the proleptic Gregorian calendar, computed in eras of
+/// 400 years that start on March 1 (Howard Hinnant's `days_from_civil`).
 fn days_since_epoch(year: i64, month: i64, day: i64) -> i64 {
     let year = if month <= 2 { year - 1 } else { year };
     let era = year.div_euclid(400);
@@ -150,7 +155,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn date_times() {
+    fn parses_date_times() {
         for (text, millis) in [
             ("1970-01-01T00:00:00Z", 0),
             ("1970-01-01t00:00:00.5z", 500),
@@ -174,19 +179,19 @@ mod tests {
 
     #[cfg(feature = "std")]
     #[test]
-    fn of_the_systems_clock() {
+    fn converts_from_system_time() {
         use std::time::{SystemTime, UNIX_EPOCH};
 
         let second_and_a_half = Duration::from_millis(1500);
         assert_eq!(Timestamp::from(UNIX_EPOCH + second_and_a_half), Timestamp(1500));
         assert_eq!(Timestamp::from(UNIX_EPOCH - second_and_a_half), Timestamp(-1500));
         let (before, now, after) = (SystemTime::now(), Timestamp::now(), SystemTime::now());
-        // Unless somebody sets the clock back at this very moment.
+        // The system clock may be set back between the calls.
         assert!(before > after || (before.into()..=after.into()).contains(&now));
     }
 
     #[test]
-    fn what_is_no_date_time() {
+    fn rejects_invalid_date_times() {
         for text in [
             "",
             "T",

@@ -1,4 +1,4 @@
-//! A body that verified, before anything of it was parsed.
+//! A body whose signature was verified and that has not been parsed.
 
 use alloc::boxed::Box;
 use core::fmt;
@@ -6,11 +6,13 @@ use core::marker::PhantomData;
 
 use crate::{Delivery, DeliveryKey, EnvelopeError, JsonError, Scheme, Tag};
 
-/// A body whose signature was verified. Only this crate can make one.
+/// A body whose signature was verified.
 ///
-/// It holds the exact bytes that were received and nothing parsed:
-/// [`into_delivery`](Self::into_delivery) reads the envelope, and
-/// [`json`](Self::json) the whole body into a type of your own.
+/// It contains the exact bytes that were received.
+/// [`into_delivery`](Self::into_delivery) parses the envelope, and
+/// [`json`](Self::json) deserializes the whole body into your own type.
+///
+/// Only a successful verification creates a `Verified`:
 ///
 /// ```compile_fail,E0624
 /// use webhook_verify::{Mail, Tag, Verified};
@@ -23,83 +25,92 @@ use crate::{Delivery, DeliveryKey, EnvelopeError, JsonError, Scheme, Tag};
 pub struct Verified<S, B> {
     body: B,
     tag: Tag,
-    matched: usize,
+    matched_secret: usize,
     event_header: Option<Box<[u8]>>,
-    /// Whether the caller named that header, and it may name the event where
-    /// the body does not.
-    header_named: bool,
+    /// Whether the header's event is used if the body names none.
+    event_header_is_fallback: bool,
     scheme: PhantomData<S>,
 }
 
 impl<S: Scheme, B: AsRef<[u8]>> Verified<S, B> {
-    pub(crate) fn new(body: B, tag: Tag, matched: usize) -> Self {
-        Self { body, tag, matched, event_header: None, header_named: false, scheme: PhantomData }
+    pub(crate) fn new(body: B, tag: Tag, matched_secret: usize) -> Self {
+        Self {
+            body,
+            tag,
+            matched_secret,
+            event_header: None,
+            event_header_is_fallback: false,
+            scheme: PhantomData,
+        }
     }
 
-    /// The body's exact bytes.
+    /// The exact bytes of the body.
     pub fn body(&self) -> &[u8] {
         self.body.as_ref()
     }
 
-    /// The body as it was handed in.
+    /// Returns the body that was passed to the verification.
     pub fn into_body(self) -> B {
         self.body
     }
 
-    /// The body as it was handed in, borrowed.
+    /// Borrows the body that was passed to the verification.
     pub fn body_ref(&self) -> &B {
         &self.body
     }
 
-    /// The verified tag; byte-identical retries have the same.
+    /// The verified signature's tag. Byte-identical bodies have the same tag.
     pub fn tag(&self) -> Tag {
         self.tag
     }
 
-    /// What tells these bytes from all others, for de-duplication of what is no
-    /// envelope. [`Delivery::key`] goes by the `id` where there is one.
+    /// The key that identifies these bytes, to de-duplicate bodies that are not
+    /// delivery envelopes. [`Delivery::key`] uses the `id` if there is one.
     pub fn key(&self) -> DeliveryKey {
-        DeliveryKey::of_tag::<S>(self.tag)
+        DeliveryKey::from_tag::<S>(self.tag)
     }
 
-    /// Which secret made the signature: 0 is the newest. When nothing but 0
-    /// comes any more, the rotation is over.
+    /// Index of the secret that produced the signature. 0 is the newest.
+    ///
+    /// During a rotation, remove the old secret once every delivery has index 0.
     pub fn matched_secret(&self) -> usize {
-        self.matched
+        self.matched_secret
     }
 
-    /// The whole body as JSON of your own type.
+    /// Deserializes the whole body from JSON into your own type.
     ///
     /// # Errors
     ///
-    /// [`JsonError`] when the body does not fit the type.
+    /// [`JsonError`] if the body does not deserialize into `T`.
     pub fn json<'a, T: serde::Deserialize<'a>>(&'a self) -> Result<T, JsonError> {
         serde_json::from_slice(self.body()).map_err(JsonError::new)
     }
 
-    /// Notes the value of the header that names the event, which the signature
-    /// does not cover: [`Delivery::header_event`] compares it with the body.
-    /// Where the body names no event, it is taken from there.
+    /// Adds the value of the header that names the event, which is not signed.
+    ///
+    /// [`Delivery::header_event`] reports how it compares with the body. If the
+    /// body names no event, the header's event is used
+    /// ([`HeaderEvent::Fallback`](crate::HeaderEvent::Fallback)).
     #[must_use]
     pub fn with_event_header(mut self, value: impl AsRef<[u8]>) -> Self {
         self.event_header = Some(value.as_ref().into());
-        self.header_named = true;
+        self.event_header_is_fallback = true;
         self
     }
 
-    /// The same for a header that nobody named: it is compared and no more.
+    /// Adds the value of the event header for comparison only, without using it
+    /// as a fallback.
     #[cfg(feature = "_receiver")]
-    pub(crate) fn with_compared_header(mut self, value: &[u8]) -> Self {
+    pub(crate) fn with_compared_event_header(mut self, value: &[u8]) -> Self {
         self.event_header = Some(value.into());
         self
     }
 
-    /// Reads the envelope.
+    /// Parses the envelope.
     ///
     /// # Errors
     ///
-    /// [`EnvelopeError`]: the sender signed something that is no delivery.
-    /// Answer 400.
+    /// [`EnvelopeError`] if the signed body is not a delivery. Respond 400.
     pub fn into_delivery(self) -> Result<Delivery<S, B>, EnvelopeError> {
         Delivery::parse(self)
     }
@@ -109,15 +120,15 @@ impl<S: Scheme, B: AsRef<[u8]>> Verified<S, B> {
         Verified {
             body: change(self.body),
             tag: self.tag,
-            matched: self.matched,
+            matched_secret: self.matched_secret,
             event_header: self.event_header,
-            header_named: self.header_named,
+            event_header_is_fallback: self.event_header_is_fallback,
             scheme: PhantomData,
         }
     }
 
-    pub(crate) fn may_take_event_from_header(&self) -> bool {
-        self.header_named
+    pub(crate) fn event_header_is_fallback(&self) -> bool {
+        self.event_header_is_fallback
     }
 
     pub(crate) fn event_header(&self) -> Option<&[u8]> {
@@ -130,7 +141,7 @@ impl<S: Scheme, B: AsRef<[u8]>> fmt::Debug for Verified<S, B> {
         f.debug_struct("Verified")
             .field("scheme", &S::NAME)
             .field("bytes", &self.body().len())
-            .field("matched_secret", &self.matched)
+            .field("matched_secret", &self.matched_secret)
             .finish_non_exhaustive()
     }
 }

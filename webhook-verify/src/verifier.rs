@@ -1,11 +1,11 @@
-//! Verification in one shot.
+//! Verifies complete bodies.
 
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::fmt;
 use core::marker::PhantomData;
 
-use crate::mac::{Keyed, same_tag};
+use crate::mac::{HmacKey, tags_equal};
 use crate::{Extraction, Mail, Scheme, Secret, SecretError, Signature, Tag, Verified, VerifyError};
 
 /// Verifies deliveries of the extraction service.
@@ -14,13 +14,21 @@ pub type ExtractionVerifier = Verifier<Extraction>;
 /// Verifies deliveries of the email service.
 pub type MailVerifier = Verifier<Mail>;
 
-/// How many secrets can be active at once.
+/// Maximum number of secrets that a [`Verifier`] accepts at the same time.
 pub const MAX_SECRETS: usize = 4;
 
-/// Verifies deliveries of one scheme with up to four secrets.
+/// Verifies the signatures of webhook deliveries.
 ///
-/// Make it once and keep it: the secrets' part of the work is done when it is
-/// made. Clones share the keyed states. Verifying allocates nothing.
+/// A verifier belongs to one [`Scheme`], as [`ExtractionVerifier`] or
+/// [`MailVerifier`], and has one secret, or up to [`MAX_SECRETS`] during a
+/// rotation. Create it once and reuse it: the part of the computation that
+/// depends only on the secret is done on creation. Clones are cheap and share
+/// their state. Verification does not allocate, and compares signatures in
+/// constant time.
+///
+/// Pass in the body as the exact bytes that were received. JSON that was parsed
+/// and serialized again is a different body. In a web framework, use the adapter
+/// for it instead (`Receiver`): it reads the body for you and enforces limits.
 ///
 /// ```
 /// use webhook_verify::{ExtractionEvent, ExtractionSigner, ExtractionVerifier, Secret};
@@ -38,46 +46,61 @@ pub const MAX_SECRETS: usize = 4;
 /// ```
 #[derive(Clone)]
 pub struct Verifier<S> {
-    keys: Arc<[Keyed]>,
+    keys: Arc<[HmacKey]>,
     scheme: PhantomData<S>,
 }
 
 impl<S: Scheme> Verifier<S> {
-    /// A verifier with one active secret.
-    #[expect(clippy::needless_pass_by_value, reason = "the caller has no further use for it")]
+    /// Creates a verifier with one secret.
+    #[expect(clippy::needless_pass_by_value, reason = "the caller should not keep the secret")]
     pub fn new(secret: Secret) -> Self {
-        Self::of([Keyed::new(&secret)].into())
+        Self::from_keys([HmacKey::new(&secret)].into())
     }
 
-    /// A verifier with several active secrets, the newest first: what a
-    /// rotation needs while deliveries signed with the old one still come in.
+    /// Creates a verifier that accepts several secrets, the newest first.
     ///
-    /// Each older secret costs a second computation for the deliveries that
-    /// the newer ones did not sign, forged ones included.
+    /// Use it to rotate a secret: accept both the new and the old one until the
+    /// last delivery signed with the old one has arrived. Secrets are tried in
+    /// order, so a delivery that the newest did not sign, such as a forged one,
+    /// costs one MAC computation per secret tried.
+    ///
+    /// ```
+    /// use webhook_verify::{MailVerifier, Secret};
+    ///
+    /// # fn main() -> Result<(), webhook_verify::SecretError> {
+    /// let new = Secret::new("whsec_3f1c")?;
+    /// let old = Secret::new("whsec_9a80")?;
+    /// let verifier = MailVerifier::with_secrets([new, old])?;
+    /// # Ok(())
+    /// # }
+    /// ```
     ///
     /// # Errors
     ///
-    /// [`SecretError::None`] for none, [`SecretError::TooMany`] for more than
-    /// [`MAX_SECRETS`].
-    pub fn rotating(newest_first: impl IntoIterator<Item = Secret>) -> Result<Self, SecretError> {
+    /// [`SecretError::NoSecrets`] if there is no secret,
+    /// [`SecretError::TooManySecrets`] if there are more than [`MAX_SECRETS`].
+    pub fn with_secrets(
+        newest_first: impl IntoIterator<Item = Secret>,
+    ) -> Result<Self, SecretError> {
         let keys: Vec<_> =
-            newest_first.into_iter().take(MAX_SECRETS + 1).map(|s| Keyed::new(&s)).collect();
+            newest_first.into_iter().take(MAX_SECRETS + 1).map(|s| HmacKey::new(&s)).collect();
         match keys.len() {
-            0 => Err(SecretError::None),
-            1..=MAX_SECRETS => Ok(Self::of(keys.into())),
-            _ => Err(SecretError::TooMany),
+            0 => Err(SecretError::NoSecrets),
+            1..=MAX_SECRETS => Ok(Self::from_keys(keys.into())),
+            _ => Err(SecretError::TooManySecrets),
         }
     }
 
     /// Verifies a body against the value of its signature header.
     ///
-    /// The body is the exact bytes that were received. It can be borrowed or
-    /// owned (`&[u8]`, `Vec<u8>`, `Bytes`) and comes back in the [`Verified`].
+    /// The body can be borrowed or owned (`&[u8]`, `Vec<u8>`, `Bytes`) and is
+    /// returned in the [`Verified`].
     ///
     /// # Errors
     ///
-    /// [`VerifyError::MalformedSignature`] before the body is looked at,
-    /// [`VerifyError::Mismatch`] otherwise.
+    /// [`VerifyError::MalformedSignature`] if the header does not have the
+    /// scheme's format, [`VerifyError::Mismatch`] if no secret produces this
+    /// signature.
     pub fn verify<B: AsRef<[u8]>>(
         &self,
         header: impl AsRef<[u8]>,
@@ -86,51 +109,51 @@ impl<S: Scheme> Verifier<S> {
         self.verify_signature(&Signature::parse(header)?, body)
     }
 
-    /// Verifies a body against all lines of the signature header: exactly one
-    /// is accepted.
+    /// Verifies a body against all values of the signature header, of which
+    /// there must be exactly one.
     ///
     /// # Errors
     ///
-    /// [`VerifyError`], as for [`Signature::from_lines`] and
+    /// The errors of [`Signature::from_header_values`] and
     /// [`verify`](Self::verify).
-    pub fn verify_lines<B: AsRef<[u8]>, L: AsRef<[u8]>>(
+    pub fn verify_header_values<B: AsRef<[u8]>, V: AsRef<[u8]>>(
         &self,
-        lines: impl IntoIterator<Item = L>,
+        values: impl IntoIterator<Item = V>,
         body: B,
     ) -> Result<Verified<S, B>, VerifyError> {
-        self.verify_signature(&Signature::from_lines(lines)?, body)
+        self.verify_signature(&Signature::from_header_values(values)?, body)
     }
 
-    /// Verifies a body against a signature that was read before.
+    /// Verifies a body against a parsed signature.
     ///
     /// # Errors
     ///
-    /// [`VerifyError::Mismatch`].
+    /// [`VerifyError::Mismatch`] if no secret produces this signature.
     pub fn verify_signature<B: AsRef<[u8]>>(
         &self,
         signature: &Signature<S>,
         body: B,
     ) -> Result<Verified<S, B>, VerifyError> {
         let bytes = body.as_ref();
-        // Which secret matched is no secret, so the search may end there.
-        let matched = self
+        // Which secret matched is not confidential, so the search can stop early.
+        let matched_secret = self
             .keys
             .iter()
-            .position(|key| same_tag(&key.tag_of(bytes), signature.tag()))
+            .position(|key| tags_equal(&key.tag(bytes), signature.tag()))
             .ok_or(VerifyError::Mismatch)?;
-        Ok(Verified::new(body, Tag::new(*signature.tag()), matched))
+        Ok(Verified::new(body, Tag::new(*signature.tag()), matched_secret))
     }
 
-    /// How many secrets are active.
-    pub fn secrets(&self) -> usize {
+    /// The number of secrets that this verifier accepts.
+    pub fn secret_count(&self) -> usize {
         self.keys.len()
     }
 
-    pub(crate) fn keys(&self) -> &[Keyed] {
+    pub(crate) fn keys(&self) -> &[HmacKey] {
         &self.keys
     }
 
-    fn of(keys: Arc<[Keyed]>) -> Self {
+    fn from_keys(keys: Arc<[HmacKey]>) -> Self {
         Self { keys, scheme: PhantomData }
     }
 }
@@ -139,7 +162,7 @@ impl<S: Scheme> fmt::Debug for Verifier<S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Verifier")
             .field("scheme", &S::NAME)
-            .field("secrets", &self.secrets())
+            .field("secrets", &self.secret_count())
             .finish()
     }
 }

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use clap::{Args, ValueEnum, ValueHint};
 use serde_json::json;
 use svc_sdk::Service;
-use webhook_verify::diagnose::{Diagnose, Finding};
+use webhook_verify::diagnose::{Case, Diagnosis};
 use webhook_verify::{Extraction, Mail, Scheme, Secret, Verifier, VerifyError};
 
 use crate::context::Context;
@@ -81,20 +81,20 @@ impl Verify {
         match verifier.verify(&self.signature, body.as_slice()) {
             Ok(_) => context.out.done("the signature matches", &json!({"verified": true})),
             Err(error) => {
-                let case = Diagnose::<S>::new(self.signature, body, secret);
-                let case = old.into_iter().fold(case, Diagnose::old_secret);
-                let case = other.into_iter().fold(case, Diagnose::other_scheme_secret);
-                Err(explained(error, case.run()))
+                let case = Case::<S>::new(self.signature, body, secret);
+                let case = old.into_iter().fold(case, Case::old_secret);
+                let case = other.into_iter().fold(case, Case::other_scheme_secret);
+                Err(explained(error, case.diagnose()))
             }
         }
     }
 }
 
 /// What is wrong, and what is to be done about it.
-fn explained(error: VerifyError, finding: Finding) -> Failure {
+fn explained(error: VerifyError, diagnosis: Diagnosis) -> Failure {
     let failure = Failure::check(error.to_string()).code("signature_mismatch");
-    match finding {
-        Finding::Explained(mistakes) => {
+    match diagnosis {
+        Diagnosis::Explained(mistakes) => {
             let mut failure = failure;
             let details = failure.details_mut();
             for mistake in &mistakes {
@@ -103,7 +103,7 @@ fn explained(error: VerifyError, finding: Finding) -> Failure {
             let advice = mistakes.iter().map(|m| m.advice()).collect::<Vec<_>>();
             failure.hint(advice.join("\n"))
         }
-        Finding::Unexplained(hints) if !hints.is_empty() => {
+        Diagnosis::Unexplained(hints) if !hints.is_empty() => {
             let advice = hints.iter().map(|h| format!("{h}: {}", h.advice()));
             failure.hint(advice.collect::<Vec<_>>().join("\n"))
         }

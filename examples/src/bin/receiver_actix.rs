@@ -1,7 +1,7 @@
 //! Receives deliveries of the extraction service with actix-web.
 //!
 //! `WEBHOOK_SECRET=… ADDR=127.0.0.1:3000 cargo run -p svc-examples --bin receiver-actix`
-#![expect(clippy::print_stdout, reason = "what it receives is what it is there to show")]
+#![expect(clippy::print_stdout, reason = "the example prints what it receives")]
 
 use std::error::Error;
 
@@ -10,15 +10,16 @@ use actix_web::{App, HttpResponse, HttpServer, Responder, web};
 use webhook_verify::dedup::{Dedup, MemoryStore};
 use webhook_verify::{ExtractionDelivery, ExtractionVerifier, Receiver, Secret};
 
-/// Called with verified deliveries only; 401, 413 and 400 are answered before.
+/// Called with verified deliveries only. The extractor responds 401, 413 or 400 to
+/// other requests.
 async fn receive(
     dedup: web::Data<Dedup<MemoryStore>>,
     delivery: ExtractionDelivery,
 ) -> impl Responder {
-    dedup.once(&delivery, handle(&delivery)).await
+    dedup.run_once(&delivery, handle(&delivery)).await
 }
 
-/// An error here lets the service try again later.
+/// Return an error to make the service retry the delivery.
 async fn handle(delivery: &ExtractionDelivery) -> Result<HttpResponse, actix_web::Error> {
     println!("{} {}", delivery.event(), delivery.id().unwrap_or("-"));
     Ok(HttpResponse::NoContent().finish())
@@ -28,7 +29,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let receiver = Receiver::new(ExtractionVerifier::new(Secret::from_env("WEBHOOK_SECRET")?));
     let dedup = web::Data::new(Dedup::new(MemoryStore::new()));
 
-    let address = std::env::var("ADDR").unwrap_or_else(|_| "127.0.0.1:3000".to_owned());
+    let addr = std::env::var("ADDR").unwrap_or_else(|_| "127.0.0.1:3000".to_owned());
     System::new().block_on(async move {
         let server = HttpServer::new(move || {
             App::new()
@@ -36,9 +37,9 @@ fn main() -> Result<(), Box<dyn Error>> {
                 .app_data(dedup.clone())
                 .route("/hooks", web::post().to(receive))
         });
-        let server = server.workers(2).bind(address)?;
-        for address in server.addrs() {
-            println!("http://{address}/hooks");
+        let server = server.workers(2).bind(addr)?;
+        for addr in server.addrs() {
+            println!("http://{addr}/hooks");
         }
         Ok(server.run().await?)
     })

@@ -1,12 +1,12 @@
-//! Receives deliveries of the email service with axum, and writes nobody again
-//! who cannot be reached or complained.
+//! Receives deliveries of the email service with axum, and reports recipients that
+//! bounced or complained.
 //!
 //! `WEBHOOK_SECRET=… ADDR=127.0.0.1:3000 cargo run -p svc-examples --bin receiver-email`
 //!
-//! To try it: `svc --sandbox listen --forward-to http://127.0.0.1:3000/hooks`
-//! says where its secret is, and `svc --sandbox emails send` to
-//! `bounced@sandbox.test` makes a bounce.
-#![expect(clippy::print_stdout, reason = "what it receives is what it is there to show")]
+//! To try it, run `svc --sandbox listen --forward-to http://127.0.0.1:3000/hooks`,
+//! which prints the location of the secret. Then send an email to
+//! `bounced@sandbox.test` with `svc --sandbox emails send` to cause a bounce.
+#![expect(clippy::print_stdout, reason = "the example prints what it receives")]
 
 use std::error::Error;
 
@@ -14,30 +14,31 @@ use axum::http::StatusCode;
 use axum::routing::post;
 use axum::{Extension, Router};
 use serde::Deserialize;
-use webhook_verify::dedup::{Dedup, MemoryStore, Once, OnceError};
+use webhook_verify::dedup::{Dedup, DedupError, MemoryStore, Outcome};
 use webhook_verify::{MailDelivery, MailEvent, MailVerifier, Receiver, Secret};
 
-/// What this program needs of a delivery's data.
+/// The fields of a delivery's `data` that this program uses.
 #[derive(Deserialize)]
-struct About {
+struct Data {
     recipient: Option<String>,
 }
 
-/// Called with verified deliveries only; 401, 413 and 400 are answered before.
+/// Called with verified deliveries only. The extractor responds 401, 413 or 400 to
+/// other requests.
 async fn receive(
     Extension(dedup): Extension<Dedup<MemoryStore>>,
     delivery: MailDelivery,
-) -> Result<Once<StatusCode>, OnceError<StatusCode, std::convert::Infallible>> {
-    dedup.once(&delivery, handle(&delivery)).await
+) -> Result<Outcome<StatusCode>, DedupError<StatusCode, std::convert::Infallible>> {
+    dedup.run_once(&delivery, handle(&delivery)).await
 }
 
-/// An error here lets the service try again later.
+/// Return an error to make the service retry the delivery.
 async fn handle(delivery: &MailDelivery) -> Result<StatusCode, StatusCode> {
-    let about = delivery.data::<About>().map_err(|_| StatusCode::UNPROCESSABLE_ENTITY)?;
-    let recipient = about.recipient.as_deref().unwrap_or("-");
+    let data = delivery.data::<Data>().map_err(|_| StatusCode::UNPROCESSABLE_ENTITY)?;
+    let recipient = data.recipient.as_deref().unwrap_or("-");
     match delivery.event() {
         MailEvent::Bounced | MailEvent::Complained | MailEvent::Failed => {
-            // In your program: take the address off your lists.
+            // In your program, remove the address from your lists here.
             println!("{}: do not write to {recipient} again", delivery.event());
         }
         other => println!("{other} {recipient}"),
@@ -53,8 +54,8 @@ async fn main() -> Result<(), Box<dyn Error>> {
         .layer(Extension(Dedup::new(MemoryStore::new())))
         .with_state(receiver);
 
-    let address = std::env::var("ADDR").unwrap_or_else(|_| "127.0.0.1:3000".to_owned());
-    let listener = tokio::net::TcpListener::bind(address).await?;
+    let addr = std::env::var("ADDR").unwrap_or_else(|_| "127.0.0.1:3000".to_owned());
+    let listener = tokio::net::TcpListener::bind(addr).await?;
     println!("http://{}/hooks", listener.local_addr()?);
     Ok(axum::serve(listener, app).await?)
 }

@@ -1,8 +1,8 @@
-//! Receives deliveries of the extraction service with plain hyper and the
-//! tower layers, which is also how other frameworks on tower take them.
+//! Receives deliveries of the extraction service with hyper and the tower layers.
+//! Other frameworks built on tower work the same way.
 //!
 //! `WEBHOOK_SECRET=… ADDR=127.0.0.1:3000 cargo run -p svc-examples --bin receiver-hyper`
-#![expect(clippy::print_stdout, reason = "what it receives is what it is there to show")]
+#![expect(clippy::print_stdout, reason = "the example prints what it receives")]
 
 use std::convert::Infallible;
 use std::error::Error;
@@ -17,15 +17,15 @@ use tower::ServiceBuilder;
 use webhook_verify::dedup::{Dedup, DedupLayer, MemoryStore};
 use webhook_verify::{ExtractionDelivery, ExtractionVerifier, Receiver, Secret, VerifyLayer};
 
-/// Called once for each delivery, and with verified ones only.
+/// Called once for each verified delivery.
 async fn receive(request: Request<Full<Bytes>>) -> Result<Response<Empty<Bytes>>, Infallible> {
-    let mut answer = Response::new(Empty::new());
+    let mut response = Response::new(Empty::new());
     match request.extensions().get::<ExtractionDelivery>() {
         Some(delivery) => println!("{} {}", delivery.event(), delivery.id().unwrap_or("-")),
-        // Only if somebody takes the layer away.
-        None => *answer.status_mut() = StatusCode::INTERNAL_SERVER_ERROR,
+        // Only reached if `VerifyLayer` is missing.
+        None => *response.status_mut() = StatusCode::INTERNAL_SERVER_ERROR,
     }
-    Ok(answer)
+    Ok(response)
 }
 
 #[tokio::main]
@@ -36,8 +36,8 @@ async fn main() -> Result<(), Box<dyn Error>> {
         .layer(DedupLayer::new(Dedup::new(MemoryStore::new())))
         .service_fn(receive);
 
-    let address = std::env::var("ADDR").unwrap_or_else(|_| "127.0.0.1:3000".to_owned());
-    let listener = tokio::net::TcpListener::bind(address).await?;
+    let addr = std::env::var("ADDR").unwrap_or_else(|_| "127.0.0.1:3000".to_owned());
+    let listener = tokio::net::TcpListener::bind(addr).await?;
     println!("http://{}/hooks", listener.local_addr()?);
     loop {
         let (connection, _) = listener.accept().await?;
@@ -47,7 +47,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
                 .timer(TokioTimer::new())
                 .serve_connection(TokioIo::new(connection), service);
             if let Err(error) = served.await {
-                println!("connection: {error}");
+                println!("connection error: {error}");
             }
         });
     }

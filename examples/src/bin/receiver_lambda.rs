@@ -1,9 +1,9 @@
 //! Receives deliveries of the extraction service in an AWS Lambda function,
 //! behind API Gateway, a function URL or a load balancer.
 //!
-//! The memory store remembers for as long as this instance of the function
-//! lives; `RedisStore` remembers for all of them.
-#![expect(clippy::print_stdout, reason = "what it receives is what it is there to show")]
+//! `MemoryStore` remembers deliveries within one instance of the function. To share
+//! them between instances, use `RedisStore`.
+#![expect(clippy::print_stdout, reason = "the example prints what it receives")]
 
 use std::convert::Infallible;
 
@@ -21,15 +21,15 @@ async fn receive(
 ) -> LambdaResponse {
     let delivery = match receiver.receive_lambda(request) {
         Ok(delivery) => delivery,
-        Err(refused) => return refused.into(),
+        Err(rejection) => return rejection.into(),
     };
-    match dedup.once(&delivery, handle(&delivery)).await {
-        Ok(once) => once.into(),
+    match dedup.run_once(&delivery, handle(&delivery)).await {
+        Ok(outcome) => outcome.into(),
         Err(error) => error.into(),
     }
 }
 
-/// An error here lets the service try again later.
+/// Return an error to make the service retry the delivery.
 async fn handle(delivery: &ExtractionDelivery) -> Result<LambdaResponse, LambdaResponse> {
     println!("{} {}", delivery.event(), delivery.id().unwrap_or("-"));
     Ok(LambdaResponse::new(204))
@@ -41,7 +41,7 @@ async fn main() -> Result<(), Error> {
     let dedup = &Dedup::new(MemoryStore::new());
     lambda_runtime::run(service_fn(move |event: LambdaEvent<LambdaRequest>| async move {
         let request = event.payload;
-        Ok::<_, Infallible>(request.answer(receive(receiver, dedup, &request).await))
+        Ok::<_, Infallible>(request.respond(receive(receiver, dedup, &request).await))
     }))
     .await
 }

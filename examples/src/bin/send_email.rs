@@ -1,4 +1,4 @@
-//! Sends one email and says what to do when that fails.
+//! Sends one email, and prints advice if that fails.
 //!
 //! ```sh
 //! svc sandbox serve &
@@ -17,11 +17,11 @@ async fn main() -> ExitCode {
     let to = env::var("TO").unwrap_or_else(|_| "ada@example.test".to_owned());
     match send(&from, &to).await {
         Ok(id) => {
-            say(&format!("accepted as {id}"));
+            print(&format!("accepted as {id}"));
             ExitCode::SUCCESS
         }
         Err(error) => {
-            say(&format!("{error}\n{}", advice(&error)));
+            print(&format!("{error}\n{}", advice(&error)));
             ExitCode::FAILURE
         }
     }
@@ -47,13 +47,13 @@ fn advice(error: &Error) -> String {
         (ErrorKind::Forbidden, _) if error.code() == Some("domain_not_verified") => {
             "verify the sender's domain first".to_owned()
         }
-        (_, Outcome::Unknown) => "it may have been sent: look before sending it again".to_owned(),
-        (_, Outcome::NotSent) => "nothing was sent: it can be tried again".to_owned(),
-        (_, Outcome::Refused) => "the service refused it: nothing was sent".to_owned(),
+        (_, Outcome::Unknown) => "it may have been sent: check before you send it again".to_owned(),
+        (_, Outcome::NotSent) => "nothing was sent: it is safe to retry".to_owned(),
+        (_, Outcome::Refused) => "the service rejected it: nothing was sent".to_owned(),
     }
 }
 
-#[expect(clippy::print_stdout, reason = "an example tells what it did")]
-fn say(text: &str) {
+#[expect(clippy::print_stdout, reason = "the example prints its result")]
+fn print(text: &str) {
     println!("{text}");
 }

@@ -1,18 +1,18 @@
-//! How to test a program that sends email: the reference server inside the
-//! test, in memory, on a free port. Copy this file into your `tests/`.
+//! An example test of a program that sends email. The reference server runs inside
+//! the test, in memory, on a free port. Copy this file into your `tests/`.
 
 use svc_reference_server::Server;
 use svc_sdk::EmailClient;
 use svc_sdk::email::{Email, EmailStatus};
 
-/// What would be yours: some code that sends an email.
+/// The code under test: it sends an email.
 async fn welcome(client: &EmailClient, address: &str) -> Result<String, svc_sdk::Error> {
     let email = Email::new("hello@sandbox.test", address, "Welcome").text("Good to have you.");
     Ok(client.emails().send(&email).await?.id)
 }
 
 #[tokio::test]
-async fn a_new_user_is_welcomed() {
+async fn a_new_user_gets_a_welcome_email() {
     let server = Server::start().await.unwrap();
     let client = EmailClient::builder(server.base_url(), "mk_test_sandbox").build().unwrap();
 
@@ -32,7 +32,7 @@ async fn a_new_user_is_welcomed() {
 }
 
 #[tokio::test]
-async fn an_address_that_bounces_is_noticed() {
+async fn a_bounce_is_reported() {
     let server = Server::start().await.unwrap();
     let client = EmailClient::builder(server.base_url(), "mk_test_sandbox").build().unwrap();
 
@@ -44,7 +44,7 @@ async fn an_address_that_bounces_is_noticed() {
 }
 
 #[tokio::test]
-async fn two_customers_see_nothing_of_each_other() {
+async fn organizations_are_isolated() {
     let server = Server::start().await.unwrap();
     let first = server.create_organization("First").await.unwrap();
     let second = server.create_organization("Second").await.unwrap();

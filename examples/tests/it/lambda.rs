@@ -1,4 +1,4 @@
-//! The Lambda function, called through Lambda's own runtime interface.
+//! Runs the Lambda example against a mock of the Lambda runtime API.
 
 use std::sync::Arc;
 
@@ -15,37 +15,38 @@ use tokio::sync::{Mutex, mpsc};
 use crate::program::Program;
 use crate::{body, signature};
 
-/// Lambda's side of the interface: hands out the events and takes the answers.
-struct Lambda {
+/// A mock of the Lambda runtime API: provides events and collects responses.
+struct RuntimeApi {
     events: mpsc::Sender<Value>,
-    answers: mpsc::Receiver<Value>,
+    responses: mpsc::Receiver<Value>,
     address: String,
 }
 
 struct Shared {
     events: Mutex<mpsc::Receiver<Value>>,
-    answers: mpsc::Sender<Value>,
+    responses: mpsc::Sender<Value>,
 }
 
-impl Lambda {
+impl RuntimeApi {
     async fn start() -> Self {
-        let (events, taken) = mpsc::channel(1);
-        let (given, answers) = mpsc::channel(1);
-        let shared = Arc::new(Shared { events: Mutex::new(taken), answers: given });
+        let (events, event_receiver) = mpsc::channel(1);
+        let (response_sender, responses) = mpsc::channel(1);
+        let shared =
+            Arc::new(Shared { events: Mutex::new(event_receiver), responses: response_sender });
         let invocation = "/2018-06-01/runtime/invocation";
         let app = Router::new()
             .route(&format!("{invocation}/next"), get(next))
-            .route(&format!("{invocation}/{{id}}/response"), post(answered))
+            .route(&format!("{invocation}/{{id}}/response"), post(collect_response))
             .with_state(shared);
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap().to_string();
         tokio::spawn(async move { axum::serve(listener, app).await });
-        Self { events, answers, address }
+        Self { events, responses, address }
     }
 
     async fn call(&mut self, event: Value) -> Value {
         self.events.send(event).await.unwrap();
-        self.answers.recv().await.unwrap()
+        self.responses.recv().await.unwrap()
     }
 }
 
@@ -59,17 +60,17 @@ async fn next(State(shared): State<Arc<Shared>>) -> Response {
     (headers, event.unwrap_or_default().to_string()).into_response()
 }
 
-async fn answered(
+async fn collect_response(
     State(shared): State<Arc<Shared>>,
     Path(id): Path<String>,
-    answer: String,
+    response: String,
 ) -> StatusCode {
     assert_eq!(id, "8476a536");
-    shared.answers.send(serde_json::from_str(&answer).unwrap()).await.unwrap();
+    shared.responses.send(serde_json::from_str(&response).unwrap()).await.unwrap();
     StatusCode::ACCEPTED
 }
 
-/// A request as a function URL sends it, with its body in Base64.
+/// An event of a function URL, with a Base64 body.
 fn event(headers: &[(&str, &str)], body: &[u8]) -> Value {
     let headers: serde_json::Map<String, Value> =
         headers.iter().map(|(name, value)| ((*name).to_owned(), json!(value))).collect();
@@ -85,7 +86,7 @@ fn event(headers: &[(&str, &str)], body: &[u8]) -> Value {
 
 #[tokio::test]
 async fn lambda() {
-    let mut lambda = Lambda::start().await;
+    let mut lambda = RuntimeApi::start().await;
     let mut program = Program::start(
         env!("CARGO_BIN_EXE_receiver-lambda"),
         &[
@@ -95,40 +96,40 @@ async fn lambda() {
             ("AWS_LAMBDA_FUNCTION_VERSION", "1"),
         ],
     );
-    let answer =
+    let response =
         |status| json!({"statusCode": status, "headers": {}, "body": "", "isBase64Encoded": false});
 
     let first = body("one");
     let first = first.as_bytes();
     let first_signature = signature(first);
     let good = [("x-service-signature", &first_signature[..])];
-    assert_eq!(lambda.call(event(&good, first)).await, answer(204));
-    assert_eq!(lambda.call(event(&good, first)).await, answer(200), "repeated");
-    assert_eq!(lambda.call(event(&[], first)).await, answer(401), "unsigned");
-    assert_eq!(lambda.call(event(&good, b"{}")).await, answer(401), "forged");
+    assert_eq!(lambda.call(event(&good, first)).await, response(204));
+    assert_eq!(lambda.call(event(&good, first)).await, response(200), "repeated");
+    assert_eq!(lambda.call(event(&[], first)).await, response(401), "unsigned");
+    assert_eq!(lambda.call(event(&good, b"{}")).await, response(401), "forged");
     let large = vec![b'x'; 1024 * 1024 + 1];
     let signed = signature(&large);
     let large = event(&[("x-service-signature", &signed)], &large);
-    assert_eq!(lambda.call(large).await, answer(413));
+    assert_eq!(lambda.call(large).await, response(413));
     let second = body("two");
     let signed = signature(second.as_bytes());
     let second = event(&[("x-service-signature", &signed)], second.as_bytes());
-    assert_eq!(lambda.call(second).await, answer(204));
+    assert_eq!(lambda.call(second).await, response(204));
 
-    // A load balancer that is set up for multi-value headers.
+    // A load balancer configured for multi-value headers.
     let third = body("three");
     let balancer = json!({
         "requestContext": {"elb": {"targetGroupArn": "arn"}}, "httpMethod": "POST",
         "multiValueHeaders": {"x-service-signature": [signature(third.as_bytes())]},
         "body": third, "isBase64Encoded": false
     });
-    let answered = lambda.call(balancer).await;
+    let balancer_response = lambda.call(balancer).await;
     let multi =
         json!({"statusCode": 204, "multiValueHeaders": {}, "body": "", "isBase64Encoded": false});
-    assert_eq!(answered, multi);
+    assert_eq!(balancer_response, multi);
 
-    // What was handled, and in between nothing else.
-    assert_eq!(program.says(), "extraction.completed one");
-    assert_eq!(program.says(), "extraction.completed two");
-    assert_eq!(program.says(), "extraction.completed three");
+    // The handled deliveries, and no others.
+    assert_eq!(program.next_line(), "extraction.completed one");
+    assert_eq!(program.next_line(), "extraction.completed two");
+    assert_eq!(program.next_line(), "extraction.completed three");
 }

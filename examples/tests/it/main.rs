@@ -1,6 +1,6 @@
-//! The examples, each started as its user starts it. The receivers are sent
-//! good, forged, repeated and oversized deliveries.
-#![expect(clippy::unwrap_used, reason = "a test says what it means by failing")]
+//! Runs each example program. The receivers get valid, forged, repeated and oversized
+//! deliveries.
+#![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 mod against_the_server;
 mod lambda;

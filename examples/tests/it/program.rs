@@ -1,14 +1,14 @@
-//! A receiver as a process of its own.
+//! Runs a receiver in a separate process.
 
 use std::io::{BufRead, BufReader, Lines};
 use std::process::{Child, ChildStdout, Command, Stdio};
 
 use crate::SECRET;
 
-/// Ends with the value.
+/// A running example program, killed on drop.
 pub(crate) struct Program {
     process: Child,
-    said: Lines<BufReader<ChildStdout>>,
+    stdout: Lines<BufReader<ChildStdout>>,
 }
 
 impl Program {
@@ -19,19 +19,19 @@ impl Program {
             .stdout(Stdio::piped())
             .spawn()
             .unwrap();
-        let said = BufReader::new(process.stdout.take().unwrap()).lines();
-        Self { process, said }
+        let stdout = BufReader::new(process.stdout.take().unwrap()).lines();
+        Self { process, stdout }
     }
 
-    /// The next line that it prints.
-    pub(crate) fn says(&mut self) -> String {
-        self.said.next().expect("the receiver ended").unwrap()
+    /// The next line that the program prints.
+    pub(crate) fn next_line(&mut self) -> String {
+        self.stdout.next().expect("the receiver exited").unwrap()
     }
 }
 
 impl Drop for Program {
     fn drop(&mut self) {
-        // Only fails when it has ended by itself.
+        // Fails only if the program has already exited.
         let _ = self.process.kill();
         let _ = self.process.wait();
     }

@@ -1,11 +1,11 @@
-//! The sending example, run as its user runs it.
+//! Runs the `send_email` example.
 
 use std::process::{Command, Output};
 
 use svc_reference_server::Server;
 
 #[tokio::test(flavor = "multi_thread")]
-async fn it_sends_and_says_what_to_do_when_that_fails() {
+async fn sends_and_prints_advice_on_failure() {
     let server = Server::builder().in_memory().start().await.unwrap();
     let url = server.base_url();
 
@@ -18,8 +18,8 @@ async fn it_sends_and_says_what_to_do_when_that_fails() {
     assert!(stdout(&unverified).contains("verify the sender's domain first"));
 
     server.stop().await;
-    let nobody = run(&[("SVC_EMAIL_URL", &url)]);
-    assert!(stdout(&nobody).contains("nothing was sent"), "{}", stdout(&nobody));
+    let unreachable = run(&[("SVC_EMAIL_URL", &url)]);
+    assert!(stdout(&unreachable).contains("nothing was sent"), "{}", stdout(&unreachable));
 }
 
 fn run(environment: &[(&str, &str)]) -> Output {

@@ -1,4 +1,4 @@
-//! Counts what a verification allocates: nothing. Exits 1 when it is more.
+//! Counts the allocations of a verification. Exits with 1 if there are any.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -11,28 +11,28 @@ fn main() {
     let body = [7; 1024];
     let header = ExtractionSigner::new(&secret(older)).sign(body).to_string();
     let verifier = ExtractionVerifier::new(secret(older));
-    let rotating = ExtractionVerifier::rotating([secret(newest), secret(older)]).unwrap();
+    let with_secrets = ExtractionVerifier::with_secrets([secret(newest), secret(older)]).unwrap();
 
     let before = ALLOCATIONS.load(Ordering::Relaxed);
-    assert!(before > 0, "nothing is counted");
+    assert!(before > 0, "the counting allocator is not installed");
     for _ in 0..100 {
-        assert!(rotating.verify(&header, body).is_ok());
+        assert!(with_secrets.verify(&header, body).is_ok());
         assert!(verifier.verify("sha256=", body).is_err());
-        let mut verifying = verifier.begin(&header).unwrap();
-        verifying.update(body);
-        assert!(verifying.finish().is_ok());
+        let mut stream = verifier.verify_stream(&header).unwrap();
+        stream.update(body);
+        assert!(stream.finish().is_ok());
     }
-    let made = ALLOCATIONS.load(Ordering::Relaxed) - before;
-    println!("allocations in 300 verifications: {made}");
-    std::process::exit(i32::from(made > 0));
+    let allocations = ALLOCATIONS.load(Ordering::Relaxed) - before;
+    println!("allocations in 300 verifications: {allocations}");
+    std::process::exit(i32::from(allocations > 0));
 }
 
 static ALLOCATIONS: AtomicU64 = AtomicU64::new(0);
 
-struct Counting;
+struct CountingAllocator;
 
-// SAFETY: every call goes on to the system's allocator unchanged.
-unsafe impl GlobalAlloc for Counting {
+// SAFETY: every call is forwarded to the system allocator unchanged.
+unsafe impl GlobalAlloc for CountingAllocator {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         ALLOCATIONS.fetch_add(1, Ordering::Relaxed);
         unsafe { System.alloc(layout) }
@@ -44,4 +44,4 @@ unsafe impl GlobalAlloc for Counting {
 }
 
 #[global_allocator]
-static ALLOCATOR: Counting = Counting;
+static ALLOCATOR: CountingAllocator = CountingAllocator;

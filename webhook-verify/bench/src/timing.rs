@@ -1,12 +1,12 @@
-//! Whether the time of a refusal tells where a forged signature is wrong, in
-//! the style of dudect (Reparaz, Balasch, Verbauwhede: "Dude, is my code
-//! constant time?").
+//! Tests that the duration of a rejection does not depend on which byte of a forged
+//! signature is wrong, in the style of dudect (Reparaz, Balasch, Verbauwhede: "Dude,
+//! is my code constant time?").
 //!
-//! Two classes of forged signatures, one wrong in its first byte and one in its
-//! last, are measured in random order, and Welch's t-test says whether the two
-//! distributions differ. The control is a loop that returns at the first byte
-//! that differs: a measurement that does not see its leak would prove nothing.
-//! Exits 1 when the control shows no leak, or the verification shows one.
+//! Two classes of forged signatures, wrong in the first and in the last byte, are
+//! measured in random order. Welch's t-test determines whether the distributions
+//! differ. A comparison that returns at the first different byte is the positive
+//! control: if its leak is not detected, the measurement proves nothing. Exits with 1
+//! if the control shows no leak, or the verification shows one.
 
 use std::hint::black_box;
 use std::time::Instant;
@@ -14,9 +14,9 @@ use std::time::Instant;
 use webhook_verify::{Mail, MailSigner, MailVerifier, Secret, Signature};
 
 const SAMPLES: usize = 400_000;
-/// Calls to one sample: above the clock's own noise, below an interruption.
+/// Calls per sample: longer than the clock's noise, shorter than a time slice.
 const CALLS: usize = 16;
-/// dudect's own bounds: above 10 there is a leak, below 4.5 none is seen.
+/// dudect's threshold: a value above 10 is a leak, one below 4.5 is not.
 const LEAK: f64 = 10.0;
 
 fn main() {
@@ -32,32 +32,32 @@ fn main() {
     };
     let classes = [wrong_at(0), wrong_at(63)];
 
-    let control = t_value(classes, |header| byte_loop(&good, header));
-    println!("control, a loop over bytes:      |t| = {control:.1}");
+    let control = t_value(classes, |header| bytewise_eq(&good, header));
+    println!("control, byte-wise comparison:   |t| = {control:.1}");
 
     let whole = t_value(classes, |header| verifier.verify(header, body).is_ok());
-    println!("verify, header and body:         |t| = {whole:.1}");
+    println!("verify:                          |t| = {whole:.1}");
 
     let parsed = classes.map(|header| Signature::<Mail>::parse(header).unwrap());
     let mac = t_value(parsed, |signature| verifier.verify_signature(signature, body).is_ok());
-    println!("verify_signature, a parsed one:  |t| = {mac:.1}");
+    println!("verify_signature:                |t| = {mac:.1}");
 
-    let seen = control > 10.0 * LEAK;
+    let detected = control > 10.0 * LEAK;
     let constant = whole < LEAK && mac < LEAK;
     println!(
         "{}",
-        match (seen, constant) {
+        match (detected, constant) {
             (true, true) => "the control leaks and the verification does not",
             (true, false) => "FAILED: the verification leaks",
-            (false, _) => "FAILED: the control's leak is not seen, so that nothing is proven",
+            (false, _) => "FAILED: the leak of the control was not detected",
         }
     );
-    std::process::exit(i32::from(!(seen && constant)));
+    std::process::exit(i32::from(!(detected && constant)));
 }
 
-/// What nobody should compare signatures with.
+/// A comparison that leaks the position of the first different byte.
 #[inline(never)]
-fn byte_loop(a: &[u8], b: &[u8]) -> bool {
+fn bytewise_eq(a: &[u8], b: &[u8]) -> bool {
     for (a, b) in a.iter().zip(b) {
         if black_box(a) != black_box(b) {
             return false;
@@ -66,8 +66,8 @@ fn byte_loop(a: &[u8], b: &[u8]) -> bool {
     true
 }
 
-/// The largest |t| over several ways to cut off slow samples, which hold the
-/// machine's interruptions and little else.
+/// The largest |t| over several cut-offs for slow samples, which are mostly caused by
+/// interruptions.
 fn t_value<T: Copy>(classes: [T; 2], run: impl Fn(&T) -> bool) -> f64 {
     let mut random = 0x9E37_79B9_7F4A_7C15_u64;
     let mut samples = Vec::with_capacity(SAMPLES);
@@ -77,8 +77,8 @@ fn t_value<T: Copy>(classes: [T; 2], run: impl Fn(&T) -> bool) -> f64 {
         random ^= random >> 7;
         random ^= random << 17;
         let class = (random >> 33 & 1) as usize;
-        // At one place for both classes: where the bytes lie in the caches and
-        // across their lines takes its time too, and is nobody's secret.
+        // Copied to the same address for both classes, because the position relative
+        // to cache lines affects the duration too.
         let input = black_box(classes[class]);
         let start = Instant::now();
         for _ in 0..CALLS {
@@ -86,7 +86,7 @@ fn t_value<T: Copy>(classes: [T; 2], run: impl Fn(&T) -> bool) -> f64 {
         }
         samples.push((class, start.elapsed().as_nanos() as f64));
     }
-    // The first ones warm up caches and branch predictors.
+    // Drop the warm-up of caches and branch predictors.
     samples.drain(..SAMPLES / 10);
     let mut sorted: Vec<f64> = samples.iter().map(|(_, time)| *time).collect();
     sorted.sort_by(f64::total_cmp);

@@ -1,4 +1,4 @@
-//! Answers for actix-web.
+//! Turns de-duplication results into actix-web responses.
 
 use std::error::Error;
 
@@ -8,30 +8,30 @@ use actix_web::http::StatusCode;
 use actix_web::http::header::{HeaderValue, RETRY_AFTER};
 use actix_web::{HttpRequest, HttpResponse, Responder};
 
-use super::{Once, OnceError, STORE_RETRY_AFTER, retry_after_seconds};
+use super::{DedupError, Outcome, STORE_RETRY_AFTER, retry_after_seconds};
 
-impl<T: Responder<Body = BoxBody>> Responder for Once<T> {
+impl<T: Responder<Body = BoxBody>> Responder for Outcome<T> {
     type Body = BoxBody;
 
     fn respond_to(self, request: &HttpRequest) -> HttpResponse<BoxBody> {
         match self {
-            Self::Handled(answer) => answer.respond_to(request),
-            Self::Repeated => HttpResponse::new(StatusCode::OK),
+            Self::Handled(response) => response.respond_to(request),
+            Self::Duplicate => HttpResponse::new(StatusCode::OK),
             Self::InFlight { retry_after } => unavailable(retry_after_seconds(retry_after)),
         }
     }
 }
 
-impl<E: Into<actix_web::Error>, StoreError: Error> From<OnceError<E, StoreError>>
+impl<E: Into<actix_web::Error>, StoreError: Error> From<DedupError<E, StoreError>>
     for actix_web::Error
 {
-    fn from(error: OnceError<E, StoreError>) -> Self {
+    fn from(error: DedupError<E, StoreError>) -> Self {
         match error {
-            OnceError::Handler(error) => error.into(),
-            OnceError::Store(error) => {
-                super::log_store(&error);
-                let answer = unavailable(STORE_RETRY_AFTER);
-                InternalError::from_response("the store failed", answer).into()
+            DedupError::Handler(error) => error.into(),
+            DedupError::Store(error) => {
+                super::log_store_error(&error);
+                let response = unavailable(STORE_RETRY_AFTER);
+                InternalError::from_response("the de-duplication store failed", response).into()
             }
         }
     }

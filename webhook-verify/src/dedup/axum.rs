@@ -1,29 +1,31 @@
-//! Answers for axum.
+//! Turns de-duplication results into axum responses.
 
 use std::error::Error;
 
 use axum_core::response::{IntoResponse, Response};
 
-use super::{Once, OnceError, STORE_RETRY_AFTER, retry_after_seconds};
-use crate::receiver::axum::empty;
+use super::{DedupError, Outcome, STORE_RETRY_AFTER, retry_after_seconds};
+use crate::receiver::axum::empty_response;
 
-impl<T: IntoResponse> IntoResponse for Once<T> {
+impl<T: IntoResponse> IntoResponse for Outcome<T> {
     fn into_response(self) -> Response {
         match self {
-            Self::Handled(answer) => answer.into_response(),
-            Self::Repeated => empty(200, None),
-            Self::InFlight { retry_after } => empty(503, Some(retry_after_seconds(retry_after))),
+            Self::Handled(response) => response.into_response(),
+            Self::Duplicate => empty_response(200, None),
+            Self::InFlight { retry_after } => {
+                empty_response(503, Some(retry_after_seconds(retry_after)))
+            }
         }
     }
 }
 
-impl<E: IntoResponse, StoreError: Error> IntoResponse for OnceError<E, StoreError> {
+impl<E: IntoResponse, StoreError: Error> IntoResponse for DedupError<E, StoreError> {
     fn into_response(self) -> Response {
         match self {
-            Self::Handler(answer) => answer.into_response(),
+            Self::Handler(response) => response.into_response(),
             Self::Store(error) => {
-                super::log_store(&error);
-                empty(503, Some(STORE_RETRY_AFTER))
+                super::log_store_error(&error);
+                empty_response(503, Some(STORE_RETRY_AFTER))
             }
         }
     }

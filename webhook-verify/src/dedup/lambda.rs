@@ -1,26 +1,28 @@
-//! Answers for AWS Lambda.
+//! Turns de-duplication results into AWS Lambda responses.
 
 use std::error::Error;
 
-use super::{Once, OnceError, STORE_RETRY_AFTER, retry_after_seconds};
+use super::{DedupError, Outcome, STORE_RETRY_AFTER, retry_after_seconds};
 use crate::LambdaResponse;
 
-impl<T: Into<LambdaResponse>> From<Once<T>> for LambdaResponse {
-    fn from(once: Once<T>) -> Self {
-        match once {
-            Once::Handled(answer) => answer.into(),
-            Once::Repeated => Self::new(200),
-            Once::InFlight { retry_after } => unavailable(retry_after_seconds(retry_after)),
+impl<T: Into<LambdaResponse>> From<Outcome<T>> for LambdaResponse {
+    fn from(outcome: Outcome<T>) -> Self {
+        match outcome {
+            Outcome::Handled(response) => response.into(),
+            Outcome::Duplicate => Self::new(200),
+            Outcome::InFlight { retry_after } => unavailable(retry_after_seconds(retry_after)),
         }
     }
 }
 
-impl<E: Into<LambdaResponse>, StoreError: Error> From<OnceError<E, StoreError>> for LambdaResponse {
-    fn from(error: OnceError<E, StoreError>) -> Self {
+impl<E: Into<LambdaResponse>, StoreError: Error> From<DedupError<E, StoreError>>
+    for LambdaResponse
+{
+    fn from(error: DedupError<E, StoreError>) -> Self {
         match error {
-            OnceError::Handler(answer) => answer.into(),
-            OnceError::Store(error) => {
-                super::log_store(&error);
+            DedupError::Handler(response) => response.into(),
+            DedupError::Store(error) => {
+                super::log_store_error(&error);
                 unavailable(STORE_RETRY_AFTER)
             }
         }

@@ -1,4 +1,4 @@
-//! The states of deliveries in the memory of one process.
+//! A de-duplication store in the memory of one process.
 
 use std::collections::HashMap;
 use std::convert::Infallible;
@@ -9,11 +9,14 @@ use std::time::{Duration, Instant};
 use super::{Claim, DedupStore, Ticket};
 use crate::DeliveryKey;
 
-/// Keeps the states of deliveries in memory: for one process, and only until
-/// it ends.
+/// Keeps the states of deliveries in memory.
 ///
-/// It grows with the deliveries that are remembered, some 500 bytes each at the
-/// most, and not with what anybody sends: only verified deliveries have a key.
+/// The states are not shared with other processes and are lost when the process
+/// exits. If several processes receive the same deliveries, use `RedisStore`
+/// (feature `redis`).
+///
+/// Each remembered delivery takes at most about 500 bytes. Forged requests take
+/// no memory, because only verified deliveries have a key.
 pub struct MemoryStore {
     state: Mutex<State>,
     clock: Box<dyn Fn() -> Duration + Send + Sync>,
@@ -22,35 +25,35 @@ pub struct MemoryStore {
 #[derive(Default)]
 struct State {
     entries: HashMap<DeliveryKey, Entry>,
-    tokens: u64,
-    /// How many entries there may be before the old ones are swept out.
-    sweep_at: usize,
-    /// When all that the last sweep left is out of date.
-    sweep_by: Duration,
+    last_token: u64,
+    /// Number of entries at which expired ones are removed.
+    sweep_at_len: usize,
+    /// Time at which every entry left by the last sweep has expired.
+    sweep_at_time: Duration,
 }
 
 struct Entry {
-    until: Duration,
-    /// None once it is done.
+    expires_at: Duration,
+    /// The token of the claim, or `None` if the delivery is done.
     token: Option<Box<str>>,
 }
 
 impl MemoryStore {
-    /// An empty store.
+    /// Creates an empty store.
     pub fn new() -> Self {
         let start = Instant::now();
         Self::with_clock(move || start.elapsed())
     }
 
-    /// An empty store that is told the time, in place of the system's
-    /// monotonic clock; any starting point will do.
+    /// Creates an empty store that gets the time from `clock` instead of the
+    /// system's monotonic clock, for tests. The clock can start at any value.
     pub fn with_clock(clock: impl Fn() -> Duration + Send + Sync + 'static) -> Self {
         Self { state: Mutex::default(), clock: Box::new(clock) }
     }
 
     fn with<T>(&self, change: impl FnOnce(&mut State, Duration) -> T) -> T {
         let now = (self.clock)();
-        // Nothing below can leave the state half changed.
+        // A panic cannot leave the state inconsistent, so a poisoned lock is usable.
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         change(&mut state, now)
     }
@@ -59,38 +62,40 @@ impl MemoryStore {
 impl State {
     fn claim(&mut self, key: &DeliveryKey, lease: Duration, now: Duration) -> Claim {
         if let Some(entry) = self.entries.get(key)
-            && entry.until > now
+            && entry.expires_at > now
         {
             return match entry.token {
-                Some(_) => Claim::InFlight { retry_after: entry.until - now },
+                Some(_) => Claim::InFlight { retry_after: entry.expires_at - now },
                 None => Claim::Done,
             };
         }
         self.sweep(now);
-        self.tokens += 1;
-        let ticket = Ticket::new(key.clone(), self.tokens.to_string());
+        self.last_token += 1;
+        let ticket = Ticket::new(key.clone(), self.last_token.to_string());
         let token = Some(ticket.token().into());
-        self.entries.insert(key.clone(), Entry { until: now.saturating_add(lease), token });
+        self.entries.insert(key.clone(), Entry { expires_at: now.saturating_add(lease), token });
         Claim::New(ticket)
     }
 
-    /// Seldom enough to cost nothing, often enough that what is out of date is
-    /// no more than what is not, and that a flood leaves nothing behind.
+    /// Removes expired entries. It runs when the number of entries has doubled
+    /// since the last sweep, so that its cost is amortized, and when all entries
+    /// have expired, so that memory is freed after a burst.
     fn sweep(&mut self, now: Duration) {
-        const FIRST: usize = 1024;
-        let held = self.entries.len();
-        if held >= self.sweep_at.max(FIRST) || (held >= FIRST && now >= self.sweep_by) {
-            self.entries.retain(|_, entry| entry.until > now);
-            self.sweep_at = 2 * self.entries.len();
-            self.sweep_by = self.entries.values().map(|entry| entry.until).max().unwrap_or(now);
-            self.entries.shrink_to(self.sweep_at);
+        const MIN_LEN: usize = 1024;
+        let len = self.entries.len();
+        if len >= self.sweep_at_len.max(MIN_LEN) || (len >= MIN_LEN && now >= self.sweep_at_time) {
+            self.entries.retain(|_, entry| entry.expires_at > now);
+            self.sweep_at_len = 2 * self.entries.len();
+            self.sweep_at_time =
+                self.entries.values().map(|entry| entry.expires_at).max().unwrap_or(now);
+            self.entries.shrink_to(self.sweep_at_len);
         }
     }
 
-    /// Whether nobody else holds a claim on it.
-    fn is_free_for(&self, ticket: &Ticket, now: Duration) -> bool {
+    /// Whether no other ticket holds an unexpired claim on the delivery.
+    fn is_available_to(&self, ticket: &Ticket, now: Duration) -> bool {
         match self.entries.get(ticket.key()) {
-            Some(entry) if entry.until > now => {
+            Some(entry) if entry.expires_at > now => {
                 entry.token.as_deref().is_none_or(|token| token == ticket.token())
             }
             _ => true,
@@ -105,21 +110,21 @@ impl DedupStore for MemoryStore {
         Ok(self.with(|state, now| state.claim(key, lease, now)))
     }
 
-    async fn complete(&self, ticket: &Ticket, keep: Duration) -> Result<bool, Infallible> {
+    async fn complete(&self, ticket: &Ticket, retention: Duration) -> Result<bool, Infallible> {
         Ok(self.with(|state, now| {
-            let free = state.is_free_for(ticket, now);
-            if free {
-                let done = Entry { until: now.saturating_add(keep), token: None };
+            let available = state.is_available_to(ticket, now);
+            if available {
+                let done = Entry { expires_at: now.saturating_add(retention), token: None };
                 state.entries.insert(ticket.key().clone(), done);
             }
-            free
+            available
         }))
     }
 
     async fn release(&self, ticket: &Ticket) -> Result<(), Infallible> {
         self.with(|state, _| {
-            let held = state.entries.get(ticket.key());
-            if held.is_some_and(|entry| entry.token.as_deref() == Some(ticket.token())) {
+            let entry = state.entries.get(ticket.key());
+            if entry.is_some_and(|entry| entry.token.as_deref() == Some(ticket.token())) {
                 state.entries.remove(ticket.key());
             }
         });
@@ -135,8 +140,8 @@ impl Default for MemoryStore {
 
 impl fmt::Debug for MemoryStore {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let held = self.with(|state, _| state.entries.len());
-        f.debug_struct("MemoryStore").field("held", &held).finish_non_exhaustive()
+        let len = self.with(|state, _| state.entries.len());
+        f.debug_struct("MemoryStore").field("len", &len).finish_non_exhaustive()
     }
 }
 
@@ -144,10 +149,9 @@ impl fmt::Debug for MemoryStore {
 mod tests {
     use super::*;
 
-    /// What was done long ago goes, what is remembered stays.
     #[test]
-    #[cfg_attr(miri, ignore = "thousands of deliveries take it minutes, in safe code")]
-    fn the_store_does_not_grow_for_ever() {
+    #[cfg_attr(miri, ignore = "takes minutes under Miri, and the code is safe Rust")]
+    fn expired_entries_are_removed() {
         let mut state = State::default();
         let second = Duration::from_secs(1);
         for n in 0..100_000 {
@@ -159,16 +163,15 @@ mod tests {
         assert!(state.entries.len() <= 1024, "{}", state.entries.len());
     }
 
-    /// However often the others are swept out.
     #[tokio::test]
-    #[cfg_attr(miri, ignore = "thousands of deliveries take it minutes, in safe code")]
-    async fn what_is_held_or_done_stays_until_its_time_is_over() {
+    #[cfg_attr(miri, ignore = "takes minutes under Miri, and the code is safe Rust")]
+    async fn unexpired_entries_are_kept_by_every_sweep() {
         let store = MemoryStore::with_clock(|| Duration::ZERO);
         let instant = Duration::from_nanos(1);
         let key = |n| DeliveryKey::new(&format!("mail:id:{n}"));
         for n in 0..3000 {
             let Claim::New(ticket) = store.claim(&key(n), instant).await.unwrap() else {
-                panic!("{n} is new")
+                panic!("delivery {n} should be new")
             };
             if n % 2 == 0 {
                 assert!(store.complete(&ticket, instant).await.unwrap());
@@ -184,8 +187,8 @@ mod tests {
     }
 
     #[test]
-    #[cfg_attr(miri, ignore = "thousands of deliveries take it minutes, in safe code")]
-    fn a_flood_leaves_nothing_behind() {
+    #[cfg_attr(miri, ignore = "takes minutes under Miri, and the code is safe Rust")]
+    fn memory_is_freed_after_a_burst() {
         let mut state = State::default();
         let lease = Duration::from_secs(60);
         let mut claim = |n, now| {
@@ -194,9 +197,9 @@ mod tests {
             state.entries.len()
         };
         let deliveries = 5000;
-        let flood = (0..deliveries).map(|n| claim(n, Duration::ZERO)).max();
-        assert_eq!(flood, Some(deliveries));
-        // Nothing else for long; then one now and then.
+        let burst = (0..deliveries).map(|n| claim(n, Duration::ZERO)).max();
+        assert_eq!(burst, Some(deliveries));
+        // After a long pause, single deliveries.
         claim(deliveries, 2 * lease);
         assert_eq!(claim(deliveries + 1, 4 * lease), 2);
         assert!(state.entries.capacity() < deliveries, "{}", state.entries.capacity());

@@ -1,4 +1,4 @@
-//! The states of deliveries in Redis, for many processes.
+//! A de-duplication store in Redis, shared by several processes.
 
 use std::fmt;
 use std::hash::{BuildHasher, RandomState};
@@ -12,22 +12,24 @@ use redis::{Cmd, RedisError};
 use super::{Claim, DedupStore, Ticket};
 use crate::DeliveryKey;
 
-/// Keeps the states of deliveries in Redis or Valkey, for many processes.
+/// Keeps the states of deliveries in Redis or Valkey, shared by several processes.
 ///
-/// It takes any connection that can be cloned: `ConnectionManager`, which
-/// connects again by itself, `MultiplexedConnection`, or a cluster's. Each
-/// step is one script over one key, so that it is atomic in a cluster too.
+/// It works with every connection type that can be cloned: `ConnectionManager`,
+/// which reconnects automatically, `MultiplexedConnection`, or a cluster
+/// connection. Each operation is one script over one key, so it is atomic in a
+/// cluster too.
 ///
-/// While Redis cannot be reached, or does not answer within the connection's
-/// response timeout (half a second unless you set another), deliveries are
-/// answered 503 and nothing is handled.
+/// If Redis is unreachable, or does not respond within the connection's response
+/// timeout (500 ms by default), [`Dedup`](super::Dedup) does not run the handler
+/// and returns [`DedupError::Store`](super::DedupError::Store), which the adapters
+/// turn into a 503 response.
 ///
 /// ```no_run
 /// use webhook_verify::dedup::{Dedup, RedisStore};
 ///
 /// # async fn connect() -> redis::RedisResult<()> {
 /// let client = redis::Client::open("redis://127.0.0.1/")?;
-/// // In a server `get_connection_manager`, with `redis`'s feature of that name.
+/// // In a server, use `get_connection_manager` (feature `connection-manager` of `redis`).
 /// let connection = client.get_multiplexed_async_connection().await?;
 /// let dedup = Dedup::new(RedisStore::new(connection));
 /// # Ok(())
@@ -36,24 +38,26 @@ use crate::DeliveryKey;
 pub struct RedisStore<C> {
     connection: C,
     prefix: Arc<str>,
-    /// Tokens are this process's random number and a count.
-    process: u64,
-    count: AtomicU64,
+    /// A token consists of a random number for this process and a counter.
+    process_id: u64,
+    counter: AtomicU64,
 }
 
 impl<C: ConnectionLike + Clone + Send + Sync + 'static> RedisStore<C> {
-    /// A store whose keys begin with `webhook:`.
+    /// Creates a store whose keys start with `webhook:`.
     pub fn new(connection: C) -> Self {
         Self {
             connection,
             prefix: "webhook:".into(),
-            process: RandomState::new().hash_one(std::process::id()),
-            count: AtomicU64::new(0),
+            process_id: RandomState::new().hash_one(std::process::id()),
+            counter: AtomicU64::new(0),
         }
     }
 
-    /// Another beginning for the keys, where several programs share a Redis
-    /// and each has to handle every delivery.
+    /// Sets the prefix of the keys. Default: `webhook:`.
+    ///
+    /// Set different prefixes if several programs share a Redis server and each
+    /// must handle every delivery.
     #[must_use]
     pub fn prefix(mut self, prefix: impl Into<Arc<str>>) -> Self {
         self.prefix = prefix.into();
@@ -75,23 +79,23 @@ impl<C: ConnectionLike + Clone + Send + Sync + 'static> DedupStore for RedisStor
     type Error = RedisError;
 
     async fn claim(&self, key: &DeliveryKey, lease: Duration) -> Result<Claim, RedisError> {
-        let count = self.count.fetch_add(1, Ordering::Relaxed);
-        let ticket = Ticket::new(key.clone(), format!("{:016x}{count:x}", self.process));
+        let counter = self.counter.fetch_add(1, Ordering::Relaxed);
+        let ticket = Ticket::new(key.clone(), format!("{:016x}{counter:x}", self.process_id));
         let mut command = self.script(CLAIM, key);
         command.arg(ticket.token()).arg(millis(lease));
-        let (state, left): (String, i64) = self.run(&command).await?;
+        let (state, remaining): (String, i64) = self.run(&command).await?;
         Ok(match state.as_str() {
             "new" => Claim::New(ticket),
             "done" => Claim::Done,
             _ => Claim::InFlight {
-                retry_after: Duration::from_millis(u64::try_from(left).unwrap_or(0)),
+                retry_after: Duration::from_millis(u64::try_from(remaining).unwrap_or(0)),
             },
         })
     }
 
-    async fn complete(&self, ticket: &Ticket, keep: Duration) -> Result<bool, RedisError> {
+    async fn complete(&self, ticket: &Ticket, retention: Duration) -> Result<bool, RedisError> {
         let mut command = self.script(COMPLETE, ticket.key());
-        command.arg(ticket.token()).arg(millis(keep));
+        command.arg(ticket.token()).arg(millis(retention));
         self.run(&command).await
     }
 
@@ -108,16 +112,18 @@ impl<C> fmt::Debug for RedisStore<C> {
     }
 }
 
-/// Redis refuses an expiry of zero, and one beyond 2⁶³ milliseconds from 1970.
+/// Clamps to the expiry times that Redis accepts: more than zero, and less than
+/// 2⁶³ milliseconds after 1970.
 fn millis(duration: Duration) -> u64 {
     const CENTURY: u64 = 100 * 365 * 86_400_000;
     u64::try_from(duration.as_millis()).unwrap_or(CENTURY).clamp(1, CENTURY)
 }
 
-/// A token holds a claim; `done` is no token, as tokens are hex digits.
+/// The value of a key is the token of the current claim, or `done`. Tokens are hex
+/// digits, so `done` cannot be a token.
 ///
-/// All three may run twice: a cluster's connection sends a command again whose
-/// answer got lost, and a claim must not take itself for somebody else's.
+/// All three scripts are idempotent, because a cluster connection repeats a
+/// command whose response was lost. A repeated claim must recognize its own token.
 const CLAIM: &str = "
 local state = redis.call('GET', KEYS[1])
 if not state or state == ARGV[1] then

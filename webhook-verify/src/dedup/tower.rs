@@ -1,4 +1,4 @@
-//! A tower layer that handles each delivery once.
+//! A tower layer that passes each delivery to the inner service once.
 
 use std::fmt;
 use std::pin::Pin;
@@ -9,24 +9,39 @@ use http::{HeaderValue, Request, Response, StatusCode};
 use tower_layer::Layer;
 use tower_service::Service;
 
-use super::{Dedup, DedupStore, Once, OnceError, STORE_RETRY_AFTER, retry_after_seconds};
+use super::{Dedup, DedupError, DedupStore, Outcome, STORE_RETRY_AFTER, retry_after_seconds};
 use crate::DeliveryKey;
 
-/// Calls the inner service once for each delivery. It goes inside of
-/// [`VerifyLayer`](crate::VerifyLayer), which tells deliveries apart.
+/// A tower layer that calls the inner service once for each delivery.
 ///
-/// An answer of 2xx completes the delivery; any other answer, and an error,
-/// releases it for the sender's next try. What was done before is answered
-/// 200, what is in flight 503 with `Retry-After`.
+/// It must be inside [`VerifyLayer`](crate::VerifyLayer), which identifies the
+/// delivery:
 ///
-/// Not for gRPC, which says 200 of what failed too: there call
-/// [`Dedup::once_by_key`] in the handler.
+/// ```
+/// use tower::ServiceBuilder;
+/// use webhook_verify::dedup::{Dedup, DedupLayer, MemoryStore};
+/// use webhook_verify::{Mail, Receiver, VerifyLayer};
+///
+/// # fn layers(receiver: Receiver<Mail>) {
+/// let layers = ServiceBuilder::new()
+///     .layer(VerifyLayer::new(receiver))
+///     .layer(DedupLayer::new(Dedup::new(MemoryStore::new())));
+/// # }
+/// ```
+///
+/// A 2xx response completes the delivery. Any other response, or an error of the
+/// inner service, releases it for the sender's next attempt. The layer responds
+/// 200 to a duplicate, and 503 with `Retry-After` to a delivery that is in flight
+/// or if the store fails.
+///
+/// Do not use it for gRPC, where failures have the HTTP status 200 too. Call
+/// [`Dedup::run_once_by_key`] in the handler instead.
 pub struct DedupLayer<Store> {
     dedup: Dedup<Store>,
 }
 
 impl<Store: DedupStore> DedupLayer<Store> {
-    /// A layer over this store.
+    /// Creates a layer that de-duplicates with `dedup`.
     pub fn new(dedup: Dedup<Store>) -> Self {
         Self { dedup }
     }
@@ -52,7 +67,7 @@ impl<Store, Inner> Layer<Inner> for DedupLayer<Store> {
     }
 }
 
-/// The service of [`DedupLayer`].
+/// The service that [`DedupLayer`] creates.
 pub struct DedupService<Store, Inner> {
     dedup: Dedup<Store>,
     inner: Inner,
@@ -93,8 +108,8 @@ where
         let dedup = self.dedup.clone();
         Box::pin(async move {
             let Some(key) = request.extensions().get::<DeliveryKey>().cloned() else {
-                tracing::error!("`DedupLayer` has to be inside of `VerifyLayer`");
-                return Ok(answer(StatusCode::INTERNAL_SERVER_ERROR, None));
+                tracing::error!("`DedupLayer` must be inside `VerifyLayer`");
+                return Ok(empty_response(StatusCode::INTERNAL_SERVER_ERROR, None));
             };
             let handle = async {
                 match inner.call(request).await {
@@ -102,24 +117,24 @@ where
                     failed => Err(failed),
                 }
             };
-            match dedup.once_by_key(&key, handle).await {
-                Ok(Once::Handled(response)) => Ok(response),
-                Ok(Once::Repeated) => Ok(answer(StatusCode::OK, None)),
-                Ok(Once::InFlight { retry_after }) => Ok(answer(
+            match dedup.run_once_by_key(&key, handle).await {
+                Ok(Outcome::Handled(response)) => Ok(response),
+                Ok(Outcome::Duplicate) => Ok(empty_response(StatusCode::OK, None)),
+                Ok(Outcome::InFlight { retry_after }) => Ok(empty_response(
                     StatusCode::SERVICE_UNAVAILABLE,
                     Some(retry_after_seconds(retry_after)),
                 )),
-                Err(OnceError::Handler(failed)) => failed,
-                Err(OnceError::Store(error)) => {
-                    super::log_store(&error);
-                    Ok(answer(StatusCode::SERVICE_UNAVAILABLE, Some(STORE_RETRY_AFTER)))
+                Err(DedupError::Handler(failed)) => failed,
+                Err(DedupError::Store(error)) => {
+                    super::log_store_error(&error);
+                    Ok(empty_response(StatusCode::SERVICE_UNAVAILABLE, Some(STORE_RETRY_AFTER)))
                 }
             }
         })
     }
 }
 
-fn answer<R: Default>(status: StatusCode, retry_after: Option<u64>) -> Response<R> {
+fn empty_response<R: Default>(status: StatusCode, retry_after: Option<u64>) -> Response<R> {
     let mut response = Response::new(R::default());
     *response.status_mut() = status;
     if let Some(seconds) = retry_after {

@@ -1,4 +1,4 @@
-//! What bytes a body could have been when it was signed.
+//! Candidates for the bytes that the sender signed.
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
@@ -10,17 +10,17 @@ use serde::Serialize;
 use serde_json::Value;
 use serde_json::ser::{CompactFormatter, Formatter, PrettyFormatter, Serializer};
 
-use super::{BodyReading, Hint, Mistake};
+use super::{BodyCandidate, Hint, Mistake};
 
 const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
-/// Compressed bodies are opened up to here.
-const OPENED: u64 = 64 * 1024 * 1024;
+/// Maximum size of a decompressed body, in bytes.
+const MAX_DECOMPRESSED: u64 = 64 * 1024 * 1024;
 
-pub(super) fn readings(body: &[u8]) -> Vec<BodyReading<'_>> {
-    let mut readings: Vec<BodyReading<'_>> = vec![(None, Cow::Borrowed(body))];
-    let mut add = |mistake, reading: Cow<'_, [u8]>| {
-        if !readings.iter().any(|(_, known)| *known == reading) {
-            readings.push((Some(mistake), Cow::Owned(reading.into_owned())));
+pub(super) fn candidates(body: &[u8]) -> Vec<BodyCandidate<'_>> {
+    let mut candidates: Vec<BodyCandidate<'_>> = vec![(None, Cow::Borrowed(body))];
+    let mut add = |mistake, candidate: Cow<'_, [u8]>| {
+        if !candidates.iter().any(|(_, known)| *known == candidate) {
+            candidates.push((Some(mistake), Cow::Owned(candidate.into_owned())));
         }
     };
 
@@ -31,7 +31,7 @@ pub(super) fn readings(body: &[u8]) -> Vec<BodyReading<'_>> {
     for newline in ["\n", "\r\n"] {
         add(Mistake::NewlineRemoved, [body, newline.as_bytes()].concat().into());
     }
-    add(Mistake::WhiteSpaceAdded, body.trim_ascii().into());
+    add(Mistake::WhitespaceAdded, body.trim_ascii().into());
     let unix = unix_line_endings(body);
     add(Mistake::LineEndings, with_crlf(&unix).into());
     add(Mistake::LineEndings, unix.into());
@@ -44,14 +44,14 @@ pub(super) fn readings(body: &[u8]) -> Vec<BodyReading<'_>> {
         add(Mistake::Base64Body, decoded.into());
     }
     add(Mistake::Base64Signed, STANDARD.encode(body).into_bytes().into());
-    if let Some(opened) = decompressed(body) {
-        add(Mistake::CompressedBody, opened.into());
+    if let Some(decompressed) = decompress(body) {
+        add(Mistake::CompressedBody, decompressed.into());
     }
     if let Ok(Value::String(inner)) = serde_json::from_slice(body) {
         add(Mistake::JsonInJson, inner.into_bytes().into());
     }
-    for written in json_spellings(body) {
-        add(Mistake::Reserialized, written.into());
+    for serialized in json_serializations(body) {
+        add(Mistake::Reserialized, serialized.into());
     }
     if let Ok(text) = std::str::from_utf8(body) {
         let latin: Option<Vec<u8>> = text.chars().map(|c| u8::try_from(c).ok()).collect();
@@ -62,7 +62,7 @@ pub(super) fn readings(body: &[u8]) -> Vec<BodyReading<'_>> {
         let text: String = body.iter().map(|byte| char::from(*byte)).collect();
         add(Mistake::Charset, text.into_bytes().into());
     }
-    readings
+    candidates
 }
 
 pub(super) fn hint(body: &[u8]) -> Option<Hint> {
@@ -106,54 +106,54 @@ fn looks_compressed(body: &[u8]) -> bool {
     zlib || body.starts_with(b"\x1F\x8B") || body.starts_with(b"\x28\xB5\x2F\xFD")
 }
 
-fn decompressed(body: &[u8]) -> Option<Vec<u8>> {
+fn decompress(body: &[u8]) -> Option<Vec<u8>> {
     if body.starts_with(b"\x1F\x8B") {
-        return all_of(flate2::read::MultiGzDecoder::new(body)).ok();
+        return read_all(flate2::read::MultiGzDecoder::new(body)).ok();
     }
-    all_of(flate2::read::ZlibDecoder::new(body))
-        .or_else(|_| all_of(flate2::read::DeflateDecoder::new(body)))
+    read_all(flate2::read::ZlibDecoder::new(body))
+        .or_else(|_| read_all(flate2::read::DeflateDecoder::new(body)))
         .ok()
 }
 
-fn all_of(decoder: impl Read) -> io::Result<Vec<u8>> {
-    let mut opened = Vec::new();
-    decoder.take(OPENED).read_to_end(&mut opened)?;
-    Ok(opened)
+fn read_all(decoder: impl Read) -> io::Result<Vec<u8>> {
+    let mut decompressed = Vec::new();
+    decoder.take(MAX_DECOMPRESSED).read_to_end(&mut decompressed)?;
+    Ok(decompressed)
 }
 
-/// The body's JSON as the common libraries write it.
-fn json_spellings(body: &[u8]) -> Vec<Vec<u8>> {
+/// The body's JSON as common libraries serialize it.
+fn json_serializations(body: &[u8]) -> Vec<Vec<u8>> {
     let Ok(value) = serde_json::from_slice::<Value>(body) else { return Vec::new() };
     let mut sorted = value.clone();
     sorted.sort_all_objects();
-    let mut spellings = Vec::new();
+    let mut serializations = Vec::new();
     for value in [&value, &sorted] {
         let layouts = [
-            written(value, CompactFormatter),
-            written(value, Spaced),
-            written(value, PrettyFormatter::with_indent(b"  ")),
-            written(value, PrettyFormatter::with_indent(b"    ")),
-            written(value, PrettyFormatter::with_indent(b"\t")),
+            serialize(value, CompactFormatter),
+            serialize(value, Spaced),
+            serialize(value, PrettyFormatter::with_indent(b"  ")),
+            serialize(value, PrettyFormatter::with_indent(b"    ")),
+            serialize(value, PrettyFormatter::with_indent(b"\t")),
         ];
         for layout in layouts.into_iter().flatten() {
-            let ascii = escaped(&layout);
-            // PHP's way.
+            let ascii = escape_non_ascii(&layout);
+            // PHP escapes slashes by default.
             let slashes = |text: &str| text.replace('/', "\\/").into_bytes();
-            spellings.extend([slashes(&layout), slashes(&ascii)]);
-            spellings.extend([layout.into_bytes(), ascii.into_bytes()]);
+            serializations.extend([slashes(&layout), slashes(&ascii)]);
+            serializations.extend([layout.into_bytes(), ascii.into_bytes()]);
         }
     }
-    spellings
+    serializations
 }
 
-fn written(value: &Value, formatter: impl Formatter) -> Option<String> {
+fn serialize(value: &Value, formatter: impl Formatter) -> Option<String> {
     let mut out = Vec::new();
     value.serialize(&mut Serializer::with_formatter(&mut out, formatter)).ok()?;
     String::from_utf8(out).ok()
 }
 
-/// Everything beyond ASCII as `\uXXXX`, as Python writes it by default.
-fn escaped(json: &str) -> String {
+/// Escapes all non-ASCII characters as `\uXXXX`, which is Python's default.
+fn escape_non_ascii(json: &str) -> String {
     let mut out = String::with_capacity(json.len());
     for c in json.chars() {
         if c.is_ascii() {
@@ -168,7 +168,7 @@ fn escaped(json: &str) -> String {
     out
 }
 
-/// A space after each comma and colon, as Python writes it by default.
+/// Puts a space after each comma and colon, which is Python's default.
 struct Spaced;
 
 impl Formatter for Spaced {

@@ -1,17 +1,20 @@
-//! Which known mistake would explain a signature that does not verify.
+//! Finds the cause of a signature mismatch, for use during development.
 //!
-//! **For a developer's machine only.** It tells how far off a signature is,
-//! which is what an attacker wants to know: never wire it to an answer.
+//! It tries the known mistakes in handling headers, secrets and bodies, and
+//! reports which of them explain the mismatch.
+//!
+//! **Never use it in a server.** It reveals how a forged signature differs from
+//! a valid one, so its output must not reach a sender.
 //!
 //! ```
-//! use webhook_verify::diagnose::{Diagnose, Finding, Mistake};
+//! use webhook_verify::diagnose::{Case, Diagnosis, Mistake};
 //! use webhook_verify::{Mail, MailSigner, Secret};
 //!
 //! # fn main() -> Result<(), webhook_verify::SecretError> {
 //! let header = MailSigner::new(&Secret::new("whsec_3f1c")?).sign("{}").to_string();
 //!
-//! let finding = Diagnose::<Mail>::new(header, "{}\n", "whsec_3f1c").run();
-//! assert_eq!(finding, Finding::Explained(vec![Mistake::NewlineAdded]));
+//! let diagnosis = Case::<Mail>::new(header, "{}\n", "whsec_3f1c").diagnose();
+//! assert_eq!(diagnosis, Diagnosis::Explained(vec![Mistake::NewlineAdded]));
 //! # Ok(())
 //! # }
 //! ```
@@ -28,24 +31,24 @@ use std::marker::PhantomData;
 use zeroize::Zeroizing;
 
 use crate::Scheme;
-use crate::mac::{Keyed, same_tag};
+use crate::mac::{HmacKey, tags_equal};
 pub use mistake::{Hint, Mistake};
 
-/// A case to be diagnosed: header, body and secret exactly as the receiver has
-/// them, with nothing trimmed.
-#[must_use = "nothing is looked for before `run`"]
-pub struct Diagnose<S> {
+/// A delivery to diagnose: the header, body and secret exactly as the receiver has
+/// them, untrimmed.
+#[must_use = "call `diagnose` to get a result"]
+pub struct Case<S> {
     header: Vec<u8>,
     body: Vec<u8>,
     secret: Zeroizing<Vec<u8>>,
-    others: Vec<(Mistake, Zeroizing<Vec<u8>>)>,
+    other_secrets: Vec<(Mistake, Zeroizing<Vec<u8>>)>,
     scheme: PhantomData<S>,
 }
 
-impl<S: Scheme> Diagnose<S> {
-    /// A case of scheme `S`: the signature header's value, the body, and the
-    /// secret as it stands in the configuration. A secret that
-    /// [`Secret::new`](crate::Secret::new) refuses is welcome here.
+impl<S: Scheme> Case<S> {
+    /// Creates a case from the signature header's value, the body, and the secret
+    /// as it is configured. The secret can be one that
+    /// [`Secret::new`](crate::Secret::new) rejects.
     pub fn new(
         header: impl Into<Vec<u8>>,
         body: impl Into<Vec<u8>>,
@@ -55,54 +58,54 @@ impl<S: Scheme> Diagnose<S> {
             header: header.into(),
             body: body.into(),
             secret: Zeroizing::new(secret.into()),
-            others: Vec::new(),
+            other_secrets: Vec::new(),
             scheme: PhantomData,
         }
     }
 
-    /// Tries a secret that was in use before as well.
+    /// Adds a previous secret of the webhook to try.
     pub fn old_secret(mut self, secret: impl Into<Vec<u8>>) -> Self {
-        self.others.push((Mistake::OldSecret, Zeroizing::new(secret.into())));
+        self.other_secrets.push((Mistake::OldSecret, Zeroizing::new(secret.into())));
         self
     }
 
-    /// Tries the secret of the other service as well.
+    /// Adds the other service's secret to try.
     pub fn other_scheme_secret(mut self, secret: impl Into<Vec<u8>>) -> Self {
-        self.others.push((Mistake::OtherSchemeSecret, Zeroizing::new(secret.into())));
+        self.other_secrets.push((Mistake::OtherSchemeSecret, Zeroizing::new(secret.into())));
         self
     }
 
-    /// Looks for the mistakes that together explain the case: at most one each
+    /// Searches for mistakes that together explain the mismatch: at most one each
     /// of the header, the secret and the body.
-    pub fn run(&self) -> Finding {
-        let headers = header::readings::<S>(&self.header);
-        let secrets = secret::readings(&self.secret, &self.others);
-        let bodies = body::readings(&self.body);
+    pub fn diagnose(&self) -> Diagnosis {
+        let headers = header::candidates::<S>(&self.header);
+        let secrets = secret::candidates(&self.secret, &self.other_secrets);
+        let bodies = body::candidates(&self.body);
         let keys: Vec<_> =
-            secrets.iter().map(|(mistake, key)| (*mistake, Keyed::from_key(key))).collect();
+            secrets.iter().map(|(mistake, key)| (*mistake, HmacKey::from_bytes(key))).collect();
 
-        // What needs no mistake comes first in each, and nothing comes twice.
-        for (of_body, body) in &bodies {
-            for (of_secret, key) in &keys {
-                let tag = key.tag_of(body);
-                let meant = headers.iter().find(|(_, claimed)| same_tag(&tag, claimed));
-                if let Some((of_header, _)) = meant {
-                    let mistakes = [*of_header, *of_secret, *of_body];
-                    return Finding::explained(mistakes.into_iter().flatten().collect());
+        // Each list starts with the candidate without a mistake and has no duplicates.
+        for (body_mistake, body) in &bodies {
+            for (secret_mistake, key) in &keys {
+                let tag = key.tag(body);
+                let matching = headers.iter().find(|(_, claimed)| tags_equal(&tag, claimed));
+                if let Some((header_mistake, _)) = matching {
+                    let mistakes = [*header_mistake, *secret_mistake, *body_mistake];
+                    return Diagnosis::explained(mistakes.into_iter().flatten().collect());
                 }
             }
         }
-        Finding::Unexplained(self.hints(headers.is_empty()))
+        Diagnosis::Unexplained(self.hints(headers.is_empty()))
     }
 
-    fn hints(&self, unreadable_header: bool) -> Vec<Hint> {
+    fn hints(&self, header_unreadable: bool) -> Vec<Hint> {
         let mut hints = Vec::new();
         if self.secret.is_empty() {
             hints.push(Hint::SecretEmpty);
         }
         if self.header.is_empty() {
             hints.push(Hint::HeaderEmpty);
-        } else if unreadable_header {
+        } else if header_unreadable {
             hints.push(Hint::HeaderUnreadable);
         }
         hints.extend(body::hint(&self.body));
@@ -110,33 +113,33 @@ impl<S: Scheme> Diagnose<S> {
     }
 }
 
-/// Nothing of secret, header or body.
-impl<S: Scheme> fmt::Debug for Diagnose<S> {
+/// Shows nothing of the secret, the header and the body.
+impl<S: Scheme> fmt::Debug for Case<S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Diagnose").field("scheme", &S::NAME).finish_non_exhaustive()
+        f.debug_struct("Case").field("scheme", &S::NAME).finish_non_exhaustive()
     }
 }
 
-/// What a diagnosis found.
+/// The result of [`Case::diagnose`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Finding {
-    /// There is nothing to explain: the signature verifies.
+pub enum Diagnosis {
+    /// The signature is valid.
     Verifies,
-    /// These mistakes, all of them together, explain the case.
+    /// These mistakes together explain the mismatch.
     Explained(Vec<Mistake>),
-    /// No known mistake explains it: another secret was used, or the body was
-    /// changed in a way that cannot be undone. What looked odd on the way.
+    /// No known mistake explains the mismatch: another secret was used, or the
+    /// body was changed irreversibly. The hints describe anything unusual.
     Unexplained(Vec<Hint>),
 }
 
-impl Finding {
+impl Diagnosis {
     fn explained(mistakes: Vec<Mistake>) -> Self {
         if mistakes.is_empty() { Self::Verifies } else { Self::Explained(mistakes) }
     }
 }
 
-/// One way in which a part of the case could have been meant, and the mistake
-/// that turned it into what was given. No mistake: just as given.
-type Reading<T> = (Option<Mistake>, T);
-type BodyReading<'a> = Reading<Cow<'a, [u8]>>;
+/// A value that the sender may have used, and the mistake that turned it into the
+/// value in the [`Case`]. `None` if it is that value.
+type Candidate<T> = (Option<Mistake>, T);
+type BodyCandidate<'a> = Candidate<Cow<'a, [u8]>>;

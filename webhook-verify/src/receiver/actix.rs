@@ -1,4 +1,4 @@
-//! Extractors for actix-web.
+//! actix-web extractors: `Delivery` and `Verified`.
 
 use std::future::poll_fn;
 use std::pin::Pin;
@@ -12,12 +12,12 @@ use actix_web::{FromRequest, HttpRequest, HttpResponse, ResponseError, web};
 use bytes::Bytes;
 use futures_core::Stream;
 
-use crate::{Delivery, Receiver, Rejection, Scheme, TooLarge, Verified};
+use crate::{BodyTooLarge, Delivery, Receiver, Rejection, Scheme, Verified};
 
 type LocalFuture<T> = Pin<Box<dyn Future<Output = Result<T, actix_web::Error>>>>;
 
-/// The verified delivery of the request, its envelope read. The [`Receiver`]
-/// is app data, bare or in `web::Data`.
+/// Extracts the verified delivery of the request. Register the [`Receiver`] as app
+/// data, directly or in `web::Data`.
 impl<S: Scheme> FromRequest for Delivery<S, Bytes> {
     type Error = actix_web::Error;
     type Future = LocalFuture<Self>;
@@ -25,15 +25,15 @@ impl<S: Scheme> FromRequest for Delivery<S, Bytes> {
     fn from_request(request: &HttpRequest, payload: &mut Payload) -> Self::Future {
         let (request, payload) = (request.clone(), payload.take());
         Box::pin(async move {
-            let receiver = receiver::<S>(&request)?;
-            let verified = receiver.read(&request, payload).await;
-            Ok(receiver.log(verified.and_then(|verified| receiver.open(verified)))?)
+            let receiver = receiver_of::<S>(&request)?;
+            let verified = receiver.verify_payload(&request, payload).await;
+            Ok(receiver.log(verified.and_then(|verified| receiver.parse(verified)))?)
         })
     }
 }
 
-/// The verified body of the request, for what is no JSON envelope. The maximum
-/// age does not apply to it.
+/// Extracts the verified body of the request without parsing an envelope. The
+/// maximum age is not checked.
 impl<S: Scheme> FromRequest for Verified<S, Bytes> {
     type Error = actix_web::Error;
     type Future = LocalFuture<Self>;
@@ -41,54 +41,54 @@ impl<S: Scheme> FromRequest for Verified<S, Bytes> {
     fn from_request(request: &HttpRequest, payload: &mut Payload) -> Self::Future {
         let (request, payload) = (request.clone(), payload.take());
         Box::pin(async move {
-            let receiver = receiver::<S>(&request)?;
-            let verified = receiver.read(&request, payload).await;
+            let receiver = receiver_of::<S>(&request)?;
+            let verified = receiver.verify_payload(&request, payload).await;
             Ok(receiver.log(verified)?)
         })
     }
 }
 
 impl<S: Scheme> Receiver<S> {
-    async fn read(
+    async fn verify_payload(
         &self,
         request: &HttpRequest,
         mut payload: Payload,
     ) -> Result<Verified<S, Bytes>, Rejection> {
         let headers = request.headers();
-        let announced = headers.get(CONTENT_LENGTH).and_then(|length| length.to_str().ok());
-        let announced = announced.and_then(|length| length.parse().ok());
+        let content_length = headers.get(CONTENT_LENGTH).and_then(|length| length.to_str().ok());
+        let content_length = content_length.and_then(|length| length.parse().ok());
         let signature = headers.get_all(S::SIGNATURE_HEADER).map(HeaderValue::as_bytes);
-        let mut collecting = self.begin(signature, announced)?;
-        while let Some(piece) = poll_fn(|cx| Pin::new(&mut payload).poll_next(cx)).await {
-            collecting.push(piece.map_err(|error| self.unread(&error))?)?;
+        let mut buffered = self.check_head(signature, content_length)?;
+        while let Some(chunk) = poll_fn(|cx| Pin::new(&mut payload).poll_next(cx)).await {
+            buffered.push(chunk.map_err(|error| self.payload_rejection(&error))?)?;
         }
-        let verified = collecting.finish()?.map_body(Bytes::from);
-        let lines = self.event_header.as_deref().map(|name| headers.get_all(name));
-        let lines = lines.into_iter().flatten().map(HeaderValue::as_bytes);
-        Ok(self.with_event_lines(verified, lines))
+        let verified = buffered.finish()?.map_body(Bytes::from);
+        let values = self.event_header.as_deref().map(|name| headers.get_all(name));
+        let values = values.into_iter().flatten().map(HeaderValue::as_bytes);
+        Ok(self.with_event_header_values(verified, values))
     }
 
-    fn unread(&self, error: &PayloadError) -> Rejection {
+    fn payload_rejection(&self, error: &PayloadError) -> Rejection {
         match error {
-            PayloadError::Overflow => TooLarge { limit: self.body_limit }.into(),
+            PayloadError::Overflow => BodyTooLarge { limit: self.body_limit }.into(),
             _ => Rejection::Unreadable,
         }
     }
 }
 
-fn receiver<S: Scheme>(request: &HttpRequest) -> Result<Receiver<S>, actix_web::Error> {
+fn receiver_of<S: Scheme>(request: &HttpRequest) -> Result<Receiver<S>, actix_web::Error> {
     let shared = || request.app_data::<web::Data<Receiver<S>>>().map(|shared| shared.as_ref());
     request.app_data::<Receiver<S>>().or_else(shared).cloned().ok_or_else(|| {
-        tracing::error!(scheme = S::NAME, "the app data holds no `Receiver` of this scheme");
+        tracing::error!(scheme = S::NAME, "no `Receiver` of this scheme is registered as app data");
         actix_web::error::InternalError::from_response(
-            "no receiver",
+            "no `Receiver` is registered",
             HttpResponse::InternalServerError().finish(),
         )
         .into()
     })
 }
 
-/// The status and an empty body.
+/// Responds with the rejection's status and an empty body.
 impl ResponseError for Rejection {
     fn status_code(&self) -> StatusCode {
         StatusCode::from_u16(self.status()).unwrap_or(StatusCode::UNAUTHORIZED)

@@ -1,4 +1,6 @@
-//! Extractors for axum. They need axum's core only, which changes seldom.
+//! axum extractors: `Delivery` and `Verified`.
+//!
+//! They depend on `axum-core` only, which has fewer breaking releases than `axum`.
 
 use axum_core::extract::{FromRef, FromRequest, Request};
 use axum_core::response::{IntoResponse, Response};
@@ -7,8 +9,8 @@ use http::{HeaderValue, StatusCode};
 
 use crate::{Delivery, Receiver, Rejection, Scheme, Verified};
 
-/// The verified delivery of the request, its envelope read. The router's state
-/// is the [`Receiver`], or gives it with `FromRef`.
+/// Extracts the verified delivery of the request. The router's state must be a
+/// [`Receiver`], or provide one through `FromRef`.
 impl<S, State> FromRequest<State> for Delivery<S, Bytes>
 where
     S: Scheme,
@@ -23,8 +25,8 @@ where
     }
 }
 
-/// The verified body of the request, for what is no JSON envelope. The maximum
-/// age does not apply to it.
+/// Extracts the verified body of the request without parsing an envelope. The
+/// maximum age is not checked.
 impl<S, State> FromRequest<State> for Verified<S, Bytes>
 where
     S: Scheme,
@@ -41,14 +43,14 @@ where
     }
 }
 
-/// The status and an empty body.
+/// Responds with the rejection's status and an empty body.
 impl IntoResponse for Rejection {
     fn into_response(self) -> Response {
-        empty(self.status(), None)
+        empty_response(self.status(), None)
     }
 }
 
-pub(crate) fn empty(status: u16, retry_after: Option<u64>) -> Response {
+pub(crate) fn empty_response(status: u16, retry_after: Option<u64>) -> Response {
     let status = StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
     let mut response = status.into_response();
     if let Some(seconds) = retry_after {

@@ -1,4 +1,4 @@
-//! Reading an [`http_body::Body`] up to the limit.
+//! Reads and verifies an [`http_body::Body`] up to the size limit.
 
 use std::error::Error;
 use std::pin::pin;
@@ -9,7 +9,7 @@ use http_body::Body;
 use http_body_util::{BodyExt, LengthLimitError};
 
 use super::{Receiver, Rejection};
-use crate::{Delivery, Scheme, TooLarge, Verified};
+use crate::{BodyTooLarge, Delivery, Scheme, Verified};
 
 impl<S: Scheme> Receiver<S> {
     pub(super) async fn receive_body<B>(
@@ -22,7 +22,7 @@ impl<S: Scheme> Receiver<S> {
         B::Error: Into<Box<dyn Error + Send + Sync>>,
     {
         let verified = self.verify_body(headers, body).await;
-        self.log(verified.and_then(|verified| self.open(verified)))
+        self.log(verified.and_then(|verified| self.parse(verified)))
     }
 
     pub(super) async fn verify_body<B>(
@@ -34,30 +34,30 @@ impl<S: Scheme> Receiver<S> {
         B: Body,
         B::Error: Into<Box<dyn Error + Send + Sync>>,
     {
-        let announced = Some(body.size_hint().lower());
-        let mut collecting = self.begin(headers.get_all(S::SIGNATURE_HEADER), announced)?;
+        let content_length = Some(body.size_hint().lower());
+        let mut buffered = self.check_head(headers.get_all(S::SIGNATURE_HEADER), content_length)?;
         let mut body = pin!(body);
-        // The end is where no frame comes any more. `is_end_stream` is only a
-        // hint, and some bodies never give it.
+        // Read until there is no more frame: `is_end_stream` is only a hint, and
+        // some bodies never return true.
         while let Some(frame) = body.frame().await {
-            let frame = frame.map_err(|error| self.broken(&*error.into()))?;
+            let frame = frame.map_err(|error| self.body_rejection(&*error.into()))?;
             let Ok(mut data) = frame.into_data() else { continue };
             while data.has_remaining() {
-                let piece = data.chunk();
-                collecting.push(piece)?;
-                let taken = piece.len();
-                data.advance(taken);
+                let chunk = data.chunk();
+                buffered.push(chunk)?;
+                let len = chunk.len();
+                data.advance(len);
             }
         }
-        Ok(self.with_event_of(collecting.finish()?.map_body(Bytes::from), headers))
+        Ok(self.with_event_header_of(buffered.finish()?.map_body(Bytes::from), headers))
     }
 
-    /// A limit set further out, such as tower-http's, is a limit too.
-    fn broken(&self, error: &(dyn Error + 'static)) -> Rejection {
+    /// An outer size limit, such as tower-http's, is reported as too large as well.
+    fn body_rejection(&self, error: &(dyn Error + 'static)) -> Rejection {
         let mut cause = Some(error);
         while let Some(error) = cause {
             if error.is::<LengthLimitError>() {
-                return TooLarge { limit: self.body_limit }.into();
+                return BodyTooLarge { limit: self.body_limit }.into();
             }
             cause = error.source();
         }

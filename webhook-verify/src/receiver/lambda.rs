@@ -1,6 +1,8 @@
-//! AWS Lambda behind API Gateway (REST and HTTP APIs), a function URL or a
-//! load balancer. These types hold what the four kinds of event have in
-//! common, so that nothing depends on a version of the runtime.
+//! AWS Lambda behind API Gateway (REST and HTTP APIs), a function URL or a load
+//! balancer.
+//!
+//! The types contain the fields that the four event formats have in common, so
+//! that this crate does not depend on a version of the Lambda runtime.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -11,24 +13,24 @@ use bytes::Bytes;
 use serde::ser::SerializeMap as _;
 use serde::{Deserialize, Serialize, Serializer};
 
-use crate::{Delivery, Receiver, Rejection, Scheme, TooLarge};
+use crate::{BodyTooLarge, Delivery, Receiver, Rejection, Scheme};
 
-/// An HTTP request as Lambda hands it to a function: the payload type of
-/// `lambda_runtime::LambdaEvent`.
+/// An HTTP request as AWS Lambda passes it to a function. Use it as the payload
+/// type of `lambda_runtime::LambdaEvent`.
 ///
 /// ```
-/// use webhook_verify::{ExtractionVerifier, LambdaResponse, LambdaRequest, Receiver, Secret};
+/// use webhook_verify::{ExtractionVerifier, LambdaRequest, LambdaResponse, Receiver, Secret};
 ///
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// let receiver = Receiver::new(ExtractionVerifier::new(Secret::new("whsec_3f1c")?));
 /// let request: LambdaRequest = serde_json::from_str(
 ///     r#"{"headers":{"host":"example.com"},"body":"e30=","isBase64Encoded":true}"#,
 /// )?;
-/// let answer = request.answer(match receiver.receive_lambda(&request) {
+/// let response = request.respond(match receiver.receive_lambda(&request) {
 ///     Ok(delivery) => LambdaResponse::new(200),
-///     Err(refused) => refused.into(),
+///     Err(rejection) => rejection.into(),
 /// });
-/// assert_eq!(answer.status_code, 401);
+/// assert_eq!(response.status_code, 401);
 /// # Ok(())
 /// # }
 /// ```
@@ -37,8 +39,8 @@ use crate::{Delivery, Receiver, Rejection, Scheme, TooLarge};
 pub struct LambdaRequest {
     #[serde(default)]
     headers: Option<BTreeMap<String, Option<String>>>,
-    /// REST APIs give every line here and only the last one in `headers`;
-    /// load balancers give one or the other, as they are set up.
+    /// REST APIs send all values here and only the last one in `headers`. Load
+    /// balancers send one of the two fields, depending on their configuration.
     #[serde(default)]
     multi_value_headers: Option<BTreeMap<String, Option<Vec<String>>>>,
     #[serde(default)]
@@ -48,40 +50,49 @@ pub struct LambdaRequest {
 }
 
 impl LambdaRequest {
-    /// The answer as the caller of this request reads it: its headers in
-    /// `multiValueHeaders` where the request's came so, else in `headers`.
-    pub fn answer(&self, answer: impl Into<LambdaResponse>) -> LambdaResponse {
-        let mut answer = answer.into();
-        answer.form = if self.multi_value_headers.is_some() { Form::Multi } else { Form::Single };
-        answer
+    /// Converts a result into the response to this request.
+    ///
+    /// The response's headers are in `multiValueHeaders` if the request's headers
+    /// were, otherwise in `headers`, as the sender of the event requires.
+    pub fn respond(&self, response: impl Into<LambdaResponse>) -> LambdaResponse {
+        let mut response = response.into();
+        response.header_format = if self.multi_value_headers.is_some() {
+            HeaderFormat::MultiValue
+        } else {
+            HeaderFormat::SingleValue
+        };
+        response
     }
 
-    /// Every line of a header. Names come in any case, and more than once.
-    fn lines(&self, name: &str) -> Vec<&str> {
-        let several: Vec<&str> = of_name(self.multi_value_headers.as_ref(), name)
+    /// All values of a header. Names are case-insensitive and can occur more than
+    /// once.
+    fn header_values(&self, name: &str) -> Vec<&str> {
+        let multiple: Vec<&str> = entries_named(self.multi_value_headers.as_ref(), name)
             .flatten()
             .map(String::as_str)
             .collect();
-        if !several.is_empty() {
-            return several;
+        if !multiple.is_empty() {
+            return multiple;
         }
-        of_name(self.headers.as_ref(), name).map(String::as_str).collect()
+        entries_named(self.headers.as_ref(), name).map(String::as_str).collect()
     }
 
-    fn bytes(&self, limit: usize) -> Result<Bytes, Rejection> {
+    /// The body, decoded from Base64 if the event says so.
+    fn decoded_body(&self, limit: usize) -> Result<Bytes, Rejection> {
         let Some(body) = &self.body else { return Ok(Bytes::new()) };
         if !self.is_base64_encoded.unwrap_or(false) {
             return Ok(Bytes::copy_from_slice(body.as_bytes()));
         }
-        // Four letters are at most three bytes: no need to decode what is too large anyway.
+        // Four characters decode to at most three bytes, so a body that is certainly too
+        // large is not decoded.
         if body.len() / 4 * 3 > limit.saturating_add(2) {
-            return Err(TooLarge { limit }.into());
+            return Err(BodyTooLarge { limit }.into());
         }
         STANDARD.decode(body).map(Bytes::from).map_err(|_| Rejection::Unreadable)
     }
 }
 
-/// Nothing of headers or body.
+/// Shows nothing of the headers and the body.
 impl fmt::Debug for LambdaRequest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("LambdaRequest")
@@ -92,68 +103,69 @@ impl fmt::Debug for LambdaRequest {
 }
 
 impl<S: Scheme> Receiver<S> {
-    /// Takes a delivery that came as a Lambda event, decoding its body where
-    /// it is Base64.
+    /// Verifies a request that was received as a Lambda event. A Base64 body is
+    /// decoded first.
     ///
     /// # Errors
     ///
-    /// [`Rejection`], which turns into the [`LambdaResponse`] and whose reason
-    /// also goes to `tracing`.
+    /// [`Rejection`], which converts into a [`LambdaResponse`]. The reason is also
+    /// logged with `tracing`.
     pub fn receive_lambda(&self, request: &LambdaRequest) -> Result<Delivery<S, Bytes>, Rejection> {
-        self.log(self.open_lambda(request))
+        self.log(self.verify_lambda(request))
     }
 
-    fn open_lambda(&self, request: &LambdaRequest) -> Result<Delivery<S, Bytes>, Rejection> {
-        let signature = request.lines(S::SIGNATURE_HEADER);
-        // Before the body is decoded, as everywhere.
-        crate::Signature::<S>::from_lines(&signature)?;
-        let verified = self.verify(&signature, request.bytes(self.body_limit)?)?;
-        let event = self.event_header.as_deref().map(|name| request.lines(name));
-        self.open(self.with_event_lines(verified, event.into_iter().flatten()))
+    fn verify_lambda(&self, request: &LambdaRequest) -> Result<Delivery<S, Bytes>, Rejection> {
+        let signature = request.header_values(S::SIGNATURE_HEADER);
+        // The header is checked before the body is decoded.
+        crate::Signature::<S>::from_header_values(&signature)?;
+        let verified = self.verify(&signature, request.decoded_body(self.body_limit)?)?;
+        let event = self.event_header.as_deref().map(|name| request.header_values(name));
+        self.parse(self.with_event_header_values(verified, event.into_iter().flatten()))
     }
 }
 
-/// The answer of a function.
+/// The HTTP response of a Lambda function.
 ///
-/// [`LambdaRequest::answer`] gives it the form that the caller reads. Without
-/// that its headers are there in both forms, so that every caller finds them: a
-/// load balancer takes an answer in the other form for a failure, a REST API
-/// sends what it is given twice in two lines.
+/// Return it through [`LambdaRequest::respond`], which selects the field for the
+/// headers that the sender of the event reads. Without that, the headers are
+/// serialized as both `headers` and `multiValueHeaders`: every sender finds them,
+/// but a REST API sends each header twice. A load balancer that does not find its
+/// field treats the response as a failure.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct LambdaResponse {
     /// The HTTP status.
     pub status_code: u16,
-    /// The headers.
+    /// The headers, one value per name.
     pub headers: BTreeMap<String, String>,
     /// The body, as text.
     pub body: String,
     /// Always false: the body is text.
     pub is_base64_encoded: bool,
-    form: Form,
+    header_format: HeaderFormat,
 }
 
-/// Where the headers stand.
+/// The field of the response that contains the headers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Form {
+enum HeaderFormat {
     Both,
-    Single,
-    Multi,
+    SingleValue,
+    MultiValue,
 }
 
 impl LambdaResponse {
-    /// An answer with an empty body.
+    /// Creates a response with an empty body.
     pub fn new(status: u16) -> Self {
         Self {
             status_code: status,
             headers: BTreeMap::new(),
             body: String::new(),
             is_base64_encoded: false,
-            form: Form::Both,
+            header_format: HeaderFormat::Both,
         }
     }
 
-    /// The same answer with one more header.
+    /// Adds a header.
     #[must_use]
     pub fn header(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
         self.headers.insert(name.into(), value.into());
@@ -165,13 +177,13 @@ impl Serialize for LambdaResponse {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut fields = serializer.serialize_map(None)?;
         fields.serialize_entry("statusCode", &self.status_code)?;
-        if self.form != Form::Multi {
+        if self.header_format != HeaderFormat::MultiValue {
             fields.serialize_entry("headers", &self.headers)?;
         }
-        if self.form != Form::Single {
-            let lines: BTreeMap<_, _> =
-                self.headers.iter().map(|(n, value)| (n, [value])).collect();
-            fields.serialize_entry("multiValueHeaders", &lines)?;
+        if self.header_format != HeaderFormat::SingleValue {
+            let values: BTreeMap<_, _> =
+                self.headers.iter().map(|(name, value)| (name, [value])).collect();
+            fields.serialize_entry("multiValueHeaders", &values)?;
         }
         fields.serialize_entry("body", &self.body)?;
         fields.serialize_entry("isBase64Encoded", &self.is_base64_encoded)?;
@@ -180,16 +192,16 @@ impl Serialize for LambdaResponse {
 }
 
 impl From<Rejection> for LambdaResponse {
-    fn from(refused: Rejection) -> Self {
-        Self::new(refused.status())
+    fn from(rejection: Rejection) -> Self {
+        Self::new(rejection.status())
     }
 }
 
-fn of_name<'a, V>(
+fn entries_named<'a, V>(
     headers: Option<&'a BTreeMap<String, Option<V>>>,
     name: &str,
 ) -> impl Iterator<Item = &'a V> {
-    let named =
+    let entries =
         headers.into_iter().flatten().filter(move |(key, _)| key.eq_ignore_ascii_case(name));
-    named.filter_map(|(_, value)| value.as_ref())
+    entries.filter_map(|(_, value)| value.as_ref())
 }

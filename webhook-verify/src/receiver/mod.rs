@@ -1,9 +1,8 @@
-//! What the adapters have in common: the order of the checks, the limits and
-//! the answers.
+//! The common part of the framework adapters: checks, limits and rejections.
 //!
-//! The order never changes: header, size as announced, body up to the limit,
-//! signature, envelope, age. Nothing of a body is read for a request whose
-//! header cannot be right, and nothing of it is parsed before it verified.
+//! Every adapter checks in the same order: signature header, announced size, body
+//! up to the limit, signature, envelope, age. The body is not read if the header
+//! is malformed, and not parsed before its signature is verified.
 
 #[cfg(feature = "actix")]
 pub(crate) mod actix;
@@ -24,23 +23,41 @@ use std::time::Duration;
 
 use bytes::Bytes;
 
-use crate::shown::Shown;
+use crate::log_text::LogText;
 use crate::{
-    AgeError, Delivery, EnvelopeError, Extraction, HeaderEvent, Mail, Scheme, Timestamp, TooLarge,
-    Verified, Verifier, VerifyError,
+    AgeError, BodyTooLarge, Delivery, EnvelopeError, Extraction, HeaderEvent, Mail, Scheme,
+    Timestamp, Verified, Verifier, VerifyError,
 };
 
-/// A verified delivery of the extraction service, as the adapters give it.
+/// A verified delivery of the extraction service, as the adapters provide it.
 pub type ExtractionDelivery = Delivery<Extraction, Bytes>;
 
-/// A verified delivery of the email service, as the adapters give it.
+/// A verified delivery of the email service, as the adapters provide it.
 pub type MailDelivery = Delivery<Mail, Bytes>;
 
-/// What an endpoint that receives deliveries needs: a verifier, and the limits
-/// that the adapters hold to. Clones are cheap.
+/// A webhook endpoint: a [`Verifier`] with the limits that the framework adapters
+/// enforce.
 ///
-/// How long a body may take to arrive is not among them: that is the server's
-/// business, as for every other request.
+/// Create one per scheme at startup and pass it to your framework: as the router's
+/// state in axum, as app data in actix-web, to a `VerifyLayer` on tower, or call
+/// `receive` or `receive_lambda` yourself. Clones are cheap.
+///
+/// For each request, the adapters check in this order:
+///
+/// 1. Exactly one well-formed signature header: otherwise 401.
+/// 2. The announced size of the body is within [`body_limit`](Self::body_limit):
+///    otherwise 413.
+/// 3. The body, read up to the limit: 413 if it is larger, 401 if it cannot be
+///    read completely.
+/// 4. The signature: 401 if it does not match.
+/// 5. The envelope: 400 if the signed body is not a delivery.
+/// 6. The age, if [`max_age`](Self::max_age) is set: 400 if it is out of range.
+///
+/// A rejection has an empty body, and its reason is logged with `tracing` at level
+/// `WARN`.
+///
+/// The time in which a body must arrive is not limited here. Use your server's
+/// read timeout.
 ///
 /// ```
 /// use std::time::Duration;
@@ -60,138 +77,146 @@ pub struct Receiver<S> {
     max_age: Option<Duration>,
     clock: fn() -> Timestamp,
     event_header: Option<Arc<str>>,
-    event_header_named: bool,
+    event_header_is_fallback: bool,
 }
 
 impl<S: Scheme> Receiver<S> {
-    /// The largest body that is read unless another limit is set: 1 MiB.
-    pub const BODY_LIMIT: usize = 1024 * 1024;
+    /// The default of [`body_limit`](Self::body_limit): 1 MiB.
+    pub const DEFAULT_BODY_LIMIT: usize = 1024 * 1024;
 
-    /// A receiver with the default limits.
+    /// Creates a receiver with a body limit of 1 MiB and no maximum age.
     pub fn new(verifier: Verifier<S>) -> Self {
         Self {
             verifier,
-            body_limit: Self::BODY_LIMIT,
+            body_limit: Self::DEFAULT_BODY_LIMIT,
             max_age: None,
             clock: Timestamp::now,
             event_header: S::EVENT_HEADER.map(Into::into),
-            event_header_named: false,
+            event_header_is_fallback: false,
         }
     }
 
-    /// The largest body that is read, in bytes; larger ones are answered 413.
+    /// Sets the maximum size of a body in bytes. Default: 1 MiB. Larger bodies are
+    /// rejected with 413.
     #[must_use]
     pub fn body_limit(mut self, bytes: usize) -> Self {
         self.body_limit = bytes;
         self
     }
 
-    /// Refuses deliveries whose signed `created` is further from now than
-    /// this, or that have none; they are answered 400. Off by default. Longer
-    /// than the sender goes on retrying, or its late retries are lost.
+    /// Sets the maximum age of a delivery. Default: unlimited.
+    ///
+    /// A delivery is rejected with 400 if its signed `created` time is missing, or
+    /// more than `max_age` before or after the current time. Choose a value longer
+    /// than the period over which the sender retries, or late retries are lost.
     #[must_use]
     pub fn max_age(mut self, max_age: Duration) -> Self {
         self.max_age = Some(max_age);
         self
     }
 
-    /// Tells the time for [`max_age`](Self::max_age) in place of the system's
-    /// clock.
+    /// Sets the clock for [`max_age`](Self::max_age), for tests. Default: the
+    /// system clock.
     #[must_use]
     pub fn clock(mut self, now: fn() -> Timestamp) -> Self {
         self.clock = now;
         self
     }
 
-    /// The name of the unsigned header that names the event, where the sender
-    /// has another one than the documents name. Where a body names no event, it
-    /// is taken from there ([`HeaderEvent::Only`]); from a header that was not
-    /// named here it never is.
+    /// Sets the name of the header that names the event, and allows it as a
+    /// fallback.
+    ///
+    /// If a body names no event, the event is taken from this header
+    /// ([`HeaderEvent::Fallback`]). The header is **not signed**. Without this
+    /// setting, the scheme's [`EVENT_HEADER`](Scheme::EVENT_HEADER) is compared
+    /// with the body and never used as a fallback.
+    ///
+    /// See `docs/undocumented/email-service.md#delivery-payload`.
     #[must_use]
     pub fn event_header(mut self, name: impl Into<Arc<str>>) -> Self {
         self.event_header = Some(name.into());
-        self.event_header_named = true;
+        self.event_header_is_fallback = true;
         self
     }
 
-    /// The verifier.
+    /// The verifier that this receiver uses.
     pub fn verifier(&self) -> &Verifier<S> {
         &self.verifier
     }
 
-    /// Looks at the header and the announced size, before any of the body.
+    /// Checks the signature header and the announced size, before the body is read.
     #[cfg(any(feature = "_body", feature = "actix"))]
-    fn begin<L: AsRef<[u8]>>(
+    fn check_head<V: AsRef<[u8]>>(
         &self,
-        signature: impl IntoIterator<Item = L>,
-        announced: Option<u64>,
-    ) -> Result<crate::Collecting<S>, Rejection> {
-        let signature = crate::Signature::from_lines(signature)?;
+        signature: impl IntoIterator<Item = V>,
+        content_length: Option<u64>,
+    ) -> Result<crate::BufferedVerifier<S>, Rejection> {
+        let signature = crate::Signature::from_header_values(signature)?;
         let limit = self.body_limit;
-        if announced.is_some_and(|bytes| usize::try_from(bytes).map_or(true, |b| b > limit)) {
-            return Err(TooLarge { limit }.into());
+        if content_length.is_some_and(|bytes| usize::try_from(bytes).map_or(true, |b| b > limit)) {
+            return Err(BodyTooLarge { limit }.into());
         }
-        Ok(self.verifier.collect_signature(&signature, limit))
+        Ok(self.verifier.verify_buffered_signature(&signature, limit))
     }
 
-    /// Verifies a whole body.
+    /// Verifies a complete body.
     #[cfg(any(feature = "http", feature = "lambda"))]
-    fn verify<B: AsRef<[u8]>, L: AsRef<[u8]>>(
+    fn verify<B: AsRef<[u8]>, V: AsRef<[u8]>>(
         &self,
-        signature: impl IntoIterator<Item = L>,
+        signature: impl IntoIterator<Item = V>,
         body: B,
     ) -> Result<Verified<S, B>, Rejection> {
-        let signature = crate::Signature::from_lines(signature)?;
+        let signature = crate::Signature::from_header_values(signature)?;
         if body.as_ref().len() > self.body_limit {
-            return Err(TooLarge { limit: self.body_limit }.into());
+            return Err(BodyTooLarge { limit: self.body_limit }.into());
         }
         Ok(self.verifier.verify_signature(&signature, body)?)
     }
 
-    /// Reads the envelope of what verified, and holds it to the limits.
-    fn open<B: AsRef<[u8]>>(&self, verified: Verified<S, B>) -> Result<Delivery<S, B>, Rejection> {
+    /// Parses the envelope of a verified body and checks the age.
+    fn parse<B: AsRef<[u8]>>(&self, verified: Verified<S, B>) -> Result<Delivery<S, B>, Rejection> {
         let delivery = verified.into_delivery()?;
         if let Some(max_age) = self.max_age {
             delivery.check_age((self.clock)(), max_age)?;
         }
         if let HeaderEvent::Different(_) = delivery.header_event() {
-            // The header's value is anybody's text, and no log's business.
+            // The header is not authenticated, so its value is not logged.
             tracing::warn!(
                 scheme = S::NAME,
-                event = ?Shown(event_for_log(&delivery)),
-                "the unsigned event header of a verified delivery names another event"
+                event = ?LogText(event_for_log(&delivery)),
+                "the unsigned event header of a verified delivery names a different event"
             );
         }
         tracing::debug!(
             scheme = S::NAME,
-            event = ?Shown(event_for_log(&delivery)),
+            event = ?LogText(event_for_log(&delivery)),
             matched_secret = delivery.matched_secret(),
             "webhook delivery verified"
         );
         Ok(delivery)
     }
 
-    /// Notes the lines of the event header.
-    fn with_event_lines<B: AsRef<[u8]>, L: AsRef<[u8]>>(
+    /// Adds the values of the event header to the verified body.
+    fn with_event_header_values<B: AsRef<[u8]>, V: AsRef<[u8]>>(
         &self,
         verified: Verified<S, B>,
-        lines: impl Iterator<Item = L>,
+        values: impl Iterator<Item = V>,
     ) -> Verified<S, B> {
-        match joined(lines) {
-            Some(value) if self.event_header_named => verified.with_event_header(value),
-            Some(value) => verified.with_compared_header(&value),
+        match join_values(values) {
+            Some(value) if self.event_header_is_fallback => verified.with_event_header(value),
+            Some(value) => verified.with_compared_event_header(&value),
             None => verified,
         }
     }
 
-    /// Says why, where the sender cannot read it.
+    /// Logs the reason of a rejection, which the sender must not see.
     fn log<T>(&self, result: Result<T, Rejection>) -> Result<T, Rejection> {
-        if let Err(refused) = &result {
+        if let Err(rejection) = &result {
             tracing::warn!(
                 scheme = S::NAME,
-                status = refused.status(),
-                reason = %refused,
-                "webhook delivery refused"
+                status = rejection.status(),
+                reason = %rejection,
+                "webhook delivery rejected"
             );
         }
         result
@@ -215,31 +240,34 @@ impl<S: Scheme> fmt::Debug for Receiver<S> {
     }
 }
 
-/// Why an endpoint refuses a request. The adapters answer with
-/// [`status`](Self::status) and an empty body, and write the reason to
-/// `tracing`.
+/// The reason why a [`Receiver`] rejects a request.
+///
+/// The adapters respond with [`status`](Self::status) and an empty body, and log
+/// the reason with `tracing`. If you respond yourself, do the same: the reason
+/// helps an attacker.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Rejection {
-    /// The signature is missing or not right: 401.
+    /// The signature is missing, malformed or wrong: 401.
     #[error(transparent)]
     Signature(#[from] VerifyError),
-    /// The body is larger than the limit: 413.
+    /// The body exceeds the size limit: 413.
     #[error(transparent)]
-    TooLarge(#[from] TooLarge),
-    /// The body could not be read to its end, so that nothing is verified: 401.
-    #[error("the body could not be read to its end")]
+    TooLarge(#[from] BodyTooLarge),
+    /// The body could not be read completely or decoded, so it could not be
+    /// verified: 401.
+    #[error("the body could not be read completely")]
     Unreadable,
-    /// The verified body is no delivery: 400.
+    /// The verified body is not a delivery: 400.
     #[error(transparent)]
     Envelope(#[from] EnvelopeError),
-    /// The verified delivery is too old, or does not say how old it is: 400.
+    /// The verified delivery's age is unknown or out of range: 400.
     #[error(transparent)]
     Age(#[from] AgeError),
 }
 
 impl Rejection {
-    /// The HTTP status to answer with.
+    /// The HTTP status of the response: 400, 401 or 413.
     pub fn status(&self) -> u16 {
         match self {
             Self::Signature(_) | Self::Unreadable => 401,
@@ -249,18 +277,18 @@ impl Rejection {
     }
 }
 
-/// The lines of the event header as one text. Several are one that no event
-/// has, so that they count as different from the body's.
-fn joined<L: AsRef<[u8]>>(lines: impl Iterator<Item = L>) -> Option<Vec<u8>> {
-    let lines: Vec<L> = lines.collect();
-    let lines: Vec<&[u8]> = lines.iter().map(AsRef::as_ref).collect();
-    (!lines.is_empty()).then(|| lines.join(&b", "[..]))
+/// The values of the event header as one text. Several values are joined, which
+/// matches no event name, so they are reported as different from the body's event.
+fn join_values<V: AsRef<[u8]>>(values: impl Iterator<Item = V>) -> Option<Vec<u8>> {
+    let values: Vec<V> = values.collect();
+    let values: Vec<&[u8]> = values.iter().map(AsRef::as_ref).collect();
+    (!values.is_empty()).then(|| values.join(&b", "[..]))
 }
 
-/// The event where it was signed.
+/// The event name if it is signed.
 fn event_for_log<S: Scheme, B: AsRef<[u8]>>(delivery: &Delivery<S, B>) -> &str {
     match delivery.header_event() {
-        HeaderEvent::Only => "named by an unsigned header",
+        HeaderEvent::Fallback => "from an unsigned header",
         _ => delivery.event().as_ref(),
     }
 }

@@ -1,5 +1,5 @@
-//! A tower layer, for hyper, axum, tonic and everything else that speaks
-//! tower's `Service`.
+//! A tower layer that verifies requests, for hyper, axum, tonic and other
+//! frameworks built on `tower::Service`.
 
 use std::error::Error;
 use std::fmt;
@@ -15,13 +15,13 @@ use tower_service::Service;
 
 use crate::{Receiver, Rejection, Scheme};
 
-/// Lets through only requests whose body is a verified delivery.
+/// A tower layer that passes only verified deliveries to the inner service.
 ///
-/// The inner service gets the same request with the body as
-/// [`Full<Bytes>`](Full), and in its extensions the
-/// [`Delivery`](crate::Delivery) and its [`DeliveryKey`](crate::DeliveryKey). Everything else is
-/// answered here, with an empty body. Trailers of the request, which nobody
-/// signed, are left out; the answer passes as it is.
+/// The inner service gets the request with the body as [`Full<Bytes>`](Full). The
+/// request's extensions contain the [`Delivery`](crate::Delivery) and its
+/// [`DeliveryKey`](crate::DeliveryKey). The layer responds to every other request
+/// with [`Rejection::status`] and an empty body. Trailers of the request are
+/// dropped, because they are not signed. The response is not changed.
 ///
 /// ```
 /// use bytes::Bytes;
@@ -36,53 +36,58 @@ use crate::{Receiver, Rejection, Scheme};
 ///     .layer(VerifyLayer::new(receiver))
 ///     .service_fn(|request: Request<Full<Bytes>>| async move {
 ///         let delivery = request.extensions().get::<ExtractionDelivery>();
-///         assert!(delivery.is_some(), "nothing else comes through");
+///         assert!(delivery.is_some(), "the layer adds the delivery");
 ///         Ok::<_, std::convert::Infallible>(Response::new(Full::<Bytes>::default()))
 ///     });
-/// # let _: webhook_verify::Verify<webhook_verify::Extraction, _> = service;
+/// # let _: webhook_verify::VerifyService<webhook_verify::Extraction, _> = service;
 /// # Ok(())
 /// # }
 /// ```
 #[derive(Clone, Debug)]
 pub struct VerifyLayer<S: Scheme> {
     receiver: Receiver<S>,
-    envelope: bool,
+    parse_envelope: bool,
 }
 
 impl<S: Scheme> VerifyLayer<S> {
-    /// A layer for deliveries that this receiver accepts.
+    /// Creates a layer that passes the deliveries that `receiver` accepts.
     pub fn new(receiver: impl Into<Receiver<S>>) -> Self {
-        Self { receiver: receiver.into(), envelope: true }
+        Self { receiver: receiver.into(), parse_envelope: true }
     }
 
-    /// Lets every body through that verified, for what is no JSON envelope,
-    /// such as the messages of gRPC. The extensions hold the
-    /// [`Verified`](crate::Verified) body in place of the delivery. The maximum
-    /// age does not apply to it.
+    /// Passes every verified body without parsing an envelope, for bodies that
+    /// are not JSON, such as gRPC messages.
+    ///
+    /// The request's extensions contain the [`Verified`](crate::Verified) body
+    /// instead of the delivery. The maximum age is not checked.
     #[must_use]
     pub fn without_envelope(mut self) -> Self {
-        self.envelope = false;
+        self.parse_envelope = false;
         self
     }
 }
 
 impl<S: Scheme, Inner> Layer<Inner> for VerifyLayer<S> {
-    type Service = Verify<S, Inner>;
+    type Service = VerifyService<S, Inner>;
 
     fn layer(&self, inner: Inner) -> Self::Service {
-        Verify { receiver: self.receiver.clone(), envelope: self.envelope, inner }
+        VerifyService {
+            receiver: self.receiver.clone(),
+            parse_envelope: self.parse_envelope,
+            inner,
+        }
     }
 }
 
-/// The service of [`VerifyLayer`].
+/// The service that [`VerifyLayer`] creates.
 #[derive(Clone)]
-pub struct Verify<S: Scheme, Inner> {
+pub struct VerifyService<S: Scheme, Inner> {
     receiver: Receiver<S>,
-    envelope: bool,
+    parse_envelope: bool,
     inner: Inner,
 }
 
-impl<S, Inner, B, R> Service<Request<B>> for Verify<S, Inner>
+impl<S, Inner, B, R> Service<Request<B>> for VerifyService<S, Inner>
 where
     S: Scheme,
     Inner: Service<Request<Full<Bytes>>, Response = Response<R>> + Clone + Send + 'static,
@@ -101,18 +106,18 @@ where
     }
 
     fn call(&mut self, request: Request<B>) -> Self::Future {
-        // The clone is not known to be ready; the one that was asked is.
+        // `poll_ready` was called on the original, so that one must be called.
         let clone = self.inner.clone();
         let mut inner = std::mem::replace(&mut self.inner, clone);
         let receiver = self.receiver.clone();
-        let envelope = self.envelope;
+        let parse_envelope = self.parse_envelope;
         Box::pin(async move {
-            match receiver.take(request, envelope).await {
+            match receiver.verify_request(request, parse_envelope).await {
                 Ok(request) => inner.call(request).await,
-                Err(refused) => {
+                Err(rejection) => {
                     let mut response = Response::new(R::default());
-                    *response.status_mut() =
-                        StatusCode::from_u16(refused.status()).unwrap_or(StatusCode::UNAUTHORIZED);
+                    *response.status_mut() = StatusCode::from_u16(rejection.status())
+                        .unwrap_or(StatusCode::UNAUTHORIZED);
                     Ok(response)
                 }
             }
@@ -121,17 +126,17 @@ where
 }
 
 impl<S: Scheme> Receiver<S> {
-    async fn take<B>(
+    async fn verify_request<B>(
         &self,
         request: Request<B>,
-        envelope: bool,
+        parse_envelope: bool,
     ) -> Result<Request<Full<Bytes>>, Rejection>
     where
         B: Body,
         B::Error: Into<Box<dyn Error + Send + Sync>>,
     {
         let (mut parts, body) = request.into_parts();
-        let body = if envelope {
+        let body = if parse_envelope {
             let delivery = self.receive_body(&parts.headers, body).await?;
             let body = delivery.verified().body_ref().clone();
             parts.extensions.insert(delivery.key());
@@ -149,8 +154,8 @@ impl<S: Scheme> Receiver<S> {
     }
 }
 
-impl<S: Scheme, Inner> fmt::Debug for Verify<S, Inner> {
+impl<S: Scheme, Inner> fmt::Debug for VerifyService<S, Inner> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Verify").field("receiver", &self.receiver).finish_non_exhaustive()
+        f.debug_struct("VerifyService").field("receiver", &self.receiver).finish_non_exhaustive()
     }
 }

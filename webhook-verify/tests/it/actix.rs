@@ -19,20 +19,20 @@ async fn raw(body: Verified<Extraction, Bytes>) -> HttpResponse {
     HttpResponse::Ok().body(body.into_body())
 }
 
-async fn read_later(body: Verified<Extraction, Bytes>) -> String {
+async fn parse_later(body: Verified<Extraction, Bytes>) -> String {
     format!("{:?}", body.into_delivery().unwrap().header_event())
 }
 
-fn answer(request: TestRequest) -> (u16, Bytes) {
-    System::new().block_on(answered(request))
+fn send(request: TestRequest) -> (u16, Bytes) {
+    System::new().block_on(send_async(request))
 }
 
-async fn answered(request: TestRequest) -> (u16, Bytes) {
+async fn send_async(request: TestRequest) -> (u16, Bytes) {
     let app = App::new()
         .app_data(receiver())
         .route("/", web::post().to(receive))
         .route("/raw", web::post().to(raw))
-        .route("/read-later", web::post().to(read_later))
+        .route("/parse-later", web::post().to(parse_later))
         .service(
             web::scope("/shared")
                 .app_data(web::Data::new(receiver()))
@@ -53,31 +53,31 @@ fn signed(uri: &str, body: &[u8]) -> TestRequest {
 }
 
 #[test]
-fn the_extractor_answers_by_itself() {
+fn the_extractors_verify_and_reject() {
     let body = BODY.as_bytes();
-    assert_eq!(answer(signed("/", body)), (200, Bytes::from("7c0e Absent")));
-    assert_eq!(answer(signed("/shared", body)), (200, Bytes::from("7c0e Absent")));
+    assert_eq!(send(signed("/", body)), (200, Bytes::from("7c0e Absent")));
+    assert_eq!(send(signed("/shared", body)), (200, Bytes::from("7c0e Absent")));
     let named = |uri| signed(uri, body).insert_header(("x-service-event", "extraction.failed"));
-    let said = r#"Different("extraction.failed")"#;
-    assert_eq!(answer(named("/")), (200, Bytes::from(format!("7c0e {said}"))));
-    assert_eq!(answer(named("/read-later")), (200, Bytes::from(said)));
-    assert_eq!(answer(signed("/raw", b"\xFF")), (200, Bytes::from_static(b"\xFF")));
+    let expected = r#"Different("extraction.failed")"#;
+    assert_eq!(send(named("/")), (200, Bytes::from(format!("7c0e {expected}"))));
+    assert_eq!(send(named("/parse-later")), (200, Bytes::from(expected)));
+    assert_eq!(send(signed("/raw", b"\xFF")), (200, Bytes::from_static(b"\xFF")));
 
     let empty = Bytes::new();
-    assert_eq!(answer(post("/", body)), (401, empty.clone()));
+    assert_eq!(send(post("/", body)), (401, empty.clone()));
     let forged = post("/", body).insert_header(("X-Service-Signature", signature("other")));
-    assert_eq!(answer(forged), (401, empty.clone()));
+    assert_eq!(send(forged), (401, empty.clone()));
     let twice = signed("/", body).append_header(("X-Service-Signature", signature(body)));
-    assert_eq!(answer(twice), (401, empty.clone()));
+    assert_eq!(send(twice), (401, empty.clone()));
     let large = vec![b'x'; 1024 * 1024 + 1];
-    assert_eq!(answer(signed("/", &large)), (413, empty.clone()));
-    assert_eq!(answer(signed("/", b"[]")), (400, empty));
+    assert_eq!(send(signed("/", &large)), (413, empty.clone()));
+    assert_eq!(send(signed("/", b"[]")), (400, empty));
 }
 
 #[test]
-fn what_is_announced_or_limited_as_too_large() {
+fn rejects_bodies_that_are_too_large_or_incomplete() {
     let announced = signed("/", BODY.as_bytes()).insert_header(("content-length", "1048577"));
-    assert_eq!(answer(announced), (413, Bytes::new()));
+    assert_eq!(send(announced), (413, Bytes::new()));
 
     System::new().block_on(async {
         for (error, status) in [
@@ -86,17 +86,17 @@ fn what_is_announced_or_limited_as_too_large() {
             (PayloadError::Incomplete(None), 401),
         ] {
             let request = signed("/", BODY.as_bytes()).app_data(receiver()).to_http_request();
-            let pieces = [Ok(Bytes::from_static(b"{")), Err(error)];
-            let stream = futures_util::stream::iter(pieces);
+            let chunks = [Ok(Bytes::from_static(b"{")), Err(error)];
+            let stream = futures_util::stream::iter(chunks);
             let mut payload: Payload = Payload::Stream { payload: Box::pin(stream) };
-            let refused = ExtractionDelivery::from_request(&request, &mut payload).await;
-            assert_eq!(refused.unwrap_err().error_response().status().as_u16(), status);
+            let result = ExtractionDelivery::from_request(&request, &mut payload).await;
+            assert_eq!(result.unwrap_err().error_response().status().as_u16(), status);
         }
     });
 }
 
 #[test]
-fn without_a_receiver_nothing_comes_through() {
+fn responds_500_without_a_receiver() {
     System::new().block_on(async {
         let app = init_service(App::new().route("/", web::post().to(receive))).await;
         let response = call_service(&app, signed("/", BODY.as_bytes()).to_request()).await;

@@ -1,4 +1,4 @@
-//! The axum extractors, and the tower layers inside of a router.
+//! The axum extractors, and the tower layer in an axum router.
 
 use axum::Router;
 use axum::body::Body;
@@ -14,7 +14,7 @@ use webhook_verify::{
 
 use crate::http::{BODY, SECRET, receiver, signature};
 
-async fn answer(app: Router, request: Request<Body>) -> (u16, Bytes) {
+async fn send(app: Router, request: Request<Body>) -> (u16, Bytes) {
     let (parts, body) = app.oneshot(request).await.unwrap().into_parts();
     (parts.status.as_u16(), body.collect().await.unwrap().to_bytes())
 }
@@ -31,24 +31,24 @@ fn app() -> Router {
 }
 
 #[tokio::test]
-async fn the_extractor_answers_by_itself() {
+async fn the_extractor_verifies_and_rejects() {
     let name = "X-Service-Signature";
     let good = request("/", name, &signature(BODY), BODY);
-    assert_eq!(answer(app(), good).await, (200, Bytes::from_static(b"7c0e")));
+    assert_eq!(send(app(), good).await, (200, Bytes::from_static(b"7c0e")));
 
     let empty = Bytes::new();
     let unsigned = Request::post("/").body(BODY.into()).unwrap();
-    assert_eq!(answer(app(), unsigned).await, (401, empty.clone()));
+    assert_eq!(send(app(), unsigned).await, (401, empty.clone()));
     let forged = request("/", name, &signature("other"), BODY);
-    assert_eq!(answer(app(), forged).await, (401, empty.clone()));
+    assert_eq!(send(app(), forged).await, (401, empty.clone()));
     let large = vec![b'x'; 1024 * 1024 + 1];
     let large = request("/", name, &signature(&large), large);
-    assert_eq!(answer(app(), large).await, (413, empty.clone()));
+    assert_eq!(send(app(), large).await, (413, empty.clone()));
     let odd = request("/", name, &signature("[]"), "[]");
-    assert_eq!(answer(app(), odd).await, (400, empty));
+    assert_eq!(send(app(), odd).await, (400, empty));
 }
 
-/// Two services and something of its own behind one router.
+/// A router state with a receiver for each service.
 #[derive(Clone)]
 struct App {
     extraction: Receiver<Extraction>,
@@ -83,20 +83,20 @@ async fn both_services_in_one_router() {
         .route("/extraction", post(extraction))
         .with_state(App { extraction: receiver(), mail: mail_receiver });
 
-    // Not JSON and not UTF-8, which is the handler's business here.
+    // `Verified` accepts bodies that are neither JSON nor UTF-8.
     let body: &[u8] = b"\xFF\x00";
     let raw = request("/mail", "Mail-Signature", &signer.sign(body).to_string(), body);
-    assert_eq!(answer(app.clone(), raw).await, (200, Bytes::from_static(body)));
+    assert_eq!(send(app.clone(), raw).await, (200, Bytes::from_static(body)));
     let good = request("/extraction", "X-Service-Signature", &signature(BODY), BODY);
-    assert_eq!(answer(app.clone(), good).await.0, 204);
+    assert_eq!(send(app.clone(), good).await.0, 204);
     let mixed_up = request("/mail", "X-Service-Signature", &signature(BODY), BODY);
-    assert_eq!(answer(app.clone(), mixed_up).await.0, 401);
-    let with_others_secret = MailSigner::new(&Secret::new(SECRET).unwrap()).sign(BODY);
-    let forged = request("/mail", "Mail-Signature", &with_others_secret.to_string(), BODY);
-    assert_eq!(answer(app, forged).await.0, 401);
+    assert_eq!(send(app.clone(), mixed_up).await.0, 401);
+    let other_secret = MailSigner::new(&Secret::new(SECRET).unwrap()).sign(BODY);
+    let forged = request("/mail", "Mail-Signature", &other_secret.to_string(), BODY);
+    assert_eq!(send(app, forged).await.0, 401);
 }
 
-/// Whoever reads the envelope of the verified body learns of it too.
+/// The comparison is kept until the handler parses the envelope.
 #[tokio::test]
 async fn the_event_header_is_compared_for_a_verified_body() {
     async fn receive(verified: Verified<Extraction, Bytes>) -> String {
@@ -105,13 +105,13 @@ async fn the_event_header_is_compared_for_a_verified_body() {
     let app = Router::new().route("/", post(receive)).with_state(receiver());
     let mut named = request("/", "X-Service-Signature", &signature(BODY), BODY);
     named.headers_mut().insert("x-service-event", "extraction.failed".parse().unwrap());
-    let said = Bytes::from(r#"Different("extraction.failed")"#);
-    assert_eq!(answer(app, named).await, (200, said));
+    let expected = Bytes::from(r#"Different("extraction.failed")"#);
+    assert_eq!(send(app, named).await, (200, expected));
 }
 
-/// axum's own limit is 2 MB, for its own extractors.
+/// axum's default limit of 2 MB applies to its own extractors only.
 #[tokio::test]
-async fn the_receivers_limit_is_the_one_that_counts() {
+async fn only_the_receivers_body_limit_applies() {
     async fn receive(delivery: ExtractionDelivery) -> String {
         delivery.body().len().to_string()
     }
@@ -120,13 +120,13 @@ async fn the_receivers_limit_is_the_one_that_counts() {
     let large = format!(r#"{{"event":"e","data":"{}"}}"#, "x".repeat(3 << 20));
     let length = large.len();
     let request = || request("/", "X-Service-Signature", &signature(&large), large.clone());
-    let taken = answer(limited(length), request()).await;
-    assert_eq!(taken, (200, Bytes::from(length.to_string())));
-    assert_eq!(answer(limited(length - 1), request()).await, (413, Bytes::new()));
+    let accepted = send(limited(length), request()).await;
+    assert_eq!(accepted, (200, Bytes::from(length.to_string())));
+    assert_eq!(send(limited(length - 1), request()).await, (413, Bytes::new()));
 }
 
 #[tokio::test]
-async fn the_tower_layer_under_axum() {
+async fn the_tower_layer_works_in_axum() {
     use axum::Extension;
     use webhook_verify::VerifyLayer;
 
@@ -136,7 +136,7 @@ async fn the_tower_layer_under_axum() {
     }
     let app = Router::new().route("/", post(receive)).layer(VerifyLayer::new(receiver()));
     let good = request("/", "X-Service-Signature", &signature(BODY), BODY);
-    assert_eq!(answer(app.clone(), good).await, (200, Bytes::from_static(BODY.as_bytes())));
+    assert_eq!(send(app.clone(), good).await, (200, Bytes::from_static(BODY.as_bytes())));
     let forged = request("/", "X-Service-Signature", &signature("other"), BODY);
-    assert_eq!(answer(app, forged).await, (401, Bytes::new()));
+    assert_eq!(send(app, forged).await, (401, Bytes::new()));
 }

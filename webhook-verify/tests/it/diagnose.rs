@@ -1,11 +1,10 @@
-//! Each known mistake, made for real, is found; and nothing is found where
-//! none was made.
+//! `diagnose` recognizes every known mistake, and reports none for a valid delivery.
 
 use std::io::Write as _;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, STANDARD_NO_PAD, URL_SAFE, URL_SAFE_NO_PAD};
-use webhook_verify::diagnose::{Diagnose, Finding, Hint, Mistake};
+use webhook_verify::diagnose::{Case, Diagnosis, Hint, Mistake};
 use webhook_verify::{Extraction, ExtractionSigner, Mail, MailSigner, Secret};
 
 const SECRET: &str = "whsec_M2Y1YzQ=";
@@ -16,23 +15,23 @@ fn sign(body: impl AsRef<[u8]>) -> String {
     MailSigner::new(&Secret::new(SECRET).unwrap()).sign(body).to_string()
 }
 
-/// What is said when `signed` was signed and `received` was received.
-fn body_case(signed: impl AsRef<[u8]>, received: impl Into<Vec<u8>>) -> Finding {
-    Diagnose::<Mail>::new(sign(signed), received, SECRET).run()
+/// The diagnosis if `signed` was signed and `received` was received.
+fn diagnose_body(signed: impl AsRef<[u8]>, received: impl Into<Vec<u8>>) -> Diagnosis {
+    Case::<Mail>::new(sign(signed), received, SECRET).diagnose()
 }
 
-fn explained(mistake: Mistake) -> Finding {
-    Finding::Explained(vec![mistake])
-}
-
-#[test]
-fn a_good_delivery_needs_no_explanation() {
-    assert_eq!(body_case(BODY, BODY), Finding::Verifies);
-    assert_eq!(body_case("", ""), Finding::Verifies);
+fn explained(mistake: Mistake) -> Diagnosis {
+    Diagnosis::Explained(vec![mistake])
 }
 
 #[test]
-fn mistakes_of_the_body() {
+fn a_valid_delivery_verifies() {
+    assert_eq!(diagnose_body(BODY, BODY), Diagnosis::Verifies);
+    assert_eq!(diagnose_body("", ""), Diagnosis::Verifies);
+}
+
+#[test]
+fn recognizes_mistakes_in_the_body() {
     let compact = r#"{"event":"email.sent","created":"2026-03-01","data":{"to":"ü/é"}}"#;
     let gzip = |level| {
         let mut encoder = flate2::write::GzEncoder::new(Vec::new(), level);
@@ -58,7 +57,7 @@ fn mistakes_of_the_body() {
         (Mistake::NewlineAdded, BODY.into(), format!("{BODY}\r\n").into()),
         (Mistake::NewlineRemoved, format!("{BODY}\n").into(), BODY.into()),
         (Mistake::NewlineRemoved, format!("{BODY}\r\n").into(), BODY.into()),
-        (Mistake::WhiteSpaceAdded, BODY.into(), format!(" {BODY} ").into()),
+        (Mistake::WhitespaceAdded, BODY.into(), format!(" {BODY} ").into()),
         (Mistake::LineEndings, "{\r\n}".into(), "{\n}".into()),
         (Mistake::LineEndings, "{\n}".into(), "{\r\n}".into()),
         (Mistake::ByteOrderMarkAdded, BODY.into(), format!("\u{feff}{BODY}").into()),
@@ -92,7 +91,7 @@ fn mistakes_of_the_body() {
             r#"{"event":"email.sent","created":"2026-03-01","data":{"to":"ü\/é"}}"#.into(),
             BODY.into(),
         ),
-        // PHP, unless it is told otherwise.
+        // PHP's default.
         (
             Mistake::Reserialized,
             r#"{"event":"email.sent","created":"2026-03-01","data":{"to":"\u00fc\/\u00e9"}}"#.into(),
@@ -109,23 +108,22 @@ fn mistakes_of_the_body() {
     ];
     for (mistake, signed, received) in cases {
         assert_eq!(
-            body_case(&signed, received),
+            diagnose_body(&signed, received),
             explained(mistake),
-            "{mistake:?} of {:?}",
+            "{mistake:?}: {:?}",
             String::from_utf8_lossy(&signed)
         );
     }
 }
 
 #[test]
-fn mistakes_of_the_secret() {
+fn recognizes_mistakes_in_the_secret() {
     let signed_with = |secret: &str, stored: &str| {
-        // An empty secret cannot be made here, so that one comes from openssl.
         let header = MailSigner::new(&Secret::new(secret).unwrap()).sign(BODY).to_string();
-        Diagnose::<Mail>::new(header, BODY, stored).run()
+        Case::<Mail>::new(header, BODY, stored).diagnose()
     };
-    assert_eq!(signed_with("s3cret", "s3cret\n"), explained(Mistake::SecretWhiteSpace));
-    assert_eq!(signed_with("s3cret", "\u{a0}s3cret"), explained(Mistake::SecretWhiteSpace));
+    assert_eq!(signed_with("s3cret", "s3cret\n"), explained(Mistake::SecretWhitespace));
+    assert_eq!(signed_with("s3cret", "\u{a0}s3cret"), explained(Mistake::SecretWhitespace));
     assert_eq!(signed_with("s3cret", "\u{feff}s3cret"), explained(Mistake::SecretByteOrderMark));
     assert_eq!(signed_with("s3cret", "\"s3cret\""), explained(Mistake::SecretQuoted));
     assert_eq!(signed_with("s3cret", "'s3cret'\n"), explained(Mistake::SecretQuoted));
@@ -140,88 +138,93 @@ fn mistakes_of_the_secret() {
     // python3 -c "import hmac; print(hmac.new(b'', b'{}', 'sha256').hexdigest())"
     let empty = "22f8eea909400af98adf3681a9f31923ef6b7fcba4abb553d92823a3e9d5c25e";
     for stored in [SECRET, ""] {
-        let finding = Diagnose::<Mail>::new(empty, "{}", stored).run();
-        assert_eq!(finding, explained(Mistake::SecretEmpty));
+        let diagnosis = Case::<Mail>::new(empty, "{}", stored).diagnose();
+        assert_eq!(diagnosis, explained(Mistake::SecretEmpty));
     }
     // python3 -c "import hmac; print(hmac.new(b's3cret\\n', b'{}', 'sha256').hexdigest())"
     let newline = "f39cd3f95e0c0df0a620766d3cf004e55107255a85dd394c8d2c1b35a0f52a4e";
     for stored in ["s3cret", "s3cret\n"] {
-        let finding = Diagnose::<Mail>::new(newline, "{}", stored).run();
-        assert_eq!(finding, explained(Mistake::SenderSecretWhiteSpace));
+        let diagnosis = Case::<Mail>::new(newline, "{}", stored).diagnose();
+        assert_eq!(diagnosis, explained(Mistake::SenderSecretWhitespace));
     }
 
-    // The same with b's3cret\\r\\n'.
+    // The same with the key b's3cret\\r\\n'.
     let newline = "2617c55bc6c782092bc7392d136b458313a1ca33dfb44a3e777a1dde24d67bd6";
-    let finding = Diagnose::<Mail>::new(newline, "{}", "s3cret").run();
-    assert_eq!(finding, explained(Mistake::SenderSecretWhiteSpace));
+    let diagnosis = Case::<Mail>::new(newline, "{}", "s3cret").diagnose();
+    assert_eq!(diagnosis, explained(Mistake::SenderSecretWhitespace));
 
     let header = sign(BODY);
     for old in [SECRET, &format!("{SECRET}\n")] {
-        let finding = Diagnose::<Mail>::new(&header[..], BODY, "new").old_secret(old).run();
-        assert_eq!(finding, explained(Mistake::OldSecret));
+        let diagnosis = Case::<Mail>::new(&header[..], BODY, "new").old_secret(old).diagnose();
+        assert_eq!(diagnosis, explained(Mistake::OldSecret));
     }
-    let finding = Diagnose::<Mail>::new(header, BODY, "new").other_scheme_secret(SECRET).run();
-    assert_eq!(finding, explained(Mistake::OtherSchemeSecret));
+    let diagnosis = Case::<Mail>::new(header, BODY, "new").other_scheme_secret(SECRET).diagnose();
+    assert_eq!(diagnosis, explained(Mistake::OtherSchemeSecret));
 }
 
 #[test]
-fn mistakes_of_the_header() {
-    let of = |header: &str| Diagnose::<Mail>::new(header, BODY, SECRET).run();
+fn recognizes_mistakes_in_the_header() {
+    let of = |header: &str| Case::<Mail>::new(header, BODY, SECRET).diagnose();
     let good = sign(BODY);
     assert_eq!(of(&format!("sha256={good}")), explained(Mistake::OtherSchemeHeader));
-    assert_eq!(of(&format!(" {good}\n")), explained(Mistake::HeaderWhiteSpace));
-    assert_eq!(of(&format!("\"{good}\"")), explained(Mistake::HeaderWhiteSpace));
+    assert_eq!(of(&format!(" {good}\n")), explained(Mistake::HeaderWhitespace));
+    assert_eq!(of(&format!("\"{good}\"")), explained(Mistake::HeaderWhitespace));
     assert_eq!(of(&format!("SHA256={good}")), explained(Mistake::HeaderPrefix));
     assert_eq!(of(&format!("v1={good}")), explained(Mistake::HeaderPrefix));
     for between in [", ", ",", "; ", ";", " "] {
         let several = format!("{}{between}{good}", sign("another body"));
-        assert_eq!(of(&several), explained(Mistake::HeaderSeveral), "{between:?}");
+        assert_eq!(of(&several), explained(Mistake::HeaderMultiple), "{between:?}");
     }
     let tag = STANDARD.encode(hex::decode(&good).unwrap());
     assert_eq!(of(&tag), explained(Mistake::HeaderBase64));
     assert_eq!(of(&format!("sha256={tag}")), explained(Mistake::HeaderBase64));
 
     let extraction = ExtractionSigner::new(&Secret::new(SECRET).unwrap()).sign(BODY).to_string();
-    let of = |header: &str| Diagnose::<Extraction>::new(header, BODY, SECRET).run();
-    assert_eq!(of(&extraction), Finding::Verifies);
+    let of = |header: &str| Case::<Extraction>::new(header, BODY, SECRET).diagnose();
+    assert_eq!(of(&extraction), Diagnosis::Verifies);
     assert_eq!(of(&good), explained(Mistake::OtherSchemeHeader));
 }
 
 #[test]
-fn several_mistakes_at_once() {
+fn recognizes_several_mistakes_together() {
     let header = format!("sha256={}", sign(BODY));
-    let finding = Diagnose::<Mail>::new(header, format!("{BODY}\n"), format!("{SECRET}\n")).run();
+    let diagnosis =
+        Case::<Mail>::new(header, format!("{BODY}\n"), format!("{SECRET}\n")).diagnose();
     assert_eq!(
-        finding,
-        Finding::Explained(vec![
+        diagnosis,
+        Diagnosis::Explained(vec![
             Mistake::OtherSchemeHeader,
-            Mistake::SecretWhiteSpace,
+            Mistake::SecretWhitespace,
             Mistake::NewlineAdded
         ])
     );
 }
 
 #[test]
-fn what_no_mistake_explains() {
-    let of =
-        |header: &str, body: &[u8], secret: &str| Diagnose::<Mail>::new(header, body, secret).run();
+fn gives_hints_if_no_mistake_matches() {
+    let of = |header: &str, body: &[u8], secret: &str| {
+        Case::<Mail>::new(header, body, secret).diagnose()
+    };
     let other = sign("something else");
-    assert_eq!(of(&other, b"{}", SECRET), Finding::Unexplained(vec![]));
-    assert_eq!(of(&other, b"", SECRET), Finding::Unexplained(vec![Hint::BodyEmpty]));
-    assert_eq!(of(&other, b"{", SECRET), Finding::Unexplained(vec![Hint::BodyNotJson]));
+    assert_eq!(of(&other, b"{}", SECRET), Diagnosis::Unexplained(vec![]));
+    assert_eq!(of(&other, b"", SECRET), Diagnosis::Unexplained(vec![Hint::BodyEmpty]));
+    assert_eq!(of(&other, b"{", SECRET), Diagnosis::Unexplained(vec![Hint::BodyNotJson]));
     // gzip, zlib and Zstandard.
-    for packed in [&b"\x1F\x8B\0"[..], b"\x78\x9C\0", b"\x28\xB5\x2F\xFD\0"] {
-        let finding = of(&other, packed, SECRET);
-        assert_eq!(finding, Finding::Unexplained(vec![Hint::BodyCompressed]));
+    for compressed in [&b"\x1F\x8B\0"[..], b"\x78\x9C\0", b"\x28\xB5\x2F\xFD\0"] {
+        let diagnosis = of(&other, compressed, SECRET);
+        assert_eq!(diagnosis, Diagnosis::Unexplained(vec![Hint::BodyCompressed]));
     }
     let lossy = "\"\u{fffd}\"".as_bytes();
-    assert_eq!(of(&other, lossy, SECRET), Finding::Unexplained(vec![Hint::BodyLossy]));
-    assert_eq!(of("abc", b"{}", SECRET), Finding::Unexplained(vec![Hint::HeaderUnreadable]));
-    assert_eq!(of("", b"{}", ""), Finding::Unexplained(vec![Hint::SecretEmpty, Hint::HeaderEmpty]));
+    assert_eq!(of(&other, lossy, SECRET), Diagnosis::Unexplained(vec![Hint::BodyLossy]));
+    assert_eq!(of("abc", b"{}", SECRET), Diagnosis::Unexplained(vec![Hint::HeaderUnreadable]));
+    assert_eq!(
+        of("", b"{}", ""),
+        Diagnosis::Unexplained(vec![Hint::SecretEmpty, Hint::HeaderEmpty])
+    );
 }
 
 #[test]
-fn every_mistake_says_what_to_do() {
+fn every_mistake_has_a_unique_code_and_advice() {
     let mut codes: Vec<_> = Mistake::ALL.iter().map(|mistake| mistake.code()).collect();
     codes.sort_unstable();
     codes.dedup();
@@ -229,6 +232,6 @@ fn every_mistake_says_what_to_do() {
     for mistake in Mistake::ALL {
         assert!(!mistake.advice().is_empty() && !mistake.to_string().ends_with('.'));
     }
-    let case = Diagnose::<Mail>::new("header", "hush", SECRET);
-    assert_eq!(format!("{case:?}"), "Diagnose { scheme: \"mail\", .. }");
+    let case = Case::<Mail>::new("header", "hush", SECRET);
+    assert_eq!(format!("{case:?}"), "Case { scheme: \"mail\", .. }");
 }

@@ -1,10 +1,10 @@
-//! Lambda events as API Gateway, function URLs and load balancers send them.
+//! Lambda events in the formats of API Gateway, function URLs and load balancers.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 use webhook_verify::{
-    EnvelopeError, HeaderEvent, LambdaRequest, LambdaResponse, Rejection, TooLarge, VerifyError,
+    BodyTooLarge, EnvelopeError, HeaderEvent, LambdaRequest, LambdaResponse, Rejection, VerifyError,
 };
 
 use crate::http::{BODY, receiver, signature};
@@ -17,18 +17,18 @@ fn receive(event: Value) -> Result<HeaderEvent, Rejection> {
     })
 }
 
-/// A REST API (payload 1.0): every line stands in `multiValueHeaders`.
-fn rest(lines: &[&str]) -> Value {
+/// A REST API event (payload 1.0): all header values are in `multiValueHeaders`.
+fn rest(values: &[&str]) -> Value {
     json!({
         "resource": "/hooks", "path": "/hooks", "httpMethod": "POST",
-        "headers": {"Host": "h", "X-Service-Signature": lines.last()},
-        "multiValueHeaders": {"Host": ["h"], "X-Service-Signature": lines},
+        "headers": {"Host": "h", "X-Service-Signature": values.last()},
+        "multiValueHeaders": {"Host": ["h"], "X-Service-Signature": values},
         "requestContext": {"stage": "prod"}, "body": BODY, "isBase64Encoded": false
     })
 }
 
-/// An HTTP API or a function URL (payload 2.0): lower-case names, several
-/// lines joined by commas.
+/// An HTTP API or function URL event (payload 2.0): lowercase names, several values
+/// joined by commas.
 fn http(signature: &str, body: &str, base64: bool) -> Value {
     json!({
         "version": "2.0", "routeKey": "POST /hooks", "rawPath": "/hooks",
@@ -38,7 +38,7 @@ fn http(signature: &str, body: &str, base64: bool) -> Value {
     })
 }
 
-/// A load balancer: headers in one form or the other, as it is set up.
+/// A load balancer event: headers in one of the two fields.
 fn balancer(headers: Value, multi_value_headers: Option<Value>) -> Value {
     let mut event = json!({
         "requestContext": {"elb": {"targetGroupArn": "arn"}}, "httpMethod": "POST", "path": "/",
@@ -54,7 +54,7 @@ fn balancer(headers: Value, multi_value_headers: Option<Value>) -> Value {
 }
 
 #[test]
-fn each_kind_of_event() {
+fn accepts_every_event_format() {
     assert_eq!(receive(rest(&[&signature(BODY)])), Ok(HeaderEvent::Absent));
     assert_eq!(receive(http(&signature(BODY), BODY, false)), Ok(HeaderEvent::Same));
     let encoded = STANDARD.encode(BODY);
@@ -67,61 +67,62 @@ fn each_kind_of_event() {
 }
 
 #[test]
-fn a_base64_body_is_not_taken_for_the_body() {
+fn decodes_base64_strictly_and_only_if_announced() {
     let encoded = STANDARD.encode(BODY);
-    let refused = receive(http(&signature(BODY), &encoded, false));
-    assert_eq!(refused.unwrap_err(), VerifyError::Mismatch.into());
-    // What Lambda never writes is not guessed at: padding left out, the
-    // alphabet of URLs, lines, blanks.
+    let undecoded = receive(http(&signature(BODY), &encoded, false));
+    assert_eq!(undecoded.unwrap_err(), VerifyError::Mismatch.into());
+    // Variants that Lambda never sends are rejected: missing padding, the URL-safe
+    // alphabet, newlines, spaces.
     let bytes = "{\"event\":\"\u{3fe}\u{3fe}\u{3ff}\"}";
-    let good = STANDARD.encode(bytes);
-    assert!(good.contains('+') || good.contains('/'), "{good}");
-    let for_urls = good.replace('+', "-").replace('/', "_");
-    for odd in ["%%%%", "e30", "e30=\n", " e30=", "e3\n0=", "e30==", "e30=e30=", "=", &for_urls] {
-        let broken = receive(http(&signature(bytes), odd, true)).unwrap_err();
-        assert_eq!((broken.status(), broken), (401, Rejection::Unreadable), "{odd:?}");
+    let valid = STANDARD.encode(bytes);
+    assert!(valid.contains('+') || valid.contains('/'), "{valid}");
+    let url_safe = valid.replace('+', "-").replace('/', "_");
+    for invalid in ["%%%%", "e30", "e30=\n", " e30=", "e3\n0=", "e30==", "e30=e30=", "=", &url_safe]
+    {
+        let broken = receive(http(&signature(bytes), invalid, true)).unwrap_err();
+        assert_eq!((broken.status(), broken), (401, Rejection::Unreadable), "{invalid:?}");
     }
 }
 
 #[test]
-fn exactly_one_line() {
+fn requires_exactly_one_signature_header() {
     let good = signature(BODY);
-    let refused = receive(rest(&[&good, &good])).unwrap_err();
-    assert_eq!(refused, VerifyError::RepeatedSignature.into());
+    let duplicate = receive(rest(&[&good, &good])).unwrap_err();
+    assert_eq!(duplicate, VerifyError::DuplicateSignature.into());
     let joined = receive(http(&format!("{good},{good}"), BODY, false)).unwrap_err();
     assert_eq!(joined, VerifyError::MalformedSignature.into());
-    for lines in [json!([good, good]), json!([]), Value::Null] {
-        let several = lines.as_array().is_some_and(|lines| lines.len() > 1);
-        let event = balancer(Value::Null, Some(json!({"X-Service-Signature": lines})));
-        let refused =
-            if several { VerifyError::RepeatedSignature } else { VerifyError::MissingSignature };
-        assert_eq!(receive(event).unwrap_err(), refused.into());
+    for values in [json!([good, good]), json!([]), Value::Null] {
+        let multiple = values.as_array().is_some_and(|values| values.len() > 1);
+        let event = balancer(Value::Null, Some(json!({"X-Service-Signature": values})));
+        let expected =
+            if multiple { VerifyError::DuplicateSignature } else { VerifyError::MissingSignature };
+        assert_eq!(receive(event).unwrap_err(), expected.into());
     }
     let mut both = http(&good, BODY, false);
     both["headers"]["X-SERVICE-SIGNATURE"] = json!(good);
-    assert_eq!(receive(both).unwrap_err(), VerifyError::RepeatedSignature.into());
+    assert_eq!(receive(both).unwrap_err(), VerifyError::DuplicateSignature.into());
 }
 
-/// The header comes before the size, and the size before the Base64.
+/// The header is checked before the size, and the size before Base64 is decoded.
 #[test]
-fn the_order_of_the_checks() {
+fn checks_in_the_documented_order() {
     let small = receiver().body_limit(10);
-    let refused = |headers: Value, body: &str| {
+    let rejection = |headers: Value, body: &str| {
         let event = json!({"headers": headers, "body": body, "isBase64Encoded": true});
         small.receive_lambda(&serde_json::from_value(event).unwrap()).unwrap_err()
     };
     let signed = || json!({"x-service-signature": signature(BODY)});
     for body in ["%%%%", &"%".repeat(100), &"e30=".repeat(100)] {
-        assert_eq!(refused(json!({}), body), VerifyError::MissingSignature.into());
+        assert_eq!(rejection(json!({}), body), VerifyError::MissingSignature.into());
         let malformed = json!({"x-service-signature": "sha256=00"});
-        assert_eq!(refused(malformed, body), VerifyError::MalformedSignature.into());
+        assert_eq!(rejection(malformed, body), VerifyError::MalformedSignature.into());
     }
-    assert_eq!(refused(signed(), &"%".repeat(100)), TooLarge { limit: 10 }.into());
-    assert_eq!(refused(signed(), "%%%%"), Rejection::Unreadable);
+    assert_eq!(rejection(signed(), &"%".repeat(100)), BodyTooLarge { limit: 10 }.into());
+    assert_eq!(rejection(signed(), "%%%%"), Rejection::Unreadable);
 }
 
 #[test]
-fn events_with_nothing_in_them() {
+fn rejects_events_without_headers_or_body() {
     for event in [json!({}), json!({"headers": null, "body": null, "isBase64Encoded": null})] {
         assert_eq!(receive(event).unwrap_err(), VerifyError::MissingSignature.into());
     }
@@ -132,71 +133,74 @@ fn events_with_nothing_in_them() {
     let headers = json!({"x-service-signature": signature(BODY)});
     assert!(
         receive(json!({"headers": headers, "body": BODY})).is_ok(),
-        "Base64 is said, not guessed"
+        "a body is not Base64 by default"
     );
 }
 
 #[test]
-fn the_limit_is_of_the_decoded_body() {
-    let at = |limit, body: &str, base64: bool| {
-        let sent = if base64 { STANDARD.encode(body) } else { body.to_owned() };
-        let request = serde_json::from_value(http(&signature(body), &sent, base64)).unwrap();
+fn the_limit_applies_to_the_decoded_body() {
+    let receive_with_limit = |limit, body: &str, base64: bool| {
+        let encoded = if base64 { STANDARD.encode(body) } else { body.to_owned() };
+        let request = serde_json::from_value(http(&signature(body), &encoded, base64)).unwrap();
         receiver().body_limit(limit).receive_lambda(&request).map(drop)
     };
-    // With none, one and two letters of padding.
+    // With zero, one and two padding characters.
     for body in [BODY, &format!("{BODY} "), &format!("{BODY}  ")] {
         for base64 in [false, true] {
-            assert_eq!(at(body.len(), body, base64), Ok(()));
-            assert_eq!(at(usize::MAX, body, base64), Ok(()), "no limit");
+            assert_eq!(receive_with_limit(body.len(), body, base64), Ok(()));
+            assert_eq!(receive_with_limit(usize::MAX, body, base64), Ok(()), "no limit");
             for limit in [0, body.len() - 1] {
-                assert_eq!(at(limit, body, base64), Err(TooLarge { limit }.into()));
+                assert_eq!(
+                    receive_with_limit(limit, body, base64),
+                    Err(BodyTooLarge { limit }.into())
+                );
             }
         }
     }
 }
 
 #[test]
-fn answers_as_lambda_wants_them() {
-    use webhook_verify::dedup::Once;
+fn serializes_responses_in_the_format_of_the_request() {
+    use webhook_verify::dedup::Outcome;
 
-    let written = |answer: LambdaResponse| serde_json::to_string(&answer).unwrap();
+    let json = |response: LambdaResponse| serde_json::to_string(&response).unwrap();
     let request = |event| serde_json::from_value::<LambdaRequest>(event).unwrap();
-    let refused = || receive(json!({})).unwrap_err();
+    let rejection = || receive(json!({})).unwrap_err();
     let in_flight = || {
         let retry_after = std::time::Duration::from_secs(2);
-        Once::<LambdaResponse>::InFlight { retry_after }
+        Outcome::<LambdaResponse>::InFlight { retry_after }
     };
 
     for single in [http("", "", false), balancer(json!({}), None), json!({})] {
         assert_eq!(
-            written(request(single.clone()).answer(refused())),
+            json(request(single.clone()).respond(rejection())),
             r#"{"statusCode":401,"headers":{},"body":"","isBase64Encoded":false}"#
         );
         assert_eq!(
-            written(request(single).answer(in_flight())),
+            json(request(single).respond(in_flight())),
             r#"{"statusCode":503,"headers":{"retry-after":"2"},"body":"","isBase64Encoded":false}"#
         );
     }
     for multi in [rest(&[]), balancer(Value::Null, Some(json!({})))] {
         assert_eq!(
-            written(request(multi.clone()).answer(refused())),
+            json(request(multi.clone()).respond(rejection())),
             r#"{"statusCode":401,"multiValueHeaders":{},"body":"","isBase64Encoded":false}"#
         );
-        let answer = request(multi).answer(in_flight()).header("x", "y");
+        let response = request(multi).respond(in_flight()).header("x", "y");
         assert_eq!(
-            written(answer),
+            json(response),
             r#"{"statusCode":503,"multiValueHeaders":{"retry-after":["2"],"x":["y"]},"body":"","isBase64Encoded":false}"#
         );
     }
-    // To whoever asked: the headers in the one form and in the other.
+    // Without a request to respond to, in both formats.
     assert_eq!(
-        written(in_flight().into()),
+        json(in_flight().into()),
         r#"{"statusCode":503,"headers":{"retry-after":"2"},"multiValueHeaders":{"retry-after":["2"]},"body":"","isBase64Encoded":false}"#
     );
 }
 
 #[test]
-fn a_request_shows_nothing_of_itself() {
+fn debug_output_of_a_request_shows_no_content() {
     let request: LambdaRequest = serde_json::from_value(rest(&[&signature(BODY)])).unwrap();
     assert!(!format!("{request:?}").contains("7c0e"));
 }

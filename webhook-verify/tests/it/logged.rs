@@ -1,5 +1,4 @@
-//! What goes to `tracing`: the reason of every refusal, by whichever adapter, and
-//! nothing secret.
+//! Log messages: every adapter logs the reason of a rejection, and no confidential data.
 
 use std::convert::Infallible;
 use std::io;
@@ -14,13 +13,13 @@ use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Request, Response};
 use http_body_util::Full;
 use tower::{Layer as _, ServiceExt as _};
-use webhook_verify::dedup::{Claim, Dedup, DedupLayer, DedupStore, OnceError, Ticket};
+use webhook_verify::dedup::{Claim, Dedup, DedupError, DedupLayer, DedupStore, Ticket};
 use webhook_verify::{
     DeliveryKey, Extraction, ExtractionDelivery, LambdaRequest, LambdaResponse, Receiver,
     Rejection, Verified, VerifyLayer,
 };
 
-use crate::dedup::{Down, Unreachable, delivery};
+use crate::dedup::{StoreDown, UnreachableStore, delivery};
 use crate::http::{BODY, SECRET, receiver, signature, signed};
 
 #[derive(Clone, Default)]
@@ -36,8 +35,8 @@ impl io::Write for Log {
     }
 }
 
-/// What this thread says meanwhile.
-fn log_of(events: impl FnOnce()) -> String {
+/// The log output of `events` on this thread.
+fn capture_log(events: impl FnOnce()) -> String {
     let log = Log::default();
     let writer = log.clone();
     let subscriber = tracing_subscriber::fmt()
@@ -50,49 +49,49 @@ fn log_of(events: impl FnOnce()) -> String {
     String::from_utf8(bytes).unwrap()
 }
 
-/// In a process of its own: where other tests come first to a line, tracing keeps
-/// it for one that nobody wants.
-fn alone(test: &str) {
+/// Runs an ignored test in a separate process. In this process, `tracing` may have
+/// cached a callsite as disabled because another test reached it first.
+fn run_in_subprocess(test: &str) {
     let output = Command::new(std::env::current_exe().unwrap())
         .args(["--exact", "--ignored", test])
         .output()
         .unwrap();
-    let said = String::from_utf8_lossy(&output.stdout);
-    assert!(output.status.success() && said.contains("1 passed"), "{said}");
+    let stdout = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success() && stdout.contains("1 passed"), "{stdout}");
 }
 
 #[test]
-fn the_reason_is_logged_and_nothing_secret_is() {
-    alone("logged::what_is_logged");
+fn logs_the_reason_and_nothing_confidential() {
+    run_in_subprocess("logged::logs_the_reason_subprocess");
 }
 
 #[test]
-#[ignore = "started by the test above"]
-fn what_is_logged() {
-    let log = log_of(|| {
-        let mut lying = signed(BODY);
-        lying.insert("x-service-event", HeaderValue::from_static("hush.header"));
-        receiver().receive(&lying, BODY).unwrap();
-        let mut only = signed("{}");
-        only.insert("kind", HeaderValue::from_static("hush.only"));
-        receiver().event_header("kind").receive(&only, "{}").unwrap();
-        let broken = r#"{"event":"a\nb\u001b[2J"}"#;
-        receiver().receive(&signed(broken), broken).unwrap();
+#[ignore = "run in a subprocess by the test above"]
+fn logs_the_reason_subprocess() {
+    let log = capture_log(|| {
+        let mut mismatched = signed(BODY);
+        mismatched.insert("x-service-event", HeaderValue::from_static("hush.header"));
+        receiver().receive(&mismatched, BODY).unwrap();
+        let mut fallback = signed("{}");
+        fallback.insert("kind", HeaderValue::from_static("hush.only"));
+        receiver().event_header("kind").receive(&fallback, "{}").unwrap();
+        let control_characters = r#"{"event":"a\nb\u001b[2J"}"#;
+        receiver().receive(&signed(control_characters), control_characters).unwrap();
         let long = format!(r#"{{"event":"{}hush"}}"#, "long".repeat(32));
         receiver().receive(&signed(&long), &long).unwrap();
         receiver().receive(&signed(BODY), "hush").unwrap_err();
         receiver().receive(&signed("hush"), "hush").unwrap_err();
         receiver().receive(&HeaderMap::new(), "hush").unwrap_err();
     });
-    for said in [
+    for expected in [
         r#"status=401 reason=the signature does not match"#,
         r#"status=400 reason=the body is not JSON (line 1, column 1)"#,
         r#"status=401 reason=the signature header is missing"#,
-        "the unsigned event header of a verified delivery names another event",
+        "the unsigned event header of a verified delivery names a different event",
         r#"event="a\nb\u{1b}[2J""#,
         r#"longlong"… matched_secret=0"#,
     ] {
-        assert!(log.contains(said), "{said:?} is not in {log}");
+        assert!(log.contains(expected), "{expected:?} is not in {log}");
     }
     for hidden in ["hush", SECRET, &signature(BODY)[7..], "7c0e"] {
         assert!(!log.contains(hidden), "{hidden:?} is in {log}");
@@ -100,13 +99,13 @@ fn what_is_logged() {
 }
 
 #[test]
-fn every_adapter_says_why_it_refuses() {
-    alone("logged::what_each_adapter_logs");
+fn every_adapter_logs_the_reason() {
+    run_in_subprocess("logged::every_adapter_logs_the_reason_subprocess");
 }
 
 #[test]
-#[ignore = "started by the test above"]
-fn what_each_adapter_logs() {
+#[ignore = "run in a subprocess by the test above"]
+fn every_adapter_logs_the_reason_subprocess() {
     let forged = || {
         let body = axum::body::Body::from("hush");
         Request::post("/").header("x-service-signature", signature(BODY)).body(body).unwrap()
@@ -114,19 +113,19 @@ fn what_each_adapter_logs() {
     let inner = tower::service_fn(|_: Request<Full<Bytes>>| async {
         Ok::<_, Infallible>(Response::new(Full::<Bytes>::default()))
     });
-    let log = log_of(|| {
+    let log = capture_log(|| {
         System::new().block_on(async {
-            axum_refuses::<ExtractionDelivery>(forged()).await;
-            axum_refuses::<Verified<Extraction, Bytes>>(forged()).await;
+            axum_rejects::<ExtractionDelivery>(forged()).await;
+            axum_rejects::<Verified<Extraction, Bytes>>(forged()).await;
 
             let layer = VerifyLayer::new(receiver());
             for layer in [layer.clone(), layer.without_envelope()] {
-                let answer = layer.layer(inner).oneshot(forged()).await.unwrap();
-                assert_eq!(answer.status().as_u16(), 401);
+                let response = layer.layer(inner).oneshot(forged()).await.unwrap();
+                assert_eq!(response.status().as_u16(), 401);
             }
 
-            actix_refuses::<ExtractionDelivery>().await;
-            actix_refuses::<Verified<Extraction, Bytes>>().await;
+            actix_rejects::<ExtractionDelivery>().await;
+            actix_rejects::<Verified<Extraction, Bytes>>().await;
 
             let event = serde_json::json!({
                 "headers": {"x-service-signature": signature(BODY)}, "body": "hush"
@@ -135,19 +134,19 @@ fn what_each_adapter_logs() {
             receiver().receive_lambda(&forged).unwrap_err();
         });
     });
-    let refused = "status=401 reason=the signature does not match";
-    assert_eq!(log.matches(refused).count(), 7, "{log}");
+    let rejected = "status=401 reason=the signature does not match";
+    assert_eq!(log.matches(rejected).count(), 7, "{log}");
     assert!(!log.contains("hush") && !log.contains(SECRET), "{log}");
 }
 
-async fn axum_refuses<T>(request: Request<axum::body::Body>)
+async fn axum_rejects<T>(request: Request<axum::body::Body>)
 where
     T: axum::extract::FromRequest<Receiver<Extraction>, Rejection = Rejection>,
 {
     assert!(T::from_request(request, &receiver()).await.is_err_and(|error| error.status() == 401));
 }
 
-async fn actix_refuses<T: actix_web::FromRequest<Error = actix_web::Error>>() {
+async fn actix_rejects<T: actix_web::FromRequest<Error = actix_web::Error>>() {
     let request = TestRequest::post().app_data(receiver()).set_payload("hush");
     let request = request.insert_header(("x-service-signature", signature(BODY)));
     let (request, mut payload) = request.to_http_parts();
@@ -155,99 +154,99 @@ async fn actix_refuses<T: actix_web::FromRequest<Error = actix_web::Error>>() {
 }
 
 #[test]
-fn every_adapter_says_that_the_store_failed() {
-    alone("logged::what_each_adapter_logs_of_a_store");
+fn every_adapter_logs_store_failures() {
+    run_in_subprocess("logged::every_adapter_logs_store_failures_subprocess");
 }
 
 #[test]
-#[ignore = "started by the test above"]
-fn what_each_adapter_logs_of_a_store() {
-    let down = || OnceError::<LambdaResponse, Down>::Store(Down);
-    let log = log_of(|| {
+#[ignore = "run in a subprocess by the test above"]
+fn every_adapter_logs_store_failures_subprocess() {
+    let down = || DedupError::<LambdaResponse, StoreDown>::Store(StoreDown);
+    let log = capture_log(|| {
         assert_eq!(LambdaResponse::from(down()).status_code, 503);
-        let answer = OnceError::<String, Down>::Store(Down).into_response();
-        assert_eq!(answer.status().as_u16(), 503);
-        let error = OnceError::<actix_web::Error, Down>::Store(Down);
+        let response = DedupError::<String, StoreDown>::Store(StoreDown).into_response();
+        assert_eq!(response.status().as_u16(), 503);
+        let error = DedupError::<actix_web::Error, StoreDown>::Store(StoreDown);
         assert_eq!(actix_web::Error::from(error).error_response().status().as_u16(), 503);
 
         let inner = tower::service_fn(|_: Request<DeliveryKey>| async {
             Ok::<_, Infallible>(Response::new(String::new()))
         });
-        let service = DedupLayer::new(Dedup::new(Unreachable)).layer(inner);
+        let service = DedupLayer::new(Dedup::new(UnreachableStore)).layer(inner);
         let key = delivery(r#"{"event":"email.sent"}"#).key();
         let mut request = Request::new(key.clone());
         request.extensions_mut().insert(key.clone());
-        let answer = System::new().block_on(service.clone().oneshot(request)).unwrap();
-        assert_eq!(answer.status().as_u16(), 503);
-        assert_eq!(answer.headers()["retry-after"], "5");
+        let response = System::new().block_on(service.clone().oneshot(request)).unwrap();
+        assert_eq!(response.status().as_u16(), 503);
+        assert_eq!(response.headers()["retry-after"], "5");
 
-        // And what whoever put it together forgot.
-        let answer = System::new().block_on(service.oneshot(Request::new(key))).unwrap();
-        assert_eq!(answer.status().as_u16(), 500);
+        // Incorrect setup is logged too.
+        let response = System::new().block_on(service.oneshot(Request::new(key))).unwrap();
+        assert_eq!(response.status().as_u16(), 500);
         let (request, mut payload) = TestRequest::post().to_http_parts();
-        let forgotten =
+        let without_receiver =
             <ExtractionDelivery as actix_web::FromRequest>::from_request(&request, &mut payload);
-        System::new().block_on(forgotten).unwrap_err();
+        System::new().block_on(without_receiver).unwrap_err();
     });
-    for said in [
-        "`DedupLayer` has to be inside of `VerifyLayer`",
-        "the app data holds no `Receiver` of this scheme",
+    for expected in [
+        "`DedupLayer` must be inside `VerifyLayer`",
+        "no `Receiver` of this scheme is registered as app data",
     ] {
-        assert!(log.contains(said), "{said} is not in {log}");
+        assert!(log.contains(expected), "{expected} is not in {log}");
     }
-    let said = r#"the de-duplication store failed error="down""#;
-    assert_eq!(log.matches(said).count(), 4, "{log}");
+    let expected = r#"the de-duplication store failed error="down""#;
+    assert_eq!(log.matches(expected).count(), 4, "{log}");
 }
 
-/// A store that is there for the claim and gone after that, or lets another
-/// handler have the delivery meanwhile.
-struct ForAClaim {
+/// A store that accepts every claim. Completing it fails, or reports that another
+/// handler has claimed the delivery, as configured.
+struct FailsAfterClaim {
     completed: Option<bool>,
 }
 
-impl DedupStore for ForAClaim {
-    type Error = Down;
+impl DedupStore for FailsAfterClaim {
+    type Error = StoreDown;
 
-    async fn claim(&self, key: &DeliveryKey, _: Duration) -> Result<Claim, Down> {
+    async fn claim(&self, key: &DeliveryKey, _: Duration) -> Result<Claim, StoreDown> {
         Ok(Claim::New(Ticket::new(key.clone(), "1")))
     }
 
-    async fn complete(&self, _: &Ticket, _: Duration) -> Result<bool, Down> {
-        self.completed.ok_or(Down)
+    async fn complete(&self, _: &Ticket, _: Duration) -> Result<bool, StoreDown> {
+        self.completed.ok_or(StoreDown)
     }
 
-    async fn release(&self, _: &Ticket) -> Result<(), Down> {
-        Err(Down)
+    async fn release(&self, _: &Ticket) -> Result<(), StoreDown> {
+        Err(StoreDown)
     }
 }
 
 #[test]
-fn what_goes_wrong_after_the_claim_is_said() {
-    alone("logged::what_is_logged_after_the_claim");
+fn logs_failures_after_the_claim() {
+    run_in_subprocess("logged::logs_failures_after_the_claim_subprocess");
 }
 
 #[test]
-#[ignore = "started by the test above"]
-fn what_is_logged_after_the_claim() {
+#[ignore = "run in a subprocess by the test above"]
+fn logs_failures_after_the_claim_subprocess() {
     let delivery = delivery(r#"{"event":"email.sent"}"#);
     let log_with = |completed, handled: Result<(), ()>| {
-        log_of(|| {
-            let dedup = Dedup::new(ForAClaim { completed });
-            let once = System::new().block_on(dedup.once(&delivery, async { handled }));
+        capture_log(|| {
+            let dedup = Dedup::new(FailsAfterClaim { completed });
+            let once = System::new().block_on(dedup.run_once(&delivery, async { handled }));
             assert_eq!(once.is_ok(), handled.is_ok());
         })
     };
-    for (completed, handled, said) in [
+    for (completed, handled, expected) in [
         (Some(true), Ok(()), ""),
-        (Some(false), Ok(()), "a webhook delivery took longer than its lease"),
-        (None, Ok(()), r#"a handled webhook delivery could not be marked as done error="down""#),
+        (Some(false), Ok(()), "handling a webhook delivery took longer than its lease"),
+        (None, Ok(()), r#"failed to mark a handled webhook delivery as done error="down""#),
         (
             None,
             Err(()),
-            r#"a failed webhook delivery stays claimed until its lease ends error="down""#,
+            r#"failed to release a webhook delivery; it stays claimed until its lease ends error="down""#,
         ),
     ] {
         let log = log_with(completed, handled);
-        assert!(log.contains(said) && log.contains("webhook") != said.is_empty(), "{log}");
+        assert!(log.contains(expected) && log.contains("webhook") != expected.is_empty(), "{log}");
     }
 }

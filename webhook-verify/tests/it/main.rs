@@ -1,5 +1,5 @@
 //! The public API, used as a receiver uses it.
-#![expect(clippy::unwrap_used, reason = "a test says what it means by failing")]
+#![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 mod actix;
 mod axum;

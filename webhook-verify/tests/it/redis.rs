@@ -1,7 +1,7 @@
-//! The store in Redis, against a real `redis-server` that the test starts.
+//! The Redis store, tested with a `redis-server` that each test starts.
 //!
-//! Where the program is missing the tests say that they did not run, and fail
-//! if `SVC_TEST_REDIS=1` demands it.
+//! If `redis-server` is not installed, the tests print `NOT RUN` and pass. With
+//! `SVC_TEST_REDIS=1` they fail instead.
 
 use std::convert::Infallible;
 use std::io::{self, Write as _};
@@ -14,7 +14,7 @@ use tempfile::TempDir;
 use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::process::{Child, Command};
 use webhook_verify::DeliveryKey;
-use webhook_verify::dedup::{Claim, Dedup, DedupStore, Once, OnceError, RedisStore};
+use webhook_verify::dedup::{Claim, Dedup, DedupError, DedupStore, Outcome, RedisStore};
 
 use crate::dedup::delivery;
 
@@ -23,8 +23,8 @@ type Store = RedisStore<MultiplexedConnection>;
 const LEASE: Duration = Duration::from_secs(3600);
 const BODY: &str = r#"{"event":"email.sent","id":"1"}"#;
 
-/// A server on a socket of its own, so that no port has to be free. It ends
-/// with the value.
+/// A Redis server on its own Unix socket, so that tests need no free port. It is
+/// killed on drop.
 struct Server {
     process: Child,
     directory: TempDir,
@@ -45,99 +45,108 @@ impl Server {
         let mut process = match started {
             Ok(process) => process,
             Err(error) => {
-                let demanded = std::env::var_os("SVC_TEST_REDIS").is_some_and(|v| v == "1");
-                assert!(!demanded, "SVC_TEST_REDIS=1, but redis-server cannot be started: {error}");
-                // Past the harness, which keeps what a passing test prints to itself.
-                let said = writeln!(io::stderr(), "NOT RUN: redis-server cannot start ({error})");
-                said.unwrap();
+                let required = std::env::var_os("SVC_TEST_REDIS").is_some_and(|v| v == "1");
+                assert!(!required, "SVC_TEST_REDIS=1, but redis-server cannot be started: {error}");
+                // Written to stderr directly: the harness captures the output of passing
+                // tests.
+                let written =
+                    writeln!(io::stderr(), "NOT RUN: redis-server cannot start ({error})");
+                written.unwrap();
                 return None;
             }
         };
         let mut log = BufReader::new(process.stdout.take().unwrap()).lines();
         while let Some(line) = log.next_line().await.unwrap() {
             if line.to_lowercase().contains("ready to accept connections") {
-                // Read on, or the server stops when the pipe is full.
+                // Keep reading, or the server blocks when the pipe is full.
                 tokio::spawn(async move { while let Ok(Some(_)) = log.next_line().await {} });
                 return Some(Self { process, directory });
             }
         }
-        panic!("redis-server ended before it was ready");
+        panic!("redis-server exited before it was ready");
     }
 
     async fn connection(&self) -> MultiplexedConnection {
-        let address =
-            format!("redis+unix://{}", self.directory.path().join("redis.sock").display());
-        redis::Client::open(address).unwrap().get_multiplexed_async_connection().await.unwrap()
+        let url = format!("redis+unix://{}", self.directory.path().join("redis.sock").display());
+        redis::Client::open(url).unwrap().get_multiplexed_async_connection().await.unwrap()
     }
 
-    /// A store as each of several processes has it.
+    /// A store with its own connection, as in a separate process.
     async fn store(&self) -> Store {
         RedisStore::new(self.connection().await)
     }
 }
 
 #[tokio::test]
-async fn three_states_across_processes() {
+async fn processes_share_the_states() {
     let Some(server) = Server::start().await else { return };
     let (here, there) = (server.store().await, server.store().await);
     let key = delivery(BODY).key();
 
-    let Claim::New(ticket) = here.claim(&key, LEASE).await.unwrap() else { panic!("new") };
+    let Claim::New(ticket) = here.claim(&key, LEASE).await.unwrap() else {
+        panic!("should be new")
+    };
     let Claim::InFlight { retry_after } = there.claim(&key, LEASE).await.unwrap() else {
-        panic!("in flight")
+        panic!("should be in flight")
     };
     assert!(retry_after <= LEASE && retry_after > LEASE / 2, "{retry_after:?}");
 
     here.release(&ticket).await.unwrap();
-    let Claim::New(ticket) = there.claim(&key, LEASE).await.unwrap() else { panic!("released") };
+    let Claim::New(ticket) = there.claim(&key, LEASE).await.unwrap() else {
+        panic!("should be released")
+    };
     assert!(there.complete(&ticket, LEASE).await.unwrap());
     assert_eq!(here.claim(&key, LEASE).await.unwrap(), Claim::Done);
-    // Releasing what is done does not undo it.
+    // A done delivery cannot be released.
     there.release(&ticket).await.unwrap();
     assert_eq!(here.claim(&key, LEASE).await.unwrap(), Claim::Done);
 
-    // Another program's deliveries are its own.
+    // A different prefix is a separate set of deliveries.
     let other = server.store().await.prefix("other:");
     assert!(matches!(other.claim(&key, LEASE).await.unwrap(), Claim::New(_)));
 }
 
 #[tokio::test]
-async fn a_holder_that_comes_back_too_late_changes_nothing() {
+async fn an_expired_ticket_changes_nothing() {
     let Some(server) = Server::start().await else { return };
     let (here, there) = (server.store().await, server.store().await);
     let key = delivery(BODY).key();
-    for (late, current) in [(&here, &there), (&here, &here)] {
-        comes_back_too_late(&server, &key, late, current).await;
+    for (first, second) in [(&here, &there), (&here, &here)] {
+        check_expired_ticket(&server, &key, first, second).await;
     }
 }
 
-async fn comes_back_too_late(server: &Server, key: &DeliveryKey, here: &Store, there: &Store) {
-    let Claim::New(late) = here.claim(key, LEASE).await.unwrap() else { panic!("new") };
-    // As when the lease runs out.
+async fn check_expired_ticket(server: &Server, key: &DeliveryKey, here: &Store, there: &Store) {
+    let Claim::New(expired) = here.claim(key, LEASE).await.unwrap() else {
+        panic!("should be new")
+    };
+    // Simulates the end of the lease.
     expire(server).await;
-    let Claim::New(current) = there.claim(key, LEASE).await.unwrap() else { panic!("new") };
+    let Claim::New(current) = there.claim(key, LEASE).await.unwrap() else {
+        panic!("should be new")
+    };
 
-    assert!(!here.complete(&late, LEASE).await.unwrap());
-    here.release(&late).await.unwrap();
+    assert!(!here.complete(&expired, LEASE).await.unwrap());
+    here.release(&expired).await.unwrap();
     assert!(matches!(here.claim(key, LEASE).await.unwrap(), Claim::InFlight { .. }));
     assert!(there.complete(&current, LEASE).await.unwrap());
-    assert!(here.complete(&late, LEASE).await.unwrap(), "it is done, and stays so");
+    assert!(here.complete(&expired, LEASE).await.unwrap(), "completing a done delivery succeeds");
     assert_eq!(here.claim(key, LEASE).await.unwrap(), Claim::Done);
     expire(server).await;
 }
 
 async fn expire(server: &Server) {
     let mut connection = server.connection().await;
-    let gone: i64 = redis::cmd("DEL")
+    let deleted: i64 = redis::cmd("DEL")
         .arg("webhook:mail:email.sent:id:1")
         .query_async(&mut connection)
         .await
         .unwrap();
-    assert_eq!(gone, 1);
+    assert_eq!(deleted, 1);
 }
 
 #[tokio::test]
-async fn leases_and_memories_end_by_themselves() {
+async fn keys_have_an_expiry() {
     let Some(server) = Server::start().await else { return };
     let store = server.store().await;
     let key = delivery(BODY).key();
@@ -150,15 +159,17 @@ async fn leases_and_memories_end_by_themselves() {
             .unwrap()
     };
 
-    let Claim::New(ticket) = store.claim(&key, LEASE).await.unwrap() else { panic!("new") };
+    let Claim::New(ticket) = store.claim(&key, LEASE).await.unwrap() else {
+        panic!("should be new")
+    };
     assert!((1_800_000..=3_600_000).contains(&expires_in().await));
     store.complete(&ticket, 24 * LEASE).await.unwrap();
     assert!((43_200_000..=86_400_000).contains(&expires_in().await));
 
-    // An hour that is over at once, and one that never is, are both accepted.
-    for odd in [Duration::ZERO, Duration::from_millis(u64::MAX), Duration::MAX] {
+    // Zero and unlimited durations are accepted.
+    for extreme in [Duration::ZERO, Duration::from_millis(u64::MAX), Duration::MAX] {
         let key = delivery(r#"{"event":"email.sent","id":"odd"}"#).key();
-        let claimed = store.claim(&key, odd).await.unwrap();
+        let claimed = store.claim(&key, extreme).await.unwrap();
         if let Claim::New(ticket) = claimed {
             store.release(&ticket).await.unwrap();
         }
@@ -166,40 +177,43 @@ async fn leases_and_memories_end_by_themselves() {
 }
 
 #[tokio::test]
-async fn one_of_many_at_once() {
+async fn only_one_of_many_concurrent_attempts_runs() {
     let Some(server) = Server::start().await else { return };
     let mut tasks = tokio::task::JoinSet::new();
     for _ in 0..20 {
         let dedup = Dedup::new(server.store().await);
         tasks.spawn(async move {
-            dedup.once(&delivery(BODY), async { Ok::<_, Infallible>(()) }).await.unwrap()
+            dedup.run_once(&delivery(BODY), async { Ok::<_, Infallible>(()) }).await.unwrap()
         });
     }
-    let all = tasks.join_all().await;
-    assert_eq!(all.iter().filter(|once| matches!(once, Once::Handled(()))).count(), 1, "{all:?}");
+    let outcomes = tasks.join_all().await;
+    assert_eq!(
+        outcomes.iter().filter(|outcome| matches!(outcome, Outcome::Handled(()))).count(),
+        1,
+        "{outcomes:?}"
+    );
 }
 
-/// Nothing is handled that cannot be claimed; what was handled is not called a
-/// failure because it cannot be marked.
+/// The handler does not run without a claim, and its success is not turned into an
+/// error if completing the claim fails.
 #[tokio::test]
-async fn a_server_that_goes_away() {
+async fn handles_a_server_that_exits() {
     let Some(mut server) = Server::start().await else { return };
     let dedup = Dedup::new(server.store().await);
     let delivery = delivery(BODY);
-    let first = dedup.once(&delivery, async {
+    let first = dedup.run_once(&delivery, async {
         server.process.kill().await.unwrap();
         Ok::<_, Infallible>("handled")
     });
-    assert_eq!(first.await.unwrap(), Once::Handled("handled"));
+    assert_eq!(first.await.unwrap(), Outcome::Handled("handled"));
 
-    let next = dedup.once(&delivery, async { Ok::<_, Infallible>("not claimed") }).await;
-    assert!(matches!(next, Err(OnceError::Store(_))), "{next:?}");
+    let next = dedup.run_once(&delivery, async { Ok::<_, Infallible>("not claimed") }).await;
+    assert!(matches!(next, Err(DedupError::Store(_))), "{next:?}");
 }
 
-/// The connection's own limit, half a second unless it is told another, is how
-/// long a delivery waits.
+/// The response timeout of the connection applies, which is 500 ms by default.
 #[tokio::test]
-async fn a_server_that_does_not_answer() {
+async fn times_out_if_the_server_does_not_respond() {
     let Some(server) = Server::start().await else { return };
     let dedup = Dedup::new(server.store().await);
     let mut connection = server.connection().await;
@@ -209,13 +223,14 @@ async fn a_server_that_does_not_answer() {
         .await
         .unwrap();
     assert_eq!(paused, "OK");
-    let once = dedup.once(&delivery(BODY), async { Ok::<_, Infallible>("not claimed") }).await;
-    let Err(OnceError::Store(error)) = once else { panic!("{once:?}") };
+    let result =
+        dedup.run_once(&delivery(BODY), async { Ok::<_, Infallible>("not claimed") }).await;
+    let Err(DedupError::Store(error)) = result else { panic!("{result:?}") };
     assert!(error.is_timeout(), "{error}");
 }
 
 #[tokio::test]
-async fn a_server_that_forgets_everything() {
+async fn handles_a_flushed_database() {
     let Some(server) = Server::start().await else { return };
     let (here, there) = (server.store().await, server.store().await);
     let mut connection = server.connection().await;
@@ -225,25 +240,28 @@ async fn a_server_that_forgets_everything() {
     };
     let key = delivery(BODY).key();
 
-    // Nobody has claimed it in between: it is done.
-    let Claim::New(ticket) = here.claim(&key, LEASE).await.unwrap() else { panic!("new") };
+    // The claim is lost, and no other handler has claimed the delivery since.
+    let Claim::New(ticket) = here.claim(&key, LEASE).await.unwrap() else {
+        panic!("should be new")
+    };
     flush().await;
     assert!(here.complete(&ticket, LEASE).await.unwrap());
     assert_eq!(there.claim(&key, LEASE).await.unwrap(), Claim::Done);
-    // Done is forgotten too, and an old claim gives nothing back.
+    // The done state is lost too, and the old ticket cannot affect a new claim.
     flush().await;
     here.release(&ticket).await.unwrap();
-    let Claim::New(current) = there.claim(&key, LEASE).await.unwrap() else { panic!("new") };
+    let Claim::New(current) = there.claim(&key, LEASE).await.unwrap() else {
+        panic!("should be new")
+    };
     assert!(!here.complete(&ticket, LEASE).await.unwrap());
     assert!(there.complete(&current, LEASE).await.unwrap());
 }
 
-/// Sends every command twice, as a cluster's connection does when the first
-/// answer got lost on the way.
+/// Sends every command twice, like a cluster connection that lost the first response.
 #[derive(Clone)]
-struct Twice(MultiplexedConnection);
+struct RepeatingConnection(MultiplexedConnection);
 
-impl ConnectionLike for Twice {
+impl ConnectionLike for RepeatingConnection {
     fn req_packed_command<'a>(&'a mut self, command: &'a Cmd) -> RedisFuture<'a, Value> {
         Box::pin(async move {
             self.0.req_packed_command(command).await?;
@@ -266,30 +284,34 @@ impl ConnectionLike for Twice {
 }
 
 #[tokio::test]
-async fn an_answer_that_got_lost() {
+async fn scripts_are_idempotent() {
     let Some(server) = Server::start().await else { return };
-    let store = RedisStore::new(Twice(server.connection().await));
+    let store = RedisStore::new(RepeatingConnection(server.connection().await));
     let key = delivery(BODY).key();
     for _ in 0..2 {
-        let Claim::New(ticket) = store.claim(&key, LEASE).await.unwrap() else { panic!("new") };
+        let Claim::New(ticket) = store.claim(&key, LEASE).await.unwrap() else {
+            panic!("should be new")
+        };
         assert!(matches!(store.claim(&key, LEASE).await.unwrap(), Claim::InFlight { .. }));
         store.release(&ticket).await.unwrap();
     }
-    let Claim::New(ticket) = store.claim(&key, LEASE).await.unwrap() else { panic!("new") };
+    let Claim::New(ticket) = store.claim(&key, LEASE).await.unwrap() else {
+        panic!("should be new")
+    };
     assert!(store.complete(&ticket, LEASE).await.unwrap());
     assert_eq!(store.claim(&key, LEASE).await.unwrap(), Claim::Done);
 }
 
-/// A sender's `id` is one part of one key, whatever it looks like; a value that
-/// somebody else wrote there is no state.
+/// Any `id` becomes part of exactly one key. A foreign value under that key is an
+/// error.
 #[tokio::test]
-async fn ids_that_look_like_something_else() {
+async fn ids_cannot_inject_commands() {
     let Some(server) = Server::start().await else { return };
     let store = server.store().await;
     let mut connection = server.connection().await;
     let ids =
         ["x\r\nFLUSHALL\r\n", "x' 'PX' 1", "{a}", "a*?[b]", "\0", "1\" \"2", "]] return 1 --[["];
-    for (held, id) in ids.iter().enumerate() {
+    for (previous, id) in ids.iter().enumerate() {
         let body = serde_json::json!({"event": "email.sent", "id": id}).to_string();
         let key = delivery(&body).key();
         assert!(matches!(store.claim(&key, LEASE).await.unwrap(), Claim::New(_)), "{id:?}");
@@ -299,7 +321,7 @@ async fn ids_that_look_like_something_else() {
             .await
             .unwrap();
         let keys: usize = redis::cmd("DBSIZE").query_async(&mut connection).await.unwrap();
-        assert_eq!((exists, keys), (true, held + 1), "{id:?}");
+        assert_eq!((exists, keys), (true, previous + 1), "{id:?}");
     }
 
     let key = delivery(BODY).key();

@@ -1,4 +1,4 @@
-//! Up to four secrets at once, the newest first.
+//! Verifiers with several secrets.
 
 use webhook_verify::{MAX_SECRETS, MailSigner, MailVerifier, Secret, SecretError, VerifyError};
 
@@ -7,43 +7,43 @@ fn secrets(count: usize) -> Vec<Secret> {
 }
 
 #[test]
-fn each_active_secret_verifies_and_is_named() {
-    let verifier = MailVerifier::rotating(secrets(MAX_SECRETS)).unwrap();
-    for (place, secret) in secrets(MAX_SECRETS).iter().enumerate() {
+fn reports_which_secret_matched() {
+    let verifier = MailVerifier::with_secrets(secrets(MAX_SECRETS)).unwrap();
+    for (index, secret) in secrets(MAX_SECRETS).iter().enumerate() {
         let header = MailSigner::new(secret).sign("{}").to_string();
-        assert_eq!(verifier.verify(&header, "{}").unwrap().matched_secret(), place);
-        let mut verifying = verifier.begin(&header).unwrap();
-        verifying.update("{}");
-        assert_eq!(verifying.finish().unwrap().matched_secret(), place);
+        assert_eq!(verifier.verify(&header, "{}").unwrap().matched_secret(), index);
+        let mut stream = verifier.verify_stream(&header).unwrap();
+        stream.update("{}");
+        assert_eq!(stream.finish().unwrap().matched_secret(), index);
     }
 }
 
 #[test]
-fn a_retired_secret_does_not() {
-    let verifier = MailVerifier::rotating(secrets(2)).unwrap();
+fn rejects_a_retired_secret() {
+    let verifier = MailVerifier::with_secrets(secrets(2)).unwrap();
     let header = MailSigner::new(&secrets(3)[2]).sign("{}").to_string();
     assert_eq!(verifier.verify(&header, "{}").unwrap_err(), VerifyError::Mismatch);
-    let verifying = verifier.begin(&header).unwrap();
-    assert_eq!(verifying.finish().unwrap_err(), VerifyError::Mismatch);
+    let stream = verifier.verify_stream(&header).unwrap();
+    assert_eq!(stream.finish().unwrap_err(), VerifyError::Mismatch);
 }
 
-/// As when the new secret was copied from the old one: the newest is named.
+/// The new secret may be a copy of the old one: the newest index is reported.
 #[test]
-fn the_same_secret_twice() {
+fn accepts_the_same_secret_twice() {
     let twice = || [secrets(1), secrets(2)].concat();
-    let verifier = MailVerifier::rotating(twice()).unwrap();
+    let verifier = MailVerifier::with_secrets(twice()).unwrap();
     let header = MailSigner::new(&secrets(1)[0]).sign("{}").to_string();
     assert_eq!(verifier.verify(&header, "{}").unwrap().matched_secret(), 0);
-    let verifying = verifier.begin(&header).unwrap();
-    let mut collecting = verifier.collect(&header, 2).unwrap();
-    collecting.push("{}").unwrap();
-    assert_eq!(collecting.finish().unwrap().matched_secret(), 0);
-    assert_eq!(verifying.finish().unwrap_err(), VerifyError::Mismatch, "of no body");
+    let stream = verifier.verify_stream(&header).unwrap();
+    let mut buffered = verifier.verify_buffered(&header, 2).unwrap();
+    buffered.push("{}").unwrap();
+    assert_eq!(buffered.finish().unwrap().matched_secret(), 0);
+    assert_eq!(stream.finish().unwrap_err(), VerifyError::Mismatch, "no chunk was added");
 }
 
-/// Longer than HMAC's block, and than anybody would make one.
+/// Far longer than HMAC's block size.
 #[test]
-fn a_secret_of_a_mebibyte() {
+fn accepts_a_secret_of_one_mebibyte() {
     let secret = || Secret::new(vec![b's'; 1 << 20]).unwrap();
     // head -c 1048576 /dev/zero | tr '\0' s >key; python3 -c
     // "import hmac; print(hmac.new(open('key','rb').read(), b'{}', 'sha256').hexdigest())"
@@ -53,8 +53,8 @@ fn a_secret_of_a_mebibyte() {
 }
 
 #[test]
-fn none_and_more_than_four_are_refused() {
-    assert_eq!(MailVerifier::rotating([]).unwrap_err(), SecretError::None);
-    let five = MailVerifier::rotating(secrets(MAX_SECRETS + 1));
-    assert_eq!(five.unwrap_err(), SecretError::TooMany);
+fn rejects_no_secrets_and_more_than_four() {
+    assert_eq!(MailVerifier::with_secrets([]).unwrap_err(), SecretError::NoSecrets);
+    let five = MailVerifier::with_secrets(secrets(MAX_SECRETS + 1));
+    assert_eq!(five.unwrap_err(), SecretError::TooManySecrets);
 }

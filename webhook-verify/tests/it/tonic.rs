@@ -1,5 +1,5 @@
-//! The tower layer under a tonic server, called over a real socket with frames
-//! written by hand: a client of tonic's own would see its own view back.
+//! The tower layer in a tonic server, called over a socket with hand-written HTTP/2
+//! frames, so that the test does not depend on tonic's client.
 
 use std::convert::Infallible;
 use std::pin::Pin;
@@ -18,11 +18,11 @@ use webhook_verify::{DeliveryKey, Extraction, Verified, VerifyLayer};
 
 use crate::http::{receiver, signature};
 
-/// Messages as the bytes that they are.
+/// A codec that passes messages as raw bytes.
 #[derive(Clone, Copy, Default)]
-struct Plain;
+struct RawCodec;
 
-impl Codec for Plain {
+impl Codec for RawCodec {
     type Encode = Bytes;
     type Decode = Bytes;
     type Encoder = Self;
@@ -37,7 +37,7 @@ impl Codec for Plain {
     }
 }
 
-impl Encoder for Plain {
+impl Encoder for RawCodec {
     type Item = Bytes;
     type Error = Status;
 
@@ -47,7 +47,7 @@ impl Encoder for Plain {
     }
 }
 
-impl Decoder for Plain {
+impl Decoder for RawCodec {
     type Item = Bytes;
     type Error = Status;
 
@@ -56,7 +56,8 @@ impl Decoder for Plain {
     }
 }
 
-/// What a generated service is: gives the message back, or fails if asked to.
+/// A service like the ones that tonic generates. Echoes the message, or fails if
+/// the message is `fail`.
 #[derive(Clone)]
 struct Echo;
 
@@ -76,15 +77,15 @@ impl Service<Request<body::Body>> for Echo {
     fn call(&mut self, request: Request<body::Body>) -> Self::Future {
         let echo = service_fn(|request: tonic::Request<Bytes>| async move {
             let verified = request.extensions().get::<Verified<Extraction, Bytes>>();
-            let verified = verified.expect("nothing else comes through");
+            let verified = verified.expect("the layer adds the verified body");
             assert_eq!(verified.body(), frame(request.get_ref()));
             assert_eq!(request.extensions().get::<DeliveryKey>(), Some(&verified.key()));
             match &request.get_ref()[..] {
-                b"fail" => Err(Status::aborted("asked to")),
+                b"fail" => Err(Status::aborted("requested by the client")),
                 _ => Ok(tonic::Response::new(request.into_inner())),
             }
         });
-        Box::pin(async move { Ok(Grpc::new(Plain).unary(echo, request).await) })
+        Box::pin(async move { Ok(Grpc::new(RawCodec).unary(echo, request).await) })
     }
 }
 
@@ -97,29 +98,29 @@ async fn start() -> TcpStream {
     TcpStream::connect(address).await.unwrap()
 }
 
-/// A message as gRPC frames it: not compressed, its length, itself.
+/// A gRPC message frame: an uncompressed flag, the length and the message.
 fn frame(message: &[u8]) -> Vec<u8> {
     let length = u32::try_from(message.len()).unwrap().to_be_bytes();
     [&[0], &length[..], message].concat()
 }
 
-struct Answer {
+struct GrpcResponse {
     status: u16,
     headers: HeaderMap,
     body: Vec<u8>,
     trailers: HeaderMap,
 }
 
-impl Answer {
-    /// From the trailers, or from the headers where there is nothing else.
+impl GrpcResponse {
+    /// The status in the trailers, or in the headers of a response without a body.
     fn grpc_status(&self) -> Option<Code> {
         let status = self.trailers.get("grpc-status").or(self.headers.get("grpc-status"));
         status.map(|status| Code::from_bytes(status.as_bytes()))
     }
 }
 
-/// One call, the body in two pieces.
-async fn call(signature: Option<&str>, body: &[u8]) -> Answer {
+/// Sends one call, with the body in two DATA frames.
+async fn call(signature: Option<&str>, body: &[u8]) -> GrpcResponse {
     let (mut client, connection) = h2::client::handshake(start().await).await.unwrap();
     tokio::spawn(connection);
     let mut request = Request::post("http://localhost/test.Echo/Echo")
@@ -128,45 +129,45 @@ async fn call(signature: Option<&str>, body: &[u8]) -> Answer {
     if let Some(signature) = signature {
         request = request.header("x-service-signature", signature);
     }
-    let (answer, mut sending) = client.send_request(request.body(()).unwrap(), false).unwrap();
+    let (response, mut stream) = client.send_request(request.body(()).unwrap(), false).unwrap();
     let (first, second) = body.split_at(body.len() / 2);
-    // A refused call may be over by now.
-    let _ = sending.send_data(Bytes::copy_from_slice(first), false);
-    let _ = sending.send_data(Bytes::copy_from_slice(second), true);
+    // The server may have rejected the call and reset the stream.
+    let _ = stream.send_data(Bytes::copy_from_slice(first), false);
+    let _ = stream.send_data(Bytes::copy_from_slice(second), true);
 
-    let (head, mut receiving) = answer.await.unwrap().into_parts();
+    let (head, mut receiving) = response.await.unwrap().into_parts();
     let mut body = Vec::new();
-    while let Some(piece) = receiving.data().await {
-        body.extend_from_slice(&piece.unwrap());
+    while let Some(chunk) = receiving.data().await {
+        body.extend_from_slice(&chunk.unwrap());
     }
     let trailers = receiving.trailers().await.unwrap().unwrap_or_default();
-    Answer { status: head.status.as_u16(), headers: head.headers, body, trailers }
+    GrpcResponse { status: head.status.as_u16(), headers: head.headers, body, trailers }
 }
 
 #[tokio::test]
-async fn a_signed_call_passes_and_its_trailers_come_back() {
+async fn a_signed_call_passes_and_keeps_its_response_trailers() {
     let sent = frame(b"\x0a\x02hi\xFF");
-    let answer = call(Some(&signature(&sent)), &sent).await;
-    assert_eq!((answer.status, &answer.body), (200, &sent));
-    assert_eq!(answer.headers["content-type"], "application/grpc");
-    assert_eq!(answer.trailers["grpc-status"], "0", "in the trailers and not in the headers");
-    assert_eq!(answer.grpc_status(), Some(Code::Ok));
+    let response = call(Some(&signature(&sent)), &sent).await;
+    assert_eq!((response.status, &response.body), (200, &sent));
+    assert_eq!(response.headers["content-type"], "application/grpc");
+    assert_eq!(response.trailers["grpc-status"], "0", "the status is in the trailers");
+    assert_eq!(response.grpc_status(), Some(Code::Ok));
 
     let sent = frame(b"fail");
-    let answer = call(Some(&signature(&sent)), &sent).await;
-    assert_eq!((answer.status, answer.grpc_status()), (200, Some(Code::Aborted)));
+    let response = call(Some(&signature(&sent)), &sent).await;
+    assert_eq!((response.status, response.grpc_status()), (200, Some(Code::Aborted)));
 }
 
-/// A client of gRPC makes `UNAUTHENTICATED` of 401.
+/// gRPC clients map the HTTP status 401 to `UNAUTHENTICATED`.
 #[tokio::test]
-async fn other_calls_do_not() {
+async fn rejects_unsigned_and_forged_calls() {
     let sent = frame(b"hello");
     let other = signature(frame(b"other"));
     let message_only = signature(b"hello");
     for header in [None, Some("sha256=00"), Some(&*other), Some(&*message_only)] {
-        let answer = call(header, &sent).await;
-        assert_eq!((answer.status, answer.body.len()), (401, 0), "{header:?}");
-        assert_eq!(answer.grpc_status(), None);
+        let response = call(header, &sent).await;
+        assert_eq!((response.status, response.body.len()), (401, 0), "{header:?}");
+        assert_eq!(response.grpc_status(), None);
     }
     let large = frame(&vec![b'x'; 1024 * 1024]);
     assert_eq!(call(Some(&signature(&large)), &large).await.status, 413);

@@ -1,4 +1,4 @@
-//! The tower layer: what it reads, when it stops, and what it answers.
+//! The tower layer: how much of a body it reads, and how it responds.
 
 use std::convert::Infallible;
 use std::io;
@@ -18,25 +18,25 @@ use webhook_verify::{DeliveryKey, ExtractionDelivery, ExtractionEvent, VerifyLay
 
 use crate::http::{BODY, receiver, signature};
 
-/// A body of pieces that never says that it is at its end, and counts how
-/// often it is asked.
+/// A body of several frames whose `is_end_stream` is always false. Counts the calls
+/// of `poll_frame`.
 #[derive(Default)]
-struct Pieces {
-    pieces: Vec<Result<Frame<Bytes>, io::Error>>,
+struct Frames {
+    frames: Vec<Result<Frame<Bytes>, io::Error>>,
     endless: bool,
-    announced: Option<u64>,
-    asked: Arc<AtomicUsize>,
+    size: Option<u64>,
+    polled: Arc<AtomicUsize>,
 }
 
-impl Pieces {
+impl Frames {
     fn of(body: &'static str) -> Self {
-        let pieces = body.as_bytes().chunks(7);
-        let pieces = pieces.map(|piece| Ok(Frame::data(Bytes::from_static(piece)))).rev();
-        Self { pieces: pieces.collect(), ..Self::default() }
+        let frames = body.as_bytes().chunks(7);
+        let frames = frames.map(|chunk| Ok(Frame::data(Bytes::from_static(chunk)))).rev();
+        Self { frames: frames.collect(), ..Self::default() }
     }
 }
 
-impl Body for Pieces {
+impl Body for Frames {
     type Data = Bytes;
     type Error = io::Error;
 
@@ -44,11 +44,11 @@ impl Body for Pieces {
         mut self: Pin<&mut Self>,
         _: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, io::Error>>> {
-        self.asked.fetch_add(1, Ordering::Relaxed);
+        self.polled.fetch_add(1, Ordering::Relaxed);
         if self.endless {
             return Poll::Ready(Some(Ok(Frame::data(Bytes::from_static(&[b'x'; 1024])))));
         }
-        Poll::Ready(self.pieces.pop())
+        Poll::Ready(self.frames.pop())
     }
 
     fn is_end_stream(&self) -> bool {
@@ -56,7 +56,7 @@ impl Body for Pieces {
     }
 
     fn size_hint(&self) -> SizeHint {
-        self.announced.map_or_else(SizeHint::default, SizeHint::with_exact)
+        self.size.map_or_else(SizeHint::default, SizeHint::with_exact)
     }
 }
 
@@ -64,8 +64,9 @@ fn request<B>(signature: &str, body: B) -> Request<B> {
     Request::post("/").header("X-Service-Signature", signature).body(body).unwrap()
 }
 
-/// The status and the body of the answer; the inner service answers 202.
-async fn answer<B>(request: Request<B>) -> (u16, Bytes)
+/// Sends a request through the layer and returns the status and body of the
+/// response. The inner service responds 202.
+async fn send<B>(request: Request<B>) -> (u16, Bytes)
 where
     B: Body + Send + 'static,
     B::Data: Send,
@@ -80,132 +81,132 @@ where
         Ok::<_, Infallible>(Response::builder().status(202).body(Full::new(body)).unwrap())
     });
     let service = VerifyLayer::new(receiver()).layer(inner);
-    let answer = tokio::time::timeout(Duration::from_secs(60), service.oneshot(request));
-    let (parts, body) = answer.await.expect("an answer").unwrap().into_parts();
+    let response = tokio::time::timeout(Duration::from_secs(60), service.oneshot(request));
+    let (parts, body) = response.await.expect("no response within 60 s").unwrap().into_parts();
     (parts.status.as_u16(), body.collect().await.unwrap().to_bytes())
 }
 
-const REFUSED: (u16, Bytes) = (401, Bytes::new());
+const UNAUTHORIZED: (u16, Bytes) = (401, Bytes::new());
 const TOO_LARGE: (u16, Bytes) = (413, Bytes::new());
 
 #[tokio::test]
 async fn the_inner_service_gets_the_exact_bytes() {
     let good = request(&signature(BODY), Full::new(Bytes::from_static(BODY.as_bytes())));
-    assert_eq!(answer(good).await, (202, Bytes::from_static(BODY.as_bytes())));
+    assert_eq!(send(good).await, (202, Bytes::from_static(BODY.as_bytes())));
 }
 
 #[tokio::test]
-async fn a_body_that_never_says_that_it_ended() {
-    let good = request(&signature(BODY), Pieces::of(BODY));
-    assert_eq!(answer(good).await, (202, Bytes::from_static(BODY.as_bytes())));
-    let forged = request(&signature("other"), Pieces::of(BODY));
-    assert_eq!(answer(forged).await, REFUSED);
+async fn reads_a_body_that_never_reports_its_end() {
+    let good = request(&signature(BODY), Frames::of(BODY));
+    assert_eq!(send(good).await, (202, Bytes::from_static(BODY.as_bytes())));
+    let forged = request(&signature("other"), Frames::of(BODY));
+    assert_eq!(send(forged).await, UNAUTHORIZED);
 }
 
 #[tokio::test]
-async fn nothing_is_read_without_a_signature() {
+async fn does_not_read_the_body_without_a_well_formed_signature() {
     let too_large = Some(1024 * 1024 + 1);
-    for (line, announced) in
+    for (header, size) in
         [(None, None), (Some("sha256=00"), None), (Some(""), None), (None, too_large)]
     {
-        let body = Pieces { endless: true, announced, ..Pieces::default() };
-        let asked = body.asked.clone();
+        let body = Frames { endless: true, size, ..Frames::default() };
+        let polled = body.polled.clone();
         let mut request = request("", body);
         request.headers_mut().clear();
-        if let Some(line) = line {
-            request.headers_mut().insert("x-service-signature", line.parse().unwrap());
+        if let Some(header) = header {
+            request.headers_mut().insert("x-service-signature", header.parse().unwrap());
         }
-        assert_eq!(answer(request).await, REFUSED);
-        assert_eq!(asked.load(Ordering::Relaxed), 0);
+        assert_eq!(send(request).await, UNAUTHORIZED);
+        assert_eq!(polled.load(Ordering::Relaxed), 0);
     }
 }
 
 #[tokio::test]
-async fn what_is_announced_as_too_large_is_not_read() {
-    let announced = Some(1024 * 1024 + 1);
-    let body = Pieces { endless: true, announced, ..Pieces::default() };
-    let asked = body.asked.clone();
-    assert_eq!(answer(request(&signature(""), body)).await, TOO_LARGE);
-    assert_eq!(asked.load(Ordering::Relaxed), 0);
+async fn does_not_read_a_body_announced_as_too_large() {
+    let size = Some(1024 * 1024 + 1);
+    let body = Frames { endless: true, size, ..Frames::default() };
+    let polled = body.polled.clone();
+    assert_eq!(send(request(&signature(""), body)).await, TOO_LARGE);
+    assert_eq!(polled.load(Ordering::Relaxed), 0);
 }
 
 #[tokio::test]
-async fn what_turns_out_too_large_is_read_up_to_the_limit() {
-    let body = Pieces { endless: true, ..Pieces::default() };
-    let asked = body.asked.clone();
-    assert_eq!(answer(request(&signature(""), body)).await, TOO_LARGE);
-    assert_eq!(asked.load(Ordering::Relaxed), 1025, "of 1 KiB each");
+async fn stops_reading_at_the_limit() {
+    let body = Frames { endless: true, ..Frames::default() };
+    let polled = body.polled.clone();
+    assert_eq!(send(request(&signature(""), body)).await, TOO_LARGE);
+    assert_eq!(polled.load(Ordering::Relaxed), 1025, "frames of 1 KiB");
 }
 
 #[tokio::test]
-async fn a_limit_set_further_out_is_a_limit() {
+async fn reports_an_outer_limit_as_too_large() {
     let body = || Limited::new(Full::new(Bytes::from_static(BODY.as_bytes())), 10);
-    assert_eq!(answer(request(&signature(BODY), body())).await, TOO_LARGE);
-    // Wrapped in what stands between.
+    assert_eq!(send(request(&signature(BODY), body())).await, TOO_LARGE);
+    // The error may be wrapped by middleware.
     let wrapped = body().map_err(axum::Error::new);
-    assert_eq!(answer(request(&signature(BODY), wrapped)).await, TOO_LARGE);
+    assert_eq!(send(request(&signature(BODY), wrapped)).await, TOO_LARGE);
 }
 
 #[tokio::test]
-async fn a_body_that_breaks_off() {
-    let mut body = Pieces::of(BODY);
-    body.pieces[0] = Err(io::Error::other("reset"));
-    assert_eq!(answer(request(&signature(BODY), body)).await, REFUSED);
+async fn rejects_an_interrupted_body() {
+    let mut body = Frames::of(BODY);
+    body.frames[0] = Err(io::Error::other("reset"));
+    assert_eq!(send(request(&signature(BODY), body)).await, UNAUTHORIZED);
 }
 
 #[tokio::test]
-async fn trailers_are_no_part_of_the_body() {
-    let mut body = Pieces::of(BODY);
-    body.pieces.insert(0, Ok(Frame::trailers(http::HeaderMap::new())));
-    assert_eq!(answer(request(&signature(BODY), body)).await.0, 202);
+async fn ignores_trailers() {
+    let mut body = Frames::of(BODY);
+    body.frames.insert(0, Ok(Frame::trailers(http::HeaderMap::new())));
+    assert_eq!(send(request(&signature(BODY), body)).await.0, 202);
 }
 
 #[tokio::test]
-async fn what_verified_and_is_no_delivery() {
+async fn rejects_a_signed_body_that_is_not_a_delivery() {
     let body = Full::new(Bytes::from_static(b"[]"));
-    assert_eq!(answer(request(&signature("[]"), body)).await, (400, Bytes::new()));
+    assert_eq!(send(request(&signature("[]"), body)).await, (400, Bytes::new()));
 }
 
-/// Pages long, if the sender wants: none of it is read, and none of it kept.
 #[tokio::test]
-async fn frames_with_nothing_in_them() {
-    let mut body = Pieces::of(BODY);
+async fn accepts_empty_frames() {
+    let mut body = Frames::of(BODY);
     let empty = || Ok(Frame::data(Bytes::new()));
-    body.pieces.splice(0..0, (0..10_000).map(|_| empty()));
-    body.pieces.extend((0..10_000).map(|_| empty()));
-    assert_eq!(answer(request(&signature(BODY), body)).await.0, 202);
+    body.frames.splice(0..0, (0..10_000).map(|_| empty()));
+    body.frames.extend((0..10_000).map(|_| empty()));
+    assert_eq!(send(request(&signature(BODY), body)).await.0, 202);
 }
 
-/// It is verified as it was sent, whatever it says of its encoding.
+/// The body is verified as sent, whatever its `Content-Encoding`.
 #[tokio::test]
-async fn nothing_is_unpacked() {
+async fn does_not_decompress() {
     use std::io::Write as _;
 
     let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::default());
     gzip.write_all(BODY.as_bytes()).unwrap();
-    let packed = gzip.finish().unwrap();
+    let compressed = gzip.finish().unwrap();
     let encoded = |signature: &str| {
-        let mut request = request(signature, Full::new(Bytes::from(packed.clone())));
+        let mut request = request(signature, Full::new(Bytes::from(compressed.clone())));
         request.headers_mut().insert("content-encoding", "gzip".parse().unwrap());
         request
     };
-    // Signed before it was packed on the way: not what was received.
-    assert_eq!(answer(encoded(&signature(BODY))).await, REFUSED);
-    // Signed as it is: verified, and no JSON.
-    assert_eq!(answer(encoded(&signature(&packed))).await, (400, Bytes::new()));
+    // Signed before it was compressed.
+    assert_eq!(send(encoded(&signature(BODY))).await, UNAUTHORIZED);
+    // Signed after it was compressed: valid, but not JSON.
+    assert_eq!(send(encoded(&signature(&compressed))).await, (400, Bytes::new()));
 }
 
-/// As a limit on what is under way: a clone has to be asked anew.
+/// A service that panics unless `poll_ready` was called on the same instance, like
+/// a concurrency limit. A clone starts as not ready.
 #[derive(Default)]
-struct AskedFirst(bool);
+struct RequiresReady(bool);
 
-impl Clone for AskedFirst {
+impl Clone for RequiresReady {
     fn clone(&self) -> Self {
         Self(false)
     }
 }
 
-impl<B> Service<Request<B>> for AskedFirst {
+impl<B> Service<Request<B>> for RequiresReady {
     type Response = Response<String>;
     type Error = Infallible;
     type Future = std::future::Ready<Result<Self::Response, Infallible>>;
@@ -216,15 +217,15 @@ impl<B> Service<Request<B>> for AskedFirst {
     }
 
     fn call(&mut self, _: Request<B>) -> Self::Future {
-        assert!(std::mem::take(&mut self.0), "it was not asked whether it is ready");
+        assert!(std::mem::take(&mut self.0), "`call` without `poll_ready`");
         std::future::ready(Ok(Response::default()))
     }
 }
 
 #[tokio::test]
-async fn the_service_that_was_ready_is_the_one_that_is_called() {
+async fn calls_the_instance_that_is_ready() {
     let dedup = DedupLayer::new(Dedup::new(MemoryStore::new()));
-    let mut service = VerifyLayer::new(receiver()).layer(dedup.layer(AskedFirst::default()));
+    let mut service = VerifyLayer::new(receiver()).layer(dedup.layer(RequiresReady::default()));
     std::future::poll_fn(|cx| Service::<Request<Full<Bytes>>>::poll_ready(&mut service, cx))
         .await
         .unwrap();
@@ -233,7 +234,7 @@ async fn the_service_that_was_ready_is_the_one_that_is_called() {
 }
 
 #[tokio::test]
-async fn without_an_envelope_any_bytes_that_verify_are_let_through() {
+async fn without_envelope_passes_any_verified_body() {
     use webhook_verify::{Extraction, Verified};
 
     let inner = tower::service_fn(|request: Request<Full<Bytes>>| async move {
@@ -244,7 +245,7 @@ async fn without_an_envelope_any_bytes_that_verify_are_let_through() {
         assert_eq!(body.collect().await.unwrap().to_bytes(), verified.body());
         Ok::<_, Infallible>(Response::new(Full::<Bytes>::default()))
     });
-    // A maximum age is no concern of what has no `created`.
+    // The maximum age is not checked without an envelope.
     let receiver = receiver().max_age(Duration::from_secs(1));
     let service = VerifyLayer::new(receiver).without_envelope().layer(inner);
     let status = async |request| service.clone().oneshot(request).await.unwrap().status().as_u16();

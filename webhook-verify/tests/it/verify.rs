@@ -1,8 +1,9 @@
-//! Any bytes verify, and nothing else does.
+//! Signed bytes verify, and changed bytes do not.
 
 use proptest::prelude::*;
 use webhook_verify::{
-    ExtractionSigner, ExtractionVerifier, MailSigner, MailVerifier, Secret, TooLarge, VerifyError,
+    BodyTooLarge, ExtractionSigner, ExtractionVerifier, MailSigner, MailVerifier, Secret,
+    VerifyError,
 };
 
 fn secret() -> Secret {
@@ -10,7 +11,7 @@ fn secret() -> Secret {
 }
 
 #[test]
-fn a_signature_made_elsewhere() {
+fn verifies_a_signature_from_openssl() {
     // printf '{"event":"email.sent"}' | openssl dgst -sha256 -hmac whsec_b5c1
     let tag = "b34de1d3af107c0fb9ce38b943a09ced37cf4ea7f88911b5e23bc667af2166ac";
     let body = br#"{"event":"email.sent"}"#;
@@ -23,7 +24,7 @@ fn a_signature_made_elsewhere() {
 }
 
 #[test]
-fn one_scheme_does_not_read_the_header_of_the_other() {
+fn each_scheme_rejects_the_other_schemes_header() {
     let extraction = ExtractionSigner::new(&secret()).sign("{}").to_string();
     let mail = MailSigner::new(&secret()).sign("{}").to_string();
     let malformed = VerifyError::MalformedSignature;
@@ -32,40 +33,40 @@ fn one_scheme_does_not_read_the_header_of_the_other() {
 }
 
 #[test]
-fn nothing_of_secret_or_body_is_printed() {
+fn debug_output_shows_neither_secret_nor_body() {
     let verifier = MailVerifier::new(secret());
     let signer = MailSigner::new(&secret());
     let header = signer.sign("hush").to_string();
     let verified = verifier.verify(&header, "hush").unwrap();
-    let verifying = verifier.begin(&header).unwrap();
-    let mut collecting = verifier.collect(&header, 10).unwrap();
-    collecting.push("hush").unwrap();
+    let stream = verifier.verify_stream(&header).unwrap();
+    let mut buffered = verifier.verify_buffered(&header, 10).unwrap();
+    buffered.push("hush").unwrap();
     let printed = format!(
-        "{verifier:?} {signer:?} {verified:?} {verifying:?} {collecting:?} {:?} {:?}",
+        "{verifier:?} {signer:?} {verified:?} {stream:?} {buffered:?} {:?} {:?}",
         signer.sign("hush"),
-        signer.begin(),
+        signer.sign_stream(),
     );
     assert_eq!(
         printed,
         "Verifier { scheme: \"mail\", secrets: 1 } Signer { scheme: \"mail\", .. } \
          Verified { scheme: \"mail\", bytes: 4, matched_secret: 0, .. } \
-         Verifying { scheme: \"mail\", .. } \
-         Collecting { scheme: \"mail\", bytes: 4, limit: 10, .. } \
-         Signature { scheme: \"mail\", .. } Signing { scheme: \"mail\", .. }"
+         StreamVerifier { scheme: \"mail\", .. } \
+         BufferedVerifier { scheme: \"mail\", bytes: 4, limit: 10, .. } \
+         Signature { scheme: \"mail\", .. } StreamSigner { scheme: \"mail\", .. }"
     );
 }
 
 #[test]
-fn handles_go_everywhere() {
-    fn everywhere<T: Send + Sync + Clone + Unpin + 'static>() {}
-    everywhere::<ExtractionVerifier>();
-    everywhere::<MailSigner>();
-    everywhere::<Secret>();
-    everywhere::<webhook_verify::Delivery<webhook_verify::Mail, Vec<u8>>>();
+fn public_types_are_send_sync_and_clone() {
+    fn assert_bounds<T: Send + Sync + Clone + Unpin + 'static>() {}
+    assert_bounds::<ExtractionVerifier>();
+    assert_bounds::<MailSigner>();
+    assert_bounds::<Secret>();
+    assert_bounds::<webhook_verify::Delivery<webhook_verify::Mail, Vec<u8>>>();
 }
 
 #[test]
-fn the_tag_tells_bodies_apart() {
+fn tags_are_equal_for_equal_bodies_only() {
     let tag = |body| {
         let header = MailSigner::new(&secret()).sign(body).to_string();
         let confirmed = MailVerifier::new(secret()).verify(header, body).unwrap();
@@ -75,26 +76,25 @@ fn the_tag_tells_bodies_apart() {
     assert_ne!(tag("one"), tag("two"));
 }
 
-/// A caller that carries on after the error must not get a body of which a
-/// piece was left out.
+/// A caller that ignores the error must not get a body with a missing chunk.
 #[test]
-fn a_piece_past_the_limit_spoils_the_rest() {
+fn exceeding_the_limit_fails_for_good() {
     let header = MailSigner::new(&secret()).sign("one two").to_string();
-    let mut collecting = MailVerifier::new(secret()).collect(&header, 7).unwrap();
-    collecting.push("one ").unwrap();
-    assert_eq!(collecting.push("junk").unwrap_err(), TooLarge { limit: 7 });
-    assert_eq!(collecting.push("two").unwrap_err(), TooLarge { limit: 7 });
-    assert_eq!(collecting.finish().unwrap_err(), VerifyError::Mismatch);
+    let mut buffered = MailVerifier::new(secret()).verify_buffered(&header, 7).unwrap();
+    buffered.push("one ").unwrap();
+    assert_eq!(buffered.push("junk").unwrap_err(), BodyTooLarge { limit: 7 });
+    assert_eq!(buffered.push("two").unwrap_err(), BodyTooLarge { limit: 7 });
+    assert_eq!(buffered.finish().unwrap_err(), VerifyError::Mismatch);
 
-    let mut collecting = MailVerifier::new(secret()).collect(&header, 7).unwrap();
-    collecting.push("one two").unwrap();
-    assert!(collecting.push("!").is_err());
-    assert_eq!(collecting.finish().unwrap_err(), VerifyError::Mismatch);
+    let mut buffered = MailVerifier::new(secret()).verify_buffered(&header, 7).unwrap();
+    buffered.push("one two").unwrap();
+    assert!(buffered.push("!").is_err());
+    assert_eq!(buffered.finish().unwrap_err(), VerifyError::Mismatch);
 }
 
 proptest! {
     #[test]
-    fn what_was_signed_verifies(body: Vec<u8>, key in "[!-~]{1,200}") {
+    fn signed_bodies_verify(body: Vec<u8>, key in "[!-~]{1,200}") {
         let secret = Secret::new(key).unwrap();
         let header = ExtractionSigner::new(&secret).sign(&body).to_string();
         let verified = ExtractionVerifier::new(secret).verify(header, &body).unwrap();
@@ -103,7 +103,7 @@ proptest! {
     }
 
     #[test]
-    fn any_flipped_bit_of_the_body_is_refused(
+    fn rejects_any_flipped_bit_in_the_body(
         mut body in prop::collection::vec(any::<u8>(), 1..300),
         at: prop::sample::Index,
         bit in 0..8_u8,
@@ -111,42 +111,42 @@ proptest! {
         let header = MailSigner::new(&secret()).sign(&body).to_string();
         let at = at.index(body.len());
         body[at] ^= 1 << bit;
-        let refused = MailVerifier::new(secret()).verify(header, &body);
-        prop_assert_eq!(refused.unwrap_err(), VerifyError::Mismatch);
+        let result = MailVerifier::new(secret()).verify(header, &body);
+        prop_assert_eq!(result.unwrap_err(), VerifyError::Mismatch);
     }
 
     #[test]
-    fn any_flipped_bit_of_the_header_is_refused(at in 0..64_usize, bit in 0..8_u8) {
+    fn rejects_any_flipped_bit_in_the_header(at in 0..64_usize, bit in 0..8_u8) {
         let mut header = MailSigner::new(&secret()).sign("body").to_string().into_bytes();
         let before = header[at];
         header[at] ^= 1 << bit;
-        // The bit that tells upper from lower case is no part of the digit.
+        // Changing the case of a hex digit does not change its value.
         prop_assume!(!header[at].eq_ignore_ascii_case(&before));
         prop_assert!(MailVerifier::new(secret()).verify(header, "body").is_err());
     }
 
     #[test]
-    fn any_split_into_pieces_equals_one_shot(
+    fn chunks_verify_like_the_complete_body(
         body in prop::collection::vec(any::<u8>(), 0..2000),
         cuts: Vec<prop::sample::Index>,
     ) {
         let mut cuts: Vec<_> = cuts.iter().map(|cut| cut.index(body.len() + 1)).collect();
         cuts.extend([0, body.len()]);
         cuts.sort_unstable();
-        let pieces = cuts.windows(2).map(|cut| &body[cut[0]..cut[1]]);
+        let chunks = cuts.windows(2).map(|cut| &body[cut[0]..cut[1]]);
 
         let header = MailSigner::new(&secret()).sign(&body).to_string();
         let verifier = MailVerifier::new(secret());
-        let mut verifying = verifier.begin(&header).unwrap();
-        let mut collecting = verifier.collect(&header, body.len()).unwrap();
-        let mut signing = MailSigner::new(&secret()).begin();
-        for piece in pieces {
-            verifying.update(piece);
-            collecting.push(piece).unwrap();
-            signing.update(piece);
+        let mut stream = verifier.verify_stream(&header).unwrap();
+        let mut buffered = verifier.verify_buffered(&header, body.len()).unwrap();
+        let mut signer = MailSigner::new(&secret()).sign_stream();
+        for chunk in chunks {
+            stream.update(chunk);
+            buffered.push(chunk).unwrap();
+            signer.update(chunk);
         }
-        prop_assert_eq!(verifying.finish().unwrap().tag().to_string(), &header[..]);
-        prop_assert_eq!(collecting.finish().unwrap().into_body(), body);
-        prop_assert_eq!(signing.finish().to_string(), header);
+        prop_assert_eq!(stream.finish().unwrap().tag().to_string(), &header[..]);
+        prop_assert_eq!(buffered.finish().unwrap().into_body(), body);
+        prop_assert_eq!(signer.finish().to_string(), header);
     }
 }

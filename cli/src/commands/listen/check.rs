@@ -3,7 +3,7 @@
 
 use hyper::header::HeaderMap;
 use svc_sdk::Service;
-use webhook_verify::diagnose::{Diagnose, Finding};
+use webhook_verify::diagnose::{Case, Diagnosis};
 use webhook_verify::{Extraction, Mail, Scheme, Secret, Signature, Verifier, VerifyError};
 
 pub(super) enum Check {
@@ -59,8 +59,8 @@ impl<S: Scheme> Signed<S> {
             .and_then(|signature| self.verifier.verify_signature(&signature, body));
         let Err(error) = verified else { return Ok(()) };
         let header = headers.get(S::SIGNATURE_HEADER).map_or(&b""[..], |value| value.as_bytes());
-        let why = match Diagnose::<S>::new(header, body, &*self.secret).run() {
-            Finding::Explained(mistakes) => {
+        let why = match Case::<S>::new(header, body, &*self.secret).diagnose() {
+            Diagnosis::Explained(mistakes) => {
                 mistakes.iter().map(|mistake| mistake.advice()).collect::<Vec<_>>().join("; ")
             }
             _ => "another secret was used, or the body was changed on the way".to_owned(),
@@ -82,5 +82,5 @@ fn admits<S: Scheme, O: Scheme>(headers: &HeaderMap, other: &str) -> Result<(), 
 }
 
 fn signature<S: Scheme>(headers: &HeaderMap) -> Result<Signature<S>, VerifyError> {
-    Signature::from_lines(headers.get_all(S::SIGNATURE_HEADER))
+    Signature::from_header_values(headers.get_all(S::SIGNATURE_HEADER))
 }

@@ -1,0 +1,63 @@
+//! Escapes and truncates untrusted text for log messages.
+
+use std::fmt::{self, Write as _};
+
+/// Prints untrusted text in quotes, truncated to [`MAX_CHARS`] characters.
+/// Characters that could break a log line or move a terminal's cursor are escaped.
+pub(crate) struct LogText<T>(pub(crate) T);
+
+const MAX_CHARS: usize = 128;
+
+impl<T: fmt::Display> fmt::Debug for LogText<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_char('"')?;
+        let mut writer = Truncating { f, left: MAX_CHARS };
+        match write!(writer, "{}", self.0) {
+            Err(_) if writer.left == 0 => f.write_str("\"…"),
+            result => result.and_then(|()| f.write_char('"')),
+        }
+    }
+}
+
+struct Truncating<'a, 'f> {
+    f: &'a mut fmt::Formatter<'f>,
+    left: usize,
+}
+
+impl fmt::Write for Truncating<'_, '_> {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        for character in text.chars() {
+            self.left = self.left.checked_sub(1).ok_or(fmt::Error)?;
+            match character {
+                '\'' => self.f.write_char(character)?,
+                _ => write!(self.f, "{}", character.escape_debug())?,
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn escapes_control_characters_and_truncates() {
+        let printed = |text: &str| format!("{:?}", LogText(text));
+        for (text, expected) in [
+            ("extraction.completed", r#""extraction.completed""#),
+            ("", r#""""#),
+            ("it's ü 🎉", r#""it's ü 🎉""#),
+            ("a\r\nb\u{1b}[2J\0", r#""a\r\nb\u{1b}[2J\0""#),
+            ("\" status=200", r#""\" status=200""#),
+            ("\u{202e}\u{2028}\u{85}", r#""\u{202e}\u{2028}\u{85}""#),
+        ] {
+            assert_eq!(printed(text), expected);
+        }
+        assert_eq!(printed(&"ü".repeat(128)), format!("\"{}\"", "ü".repeat(128)));
+        assert_eq!(printed(&"\n".repeat(1 << 20)), format!("\"{}\"…", "\\n".repeat(128)));
+        // The limit applies to the whole text, even if it is written in several chunks.
+        let chunks = format!("{:?}", LogText(format_args!("{}{}", "a".repeat(128), "b")));
+        assert_eq!(chunks, format!("\"{}\"…", "a".repeat(128)));
+    }
+}
