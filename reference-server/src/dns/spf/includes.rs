@@ -1,11 +1,11 @@
-//! Whether a policy includes another one, as the verification of a domain asks.
+//! Checks whether an SPF policy includes another one, for the verification of a domain.
 
 use super::super::resolver::{LookupError, Resolver};
 use super::term::{Qualifier, Term, terms};
 use super::{BoxFuture, MAX_LOOKUPS, policy_of};
 
-/// Whether a receiver that follows the policy comes to `include:ours` with a
-/// passing qualifier, directly or through other domains' policies, before the end.
+/// Whether a receiver that evaluates the policy reaches `include:ours` with a passing
+/// qualifier, directly or through policies of other domains.
 pub(in super::super) async fn includes(
     resolver: &Resolver,
     policy: &str,
