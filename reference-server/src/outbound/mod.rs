@@ -259,7 +259,7 @@ mod tests {
         let (url, _seen) = receiver(response, false).await;
         let attempt = post(&url, Policy::Development).await;
         assert!(!attempt.is_delivered());
-        let response = attempt.outcome.expect("an response");
+        let response = attempt.outcome.expect("a response");
         assert_eq!((response.status, &response.body[..]), (StatusCode::FOUND, &b"no"[..]));
     }
 
@@ -268,7 +268,7 @@ mod tests {
         let body = "x".repeat(10_000);
         let response = format!("HTTP/1.1 500 No\r\ncontent-length: 10000\r\n\r\n{body}");
         let (url, _seen) = receiver(response.leak().as_bytes(), false).await;
-        let response = post(&url, Policy::Development).await.outcome.expect("an response");
+        let response = post(&url, Policy::Development).await.outcome.expect("a response");
         assert_eq!(response.body.len(), 4096);
         assert_eq!(format!("{response:?}"), "Response(500, 4096 bytes)");
     }

@@ -1,4 +1,4 @@
-//! Deliveries as the control interface shows them, and their replay.
+//! Deliveries in the control interface, and their replay.
 
 use crate::harness::{EXTRACTION_KEY, Sandbox};
 use crate::receiver::Receiver;
@@ -12,7 +12,7 @@ async fn extraction_webhook(sandbox: &Sandbox, receiver: &Receiver) -> (String, 
 }
 
 #[tokio::test]
-async fn every_attempt_is_shown() {
+async fn shows_every_attempt() {
     let sandbox = Sandbox::start().await;
     let now = sandbox.freeze().await;
     let receiver = Receiver::start(&[500]).await;
@@ -51,7 +51,7 @@ async fn every_attempt_is_shown() {
 }
 
 #[tokio::test]
-async fn lists_are_filtered_and_paged() {
+async fn filters_and_pages_lists() {
     let sandbox = Sandbox::start().await;
     let receiver = Receiver::start(&[]).await;
     let (webhook, _) = extraction_webhook(&sandbox, &receiver).await;
@@ -83,14 +83,14 @@ async fn lists_are_filtered_and_paged() {
     assert_eq!(second.body.matches(r#""webhook":"#).count(), 1, "{second:?}");
     assert!(second.body.ends_with(r#""next":null}"#), "{second:?}");
     for query in ["state=lost", "limit=0", "limit=x", "cursor=", "cursor=msg_1", "cursor=%27"] {
-        let wrong = sandbox.control(&format!("GET /_sandbox/deliveries?{query}"), "").await;
-        assert_eq!(wrong.status, 422, "{query}");
+        let rejected = sandbox.control(&format!("GET /_sandbox/deliveries?{query}"), "").await;
+        assert_eq!(rejected.status, 422, "{query}");
     }
     assert_eq!(sandbox.control("GET /_sandbox/deliveries/nothing", "").await.status, 404);
 }
 
 #[tokio::test]
-async fn a_replay_is_one_more_attempt_with_the_same_bytes() {
+async fn a_replay_is_another_attempt_with_the_same_body() {
     let sandbox = Sandbox::start().await;
     let receiver = Receiver::start(&[200, 500]).await;
     let (webhook, _) = extraction_webhook(&sandbox, &receiver).await;
@@ -101,7 +101,7 @@ async fn a_replay_is_one_more_attempt_with_the_same_bytes() {
     let replayed = sandbox.control(&path, "").await;
     assert_eq!(replayed.status, 202, "{replayed:?}");
     assert_eq!(replayed.id(), id);
-    // Its answer is 500, and no retry follows.
+    // The replay fails with 500, and no retry follows.
     sandbox.advance("10m").await;
     let received = receiver.received();
     assert_eq!(received.len(), 2);
@@ -118,7 +118,7 @@ async fn a_replay_is_one_more_attempt_with_the_same_bytes() {
 }
 
 #[tokio::test]
-async fn what_is_still_to_be_attempted_is_not_replayed() {
+async fn rejects_replay_of_a_pending_delivery() {
     let sandbox = Sandbox::start().await;
     sandbox.freeze().await;
     let receiver = Receiver::start(&[500]).await;
@@ -126,12 +126,12 @@ async fn what_is_still_to_be_attempted_is_not_replayed() {
     let body = r#"{"event":"extraction.failed"}"#;
     let id = sandbox.control("POST /_sandbox/extractions", body).await.id();
     sandbox.settle().await;
-    let answer = sandbox.control(&format!("POST /_sandbox/deliveries/{id}/replay"), "").await;
-    assert_eq!(answer.status, 409, "{answer:?}");
+    let response = sandbox.control(&format!("POST /_sandbox/deliveries/{id}/replay"), "").await;
+    assert_eq!(response.status, 409, "{response:?}");
 }
 
 #[tokio::test]
-async fn nothing_is_replayed_to_a_webhook_that_is_not_active() {
+async fn rejects_replay_to_an_inactive_webhook() {
     let sandbox = Sandbox::start().await;
     let receiver = Receiver::start(&[]).await;
     let body = format!(r#"{{"url":"{}","events":["email.sent"]}}"#, receiver.url());
@@ -147,7 +147,7 @@ async fn nothing_is_replayed_to_a_webhook_that_is_not_active() {
 }
 
 #[tokio::test]
-async fn other_organizations_do_not_see_or_replay_a_delivery() {
+async fn deliveries_are_invisible_to_other_organizations() {
     let sandbox = Sandbox::start().await;
     let receiver = Receiver::start(&[]).await;
     extraction_webhook(&sandbox, &receiver).await;
