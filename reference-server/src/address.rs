@@ -181,7 +181,7 @@ pub(crate) fn check_header(name: &str, value: &str, reply_to: bool) -> Result<()
 
 fn is_reserved_header(name: &str) -> bool {
     let content = name.get(..8).is_some_and(|start| start.eq_ignore_ascii_case("content-"));
-    content || RESERVED_HEADERS.iter().any(|own| name.eq_ignore_ascii_case(own))
+    content || RESERVED_HEADERS.iter().any(|reserved| name.eq_ignore_ascii_case(reserved))
 }
 
 pub(crate) const RESERVED_HEADERS: [&str; 9] =
@@ -313,8 +313,8 @@ mod tests {
     #[test]
     fn debug_output_hides_addresses() {
         let mailbox = Mailbox::parse("Secret Name <secret@private.test>").expect("valid");
-        let shown = format!("{mailbox:?} {:?}", mailbox.address);
-        assert!(!shown.contains("ecret") && !shown.contains("private"), "{shown}");
+        let printed = format!("{mailbox:?} {:?}", mailbox.address);
+        assert!(!printed.contains("ecret") && !printed.contains("private"), "{printed}");
     }
 
     #[test]
@@ -323,11 +323,21 @@ mod tests {
         assert_eq!(check_header("List-Unsubscribe", "<https://a.test/u>\t", false), Ok(()));
         assert_eq!(check_header("Reply-To", "a@b", false), Ok(()));
         assert_eq!(check_header("reply-to", "a@b", true), Err(HeaderError::Reserved));
-        for own in ["from", "TO", "Cc", "bcc", "subject", "DATE", "message-id", "mime-version"] {
-            assert_eq!(check_header(own, "x", false), Err(HeaderError::Reserved), "{own}");
+        for reserved in ["from", "TO", "Cc", "bcc", "subject", "DATE", "message-id", "mime-version"]
+        {
+            assert_eq!(
+                check_header(reserved, "x", false),
+                Err(HeaderError::Reserved),
+                "{reserved}"
+            );
         }
-        for own in ["content-type", "Content-Transfer-Encoding", "Content-X", "dkim-signature"] {
-            assert_eq!(check_header(own, "x", false), Err(HeaderError::Reserved), "{own}");
+        for reserved in ["content-type", "Content-Transfer-Encoding", "Content-X", "dkim-signature"]
+        {
+            assert_eq!(
+                check_header(reserved, "x", false),
+                Err(HeaderError::Reserved),
+                "{reserved}"
+            );
         }
         for name in ["", "X Y", "X:Y", "X\r\nY", "Größe", "X\u{7f}"] {
             assert_eq!(check_header(name, "x", false), Err(HeaderError::Name), "{name:?}");

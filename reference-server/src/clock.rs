@@ -77,13 +77,13 @@ impl Clock {
 impl State {
     /// The time of this clock when the system clock shows `system` at `instant`.
     fn at(&mut self, system: Millis, instant: Instant) -> Millis {
-        let wanted = match self.mode {
+        let target = match self.mode {
             ClockMode::Running { offset } => system.saturating_add(offset),
             ClockMode::Frozen { at } => at,
         };
-        let Some((latest, when)) = self.latest.filter(|(latest, _)| wanted < *latest) else {
-            self.latest = Some((wanted, instant));
-            return wanted;
+        let Some((latest, when)) = self.latest.filter(|(latest, _)| target < *latest) else {
+            self.latest = Some((target, instant));
+            return target;
         };
         if matches!(self.mode, ClockMode::Frozen { .. }) {
             return latest;

@@ -125,14 +125,14 @@ impl Scanner<'_> {
     /// Reads the digits after the decimal point, truncated to milliseconds.
     fn fraction(&mut self) -> Option<i64> {
         let (mut value, mut unit) = (0, 100);
-        let mut any = false;
+        let mut has_digit = false;
         while let Some(digit) = self.0.first().filter(|byte| byte.is_ascii_digit()) {
             value += i64::from(digit - b'0') * unit;
             unit /= 10;
-            any = true;
+            has_digit = true;
             self.next();
         }
-        any.then_some(value)
+        has_digit.then_some(value)
     }
 }
 

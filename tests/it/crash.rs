@@ -62,7 +62,7 @@ async fn a_kill_under_load_loses_no_confirmed_email() {
     let server = ServerProcess::start(data.path()).await;
     let client = server.client();
     for id in &confirmed {
-        client.emails().get(id).await.expect("an confirmed email is there");
+        client.emails().get(id).await.expect("a confirmed email exists");
     }
     advance(&client, "1h").await;
     while !confirmed.is_subset(&announced) {
@@ -99,7 +99,7 @@ async fn a_stop_under_load_succeeds_and_loses_no_confirmed_email() {
     let server = ServerProcess::start(data.path()).await;
     advance(&server.client(), "1h").await;
     for id in &confirmed {
-        let found = server.client().emails().get(id).await.expect("an confirmed email is there");
+        let found = server.client().emails().get(id).await.expect("a confirmed email exists");
         assert_eq!(found.status, Some(EmailStatus::Delivered));
     }
     while !confirmed.is_subset(&announced) {

@@ -128,8 +128,8 @@ fn sends(time: Duration) {
     server.stop();
     let bench = Bench::start();
     let load = bench.singles(time);
-    let left = format!("{load}; {} tasks pending", bench.server.backlog());
-    line("durable single sends, one webhook", load.requests_per_second, "/s", &left);
+    let note = format!("{load}; {} tasks pending", bench.server.backlog());
+    line("durable single sends, one webhook", load.requests_per_second, "/s", &note);
     bench.server.settle();
     bench.server.stop();
 }
@@ -139,10 +139,10 @@ fn batches(time: Duration) {
     let load = wrk::post(bench.server.addr, BATCH, &batch(), time);
     let more = format!("{load} per batch");
     line("emails in batches of 100", load.requests_per_second * 100.0, "/s", &more);
-    let (started, left) = (Instant::now(), bench.server.backlog());
+    let (started, pending) = (Instant::now(), bench.server.backlog());
     bench.server.settle();
     let took = started.elapsed().as_secs_f64();
-    line("settled after", took, "s", &format!("{left} tasks pending"));
+    line("settled after", took, "s", &format!("{pending} tasks pending"));
     bench.server.stop();
 }
 
@@ -169,11 +169,12 @@ fn backlog(time: Duration) {
     line("single sends without a backlog", before.requests_per_second, "/s", &before.to_string());
     bench.server.settle();
     bench.add(200_000);
-    let left = bench.server.backlog();
+    let pending = bench.server.backlog();
     let name = "memory with a backlog";
-    line(name, bench.server.resident_mib(), "MiB", &format!("{left} tasks pending"));
+    line(name, bench.server.resident_mib(), "MiB", &format!("{pending} tasks pending"));
     let during = bench.singles(time);
-    let more = format!("{during}; {left} tasks pending before, {} after", bench.server.backlog());
+    let more =
+        format!("{during}; {pending} tasks pending before, {} after", bench.server.backlog());
     line("single sends with a backlog", during.requests_per_second, "/s", &more);
     bench.server.settle();
     bench.server.stop();

@@ -35,8 +35,8 @@ pub(crate) fn growth() {
         Process::start(directory.path()).stop();
         let bench = Bench::on(directory);
         let name = format!("start with {emails} emails");
-        let made = format!("made in {:.0} s", started.elapsed().as_secs_f64());
-        line(&name, bench.server.start_ms, "ms", &made);
+        let note = format!("created in {:.0} s", started.elapsed().as_secs_f64());
+        line(&name, bench.server.start_ms, "ms", &note);
         (emails, bench)
     });
     let mut all = vec![(1_000, few), (BASE, Bench::on(base))];

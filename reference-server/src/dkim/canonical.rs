@@ -109,7 +109,7 @@ pub(super) fn body_hash(body: &[u8], form: Form, length: Option<u64>) -> digest:
     };
     let mut line = Vec::new();
     let mut empty_lines = 0;
-    let mut any = false;
+    let mut has_content = false;
     let mut rest = body;
     while !rest.is_empty() {
         let (raw, after) = match rest.windows(2).position(|pair| pair == b"\r\n") {
@@ -130,11 +130,11 @@ pub(super) fn body_hash(body: &[u8], form: Form, length: Option<u64>) -> digest:
             hash.update(b"\r\n");
         }
         empty_lines = 0;
-        any = true;
+        has_content = true;
         line.extend_from_slice(b"\r\n");
         hash.update(&line);
     }
-    if !any && form == Form::Simple {
+    if !has_content && form == Form::Simple {
         hash.update(b"\r\n");
     }
     hash.context.finish()
@@ -160,9 +160,9 @@ struct LimitedHash {
 
 impl LimitedHash {
     fn update(&mut self, bytes: &[u8]) {
-        let taken = bytes.len().min(self.remaining);
-        self.remaining -= taken;
-        self.context.update(&bytes[..taken]);
+        let count = bytes.len().min(self.remaining);
+        self.remaining -= count;
+        self.context.update(&bytes[..count]);
     }
 }
 

@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn the_embedded_key_is_known_as_such_and_secrets_stay_inside() {
+    fn recognizes_the_sandbox_key_and_hides_keys_in_debug_output() {
         let key = SigningKey::from_pkcs8(SANDBOX_KEY).expect("valid");
         assert!(key.is_sandbox_key());
         assert_eq!(format!("{key:?}"), "SigningKey([redacted])");

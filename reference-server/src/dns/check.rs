@@ -58,9 +58,9 @@ type Outcome = Result<(Vec<String>, Result<(), String>), LookupError>;
 
 async fn check_mx(resolver: &Resolver, record: &Record) -> Outcome {
     let exchangers = resolver.mx(&record.name).await?;
-    let ours = exchangers.iter().any(|(_, host)| same_name(host, &record.value));
+    let points_here = exchangers.iter().any(|(_, host)| same_name(host, &record.value));
     let found: Vec<_> = exchangers.iter().map(|(n, host)| format!("{n} {host}")).collect();
-    let verdict = match (ours, found.is_empty()) {
+    let verdict = match (points_here, found.is_empty()) {
         (true, _) => Ok(()),
         (false, true) => Err("no MX record found".to_owned()),
         (false, false) => Err(format!("no MX record points to {}", record.value)),
@@ -71,15 +71,15 @@ async fn check_mx(resolver: &Resolver, record: &Record) -> Outcome {
 async fn check_spf(resolver: &Resolver, record: &Record) -> Outcome {
     let texts = resolver.txt(&record.name).await?;
     let found: Vec<_> = texts.into_iter().filter(|text| spf::is_spf(text)).collect();
-    let ours = record.value.split(' ').find_map(|term| term.strip_prefix("include:"));
+    let include = record.value.split(' ').find_map(|term| term.strip_prefix("include:"));
     let verdict = match &found[..] {
         [] => Err("no TXT record with v=spf1 found".to_owned()),
         [policy] => {
-            let ours = ours.unwrap_or_default();
-            if spf::includes(resolver, policy, ours).await? {
+            let include = include.unwrap_or_default();
+            if spf::includes(resolver, policy, include).await? {
                 Ok(())
             } else {
-                Err(format!("the SPF policy does not include {ours}"))
+                Err(format!("the SPF policy does not include {include}"))
             }
         }
         _ => Err("several TXT records with v=spf1 found; receivers ignore all of them".to_owned()),
@@ -90,12 +90,12 @@ async fn check_spf(resolver: &Resolver, record: &Record) -> Outcome {
 async fn check_dkim(resolver: &Resolver, record: &Record) -> Outcome {
     let found = resolver.txt(&record.name).await?;
     let expected = tag(&record.value, "p").unwrap_or_default();
-    let good = found.iter().any(|text| {
+    let key_matches = found.iter().any(|text| {
         let version = tag(text, "v").is_none_or(|v| v == "DKIM1");
         let kind = tag(text, "k").is_none_or(|k| k.eq_ignore_ascii_case("rsa"));
         version && kind && tag(text, "p").is_some_and(|key| key == expected)
     });
-    let verdict = match (good, found.is_empty()) {
+    let verdict = match (key_matches, found.is_empty()) {
         (true, _) => Ok(()),
         (false, true) => Err("no TXT record found".to_owned()),
         (false, false) => Err("the key in p= does not match, or is not an RSA key".to_owned()),
@@ -140,16 +140,16 @@ fn is_dmarc(text: &str) -> bool {
 }
 
 /// Returns the value of a tag in a `tag=value; …` list, without white space.
-pub(crate) fn tag(text: &str, wanted: &str) -> Option<String> {
+pub(crate) fn tag(text: &str, name: &str) -> Option<String> {
     text.split(';').find_map(|pair| {
-        let (name, value) = pair.split_once('=')?;
-        (name.trim() == wanted).then(|| value.split_whitespace().collect())
+        let (key, value) = pair.split_once('=')?;
+        (key.trim() == name).then(|| value.split_whitespace().collect())
     })
 }
 
 fn same_name(a: &str, b: &str) -> bool {
-    let plain = |name: &str| name.strip_suffix('.').unwrap_or(name).to_ascii_lowercase();
-    plain(a) == plain(b)
+    let normalized = |name: &str| name.strip_suffix('.').unwrap_or(name).to_ascii_lowercase();
+    normalized(a) == normalized(b)
 }
 
 #[cfg(test)]

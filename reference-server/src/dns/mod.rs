@@ -193,10 +193,10 @@ pub(crate) mod testing {
                 let query = Message::from_vec(&buffer[..length]).expect("decodes");
                 let mut response = Message::response(query.metadata.id, query.metadata.op_code);
                 response.add_queries(query.queries.iter().cloned());
-                let asked = query.queries[0].name().clone();
-                if asked.to_ascii().trim_end_matches('.').eq_ignore_ascii_case(name) {
+                let queried = query.queries[0].name().clone();
+                if queried.to_ascii().trim_end_matches('.').eq_ignore_ascii_case(name) {
                     let text = RData::TXT(TXT::new(vec![text.to_owned()]));
-                    response.add_answer(Record::from_rdata(asked, 0, text));
+                    response.add_answer(Record::from_rdata(queried, 0, text));
                 }
                 let bytes = response.to_vec().expect("encodes");
                 socket.send_to(&bytes, peer).await.expect("sent");

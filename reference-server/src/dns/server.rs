@@ -126,10 +126,10 @@ fn respond(packet: &[u8], zone: &Zone, transport: Transport) -> Option<Vec<u8>> 
     response.metadata.recursion_desired = query.metadata.recursion_desired;
     response.add_queries(query.queries.iter().cloned());
     if let Some(edns) = &query.edns {
-        let mut own = Edns::new();
-        own.set_max_payload(MAX_UDP_RESPONSE);
-        own.set_dnssec_ok(edns.flags().dnssec_ok);
-        response.set_edns(own);
+        let mut response_edns = Edns::new();
+        response_edns.set_max_payload(MAX_UDP_RESPONSE);
+        response_edns.set_dnssec_ok(edns.flags().dnssec_ok);
+        response.set_edns(response_edns);
     }
     response.metadata.response_code = match &query.queries[..] {
         _ if query.version() > 0 => ResponseCode::BADVERS,

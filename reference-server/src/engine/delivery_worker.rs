@@ -154,7 +154,7 @@ fn drop_delivery(tx: &mut Tx<'_>, id: &str) -> Result<(), ApiError> {
 }
 
 /// An attempt with the data that is recorded about it.
-pub(crate) struct Sent {
+pub(crate) struct RecordedAttempt {
     number: i64,
     started_at: Millis,
     url: String,
@@ -172,7 +172,7 @@ pub(crate) async fn attempt(
     id: &str,
     number: i64,
     body: Bytes,
-) -> Sent {
+) -> RecordedAttempt {
     let headers = sign::headers(service, &webhook.secret, event, id, number, &body);
     let recorded_headers: serde_json::Map<String, serde_json::Value> = headers
         .iter()
@@ -184,7 +184,7 @@ pub(crate) async fn attempt(
         Err(_) => Attempt { outcome: Err(AttemptError::InvalidUrl), duration: Duration::ZERO },
     };
     app.metrics.attempt(service, attempt.is_delivered());
-    Sent {
+    RecordedAttempt {
         number,
         started_at,
         url: without_password(&webhook.url),
@@ -210,7 +210,7 @@ fn record(
     webhook: &Arc<Webhook>,
     id: &str,
     retry: i64,
-    sent: &Sent,
+    sent: &RecordedAttempt,
 ) -> Result<(), ApiError> {
     let schedule = schedule(webhook.service);
     let delivered = sent.attempt.is_delivered();
@@ -237,7 +237,11 @@ fn record(
 }
 
 /// Inserts the row of the attempt.
-pub(crate) fn record_attempt(tx: &Tx<'_>, id: &str, sent: &Sent) -> Result<(), ApiError> {
+pub(crate) fn record_attempt(
+    tx: &Tx<'_>,
+    id: &str,
+    sent: &RecordedAttempt,
+) -> Result<(), ApiError> {
     let (status, response_body, error) = match &sent.attempt.outcome {
         Ok(response) => (Some(response.status.as_u16()), Some(&response.body[..]), None),
         Err(error) => (None, None, Some(error.to_string())),

@@ -39,11 +39,18 @@ pub(super) fn deliver(
 ) -> Result<(), ApiError> {
     let id = id::new(Prefix::Message);
     let owners = owners(tx, app, recipient)?;
-    let own = owners.iter().find(|(_, organization)| *organization == email.organization);
+    let own_domain = owners.iter().find(|(_, organization)| *organization == email.organization);
     tx.execute(
         "INSERT INTO message (organization, id, recipient, email, domain, created_at)
          VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
-        (email.organization, &id, recipient, &email.id, own.map(|(domain, _)| domain), tx.now),
+        (
+            email.organization,
+            &id,
+            recipient,
+            &email.id,
+            own_domain.map(|(domain, _)| domain),
+            tx.now,
+        ),
     )?;
     tx.message_stored();
     let is_notified = |(_, organization): &(String, i64)| {
@@ -90,12 +97,12 @@ pub(super) async fn run(app: &Shared) -> Result<Millis, ApiError> {
 }
 
 async fn notify(app: &Shared, id: String) -> Result<(), ApiError> {
-    let of = id.clone();
+    let message_id = id.clone();
     let found = app.store.read(move |connection| {
         let sql = "SELECT email, recipient FROM local_delivery JOIN message
                    ON message.organization = local_delivery.organization AND id = message
                    WHERE message = ?1";
-        let row = store::find(connection, sql, [&of], |row| {
+        let row = store::find(connection, sql, [&message_id], |row| {
             Ok((row.get::<_, Option<String>>(0)?, row.get::<_, String>(1)?))
         })?;
         let Some((Some(email), recipient)) = row else { return Ok(None) };
@@ -140,13 +147,13 @@ async fn authenticate(
     let from = Mailbox::parse(&message.email.meta.from).map_err(ApiError::internal)?.address;
     let recipient = Address::parse(&recipient).map_err(ApiError::internal)?;
     let open = app.settings.is_open();
-    let of = recipient.as_str().to_owned();
-    let source = tokio::task::spawn_blocking(move || message.source(&of, open));
+    let address = recipient.as_str().to_owned();
+    let source = tokio::task::spawn_blocking(move || message.source(&address, open));
     let source = source.await.unwrap_or_else(|error| Err(ApiError::internal(error)))?;
     // The message was sent from this machine.
-    let here = std::net::Ipv4Addr::LOCALHOST.into();
+    let client = std::net::Ipv4Addr::LOCALHOST.into();
     let (local, domain) = (from.local(), from.domain().as_str());
-    let spf = dns::evaluate_spf(&app.resolver, here, INBOUND_HOST, local, domain).await;
+    let spf = dns::evaluate_spf(&app.resolver, client, INBOUND_HOST, local, domain).await;
     let dkim = dkim::verify(&app.resolver, &source, app.clock.now()).await;
     Ok((inbound::parse(source, spf, dkim).await?, recipient))
 }

@@ -102,8 +102,8 @@ pub(super) fn outgoing(
     now: Millis,
 ) -> Result<Value, ApiError> {
     let text = |name: &str| detail.and_then(|detail| detail.get(name)).and_then(Value::as_str);
-    let plain = detail.and_then(Value::as_str);
-    let reason = text("reason").or(plain);
+    let detail_text = detail.and_then(Value::as_str);
+    let reason = text("reason").or(detail_text);
     let email = Outgoing {
         email_id: &email.id,
         from: &email.meta.from,
@@ -120,9 +120,10 @@ pub(super) fn outgoing(
                 reason: reason.unwrap_or("550 5.1.1 no such mailbox"),
             },
         }),
-        Event::EmailClicked => {
-            serde_json::to_value(Clicked { email, click: Click { url: text("url").or(plain) } })
-        }
+        Event::EmailClicked => serde_json::to_value(Clicked {
+            email,
+            click: Click { url: text("url").or(detail_text) },
+        }),
         Event::EmailFailed | Event::EmailComplained => serde_json::to_value(WithReason {
             email,
             reason: reason.unwrap_or("no reason was given"),

@@ -62,8 +62,8 @@ pub(super) async fn run(app: &Shared) -> Result<Millis, ApiError> {
 }
 
 async fn hand_over(app: &Shared, relay: &Relay, id: String) -> Result<(), ApiError> {
-    let of = id.clone();
-    let message = app.store.read(move |connection| Message::load(connection, &of)).await?;
+    let email_id = id.clone();
+    let message = app.store.read(move |connection| Message::load(connection, &email_id)).await?;
     let Some(message) = message else { return record(app, id, Vec::new()).await };
     let positions: Vec<usize> = pending_positions(&message.email).collect();
     // One message for all recipients, or one for each.

@@ -127,9 +127,9 @@ impl Outgoing<'_> {
 
     /// Returns a boundary that is deterministic, unpredictable for the sender, and
     /// contains `=_`, which occurs in no Base64 or quoted-printable text.
-    fn boundary(&self, multipart: &str) -> String {
+    fn boundary(&self, subtype: &str) -> String {
         let hash = digest::digest(&digest::SHA256, self.message_id.as_bytes());
-        format!("=_{multipart}_{}", hex::encode(&hash.as_ref()[..12]))
+        format!("=_{subtype}_{}", hex::encode(&hash.as_ref()[..12]))
     }
 }
 
@@ -161,8 +161,9 @@ impl CidReference {
     /// The content id: the decoded text (RFC 2392), or the raw text if the decoded text
     /// is not allowed in a header.
     fn id(&self) -> &str {
-        let plain = self.decoded.bytes().all(|b| b.is_ascii_graphic() && b != b'<' && b != b'>');
-        if plain { &self.decoded } else { &self.raw }
+        let is_header_safe =
+            self.decoded.bytes().all(|b| b.is_ascii_graphic() && b != b'<' && b != b'>');
+        if is_header_safe { &self.decoded } else { &self.raw }
     }
 }
 
@@ -310,8 +311,8 @@ mod tests {
         for line in ["inline; filename=\"logo.png\"", "attachment; filename=\"x\""] {
             assert!(source.contains(&format!("Content-Disposition: {line}\r\n")), "{source}");
         }
-        for multipart in ["mixed", "alternative", "related"] {
-            assert!(source.contains(&format!("Content-Type: multipart/{multipart};")), "{source}");
+        for subtype in ["mixed", "alternative", "related"] {
+            assert!(source.contains(&format!("Content-Type: multipart/{subtype};")), "{source}");
         }
     }
 

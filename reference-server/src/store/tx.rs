@@ -85,8 +85,16 @@ impl<'a> Tx<'a> {
     }
 
     /// Schedules work in the table `due`.
-    pub(crate) fn due(&mut self, at: Millis, kind: DueKind, of: &str) -> rusqlite::Result<()> {
-        self.execute("INSERT OR IGNORE INTO due VALUES (?1, ?2, ?3)", (at, kind as i64, of))?;
+    pub(crate) fn due(
+        &mut self,
+        at: Millis,
+        kind: DueKind,
+        reference: &str,
+    ) -> rusqlite::Result<()> {
+        self.execute(
+            "INSERT OR IGNORE INTO due VALUES (?1, ?2, ?3)",
+            (at, kind as i64, reference),
+        )?;
         let earliest = self.effects.earliest_due.get_or_insert(at);
         *earliest = at.min(*earliest);
         Ok(())
@@ -97,11 +105,11 @@ impl<'a> Tx<'a> {
         &mut self,
         at: Millis,
         kind: DueKind,
-        of: &str,
+        reference: &str,
     ) -> rusqlite::Result<()> {
         self.execute(
             "DELETE FROM due WHERE at = ?1 AND kind = ?2 AND ref = ?3",
-            (at, kind as i64, of),
+            (at, kind as i64, reference),
         )?;
         // The next due time may be a later one now.
         self.effects.recheck_due = true;

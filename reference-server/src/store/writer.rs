@@ -49,7 +49,7 @@ pub(super) fn run(
         if let Some(file) = file {
             let was_present = std::mem::replace(&mut present, file.is_present());
             if was_present && !present {
-                tracing::error!("the database file was removed or replaced: {DATABASE_GONE}");
+                tracing::error!("{DATABASE_GONE}");
             }
         }
         if !present {
@@ -72,7 +72,8 @@ pub(super) fn run(
     }
 }
 
-const DATABASE_GONE: &str = "no data is stored until the server is restarted";
+const DATABASE_GONE: &str =
+    "the database file was removed or replaced, so nothing is stored; restart the server";
 
 /// Abandons the queue when the writer ends, even by a panic, so that no caller waits
 /// for ever.

@@ -66,8 +66,8 @@ async fn an_advance_runs_the_work_that_it_causes() {
 async fn concurrent_advances_add_up() {
     let sandbox = Sandbox::start().await;
     let before = sandbox.freeze().await;
-    let (one, two) = tokio::join!(sandbox.advance("1h"), sandbox.advance("1h"));
-    let times = [before, one.between(r#""now":""#), two.between(r#""now":""#)];
+    let (first, second) = tokio::join!(sandbox.advance("1h"), sandbox.advance("1h"));
+    let times = [before, first.between(r#""now":""#), second.between(r#""now":""#)];
     let hour = |text: &str| text[11..13].parse::<i64>().unwrap();
     let latest = times[1..].iter().max().unwrap();
     assert_eq!((hour(latest) - hour(&times[0])).rem_euclid(24), 2, "{times:?}");

@@ -14,7 +14,7 @@ use tokio::task::JoinSet;
 
 use crate::harness::{KEY, Sandbox};
 use crate::raw::{self, Raw};
-use crate::receiver::Receiver;
+use crate::receiver::{Receiver, within};
 
 /// How often the server is killed, unless `SVC_CRASH_ROUNDS` is set.
 const ROUNDS: u32 = 5;
@@ -195,9 +195,12 @@ async fn no_confirmed_write_is_lost() {
         tokio::time::sleep(Duration::from_millis(u64::from(5 + round * 37 % 150))).await;
         child.kill().expect("killed");
         child.wait().expect("ended");
-        while let Some(worker) = workers.join_next().await {
-            worker.expect("all responses were as expected");
-        }
+        let ended = async {
+            while let Some(worker) = workers.join_next().await {
+                worker.expect("all responses were as expected");
+            }
+        };
+        within("the workers to notice the kill", ended).await;
     }
 
     let server = Server::builder().data_dir(directory.path()).start().await.expect("started");

@@ -15,9 +15,9 @@ use crate::webhooks::hmac;
 
 async fn webhook(sandbox: &Sandbox, receiver: &Receiver, events: &str) -> (String, String) {
     let body = format!(r#"{{"url":"{}","events":[{events}]}}"#, receiver.url());
-    let made = sandbox.call("POST /api/v1/webhooks", &body).await;
-    assert_eq!(made.status, 201, "{made:?}");
-    (made.id(), made.between(r#""signingSecret":""#))
+    let created = sandbox.call("POST /api/v1/webhooks", &body).await;
+    assert_eq!(created.status, 201, "{created:?}");
+    (created.id(), created.between(r#""signingSecret":""#))
 }
 
 async fn send(sandbox: &Sandbox, to: &str) -> String {
@@ -283,9 +283,9 @@ async fn deleting_a_webhook_waits_for_its_attempt_in_flight() {
         // The attempt is recorded, and no other follows.
         let line = format!("GET /_sandbox/deliveries?webhook={webhook}");
         let delivery = sandbox.control(&line, "").await.id();
-        let shown = sandbox.control(&format!("GET /_sandbox/deliveries/{delivery}"), "").await;
-        assert_eq!(shown.between(r#""state":""#), "dropped", "{shown:?}");
-        assert!(shown.body.contains(r#""status":500"#), "{shown:?}");
+        let details = sandbox.control(&format!("GET /_sandbox/deliveries/{delivery}"), "").await;
+        assert_eq!(details.between(r#""state":""#), "dropped", "{details:?}");
+        assert!(details.body.contains(r#""status":500"#), "{details:?}");
         sandbox.advance("1d").await;
         assert!(listener.accept().now_or_never().is_none());
         return;
@@ -304,7 +304,7 @@ async fn url_credentials_are_sent_but_not_recorded() {
     assert!(tested.body.contains(r#""statusCode":200"#), "{tested:?}");
     assert_eq!(receiver.received()[0].header("authorization"), "Basic YWRhOnMzY3JldA==");
     let delivery = sandbox.control("GET /_sandbox/deliveries", "").await.id();
-    let shown = sandbox.control(&format!("GET /_sandbox/deliveries/{delivery}"), "").await;
-    assert!(shown.body.contains(r#""url":"http://ada:***@"#), "{shown:?}");
-    assert!(!shown.body.contains("s3cret") && !shown.body.contains("YWRhOn"), "{shown:?}");
+    let details = sandbox.control(&format!("GET /_sandbox/deliveries/{delivery}"), "").await;
+    assert!(details.body.contains(r#""url":"http://ada:***@"#), "{details:?}");
+    assert!(!details.body.contains("s3cret") && !details.body.contains("YWRhOn"), "{details:?}");
 }

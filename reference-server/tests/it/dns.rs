@@ -39,8 +39,8 @@ async fn verification_finds_the_published_records() {
     let path = format!("POST /_sandbox/dns/{id}/publish");
     assert_eq!(sandbox.control(&path, "").await.status, 200);
     assert_eq!(verify(&sandbox, &id).await, [true; 5]);
-    let one = sandbox.control("DELETE /_sandbox/dns/mail.shop.test/spf", "").await;
-    assert_eq!((one.status, one.body.as_str()), (204, ""));
+    let withdrawn = sandbox.control("DELETE /_sandbox/dns/mail.shop.test/spf", "").await;
+    assert_eq!((withdrawn.status, withdrawn.body.as_str()), (204, ""));
     assert_eq!(verify(&sandbox, &id).await, [true, false, true, true, false]);
     assert_eq!(sandbox.control("DELETE /_sandbox/dns/mail.shop.test", "").await.status, 204);
     assert_eq!(verify(&sandbox, &id).await, [false; 5]);

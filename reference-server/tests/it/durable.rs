@@ -59,15 +59,15 @@ async fn seeded_keys_do_not_work_on_a_reachable_server() {
     assert_eq!(sandbox.call("POST /api/v1/emails", body).await.status, 202);
     sandbox.settle().await;
     let message = sandbox.control("GET /_sandbox/messages", "").await.id();
-    let shown = format!("GET /_sandbox/messages/{message}/raw?organization=Sandbox");
+    let raw_message = format!("GET /_sandbox/messages/{message}/raw?organization=Sandbox");
     let signed = |source: &str| source.starts_with("DKIM-Signature:");
-    assert!(signed(&sandbox.control(&shown, "").await.body));
+    assert!(signed(&sandbox.control(&raw_message, "").await.body));
     sandbox.server.stop().await;
 
     let open = Sandbox::with(|builder| on(&directory)(builder).public(true)).await;
     assert_eq!(open.call("GET /api/v1/domains", "").await.status, 401);
     assert_eq!(open.with_key(EXTRACTION_KEY, "GET /v1/me", "").await.status, 401);
-    let source = open.control(&shown, "").await;
+    let source = open.control(&raw_message, "").await;
     assert!(source.status == 200 && !signed(&source.body), "{source:?}");
     open.server.stop().await;
 
@@ -81,7 +81,7 @@ async fn seeded_keys_do_not_work_on_a_reachable_server() {
         async move { raw::send(addr, text.as_bytes()).await }
     };
     assert_eq!(call("GET /api/v1/domains", KEY).await.status, 401);
-    let source = call(&shown, token.expect("a token")).await;
+    let source = call(&raw_message, token.expect("a token")).await;
     assert!(source.status == 200 && !signed(&source.body), "{source:?}");
     open.server.stop().await;
 

@@ -70,16 +70,18 @@ fn a_start_without_disk_space_fails_clearly_and_succeeds_later() {
 #[cfg(target_os = "linux")]
 fn run_on_tmpfs(options: &str, test: &str) {
     use std::io::Write as _;
-    use std::process::Command;
+    use std::process::{Command, Stdio};
 
     let directory = tempfile::tempdir().expect("a directory");
     let program = std::env::current_exe().expect("this program");
     let in_namespace = |script: &str| {
-        let mut command = Command::new("unshare");
-        command.args(["--user", "--map-root-user", "--mount", "sh", "-c", script, "sh"]);
+        // Exits with 124 after 300 s.
+        let mut command = Command::new("timeout");
+        command.args(["300", "unshare", "--user", "--map-root-user", "--mount"]);
+        command.args(["sh", "-c", script, "sh"]);
         command.arg(directory.path()).arg(&program);
         command.env("SVC_SMALL_DISK", directory.path());
-        command.output()
+        command.stdin(Stdio::null()).output()
     };
     let tried = in_namespace(r#"mount -t tmpfs -o size=1m tmpfs "$1""#);
     if !tried.as_ref().is_ok_and(|output| output.status.success()) {
@@ -96,7 +98,8 @@ fn run_on_tmpfs(options: &str, test: &str) {
         r#"mount -t tmpfs -o {options} tmpfs "$1" && exec "$2" {test} --exact --ignored --nocapture"#
     );
     let output = in_namespace(&script).expect("unshare runs");
-    assert!(output.status.success(), "{options}: {}", String::from_utf8_lossy(&output.stderr));
+    let (status, stderr) = (output.status, String::from_utf8_lossy(&output.stderr));
+    assert!(status.success(), "{test} with {options}: {status}: {stderr}");
 }
 
 /// Not a test by itself: starts a server on a disk without space or write permission.
@@ -126,9 +129,9 @@ async fn unwritable_disk() {
 
 /// Changes the options of the tmpfs.
 ///
-/// Source and type are given explicitly. Otherwise `mount` would reuse the current options,
-/// which include `uid=` and `gid=` of the user outside the namespace. These ids do not exist
-/// inside the namespace, so that the kernel would reject them.
+/// Type and source are given explicitly. Otherwise `mount` would add the current options,
+/// which include `uid=` and `gid=` with ids of the outer namespace if it runs for an
+/// ordinary user. Those ids do not exist in this namespace, so the kernel rejects them.
 #[cfg(target_os = "linux")]
 fn remount(options: &str, disk: &str) {
     let options = format!("remount,{options}");

@@ -14,13 +14,13 @@ async fn a_message_from_json_is_stored_in_its_mailbox() {
         response.body,
         format!(r#"{{"messages":[{{"id":"{id}","recipient":"help@sandbox.test"}}]}}"#)
     );
-    let shown = sandbox.control(&format!("GET /_sandbox/messages/{id}"), "").await;
+    let details = sandbox.control(&format!("GET /_sandbox/messages/{id}"), "").await;
     for part in [
         r#""direction":"incoming","from":"Zoë <zoe@example.test>","recipient":"help@sandbox.test""#,
         r#""to":["help@sandbox.test","x@elsewhere.test"]"#,
         r#""subject":"Frage","text":"Wie geht das?","html":"<p>Wie?</p>""#,
     ] {
-        assert!(shown.body.contains(part), "{part} in {}", shown.body);
+        assert!(details.body.contains(part), "{part} in {}", details.body);
     }
     let found =
         sandbox.control("GET /_sandbox/messages?from=zoe@example.test&subject=frage", "").await;
@@ -55,8 +55,9 @@ async fn rejects_invalid_and_unroutable_messages() {
         assert_eq!(response.between(r#""field":""#), field, "{body}");
     }
     // The domain belongs to another organization.
-    let own = sandbox.control("POST /_sandbox/organizations", "").await.id();
-    let body = format!(r#"{{"organization":"{own}","from":"a@b.test","to":"x@sandbox.test"}}"#);
+    let organization = sandbox.control("POST /_sandbox/organizations", "").await.id();
+    let body =
+        format!(r#"{{"organization":"{organization}","from":"a@b.test","to":"x@sandbox.test"}}"#);
     let response = sandbox.control("POST /_sandbox/inbound", &body).await;
     assert_eq!(response.status, 422, "{response:?}");
     let list = sandbox.control("GET /_sandbox/messages", "").await;
@@ -184,8 +185,8 @@ async fn mail_to_an_own_domain_is_received() {
 async fn mail_to_a_domain_of_another_organization_is_received_there() {
     let sandbox = Sandbox::start().await;
     let receiver = crate::receiver::Receiver::start(&[]).await;
-    let made = sandbox.control("POST /_sandbox/organizations", r#"{"name":"Acme"}"#).await;
-    let key = made.between(r#""email_key":""#);
+    let created = sandbox.control("POST /_sandbox/organizations", r#"{"name":"Acme"}"#).await;
+    let key = created.between(r#""email_key":""#);
     let domain = sandbox.with_key(&key, "POST /api/v1/domains", r#"{"name":"acme.test"}"#).await;
     sandbox.control("POST /_sandbox/dns/acme.test/publish?organization=Acme", "").await;
     let verify = format!("POST /api/v1/domains/{}/verify", domain.id());
@@ -198,10 +199,10 @@ async fn mail_to_a_domain_of_another_organization_is_received_there() {
     sandbox.settle().await;
     assert_eq!(receiver.received().len(), 1);
     assert!(!receiver.received()[0].body.contains("eve@x.test"));
-    let theirs = sandbox.control("GET /_sandbox/messages?organization=Acme", "").await;
-    assert!(theirs.body.contains(r#""direction":"incoming""#), "{theirs:?}");
-    assert_eq!(theirs.body.matches(r#""id":"#).count(), 1, "{theirs:?}");
-    let ours = sandbox.control("GET /_sandbox/messages?to=ceo@acme.test", "").await;
-    assert!(ours.body.contains(r#""direction":"outgoing""#), "{ours:?}");
-    assert_eq!(ours.body.matches(r#""id":"#).count(), 1, "{ours:?}");
+    let received_messages = sandbox.control("GET /_sandbox/messages?organization=Acme", "").await;
+    assert!(received_messages.body.contains(r#""direction":"incoming""#), "{received_messages:?}");
+    assert_eq!(received_messages.body.matches(r#""id":"#).count(), 1, "{received_messages:?}");
+    let sent_messages = sandbox.control("GET /_sandbox/messages?to=ceo@acme.test", "").await;
+    assert!(sent_messages.body.contains(r#""direction":"outgoing""#), "{sent_messages:?}");
+    assert_eq!(sent_messages.body.matches(r#""id":"#).count(), 1, "{sent_messages:?}");
 }

@@ -183,7 +183,7 @@ async fn deferred_recipients_are_retried_and_rejected_ones_bounce() {
     assert_eq!(accepted[1].to, ["later@out.example"]);
     assert_eq!(accepted[0].source, accepted[1].source);
 
-    let of = |event: &str, address: &str| {
+    let count_events = |event: &str, address: &str| {
         let address = format!(r#""recipient":"{address}""#);
         let event = format!(r#"{{"event":"{event}""#);
         let all = receiver.received();
@@ -197,7 +197,7 @@ async fn deferred_recipients_are_retried_and_rejected_ones_bounce() {
         ("email.delivered", "yes@out.example", 1),
         ("email.delivered", "hidden@out.example", 1),
     ] {
-        assert_eq!(of(event, address), count, "{event} {address}");
+        assert_eq!(count_events(event, address), count, "{event} {address}");
     }
 }
 

@@ -6,9 +6,9 @@ use crate::webhooks::hmac;
 
 async fn extraction_webhook(sandbox: &Sandbox, receiver: &Receiver) -> (String, String) {
     let body = format!(r#"{{"url":"{}","events":["extraction.failed"]}}"#, receiver.url());
-    let made = sandbox.with_key(EXTRACTION_KEY, "POST /v1/webhooks", &body).await;
-    assert_eq!(made.status, 201, "{made:?}");
-    (made.id(), made.between(r#""secret":""#))
+    let created = sandbox.with_key(EXTRACTION_KEY, "POST /v1/webhooks", &body).await;
+    assert_eq!(created.status, 201, "{created:?}");
+    (created.id(), created.between(r#""secret":""#))
 }
 
 #[tokio::test]
@@ -27,26 +27,30 @@ async fn shows_every_attempt() {
     assert_ne!(next, now);
     sandbox.advance("2s").await;
 
-    let shown = sandbox.control(&format!("GET /_sandbox/deliveries/{id}"), "").await;
-    assert_eq!(shown.status, 200, "{shown:?}");
+    let details = sandbox.control(&format!("GET /_sandbox/deliveries/{id}"), "").await;
+    assert_eq!(details.status, 200, "{details:?}");
     let sent = receiver.received();
     assert_eq!(sent.len(), 2);
     let start = format!(
         r#"{{"id":"{id}","webhook":"{webhook}","service":"extraction","event":"extraction.failed","state":"delivered","attemptCount":2,"nextDueAt":null,"createdAt":"{now}","updatedAt":"{next}","body":{},"attempts":[{{"number":1,"startedAt":"{now}","#,
         serde_json::Value::from(sent[0].body.as_str())
     );
-    assert!(shown.body.starts_with(&start), "{start}\n{}", shown.body);
+    assert!(details.body.starts_with(&start), "{start}\n{}", details.body);
     let signature = hmac(&secret, &sent[0].body);
     let url = receiver.url();
     let headers = format!(
         r#""url":"{url}","requestHeaders":{{"content-type":"application/json","user-agent":"svc-reference-server/0.1.0","x-service-event":"extraction.failed","x-service-signature":"sha256={signature}"}}"#
     );
-    assert_eq!(shown.body.matches(&headers).count(), 2, "{headers}\n{}", shown.body);
-    assert!(shown.body.contains(r#""status":500,"error":null,"answer":"ok""#), "{}", shown.body);
+    assert_eq!(details.body.matches(&headers).count(), 2, "{headers}\n{}", details.body);
     assert!(
-        shown.body.ends_with(r#""status":200,"error":null,"answer":"ok"}]}"#),
+        details.body.contains(r#""status":500,"error":null,"answer":"ok""#),
         "{}",
-        shown.body
+        details.body
+    );
+    assert!(
+        details.body.ends_with(r#""status":200,"error":null,"answer":"ok"}]}"#),
+        "{}",
+        details.body
     );
 }
 
@@ -107,13 +111,13 @@ async fn a_replay_is_another_attempt_with_the_same_body() {
     assert_eq!(received.len(), 2);
     assert_eq!(received[0].body, received[1].body);
     assert_eq!(received[0].head, received[1].head);
-    let shown = sandbox.control(&format!("GET /_sandbox/deliveries/{id}"), "").await;
-    assert_eq!(shown.between(r#""state":""#), "failed");
+    let details = sandbox.control(&format!("GET /_sandbox/deliveries/{id}"), "").await;
+    assert_eq!(details.between(r#""state":""#), "failed");
 
     let deleted = format!("DELETE /v1/webhooks/{webhook}");
     assert_eq!(sandbox.with_key(EXTRACTION_KEY, &deleted, "").await.status, 204);
-    let gone = sandbox.control(&path, "").await;
-    assert_eq!((gone.status, gone.between(r#""code":""#)), (409, "conflict".to_owned()));
+    let rejected = sandbox.control(&path, "").await;
+    assert_eq!((rejected.status, rejected.between(r#""code":""#)), (409, "conflict".to_owned()));
     assert_eq!(sandbox.control("POST /_sandbox/deliveries/x/replay", "").await.status, 404);
 }
 
@@ -154,8 +158,8 @@ async fn deliveries_are_invisible_to_other_organizations() {
     let body = r#"{"event":"extraction.failed"}"#;
     let id = sandbox.control("POST /_sandbox/extractions", body).await.id();
     sandbox.settle().await;
-    let made = sandbox.control("POST /_sandbox/organizations", r#"{"name":"other"}"#).await;
-    assert_eq!(made.status, 201);
+    let created = sandbox.control("POST /_sandbox/organizations", r#"{"name":"other"}"#).await;
+    assert_eq!(created.status, 201);
     for line in [
         format!("GET /_sandbox/deliveries/{id}?organization=other"),
         format!("POST /_sandbox/deliveries/{id}/replay?organization=other"),

@@ -52,8 +52,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Client<S> {
 }
 
 async fn sandbox() -> (Sandbox, SocketAddr) {
-    let any = "127.0.0.1:0".parse().expect("an address");
-    let sandbox = Sandbox::with(|builder| builder.smtp(any)).await;
+    let any_port = "127.0.0.1:0".parse().expect("an address");
+    let sandbox = Sandbox::with(|builder| builder.smtp(any_port)).await;
     let address = sandbox.server.addresses().smtp.expect("a listener");
     (sandbox, address)
 }
@@ -123,10 +123,10 @@ async fn other_domains_are_rejected_and_the_session_continues() {
             .await
             .starts_with("250 ")
     );
-    let shown = sandbox.control("GET /_sandbox/messages/wait?subject=forged", "").await;
+    let message = sandbox.control("GET /_sandbox/messages/wait?subject=forged", "").await;
     // For an empty sender, SPF uses the HELO domain, which has no policy.
     let results = "inbound.sandbox.localhost; spf=none smtp.helo=client.test; dkim=none";
-    assert!(shown.body.contains(results), "{}", shown.body);
+    assert!(message.body.contains(results), "{}", message.body);
 }
 
 #[tokio::test]
@@ -157,8 +157,8 @@ async fn supports_pipelining_and_rejects_commands_out_of_order() {
         codes.push(client.reply().await[..3].to_owned());
     }
     assert_eq!(codes, ["250", "250", "354", "250", "250"]);
-    let shown = sandbox.control("GET /_sandbox/messages/wait?to=c@sandbox.test", "").await;
-    assert_eq!(shown.between(r#""subject":""#), "all");
+    let message = sandbox.control("GET /_sandbox/messages/wait?to=c@sandbox.test", "").await;
+    assert_eq!(message.between(r#""subject":""#), "all");
 }
 
 #[tokio::test]
@@ -253,8 +253,8 @@ async fn rejects_mail_loops() {
         client.command("RCPT TO:<c@sandbox.test>").await;
         client.command("DATA").await;
         let trace = "Received: from x by y\r\n".repeat(hops);
-        let answer = client.command(&format!("{trace}\r\nReceived: in the text\r\n.")).await;
-        assert!(answer.starts_with(reply), "{hops}: {answer}");
+        let response = client.command(&format!("{trace}\r\nReceived: in the text\r\n.")).await;
+        assert!(response.starts_with(reply), "{hops}: {response}");
     }
 }
 
@@ -283,9 +283,9 @@ async fn receives_mail_over_starttls() {
     let generated =
         rcgen::generate_simple_self_signed(["localhost".to_owned()]).expect("generated");
     let (chain, key) = (generated.cert.pem(), generated.signing_key.serialize_pem());
-    let any = "127.0.0.1:0".parse().expect("an address");
+    let any_port = "127.0.0.1:0".parse().expect("an address");
     let sandbox = Sandbox::with(|builder| {
-        let builder = builder.smtp(any).smtp_certificate(chain.as_bytes(), key.as_bytes());
+        let builder = builder.smtp(any_port).smtp_certificate(chain.as_bytes(), key.as_bytes());
         builder.expect("a certificate")
     })
     .await;

@@ -200,8 +200,8 @@ impl Session<'_> {
             }
             "exists" => {
                 let target = self.expand(term.value.ok_or(SpfError::Permanent)?, domain)?;
-                let any = Ipv4Addr::UNSPECIFIED.into();
-                let found = budget.found(self.resolver.addresses(&target, any).await?)?;
+                let ipv4 = Ipv4Addr::UNSPECIFIED.into();
+                let found = budget.found(self.resolver.addresses(&target, ipv4).await?)?;
                 Ok(!found.is_empty())
             }
             // §5.5: `ptr` is deprecated and never matches here.

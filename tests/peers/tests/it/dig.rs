@@ -93,6 +93,6 @@ async fn missing_names_and_other_zones_have_different_statuses() {
         assert!(response.contains("ANSWER: 0,") && response.contains(section), "{response}");
     }
     sandbox.call(&format!("DELETE /_sandbox/dns/{DOMAIN}"), "").await;
-    let gone = dig(&sandbox, &[DOMAIN, "MX"]).await;
-    assert!(gone.contains("status: NXDOMAIN,"), "{gone}");
+    let withdrawn = dig(&sandbox, &[DOMAIN, "MX"]).await;
+    assert!(withdrawn.contains("status: NXDOMAIN,"), "{withdrawn}");
 }

@@ -90,8 +90,8 @@ async fn relays_mail_over_tls_with_authentication() {
 
 #[tokio::test]
 async fn receives_mail_from_smtplib() {
-    let any = "127.0.0.1:0".parse().expect("an address");
-    let sandbox = Sandbox::start(|builder| builder.smtp(any)).await;
+    let any_port = "127.0.0.1:0".parse().expect("an address");
+    let sandbox = Sandbox::start(|builder| builder.smtp(any_port)).await;
     let address = sandbox.server.addresses().smtp.expect("a listener");
     let script = format!(
         r#"
