@@ -1,10 +1,12 @@
-//! Mailboxes, domain names and header fields as an email request may give them
-//! (`docs/undocumented/email-service.md#addresses`, `docs/undocumented/email-service.md#invalid-content`). Messages never repeat what was given.
+//! Email addresses, domain names and custom header fields in requests
+//! (`docs/undocumented/email-service.md#addresses`,
+//! `docs/undocumented/email-service.md#invalid-content`). Error messages never repeat
+//! the input.
 
 use std::borrow::Cow;
 use std::fmt;
 
-/// `a@b` or `Name <a@b>`, as it was given and in its parts.
+/// A mailbox: `a@b` or `Name <a@b>`.
 #[derive(Clone, PartialEq, Eq)]
 pub(crate) struct Mailbox {
     pub(crate) name: Option<String>,
@@ -13,7 +15,7 @@ pub(crate) struct Mailbox {
 
 impl Mailbox {
     pub(crate) fn parse(text: &str) -> Result<Self, AddressError> {
-        no_line_break(text)?;
+        reject_line_breaks(text)?;
         if text.chars().any(char::is_control) {
             return Err(AddressError::Control);
         }
@@ -25,7 +27,7 @@ impl Mailbox {
     }
 }
 
-/// The bare address that a message goes to or comes from.
+/// An address without display name, such as `a@b`.
 #[derive(Clone, PartialEq, Eq)]
 pub(crate) struct Address {
     text: String,
@@ -35,7 +37,7 @@ pub(crate) struct Address {
 
 impl Address {
     pub(crate) fn parse(text: &str) -> Result<Self, AddressError> {
-        no_line_break(text)?;
+        reject_line_breaks(text)?;
         if text.chars().any(|c| c.is_whitespace() || c.is_control()) {
             return Err(AddressError::Space);
         }
@@ -50,21 +52,21 @@ impl Address {
         Ok(Self { text: text.to_owned(), at, domain: DomainName::parse(domain)? })
     }
 
-    /// The address as it was given.
+    /// The address as given in the request.
     pub(crate) fn as_str(&self) -> &str {
         &self.text
     }
 
-    /// The address as it stands in messages and on the wire: the domain in its
-    /// ASCII form, which needs no extension of SMTP, where it is internationalised.
-    pub(crate) fn wire(&self) -> Cow<'_, str> {
+    /// The address with the domain in its ASCII form, as used in messages and SMTP
+    /// commands, so that an internationalized domain needs no SMTP extension.
+    pub(crate) fn to_ascii(&self) -> Cow<'_, str> {
         if self.text[self.at..].is_ascii() {
             return Cow::Borrowed(&self.text);
         }
         Cow::Owned(format!("{}@{}", self.local(), self.domain))
     }
 
-    /// What stands before the `@`.
+    /// The local part, before the `@`.
     pub(crate) fn local(&self) -> &str {
         &self.text[..self.at]
     }
@@ -74,8 +76,8 @@ impl Address {
     }
 }
 
-/// A domain in the form in which two of them are compared: ASCII (internationalised
-/// labels as `xn--…`), lower case, without the final dot.
+/// A normalized domain name: ASCII (internationalized labels as `xn--…`), lower case,
+/// without the final dot.
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) struct DomainName(String);
 
@@ -84,7 +86,7 @@ impl DomainName {
         let text = text.strip_suffix('.').unwrap_or(text);
         let ascii = idna::domain_to_ascii_strict(text).map_err(|_| AddressError::Domain)?;
         let last = ascii.rsplit('.').next().unwrap_or_default();
-        // An all-numeric last label is an IP address in disguise.
+        // An all-numeric last label would make it an IP address.
         if ascii.is_empty() || ascii.len() > 253 || last.bytes().all(|b| b.is_ascii_digit()) {
             return Err(AddressError::Domain);
         }
@@ -102,7 +104,7 @@ impl fmt::Display for DomainName {
     }
 }
 
-// Addresses are users' content: they stay out of logs and panics.
+// Addresses are user data, so `Debug` does not print them.
 impl fmt::Debug for Mailbox {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Mailbox(..)")
@@ -121,7 +123,7 @@ impl fmt::Debug for DomainName {
     }
 }
 
-/// Why a text is no mailbox or no domain; written so that it reads after the field's name.
+/// Why a text is not a valid mailbox or domain. Messages read after the field's name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum AddressError {
     #[error("must not contain a line break")]
@@ -130,46 +132,46 @@ pub(crate) enum AddressError {
     Control,
     #[error("is not an address: write a@b or Name <a@b>")]
     Brackets,
-    #[error("is not an address: there is no @ in it")]
+    #[error("is not an address: it has no @")]
     NoAt,
-    #[error("is not an address: there is white space in it")]
+    #[error("is not an address: it contains white space")]
     Space,
-    #[error("is not an address: what stands before the @ is not valid")]
+    #[error("is not an address: the part before the @ is not valid")]
     LocalPart,
-    #[error("is not an address: it is too long (64 bytes before the @, 254 in all)")]
+    #[error("is not an address: it is too long (at most 64 bytes before the @, 254 in total)")]
     TooLong,
-    #[error("has a domain that is not valid")]
+    #[error("has an invalid domain")]
     Domain,
-    #[error(
-        "has a name that must stand in quotation marks, because of a comma, a bracket or the like in it"
-    )]
+    #[error("has a display name with special characters; put the name in quotation marks")]
     Name,
 }
 
-/// Refuses CR and LF, which would start a header of their own; for subjects and file names too.
-pub(crate) fn no_line_break(text: &str) -> Result<(), AddressError> {
+/// Rejects CR and LF, which would start another header field. Also used for subjects
+/// and file names.
+pub(crate) fn reject_line_breaks(text: &str) -> Result<(), AddressError> {
     if text.contains(['\r', '\n']) { Err(AddressError::LineBreak) } else { Ok(()) }
 }
 
-/// Why a custom header cannot be part of a message.
+/// Why a custom header is not allowed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum HeaderError {
-    #[error("has a header name that is not valid: printable ASCII without spaces and colons")]
+    #[error("has an invalid header name: use printable ASCII without spaces and colons")]
     Name,
-    #[error("has a header that the message has of its own")]
-    Own,
-    #[error("has a header value with a line break or another control character in it")]
+    #[error("has a header that is set by the service")]
+    Reserved,
+    #[error("has a header value with a control character, such as a line break")]
     Value,
 }
 
-/// Checks one custom header; `reply_to` says that the email has the field `replyTo` too.
+/// Validates a custom header. `reply_to` tells whether the email has the field
+/// `replyTo`, which excludes a `Reply-To` header.
 pub(crate) fn check_header(name: &str, value: &str, reply_to: bool) -> Result<(), HeaderError> {
     let printable = name.bytes().all(|b| b.is_ascii_graphic() && b != b':');
     if name.is_empty() || name.len() > MAX_HEADER_NAME || !printable {
         return Err(HeaderError::Name);
     }
-    if is_own_header(name) || (reply_to && name.eq_ignore_ascii_case("Reply-To")) {
-        return Err(HeaderError::Own);
+    if is_reserved_header(name) || (reply_to && name.eq_ignore_ascii_case("Reply-To")) {
+        return Err(HeaderError::Reserved);
     }
     if value.chars().any(|c| c.is_control() && c != '\t') {
         return Err(HeaderError::Value);
@@ -177,18 +179,18 @@ pub(crate) fn check_header(name: &str, value: &str, reply_to: bool) -> Result<()
     Ok(())
 }
 
-fn is_own_header(name: &str) -> bool {
+fn is_reserved_header(name: &str) -> bool {
     let content = name.get(..8).is_some_and(|start| start.eq_ignore_ascii_case("content-"));
-    content || OWN_HEADERS.iter().any(|own| name.eq_ignore_ascii_case(own))
+    content || RESERVED_HEADERS.iter().any(|reserved| name.eq_ignore_ascii_case(reserved))
 }
 
-pub(crate) const OWN_HEADERS: [&str; 9] =
+pub(crate) const RESERVED_HEADERS: [&str; 9] =
     ["From", "To", "Cc", "Bcc", "Subject", "Date", "Message-ID", "MIME-Version", "DKIM-Signature"];
 
-// A longer name leaves no room for a value on a line of 78 characters.
+// A longer name leaves no space for a value on a line of 78 characters.
 const MAX_HEADER_NAME: usize = 76;
 
-/// The display name without its quotation marks; nothing where it is empty.
+/// Parses a display name, with or without quotation marks. `None` if it is empty.
 fn display_name(text: &str) -> Result<Option<String>, AddressError> {
     let text = text.trim();
     let name = match text.strip_prefix('"') {
@@ -232,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn both_forms_are_taken() {
+    fn accepts_plain_and_named_mailboxes() {
         assert_eq!(parse("a@b"), Ok((None, "a@b".into())));
         assert_eq!(parse("ada@example.test"), Ok((None, "ada@example.test".into())));
         assert_eq!(
@@ -253,7 +255,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_address_is_named() {
+    fn rejects_invalid_addresses_with_the_reason() {
         use AddressError::*;
         for (text, error) in [
             ("", NoAt),
@@ -290,7 +292,7 @@ mod tests {
     }
 
     #[test]
-    fn domains_compare_without_case_and_in_either_spelling() {
+    fn domains_compare_in_normalized_form() {
         let domain = |text| DomainName::parse(text).expect("valid");
         assert_eq!(domain("Example.TEST."), domain("example.test"));
         assert_eq!(domain("MÜNCHEN.test"), domain("xn--mnchen-3ya.test"));
@@ -302,30 +304,40 @@ mod tests {
     }
 
     #[test]
-    fn internationalised_domains_go_out_in_ascii() {
-        let wire = |text| Address::parse(text).expect("valid").wire().into_owned();
-        assert_eq!(wire("Ada@Example.test"), "Ada@Example.test");
-        assert_eq!(wire("zoë@müller.test"), "zoë@xn--mller-kva.test");
+    fn internationalized_domains_are_converted_to_ascii() {
+        let to_ascii = |text| Address::parse(text).expect("valid").to_ascii().into_owned();
+        assert_eq!(to_ascii("Ada@Example.test"), "Ada@Example.test");
+        assert_eq!(to_ascii("zoë@müller.test"), "zoë@xn--mller-kva.test");
     }
 
     #[test]
-    fn nothing_given_is_repeated() {
+    fn debug_output_hides_addresses() {
         let mailbox = Mailbox::parse("Secret Name <secret@private.test>").expect("valid");
-        let shown = format!("{mailbox:?} {:?}", mailbox.address);
-        assert!(!shown.contains("ecret") && !shown.contains("private"), "{shown}");
+        let printed = format!("{mailbox:?} {:?}", mailbox.address);
+        assert!(!printed.contains("ecret") && !printed.contains("private"), "{printed}");
     }
 
     #[test]
-    fn headers_are_checked() {
+    fn validates_custom_headers() {
         assert_eq!(check_header("X-Campaign", "Frühling 2026", false), Ok(()));
         assert_eq!(check_header("List-Unsubscribe", "<https://a.test/u>\t", false), Ok(()));
         assert_eq!(check_header("Reply-To", "a@b", false), Ok(()));
-        assert_eq!(check_header("reply-to", "a@b", true), Err(HeaderError::Own));
-        for own in ["from", "TO", "Cc", "bcc", "subject", "DATE", "message-id", "mime-version"] {
-            assert_eq!(check_header(own, "x", false), Err(HeaderError::Own), "{own}");
+        assert_eq!(check_header("reply-to", "a@b", true), Err(HeaderError::Reserved));
+        for reserved in ["from", "TO", "Cc", "bcc", "subject", "DATE", "message-id", "mime-version"]
+        {
+            assert_eq!(
+                check_header(reserved, "x", false),
+                Err(HeaderError::Reserved),
+                "{reserved}"
+            );
         }
-        for own in ["content-type", "Content-Transfer-Encoding", "Content-X", "dkim-signature"] {
-            assert_eq!(check_header(own, "x", false), Err(HeaderError::Own), "{own}");
+        for reserved in ["content-type", "Content-Transfer-Encoding", "Content-X", "dkim-signature"]
+        {
+            assert_eq!(
+                check_header(reserved, "x", false),
+                Err(HeaderError::Reserved),
+                "{reserved}"
+            );
         }
         for name in ["", "X Y", "X:Y", "X\r\nY", "Größe", "X\u{7f}"] {
             assert_eq!(check_header(name, "x", false), Err(HeaderError::Name), "{name:?}");

@@ -85,7 +85,7 @@ impl Faults {
     /// Puts a fault in place, once it is on disk.
     pub(crate) fn add(tx: &mut Tx<'_>, app: &Arc<App>, fault: &Fault) -> Result<(), ApiError> {
         tx.execute(
-            "INSERT INTO fault (id, organization, asked, skip, times) VALUES (?1, ?2, ?3, ?4, ?5)",
+            "INSERT INTO fault (id, organization, definition, skip, times) VALUES (?1, ?2, ?3, ?4, ?5)",
             (&fault.id, fault.organization, fault.shown.to_string(), fault.skip, fault.times),
         )?;
         let (app, fault) = (Arc::clone(app), fault.clone());
@@ -139,7 +139,7 @@ impl Faults {
     ) -> Result<bool, ApiError> {
         let which = "organization = ?1 AND (?2 IS NULL OR id = ?2)";
         tx.execute(
-            &format!("DELETE FROM fault_met WHERE fault IN (SELECT id FROM fault WHERE {which})"),
+            &format!("DELETE FROM fault_hit WHERE fault IN (SELECT id FROM fault WHERE {which})"),
             (organization, &id),
         )?;
         let gone = tx.execute(&format!("DELETE FROM fault WHERE {which}"), (organization, &id))?;
@@ -165,8 +165,9 @@ impl Faults {
     /// Reads all faults from the database anew.
     pub(crate) fn load(&self, connection: &Connection) -> Result<(), ApiError> {
         let mut loaded = Vec::new();
-        let mut statement = connection
-            .prepare_cached("SELECT id, organization, asked, skip, times FROM fault ORDER BY id")?;
+        let mut statement = connection.prepare_cached(
+            "SELECT id, organization, definition, skip, times FROM fault ORDER BY id",
+        )?;
         let mut rows = statement.query([])?;
         while let Some(row) = rows.next()? {
             let (id, asked): (String, String) = (row.get(0)?, row.get(2)?);
@@ -200,9 +201,9 @@ pub(crate) async fn record(app: &App, changes: Vec<Change>) {
             };
             tx.execute("UPDATE fault SET times = times - 1 WHERE id = ?1", [&fault])?;
             tx.execute(
-                "INSERT INTO fault_met (fault, at, operation) SELECT ?1, ?2, ?3
+                "INSERT INTO fault_hit (fault, at, operation) SELECT ?1, ?2, ?3
                  WHERE EXISTS (SELECT 1 FROM fault WHERE id = ?1)
-                 AND (SELECT COUNT(*) FROM fault_met WHERE fault = ?1) < ?4",
+                 AND (SELECT COUNT(*) FROM fault_hit WHERE fault = ?1) < ?4",
                 (&fault, met.at, met.operation.to_string(), RECORDED as i64),
             )?;
         }
@@ -214,7 +215,7 @@ pub(crate) async fn record(app: &App, changes: Vec<Change>) {
 }
 
 fn met(connection: &Connection, fault: &str) -> rusqlite::Result<Vec<Met>> {
-    let sql = "SELECT at, operation FROM fault_met WHERE fault = ?1 ORDER BY seq";
+    let sql = "SELECT at, operation FROM fault_hit WHERE fault = ?1 ORDER BY seq";
     let mut statement = connection.prepare_cached(sql)?;
     let rows = statement.query_map([fault], |row| {
         let name: String = row.get(1)?;

@@ -1,14 +1,14 @@
-//! Identifiers: UUIDv7 with a type prefix, so that they sort by creation and
-//! new rows go to the end of every index (`docs/undocumented/both-services.md#identifiers`).
+//! Ids: UUIDv7 with a type prefix, so that they sort by creation and new rows go to the
+//! end of every index (`docs/undocumented/both-services.md#identifiers`).
 
 use std::sync::Mutex;
 
 use uuid::{ContextV7, Timestamp, Uuid};
 
-/// Where identifiers have come to.
+/// State of the id generator.
 static CONTEXT: Mutex<ContextV7> = Mutex::new(ContextV7::new());
 
-/// A new identifier such as `eml_0193…`.
+/// Returns a new id such as `eml_0193…`.
 pub(crate) fn new(prefix: Prefix) -> String {
     let mut buffer = Uuid::encode_buffer();
     let uuid =
@@ -16,12 +16,11 @@ pub(crate) fn new(prefix: Prefix) -> String {
     [prefix.as_str(), &uuid].concat()
 }
 
-/// From here on identifiers follow this one, even if the system's clock was set
-/// back since.
-pub(crate) fn follow(id: &str) {
+/// Makes all further ids sort after this one, even if the system clock was set back.
+pub(crate) fn advance_past(id: &str) {
     let uuid = id.rsplit('_').next().and_then(|text| Uuid::parse_str(text).ok());
     if let Some((seconds, nanos)) = uuid.and_then(|uuid| Some(uuid.get_timestamp()?.to_unix())) {
-        // The millisecond after it: the order within its own is not known here.
+        // Continue with the next millisecond: the order within the same one is unknown.
         let (seconds, nanos) = match nanos + 1_000_000 {
             nanos @ 1_000_000_000.. => (seconds + 1, nanos - 1_000_000_000),
             nanos => (seconds, nanos),
@@ -30,7 +29,7 @@ pub(crate) fn follow(id: &str) {
     }
 }
 
-/// What kind of thing an identifier names.
+/// Type prefix of an id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Prefix {
     Organization,
@@ -43,7 +42,7 @@ pub(crate) enum Prefix {
     Message,
     Request,
     Fault,
-    /// The bare UUID of a delivery, as documented.
+    /// Deliveries have a plain UUID, as documented.
     Delivery,
 }
 
@@ -70,7 +69,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn identifiers_sort_by_creation() {
+    fn ids_sort_by_creation() {
         let ids: Vec<String> = (0..1000).map(|_| new(Prefix::Email)).collect();
         let mut sorted = ids.clone();
         sorted.sort();
@@ -80,14 +79,15 @@ mod tests {
     }
 
     #[test]
-    fn identifiers_follow_those_of_a_clock_that_was_ahead() {
-        // A minute, and to the last millisecond of a second, so that it carries.
+    fn ids_sort_after_those_of_a_clock_that_was_ahead() {
+        // One minute ahead, in the last millisecond of a second, so that the seconds
+        // carry.
         let ahead = Timestamp::now(ContextV7::new()).to_unix().0 + 60;
         let ahead = Uuid::new_v7(Timestamp::from_unix(ContextV7::new(), ahead, 999_000_000));
         for id in [format!("msg_{ahead}"), ahead.to_string()] {
-            follow(&id);
+            advance_past(&id);
             assert!(new(Prefix::Message) > format!("msg_{ahead}"));
         }
-        follow("no identifier");
+        advance_past("not an id");
     }
 }

@@ -1,5 +1,7 @@
-//! Mail that comes in: stored for each recipient in a verified domain, told to
-//! its webhooks as `email.received` (`docs/undocumented/email-service.md#delivery-payload`, `docs/undocumented/email-service.md#mailboxes`).
+//! Incoming mail: stored once for each recipient in a verified domain, and announced to
+//! the owner's webhooks as `email.received`
+//! (`docs/undocumented/email-service.md#delivery-payload`,
+//! `docs/undocumented/email-service.md#mailboxes`).
 
 use std::sync::Arc;
 
@@ -22,35 +24,38 @@ use crate::store::Tx;
 use crate::time;
 use crate::webhooks::{Event, Webhooks};
 
-/// A message at the door.
-pub(crate) struct Arrival {
-    /// Where it came in for one organization only.
+/// An incoming message that has not been stored yet.
+pub(crate) struct IncomingMessage {
+    /// Set if only this organization may receive the message.
     pub(crate) organization: Option<i64>,
     pub(crate) recipients: Vec<Address>,
     pub(crate) spf: SpfVerdict,
     pub(crate) dkim: DkimVerdict,
-    /// With CRLF line ends.
+    /// Message source with CRLF line endings.
     pub(crate) source: Vec<u8>,
 }
 
-/// A message that was stored for one recipient.
+/// A message stored for one recipient.
 #[derive(Debug)]
 pub(crate) struct Received {
     pub(crate) id: String,
     pub(crate) recipient: String,
 }
 
-/// Takes a message in; durable when this returns. Recipients that are in no
-/// verified domain are passed over.
-pub(crate) async fn receive(app: &Shared, arrival: Arrival) -> Result<Vec<Received>, ApiError> {
-    let Arrival { organization, recipients, spf, dkim, source } = arrival;
-    let judged = parse(source, spf, dkim).await?;
+/// Stores a message for each of its recipients; durable when this returns. Skips
+/// recipients whose domain is not verified here.
+pub(crate) async fn receive(
+    app: &Shared,
+    incoming: IncomingMessage,
+) -> Result<Vec<Received>, ApiError> {
+    let IncomingMessage { organization, recipients, spf, dkim, source } = incoming;
+    let message = parse(source, spf, dkim).await?;
     let webhooks = Arc::clone(&app.webhooks);
     let stored = app.store.write(move |tx| {
         let mut received = Vec::new();
         for recipient in &recipients {
-            for (domain, organization) in takers(tx, recipient.domain().as_str(), organization)? {
-                let id = keep(tx, &webhooks, organization, &domain, recipient, &judged)?;
+            for (domain, organization) in owners(tx, recipient.domain().as_str(), organization)? {
+                let id = store_message(tx, &webhooks, organization, &domain, recipient, &message)?;
                 received.push(Received { id, recipient: recipient.as_str().to_owned() });
             }
         }
@@ -59,23 +64,23 @@ pub(crate) async fn receive(app: &Shared, arrival: Arrival) -> Result<Vec<Receiv
     stored.await
 }
 
-/// A message that was read, and what was found of its sender.
-pub(crate) struct Judged {
-    /// Nothing where the source cannot be read as a message.
-    message: Option<Parts>,
+/// A parsed message with its authentication results (SPF and DKIM).
+pub(crate) struct AuthenticatedMessage {
+    /// `None` if the source cannot be parsed as a message.
+    message: Option<Content>,
     spf: SpfVerdict,
     dkim: DkimVerdict,
     source: Vec<u8>,
 }
 
-/// Reads a message, off the async threads.
+/// Parses a message on a blocking thread.
 pub(crate) async fn parse(
     source: Vec<u8>,
     spf: SpfVerdict,
     dkim: DkimVerdict,
-) -> Result<Judged, ApiError> {
-    let parsing = tokio::task::spawn_blocking(move || Judged {
-        message: Incoming::parse(&source).map(Parts::of),
+) -> Result<AuthenticatedMessage, ApiError> {
+    let parsing = tokio::task::spawn_blocking(move || AuthenticatedMessage {
+        message: Incoming::parse(&source).map(Content::of),
         spf,
         dkim,
         source,
@@ -83,14 +88,15 @@ pub(crate) async fn parse(
     parsing.await.map_err(ApiError::internal)
 }
 
-/// Stores a message in a mailbox of the domain with this id, and tells of it.
-pub(crate) fn keep(
+/// Stores a message in a mailbox of the domain with this id, and emits
+/// `email.received`.
+pub(crate) fn store_message(
     tx: &mut Tx<'_>,
     webhooks: &Webhooks,
     organization: i64,
     domain: &str,
     recipient: &Address,
-    judged: &Judged,
+    message: &AuthenticatedMessage,
 ) -> Result<String, ApiError> {
     let id = id::new(Prefix::Message);
     tx.execute(
@@ -98,34 +104,34 @@ pub(crate) fn keep(
          VALUES (?1, ?2, ?3, ?4, ?5)",
         (organization, &id, recipient.as_str(), domain, tx.now),
     )?;
-    let (from, subject) = judged
+    let (from, subject) = message
         .message
         .as_ref()
         .map_or(("", ""), |parts| (parts.from.as_str(), parts.subject.as_str()));
     tx.execute(
         "INSERT INTO message_source (message, sender, subject, source) VALUES (?1, ?2, ?3, ?4)",
-        (&id, from, subject, &judged.source),
+        (&id, from, subject, &message.source),
     )?;
-    tx.message_arrived();
-    tell(tx, webhooks, organization, &id, recipient, judged)?;
+    tx.message_stored();
+    notify_received(tx, webhooks, organization, &id, recipient, message)?;
     Ok(id)
 }
 
-/// Tells an organization's webhooks of a message that it has received.
-pub(crate) fn tell(
+/// Emits `email.received` to an organization's webhooks.
+pub(crate) fn notify_received(
     tx: &mut Tx<'_>,
     webhooks: &Webhooks,
     organization: i64,
     id: &str,
     recipient: &Address,
-    judged: &Judged,
+    message: &AuthenticatedMessage,
 ) -> Result<(), ApiError> {
     let now = tx.now;
     post::emit(tx, webhooks, organization, Event::EmailReceived, || {
         let data = ReceivedEmail {
-            message: judged.message.as_ref(),
-            spf: judged.spf,
-            dkim: judged.dkim,
+            message: message.message.as_ref(),
+            spf: message.spf,
+            dkim: message.dkim,
             recipient: recipient.as_str(),
             message_id: id,
             timestamp: time::rfc3339(now),
@@ -140,21 +146,21 @@ pub(crate) fn tell(
 #[serde(rename_all = "camelCase")]
 pub(crate) struct ReceivedEmail<'a> {
     #[serde(flatten)]
-    #[schemars(with = "Option<Parts>")]
-    message: Option<&'a Parts>,
+    #[schemars(with = "Option<Content>")]
+    message: Option<&'a Content>,
     spf: SpfVerdict,
     dkim: DkimVerdict,
-    /// Whose mailbox it is in.
+    /// Address of the mailbox that received the message.
     recipient: &'a str,
-    /// Of the message in the control interface.
+    /// Id of the message in the control interface.
     message_id: &'a str,
     #[schemars(with = "schema::Time")]
     timestamp: String,
 }
 
-/// What the message says; not there where it cannot be read as one.
+/// Content of the message; absent if the source cannot be parsed.
 #[derive(Serialize, JsonSchema)]
-struct Parts {
+struct Content {
     from: String,
     to: Vec<String>,
     subject: String,
@@ -171,13 +177,13 @@ struct Attachment {
     filename: Option<String>,
     content_type: String,
     content_id: Option<String>,
-    /// In bytes.
+    /// Size in bytes.
     size: usize,
     #[schemars(with = "schema::Base64")]
     content: String,
 }
 
-impl Parts {
+impl Content {
     fn of(message: Incoming) -> Self {
         let attachments = message.attachments.into_iter().map(|attachment| Attachment {
             filename: attachment.filename,
@@ -198,8 +204,8 @@ impl Parts {
     }
 }
 
-/// Whether anybody takes mail for the domain.
-pub(crate) async fn is_taken(app: &Shared, domain: &str) -> Result<bool, ApiError> {
+/// Whether any organization receives mail for this domain.
+pub(crate) async fn accepts_domain(app: &Shared, domain: &str) -> Result<bool, ApiError> {
     let domain = domain.to_owned();
     let sql = format!("SELECT 1 FROM domain WHERE name = ?1 AND {VERIFIED} LIMIT 1");
     app.store
@@ -211,9 +217,9 @@ pub(crate) async fn is_taken(app: &Shared, domain: &str) -> Result<bool, ApiErro
 
 const VERIFIED: &str = "mx_verified AND spf_verified AND dkim_verified AND dmarc_verified";
 
-/// The verified domains of this name, each with its organization: two may have
-/// the same.
-pub(crate) fn takers(
+/// The verified domains with this name, each as domain id and organization. Several
+/// organizations may have the same domain.
+pub(crate) fn owners(
     tx: &Tx<'_>,
     domain: &str,
     organization: Option<i64>,
@@ -227,7 +233,7 @@ pub(crate) fn takers(
     Ok(rows.collect::<rusqlite::Result<_>>()?)
 }
 
-/// A message with the line ends that mail has, whatever it was written with.
+/// Converts line endings to CRLF.
 pub(crate) fn with_crlf(source: &[u8]) -> Vec<u8> {
     let mut lines = Vec::with_capacity(source.len() + source.len() / 40);
     for line in source.split_inclusive(|&byte| byte == b'\n') {

@@ -25,7 +25,7 @@ pub(crate) const OWNED: &[(&str, &str)] = &[
     ("due", "kind = 2 AND substr(ref, 1, 40) IN (SELECT id FROM email WHERE organization = ?1)"),
     ("relay", "organization = ?1"),
     ("local_delivery", "organization = ?1"),
-    ("fault_met", "fault IN (SELECT id FROM fault WHERE organization = ?1)"),
+    ("fault_hit", "fault IN (SELECT id FROM fault WHERE organization = ?1)"),
     ("fault", "organization = ?1"),
     ("email", "organization = ?1"),
     ("message_source", "message IN (SELECT id FROM message WHERE organization = ?1)"),
@@ -68,7 +68,7 @@ pub(crate) fn empty(tx: &mut Tx<'_>, app: &Arc<App>, organization: i64) -> Resul
     }
     let context = Arc::clone(app);
     tx.after_commit(move || {
-        context.webhooks.forget(organization);
+        context.webhooks.remove_organization(organization);
         context.faults.forget(organization);
         for owner in owners {
             context.zone.withdraw(&owner, None);

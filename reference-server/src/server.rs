@@ -11,7 +11,7 @@ use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
 use crate::app::{Addresses, App, Shared};
-use crate::clock::{Clock, Course};
+use crate::clock::{Clock, ClockMode};
 use crate::dns::{DnsServer, Resolver, Zone};
 use crate::email::domains;
 use crate::engine::{self, EngineHandle, local_delivery, relaying};
@@ -341,14 +341,14 @@ async fn start(mut settings: Settings) -> Result<Server, StartError> {
     if let Some(bytes) = settings.limits.database_bytes {
         crate::store::limit_size(&connection, bytes).map_err(|error| sqlite(&error))?;
     }
-    let course =
+    let mode =
         crate::store::find(&connection, "SELECT value FROM meta WHERE key = 'clock'", [], |row| {
             row.get::<_, String>(0)
         });
-    let course = course.map_err(|error| sqlite(&error))?;
-    let course = course.as_deref().and_then(Course::from_text);
-    let clock = Arc::new(Clock::new(course.unwrap_or(Course::Running { offset: 0 })));
-    crate::store::follow(&connection, &clock).map_err(|error| sqlite(&error))?;
+    let mode = mode.map_err(|error| sqlite(&error))?;
+    let mode = mode.as_deref().and_then(ClockMode::from_text);
+    let clock = Arc::new(Clock::new(mode.unwrap_or(ClockMode::Running { offset: 0 })));
+    crate::store::restore_clock_and_ids(&connection, &clock).map_err(|error| sqlite(&error))?;
 
     let listen = |what, addr| move |source| StartError::Listen { addr, what, source };
     let (addr, dns_addr) = (settings.addr, settings.dns);

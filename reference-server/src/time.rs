@@ -1,21 +1,21 @@
-//! Time stamps: integer milliseconds UTC inside, ISO 8601 in requests,
-//! RFC 3339 with milliseconds and `Z` in answers (`docs/undocumented/both-services.md#timestamps`).
+//! Timestamps: integer milliseconds internally, ISO 8601 in requests, RFC 3339 with
+//! milliseconds and `Z` in responses (`docs/undocumented/both-services.md#timestamps`).
 
 /// Milliseconds since 1970-01-01T00:00:00Z.
 pub(crate) type Millis = i64;
 
 const DAY: i64 = 86_400_000;
 
-/// 0000-01-01T00:00:00.000Z to 9999-12-31T23:59:59.999Z: RFC 3339 has four digits
-/// for the year.
-const WRITABLE: std::ops::RangeInclusive<Millis> = -719_528 * DAY..=2_932_897 * DAY - 1;
+/// 0000-01-01T00:00:00.000Z to 9999-12-31T23:59:59.999Z: RFC 3339 has four digits for
+/// the year.
+const REPRESENTABLE: std::ops::RangeInclusive<Millis> = -719_528 * DAY..=2_932_897 * DAY - 1;
 
-/// Whether an answer can write this time.
-pub(crate) fn is_writable(at: Millis) -> bool {
-    WRITABLE.contains(&at)
+/// Whether RFC 3339 can represent this time.
+pub(crate) fn is_representable(at: Millis) -> bool {
+    REPRESENTABLE.contains(&at)
 }
 
-/// `2026-11-21T08:00:00.000Z`
+/// Formats a time as RFC 3339, such as `2026-11-21T08:00:00.000Z`.
 pub(crate) fn rfc3339(at: Millis) -> String {
     let (year, month, day) = civil_from_days(at.div_euclid(DAY));
     let ms = at.rem_euclid(DAY);
@@ -23,7 +23,7 @@ pub(crate) fn rfc3339(at: Millis) -> String {
     format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{:03}Z", ms % 1000)
 }
 
-/// Reads an ISO 8601 date-time with offset or `Z`, or a date (midnight UTC).
+/// Parses an ISO 8601 date and time with offset or `Z`, or a date (midnight UTC).
 pub(crate) fn parse(text: &str) -> Option<Millis> {
     let mut rest = Scanner(text.as_bytes());
     let (year, month, day) =
@@ -49,7 +49,7 @@ pub(crate) fn parse(text: &str) -> Option<Millis> {
             ms += rest.fraction()?;
         }
     }
-    // 24:00:00 and leap seconds are the next instant, as ISO 8601 has them.
+    // ISO 8601: 24:00:00 and leap seconds denote the next instant.
     let whole_day = hour == 24 && ms == 24 * 3_600_000;
     if !(whole_day || hour < 24) || minute > 59 || second > 60 {
         return None;
@@ -70,12 +70,12 @@ pub(crate) fn parse(text: &str) -> Option<Millis> {
         }
         _ => return None,
     };
-    // An answer could not write what the offset carries out of the years 0000 to 9999.
+    // The offset may move the time out of the years 0000 to 9999.
     let at = midnight + ms - offset;
-    (rest.0.is_empty() && is_writable(at)).then_some(at)
+    (rest.0.is_empty() && is_representable(at)).then_some(at)
 }
 
-/// Reads a duration: a number with `ms`, `s`, `m`, `h` or `d`.
+/// Parses a duration: a number with the unit `ms`, `s`, `m`, `h` or `d`.
 pub(crate) fn parse_duration(text: &str) -> Option<Millis> {
     let split = text.find(|c: char| !c.is_ascii_digit() && c != '.')?;
     let (number, unit) = text.split_at(split);
@@ -88,14 +88,14 @@ pub(crate) fn parse_duration(text: &str) -> Option<Millis> {
         _ => return None,
     };
     if let Ok(whole) = number.parse::<i64>() {
-        return whole.checked_mul(factor).filter(|ms| *ms <= LONGEST);
+        return whole.checked_mul(factor).filter(|ms| *ms <= MAX_DURATION);
     }
     let ms = number.parse::<f64>().ok()? * factor as f64;
-    (ms.is_finite() && ms <= LONGEST as f64).then_some(ms.round() as i64)
+    (ms.is_finite() && ms <= MAX_DURATION as f64).then_some(ms.round() as i64)
 }
 
-/// A thousand years: keeps every sum of times far from overflow.
-const LONGEST: i64 = 365_000 * DAY;
+/// A thousand years. Keeps every sum of times far from overflow.
+const MAX_DURATION: i64 = 365_000 * DAY;
 
 struct Scanner<'a>(&'a [u8]);
 
@@ -122,17 +122,17 @@ impl Scanner<'_> {
         Some(value)
     }
 
-    /// Digits after the point, cut to milliseconds.
+    /// Reads the digits after the decimal point, truncated to milliseconds.
     fn fraction(&mut self) -> Option<i64> {
-        let (mut value, mut place) = (0, 100);
-        let mut any = false;
+        let (mut value, mut unit) = (0, 100);
+        let mut has_digit = false;
         while let Some(digit) = self.0.first().filter(|byte| byte.is_ascii_digit()) {
-            value += i64::from(digit - b'0') * place;
-            place /= 10;
-            any = true;
+            value += i64::from(digit - b'0') * unit;
+            unit /= 10;
+            has_digit = true;
             self.next();
         }
-        any.then_some(value)
+        has_digit.then_some(value)
     }
 }
 
@@ -173,8 +173,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn times_are_read_and_written() {
-        for (text, written) in [
+    fn parses_and_formats_times() {
+        for (text, formatted) in [
             ("2026-11-21T08:00:00Z", "2026-11-21T08:00:00.000Z"),
             ("2026-11-21T08:00:00.1239+02:00", "2026-11-21T06:00:00.123Z"),
             ("2026-11-21 08:00-0330", "2026-11-21T11:30:00.000Z"),
@@ -185,12 +185,12 @@ mod tests {
             ("0001-01-01", "0001-01-01T00:00:00.000Z"),
             ("9999-12-31T23:59:59.999Z", "9999-12-31T23:59:59.999Z"),
         ] {
-            assert_eq!(parse(text).map(rfc3339).as_deref(), Some(written), "{text}");
+            assert_eq!(parse(text).map(rfc3339).as_deref(), Some(formatted), "{text}");
         }
     }
 
     #[test]
-    fn what_is_no_time_is_refused() {
+    fn rejects_invalid_times() {
         for text in [
             "",
             "tomorrow",
@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn durations_have_a_unit() {
+    fn durations_require_a_unit() {
         for (text, ms) in [
             ("90s", Some(90_000)),
             ("1.5h", Some(5_400_000)),

@@ -1,5 +1,5 @@
-//! TLS towards others: ring and the platform's certificates, set up once and
-//! only when the first connection needs it.
+//! TLS for outgoing connections, with ring and the platform's certificate store. Set up
+//! once, when the first connection needs it.
 
 use std::io;
 use std::sync::{Arc, OnceLock};
@@ -11,7 +11,7 @@ use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 
-/// Does the handshake for `host` on an open connection.
+/// Performs the TLS handshake for `host` on an open connection.
 pub(crate) async fn connect(host: &str, stream: TcpStream) -> io::Result<TlsStream<TcpStream>> {
     let name = ServerName::try_from(host.to_owned()).map_err(io::Error::other)?;
     TlsConnector::from(config()?).connect(name, stream).await

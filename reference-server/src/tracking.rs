@@ -20,7 +20,7 @@ use serde_json::json;
 
 use crate::app::{App, Shared};
 use crate::email::stored;
-use crate::engine::{Change, happen};
+use crate::engine::{Change, apply_event};
 use crate::error::ApiError;
 use crate::links;
 use crate::switches::ErrorShape;
@@ -175,7 +175,7 @@ async fn happened(
             if !wanted || position >= email.recipients.len() {
                 return Err(gone());
             }
-            happen(tx, &context, &mut email, position, change, detail.as_ref())?;
+            apply_event(tx, &context, &mut email, position, change, detail.as_ref())?;
             stored::update(tx, &email)
         })
         .await

@@ -1,6 +1,6 @@
-//! Who is to hear of what: every webhook of both services, kept in memory
-//! beside the database, so that an event without subscribers costs nothing and
-//! an attempt reads url and secret as they are at that moment (`docs/undocumented/email-service.md#retry-schedule`).
+//! Webhooks of both services, and the registry that caches all of them in memory: an
+//! event without subscribers costs nothing, and every attempt uses the current URL and
+//! secret (`docs/undocumented/email-service.md#retry-schedule`).
 
 use std::collections::HashMap;
 use std::fmt;
@@ -40,12 +40,12 @@ impl fmt::Debug for Webhook {
 
 macro_rules! events {
     ($($variant:ident $name:literal $service:ident,)*) => {
-        /// A documented event of one of the services, or the test event (`docs/undocumented/email-service.md#webhook-test`).
+        /// A documented event of one of the services.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         pub(crate) enum Event { $($variant,)* }
 
         impl Event {
-            /// The events that a webhook can subscribe to.
+            /// All events that a webhook can subscribe to.
             pub(crate) const ALL: &[Self] = &[$(Self::$variant,)*];
 
             pub(crate) const fn as_str(self) -> &'static str {
@@ -73,7 +73,8 @@ events! {
 }
 
 impl Event {
-    /// The event of the test operation, which nobody subscribes to.
+    /// Event name of the test operation. Webhooks cannot subscribe to it
+    /// (`docs/undocumented/email-service.md#webhook-test`).
     pub(crate) const TEST: &str = "webhook.test";
 
     pub(crate) fn parse(service: Service, name: &str) -> Option<Self> {
@@ -81,25 +82,25 @@ impl Event {
         all.find(|event| event.service() == service && event.as_str() == name)
     }
 
-    /// The names of a service's events, for an error that lists them.
+    /// The event names of a service, for error messages.
     pub(crate) fn names(service: Service) -> String {
         let all = Self::ALL.iter().filter(|event| event.service() == service);
         all.map(|event| event.as_str()).collect::<Vec<_>>().join(", ")
     }
 }
 
-/// All webhooks as they are committed.
+/// All committed webhooks, in memory.
 #[derive(Debug, Default)]
 pub(crate) struct Webhooks {
     registry: RwLock<Registry>,
-    /// Told whenever an attempt ends.
+    /// Notified whenever an attempt ends.
     ended: Notify,
 }
 
 #[derive(Debug, Default)]
 struct Registry {
-    /// Attempts under way, by webhook.
-    under_way: HashMap<String, usize>,
+    /// Number of attempts in flight, by webhook id.
+    in_flight: HashMap<String, usize>,
     by_id: HashMap<String, Arc<Webhook>>,
     by_organization: HashMap<i64, Vec<Arc<Webhook>>>,
 }
@@ -109,34 +110,35 @@ impl Webhooks {
         self.registry.read().unwrap_or_else(PoisonError::into_inner).by_id.get(id).cloned()
     }
 
-    /// The active webhooks of an organization that hear of this event.
+    /// The active webhooks of an organization that subscribe to this event.
     pub(crate) fn subscribers(&self, organization: i64, event: Event) -> Vec<Arc<Webhook>> {
         let registry = self.registry.read().unwrap_or_else(PoisonError::into_inner);
         let Some(webhooks) = registry.by_organization.get(&organization) else {
             return Vec::new();
         };
-        let hears = |hook: &&Arc<Webhook>| hook.active && hook.events.contains(&event);
-        webhooks.iter().filter(hears).cloned().collect()
+        let subscribes = |hook: &&Arc<Webhook>| hook.active && hook.events.contains(&event);
+        webhooks.iter().filter(subscribes).cloned().collect()
     }
 
-    /// Begins an attempt: the webhook as it is now, where it is active.
-    pub(crate) fn begin(self: &Arc<Self>, id: &str) -> Option<UnderWay> {
+    /// Begins an attempt. Returns the current webhook, or `None` if it is deleted or
+    /// inactive.
+    pub(crate) fn begin_attempt(self: &Arc<Self>, id: &str) -> Option<AttemptGuard> {
         let mut registry = self.registry.write().unwrap_or_else(PoisonError::into_inner);
         let webhook = registry.by_id.get(id).filter(|webhook| webhook.active)?;
         let webhook = Arc::clone(webhook);
-        *registry.under_way.entry(id.to_owned()).or_default() += 1;
-        Some(UnderWay { webhook, webhooks: Arc::clone(self) })
+        *registry.in_flight.entry(id.to_owned()).or_default() += 1;
+        Some(AttemptGuard { webhook, webhooks: Arc::clone(self) })
     }
 
-    /// Waits until no attempt at this webhook is under way any more, but not
-    /// for long: what has not ended by then has been sent.
-    pub(crate) async fn until_quiet(&self, id: &str) {
+    /// Waits, at most 2 s, until no attempt to this webhook is in flight. A request
+    /// that is still running after that has already been sent.
+    pub(crate) async fn wait_until_idle(&self, id: &str) {
         let quiet = async {
             loop {
                 let ended = self.ended.notified();
                 tokio::pin!(ended);
                 ended.as_mut().enable();
-                if !self.is_busy(id) {
+                if !self.is_attempt_active(id) {
                     return;
                 }
                 ended.await;
@@ -145,9 +147,9 @@ impl Webhooks {
         let _ = tokio::time::timeout(Duration::from_secs(2), quiet).await;
     }
 
-    fn is_busy(&self, id: &str) -> bool {
+    fn is_attempt_active(&self, id: &str) -> bool {
         let registry = self.registry.read().unwrap_or_else(PoisonError::into_inner);
-        registry.under_way.contains_key(id)
+        registry.in_flight.contains_key(id)
     }
 
     pub(crate) fn put(&self, webhook: Webhook) {
@@ -164,8 +166,8 @@ impl Webhooks {
         }
     }
 
-    /// Takes all webhooks of an organization away.
-    pub(crate) fn forget(&self, organization: i64) {
+    /// Removes all webhooks of an organization.
+    pub(crate) fn remove_organization(&self, organization: i64) {
         let mut registry = self.registry.write().unwrap_or_else(PoisonError::into_inner);
         for gone in registry.by_organization.remove(&organization).unwrap_or_default() {
             registry.by_id.remove(&gone.id);
@@ -178,7 +180,7 @@ impl Webhooks {
         registry.by_organization.clear();
     }
 
-    /// Reads all webhooks from the database anew.
+    /// Replaces all webhooks by those in the database.
     pub(crate) fn load(&self, connection: &Connection) -> rusqlite::Result<()> {
         let mut statement = connection.prepare_cached(
             "SELECT id, organization, service, url, events, active, secret, created_at, updated_at
@@ -189,25 +191,25 @@ impl Webhooks {
             loaded.put(Arc::new(webhook?));
         }
         let mut registry = self.registry.write().unwrap_or_else(PoisonError::into_inner);
-        loaded.under_way = std::mem::take(&mut registry.under_way);
+        loaded.in_flight = std::mem::take(&mut registry.in_flight);
         *registry = loaded;
         Ok(())
     }
 }
 
-/// An attempt under way; it ends with this.
-pub(crate) struct UnderWay {
+/// Marks an attempt as in flight until it is dropped.
+pub(crate) struct AttemptGuard {
     pub(crate) webhook: Arc<Webhook>,
     webhooks: Arc<Webhooks>,
 }
 
-impl Drop for UnderWay {
+impl Drop for AttemptGuard {
     fn drop(&mut self) {
         let mut registry = self.webhooks.registry.write().unwrap_or_else(PoisonError::into_inner);
-        if let Some(count) = registry.under_way.get_mut(&self.webhook.id) {
+        if let Some(count) = registry.in_flight.get_mut(&self.webhook.id) {
             *count -= 1;
             if *count == 0 {
-                registry.under_way.remove(&self.webhook.id);
+                registry.in_flight.remove(&self.webhook.id);
             }
         }
         drop(registry);
@@ -226,7 +228,7 @@ impl Registry {
     }
 }
 
-/// Reads a row of all columns in the order of the table.
+/// Reads a row with all columns, in the order of the table.
 pub(crate) fn read(row: &rusqlite::Row<'_>) -> rusqlite::Result<Webhook> {
     let service = service_from(&row.get::<_, String>(2)?);
     let events: String = row.get(4)?;
@@ -243,9 +245,9 @@ pub(crate) fn read(row: &rusqlite::Row<'_>) -> rusqlite::Result<Webhook> {
     })
 }
 
-// What the webhooks of both services have in common.
+// Operations that the webhooks of both services share.
 
-/// Checks the url and the events of a new webhook.
+/// Validates the URL and the events of a new webhook.
 pub(crate) fn check_new(
     service: Service,
     public: bool,
@@ -272,20 +274,23 @@ pub(crate) fn check_new(
     Ok((url.unwrap_or_default(), events))
 }
 
-/// The extraction service takes any absolute http(s) URL (`docs/undocumented/extraction-service.md#webhook-registration`), the email
-/// service https, and http where it stays on this machine (`docs/undocumented/email-service.md#webhook-urls`).
+/// Validates a webhook URL. The extraction service accepts any absolute http(s) URL
+/// (`docs/undocumented/extraction-service.md#webhook-registration`). The email service
+/// requires https, except for loopback targets
+/// (`docs/undocumented/email-service.md#webhook-urls`).
 pub(crate) fn check_url(service: Service, public: bool, text: &str) -> Result<(), &'static str> {
-    let no_url = "must be an absolute http(s) URL";
-    // The parser drops white space, and what is stored must be what is called.
+    let not_a_url = "must be an absolute http(s) URL";
+    // The URL parser drops white space, but the stored URL must be the one that is
+    // called.
     if text.contains(|c: char| c.is_whitespace() || c.is_control()) {
         return Err("must not contain white space or control characters");
     }
-    let url = Url::parse(text).map_err(|_| no_url)?;
-    // The parser also finds a host in `https:a.test` and in `https:///a.test`.
+    let url = Url::parse(text).map_err(|_| not_a_url)?;
+    // The URL parser also accepts `https:a.test` and `https:///a.test`.
     let rest = text.split_once("://").map(|(_, rest)| rest);
     let has_host = rest.is_some_and(|rest| !rest.starts_with(['/', '\\']));
     if !matches!(url.scheme(), "http" | "https") || !has_host {
-        return Err(no_url);
+        return Err(not_a_url);
     }
     if text.len() > 2048 {
         return Err("must not be longer than 2048 bytes");
@@ -296,7 +301,7 @@ pub(crate) fn check_url(service: Service, public: bool, text: &str) -> Result<()
     Ok(())
 }
 
-/// Known events, each once, at least one.
+/// Validates event names: at least one, all known. Duplicates are dropped.
 pub(crate) fn check_events(
     service: Service,
     names: &[String],
@@ -312,14 +317,17 @@ pub(crate) fn check_events(
             Some(event) => events.push(event),
             None => problems.add(
                 format!("events[{index}]"),
-                format!("is no event of the {service} service: {}", Event::names(service)),
+                format!(
+                    "is not an event of the {service} service; valid events: {}",
+                    Event::names(service)
+                ),
             ),
         }
     }
     events
 }
 
-/// Puts a new webhook into the database, with a secret of its own.
+/// Inserts a new webhook with a random signing secret.
 pub(crate) fn insert(
     tx: &mut Tx<'_>,
     app: &Arc<App>,
@@ -348,7 +356,7 @@ pub(crate) fn insert(
             organization,
             service.as_str(),
             &webhook.url,
-            joined(&webhook.events),
+            event_names(&webhook.events),
             &webhook.secret,
             tx.now,
         ),
@@ -361,14 +369,20 @@ pub(crate) fn insert(
 pub(crate) fn update(tx: &mut Tx<'_>, app: &Arc<App>, webhook: &Webhook) -> Result<(), ApiError> {
     tx.execute(
         "UPDATE webhook SET url = ?2, events = ?3, active = ?4, updated_at = ?5 WHERE id = ?1",
-        (&webhook.id, &webhook.url, joined(&webhook.events), webhook.active, webhook.updated_at),
+        (
+            &webhook.id,
+            &webhook.url,
+            event_names(&webhook.events),
+            webhook.active,
+            webhook.updated_at,
+        ),
     )?;
     let (webhooks, changed) = (Arc::clone(&app.webhooks), webhook.clone());
     tx.after_commit(move || webhooks.put(changed));
     Ok(())
 }
 
-/// Removes a webhook; what was to be delivered to it is dropped.
+/// Deletes a webhook. Its pending deliveries are dropped.
 pub(crate) async fn delete(
     app: &Arc<App>,
     id: String,
@@ -389,7 +403,7 @@ pub(crate) async fn delete(
             Ok(())
         })
         .await?;
-    app.webhooks.until_quiet(&gone).await;
+    app.webhooks.wait_until_idle(&gone).await;
     Ok(())
 }
 
@@ -406,7 +420,7 @@ pub(crate) fn find(
         .ok_or_else(|| ApiError::not_found("webhook"))
 }
 
-/// Newest last.
+/// Lists webhooks, oldest first.
 pub(crate) fn list(
     connection: &Connection,
     organization: i64,
@@ -420,6 +434,6 @@ pub(crate) fn list(
     Ok(rows.collect::<rusqlite::Result<_>>()?)
 }
 
-fn joined(events: &[Event]) -> String {
+fn event_names(events: &[Event]) -> String {
     events.iter().map(|event| event.as_str()).collect::<Vec<_>>().join(" ")
 }

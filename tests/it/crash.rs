@@ -1,4 +1,4 @@
-//! What was answered 2xx survives SIGKILL, and so does what is to be delivered.
+//! Confirmed emails and pending deliveries survive SIGKILL and SIGTERM.
 
 use std::collections::BTreeSet;
 
@@ -11,7 +11,7 @@ use crate::process::ServerProcess;
 use crate::receiver::{Delivery, Receiver};
 
 #[tokio::test]
-async fn an_accepted_email_and_its_pending_delivery_survive_a_kill() {
+async fn accepted_emails_and_pending_deliveries_survive_a_kill() {
     let data = tempfile::tempdir().expect("a directory");
     let mut receiver = Receiver::start(&[500]).await;
     let server = ServerProcess::start(data.path()).await;
@@ -19,7 +19,7 @@ async fn an_accepted_email_and_its_pending_delivery_survive_a_kill() {
     let new = NewWebhook::new(receiver.url(), ["email.delivered"]);
     client.webhooks().create(&new).await.expect("created");
     let accepted = client.emails().send(&email()).await.expect("accepted");
-    let refused = receiver.next().await;
+    let failed = receiver.next().await;
     server.kill().await;
 
     let server = ServerProcess::start(data.path()).await;
@@ -27,17 +27,17 @@ async fn an_accepted_email_and_its_pending_delivery_survive_a_kill() {
     let found = client.emails().get(&accepted.id).await.expect("found");
     assert_eq!(found.status, Some(EmailStatus::Delivered));
     advance(&client, "1m").await;
-    let again = receiver.next().await;
+    let retried = receiver.next().await;
 
-    assert_eq!(again.json()["data"]["emailId"], accepted.id);
-    assert_eq!(again.body, refused.body);
+    assert_eq!(retried.json()["data"]["emailId"], accepted.id);
+    assert_eq!(retried.body, failed.body);
 }
 
 #[tokio::test]
-async fn a_kill_in_the_midst_of_sending_loses_nothing_that_was_answered() {
+async fn a_kill_under_load_loses_no_confirmed_email() {
     let data = tempfile::tempdir().expect("a directory");
     let mut receiver = Receiver::start(&[]).await;
-    let (mut answered, mut told) = (BTreeSet::new(), BTreeSet::new());
+    let (mut confirmed, mut announced) = (BTreeSet::new(), BTreeSet::new());
     for round in 0..3 {
         let server = ServerProcess::start(data.path()).await;
         let client = server.client();
@@ -47,34 +47,34 @@ async fn a_kill_in_the_midst_of_sending_loses_nothing_that_was_answered() {
         }
         let mut senders = JoinSet::new();
         for _ in 0..8 {
-            senders.spawn(send_until_cut(client.clone()));
+            senders.spawn(send_until_disconnected(client.clone()));
         }
-        // The moment of the kill depends on what was delivered, not on time.
+        // The time of the kill depends on the number of deliveries, not on the clock.
         for _ in 0..25 + 10 * round {
-            told.insert(email_id(&receiver.next().await));
+            announced.insert(email_id(&receiver.next().await));
         }
         server.kill().await;
         while let Some(ids) = senders.join_next().await {
-            answered.extend(ids.expect("a sender ends when the server is gone"));
+            confirmed.extend(ids.expect("a sender ends once the server is gone"));
         }
     }
 
     let server = ServerProcess::start(data.path()).await;
     let client = server.client();
-    for id in &answered {
-        client.emails().get(id).await.expect("an answered email is there");
+    for id in &confirmed {
+        client.emails().get(id).await.expect("a confirmed email exists");
     }
     advance(&client, "1h").await;
-    while !answered.is_subset(&told) {
-        // Ends the test when what is missing does not come.
-        told.insert(email_id(&receiver.next().await));
+    while !confirmed.is_subset(&announced) {
+        // `next` fails the test if the missing delivery does not arrive.
+        announced.insert(email_id(&receiver.next().await));
     }
 }
 
-/// SIGTERM in the midst of sending: a success, and what was answered is there.
+/// SIGTERM under load: `svc` exits with 0, and confirmed emails are kept.
 #[cfg(unix)]
 #[tokio::test]
-async fn a_stop_in_the_midst_of_sending_is_a_success() {
+async fn a_stop_under_load_succeeds_and_loses_no_confirmed_email() {
     let data = tempfile::tempdir().expect("a directory");
     let mut receiver = Receiver::start(&[]).await;
     let server = ServerProcess::start(data.path()).await;
@@ -83,42 +83,41 @@ async fn a_stop_in_the_midst_of_sending_is_a_success() {
     client.webhooks().create(&new).await.expect("created");
     let mut senders = JoinSet::new();
     for _ in 0..8 {
-        senders.spawn(send_until_cut(client.clone()));
+        senders.spawn(send_until_disconnected(client.clone()));
     }
-    let mut told = BTreeSet::new();
-    while told.len() < 50 {
-        told.insert(email_id(&receiver.next().await));
+    let mut announced = BTreeSet::new();
+    while announced.len() < 50 {
+        announced.insert(email_id(&receiver.next().await));
     }
     let status = server.terminate().await;
     assert_eq!(status.code(), Some(0), "{status}");
-    let mut answered = BTreeSet::new();
+    let mut confirmed = BTreeSet::new();
     while let Some(ids) = senders.join_next().await {
-        answered.extend(ids.expect("a sender ends when the server is gone"));
+        confirmed.extend(ids.expect("a sender ends once the server is gone"));
     }
 
     let server = ServerProcess::start(data.path()).await;
     advance(&server.client(), "1h").await;
-    for id in &answered {
-        let found = server.client().emails().get(id).await.expect("an answered email is there");
+    for id in &confirmed {
+        let found = server.client().emails().get(id).await.expect("a confirmed email exists");
         assert_eq!(found.status, Some(EmailStatus::Delivered));
     }
-    while !answered.is_subset(&told) {
-        told.insert(email_id(&receiver.next().await));
+    while !confirmed.is_subset(&announced) {
+        announced.insert(email_id(&receiver.next().await));
     }
 }
 
-/// Sends one email after the other until the server is gone; gives the ids of
-/// those that were accepted.
-async fn send_until_cut(client: EmailClient) -> Vec<String> {
+/// Sends emails until the server is gone, and returns the ids of the accepted ones.
+async fn send_until_disconnected(client: EmailClient) -> Vec<String> {
     let mut accepted = Vec::new();
-    while let Ok(answer) = client.emails().send(&email()).retries(0).await {
-        accepted.push(answer.id);
+    while let Ok(response) = client.emails().send(&email()).retries(0).await {
+        accepted.push(response.id);
     }
     accepted
 }
 
 fn email_id(delivery: &Delivery) -> String {
-    delivery.json()["data"]["emailId"].as_str().expect("which email it is about").to_owned()
+    delivery.json()["data"]["emailId"].as_str().expect("an email id").to_owned()
 }
 
 async fn advance(client: &EmailClient, duration: &str) {

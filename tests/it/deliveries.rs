@@ -1,4 +1,5 @@
-//! Webhook deliveries, from what causes them to a receiver that verifies them.
+//! Webhook deliveries end to end: from the event on the server to a receiver that
+//! verifies the signature.
 
 use serde_json::json;
 use svc_sdk::email::{Email, NewWebhook};
@@ -11,7 +12,7 @@ use crate::receiver::{Delivery, Receiver};
 use crate::world::World;
 
 #[tokio::test]
-async fn a_sent_email_is_told_to_a_receiver_that_verifies_it() {
+async fn a_receiver_verifies_the_delivery_of_an_email_event() {
     let world = World::start().await;
     world.verified_domain("shop.test").await;
     let mut receiver = Receiver::start(&[]).await;
@@ -24,18 +25,18 @@ async fn a_sent_email_is_told_to_a_receiver_that_verifies_it() {
     let verified = verifier
         .verify(delivery.header("Mail-Signature"), &delivery.body)
         .expect("signed by the service");
-    let told = verified.into_delivery().expect("an envelope");
-    assert_eq!(*told.event(), MailEvent::Delivered);
+    let event = verified.into_delivery().expect("an envelope");
+    assert_eq!(*event.event(), MailEvent::Delivered);
     assert_eq!(delivery.header("Mail-Event"), "email.delivered");
-    assert_eq!(told.id(), Some(delivery.header("Mail-Delivery-Id")));
-    let data: serde_json::Value = told.data().expect("an object");
+    assert_eq!(event.id(), Some(delivery.header("Mail-Delivery-Id")));
+    let data: serde_json::Value = event.data().expect("an object");
     assert_eq!(data["emailId"], accepted.id);
     assert_eq!(data["recipient"], "ada@example.test");
     assert_eq!(data["tags"], json!({"k": "v"}));
 }
 
 #[tokio::test]
-async fn a_finished_extraction_is_told_to_a_receiver_that_verifies_it() {
+async fn a_receiver_verifies_the_delivery_of_an_extraction_event() {
     let world = World::start().await;
     let mut receiver = Receiver::start(&[]).await;
     let verifier = extraction_webhook(&world, &receiver).await;
@@ -49,19 +50,19 @@ async fn a_finished_extraction_is_told_to_a_receiver_that_verifies_it() {
     world.control("/_sandbox/extractions", &finished).await;
     let delivery = receiver.next().await;
 
-    let told = verifier
+    let event = verifier
         .verify(delivery.header("X-Service-Signature"), &delivery.body)
         .expect("signed by the service")
         .with_event_header(delivery.header("X-Service-Event"))
         .into_delivery()
         .expect("an envelope");
-    assert_eq!(*told.event(), ExtractionEvent::Completed);
-    assert!(matches!(told.header_event(), HeaderEvent::Same), "{:?}", told.header_event());
-    assert_eq!(told.data::<serde_json::Value>().expect("an object"), data);
+    assert_eq!(*event.event(), ExtractionEvent::Completed);
+    assert!(matches!(event.header_event(), HeaderEvent::Same), "{:?}", event.header_event());
+    assert_eq!(event.data::<serde_json::Value>().expect("an object"), data);
 }
 
 #[tokio::test]
-async fn a_refused_delivery_comes_again_with_the_same_id_and_the_same_bytes() {
+async fn a_failed_delivery_is_retried_with_the_same_id_and_body() {
     let world = World::start().await;
     world.verified_domain("shop.test").await;
     let mut receiver = Receiver::start(&[500]).await;
@@ -83,7 +84,7 @@ async fn a_refused_delivery_comes_again_with_the_same_id_and_the_same_bytes() {
     assert_eq!((first.header("Mail-Attempt"), second.header("Mail-Attempt")), ("1", "2"));
     verifier.verify(second.header("Mail-Signature"), &second.body).expect("signed");
     world.advance("1h").await;
-    assert!(receiver.is_empty(), "a delivery that was taken does not come again");
+    assert!(receiver.is_empty(), "a successful delivery is not repeated");
 }
 
 #[tokio::test]
@@ -110,11 +111,14 @@ async fn retries_end_after_the_documented_number() {
     for _ in 0..5 {
         assert_eq!(extraction.next().await.body, first.body);
     }
-    assert!(extraction.is_empty(), "5 retries (`docs/undocumented/README.md` X4)");
+    assert!(
+        extraction.is_empty(),
+        "5 retries (docs/undocumented/extraction-service.md#retry-schedule)"
+    );
 }
 
 #[tokio::test]
-async fn a_deleted_or_inactive_webhook_is_told_nothing_more() {
+async fn a_deleted_webhook_receives_no_retries() {
     let world = World::start().await;
     world.verified_domain("shop.test").await;
     let mut receiver = Receiver::start(&[500; 3]).await;
@@ -128,13 +132,13 @@ async fn a_deleted_or_inactive_webhook_is_told_nothing_more() {
     world.email.webhooks().delete(&webhook.id).await.expect("deleted");
     world.advance("1h").await;
 
-    assert!(receiver.is_empty(), "the retry was dropped with its webhook");
+    assert!(receiver.is_empty(), "the pending retry was dropped with its webhook");
 }
 
 async fn mail_webhook(world: &World, receiver: &Receiver, events: &[&str]) -> MailVerifier {
     let new = NewWebhook::new(receiver.url(), events.iter().copied());
     let webhook = world.email.webhooks().create(&new).await.expect("created");
-    let secret = webhook.signing_secret.expect("told once");
+    let secret = webhook.signing_secret.expect("returned on creation");
     MailVerifier::new(Secret::new(secret.expose()).expect("a usable secret"))
 }
 
@@ -142,6 +146,6 @@ async fn extraction_webhook(world: &World, receiver: &Receiver) -> ExtractionVer
     let events = ["extraction.completed", "extraction.failed"];
     let new = extraction::NewWebhook::new(receiver.url(), events);
     let webhook = world.extraction.webhooks().create(&new).await.expect("registered");
-    let secret = webhook.secret.expect("told once");
+    let secret = webhook.secret.expect("returned on creation");
     ExtractionVerifier::new(Secret::new(secret.expose()).expect("a usable secret"))
 }

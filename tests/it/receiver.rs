@@ -1,5 +1,5 @@
-//! A webhook receiver on a real socket: keeps every delivery as its exact
-//! bytes, answers what it was told to.
+//! A webhook receiver on a real socket, which responds with given statuses and records
+//! the exact bytes of every delivery.
 
 use std::collections::VecDeque;
 use std::net::SocketAddr;
@@ -14,9 +14,9 @@ use tokio::net::TcpListener;
 use tokio::sync::mpsc;
 
 /// How long a test waits for a delivery before it fails.
-const PATIENCE: Duration = Duration::from_secs(100);
+const TIME_LIMIT: Duration = Duration::from_secs(100);
 
-/// One delivery as it came over the wire.
+/// One received delivery.
 #[derive(Debug, Clone)]
 pub(crate) struct Delivery {
     pub(crate) headers: HeaderMap,
@@ -25,12 +25,13 @@ pub(crate) struct Delivery {
 
 impl Delivery {
     pub(crate) fn header(&self, name: &str) -> &str {
-        let value = self.headers.get(name).unwrap_or_else(|| panic!("the delivery carries {name}"));
-        value.to_str().expect("a header of ASCII")
+        let value =
+            self.headers.get(name).unwrap_or_else(|| panic!("the delivery has no header {name}"));
+        value.to_str().expect("an ASCII header")
     }
 
     pub(crate) fn json(&self) -> serde_json::Value {
-        serde_json::from_slice(&self.body).expect("the delivery's body is JSON")
+        serde_json::from_slice(&self.body).expect("the body of the delivery is JSON")
     }
 }
 
@@ -40,7 +41,7 @@ pub(crate) struct Receiver {
 }
 
 impl Receiver {
-    /// Answers with each of `statuses` once, and with 204 from then on.
+    /// Responds with each of `statuses` once, and then always with 204.
     pub(crate) async fn start(statuses: &[u16]) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
         let address = listener.local_addr().expect("a bound socket has an address");
@@ -58,13 +59,13 @@ impl Receiver {
 
     /// The next delivery, in the order of arrival.
     pub(crate) async fn next(&mut self) -> Delivery {
-        tokio::time::timeout(PATIENCE, self.deliveries.recv())
+        tokio::time::timeout(TIME_LIMIT, self.deliveries.recv())
             .await
-            .expect("a delivery arrives in time")
+            .expect("a delivery arrives within 100 s")
             .expect("the receiver runs as long as the test")
     }
 
-    /// Whether nothing arrived beyond what was taken.
+    /// Whether no further delivery has arrived.
     pub(crate) fn is_empty(&mut self) -> bool {
         self.deliveries.try_recv().is_err()
     }
@@ -77,8 +78,8 @@ struct Shared {
 }
 
 async fn receive(State(shared): State<Shared>, headers: HeaderMap, body: Bytes) -> StatusCode {
-    let status = shared.statuses.lock().expect("no test panics while it holds it").pop_front();
-    // The test may be over: then nobody wants to know.
+    let status = shared.statuses.lock().expect("not poisoned").pop_front();
+    // The test may have ended, and dropped the receiver.
     let _ = shared.sender.send(Delivery { headers, body });
     status.map_or(StatusCode::NO_CONTENT, |code| StatusCode::from_u16(code).expect("a status"))
 }

@@ -1,4 +1,4 @@
-//! Every operation, from the typed call to the database and back.
+//! Every operation end to end: the SDK against the reference server.
 
 use std::collections::BTreeMap;
 use std::pin::pin;
@@ -41,7 +41,7 @@ async fn an_email_is_sent_and_delivered() {
 }
 
 #[tokio::test]
-async fn a_batch_gives_an_answer_for_each_of_its_emails() {
+async fn a_batch_returns_a_result_per_email() {
     let world = World::start().await;
     world.verified_domain("shop.test").await;
     let batch = [
@@ -50,12 +50,12 @@ async fn a_batch_gives_an_answer_for_each_of_its_emails() {
         Email::new("a@shop.test", "grace@example.test", "Third").text("3"),
     ];
 
-    let answer = world.email.emails().send_batch(&batch).await.expect("answered");
+    let response = world.email.emails().send_batch(&batch).await.expect("a response");
 
-    assert!(answer.is_complete());
-    assert_eq!(answer.accepted().map(|(index, _)| index).collect::<Vec<_>>(), [Some(0), Some(2)]);
-    let BatchOutcome::Refused(refusal) = &answer.items[1].outcome else {
-        panic!("an unverified sender is refused: {:?}", answer.items[1])
+    assert!(response.is_complete());
+    assert_eq!(response.accepted().map(|(index, _)| index).collect::<Vec<_>>(), [Some(0), Some(2)]);
+    let BatchOutcome::Refused(refusal) = &response.items[1].outcome else {
+        panic!("an unverified sender is refused: {:?}", response.items[1])
     };
     assert_eq!(refusal.code.as_deref(), Some("domain_not_verified"));
 }
@@ -82,12 +82,12 @@ async fn a_scheduled_email_waits_and_can_be_cancelled() {
     assert_eq!(emails.get(&kept.id).await.expect("found").status, Some(EmailStatus::Delivered));
     let still = emails.get(&dropped.id).await.expect("found").status;
     assert_eq!(still, Some(EmailStatus::Other("cancelled".into())));
-    let error = emails.cancel(&kept.id).await.expect_err("too late");
+    let error = emails.cancel(&kept.id).await.expect_err("already delivered");
     assert_eq!((error.status(), error.code()), (Some(409), Some("not_cancellable")));
 }
 
 #[tokio::test]
-async fn audiences_and_contacts_live_and_go() {
+async fn audiences_and_contacts_are_created_changed_and_deleted() {
     let world = World::start().await;
     let (audiences, contacts) = (world.email.audiences(), world.email.contacts());
 
@@ -116,17 +116,20 @@ async fn audiences_and_contacts_live_and_go() {
     assert_eq!(updated.subscribed, Some(false));
     assert_eq!(json!(updated.metadata), json!({"number": 3, "vip": true}));
     contacts.delete(&ids[3]).await.expect("deleted");
-    let error = contacts.delete(&ids[3]).await.expect_err("it is gone");
+    let error = contacts.delete(&ids[3]).await.expect_err("the contact was deleted");
     assert_eq!(*error.kind(), ErrorKind::NotFound);
 
     audiences.delete(&readers.id).await.expect("deleted");
     assert!(audiences.list().await.expect("a list").items.is_empty());
-    let error = contacts.update(&ids[0], &update).await.expect_err("gone with its audience");
+    let error = contacts
+        .update(&ids[0], &update)
+        .await
+        .expect_err("the contact was deleted with its audience");
     assert_eq!(*error.kind(), ErrorKind::NotFound);
 }
 
 #[tokio::test]
-async fn a_domain_is_verified_by_what_dns_answers() {
+async fn a_domain_is_verified_by_its_dns_records() {
     let world = World::start().await;
     let domains = world.email.domains();
 
@@ -138,12 +141,12 @@ async fn a_domain_is_verified_by_what_dns_answers() {
         .collect();
     assert_eq!(kinds.keys().collect::<Vec<_>>(), ["dkim", "dmarc", "mx", "spf"]);
     assert_eq!(kinds["dmarc"], "_dmarc.shop.test");
-    let nothing = domains.verify(&domain.id).await.expect("an answer");
+    let nothing = domains.verify(&domain.id).await.expect("a response");
     assert!(!nothing.is_verified());
 
     let some = json!({"organization": world.organization, "records": ["mx", "spf", "dkim"]});
     world.control("/_sandbox/dns/shop.test/publish", &some).await;
-    let three = domains.verify(&domain.id).await.expect("an answer");
+    let three = domains.verify(&domain.id).await.expect("a response");
     assert_eq!((three.dkim_verified, three.dmarc_verified), (Some(true), Some(false)));
     assert!(!three.is_verified());
     let unverified = Email::new("a@shop.test", "ada@example.test", "Hi");
@@ -154,60 +157,61 @@ async fn a_domain_is_verified_by_what_dns_answers() {
 
     let rest = json!({"organization": world.organization, "records": ["dmarc"]});
     world.control("/_sandbox/dns/shop.test/publish", &rest).await;
-    assert!(domains.verify(&domain.id).await.expect("an answer").is_verified());
+    assert!(domains.verify(&domain.id).await.expect("a response").is_verified());
     assert_eq!(domains.list().await.expect("a list").items.len(), 1);
     domains.delete(&domain.id).await.expect("deleted");
     assert!(domains.list().await.expect("a list").items.is_empty());
 }
 
 #[tokio::test]
-async fn webhooks_of_both_services_are_registered_changed_tested_and_removed() {
+async fn webhooks_of_both_services_are_created_changed_tested_and_deleted() {
     let world = World::start().await;
     let receiver = Receiver::start(&[200, 418]).await;
     let webhooks = world.email.webhooks();
 
     let new = NewWebhook::new(receiver.url(), [email::Event::Delivered.to_string()]);
-    let made = webhooks.create(&new).await.expect("created");
-    assert!(made.signing_secret.is_some());
+    let created = webhooks.create(&new).await.expect("created");
+    assert!(created.signing_secret.is_some());
     assert!(webhooks.list().await.expect("a list").items[0].signing_secret.is_none());
-    let paused = webhooks.update(&made.id, &WebhookUpdate::new().active(false)).await;
+    let paused = webhooks.update(&created.id, &WebhookUpdate::new().active(false)).await;
     assert_eq!(paused.expect("updated").active, Some(false));
-    let test = webhooks.test(&made.id).await.expect("tested");
+    let test = webhooks.test(&created.id).await.expect("tested");
     assert_eq!((test.status, test.is_success()), (Some(200), true));
-    let test = webhooks.test(&made.id).await.expect("tested");
+    let test = webhooks.test(&created.id).await.expect("tested");
     assert_eq!((test.status, test.is_success()), (Some(418), false));
-    webhooks.delete(&made.id).await.expect("deleted");
+    webhooks.delete(&created.id).await.expect("deleted");
     assert!(webhooks.list().await.expect("a list").items.is_empty());
 
     let endpoints = world.extraction.webhooks();
     let events = [extraction::Event::Completed.to_string()];
-    let made = endpoints
+    let created = endpoints
         .create(&extraction::NewWebhook::new("https://hooks.example.com/x", events))
         .await
         .expect("registered");
-    assert_eq!(made.status.as_deref(), Some("active"));
-    assert!(made.secret.is_some());
+    assert_eq!(created.status.as_deref(), Some("active"));
+    assert!(created.secret.is_some());
     assert!(endpoints.list().await.expect("a list").items[0].secret.is_none());
-    endpoints.delete(&made.id).await.expect("deleted");
+    endpoints.delete(&created.id).await.expect("deleted");
     assert!(endpoints.list().await.expect("a list").items.is_empty());
 }
 
 #[tokio::test]
-async fn a_key_knows_its_organization() {
+async fn a_key_belongs_to_an_organization() {
     let world = World::start().await;
 
-    let me = world.extraction.me().await.expect("an answer");
+    let me = world.extraction.me().await.expect("a response");
     assert_eq!(
         (me.organization.id.as_str(), me.organization.name.as_str()),
         (world.organization.as_str(), "Lovelace")
     );
-    world.extraction.verify_organization(&world.organization).await.expect("the right one");
-    let error = world.extraction.verify_organization("org_other").await.expect_err("another");
+    world.extraction.verify_organization(&world.organization).await.expect("the same organization");
+    let error =
+        world.extraction.verify_organization("org_other").await.expect_err("another organization");
     assert!(matches!(error.kind(), ErrorKind::WrongOrganization { .. }), "{error}");
 }
 
 #[tokio::test]
-async fn a_missing_scope_is_named_for_every_operation_of_the_email_service() {
+async fn errors_name_the_missing_scope_of_every_email_operation() {
     let world = World::start().await;
     let all =
         ["emails:send", "emails:read", "contacts:manage", "domains:manage", "webhooks:manage"];
@@ -232,10 +236,14 @@ async fn a_missing_scope_is_named_for_every_operation_of_the_email_service() {
     let reader = world.client_with(&["emails:read"]).await;
     let error = reader.emails().cancel("eml_1").await.expect_err("the server wants emails:send");
     let ErrorKind::MissingScope { required, .. } = error.kind() else { panic!("{error:?}") };
-    assert_eq!(*required, Some(Scope::EmailsSend), "named by the server, not by the documents");
+    assert_eq!(
+        *required,
+        Some(Scope::EmailsSend),
+        "the scope that the server named, not the documented one"
+    );
 }
 
-/// Calls an operation of the email service with whatever it takes.
+/// Calls an operation of the email service with sample arguments.
 async fn call(client: &svc_sdk::EmailClient, operation: Operation) -> Result<(), svc_sdk::Error> {
     let email = Email::new("a@shop.test", "ada@example.test", "Hi");
     let webhook = NewWebhook::new("https://hooks.example.com/x", ["email.sent"]);
@@ -272,6 +280,8 @@ async fn call(client: &svc_sdk::EmailClient, operation: Operation) -> Result<(),
         Operation::Me
         | Operation::ExtractionWebhooksCreate
         | Operation::ExtractionWebhooksList
-        | Operation::ExtractionWebhooksDelete => panic!("{operation} is not of the email service"),
+        | Operation::ExtractionWebhooksDelete => {
+            panic!("{operation} is not an operation of the email service")
+        }
     }
 }

@@ -1,4 +1,4 @@
-//! A server of the test's own, an organization in it, and clients for both.
+//! A separate server per test, with a new organization and clients of both services.
 
 use serde_json::{Value, json};
 use svc_reference_server::Server;
@@ -16,19 +16,19 @@ impl World {
         Self::with(&[]).await
     }
 
-    /// A server that chooses otherwise at some of the points that the
-    /// documents leave open.
-    pub(crate) async fn with(choices: &[&str]) -> Self {
+    /// Starts a server with these switches, each as `NAME=VALUE`
+    /// (`docs/undocumented/README.md`).
+    pub(crate) async fn with(switches: &[&str]) -> Self {
         let mut builder = Server::builder().in_memory();
-        for choice in choices {
-            builder = builder.set(choice).expect("a documented choice");
+        for switch in switches {
+            builder = builder.set(switch).expect("a documented switch");
         }
         let server = builder.start().await.expect("the server starts");
         let base = server.base_url();
-        // The control interface asks for no key on loopback.
+        // The control interface requires no key on loopback.
         let control = EmailClient::builder(&base, "none").build().expect("a client");
-        let made = post(&control, "/_sandbox/organizations", &json!({"name": "Lovelace"})).await;
-        let text = |field: &str| made[field].as_str().expect("a text").to_owned();
+        let created = post(&control, "/_sandbox/organizations", &json!({"name": "Lovelace"})).await;
+        let text = |field: &str| created[field].as_str().expect("a string").to_owned();
         let email = EmailClient::builder(&base, text("email_key"))
             .insecure_webhook_urls(true)
             .build()
@@ -38,25 +38,25 @@ impl World {
         Self { server, email, extraction, organization: text("id") }
     }
 
-    /// A client whose key has these scopes only.
+    /// A client whose key has only these scopes.
     pub(crate) async fn client_with(&self, scopes: &[&str]) -> EmailClient {
-        let wanted =
+        let request =
             json!({"organization": self.organization, "service": "email", "scopes": scopes});
-        let made = self.control("/_sandbox/keys", &wanted).await;
-        let key = made["key"].as_str().expect("the key, shown once");
+        let created = self.control("/_sandbox/keys", &request).await;
+        let key = created["key"].as_str().expect("the key of a new key resource");
         EmailClient::builder(self.server.base_url(), key).build().expect("a client")
     }
 
-    /// A sending domain whose records are published and verified.
+    /// Creates a sending domain, publishes its records and verifies it.
     pub(crate) async fn verified_domain(&self, name: &str) {
         let domain = self.email.domains().create(name).await.expect("the domain is created");
         let organization = json!({"organization": self.organization});
         self.control(&format!("/_sandbox/dns/{name}/publish"), &organization).await;
-        let verification = self.email.domains().verify(&domain.id).await.expect("an answer");
+        let verification = self.email.domains().verify(&domain.id).await.expect("a response");
         assert!(verification.is_verified(), "{verification:?}");
     }
 
-    /// A request to the control interface.
+    /// Sends a request to the control interface.
     pub(crate) async fn control(&self, path: &str, body: &Value) -> Value {
         post(&self.email, path, body).await
     }
@@ -71,9 +71,10 @@ impl World {
 }
 
 async fn post(client: &EmailClient, path: &str, body: &Value) -> Value {
-    let answer = client.raw("POST", path).json(body).await.expect("the control interface answers");
-    match answer.body.as_ref() {
+    let response =
+        client.raw("POST", path).json(body).await.expect("the control interface responds");
+    match response.body.as_ref() {
         b"" => Value::Null,
-        _ => answer.json().expect("the control interface answers JSON"),
+        _ => response.json().expect("the control interface returns JSON"),
     }
 }

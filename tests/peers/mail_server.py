@@ -1,7 +1,7 @@
-"""An SMTP server that insists on STARTTLS and a password, for the relay's tests.
+"""SMTP server for the tests of the relay. It requires STARTTLS and a password.
 
-Prints its port, then one line of JSON for each message that it takes. Refuses
-`no@…` for good, and `later@…` once.
+Prints `ready`, then one line of JSON for each accepted message. Rejects `no@…`
+permanently, and `later@…` once.
 """
 
 import json
@@ -14,19 +14,19 @@ from aiosmtpd.smtp import AuthResult
 
 
 class Handler:
-    put_off = False
+    deferred = False
 
     async def handle_RCPT(self, server, session, envelope, address, options):
         if address.startswith("no@"):
             return "550 5.1.1 no such user"
-        if address.startswith("later@") and not self.put_off:
-            self.put_off = True
+        if address.startswith("later@") and not self.deferred:
+            self.deferred = True
             return "451 4.7.1 greylisted"
         envelope.rcpt_tos.append(address)
         return "250 OK"
 
     async def handle_DATA(self, server, session, envelope):
-        taken = {
+        message = {
             "from": envelope.mail_from,
             "to": envelope.rcpt_tos,
             "tls": session.ssl is not None,
@@ -34,7 +34,7 @@ class Handler:
             "peer": session.peer[1],
             "source": envelope.content.decode(),
         }
-        print(json.dumps(taken), flush=True)
+        print(json.dumps(message), flush=True)
         return "250 OK"
 
 

@@ -1,5 +1,5 @@
-//! `svc` as these tests start it: a program of this package, so that cargo
-//! builds it before them and tells them where it is.
+//! The `svc` binary for the tests of this package: cargo builds a binary of the same
+//! package before the tests and provides its path.
 
 use std::process::ExitCode;
 

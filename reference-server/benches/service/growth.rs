@@ -1,4 +1,5 @@
-//! How sending and looking grow from a thousand stored emails to a million.
+//! How the duration of sends and queries grows from a thousand to a million stored
+//! emails.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -6,14 +7,14 @@ use std::time::{Duration, Instant};
 use rusqlite::Connection;
 use tempfile::TempDir;
 
-use super::figures::{Bench, line, median};
+use super::benchmarks::{Bench, line, median};
 use super::process::Process;
 
-/// Emails that the server itself has accepted, moved on and delivered: what the
-/// larger databases are copies of.
+/// Number of emails that the server itself accepts and delivers. Larger databases
+/// contain copies of them.
 const BASE: u64 = 10_000;
 
-/// Servers with few emails and with many, in turns.
+/// Measures servers with few and with many emails in turns.
 pub(crate) fn growth() {
     const ROUNDS: usize = 5;
     let few = Bench::start();
@@ -27,15 +28,15 @@ pub(crate) fn growth() {
         let started = Instant::now();
         let directory = copies(base.path(), emails / BASE);
         let size = directory.path().join("svc.db").metadata().unwrap().len();
-        let more = format!("{:.0} bytes an email", size as f64 / emails as f64);
+        let more = format!("{:.0} bytes per email", size as f64 / emails as f64);
         let name = format!("size of the database at {emails} emails");
         line(&name, size as f64 / f64::from(1 << 20), "MiB", &more);
-        // The first start of all reads it from the disk.
+        // The first start reads the database from disk.
         Process::start(directory.path()).stop();
         let bench = Bench::on(directory);
         let name = format!("start with {emails} emails");
-        let made = format!("made in {:.0} s", started.elapsed().as_secs_f64());
-        line(&name, bench.server.start_ms, "ms", &made);
+        let note = format!("created in {:.0} s", started.elapsed().as_secs_f64());
+        line(&name, bench.server.start_ms, "ms", &note);
         (emails, bench)
     });
     let mut all = vec![(1_000, few), (BASE, Bench::on(base))];
@@ -43,30 +44,30 @@ pub(crate) fn growth() {
 
     let mut rates = vec![Vec::new(); all.len()];
     for round in 0..ROUNDS {
-        // Another one first each time: what the system writes out every so
-        // many seconds is not to fall upon the same one.
+        // Start with another server each round, so that periodic write-back does not
+        // always hit the same one.
         for turn in 0..all.len() {
-            let place = (round + turn) % all.len();
-            let (_, bench) = &all[place];
-            rates[place].push(bench.singles(Duration::from_secs(2)).requests_a_second);
+            let index = (round + turn) % all.len();
+            let (_, bench) = &all[index];
+            rates[index].push(bench.singles(Duration::from_secs(2)).requests_per_second);
             bench.server.settle();
         }
     }
-    let least = median(rates[0].clone());
+    let smallest = median(rates[0].clone());
     for ((emails, bench), rates) in all.iter().zip(rates) {
         let rate = median(rates);
         let name = format!("single sends at {emails} emails");
         let memory = bench.server.resident_mib();
-        let more = format!("{:.2} times the time per send, {memory:.1} MiB", least / rate);
+        let more = format!("{:.2} times the time per send, {memory:.1} MiB", smallest / rate);
         line(&name, rate, "/s", &more);
     }
-    looks(&all.last().unwrap().1.server);
+    queries(&all.last().unwrap().1.server);
     for (_, bench) in all {
         bench.server.stop();
     }
 }
 
-/// A database with so many copies of the emails of another, in the order in
+/// Creates a database with `count` copies of the emails of another one, in the order in
 /// which a server would have written them.
 fn copies(source: &Path, count: u64) -> TempDir {
     const TABLES: [&str; 6] =
@@ -83,7 +84,7 @@ fn copies(source: &Path, count: u64) -> TempDir {
     for table in TABLES {
         database.execute(&format!("DELETE FROM main.{table}"), []).unwrap();
     }
-    // The upper 32 bits of an identifier's milliseconds: 65 seconds each.
+    // The upper 32 bits of the milliseconds in an id, in units of 65 s.
     let first = "SELECT substr(MIN(id), 5, 8) FROM source.email";
     let first: String = database.query_row(first, [], |row| row.get(0)).unwrap();
     let first = u64::from_str_radix(&first, 16).unwrap();
@@ -104,24 +105,24 @@ fn copies(source: &Path, count: u64) -> TempDir {
     target
 }
 
-/// The columns of a table; identifiers with another time, which is `?1`.
+/// The columns of a table as SQL expressions. Ids get another time, which is `?1`.
 fn columns(database: &Connection, table: &str) -> Vec<String> {
     let sql = "SELECT name FROM pragma_table_info(?1) ORDER BY cid";
     let mut statement = database.prepare(sql).unwrap();
     let names = statement.query_map([table], |row| row.get(0)).unwrap();
     let names: Vec<String> = names.collect::<rusqlite::Result<_>>().unwrap();
-    let moved = |name: String| match (table, name.as_str()) {
+    let expression = |name: String| match (table, name.as_str()) {
         ("delivery", "id") | ("delivery_body" | "attempt", "delivery") => {
             format!("?1 || substr({name}, 9)")
         }
         (_, "id" | "email") => format!("substr({name}, 1, 4) || ?1 || substr({name}, 13)"),
         _ => name,
     };
-    names.into_iter().map(moved).collect()
+    names.into_iter().map(expression).collect()
 }
 
-/// What people and tests ask for, in a full mailbox.
-fn looks(server: &Process) {
+/// Measures typical queries of users and tests on a full mailbox.
+fn queries(server: &Process) {
     let page = server.call("GET", "/_sandbox/messages?limit=1", "");
     let (email, message) = (page["data"][0]["emailId"].clone(), page["data"][0]["id"].clone());
     let (email, message) = (email.as_str().unwrap(), message.as_str().unwrap());
@@ -131,16 +132,13 @@ fn looks(server: &Process) {
         ("a message", format!("/_sandbox/messages/{message}")),
         ("newest messages", "/_sandbox/messages".to_owned()),
         ("messages after a cursor", format!("/_sandbox/messages?cursor={next}")),
-        ("messages of an address nobody wrote to", "/_sandbox/messages?to=b@x.test".to_owned()),
-        ("messages from an address that wrote none", "/_sandbox/messages?from=b@x.test".to_owned()),
-        ("messages with a subject that none has", "/_sandbox/messages?subject=zzz".to_owned()),
+        ("messages to an unknown address", "/_sandbox/messages?to=b@x.test".to_owned()),
+        ("messages from an unknown address", "/_sandbox/messages?from=b@x.test".to_owned()),
+        ("messages with an unknown subject", "/_sandbox/messages?subject=zzz".to_owned()),
         ("newest deliveries", "/_sandbox/deliveries".to_owned()),
+        ("failed deliveries (none exist)", "/_sandbox/deliveries?state=failed".to_owned()),
         (
-            "failed deliveries, of which there are none",
-            "/_sandbox/deliveries?state=failed".to_owned(),
-        ),
-        (
-            "deliveries of an event that was none",
+            "deliveries of an event (none exist)",
             "/_sandbox/deliveries?event=email.bounced".to_owned(),
         ),
         ("deliveries of an unknown webhook", "/_sandbox/deliveries?webhook=whk_x".to_owned()),

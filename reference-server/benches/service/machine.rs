@@ -1,4 +1,4 @@
-//! What it was measured on, and with which versions.
+//! Prints the machine and the versions that the results depend on.
 
 use std::process::Command;
 
@@ -12,14 +12,14 @@ pub(crate) fn describe() {
         file("/proc/sys/kernel/osrelease").trim()
     );
     let directory = std::env::temp_dir();
-    let system = said("stat", &["-f", "-c", "%T", &directory.to_string_lossy()]);
+    let system = first_line("stat", &["-f", "-c", "%T", &directory.to_string_lossy()]);
     println!("data      {} ({})", directory.display(), system);
     println!("load      {}", file("/proc/loadavg").trim());
     println!(
         "versions  svc-reference-server {}, SQLite {}, {}",
         env!("CARGO_PKG_VERSION"),
         rusqlite::version(),
-        said("rustc", &["--version"])
+        first_line("rustc", &["--version"])
     );
     println!("          {}", super::wrk::version());
 }
@@ -28,8 +28,8 @@ fn file(path: &str) -> String {
     std::fs::read_to_string(path).unwrap_or_default()
 }
 
-/// The first line that a command prints.
-fn said(program: &str, arguments: &[&str]) -> String {
+/// The first line of a command's output.
+fn first_line(program: &str, arguments: &[&str]) -> String {
     let output = Command::new(program).args(arguments).output();
     let text = output.map(|output| String::from_utf8_lossy(&output.stdout).into_owned());
     text.unwrap_or_default().lines().next().unwrap_or("unknown").to_owned()

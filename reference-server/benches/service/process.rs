@@ -1,4 +1,4 @@
-//! The server as a process of its own: this program, started again.
+//! The server as a separate process, which is this program started again.
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream};
@@ -10,15 +10,16 @@ use serde_json::Value;
 use svc_reference_server::Server;
 
 pub(crate) const SERVE: &str = "serve";
-/// In place of a directory.
+/// Used in place of a directory for an in-memory database.
 pub(crate) const MEMORY: &str = "memory";
 
-/// What the process does: serves until its standard input ends.
-pub(crate) fn serve(place: &str) {
+/// Main function of the server process: serves until its standard input is closed.
+pub(crate) fn serve(location: &str) {
     let runtime = tokio::runtime::Runtime::new().unwrap();
     runtime.block_on(async {
         let builder = Server::builder();
-        let builder = if place == MEMORY { builder.in_memory() } else { builder.data_dir(place) };
+        let builder =
+            if location == MEMORY { builder.in_memory() } else { builder.data_dir(location) };
         let started = Instant::now();
         let server = builder.start().await.unwrap();
         let ms = started.elapsed().as_secs_f64() * 1e3;
@@ -32,18 +33,18 @@ pub(crate) fn serve(place: &str) {
 pub(crate) struct Process {
     child: Child,
     pub(crate) addr: SocketAddr,
-    /// What `Builder::start` took.
+    /// Duration of `Builder::start`.
     pub(crate) start_ms: f64,
-    /// From the start of the process until it was ready.
+    /// Time from the start of the process until the server was ready.
     pub(crate) ready_ms: f64,
 }
 
 impl Process {
-    pub(crate) fn start(place: &Path) -> Self {
+    pub(crate) fn start(location: &Path) -> Self {
         let started = Instant::now();
         let mut child = Command::new(std::env::current_exe().unwrap())
             .arg(SERVE)
-            .arg(place)
+            .arg(location)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()
@@ -55,46 +56,48 @@ impl Process {
         Self { child, addr: addr.parse().unwrap(), start_ms: ms.parse().unwrap(), ready_ms }
     }
 
-    /// One request; 2xx is expected.
+    /// Sends a request. Panics unless the status is 2xx.
     pub(crate) fn call(&self, method: &str, path: &str, body: &str) -> Value {
-        let (status, body) = self.ask(method, path, body);
+        let (status, body) = self.request(method, path, body);
         assert!((200..300).contains(&status), "{method} {path}: {status} {body}");
         serde_json::from_str(&body).unwrap_or(Value::String(body))
     }
 
-    fn ask(&self, method: &str, path: &str, body: &str) -> (u16, String) {
+    fn request(&self, method: &str, path: &str, body: &str) -> (u16, String) {
         let mut stream = TcpStream::connect(self.addr).unwrap();
         let (addr, length) = (self.addr, body.len());
         let head = format!(
             "{method} {path} HTTP/1.1\r\nhost: {addr}\r\nauthorization: Bearer mk_test_sandbox\r\ncontent-type: application/json\r\ncontent-length: {length}\r\nconnection: close\r\n\r\n"
         );
         stream.write_all([head.as_bytes(), body.as_bytes()].concat().as_slice()).unwrap();
-        let mut answer = String::new();
-        stream.read_to_string(&mut answer).unwrap();
-        let (head, body) = answer.split_once("\r\n\r\n").expect("a head");
+        let mut response = String::new();
+        stream.read_to_string(&mut response).unwrap();
+        let (head, body) = response.split_once("\r\n\r\n").expect("a head");
         (head[9..12].parse().unwrap(), body.to_owned())
     }
 
-    /// One of the server's own counters.
+    /// Returns the value of a metric of the server.
     pub(crate) fn metric(&self, name: &str) -> u64 {
-        let Value::String(text) = self.call("GET", "/metrics", "") else { panic!("no text") };
+        let Value::String(text) = self.call("GET", "/metrics", "") else {
+            panic!("the metrics are not text")
+        };
         let line = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
-        line.unwrap_or_else(|| panic!("no {name}")).parse().unwrap()
+        line.unwrap_or_else(|| panic!("no metric {name}")).parse().unwrap()
     }
 
-    /// What is still to be moved on or delivered.
+    /// Number of pending emails and deliveries.
     pub(crate) fn backlog(&self) -> u64 {
         self.metric("svc_due") + self.metric("svc_deliveries_pending")
     }
 
-    /// Waits until nothing is left to do.
+    /// Waits until no work is pending.
     pub(crate) fn settle(&self) {
         while self.backlog() > 0 {
             std::thread::sleep(Duration::from_millis(20));
         }
     }
 
-    /// The memory that it holds at this moment.
+    /// Current resident memory in MiB.
     pub(crate) fn resident_mib(&self) -> f64 {
         let path = format!("/proc/{}/status", self.child.id());
         let status = std::fs::read_to_string(path).unwrap_or_default();
@@ -105,6 +108,6 @@ impl Process {
 
     pub(crate) fn stop(mut self) {
         drop(self.child.stdin.take());
-        assert!(self.child.wait().unwrap().success(), "the server ended badly");
+        assert!(self.child.wait().unwrap().success(), "the server failed");
     }
 }

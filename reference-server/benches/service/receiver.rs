@@ -1,4 +1,4 @@
-//! The endpoint of the webhook: checks each signature, counts, answers 200.
+//! Webhook endpoint: checks every signature, counts, and responds with 200.
 
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -37,10 +37,10 @@ impl Receiver {
         Self { addr, state, _runtime: runtime }
     }
 
-    /// The secret that deliveries are signed with from now on.
+    /// Sets the secret that deliveries are signed with.
     pub(crate) fn expect(&self, secret: &str) {
         let mac = <Hmac<Sha256>>::new_from_slice(secret.as_bytes()).unwrap();
-        assert!(self.state.secret.set(mac).is_ok(), "one webhook for each receiver");
+        assert!(self.state.secret.set(mac).is_ok(), "each receiver has one webhook");
     }
 
     pub(crate) fn received(&self) -> u64 {
@@ -68,11 +68,11 @@ async fn serve(mut stream: TcpStream, state: Arc<State>) {
         let body = &buffer[head.len() + 4..end];
         let signature = hex::decode(field(&head, "mail-signature")).unwrap();
         let mac = state.secret.get().unwrap().clone().chain_update(body);
-        mac.verify_slice(&signature).expect("a signature of this body");
+        mac.verify_slice(&signature).expect("a valid signature");
         buffer.drain(..end);
         state.received.fetch_add(1, Ordering::Relaxed);
-        let answer = b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n";
-        if stream.write_all(answer).await.is_err() {
+        let response = b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n";
+        if stream.write_all(response).await.is_err() {
             return;
         }
     }

@@ -1,4 +1,4 @@
-//! The load: `wrk` (<https://github.com/wg/wrk>), a process of its own.
+//! Generates load with `wrk` (<https://github.com/wg/wrk>).
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -7,9 +7,9 @@ use std::time::Duration;
 
 const CONNECTIONS: u32 = 16;
 
-/// What `wrk` says.
+/// Results of `wrk`.
 pub(crate) struct Load {
-    pub(crate) requests_a_second: f64,
+    pub(crate) requests_per_second: f64,
     p50: String,
     p99: String,
 }
@@ -22,17 +22,18 @@ impl fmt::Display for Load {
 
 pub(crate) fn version() -> String {
     let output = Command::new("wrk").arg("--version").output();
-    let output = output.expect("wrk is needed: apt-get install wrk");
+    let output = output.expect("wrk runs (apt-get install wrk)");
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
     let name = text.split(" [").next().unwrap_or_default().trim();
     format!("{name}: wrk -t1 -c{CONNECTIONS} --latency")
 }
 
-/// Posts the same body over 16 connections for so long. Every answer must be 2xx.
+/// Posts the same body over 16 connections for the given time. Panics if any response
+/// is not 2xx.
 pub(crate) fn post(addr: SocketAddr, path: &str, body: &str, time: Duration) -> Load {
     let directory = tempfile::tempdir().unwrap();
     let script = directory.path().join("post.lua");
-    assert!(!body.contains("]==]"), "it would end the script's string");
+    assert!(!body.contains("]==]"), "the body would end the Lua string");
     let text = format!(
         "wrk.method = \"POST\"\nwrk.body = [==[{body}]==]\n\
          wrk.headers[\"Authorization\"] = \"Bearer mk_test_sandbox\"\n\
@@ -48,14 +49,18 @@ pub(crate) fn post(addr: SocketAddr, path: &str, body: &str, time: Duration) -> 
         .arg(format!("http://{addr}{path}"))
         .output()
         .unwrap();
-    let said = String::from_utf8(output.stdout).unwrap();
-    assert!(!said.contains("Non-2xx") && !said.contains("Socket errors"), "{said}");
+    let output_text = String::from_utf8(output.stdout).unwrap();
+    assert!(
+        !output_text.contains("Non-2xx") && !output_text.contains("Socket errors"),
+        "{output_text}"
+    );
     let after = |name: &str| {
-        let rest = said.split_once(name).unwrap_or_else(|| panic!("no {name} in {said}")).1;
+        let rest =
+            output_text.split_once(name).unwrap_or_else(|| panic!("no {name} in {output_text}")).1;
         rest.split_whitespace().next().unwrap_or_default().to_owned()
     };
     Load {
-        requests_a_second: after("Requests/sec:").parse().unwrap(),
+        requests_per_second: after("Requests/sec:").parse().unwrap(),
         p50: after(" 50%"),
         p99: after(" 99%"),
     }

@@ -56,7 +56,7 @@ pub(super) async fn set(mut input: Input) -> Reply {
             let by = time::parse_duration(&duration).ok_or_else(|| {
                 ApiError::field("advance", "must be a number with ms, s, m, h or d, such as 90s")
             })?;
-            if !time::is_writable(input.app.clock.now().saturating_add(by)) {
+            if !time::is_representable(input.app.clock.now().saturating_add(by)) {
                 return Err(ApiError::field("advance", "must end before the year 10000"));
             }
             engine.advance(by).await?
@@ -81,10 +81,10 @@ pub(super) async fn set(mut input: Input) -> Reply {
 /// case: SQLite takes a row that is replaced by its like for no change, and
 /// says nothing of a full disk.
 async fn keep(input: &Input) -> Result<(), ApiError> {
-    let course = input.app.clock.course().to_text();
+    let mode = input.app.clock.mode().to_text();
     let kept = input.app.store.write(move |tx| {
         tx.execute("DELETE FROM meta WHERE key = 'clock'", [])?;
-        tx.execute("INSERT INTO meta VALUES ('clock', ?1)", [&course])?;
+        tx.execute("INSERT INTO meta VALUES ('clock', ?1)", [&mode])?;
         Ok(())
     });
     kept.await

@@ -208,7 +208,7 @@ fn find(connection: &Connection, id: &str, organization: i64) -> Result<Delivery
 fn attempts(connection: &Connection, id: &str, answers: bool) -> Result<Vec<Attempt>, ApiError> {
     let mut statement = connection.prepare_cached(
         "SELECT number, started_at, duration_ms, url, request_headers, status, error,
-                CASE WHEN ?2 THEN answer END
+                CASE WHEN ?2 THEN response_body END
          FROM attempt WHERE delivery = ?1 ORDER BY number",
     )?;
     let rows = statement.query_map((id, answers), |row| {

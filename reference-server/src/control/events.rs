@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use super::{Reply, json as reply, organization, organization_of_query};
 use crate::email::stored;
-use crate::engine::{Change, happen};
+use crate::engine::{Change, apply_event};
 use crate::error::{ApiError, Code};
 use crate::openapi::schema;
 use crate::web::Input;
@@ -64,7 +64,7 @@ pub(super) async fn create(mut input: Input) -> Reply {
             return Err(ApiError::new(Code::Conflict, message));
         }
         for position in meant {
-            happen(tx, &app, &mut email, position, change, event.detail.as_ref())?;
+            apply_event(tx, &app, &mut email, position, change, event.detail.as_ref())?;
         }
         stored::update(tx, &email)?;
         Ok(email)

@@ -8,13 +8,13 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{Reply, json as reply, organization, organization_of_query};
-use crate::address::{Address, Mailbox, no_line_break};
+use crate::address::{Address, Mailbox, reject_line_breaks};
 use crate::dkim;
 use crate::dns::{self, Resolver, SpfVerdict};
 use crate::email::one_or_many::OneOrMany;
 use crate::error::{ApiError, Problems};
 use crate::id::{self, Prefix};
-use crate::inbound::{self, Arrival};
+use crate::inbound::{self, IncomingMessage};
 use crate::mime::{Incoming, Outgoing};
 use crate::openapi::schema;
 use crate::web::Input;
@@ -86,8 +86,8 @@ pub(super) async fn create(mut input: Input) -> Reply {
         None => SpfVerdict::None,
     };
     let organization = Some(organization.await?);
-    let arrival = Arrival { organization, recipients, spf, dkim, source };
-    let received = inbound::receive(&input.app, arrival).await?;
+    let message = IncomingMessage { organization, recipients, spf, dkim, source };
+    let received = inbound::receive(&input.app, message).await?;
     if received.is_empty() {
         let message = "names nobody in a verified domain of this organization";
         return Err(ApiError::field("to", message));
@@ -189,7 +189,7 @@ impl Short {
             problems.add("to", "is required: at least one recipient");
         }
         let subject = self.subject.unwrap_or_default();
-        if let Err(error) = no_line_break(&subject) {
+        if let Err(error) = reject_line_breaks(&subject) {
             problems.add("subject", error.to_string());
         }
         problems.check()?;

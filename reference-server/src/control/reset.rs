@@ -31,7 +31,7 @@ pub(super) async fn reset(mut input: Input) -> Reply {
     });
     emptied.await.map_err(|error| way_out(&input.app, error))?;
     // What was in flight for what is gone now ends here.
-    input.app.engine.forget().await?;
+    input.app.engine.reload().await?;
     no_content()
 }
 

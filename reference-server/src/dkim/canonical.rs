@@ -1,9 +1,8 @@
-//! The two canonical forms of header fields and bodies (RFC 6376 §3.4).
+//! The canonical forms of header fields and bodies, simple and relaxed (RFC 6376 §3.4).
 
 use ring::digest;
 
-/// Divides a message into its header fields and its body, neither with the
-/// empty line between them.
+/// Splits a message into header and body, without the empty line between them.
 pub(super) fn split(message: &[u8]) -> (&[u8], &[u8]) {
     if let Some(body) = message.strip_prefix(b"\r\n") {
         return (b"", body);
@@ -14,13 +13,13 @@ pub(super) fn split(message: &[u8]) -> (&[u8], &[u8]) {
     }
 }
 
-/// One header field as it stands in the message, without its final line break.
+/// One header field, without its final line break.
 #[derive(Clone, Copy)]
 pub(super) struct Field<'a> {
     raw: &'a [u8],
 }
 
-/// The header's fields in their order, folded lines together.
+/// Returns the header fields in order, each with its folded lines.
 pub(super) fn fields(head: &[u8]) -> Vec<Field<'_>> {
     let mut fields = Vec::new();
     let mut start = 0;
@@ -58,7 +57,7 @@ impl<'a> Field<'a> {
         colon.map_or(b"", |colon| &self.raw[colon + 1..])
     }
 
-    /// §3.4.1 or §3.4.2, without the final line break.
+    /// Appends the canonical form (§3.4.1 or §3.4.2), without the final line break.
     pub(super) fn write(&self, form: Form, out: &mut Vec<u8>) {
         match form {
             Form::Simple => out.extend_from_slice(self.raw),
@@ -70,7 +69,8 @@ impl<'a> Field<'a> {
         self.raw
     }
 
-    /// §3.4.2: the name in lower case, the value on one line, white space runs as one space.
+    /// Appends the relaxed form (§3.4.2): the name in lower case, the value unfolded,
+    /// runs of white space as one space.
     pub(super) fn relaxed(&self, out: &mut Vec<u8>) {
         out.extend(self.name().to_ascii_lowercase());
         out.push(b':');
@@ -91,24 +91,25 @@ impl<'a> Field<'a> {
     }
 }
 
-/// How header fields or bodies are made comparable.
+/// Canonicalization algorithm.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Form {
     Simple,
     Relaxed,
 }
 
-/// The SHA-256 of the canonical body, or of its first `length` bytes: without
-/// empty lines at the end (§3.4.3), and where relaxed with white space runs as
-/// one space and none at a line's end (§3.4.4).
+/// SHA-256 of the canonical body, or of its first `length` bytes. Ignores empty lines
+/// at the end (§3.4.3). The relaxed form also reduces runs of white space to one space
+/// and ignores white space at line ends (§3.4.4).
 pub(super) fn body_hash(body: &[u8], form: Form, length: Option<u64>) -> digest::Digest {
-    let mut hash = Counted {
+    let mut hash = LimitedHash {
         context: digest::Context::new(&digest::SHA256),
-        left: length.map_or(usize::MAX, |length| usize::try_from(length).unwrap_or(usize::MAX)),
+        remaining: length
+            .map_or(usize::MAX, |length| usize::try_from(length).unwrap_or(usize::MAX)),
     };
     let mut line = Vec::new();
     let mut empty_lines = 0;
-    let mut any = false;
+    let mut has_content = false;
     let mut rest = body;
     while !rest.is_empty() {
         let (raw, after) = match rest.windows(2).position(|pair| pair == b"\r\n") {
@@ -129,11 +130,11 @@ pub(super) fn body_hash(body: &[u8], form: Form, length: Option<u64>) -> digest:
             hash.update(b"\r\n");
         }
         empty_lines = 0;
-        any = true;
+        has_content = true;
         line.extend_from_slice(b"\r\n");
         hash.update(&line);
     }
-    if !any && form == Form::Simple {
+    if !has_content && form == Form::Simple {
         hash.update(b"\r\n");
     }
     hash.context.finish()
@@ -152,16 +153,16 @@ fn relax_line(raw: &[u8], line: &mut Vec<u8>) {
     }
 }
 
-struct Counted {
+struct LimitedHash {
     context: digest::Context,
-    left: usize,
+    remaining: usize,
 }
 
-impl Counted {
+impl LimitedHash {
     fn update(&mut self, bytes: &[u8]) {
-        let taken = bytes.len().min(self.left);
-        self.left -= taken;
-        self.context.update(&bytes[..taken]);
+        let count = bytes.len().min(self.remaining);
+        self.remaining -= count;
+        self.context.update(&bytes[..count]);
     }
 }
 
@@ -180,7 +181,7 @@ mod tests {
 
     // The example of RFC 6376 §3.4.5.
     #[test]
-    fn the_standards_example() {
+    fn canonicalizes_the_example_of_the_rfc() {
         let message = b"A: X\r\nB : Y\t\r\n\tZ  \r\n\r\n C \r\nD \t E\r\n\r\n\r\n";
         let (head, body) = split(message);
         assert_eq!(relaxed(head), "a:X\r\nb:Y Z\r\n");
@@ -193,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn an_empty_body_hashes_as_nothing() {
+    fn hashes_empty_bodies() {
         let nothing = digest::digest(&digest::SHA256, b"");
         for body in [&b""[..], b"\r\n", b" \t\r\n\r\n", b"  "] {
             assert_eq!(body_hash(body, Form::Relaxed, None).as_ref(), nothing.as_ref(), "{body:?}");
@@ -205,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn messages_without_a_body_or_a_head_are_divided() {
+    fn splits_messages_without_body_or_header() {
         assert_eq!(split(b"A: b\r\n"), (&b"A: b\r\n"[..], &b""[..]));
         assert_eq!(split(b"\r\nbody"), (&b""[..], &b"body"[..]));
         assert_eq!(split(b"A: b\r\n\r\nbody"), (&b"A: b\r\n"[..], &b"body"[..]));

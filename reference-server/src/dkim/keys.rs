@@ -1,5 +1,5 @@
-//! New keys. One takes 200 to 450 ms to make, so threads of their own make them,
-//! and once somebody has wanted one the next ones are made ahead.
+//! Generation of DKIM keys. One key takes 200 to 450 ms, so separate threads generate
+//! them, and after the first request they generate some in advance.
 
 use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -10,56 +10,57 @@ use rsa::pkcs8::EncodePrivateKey as _;
 use tokio::sync::oneshot;
 use zeroize::Zeroizing;
 
-/// A key in its stored form.
+/// A key in its stored form, a PKCS#8 document.
 pub(crate) type StoredKey = Zeroizing<Vec<u8>>;
 
-/// A new RSA-2048 key: at once where one was made ahead.
-pub(crate) async fn new_key() -> Result<StoredKey, NoKey> {
+/// Returns a new RSA-2048 key, at once if one was generated in advance.
+pub(crate) async fn new_key() -> Result<StoredKey, KeyGenerationFailed> {
     let (sender, receiver) = oneshot::channel();
     {
         let mut state = lock();
         match state.ready.pop_front() {
             Some(key) => {
-                state.start_maker();
+                state.start_thread();
                 return Ok(key);
             }
             None => state.waiting.push_back(sender),
         }
-        state.start_maker();
+        state.start_thread();
     }
-    receiver.await.map_err(|_| NoKey)
+    receiver.await.map_err(|_| KeyGenerationFailed)
 }
 
-/// No thread could be started, or the system gave no random numbers.
+/// No thread could be started, or the system provided no random numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("a DKIM key could not be made")]
-pub(crate) struct NoKey;
+#[error("cannot generate a DKIM key")]
+pub(crate) struct KeyGenerationFailed;
 
-/// How many keys are made ahead.
-const READ_AHEAD: usize = 2;
+/// Number of keys generated in advance.
+const SPARE_KEYS: usize = 2;
 
-/// One for the whole process: keys are as good for one server as for another.
+/// Shared by all servers of the process.
 static STATE: Mutex<State> =
-    Mutex::new(State { ready: VecDeque::new(), waiting: VecDeque::new(), makers: 0 });
+    Mutex::new(State { ready: VecDeque::new(), waiting: VecDeque::new(), threads: 0 });
 
 struct State {
     ready: VecDeque<StoredKey>,
     waiting: VecDeque<oneshot::Sender<StoredKey>>,
-    makers: usize,
+    threads: usize,
 }
 
 impl State {
-    /// Starts one more thread, unless there are as many as there is work or there are processors.
-    fn start_maker(&mut self) {
+    /// Starts another thread, unless enough are running for the waiting requests and
+    /// the available processors.
+    fn start_thread(&mut self) {
         let wanted = self.waiting.len().max(1);
         let cores = thread::available_parallelism().map_or(1, usize::from);
-        if self.makers < wanted.min(cores) {
-            self.makers += 1;
-            let started = thread::Builder::new().name("dkim-keys".into()).spawn(make_keys);
+        if self.threads < wanted.min(cores) {
+            self.threads += 1;
+            let started = thread::Builder::new().name("dkim-keys".into()).spawn(generate_keys);
             if started.is_err() {
-                self.makers -= 1;
-                if self.makers == 0 {
-                    // Whoever waits learns it from the dropped sender.
+                self.threads -= 1;
+                if self.threads == 0 {
+                    // Dropping the senders fails the waiting requests.
                     self.waiting.clear();
                 }
             }
@@ -67,24 +68,24 @@ impl State {
     }
 
     fn is_satisfied(&self) -> bool {
-        self.waiting.is_empty() && (self.ready.len() >= READ_AHEAD || self.makers > 1)
+        self.waiting.is_empty() && (self.ready.len() >= SPARE_KEYS || self.threads > 1)
     }
 }
 
-fn make_keys() {
+fn generate_keys() {
     loop {
         {
             let mut state = lock();
             state.waiting.retain(|waiting| !waiting.is_closed());
             if state.is_satisfied() {
-                state.makers -= 1;
+                state.threads -= 1;
                 return;
             }
         }
-        let key = make_key();
+        let key = generate_key();
         let mut state = lock();
         let Some(key) = key else {
-            state.makers -= 1;
+            state.threads -= 1;
             state.waiting.clear();
             return;
         };
@@ -98,7 +99,7 @@ fn make_keys() {
     }
 }
 
-fn make_key() -> Option<StoredKey> {
+fn generate_key() -> Option<StoredKey> {
     let key = RsaPrivateKey::new(&mut rsa::rand_core::OsRng, 2048).ok()?;
     let document = key.to_pkcs8_der().ok()?;
     Some(Zeroizing::new(document.as_bytes().to_vec()))

@@ -1,5 +1,5 @@
-//! DKIM (RFC 6376): a domain's key, its public half for DNS, and signatures
-//! (`rsa-sha256`, `relaxed/relaxed`).
+//! DKIM (RFC 6376): signing keys, their DNS records, and signatures (`rsa-sha256`,
+//! `relaxed/relaxed`).
 
 mod canonical;
 mod keys;
@@ -16,16 +16,16 @@ use canonical::Form;
 pub(crate) use keys::new_key;
 pub(crate) use verify::{DkimVerdict, verify};
 
-/// A domain's RSA-2048 key, ready to sign with.
+/// A domain's RSA-2048 signing key.
 ///
-/// Reading one checks its arithmetic, so read it once and keep it.
+/// Parsing a key validates it, which is slow: parse it once and keep it.
 pub(crate) struct SigningKey {
     pair: RsaKeyPair,
     embedded: bool,
 }
 
 impl SigningKey {
-    /// Reads the stored form, an unencrypted PKCS#8 document.
+    /// Parses the stored form, an unencrypted PKCS#8 document.
     pub(crate) fn from_pkcs8(der: &[u8]) -> Result<Self, InvalidKey> {
         let pair = RsaKeyPair::from_pkcs8(der).map_err(|_| InvalidKey)?;
         if pair.public().modulus_len() != MODULUS_LEN {
@@ -34,13 +34,13 @@ impl SigningKey {
         Ok(Self { pair, embedded: der == SANDBOX_KEY })
     }
 
-    /// Whether it is [`SANDBOX_KEY`], which everybody knows: a server that
-    /// others reach must refuse to sign with it.
+    /// Whether this is the public [`SANDBOX_KEY`]. A server that is reachable from
+    /// other machines must not sign with it.
     pub(crate) fn is_sandbox_key(&self) -> bool {
         self.embedded
     }
 
-    /// The public half as DNS holds it: the value of the TXT record under `_domainkey`.
+    /// The public key as the value of the TXT record under `_domainkey`.
     pub(crate) fn record(&self) -> String {
         let pkcs1 = self.pair.public().as_ref();
         let mut spki = Vec::with_capacity(SPKI_PREFIX.len() + pkcs1.len());
@@ -49,12 +49,11 @@ impl SigningKey {
         format!("v=DKIM1; k=rsa; p={}", BASE64.encode(spki))
     }
 
-    /// The `DKIM-Signature` field of a message, to be put before it: from the
-    /// field's name to its line break.
+    /// Returns the `DKIM-Signature` field to prepend to a message, including its line
+    /// break.
     ///
-    /// The same message gives the same field. It holds no time of signing: the
-    /// server's clock may be ahead of the world's, and a verifier that sees a
-    /// time in the future refuses the message.
+    /// The result is deterministic. It contains no signing time: the server's clock may
+    /// be in the future, and verifiers reject signatures from the future.
     pub(crate) fn sign(
         &self,
         domain: &str,
@@ -66,14 +65,14 @@ impl SigningKey {
         let mut names: Vec<&str> = Vec::new();
         let mut data = Vec::new();
         for wanted in SIGNED {
-            // Of a repeated field the last one is signed first (§5.4.2).
+            // Repeated fields are signed from the last to the first (§5.4.2).
             for field in fields.iter().rev().filter(|field| field.is(wanted)) {
                 names.push(wanted);
                 field.relaxed(&mut data);
                 data.extend_from_slice(b"\r\n");
             }
         }
-        // Named once more than it is there, so that nobody can add a second one.
+        // Naming `From` once more than it occurs prevents that a second one is added.
         names.push("From");
 
         let body_hash = BASE64.encode(canonical::body_hash(body, Form::Relaxed, None));
@@ -100,22 +99,22 @@ impl fmt::Debug for SigningKey {
     }
 }
 
-/// The key of `sandbox.test`, the same everywhere so that a first start need
-/// not make one. It is no secret, and nothing outside this machine may trust it.
+/// The key of `sandbox.test`. It is the same on every installation, so that the first
+/// start does not have to generate one. It is not secret, and must not be trusted
+/// outside this machine.
 pub(crate) const SANDBOX_KEY: &[u8] = include_bytes!("sandbox-key.pkcs8");
 
-/// The stored key is no PKCS#8 document of an RSA-2048 key.
+/// The stored key is not a PKCS#8 document of an RSA-2048 key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the stored DKIM key is not an RSA-2048 key in PKCS#8 form")]
 pub(crate) struct InvalidKey;
 
-/// The signature could not be made.
+/// Signing failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the message could not be signed")]
 pub(crate) struct SigningFailed;
 
-/// What a verifier should be able to hold against the message: the fields that
-/// RFC 6376 §5.4.1 recommends, where the message has them.
+/// The signed fields, if present: those that RFC 6376 §5.4.1 recommends.
 const SIGNED: [&str; 19] = [
     "From",
     "Reply-To",
@@ -140,8 +139,8 @@ const SIGNED: [&str; 19] = [
 
 const MODULUS_LEN: usize = 256;
 
-/// What comes before the 270 bytes of an RSA-2048 `RSAPublicKey` in its
-/// `SubjectPublicKeyInfo`, the form that DNS holds.
+/// DER prefix of an RSA-2048 `SubjectPublicKeyInfo`, the form used in DNS, before the
+/// 270 bytes of the `RSAPublicKey`.
 const SPKI_PREFIX: [u8; 24] = [
     0x30, 0x82, 0x01, 0x22, 0x30, 0x0d, 0x06, 0x09, 0x2a, 0x86, 0x48, 0x86, 0xf7, 0x0d, 0x01, 0x01,
     0x01, 0x05, 0x00, 0x03, 0x82, 0x01, 0x0f, 0x00,
@@ -166,7 +165,7 @@ mod tests {
         Subject: Hello\r\n  there\r\nX-Other: 1\r\n\r\nHi  \t you \r\n\r\n\r\n";
 
     #[test]
-    fn the_same_message_has_the_same_signature() {
+    fn signing_is_deterministic() {
         let key = SigningKey::from_pkcs8(SANDBOX_KEY).expect("valid");
         let field = key.sign("sandbox.test", "s1", MESSAGE).expect("signed");
         assert_eq!(field, key.sign("sandbox.test", "s1", MESSAGE).expect("signed"));
@@ -181,7 +180,7 @@ mod tests {
         let key = SigningKey::from_pkcs8(SANDBOX_KEY).expect("valid");
         let field = key.sign("sandbox.test", "s1", MESSAGE).expect("signed");
         let (unsigned, signature) = field.rsplit_once("b=").expect("b=");
-        // By hand from RFC 6376 §3.4.2 and §3.4.4.
+        // Written by hand according to RFC 6376 §3.4.2 and §3.4.4.
         let body_hash = BASE64.encode(ring::digest::digest(&ring::digest::SHA256, b"Hi you\r\n"));
         assert!(unsigned.contains(&format!("bh={body_hash};")), "{unsigned}");
         let data = format!(
@@ -197,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn the_record_holds_what_openssl_would_write() {
+    fn the_record_has_the_key_in_the_form_of_openssl() {
         let key = SigningKey::from_pkcs8(SANDBOX_KEY).expect("valid");
         let record = key.record();
         let public = record.strip_prefix("v=DKIM1; k=rsa; p=").expect("prefix");
@@ -207,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn the_embedded_key_is_known_as_such_and_secrets_stay_inside() {
+    fn recognizes_the_sandbox_key_and_hides_keys_in_debug_output() {
         let key = SigningKey::from_pkcs8(SANDBOX_KEY).expect("valid");
         assert!(key.is_sandbox_key());
         assert_eq!(format!("{key:?}"), "SigningKey([redacted])");
@@ -215,7 +214,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_new_key_is_one_of_its_own() {
+    async fn new_keys_differ() {
         let (first, second) = (new_key().await.expect("a key"), new_key().await.expect("a key"));
         assert_ne!(*first, *second);
         let key = SigningKey::from_pkcs8(&first).expect("valid");

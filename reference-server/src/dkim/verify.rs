@@ -1,4 +1,4 @@
-//! Verification of incoming messages' signatures (RFC 6376 §6, RFC 8301, RFC 8463).
+//! Verifies the DKIM signatures of incoming messages (RFC 6376 §6, RFC 8301, RFC 8463).
 
 use std::fmt;
 
@@ -15,17 +15,17 @@ use serde::Serialize;
 use super::canonical::{self, Field, Form};
 use crate::dns::Resolver;
 
-/// What is said of a message's signatures (RFC 8601 §2.7.1).
+/// Result of the verification (RFC 8601 §2.7.1), from worst to best.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum DkimVerdict {
-    /// It has none.
+    /// The message has no signature.
     None,
-    /// A signature cannot be judged: it or its key is malformed.
+    /// The signature or its key is malformed or missing.
     PermError,
-    /// A key could not be had just now.
+    /// The key lookup failed temporarily.
     TempError,
-    /// The message is not what was signed.
+    /// The signature does not match the message.
     Fail,
     Pass,
 }
@@ -48,13 +48,13 @@ impl fmt::Display for DkimVerdict {
     }
 }
 
-/// The best that can be said: one good signature is enough. Lines end in CRLF;
-/// `now` is in milliseconds.
+/// Verifies the signatures of a message and returns the best result: one valid
+/// signature is enough. Lines must end in CRLF. `now` is in milliseconds.
 pub(crate) async fn verify(resolver: &Resolver, message: &[u8], now: i64) -> DkimVerdict {
     let (head, body) = canonical::split(message);
     let fields = canonical::fields(head);
     let mut best = DkimVerdict::None;
-    // Of more, nobody has to look at all (§6.1).
+    // A verifier may limit the number of signatures (§6.1).
     for field in fields.iter().filter(|field| field.is("DKIM-Signature")).take(MAX_SIGNATURES) {
         let verdict = match Signature::parse(field) {
             Some(signature) => signature.verify(resolver, &fields, field, body, now).await,
@@ -83,11 +83,11 @@ struct Signature {
     length: Option<u64>,
     domain: String,
     selector: String,
-    /// The names of the signed fields.
+    /// Names of the signed fields.
     signed: Vec<String>,
     body_hash: Vec<u8>,
     value: Vec<u8>,
-    /// Seconds since 1970.
+    /// Seconds since the Unix epoch.
     expires: Option<i64>,
 }
 
@@ -116,7 +116,7 @@ impl Signature {
             _ => None,
         };
         let signed: Vec<_> = tag("h")?.split(':').map(str::to_owned).collect();
-        // A signature that leaves the author out says nothing.
+        // The `From` field must be signed (§5.4).
         if !signed.iter().any(|name| name.eq_ignore_ascii_case("from")) {
             return None;
         }
@@ -165,7 +165,7 @@ impl Signature {
         if verified.is_ok() { DkimVerdict::Pass } else { DkimVerdict::Fail }
     }
 
-    /// The key in a DNS record, where it is one for this signature.
+    /// The key in a DNS record, if its type fits this signature.
     fn key(&self, record: &str) -> Option<Vec<u8>> {
         let tag = |name| crate::dns::tag(record, name);
         if tag("v").is_some_and(|version| version != "DKIM1") {
@@ -180,8 +180,8 @@ impl Signature {
         }
     }
 
-    /// §3.7: the signed fields, each repetition of a name one field further up,
-    /// and the signature's own field with an empty `b=`.
+    /// The signed data (§3.7): the signed fields, repeated fields from the last to the
+    /// first, then the signature field with an empty `b=`.
     fn signed_data(&self, fields: &[Field<'_>], own: &Field<'_>) -> Vec<u8> {
         let mut data = Vec::new();
         let mut used = vec![false; fields.len()];
@@ -198,7 +198,7 @@ impl Signature {
     }
 }
 
-/// The field with nothing after `b=`, up to the next tag.
+/// The field with an empty `b=` tag.
 fn without_signature(raw: &[u8]) -> Vec<u8> {
     let mut out = Vec::with_capacity(raw.len());
     for (index, tag) in raw.split(|&byte| byte == b';').enumerate() {
@@ -218,8 +218,8 @@ fn without_signature(raw: &[u8]) -> Vec<u8> {
     out
 }
 
-/// The `RSAPublicKey` inside a `SubjectPublicKeyInfo`, or the document itself
-/// where it already is one.
+/// Extracts the `RSAPublicKey` from a `SubjectPublicKeyInfo`; accepts a plain
+/// `RSAPublicKey` as well.
 fn rsa_public_key(der: &[u8]) -> Option<&[u8]> {
     let (0x30, inner, _) = element(der)? else { return None };
     let (first, _, rest) = element(inner)?;
@@ -230,7 +230,7 @@ fn rsa_public_key(der: &[u8]) -> Option<&[u8]> {
     bits.strip_prefix(&[0])
 }
 
-/// One DER element: its tag, its content, and what follows it.
+/// Reads one DER element. Returns its tag, its content, and the remaining bytes.
 fn element(der: &[u8]) -> Option<(u8, &[u8], &[u8])> {
     let (&tag, rest) = der.split_first()?;
     let (&first, rest) = rest.split_first()?;
@@ -272,37 +272,49 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_was_signed_passes_and_what_was_changed_does_not() {
+    async fn signed_messages_pass_and_changed_ones_fail() {
         let (resolver, message) = signed();
-        let judge = |text: String| {
+        let verdict_of = |text: String| {
             let resolver = &resolver;
             async move { verify(resolver, text.as_bytes(), 0).await }
         };
-        assert_eq!(judge(message.clone()).await, DkimVerdict::Pass);
-        // Relaxed: white space may change on the way, and fields may be added before.
+        assert_eq!(verdict_of(message.clone()).await, DkimVerdict::Pass);
+        // The relaxed form allows changed white space and prepended fields.
         let refolded = message.replace("Subject: Hello\r\n there", "subject:  Hello there ");
-        assert_eq!(judge(format!("Received: by x\r\n{refolded}")).await, DkimVerdict::Pass);
-        assert_eq!(judge(message.replace("Hi  you", "Hi You")).await, DkimVerdict::Fail);
-        assert_eq!(judge(message.replace("Hello", "Hullo")).await, DkimVerdict::Fail);
-        // Signed once more than it was there: a second one breaks it.
+        assert_eq!(verdict_of(format!("Received: by x\r\n{refolded}")).await, DkimVerdict::Pass);
+        assert_eq!(verdict_of(message.replace("Hi  you", "Hi You")).await, DkimVerdict::Fail);
+        assert_eq!(verdict_of(message.replace("Hello", "Hullo")).await, DkimVerdict::Fail);
+        // `From` is signed once more than it occurs, so a second one breaks the
+        // signature.
         let second = message.replace("\r\nTo:", "\r\nFrom: eve@sandbox.test\r\nTo:");
-        assert_eq!(judge(second).await, DkimVerdict::Fail);
-        assert_eq!(judge(MESSAGE.to_owned()).await, DkimVerdict::None);
-        assert_eq!(judge(message.replace("s=s1", "s=s2")).await, DkimVerdict::PermError);
-        assert_eq!(judge(message.replace("v=1;", "v=2;")).await, DkimVerdict::PermError);
-        assert_eq!(judge(message.replace("rsa-sha256", "rsa-sha1")).await, DkimVerdict::PermError);
+        assert_eq!(verdict_of(second).await, DkimVerdict::Fail);
+        assert_eq!(verdict_of(MESSAGE.to_owned()).await, DkimVerdict::None);
+        assert_eq!(verdict_of(message.replace("s=s1", "s=s2")).await, DkimVerdict::PermError);
+        assert_eq!(verdict_of(message.replace("v=1;", "v=2;")).await, DkimVerdict::PermError);
+        assert_eq!(
+            verdict_of(message.replace("rsa-sha256", "rsa-sha1")).await,
+            DkimVerdict::PermError
+        );
         let expired = message.replace("v=1;", "v=1; x=10;");
         assert_eq!(verify(&resolver, expired.as_bytes(), 11_000).await, DkimVerdict::PermError);
         let unsigned = message.replace("h=From:", "h=To:").replace("\t From;", "\t To;");
-        assert_eq!(judge(unsigned).await, DkimVerdict::PermError, "the author is not signed");
+        assert_eq!(
+            verdict_of(unsigned).await,
+            DkimVerdict::PermError,
+            "the From field is not signed"
+        );
         let foreign = message.replace("v=1;", "v=1; i=@evil.test;");
-        assert_eq!(judge(foreign).await, DkimVerdict::PermError, "it speaks for another domain");
+        assert_eq!(
+            verdict_of(foreign).await,
+            DkimVerdict::PermError,
+            "the identity is of another domain"
+        );
         let two = format!("DKIM-Signature: v=1; nonsense\r\n{message}");
-        assert_eq!(judge(two).await, DkimVerdict::Pass);
+        assert_eq!(verdict_of(two).await, DkimVerdict::Pass);
     }
 
     #[tokio::test]
-    async fn a_key_of_another_version_is_none() {
+    async fn keys_of_another_version_are_ignored() {
         let (_, message) = signed();
         let key = SigningKey::from_pkcs8(SANDBOX_KEY).expect("valid").record();
         for (record, verdict) in [
@@ -315,9 +327,9 @@ mod tests {
         }
     }
 
-    // The message, the keys and both signatures of RFC 8463, appendix A.
+    // The message, key and Ed25519 signature of RFC 8463, appendix A.
     #[tokio::test]
-    async fn the_standards_message_passes_under_both_algorithms() {
+    async fn the_example_of_rfc_8463_passes() {
         const BODY: &str = "From: Joe SixPack <joe@football.example.com>\r\n\
             To: Suzie Q <suzie@shopping.example.net>\r\nSubject: Is dinner ready?\r\n\
             Date: Fri, 11 Jul 2003 21:00:37 -0700 (PDT)\r\n\
@@ -330,7 +342,7 @@ mod tests {
             b=/gCrinpcQOoIfuHNQIbq4pgh9kyIK3AQUdt9OdqQehSwhEIug4D11Bus\r\n \
             Fa3bT3FY5OsU7ZbnKELq+eXdp1Q1Dw==\r\n";
         let key = "v=DKIM1; k=ed25519; p=11qYAYKxCrfVS/7TyWQHOg7hcvPapiMlrwIaaPcHURo=";
-        // The names are real ones, so the record is asked of a server of our own.
+        // The domain is not a reserved one, so a test server answers for its record.
         let server =
             crate::dns::testing::serve("brisbane._domainkey.football.example.com", key).await;
         let resolver = Resolver::new(Arc::new(Zone::new()), Some(server));
@@ -341,7 +353,7 @@ mod tests {
     }
 
     #[test]
-    fn the_signature_is_cut_out_of_its_field() {
+    fn removes_the_signature_from_its_field() {
         for (field, cut) in [
             ("DKIM-Signature: v=1; b=abc\r\n def; bh=x", "DKIM-Signature: v=1; b=; bh=x"),
             ("DKIM-Signature: b=abc", "DKIM-Signature: b="),

@@ -1,4 +1,5 @@
-//! The four checks of a domain, each as a mail receiver would look.
+//! The four DNS checks of a sending domain (MX, SPF, DKIM, DMARC), each as a mail
+//! receiver would perform it.
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -7,7 +8,7 @@ use super::resolver::{LookupError, Resolver};
 use super::spf;
 use super::{Record, RecordKind};
 
-/// What one check expected and what it found.
+/// Result of one check.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[schemars(rename = "DnsCheck")]
 pub(crate) struct Check {
@@ -17,12 +18,12 @@ pub(crate) struct Check {
     pub(crate) found: Vec<String>,
     #[serde(rename = "verified")]
     pub(crate) passed: bool,
-    /// Why not, where `expected` and `found` do not say it.
+    /// Why the check failed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) reason: Option<String>,
 }
 
-/// Looks for each record in the DNS as it is now. The checks come in the order of the records.
+/// Looks up each record. The results are in the order of the records.
 pub(crate) async fn check(resolver: &Resolver, records: &[Record]) -> Vec<Check> {
     let checks = records.iter().map(|record| check_one(resolver, record));
     futures_util::future::join_all(checks).await
@@ -52,17 +53,17 @@ async fn check_one(resolver: &Resolver, record: &Record) -> Check {
     }
 }
 
-/// What was found, and whether it will do.
+/// The records found, and whether they pass.
 type Outcome = Result<(Vec<String>, Result<(), String>), LookupError>;
 
 async fn check_mx(resolver: &Resolver, record: &Record) -> Outcome {
     let exchangers = resolver.mx(&record.name).await?;
-    let ours = exchangers.iter().any(|(_, host)| same_name(host, &record.value));
+    let points_here = exchangers.iter().any(|(_, host)| same_name(host, &record.value));
     let found: Vec<_> = exchangers.iter().map(|(n, host)| format!("{n} {host}")).collect();
-    let verdict = match (ours, found.is_empty()) {
+    let verdict = match (points_here, found.is_empty()) {
         (true, _) => Ok(()),
-        (false, true) => Err("there is no MX record".to_owned()),
-        (false, false) => Err(format!("no MX record leads to {}", record.value)),
+        (false, true) => Err("no MX record found".to_owned()),
+        (false, false) => Err(format!("no MX record points to {}", record.value)),
     };
     Ok((found, verdict))
 }
@@ -70,18 +71,18 @@ async fn check_mx(resolver: &Resolver, record: &Record) -> Outcome {
 async fn check_spf(resolver: &Resolver, record: &Record) -> Outcome {
     let texts = resolver.txt(&record.name).await?;
     let found: Vec<_> = texts.into_iter().filter(|text| spf::is_spf(text)).collect();
-    let ours = record.value.split(' ').find_map(|term| term.strip_prefix("include:"));
+    let include = record.value.split(' ').find_map(|term| term.strip_prefix("include:"));
     let verdict = match &found[..] {
-        [] => Err("there is no TXT record with v=spf1".to_owned()),
+        [] => Err("no TXT record with v=spf1 found".to_owned()),
         [policy] => {
-            let ours = ours.unwrap_or_default();
-            if spf::includes(resolver, policy, ours).await? {
+            let include = include.unwrap_or_default();
+            if spf::includes(resolver, policy, include).await? {
                 Ok(())
             } else {
-                Err(format!("the policy does not include {ours} before its end"))
+                Err(format!("the SPF policy does not include {include}"))
             }
         }
-        _ => Err("there are several TXT records with v=spf1: receivers then use none".to_owned()),
+        _ => Err("several TXT records with v=spf1 found; receivers ignore all of them".to_owned()),
     };
     Ok((found, verdict))
 }
@@ -89,20 +90,20 @@ async fn check_spf(resolver: &Resolver, record: &Record) -> Outcome {
 async fn check_dkim(resolver: &Resolver, record: &Record) -> Outcome {
     let found = resolver.txt(&record.name).await?;
     let expected = tag(&record.value, "p").unwrap_or_default();
-    let good = found.iter().any(|text| {
+    let key_matches = found.iter().any(|text| {
         let version = tag(text, "v").is_none_or(|v| v == "DKIM1");
         let kind = tag(text, "k").is_none_or(|k| k.eq_ignore_ascii_case("rsa"));
         version && kind && tag(text, "p").is_some_and(|key| key == expected)
     });
-    let verdict = match (good, found.is_empty()) {
+    let verdict = match (key_matches, found.is_empty()) {
         (true, _) => Ok(()),
-        (false, true) => Err("there is no TXT record".to_owned()),
-        (false, false) => Err("the key in p= is another one, or not an RSA key".to_owned()),
+        (false, true) => Err("no TXT record found".to_owned()),
+        (false, false) => Err("the key in p= does not match, or is not an RSA key".to_owned()),
     };
     Ok((found, verdict))
 }
 
-/// Looks at the domain and, as receivers do, at the domains above it.
+/// Looks at the domain and, as receivers do, at its parent domains.
 async fn check_dmarc(resolver: &Resolver, record: &Record) -> Outcome {
     let mut domain = record.name.strip_prefix("_dmarc.").unwrap_or(&record.name);
     loop {
@@ -112,7 +113,7 @@ async fn check_dmarc(resolver: &Resolver, record: &Record) -> Outcome {
         match (&found[..], parent.filter(|parent| parent.contains('.'))) {
             ([], Some(parent)) => domain = parent,
             ([], None) => {
-                return Ok((found, Err("there is no TXT record with v=DMARC1".to_owned())));
+                return Ok((found, Err("no TXT record with v=DMARC1 found".to_owned())));
             }
             ([policy], _) => {
                 let policy = tag(policy, "p").unwrap_or_default().to_ascii_lowercase();
@@ -123,7 +124,8 @@ async fn check_dmarc(resolver: &Resolver, record: &Record) -> Outcome {
                 return Ok((found, verdict));
             }
             _ => {
-                let verdict = Err("there are several records: receivers then use none".to_owned());
+                let verdict =
+                    Err("several DMARC records found; receivers ignore all of them".to_owned());
                 return Ok((found, verdict));
             }
         }
@@ -137,17 +139,17 @@ fn is_dmarc(text: &str) -> bool {
     })
 }
 
-/// The value of a tag in a `tag=value; …` list, without white space.
-pub(crate) fn tag(text: &str, wanted: &str) -> Option<String> {
+/// Returns the value of a tag in a `tag=value; …` list, without white space.
+pub(crate) fn tag(text: &str, name: &str) -> Option<String> {
     text.split(';').find_map(|pair| {
-        let (name, value) = pair.split_once('=')?;
-        (name.trim() == wanted).then(|| value.split_whitespace().collect())
+        let (key, value) = pair.split_once('=')?;
+        (key.trim() == name).then(|| value.split_whitespace().collect())
     })
 }
 
 fn same_name(a: &str, b: &str) -> bool {
-    let plain = |name: &str| name.strip_suffix('.').unwrap_or(name).to_ascii_lowercase();
-    plain(a) == plain(b)
+    let normalized = |name: &str| name.strip_suffix('.').unwrap_or(name).to_ascii_lowercase();
+    normalized(a) == normalized(b)
 }
 
 #[cfg(test)]
@@ -184,7 +186,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_is_asked_for_passes() {
+    async fn the_requested_records_pass() {
         let f = fixture();
         for check in check(&f.resolver, &f.records).await {
             assert!(!check.passed && check.found.is_empty() && check.reason.is_some(), "{check:?}");
@@ -207,14 +209,14 @@ mod tests {
         assert_eq!(check.found, ["5 mx.other.test"]);
         assert_eq!(
             check.reason.as_deref(),
-            Some("no MX record leads to inbound.sandbox.localhost")
+            Some("no MX record points to inbound.sandbox.localhost")
         );
         f.zone.publish("d", RecordKind::Mx, DOMAIN, mx("Inbound.Sandbox.LOCALHOST."));
         assert!(f.check(RecordKind::Mx).await.passed);
     }
 
     #[tokio::test]
-    async fn spf_may_stand_among_other_mechanisms_and_other_texts() {
+    async fn spf_accepts_the_include_among_other_terms_and_records() {
         for (policy, passes) in [
             ("v=spf1 mx include:spf.inbound.sandbox.localhost ip4:1.2.3.4 -all", true),
             ("V=SPF1 a +INCLUDE:SPF.inbound.sandbox.localhost ?all", true),
@@ -238,7 +240,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn two_spf_records_are_none() {
+    async fn two_spf_records_fail() {
         let f = fixture();
         f.txt(DOMAIN, &f.records[1].value);
         f.txt(DOMAIN, "v=spf1 -all");
@@ -248,7 +250,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn dkim_compares_the_key_alone() {
+    async fn dkim_compares_only_the_key() {
         for (text, passes) in [
             ("p=QUJDREVG", true),
             ("v=DKIM1; h=sha256; k=rsa; t=s; p=QUJD REVG; n=note", true),
@@ -264,7 +266,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn dmarc_may_have_any_policy_and_stand_above() {
+    async fn dmarc_accepts_any_policy_also_of_a_parent_domain() {
         for (name, text, passes) in [
             ("_dmarc.mail.shop.test", "v=DMARC1; p=reject; rua=mailto:x@y.test", true),
             ("_dmarc.mail.shop.test", "v=DMARC1;p=Quarantine;pct=50", true),
@@ -284,16 +286,16 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_look_up_that_fails_is_no_finding() {
+    async fn a_failed_lookup_fails_the_check() {
         let f = fixture();
         let records = records("shop.example.com", "s1", KEY, INBOUND_HOST);
-        // It refuses names that are not its own.
+        // This server refuses names outside its zone.
         let server = DnsServer::start("127.0.0.1:0".parse().expect("an address"), f.zone.clone());
         let server = server.await.expect("started");
         let refusing = Resolver::new(f.zone, Some(server.address()));
         for check in check(&refusing, &records).await {
             assert!(!check.passed && check.found.is_empty(), "{check:?}");
-            assert!(check.reason.is_some_and(|reason| reason.contains("look-up")));
+            assert!(check.reason.is_some_and(|reason| reason.contains("lookup")));
         }
     }
 }

@@ -1,5 +1,5 @@
-//! DNS: the records that a domain asks for, the zone that can hold them, the
-//! server that answers from it, and the checks that look for them.
+//! DNS: the records that a sending domain must publish, the built-in zone that can hold
+//! them, the name server for that zone, and the checks that look the records up.
 
 mod check;
 mod resolver;
@@ -20,14 +20,15 @@ pub(crate) use server::DnsServer;
 pub(crate) use spf::{SpfVerdict, evaluate as evaluate_spf};
 pub(crate) use zone::{Data, Zone, is_reserved};
 
-/// The host that takes mail for every domain. Names under `.localhost` are this
-/// machine, so that the SMTP listener is where the MX record says.
+/// The host that receives mail for every domain. Names under `.localhost` resolve to
+/// this machine, so the MX record points to the SMTP listener.
 pub(crate) const INBOUND_HOST: &str = "inbound.sandbox.localhost";
 
-/// The records that a domain has to publish (`docs/undocumented/email-service.md#dns-records`), in the
-/// order of the document: MX, SPF, DKIM, DMARC.
+/// The records that a domain has to publish
+/// (`docs/undocumented/email-service.md#dns-records`), in the documented order: MX,
+/// SPF, DKIM, DMARC.
 ///
-/// `public_key` is what `SigningKey::record` gives.
+/// `public_key` is the value of `SigningKey::record`.
 pub(crate) fn records(
     domain: &str,
     selector: &str,
@@ -52,7 +53,7 @@ pub(crate) fn records(
     ]
 }
 
-/// Where the addresses stand that mail is sent from.
+/// Host whose SPF policy lists the sending addresses.
 fn spf_host(inbound_host: &str) -> String {
     format!("spf.{inbound_host}")
 }
@@ -71,7 +72,7 @@ pub(crate) struct Record {
 }
 
 impl Record {
-    /// The record as the zone holds it.
+    /// The record data for the zone.
     pub(crate) fn data(&self) -> Data {
         match self.kind {
             RecordKind::Mx => Data::Mx {
@@ -83,7 +84,7 @@ impl Record {
     }
 }
 
-/// What a record is for.
+/// Purpose of a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) enum RecordKind {
     Mx,
@@ -142,12 +143,12 @@ impl JsonSchema for RecordKind {
     }
 }
 
-/// The text names no kind of record.
+/// The text is not a record kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("must be one of mx, spf, dkim, dmarc")]
 pub(crate) struct UnknownRecordKind;
 
-/// What `kind_and_type` writes, for the description.
+/// Schema of what `kind_and_type` serializes.
 #[derive(JsonSchema)]
 #[expect(dead_code, reason = "written field by field")]
 struct KindAndType {
@@ -172,7 +173,7 @@ fn kind_and_type<S: Serializer>(kind: &RecordKind, serializer: S) -> Result<S::O
     map.end()
 }
 
-/// A name server for tests that answers one text for one name, reserved or not.
+/// A name server for tests that answers with one TXT record for one name.
 #[cfg(test)]
 pub(crate) mod testing {
     use std::net::SocketAddr;
@@ -190,14 +191,14 @@ pub(crate) mod testing {
             let mut buffer = [0; 2048];
             while let Ok((length, peer)) = socket.recv_from(&mut buffer).await {
                 let query = Message::from_vec(&buffer[..length]).expect("decodes");
-                let mut answer = Message::response(query.metadata.id, query.metadata.op_code);
-                answer.add_queries(query.queries.iter().cloned());
-                let asked = query.queries[0].name().clone();
-                if asked.to_ascii().trim_end_matches('.').eq_ignore_ascii_case(name) {
+                let mut response = Message::response(query.metadata.id, query.metadata.op_code);
+                response.add_queries(query.queries.iter().cloned());
+                let queried = query.queries[0].name().clone();
+                if queried.to_ascii().trim_end_matches('.').eq_ignore_ascii_case(name) {
                     let text = RData::TXT(TXT::new(vec![text.to_owned()]));
-                    answer.add_answer(Record::from_rdata(asked, 0, text));
+                    response.add_answer(Record::from_rdata(queried, 0, text));
                 }
-                let bytes = answer.to_vec().expect("encodes");
+                let bytes = response.to_vec().expect("encodes");
                 socket.send_to(&bytes, peer).await.expect("sent");
             }
         });
@@ -210,7 +211,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn records_as_the_api_shows_them() {
+    fn records_serialize_as_documented() {
         let records = records("sandbox.test", "s1", "v=DKIM1; k=rsa; p=AAAA", INBOUND_HOST);
         assert_eq!(
             serde_json::to_string_pretty(&records).expect("JSON"),

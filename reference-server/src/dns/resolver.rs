@@ -1,4 +1,4 @@
-//! Real look-ups: reserved names in the built-in zone, all others in the DNS.
+//! DNS lookups: reserved names in the built-in zone, all other names on the network.
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
@@ -16,21 +16,22 @@ use tokio::time::timeout;
 
 use super::zone::{Data, Zone, is_reserved};
 
-/// Looks names up, never from a cache.
+/// Looks up names without a cache.
 pub(crate) struct Resolver {
     zone: Arc<Zone>,
     server: Option<SocketAddr>,
-    /// Made with the first name that needs it: reading the system's settings takes time.
+    /// Created on first use, because reading the system configuration takes time.
     upstream: OnceCell<TokioResolver>,
 }
 
 impl Resolver {
-    /// Asks `server` for names that are not reserved, or else the system's resolvers.
+    /// Creates a resolver that asks `server` for names that are not reserved; without
+    /// it, the system's name servers.
     pub(crate) fn new(zone: Arc<Zone>, server: Option<SocketAddr>) -> Self {
         Self { zone, server, upstream: OnceCell::new() }
     }
 
-    /// The texts at a name, each with its strings joined.
+    /// Returns the TXT records of a name, the strings of each joined.
     pub(crate) async fn txt(&self, name: &str) -> Result<Vec<String>, LookupError> {
         let records = self.lookup(name, RecordType::TXT).await?;
         Ok(records
@@ -42,7 +43,7 @@ impl Resolver {
             .collect())
     }
 
-    /// The mail exchangers of a name, with their preference.
+    /// Returns the mail exchangers of a name, each with its preference.
     pub(crate) async fn mx(&self, name: &str) -> Result<Vec<(u16, String)>, LookupError> {
         let records = self.lookup(name, RecordType::MX).await?;
         Ok(records
@@ -54,7 +55,7 @@ impl Resolver {
             .collect())
     }
 
-    /// The addresses of a name of the same family as `like`.
+    /// Returns the addresses of a name, of the same IP version as `like`.
     pub(crate) async fn addresses(
         &self,
         name: &str,
@@ -72,7 +73,7 @@ impl Resolver {
             .collect())
     }
 
-    /// What is at the name; nothing where the name or such a record does not exist.
+    /// Returns the records of a name; none if the name or the record does not exist.
     async fn lookup(&self, name: &str, kind: RecordType) -> Result<Vec<Data>, LookupError> {
         if is_reserved(name) {
             return Ok(self.zone.lookup(name).unwrap_or_default());
@@ -80,14 +81,14 @@ impl Resolver {
         let upstream = self.upstream.get_or_try_init(|| async { self.connect() }).await?;
         let mut name = Name::from_ascii(name).map_err(|_| LookupError::Name)?;
         name.set_fqdn(true);
-        let answer = timeout(WHOLE_LOOKUP, upstream.lookup(name, kind)).await;
-        let answer = match answer.map_err(|_| LookupError::TimedOut)? {
-            Ok(answer) => answer,
+        let response = timeout(LOOKUP_TIMEOUT, upstream.lookup(name, kind)).await;
+        let response = match response.map_err(|_| LookupError::TimedOut)? {
+            Ok(response) => response,
             Err(error) if error.is_no_records_found() => return Ok(Vec::new()),
             Err(NetError::Timeout) => return Err(LookupError::TimedOut),
             Err(_) => return Err(LookupError::Failed),
         };
-        Ok(answer.answers().iter().filter_map(|record| data(&record.data)).collect())
+        Ok(response.answers().iter().filter_map(|record| data(&record.data)).collect())
     }
 
     fn connect(&self) -> Result<TokioResolver, LookupError> {
@@ -107,14 +108,14 @@ impl Resolver {
         let options: &mut ResolverOpts = builder.options_mut();
         options.cache_size = 0;
         options.use_hosts_file = ResolveHosts::Never;
-        options.timeout = ONE_TRY;
+        options.timeout = ATTEMPT_TIMEOUT;
         options.attempts = 1;
         builder.build().map_err(|_| LookupError::NoResolver)
     }
 }
 
-const ONE_TRY: Duration = Duration::from_secs(2);
-const WHOLE_LOOKUP: Duration = Duration::from_secs(5);
+const ATTEMPT_TIMEOUT: Duration = Duration::from_secs(2);
+const LOOKUP_TIMEOUT: Duration = Duration::from_secs(5);
 
 fn data(data: &RData) -> Option<Data> {
     Some(match data {
@@ -135,16 +136,16 @@ fn without_dot(name: &str) -> String {
     name.strip_suffix('.').unwrap_or(name).to_owned()
 }
 
-/// No answer could be had, which says nothing about what there is.
+/// The lookup failed, so it is unknown whether the record exists.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum LookupError {
-    #[error("the name cannot be looked up")]
+    #[error("the name is not a valid DNS name")]
     Name,
-    #[error("the system has no DNS resolver that could be asked")]
+    #[error("no DNS resolver is configured on this system")]
     NoResolver,
-    #[error("the DNS look-up took too long")]
+    #[error("the DNS lookup timed out")]
     TimedOut,
-    #[error("the DNS look-up failed")]
+    #[error("the DNS lookup failed")]
     Failed,
 }
 
@@ -158,9 +159,9 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn reserved_names_are_asked_of_the_zone() {
+    async fn reserved_names_are_looked_up_in_the_zone() {
         let zone = Arc::new(Zone::new());
-        // Nobody listens there: it must not be asked.
+        // No server listens on this port. It must not be asked.
         let resolver = Resolver::new(Arc::clone(&zone), "127.0.0.1:1".parse().ok());
         for domain in ["a.test", "a.example", "a.invalid", "a.localhost"] {
             assert_eq!(resolver.txt(domain).await, Ok(vec![]));
@@ -173,10 +174,10 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn other_names_are_asked_of_the_given_server_every_time() {
+    async fn other_names_are_looked_up_on_the_given_server_every_time() {
         let server = UdpSocket::bind("127.0.0.1:0").await.expect("bound");
         let address = server.local_addr().expect("an address");
-        // Answers every question with its own number as a text.
+        // Answers each query with its number as TXT record.
         tokio::spawn(async move {
             let mut buffer = [0; 2048];
             for number in 1.. {
@@ -184,12 +185,12 @@ mod tests {
                 use hickory_proto::op::Message;
                 use hickory_proto::rr::{Record, rdata::TXT};
                 let query = Message::from_vec(&buffer[..length]).expect("decodes");
-                let mut answer = Message::response(query.metadata.id, query.metadata.op_code);
-                answer.add_queries(query.queries.iter().cloned());
+                let mut response = Message::response(query.metadata.id, query.metadata.op_code);
+                response.add_queries(query.queries.iter().cloned());
                 let name = query.queries[0].name().clone();
                 let text = RData::TXT(TXT::new(vec!["number ".into(), format!("{number}")]));
-                answer.add_answer(Record::from_rdata(name, 3600, text));
-                let bytes = answer.to_vec().expect("encodes");
+                response.add_answer(Record::from_rdata(name, 3600, text));
+                let bytes = response.to_vec().expect("encodes");
                 server.send_to(&bytes, peer).await.expect("sent");
             }
         });
@@ -199,7 +200,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn our_own_server_can_be_asked_and_refuses_what_is_not_its_own() {
+    async fn a_refusal_by_the_name_server_is_a_failed_lookup() {
         let server =
             DnsServer::start("127.0.0.1:0".parse().expect("an address"), Arc::new(Zone::new()));
         let server = server.await.expect("started");

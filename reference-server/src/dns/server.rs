@@ -16,14 +16,14 @@ use tokio::time::timeout;
 
 use super::zone::{Data, RESERVED, Zone};
 
-/// A running name server; it stops when it is dropped.
+/// A running name server. It stops when it is dropped.
 pub(crate) struct DnsServer {
     address: SocketAddr,
     _tasks: JoinSet<()>,
 }
 
 impl DnsServer {
-    /// Listens on UDP and TCP; with port 0 on one that is free for both.
+    /// Listens on UDP and TCP. Port 0 selects a port that is free for both.
     pub(crate) async fn start(address: SocketAddr, zone: Arc<Zone>) -> io::Result<Self> {
         let (udp, tcp) = bind(address).await?;
         let address = udp.local_addr()?;
@@ -42,7 +42,7 @@ async fn bind(address: SocketAddr) -> io::Result<(UdpSocket, TcpListener)> {
     let mut tries = if address.port() == 0 { 20 } else { 1 };
     loop {
         let udp = UdpSocket::bind(address).await?;
-        // A port that is free for one protocol may be taken for the other.
+        // A port that is free for UDP may be in use for TCP.
         match TcpListener::bind(udp.local_addr()?).await {
             Ok(tcp) => return Ok((udp, tcp)),
             Err(error) => {
@@ -58,10 +58,10 @@ async fn bind(address: SocketAddr) -> io::Result<(UdpSocket, TcpListener)> {
 async fn serve_udp(socket: UdpSocket, zone: Arc<Zone>) {
     let mut buffer = vec![0; 4096];
     loop {
-        // Errors are those of single packets, such as a peer that is gone.
+        // Errors concern single packets, such as a peer that is gone.
         let Ok((length, peer)) = socket.recv_from(&mut buffer).await else { continue };
-        let Some(answer) = answer(&buffer[..length], &zone, Transport::Udp) else { continue };
-        let _ = socket.send_to(&answer, peer).await;
+        let Some(response) = respond(&buffer[..length], &zone, Transport::Udp) else { continue };
+        let _ = socket.send_to(&response, peer).await;
     }
 }
 
@@ -70,35 +70,35 @@ async fn serve_tcp(listener: TcpListener, zone: Arc<Zone>) {
     let mut tasks = JoinSet::new();
     loop {
         let Ok((stream, _)) = listener.accept().await else {
-            // Out of file descriptors, most likely.
+            // Most likely the process has no free file descriptor.
             tokio::time::sleep(Duration::from_millis(100)).await;
             continue;
         };
         while tasks.try_join_next().is_some() {}
-        // Over the limit the connection is dropped: the client asks again.
+        // Over the limit, drop the connection: the client will retry.
         if let Ok(permit) = Arc::clone(&connections).try_acquire_owned() {
             let zone = Arc::clone(&zone);
             tasks.spawn(async move {
-                let _ = converse(stream, &zone).await;
+                let _ = serve_connection(stream, &zone).await;
                 drop(permit);
             });
         }
     }
 }
 
-/// Answers one query after the other until the client goes or falls silent.
-async fn converse(mut stream: TcpStream, zone: &Zone) -> io::Result<()> {
+/// Answers the queries of one connection until the client disconnects or is idle.
+async fn serve_connection(mut stream: TcpStream, zone: &Zone) -> io::Result<()> {
     loop {
         let exchange = async {
             let length = stream.read_u16().await?;
             let mut query = vec![0; length.into()];
             stream.read_exact(&mut query).await?;
-            let Some(answer) = answer(&query, zone, Transport::Tcp) else { return Ok(false) };
-            let length = u16::try_from(answer.len()).map_err(io::Error::other)?;
-            stream.write_all(&[&length.to_be_bytes()[..], &answer].concat()).await?;
+            let Some(response) = respond(&query, zone, Transport::Tcp) else { return Ok(false) };
+            let length = u16::try_from(response.len()).map_err(io::Error::other)?;
+            stream.write_all(&[&length.to_be_bytes()[..], &response].concat()).await?;
             Ok::<_, io::Error>(true)
         };
-        match timeout(IDLE, exchange).await {
+        match timeout(IDLE_TIMEOUT, exchange).await {
             Ok(Ok(true)) => {}
             _ => return Ok(()),
         }
@@ -106,9 +106,9 @@ async fn converse(mut stream: TcpStream, zone: &Zone) -> io::Result<()> {
 }
 
 const MAX_CONNECTIONS: usize = 64;
-const IDLE: Duration = Duration::from_secs(10);
-/// What passes everywhere without being fragmented (DNS flag day 2020).
-const MAX_UDP: u16 = 1232;
+const IDLE_TIMEOUT: Duration = Duration::from_secs(10);
+/// Maximum size of a UDP response that is not fragmented (DNS flag day 2020).
+const MAX_UDP_RESPONSE: u16 = 1232;
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Transport {
@@ -116,8 +116,8 @@ enum Transport {
     Tcp,
 }
 
-/// The answer to a packet; none where it is no query at all.
-fn answer(packet: &[u8], zone: &Zone, transport: Transport) -> Option<Vec<u8>> {
+/// Returns the response to a packet, or `None` if it is not a query.
+fn respond(packet: &[u8], zone: &Zone, transport: Transport) -> Option<Vec<u8>> {
     let Ok(query) = Message::from_vec(packet) else { return format_error(packet) };
     if query.metadata.message_type != MessageType::Query {
         return None;
@@ -126,10 +126,10 @@ fn answer(packet: &[u8], zone: &Zone, transport: Transport) -> Option<Vec<u8>> {
     response.metadata.recursion_desired = query.metadata.recursion_desired;
     response.add_queries(query.queries.iter().cloned());
     if let Some(edns) = &query.edns {
-        let mut own = Edns::new();
-        own.set_max_payload(MAX_UDP);
-        own.set_dnssec_ok(edns.flags().dnssec_ok);
-        response.set_edns(own);
+        let mut response_edns = Edns::new();
+        response_edns.set_max_payload(MAX_UDP_RESPONSE);
+        response_edns.set_dnssec_ok(edns.flags().dnssec_ok);
+        response.set_edns(response_edns);
     }
     response.metadata.response_code = match &query.queries[..] {
         _ if query.version() > 0 => ResponseCode::BADVERS,
@@ -144,7 +144,7 @@ fn answer(packet: &[u8], zone: &Zone, transport: Transport) -> Option<Vec<u8>> {
     }
 
     let encoded = response.to_vec().ok()?;
-    let limit = query.max_payload().min(MAX_UDP);
+    let limit = query.max_payload().min(MAX_UDP_RESPONSE);
     if transport == Transport::Udp && encoded.len() > limit.into() {
         return response.truncate().to_vec().ok();
     }
@@ -160,7 +160,7 @@ fn resolve(question: &Query, zone: &Zone, response: &mut Message) -> ResponseCod
     let Some(apex) = RESERVED.iter().find(|reserved| **reserved == top && in_class) else {
         return ResponseCode::Refused;
     };
-    // A whole zone is not given away: it is no secret, but half an answer is none.
+    // Zone transfers are not supported.
     let wanted = question.query_type();
     if matches!(wanted, RecordType::AXFR | RecordType::IXFR) {
         return ResponseCode::Refused;
@@ -177,7 +177,7 @@ fn resolve(question: &Query, zone: &Zone, response: &mut Message) -> ResponseCod
     }
     for data in found.iter().flatten().filter_map(rdata) {
         if is_wanted(data.record_type()) {
-            // The name as it was asked: some clients check its case.
+            // Repeat the name as queried: some clients compare its case.
             response.add_answer(Record::from_rdata(name.clone(), 0, data));
         }
     }
@@ -196,7 +196,7 @@ fn rdata(data: &Data) -> Option<RData> {
     })
 }
 
-/// Negative answers are not to be kept either: the record may be published in a moment.
+/// A negative TTL of zero: the record may be published at any moment.
 fn soa(apex: &str) -> Record {
     let contact = absolute("hostmaster.localhost").unwrap_or_default();
     let soa = SOA::new(name_server(), contact, 1, 3600, 600, 86400, 0);
@@ -213,10 +213,10 @@ fn absolute(name: &str) -> Option<Name> {
     Some(name)
 }
 
-/// A packet that cannot be read is answered as far as its id can be.
+/// Responds to a malformed packet, if its id can be read.
 fn format_error(packet: &[u8]) -> Option<Vec<u8>> {
     let [a, b, flags, ..] = *packet else { return None };
-    // The answer to an answer would begin a conversation without end.
+    // Never respond to a response: it could cause an endless exchange.
     if packet.len() < 12 || flags & 0x80 != 0 {
         return None;
     }
@@ -258,85 +258,85 @@ mod tests {
 
     fn ask(message: &Message, transport: Transport) -> Message {
         let packet = message.to_vec().expect("encodes");
-        let answer = answer(&packet, &zone(), transport).expect("an answer");
-        Message::from_vec(&answer).expect("decodes")
+        let response = respond(&packet, &zone(), transport).expect("a response");
+        Message::from_vec(&response).expect("decodes")
     }
 
-    fn asked(name: &str, kind: RecordType) -> (ResponseCode, Vec<String>, usize) {
-        let answer = ask(&query(name, kind, true), Transport::Udp);
-        assert_eq!(answer.metadata.id, 7);
-        assert!(answer.metadata.authoritative && !answer.metadata.recursion_available);
-        let texts = answer.answers.iter().map(|r| format!("{} {} {}", r.name, r.ttl, r.data));
-        (answer.metadata.response_code, texts.collect(), answer.authorities.len())
+    fn lookup(name: &str, kind: RecordType) -> (ResponseCode, Vec<String>, usize) {
+        let response = ask(&query(name, kind, true), Transport::Udp);
+        assert_eq!(response.metadata.id, 7);
+        assert!(response.metadata.authoritative && !response.metadata.recursion_available);
+        let texts = response.answers.iter().map(|r| format!("{} {} {}", r.name, r.ttl, r.data));
+        (response.metadata.response_code, texts.collect(), response.authorities.len())
     }
 
     #[test]
-    fn records_come_with_the_name_as_asked_and_no_time_to_live() {
-        let (code, records, soa) = asked("A.TesT.", RecordType::MX);
+    fn records_repeat_the_queried_name_and_have_no_ttl() {
+        let (code, records, soa) = lookup("A.TesT.", RecordType::MX);
         assert_eq!((code, soa), (ResponseCode::NoError, 0));
         assert_eq!(records, ["A.TesT. 0 10 inbound.sandbox.localhost."]);
-        let (_, records, _) = asked("a.test.", RecordType::ANY);
+        let (_, records, _) = lookup("a.test.", RecordType::ANY);
         assert_eq!(records.len(), 2);
-        let (_, records, _) = asked("x.localhost.", RecordType::A);
+        let (_, records, _) = lookup("x.localhost.", RecordType::A);
         assert_eq!(records, ["x.localhost. 0 127.0.0.1"]);
     }
 
     #[test]
-    fn what_is_not_there_has_an_soa_beside_it() {
-        assert_eq!(asked("nobody.test.", RecordType::TXT), (ResponseCode::NXDomain, vec![], 1));
-        assert_eq!(asked("a.test.", RecordType::A), (ResponseCode::NoError, vec![], 1));
+    fn negative_responses_contain_the_soa() {
+        assert_eq!(lookup("nobody.test.", RecordType::TXT), (ResponseCode::NXDomain, vec![], 1));
+        assert_eq!(lookup("a.test.", RecordType::A), (ResponseCode::NoError, vec![], 1));
         assert_eq!(
-            asked("_domainkey.a.test.", RecordType::TXT),
+            lookup("_domainkey.a.test.", RecordType::TXT),
             (ResponseCode::NoError, vec![], 1)
         );
-        let (code, records, _) = asked("test.", RecordType::SOA);
+        let (code, records, _) = lookup("test.", RecordType::SOA);
         assert_eq!(code, ResponseCode::NoError);
         assert_eq!(records, ["test. 0 ns.localhost. hostmaster.localhost. 1 3600 600 86400 0"]);
     }
 
     #[test]
-    fn other_names_and_other_questions_are_refused() {
-        let answer = ask(&query("example.com.", RecordType::A, false), Transport::Udp);
-        assert_eq!(answer.metadata.response_code, ResponseCode::Refused);
-        assert!(!answer.metadata.authoritative && answer.edns.is_none());
+    fn refuses_other_zones_and_unsupported_queries() {
+        let response = ask(&query("example.com.", RecordType::A, false), Transport::Udp);
+        assert_eq!(response.metadata.response_code, ResponseCode::Refused);
+        assert!(!response.metadata.authoritative && response.edns.is_none());
 
-        let answer = ask(&query("test.", RecordType::AXFR, false), Transport::Tcp);
-        assert_eq!(answer.metadata.response_code, ResponseCode::Refused);
+        let response = ask(&query("test.", RecordType::AXFR, false), Transport::Tcp);
+        assert_eq!(response.metadata.response_code, ResponseCode::Refused);
 
         let mut update = query("a.test.", RecordType::A, false);
         update.metadata.op_code = OpCode::Notify;
-        let answer = ask(&update, Transport::Udp);
-        assert_eq!(answer.metadata.response_code, ResponseCode::NotImp);
+        let response = ask(&update, Transport::Udp);
+        assert_eq!(response.metadata.response_code, ResponseCode::NotImp);
 
         let mut future = query("a.test.", RecordType::A, true);
         future.edns.as_mut().expect("EDNS").set_version(1);
-        let answer = ask(&future, Transport::Udp);
-        assert_eq!(u16::from(answer.metadata.response_code), 16);
+        let response = ask(&future, Transport::Udp);
+        assert_eq!(u16::from(response.metadata.response_code), 16);
 
         let mut packet = query("a.test.", RecordType::A, false).to_vec().expect("encodes");
         packet.truncate(14);
-        let answer = super::answer(&packet, &zone(), Transport::Udp).expect("an answer");
-        let answer = Message::from_vec(&answer).expect("decodes");
-        assert_eq!(answer.metadata.response_code, ResponseCode::FormErr);
+        let response = respond(&packet, &zone(), Transport::Udp).expect("a response");
+        let response = Message::from_vec(&response).expect("decodes");
+        assert_eq!(response.metadata.response_code, ResponseCode::FormErr);
         for nonsense in [&b""[..], b"\0\x01\x80", b"\0\x01\x80\0\0\0\0\0\0\0\0\0\0\0"] {
-            assert_eq!(super::answer(nonsense, &zone(), Transport::Udp), None);
+            assert_eq!(respond(nonsense, &zone(), Transport::Udp), None);
         }
     }
 
     #[test]
-    fn long_texts_are_several_strings() {
-        let answer = ask(&query("s1._domainkey.a.test.", RecordType::TXT, true), Transport::Udp);
-        let RData::TXT(text) = &answer.answers[0].data else { panic!("no TXT") };
+    fn long_texts_are_split_into_strings() {
+        let response = ask(&query("s1._domainkey.a.test.", RecordType::TXT, true), Transport::Udp);
+        let RData::TXT(text) = &response.answers[0].data else { panic!("not a TXT record") };
         let lengths: Vec<_> = text.txt_data.iter().map(|s| s.len()).collect();
         assert_eq!(lengths, [255, 145]);
     }
 
     #[test]
-    fn what_is_too_long_for_udp_comes_over_tcp() {
+    fn large_responses_are_truncated_over_udp_and_complete_over_tcp() {
         for (edns, size) in [(false, 512), (true, 1232)] {
             let question = query("big.test.", RecordType::TXT, edns);
-            let udp = answer(&question.to_vec().expect("encodes"), &zone(), Transport::Udp);
-            let udp = udp.expect("an answer");
+            let udp = respond(&question.to_vec().expect("encodes"), &zone(), Transport::Udp);
+            let udp = udp.expect("a response");
             assert!(udp.len() <= size);
             let udp = Message::from_vec(&udp).expect("decodes");
             assert!(udp.metadata.truncation && udp.answers.is_empty() && udp.queries.len() == 1);
@@ -347,12 +347,12 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn both_transports_answer_on_the_same_port() {
+    async fn serves_udp_and_tcp_on_the_same_port() {
         let server = DnsServer::start("127.0.0.1:0".parse().expect("an address"), zone());
         let address = server.await.expect("started").address();
         let question = query("a.test.", RecordType::MX, true).to_vec().expect("encodes");
 
-        // The server is gone: its port answers no more.
+        // The server was dropped, so its port is closed.
         assert!(TcpStream::connect(address).await.is_err());
 
         let server = DnsServer::start(address, zone()).await.expect("started again");
@@ -366,9 +366,9 @@ mod tests {
         for _ in 0..2 {
             let framed = [&(question.len() as u16).to_be_bytes()[..], &question].concat();
             tcp.write_all(&framed).await.expect("written");
-            let mut answer = vec![0; tcp.read_u16().await.expect("a length").into()];
-            tcp.read_exact(&mut answer).await.expect("an answer");
-            assert_eq!(answer, over_udp);
+            let mut response = vec![0; tcp.read_u16().await.expect("a length").into()];
+            tcp.read_exact(&mut response).await.expect("a response");
+            assert_eq!(response, over_udp);
         }
     }
 }

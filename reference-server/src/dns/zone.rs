@@ -1,4 +1,5 @@
-//! The zone that answers for the names that no real zone will ever hold.
+//! The built-in DNS zone for reserved names such as `*.test`, which no public zone
+//! contains.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -7,17 +8,17 @@ use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use super::{INBOUND_HOST, RecordKind, spf_host};
 
-/// The reserved top-level domains (RFC 2606 and RFC 6761) that the zone is the authority for.
+/// Reserved top-level domains (RFC 2606, RFC 6761) for which the zone is authoritative.
 pub(super) const RESERVED: [&str; 4] = ["test", "example", "invalid", "localhost"];
 
-/// Whether the built-in zone, and no other server, answers for this name.
+/// Whether only the built-in zone answers for this name.
 pub(crate) fn is_reserved(name: &str) -> bool {
     let name = name.strip_suffix('.').unwrap_or(name);
     let last = name.rsplit('.').next().unwrap_or(name);
     RESERVED.iter().any(|reserved| last.eq_ignore_ascii_case(reserved))
 }
 
-/// What a record says.
+/// Data of a record.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Data {
     Mx { preference: u16, exchange: String },
@@ -26,10 +27,10 @@ pub(crate) enum Data {
     Aaaa(Ipv6Addr),
 }
 
-/// The records published under the reserved names. It lives in memory: who
-/// publishes keeps them and puts them back after a start.
+/// Records published under the reserved names, in memory. The callers store the records
+/// and publish them again after a restart.
 pub(crate) struct Zone {
-    /// By the name's labels in reverse, so that what is below a name follows it.
+    /// Keyed by the labels in reverse order, so that subdomains follow their parent.
     names: RwLock<BTreeMap<String, Vec<Published>>>,
 }
 
@@ -40,7 +41,7 @@ struct Published {
 }
 
 impl Zone {
-    /// A zone that holds what belongs to the server itself.
+    /// Creates a zone that contains only the records of the server itself.
     pub(crate) fn new() -> Self {
         let zone = Self { names: RwLock::default() };
         let senders = "v=spf1 ip4:127.0.0.0/8 ip6:::1 -all".to_owned();
@@ -48,13 +49,13 @@ impl Zone {
         zone
     }
 
-    /// Publishes a record for `owner`, the domain's id: two organizations may
-    /// hold the same domain, and the records of one do not depend on the other's.
+    /// Publishes a record for `owner`, a domain id. Two organizations may have the same
+    /// domain, and their records are independent of each other.
     pub(crate) fn publish(&self, owner: &str, kind: RecordKind, name: &str, data: Data) {
         self.insert(owner, Some(kind), name, data);
     }
 
-    /// Withdraws what `owner` has published of this kind, or all of it.
+    /// Withdraws the owner's records of this kind, or all of its records.
     pub(crate) fn withdraw(&self, owner: &str, kind: Option<RecordKind>) {
         self.write().retain(|_, published| {
             published.retain(|p| {
@@ -64,7 +65,7 @@ impl Zone {
         });
     }
 
-    /// Withdraws everything that was published.
+    /// Withdraws all published records.
     pub(crate) fn clear(&self) {
         self.write().retain(|_, published| {
             published.retain(|p| p.kind.is_none());
@@ -72,7 +73,8 @@ impl Zone {
         });
     }
 
-    /// Everything at a name, without repetition; nothing where the name does not exist.
+    /// Returns all records of a name without duplicates, or `None` if the name does not
+    /// exist.
     pub(crate) fn lookup(&self, name: &str) -> Option<Vec<Data>> {
         let key = key(name);
         let names = self.read();
@@ -86,13 +88,13 @@ impl Zone {
                 }
             }
         }
-        // RFC 6761: every name under localhost is this machine.
+        // RFC 6761: every name under localhost resolves to the loopback addresses.
         if key == "localhost" || key.starts_with("localhost.") {
             exists = true;
             data.push(Data::A(Ipv4Addr::LOCALHOST));
             data.push(Data::Aaaa(Ipv6Addr::LOCALHOST));
         }
-        // A name that only has names below it exists too.
+        // A name without records exists if it has subdomains.
         let below = format!("{key}.");
         exists = exists
             || names.range(below.clone()..).next().is_some_and(|(k, _)| k.starts_with(&below));
@@ -106,9 +108,9 @@ impl Zone {
                 entry.insert(vec![published]);
             }
             Entry::Occupied(mut entry) => {
-                let there = entry.get_mut();
-                if !there.iter().any(|p| p.owner == owner && p.data == published.data) {
-                    there.push(published);
+                let entries = entry.get_mut();
+                if !entries.iter().any(|p| p.owner == owner && p.data == published.data) {
+                    entries.push(published);
                 }
             }
         }
@@ -137,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn names_exist_in_any_case_and_when_only_something_is_below() {
+    fn lookup_ignores_case_and_finds_empty_non_terminals() {
         let zone = Zone::new();
         assert_eq!(zone.lookup("a.test"), None);
         zone.publish("d1", RecordKind::Dkim, "s1._domainkey.A.Test", txt("key"));
@@ -150,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn each_owner_withdraws_its_own() {
+    fn withdraw_removes_only_the_owners_records() {
         let zone = Zone::new();
         for owner in ["d1", "d2"] {
             zone.publish(owner, RecordKind::Spf, "a.test", txt("v=spf1 -all"));
@@ -167,19 +169,19 @@ mod tests {
     }
 
     #[test]
-    fn the_servers_own_names_stay() {
+    fn the_servers_own_records_cannot_be_withdrawn() {
         let zone = Zone::new();
         zone.clear();
         zone.withdraw("", None);
         let senders = txt("v=spf1 ip4:127.0.0.0/8 ip6:::1 -all");
-        let found = zone.lookup("spf.inbound.sandbox.localhost").expect("there");
+        let found = zone.lookup("spf.inbound.sandbox.localhost").expect("records");
         assert!(found.contains(&senders), "{found:?}");
         let loopback = [Data::A(Ipv4Addr::LOCALHOST), Data::Aaaa(Ipv6Addr::LOCALHOST)];
         assert_eq!(zone.lookup(INBOUND_HOST).as_deref(), Some(&loopback[..]));
     }
 
     #[test]
-    fn reserved_names_are_known() {
+    fn recognizes_reserved_names() {
         for (name, reserved) in [
             ("test", true),
             ("a.Test.", true),

@@ -168,7 +168,7 @@ pub(crate) async fn cancel(call: Call) -> Result<Answer, ApiError> {
                     return Err(error.with(|details| details.status = Some(email.status.as_str())));
                 }
             };
-            tx.not_due(due_at, DueKind::Email, &id)?;
+            tx.cancel_due(due_at, DueKind::Email, &id)?;
             email.status = Status::Cancelled;
             email.due_at = None;
             email.updated_at = tx.now;

@@ -11,7 +11,7 @@ use serde_json::{Map, Value};
 
 use super::one_or_many::OneOrMany;
 use super::stored::{Attachment, Content, Meta};
-use crate::address::{Mailbox, check_header, no_line_break};
+use crate::address::{Mailbox, check_header, reject_line_breaks};
 use crate::engine::{RecipientState, Status};
 use crate::error::{ApiError, Problems};
 use crate::mime::check_content_type;
@@ -116,7 +116,7 @@ impl NewEmail {
             problems.add("subject", "is required");
             String::new()
         });
-        if let Err(error) = no_line_break(&subject) {
+        if let Err(error) = reject_line_breaks(&subject) {
             problems.add("subject", error.to_string());
         }
         let length = subject.chars().count();

@@ -1,5 +1,7 @@
-//! A delivery_worker takes one webhook's deliveries out, in order of due time and so
-//! many at once: a slow endpoint holds up nobody else's (`docs/undocumented/extraction-service.md#retry-schedule`, `docs/undocumented/email-service.md#retry-schedule`).
+//! Delivers the pending deliveries of one webhook, in order of their due time and
+//! several at once. Each webhook has its own worker, so that a slow endpoint does not
+//! delay the deliveries of others (`docs/undocumented/email-service.md#retry-schedule`,
+//! `docs/undocumented/extraction-service.md#retry-schedule`).
 
 use std::collections::{HashSet, VecDeque};
 use std::sync::Arc;
@@ -20,12 +22,12 @@ use crate::time::Millis;
 use crate::webhooks::Webhook;
 use svc_sdk::Service;
 
-/// Attempts at one endpoint at the same time.
+/// Maximum number of concurrent attempts per endpoint.
 const MAX_CONCURRENT: usize = 16;
-/// Deliveries read ahead.
+/// Maximum number of deliveries read ahead.
 const READ_AHEAD: usize = 64;
-/// Bytes of their bodies: received mail may be large.
-const AHEAD_BYTES: usize = 4 << 20;
+/// Maximum size of the bodies read ahead, in bytes: received mail may be large.
+const READ_AHEAD_BYTES: usize = 4 << 20;
 
 struct Due {
     id: String,
@@ -36,51 +38,53 @@ struct Due {
     body: Vec<u8>,
 }
 
-/// Delivers until nothing is due any more, or the server stops; says when the
-/// next delivery is of those that were there when it looked: those that are
-/// written later the engine is told of. `more` tells it to look again: an
-/// attempt that hangs does not keep its endpoint from what comes after.
+/// Delivers until nothing is due any more or the server stops. Returns when the next of
+/// the known deliveries is due. Deliveries written later are reported to the engine by
+/// their transaction.
+///
+/// `more` makes the worker read again, so that a hanging attempt does not hold back
+/// later deliveries.
 pub(super) async fn run(app: &Shared, webhook: &str, more: &Notify) -> Result<Millis, ApiError> {
-    let mut under_way = FuturesUnordered::new();
-    let mut taken: HashSet<String> = HashSet::new();
+    let mut in_flight = FuturesUnordered::new();
+    let mut in_flight_ids: HashSet<String> = HashSet::new();
     let mut waiting: VecDeque<Due> = VecDeque::new();
-    let (mut look, mut next) = (true, Millis::MAX);
+    let (mut read_more, mut next) = (true, Millis::MAX);
     loop {
         if *app.stopping.borrow() {
-            (look, waiting) = (false, VecDeque::new());
+            (read_more, waiting) = (false, VecDeque::new());
         }
-        if look && waiting.is_empty() && under_way.len() < MAX_CONCURRENT {
-            (waiting, look, next) = read_due(app, webhook, taken.clone()).await?;
+        if read_more && waiting.is_empty() && in_flight.len() < MAX_CONCURRENT {
+            (waiting, read_more, next) = read_due(app, webhook, in_flight_ids.clone()).await?;
         }
-        while under_way.len() < MAX_CONCURRENT
+        while in_flight.len() < MAX_CONCURRENT
             && let Some(due) = waiting.pop_front()
         {
-            taken.insert(due.id.clone());
-            under_way.push(deliver(app, webhook, due));
+            in_flight_ids.insert(due.id.clone());
+            in_flight.push(deliver(app, webhook, due));
         }
         tokio::select! {
-            ended = under_way.next() => match ended {
+            ended = in_flight.next() => match ended {
                 Some((id, result)) => {
                     result?;
-                    taken.remove(&id);
+                    in_flight_ids.remove(&id);
                 }
-                None if look => {}
+                None if read_more => {}
                 None => return Ok(next),
             },
-            () = more.notified() => look = true,
+            () = more.notified() => read_more = true,
         }
     }
 }
 
-/// What is due and not yet taken, as far as is read ahead; whether there may be
-/// more; and when the one after all of these is.
+/// Reads due deliveries that are not in flight yet, within the read-ahead limits. Also
+/// returns whether there may be more, and when the next delivery after these is due.
 async fn read_due(
     app: &Shared,
     webhook: &str,
-    taken: HashSet<String>,
+    in_flight_ids: HashSet<String>,
 ) -> Result<(VecDeque<Due>, bool, Millis), ApiError> {
     let (webhook, now) = (webhook.to_owned(), app.clock.now());
-    let limit = READ_AHEAD + taken.len();
+    let limit = READ_AHEAD + in_flight_ids.len();
     app.store
         .read(move |connection| {
             let mut statement = connection.prepare_cached(
@@ -90,12 +94,12 @@ async fn read_due(
             )?;
             let mut rows = statement.query((&webhook, now, limit as i64))?;
             let (mut due, mut seen, mut bytes) = (VecDeque::new(), 0, 0);
-            while bytes < AHEAD_BYTES
+            while bytes < READ_AHEAD_BYTES
                 && let Some(row) = rows.next()?
             {
                 seen += 1;
                 let id: String = row.get(0)?;
-                if taken.contains(&id) {
+                if in_flight_ids.contains(&id) {
                     continue;
                 }
                 let body: Vec<u8> = row.get(5)?;
@@ -109,7 +113,7 @@ async fn read_due(
                     body,
                 });
             }
-            let more = seen == limit || bytes >= AHEAD_BYTES;
+            let more = seen == limit || bytes >= READ_AHEAD_BYTES;
             let next = crate::store::find(
                 connection,
                 "SELECT due_at FROM delivery WHERE webhook = ?1 AND due_at > ?2
@@ -122,13 +126,13 @@ async fn read_due(
         .await
 }
 
-/// Makes one attempt and records it. What falls due while the webhook is
-/// inactive or gone is dropped.
+/// Makes one attempt and records it. A delivery that falls due while its webhook is
+/// inactive or deleted is dropped.
 async fn deliver(app: &Shared, webhook: &str, due: Due) -> (String, Result<(), ApiError>) {
     let id = due.id.clone();
-    let result = match app.webhooks.begin(webhook) {
-        Some(under_way) => {
-            let webhook = Arc::clone(&under_way.webhook);
+    let result = match app.webhooks.begin_attempt(webhook) {
+        Some(in_flight) => {
+            let webhook = Arc::clone(&in_flight.webhook);
             let number = due.attempts + 1;
             let body = Bytes::from(due.body);
             let sent = attempt(app, &webhook, due.service, &due.event, &due.id, number, body).await;
@@ -149,17 +153,17 @@ fn drop_delivery(tx: &mut Tx<'_>, id: &str) -> Result<(), ApiError> {
     Ok(())
 }
 
-/// An attempt that was made, as it is recorded.
-pub(crate) struct Sent {
+/// An attempt with the data that is recorded about it.
+pub(crate) struct RecordedAttempt {
     number: i64,
     started_at: Millis,
     url: String,
-    /// JSON.
+    /// Request headers as a JSON object.
     headers: String,
     pub(crate) attempt: Attempt,
 }
 
-/// Signs and sends with the webhook's url and secret as they are now.
+/// Signs and sends a delivery, with the webhook's current URL and secret.
 pub(crate) async fn attempt(
     app: &Shared,
     webhook: &Webhook,
@@ -168,9 +172,9 @@ pub(crate) async fn attempt(
     id: &str,
     number: i64,
     body: Bytes,
-) -> Sent {
+) -> RecordedAttempt {
     let headers = sign::headers(service, &webhook.secret, event, id, number, &body);
-    let shown: serde_json::Map<String, serde_json::Value> = headers
+    let recorded_headers: serde_json::Map<String, serde_json::Value> = headers
         .iter()
         .map(|(name, value)| (name.to_string(), value.to_str().unwrap_or_default().into()))
         .collect();
@@ -180,19 +184,19 @@ pub(crate) async fn attempt(
         Err(_) => Attempt { outcome: Err(AttemptError::InvalidUrl), duration: Duration::ZERO },
     };
     app.metrics.attempt(service, attempt.is_delivered());
-    Sent {
+    RecordedAttempt {
         number,
         started_at,
         url: without_password(&webhook.url),
-        headers: serde_json::Value::Object(shown).to_string(),
+        headers: serde_json::Value::Object(recorded_headers).to_string(),
         attempt,
     }
 }
 
-/// The URL as it is recorded.
+/// The URL with its password masked, for the record.
 fn without_password(text: &str) -> String {
     match url::Url::parse(text) {
-        // A URL with a password has a host, so that another one can be set.
+        // A URL with a password has a host, so its password can be replaced.
         Ok(mut url) if url.password().is_some() => {
             url.set_password(Some("***")).map_or_else(|()| String::new(), |()| url.into())
         }
@@ -200,13 +204,13 @@ fn without_password(text: &str) -> String {
     }
 }
 
-/// Writes an attempt down, and when the next one is.
+/// Records an attempt and schedules the next one.
 fn record(
     tx: &mut Tx<'_>,
     webhook: &Arc<Webhook>,
     id: &str,
     retry: i64,
-    sent: &Sent,
+    sent: &RecordedAttempt,
 ) -> Result<(), ApiError> {
     let schedule = schedule(webhook.service);
     let delivered = sent.attempt.is_delivered();
@@ -217,7 +221,8 @@ fn record(
         (false, Some(_)) => "pending",
         (false, None) => "failed",
     };
-    // Deleted meanwhile, it keeps its state and is not due again.
+    // A delivery that was dropped in the meantime keeps its state and is not scheduled
+    // again.
     let changed = tx.execute(
         "UPDATE delivery SET state = ?2, attempts = ?3, retry = ?4, due_at = ?5, updated_at = ?6
          WHERE id = ?1 AND state = 'pending'",
@@ -231,24 +236,28 @@ fn record(
     record_attempt(tx, id, sent)
 }
 
-/// Writes the attempt itself down.
-pub(crate) fn record_attempt(tx: &Tx<'_>, id: &str, sent: &Sent) -> Result<(), ApiError> {
-    let (status, answer, error) = match &sent.attempt.outcome {
-        Ok(answer) => (Some(answer.status.as_u16()), Some(&answer.body[..]), None),
+/// Inserts the row of the attempt.
+pub(crate) fn record_attempt(
+    tx: &Tx<'_>,
+    id: &str,
+    sent: &RecordedAttempt,
+) -> Result<(), ApiError> {
+    let (status, response_body, error) = match &sent.attempt.outcome {
+        Ok(response) => (Some(response.status.as_u16()), Some(&response.body[..]), None),
         Err(error) => (None, None, Some(error.to_string())),
     };
     let duration = sent.attempt.duration.as_millis() as i64;
     tx.execute(
         "INSERT OR REPLACE INTO attempt (delivery, number, started_at, duration_ms, url, request_headers,
-                              status, answer, error)
+                              status, response_body, error)
          SELECT ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9
          WHERE EXISTS (SELECT 1 FROM delivery WHERE id = ?1)",
-        (id, sent.number, sent.started_at, duration, &sent.url, &sent.headers, status, answer, error),
+        (id, sent.number, sent.started_at, duration, &sent.url, &sent.headers, status, response_body, error),
     )?;
     Ok(())
 }
 
-/// The pauses before each retry, after the attempt before it.
+/// The pause before each retry, in milliseconds after the previous attempt.
 pub(crate) fn schedule(service: Service) -> &'static [Millis] {
     match service {
         Service::Email => &[2_000, 8_000, 32_000],

@@ -1,26 +1,26 @@
-//! How the rest of the server speaks to the engine.
+//! The handle by which the rest of the server controls the engine.
 
 use tokio::sync::{mpsc, oneshot};
 
 use crate::error::{ApiError, Code};
 use crate::time::Millis;
 
-/// What the engine can be asked for.
+/// Commands to the engine, each with the channel for its reply.
 #[derive(Debug)]
 pub(crate) enum Command {
     State(oneshot::Sender<State>),
     /// Answered when nothing is in flight and nothing is due.
     Settled(oneshot::Sender<()>),
-    /// Fails where the database cannot take what becomes due.
+    /// Fails if the database cannot store the results of due work.
     Advance(Millis, oneshot::Sender<Result<State, ApiError>>),
     Freeze(oneshot::Sender<State>),
     Resume(oneshot::Sender<State>),
-    /// Everything may have changed: what is in flight ends, what is due is
-    /// looked up anew.
-    Forget(oneshot::Sender<State>),
+    /// After a reset: aborts deliveries to deleted webhooks and reads the schedule
+    /// again.
+    Reload(oneshot::Sender<State>),
 }
 
-/// The clock, and whether there is anything to do at its time.
+/// State of the clock and of the engine.
 #[derive(Clone, Debug)]
 pub(crate) struct State {
     pub(crate) now: Millis,
@@ -50,17 +50,17 @@ impl EngineHandle {
         self.ask(Command::Resume).await
     }
 
-    pub(crate) async fn forget(&self) -> Result<State, ApiError> {
-        self.ask(Command::Forget).await
+    pub(crate) async fn reload(&self) -> Result<State, ApiError> {
+        self.ask(Command::Reload).await
     }
 
-    /// Sets the clock forward, running everything on the way; returns when all
+    /// Advances the clock, running everything that becomes due. Returns when all work
     /// is settled.
     pub(crate) async fn advance(&self, by: Millis) -> Result<State, ApiError> {
-        self.ask(|answer| Command::Advance(by, answer)).await?
+        self.ask(|reply| Command::Advance(by, reply)).await?
     }
 
-    /// Returns when nothing is in flight and nothing is due; at once when the
+    /// Waits until nothing is in flight and nothing is due. Returns at once if the
     /// engine has stopped.
     pub(crate) async fn settled(&self) {
         let _ = self.ask(Command::Settled).await;
@@ -71,8 +71,8 @@ impl EngineHandle {
         command: impl FnOnce(oneshot::Sender<T>) -> Command,
     ) -> Result<T, ApiError> {
         let stopped = || ApiError::new(Code::Unavailable, "the server is stopping");
-        let (sender, answer) = oneshot::channel();
+        let (sender, reply) = oneshot::channel();
         self.0.send(command(sender)).map_err(|_| stopped())?;
-        answer.await.map_err(|_| stopped())
+        reply.await.map_err(|_| stopped())
     }
 }

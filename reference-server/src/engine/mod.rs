@@ -1,13 +1,14 @@
-//! The engine: does what is due, when it is due by the server's clock.
+//! The engine: runs scheduled work when it is due by the server's clock.
 //!
-//! One task owns the schedule. It runs steps (emails that fall due, in batches
-//! inside one transaction) and keeps one delivery_worker for each webhook with
-//! deliveries due; it alone moves the clock, so an advance can go from due time
-//! to due time and answer when nothing is left (`docs/control-interface.md#the-clock`).
+//! One task owns the schedule. It runs steps, each of which processes a batch of due
+//! emails in one transaction, and keeps one delivery worker per webhook with due
+//! deliveries. Only this task moves the clock, so that an advance can go from due time
+//! to due time and complete when nothing is left
+//! (`docs/control-interface.md#the-clock`).
 
-mod course;
 pub(crate) mod delivery_worker;
 mod handle;
+mod lifecycle;
 pub(crate) mod local_delivery;
 pub(crate) mod payload;
 pub(crate) mod post;
@@ -23,66 +24,66 @@ use tokio::sync::{Notify, mpsc, oneshot};
 use tokio::task::{AbortHandle, Id, JoinError, JoinSet};
 
 use crate::app::Shared;
-use crate::clock::Course;
+use crate::clock::ClockMode;
 use crate::error::ApiError;
 use crate::id::Prefix;
 use crate::time::Millis;
-pub(crate) use course::{Change, RecipientState, Status};
 use handle::Command;
 pub(crate) use handle::{EngineHandle, State};
-use step::Stepped;
-pub(crate) use step::happen;
+pub(crate) use lifecycle::{Change, RecipientState, Status};
+use step::StepResult;
+pub(crate) use step::apply_event;
 
-/// What the engine knows of the future. `Millis::MAX` stands for "nothing".
+/// State of the engine task. `Millis::MAX` means that nothing is scheduled.
 struct Engine {
     app: Shared,
     commands: mpsc::UnboundedReceiver<Command>,
     /// The earliest time in the table `due`.
     next_step: Millis,
-    /// The earliest delivery of each webhook that has one to come.
+    /// Pending deliveries of each webhook that has any.
     routes: HashMap<String, Route>,
-    couriers: JoinSet<Delivered>,
-    step: Option<oneshot::Receiver<Result<Stepped, ApiError>>>,
-    advances: VecDeque<(Millis, Advanced)>,
+    workers: JoinSet<WorkerDone>,
+    step: Option<oneshot::Receiver<Result<StepResult, ApiError>>>,
+    pending_advances: VecDeque<(Millis, AdvanceSender)>,
     advancing: Option<Advancing>,
-    waiting: Vec<oneshot::Sender<()>>,
-    asking: Vec<Answer>,
-    /// After a failure of the database, so that it is not asked without pause.
-    pause: bool,
+    settled_waiters: Vec<oneshot::Sender<()>>,
+    state_waiters: Vec<StateSender>,
+    /// Set after a database error, so that the engine waits before it retries.
+    backing_off: bool,
 }
 
-type Answer = oneshot::Sender<State>;
-type Advanced = oneshot::Sender<Result<State, ApiError>>;
+type StateSender = oneshot::Sender<State>;
+type AdvanceSender = oneshot::Sender<Result<State, ApiError>>;
 
 #[derive(Debug)]
 struct Route {
     next: Millis,
-    delivery_worker: Option<DeliveryWorker>,
+    worker: Option<DeliveryWorker>,
 }
 
 #[derive(Debug)]
 struct DeliveryWorker {
     task: AbortHandle,
-    /// Tells it that more is due.
+    /// Tells the worker that more deliveries are due.
     more: Arc<Notify>,
-    /// Whether it was told: it may have been on its way home already.
-    told: bool,
+    /// Whether `more` was notified. The worker may have finished without seeing it.
+    notified: bool,
 }
 
-/// A delivery_worker came home: the webhook, and when its next delivery is due.
-struct Delivered {
+/// Result of a finished worker: its webhook, and when the next delivery of it is due.
+struct WorkerDone {
     webhook: String,
     next: Result<Millis, ApiError>,
 }
 
 struct Advancing {
     target: Millis,
-    /// Whether the clock goes on afterwards.
+    /// Whether the clock runs on after the advance.
     was_running: bool,
-    answer: Advanced,
+    reply: AdvanceSender,
 }
 
-/// Starts the engine on what the database says is due.
+/// Starts the engine with the pending work found in the database.
 pub(crate) fn start(
     app: &Shared,
     commands: mpsc::UnboundedReceiver<Command>,
@@ -91,16 +92,16 @@ pub(crate) fn start(
     let mut engine = Engine {
         app: Arc::clone(app),
         commands,
-        // Looks into the table at once.
+        // Makes the first step read the table at once.
         next_step: Millis::MIN,
         routes: HashMap::new(),
-        couriers: JoinSet::new(),
+        workers: JoinSet::new(),
         step: None,
-        advances: VecDeque::new(),
+        pending_advances: VecDeque::new(),
         advancing: None,
-        waiting: Vec::new(),
-        asking: Vec::new(),
-        pause: false,
+        settled_waiters: Vec::new(),
+        state_waiters: Vec::new(),
+        backing_off: false,
     };
     for (webhook, at) in due {
         engine.route(webhook, at);
@@ -114,10 +115,10 @@ impl Engine {
         let stopped = app.stopped();
         tokio::pin!(stopped);
         loop {
-            self.absorb();
-            self.work();
-            self.answer();
-            if self.is_settled() && self.go_on() {
+            self.drain_wakeups();
+            self.start_due_work();
+            self.answer_state_requests();
+            if self.is_settled() && self.finish_or_advance() {
                 continue;
             }
             let sleep = self.sleep();
@@ -125,23 +126,24 @@ impl Engine {
             tokio::select! {
                 () = &mut stopped => break,
                 () = wake.notify.notified() => {}
-                Some(delivered) = self.couriers.join_next_with_id() => self.on_worker_done(delivered),
-                stepped = async { self.step.as_mut().expect("guarded").await }, if self.step.is_some() => {
-                    self.stepped(stepped.unwrap_or_else(|_| Err(ApiError::internal("a step was lost"))));
+                Some(done) = self.workers.join_next_with_id() => self.on_worker_done(done),
+                result = async { self.step.as_mut().expect("the branch requires a step").await }, if self.step.is_some() => {
+                    self.on_step_done(result.unwrap_or_else(|_| Err(ApiError::internal("a step ended without a result"))));
                 }
-                Some(command) = self.commands.recv() => self.obey(command).await,
-                () = tokio::time::sleep(sleep) => self.pause = false,
+                Some(command) = self.commands.recv() => self.handle_command(command).await,
+                () = tokio::time::sleep(sleep) => self.backing_off = false,
             }
         }
-        // What is in flight ends with its own time-out; it is recorded or done again.
-        let all = async { while self.couriers.join_next().await.is_some() {} };
+        // Attempts in flight end by their own time-out. They are recorded, or repeated
+        // by the next server.
+        let all = async { while self.workers.join_next().await.is_some() {} };
         if tokio::time::timeout(self.app.settings.limits.stop_time, all).await.is_err() {
-            tracing::warn!("stopping with deliveries in flight; the next start repeats them");
+            tracing::warn!("stopped with deliveries in flight; the next start repeats them");
         }
     }
 
-    /// Takes word of what commits made due.
-    fn absorb(&mut self) {
+    /// Takes over the work that recent commits made due.
+    fn drain_wakeups(&mut self) {
         let (step, deliveries) = self.app.store.wake.take();
         self.next_step = self.next_step.min(step);
         for (webhook, at) in deliveries {
@@ -150,16 +152,13 @@ impl Engine {
     }
 
     fn route(&mut self, webhook: String, at: Millis) {
-        let route = self
-            .routes
-            .entry(webhook)
-            .or_insert(Route { next: Millis::MAX, delivery_worker: None });
+        let route = self.routes.entry(webhook).or_insert(Route { next: Millis::MAX, worker: None });
         route.next = route.next.min(at);
     }
 
-    /// Starts whatever is due and not yet under way.
-    fn work(&mut self) {
-        if self.pause {
+    /// Starts all due work that is not running yet.
+    fn start_due_work(&mut self) {
+        if self.backing_off {
             return;
         }
         let now = self.app.clock.now();
@@ -171,42 +170,42 @@ impl Engine {
                 continue;
             }
             route.next = Millis::MAX;
-            if let Some(delivery_worker) = &mut route.delivery_worker {
-                delivery_worker.told = true;
-                delivery_worker.more.notify_one();
+            if let Some(worker) = &mut route.worker {
+                worker.notified = true;
+                worker.more.notify_one();
                 continue;
             }
             let (app, webhook) = (Arc::clone(&self.app), webhook.clone());
             let more = Arc::new(Notify::new());
-            let told = Arc::clone(&more);
-            let task = self.couriers.spawn(async move {
+            let notified = Arc::clone(&more);
+            let task = self.workers.spawn(async move {
                 let next = match webhook.as_str() {
                     relaying::ROUTE => relaying::run(&app).await,
                     local_delivery::ROUTE => local_delivery::run(&app).await,
-                    webhook => delivery_worker::run(&app, webhook, &told).await,
+                    webhook => delivery_worker::run(&app, webhook, &notified).await,
                 };
-                Delivered { webhook, next }
+                WorkerDone { webhook, next }
             });
-            route.delivery_worker = Some(DeliveryWorker { task, more, told: false });
+            route.worker = Some(DeliveryWorker { task, more, notified: false });
         }
     }
 
-    /// Tells who asked how things are, unless a step is about to change that.
-    fn answer(&mut self) {
+    /// Answers requests for the state, unless a running step is about to change it.
+    fn answer_state_requests(&mut self) {
         if self.step.is_some() {
             return;
         }
-        for asking in std::mem::take(&mut self.asking) {
-            let _ = asking.send(self.state());
+        for waiter in std::mem::take(&mut self.state_waiters) {
+            let _ = waiter.send(self.state());
         }
     }
 
-    /// An advance lets a step go through many due times in one transaction, as
-    /// far as no delivery is due in between.
-    fn start_step(&mut self, now: Millis) -> oneshot::Receiver<Result<Stepped, ApiError>> {
+    /// Starts a step. During an advance, one step goes through many due times in one
+    /// transaction, as long as no delivery is due in between.
+    fn start_step(&mut self, now: Millis) -> oneshot::Receiver<Result<StepResult, ApiError>> {
         self.next_step = Millis::MAX;
         let until = match &self.advancing {
-            Some(advancing) if self.couriers.is_empty() => {
+            Some(advancing) if self.workers.is_empty() => {
                 advancing.target.min(self.next_delivery())
             }
             _ => now,
@@ -215,55 +214,51 @@ impl Engine {
         let app = Arc::clone(&self.app);
         tokio::spawn(async move {
             let context = Arc::clone(&app);
-            let stepped = app.store.write_relaxed(move |tx| step::run(tx, &context, until)).await;
-            let _ = sender.send(stepped);
+            let result = app.store.write_relaxed(move |tx| step::run(tx, &context, until)).await;
+            let _ = sender.send(result);
         });
         receiver
     }
 
-    fn stepped(&mut self, stepped: Result<Stepped, ApiError>) {
+    fn on_step_done(&mut self, result: Result<StepResult, ApiError>) {
         self.step = None;
-        match stepped {
-            Ok(stepped) => {
-                self.next_step = self.next_step.min(stepped.next);
-                if self.advancing.is_some() && stepped.reached > self.app.clock.now() {
-                    self.app.clock.freeze(stepped.reached);
+        match result {
+            Ok(result) => {
+                self.next_step = self.next_step.min(result.next);
+                if self.advancing.is_some() && result.reached > self.app.clock.now() {
+                    self.app.clock.freeze(result.reached);
                 }
             }
             Err(error) => {
-                tracing::error!(message = error.message(), "a step failed and is done again");
+                tracing::error!(message = error.message(), "a step failed and will be retried");
                 self.next_step = Millis::MIN;
-                self.pause = true;
-                self.break_off(&error);
+                self.backing_off = true;
+                self.fail_advances(&error);
             }
         }
     }
 
-    /// Who waits for an advance is told why there will be none for now. The
-    /// clock stays where it has come to.
-    fn break_off(&mut self, error: &ApiError) {
+    /// Fails all pending advances. The clock stays at the time that it has reached.
+    fn fail_advances(&mut self, error: &ApiError) {
         if let Some(advancing) = self.advancing.take() {
             if advancing.was_running {
                 self.app.clock.run(self.app.clock.now());
             }
-            let _ = advancing.answer.send(Err(error.clone()));
+            let _ = advancing.reply.send(Err(error.clone()));
         }
-        for (_, answer) in self.advances.drain(..) {
-            let _ = answer.send(Err(error.clone()));
+        for (_, reply) in self.pending_advances.drain(..) {
+            let _ = reply.send(Err(error.clone()));
         }
     }
 
-    fn on_worker_done(&mut self, delivered: Result<(Id, Delivered), JoinError>) {
-        match delivered {
-            Ok((task, Delivered { webhook, next })) => {
+    fn on_worker_done(&mut self, done: Result<(Id, WorkerDone), JoinError>) {
+        match done {
+            Ok((task, WorkerDone { webhook, next })) => {
                 let Some(route) = self.routes.get_mut(&webhook) else { return };
-                let Some(delivery_worker) = route
-                    .delivery_worker
-                    .take_if(|delivery_worker| delivery_worker.task.id() == task)
-                else {
+                let Some(worker) = route.worker.take_if(|worker| worker.task.id() == task) else {
                     return;
                 };
-                if delivery_worker.told {
+                if worker.notified {
                     route.next = Millis::MIN;
                 }
                 let failed = match next {
@@ -280,22 +275,24 @@ impl Engine {
                     self.routes.remove(&webhook);
                 }
                 if let Some(error) = failed {
-                    tracing::error!(message = error.message(), "deliveries wait for the database");
-                    self.pause = true;
-                    self.break_off(&error);
+                    tracing::error!(
+                        message = error.message(),
+                        "deliveries are waiting for the database"
+                    );
+                    self.backing_off = true;
+                    self.fail_advances(&error);
                 }
             }
             Err(error) if error.is_cancelled() => {}
             Err(error) => {
-                tracing::error!(%error, "a delivery_worker was lost; another one takes its route");
-                let of_it =
-                    |delivery_worker: &mut DeliveryWorker| delivery_worker.task.id() == error.id();
+                tracing::error!(%error, "a delivery worker failed; starting another one");
+                let is_failed_worker = |worker: &mut DeliveryWorker| worker.task.id() == error.id();
                 for route in self.routes.values_mut() {
-                    if route.delivery_worker.take_if(of_it).is_some() {
+                    if route.worker.take_if(is_failed_worker).is_some() {
                         route.next = Millis::MIN;
                     }
                 }
-                self.pause = true;
+                self.backing_off = true;
             }
         }
     }
@@ -303,7 +300,7 @@ impl Engine {
     fn is_settled(&self) -> bool {
         let now = self.app.clock.now();
         self.step.is_none()
-            && self.couriers.is_empty()
+            && self.workers.is_empty()
             && self.next_step > now
             && self.next_delivery() > now
     }
@@ -317,107 +314,108 @@ impl Engine {
         (next != Millis::MAX).then_some(next)
     }
 
-    /// Called when all is settled: tells who waits for it, or takes an advance
-    /// one due time further. Says whether there may be more to do now.
-    fn go_on(&mut self) -> bool {
+    /// Called when everything is settled. Moves an advance to the next due time, starts
+    /// the next advance, or notifies those that wait for the engine to settle. Returns
+    /// whether there may be more work now.
+    fn finish_or_advance(&mut self) -> bool {
         let clock = &self.app.clock;
         if let Some(advancing) = &self.advancing {
             match self.next_due() {
                 Some(next) if next <= advancing.target => clock.freeze(next),
                 _ if clock.now() < advancing.target => clock.freeze(advancing.target),
                 _ => {
-                    let advancing = self.advancing.take().expect("matched above");
+                    let advancing = self.advancing.take().expect("checked above");
                     if advancing.was_running {
                         clock.run(advancing.target);
                     }
-                    let _ = advancing.answer.send(Ok(self.state()));
+                    let _ = advancing.reply.send(Ok(self.state()));
                 }
             }
             return true;
         }
-        if let Some((by, answer)) = self.advances.pop_front() {
+        if let Some((by, reply)) = self.pending_advances.pop_front() {
             let now = clock.now();
             let advancing = Advancing {
                 target: now.saturating_add(by),
                 was_running: !clock.is_frozen(),
-                answer,
+                reply,
             };
             clock.freeze(now);
             self.advancing = Some(advancing);
             return true;
         }
-        for waiting in self.waiting.drain(..) {
-            let _ = waiting.send(());
+        for waiter in self.settled_waiters.drain(..) {
+            let _ = waiter.send(());
         }
         false
     }
 
-    /// How long there is nothing to do, if nobody calls.
+    /// How long the engine can sleep if nothing wakes it.
     fn sleep(&self) -> Duration {
         const LONG: Duration = Duration::from_secs(3600);
-        if self.pause {
+        if self.backing_off {
             return Duration::from_millis(200);
         }
-        let Course::Running { .. } = self.app.clock.course() else { return LONG };
+        let ClockMode::Running { .. } = self.app.clock.mode() else { return LONG };
         let Some(next) = self.next_due() else { return LONG };
         let wait = next.saturating_sub(self.app.clock.now()).max(1);
         Duration::from_millis(wait.unsigned_abs()).min(LONG)
     }
 
-    async fn obey(&mut self, command: Command) {
-        self.absorb();
+    async fn handle_command(&mut self, command: Command) {
+        self.drain_wakeups();
         match command {
-            // Only a step knows what is due next.
-            Command::State(answer) => self.asking.push(answer),
-            Command::Settled(answer) => self.waiting.push(answer),
-            Command::Advance(by, answer) => self.advances.push_back((by, answer)),
-            Command::Freeze(answer) => {
+            // Answered after the next step, which determines what is due next.
+            Command::State(reply) => self.state_waiters.push(reply),
+            Command::Settled(reply) => self.settled_waiters.push(reply),
+            Command::Advance(by, reply) => self.pending_advances.push_back((by, reply)),
+            Command::Freeze(reply) => {
                 self.app.clock.freeze(self.app.clock.now());
                 if let Some(advancing) = &mut self.advancing {
                     advancing.was_running = false;
                 }
-                let _ = answer.send(self.state());
+                let _ = reply.send(self.state());
             }
-            Command::Resume(answer) => {
+            Command::Resume(reply) => {
                 match &mut self.advancing {
                     Some(advancing) => advancing.was_running = true,
                     None if self.app.clock.is_frozen() => self.app.clock.run(self.app.clock.now()),
                     None => {}
                 }
-                let _ = answer.send(self.state());
+                let _ = reply.send(self.state());
             }
-            Command::Forget(answer) => {
-                self.forget().await;
-                let _ = answer.send(self.state());
+            Command::Reload(reply) => {
+                self.reload().await;
+                let _ = reply.send(self.state());
             }
         }
     }
 
-    /// Ends what is in flight for webhooks that are gone. Others, and other
-    /// organizations' among them, notice nothing.
-    async fn forget(&mut self) {
+    /// Aborts the workers of deleted webhooks, and reads the table `due` again. Other
+    /// webhooks, including those of other organizations, are not affected.
+    async fn reload(&mut self) {
         let webhooks = Arc::clone(&self.app.webhooks);
-        let mut ending = Vec::new();
+        let mut aborted = Vec::new();
         self.routes.retain(|webhook, route| {
             let is_webhook = webhook.starts_with(Prefix::Webhook.as_str());
-            let stays = !is_webhook || webhooks.get(webhook).is_some();
-            if let Some(delivery_worker) = route.delivery_worker.take_if(|_| !stays) {
-                delivery_worker.task.abort();
-                ending.push(delivery_worker.task);
+            let keep = !is_webhook || webhooks.get(webhook).is_some();
+            if let Some(worker) = route.worker.take_if(|_| !keep) {
+                worker.task.abort();
+                aborted.push(worker.task);
             }
-            stays
+            keep
         });
         self.next_step = Millis::MIN;
-        while ending.iter().any(|task| !task.is_finished())
-            && let Some(delivered) = self.couriers.join_next_with_id().await
+        while aborted.iter().any(|task| !task.is_finished())
+            && let Some(done) = self.workers.join_next_with_id().await
         {
-            self.on_worker_done(delivered);
+            self.on_worker_done(done);
         }
     }
 
     fn state(&self) -> State {
         let mut settled = self.is_settled() && self.advancing.is_none();
-        settled &= self.advances.is_empty();
+        settled &= self.pending_advances.is_empty();
         State {
             now: self.app.clock.now(),
             frozen: self.app.clock.is_frozen(),

@@ -1,11 +1,13 @@
-//! What deliveries say: the types that their bodies are written from, and
-//! described by (`docs/extraction-service/events.md`, `docs/undocumented/email-service.md#delivery-payload`, `docs/undocumented/extraction-service.md#extraction-error`).
+//! Bodies of webhook deliveries: the types that they are serialized from, which also
+//! describe them in `/openapi.json` (`docs/extraction-service/events.md`,
+//! `docs/undocumented/email-service.md#delivery-payload`,
+//! `docs/undocumented/extraction-service.md#extraction-error`).
 
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-use super::course::RecipientState;
+use super::lifecycle::RecipientState;
 use crate::email::stored::Stored;
 use crate::error::ApiError;
 use crate::openapi::schema;
@@ -17,7 +19,7 @@ use crate::webhooks::Event;
 #[schemars(rename = "{D}Delivery")]
 pub(crate) struct Body<'a, D> {
     pub(crate) event: &'a str,
-    /// The same on every attempt and every replay.
+    /// The same for every attempt and every replay.
     #[schemars(extend("format" = "uuid"))]
     pub(crate) id: &'a str,
     #[schemars(with = "schema::Time")]
@@ -25,7 +27,7 @@ pub(crate) struct Body<'a, D> {
     pub(crate) data: D,
 }
 
-/// Of every event of an email that goes out: it is about one recipient.
+/// Data of the events of an outgoing email. Each event is about one recipient.
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(rename = "OutgoingEmail")]
@@ -52,7 +54,7 @@ pub(crate) struct Bounced<'a> {
 struct Bounce<'a> {
     #[schemars(extend("enum" = ["hard", "soft"]))]
     r#type: &'a str,
-    /// What the receiving server said.
+    /// Reply of the receiving server.
     reason: &'a str,
 }
 
@@ -67,11 +69,11 @@ pub(crate) struct Clicked<'a> {
 /// Which link was followed.
 #[derive(Serialize, JsonSchema)]
 struct Click<'a> {
-    /// Null only where the control interface made the event and named none.
+    /// Null only if the event was made by the control interface without a URL.
     url: Option<&'a str>,
 }
 
-/// Of an email that failed, or was complained about.
+/// Data of `email.failed` and `email.complained`.
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "EmailWithReason")]
 pub(crate) struct WithReason<'a> {
@@ -80,7 +82,7 @@ pub(crate) struct WithReason<'a> {
     reason: &'a str,
 }
 
-/// Of the event that the test operation sends.
+/// Data of the event that the test operation sends.
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(rename = "WebhookTest")]
@@ -91,8 +93,7 @@ pub(crate) struct Test<'a> {
     pub(crate) timestamp: String,
 }
 
-/// The data of an outgoing event about one recipient; `detail` is what is known
-/// of how it came about.
+/// The data of an event about one recipient. `detail` describes the cause, if known.
 pub(super) fn outgoing(
     email: &Stored,
     recipient: &RecipientState,
@@ -101,8 +102,8 @@ pub(super) fn outgoing(
     now: Millis,
 ) -> Result<Value, ApiError> {
     let text = |name: &str| detail.and_then(|detail| detail.get(name)).and_then(Value::as_str);
-    let plain = detail.and_then(Value::as_str);
-    let reason = text("reason").or(plain);
+    let detail_text = detail.and_then(Value::as_str);
+    let reason = text("reason").or(detail_text);
     let email = Outgoing {
         email_id: &email.id,
         from: &email.meta.from,
@@ -119,12 +120,14 @@ pub(super) fn outgoing(
                 reason: reason.unwrap_or("550 5.1.1 no such mailbox"),
             },
         }),
-        Event::EmailClicked => {
-            serde_json::to_value(Clicked { email, click: Click { url: text("url").or(plain) } })
-        }
-        Event::EmailFailed | Event::EmailComplained => {
-            serde_json::to_value(WithReason { email, reason: reason.unwrap_or("none was given") })
-        }
+        Event::EmailClicked => serde_json::to_value(Clicked {
+            email,
+            click: Click { url: text("url").or(detail_text) },
+        }),
+        Event::EmailFailed | Event::EmailComplained => serde_json::to_value(WithReason {
+            email,
+            reason: reason.unwrap_or("no reason was given"),
+        }),
         _ => serde_json::to_value(email),
     };
     value.map_err(ApiError::internal)

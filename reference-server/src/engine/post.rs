@@ -1,5 +1,5 @@
-//! Events become deliveries: written with their exact bytes in the transaction
-//! of what caused them, so that neither is there without the other.
+//! Turns events into deliveries. A delivery is written with its exact bytes in the
+//! transaction that causes the event, so that neither exists without the other.
 
 use serde::Serialize;
 use serde_json::Value;
@@ -11,8 +11,8 @@ use crate::store::Tx;
 use crate::time::{self, Millis};
 use crate::webhooks::{Event, Webhooks};
 
-/// Queues an event for every active webhook that hears of it. Its data is made
-/// only if there is one.
+/// Queues an event for every active webhook that subscribes to it. Calls `data` only if
+/// there is one. Returns the ids of the deliveries.
 pub(crate) fn emit(
     tx: &mut Tx<'_>,
     webhooks: &Webhooks,
@@ -42,7 +42,8 @@ pub(crate) fn emit(
     Ok(ids)
 }
 
-/// The bytes of a delivery, in the documented shape (`docs/extraction-service/events.md`, `docs/undocumented/email-service.md#delivery-payload`).
+/// The body of a delivery (`docs/extraction-service/events.md`,
+/// `docs/undocumented/email-service.md#delivery-payload`).
 pub(crate) fn body(
     event: &str,
     id: &str,

@@ -1,15 +1,15 @@
-//! Mail that goes out to the relay: what was taken up waits in the table
-//! `relay` until it is handed over, refused, or given up.
+//! Hands mail over to the relay. An email waits in the table `relay` until its
+//! recipients are accepted, rejected, or given up.
 //!
-//! To the schedule the relay is one more delivery_worker's route, under a name that no
-//! webhook has.
+//! For the schedule, the relay is one more worker, under a route name that no webhook
+//! id can have.
 
 use std::sync::Arc;
 
 use serde_json::json;
 
-use super::course::{Change, Outcome, Status};
-use super::step::happen;
+use super::lifecycle::{Change, Outcome, Status};
+use super::step::apply_event;
 use crate::address::{Address, Mailbox};
 use crate::app::Shared;
 use crate::email::source::Message;
@@ -19,13 +19,14 @@ use crate::relay::{Handoff, Relay};
 use crate::store::{self, Tx};
 use crate::time::Millis;
 
-/// The relay's route.
+/// Route name of the relay in the engine's schedule.
 pub(super) const ROUTE: &str = "relay";
 
-/// The pauses before each repetition after a 4xx reply, in the server's time.
+/// The pause before each retry after a temporary failure (4xx), in milliseconds of the
+/// server's clock.
 const SCHEDULE: [Millis; 6] = [30_000, 120_000, 600_000, 1_800_000, 7_200_000, 21_600_000];
 
-/// Puts an email into the queue: some of its recipients are in `sending`.
+/// Queues an email that has recipients in `sending`.
 pub(super) fn queue(tx: &mut Tx<'_>, organization: i64, email: &str) -> Result<(), ApiError> {
     tx.execute(
         "INSERT OR REPLACE INTO relay (email, organization, due_at, retry) VALUES (?1, ?2, ?3, 0)",
@@ -35,13 +36,13 @@ pub(super) fn queue(tx: &mut Tx<'_>, organization: i64, email: &str) -> Result<(
     Ok(())
 }
 
-/// Whether a recipient is for the relay; magic recipients stay here.
+/// Whether a recipient is relayed. Magic recipients are handled locally.
 pub(super) fn is_for_relay(address: &str) -> bool {
     Outcome::of(address) == Outcome::Delivered
 }
 
-/// Hands over what is due, one message after the other over the one
-/// connection; says when the next one is due.
+/// Hands over due messages, one after the other over one connection. Returns when the
+/// next one is due.
 pub(super) async fn run(app: &Shared) -> Result<Millis, ApiError> {
     let Some(relay) = &app.relay else { return Ok(Millis::MAX) };
     while !*app.stopping.borrow() {
@@ -61,34 +62,34 @@ pub(super) async fn run(app: &Shared) -> Result<Millis, ApiError> {
 }
 
 async fn hand_over(app: &Shared, relay: &Relay, id: String) -> Result<(), ApiError> {
-    let of = id.clone();
-    let message = app.store.read(move |connection| Message::load(connection, &of)).await?;
+    let email_id = id.clone();
+    let message = app.store.read(move |connection| Message::load(connection, &email_id)).await?;
     let Some(message) = message else { return record(app, id, Vec::new()).await };
-    let meant: Vec<usize> = waiting(&message.email).collect();
-    // One message for all, or one for each.
-    let at_once = if message.is_individual() { 1 } else { meant.len().max(1) };
+    let positions: Vec<usize> = pending_positions(&message.email).collect();
+    // One message for all recipients, or one for each.
+    let chunk_size = if message.is_individual() { 1 } else { positions.len().max(1) };
     let message = Arc::new(message);
-    let mut outcomes = Vec::with_capacity(meant.len());
-    for meant in meant.chunks(at_once) {
-        let handed_over = hand_to(app, relay, &message, meant).await?;
-        outcomes.extend(meant.iter().copied().zip(handed_over));
+    let mut outcomes = Vec::with_capacity(positions.len());
+    for positions in positions.chunks(chunk_size) {
+        let handed_over = hand_to(app, relay, &message, positions).await?;
+        outcomes.extend(positions.iter().copied().zip(handed_over));
     }
     record(app, id, outcomes).await
 }
 
-/// Hands over the message of the recipients at these positions.
+/// Hands over the message for the recipients at these positions.
 async fn hand_to(
     app: &Shared,
     relay: &Relay,
     message: &Arc<Message>,
-    meant: &[usize],
+    positions: &[usize],
 ) -> Result<Vec<Handoff>, ApiError> {
     let email = &message.email;
-    let addresses = meant.iter().map(|&position| email.recipients[position].address.as_str());
-    let recipients = addresses.map(wire).collect::<Result<Vec<_>, _>>()?;
+    let addresses = positions.iter().map(|&position| email.recipients[position].address.as_str());
+    let recipients = addresses.map(envelope_address).collect::<Result<Vec<_>, _>>()?;
     let from = Mailbox::parse(&email.meta.from).map_err(ApiError::internal)?;
-    let sender = from.address.wire().into_owned();
-    let (message, first, open) = (Arc::clone(message), meant[0], app.settings.is_open());
+    let sender = from.address.to_ascii().into_owned();
+    let (message, first, open) = (Arc::clone(message), positions[0], app.settings.is_open());
     let rendered = tokio::task::spawn_blocking(move || {
         message.source(&message.email.recipients[first].address, open)
     });
@@ -96,7 +97,7 @@ async fn hand_to(
     Ok(relay.send(&sender, &recipients, &source).await)
 }
 
-fn waiting(email: &stored::Stored) -> impl Iterator<Item = usize> {
+fn pending_positions(email: &stored::Stored) -> impl Iterator<Item = usize> {
     let all = email.recipients.iter().enumerate();
     all.filter(|(_, recipient)| {
         recipient.status == Status::Sending && is_for_relay(&recipient.address)
@@ -104,13 +105,12 @@ fn waiting(email: &stored::Stored) -> impl Iterator<Item = usize> {
     .map(|(position, _)| position)
 }
 
-fn wire(address: &str) -> Result<String, ApiError> {
+fn envelope_address(address: &str) -> Result<String, ApiError> {
     let address = Address::parse(address).map_err(ApiError::internal)?;
-    Ok(address.wire().into_owned())
+    Ok(address.to_ascii().into_owned())
 }
 
-/// Writes down what became of each recipient, and when those that were put off
-/// are tried again.
+/// Records the outcome of each recipient, and schedules the retry of deferred ones.
 async fn record(app: &Shared, id: String, outcomes: Vec<(usize, Handoff)>) -> Result<(), ApiError> {
     let context = Arc::clone(app);
     let recorded = app.store.write_relaxed(move |tx| {
@@ -121,9 +121,9 @@ async fn record(app: &Shared, id: String, outcomes: Vec<(usize, Handoff)>) -> Re
             return Ok(());
         };
         let pause = usize::try_from(retry).ok().and_then(|retry| SCHEDULE.get(retry));
-        let mut again = false;
+        let mut any_deferred = false;
         for (position, outcome) in outcomes {
-            // Something else may have happened to it by way of the control interface.
+            // The control interface may have changed the recipient in the meantime.
             if email.recipients[position].status != Status::Sending {
                 continue;
             }
@@ -138,14 +138,14 @@ async fn record(app: &Shared, id: String, outcomes: Vec<(usize, Handoff)>) -> Re
                 (Handoff::Deferred(reason), Some(_)) => {
                     let reason = json!({"reason": reason.to_string()});
                     email.recipients[position].detail = Some(reason);
-                    again = true;
+                    any_deferred = true;
                     continue;
                 }
             };
-            happen(tx, &context, &mut email, position, change, detail.as_ref())?;
+            apply_event(tx, &context, &mut email, position, change, detail.as_ref())?;
         }
         stored::update(tx, &email)?;
-        match pause.filter(|_| again) {
+        match pause.filter(|_| any_deferred) {
             Some(pause) => {
                 let due_at = tx.now + pause;
                 let sql = "UPDATE relay SET due_at = ?2, retry = ?3 WHERE email = ?1";
@@ -161,7 +161,7 @@ async fn record(app: &Shared, id: String, outcomes: Vec<(usize, Handoff)>) -> Re
     recorded.await
 }
 
-/// When the first message of the queue is due, for the start.
+/// The due time of the first queued message, for the start of the engine.
 pub(crate) fn next_due(
     connection: &rusqlite::Connection,
 ) -> rusqlite::Result<Option<(String, Millis)>> {

@@ -1,5 +1,6 @@
-//! Signatures of deliveries, as each service documents them
-//! (`docs/email-service/events.md`, `docs/extraction-service/events.md`).
+//! Request headers of webhook deliveries, including the signature, as each service
+//! documents them (`docs/email-service/events.md#signature`,
+//! `docs/extraction-service/events.md#signature`).
 
 use hmac::{Hmac, KeyInit as _, Mac as _};
 use http::header::{CONTENT_TYPE, USER_AGENT};
@@ -7,7 +8,7 @@ use http::{HeaderMap, HeaderName, HeaderValue};
 use sha2::Sha256;
 use svc_sdk::Service;
 
-/// The headers of one attempt over these bytes.
+/// The headers of one attempt to deliver `body`.
 pub(super) fn headers(
     service: Service,
     secret: &str,
@@ -19,7 +20,7 @@ pub(super) fn headers(
     let signature = signature(secret, body);
     let mut headers = HeaderMap::new();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
-    headers.insert(USER_AGENT, HeaderValue::from_static(AGENT));
+    headers.insert(USER_AGENT, HeaderValue::from_static(USER_AGENT_VALUE));
     let mut put = |name: &'static str, value: &str| {
         if let Ok(value) = HeaderValue::try_from(value) {
             headers.insert(HeaderName::from_static(name), value);
@@ -40,12 +41,12 @@ pub(super) fn headers(
     headers
 }
 
-const AGENT: &str = concat!("svc-reference-server/", env!("CARGO_PKG_VERSION"));
+const USER_AGENT_VALUE: &str = concat!("svc-reference-server/", env!("CARGO_PKG_VERSION"));
 
-/// HMAC-SHA256 of the body in hex.
+/// HMAC-SHA256 of the body, in hex.
 fn signature(secret: &str, body: &[u8]) -> String {
     let mut mac =
-        <Hmac<Sha256>>::new_from_slice(secret.as_bytes()).expect("HMAC takes a key of any length");
+        <Hmac<Sha256>>::new_from_slice(secret.as_bytes()).expect("HMAC accepts keys of any length");
     mac.update(body);
     hex::encode(mac.finalize().into_bytes())
 }

@@ -1,9 +1,9 @@
-//! One step: takes what is due from the table `due` and does it, many emails in
-//! one transaction.
+//! One step of the engine: processes due work from the table `due`, many emails in one
+//! transaction.
 
 use serde_json::{Value, json};
 
-use super::course::{self, Change, Outcome, Status};
+use super::lifecycle::{self, Change, Outcome, Status};
 use super::{local_delivery, payload, post, relaying};
 use crate::app::App;
 use crate::email::domains;
@@ -13,23 +13,22 @@ use crate::store::{DueKind, Tx};
 use crate::time::Millis;
 use crate::webhooks::Event;
 
-/// Emails in one step: so many that a transaction is worth it. While requests
-/// wait, a step does fewer.
+/// Maximum number of emails in one step. A step does fewer while requests wait.
 const BATCH: usize = 128;
 
-/// How long a delayed recipient stays in `sending`.
+/// How long a `delayed@…` recipient stays in `sending`, in milliseconds.
 const DELAY: Millis = 60_000;
 
-pub(super) struct Stepped {
-    /// When the next thing in the table is due.
+pub(super) struct StepResult {
+    /// The earliest remaining time in the table `due`.
     pub(super) next: Millis,
-    /// The time that the step has come to.
+    /// The time that the step has reached.
     pub(super) reached: Millis,
 }
 
-/// Does what is due, going through due times up to `until` as long as nothing
-/// that the step causes belongs in between.
-pub(super) fn run(tx: &mut Tx<'_>, app: &App, until: Millis) -> Result<Stepped, ApiError> {
+/// Processes due work up to `until`. Moves on to the next due time only if nothing that
+/// the step caused is due before it.
+pub(super) fn run(tx: &mut Tx<'_>, app: &App, until: Millis) -> Result<StepResult, ApiError> {
     let due: Vec<(Millis, i64, String)> = {
         let mut statement = tx.statement(
             "SELECT at, kind, ref FROM due WHERE at <= ?1 ORDER BY at, kind, ref LIMIT ?2",
@@ -39,7 +38,7 @@ pub(super) fn run(tx: &mut Tx<'_>, app: &App, until: Millis) -> Result<Stepped, 
         })?;
         rows.collect::<rusqlite::Result<_>>()?
     };
-    for (done, (at, kind, of)) in due.into_iter().enumerate() {
+    for (done, (at, kind, reference)) in due.into_iter().enumerate() {
         if tx.is_enough(done) {
             break;
         }
@@ -49,33 +48,37 @@ pub(super) fn run(tx: &mut Tx<'_>, app: &App, until: Millis) -> Result<Stepped, 
             }
             tx.now = at;
         }
-        tx.execute("DELETE FROM due WHERE at = ?1 AND kind = ?2 AND ref = ?3", (at, kind, &of))?;
+        tx.execute(
+            "DELETE FROM due WHERE at = ?1 AND kind = ?2 AND ref = ?3",
+            (at, kind, &reference),
+        )?;
         match DueKind::from_number(kind) {
-            Some(DueKind::Email) => send(tx, app, &of)?,
-            Some(DueKind::Recipient) => deliver_delayed(tx, app, &of)?,
-            None => tracing::error!(kind, "something unknown was due"),
+            Some(DueKind::Email) => send(tx, app, &reference)?,
+            Some(DueKind::Recipient) => deliver_delayed(tx, app, &reference)?,
+            None => tracing::error!(kind, "unknown kind of scheduled work"),
         }
     }
     let next = tx.find("SELECT at FROM due ORDER BY at LIMIT 1", [], |row| row.get(0))?;
-    Ok(Stepped { next: next.unwrap_or(Millis::MAX), reached: tx.now })
+    Ok(StepResult { next: next.unwrap_or(Millis::MAX), reached: tx.now })
 }
 
-/// The mail engine takes up an email.
+/// Starts sending a queued email.
 fn send(tx: &mut Tx<'_>, app: &App, id: &str) -> Result<(), ApiError> {
     let Some(mut email) = stored::find(tx.connection(), id)? else { return Ok(()) };
     if email.status != Status::Queued {
         return Ok(());
     }
     email.due_at = None;
-    // Checked again, because a scheduled email's domain may be gone by now (`docs/undocumented/email-service.md#addresses`).
+    // Check again: the domain of a scheduled email may have been deleted since
+    // (`docs/undocumented/email-service.md#addresses`).
     let verified = email.scheduled_at.is_none()
         || domains::is_verified(tx, email.organization, email.sender_domain())?;
     let mut relayed = false;
     for position in 0..email.recipients.len() {
         email.recipients[position].status = Status::Sending;
         if !verified {
-            let reason = json!({"reason": "the sender's domain is not verified any more"});
-            happen(tx, app, &mut email, position, Change::Failed, Some(&reason))?;
+            let reason = json!({"reason": "the sender's domain is no longer verified"});
+            apply_event(tx, app, &mut email, position, Change::Failed, Some(&reason))?;
             continue;
         }
         let address = &email.recipients[position].address;
@@ -84,19 +87,21 @@ fn send(tx: &mut Tx<'_>, app: &App, id: &str) -> Result<(), ApiError> {
             continue;
         }
         match Outcome::of(address) {
-            Outcome::Delivered => happen(tx, app, &mut email, position, Change::Delivered, None)?,
+            Outcome::Delivered => {
+                apply_event(tx, app, &mut email, position, Change::Delivered, None)?
+            }
             Outcome::Bounced => {
                 let detail = json!({"type": "hard", "reason": "550 5.1.1 no such mailbox"});
-                happen(tx, app, &mut email, position, Change::Bounced, Some(&detail))?;
+                apply_event(tx, app, &mut email, position, Change::Bounced, Some(&detail))?;
             }
             Outcome::Complained => {
-                happen(tx, app, &mut email, position, Change::Delivered, None)?;
+                apply_event(tx, app, &mut email, position, Change::Delivered, None)?;
                 let detail = json!({"reason": "marked as spam by the recipient"});
-                happen(tx, app, &mut email, position, Change::Complained, Some(&detail))?;
+                apply_event(tx, app, &mut email, position, Change::Complained, Some(&detail))?;
             }
             Outcome::Failed => {
                 let detail = json!({"reason": "the mail engine could not send the message"});
-                happen(tx, app, &mut email, position, Change::Failed, Some(&detail))?;
+                apply_event(tx, app, &mut email, position, Change::Failed, Some(&detail))?;
             }
             Outcome::Delayed => {
                 tx.due(tx.now + DELAY, DueKind::Recipient, &format!("{id} {position}"))?;
@@ -104,29 +109,32 @@ fn send(tx: &mut Tx<'_>, app: &App, id: &str) -> Result<(), ApiError> {
         }
     }
     email.updated_at = tx.now;
-    email.status = course::overall(&email.recipients);
+    email.status = lifecycle::overall(&email.recipients);
     if relayed {
         relaying::queue(tx, email.organization, &email.id)?;
     }
     stored::update(tx, &email)
 }
 
-fn deliver_delayed(tx: &mut Tx<'_>, app: &App, of: &str) -> Result<(), ApiError> {
-    let Some((id, position)) = of.split_once(' ') else { return Ok(()) };
+fn deliver_delayed(tx: &mut Tx<'_>, app: &App, reference: &str) -> Result<(), ApiError> {
+    let Some((id, position)) = reference.split_once(' ') else { return Ok(()) };
     let Some(mut email) = stored::find(tx.connection(), id)? else { return Ok(()) };
     let position: usize = position.parse().unwrap_or(usize::MAX);
-    // Something else may have happened to it by way of the control interface.
-    let waiting = email.recipients.get(position).map(|recipient| recipient.status);
-    if waiting != Some(Status::Sending) {
+    // The control interface may have changed the recipient in the meantime.
+    let status = email.recipients.get(position).map(|recipient| recipient.status);
+    if status != Some(Status::Sending) {
         return Ok(());
     }
-    happen(tx, app, &mut email, position, Change::Delivered, None)?;
+    apply_event(tx, app, &mut email, position, Change::Delivered, None)?;
     stored::update(tx, &email)
 }
 
-/// Makes something happen to one recipient, with its events; 409 where it
-/// cannot happen. The caller stores the email.
-pub(crate) fn happen(
+/// Applies a change to one recipient and emits its events. The caller stores the email.
+///
+/// # Errors
+///
+/// `Conflict` (409) if the change is not possible in the recipient's status.
+pub(crate) fn apply_event(
     tx: &mut Tx<'_>,
     app: &App,
     email: &mut Stored,
@@ -138,7 +146,8 @@ pub(crate) fn happen(
         return Ok(());
     };
     let Some(steps) = change.steps(from) else {
-        let message = format!("a recipient that is {} cannot become this", from.as_str());
+        let message =
+            format!("a recipient with the status {} cannot change to this", from.as_str());
         return Err(ApiError::new(crate::error::Code::Conflict, message));
     };
     for (status, event) in steps {
@@ -159,6 +168,6 @@ pub(crate) fn happen(
         email.last_event = Some(event.as_str().to_owned());
     }
     email.updated_at = tx.now;
-    email.status = course::overall(&email.recipients);
+    email.status = lifecycle::overall(&email.recipients);
     Ok(())
 }

@@ -1,8 +1,8 @@
-//! Content types of attachments: what may be given, and what is detected.
+//! Content types of attachments: validation and detection.
 
 use std::borrow::Cow;
 
-/// The type that a file's name or else its first bytes speak for.
+/// Detects the content type from the file name, otherwise from the first bytes.
 pub(crate) fn detect(filename: &str, content: &[u8]) -> Cow<'static, str> {
     if let Some(by_name) = mime_guess::from_path(filename).first_raw() {
         return Cow::Borrowed(by_name);
@@ -15,7 +15,7 @@ pub(crate) fn detect(filename: &str, content: &[u8]) -> Cow<'static, str> {
     })
 }
 
-/// Checks a content type that was given: `type/subtype`, parameters after it.
+/// Validates a given content type: `type/subtype` with optional parameters.
 pub(crate) fn check_content_type(text: &str) -> Result<(), InvalidContentType> {
     let essence = text.split(';').next().unwrap_or_default().trim_end();
     let (kind, subtype) = essence.split_once('/').ok_or(InvalidContentType::Form)?;
@@ -23,14 +23,14 @@ pub(crate) fn check_content_type(text: &str) -> Result<(), InvalidContentType> {
     if !is_token(kind) || !is_token(subtype) || !printable || text.len() > 255 {
         return Err(InvalidContentType::Form);
     }
-    // Its parts would be read from the file's content.
+    // Mail clients would parse the file's content as parts of the message.
     if kind.eq_ignore_ascii_case("multipart") {
         return Err(InvalidContentType::Multipart);
     }
     Ok(())
 }
 
-/// Why a content type cannot be an attachment's; written to read after the field's name.
+/// Why a content type is not allowed. Messages read after the field's name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum InvalidContentType {
     #[error("is not a content type: write type/subtype")]
@@ -65,7 +65,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_name_speaks_first_and_then_the_content() {
+    fn detects_by_name_before_content() {
         for (name, content, kind) in [
             ("report.pdf", &b""[..], "application/pdf"),
             ("REPORT.PDF", b"not one", "application/pdf"),
@@ -82,7 +82,7 @@ mod tests {
     }
 
     #[test]
-    fn given_types_are_checked() {
+    fn validates_given_types() {
         for good in ["text/plain", "text/csv; charset=iso-8859-1", "application/vnd.a+json", "A/B"]
         {
             assert_eq!(check_content_type(good), Ok(()), "{good}");

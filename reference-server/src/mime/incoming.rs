@@ -1,11 +1,12 @@
-//! What a received message says.
+//! Parses received messages.
 
 use mail_parser::{
     Addr, Address, HeaderName, Message, MessageParser, MessagePart, MimeHeaders as _, PartType,
 };
 use serde_json::{Map, Value};
 
-/// A received message in the words of `email.received` (`docs/undocumented/email-service.md#delivery-payload`).
+/// A received message with the fields of `email.received`
+/// (`docs/undocumented/email-service.md#delivery-payload`).
 pub(crate) struct Incoming {
     pub(crate) from: Option<String>,
     pub(crate) to: Vec<String>,
@@ -13,13 +14,13 @@ pub(crate) struct Incoming {
     pub(crate) subject: Option<String>,
     pub(crate) text: Option<String>,
     pub(crate) html: Option<String>,
-    /// Decoded, in their order. A field that stands there more than once has
-    /// its values one a line: no value has a line break of its own.
+    /// Decoded header fields, in order. The values of a repeated field are joined by
+    /// line breaks, which no single value contains.
     pub(crate) headers: Map<String, Value>,
     pub(crate) attachments: Vec<IncomingAttachment>,
 }
 
-/// A file in a received message.
+/// A file attached to a received message.
 pub(crate) struct IncomingAttachment {
     pub(crate) filename: Option<String>,
     pub(crate) content_type: String,
@@ -29,7 +30,7 @@ pub(crate) struct IncomingAttachment {
 }
 
 impl Incoming {
-    /// Reads a message; nothing where there is not even a header in it.
+    /// Parses a message. Returns `None` if it has no header.
     pub(crate) fn parse(source: &[u8]) -> Option<Self> {
         let message = MessageParser::default().parse(source)?;
         if message.headers().is_empty() {
@@ -55,7 +56,7 @@ impl Incoming {
 }
 
 fn headers(message: &Message<'_>) -> Map<String, Value> {
-    // Every value as text, whatever its structure: an empty map would mean the defaults.
+    // Parse every value as text. Without any rule the parser would apply its defaults.
     let texts = MessageParser::new().header_text(HeaderName::Subject).default_header_text();
     let mut headers = Map::new();
     let Some(parsed) = texts.parse_headers(message.raw_message()) else { return headers };
@@ -111,7 +112,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_message_from_elsewhere() {
+    fn parses_headers_and_body() {
         let source = b"Received: from a by b\r\nReceived: from c\r\n by d\r\n\
             From: =?utf-8?q?Zo=C3=AB?= <zoe@example.test>\r\nTo: a@x.test, B <b@x.test>\r\n\
             X-Empty:\r\nSubject: =?utf-8?b?R3LDvMOfZQ==?=\r\nMessage-ID: <1@example.test>\r\n\
@@ -130,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_message_is_refused_and_bad_ones_do_not_panic() {
+    fn rejects_input_without_header_and_tolerates_malformed_messages() {
         assert!(Incoming::parse(b"").is_none());
         assert!(Incoming::parse(b"\r\n\r\nbody").is_none());
         let deep = b"Content-Type: multipart/mixed; boundary=a\r\n\r\n--a\r\n".repeat(2000);

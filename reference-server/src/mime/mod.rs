@@ -1,4 +1,4 @@
-//! The RFC 5322 source of an accepted email, and what an incoming one says.
+//! MIME: builds the RFC 5322 source of accepted emails and parses incoming messages.
 
 mod content_type;
 mod incoming;
@@ -22,10 +22,9 @@ use crate::dkim::{SigningFailed, SigningKey};
 pub(crate) use content_type::check_content_type;
 pub(crate) use incoming::Incoming;
 
-/// An email on its way out. `bcc` has no place here: it never stands in the message.
+/// An outgoing message. It has no `bcc`, which must not appear in the message.
 ///
-/// The same email gives the same bytes whenever it is asked for: the caller
-/// gives what would differ, the id and the date.
+/// The source is deterministic: the caller provides the id and the date.
 pub(crate) struct Outgoing<'a> {
     pub(crate) from: &'a Mailbox,
     pub(crate) to: &'a [Mailbox],
@@ -34,25 +33,25 @@ pub(crate) struct Outgoing<'a> {
     pub(crate) subject: &'a str,
     pub(crate) html: Option<&'a str>,
     pub(crate) text: Option<&'a str>,
-    /// Custom headers that `address::check_header` has passed.
+    /// Custom headers, validated by `address::check_header`.
     pub(crate) headers: &'a [(String, String)],
     pub(crate) attachments: &'a [Attachment<'a>],
     /// Without the angle brackets.
     pub(crate) message_id: &'a str,
-    /// Seconds since 1970, UTC.
+    /// Seconds since the Unix epoch.
     pub(crate) date: i64,
 }
 
-/// A file that goes with an email.
+/// A file attached to an email.
 pub(crate) struct Attachment<'a> {
     pub(crate) filename: &'a str,
-    /// Detected from the name and the content where it is not given.
+    /// Detected from the name and the content if not given.
     pub(crate) content_type: Option<&'a str>,
     pub(crate) content: &'a [u8],
 }
 
 impl Outgoing<'_> {
-    /// The message's source, unsigned.
+    /// The unsigned source.
     pub(crate) fn source(&self) -> Vec<u8> {
         let mut message = MessageBuilder::new()
             .header("From", header_address(self.from))
@@ -73,7 +72,7 @@ impl Outgoing<'_> {
         source
     }
 
-    /// The message's source with a `DKIM-Signature` of the domain before it.
+    /// The source with the domain's `DKIM-Signature` prepended.
     pub(crate) fn signed(
         &self,
         key: &SigningKey,
@@ -86,8 +85,8 @@ impl Outgoing<'_> {
         Ok(signed)
     }
 
-    /// `mixed(alternative(text, related(html, inline…)), attachments…)`, each
-    /// level only where there is more than one thing in it.
+    /// Builds `mixed(alternative(text, related(html, inline…)), attachments…)`. A level
+    /// with only one part is omitted.
     fn body(&self) -> MimePart<'_> {
         let references = self.html.map(cid_references).unwrap_or_default();
         let mut inline = Vec::new();
@@ -102,17 +101,21 @@ impl Outgoing<'_> {
         }
         let html = self.html.map(|html| {
             let html = MimePart::new("text/html", html);
-            self.level("related", std::iter::once(html).chain(inline))
+            self.multipart("related", std::iter::once(html).chain(inline))
         });
         let text = match (self.text, &html) {
             (None, Some(_)) => None,
             (text, _) => Some(MimePart::new("text/plain", text.unwrap_or_default())),
         };
-        let body = self.level("alternative", text.into_iter().chain(html));
-        self.level("mixed", std::iter::once(body).chain(attached))
+        let body = self.multipart("alternative", text.into_iter().chain(html));
+        self.multipart("mixed", std::iter::once(body).chain(attached))
     }
 
-    fn level<'p>(&self, subtype: &str, parts: impl Iterator<Item = MimePart<'p>>) -> MimePart<'p> {
+    fn multipart<'p>(
+        &self,
+        subtype: &str,
+        parts: impl Iterator<Item = MimePart<'p>>,
+    ) -> MimePart<'p> {
         let mut parts: Vec<_> = parts.collect();
         if parts.len() == 1 {
             return parts.remove(0);
@@ -122,11 +125,11 @@ impl Outgoing<'_> {
         MimePart::new(kind, parts)
     }
 
-    /// Always the same for the same message, unknown before it was accepted,
-    /// and with an `=_` that no base64 or quoted-printable text can have.
-    fn boundary(&self, level: &str) -> String {
+    /// Returns a boundary that is deterministic, unpredictable for the sender, and
+    /// contains `=_`, which occurs in no Base64 or quoted-printable text.
+    fn boundary(&self, subtype: &str) -> String {
         let hash = digest::digest(&digest::SHA256, self.message_id.as_bytes());
-        format!("=_{level}_{}", hex::encode(&hash.as_ref()[..12]))
+        format!("=_{subtype}_{}", hex::encode(&hash.as_ref()[..12]))
     }
 }
 
@@ -143,8 +146,8 @@ impl Attachment<'_> {
     }
 }
 
-/// What an HTML part refers to as `cid:…`: an attachment of that file name is
-/// an inline image.
+/// A `cid:…` reference in the HTML part. The attachment with this file name becomes an
+/// inline image.
 struct CidReference {
     raw: String,
     decoded: String,
@@ -155,10 +158,12 @@ impl CidReference {
         self.decoded == filename || self.raw == filename
     }
 
-    /// RFC 2392 wants the decoded text; where that cannot be a header's, what the HTML says.
+    /// The content id: the decoded text (RFC 2392), or the raw text if the decoded text
+    /// is not allowed in a header.
     fn id(&self) -> &str {
-        let plain = self.decoded.bytes().all(|b| b.is_ascii_graphic() && b != b'<' && b != b'>');
-        if plain { &self.decoded } else { &self.raw }
+        let is_header_safe =
+            self.decoded.bytes().all(|b| b.is_ascii_graphic() && b != b'<' && b != b'>');
+        if is_header_safe { &self.decoded } else { &self.raw }
     }
 }
 
@@ -181,7 +186,7 @@ fn cid_references(html: &str) -> Vec<CidReference> {
 }
 
 fn header_address(mailbox: &Mailbox) -> HeaderAddress<'_> {
-    HeaderAddress::new_address(mailbox.name.as_deref(), mailbox.address.wire())
+    HeaderAddress::new_address(mailbox.name.as_deref(), mailbox.address.to_ascii())
 }
 
 #[cfg(test)]
@@ -236,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn a_plain_message_word_for_word() {
+    fn builds_a_plain_message() {
         let email = Email {
             from: Mailbox::parse("Ada <ada@sandbox.test>").expect("valid"),
             to: mailboxes(&["bob@example.test"]),
@@ -263,7 +268,7 @@ mod tests {
     }
 
     #[test]
-    fn everything_comes_back_out() {
+    fn built_messages_parse_back() {
         let files = [
             Attachment { filename: "logo.png", content_type: None, content: b"\x89PNG\r\n\x1a\n0" },
             Attachment { filename: "größe 1.csv", content_type: None, content: b"a,b\nc,d\r\ne" },
@@ -306,13 +311,13 @@ mod tests {
         for line in ["inline; filename=\"logo.png\"", "attachment; filename=\"x\""] {
             assert!(source.contains(&format!("Content-Disposition: {line}\r\n")), "{source}");
         }
-        for level in ["mixed", "alternative", "related"] {
-            assert!(source.contains(&format!("Content-Type: multipart/{level};")), "{source}");
+        for subtype in ["mixed", "alternative", "related"] {
+            assert!(source.contains(&format!("Content-Type: multipart/{subtype};")), "{source}");
         }
     }
 
     #[test]
-    fn the_same_email_has_the_same_source() {
+    fn source_and_signature_are_deterministic() {
         let files = [Attachment { filename: "a.txt", content_type: None, content: b"x" }];
         let email = email();
         let outgoing = email.outgoing(Some("<b>x</b>"), Some("x"), &files);
@@ -324,7 +329,7 @@ mod tests {
     }
 
     #[test]
-    fn an_email_may_have_no_parts_or_html_alone() {
+    fn supports_html_only_and_empty_emails() {
         let email = email();
         let nothing = Incoming::parse(&email.outgoing(None, None, &[]).source()).expect("parses");
         assert_eq!((nothing.html, nothing.text.as_deref()), (None, Some("")));
@@ -334,7 +339,7 @@ mod tests {
     }
 
     #[test]
-    fn long_words_and_many_recipients_stay_within_the_line_limit() {
+    fn lines_stay_within_the_length_limit() {
         let mut email = email();
         email.headers = vec![("X-Long".into(), "x".repeat(5000))];
         email.to = (0..50)
@@ -355,7 +360,7 @@ mod tests {
     }
 
     #[test]
-    fn references_by_content_id_are_found() {
+    fn finds_content_id_references() {
         let html = "<img src=cid:a.png><img src='CID:my%20logo.png'> url(cid:c.svg) cid: acid:x";
         let ids: Vec<_> = cid_references(html).into_iter().map(|r| (r.decoded, r.raw)).collect();
         let names: Vec<_> = ids.iter().map(|(decoded, _)| decoded.as_str()).collect();

@@ -4,7 +4,7 @@
 use schemars::json_schema;
 use svc_sdk::{Scope, Service};
 
-use crate::address::OWN_HEADERS;
+use crate::address::RESERVED_HEADERS;
 use crate::control::organizations::EMAIL_SCOPES;
 use crate::engine::Change;
 use crate::webhooks::Event;
@@ -78,7 +78,7 @@ texts! {
             "maxLength": 76,
             // Printable ASCII without the colon.
             "pattern": "^(?![Cc][Oo][Nn][Tt][Ee][Nn][Tt]-)[!-9;-~]+$",
-            "not": {"enum": OWN_HEADERS},
+            "not": {"enum": RESERVED_HEADERS},
         },
         "additionalProperties": {
             "type": "string",

@@ -1,4 +1,4 @@
-//! Connections to webhook targets: look-up, the target policy, TCP, TLS.
+//! Connections to webhook targets: DNS lookup, target policy, TCP, TLS.
 
 use std::future::Future;
 use std::net::{IpAddr, SocketAddr};
@@ -44,7 +44,7 @@ impl Connector {
         Ok(Stream::Tls(Box::new(stream)))
     }
 
-    /// Connects to the first address that may be reached and answers.
+    /// Connects to the first address that is allowed and accepts the connection.
     async fn open(&self, addresses: &[SocketAddr]) -> Result<TcpStream, ConnectError> {
         let mut error = ConnectError::Unresolved;
         for &address in addresses {
@@ -52,8 +52,12 @@ impl Connector {
                 error = ConnectError::Refused(refused);
                 continue;
             }
-            // The last one may take all the time that the attempt has left.
-            let limit = if Some(&address) == addresses.last() { LAST } else { EACH };
+            // The last address may use all the remaining time of the attempt.
+            let limit = if Some(&address) == addresses.last() {
+                LAST_CONNECT_TIMEOUT
+            } else {
+                CONNECT_TIMEOUT
+            };
             match timeout(limit, TcpStream::connect(address)).await {
                 Ok(Ok(stream)) => return Ok(stream),
                 Ok(Err(io)) => error = ConnectError::Io(io),
@@ -64,8 +68,8 @@ impl Connector {
     }
 }
 
-const EACH: Duration = Duration::from_secs(2);
-const LAST: Duration = Duration::from_secs(30);
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
+const LAST_CONNECT_TIMEOUT: Duration = Duration::from_secs(30);
 
 async fn addresses(host: &str, port: u16) -> Result<Vec<SocketAddr>, ConnectError> {
     if let Ok(address) = host.parse::<IpAddr>() {
@@ -99,7 +103,7 @@ pub(super) enum ConnectError {
 }
 
 impl ConnectError {
-    /// hyper keeps the error itself, so its parts are made again.
+    /// hyper owns the original error, so build a new one from its parts.
     pub(super) fn to_attempt_error(&self) -> AttemptError {
         match self {
             Self::Refused(refused) => AttemptError::Refused(*refused),

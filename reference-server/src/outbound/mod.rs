@@ -1,4 +1,5 @@
-//! One attempt to deliver a webhook: the exact bytes over HTTP(S), and what came of it.
+//! Attempts to deliver webhooks: posts the exact bytes over HTTP(S) and reports the
+//! outcome.
 
 mod connect;
 mod target;
@@ -19,34 +20,35 @@ use url::Url;
 use connect::{ConnectError, Connector};
 pub(crate) use target::{Policy, RefusedTarget, is_loopback};
 
-/// Sends webhook attempts over pooled connections. Making one costs nothing;
-/// TLS is set up with the first `https` target.
+/// HTTP client for webhook deliveries, with pooled connections. Creating one is cheap:
+/// TLS is set up for the first `https` target.
 pub(crate) struct Outbound {
     client: Client<Connector, Full<Bytes>>,
-    limit: Duration,
+    timeout: Duration,
 }
 
 impl Outbound {
     pub(crate) fn new(policy: Policy) -> Self {
         let client = Client::builder(TokioExecutor::new())
             .pool_timer(TokioTimer::new())
-            // Shorter than the five seconds after which many servers hang up.
+            // Shorter than the five seconds after which many servers close idle
+            // connections.
             .pool_idle_timeout(Duration::from_secs(4))
             .pool_max_idle_per_host(32)
             .http1_max_buf_size(64 * 1024)
             .build(Connector::new(policy));
-        Self { client, limit: LIMIT }
+        Self { client, timeout: ATTEMPT_TIMEOUT }
     }
 
-    /// Posts the body as it is. A redirect is not followed: it is the answer.
+    /// Posts the body unchanged. Redirects are not followed.
     ///
-    /// Takes at most ten seconds of real time from the look-up of the name to
-    /// the answer's end or its first 4 KiB.
+    /// Takes at most ten seconds of real time, from the DNS lookup to the end of the
+    /// response or its first 4 KiB.
     pub(crate) async fn post(&self, url: &Url, headers: HeaderMap, body: Bytes) -> Attempt {
         let started = Instant::now();
-        let outcome = match timeout(self.limit, self.exchange(url, headers, body)).await {
+        let outcome = match timeout(self.timeout, self.exchange(url, headers, body)).await {
             Ok(outcome) => outcome,
-            Err(_) => Err(AttemptError::TimedOut(self.limit)),
+            Err(_) => Err(AttemptError::TimedOut(self.timeout)),
         };
         Attempt { outcome, duration: started.elapsed() }
     }
@@ -56,7 +58,7 @@ impl Outbound {
         url: &Url,
         mut headers: HeaderMap,
         body: Bytes,
-    ) -> Result<Answer, AttemptError> {
+    ) -> Result<Response, AttemptError> {
         if let Some(credentials) = basic_credentials(url) {
             headers.entry(AUTHORIZATION).or_insert(credentials);
         }
@@ -64,71 +66,73 @@ impl Outbound {
         *request.method_mut() = Method::POST;
         *request.uri_mut() = request_uri(url).ok_or(AttemptError::InvalidUrl)?;
         *request.headers_mut() = headers;
-        let mut answer = self
+        let mut response = self
             .client
             .request(request)
             .await
             .map_err(|error| AttemptError::from_client(&error))?;
 
-        let status = answer.status();
-        let mut start = BytesMut::new();
-        while start.len() < KEPT {
-            let Some(frame) = answer.body_mut().frame().await else { break };
-            if let Ok(data) = frame.map_err(|_| AttemptError::BrokenOff)?.into_data() {
-                start.extend_from_slice(&data[..data.len().min(KEPT - start.len())]);
+        let status = response.status();
+        let mut body_start = BytesMut::new();
+        while body_start.len() < MAX_KEPT_BODY {
+            let Some(frame) = response.body_mut().frame().await else { break };
+            if let Ok(data) = frame.map_err(|_| AttemptError::Interrupted)?.into_data() {
+                body_start
+                    .extend_from_slice(&data[..data.len().min(MAX_KEPT_BODY - body_start.len())]);
             }
         }
-        Ok(Answer { status, body: start.freeze() })
+        Ok(Response { status, body: body_start.freeze() })
     }
 }
 
-/// What came of an attempt, and how long it took.
+/// Outcome and duration of an attempt.
 #[derive(Debug)]
 pub(crate) struct Attempt {
-    pub(crate) outcome: Result<Answer, AttemptError>,
+    pub(crate) outcome: Result<Response, AttemptError>,
     pub(crate) duration: Duration,
 }
 
 impl Attempt {
-    /// Whether the delivery has arrived: an answer with a 2xx status.
+    /// Whether the delivery succeeded: a response with a 2xx status.
     pub(crate) fn is_delivered(&self) -> bool {
-        self.outcome.as_ref().is_ok_and(|answer| answer.status.is_success())
+        self.outcome.as_ref().is_ok_and(|response| response.status.is_success())
     }
 }
 
-/// What the receiver answered.
+/// Response of the receiver.
 #[derive(Clone, PartialEq, Eq)]
-pub(crate) struct Answer {
+pub(crate) struct Response {
     pub(crate) status: StatusCode,
-    /// Its first 4 KiB.
+    /// The first 4 KiB of the body.
     pub(crate) body: Bytes,
 }
 
-// What a receiver answers is a user's content.
-impl std::fmt::Debug for Answer {
+// Responses are user data, so `Debug` does not print them.
+impl std::fmt::Debug for Response {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "Answer({}, {} bytes)", self.status.as_u16(), self.body.len())
+        write!(f, "Response({}, {} bytes)", self.status.as_u16(), self.body.len())
     }
 }
 
-/// Why there was no answer. Messages hold no URL: its path may be a secret.
+/// Why there was no response. Messages do not contain the URL, because its path may be
+/// secret.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum AttemptError {
-    #[error("the URL is not one that can be called")]
+    #[error("the URL cannot be used for a request")]
     InvalidUrl,
     #[error("{0}")]
     Refused(RefusedTarget),
     #[error("the host name could not be resolved")]
     Unresolved,
-    #[error("no connection: {}", describe(.0))]
+    #[error("cannot connect: {}", describe(.0))]
     NoConnection(io::Error),
     #[error("the TLS handshake failed: {0}")]
     Tls(io::Error),
-    #[error("no complete answer within {} s", .0.as_secs())]
+    #[error("no complete response within {} s", .0.as_secs())]
     TimedOut(Duration),
-    #[error("the connection broke off before the answer was complete")]
-    BrokenOff,
-    #[error("what came back was not HTTP")]
+    #[error("the connection was closed before the response was complete")]
+    Interrupted,
+    #[error("the response was not HTTP")]
     NotHttp,
 }
 
@@ -137,36 +141,36 @@ impl AttemptError {
         let mut source = error.source();
         while let Some(cause) = source {
             if let Some(hyper) = cause.downcast_ref::<hyper::Error>() {
-                return if hyper.is_parse() { Self::NotHttp } else { Self::BrokenOff };
+                return if hyper.is_parse() { Self::NotHttp } else { Self::Interrupted };
             }
             if let Some(connect) = cause.downcast_ref::<ConnectError>() {
                 return connect.to_attempt_error();
             }
             source = cause.source();
         }
-        Self::BrokenOff
+        Self::Interrupted
     }
 }
 
-const LIMIT: Duration = Duration::from_secs(10);
-const KEPT: usize = 4096;
+const ATTEMPT_TIMEOUT: Duration = Duration::from_secs(10);
+const MAX_KEPT_BODY: usize = 4096;
 
 fn describe(error: &io::Error) -> &'static str {
     match error.kind() {
-        io::ErrorKind::ConnectionRefused => "the target refused it",
-        io::ErrorKind::TimedOut => "the target did not answer",
+        io::ErrorKind::ConnectionRefused => "connection refused",
+        io::ErrorKind::TimedOut => "connection timed out",
         io::ErrorKind::HostUnreachable | io::ErrorKind::NetworkUnreachable => {
-            "the target cannot be reached"
+            "host or network unreachable"
         }
-        io::ErrorKind::ConnectionReset => "the target cut it",
-        _ => "the network failed",
+        io::ErrorKind::ConnectionReset => "connection reset",
+        _ => "network error",
     }
 }
 
 fn request_uri(url: &Url) -> Option<Uri> {
     let mut url = url.clone();
     url.set_fragment(None);
-    // Credentials go into a header.
+    // Credentials are sent in the `Authorization` header.
     url.set_username("").and_then(|()| url.set_password(None)).ok()?;
     Uri::try_from(url.as_str()).ok()
 }
@@ -193,15 +197,15 @@ mod tests {
 
     use super::*;
 
-    /// A server that reads one request a connection and answers with `answer`,
-    /// then hangs up unless it is to hold the line.
-    async fn receiver(answer: &'static [u8], hold: bool) -> (Url, JoinHandle<Vec<u8>>) {
+    /// A server that reads one request, responds with `response`, and then closes the
+    /// connection unless `hold` is set.
+    async fn receiver(response: &'static [u8], hold: bool) -> (Url, JoinHandle<Vec<u8>>) {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
         let url = format!("http://{}/hook?x=1", listener.local_addr().expect("an address"));
         let seen = tokio::spawn(async move {
             let (mut stream, _) = listener.accept().await.expect("a connection");
             let request = read_request(&mut stream).await;
-            stream.write_all(answer).await.expect("written");
+            stream.write_all(response).await.expect("written");
             if hold {
                 std::future::pending::<()>().await;
             }
@@ -229,14 +233,14 @@ mod tests {
 
     async fn post(url: &Url, policy: Policy) -> Attempt {
         let mut outbound = Outbound::new(policy);
-        outbound.limit = Duration::from_millis(300);
+        outbound.timeout = Duration::from_millis(300);
         outbound.post(url, headers(), Bytes::from_static(b"{\"a\": 1}")).await
     }
 
     #[tokio::test]
-    async fn the_exact_bytes_and_headers_go_out() {
-        let answer = b"HTTP/1.1 204 No Content\r\n\r\n";
-        let (url, seen) = receiver(answer, false).await;
+    async fn posts_the_exact_bytes_and_headers() {
+        let response = b"HTTP/1.1 204 No Content\r\n\r\n";
+        let (url, seen) = receiver(response, false).await;
         let attempt = post(&url, Policy::Development).await;
         assert!(attempt.is_delivered(), "{attempt:?}");
         let request = String::from_utf8(seen.await.expect("seen")).expect("text");
@@ -249,64 +253,67 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_redirect_is_an_answer_and_not_a_delivery() {
-        let answer =
+    async fn redirects_are_failures_and_not_followed() {
+        let response =
             b"HTTP/1.1 302 Found\r\nlocation: http://127.0.0.1:1/\r\ncontent-length: 2\r\n\r\nno";
-        let (url, _seen) = receiver(answer, false).await;
+        let (url, _seen) = receiver(response, false).await;
         let attempt = post(&url, Policy::Development).await;
         assert!(!attempt.is_delivered());
-        let answer = attempt.outcome.expect("an answer");
-        assert_eq!((answer.status, &answer.body[..]), (StatusCode::FOUND, &b"no"[..]));
+        let response = attempt.outcome.expect("a response");
+        assert_eq!((response.status, &response.body[..]), (StatusCode::FOUND, &b"no"[..]));
     }
 
     #[tokio::test]
-    async fn a_long_answer_is_cut() {
+    async fn long_responses_are_truncated() {
         let body = "x".repeat(10_000);
-        let answer = format!("HTTP/1.1 500 No\r\ncontent-length: 10000\r\n\r\n{body}");
-        let (url, _seen) = receiver(answer.leak().as_bytes(), false).await;
-        let answer = post(&url, Policy::Development).await.outcome.expect("an answer");
-        assert_eq!(answer.body.len(), 4096);
-        assert_eq!(format!("{answer:?}"), "Answer(500, 4096 bytes)");
+        let response = format!("HTTP/1.1 500 No\r\ncontent-length: 10000\r\n\r\n{body}");
+        let (url, _seen) = receiver(response.leak().as_bytes(), false).await;
+        let response = post(&url, Policy::Development).await.outcome.expect("a response");
+        assert_eq!(response.body.len(), 4096);
+        assert_eq!(format!("{response:?}"), "Response(500, 4096 bytes)");
     }
 
     #[tokio::test]
-    async fn the_limit_is_over_the_whole_attempt() {
+    async fn the_time_out_covers_the_whole_attempt() {
         let slow: [&[u8]; 3] =
             [b"", b"HTTP/1.1 2", b"HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\nx"];
-        for answer in slow {
-            let (url, _seen) = receiver(answer, true).await;
+        for response in slow {
+            let (url, _seen) = receiver(response, true).await;
             let attempt = post(&url, Policy::Development).await;
             assert!(matches!(attempt.outcome, Err(AttemptError::TimedOut(_))), "{attempt:?}");
             assert!(attempt.duration >= Duration::from_millis(300));
         }
-        assert_eq!(AttemptError::TimedOut(LIMIT).to_string(), "no complete answer within 10 s");
+        assert_eq!(
+            AttemptError::TimedOut(ATTEMPT_TIMEOUT).to_string(),
+            "no complete response within 10 s"
+        );
     }
 
     #[tokio::test]
-    async fn what_went_wrong_is_said() {
+    async fn errors_name_the_cause() {
         let message = |attempt: Attempt| attempt.outcome.expect_err("an error").to_string();
 
         let (url, _seen) = receiver(b"HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\nx", false).await;
-        let broken = "the connection broke off before the answer was complete";
+        let broken = "the connection was closed before the response was complete";
         assert_eq!(message(post(&url, Policy::Development).await), broken);
         let (url, _seen) = receiver(b"", false).await;
         assert_eq!(message(post(&url, Policy::Development).await), broken);
         let (url, _seen) = receiver(b"SSH-2.0-x\r\n\r\n", false).await;
         let message_ = message(post(&url, Policy::Development).await);
-        assert_eq!(message_, "what came back was not HTTP");
+        assert_eq!(message_, "the response was not HTTP");
 
         let free = TcpListener::bind("127.0.0.1:0").await.expect("a port");
         let url = format!("http://{}/secret", free.local_addr().expect("an address"));
         drop(free);
         let refused = message(post(&Url::parse(&url).expect("a URL"), Policy::Development).await);
-        assert_eq!(refused, "no connection: the target refused it");
+        assert_eq!(refused, "cannot connect: connection refused");
 
         let plain = TcpListener::bind("127.0.0.1:0").await.expect("a port");
         let url = format!("https://{}/", plain.local_addr().expect("an address"));
         tokio::spawn(async move {
             let (mut stream, _) = plain.accept().await.expect("a connection");
             stream.write_all(b"plain text, no TLS").await.expect("written");
-            // Until the client hangs up, lest its bytes be answered by a reset.
+            // Read until the client closes, because unread bytes would cause a reset.
             let _ = tokio::io::copy(&mut stream, &mut tokio::io::sink()).await;
         });
         let failed = message(post(&Url::parse(&url).expect("a URL"), Policy::Development).await);
@@ -321,7 +328,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn private_targets_are_refused_on_the_address_connected_to() {
+    async fn private_addresses_are_rejected_after_name_resolution() {
         for url in ["http://127.0.0.1:9/", "http://[::ffff:127.0.0.1]:9/", "http://localhost:9/"] {
             let attempt = post(&Url::parse(url).expect("a URL"), Policy::Public).await;
             let error = attempt.outcome.expect_err("refused").to_string();
@@ -338,7 +345,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn credentials_of_the_url_become_a_header() {
+    async fn url_credentials_are_sent_as_a_header() {
         let (mut url, seen) =
             receiver(b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n", false).await;
         url.set_username("ada").expect("a user");

@@ -1,20 +1,21 @@
-//! Which addresses webhooks may be sent to.
+//! The policy on target addresses: where webhooks may be sent.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use url::{Host, Url};
 
-/// How free the choice of targets is.
+/// Which address ranges are allowed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Policy {
-    /// On one's own machine: loopback and private networks too.
+    /// On a developer's machine: loopback and private networks are allowed.
     Development,
-    /// The server is open to others (`--public`): the public internet only.
+    /// The server is reachable by others (`--public`): only public addresses are
+    /// allowed.
     Public,
 }
 
 impl Policy {
-    /// Checks an address that is about to be connected to.
+    /// Checks an address before connecting to it.
     pub(crate) fn check(self, address: IpAddr) -> Result<(), RefusedTarget> {
         let embedded = embedded_v4(address).map(IpAddr::V4);
         let range = RANGES.iter().find(|range| {
@@ -28,8 +29,8 @@ impl Policy {
     }
 }
 
-/// Whether the URL's host is this machine by name or by number; for the rule
-/// that plain http is for loopback targets only (`docs/undocumented/email-service.md#webhook-urls`).
+/// Whether the URL's host is a loopback name or address, for which plain http is
+/// allowed (`docs/undocumented/email-service.md#webhook-urls`).
 pub(crate) fn is_loopback(url: &Url) -> bool {
     match url.host() {
         Some(Host::Domain(name)) => {
@@ -44,7 +45,7 @@ pub(crate) fn is_loopback(url: &Url) -> bool {
     }
 }
 
-/// The target's address is in a range that webhooks may not reach.
+/// The target address is in a range that is not allowed.
 #[derive(Clone, Copy, Debug, thiserror::Error)]
 #[error("the target {address} is in the {} range {}, which webhooks may not reach", range.name, range.text)]
 pub(crate) struct RefusedTarget {
@@ -58,7 +59,7 @@ struct Range {
     text: &'static str,
     base: IpAddr,
     prefix: u32,
-    /// Refused in development too.
+    /// Rejected in development as well.
     never: bool,
 }
 
@@ -76,8 +77,8 @@ impl Range {
     }
 }
 
-/// The IPv4 address that an IPv6 one leads to: mapped, compatible, translated,
-/// NAT64 and 6to4.
+/// The IPv4 address embedded in an IPv6 address: mapped, compatible, translated, NAT64
+/// or 6to4.
 fn embedded_v4(address: IpAddr) -> Option<Ipv4Addr> {
     let IpAddr::V6(address) = address else { return None };
     let bits = address.to_bits();
@@ -124,12 +125,12 @@ const LOCAL_NAT64: Range = Range {
     never: false,
 };
 
-/// Narrow ranges before the wide ones that hold them.
+/// Narrow ranges come before the wide ranges that contain them.
 static RANGES: [Range; 29] = [
     never(v4("link-local", "169.254.0.0/16", [169, 254, 0, 0], 16)),
     never(v6("link-local", "fe80::/10", [0xfe80, 0], 10)),
-    // Alibaba, Azure and Oracle answer here, Amazon and Google at 169.254.169.254
-    // and at the last two.
+    // Metadata services of Alibaba, Azure and Oracle. Those of Amazon and Google are at
+    // 169.254.169.254 and the last two.
     never(v4("metadata", "100.100.100.200/32", [100, 100, 100, 200], 32)),
     never(v4("metadata", "168.63.129.16/32", [168, 63, 129, 16], 32)),
     never(v4("metadata", "192.0.0.192/32", [192, 0, 0, 192], 32)),
@@ -168,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn the_range_is_named() {
+    fn errors_name_the_range() {
         for (address, range) in [
             ("127.0.0.1", "loopback range 127.0.0.0/8"),
             ("::1", "loopback range ::1/128"),
@@ -194,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn public_addresses_are_free() {
+    fn public_addresses_are_allowed() {
         for address in [
             "1.1.1.1",
             "172.32.0.1",
@@ -209,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn development_reaches_its_own_networks_but_no_metadata() {
+    fn development_allows_private_networks_but_not_metadata_services() {
         for address in ["127.0.0.1", "::1", "10.0.0.1", "192.168.0.1", "172.17.0.1", "fd12::1"] {
             assert_eq!(refused(Policy::Development, address), None, "{address}");
         }
@@ -232,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn loopback_urls_are_known() {
+    fn recognizes_loopback_urls() {
         for (url, loopback) in [
             ("http://localhost:3000/x", true),
             ("http://app.localhost/", true),

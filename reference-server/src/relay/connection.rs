@@ -1,4 +1,4 @@
-//! One SMTP connection to a relay (RFC 5321, 3207, 4954, 6531).
+//! One SMTP client connection to a relay (RFC 5321, 3207, 4954, 6531).
 
 use std::io;
 use std::time::Duration;
@@ -30,23 +30,23 @@ trait Stream: AsyncRead + AsyncWrite + Unpin + Send {}
 
 impl<T: AsyncRead + AsyncWrite + Unpin + Send> Stream for T {}
 
-/// Why the connection as a whole is of no use; a single message may fail
-/// without that.
+/// Why a connection is unusable. The failure of a single message is not an error of the
+/// connection.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum Failure {
+pub(super) enum ConnectionError {
     #[error("{0}")]
     Io(#[from] io::Error),
-    #[error("it took too long")]
+    #[error("timed out")]
     TimedOut,
-    #[error("it does not speak SMTP")]
+    #[error("the server did not speak SMTP")]
     NotSmtp,
-    #[error("it answered {0}")]
+    #[error("unexpected reply: {0}")]
     Reply(Reply),
-    #[error("it does not accept the credentials: {0}")]
+    #[error("the server rejected the credentials: {0}")]
     Credentials(Reply),
-    #[error("it offers no way to log in that is known here (PLAIN, LOGIN)")]
+    #[error("the server offers no supported authentication mechanism (PLAIN, LOGIN)")]
     NoMechanism,
-    #[error("it offers no TLS, and a password is not sent in the clear")]
+    #[error("the server does not offer TLS, and passwords are not sent in cleartext")]
     NoTls,
 }
 
@@ -61,20 +61,21 @@ struct Extensions {
 }
 
 impl Connection {
-    /// Connects, turns TLS on where it can, and logs in where there are credentials.
-    pub(super) async fn open(target: &RelayTarget) -> Result<Self, Failure> {
+    /// Connects, starts TLS if the server offers it, and logs in if there are
+    /// credentials.
+    pub(super) async fn open(target: &RelayTarget) -> Result<Self, ConnectionError> {
         let address = (target.host.as_str(), target.port);
-        let tcp = within(CONNECT, TcpStream::connect(address)).await??;
+        let tcp = within(CONNECT_TIMEOUT, TcpStream::connect(address)).await??;
         tcp.set_nodelay(true)?;
         if target.implicit_tls {
-            let tls = within(CONNECT, tls::connect(&target.host, tcp)).await??;
+            let tls = within(CONNECT_TIMEOUT, tls::connect(&target.host, tcp)).await??;
             let mut connection = Self::new(Box::new(tls));
             connection.greet().await?;
             return connection.log_in(target, true).await;
         }
-        // The plain connection must come back for TLS, so it is not boxed yet.
+        // Do not box the stream yet: the TLS handshake needs it.
         let mut plain = BufReader::new(tcp);
-        expect(within(COMMAND, read_reply(&mut plain)).await??, 2)?;
+        expect(within(COMMAND_TIMEOUT, read_reply(&mut plain)).await??, 2)?;
         let extensions = hello(&mut plain).await?;
         if !extensions.start_tls {
             let connection =
@@ -82,11 +83,11 @@ impl Connection {
             return connection.log_in(target, false).await;
         }
         expect(command(&mut plain, "STARTTLS").await?, 2)?;
-        // What came in the clear after the answer is not the server's (RFC 3207 §6).
+        // Cleartext after the reply may have been injected (RFC 3207 §6).
         if !plain.buffer().is_empty() {
-            return Err(Failure::NotSmtp);
+            return Err(ConnectionError::NotSmtp);
         }
-        let tls = within(CONNECT, tls::connect(&target.host, plain.into_inner())).await??;
+        let tls = within(CONNECT_TIMEOUT, tls::connect(&target.host, plain.into_inner())).await??;
         let mut connection = Self::new(Box::new(tls));
         connection.extensions = hello(&mut connection.stream).await?;
         connection.log_in(target, true).await
@@ -96,16 +97,16 @@ impl Connection {
         Self { stream: BufReader::new(stream), extensions: Extensions::default() }
     }
 
-    async fn greet(&mut self) -> Result<(), Failure> {
-        expect(within(COMMAND, read_reply(&mut self.stream)).await??, 2)?;
+    async fn greet(&mut self) -> Result<(), ConnectionError> {
+        expect(within(COMMAND_TIMEOUT, read_reply(&mut self.stream)).await??, 2)?;
         self.extensions = hello(&mut self.stream).await?;
         Ok(())
     }
 
-    async fn log_in(mut self, target: &RelayTarget, tls: bool) -> Result<Self, Failure> {
+    async fn log_in(mut self, target: &RelayTarget, tls: bool) -> Result<Self, ConnectionError> {
         let Some((user, password)) = &target.credentials else { return Ok(self) };
         if !tls && !target.is_loopback() {
-            return Err(Failure::NoTls);
+            return Err(ConnectionError::NoTls);
         }
         let mut reply;
         if self.extensions.plain {
@@ -119,28 +120,28 @@ impl Connection {
                 }
             }
         } else {
-            return Err(Failure::NoMechanism);
+            return Err(ConnectionError::NoMechanism);
         }
-        if reply.class() == 2 { Ok(self) } else { Err(Failure::Credentials(reply)) }
+        if reply.class() == 2 { Ok(self) } else { Err(ConnectionError::Credentials(reply)) }
     }
 
-    /// Makes the connection ready for the next message; fails where it is dead.
-    pub(super) async fn reset(&mut self) -> Result<(), Failure> {
+    /// Resets the connection for the next message. Fails if the connection is dead.
+    pub(super) async fn reset(&mut self) -> Result<(), ConnectionError> {
         expect(self.command("RSET").await?, 2)
     }
 
     pub(super) async fn quit(&mut self) {
-        let _ = timeout(LEAVE, self.command("QUIT")).await;
+        let _ = timeout(QUIT_TIMEOUT, self.command("QUIT")).await;
     }
 
-    /// Sends one message. Fails where the connection is of no use afterwards;
-    /// the relay's own refusals are outcomes.
+    /// Sends one message. Fails if the connection is unusable afterwards; rejections by
+    /// the relay are outcomes.
     pub(super) async fn transact(
         &mut self,
         sender: &str,
         recipients: &[String],
         source: &[u8],
-    ) -> Result<Vec<Handoff>, Failure> {
+    ) -> Result<Vec<Handoff>, ConnectionError> {
         let utf8 = |address: &str| !address.is_ascii();
         if utf8(sender) && !self.extensions.utf8 {
             return Ok(vec![Handoff::Refused(no_utf8()); recipients.len()]);
@@ -163,15 +164,15 @@ impl Connection {
         }
         let mut reply = self.command("DATA").await?;
         if reply.class() == 3 {
-            within(MESSAGE, self.write_message(source)).await??;
-            reply = within(MESSAGE, read_reply(&mut self.stream)).await??;
+            within(MESSAGE_TIMEOUT, self.write_message(source)).await??;
+            reply = within(MESSAGE_TIMEOUT, read_reply(&mut self.stream)).await??;
         } else if reply.class() == 2 {
-            return Err(Failure::NotSmtp);
+            return Err(ConnectionError::NotSmtp);
         }
-        let whole = reply.handoff();
+        let outcome_of_data = reply.handoff();
         for outcome in &mut outcomes {
             if *outcome == Handoff::Accepted {
-                *outcome = whole.clone();
+                *outcome = outcome_of_data.clone();
             }
         }
         Ok(outcomes)
@@ -192,7 +193,7 @@ impl Connection {
         mail
     }
 
-    /// Writes the message with its dots doubled at line starts, and its end.
+    /// Writes the message with dot-stuffing, and the final dot.
     async fn write_message(&mut self, source: &[u8]) -> io::Result<()> {
         let mut stuffed = Vec::with_capacity(source.len() + source.len() / 50 + 8);
         for line in source.split_inclusive(|&byte| byte == b'\n') {
@@ -209,36 +210,36 @@ impl Connection {
         self.stream.flush().await
     }
 
-    async fn command(&mut self, line: &str) -> Result<Reply, Failure> {
+    async fn command(&mut self, line: &str) -> Result<Reply, ConnectionError> {
         command(&mut self.stream, line).await
     }
 }
 
-const CONNECT: Duration = Duration::from_secs(15);
-const COMMAND: Duration = Duration::from_secs(60);
-const LEAVE: Duration = Duration::from_secs(1);
-const MESSAGE: Duration = Duration::from_secs(300);
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(15);
+const COMMAND_TIMEOUT: Duration = Duration::from_secs(60);
+const QUIT_TIMEOUT: Duration = Duration::from_secs(1);
+const MESSAGE_TIMEOUT: Duration = Duration::from_secs(300);
 const MAX_REPLY: u64 = 64 * 1024;
 
-async fn within<T>(limit: Duration, work: impl Future<Output = T>) -> Result<T, Failure> {
-    timeout(limit, work).await.map_err(|_| Failure::TimedOut)
+async fn within<T>(limit: Duration, work: impl Future<Output = T>) -> Result<T, ConnectionError> {
+    timeout(limit, work).await.map_err(|_| ConnectionError::TimedOut)
 }
 
 async fn command<S: AsyncRead + AsyncWrite + Unpin>(
     stream: &mut BufReader<S>,
     line: &str,
-) -> Result<Reply, Failure> {
+) -> Result<Reply, ConnectionError> {
     let exchange = async {
         stream.write_all(format!("{line}\r\n").as_bytes()).await?;
         stream.flush().await?;
         read_reply(stream).await
     };
-    within(COMMAND, exchange).await?
+    within(COMMAND_TIMEOUT, exchange).await?
 }
 
 async fn hello<S: AsyncRead + AsyncWrite + Unpin>(
     stream: &mut BufReader<S>,
-) -> Result<Extensions, Failure> {
+) -> Result<Extensions, ConnectionError> {
     let reply = command(stream, "EHLO sandbox.localhost").await?;
     let mut extensions = Extensions::default();
     for line in reply.lines.iter().skip(1) {
@@ -260,15 +261,15 @@ async fn hello<S: AsyncRead + AsyncWrite + Unpin>(
     Ok(extensions)
 }
 
-fn expect(reply: Reply, class: u16) -> Result<(), Failure> {
-    if reply.class() == class { Ok(()) } else { Err(Failure::Reply(reply)) }
+fn expect(reply: Reply, class: u16) -> Result<(), ConnectionError> {
+    if reply.class() == class { Ok(()) } else { Err(ConnectionError::Reply(reply)) }
 }
 
 fn no_utf8() -> Reason {
-    Reason::new("550 5.6.7 the relay takes no internationalised addresses")
+    Reason::new("550 5.6.7 the relay does not support internationalized addresses")
 }
 
-/// A reply of one or more lines.
+/// A reply with one or more lines.
 #[derive(Debug)]
 pub(super) struct Reply {
     code: u16,
@@ -296,7 +297,9 @@ impl std::fmt::Display for Reply {
     }
 }
 
-async fn read_reply<S: AsyncRead + Unpin>(stream: &mut BufReader<S>) -> Result<Reply, Failure> {
+async fn read_reply<S: AsyncRead + Unpin>(
+    stream: &mut BufReader<S>,
+) -> Result<Reply, ConnectionError> {
     let mut limited = stream.take(MAX_REPLY);
     let mut lines = Vec::new();
     loop {
@@ -308,7 +311,7 @@ async fn read_reply<S: AsyncRead + Unpin>(stream: &mut BufReader<S>) -> Result<R
         let line = line.trim_end();
         let code = line.get(..3).and_then(|code| code.parse::<u16>().ok());
         let Some(code) = code.filter(|code| (200..600).contains(code)) else {
-            return Err(Failure::NotSmtp);
+            return Err(ConnectionError::NotSmtp);
         };
         let last = line.as_bytes().get(3) != Some(&b'-');
         lines.push(line.get(4..).unwrap_or_default().to_owned());

@@ -1,4 +1,4 @@
-//! Mail out to a real SMTP server (`--relay`): one reused connection, an
+//! Relays mail to an SMTP server (`--relay`), over one reused connection and with an
 //! outcome for each recipient.
 
 mod connection;
@@ -12,32 +12,32 @@ use connection::Connection;
 pub use target::InvalidRelay;
 pub(crate) use target::RelayTarget;
 
-/// The way to the SMTP server that mail is relayed to.
+/// Client of the SMTP server that mail is relayed to.
 #[derive(Debug)]
 pub(crate) struct Relay {
     target: RelayTarget,
-    /// Held while a message is under way: there is one connection.
+    /// Locked while a message is sent: there is only one connection.
     connection: Mutex<Option<Connection>>,
 }
 
-/// What became of a recipient at the relay.
+/// Outcome of a recipient at the relay.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Handoff {
-    /// The relay has taken the message over.
+    /// The relay accepted the message.
     Accepted,
-    /// It may be tried again later: a 4xx reply, or no connection.
+    /// Temporary failure, to be retried later: a 4xx reply or no connection.
     Deferred(Reason),
-    /// It never will be taken: a 5xx reply.
+    /// Permanent failure: a 5xx reply.
     Refused(Reason),
 }
 
-/// Why a message was not taken, such as `550 5.1.1 no such user`.
+/// Why a message was not accepted, such as `550 5.1.1 no such user`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Reason(String);
 
 impl Reason {
     fn new(text: impl Into<String>) -> Self {
-        // A reply comes from outside: one line of plain text, not too long.
+        // The text comes from the relay: reduce it to one line of limited length.
         let text: String = text.into();
         let plain = text.chars().map(|c| if c.is_control() { ' ' } else { c });
         Self(plain.take(500).collect())
@@ -55,8 +55,7 @@ impl Relay {
         Self { target, connection: Mutex::new(None) }
     }
 
-    /// Hands one message over. The answer has one outcome for each recipient,
-    /// in their order.
+    /// Sends one message. Returns one outcome per recipient, in order.
     pub(crate) async fn send(
         &self,
         sender: &str,
@@ -64,7 +63,7 @@ impl Relay {
         source: &[u8],
     ) -> Vec<Handoff> {
         let mut slot = self.connection.lock().await;
-        // The server may have hung up meanwhile; nothing is lost by trying.
+        // The server may have closed the connection. Trying it costs nothing.
         let reused = match slot.take() {
             Some(mut connection) => connection.reset().await.is_ok().then_some(connection),
             None => None,
@@ -89,7 +88,7 @@ impl Relay {
         })
     }
 
-    /// Takes leave of the server, so that it need not wait for the connection's end.
+    /// Closes the connection with `QUIT`.
     pub(crate) async fn close(&self) {
         if let Some(mut connection) = self.connection.lock().await.take() {
             connection.quit().await;
@@ -108,8 +107,8 @@ mod tests {
 
     use super::*;
 
-    /// An SMTP server that answers each command by `script` (or with 250) and
-    /// reports every line that it reads, with the number of its connection.
+    /// An SMTP server that replies to each command according to `script`, or with 250,
+    /// and reports every line that it reads with the number of its connection.
     async fn server(
         script: fn(&str) -> Option<&'static str>,
         ehlo: &'static str,
@@ -134,16 +133,16 @@ mod tests {
                         let reply = match (data, text.as_str()) {
                             (true, ".") => {
                                 data = false;
-                                script(".").unwrap_or("250 taken")
+                                script(".").unwrap_or("250 OK")
                             }
                             (true, _) => continue,
                             (false, "DATA") => {
-                                let reply = script("DATA").unwrap_or("354 go on");
+                                let reply = script("DATA").unwrap_or("354 send data");
                                 data = reply.starts_with('3');
                                 reply
                             }
                             (false, text) if text.starts_with("EHLO") => *ehlo,
-                            (false, text) => script(text).unwrap_or("250 fine"),
+                            (false, text) => script(text).unwrap_or("250 OK"),
                         };
                         if reply == "hang up" {
                             return;
@@ -223,7 +222,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn nothing_is_sent_where_nobody_takes_it() {
+    async fn no_data_is_sent_if_all_recipients_are_rejected() {
         let script = |line: &str| line.starts_with("RCPT").then_some("550 no");
         let (address, mut lines) = server(script, "250 x").await;
         let relay = relay(address, "");
@@ -233,14 +232,14 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn refusals_of_the_whole_message_are_everybodys() {
+    async fn a_rejected_message_fails_for_all_recipients() {
         for (at, reply, refused) in [
             ("MAIL FROM:<a@b.test>", "553 no", true),
             ("DATA", "421 bye", false),
             (".", "554 spam", true),
             (".", "452 full", false),
         ] {
-            // The script is a plain function, so the case is found by its text.
+            // The script is a function pointer and cannot capture the case.
             let script: fn(&str) -> Option<&'static str> = match (at, reply) {
                 ("DATA", _) => |line| (line == "DATA").then_some("421 bye"),
                 (".", "554 spam") => |line| (line == ".").then_some("554 spam"),
@@ -258,7 +257,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_lost_connection_is_opened_again() {
+    async fn reconnects_after_a_lost_connection() {
         let script = |line: &str| (line == "RSET").then_some("hang up");
         let (address, mut lines) = server(script, "250 x").await;
         let relay = relay(address, "");
@@ -270,7 +269,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn no_server_is_a_deferral() {
+    async fn an_unreachable_server_defers_the_message() {
         let free = TcpListener::bind("127.0.0.1:0").await.expect("bound");
         let address = free.local_addr().expect("an address");
         drop(free);
@@ -280,7 +279,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn the_password_goes_to_this_machine_or_over_tls_only() {
+    async fn passwords_are_sent_only_over_tls_or_loopback() {
         let ehlo = "250-x\r\n250 AUTH LOGIN PLAIN";
         let script = |line: &str| line.starts_with("AUTH").then_some("235 welcome");
         let (address, mut lines) = server(script, ehlo).await;
@@ -290,11 +289,11 @@ mod tests {
         let plain = "AUTH PLAIN AGFkYQBwQHNz";
         assert!(drain(&mut lines).iter().any(|(_, line)| line == plain));
 
-        // This machine, by an address that could be anybody's.
+        // An IPv4-mapped address does not count as loopback.
         let (address, mut lines) = server(|_| None, ehlo).await;
         let url = format!("smtp://ada:p%40ss@[::ffff:127.0.0.1]:{}", address.port());
-        let elsewhere = Relay::new(RelayTarget::parse(&url).expect("a relay"));
-        let outcome = elsewhere.send("a@b.test", &to(&["c@d.test"]), SOURCE).await;
+        let mapped = Relay::new(RelayTarget::parse(&url).expect("a relay"));
+        let outcome = mapped.send("a@b.test", &to(&["c@d.test"]), SOURCE).await;
         assert!(matches!(&outcome[..], [Handoff::Deferred(_)]), "{outcome:?}");
         assert!(!drain(&mut lines).iter().any(|(_, line)| line.starts_with("AUTH")));
 
@@ -310,22 +309,22 @@ mod tests {
         let [Handoff::Deferred(reason)] = &outcome[..] else { panic!("{outcome:?}") };
         assert_eq!(
             reason.to_string(),
-            "the relay failed: it does not accept the credentials: 535 5.7.8 no"
+            "the relay failed: the server rejected the credentials: 535 5.7.8 no"
         );
     }
 
-    /// What follows the answer in the clear was put there by somebody else.
+    /// Cleartext that follows the reply to STARTTLS may have been injected.
     #[tokio::test]
-    async fn what_comes_before_tls_is_not_believed() {
-        let script = |line: &str| (line == "STARTTLS").then_some("220 go on\r\n250 injected");
+    async fn rejects_cleartext_injected_before_tls() {
+        let script = |line: &str| (line == "STARTTLS").then_some("220 ready\r\n250 injected");
         let (address, _lines) = server(script, "250-x\r\n250 STARTTLS").await;
         let outcome = relay(address, "").send("a@b.test", &to(&["c@d.test"]), SOURCE).await;
-        let reason = Reason("the relay failed: it does not speak SMTP".to_owned());
+        let reason = Reason("the relay failed: the server did not speak SMTP".to_owned());
         assert_eq!(outcome, [Handoff::Deferred(reason)]);
     }
 
     #[tokio::test]
-    async fn internationalised_addresses_need_a_server_that_takes_them() {
+    async fn internationalized_addresses_require_smtputf8() {
         let (address, mut lines) = server(|_| None, "250-x\r\n250 SMTPUTF8").await;
         let outcome = relay(address, "").send("a@b.test", &to(&["zoë@d.test"]), SOURCE).await;
         assert_eq!(outcome, [Handoff::Accepted]);

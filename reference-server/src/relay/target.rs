@@ -1,4 +1,4 @@
-//! Where mail is relayed to: `smtp://user:password@host:port`.
+//! The relay to send mail to: `smtp://user:password@host:port`.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -6,12 +6,12 @@ use std::net::IpAddr;
 use percent_encoding::percent_decode_str;
 use url::{Host, Url};
 
-/// A relay's address, and the credentials for it.
+/// Host, port and credentials of a relay.
 #[derive(Clone, PartialEq, Eq)]
 pub(crate) struct RelayTarget {
     pub(super) host: String,
     pub(super) port: u16,
-    /// TLS from the first byte (`smtps`); otherwise `STARTTLS` where it is offered.
+    /// TLS from the start (`smtps`). Otherwise `STARTTLS` if the server offers it.
     pub(super) implicit_tls: bool,
     pub(super) credentials: Option<(String, String)>,
     loopback: bool,
@@ -28,7 +28,7 @@ impl RelayTarget {
         if !matches!(url.path(), "" | "/") || url.query().is_some() || url.fragment().is_some() {
             return Err(InvalidRelay);
         }
-        // The host of a scheme that `url` does not know is not looked into.
+        // The `url` crate does not parse IPv4 addresses in URLs with this scheme.
         let host = match url.host().ok_or(InvalidRelay)? {
             Host::Domain(name) => name.to_owned(),
             Host::Ipv4(address) => address.to_string(),
@@ -50,7 +50,8 @@ impl RelayTarget {
         })
     }
 
-    /// Whether a password may go there without TLS.
+    /// Whether the host is a loopback address, to which passwords may be sent without
+    /// TLS.
     pub(super) fn is_loopback(&self) -> bool {
         self.loopback
     }
@@ -63,10 +64,11 @@ impl fmt::Debug for RelayTarget {
     }
 }
 
-/// The text is no relay's address. It is not repeated: it may hold a password.
+/// The text is not a valid relay URL. The message does not repeat it, because it may
+/// contain a password.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "a relay is written as smtp://[user:password@]host[:port], or smtps:// for TLS from the start"
+    "not a relay URL: write smtp://[user:password@]host[:port], or smtps:// for TLS from the start"
 )]
 #[non_exhaustive]
 pub struct InvalidRelay;
@@ -76,7 +78,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn relays_are_read_and_passwords_not_shown() {
+    fn parses_relay_urls_and_hides_passwords() {
         let relay = RelayTarget::parse("smtp://ada%40x:s%3Acret@mail.test:587").expect("valid");
         assert_eq!(
             (relay.host.as_str(), relay.port, relay.implicit_tls),

@@ -1,5 +1,5 @@
-//! What the SMTP listener encrypts with: a certificate that it was given, or
-//! one that it makes when the first client asks for TLS, signed by itself.
+//! TLS certificate of the SMTP listener: a configured one, or a self-signed one that is
+//! generated when the first client asks for TLS.
 
 use std::fmt;
 use std::io;
@@ -15,7 +15,7 @@ use tokio_rustls::server::TlsStream;
 
 use crate::dns::INBOUND_HOST;
 
-/// A certificate with its chain, and the key to it.
+/// A certificate chain with its private key.
 #[derive(Clone)]
 pub(crate) struct Certificate(Arc<ServerConfig>);
 
@@ -25,23 +25,24 @@ impl fmt::Debug for Certificate {
     }
 }
 
-/// A certificate or a key that cannot be used.
+/// The certificate or its private key is not usable.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum InvalidCertificate {
-    /// The first text has no certificate in PEM form.
+    /// The first argument contains no certificate in PEM form.
     #[error("no certificate in PEM form")]
     NoCertificate,
-    /// The second text has no private key in PEM form.
+    /// The second argument contains no private key in PEM form.
     #[error("no private key in PEM form")]
     NoKey,
-    /// They are of a kind that is not supported, or do not belong together.
-    #[error("the certificate and its key cannot be used together")]
+    /// The key type is not supported, or the key does not belong to the certificate.
+    #[error("the private key does not fit the certificate, or is not supported")]
     Unusable(#[source] rustls::Error),
 }
 
 impl Certificate {
-    /// Reads both in PEM form; the server's own certificate stands first.
+    /// Parses a chain and a key in PEM form. The server's certificate comes first in
+    /// the chain.
     pub(crate) fn from_pem(chain: &[u8], key: &[u8]) -> Result<Self, InvalidCertificate> {
         let chain = CertificateDer::pem_slice_iter(chain).collect::<Result<Vec<_>, _>>();
         let chain = chain.ok().filter(|chain| !chain.is_empty());
@@ -52,9 +53,9 @@ impl Certificate {
 
     fn self_signed() -> io::Result<Self> {
         let names = [INBOUND_HOST, "localhost", "127.0.0.1", "::1"].map(str::to_owned);
-        let made = generate_simple_self_signed(names).map_err(io::Error::other)?;
-        let key = PrivatePkcs8KeyDer::from(made.signing_key.serialize_der());
-        Self::new(vec![made.cert.into()], key.into()).map_err(io::Error::other)
+        let generated = generate_simple_self_signed(names).map_err(io::Error::other)?;
+        let key = PrivatePkcs8KeyDer::from(generated.signing_key.serialize_der());
+        Self::new(vec![generated.cert.into()], key.into()).map_err(io::Error::other)
     }
 
     fn new(
@@ -70,7 +71,7 @@ impl Certificate {
     }
 }
 
-/// Encrypts connections with the certificate that there is.
+/// Accepts TLS connections with the configured certificate or a generated one.
 #[derive(Debug, Default)]
 pub(super) struct Tls(OnceLock<Certificate>);
 
@@ -79,13 +80,13 @@ impl Tls {
         Self(given.map_or_else(OnceLock::new, OnceLock::from))
     }
 
-    /// Does the handshake on an open connection.
+    /// Performs the TLS handshake on an open connection.
     pub(super) async fn accept(&self, stream: TcpStream) -> io::Result<TlsStream<TcpStream>> {
         let certificate = match self.0.get() {
             Some(certificate) => certificate.clone(),
             None => {
-                let made = Certificate::self_signed()?;
-                self.0.get_or_init(|| made).clone()
+                let generated = Certificate::self_signed()?;
+                self.0.get_or_init(|| generated).clone()
             }
         };
         TlsAcceptor::from(certificate.0).accept(stream).await
@@ -97,9 +98,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_no_certificate_is_refused() {
-        let made = generate_simple_self_signed(["localhost".to_owned()]).expect("made");
-        let (chain, key) = (made.cert.pem(), made.signing_key.serialize_pem());
+    fn rejects_invalid_certificates_and_keys() {
+        let generated = generate_simple_self_signed(["localhost".to_owned()]).expect("generated");
+        let (chain, key) = (generated.cert.pem(), generated.signing_key.serialize_pem());
         let refused = |chain: &str, key: &str| {
             let error = Certificate::from_pem(chain.as_bytes(), key.as_bytes());
             error.expect_err("refused").to_string()
@@ -108,10 +109,10 @@ mod tests {
         assert_eq!(refused("", &key), "no certificate in PEM form");
         assert_eq!(refused(&key, &key), "no certificate in PEM form");
         assert_eq!(refused(&chain, &chain), "no private key in PEM form");
-        let other = generate_simple_self_signed(["localhost".to_owned()]).expect("made");
+        let other = generate_simple_self_signed(["localhost".to_owned()]).expect("generated");
         assert_eq!(
             refused(&chain, &other.signing_key.serialize_pem()),
-            "the certificate and its key cannot be used together"
+            "the private key does not fit the certificate, or is not supported"
         );
     }
 }

@@ -1,4 +1,4 @@
-//! The SMTP listener (`--smtp`): takes mail for verified domains.
+//! The SMTP listener (`--smtp`): receives mail for verified domains.
 
 mod certificate;
 mod session;
@@ -15,16 +15,16 @@ pub(crate) use certificate::Certificate;
 pub use certificate::InvalidCertificate;
 use certificate::Tls;
 
-/// Connections at the same time; more wait until one ends.
-const CONNECTIONS: usize = 100;
+/// Maximum number of concurrent connections. Others wait until one ends.
+const MAX_CONNECTIONS: usize = 100;
 
-/// Takes connections until the server stops. A message that is under way then
-/// was not answered yet: its sender tries again.
+/// Accepts connections until the server stops. A message in transfer at that moment has
+/// not been confirmed, so the sending server retries it.
 pub(crate) async fn run(app: Shared, listener: TcpListener) {
     let stopped = app.stopped();
     tokio::pin!(stopped);
     let tls = Arc::new(Tls::with(app.settings.smtp_certificate.clone()));
-    let slots = Arc::new(Semaphore::new(CONNECTIONS));
+    let slots = Arc::new(Semaphore::new(MAX_CONNECTIONS));
     let mut sessions = JoinSet::new();
     loop {
         let accepted = async {
@@ -45,7 +45,8 @@ pub(crate) async fn run(app: Shared, listener: TcpListener) {
                     });
                 }
                 (_, Err(error)) => {
-                    // Out of file descriptors, most likely: some will be free soon.
+                    // Most likely the process has no free file descriptor. Wait until
+                    // some are closed.
                     tracing::warn!(%error, "cannot accept an SMTP connection");
                     tokio::time::sleep(Duration::from_millis(50)).await;
                 }

@@ -1,4 +1,4 @@
-//! One SMTP conversation (RFC 5321), from the greeting to the end.
+//! One SMTP session (RFC 5321) on the server side. Section numbers refer to the RFC.
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -17,19 +17,20 @@ use crate::app::{Active, Shared};
 use crate::dkim::{self, DkimVerdict};
 use crate::dns::{self, INBOUND_HOST, SpfVerdict};
 use crate::id::{self, Prefix};
-use crate::inbound::{self, Arrival};
+use crate::inbound::{self, IncomingMessage};
 
-/// Bytes of a message.
-const LARGEST: usize = 25 << 20;
-const RECIPIENTS: usize = 100;
-/// Wrong commands before the line is hung up.
-const MISTAKES: u32 = 20;
-/// Between two things that the client sends, in real time.
-const PAUSE: Duration = Duration::from_secs(60);
-/// A message that came through so many servers goes in circles (§6.3).
-const HOPS: usize = 100;
+/// Maximum size of a message in bytes.
+const MAX_MESSAGE_SIZE: usize = 25 << 20;
+const MAX_RECIPIENTS: usize = 100;
+/// Number of invalid commands after which the connection is closed.
+const MAX_ERRORS: u32 = 20;
+/// Maximum pause between two reads from the client, in real time.
+const IDLE_TIMEOUT: Duration = Duration::from_secs(60);
+/// Maximum number of `Received` fields of a message; more indicate a mail loop (§6.3).
+const MAX_HOPS: usize = 100;
 
-/// Speaks with one client until it leaves, falls silent or makes no sense.
+/// Serves one client until it disconnects, is idle for too long, or sends too many
+/// invalid commands.
 pub(super) async fn serve(
     app: &Shared,
     tls: &Tls,
@@ -39,52 +40,54 @@ pub(super) async fn serve(
     stream.set_nodelay(true)?;
     let client = peer.ip().to_canonical();
     stream.write_all(format!("220 {INBOUND_HOST} ESMTP\r\n").as_bytes()).await?;
-    if converse(Session::new(app, client, false), &mut stream).await? == End::StartTls {
-        let mut stream = timeout(PAUSE, tls.accept(stream)).await??;
-        // It begins anew: what was said before, anybody may have said (RFC 3207 §4.2).
-        converse(Session::new(app, client, true), &mut stream).await?;
+    if run_session(Session::new(app, client, false), &mut stream).await? == End::StartTls {
+        let mut stream = timeout(IDLE_TIMEOUT, tls.accept(stream)).await??;
+        // The session starts over, since anyone could have injected the earlier
+        // cleartext commands (RFC 3207 §4.2).
+        run_session(Session::new(app, client, true), &mut stream).await?;
     }
     Ok(())
 }
 
-/// How a conversation ended.
+/// How a session ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum End {
-    Left,
-    /// The client asked to go on encrypted.
+    Closed,
+    /// The client asked for TLS.
     StartTls,
 }
 
-async fn converse<S>(mut session: Session<'_>, stream: &mut S) -> io::Result<End>
+async fn run_session<S>(mut session: Session<'_>, stream: &mut S) -> io::Result<End>
 where
     S: AsyncRead + AsyncWrite + Unpin,
 {
     let mut commands = RequestReceiver::default();
     let mut buffer = vec![0; 16 * 1024];
     loop {
-        let Ok(read) = timeout(PAUSE, stream.read(&mut buffer)).await else {
-            stream.write_all(b"421 4.4.2 nothing came for a minute\r\n").await?;
-            return Ok(End::Left);
+        let Ok(read) = timeout(IDLE_TIMEOUT, stream.read(&mut buffer)).await else {
+            stream.write_all(b"421 4.4.2 idle time-out, closing connection\r\n").await?;
+            return Ok(End::Closed);
         };
         let count = read?;
         if count == 0 {
-            return Ok(End::Left);
+            return Ok(End::Closed);
         }
         let mut bytes = buffer[..count].iter();
-        // Several commands may have come at once: their replies go together.
+        // Several commands may arrive at once (pipelining). Their replies are sent
+        // together.
         let mut replies = String::new();
         while !bytes.as_slice().is_empty() && session.end.is_none() {
             let reply = match &mut session.data {
                 Some(data) => {
-                    if !data.take(&mut bytes) {
+                    if !data.receive(&mut bytes) {
                         break;
                     }
                     session.finish_message().await
                 }
                 None => match commands.ingest(&mut bytes).map(Request::into_owned) {
-                    Ok(request) => session.obey(request).await,
+                    Ok(request) => session.handle_command(request).await,
                     Err(Error::NeedsMoreData { .. }) => break,
-                    Err(error) => session.complain(&error),
+                    Err(error) => session.reject_syntax(&error),
                 },
             };
             replies.push_str(&reply);
@@ -94,11 +97,11 @@ where
         stream.flush().await?;
         match session.end {
             None => {}
-            // What came after it in plain text is not read any more.
+            // Discard cleartext input that follows the command (RFC 3207 §6).
             Some(End::StartTls) => return Ok(End::StartTls),
-            Some(End::Left) => {
+            Some(End::Closed) => {
                 stream.shutdown().await?;
-                return Ok(End::Left);
+                return Ok(End::Closed);
             }
         }
     }
@@ -107,19 +110,19 @@ where
 struct Session<'a> {
     app: &'a Shared,
     client: IpAddr,
-    /// The name that the client gave, once it has.
+    /// The name from the client's `HELO` or `EHLO`.
     helo: Option<String>,
-    /// Whether it was `EHLO`.
+    /// Whether the client sent `EHLO`.
     extended: bool,
     transaction: Option<Transaction>,
     data: Option<Data>,
-    mistakes: u32,
+    errors: u32,
     encrypted: bool,
     end: Option<End>,
 }
 
 struct Transaction {
-    /// `None` for the empty sender of a bounce.
+    /// `None` for the empty sender of a bounce message.
     sender: Option<Address>,
     recipients: Vec<Address>,
 }
@@ -133,16 +136,17 @@ struct Data {
 impl Data {
     fn new() -> Self {
         let mut data = Self { receiver: DataReceiver::new(), source: vec![], too_large: false };
-        // The end of the command's line: a dot may follow it at once.
+        // Feed the line break of the `DATA` command: the message may start with the
+        // final dot.
         data.receiver.ingest(&mut b"\r\n".iter(), &mut data.source);
         data.source.clear();
         data
     }
 
-    /// Says whether the message has come to its end.
-    fn take(&mut self, bytes: &mut std::slice::Iter<'_, u8>) -> bool {
+    /// Receives message data. Returns `true` at the end of the message.
+    fn receive(&mut self, bytes: &mut std::slice::Iter<'_, u8>) -> bool {
         let ended = self.receiver.ingest(bytes, &mut self.source);
-        if self.source.len() > LARGEST {
+        if self.source.len() > MAX_MESSAGE_SIZE {
             self.too_large = true;
         }
         if self.too_large {
@@ -161,31 +165,29 @@ impl<'a> Session<'a> {
             extended: false,
             transaction: None,
             data: None,
-            mistakes: 0,
+            errors: 0,
             encrypted,
             end: None,
         }
     }
 
-    async fn obey(&mut self, request: Request<String>) -> String {
+    async fn handle_command(&mut self, request: Request<String>) -> String {
         match request {
             Request::Ehlo { host } => {
-                self.greet(host, true);
+                self.set_helo(host, true);
                 let tls = if self.encrypted { "" } else { "250-STARTTLS\r\n" };
                 format!(
                     "250-{INBOUND_HOST}\r\n250-PIPELINING\r\n250-8BITMIME\r\n250-SMTPUTF8\r\n\
-                     250-SIZE {LARGEST}\r\n{tls}250 ENHANCEDSTATUSCODES"
+                     250-SIZE {MAX_MESSAGE_SIZE}\r\n{tls}250 ENHANCEDSTATUSCODES"
                 )
             }
-            Request::StartTls if self.encrypted => {
-                self.mistake("503 5.5.1 the connection is encrypted already")
-            }
+            Request::StartTls if self.encrypted => self.reject("503 5.5.1 TLS is already active"),
             Request::StartTls => {
                 self.end = Some(End::StartTls);
-                "220 2.0.0 go ahead".to_owned()
+                "220 2.0.0 ready to start TLS".to_owned()
             }
             Request::Helo { host } => {
-                self.greet(host, false);
+                self.set_helo(host, false);
                 format!("250 {INBOUND_HOST}")
             }
             Request::Mail { from } => self.mail(&from.address, from.size),
@@ -193,27 +195,29 @@ impl<'a> Session<'a> {
             Request::Data => match &self.transaction {
                 Some(transaction) if !transaction.recipients.is_empty() => {
                     self.data = Some(Data::new());
-                    "354 end it with a dot on a line of its own".to_owned()
+                    "354 end data with <CR><LF>.<CR><LF>".to_owned()
                 }
-                Some(_) => self.mistake("554 5.5.1 no valid recipients"),
-                None => self.mistake("503 5.5.1 first MAIL and RCPT"),
+                Some(_) => self.reject("554 5.5.1 no valid recipients"),
+                None => self.reject("503 5.5.1 send MAIL and RCPT first"),
             },
             Request::Rset => {
                 self.transaction = None;
-                "250 2.0.0 forgotten".to_owned()
+                "250 2.0.0 OK".to_owned()
             }
-            Request::Noop { .. } => "250 2.0.0 fine".to_owned(),
-            Request::Vrfy { .. } => "252 2.5.2 send it, and see".to_owned(),
+            Request::Noop { .. } => "250 2.0.0 OK".to_owned(),
+            Request::Vrfy { .. } => {
+                "252 2.5.2 cannot verify the address, but will accept the message".to_owned()
+            }
             Request::Help { .. } => "214 2.0.0 see RFC 5321".to_owned(),
             Request::Quit => {
-                self.end = Some(End::Left);
-                "221 2.0.0 good-bye".to_owned()
+                self.end = Some(End::Closed);
+                "221 2.0.0 closing connection".to_owned()
             }
-            _ => self.mistake("502 5.5.1 not offered"),
+            _ => self.reject("502 5.5.1 command not implemented"),
         }
     }
 
-    fn greet(&mut self, host: String, extended: bool) {
+    fn set_helo(&mut self, host: String, extended: bool) {
         self.helo = Some(host);
         self.extended = extended;
         self.transaction = None;
@@ -221,60 +225,60 @@ impl<'a> Session<'a> {
 
     fn mail(&mut self, address: &str, size: usize) -> String {
         if self.helo.is_none() {
-            return self.mistake("503 5.5.1 first EHLO");
+            return self.reject("503 5.5.1 send EHLO first");
         }
         if self.transaction.is_some() {
-            return self.mistake("503 5.5.1 a message is under way");
+            return self.reject("503 5.5.1 sender already specified");
         }
-        if size > LARGEST {
+        if size > MAX_MESSAGE_SIZE {
             return too_large();
         }
         let sender = match address {
             "" => None,
             address => match Address::parse(address) {
                 Ok(address) => Some(address),
-                Err(_) => return self.mistake("501 5.1.7 the sender is no address"),
+                Err(_) => return self.reject("501 5.1.7 invalid sender address"),
             },
         };
         self.transaction = Some(Transaction { sender, recipients: Vec::new() });
-        "250 2.1.0 go on".to_owned()
+        "250 2.1.0 sender OK".to_owned()
     }
 
     async fn recipient(&mut self, address: &str) -> String {
         let Some(transaction) = &mut self.transaction else {
-            return self.mistake("503 5.5.1 first MAIL");
+            return self.reject("503 5.5.1 send MAIL first");
         };
-        if transaction.recipients.len() >= RECIPIENTS {
+        if transaction.recipients.len() >= MAX_RECIPIENTS {
             return "452 4.5.3 too many recipients".to_owned();
         }
         let Ok(address) = Address::parse(address) else {
-            return self.mistake("501 5.1.3 the recipient is no address");
+            return self.reject("501 5.1.3 invalid recipient address");
         };
-        match inbound::is_taken(self.app, address.domain().as_str()).await {
+        match inbound::accepts_domain(self.app, address.domain().as_str()).await {
             Ok(true) => {
                 if !transaction.recipients.contains(&address) {
                     transaction.recipients.push(address);
                 }
-                "250 2.1.5 go on".to_owned()
+                "250 2.1.5 recipient OK".to_owned()
             }
             Ok(false) => {
-                self.mistake("550 5.7.1 no mail is taken for this domain: it is not verified here")
+                self.reject("550 5.7.1 mail for this domain is not accepted: the domain is not verified on this server")
             }
-            Err(_) => "451 4.3.0 try again later".to_owned(),
+            Err(_) => "451 4.3.0 temporary failure, try again later".to_owned(),
         }
     }
 
     async fn finish_message(&mut self) -> String {
         let (Some(data), Some(transaction)) = (self.data.take(), self.transaction.take()) else {
-            return self.mistake("503 5.5.1 no message is under way");
+            return self.reject("503 5.5.1 send MAIL first");
         };
         if data.too_large {
             return too_large();
         }
-        if hops(&data.source) > HOPS {
-            return "554 5.4.6 the message goes in circles".to_owned();
+        if hops(&data.source) > MAX_HOPS {
+            return "554 5.4.6 too many hops: mail loop detected".to_owned();
         }
-        // The server is not idle before the message's events are out.
+        // The server is busy until the message's events have been emitted.
         let _active = Active::request(self.app);
         let helo = self.helo.clone().unwrap_or_default();
         let (local, domain) = match &transaction.sender {
@@ -287,17 +291,17 @@ impl<'a> Session<'a> {
         let mut source = self.trace(&id, &helo, &transaction, spf, dkim).into_bytes();
         source.extend_from_slice(&data.source);
         let recipients = transaction.recipients;
-        let arrival = Arrival { organization: None, recipients, spf, dkim, source };
-        match inbound::receive(self.app, arrival).await {
+        let message = IncomingMessage { organization: None, recipients, spf, dkim, source };
+        match inbound::receive(self.app, message).await {
             Ok(received) if received.is_empty() => {
-                "550 5.7.1 no mail is taken for this domain any more".to_owned()
+                "550 5.7.1 mail for this domain is no longer accepted".to_owned()
             }
-            Ok(_) => format!("250 2.0.0 taken as {id}"),
-            Err(_) => "451 4.3.0 try again later".to_owned(),
+            Ok(_) => format!("250 2.0.0 queued as {id}"),
+            Err(_) => "451 4.3.0 temporary failure, try again later".to_owned(),
         }
     }
 
-    /// What the server adds before the message (§4.4, RFC 8601).
+    /// Header fields that the server prepends to the message (§4.4, RFC 8601).
     fn trace(
         &self,
         id: &str,
@@ -307,7 +311,8 @@ impl<'a> Session<'a> {
         dkim: DkimVerdict,
     ) -> String {
         let sender = transaction.sender.as_ref().map_or("", Address::as_str);
-        // The client chose it: nothing that could end a field or a comment.
+        // The client chose this name. Remove characters that could end a field or a
+        // comment.
         let helo: String =
             helo.chars().filter(|c| c.is_alphanumeric() || ".-:[]_".contains(*c)).collect();
         let protocol = match (self.extended, self.encrypted) {
@@ -324,40 +329,40 @@ impl<'a> Session<'a> {
         )
     }
 
-    fn complain(&mut self, error: &Error) -> String {
+    fn reject_syntax(&mut self, error: &Error) -> String {
         match error {
-            Error::UnknownCommand => self.mistake("500 5.5.1 no such command"),
-            Error::InvalidSenderAddress => self.mistake("501 5.1.7 the sender is no address"),
-            Error::InvalidRecipientAddress => self.mistake("501 5.1.3 the recipient is no address"),
+            Error::UnknownCommand => self.reject("500 5.5.1 unknown command"),
+            Error::InvalidSenderAddress => self.reject("501 5.1.7 invalid sender address"),
+            Error::InvalidRecipientAddress => self.reject("501 5.1.3 invalid recipient address"),
             Error::SyntaxError { syntax } => {
-                let text = format!("501 5.5.2 write {syntax}");
-                self.mistake(&text)
+                let text = format!("501 5.5.2 syntax: {syntax}");
+                self.reject(&text)
             }
             Error::InvalidParameter { param } => {
-                let text = format!("501 5.5.4 the parameter {param} is wrong");
-                self.mistake(&text)
+                let text = format!("501 5.5.4 invalid parameter {param}");
+                self.reject(&text)
             }
-            Error::UnsupportedParameter { .. } => self.mistake("504 5.5.4 no such parameter"),
-            // Where the line ends is not known any more.
+            Error::UnsupportedParameter { .. } => self.reject("504 5.5.4 unknown parameter"),
+            // The end of the line is unknown, so the session cannot continue.
             _ => {
-                self.end = Some(End::Left);
-                "500 5.5.6 the line is too long".to_owned()
+                self.end = Some(End::Closed);
+                "500 5.5.6 line too long".to_owned()
             }
         }
     }
 
-    fn mistake(&mut self, reply: &str) -> String {
-        self.mistakes += 1;
-        if self.mistakes < MISTAKES {
+    fn reject(&mut self, reply: &str) -> String {
+        self.errors += 1;
+        if self.errors < MAX_ERRORS {
             return reply.to_owned();
         }
-        self.end = Some(End::Left);
-        "421 4.7.0 too many mistakes".to_owned()
+        self.end = Some(End::Closed);
+        "421 4.7.0 too many errors".to_owned()
     }
 }
 
 fn too_large() -> String {
-    format!("552 5.3.4 a message may have {LARGEST} bytes")
+    format!("552 5.3.4 message exceeds the maximum size of {MAX_MESSAGE_SIZE} bytes")
 }
 
 fn hops(source: &[u8]) -> usize {

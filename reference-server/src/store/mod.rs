@@ -1,17 +1,18 @@
-//! The database: one SQLite file, one writer thread with group commit, and
-//! readers on connections of their own.
+//! The database: one SQLite file, one writer thread with group commit, and separate
+//! connections for readers.
 //!
-//! A write is a closure. The writer takes all that wait, runs each in its own
-//! savepoint of one transaction, commits, and only then answers them all: what
-//! was answered is on disk, and the cost of reaching it is shared.
+//! A write is a closure, called a job. The writer thread takes all waiting jobs, runs
+//! each in its own savepoint of one transaction, commits, and only then sends the
+//! results. A successful result therefore means that the data is on disk, and
+//! concurrent jobs share the cost of the sync.
 
+mod file_identity;
 mod migrations;
 mod open;
-mod past;
-mod place;
 #[cfg(test)]
 mod plans;
 mod queue;
+mod restore;
 mod tx;
 mod writer;
 
@@ -22,31 +23,31 @@ use std::thread::JoinHandle;
 use rusqlite::Connection;
 use tokio::sync::oneshot;
 
+use file_identity::FileIdentity;
 pub(crate) use open::{OpenError, limit_size};
-pub(crate) use past::follow;
-use place::Place;
 use queue::Queue;
+pub(crate) use restore::restore_clock_and_ids;
 pub(crate) use tx::{DueKind, Tx, Wake, find};
-use writer::{Finished, Job};
+use writer::{Job, JobResult};
 
 use crate::clock::Clock;
 use crate::error::ApiError;
 
-/// Where the data lives.
+/// Where the data is stored.
 #[derive(Clone, Debug)]
 pub(crate) enum Location {
-    /// `svc.db` in this directory.
+    /// The file `svc.db` in this directory.
     Directory(PathBuf),
     Memory,
 }
 
-/// A handle to the database, shared by all of the server.
+/// Handle to the database, shared by the whole server.
 pub(crate) struct Store {
     queue: Arc<Queue>,
     thread: Mutex<Option<JoinHandle<()>>>,
-    /// `None` in memory, where the writer's connection is the only one.
+    /// `None` for an in-memory database, whose only connection is the writer's.
     readers: Option<Readers>,
-    /// Told after each commit what became due.
+    /// Notified after each commit about work that became due.
     pub(crate) wake: Arc<Wake>,
 }
 
@@ -55,11 +56,12 @@ struct Readers {
     idle: Arc<Mutex<Vec<Connection>>>,
 }
 
-/// Readers beyond these are closed after use.
+/// Maximum number of idle read connections; others are closed after use.
 const IDLE_READERS: usize = 4;
 
 impl Store {
-    /// Opens the database, brings it up to date, and starts its writer.
+    /// Opens the database and applies missing migrations. Returns the connection for
+    /// [`Store::start`].
     pub(crate) fn open(location: &Location) -> Result<(Self, Connection), OpenError> {
         let (connection, readers) = match location {
             Location::Memory => (open::memory()?, None),
@@ -74,20 +76,21 @@ impl Store {
         Ok((store, connection))
     }
 
-    /// Starts the writer thread on the connection that `open` gave.
+    /// Starts the writer thread on the connection returned by [`Store::open`].
     pub(crate) fn start(&self, connection: Connection, clock: Arc<Clock>) -> std::io::Result<()> {
         let (queue, wake) = (Arc::clone(&self.queue), Arc::clone(&self.wake));
-        let place = self.readers.as_ref().map(|readers| Place::of(&readers.path)).transpose()?;
+        let file =
+            self.readers.as_ref().map(|readers| FileIdentity::of(&readers.path)).transpose()?;
         let thread = std::thread::Builder::new()
             .name("svc-writer".to_owned())
-            .spawn(move || writer::run(connection, &queue, &clock, &wake, place.as_ref()))?;
+            .spawn(move || writer::run(connection, &queue, &clock, &wake, file.as_ref()))?;
         *lock(&self.thread) = Some(thread);
         Ok(())
     }
 
-    /// Runs a job in a transaction and returns once that is on disk.
+    /// Runs a job in a transaction and returns once it is on disk.
     ///
-    /// A job that fails leaves nothing behind.
+    /// If the job fails, nothing that it wrote is kept.
     pub(crate) async fn write<T, F>(&self, job: F) -> Result<T, ApiError>
     where
         T: Send + 'static,
@@ -96,9 +99,9 @@ impl Store {
         self.submit(true, true, job).await
     }
 
-    /// Like `write`, for the engine's own work: it gives way to what somebody
-    /// waits for, and is simply done again should the power fail before it has
-    /// reached the disk; a killed process does not lose it.
+    /// Like [`Store::write`], for background work of the engine. It yields to jobs that
+    /// a request waits for. After a power failure the work may have to be done again;
+    /// after a killed process it is not lost.
     pub(crate) async fn write_relaxed<T, F>(&self, job: F) -> Result<T, ApiError>
     where
         T: Send + 'static,
@@ -107,7 +110,7 @@ impl Store {
         self.submit(false, false, job).await
     }
 
-    /// Reads what is committed, off the async threads.
+    /// Reads committed data on a blocking thread.
     pub(crate) async fn read<T, F>(&self, job: F) -> Result<T, ApiError>
     where
         T: Send + 'static,
@@ -133,10 +136,10 @@ impl Store {
         task.await.unwrap_or_else(|error| Err(ApiError::internal(error)))
     }
 
-    /// Waits until every job given so far is done, and closes the database.
+    /// Waits for all submitted jobs and closes the database.
     pub(crate) fn close(&self) {
-        // First: the connection that is closed last brings what is in the log
-        // into the database's file, which only the writer's can.
+        // Close the readers first: the last connection to close copies the write-ahead
+        // log into the database file, and a read-only connection cannot.
         if let Some(readers) = &self.readers {
             lock(&readers.idle).clear();
         }
@@ -144,7 +147,7 @@ impl Store {
         if let Some(thread) = lock(&self.thread).take()
             && thread.join().is_err()
         {
-            tracing::error!("the database's writer ended with a panic");
+            tracing::error!("the database writer thread panicked");
         }
     }
 
@@ -153,13 +156,13 @@ impl Store {
         T: Send + 'static,
         F: FnOnce(&mut Tx<'_>) -> Result<T, ApiError> + Send + 'static,
     {
-        let (sender, answer) = oneshot::channel();
+        let (sender, receiver) = oneshot::channel();
         let run = Box::new(move |tx: Result<&mut Tx<'_>, ApiError>| {
             let result = tx.and_then(job);
-            Finished {
+            JobResult {
                 keep: result.is_ok(),
-                answer: Box::new(move |committed: Result<(), ApiError>| {
-                    // Nobody may be waiting any more: the caller hung up.
+                respond: Box::new(move |committed: Result<(), ApiError>| {
+                    // The receiver is gone if the client disconnected.
                     let _ = sender.send(result.and_then(|value| committed.map(|()| value)));
                 }),
             }
@@ -167,7 +170,7 @@ impl Store {
         if !self.queue.push(Job { durable, awaited, run }) {
             return Err(ApiError::new(crate::error::Code::Unavailable, "the server is stopping"));
         }
-        answer.await.unwrap_or_else(|_| Err(ApiError::internal("a database job panicked")))
+        receiver.await.unwrap_or_else(|_| Err(ApiError::internal("a database job panicked")))
     }
 }
 
@@ -184,12 +187,12 @@ pub(crate) fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::clock::Course;
+    use crate::clock::ClockMode;
 
     #[tokio::test]
-    async fn a_job_that_fails_leaves_nothing_behind() {
+    async fn a_failed_job_leaves_no_rows() {
         let (store, connection) = Store::open(&Location::Memory).unwrap();
-        let clock = Arc::new(Clock::new(Course::Running { offset: 0 }));
+        let clock = Arc::new(Clock::new(ClockMode::Running { offset: 0 }));
         store.start(connection, clock).unwrap();
         let insert = |tx: &mut Tx<'_>, key: &str| -> Result<(), ApiError> {
             tx.execute("INSERT INTO meta VALUES (?1, 'x')", [key])?;
@@ -202,7 +205,7 @@ mod tests {
         assert!(failed.await.is_err());
         let panicked = store.write::<(), _>(move |tx| {
             insert(tx, "panicked")?;
-            panic!("a job of this test")
+            panic!("intentional panic of this test")
         });
         assert!(panicked.await.is_err());
         store.write(move |tx| insert(tx, "done")).await.unwrap();

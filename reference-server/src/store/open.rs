@@ -1,4 +1,4 @@
-//! Opening the database with the settings that its promises rest on.
+//! Opens the database with the settings that durability and file privacy rely on.
 
 use std::fs::File;
 use std::io::Read as _;
@@ -9,12 +9,12 @@ use rusqlite::{Connection, OpenFlags};
 use super::migrations;
 use crate::home;
 
-/// The database cannot be used.
+/// Why the database cannot be opened.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum OpenError {
-    /// A newer program made it; it was left as it is.
+    /// The database has a newer schema. It was not changed.
     #[error(
-        "{path} was written by a newer version (database version {found}, this one reads up to {})",
+        "{path} was written by a newer version of svc (schema version {found}; this version reads up to {})",
         migrations::CURRENT
     )]
     Newer { path: PathBuf, found: u32 },
@@ -24,37 +24,40 @@ pub(crate) enum OpenError {
     Read { path: PathBuf, source: std::io::Error },
 }
 
-/// Opens the file, creating or upgrading it; a newer one is not touched.
+/// Opens the file, creating or upgrading it. A database with a newer schema is left
+/// unchanged.
 pub(super) fn file(path: &Path) -> Result<Connection, OpenError> {
-    // Before SQLite sees it, because even opening may write beside the file.
+    // Check before SQLite opens the file, because even opening may create files next to
+    // it.
     let found = version_in_header(path)?;
-    refuse_newer(path, found)?;
+    reject_newer(path, found)?;
     home::keep_private(path).map_err(|source| OpenError::Read { path: path.to_owned(), source })?;
     let connection = Connection::open(path)?;
     connection.busy_timeout(std::time::Duration::from_secs(5))?;
-    // The header may be behind a write-ahead log that a killed server left.
+    // Check again: after a crash, the write-ahead log may hold a newer version than the
+    // file header.
     let found = migrations::version(&connection)?;
-    refuse_newer(path, found)?;
-    // Nothing is in a new file yet that could be lost: its first commit that
-    // somebody is told of is synced, and all before it with it.
+    reject_newer(path, found)?;
+    // A new file holds no data that could be lost. The first durable commit syncs the
+    // migrations as well.
     connection.pragma_update(None, "synchronous", if found == 0 { "OFF" } else { "FULL" })?;
     connection.pragma_update(None, "journal_mode", "WAL")?;
-    // A checkpoint costs two syncs of its own: one every 16 MiB.
+    // A checkpoint costs two more syncs, so run one every 16 MiB (4000 pages) only.
     connection.pragma_update(None, "wal_autocheckpoint", 4000)?;
-    // After a burst the log shrinks again.
+    // Truncates the log after a burst of writes.
     connection.pragma_update(None, "journal_size_limit", 64 << 20)?;
     prepare(&connection)?;
     if found == 0 {
-        keep_file(path)?;
+        sync_new_file(path)?;
     }
     connection.pragma_update(None, "synchronous", "FULL")?;
     Ok(connection)
 }
 
-/// Makes sure that a new database's file is still there after a power failure:
-/// SQLite throws away the log of a file that is empty or gone, and what was
-/// committed stands in the log alone until the first checkpoint.
-fn keep_file(path: &Path) -> Result<(), OpenError> {
+/// Makes the new database file durable. SQLite discards the write-ahead log of an empty
+/// or missing file, and until the first checkpoint the log is the only place that holds
+/// the committed data.
+fn sync_new_file(path: &Path) -> Result<(), OpenError> {
     let synced = File::open(path).and_then(|file| file.sync_all());
     #[cfg(unix)]
     let synced = synced.and_then(|()| match path.parent() {
@@ -64,7 +67,7 @@ fn keep_file(path: &Path) -> Result<(), OpenError> {
     synced.map_err(|source| OpenError::Read { path: path.to_owned(), source })
 }
 
-/// A database that ends with its connection and leaves no file behind.
+/// Opens an in-memory database, which ends with its connection.
 pub(super) fn memory() -> Result<Connection, OpenError> {
     let connection = Connection::open_in_memory()?;
     connection.pragma_update(None, "journal_mode", "MEMORY")?;
@@ -73,7 +76,7 @@ pub(super) fn memory() -> Result<Connection, OpenError> {
     Ok(connection)
 }
 
-/// A connection that only reads.
+/// Opens a read-only connection.
 pub(super) fn reader(path: &Path) -> rusqlite::Result<Connection> {
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = Connection::open_with_flags(path, flags)?;
@@ -82,7 +85,7 @@ pub(super) fn reader(path: &Path) -> rusqlite::Result<Connection> {
     Ok(connection)
 }
 
-/// Lets the database grow to so many bytes and no further.
+/// Limits the size of the database, in bytes.
 pub(crate) fn limit_size(connection: &Connection, bytes: u64) -> rusqlite::Result<()> {
     let page: u32 = connection.query_row("PRAGMA page_size", [], |row| row.get(0))?;
     let pages = (bytes / u64::from(page)).max(1);
@@ -95,14 +98,14 @@ fn prepare(connection: &Connection) -> rusqlite::Result<()> {
     migrations::migrate(connection)
 }
 
-fn refuse_newer(path: &Path, found: u32) -> Result<(), OpenError> {
+fn reject_newer(path: &Path, found: u32) -> Result<(), OpenError> {
     if found > migrations::CURRENT {
         return Err(OpenError::Newer { path: path.to_owned(), found });
     }
     Ok(())
 }
 
-/// `user_version` stands big-endian at offset 60 of the file.
+/// Reads `user_version` from the file header: 4 bytes, big-endian, at offset 60.
 fn version_in_header(path: &Path) -> Result<u32, OpenError> {
     let mut header = [0; 64];
     let read = |source| OpenError::Read { path: path.to_owned(), source };
@@ -122,7 +125,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_newer_database_is_refused_and_not_changed() {
+    fn rejects_a_newer_database_and_leaves_it_unchanged() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("svc.db");
         drop(file(&path).unwrap());
@@ -138,9 +141,9 @@ mod tests {
         assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 1);
     }
 
-    /// A commit that was answered is on the disk.
+    /// A confirmed commit must be on disk.
     #[test]
-    fn everything_is_synced() {
+    fn commits_are_fully_synced() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("svc.db");
         for _ in 0..2 {
@@ -151,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn opening_twice_keeps_what_is_there() {
+    fn reopening_keeps_the_data() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("svc.db");
         file(&path).unwrap().execute("INSERT INTO meta VALUES ('a', 'b')", []).unwrap();

@@ -1,5 +1,5 @@
-//! How SQLite goes about each statement of this crate: none reads a table that
-//! grows with the emails from one end to the other.
+//! Tests the query plans of all SQL statements of this crate: no statement scans a
+//! table that grows with the number of emails.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -8,26 +8,26 @@ use rusqlite::Connection;
 
 use super::open;
 
-/// What `format!` puts into statements, as it may be there.
-const PARTS: &[(&str, &str)] = &[
+/// Placeholders of `format!` in the statements, each with a possible value.
+const PLACEHOLDERS: &[(&str, &str)] = &[
     ("{COLUMNS}", "*"),
     ("{VERIFIED}", "mx_verified"),
-    // Of the deletions by the name of the table, which `seed::OWNED` has tried below.
+    // Deletions by table name; the test below checks all of `seed::OWNED`.
     ("{table}", "email"),
     ("{rows}", "organization = ?1"),
-    // Of `control::deliveries`, whose tests ask for each list.
+    // `control::deliveries`, whose tests query every list.
     ("{list}", "delivery_webhook"),
     ("{condition}", "webhook = ?3"),
-    // Of `faults::delete`.
+    // `faults::delete`
     ("{which}", "organization = ?1"),
-    // Of `messages::search`.
+    // `messages::search`
     ("{index}", "INDEXED BY message_recipient"),
     ("{recipient}", "AND m.recipient = ?4"),
 ];
 
-/// What is read as a whole, and why it may be.
-const WHOLE: &[&str] = &[
-    // At the start and at a reset, into memory; nobody has many.
+/// Full scans that are allowed, because the tables are small or the scan is rare.
+const ALLOWED_SCANS: &[&str] = &[
+    // Small tables, loaded into memory at start and after a reset.
     "SCAN api_key",
     "SCAN webhook",
     "SCAN fault",
@@ -35,57 +35,60 @@ const WHOLE: &[&str] = &[
     "SCAN dns_record",
     "SCAN organization",
     "SCAN organization USING COVERING INDEX organization_name",
-    // What is still to be done, counted for `/metrics`.
+    // Pending work, counted for `/metrics`.
     "SCAN delivery USING COVERING INDEX delivery_due",
     "SCAN due",
     "SCAN CONSTANT ROW",
 ];
 
 #[test]
-fn no_statement_reads_all_emails_messages_or_deliveries() {
+fn no_statement_scans_emails_messages_or_deliveries() {
     let connection = open::memory().unwrap();
     let mut statements = BTreeSet::new();
-    gather(Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/src")), &mut statements);
-    assert!(statements.len() > 100, "only {} statements were found", statements.len());
-    let mut bad = Vec::new();
+    collect_statements(Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/src")), &mut statements);
+    assert!(statements.len() > 100, "found only {} statements", statements.len());
+    let mut violations = Vec::new();
     for statement in &statements {
-        // Along an index until there are enough.
-        let first_few = statement.contains(" LIMIT ") && !statement.contains(" WHERE ");
+        // Reads along an index and stops at the limit.
+        let limited = statement.contains(" LIMIT ") && !statement.contains(" WHERE ");
         for step in plan(&connection, statement) {
-            let whole = step.starts_with("SCAN ") && !WHOLE.contains(&step.as_str()) && !first_few;
-            if whole || step.contains("AUTOMATIC") {
-                bad.push(format!("{step}: {statement}"));
+            let full_scan =
+                step.starts_with("SCAN ") && !ALLOWED_SCANS.contains(&step.as_str()) && !limited;
+            if full_scan || step.contains("AUTOMATIC") {
+                violations.push(format!("{step}: {statement}"));
             }
         }
     }
-    assert!(bad.is_empty(), "{bad:#?}");
+    assert!(violations.is_empty(), "{violations:#?}");
 }
 
-/// An organization is emptied by its own rows.
+/// Deleting an organization's rows must not read the rows of others.
 #[test]
-fn emptying_an_organization_reads_no_others() {
+fn deleting_an_organization_reads_only_its_own_rows() {
     let connection = open::memory().unwrap();
-    // Small: only what waits for its time, records of the zone, answers kept for a day.
+    // Small tables: pending work, DNS records, templates, and responses kept for one
+    // day.
     let small = ["due", "dns_record", "template", "idempotency", "relay", "local_delivery"];
     for (table, rows) in crate::seed::OWNED {
         let statement = format!("DELETE FROM {table} WHERE {rows}");
         for step in plan(&connection, &statement) {
-            let whole = step.starts_with("SCAN ") && !small.contains(table);
-            assert!(!whole, "{step}: {statement}");
+            let full_scan = step.starts_with("SCAN ") && !small.contains(table);
+            assert!(!full_scan, "{step}: {statement}");
         }
     }
 }
 
-/// A list that is sorted has read all that it could show.
+/// A plan that sorts reads all matching rows before it returns the first.
 #[test]
-fn long_lists_come_sorted_from_their_index() {
+fn long_lists_are_sorted_by_an_index() {
     let connection = open::memory().unwrap();
     let mut statements = BTreeSet::new();
-    gather(Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/src")), &mut statements);
-    let of = |table: &str| format!(" FROM {table} ");
-    let long = ["email", "message m", "delivery", "attempt", "due", "contact", "relay"];
+    collect_statements(Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/src")), &mut statements);
+    let from_table = |table: &str| format!(" FROM {table} ");
+    let large_tables = ["email", "message m", "delivery", "attempt", "due", "contact", "relay"];
     let lists = statements.iter().filter(|statement| {
-        statement.contains(" ORDER BY ") && long.iter().any(|table| statement.contains(&of(table)))
+        statement.contains(" ORDER BY ")
+            && large_tables.iter().any(|table| statement.contains(&from_table(table)))
     });
     let mut count = 0;
     for statement in lists {
@@ -93,14 +96,14 @@ fn long_lists_come_sorted_from_their_index() {
         let plan = plan(&connection, statement);
         assert!(!plan.iter().any(|step| step.contains("TEMP B-TREE")), "{plan:?}: {statement}");
     }
-    assert!(count >= 8, "only {count} lists were found");
+    assert!(count >= 8, "found only {count} lists");
 }
 
 fn plan(connection: &Connection, statement: &str) -> Vec<String> {
     let mut explained = connection
         .prepare(&format!("EXPLAIN QUERY PLAN {statement}"))
         .unwrap_or_else(|error| panic!("{error}: {statement}"));
-    // Parameters that are not bound are NULL.
+    // Unbound parameters are NULL.
     let mut rows = explained.raw_query();
     let mut steps = Vec::new();
     while let Some(row) = rows.next().unwrap() {
@@ -109,12 +112,12 @@ fn plan(connection: &Connection, statement: &str) -> Vec<String> {
     steps
 }
 
-/// Every string literal that is a statement, but those of tests.
-fn gather(directory: &Path, statements: &mut BTreeSet<String>) {
+/// Collects every string literal that is an SQL statement, except those of tests.
+fn collect_statements(directory: &Path, statements: &mut BTreeSet<String>) {
     for entry in std::fs::read_dir(directory).unwrap() {
         let path = entry.unwrap().path();
         if path.is_dir() {
-            gather(&path, statements);
+            collect_statements(&path, statements);
         } else if path.extension().is_some_and(|extension| extension == "rs")
             && !path.ends_with(file!().rsplit('/').next().unwrap())
         {
@@ -123,14 +126,16 @@ fn gather(directory: &Path, statements: &mut BTreeSet<String>) {
             for literal in program.split('"') {
                 let starts = ["SELECT ", "INSERT ", "UPDATE ", "DELETE "];
                 if starts.iter().any(|start| literal.starts_with(start)) {
-                    statements.insert(completed(literal));
+                    statements.insert(fill_placeholders(literal));
                 }
             }
         }
     }
 }
 
-fn completed(literal: &str) -> String {
-    let text = PARTS.iter().fold(literal.to_owned(), |text, (part, of)| text.replace(part, of));
+fn fill_placeholders(literal: &str) -> String {
+    let text = PLACEHOLDERS
+        .iter()
+        .fold(literal.to_owned(), |text, (placeholder, value)| text.replace(placeholder, value));
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }

@@ -1,5 +1,5 @@
-//! The jobs that wait for the writer: those that somebody waits for, and those
-//! that the engine does on its own, which give way to them.
+//! The queue of jobs for the writer thread. Jobs that a request waits for take
+//! precedence over background jobs of the engine.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -8,20 +8,20 @@ use std::sync::{Condvar, Mutex, PoisonError};
 use super::lock;
 use super::writer::Job;
 
-/// Jobs in one transaction: enough to share the cost of a sync, few enough
-/// that none of them waits long.
-const GROUP: usize = 256;
+/// Maximum number of jobs in one transaction: enough to share the cost of a sync, few
+/// enough that none waits long.
+const MAX_JOBS: usize = 256;
 
-/// Background jobs in a transaction that somebody waits for.
-const BESIDE: usize = 32;
+/// Maximum number of background jobs in a transaction with awaited jobs.
+const MAX_BACKGROUND: usize = 32;
 
-/// Pieces of background work that are done whoever waits.
-const LEAST: usize = 16;
+/// Units of background work that a transaction always does, however many requests wait.
+const MIN_SHARE: usize = 16;
 
 #[derive(Default)]
 pub(super) struct Queue {
     jobs: Mutex<Jobs>,
-    came: Condvar,
+    available: Condvar,
     pressure: Pressure,
 }
 
@@ -32,35 +32,35 @@ struct Jobs {
     closed: bool,
 }
 
-/// How much somebody waits for: background jobs ask it how much they may do.
+/// Number of jobs that requests wait for. Background jobs use it to limit their work.
 #[derive(Debug, Default)]
 pub(crate) struct Pressure {
-    /// In the transaction that is under way.
+    /// In the current transaction.
     in_group: AtomicUsize,
-    /// Still to come.
+    /// In the queue.
     waiting: AtomicUsize,
 }
 
 impl Pressure {
-    /// How many pieces of work a background job may do in this transaction: as
-    /// many as it likes while nobody waits, else about as many as those who
-    /// wait have brought, so that what requests cause does not pile up.
+    /// How many units of work a background job may do in this transaction: all that it
+    /// wants if no request waits, otherwise about as many as there are awaited jobs, so
+    /// that the work that requests cause does not pile up.
     pub(super) fn share(&self, wanted: usize) -> usize {
         match self.in_group.load(Ordering::Relaxed) {
             0 => wanted,
-            awaited => wanted.min(awaited.max(LEAST)),
+            awaited => wanted.min(awaited.max(MIN_SHARE)),
         }
     }
 
-    /// Whether a background job that has done so many pieces should leave the
-    /// rest to another transaction.
+    /// Whether a background job that has done this many units should leave the rest to
+    /// another transaction.
     pub(super) fn is_enough(&self, done: usize) -> bool {
-        done >= LEAST && self.waiting.load(Ordering::Relaxed) > 0 && done >= self.share(done)
+        done >= MIN_SHARE && self.waiting.load(Ordering::Relaxed) > 0 && done >= self.share(done)
     }
 }
 
 impl Queue {
-    /// Says `false` where the queue is closed.
+    /// Returns `false` if the queue is closed.
     pub(super) fn push(&self, job: Job) -> bool {
         let mut jobs = lock(&self.jobs);
         if jobs.closed {
@@ -73,33 +73,33 @@ impl Queue {
             jobs.background.push_back(job);
         }
         drop(jobs);
-        self.came.notify_one();
+        self.available.notify_one();
         true
     }
 
-    /// The jobs of the next transaction, those that are awaited first; none
-    /// once the queue is closed and empty.
+    /// Takes the jobs of the next transaction, awaited jobs first. Takes none if the
+    /// queue is closed and empty.
     pub(super) fn next_group(&self, group: &mut VecDeque<Job>) {
         let mut jobs = lock(&self.jobs);
         while jobs.awaited.is_empty() && jobs.background.is_empty() && !jobs.closed {
-            jobs = self.came.wait(jobs).unwrap_or_else(PoisonError::into_inner);
+            jobs = self.available.wait(jobs).unwrap_or_else(PoisonError::into_inner);
         }
-        let awaited = jobs.awaited.len().min(GROUP);
+        let awaited = jobs.awaited.len().min(MAX_JOBS);
         group.extend(jobs.awaited.drain(..awaited));
-        let beside = if awaited > 0 { BESIDE } else { GROUP };
-        let beside = jobs.background.len().min(beside);
-        group.extend(jobs.background.drain(..beside));
+        let background = if awaited > 0 { MAX_BACKGROUND } else { MAX_JOBS };
+        let background = jobs.background.len().min(background);
+        group.extend(jobs.background.drain(..background));
         self.pressure.in_group.store(awaited, Ordering::Relaxed);
         self.pressure.waiting.store(jobs.awaited.len(), Ordering::Relaxed);
     }
 
-    /// What waits is still done; nothing more is taken.
+    /// Accepts no more jobs; queued jobs are still run.
     pub(super) fn close(&self) {
         lock(&self.jobs).closed = true;
-        self.came.notify_one();
+        self.available.notify_one();
     }
 
-    /// Closes it, and drops what waits: whoever waits for that learns of it.
+    /// Closes the queue and drops the queued jobs, which fails their callers.
     pub(super) fn abandon(&self) {
         let mut jobs = lock(&self.jobs);
         jobs.closed = true;
@@ -116,12 +116,12 @@ impl Queue {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::store::writer::Finished;
+    use crate::store::writer::JobResult;
 
     fn job(awaited: bool) -> Job {
-        let run = Box::new(|_: Result<&mut super::super::Tx<'_>, _>| Finished {
+        let run = Box::new(|_: Result<&mut super::super::Tx<'_>, _>| JobResult {
             keep: true,
-            answer: Box::new(|_| {}),
+            respond: Box::new(|_| {}),
         });
         Job { durable: awaited, awaited, run }
     }
@@ -130,36 +130,36 @@ mod tests {
         let mut group = VecDeque::new();
         queue.next_group(&mut group);
         let awaited = group.iter().take_while(|job| job.awaited).count();
-        assert!(group.iter().skip(awaited).all(|job| !job.awaited), "awaited ones come first");
+        assert!(group.iter().skip(awaited).all(|job| !job.awaited), "awaited jobs come first");
         (awaited, group.len() - awaited)
     }
 
     #[test]
-    fn what_is_awaited_comes_first_and_the_rest_is_never_left_out() {
+    fn awaited_jobs_come_first_and_background_jobs_always_progress() {
         let queue = Queue::default();
         for number in 0..600 {
             assert!(queue.push(job(number % 2 == 0)));
         }
-        assert_eq!(group(&queue), (256, BESIDE));
-        assert_eq!(group(&queue), (44, BESIDE));
-        assert_eq!(group(&queue), (0, 300 - 2 * BESIDE));
+        assert_eq!(group(&queue), (256, MAX_BACKGROUND));
+        assert_eq!(group(&queue), (44, MAX_BACKGROUND));
+        assert_eq!(group(&queue), (0, 300 - 2 * MAX_BACKGROUND));
         queue.close();
         assert!(!queue.push(job(true)));
         assert_eq!(group(&queue), (0, 0));
     }
 
     #[test]
-    fn background_work_does_its_share() {
+    fn background_work_is_limited_while_requests_wait() {
         let queue = Queue::default();
         queue.push(job(false));
         group(&queue);
         let pressure = queue.pressure();
         assert_eq!(pressure.share(1000), 1000);
         assert!(!pressure.is_enough(1000));
-        // Somebody comes while it is at it.
+        // A request arrives during the background job.
         queue.push(job(true));
-        assert!(!pressure.is_enough(LEAST - 1));
-        assert!(pressure.is_enough(LEAST));
+        assert!(!pressure.is_enough(MIN_SHARE - 1));
+        assert!(pressure.is_enough(MIN_SHARE));
         for _ in 0..40 {
             queue.push(job(true));
         }

@@ -1,4 +1,4 @@
-//! What a job sees of the transaction that it runs in.
+//! The transaction as a job sees it, and the effects that follow its commit.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -10,26 +10,26 @@ use super::lock;
 use super::queue::Pressure;
 use crate::time::Millis;
 
-/// A job's view of its transaction, and what is to happen once it is committed.
+/// A job's view of its transaction, with the effects to apply after the commit.
 pub(crate) struct Tx<'a> {
     connection: &'a Connection,
-    /// The server's time at which the job runs.
+    /// Time of the server's clock at which the job runs.
     pub(crate) now: Millis,
     pressure: &'a Pressure,
     pub(super) effects: Effects,
 }
 
-/// What a committed job sets off.
+/// Effects of a job, applied after the commit.
 #[derive(Default)]
 pub(super) struct Effects {
     earliest_due: Option<Millis>,
-    look_again: bool,
+    recheck_due: bool,
     deliveries: Vec<(String, Millis)>,
     messages: bool,
     after_commit: Vec<Box<dyn FnOnce() + Send>>,
 }
 
-/// What waits in the table `due`.
+/// Kinds of work in the table `due`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(i64)]
 pub(crate) enum DueKind {
@@ -50,13 +50,13 @@ impl<'a> Tx<'a> {
         Self { connection, now, pressure, effects: Effects::default() }
     }
 
-    /// How many of the pieces that it wants a background job may do.
+    /// How many units of work a background job may do; see [`Pressure::share`].
     pub(crate) fn share(&self, wanted: usize) -> usize {
         self.pressure.share(wanted)
     }
 
-    /// Whether a background job that has done so many pieces of its work
-    /// should leave the rest for later, because somebody has come.
+    /// Whether a background job that has done this many units of work should leave the
+    /// rest for later, because a request waits.
     pub(crate) fn is_enough(&self, done: usize) -> bool {
         self.pressure.is_enough(done)
     }
@@ -65,12 +65,12 @@ impl<'a> Tx<'a> {
         self.connection
     }
 
-    /// Executes one statement and gives the number of rows that it changed.
+    /// Executes one statement and returns the number of changed rows.
     pub(crate) fn execute(&self, sql: &str, params: impl Params) -> rusqlite::Result<usize> {
         self.statement(sql)?.execute(params)
     }
 
-    /// The one row that a query finds, or none.
+    /// Returns the first row of a query, if any.
     pub(crate) fn find<T>(
         &self,
         sql: &str,
@@ -84,26 +84,40 @@ impl<'a> Tx<'a> {
         self.connection.prepare_cached(sql)
     }
 
-    /// Puts something into the due-queue.
-    pub(crate) fn due(&mut self, at: Millis, kind: DueKind, of: &str) -> rusqlite::Result<()> {
-        self.execute("INSERT OR IGNORE INTO due VALUES (?1, ?2, ?3)", (at, kind as i64, of))?;
+    /// Schedules work in the table `due`.
+    pub(crate) fn due(
+        &mut self,
+        at: Millis,
+        kind: DueKind,
+        reference: &str,
+    ) -> rusqlite::Result<()> {
+        self.execute(
+            "INSERT OR IGNORE INTO due VALUES (?1, ?2, ?3)",
+            (at, kind as i64, reference),
+        )?;
         let earliest = self.effects.earliest_due.get_or_insert(at);
         *earliest = at.min(*earliest);
         Ok(())
     }
 
-    /// Takes something out of the due-queue before its time.
-    pub(crate) fn not_due(&mut self, at: Millis, kind: DueKind, of: &str) -> rusqlite::Result<()> {
+    /// Removes scheduled work from the table `due`.
+    pub(crate) fn cancel_due(
+        &mut self,
+        at: Millis,
+        kind: DueKind,
+        reference: &str,
+    ) -> rusqlite::Result<()> {
         self.execute(
             "DELETE FROM due WHERE at = ?1 AND kind = ?2 AND ref = ?3",
-            (at, kind as i64, of),
+            (at, kind as i64, reference),
         )?;
-        // What is due next may be another thing now.
-        self.effects.look_again = true;
+        // The next due time may be a later one now.
+        self.effects.recheck_due = true;
         Ok(())
     }
 
-    /// Says that a delivery to this webhook is due at `at`.
+    /// Tells the engine, after the commit, that a delivery to this webhook is due at
+    /// `at`.
     pub(crate) fn delivery_due(&mut self, webhook: &str, at: Millis) {
         match self.effects.deliveries.iter_mut().find(|(known, _)| known == webhook) {
             Some((_, earliest)) => *earliest = at.min(*earliest),
@@ -111,28 +125,28 @@ impl<'a> Tx<'a> {
         }
     }
 
-    /// Says that a message has come, to whoever waits for one.
-    pub(crate) fn message_arrived(&mut self) {
+    /// Notifies clients that wait for a message.
+    pub(crate) fn message_stored(&mut self) {
         self.effects.messages = true;
     }
 
-    /// The earliest thing that this job has put into the due-queue.
+    /// The earliest time that this job has added to the table `due`.
     pub(crate) fn earliest_due(&self) -> Option<Millis> {
         self.effects.earliest_due
     }
 
-    /// Whether this job has made a delivery due.
+    /// Whether this job has scheduled a delivery.
     pub(crate) fn has_deliveries(&self) -> bool {
         !self.effects.deliveries.is_empty()
     }
 
-    /// Runs once the transaction is on disk, before anybody is answered.
+    /// Runs an action after the commit, before any result is sent.
     pub(crate) fn after_commit(&mut self, action: impl FnOnce() + Send + 'static) {
         self.effects.after_commit.push(Box::new(action));
     }
 }
 
-/// The one row that a query finds, or none.
+/// Returns the first row of a query, if any.
 pub(crate) fn find<T>(
     connection: &Connection,
     sql: &str,
@@ -151,7 +165,7 @@ impl Effects {
         if self.messages {
             wake.messages.notify_waiters();
         }
-        let earliest_due = if self.look_again { Some(Millis::MIN) } else { self.earliest_due };
+        let earliest_due = if self.recheck_due { Some(Millis::MIN) } else { self.earliest_due };
         if earliest_due.is_none() && self.deliveries.is_empty() {
             return;
         }
@@ -165,13 +179,13 @@ impl Effects {
     }
 }
 
-/// Where commits leave word for the engine of what became due.
+/// Collects what committed jobs made due, until the engine takes it.
 #[derive(Debug)]
 pub(crate) struct Wake {
     earliest_due: AtomicI64,
     deliveries: Mutex<Vec<(String, Millis)>>,
     pub(crate) notify: Notify,
-    /// Told after each commit that brought messages.
+    /// Notified after each commit that stored messages.
     pub(crate) messages: Notify,
 }
 
@@ -187,8 +201,8 @@ impl Default for Wake {
 }
 
 impl Wake {
-    /// Takes the word that was left: the earliest time in `due`, and webhooks
-    /// with the earliest time of a delivery.
+    /// Takes what became due since the last call: the earliest time in the table `due`,
+    /// and webhooks with the earliest time of a delivery.
     pub(crate) fn take(&self) -> (Millis, Vec<(String, Millis)>) {
         let earliest = self.earliest_due.swap(Millis::MAX, Ordering::SeqCst);
         (earliest, std::mem::take(&mut *lock(&self.deliveries)))

@@ -1,89 +1,91 @@
-//! The writer thread: takes the jobs that wait, runs them in one transaction,
-//! commits, answers.
+//! The writer thread: takes the waiting jobs, runs them in one transaction, commits,
+//! and sends the results.
 
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use rusqlite::Connection;
 
-use super::place::Place;
+use super::file_identity::FileIdentity;
 use super::queue::Queue;
 use super::tx::{Effects, Tx, Wake};
 use crate::clock::Clock;
 use crate::error::{ApiError, Code};
 
 pub(super) struct Job {
-    /// Whether it must be on disk before it is answered.
+    /// Whether the data must be synced to disk before the result is sent.
     pub(super) durable: bool,
-    /// Whether somebody waits for it, and not only the engine.
+    /// Whether a request waits for the result; false for background work.
     pub(super) awaited: bool,
-    /// Does the work, or takes the reason why it cannot be done.
+    /// Does the work, or receives the error that prevents it.
     pub(super) run: Box<Run>,
 }
 
-type Run = dyn FnOnce(Result<&mut Tx<'_>, ApiError>) -> Finished + Send;
+type Run = dyn FnOnce(Result<&mut Tx<'_>, ApiError>) -> JobResult + Send;
 
-pub(super) struct Finished {
-    /// Whether what the job wrote stays.
+pub(super) struct JobResult {
+    /// Whether to keep what the job wrote.
     pub(super) keep: bool,
-    /// Takes whether it is on disk.
-    pub(super) answer: Box<dyn FnOnce(Result<(), ApiError>) + Send>,
+    /// Sends the result, given whether the commit succeeded.
+    pub(super) respond: Box<dyn FnOnce(Result<(), ApiError>) + Send>,
 }
 
-/// Runs until the queue is closed and empty; the connection closes with it.
+/// Runs until the queue is closed and empty, then closes the connection.
 pub(super) fn run(
     connection: Connection,
     queue: &Queue,
     clock: &Clock,
     wake: &Wake,
-    place: Option<&Place>,
+    file: Option<&FileIdentity>,
 ) {
-    let _last = Last(queue);
+    let _abandon = AbandonOnExit(queue);
     let mut group = VecDeque::new();
-    let (mut full, mut there) = (true, true);
+    let (mut full, mut present) = (true, true);
     loop {
         queue.next_group(&mut group);
         if group.is_empty() {
             break;
         }
-        if let Some(place) = place {
-            let was_there = std::mem::replace(&mut there, place.is_there());
-            if was_there && !there {
-                tracing::error!("the database's file was removed or replaced: {GONE}");
+        if let Some(file) = file {
+            let was_present = std::mem::replace(&mut present, file.is_present());
+            if was_present && !present {
+                tracing::error!("{DATABASE_GONE}");
             }
         }
-        if !there {
-            refuse(&mut group, &ApiError::new(Code::Unavailable, GONE));
+        if !present {
+            fail_all(&mut group, &ApiError::new(Code::Unavailable, DATABASE_GONE));
             continue;
         }
         let durable = group.iter().any(|job| job.durable);
-        if place.is_some() && durable != full {
+        if file.is_some() && durable != full {
             let level = if durable { "FULL" } else { "NORMAL" };
             match connection.pragma_update(None, "synchronous", level) {
                 Ok(()) => full = durable,
-                Err(error) => tracing::error!(%error, "cannot change the level of syncing"),
+                Err(error) => tracing::error!(%error, "cannot change PRAGMA synchronous"),
             }
         }
         commit(&connection, &mut group, queue, clock, wake);
     }
     connection.flush_prepared_statement_cache();
     if let Err((_, error)) = connection.close() {
-        tracing::warn!(%error, "the database did not close cleanly; the next start recovers it");
+        tracing::warn!(%error, "the database was not closed cleanly; the next start recovers it");
     }
 }
 
-const GONE: &str = "nothing is stored until the server is started again";
+const DATABASE_GONE: &str =
+    "the database file was removed or replaced, so nothing is stored; restart the server";
 
-/// Nobody is to wait for a writer that is gone, however it went.
-struct Last<'a>(&'a Queue);
+/// Abandons the queue when the writer ends, even by a panic, so that no caller waits
+/// for ever.
+struct AbandonOnExit<'a>(&'a Queue);
 
-impl Drop for Last<'_> {
+impl Drop for AbandonOnExit<'_> {
     fn drop(&mut self) {
         self.0.abandon();
     }
 }
 
-/// Runs the group in one transaction and answers all of it.
+/// Runs the group in one transaction and sends all results.
 fn commit(
     connection: &Connection,
     group: &mut VecDeque<Job>,
@@ -91,7 +93,7 @@ fn commit(
     clock: &Clock,
     wake: &Wake,
 ) {
-    let mut done: Vec<(Finished, Effects)> = Vec::with_capacity(group.len());
+    let mut done: Vec<(JobResult, Effects)> = Vec::with_capacity(group.len());
     let mut result = execute(connection, "BEGIN IMMEDIATE");
     while result.is_ok()
         && let Some(job) = group.pop_front()
@@ -99,7 +101,7 @@ fn commit(
         let mut tx = Tx::new(connection, clock.now(), queue.pressure());
         match run_one(connection, job, &mut tx) {
             Ok(Some(finished)) => done.push((finished, tx.effects)),
-            // It panicked; its dropped answer tells its caller.
+            // The job panicked. The dropped result channel reports this to the caller.
             Ok(None) => {}
             Err(error) => result = Err(error),
         }
@@ -113,7 +115,7 @@ fn commit(
                 if finished.keep {
                     effects.apply(wake);
                 }
-                (finished.answer)(Ok(()));
+                (finished.respond)(Ok(()));
             }
         }
         Err(error) => {
@@ -122,34 +124,34 @@ fn commit(
             }
             let error = ApiError::from(error);
             for (finished, _) in done {
-                (finished.answer)(Err(error.clone()));
+                (finished.respond)(Err(error.clone()));
             }
-            refuse(group, &error);
+            fail_all(group, &error);
         }
     }
 }
 
-/// Answers all of the group with the error.
-fn refuse(group: &mut VecDeque<Job>, error: &ApiError) {
+/// Fails all jobs of the group with the error.
+fn fail_all(group: &mut VecDeque<Job>, error: &ApiError) {
     for job in group.drain(..) {
-        ((job.run)(Err(error.clone())).answer)(Ok(()));
+        ((job.run)(Err(error.clone())).respond)(Ok(()));
     }
 }
 
-/// Runs a job in its savepoint. An error means that the whole transaction is lost.
+/// Runs a job in its savepoint. An error means that the whole transaction failed.
 fn run_one(
     connection: &Connection,
     job: Job,
     tx: &mut Tx<'_>,
-) -> rusqlite::Result<Option<Finished>> {
+) -> rusqlite::Result<Option<JobResult>> {
     execute(connection, "SAVEPOINT job")?;
     let finished = catch_unwind(AssertUnwindSafe(|| (job.run)(Ok(tx)))).ok();
-    // A full or failing disk may have ended the transaction under the job.
+    // SQLite rolls back the whole transaction if the disk is full or fails.
     if connection.is_autocommit() {
         let full = rusqlite::ffi::Error::new(rusqlite::ffi::SQLITE_FULL);
         let error = rusqlite::Error::SqliteFailure(full, None);
         if let Some(finished) = finished {
-            (finished.answer)(Err(ApiError::new(Code::StorageFull, "nothing was stored")));
+            (finished.respond)(Err(ApiError::new(Code::StorageFull, "nothing was stored")));
         }
         return Err(error);
     }

@@ -1,10 +1,10 @@
-//! The clock over the wire (`docs/control-interface.md#the-clock`).
+//! The clock of the control interface (`docs/control-interface.md#the-clock`).
 
 use crate::harness::Sandbox;
 use crate::receiver::Receiver;
 
 #[tokio::test]
-async fn it_freezes_advances_and_goes_on_from_its_own_time() {
+async fn freezes_advances_and_resumes() {
     let sandbox = Sandbox::start().await;
     let now = sandbox.freeze().await;
     for _ in 0..2 {
@@ -17,14 +17,14 @@ async fn it_freezes_advances_and_goes_on_from_its_own_time() {
     let resumed = sandbox.control("POST /_sandbox/clock", r#"{"resume":true}"#).await;
     assert!(resumed.body.contains(r#""frozen":false"#), "{resumed:?}");
     assert_eq!(resumed.between(r#""now":""#)[..4], later.between(r#""now":""#)[..4]);
-    // A running clock is set forward and runs on.
+    // A running clock still runs after an advance.
     let further = sandbox.advance("36500d").await;
     assert!(further.body.contains(r#""frozen":false"#), "{further:?}");
     assert_eq!(further.between(r#""now":""#)[..2], *"22");
 }
 
 #[tokio::test]
-async fn what_is_no_change_is_refused() {
+async fn rejects_invalid_changes() {
     let sandbox = Sandbox::start().await;
     for body in [
         "{}",
@@ -39,10 +39,9 @@ async fn what_is_no_change_is_refused() {
     }
 }
 
-/// A step causes things that are due within the same advance: they are run at
-/// their own times.
+/// Work that is scheduled during an advance and due within it runs at its own time.
 #[tokio::test]
-async fn an_advance_runs_what_its_steps_cause() {
+async fn an_advance_runs_the_work_that_it_causes() {
     let sandbox = Sandbox::start().await;
     sandbox.freeze().await;
     let receiver = Receiver::start(&[500, 500, 500, 200]).await;
@@ -64,37 +63,37 @@ async fn an_advance_runs_what_its_steps_cause() {
 }
 
 #[tokio::test]
-async fn two_advances_at_once_come_one_after_the_other() {
+async fn concurrent_advances_add_up() {
     let sandbox = Sandbox::start().await;
     let before = sandbox.freeze().await;
-    let (one, two) = tokio::join!(sandbox.advance("1h"), sandbox.advance("1h"));
-    let times = [before, one.between(r#""now":""#), two.between(r#""now":""#)];
+    let (first, second) = tokio::join!(sandbox.advance("1h"), sandbox.advance("1h"));
+    let times = [before, first.between(r#""now":""#), second.between(r#""now":""#)];
     let hour = |text: &str| text[11..13].parse::<i64>().unwrap();
     let latest = times[1..].iter().max().unwrap();
     assert_eq!((hour(latest) - hour(&times[0])).rem_euclid(24), 2, "{times:?}");
 }
 
 #[tokio::test]
-async fn it_does_not_come_to_what_an_answer_cannot_write() {
+async fn rejects_an_advance_beyond_the_year_9999() {
     let sandbox = Sandbox::start().await;
     for _ in 0..7 {
         sandbox.advance("365000d").await;
     }
-    let wrong = sandbox.control("POST /_sandbox/clock", r#"{"advance":"365000d"}"#).await;
-    assert_eq!(wrong.status, 422, "{wrong:?}");
-    assert!(wrong.body.contains("must end before the year 10000"), "{wrong:?}");
+    let rejected = sandbox.control("POST /_sandbox/clock", r#"{"advance":"365000d"}"#).await;
+    assert_eq!(rejected.status, 422, "{rejected:?}");
+    assert!(rejected.body.contains("must end before the year 10000"), "{rejected:?}");
     assert!(sandbox.advance("1d").await.body.starts_with(r#"{"now":"9"#));
 }
 
-/// How long that takes is a figure of the bench, `advance`.
+/// The benchmark `advance` measures how long this takes.
 #[tokio::test]
-async fn a_day_with_ten_thousand_things_due_settles() {
+async fn an_advance_over_ten_thousand_emails_settles() {
     let sandbox = Sandbox::start().await;
     let now = sandbox.freeze().await;
     for batch in 0..100 {
         let emails: Vec<String> = (0..100)
             .map(|number| {
-                // Different times, all within the year after the clock's.
+                // Different times, all within the advance below.
                 let second = (batch * 100 + number) % 86_400;
                 let at = format!("{:02}:{:02}:{:02}", second / 3600, second / 60 % 60, second % 60);
                 format!(
@@ -102,9 +101,9 @@ async fn a_day_with_ten_thousand_things_due_settles() {
                 )
             })
             .collect();
-        let answer =
+        let response =
             sandbox.call("POST /api/v1/emails/batch", &format!("[{}]", emails.join(","))).await;
-        assert_eq!(answer.status, 200);
+        assert_eq!(response.status, 200);
     }
     let years = 2999 - now[..4].parse::<i64>().unwrap() + 1;
     let state = sandbox.advance(&format!("{}d", years * 366)).await;

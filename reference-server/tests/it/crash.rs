@@ -1,5 +1,5 @@
-//! Killed at random points under load: what was answered is there, every event
-//! of it arrives, and nothing arrives at a webhook that was deleted.
+//! Kills the server under load: every confirmed write is kept, every event of it is
+//! delivered, and a deleted webhook receives nothing more.
 
 use std::collections::{HashMap, HashSet};
 use std::net::SocketAddr;
@@ -14,23 +14,23 @@ use tokio::task::JoinSet;
 
 use crate::harness::{KEY, Sandbox};
 use crate::raw::{self, Raw};
-use crate::receiver::Receiver;
+use crate::receiver::{Receiver, within};
 
-/// How often the server is killed; more by `SVC_CRASH_ROUNDS`.
+/// How often the server is killed, unless `SVC_CRASH_ROUNDS` is set.
 const ROUNDS: u32 = 5;
 
-/// No test of its own: the process that is killed.
+/// Not a test by itself: the server process that the other tests kill.
 #[tokio::test]
-#[ignore = "started and killed by the crash test"]
-async fn victim() {
+#[ignore = "started and killed by the crash tests"]
+async fn server_process() {
     let directory = std::env::var("SVC_CRASH_DIR").expect("a directory");
     let _server = Server::builder().data_dir(directory).start().await.expect("started");
     std::future::pending::<()>().await;
 }
 
-fn start_victim(directory: &Path) -> Child {
+fn start_server_process(directory: &Path) -> Child {
     Command::new(std::env::current_exe().expect("this program"))
-        .args(["crash::victim", "--exact", "--ignored", "--nocapture"])
+        .args(["crash::server_process", "--exact", "--ignored", "--nocapture"])
         .env("SVC_CRASH_DIR", directory)
         .stdin(Stdio::null())
         .stdout(Stdio::null())
@@ -46,33 +46,33 @@ async fn address(directory: &Path, child: &Child) -> SocketAddr {
         }
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
-    panic!("the server did not start within a minute");
+    panic!("the server did not start within 60 s");
 }
 
-/// What the server has answered 2xx to, in all rounds.
+/// What the server has confirmed with 2xx, in all rounds.
 #[derive(Default)]
-struct Answered {
+struct Confirmed {
     emails: Vec<String>,
     registered: Vec<String>,
-    /// Webhooks that were deleted, each with its path and how many deliveries
-    /// had come to it when that was answered.
+    /// Deleted webhooks, each with its path and the number of deliveries that had
+    /// arrived when the deletion was confirmed.
     deleted: Vec<(String, String, usize)>,
 }
 
-/// One round's load on one server.
+/// The load of one round on one server.
 #[derive(Clone)]
 struct Load {
     addr: SocketAddr,
-    answered: Arc<Mutex<Answered>>,
-    /// Told of every answer that is noted.
-    noted: Arc<Notify>,
-    /// Where the webhooks that are deleted again point.
+    confirmed: Arc<Mutex<Confirmed>>,
+    /// Notified of every recorded confirmation.
+    confirmation: Arc<Notify>,
+    /// Target of the webhooks that are created and deleted.
     short_lived: Receiver,
     round: u32,
 }
 
 impl Load {
-    /// An answer, or none where the server is gone.
+    /// Sends a request. Returns `None` if the server was killed.
     async fn call(&self, line: &str, body: &str) -> Option<Raw> {
         let (addr, length) = (self.addr, body.len());
         let request = format!(
@@ -81,50 +81,52 @@ impl Load {
         raw::try_send(addr, request.as_bytes()).await
     }
 
-    fn note(&self, note: impl FnOnce(&mut Answered)) {
-        note(&mut self.answered.lock().expect("no panic"));
-        self.noted.notify_waiters();
+    fn record(&self, record: impl FnOnce(&mut Confirmed)) {
+        record(&mut self.confirmed.lock().expect("no panic"));
+        self.confirmation.notify_waiters();
     }
 
-    /// Waits until so many emails were accepted, in all rounds.
-    async fn until(&self, emails: usize) {
+    /// Waits until this many emails have been accepted in all rounds.
+    async fn wait_for(&self, emails: usize) {
         loop {
-            let noted = self.noted.notified();
-            tokio::pin!(noted);
-            noted.as_mut().enable();
-            if self.answered.lock().expect("no panic").emails.len() >= emails {
+            let confirmation = self.confirmation.notified();
+            tokio::pin!(confirmation);
+            confirmation.as_mut().enable();
+            if self.confirmed.lock().expect("no panic").emails.len() >= emails {
                 return;
             }
-            noted.await;
+            confirmation.await;
         }
     }
 
     async fn send(self, worker: usize) {
-        // One of them sends so much that the log comes to its checkpoint, which
-        // is written while the others go on.
-        let text = "x".repeat(if worker == 0 { LARGE } else { 1 });
-        for number in 0..MOST {
+        // Worker 0 sends large emails, so that SQLite runs a checkpoint during the
+        // load.
+        let text = "x".repeat(if worker == 0 { LARGE_EMAIL } else { 1 });
+        for number in 0..MAX_EMAILS {
             let to = format!("r{}w{worker}n{number}@x.test", self.round);
             let body =
                 format!(r#"{{"from":"a@sandbox.test","to":"{to}","subject":"s","text":"{text}"}}"#);
-            let Some(answer) = self.call("POST /api/v1/emails", &body).await else { return };
-            assert_eq!(answer.status, 202, "{answer:?}");
-            self.note(|answered| answered.emails.push(answer.id()));
+            let Some(response) = self.call("POST /api/v1/emails", &body).await else { return };
+            assert_eq!(response.status, 202, "{response:?}");
+            self.record(|confirmed| confirmed.emails.push(response.id()));
         }
     }
 
     async fn send_batches(self) {
         let email = r#"{"from":"a@sandbox.test","to":"b@x.test","subject":"s"}"#;
         let batch = format!("[{}]", [email; 5].join(","));
-        for _ in 0..MOST / 5 {
-            let Some(answer) = self.call("POST /api/v1/emails/batch", &batch).await else { return };
-            assert_eq!(answer.status, 200, "{answer:?}");
-            let ids = answer.body.split(r#""id":""#).skip(1).map(|rest| rest[..40].to_owned());
-            self.note(|answered| answered.emails.extend(ids));
+        for _ in 0..MAX_EMAILS / 5 {
+            let Some(response) = self.call("POST /api/v1/emails/batch", &batch).await else {
+                return;
+            };
+            assert_eq!(response.status, 200, "{response:?}");
+            let ids = response.body.split(r#""id":""#).skip(1).map(|rest| rest[..40].to_owned());
+            self.record(|confirmed| confirmed.emails.extend(ids));
         }
     }
 
-    /// Makes a webhook, lets some deliveries come to it, deletes it.
+    /// Creates webhooks, lets some deliveries arrive, and deletes them.
     async fn register_and_delete(self) {
         for number in 0.. {
             let path = format!("/{}-{number}", self.round);
@@ -132,31 +134,30 @@ impl Load {
             let Some(id) = self.register(&url, "email.delivered").await else { return };
             tokio::time::sleep(Duration::from_millis(10)).await;
             let line = format!("DELETE /api/v1/webhooks/{id}");
-            let Some(answer) = self.call(&line, "").await else { return };
-            assert_eq!(answer.status, 204, "{answer:?}");
+            let Some(response) = self.call(&line, "").await else { return };
+            assert_eq!(response.status, 204, "{response:?}");
             let count = deliveries_by_path(&self.short_lived).remove(&path).unwrap_or_default();
-            self.note(|answered| answered.deleted.push((id, path, count)));
+            self.record(|confirmed| confirmed.deleted.push((id, path, count)));
         }
     }
 
     async fn register(&self, url: &str, event: &str) -> Option<String> {
         let body = format!(r#"{{"url":"{url}","events":["{event}"]}}"#);
-        let answer = self.call("POST /api/v1/webhooks", &body).await?;
-        assert_eq!(answer.status, 201, "{answer:?}");
-        Some(answer.id())
+        let response = self.call("POST /api/v1/webhooks", &body).await?;
+        assert_eq!(response.status, 201, "{response:?}");
+        Some(response.id())
     }
 }
 
-/// Emails of one worker in one round, so that what is to be delivered in the
-/// end stays within bounds.
-const MOST: usize = 60;
+/// Maximum number of emails per worker and round, to bound the deliveries at the end.
+const MAX_EMAILS: usize = 60;
 
-/// Bytes of a large email.
-const LARGE: usize = 200 << 10;
+/// Size of a large email in bytes.
+const LARGE_EMAIL: usize = 200 << 10;
 
 fn deliveries_by_path(receiver: &Receiver) -> HashMap<String, usize> {
     let mut count = HashMap::new();
-    receiver.look(|one| {
+    receiver.for_each(|one| {
         let path = one.head.split(' ').nth(1).expect("a path").to_owned();
         *count.entry(path).or_default() += 1;
     });
@@ -164,38 +165,42 @@ fn deliveries_by_path(receiver: &Receiver) -> HashMap<String, usize> {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn nothing_that_was_answered_is_lost() {
+async fn no_confirmed_write_is_lost() {
     let rounds = std::env::var("SVC_CRASH_ROUNDS").ok().and_then(|text| text.parse().ok());
     let rounds: u32 = rounds.unwrap_or(ROUNDS);
     let directory = tempfile::tempdir().expect("a directory");
     let (kept, short_lived) = (Receiver::start(&[]).await, Receiver::start(&[]).await);
-    let answered = Arc::new(Mutex::new(Answered::default()));
+    let confirmed = Arc::new(Mutex::new(Confirmed::default()));
     for round in 0..rounds {
-        let mut child = start_victim(directory.path());
+        let mut child = start_server_process(directory.path());
         let addr = address(directory.path(), &child).await;
-        let (answered, short_lived) = (Arc::clone(&answered), short_lived.clone());
-        let before = answered.lock().expect("no panic").emails.len();
-        let load = Load { addr, answered, noted: Arc::default(), short_lived, round };
-        // The first one is to be told of everything; of the others' event there is none.
+        let (confirmed, short_lived) = (Arc::clone(&confirmed), short_lived.clone());
+        let before = confirmed.lock().expect("no panic").emails.len();
+        let load = Load { addr, confirmed, confirmation: Arc::default(), short_lived, round };
+        // The webhook of the first round receives all events; those of later rounds
+        // subscribe to an event that never occurs.
         let event = if round == 0 { "email.delivered" } else { "email.complained" };
-        let id = load.register(&kept.url(), event).await.expect("an answer");
-        load.note(|answered| answered.registered.push(id));
+        let id = load.register(&kept.url(), event).await.expect("a response");
+        load.record(|confirmed| confirmed.registered.push(id));
         let mut workers = JoinSet::new();
         for worker in 0..4 {
             workers.spawn(load.clone().send(worker));
         }
         workers.spawn(load.clone().send_batches());
         workers.spawn(load.clone().register_and_delete());
-        // However slow the machine is: something was answered when it is killed.
-        let some = tokio::time::timeout(Duration::from_secs(60), load.until(before + 3));
-        some.await.expect("accepted emails");
-        // Points that differ from round to round, and are the same in every run.
+        // Even on a slow machine, something must have been confirmed before the kill.
+        let accepted = tokio::time::timeout(Duration::from_secs(60), load.wait_for(before + 3));
+        accepted.await.expect("three emails are accepted within 60 s");
+        // The time of the kill differs between rounds, and is the same in every run.
         tokio::time::sleep(Duration::from_millis(u64::from(5 + round * 37 % 150))).await;
         child.kill().expect("killed");
         child.wait().expect("ended");
-        while let Some(worker) = workers.join_next().await {
-            worker.expect("its answers were as expected");
-        }
+        let ended = async {
+            while let Some(worker) = workers.join_next().await {
+                worker.expect("all responses were as expected");
+            }
+        };
+        within("the workers to notice the kill", ended).await;
     }
 
     let server = Server::builder().data_dir(directory.path()).start().await.expect("started");
@@ -203,39 +208,39 @@ async fn nothing_that_was_answered_is_lost() {
     sandbox.settle().await;
     let webhooks = sandbox.call("GET /api/v1/webhooks", "").await.body;
     sandbox.server.stop().await;
-    let answered = answered.lock().expect("no panic");
+    let confirmed = confirmed.lock().expect("no panic");
     assert!(
-        answered.emails.len() >= 3 * rounds as usize
-            && answered.registered.len() == rounds as usize
+        confirmed.emails.len() >= 3 * rounds as usize
+            && confirmed.registered.len() == rounds as usize
     );
-    for id in &answered.registered {
-        assert!(webhooks.contains(id.as_str()), "the webhook {id} is lost");
+    for id in &confirmed.registered {
+        assert!(webhooks.contains(id.as_str()), "the webhook {id} was lost");
     }
     let by_path = deliveries_by_path(&short_lived);
-    for (id, path, count) in &answered.deleted {
-        assert!(!webhooks.contains(id.as_str()), "the webhook {id} is back");
-        assert_eq!(by_path.get(path).unwrap_or(&0), count, "{path}: delivered after its deletion");
+    for (id, path, count) in &confirmed.deleted {
+        assert!(!webhooks.contains(id.as_str()), "the deleted webhook {id} exists again");
+        assert_eq!(by_path.get(path).unwrap_or(&0), count, "{path}: delivered after the deletion");
     }
 
-    let mut told = HashSet::new();
-    kept.look(|one| {
-        let (_, rest) = one.body.split_once(r#""emailId":""#).expect("which email it is about");
-        told.insert(rest[..40].to_owned());
+    let mut announced = HashSet::new();
+    kept.for_each(|one| {
+        let (_, rest) = one.body.split_once(r#""emailId":""#).expect("an email id");
+        announced.insert(rest[..40].to_owned());
     });
     let database = rusqlite::Connection::open(directory.path().join("svc.db")).expect("opened");
     let mut status = database.prepare("SELECT status FROM email WHERE id = ?1").expect("SQL");
-    for id in &answered.emails {
+    for id in &confirmed.emails {
         let found: String = status.query_row([id], |row| row.get(0)).expect("an email");
         assert_eq!(found, "delivered", "{id}");
-        assert!(told.contains(id), "no event of {id}");
+        assert!(announced.contains(id), "no event for {id}");
     }
-    assert_sound(&database);
+    assert_intact(&database);
 }
 
-/// A database as the first version left it, killed on its way to this one: what
-/// was in it is there, whenever that was.
+/// Kills the server while it upgrades a database of the first schema version: the data
+/// is kept, whatever the time of the kill.
 #[tokio::test]
-async fn killed_while_it_brings_an_older_database_up_to_date() {
+async fn a_kill_during_a_schema_upgrade_loses_no_data() {
     const DELIVERIES: u32 = 20_000;
     let older = tempfile::tempdir().expect("a directory");
     let database = rusqlite::Connection::open(older.path().join("svc.db")).expect("opened");
@@ -255,7 +260,7 @@ async fn killed_while_it_brings_an_older_database_up_to_date() {
         let directory = tempfile::tempdir().expect("a directory");
         let path = directory.path().join("svc.db");
         std::fs::copy(older.path().join("svc.db"), &path).expect("copied");
-        let mut child = start_victim(directory.path());
+        let mut child = start_server_process(directory.path());
         tokio::time::sleep(Duration::from_millis(round * 18)).await;
         child.kill().expect("killed");
         child.wait().expect("ended");
@@ -267,31 +272,31 @@ async fn killed_while_it_brings_an_older_database_up_to_date() {
         sandbox.server.stop().await;
         let database = rusqlite::Connection::open(&path).expect("opened");
         assert_eq!(count(&database, "delivery"), i64::from(DELIVERIES));
-        assert_sound(&database);
+        assert_intact(&database);
     }
 }
 
-/// A reset has happened or it has not.
+/// A reset is atomic.
 #[tokio::test]
-async fn killed_while_it_is_reset() {
+async fn a_kill_during_a_reset_leaves_all_or_nothing() {
     const EMAILS: i64 = 300;
     let directory = tempfile::tempdir().expect("a directory");
     let email = r#"{"from":"a@sandbox.test","to":"b@x.test","subject":"s"}"#;
     let batch = format!("[{}]", [email; 100].join(","));
     for round in 0..10 {
-        let mut child = start_victim(directory.path());
+        let mut child = start_server_process(directory.path());
         let load = Load {
             addr: address(directory.path(), &child).await,
-            answered: Arc::default(),
-            noted: Arc::default(),
+            confirmed: Arc::default(),
+            confirmation: Arc::default(),
             short_lived: Receiver::start(&[]).await,
             round: 0,
         };
         let reset = || load.call("POST /_sandbox/reset", "");
-        assert_eq!(reset().await.expect("an answer").status, 204);
+        assert_eq!(reset().await.expect("a response").status, 204);
         for _ in 0..EMAILS / 100 {
-            let answer = load.call("POST /api/v1/emails/batch", &batch).await;
-            assert_eq!(answer.expect("an answer").status, 200);
+            let response = load.call("POST /api/v1/emails/batch", &batch).await;
+            assert_eq!(response.expect("a response").status, 200);
         }
         tokio::select! {
             biased;
@@ -308,7 +313,7 @@ async fn killed_while_it_is_reset() {
         for seed in ["organization", "domain"] {
             assert_eq!(count(&database, seed), 1, "{seed}");
         }
-        assert_sound(&database);
+        assert_intact(&database);
     }
 }
 
@@ -317,7 +322,7 @@ fn count(database: &rusqlite::Connection, table: &str) -> i64 {
     database.query_row(&sql, [], |row| row.get(0)).expect("counted")
 }
 
-fn assert_sound(database: &rusqlite::Connection) {
+fn assert_intact(database: &rusqlite::Connection) {
     let check: String =
         database.query_row("PRAGMA integrity_check", [], |row| row.get(0)).expect("checked");
     assert_eq!(check, "ok");

@@ -1,5 +1,7 @@
-//! Deliveries over the wire: what is sent, when it is sent again, and when not
-//! (`docs/email-service/events.md`, `docs/extraction-service/events.md`, `docs/undocumented/extraction-service.md#retry-schedule`, `docs/undocumented/extraction-service.md#delivery-ids`, `docs/undocumented/email-service.md#delivery-payload`, `docs/undocumented/email-service.md#retry-schedule`).
+//! Webhook deliveries: requests, signatures, retries, and when a delivery is dropped
+//! (`docs/email-service/events.md`, `docs/extraction-service/events.md`,
+//! `docs/undocumented/email-service.md#retry-schedule`,
+//! `docs/undocumented/extraction-service.md#retry-schedule`).
 
 use std::time::{Duration, Instant};
 
@@ -8,14 +10,14 @@ use tokio::io::AsyncWriteExt as _;
 use tokio::net::TcpListener;
 
 use crate::harness::{EXTRACTION_KEY, Sandbox};
-use crate::receiver::Receiver;
+use crate::receiver::{Receiver, within};
 use crate::webhooks::hmac;
 
 async fn webhook(sandbox: &Sandbox, receiver: &Receiver, events: &str) -> (String, String) {
     let body = format!(r#"{{"url":"{}","events":[{events}]}}"#, receiver.url());
-    let made = sandbox.call("POST /api/v1/webhooks", &body).await;
-    assert_eq!(made.status, 201, "{made:?}");
-    (made.id(), made.between(r#""signingSecret":""#))
+    let created = sandbox.call("POST /api/v1/webhooks", &body).await;
+    assert_eq!(created.status, 201, "{created:?}");
+    (created.id(), created.between(r#""signingSecret":""#))
 }
 
 async fn send(sandbox: &Sandbox, to: &str) -> String {
@@ -27,7 +29,7 @@ async fn send(sandbox: &Sandbox, to: &str) -> String {
 }
 
 #[tokio::test]
-async fn an_event_is_posted_signed_to_who_hears_of_it() {
+async fn events_are_posted_and_signed_to_subscribed_webhooks() {
     let sandbox = Sandbox::start().await;
     let now = sandbox.freeze().await;
     let (receiver, other) = (Receiver::start(&[]).await, Receiver::start(&[]).await);
@@ -54,7 +56,7 @@ async fn an_event_is_posted_signed_to_who_hears_of_it() {
 }
 
 #[tokio::test]
-async fn every_event_of_an_email_has_its_data() {
+async fn every_event_of_an_email_has_its_documented_data() {
     let sandbox = Sandbox::start().await;
     let receiver = Receiver::start(&[]).await;
     let all = r#""email.sent","email.delivered","email.bounced","email.opened","email.clicked","email.complained","email.failed""#;
@@ -91,9 +93,9 @@ async fn every_event_of_an_email_has_its_data() {
     assert!(received[5].body.contains(r#""reason":"#), "{received:?}");
 }
 
-/// Who complains has got it.
+/// A complaint implies that the email was delivered.
 #[tokio::test]
-async fn a_complaint_comes_after_the_delivery() {
+async fn a_complaint_follows_the_delivery() {
     let sandbox = Sandbox::start().await;
     let receiver = Receiver::start(&[]).await;
     webhook(&sandbox, &receiver, r#""email.sent","email.delivered","email.complained""#).await;
@@ -107,9 +109,9 @@ async fn a_complaint_comes_after_the_delivery() {
     assert_eq!(list.body.matches(r#""id":"#).count(), 1, "{list:?}");
 }
 
-/// More than is read ahead of deliveries at once.
+/// Delivers more bytes than the worker reads ahead.
 #[tokio::test]
-async fn large_deliveries_all_arrive() {
+async fn delivers_large_bodies() {
     let sandbox = Sandbox::start().await;
     let receiver = Receiver::start(&[]).await;
     let (id, _) = webhook(&sandbox, &receiver, r#""email.received""#).await;
@@ -128,7 +130,8 @@ async fn large_deliveries_all_arrive() {
     assert_eq!(list.body.matches(r#""state":"delivered""#).count(), 4, "{list:?}");
 }
 
-/// 2, 8 and 32 seconds after the attempt before, then no more (`docs/undocumented/email-service.md#retry-schedule`).
+/// Retries are 2, 8 and 32 s after the previous attempt
+/// (`docs/undocumented/email-service.md#retry-schedule`).
 #[tokio::test]
 async fn the_email_service_retries_three_times() {
     let sandbox = Sandbox::start().await;
@@ -148,12 +151,16 @@ async fn the_email_service_retries_three_times() {
     assert_eq!(receiver.received().len(), 4);
     assert!(state.body.ends_with(r#""settled":true,"next_due":null}"#), "{state:?}");
     let received = receiver.received();
-    assert!(received.iter().all(|one| one.body == received[0].body), "the same bytes");
+    assert!(
+        received.iter().all(|one| one.body == received[0].body),
+        "all attempts have the same body"
+    );
     let attempts: Vec<&str> = received.iter().map(|one| one.header("mail-attempt")).collect();
     assert_eq!(attempts, ["1", "2", "3", "4"]);
 }
 
-/// 2, 4, 8, 16 and 32 seconds (`docs/undocumented/extraction-service.md#retry-schedule`), with the documented headers.
+/// Retries are 2, 4, 8, 16 and 32 s after the previous attempt
+/// (`docs/undocumented/extraction-service.md#retry-schedule`).
 #[tokio::test]
 async fn the_extraction_service_retries_five_times() {
     let sandbox = Sandbox::start().await;
@@ -175,14 +182,17 @@ async fn the_extraction_service_retries_five_times() {
     sandbox.advance("1d").await;
     let received = receiver.received();
     assert_eq!(received.len(), 6);
-    assert!(received.iter().all(|one| one.body == received[0].body), "the same bytes");
+    assert!(
+        received.iter().all(|one| one.body == received[0].body),
+        "all attempts have the same body"
+    );
     assert_eq!(received[0].id(), fired.id());
     assert!(received[0].body.ends_with(r#""data":{"total":"42.00"}}"#), "{received:?}");
     assert_eq!(received[0].header("x-service-event"), "extraction.completed");
     let signature = format!("sha256={}", hmac(&secret, &received[0].body));
     assert_eq!(received[5].header("x-service-signature"), signature);
 
-    // A failed one names an error of its own.
+    // `extraction.failed` has an error by default.
     let body = format!(r#"{{"url":"{}","events":["extraction.failed"]}}"#, receiver.url());
     sandbox.with_key(EXTRACTION_KEY, "POST /v1/webhooks", &body).await;
     sandbox.control("POST /_sandbox/extractions", r#"{"event":"extraction.failed"}"#).await;
@@ -191,9 +201,10 @@ async fn the_extraction_service_retries_five_times() {
     assert!(last.body.contains(r#""data":{"error":{"code":""#), "{last:?}");
 }
 
-/// Url and secret are read at each attempt (`docs/undocumented/email-service.md#retry-schedule`).
+/// Every attempt uses the current URL and secret
+/// (`docs/undocumented/email-service.md#retry-schedule`).
 #[tokio::test]
-async fn a_retry_goes_where_the_webhook_points_then() {
+async fn a_retry_uses_the_updated_url() {
     let sandbox = Sandbox::start().await;
     sandbox.freeze().await;
     let (first, second) = (Receiver::start(&[500]).await, Receiver::start(&[]).await);
@@ -207,7 +218,7 @@ async fn a_retry_goes_where_the_webhook_points_then() {
 }
 
 #[tokio::test]
-async fn what_falls_due_while_inactive_or_deleted_is_dropped() {
+async fn deliveries_due_while_the_webhook_is_inactive_or_deleted_are_dropped() {
     let sandbox = Sandbox::start().await;
     sandbox.freeze().await;
     let receiver = Receiver::start(&[500, 500]).await;
@@ -219,7 +230,7 @@ async fn what_falls_due_while_inactive_or_deleted_is_dropped() {
     let line = format!("PATCH /api/v1/webhooks/{paused}");
     sandbox.call(&line, r#"{"active":false}"#).await;
     sandbox.call(&format!("DELETE /api/v1/webhooks/{deleted}"), "").await;
-    // Nothing new while inactive, and what was due falls away.
+    // An inactive webhook gets no new deliveries, and pending ones are dropped.
     send(&sandbox, "bob@x.test").await;
     sandbox.advance("2s").await;
     sandbox.call(&line, r#"{"active":true}"#).await;
@@ -231,31 +242,35 @@ async fn what_falls_due_while_inactive_or_deleted_is_dropped() {
 }
 
 #[tokio::test]
-async fn a_webhook_is_gone_once_no_attempt_at_it_is_under_way() {
+async fn deleting_a_webhook_waits_for_its_attempt_in_flight() {
     let sandbox = Sandbox::start().await;
     sandbox.freeze().await;
-    // The server does not wait for an attempt without end; again, where this
-    // machine took longer than that.
+    // The server waits for a limited time only. Repeat if this machine was slower than
+    // that.
     for _ in 0..20 {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
         let url = format!("http://{}", listener.local_addr().expect("an address"));
         let body = format!(r#"{{"url":"{url}","events":["email.delivered"]}}"#);
         let webhook = sandbox.call("POST /api/v1/webhooks", &body).await.id();
         send(&sandbox, "ada@x.test").await;
-        let (mut attempt, _) = listener.accept().await.expect("an attempt");
+        let accept = within("an attempt", listener.accept());
+        let (mut attempt, _) = accept.await.expect("an attempt");
 
         let started = Instant::now();
         let delete = async {
-            let answer = sandbox.call(&format!("DELETE /api/v1/webhooks/{webhook}"), "").await;
-            (answer.status, Instant::now())
+            let response = sandbox.call(&format!("DELETE /api/v1/webhooks/{webhook}"), "").await;
+            (response.status, Instant::now())
         };
         let endpoint = async {
-            while sandbox.call("GET /api/v1/webhooks", "").await.body.contains(&webhook) {}
-            // Time enough for a DELETE that waits for nothing.
+            let deleted = async {
+                while sandbox.call("GET /api/v1/webhooks", "").await.body.contains(&webhook) {}
+            };
+            within("the webhook to leave the list", deleted).await;
+            // Enough time for a DELETE that does not wait.
             tokio::time::sleep(Duration::from_millis(200)).await;
             let answered = Instant::now();
-            let answer = b"HTTP/1.1 500 Any\r\nconnection: close\r\ncontent-length: 0\r\n\r\n";
-            attempt.write_all(answer).await.expect("answered");
+            let response = b"HTTP/1.1 500 Any\r\nconnection: close\r\ncontent-length: 0\r\n\r\n";
+            attempt.write_all(response).await.expect("answered");
             answered
         };
         let ((status, deleted), answered) = tokio::join!(delete, endpoint);
@@ -263,23 +278,23 @@ async fn a_webhook_is_gone_once_no_attempt_at_it_is_under_way() {
         if answered - started > Duration::from_secs(1) {
             continue;
         }
-        assert!(deleted > answered, "it was deleted before its attempt ended");
+        assert!(deleted > answered, "the webhook was deleted before its attempt ended");
 
-        // The attempt is on record, and nothing comes after it.
+        // The attempt is recorded, and no other follows.
         let line = format!("GET /_sandbox/deliveries?webhook={webhook}");
         let delivery = sandbox.control(&line, "").await.id();
-        let shown = sandbox.control(&format!("GET /_sandbox/deliveries/{delivery}"), "").await;
-        assert_eq!(shown.between(r#""state":""#), "dropped", "{shown:?}");
-        assert!(shown.body.contains(r#""status":500"#), "{shown:?}");
+        let details = sandbox.control(&format!("GET /_sandbox/deliveries/{delivery}"), "").await;
+        assert_eq!(details.between(r#""state":""#), "dropped", "{details:?}");
+        assert!(details.body.contains(r#""status":500"#), "{details:?}");
         sandbox.advance("1d").await;
         assert!(listener.accept().now_or_never().is_none());
         return;
     }
-    panic!("this machine was never quick enough");
+    panic!("the machine was too slow in each of 20 rounds");
 }
 
 #[tokio::test]
-async fn credentials_of_a_url_are_sent_and_not_recorded() {
+async fn url_credentials_are_sent_but_not_recorded() {
     let sandbox = Sandbox::start().await;
     let receiver = Receiver::start(&[]).await;
     let url = receiver.url().replace("http://", "http://ada:s3cret@");
@@ -289,7 +304,7 @@ async fn credentials_of_a_url_are_sent_and_not_recorded() {
     assert!(tested.body.contains(r#""statusCode":200"#), "{tested:?}");
     assert_eq!(receiver.received()[0].header("authorization"), "Basic YWRhOnMzY3JldA==");
     let delivery = sandbox.control("GET /_sandbox/deliveries", "").await.id();
-    let shown = sandbox.control(&format!("GET /_sandbox/deliveries/{delivery}"), "").await;
-    assert!(shown.body.contains(r#""url":"http://ada:***@"#), "{shown:?}");
-    assert!(!shown.body.contains("s3cret") && !shown.body.contains("YWRhOn"), "{shown:?}");
+    let details = sandbox.control(&format!("GET /_sandbox/deliveries/{delivery}"), "").await;
+    assert!(details.body.contains(r#""url":"http://ada:***@"#), "{details:?}");
+    assert!(!details.body.contains("s3cret") && !details.body.contains("YWRhOn"), "{details:?}");
 }

@@ -1,5 +1,5 @@
-//! A process that may open few files: connections that nobody closes take them
-//! all, and the server lives through it.
+//! Exhausts the file descriptors of the server with open connections: the server keeps
+//! working.
 #![cfg(unix)]
 
 use std::process::{Child, Command, Stdio};
@@ -11,7 +11,7 @@ use tokio::net::TcpStream;
 use crate::harness::KEY;
 use crate::raw;
 
-/// No test of its own: the process with few files.
+/// Not a test by itself: the server process with few file descriptors.
 #[tokio::test]
 #[ignore = "started by the test below"]
 async fn server() {
@@ -20,9 +20,9 @@ async fn server() {
     std::future::pending::<()>().await;
 }
 
-struct Killed(Child);
+struct KillOnDrop(Child);
 
-impl Drop for Killed {
+impl Drop for KillOnDrop {
     fn drop(&mut self) {
         let _ = self.0.kill();
         let _ = self.0.wait();
@@ -30,7 +30,7 @@ impl Drop for Killed {
 }
 
 #[tokio::test]
-async fn more_connections_than_files() {
+async fn survives_more_connections_than_file_descriptors() {
     let directory = tempfile::tempdir().expect("a directory");
     let child = Command::new("sh")
         .args([
@@ -43,33 +43,33 @@ async fn more_connections_than_files() {
         .stdout(Stdio::null())
         .stderr(Stdio::null())
         .spawn();
-    let _child = Killed(child.expect("started"));
-    let addr = found(directory.path()).await.http;
+    let _child = KillOnDrop(child.expect("started"));
+    let addr = wait_until_running(directory.path()).await.http;
     let mut open = Vec::new();
     for _ in 0..100 {
-        // The system takes them; the server cannot.
+        // The kernel completes the connection even if the server cannot accept it.
         open.push(TcpStream::connect(addr).await.expect("connected"));
     }
-    // One that it took while there was room is served all along.
+    // A connection accepted before the limit was reached is still served.
     let body = r#"{"from":"a@sandbox.test","to":"b@x.test","subject":"s"}"#;
     let length = body.len();
     let request = format!(
         "POST /api/v1/emails HTTP/1.1\r\nhost: {addr}\r\nauthorization: Bearer {KEY}\r\ncontent-type: application/json\r\ncontent-length: {length}\r\n\r\n{body}"
     );
-    let answer = raw::send_on(&mut open[0], request.as_bytes()).await;
-    assert_eq!(answer.status, 202, "{answer:?}");
+    let response = raw::send_on(&mut open[0], request.as_bytes()).await;
+    assert_eq!(response.status, 202, "{response:?}");
     drop(open);
-    // And so are new ones, once the others are gone.
-    let answer = raw::send(addr, request.as_bytes()).await;
-    assert_eq!(answer.status, 202, "{answer:?}");
+    // New connections are served once the others are closed.
+    let response = raw::send(addr, request.as_bytes()).await;
+    assert_eq!(response.status, 202, "{response:?}");
 }
 
-async fn found(directory: &std::path::Path) -> Running {
+async fn wait_until_running(directory: &std::path::Path) -> Running {
     for _ in 0..6000 {
         if let Some(found) = running(directory) {
             return found;
         }
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
-    panic!("the server did not start within a minute");
+    panic!("the server did not start within 60 s");
 }

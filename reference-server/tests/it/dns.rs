@@ -1,4 +1,4 @@
-//! Records published in the built-in zone, and what verification then finds.
+//! Records published in the built-in zone, and the verification of domains by them.
 
 use crate::harness::Sandbox;
 
@@ -9,44 +9,45 @@ async fn new_domain(sandbox: &Sandbox, name: &str) -> String {
     created.id()
 }
 
-/// The five flags: mx, spf, dkim, dmarc, verified.
+/// Verifies a domain. Returns the flags for MX, SPF, DKIM, DMARC, and the overall
+/// result.
 async fn verify(sandbox: &Sandbox, id: &str) -> [bool; 5] {
-    let answer = sandbox.call(&format!("POST /api/v1/domains/{id}/verify"), "").await;
-    assert_eq!(answer.status, 200, "{answer:?}");
-    // Each of the checks that follow has a flag of its own.
-    let (flags, _) = answer.body.split_once(r#""records""#).expect("records after the flags");
+    let response = sandbox.call(&format!("POST /api/v1/domains/{id}/verify"), "").await;
+    assert_eq!(response.status, 200, "{response:?}");
+    // Cut off the checks, each of which has a `verified` flag as well.
+    let (flags, _) = response.body.split_once(r#""records""#).expect("records after the flags");
     ["mx_verified", "spf_verified", "dkim_verified", "dmarc_verified", "verified"]
         .map(|flag| flags.contains(&format!(r#""{flag}":true"#)))
 }
 
 #[tokio::test]
-async fn verification_sees_what_is_published() {
+async fn verification_finds_the_published_records() {
     let sandbox = Sandbox::start().await;
     let id = new_domain(&sandbox, "mail.shop.test").await;
     assert_eq!(verify(&sandbox, &id).await, [false; 5]);
     let some = r#"{"records":["mx","dkim"]}"#;
-    let answer = sandbox.control("POST /_sandbox/dns/Mail.Shop.TEST/publish", some).await;
-    assert_eq!(answer.status, 200, "{answer:?}");
+    let response = sandbox.control("POST /_sandbox/dns/Mail.Shop.TEST/publish", some).await;
+    assert_eq!(response.status, 200, "{response:?}");
     assert!(
-        answer
+        response
             .body
             .starts_with(r#"{"published":[{"kind":"mx","type":"MX","name":"mail.shop.test""#),
-        "{answer:?}"
+        "{response:?}"
     );
     assert_eq!(verify(&sandbox, &id).await, [true, false, true, false, false]);
-    // By its id as well, and all of them by default.
+    // Also accepts the domain's id, and publishes all records by default.
     let path = format!("POST /_sandbox/dns/{id}/publish");
     assert_eq!(sandbox.control(&path, "").await.status, 200);
     assert_eq!(verify(&sandbox, &id).await, [true; 5]);
-    let one = sandbox.control("DELETE /_sandbox/dns/mail.shop.test/spf", "").await;
-    assert_eq!((one.status, one.body.as_str()), (204, ""));
+    let withdrawn = sandbox.control("DELETE /_sandbox/dns/mail.shop.test/spf", "").await;
+    assert_eq!((withdrawn.status, withdrawn.body.as_str()), (204, ""));
     assert_eq!(verify(&sandbox, &id).await, [true, false, true, true, false]);
     assert_eq!(sandbox.control("DELETE /_sandbox/dns/mail.shop.test", "").await.status, 204);
     assert_eq!(verify(&sandbox, &id).await, [false; 5]);
 }
 
 #[tokio::test]
-async fn what_cannot_be_published_is_refused() {
+async fn rejects_unpublishable_names_and_kinds() {
     let sandbox = Sandbox::start().await;
     new_domain(&sandbox, "shop.example.com").await;
     new_domain(&sandbox, "shop.test").await;
@@ -57,8 +58,8 @@ async fn what_cannot_be_published_is_refused() {
         ("DELETE /_sandbox/dns/nobody.test", "", 404, "not_found"),
         ("DELETE /_sandbox/dns/shop.test/txt", "", 422, "validation_failed"),
     ] {
-        let answer = sandbox.control(line, body).await;
-        assert_eq!(answer.status, status, "{line}: {answer:?}");
-        assert_eq!(answer.between(r#""code":""#), code, "{line}");
+        let response = sandbox.control(line, body).await;
+        assert_eq!(response.status, status, "{line}: {response:?}");
+        assert_eq!(response.between(r#""code":""#), code, "{line}");
     }
 }

@@ -1,4 +1,5 @@
-//! What was answered is there after a restart.
+//! Durability: confirmed data survives a restart, and one data directory has one
+//! server.
 
 use svc_reference_server::{Builder, Server, StartError, running};
 
@@ -12,7 +13,7 @@ fn on(directory: &tempfile::TempDir) -> impl FnOnce(Builder) -> Builder + use<> 
 }
 
 #[tokio::test]
-async fn everything_is_there_after_a_restart() {
+async fn data_survives_a_restart() {
     let directory = tempfile::tempdir().unwrap();
     let sandbox = Sandbox::with(on(&directory)).await;
     let now = sandbox.freeze().await;
@@ -38,49 +39,49 @@ async fn everything_is_there_after_a_restart() {
     assert!(found.body.contains(r#""text":"Hello""#), "{found:?}");
     assert_eq!(sandbox.with_key(&revoked, "GET /api/v1/emails/x", "").await.status, 401);
     assert_eq!(sandbox.with_key(&kept, "GET /api/v1/emails/x", "").await.status, 404);
-    // The DNS zone, too: it is looked up.
+    // The DNS zone is restored, too: verification looks it up.
     let domain = sandbox.call("GET /api/v1/domains", "").await.id();
     let verified = sandbox.call(&format!("POST /api/v1/domains/{domain}/verify"), "").await;
     assert!(verified.body.contains(r#""verified":true,"records""#), "{verified:?}");
-    // And the delivery that was to be retried.
+    // The pending retry is made.
     sandbox.advance("2s").await;
     let received = receiver.received();
     assert_eq!(received.len(), 2);
     assert_eq!(received[0].body, received[1].body);
 }
 
-/// Everybody knows the keys of the seeds, the one that signs among them.
+/// The seeded API keys and the seeded DKIM key are public.
 #[tokio::test]
-async fn what_was_seeded_is_worth_nothing_once_others_reach_the_server() {
+async fn seeded_keys_do_not_work_on_a_reachable_server() {
     let directory = tempfile::tempdir().unwrap();
     let sandbox = Sandbox::with(on(&directory)).await;
     let body = r#"{"from":"a@sandbox.test","to":"b@x.test","subject":"s"}"#;
     assert_eq!(sandbox.call("POST /api/v1/emails", body).await.status, 202);
     sandbox.settle().await;
     let message = sandbox.control("GET /_sandbox/messages", "").await.id();
-    let shown = format!("GET /_sandbox/messages/{message}/raw?organization=Sandbox");
+    let raw_message = format!("GET /_sandbox/messages/{message}/raw?organization=Sandbox");
     let signed = |source: &str| source.starts_with("DKIM-Signature:");
-    assert!(signed(&sandbox.control(&shown, "").await.body));
+    assert!(signed(&sandbox.control(&raw_message, "").await.body));
     sandbox.server.stop().await;
 
     let open = Sandbox::with(|builder| on(&directory)(builder).public(true)).await;
     assert_eq!(open.call("GET /api/v1/domains", "").await.status, 401);
     assert_eq!(open.with_key(EXTRACTION_KEY, "GET /v1/me", "").await.status, 401);
-    let source = open.control(&shown, "").await;
+    let source = open.control(&raw_message, "").await;
     assert!(source.status == 200 && !signed(&source.body), "{source:?}");
     open.server.stop().await;
 
     let everywhere = "0.0.0.0:0".parse().unwrap();
     let open = Sandbox::with(|builder| on(&directory)(builder).addr(everywhere)).await;
     let (host, token) = (format!("127.0.0.1:{}", open.addr().port()), open.server.control_token());
-    let ask = |line: &str, key: &str| {
+    let call = |line: &str, key: &str| {
         let text =
             format!("{line} HTTP/1.1\r\nhost: {host}\r\nauthorization: Bearer {key}\r\n\r\n");
         let addr = host.parse().unwrap();
         async move { raw::send(addr, text.as_bytes()).await }
     };
-    assert_eq!(ask("GET /api/v1/domains", KEY).await.status, 401);
-    let source = ask(&shown, token.expect("a token")).await;
+    assert_eq!(call("GET /api/v1/domains", KEY).await.status, 401);
+    let source = call(&raw_message, token.expect("a token")).await;
     assert!(source.status == 200 && !signed(&source.body), "{source:?}");
     open.server.stop().await;
 
@@ -88,10 +89,10 @@ async fn what_was_seeded_is_worth_nothing_once_others_reach_the_server() {
     assert_eq!(sandbox.call("GET /api/v1/domains", "").await.status, 200);
 }
 
-/// Dropped in the middle, as when the process is killed: what was answered is
-/// there, and what was due is done by the next one.
+/// The server is dropped without a stop, as if the process was killed. The next server
+/// completes the due work.
 #[tokio::test]
-async fn a_server_that_did_not_stop_loses_nothing() {
+async fn a_dropped_server_loses_no_confirmed_data() {
     let directory = tempfile::tempdir().unwrap();
     let receiver = Receiver::start(&[]).await;
     let sandbox = Sandbox::with(on(&directory)).await;
@@ -112,11 +113,12 @@ async fn a_server_that_did_not_stop_loses_nothing() {
     }
     let received = receiver.received();
     for id in &ids {
-        assert!(received.iter().any(|one| one.body.contains(id.as_str())), "no event of {id}");
+        assert!(received.iter().any(|one| one.body.contains(id.as_str())), "no event for {id}");
     }
 }
 
-/// A dropped server lets go of its directory as soon as its last task ends.
+/// Starts a server on the directory of a dropped one, which releases it when its last
+/// task ends.
 async fn restarted(directory: &tempfile::TempDir) -> Sandbox {
     for _ in 0..6000 {
         match on(directory)(Server::builder()).start().await {
@@ -127,15 +129,15 @@ async fn restarted(directory: &tempfile::TempDir) -> Sandbox {
             Err(error) => panic!("{error}"),
         }
     }
-    panic!("the directory was not let go of");
+    panic!("the data directory was not released within 60 s");
 }
 
 #[tokio::test]
-async fn a_second_server_is_refused_and_names_the_first() {
+async fn a_second_server_fails_and_names_the_first() {
     let directory = tempfile::tempdir().unwrap();
     assert_eq!(running(directory.path()), None);
     let first = on(&directory)(Server::builder()).start().await.unwrap();
-    let found = running(directory.path()).expect("the first");
+    let found = running(directory.path()).expect("the first server");
     assert_eq!(found.base_url(), first.base_url());
     assert_eq!(found.pid, std::process::id());
 
@@ -149,10 +151,10 @@ async fn a_second_server_is_refused_and_names_the_first() {
     on(&directory)(Server::builder()).start().await.unwrap().stop().await;
 }
 
-/// What is written to a file that nobody can find any more is not kept.
+/// Data written to a deleted or moved file would be lost.
 #[cfg(unix)]
 #[tokio::test]
-async fn nothing_is_accepted_once_the_directory_is_gone() {
+async fn writes_fail_once_the_directory_is_removed() {
     const SEND: &str = "POST /api/v1/emails";
     const EMAIL: &str = r#"{"from":"a@sandbox.test","to":"b@x.test","subject":"s"}"#;
     let above = tempfile::tempdir().unwrap();
@@ -162,13 +164,13 @@ async fn nothing_is_accepted_once_the_directory_is_gone() {
     sandbox.settle().await;
 
     std::fs::rename(&directory, &elsewhere).unwrap();
-    let refused = sandbox.call(SEND, EMAIL).await;
+    let rejected = sandbox.call(SEND, EMAIL).await;
     assert_eq!(
-        (refused.status, refused.between(r#""code":""#).as_str()),
+        (rejected.status, rejected.between(r#""code":""#).as_str()),
         (503, "unavailable"),
-        "{refused:?}"
+        "{rejected:?}"
     );
-    // Another server may have the place by now.
+    // Another server may use the directory by now.
     let other = Sandbox::with(|builder| builder.data_dir(&directory)).await;
     assert_eq!(other.call(SEND, EMAIL).await.status, 202);
     assert_eq!(sandbox.call(SEND, EMAIL).await.status, 503);
@@ -184,17 +186,17 @@ async fn nothing_is_accepted_once_the_directory_is_gone() {
 }
 
 #[tokio::test]
-async fn an_address_that_is_taken_is_named() {
+async fn an_address_in_use_is_named_in_the_error() {
     let first = Server::builder().start().await.unwrap();
     let addr = first.addresses().http;
     let error = Server::builder().addr(addr).start().await.unwrap_err();
     assert_eq!(error.to_string(), format!("cannot listen on {addr} for http"));
 }
 
-/// The database holds emails and secrets.
+/// The database contains emails and secrets.
 #[cfg(unix)]
 #[tokio::test]
-async fn its_files_are_for_their_owner_only() {
+async fn files_are_readable_by_the_owner_only() {
     use std::os::unix::fs::PermissionsExt as _;
     let directory = tempfile::tempdir().unwrap();
     let modes = || {
@@ -205,7 +207,7 @@ async fn its_files_are_for_their_owner_only() {
         });
         modes.collect::<std::collections::BTreeMap<_, _>>()
     };
-    // One that an earlier version made.
+    // A file with default permissions, as an earlier version may have left it.
     std::fs::write(directory.path().join("server.lock"), "").unwrap();
     let sandbox = Sandbox::with(on(&directory)).await;
     sandbox.call("POST /api/v1/audiences", r#"{"name":"a"}"#).await;

@@ -1,26 +1,26 @@
-//! Mail that comes in by way of the control interface.
+//! Incoming mail by the control interface, and mail between local domains.
 
 use crate::harness::Sandbox;
 
 #[tokio::test]
-async fn a_short_message_arrives_in_its_mailbox() {
+async fn a_message_from_json_is_stored_in_its_mailbox() {
     let sandbox = Sandbox::start().await;
     let body = r#"{"from":"Zo\u00eb <zoe@example.test>","to":["help@sandbox.test","x@elsewhere.test"],
         "subject":"Frage","text":"Wie geht das?","html":"<p>Wie?</p>"}"#;
-    let answer = sandbox.control("POST /_sandbox/inbound", body).await;
-    assert_eq!(answer.status, 202, "{answer:?}");
-    let id = answer.id();
+    let response = sandbox.control("POST /_sandbox/inbound", body).await;
+    assert_eq!(response.status, 202, "{response:?}");
+    let id = response.id();
     assert_eq!(
-        answer.body,
+        response.body,
         format!(r#"{{"messages":[{{"id":"{id}","recipient":"help@sandbox.test"}}]}}"#)
     );
-    let shown = sandbox.control(&format!("GET /_sandbox/messages/{id}"), "").await;
+    let details = sandbox.control(&format!("GET /_sandbox/messages/{id}"), "").await;
     for part in [
         r#""direction":"incoming","from":"Zoë <zoe@example.test>","recipient":"help@sandbox.test""#,
         r#""to":["help@sandbox.test","x@elsewhere.test"]"#,
         r#""subject":"Frage","text":"Wie geht das?","html":"<p>Wie?</p>""#,
     ] {
-        assert!(shown.body.contains(part), "{part} in {}", shown.body);
+        assert!(details.body.contains(part), "{part} in {}", details.body);
     }
     let found =
         sandbox.control("GET /_sandbox/messages?from=zoe@example.test&subject=frage", "").await;
@@ -28,21 +28,21 @@ async fn a_short_message_arrives_in_its_mailbox() {
 }
 
 #[tokio::test]
-async fn a_whole_message_is_kept_as_it_is_and_its_signature_judged() {
+async fn a_raw_message_is_stored_unchanged() {
     let sandbox = Sandbox::start().await;
     let source = "From: a@example.test\nTo: help@sandbox.test\nSubject: Hi\n\nHello\n";
     let headers = format!("content-type: message/rfc822\r\ncontent-length: {}\r\n", source.len());
     let addr = sandbox.addr();
     let request =
         format!("POST /_sandbox/inbound HTTP/1.1\r\nhost: {addr}\r\n{headers}\r\n{source}");
-    let answer = crate::raw::send(addr, request.as_bytes()).await;
-    assert_eq!(answer.status, 202, "{answer:?}");
-    let raw = sandbox.control(&format!("GET /_sandbox/messages/{}/raw", answer.id()), "").await;
+    let response = crate::raw::send(addr, request.as_bytes()).await;
+    assert_eq!(response.status, 202, "{response:?}");
+    let raw = sandbox.control(&format!("GET /_sandbox/messages/{}/raw", response.id()), "").await;
     assert_eq!(raw.body, source.replace('\n', "\r\n"));
 }
 
 #[tokio::test]
-async fn what_cannot_arrive_is_refused() {
+async fn rejects_invalid_and_unroutable_messages() {
     let sandbox = Sandbox::start().await;
     for (body, field) in [
         (r#"{"from":"a@b.test","to":"x@elsewhere.test","subject":"x"}"#, "to"),
@@ -50,21 +50,22 @@ async fn what_cannot_arrive_is_refused() {
         (r#"{"from":"a@b.test"}"#, "to"),
         (r#"{"from":"a@b.test","to":"x@sandbox.test","subject":"a\nb"}"#, "subject"),
     ] {
-        let answer = sandbox.control("POST /_sandbox/inbound", body).await;
-        assert_eq!(answer.status, 422, "{body}: {answer:?}");
-        assert_eq!(answer.between(r#""field":""#), field, "{body}");
+        let response = sandbox.control("POST /_sandbox/inbound", body).await;
+        assert_eq!(response.status, 422, "{body}: {response:?}");
+        assert_eq!(response.between(r#""field":""#), field, "{body}");
     }
-    // The domain is another organization's.
-    let own = sandbox.control("POST /_sandbox/organizations", "").await.id();
-    let body = format!(r#"{{"organization":"{own}","from":"a@b.test","to":"x@sandbox.test"}}"#);
-    let answer = sandbox.control("POST /_sandbox/inbound", &body).await;
-    assert_eq!(answer.status, 422, "{answer:?}");
+    // The domain belongs to another organization.
+    let organization = sandbox.control("POST /_sandbox/organizations", "").await.id();
+    let body =
+        format!(r#"{{"organization":"{organization}","from":"a@b.test","to":"x@sandbox.test"}}"#);
+    let response = sandbox.control("POST /_sandbox/inbound", &body).await;
+    assert_eq!(response.status, 422, "{response:?}");
     let list = sandbox.control("GET /_sandbox/messages", "").await;
     assert_eq!(list.body, r#"{"data":[],"next":null}"#);
 }
 
 #[tokio::test]
-async fn a_deleted_domain_takes_its_mailboxes_with_it() {
+async fn deleting_a_domain_deletes_its_mailboxes() {
     let sandbox = Sandbox::start().await;
     let body = r#"{"from":"a@b.test","to":"x@sandbox.test","subject":"x"}"#;
     assert_eq!(sandbox.control("POST /_sandbox/inbound", body).await.status, 202);
@@ -77,14 +78,14 @@ async fn a_deleted_domain_takes_its_mailboxes_with_it() {
 }
 
 #[tokio::test]
-async fn email_received_fires_with_the_parsed_message() {
+async fn email_received_contains_the_parsed_message() {
     let sandbox = Sandbox::start().await;
     let now = sandbox.freeze().await;
     let receiver = crate::receiver::Receiver::start(&[]).await;
     let body = format!(r#"{{"url":"{}","events":["email.received"]}}"#, receiver.url());
     assert_eq!(sandbox.call("POST /api/v1/webhooks", &body).await.status, 201);
 
-    // A message of our own, as it would come back to us: signed.
+    // Send a message, and feed its signed source back as incoming mail.
     let body = r#"{"from":"a@sandbox.test","to":"x@example.test","subject":"Hi","text":"Hello",
         "attachments":[{"filename":"a.txt","content":"aGVsbG8="}]}"#;
     assert_eq!(sandbox.call("POST /api/v1/emails", body).await.status, 202);
@@ -92,8 +93,8 @@ async fn email_received_fires_with_the_parsed_message() {
     let source = sandbox.control(&format!("GET /_sandbox/messages/{sent}/raw"), "").await.body;
     let head = format!("content-type: message/rfc822\r\ncontent-length: {}\r\n", source.len());
     let line = "POST /_sandbox/inbound?to=help+1@sandbox.test";
-    let answer = sandbox.literal(line, &head, &source).await;
-    assert_eq!(answer.status, 202, "{answer:?}");
+    let response = sandbox.literal(line, &head, &source).await;
+    assert_eq!(response.status, 202, "{response:?}");
     sandbox.settle().await;
 
     let [received] = &receiver.received()[..] else { panic!("{:?}", receiver.received()) };
@@ -103,7 +104,7 @@ async fn email_received_fires_with_the_parsed_message() {
         r#""attachments":[{"filename":"a.txt","contentType":"text/plain","contentId":null,"size":5,"content":"aGVsbG8="}]"#,
         &format!(
             r#""spf":"none","dkim":"pass","recipient":"help+1@sandbox.test","messageId":"{}","timestamp":"{now}"}}}}"#,
-            answer.id()
+            response.id()
         ),
     ] {
         assert!(received.body.contains(part), "{part} in {}", received.body);
@@ -111,7 +112,7 @@ async fn email_received_fires_with_the_parsed_message() {
 }
 
 #[tokio::test]
-async fn spf_judges_the_address_that_it_is_given() {
+async fn spf_evaluates_the_given_client_address() {
     let sandbox = Sandbox::start().await;
     let receiver = crate::receiver::Receiver::start(&[]).await;
     let body = format!(r#"{{"url":"{}","events":["email.received"]}}"#, receiver.url());
@@ -125,28 +126,32 @@ async fn spf_judges_the_address_that_it_is_given() {
     ] {
         let before = receiver.received().len();
         let body = format!(r#"{{"from":"{from}","to":"x@sandbox.test","subject":"s"{more}}}"#);
-        let taken = sandbox.control("POST /_sandbox/inbound", &body).await;
-        assert_eq!(taken.status, 202, "{taken:?}");
+        let accepted = sandbox.control("POST /_sandbox/inbound", &body).await;
+        assert_eq!(accepted.status, 202, "{accepted:?}");
         sandbox.settle().await;
-        let told = &receiver.received()[before];
-        assert!(told.body.contains(&format!(r#""spf":"{verdict}""#)), "{body}: {}", told.body);
+        let announced = &receiver.received()[before];
+        assert!(
+            announced.body.contains(&format!(r#""spf":"{verdict}""#)),
+            "{body}: {}",
+            announced.body
+        );
     }
     let source = "From: a@x.test\r\nTo: help@sandbox.test\r\n\r\nHello\r\n";
     let head = format!("content-type: message/rfc822\r\ncontent-length: {}\r\n", source.len());
     let line = "POST /_sandbox/inbound?ip=127.0.0.9&helo=mx.x.test&from=b@sandbox.test";
     assert_eq!(sandbox.literal(line, &head, source).await.status, 202);
     sandbox.settle().await;
-    let told = receiver.received().pop().expect("a delivery");
-    assert!(told.body.contains(r#""spf":"pass""#), "{}", told.body);
+    let announced = receiver.received().pop().expect("a delivery");
+    assert!(announced.body.contains(r#""spf":"pass""#), "{}", announced.body);
     for (more, field) in [(r#""ip":"x""#, "ip"), (r#""helo":"a b","ip":"::1""#, "helo")] {
         let body = format!(r#"{{"from":"a@b.test","to":"x@sandbox.test",{more}}}"#);
-        let refused = sandbox.control("POST /_sandbox/inbound", &body).await;
-        assert_eq!((refused.status, refused.between(r#""field":""#).as_str()), (422, field));
+        let rejected = sandbox.control("POST /_sandbox/inbound", &body).await;
+        assert_eq!((rejected.status, rejected.between(r#""field":""#).as_str()), (422, field));
     }
 }
 
 #[tokio::test]
-async fn mail_to_ones_own_domain_comes_home() {
+async fn mail_to_an_own_domain_is_received() {
     let sandbox = Sandbox::start().await;
     let receiver = crate::receiver::Receiver::start(&[]).await;
     let events = r#"["email.delivered","email.received"]"#;
@@ -158,10 +163,10 @@ async fn mail_to_ones_own_domain_comes_home() {
     sandbox.settle().await;
     let list = sandbox.control("GET /_sandbox/messages?to=me@sandbox.test", "").await;
     assert_eq!(list.body.matches(r#""id":"#).count(), 1, "{list:?}");
-    let told: Vec<_> = receiver.received();
+    let announced: Vec<_> = receiver.received();
     let received: Vec<_> =
-        told.iter().filter(|one| one.header("mail-event") == "email.received").collect();
-    assert_eq!((told.len(), received.len()), (3, 1), "{told:?}");
+        announced.iter().filter(|one| one.header("mail-event") == "email.received").collect();
+    assert_eq!((announced.len(), received.len()), (3, 1), "{announced:?}");
     for part in [
         r#""from":"a@sandbox.test","to":["Me <Me@Sandbox.TEST>","you@x.test","bounced@sandbox.test"],"subject":"Hi","text":"Hello""#,
         r#""spf":"pass","dkim":"pass","recipient":"Me@Sandbox.TEST""#,
@@ -169,7 +174,7 @@ async fn mail_to_ones_own_domain_comes_home() {
     ] {
         assert!(received[0].body.contains(part), "{part} in {}", received[0].body);
     }
-    // It is in a mailbox of the domain, and goes with it.
+    // The message is in a mailbox of the domain, and is deleted with it.
     let domain = sandbox.call("GET /api/v1/domains", "").await.id();
     sandbox.call(&format!("DELETE /api/v1/domains/{domain}"), "").await;
     let list = sandbox.control("GET /_sandbox/messages?to=me@sandbox.test", "").await;
@@ -177,11 +182,11 @@ async fn mail_to_ones_own_domain_comes_home() {
 }
 
 #[tokio::test]
-async fn mail_to_another_organizations_domain_is_theirs_to_receive() {
+async fn mail_to_a_domain_of_another_organization_is_received_there() {
     let sandbox = Sandbox::start().await;
     let receiver = crate::receiver::Receiver::start(&[]).await;
-    let made = sandbox.control("POST /_sandbox/organizations", r#"{"name":"Acme"}"#).await;
-    let key = made.between(r#""email_key":""#);
+    let created = sandbox.control("POST /_sandbox/organizations", r#"{"name":"Acme"}"#).await;
+    let key = created.between(r#""email_key":""#);
     let domain = sandbox.with_key(&key, "POST /api/v1/domains", r#"{"name":"acme.test"}"#).await;
     sandbox.control("POST /_sandbox/dns/acme.test/publish?organization=Acme", "").await;
     let verify = format!("POST /api/v1/domains/{}/verify", domain.id());
@@ -194,10 +199,10 @@ async fn mail_to_another_organizations_domain_is_theirs_to_receive() {
     sandbox.settle().await;
     assert_eq!(receiver.received().len(), 1);
     assert!(!receiver.received()[0].body.contains("eve@x.test"));
-    let theirs = sandbox.control("GET /_sandbox/messages?organization=Acme", "").await;
-    assert!(theirs.body.contains(r#""direction":"incoming""#), "{theirs:?}");
-    assert_eq!(theirs.body.matches(r#""id":"#).count(), 1, "{theirs:?}");
-    let ours = sandbox.control("GET /_sandbox/messages?to=ceo@acme.test", "").await;
-    assert!(ours.body.contains(r#""direction":"outgoing""#), "{ours:?}");
-    assert_eq!(ours.body.matches(r#""id":"#).count(), 1, "{ours:?}");
+    let received_messages = sandbox.control("GET /_sandbox/messages?organization=Acme", "").await;
+    assert!(received_messages.body.contains(r#""direction":"incoming""#), "{received_messages:?}");
+    assert_eq!(received_messages.body.matches(r#""id":"#).count(), 1, "{received_messages:?}");
+    let sent_messages = sandbox.control("GET /_sandbox/messages?to=ceo@acme.test", "").await;
+    assert!(sent_messages.body.contains(r#""direction":"outgoing""#), "{sent_messages:?}");
+    assert_eq!(sent_messages.body.matches(r#""id":"#).count(), 1, "{sent_messages:?}");
 }

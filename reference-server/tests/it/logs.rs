@@ -169,7 +169,7 @@ async fn mail_in(address: SocketAddr) {
     let mut last = String::new();
     let mut taken = false;
     while stream.read_line(&mut last).await.expect("read") > 0 {
-        taken |= last.starts_with("250 2.0.0 taken");
+        taken |= last.starts_with("250 2.0.0 queued");
         last.clear();
     }
     assert!(taken);

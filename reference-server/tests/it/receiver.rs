@@ -1,16 +1,24 @@
-//! A receiver of webhooks that answers what it is told to and keeps what came.
+//! A webhook receiver that responds with given statuses and records all deliveries.
 
 use std::collections::VecDeque;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Notify;
 
-use crate::raw::PATIENCE;
+/// How long a test waits for something before it fails.
+const TIME_LIMIT: Duration = Duration::from_secs(100);
 
-/// One delivery as it came.
+/// Waits for a future, and panics with `what` if it is not ready in time.
+pub(crate) async fn within<T>(what: &str, future: impl Future<Output = T>) -> T {
+    let waited = tokio::time::timeout(TIME_LIMIT, future).await;
+    waited.unwrap_or_else(|_| panic!("waited {TIME_LIMIT:?} for {what}"))
+}
+
+/// One received delivery.
 #[derive(Clone, Debug)]
 pub(crate) struct Received {
     pub(crate) head: String,
@@ -23,7 +31,7 @@ impl Received {
             let (known, value) = line.split_once(": ")?;
             known.eq_ignore_ascii_case(name).then_some(value)
         });
-        found.unwrap_or_else(|| panic!("no {name} in {}", self.head))
+        found.unwrap_or_else(|| panic!("no header {name} in {}", self.head))
     }
 
     pub(crate) fn id(&self) -> &str {
@@ -36,71 +44,73 @@ impl Received {
 pub(crate) struct Receiver {
     pub(crate) addr: SocketAddr,
     state: Arc<Mutex<State>>,
-    came: Arc<Notify>,
+    arrived: Arc<Notify>,
 }
 
-/// In place of a status: it takes the request and never answers.
+/// Used in place of a status: the receiver reads the request and never responds.
 pub(crate) const NEVER: u16 = 0;
 
 #[derive(Default)]
 struct State {
-    answers: VecDeque<u16>,
+    statuses: VecDeque<u16>,
     received: Vec<Received>,
 }
 
 impl Receiver {
-    /// Answers with these statuses, one after the other, and then always 200.
-    pub(crate) async fn start(answers: &[u16]) -> Self {
+    /// Responds with these statuses, one after the other, and then always with 200.
+    pub(crate) async fn start(statuses: &[u16]) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
         let addr = listener.local_addr().expect("an address");
         let state = Arc::new(Mutex::new(State {
-            answers: answers.iter().copied().collect(),
+            statuses: statuses.iter().copied().collect(),
             received: Vec::new(),
         }));
-        let came = Arc::new(Notify::new());
-        let shared = (Arc::clone(&state), Arc::clone(&came));
+        let arrived = Arc::new(Notify::new());
+        let shared = (Arc::clone(&state), Arc::clone(&arrived));
         tokio::spawn(async move {
             while let Ok((stream, _)) = listener.accept().await {
                 tokio::spawn(serve(stream, shared.clone()));
             }
         });
-        Self { addr, state, came }
+        Self { addr, state, arrived }
     }
 
-    /// Everything so far, once it is so many deliveries.
+    /// Waits until `count` deliveries have arrived, and returns all of them.
     pub(crate) async fn until(&self, count: usize) -> Vec<Received> {
         let enough = async {
             loop {
-                let came = self.came.notified();
-                tokio::pin!(came);
-                came.as_mut().enable();
+                let arrived = self.arrived.notified();
+                tokio::pin!(arrived);
+                arrived.as_mut().enable();
                 let received = self.received();
                 if received.len() >= count {
                     return received;
                 }
-                came.await;
+                arrived.await;
             }
         };
-        let came = tokio::time::timeout(PATIENCE, enough).await;
-        came.unwrap_or_else(|_| panic!("{} of {count} deliveries came", self.received().len()))
+        let arrived = tokio::time::timeout(TIME_LIMIT, enough).await;
+        arrived.unwrap_or_else(|_| {
+            panic!("only {} of {count} deliveries arrived in time", self.received().len())
+        })
     }
 
     pub(crate) fn url(&self) -> String {
         format!("http://{}/hook", self.addr)
     }
 
-    /// Looks at everything so far.
-    pub(crate) fn look(&self, look: impl FnMut(&Received)) {
-        self.state.lock().expect("no panic").received.iter().for_each(look);
+    /// Calls a function with each delivery received so far.
+    pub(crate) fn for_each(&self, f: impl FnMut(&Received)) {
+        self.state.lock().expect("no panic").received.iter().for_each(f);
     }
 
-    /// Everything so far, in the order in which it came.
+    /// All deliveries received so far, in the order of arrival.
     pub(crate) fn received(&self) -> Vec<Received> {
         self.state.lock().expect("no panic").received.clone()
     }
 }
 
-async fn serve(mut stream: TcpStream, (state, came): (Arc<Mutex<State>>, Arc<Notify>)) {
+async fn serve(mut stream: TcpStream, (state, arrived): (Arc<Mutex<State>>, Arc<Notify>)) {
     let mut bytes = Vec::new();
     loop {
         let head_end = loop {
@@ -128,16 +138,16 @@ async fn serve(mut stream: TcpStream, (state, came): (Arc<Mutex<State>>, Arc<Not
         let status = {
             let mut state = state.lock().expect("no panic");
             state.received.push(Received { head, body: String::from_utf8(body).expect("text") });
-            state.answers.pop_front().unwrap_or(200)
+            state.statuses.pop_front().unwrap_or(200)
         };
-        came.notify_waiters();
+        arrived.notify_waiters();
         if status == NEVER {
-            // Until the other side has had enough.
+            // Read until the client closes the connection.
             while read_some(&mut stream, &mut bytes).await {}
             return;
         }
-        let answer = format!("HTTP/1.1 {status} Any\r\ncontent-length: 2\r\n\r\nok");
-        if stream.write_all(answer.as_bytes()).await.is_err() {
+        let response = format!("HTTP/1.1 {status} Any\r\ncontent-length: 2\r\n\r\nok");
+        if stream.write_all(response.as_bytes()).await.is_err() {
             return;
         }
     }

@@ -1,4 +1,4 @@
-//! Mail that goes out to a real SMTP server.
+//! Mail relayed to an SMTP server.
 
 use std::collections::HashMap;
 use std::net::SocketAddr;
@@ -10,17 +10,17 @@ use tokio::net::{TcpListener, TcpStream};
 use crate::harness::Sandbox;
 use crate::receiver::Receiver;
 
-/// An SMTP server that answers `RCPT` as it is told to, by the recipient, and
-/// keeps the messages that it takes.
+/// An SMTP server with configurable replies to `RCPT`, which records the accepted
+/// messages.
 #[derive(Clone, Default)]
 struct MailServer {
-    /// What the next `RCPT` for an address are answered; then 250.
+    /// Replies to the next `RCPT` commands, by address; then 250.
     replies: Arc<Mutex<HashMap<String, Vec<&'static str>>>>,
-    taken: Arc<Mutex<Vec<Taken>>>,
+    accepted: Arc<Mutex<Vec<Accepted>>>,
 }
 
 #[derive(Clone, Debug, Default)]
-struct Taken {
+struct Accepted {
     connection: usize,
     from: String,
     to: Vec<String>,
@@ -44,7 +44,7 @@ impl MailServer {
     async fn serve(self, stream: TcpStream, connection: usize) {
         let mut stream = BufReader::new(stream);
         let mut reply = "220 ready".to_owned();
-        let mut message = Taken { connection, ..Taken::default() };
+        let mut message = Accepted { connection, ..Accepted::default() };
         let mut in_data = false;
         let mut line = String::new();
         loop {
@@ -61,9 +61,9 @@ impl MailServer {
             reply = match line.trim_end() {
                 "." if in_data => {
                     in_data = false;
-                    self.taken.lock().expect("no panic").push(std::mem::take(&mut message));
+                    self.accepted.lock().expect("no panic").push(std::mem::take(&mut message));
                     message.connection = connection;
-                    "250 taken".to_owned()
+                    "250 OK".to_owned()
                 }
                 _ if in_data => {
                     message.source.push_str(&line);
@@ -71,38 +71,38 @@ impl MailServer {
                 }
                 "DATA" => {
                     in_data = true;
-                    "354 go on".to_owned()
+                    "354 send data".to_owned()
                 }
                 command => match command.split_once(":<") {
                     Some(("MAIL FROM", rest)) => {
-                        message = Taken { connection, ..Taken::default() };
+                        message = Accepted { connection, ..Accepted::default() };
                         message.from = rest.split('>').next().unwrap_or_default().to_owned();
-                        "250 fine".to_owned()
+                        "250 OK".to_owned()
                     }
                     Some(("RCPT TO", rest)) => {
                         let address = rest.trim_end_matches('>').to_owned();
                         let mut replies = self.replies.lock().expect("no panic");
                         let reply = match replies.get_mut(&address) {
                             Some(waiting) if !waiting.is_empty() => waiting.remove(0),
-                            _ => "250 fine",
+                            _ => "250 OK",
                         };
                         if reply.starts_with('2') {
                             message.to.push(address);
                         }
                         reply.to_owned()
                     }
-                    _ => "250 fine".to_owned(),
+                    _ => "250 OK".to_owned(),
                 },
             };
         }
     }
 
-    fn answer(&self, address: &str, replies: &[&'static str]) {
+    fn set_replies(&self, address: &str, replies: &[&'static str]) {
         self.replies.lock().expect("no panic").insert(address.to_owned(), replies.to_vec());
     }
 
-    fn taken(&self) -> Vec<Taken> {
-        self.taken.lock().expect("no panic").clone()
+    fn accepted(&self) -> Vec<Accepted> {
+        self.accepted.lock().expect("no panic").clone()
     }
 }
 
@@ -129,31 +129,31 @@ async fn status(sandbox: &Sandbox, id: &str) -> String {
 }
 
 #[tokio::test]
-async fn messages_go_out_signed_over_one_connection() {
+async fn messages_are_signed_and_share_a_connection() {
     let mail = MailServer::default();
     let sandbox = sandbox(&mail).await;
     let first = send(&sandbox, r#""Ada <ada@out.example>","bob@out.example""#).await;
     let second = send(&sandbox, r#""ada@out.example""#).await;
     assert_eq!(status(&sandbox, &first).await, "delivered");
     assert_eq!(status(&sandbox, &second).await, "delivered");
-    let taken = mail.taken();
-    assert_eq!(taken.len(), 2);
-    assert!(taken.iter().all(|message| message.connection == 1));
-    assert_eq!(taken[0].from, "hello@sandbox.test");
-    assert_eq!(taken[0].to, ["ada@out.example", "bob@out.example", "hidden@out.example"]);
-    assert!(taken[0].source.starts_with("DKIM-Signature: v=1;"), "{}", taken[0].source);
-    assert!(taken[0].source.contains("\r\n\r\nHello\r\n..dot"), "{}", taken[0].source);
-    assert!(!taken[0].source.contains("hidden"), "{}", taken[0].source);
-    // What was handed over is kept here as well.
+    let accepted = mail.accepted();
+    assert_eq!(accepted.len(), 2);
+    assert!(accepted.iter().all(|message| message.connection == 1));
+    assert_eq!(accepted[0].from, "hello@sandbox.test");
+    assert_eq!(accepted[0].to, ["ada@out.example", "bob@out.example", "hidden@out.example"]);
+    assert!(accepted[0].source.starts_with("DKIM-Signature: v=1;"), "{}", accepted[0].source);
+    assert!(accepted[0].source.contains("\r\n\r\nHello\r\n..dot"), "{}", accepted[0].source);
+    assert!(!accepted[0].source.contains("hidden"), "{}", accepted[0].source);
+    // Relayed messages are stored locally as well.
     let list = sandbox.control("GET /_sandbox/messages?to=ada@out.example", "").await;
     assert_eq!(list.body.matches(r#""id":"#).count(), 2, "{list:?}");
 }
 
 #[tokio::test]
-async fn what_is_put_off_is_tried_again_and_what_is_refused_bounces() {
+async fn deferred_recipients_are_retried_and_rejected_ones_bounce() {
     let mail = MailServer::default();
-    mail.answer("later@out.example", &["451 4.7.1 greylisted", "450 not yet"]);
-    mail.answer("no@out.example", &["550 5.1.1 no such user"]);
+    mail.set_replies("later@out.example", &["451 4.7.1 greylisted", "450 not yet"]);
+    mail.set_replies("no@out.example", &["550 5.1.1 no such user"]);
     let sandbox = sandbox(&mail).await;
     let receiver = Receiver::start(&[]).await;
     let body = format!(
@@ -171,19 +171,19 @@ async fn what_is_put_off_is_tried_again_and_what_is_refused_bounces() {
     ] {
         assert!(found.body.contains(part), "{part} in {}", found.body);
     }
-    assert_eq!(mail.taken()[0].to, ["yes@out.example", "hidden@out.example"]);
+    assert_eq!(mail.accepted()[0].to, ["yes@out.example", "hidden@out.example"]);
 
     sandbox.advance("29s").await;
-    assert_eq!(mail.taken().len(), 1);
+    assert_eq!(mail.accepted().len(), 1);
     sandbox.advance("1s").await;
-    assert_eq!(mail.taken().len(), 1);
+    assert_eq!(mail.accepted().len(), 1);
     sandbox.advance("2m").await;
-    let taken = mail.taken();
-    assert_eq!(taken.len(), 2);
-    assert_eq!(taken[1].to, ["later@out.example"]);
-    assert_eq!(taken[0].source, taken[1].source);
+    let accepted = mail.accepted();
+    assert_eq!(accepted.len(), 2);
+    assert_eq!(accepted[1].to, ["later@out.example"]);
+    assert_eq!(accepted[0].source, accepted[1].source);
 
-    let of = |event: &str, address: &str| {
+    let count_events = |event: &str, address: &str| {
         let address = format!(r#""recipient":"{address}""#);
         let event = format!(r#"{{"event":"{event}""#);
         let all = receiver.received();
@@ -197,14 +197,14 @@ async fn what_is_put_off_is_tried_again_and_what_is_refused_bounces() {
         ("email.delivered", "yes@out.example", 1),
         ("email.delivered", "hidden@out.example", 1),
     ] {
-        assert_eq!(of(event, address), count, "{event} {address}");
+        assert_eq!(count_events(event, address), count, "{event} {address}");
     }
 }
 
 #[tokio::test]
-async fn what_is_never_taken_bounces_softly_in_the_end() {
+async fn a_recipient_deferred_too_often_bounces() {
     let mail = MailServer::default();
-    mail.answer("full@out.example", &["452 4.2.2 mailbox full"; 20]);
+    mail.set_replies("full@out.example", &["452 4.2.2 mailbox full"; 20]);
     let sandbox = sandbox(&mail).await;
     let id = send(&sandbox, r#""full@out.example""#).await;
     assert_eq!(status(&sandbox, &id).await, "sending");
@@ -215,9 +215,9 @@ async fn what_is_never_taken_bounces_softly_in_the_end() {
     assert_eq!(mail.replies.lock().expect("no panic")["full@out.example"].len(), 13);
 }
 
-/// The pixel and the links of each are its own.
+/// Each recipient has its own tracking pixel and links.
 #[tokio::test]
-async fn a_tracked_email_is_one_message_for_each_recipient() {
+async fn a_tracked_email_is_one_message_per_recipient() {
     let mail = MailServer::default();
     let sandbox = sandbox(&mail).await;
     let hook = r#"{"url":"http://127.0.0.1:1/","events":["email.opened"]}"#;
@@ -226,37 +226,37 @@ async fn a_tracked_email_is_one_message_for_each_recipient() {
     let id = sandbox.call("POST /api/v1/emails", body).await.id();
     sandbox.settle().await;
     assert_eq!(status(&sandbox, &id).await, "delivered");
-    let taken = mail.taken();
-    let to: Vec<_> = taken.iter().map(|message| message.to.concat()).collect();
+    let accepted = mail.accepted();
+    let to: Vec<_> = accepted.iter().map(|message| message.to.concat()).collect();
     assert_eq!(to, ["b@out.example", "c@out.example"]);
-    assert_ne!(taken[0].source, taken[1].source);
+    assert_ne!(accepted[0].source, accepted[1].source);
 }
 
-/// What went out into the world comes home from there, if it does.
+/// With a relay, only the relay decides where mail is delivered.
 #[tokio::test]
-async fn mail_that_is_relayed_has_not_come_home() {
+async fn relayed_mail_is_not_received_locally() {
     let mail = MailServer::default();
     let sandbox = sandbox(&mail).await;
     let hook = r#"{"url":"http://127.0.0.1:1/","events":["email.received"]}"#;
     assert_eq!(sandbox.call("POST /api/v1/webhooks", hook).await.status, 201);
     let id = send(&sandbox, r#""ada@sandbox.test""#).await;
     assert_eq!(status(&sandbox, &id).await, "delivered");
-    assert_eq!(mail.taken()[0].to, ["ada@sandbox.test", "hidden@out.example"]);
+    assert_eq!(mail.accepted()[0].to, ["ada@sandbox.test", "hidden@out.example"]);
     let deliveries = sandbox.control("GET /_sandbox/deliveries", "").await;
     assert_eq!(deliveries.body, r#"{"data":[],"next":null}"#);
 }
 
 #[tokio::test]
-async fn magic_recipients_stay_here() {
+async fn magic_recipients_are_not_relayed() {
     let mail = MailServer::default();
     let sandbox = sandbox(&mail).await;
     let id = send(&sandbox, r#""bounced+1@out.test","out@out.test""#).await;
     assert_eq!(status(&sandbox, &id).await, "bounced");
-    assert_eq!(mail.taken()[0].to, ["out@out.test", "hidden@out.example"]);
+    assert_eq!(mail.accepted()[0].to, ["out@out.test", "hidden@out.example"]);
 }
 
 #[tokio::test]
-async fn mail_waits_for_a_relay_that_is_down() {
+async fn mail_waits_for_an_unreachable_relay() {
     let free = TcpListener::bind("127.0.0.1:0").await.expect("a port");
     let url = format!("smtp://{}", free.local_addr().expect("an address"));
     drop(free);

@@ -1,4 +1,4 @@
-//! Deliveries as the control interface shows them, and their replay.
+//! Deliveries in the control interface, and their replay.
 
 use crate::harness::{EXTRACTION_KEY, Sandbox};
 use crate::receiver::Receiver;
@@ -6,13 +6,13 @@ use crate::webhooks::hmac;
 
 async fn extraction_webhook(sandbox: &Sandbox, receiver: &Receiver) -> (String, String) {
     let body = format!(r#"{{"url":"{}","events":["extraction.failed"]}}"#, receiver.url());
-    let made = sandbox.with_key(EXTRACTION_KEY, "POST /v1/webhooks", &body).await;
-    assert_eq!(made.status, 201, "{made:?}");
-    (made.id(), made.between(r#""secret":""#))
+    let created = sandbox.with_key(EXTRACTION_KEY, "POST /v1/webhooks", &body).await;
+    assert_eq!(created.status, 201, "{created:?}");
+    (created.id(), created.between(r#""secret":""#))
 }
 
 #[tokio::test]
-async fn every_attempt_is_shown() {
+async fn shows_every_attempt() {
     let sandbox = Sandbox::start().await;
     let now = sandbox.freeze().await;
     let receiver = Receiver::start(&[500]).await;
@@ -27,31 +27,35 @@ async fn every_attempt_is_shown() {
     assert_ne!(next, now);
     sandbox.advance("2s").await;
 
-    let shown = sandbox.control(&format!("GET /_sandbox/deliveries/{id}"), "").await;
-    assert_eq!(shown.status, 200, "{shown:?}");
+    let details = sandbox.control(&format!("GET /_sandbox/deliveries/{id}"), "").await;
+    assert_eq!(details.status, 200, "{details:?}");
     let sent = receiver.received();
     assert_eq!(sent.len(), 2);
     let start = format!(
         r#"{{"id":"{id}","webhook":"{webhook}","service":"extraction","event":"extraction.failed","state":"delivered","attemptCount":2,"nextDueAt":null,"createdAt":"{now}","updatedAt":"{next}","body":{},"attempts":[{{"number":1,"startedAt":"{now}","#,
         serde_json::Value::from(sent[0].body.as_str())
     );
-    assert!(shown.body.starts_with(&start), "{start}\n{}", shown.body);
+    assert!(details.body.starts_with(&start), "{start}\n{}", details.body);
     let signature = hmac(&secret, &sent[0].body);
     let url = receiver.url();
     let headers = format!(
         r#""url":"{url}","requestHeaders":{{"content-type":"application/json","user-agent":"svc-reference-server/0.1.0","x-service-event":"extraction.failed","x-service-signature":"sha256={signature}"}}"#
     );
-    assert_eq!(shown.body.matches(&headers).count(), 2, "{headers}\n{}", shown.body);
-    assert!(shown.body.contains(r#""status":500,"error":null,"answer":"ok""#), "{}", shown.body);
+    assert_eq!(details.body.matches(&headers).count(), 2, "{headers}\n{}", details.body);
     assert!(
-        shown.body.ends_with(r#""status":200,"error":null,"answer":"ok"}]}"#),
+        details.body.contains(r#""status":500,"error":null,"answer":"ok""#),
         "{}",
-        shown.body
+        details.body
+    );
+    assert!(
+        details.body.ends_with(r#""status":200,"error":null,"answer":"ok"}]}"#),
+        "{}",
+        details.body
     );
 }
 
 #[tokio::test]
-async fn lists_are_filtered_and_paged() {
+async fn filters_and_pages_lists() {
     let sandbox = Sandbox::start().await;
     let receiver = Receiver::start(&[]).await;
     let (webhook, _) = extraction_webhook(&sandbox, &receiver).await;
@@ -83,14 +87,14 @@ async fn lists_are_filtered_and_paged() {
     assert_eq!(second.body.matches(r#""webhook":"#).count(), 1, "{second:?}");
     assert!(second.body.ends_with(r#""next":null}"#), "{second:?}");
     for query in ["state=lost", "limit=0", "limit=x", "cursor=", "cursor=msg_1", "cursor=%27"] {
-        let wrong = sandbox.control(&format!("GET /_sandbox/deliveries?{query}"), "").await;
-        assert_eq!(wrong.status, 422, "{query}");
+        let rejected = sandbox.control(&format!("GET /_sandbox/deliveries?{query}"), "").await;
+        assert_eq!(rejected.status, 422, "{query}");
     }
     assert_eq!(sandbox.control("GET /_sandbox/deliveries/nothing", "").await.status, 404);
 }
 
 #[tokio::test]
-async fn a_replay_is_one_more_attempt_with_the_same_bytes() {
+async fn a_replay_is_another_attempt_with_the_same_body() {
     let sandbox = Sandbox::start().await;
     let receiver = Receiver::start(&[200, 500]).await;
     let (webhook, _) = extraction_webhook(&sandbox, &receiver).await;
@@ -101,24 +105,24 @@ async fn a_replay_is_one_more_attempt_with_the_same_bytes() {
     let replayed = sandbox.control(&path, "").await;
     assert_eq!(replayed.status, 202, "{replayed:?}");
     assert_eq!(replayed.id(), id);
-    // Its answer is 500, and no retry follows.
+    // The replay fails with 500, and no retry follows.
     sandbox.advance("10m").await;
     let received = receiver.received();
     assert_eq!(received.len(), 2);
     assert_eq!(received[0].body, received[1].body);
     assert_eq!(received[0].head, received[1].head);
-    let shown = sandbox.control(&format!("GET /_sandbox/deliveries/{id}"), "").await;
-    assert_eq!(shown.between(r#""state":""#), "failed");
+    let details = sandbox.control(&format!("GET /_sandbox/deliveries/{id}"), "").await;
+    assert_eq!(details.between(r#""state":""#), "failed");
 
     let deleted = format!("DELETE /v1/webhooks/{webhook}");
     assert_eq!(sandbox.with_key(EXTRACTION_KEY, &deleted, "").await.status, 204);
-    let gone = sandbox.control(&path, "").await;
-    assert_eq!((gone.status, gone.between(r#""code":""#)), (409, "conflict".to_owned()));
+    let rejected = sandbox.control(&path, "").await;
+    assert_eq!((rejected.status, rejected.between(r#""code":""#)), (409, "conflict".to_owned()));
     assert_eq!(sandbox.control("POST /_sandbox/deliveries/x/replay", "").await.status, 404);
 }
 
 #[tokio::test]
-async fn what_is_still_to_be_attempted_is_not_replayed() {
+async fn rejects_replay_of_a_pending_delivery() {
     let sandbox = Sandbox::start().await;
     sandbox.freeze().await;
     let receiver = Receiver::start(&[500]).await;
@@ -126,12 +130,12 @@ async fn what_is_still_to_be_attempted_is_not_replayed() {
     let body = r#"{"event":"extraction.failed"}"#;
     let id = sandbox.control("POST /_sandbox/extractions", body).await.id();
     sandbox.settle().await;
-    let answer = sandbox.control(&format!("POST /_sandbox/deliveries/{id}/replay"), "").await;
-    assert_eq!(answer.status, 409, "{answer:?}");
+    let response = sandbox.control(&format!("POST /_sandbox/deliveries/{id}/replay"), "").await;
+    assert_eq!(response.status, 409, "{response:?}");
 }
 
 #[tokio::test]
-async fn nothing_is_replayed_to_a_webhook_that_is_not_active() {
+async fn rejects_replay_to_an_inactive_webhook() {
     let sandbox = Sandbox::start().await;
     let receiver = Receiver::start(&[]).await;
     let body = format!(r#"{{"url":"{}","events":["email.sent"]}}"#, receiver.url());
@@ -147,15 +151,15 @@ async fn nothing_is_replayed_to_a_webhook_that_is_not_active() {
 }
 
 #[tokio::test]
-async fn other_organizations_do_not_see_or_replay_a_delivery() {
+async fn deliveries_are_invisible_to_other_organizations() {
     let sandbox = Sandbox::start().await;
     let receiver = Receiver::start(&[]).await;
     extraction_webhook(&sandbox, &receiver).await;
     let body = r#"{"event":"extraction.failed"}"#;
     let id = sandbox.control("POST /_sandbox/extractions", body).await.id();
     sandbox.settle().await;
-    let made = sandbox.control("POST /_sandbox/organizations", r#"{"name":"other"}"#).await;
-    assert_eq!(made.status, 201);
+    let created = sandbox.control("POST /_sandbox/organizations", r#"{"name":"other"}"#).await;
+    assert_eq!(created.status, 201);
     for line in [
         format!("GET /_sandbox/deliveries/{id}?organization=other"),
         format!("POST /_sandbox/deliveries/{id}/replay?organization=other"),

@@ -1,5 +1,5 @@
-//! A graceful stop: what is under way ends, nothing new begins, the rest is
-//! done by the next server.
+//! Graceful stop: work in flight is completed, new work is rejected, and the next
+//! server does the rest.
 
 use std::collections::BTreeSet;
 
@@ -10,12 +10,12 @@ use svc_reference_server::Server;
 
 use crate::harness::{KEY, Sandbox};
 use crate::raw;
-use crate::receiver::{NEVER, Received, Receiver};
+use crate::receiver::{NEVER, Received, Receiver, within};
 
 const EMAIL: &str = r#"{"from":"a@sandbox.test","to":"b@x.test","subject":"s"}"#;
 
 #[tokio::test]
-async fn requests_and_deliveries_under_way_end_and_the_rest_is_kept() {
+async fn completes_work_in_flight_and_keeps_pending_work() {
     const EMAILS: usize = 200;
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().to_owned();
@@ -28,7 +28,7 @@ async fn requests_and_deliveries_under_way_end_and_the_rest_is_kept() {
         let batch = format!("[{emails}]");
         assert_eq!(sandbox.call("POST /api/v1/emails/batch", &batch).await.status, 200);
     }
-    // A request of which half has come, and a connection without any.
+    // A request of which the server has only a part, and an idle connection.
     let addr = sandbox.addr();
     let mut slow = TcpStream::connect(addr).await.expect("connected");
     let (first, second) = EMAIL.split_at(20);
@@ -37,36 +37,39 @@ async fn requests_and_deliveries_under_way_end_and_the_rest_is_kept() {
         EMAIL.len()
     );
     slow.write_all(head.as_bytes()).await.expect("written");
-    // The server asks for the body: the request is under way.
-    let go_on = raw::read_head(&mut slow).await;
-    assert!(go_on.starts_with("HTTP/1.1 100"), "{go_on}");
+    // The server asks for the body, so the request is in flight.
+    let interim = within("the interim response", raw::read_head(&mut slow)).await;
+    assert!(interim.starts_with("HTTP/1.1 100"), "{interim}");
     slow.write_all(first.as_bytes()).await.expect("written");
     let _idle = TcpStream::connect(addr).await.expect("connected");
 
     let stopping = tokio::spawn(sandbox.server.stop());
-    // Refused once the server has begun to stop.
-    while TcpStream::connect(addr).await.is_ok() {
-        tokio::task::yield_now().await;
-    }
+    // New connections are refused once the server has begun to stop.
+    let refused = async {
+        while TcpStream::connect(addr).await.is_ok() {
+            tokio::task::yield_now().await;
+        }
+    };
+    within("the server to refuse connections", refused).await;
     slow.write_all(second.as_bytes()).await.expect("written");
-    let answer = raw::read_answer(&mut slow).await;
-    assert_eq!(answer.status, 202, "{answer:?}");
-    stopping.await.expect("stopped");
+    let response = within("the response", raw::read_answer(&mut slow)).await;
+    assert_eq!(response.status, 202, "{response:?}");
+    within("the server to stop", stopping).await.expect("stopped");
 
     let sandbox = Sandbox::of(Server::builder().data_dir(&path).start().await.expect("started"));
     sandbox.settle().await;
-    let found = sandbox.call(&format!("GET /api/v1/emails/{}", answer.id()), "").await;
+    let found = sandbox.call(&format!("GET /api/v1/emails/{}", response.id()), "").await;
     assert_eq!(found.between(r#""status":""#), "delivered");
     let received = receiver.received();
     let ids: BTreeSet<&str> = received.iter().map(Received::id).collect();
     assert_eq!(ids.len(), EMAILS + 1);
-    assert_eq!(received.len(), ids.len(), "what had ended was recorded");
+    assert_eq!(received.len(), ids.len(), "no delivery was repeated");
 }
 
-/// An endpoint that never answers holds a stop up for as long as an attempt
-/// may take, and no longer; the next server makes the attempt again.
+/// An endpoint that never responds delays a stop only for the time-out of an attempt.
+/// The next server repeats the attempt.
 #[tokio::test]
-async fn a_stop_does_not_wait_for_ever() {
+async fn a_stop_does_not_wait_for_a_hanging_endpoint() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().to_owned();
     let receiver = Receiver::start(&[NEVER]).await;
@@ -75,7 +78,7 @@ async fn a_stop_does_not_wait_for_ever() {
     assert_eq!(sandbox.call("POST /api/v1/webhooks", &body).await.status, 201);
     assert_eq!(sandbox.call("POST /api/v1/emails", EMAIL).await.status, 202);
     let first = receiver.until(1).await;
-    sandbox.server.stop().await;
+    within("the server to stop", sandbox.server.stop()).await;
 
     let server = Server::builder().data_dir(&path).start().await.expect("started");
     let all = receiver.until(2).await;
@@ -84,11 +87,11 @@ async fn a_stop_does_not_wait_for_ever() {
 }
 
 #[tokio::test]
-async fn afterwards_all_is_in_the_one_file() {
+async fn a_stop_leaves_all_data_in_one_file() {
     for round in 0..20 {
         let directory = tempfile::tempdir().unwrap();
         let sandbox = Sandbox::with(|builder| builder.data_dir(directory.path())).await;
-        // Several connections that read.
+        // Several concurrent reads open several connections.
         let id = sandbox.call("POST /api/v1/emails", EMAIL).await.id();
         let line = format!("GET /api/v1/emails/{id}");
         let reads = (0..4).map(|_| sandbox.call(&line, ""));
@@ -97,6 +100,6 @@ async fn afterwards_all_is_in_the_one_file() {
         sandbox.server.stop().await;
         assert!(directory.path().join("svc.db").exists());
         let log = directory.path().join("svc.db-wal");
-        assert!(!log.exists(), "round {round}: a part is in the log beside it");
+        assert!(!log.exists(), "round {round}: the write-ahead log still exists");
     }
 }

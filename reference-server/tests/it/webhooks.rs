@@ -115,7 +115,7 @@ async fn the_test_operation_says_what_the_endpoint_answered() {
     let unreachable = sandbox.call(&line, "").await;
     assert_eq!(
         (unreachable.status, unreachable.body.as_str()),
-        (200, r#"{"statusCode":null,"error":"no connection: the target refused it"}"#)
+        (200, r#"{"statusCode":null,"error":"cannot connect: connection refused"}"#)
     );
     assert_eq!(sandbox.call("POST /api/v1/webhooks/whk_x/test", "").await.status, 404);
 }

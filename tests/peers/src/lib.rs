@@ -1,1 +1,1 @@
-//! The tests of this package need programs of somebody else's.
+//! Tests of the reference server against third-party mail and DNS software.

@@ -1,24 +1,24 @@
-//! Whether a policy includes another one, as the verification of a domain asks.
+//! Checks whether an SPF policy includes another one, for the verification of a domain.
 
 use super::super::resolver::{LookupError, Resolver};
 use super::term::{Qualifier, Term, terms};
 use super::{BoxFuture, MAX_LOOKUPS, policy_of};
 
-/// Whether a receiver that follows the policy comes to `include:ours` with a
-/// passing qualifier, directly or through other domains' policies, before the end.
+/// Whether a receiver that evaluates the policy reaches `include:<wanted>` with a
+/// passing qualifier, directly or through policies of other domains.
 pub(in super::super) async fn includes(
     resolver: &Resolver,
     policy: &str,
-    ours: &str,
+    wanted: &str,
 ) -> Result<bool, LookupError> {
     let mut lookups = MAX_LOOKUPS;
-    includes_within(resolver, policy.to_owned(), ours, &mut lookups).await
+    includes_within(resolver, policy.to_owned(), wanted, &mut lookups).await
 }
 
 fn includes_within<'a>(
     resolver: &'a Resolver,
     policy: String,
-    ours: &'a str,
+    wanted: &'a str,
     lookups: &'a mut u32,
 ) -> BoxFuture<'a, Result<bool, LookupError>> {
     Box::pin(async move {
@@ -33,7 +33,7 @@ fn includes_within<'a>(
                 }
                 _ => continue,
             };
-            if target.trim_end_matches('.').eq_ignore_ascii_case(ours) {
+            if target.trim_end_matches('.').eq_ignore_ascii_case(wanted) {
                 return Ok(true);
             }
             if *lookups == 0 {
@@ -41,7 +41,7 @@ fn includes_within<'a>(
             }
             *lookups -= 1;
             if let Some(policy) = policy_of(resolver, target).await?.single()
-                && includes_within(resolver, policy, ours, lookups).await?
+                && includes_within(resolver, policy, wanted, lookups).await?
             {
                 return Ok(true);
             }
@@ -49,7 +49,7 @@ fn includes_within<'a>(
         let Some(target) = redirect.filter(|_| *lookups > 0) else { return Ok(false) };
         *lookups -= 1;
         match policy_of(resolver, target).await?.single() {
-            Some(policy) => includes_within(resolver, policy, ours, lookups).await,
+            Some(policy) => includes_within(resolver, policy, wanted, lookups).await,
             None => Ok(false),
         }
     })

@@ -1,5 +1,5 @@
-//! SPF (RFC 7208): what a policy says about a sender's address, and whether it
-//! includes another one.
+//! SPF (RFC 7208): evaluates the policy of a sender's domain. Section numbers refer to
+//! the RFC.
 
 mod includes;
 mod term;
@@ -16,7 +16,7 @@ use super::resolver::{LookupError, Resolver};
 pub(super) use includes::includes;
 use term::{Term, terms};
 
-/// Whether a TXT record is an SPF policy at all.
+/// Whether a TXT record is an SPF policy.
 pub(super) fn is_spf(text: &str) -> bool {
     let version = text.split(' ').next().unwrap_or_default();
     version.eq_ignore_ascii_case("v=spf1")
@@ -24,7 +24,7 @@ pub(super) fn is_spf(text: &str) -> bool {
 
 type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
-/// What SPF says about a message's sender (§2.6).
+/// Result of an SPF evaluation (§2.6).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum SpfVerdict {
@@ -57,8 +57,8 @@ impl fmt::Display for SpfVerdict {
     }
 }
 
-/// Judges a client by the policy of its envelope sender's domain, or by that
-/// of the name it gave in `HELO` where the sender is empty.
+/// Evaluates the policy of the envelope sender's domain for a client address. If the
+/// sender is empty, uses the domain given in `HELO`.
 pub(crate) async fn evaluate(
     resolver: &Resolver,
     client: IpAddr,
@@ -69,35 +69,34 @@ pub(crate) async fn evaluate(
     let (local, domain) = if domain.is_empty() { ("postmaster", helo) } else { (local, domain) };
     let session = Session { resolver, client: client.to_canonical(), helo, local, sender: domain };
     let mut budget = Budget { lookups: MAX_LOOKUPS, voids: MAX_VOIDS };
-    session.judge(domain.to_owned(), &mut budget).await.unwrap_or_else(|error| match error {
-        Interrupted::Permanent => SpfVerdict::PermError,
-        Interrupted::Temporary => SpfVerdict::TempError,
+    session.check_host(domain.to_owned(), &mut budget).await.unwrap_or_else(|error| match error {
+        SpfError::Permanent => SpfVerdict::PermError,
+        SpfError::Temporary => SpfVerdict::TempError,
     })
 }
 
-/// §4.6.4: more than this many terms that need a look-up are an error, and so are
-/// more exchangers of an `mx`.
+/// §4.6.4: maximum number of terms that need a lookup, and of exchangers of an `mx`.
 const MAX_LOOKUPS: u32 = 10;
-/// §4.6.4: more than this many look-ups that find nothing are an error.
+/// §4.6.4: maximum number of lookups that find no record.
 const MAX_VOIDS: u32 = 2;
 
-/// What an evaluation may still look up.
+/// Lookups that an evaluation may still make.
 struct Budget {
     lookups: u32,
     voids: u32,
 }
 
 impl Budget {
-    /// A term that needs a look-up.
-    fn spend(&mut self) -> Result<(), Interrupted> {
-        self.lookups = self.lookups.checked_sub(1).ok_or(Interrupted::Permanent)?;
+    /// Counts a term that needs a lookup.
+    fn count_lookup(&mut self) -> Result<(), SpfError> {
+        self.lookups = self.lookups.checked_sub(1).ok_or(SpfError::Permanent)?;
         Ok(())
     }
 
-    /// What a term has found, which may be nothing.
-    fn found<T>(&mut self, found: Vec<T>) -> Result<Vec<T>, Interrupted> {
+    /// Counts a lookup that found nothing.
+    fn found<T>(&mut self, found: Vec<T>) -> Result<Vec<T>, SpfError> {
         if found.is_empty() {
-            self.voids = self.voids.checked_sub(1).ok_or(Interrupted::Permanent)?;
+            self.voids = self.voids.checked_sub(1).ok_or(SpfError::Permanent)?;
         }
         Ok(found)
     }
@@ -111,12 +110,12 @@ struct Session<'a> {
     sender: &'a str,
 }
 
-enum Interrupted {
+enum SpfError {
     Permanent,
     Temporary,
 }
 
-impl From<LookupError> for Interrupted {
+impl From<LookupError> for SpfError {
     fn from(_: LookupError) -> Self {
         Self::Temporary
     }
@@ -124,16 +123,16 @@ impl From<LookupError> for Interrupted {
 
 impl Session<'_> {
     /// `check_host()` of §4.
-    fn judge<'a>(
+    fn check_host<'a>(
         &'a self,
         domain: String,
         budget: &'a mut Budget,
-    ) -> BoxFuture<'a, Result<SpfVerdict, Interrupted>> {
+    ) -> BoxFuture<'a, Result<SpfVerdict, SpfError>> {
         Box::pin(async move {
             let policy = match policy_of(self.resolver, &domain).await? {
                 Policies::One(policy) => policy,
                 Policies::None => return Ok(SpfVerdict::None),
-                Policies::Several => return Err(Interrupted::Permanent),
+                Policies::Several => return Err(SpfError::Permanent),
             };
             let mut redirect = None;
             for term in terms(&policy) {
@@ -148,10 +147,10 @@ impl Session<'_> {
                 }
             }
             let Some(target) = redirect else { return Ok(SpfVerdict::Neutral) };
-            budget.spend()?;
+            budget.count_lookup()?;
             let target = self.expand(target, &domain)?;
-            match self.judge(target, budget).await? {
-                SpfVerdict::None => Err(Interrupted::Permanent),
+            match self.check_host(target, budget).await? {
+                SpfVerdict::None => Err(SpfError::Permanent),
                 verdict => Ok(verdict),
             }
         })
@@ -162,69 +161,69 @@ impl Session<'_> {
         term: &Term<'_>,
         domain: &str,
         budget: &mut Budget,
-    ) -> Result<bool, Interrupted> {
+    ) -> Result<bool, SpfError> {
         let needs_lookup = matches!(term.name, "include" | "a" | "mx" | "ptr" | "exists");
         if needs_lookup {
-            budget.spend()?;
+            budget.count_lookup()?;
         }
         match term.name {
             "all" => Ok(true),
             "ip4" | "ip6" => {
-                let (network, prefix) = term.network().ok_or(Interrupted::Permanent)?;
+                let (network, prefix) = term.network().ok_or(SpfError::Permanent)?;
                 Ok(is_within(self.client, network, prefix))
             }
             "include" => {
-                let target = self.expand(term.value.ok_or(Interrupted::Permanent)?, domain)?;
-                match self.judge(target, budget).await? {
+                let target = self.expand(term.value.ok_or(SpfError::Permanent)?, domain)?;
+                match self.check_host(target, budget).await? {
                     SpfVerdict::Pass => Ok(true),
-                    SpfVerdict::None => Err(Interrupted::Permanent),
+                    SpfVerdict::None => Err(SpfError::Permanent),
                     _ => Ok(false),
                 }
             }
             "a" => {
                 let (target, prefix) = self.target(term, domain)?;
                 let found = budget.found(self.addresses(&target).await?)?;
-                Ok(self.is_any(&found, prefix))
+                Ok(self.matches_any(&found, prefix))
             }
             "mx" => {
                 let (target, prefix) = self.target(term, domain)?;
                 let exchangers = budget.found(self.resolver.mx(&target).await?)?;
                 if exchangers.len() > MAX_LOOKUPS as usize {
-                    return Err(Interrupted::Permanent);
+                    return Err(SpfError::Permanent);
                 }
                 for (_, host) in exchangers {
-                    if self.is_any(&self.addresses(&host).await?, prefix) {
+                    if self.matches_any(&self.addresses(&host).await?, prefix) {
                         return Ok(true);
                     }
                 }
                 Ok(false)
             }
             "exists" => {
-                let target = self.expand(term.value.ok_or(Interrupted::Permanent)?, domain)?;
-                let any = Ipv4Addr::UNSPECIFIED.into();
-                let found = budget.found(self.resolver.addresses(&target, any).await?)?;
+                let target = self.expand(term.value.ok_or(SpfError::Permanent)?, domain)?;
+                let ipv4 = Ipv4Addr::UNSPECIFIED.into();
+                let found = budget.found(self.resolver.addresses(&target, ipv4).await?)?;
                 Ok(!found.is_empty())
             }
-            // §5.5: not to be used, and never a match here.
+            // §5.5: `ptr` is deprecated and never matches here.
             "ptr" => Ok(false),
-            _ => Err(Interrupted::Permanent),
+            _ => Err(SpfError::Permanent),
         }
     }
 
-    /// Of the client's family.
+    /// Addresses of the client's IP version.
     async fn addresses(&self, host: &str) -> Result<Vec<IpAddr>, LookupError> {
         self.resolver.addresses(host, self.client).await
     }
 
-    /// Whether the client is one of these, or in their networks.
-    fn is_any(&self, addresses: &[IpAddr], prefix: Option<u32>) -> bool {
+    /// Whether the client matches one of these addresses or networks.
+    fn matches_any(&self, addresses: &[IpAddr], prefix: Option<u32>) -> bool {
         addresses.iter().any(|address| is_within(self.client, *address, prefix))
     }
 
-    /// The domain of `a` and `mx`, and the prefix length for the client's family.
-    fn target(&self, term: &Term<'_>, domain: &str) -> Result<(String, Option<u32>), Interrupted> {
+    /// The domain of `a` and `mx`, and the prefix length for the client's IP version.
+    fn target(&self, term: &Term<'_>, domain: &str) -> Result<(String, Option<u32>), SpfError> {
         let prefix = if self.client.is_ipv4() { term.prefix_v4 } else { term.prefix_v6 };
-        let prefix = prefix.map(str::parse).transpose().map_err(|_| Interrupted::Permanent)?;
+        let prefix = prefix.map(str::parse).transpose().map_err(|_| SpfError::Permanent)?;
         let target = match term.value {
             Some(value) => self.expand(value, domain)?,
             None => domain.to_owned(),
@@ -232,8 +231,8 @@ impl Session<'_> {
         Ok((target, prefix))
     }
 
-    /// Fills in the macros of §7.
-    fn expand(&self, text: &str, domain: &str) -> Result<String, Interrupted> {
+    /// Expands the macros of §7.
+    fn expand(&self, text: &str, domain: &str) -> Result<String, SpfError> {
         let mut expanded = String::new();
         let mut rest = text;
         while let Some((before, after)) = rest.split_once('%') {
@@ -245,12 +244,12 @@ impl Session<'_> {
                 Some('-') => expanded.push_str("%20"),
                 Some('{') => {
                     let (name, after) =
-                        chars.as_str().split_once('}').ok_or(Interrupted::Permanent)?;
+                        chars.as_str().split_once('}').ok_or(SpfError::Permanent)?;
                     expanded.push_str(&self.macro_value(name, domain)?);
                     rest = after;
                     continue;
                 }
-                _ => return Err(Interrupted::Permanent),
+                _ => return Err(SpfError::Permanent),
             }
             rest = chars.as_str();
         }
@@ -258,7 +257,7 @@ impl Session<'_> {
         Ok(expanded)
     }
 
-    fn macro_value(&self, name: &str, domain: &str) -> Result<String, Interrupted> {
+    fn macro_value(&self, name: &str, domain: &str) -> Result<String, SpfError> {
         let mut chars = name.chars();
         let value = match chars.next().map(|c| c.to_ascii_lowercase()) {
             Some('s') => format!("{}@{}", self.local, self.sender),
@@ -276,7 +275,7 @@ impl Session<'_> {
                     nibbles.chars().map(String::from).collect::<Vec<_>>().join(".")
                 }
             },
-            _ => return Err(Interrupted::Permanent),
+            _ => return Err(SpfError::Permanent),
         };
         let transformers = chars.as_str();
         let digits: String = transformers.chars().take_while(char::is_ascii_digit).collect();
@@ -350,13 +349,13 @@ mod tests {
         Resolver::new(zone, None)
     }
 
-    async fn judge(policies: &[(&str, &str)], client: &str) -> SpfVerdict {
+    async fn evaluate_policies(policies: &[(&str, &str)], client: &str) -> SpfVerdict {
         let client = client.parse().expect("an address");
         evaluate(&resolver(policies), client, "helo.test", "ada", "a.test").await
     }
 
     #[tokio::test]
-    async fn mechanisms_and_qualifiers() {
+    async fn evaluates_mechanisms_and_qualifiers() {
         use SpfVerdict::*;
         for (policy, client, verdict) in [
             ("v=spf1 ip4:192.0.2.0/24 -all", "192.0.2.9", Pass),
@@ -386,12 +385,12 @@ mod tests {
             ("no policy", "192.0.2.2", None),
         ] {
             let policies = [("a.test", policy), ("b.test", "v=spf1 ip4:192.0.2.1 ~all")];
-            assert_eq!(judge(&policies, client).await, verdict, "{policy} {client}");
+            assert_eq!(evaluate_policies(&policies, client).await, verdict, "{policy} {client}");
         }
     }
 
     #[tokio::test]
-    async fn ten_look_ups_are_made_and_no_more() {
+    async fn at_most_ten_lookups_are_made() {
         for (names, verdict) in [(10, SpfVerdict::Pass), (11, SpfVerdict::PermError)] {
             for term in ["include:", "redirect="] {
                 let mut policies = vec![("a.test".to_owned(), format!("v=spf1 {term}n1.test"))];
@@ -402,13 +401,17 @@ mod tests {
                 policies.push((format!("n{names}.test"), "v=spf1 ip4:192.0.2.1 -all".to_owned()));
                 let policies: Vec<(&str, &str)> =
                     policies.iter().map(|(name, policy)| (&**name, &**policy)).collect();
-                assert_eq!(judge(&policies, "192.0.2.1").await, verdict, "{names} of {term}");
+                assert_eq!(
+                    evaluate_policies(&policies, "192.0.2.1").await,
+                    verdict,
+                    "{names} of {term}"
+                );
             }
         }
     }
 
     #[tokio::test]
-    async fn two_look_ups_may_find_nothing_and_no_more() {
+    async fn at_most_two_lookups_may_find_nothing() {
         for (policy, verdict) in [
             ("v=spf1 a:n1.test mx:n2.test ip4:192.0.2.1 -all", SpfVerdict::Pass),
             (
@@ -418,12 +421,12 @@ mod tests {
             ("v=spf1 a:n1.test include:b.test ip4:192.0.2.1 -all", SpfVerdict::PermError),
         ] {
             let policies = [("a.test", policy), ("b.test", "v=spf1 a:n2.test mx:n3.test ?all")];
-            assert_eq!(judge(&policies, "192.0.2.1").await, verdict, "{policy}");
+            assert_eq!(evaluate_policies(&policies, "192.0.2.1").await, verdict, "{policy}");
         }
     }
 
     #[tokio::test]
-    async fn ten_exchangers_are_asked_for_and_no_more() {
+    async fn at_most_ten_exchangers_are_looked_up() {
         for (count, verdict) in [(10, SpfVerdict::Pass), (11, SpfVerdict::PermError)] {
             let zone = Arc::new(Zone::new());
             let policy = Data::Txt("v=spf1 mx:many.test -all".to_owned());
@@ -436,22 +439,22 @@ mod tests {
                 zone.publish(&format!("{preference}"), RecordKind::Mx, "many.test", mx);
             }
             let client = "127.0.0.1".parse().expect("an address");
-            let judged = evaluate(&resolver, client, "helo.test", "ada", "a.test").await;
-            assert_eq!(judged, verdict, "{count}");
+            let verdict_found = evaluate(&resolver, client, "helo.test", "ada", "a.test").await;
+            assert_eq!(verdict_found, verdict, "{count}");
         }
     }
 
     #[tokio::test]
-    async fn two_policies_are_an_error_and_an_empty_sender_is_judged_by_its_helo() {
+    async fn two_policies_are_an_error_and_an_empty_sender_uses_helo() {
         let two = [("a.test", "v=spf1 +all"), ("a.test", "v=spf1 -all")];
-        assert_eq!(judge(&two, "192.0.2.1").await, SpfVerdict::PermError);
+        assert_eq!(evaluate_policies(&two, "192.0.2.1").await, SpfVerdict::PermError);
         let resolver = resolver(&[("helo.test", "v=spf1 ip4:192.0.2.1 -all")]);
         let client = "192.0.2.1".parse().expect("an address");
         assert_eq!(evaluate(&resolver, client, "helo.test", "", "").await, SpfVerdict::Pass);
     }
 
     #[test]
-    fn macros_are_filled_in() {
+    fn expands_macros() {
         let resolver = resolver(&[]);
         let client = "192.0.2.3".parse().expect("an address");
         let session = Session {

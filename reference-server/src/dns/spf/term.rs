@@ -1,4 +1,4 @@
-//! What an SPF policy consists of (RFC 7208 §4.6, §5, §6).
+//! Parses the terms of an SPF policy (RFC 7208 §4.6, §5, §6).
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -34,7 +34,7 @@ pub(super) struct Term<'a> {
 }
 
 impl Term<'_> {
-    /// The network of `ip4` and `ip6`.
+    /// The address and prefix length of `ip4` and `ip6`.
     pub(super) fn network(&self) -> Option<(IpAddr, Option<u32>)> {
         let prefix = self.prefix_v4.map(str::parse).transpose().ok()?;
         let address: IpAddr = match self.name {
@@ -62,7 +62,7 @@ pub(super) fn terms(policy: &str) -> impl Iterator<Item = Term<'_>> {
         let name = known.copied().unwrap_or("unknown");
         let rest = &rest[end..];
         let modifier = rest.starts_with('=');
-        // The address of an ip6 holds colons but no slash.
+        // The address of an `ip6` term contains colons but no slash.
         let (value, prefixes) = match rest.strip_prefix([':', '=']) {
             Some(value) if modifier || matches!(name, "include" | "exists") => (Some(value), ""),
             Some(value) => match value.find('/') {

@@ -1,5 +1,5 @@
--- Times are integer milliseconds UTC of the server's clock. What may be large
--- stands in a table of its own, so that no listing reads it.
+-- Times are integer milliseconds since the Unix epoch (UTC), by the server's clock.
+-- Large values are stored in separate tables, so that list queries do not read them.
 
 CREATE TABLE meta (
     key TEXT PRIMARY KEY,
@@ -15,7 +15,7 @@ CREATE TABLE organization (
 ) STRICT;
 CREATE INDEX organization_name ON organization (name);
 
--- Only the hash of a key is kept; `hint` is its public start.
+-- Only the hash of a key is stored; `hint` is the key's first characters.
 CREATE TABLE api_key (
     id TEXT PRIMARY KEY,
     organization INTEGER NOT NULL,
@@ -43,7 +43,7 @@ CREATE TABLE contact (
     organization INTEGER NOT NULL,
     audience TEXT NOT NULL,
     email TEXT NOT NULL,
-    -- The address as it is compared.
+    -- Normalized form of `email`, for uniqueness.
     email_key TEXT NOT NULL,
     name TEXT,
     metadata TEXT NOT NULL,
@@ -73,8 +73,8 @@ CREATE TABLE domain (
 CREATE INDEX domain_organization ON domain (organization, id);
 CREATE UNIQUE INDEX domain_name ON domain (name, organization);
 
--- What was published in the built-in DNS zone. `owner` is the id of the domain
--- that asked for it, which may be gone by now: the DNS does not know.
+-- Records published in the built-in DNS zone. `owner` is the id of the domain that
+-- published the record. The domain may have been deleted since: DNS records outlive it.
 CREATE TABLE dns_record (
     owner TEXT NOT NULL,
     kind TEXT NOT NULL,
@@ -98,8 +98,8 @@ CREATE TABLE template (
     PRIMARY KEY (organization, id)
 ) STRICT, WITHOUT ROWID;
 
--- `meta` is what was accepted, as JSON; `recipients` their courses, NULL until
--- one of them has moved. `due_at` names the email's row in `due`.
+-- `meta` is the accepted request as JSON. `recipients` is the state of each recipient,
+-- NULL until the first state change. `due_at` refers to the email's row in `due`.
 CREATE TABLE email (
     id TEXT PRIMARY KEY,
     organization INTEGER NOT NULL,
@@ -129,10 +129,9 @@ CREATE TABLE email_attachment (
     PRIMARY KEY (email, position)
 ) STRICT;
 
--- What the mail engine delivered: one row for each recipient. An outgoing
--- message is rendered from its email when somebody looks at it; an incoming
--- one has its source in `message_source`. `domain` is the own domain that a
--- message came in for.
+-- Delivered messages, one row per recipient. The source of an outgoing message is
+-- rendered from its email on demand; the source of an incoming message is in
+-- `message_source`. `domain` is the verified domain that received the message.
 CREATE TABLE message (
     organization INTEGER NOT NULL,
     id TEXT NOT NULL,
@@ -165,7 +164,8 @@ CREATE TABLE webhook (
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX webhook_organization ON webhook (organization, service, id);
 
--- `retry` counts the retries begun; `due_at` is set while one attempt is still to come.
+-- `retry` is the number of scheduled attempts made so far. `due_at` is the time of the
+-- next attempt, NULL if there is none.
 CREATE TABLE delivery (
     id TEXT PRIMARY KEY,
     organization INTEGER NOT NULL,
@@ -195,12 +195,12 @@ CREATE TABLE attempt (
     url TEXT NOT NULL,
     request_headers TEXT NOT NULL,
     status INTEGER,
-    answer BLOB,
+    response_body BLOB,
     error TEXT,
     PRIMARY KEY (delivery, number)
 ) STRICT, WITHOUT ROWID;
 
--- Emails with recipients that are still to be handed over to the relay.
+-- Emails with recipients that have not been handed over to the relay yet.
 CREATE TABLE relay (
     email TEXT PRIMARY KEY,
     organization INTEGER NOT NULL,
@@ -209,7 +209,8 @@ CREATE TABLE relay (
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX relay_due ON relay (due_at);
 
--- Everything but deliveries that waits for a time; `kind` and `ref` say what.
+-- Scheduled work other than webhook deliveries. `kind` is a `DueKind`; `ref` identifies
+-- the email or recipient.
 CREATE TABLE due (
     at INTEGER NOT NULL,
     kind INTEGER NOT NULL,
@@ -228,3 +229,30 @@ CREATE TABLE idempotency (
     PRIMARY KEY (organization, service, key)
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX idempotency_expires ON idempotency (expires_at);
+
+-- Injected faults: `definition` is the request that created the fault, as JSON; `skip` and
+-- `times` are the requests still to be skipped and still to be hit.
+CREATE TABLE fault (
+    id TEXT PRIMARY KEY,
+    organization INTEGER NOT NULL,
+    definition TEXT NOT NULL,
+    skip INTEGER NOT NULL,
+    times INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+CREATE INDEX fault_organization ON fault (organization, id);
+
+-- Requests that hit a fault.
+CREATE TABLE fault_hit (
+    seq INTEGER PRIMARY KEY,
+    fault TEXT NOT NULL,
+    at INTEGER NOT NULL,
+    operation TEXT NOT NULL
+) STRICT;
+CREATE INDEX fault_hit_fault ON fault_hit (fault, seq);
+
+-- Messages delivered to a domain that is verified on this server, for which
+-- `email.received` has not been emitted yet.
+CREATE TABLE local_delivery (
+    message TEXT PRIMARY KEY,
+    organization INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;

@@ -1,4 +1,4 @@
-//! The built-in name server, asked by `dig`.
+//! The built-in DNS server, queried with `dig`.
 
 use std::process::Stdio;
 
@@ -6,11 +6,11 @@ use tokio::process::Command;
 
 use crate::sandbox::Sandbox;
 
-/// Long enough that an answer with a DKIM key has no room in 512 bytes.
+/// Long enough that a response with a DKIM key exceeds 512 bytes.
 const DOMAIN: &str = "a-label-that-is-as-long-as-a-label-of-a-domain-name-may-well-be.\
                       another-label-of-much-the-same-length-and-as-little-sense-in-it.shop.test";
 
-/// What `dig` prints when it asks this server.
+/// Runs `dig` against this server and returns its output.
 async fn dig(sandbox: &Sandbox, args: &[&str]) -> String {
     let addr = sandbox.server.addresses().dns;
     let output = Command::new("dig")
@@ -20,7 +20,7 @@ async fn dig(sandbox: &Sandbox, args: &[&str]) -> String {
         .stdin(Stdio::null())
         .output()
         .await
-        .expect("dig, of the package bind9-dnsutils");
+        .expect("dig runs (Debian package bind9-dnsutils)");
     assert!(output.status.success(), "{args:?}: {output:?}");
     String::from_utf8(output.stdout).expect("text")
 }
@@ -43,44 +43,44 @@ async fn published(sandbox: &Sandbox) -> Vec<(String, String, String)> {
     records.collect()
 }
 
-/// One line of `+short`: a text may be several strings.
+/// Joins the strings of a TXT record in a line of `+short` output.
 fn joined(line: &str) -> String {
     let line = line.trim_end();
     if line.starts_with('"') { line.replace("\" \"", "").replace('"', "") } else { line.to_owned() }
 }
 
 #[tokio::test]
-async fn every_record_is_found_over_both_transports() {
+async fn records_are_found_over_udp_and_tcp() {
     let sandbox = Sandbox::start(|builder| builder).await;
     let records = published(&sandbox).await;
     assert_eq!(records.len(), 4);
     for (name, kind, value) in &records {
         for transport in ["+notcp", "+tcp"] {
-            let answer = dig(&sandbox, &["+short", transport, name, kind]).await;
-            assert_eq!(joined(&answer), *value, "{name} {kind} {transport}");
-            // In any case.
-            let loud = name.to_uppercase();
-            let answer = dig(&sandbox, &["+short", transport, &loud, kind]).await;
-            assert_eq!(joined(&answer), *value, "{loud} {kind} {transport}");
+            let response = dig(&sandbox, &["+short", transport, name, kind]).await;
+            assert_eq!(joined(&response), *value, "{name} {kind} {transport}");
+            // Names are case-insensitive.
+            let uppercase = name.to_uppercase();
+            let response = dig(&sandbox, &["+short", transport, &uppercase, kind]).await;
+            assert_eq!(joined(&response), *value, "{uppercase} {kind} {transport}");
         }
     }
 }
 
 #[tokio::test]
-async fn what_has_no_room_in_a_datagram_is_asked_for_over_tcp() {
+async fn large_responses_are_truncated_and_retried_over_tcp() {
     let sandbox = Sandbox::start(|builder| builder).await;
     let records = published(&sandbox).await;
     let key = records.iter().find(|(name, ..)| name.contains("._domainkey.")).expect("a key");
-    let cut = dig(&sandbox, &["+noedns", "+notcp", "+ignore", &key.0, "TXT"]).await;
-    let flags = cut.lines().find(|line| line.starts_with(";; flags:")).expect("flags");
-    assert!(flags.contains(" tc") && flags.contains("ANSWER: 0"), "{cut}");
-    let whole = dig(&sandbox, &["+noedns", "+short", &key.0, "TXT"]).await;
-    let answer = whole.lines().find(|line| line.starts_with('"')).expect("an answer");
-    assert_eq!(joined(answer), key.2, "{whole}");
+    let truncated = dig(&sandbox, &["+noedns", "+notcp", "+ignore", &key.0, "TXT"]).await;
+    let flags = truncated.lines().find(|line| line.starts_with(";; flags:")).expect("flags");
+    assert!(flags.contains(" tc") && flags.contains("ANSWER: 0"), "{truncated}");
+    let complete = dig(&sandbox, &["+noedns", "+short", &key.0, "TXT"]).await;
+    let response = complete.lines().find(|line| line.starts_with('"')).expect("a response");
+    assert_eq!(joined(response), key.2, "{complete}");
 }
 
 #[tokio::test]
-async fn what_is_not_there_and_what_is_not_ours_is_told_apart() {
+async fn missing_names_and_other_zones_have_different_statuses() {
     let sandbox = Sandbox::start(|builder| builder).await;
     published(&sandbox).await;
     for (name, kind, status, section) in [
@@ -88,11 +88,11 @@ async fn what_is_not_there_and_what_is_not_ours_is_told_apart() {
         (DOMAIN, "A", "NOERROR", "SOA"),
         ("example.com", "TXT", "REFUSED", ""),
     ] {
-        let answer = dig(&sandbox, &[name, kind]).await;
-        assert!(answer.contains(&format!("status: {status},")), "{answer}");
-        assert!(answer.contains("ANSWER: 0,") && answer.contains(section), "{answer}");
+        let response = dig(&sandbox, &[name, kind]).await;
+        assert!(response.contains(&format!("status: {status},")), "{response}");
+        assert!(response.contains("ANSWER: 0,") && response.contains(section), "{response}");
     }
     sandbox.call(&format!("DELETE /_sandbox/dns/{DOMAIN}"), "").await;
-    let gone = dig(&sandbox, &[DOMAIN, "MX"]).await;
-    assert!(gone.contains("status: NXDOMAIN,"), "{gone}");
+    let withdrawn = dig(&sandbox, &[DOMAIN, "MX"]).await;
+    assert!(withdrawn.contains("status: NXDOMAIN,"), "{withdrawn}");
 }

@@ -1,5 +1,5 @@
-//! The server's signatures before an independent verifier, which asks the
-//! server's own DNS for the key.
+//! DKIM signatures of the server, checked by an independent verifier that looks up the
+//! key on the server's DNS.
 
 use mail_auth::hickory_resolver::TokioResolver;
 use mail_auth::hickory_resolver::config::{ConnectionConfig, NameServerConfig, ResolverConfig};
@@ -22,15 +22,15 @@ fn verifier(server: &Server) -> MessageAuthenticator {
     MessageAuthenticator(resolver.build().expect("a resolver"))
 }
 
-/// What the verifier says of each signature.
-async fn judge(verifier: &MessageAuthenticator, source: &[u8]) -> Vec<DkimResult> {
+/// The verifier's result for each signature.
+async fn verify(verifier: &MessageAuthenticator, source: &[u8]) -> Vec<DkimResult> {
     let message = AuthenticatedMessage::parse(source).expect("a message");
     let outputs = verifier.verify_dkim(&message).await;
     outputs.iter().map(|output| output.result().clone()).collect()
 }
 
 #[tokio::test]
-async fn every_kind_of_message_verifies() {
+async fn signatures_of_all_kinds_of_messages_verify() {
     let sandbox = Sandbox::start(|builder| builder).await;
     let verifier = verifier(&sandbox.server);
     let long = "word ".repeat(2000);
@@ -55,18 +55,18 @@ async fn every_kind_of_message_verifies() {
         ),
     ] {
         let source = sandbox.send_and_fetch("Zoë <hello@sandbox.test>", "Grüße 你好", more).await;
-        let results = judge(&verifier, source.as_bytes()).await;
+        let results = verify(&verifier, source.as_bytes()).await;
         assert_eq!(results, [DkimResult::Pass], "{name}:\n{source}");
 
         let changed = source.replacen("Subject: ", "Subject: x", 1);
         assert_ne!(source, changed);
-        let results = judge(&verifier, changed.as_bytes()).await;
+        let results = verify(&verifier, changed.as_bytes()).await;
         assert!(matches!(results[..], [DkimResult::Fail(_)]), "{name}: {results:?}");
     }
 }
 
 #[tokio::test]
-async fn a_domain_of_ones_own_signs_with_its_own_key() {
+async fn every_domain_signs_with_its_own_key() {
     let sandbox = Sandbox::start(|builder| builder).await;
     let created = sandbox.call("POST /api/v1/domains", r#"{"name":"mail.shop.test"}"#).await;
     let id = created["id"].as_str().expect("an id").to_owned();
@@ -74,11 +74,11 @@ async fn a_domain_of_ones_own_signs_with_its_own_key() {
     let verified = sandbox.call(&format!("POST /api/v1/domains/{id}/verify"), "").await;
     assert_eq!(verified["verified"], true, "{verified}");
     let source = sandbox.send_and_fetch("shop@mail.shop.test", "Hi", r#""text":"Hello""#).await;
-    let results = judge(&verifier(&sandbox.server), source.as_bytes()).await;
+    let results = verify(&verifier(&sandbox.server), source.as_bytes()).await;
     assert_eq!(results, [DkimResult::Pass], "{source}");
 
-    // Without the record there is no key, and no signature can be judged.
+    // Without the record there is no key, and no signature can be verified.
     sandbox.call("DELETE /_sandbox/dns/mail.shop.test/dkim", "").await;
-    let results = judge(&verifier(&sandbox.server), source.as_bytes()).await;
+    let results = verify(&verifier(&sandbox.server), source.as_bytes()).await;
     assert!(!matches!(results[..], [DkimResult::Pass]), "{results:?}");
 }

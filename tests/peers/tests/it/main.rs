@@ -1,4 +1,4 @@
-//! The reference server against other people's mail software.
+//! Tests of the reference server against third-party mail and DNS software.
 
 mod dig;
 mod dkim;

@@ -1,4 +1,4 @@
-//! A server of one's own, and calls to it.
+//! A separate server per test, and requests to it.
 
 use serde_json::Value;
 use svc_reference_server::{Builder, Server};
@@ -15,7 +15,8 @@ impl Sandbox {
         Self { server }
     }
 
-    /// One call with the seeded key, such as `GET /api/v1/domains`; a failure ends the test.
+    /// Sends a request with the seeded key, such as `GET /api/v1/domains`. Panics
+    /// unless the status is 2xx.
     pub(crate) async fn call(&self, line: &str, body: &str) -> Value {
         let text = self.text(line, body).await;
         if text.is_empty() { Value::Null } else { serde_json::from_str(&text).expect("JSON") }
@@ -30,14 +31,14 @@ impl Sandbox {
         );
         let mut stream = TcpStream::connect(addr).await.expect("a connection");
         stream.write_all(request.as_bytes()).await.expect("written");
-        let mut answer = String::new();
-        stream.read_to_string(&mut answer).await.expect("an answer");
-        let (head, body) = answer.split_once("\r\n\r\n").expect("a head");
-        assert!(head.starts_with("HTTP/1.1 2"), "{line}: {answer}");
+        let mut response = String::new();
+        stream.read_to_string(&mut response).await.expect("a response");
+        let (head, body) = response.split_once("\r\n\r\n").expect("a head");
+        assert!(head.starts_with("HTTP/1.1 2"), "{line}: {response}");
         body.to_owned()
     }
 
-    /// Sends an email and gives the source of the message that it becomes.
+    /// Sends an email and returns the source of its message.
     pub(crate) async fn send_and_fetch(&self, from: &str, subject: &str, more: &str) -> String {
         let body = format!(
             r#"{{"from":"{from}","to":["Ada <ada@example.test>","bob@example.test"],"subject":"{subject}",{more}}}"#

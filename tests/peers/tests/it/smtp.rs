@@ -1,22 +1,28 @@
-//! The relay against a real SMTP server (aiosmtpd), and the listener against a
-//! real SMTP client (Python's smtplib). `../run` prepares both.
+//! The relay against an SMTP server (aiosmtpd), and the listener against an SMTP client
+//! (Python's smtplib). `tests/peers/run` installs both.
 
 use std::process::Stdio;
+use std::time::Duration;
 
 use serde_json::Value;
 use tokio::io::{AsyncBufReadExt as _, BufReader, Lines};
 use tokio::net::TcpListener;
 use tokio::process::{Child, ChildStdout, Command};
+use tokio::time::timeout;
 
 use crate::sandbox::Sandbox;
 
-fn prepared(name: &str) -> String {
-    std::env::var(name).unwrap_or_else(|_| panic!("{name} is not set: use tests/peers/run"))
+/// How long a test waits for the other program before it fails.
+const TIME_LIMIT: Duration = Duration::from_secs(60);
+
+fn required_var(name: &str) -> String {
+    std::env::var(name)
+        .unwrap_or_else(|_| panic!("{name} is not set: run the tests with tests/peers/run"))
 }
 
 struct MailServer {
     port: u16,
-    taken: Lines<BufReader<ChildStdout>>,
+    messages: Lines<BufReader<ChildStdout>>,
     _process: Child,
 }
 
@@ -25,27 +31,29 @@ impl MailServer {
         let free = TcpListener::bind("127.0.0.1:0").await.expect("a port");
         let port = free.local_addr().expect("an address").port();
         drop(free);
-        let mut process = Command::new(prepared("SVC_PEERS_PYTHON"))
+        let mut process = Command::new(required_var("SVC_PEERS_PYTHON"))
             .arg(concat!(env!("CARGO_MANIFEST_DIR"), "/mail_server.py"))
-            .args([prepared("SVC_PEERS_CERT"), prepared("SVC_PEERS_KEY"), port.to_string()])
+            .args([required_var("SVC_PEERS_CERT"), required_var("SVC_PEERS_KEY"), port.to_string()])
             .stdout(Stdio::piped())
             .kill_on_drop(true)
             .spawn()
             .expect("Python");
-        let mut taken = BufReader::new(process.stdout.take().expect("its output")).lines();
-        let ready = taken.next_line().await.expect("read");
+        let mut messages = BufReader::new(process.stdout.take().expect("its output")).lines();
+        let ready = timeout(TIME_LIMIT, messages.next_line()).await;
+        let ready = ready.expect("aiosmtpd starts within 60 s").expect("read");
         assert_eq!(ready.as_deref(), Some("ready"));
-        Self { port, taken, _process: process }
+        Self { port, messages, _process: process }
     }
 
     async fn next(&mut self) -> Value {
-        let line = self.taken.next_line().await.expect("read").expect("a message");
+        let line = timeout(TIME_LIMIT, self.messages.next_line()).await;
+        let line = line.expect("a message arrives within 60 s").expect("read").expect("a message");
         serde_json::from_str(&line).expect("JSON")
     }
 }
 
 #[tokio::test]
-async fn mail_goes_out_over_tls_with_a_password() {
+async fn relays_mail_over_tls_with_authentication() {
     let mut mail = MailServer::start().await;
     let url = format!("smtp://ada:p%40ss%20word@localhost:{}", mail.port);
     let sandbox = Sandbox::start(|builder| builder.relay(&url).expect("a relay")).await;
@@ -66,7 +74,7 @@ async fn mail_goes_out_over_tls_with_a_password() {
     let second = mail.next().await;
     assert_eq!(second["to"], serde_json::json!(["later@out.example"]));
     assert_eq!(second["source"], first["source"]);
-    // One connection for both.
+    // Both messages use one connection.
     assert_eq!(second["peer"], first["peer"]);
 
     let id = sent["id"].as_str().expect("an id");
@@ -81,9 +89,9 @@ async fn mail_goes_out_over_tls_with_a_password() {
 }
 
 #[tokio::test]
-async fn a_real_client_is_served() {
-    let any = "127.0.0.1:0".parse().expect("an address");
-    let sandbox = Sandbox::start(|builder| builder.smtp(any)).await;
+async fn receives_mail_from_smtplib() {
+    let any_port = "127.0.0.1:0".parse().expect("an address");
+    let sandbox = Sandbox::start(|builder| builder.smtp(any_port)).await;
     let address = sandbox.server.addresses().smtp.expect("a listener");
     let script = format!(
         r#"
@@ -97,7 +105,7 @@ message["Subject"] = "Grüße"
 message.set_content("Hällo\n.\n")
 message.add_attachment(b"\x00\x01", maintype="application", subtype="x-y", filename="größe.bin")
 client = smtplib.SMTP("127.0.0.1", {})
-# Its certificate is its own.
+# The certificate is self-signed.
 client.starttls(context=ssl._create_unverified_context())
 assert not client.has_extn("starttls")
 refused = client.send_message(message, to_addrs=["help@sandbox.test", "x@elsewhere.test"])
@@ -106,7 +114,7 @@ client.quit()
 "#,
         address.port()
     );
-    let ran = Command::new(prepared("SVC_PEERS_PYTHON")).args(["-c", &script]).status().await;
+    let ran = Command::new(required_var("SVC_PEERS_PYTHON")).args(["-c", &script]).status().await;
     assert!(ran.expect("Python").success());
     let found = sandbox.call("GET /_sandbox/messages/wait?to=help@sandbox.test", "").await;
     assert_eq!(found["from"], "Zoë <zoe@out.example>");

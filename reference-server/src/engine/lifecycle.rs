@@ -1,4 +1,7 @@
-//! The course of an email, recipient by recipient (`docs/undocumented/email-service.md#status-transitions`, `docs/undocumented/email-service.md#several-recipients`).
+//! The lifecycle of an email: the status of each recipient, the transitions between
+//! statuses, and the status of the email as a whole
+//! (`docs/undocumented/email-service.md#status-transitions`,
+//! `docs/undocumented/email-service.md#several-recipients`).
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -6,7 +9,7 @@ use serde_json::Value;
 
 use crate::webhooks::Event;
 
-/// Where an email, or one of its recipients, stands.
+/// Status of an email or of one of its recipients.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "EmailStatus")]
 #[serde(rename_all = "snake_case")]
@@ -48,8 +51,8 @@ impl Status {
         }
     }
 
-    /// How bad it is: an email stands where its worst recipient does.
-    const fn badness(self) -> u8 {
+    /// Severity: the status of an email is the most severe status of its recipients.
+    const fn severity(self) -> u8 {
         match self {
             Self::Cancelled => 8,
             Self::Failed => 7,
@@ -63,7 +66,7 @@ impl Status {
     }
 }
 
-/// One recipient's course so far.
+/// State of one recipient.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "Recipient")]
 pub(crate) struct RecipientState {
@@ -75,10 +78,10 @@ pub(crate) struct RecipientState {
 /// The status of an email with these recipients.
 pub(crate) fn overall(recipients: &[RecipientState]) -> Status {
     let all = recipients.iter().map(|recipient| recipient.status);
-    all.max_by_key(|status| status.badness()).unwrap_or(Status::Delivered)
+    all.max_by_key(|status| status.severity()).unwrap_or(Status::Delivered)
 }
 
-/// What can happen to a recipient.
+/// Changes of a recipient's state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Change {
     Delivered,
@@ -114,8 +117,8 @@ impl Change {
         }
     }
 
-    /// The steps that a recipient takes from `from`, each with its event; none
-    /// where this cannot happen to it.
+    /// The transitions that this change makes from `from`, each with its event. `None`
+    /// if the change is not possible in that status.
     pub(crate) fn steps(self, from: Status) -> Option<Vec<(Status, Event)>> {
         const SENT: (Status, Event) = (Status::Sent, Event::EmailSent);
         let to = match self {
@@ -139,8 +142,8 @@ impl Change {
     }
 }
 
-/// What becomes of a recipient that the mail engine takes up: magic recipients
-/// have theirs in the name, with any `+label`, in any domain under `.test`.
+/// Outcome of the simulated delivery. Magic recipients name theirs in the local part,
+/// with an optional `+label`, in any domain under `.test`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Outcome {
     Delivered,
@@ -152,7 +155,7 @@ pub(crate) enum Outcome {
 }
 
 impl Outcome {
-    /// `address` is a mailbox without a display name.
+    /// Determines the outcome for an address without display name.
     pub(crate) fn of(address: &str) -> Self {
         let Some((local, domain)) = address.rsplit_once('@') else { return Self::Delivered };
         let top = domain.rsplit('.').next().unwrap_or(domain);
@@ -175,7 +178,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn magic_recipients_have_labels_and_end_in_test() {
+    fn magic_recipients_allow_labels_and_require_a_test_domain() {
         assert_eq!(Outcome::of("bounced@a.test"), Outcome::Bounced);
         assert_eq!(Outcome::of("Failed+x+y@mail.a.TEST"), Outcome::Failed);
         assert_eq!(Outcome::of("complained+1@a.test"), Outcome::Complained);
@@ -187,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn the_email_stands_where_its_worst_recipient_does() {
+    fn the_email_has_the_most_severe_recipient_status() {
         let with = |statuses: &[Status]| {
             let state = |status: &Status| RecipientState {
                 address: "a@b".to_owned(),
@@ -205,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn only_the_contracts_transitions_are_taken() {
+    fn only_documented_transitions_are_possible() {
         use Status::{Bounced, Cancelled, Complained, Delivered, Failed, Queued, Sending, Sent};
         let all = [Queued, Sending, Sent, Delivered, Bounced, Failed, Complained, Cancelled];
         let from = |change: Change| {

@@ -1,5 +1,6 @@
-//! What the database knows of the time: a server that starts on it goes on from
-//! there, whatever has happened to the system's clock meanwhile.
+//! Restores the clock and the id generator from the newest rows of the database, so
+//! that a restarted server continues from its last state even if the system clock was
+//! set back.
 
 use rusqlite::Connection;
 
@@ -8,7 +9,7 @@ use crate::clock::Clock;
 use crate::id;
 use crate::time::Millis;
 
-/// The newest of everything that comes in numbers and is listed newest first.
+/// The newest row of each large table that is listed newest first.
 const NEWEST: [&str; 3] = [
     "SELECT id, created_at FROM email ORDER BY id DESC LIMIT 1",
     "SELECT id, created_at FROM delivery ORDER BY id DESC LIMIT 1",
@@ -18,15 +19,18 @@ const NEWEST: [&str; 3] = [
      ORDER BY message.id DESC LIMIT 1",
 ];
 
-/// Makes identifiers follow those that there are, and the clock go on from the
-/// latest time that something was written at.
-pub(crate) fn follow(connection: &Connection, clock: &Clock) -> rusqlite::Result<()> {
+/// Makes new ids sort after the stored ones, and moves the clock to the latest stored
+/// time.
+pub(crate) fn restore_clock_and_ids(
+    connection: &Connection,
+    clock: &Clock,
+) -> rusqlite::Result<()> {
     for newest in NEWEST {
         let read = |row: &rusqlite::Row<'_>| Ok((row.get::<_, String>(0)?, row.get(1)?));
         let found: Option<(String, Millis)> = find(connection, newest, [], read)?;
         if let Some((newest, at)) = found {
-            id::follow(&newest);
-            clock.reach(at);
+            id::advance_past(&newest);
+            clock.advance_to(at);
         }
     }
     Ok(())

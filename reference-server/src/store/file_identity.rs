@@ -1,22 +1,21 @@
-//! Whether the database is still where it was opened. A file that was removed or
-//! replaced under a running server can be written to as before, and all of it is
-//! lost: nothing may be answered 2xx any more.
+//! Detects that the database file was removed or replaced while the server runs. Writes
+//! to such a file succeed but are lost, so the server must not confirm them.
 
 use std::fs::Metadata;
 use std::io;
 use std::path::{Path, PathBuf};
 
-pub(super) struct Place {
+pub(super) struct FileIdentity {
     path: PathBuf,
     identity: Identity,
 }
 
-impl Place {
+impl FileIdentity {
     pub(super) fn of(path: &Path) -> io::Result<Self> {
         Ok(Self { path: path.to_owned(), identity: identity(&path.metadata()?) })
     }
 
-    pub(super) fn is_there(&self) -> bool {
+    pub(super) fn is_present(&self) -> bool {
         self.path.metadata().is_ok_and(|found| identity(&found) == self.identity)
     }
 }
@@ -30,7 +29,7 @@ fn identity(file: &Metadata) -> Identity {
     (file.dev(), file.ino())
 }
 
-/// Redirected an open file cannot be removed.
+/// Other systems do not allow removing an open file.
 #[cfg(not(unix))]
 type Identity = ();
 

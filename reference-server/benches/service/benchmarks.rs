@@ -1,4 +1,4 @@
-//! The figures, one function for each name.
+//! The benchmarks, one function per name.
 
 use std::io::{Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
@@ -33,7 +33,7 @@ fn batch() -> String {
     format!("[{}]", vec![EMAIL; 100].join(","))
 }
 
-/// A server with one webhook, and its receiver.
+/// A server with one webhook and its receiver.
 pub(crate) struct Bench {
     pub(crate) server: Process,
     pub(crate) directory: TempDir,
@@ -42,12 +42,12 @@ pub(crate) struct Bench {
 }
 
 impl Bench {
-    /// On disk, with nothing in it.
+    /// Starts a server on an empty data directory.
     pub(crate) fn start() -> Self {
         Self::on(tempfile::tempdir().unwrap())
     }
 
-    /// On what is in this directory.
+    /// Starts a server on an existing data directory.
     pub(crate) fn on(directory: TempDir) -> Self {
         let server = Process::start(directory.path());
         Self::with(server, directory)
@@ -66,7 +66,7 @@ impl Bench {
         Self { server, directory, receiver, webhook }
     }
 
-    /// Ends the server; the directory stays, and the webhook is gone.
+    /// Deletes the webhook, stops the server, and returns the data directory.
     pub(crate) fn close(self) -> TempDir {
         self.server.call("DELETE", &format!("/api/v1/webhooks/{}", self.webhook), "");
         self.server.stop();
@@ -77,7 +77,7 @@ impl Bench {
         wrk::post(self.server.addr, SEND, EMAIL, time)
     }
 
-    /// Has so many more emails accepted, a hundred at a time.
+    /// Sends this many emails in batches of 100.
     pub(crate) fn add(&self, emails: u64) {
         let batch = batch();
         for _ in 0..emails / 100 {
@@ -102,8 +102,8 @@ fn start(_: Duration) {
         let more = format!("slowest of {} {slowest:.1}; as a process {ready:.1}", runs.len());
         line(name, median(runs.iter().map(|run| run.0).collect()), "ms", &more);
     };
-    let run = |place: &Path| {
-        let server = Process::start(place);
+    let run = |location: &Path| {
+        let server = Process::start(location);
         let times = (server.start_ms, server.ready_ms);
         server.stop();
         times
@@ -123,18 +123,13 @@ fn sends(time: Duration) {
     let directory = tempfile::tempdir().unwrap();
     let server = Process::start(directory.path());
     let load = wrk::post(server.addr, SEND, EMAIL, time);
-    line(
-        "durable single sends, nobody subscribed",
-        load.requests_a_second,
-        "/s",
-        &load.to_string(),
-    );
+    line("durable single sends, no webhook", load.requests_per_second, "/s", &load.to_string());
     server.settle();
     server.stop();
     let bench = Bench::start();
     let load = bench.singles(time);
-    let left = format!("{load}; {} still to do", bench.server.backlog());
-    line("durable single sends, one webhook", load.requests_a_second, "/s", &left);
+    let note = format!("{load}; {} tasks pending", bench.server.backlog());
+    line("durable single sends, one webhook", load.requests_per_second, "/s", &note);
     bench.server.settle();
     bench.server.stop();
 }
@@ -142,16 +137,16 @@ fn sends(time: Duration) {
 fn batches(time: Duration) {
     let bench = Bench::start();
     let load = wrk::post(bench.server.addr, BATCH, &batch(), time);
-    let more = format!("{load} for each hundred");
-    line("emails in batches of 100", load.requests_a_second * 100.0, "/s", &more);
-    let (started, left) = (Instant::now(), bench.server.backlog());
+    let more = format!("{load} per batch");
+    line("emails in batches of 100", load.requests_per_second * 100.0, "/s", &more);
+    let (started, pending) = (Instant::now(), bench.server.backlog());
     bench.server.settle();
     let took = started.elapsed().as_secs_f64();
-    line("settled after", took, "s", &format!("{left} things to do"));
+    line("settled after", took, "s", &format!("{pending} tasks pending"));
     bench.server.stop();
 }
 
-/// From the first request until the last delivery is recorded.
+/// Measures from the first request until the last delivery is recorded.
 fn deliveries(_: Duration) {
     const EMAILS: u64 = 50_000;
     let bench = Bench::start();
@@ -159,39 +154,41 @@ fn deliveries(_: Duration) {
     bench.add(EMAILS);
     bench.server.settle();
     let rate = EMAILS as f64 / started.elapsed().as_secs_f64();
-    assert_eq!(bench.receiver.received(), EMAILS, "each delivered once");
-    line("emails accepted, moved on, delivered", rate, "/s", "each signature checked");
+    assert_eq!(bench.receiver.received(), EMAILS, "every email is delivered once");
+    line("emails accepted and delivered", rate, "/s", "all signatures checked");
     bench.add(100_000 - EMAILS);
     bench.server.settle();
     line("memory after 100 000 emails", bench.server.resident_mib(), "MiB", "");
     bench.server.stop();
 }
 
-/// Single sends while much else is to be done.
+/// Single sends while many tasks are pending.
 fn backlog(time: Duration) {
     let bench = Bench::start();
     let before = bench.singles(time);
-    line("single sends without a backlog", before.requests_a_second, "/s", &before.to_string());
+    line("single sends without a backlog", before.requests_per_second, "/s", &before.to_string());
     bench.server.settle();
     bench.add(200_000);
-    let left = bench.server.backlog();
+    let pending = bench.server.backlog();
     let name = "memory with a backlog";
-    line(name, bench.server.resident_mib(), "MiB", &format!("{left} things to do"));
+    line(name, bench.server.resident_mib(), "MiB", &format!("{pending} tasks pending"));
     let during = bench.singles(time);
-    let more = format!("{during}; {left} things to do before, {} after", bench.server.backlog());
-    line("single sends with a backlog", during.requests_a_second, "/s", &more);
+    let more =
+        format!("{during}; {pending} tasks pending before, {} after", bench.server.backlog());
+    line("single sends with a backlog", during.requests_per_second, "/s", &more);
     bench.server.settle();
     bench.server.stop();
 }
 
-/// An endpoint that nobody listens at, and what waits for it.
+/// Deliveries next to an endpoint that refuses connections, and memory with many
+/// pending retries.
 fn dead(_: Duration) {
     const EMAILS: u64 = 100_000;
     let bench = Bench::start();
     let free = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let hook = format!(r#"{{"url":"http://{free}/","events":["email.delivered"]}}"#);
     bench.server.call("POST", "/api/v1/webhooks", &hook);
-    // Its retries stay to come.
+    // A frozen clock keeps its retries pending.
     bench.server.call("POST", "/_sandbox/clock", r#"{"freeze":true}"#);
     let started = Instant::now();
     bench.add(EMAILS);
@@ -200,13 +197,13 @@ fn dead(_: Duration) {
         std::thread::sleep(Duration::from_millis(20));
     }
     let rate = EMAILS as f64 / started.elapsed().as_secs_f64();
-    line("delivered beside a dead endpoint", rate, "/s", "");
+    line("deliveries next to a dead endpoint", rate, "/s", "");
     let memory = bench.server.resident_mib();
-    line("memory with 100 000 retries to come", memory, "MiB", "");
+    line("memory with 100 000 pending retries", memory, "MiB", "");
     bench.server.stop();
 }
 
-/// Connections that stay open, each after one request.
+/// Memory of idle connections, each open after one request.
 fn connections(_: Duration) {
     const CONNECTIONS: usize = 9_900;
     let directory = tempfile::tempdir().unwrap();
@@ -221,24 +218,24 @@ fn connections(_: Duration) {
         let Ok(mut stream) = TcpStream::connect(addr) else { break };
         stream.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
         stream.write_all(request.as_bytes()).unwrap();
-        let mut answer = [0; 12];
-        if stream.read_exact(&mut answer).is_err() {
-            println!("  the limit of open files is in the way: ulimit -n 20000");
+        let mut response = [0; 12];
+        if stream.read_exact(&mut response).is_err() {
+            println!("  the limit of open files is too low: ulimit -n 20000");
             break;
         }
-        assert_eq!(&answer, b"HTTP/1.1 200");
+        assert_eq!(&response, b"HTTP/1.1 200");
         open.push(stream);
     }
     let name = format!("memory with {} open connections", open.len());
     line(&name, server.resident_mib(), "MiB", &format!("{before:.1} without"));
     let load = wrk::post(addr, SEND, EMAIL, Duration::from_secs(2));
-    line("single sends beside them", load.requests_a_second, "/s", &load.to_string());
+    line("single sends with these connections", load.requests_per_second, "/s", &load.to_string());
     drop(open);
     server.stop();
 }
 
-/// Ten thousand emails, each at a time of its own within one day, and a delivery
-/// for each: from due time to due time in one advance of the clock.
+/// One advance of the clock over ten thousand emails, each scheduled at a different
+/// time of one day and each with a delivery.
 fn advance(_: Duration) {
     const EMAILS: u64 = 10_000;
     for (name, bench) in [("on disk", Bench::start()), ("in memory", Bench::in_memory())] {
