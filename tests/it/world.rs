@@ -21,7 +21,7 @@ impl World {
     pub(crate) async fn with(choices: &[&str]) -> Self {
         let mut builder = Server::builder().in_memory();
         for choice in choices {
-            builder = builder.set(choice).expect("a documented choice");
+            builder = builder.compatibility(choice).expect("a documented choice");
         }
         let server = builder.start().await.expect("the server starts");
         let base = server.base_url();

@@ -135,7 +135,7 @@ impl Engine {
         }
         // What is in flight ends with its own time-out; it is recorded or done again.
         let all = async { while self.couriers.join_next().await.is_some() {} };
-        if tokio::time::timeout(self.app.settings.limits.stop_time, all).await.is_err() {
+        if tokio::time::timeout(self.app.settings.limits.stop_timeout, all).await.is_err() {
             tracing::warn!("stopping with deliveries in flight; the next start repeats them");
         }
     }

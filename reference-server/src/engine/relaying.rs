@@ -88,7 +88,7 @@ async fn hand_to(
     let recipients = addresses.map(wire).collect::<Result<Vec<_>, _>>()?;
     let from = Mailbox::parse(&email.meta.from).map_err(ApiError::internal)?;
     let sender = from.address.wire().into_owned();
-    let (message, first, open) = (Arc::clone(message), meant[0], app.settings.is_open());
+    let (message, first, open) = (Arc::clone(message), meant[0], app.settings.is_exposed());
     let rendered = tokio::task::spawn_blocking(move || {
         message.source(&message.email.recipients[first].address, open)
     });

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use rusqlite::{Connection, OpenFlags};
 
 use super::migrations;
-use crate::home;
+use crate::data_dir;
 
 /// The database cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -29,7 +29,8 @@ pub(super) fn file(path: &Path) -> Result<Connection, OpenError> {
     // Before SQLite sees it, because even opening may write beside the file.
     let found = version_in_header(path)?;
     refuse_newer(path, found)?;
-    home::keep_private(path).map_err(|source| OpenError::Read { path: path.to_owned(), source })?;
+    data_dir::create_private_file(path)
+        .map_err(|source| OpenError::Read { path: path.to_owned(), source })?;
     let connection = Connection::open(path)?;
     connection.busy_timeout(std::time::Duration::from_secs(5))?;
     // The header may be behind a write-ahead log that a killed server left.

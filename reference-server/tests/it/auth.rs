@@ -43,11 +43,11 @@ const SCOPES: [&str; 5] =
 async fn without_a_key_every_operation_answers_401() {
     let sandbox = Sandbox::start().await;
     for (line, _) in EMAIL.into_iter().chain(EXTRACTION) {
-        let answer = sandbox.raw(line, "", "").await;
-        assert_eq!(answer.status, 401, "{line}");
+        let response = sandbox.raw(line, "", "").await;
+        assert_eq!(response.status, 401, "{line}");
         let expected = r#"{"error":{"code":"unauthorized","message":"no API key was given"}}"#;
-        assert_eq!(answer.body, expected, "{line}");
-        assert_eq!(answer.header("www-authenticate"), Some("Bearer"), "{line}");
+        assert_eq!(response.body, expected, "{line}");
+        assert_eq!(response.header("www-authenticate"), Some("Bearer"), "{line}");
     }
 }
 
@@ -64,10 +64,10 @@ async fn unknown_malformed_and_foreign_keys_answer_401() {
             "authorization: Bearer\r\n".to_owned(),
             format!("authorization: Bearer {KEY}\r\nauthorization: Bearer {KEY}\r\n"),
         ] {
-            let answer = sandbox.raw(line, &header, "").await;
-            assert_eq!(answer.status, 401, "{line} {header}");
-            assert_eq!(answer.between(r#""code":""#), "unauthorized");
-            assert!(!answer.body.contains(KEY), "{answer:?}");
+            let response = sandbox.raw(line, &header, "").await;
+            assert_eq!(response.status, 401, "{line} {header}");
+            assert_eq!(response.between(r#""code":""#), "unauthorized");
+            assert!(!response.body.contains(KEY), "{response:?}");
         }
     }
 }
@@ -130,13 +130,13 @@ async fn an_extract_only_key_may_only_ask_who_it_is() {
         .await;
     let key = made.between(r#""key":""#);
     for (line, scope) in EXTRACTION {
-        let answer = sandbox.with_key(&key, line, "").await;
+        let response = sandbox.with_key(&key, line, "").await;
         if scope.is_empty() {
-            assert_eq!(answer.status, 200, "{line}");
-            assert!(answer.body.contains(r#""scope":"extract_only""#), "{answer:?}");
+            assert_eq!(response.status, 200, "{line}");
+            assert!(response.body.contains(r#""scope":"extract_only""#), "{response:?}");
         } else {
-            assert_eq!(answer.status, 403, "{line}");
-            assert!(answer.body.contains(r#""required_scope":"full""#), "{answer:?}");
+            assert_eq!(response.status, 403, "{line}");
+            assert!(response.body.contains(r#""required_scope":"full""#), "{response:?}");
         }
     }
 }
@@ -198,9 +198,9 @@ async fn another_organizations_things_are_not_there() {
         format!("DELETE /api/v1/webhooks/{webhook}"),
         format!("POST /api/v1/webhooks/{webhook}/test"),
     ] {
-        let answer = sandbox.with_key(&other, &line, r#"{"email":"x@y.test"}"#).await;
+        let response = sandbox.with_key(&other, &line, r#"{"email":"x@y.test"}"#).await;
         assert_eq!(
-            (answer.status, answer.between(r#""code":""#).as_str()),
+            (response.status, response.between(r#""code":""#).as_str()),
             (404, "not_found"),
             "{line}"
         );
@@ -230,9 +230,9 @@ async fn a_key_has_so_many_requests_a_second() {
     // However slow the machine: a hundred requests do not each take a second.
     let mut tries = 0;
     let refused = loop {
-        let answer = sandbox.call("GET /api/v1/audiences", "").await;
-        if answer.status != 200 {
-            break answer;
+        let response = sandbox.call("GET /api/v1/audiences", "").await;
+        if response.status != 200 {
+            break response;
         }
         tries += 1;
         assert!(tries < 100, "more than one request a second");

@@ -11,14 +11,14 @@ async fn each_email_stands_alone() {
     let body = format!(
         r#"[{GOOD},{{"from":"a@unverified.test","to":"b@x.test","subject":"s"}},{{"from":"a@sandbox.test","subject":7}},{GOOD},7]"#
     );
-    let answer = sandbox.call(BATCH, &body).await;
-    assert_eq!(answer.status, 200, "{answer:?}");
-    let ids: Vec<&str> = answer.body.split(r#""id":""#).skip(1).map(|rest| &rest[..40]).collect();
+    let response = sandbox.call(BATCH, &body).await;
+    assert_eq!(response.status, 200, "{response:?}");
+    let ids: Vec<&str> = response.body.split(r#""id":""#).skip(1).map(|rest| &rest[..40]).collect();
     let expected = format!(
         r#"{{"results":[{{"index":0,"id":"{}","status":"queued"}},{{"index":1,"error":{{"code":"domain_not_verified","message":"the domain unverified.test is not a verified domain of this organization","details":{{"domain":"unverified.test"}}}}}},{{"index":2,"error":{{"code":"validation_failed","message":"subject: must be a string","details":{{"fields":[{{"field":"subject","message":"must be a string"}}]}}}}}},{{"index":3,"id":"{}","status":"queued"}},{{"index":4,"error":{{"code":"validation_failed","message":"must be an object","details":{{"fields":[{{"field":"","message":"must be an object"}}]}}}}}}]}}"#,
         ids[0], ids[1]
     );
-    assert_eq!(answer.body, expected);
+    assert_eq!(response.body, expected);
     sandbox.settle().await;
     for id in ids {
         let found = sandbox.call(&format!("GET /api/v1/emails/{id}"), "").await;
@@ -29,9 +29,9 @@ async fn each_email_stands_alone() {
 #[tokio::test]
 async fn an_object_that_holds_the_emails_will_do() {
     let sandbox = Sandbox::start().await;
-    let answer = sandbox.call(BATCH, &format!(r#"{{"emails":[{GOOD}]}}"#)).await;
-    assert_eq!(answer.status, 200);
-    assert_eq!(answer.body.matches(r#""status":"queued""#).count(), 1);
+    let response = sandbox.call(BATCH, &format!(r#"{{"emails":[{GOOD}]}}"#)).await;
+    assert_eq!(response.status, 200);
+    assert_eq!(response.body.matches(r#""status":"queued""#).count(), 1);
 }
 
 #[tokio::test]

@@ -40,10 +40,10 @@ async fn a_web_page_cannot_drive_it() {
         (format!("host: {addr}\r\norigin: null\r\n"), 403, "forbidden"),
         (format!("host: {addr}\r\norigin: https://{addr}\r\n"), 403, "forbidden"),
     ] {
-        let answer = ask(&headers).await;
-        assert_eq!(answer.status, status, "{headers}");
+        let response = ask(&headers).await;
+        assert_eq!(response.status, status, "{headers}");
         if !code.is_empty() {
-            assert_eq!(answer.between(r#""code":""#), code, "{headers}");
+            assert_eq!(response.between(r#""code":""#), code, "{headers}");
         }
     }
     // A request line may name the host, too.
@@ -224,7 +224,7 @@ async fn a_lease_keeps_the_server_from_being_idle() {
     let short = std::time::Duration::from_millis(100);
     assert!(tokio::time::timeout(short, sandbox.server.until_idle()).await.is_err());
     drop(lease);
-    let idle = tokio::time::timeout(raw::PATIENCE, sandbox.server.until_idle()).await;
+    let idle = tokio::time::timeout(raw::TIMEOUT, sandbox.server.until_idle()).await;
     idle.expect("idle without the lease");
 }
 

@@ -1,11 +1,11 @@
-//! Holds every answer that a test gets to the server's own description of it.
+//! Holds every response that a test gets to the server's own description of it.
 
 use std::collections::BTreeSet;
 use std::sync::Mutex;
 
 use serde_json::{Value, json};
 
-use crate::raw::Raw;
+use crate::raw::RawResponse;
 use crate::receiver::Received;
 
 pub(crate) struct Description {
@@ -38,23 +38,23 @@ impl Description {
         self.seen.lock().expect("no panic").clone()
     }
 
-    /// Fails where the description does not show this answer to the request
+    /// Fails where the description does not show this response to the request
     /// with this line, such as `GET /v1/me`.
-    pub(crate) fn check(&self, line: &str, answer: &Raw) {
+    pub(crate) fn check(&self, line: &str, response: &RawResponse) {
         let (method, target) = line.split_once(' ').expect("a method and a path");
         let path = target.split('?').next().unwrap_or_default();
         let Some((path, row)) = self.find(method, path) else { return };
-        let status = answer.status.to_string();
+        let status = response.status.to_string();
         let described = self.resolve(&row["responses"][&status]);
-        assert!(described.is_object(), "{method} {path}: {status} is not described: {answer:?}");
-        assert!(answer.header("x-request-id").is_some(), "{method} {path}: {answer:?}");
+        assert!(described.is_object(), "{method} {path}: {status} is not described: {response:?}");
+        assert!(response.header("x-request-id").is_some(), "{method} {path}: {response:?}");
         match described.get("content") {
-            None => assert_eq!(answer.body, "", "{method} {path}: {status} has no body"),
+            None => assert_eq!(response.body, "", "{method} {path}: {status} has no body"),
             Some(content) => {
-                self.check_content(&format!("{method} {path}: {status}"), content, answer);
+                self.check_content(&format!("{method} {path}: {status}"), content, response);
             }
         }
-        let seen = (method.to_owned(), path.clone(), answer.status);
+        let seen = (method.to_owned(), path.clone(), response.status);
         self.seen.lock().expect("no panic").insert(seen);
     }
 
@@ -94,16 +94,16 @@ impl Description {
         assert!(wrong.is_empty(), "{what} is not as described: {wrong:#?} in {value}");
     }
 
-    fn check_content(&self, what: &str, content: &Value, answer: &Raw) {
+    fn check_content(&self, what: &str, content: &Value, response: &RawResponse) {
         let essence = |text: &str| text.split(';').next().unwrap_or_default().trim().to_owned();
-        let given = essence(answer.header("content-type").unwrap_or_default());
+        let given = essence(response.header("content-type").unwrap_or_default());
         let found = object(content).iter().find(|(known, _)| essence(known) == given);
         let (_, described) = found.unwrap_or_else(|| panic!("{what}: {given:?} is not described"));
         if !given.ends_with("json") {
             return;
         }
-        let body: Value = serde_json::from_str(&answer.body)
-            .unwrap_or_else(|error| panic!("{what}: {error}: {answer:?}"));
+        let body: Value = serde_json::from_str(&response.body)
+            .unwrap_or_else(|error| panic!("{what}: {error}: {response:?}"));
         self.check_schema(what, &described["schema"], &body);
         if let Some(examples) = described.get("examples") {
             let code = body.pointer("/error/code").or(body.get("code")).and_then(Value::as_str);

@@ -1,6 +1,6 @@
 //! What was answered is there after a restart.
 
-use svc_reference_server::{Builder, Server, StartError, running};
+use svc_reference_server::{Builder, Server, StartError, find_running};
 
 use crate::harness::{EXTRACTION_KEY, KEY, Sandbox};
 use crate::raw;
@@ -133,9 +133,9 @@ async fn restarted(directory: &tempfile::TempDir) -> Sandbox {
 #[tokio::test]
 async fn a_second_server_is_refused_and_names_the_first() {
     let directory = tempfile::tempdir().unwrap();
-    assert_eq!(running(directory.path()), None);
+    assert_eq!(find_running(directory.path()), None);
     let first = on(&directory)(Server::builder()).start().await.unwrap();
-    let found = running(directory.path()).expect("the first");
+    let found = find_running(directory.path()).expect("the first");
     assert_eq!(found.base_url(), first.base_url());
     assert_eq!(found.pid, std::process::id());
 
@@ -145,7 +145,7 @@ async fn a_second_server_is_refused_and_names_the_first() {
     assert_eq!(other.http, first.addresses().http);
 
     first.stop().await;
-    assert_eq!(running(directory.path()), None);
+    assert_eq!(find_running(directory.path()), None);
     on(&directory)(Server::builder()).start().await.unwrap().stop().await;
 }
 

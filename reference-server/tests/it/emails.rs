@@ -207,8 +207,8 @@ async fn the_control_interface_makes_things_happen() {
         ("bounced", 409, "complained"),
         ("exploded", 422, "complained"),
     ] {
-        let answer = sandbox.control(&line, &format!(r#"{{"event":"{event}"}}"#)).await;
-        assert_eq!(answer.status, status, "{event}: {answer:?}");
+        let response = sandbox.control(&line, &format!(r#"{{"event":"{event}"}}"#)).await;
+        assert_eq!(response.status, status, "{event}: {response:?}");
         let found = sandbox.call(&format!("GET /api/v1/emails/{id}"), "").await;
         assert_eq!(found.between(r#""status":""#), email, "{event}");
     }

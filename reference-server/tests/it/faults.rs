@@ -21,10 +21,10 @@ async fn until_end(sandbox: &Sandbox, line: &str, body: &str) -> String {
         "{line} HTTP/1.1\r\nhost: {addr}\r\nauthorization: Bearer {KEY}\r\ncontent-type: application/json\r\ncontent-length: {length}\r\n\r\n{body}"
     );
     stream.write_all(request.as_bytes()).await.expect("the connection");
-    let mut answer = Vec::new();
+    let mut response = Vec::new();
     // A reset instead of an end is a cut connection, too.
-    let _ = stream.read_to_end(&mut answer).await;
-    String::from_utf8(answer).expect("text")
+    let _ = stream.read_to_end(&mut response).await;
+    String::from_utf8(response).expect("text")
 }
 
 #[tokio::test]
@@ -36,13 +36,13 @@ async fn a_status_is_answered_so_many_times_after_so_many() {
     let mut statuses = Vec::new();
     for _ in 0..4 {
         sandbox.call("GET /api/v1/audiences", "").await;
-        let answer = sandbox.call("POST /api/v1/emails", EMAIL).await;
-        if answer.status == 503 {
-            assert_eq!(answer.body, r#"{"error":"busy"}"#);
-            assert_eq!(answer.header("retry-after"), Some("7"));
-            assert_eq!(answer.header("content-type"), Some("application/json"));
+        let response = sandbox.call("POST /api/v1/emails", EMAIL).await;
+        if response.status == 503 {
+            assert_eq!(response.body, r#"{"error":"busy"}"#);
+            assert_eq!(response.header("retry-after"), Some("7"));
+            assert_eq!(response.header("content-type"), Some("application/json"));
         }
-        statuses.push(answer.status);
+        statuses.push(response.status);
     }
     assert_eq!(statuses, [202, 503, 503, 202]);
     let found = sandbox.control(&format!("GET /_sandbox/faults/{id}"), "").await;
@@ -60,13 +60,13 @@ async fn a_connection_is_cut_before_after_or_midway() {
     let line = "POST /api/v1/audiences";
     for (drop, made) in [("before", 0), ("after", 1), ("midway", 2)] {
         fault(&sandbox, &format!(r#"{{"operation":"audiences.create","drop":"{drop}"}}"#)).await;
-        let answer = until_end(&sandbox, line, r#"{"name":"Readers"}"#).await;
+        let response = until_end(&sandbox, line, r#"{"name":"Readers"}"#).await;
         if drop == "midway" {
-            let (head, body) = answer.split_once("\r\n\r\n").expect("a head");
-            assert!(head.starts_with("HTTP/1.1 201"), "{answer}");
-            assert!(body.starts_with(r#"{"id":"aud_"#) && !body.ends_with('}'), "{answer}");
+            let (head, body) = response.split_once("\r\n\r\n").expect("a head");
+            assert!(head.starts_with("HTTP/1.1 201"), "{response}");
+            assert!(body.starts_with(r#"{"id":"aud_"#) && !body.ends_with('}'), "{response}");
         } else {
-            assert_eq!(answer, "", "{drop}");
+            assert_eq!(response, "", "{drop}");
         }
         let listed = sandbox.call("GET /api/v1/audiences", "").await;
         assert_eq!(listed.body.matches("aud_").count(), made, "{drop}");

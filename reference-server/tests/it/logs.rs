@@ -116,8 +116,8 @@ async fn deliver(receiver: &Receiver, secrets: &mut Vec<String>) {
         ("POST /api/v1/audiences", format!(r#"{{"name":"{OURS}"}}"#), 201),
         ("POST /api/v1/domains", format!(r#"{{"name":"{OURS}.test"}}"#), 201),
     ] {
-        let answer = sandbox.call(line, &body).await;
-        assert_eq!(answer.status, status, "{answer:?}");
+        let response = sandbox.call(line, &body).await;
+        assert_eq!(response.status, status, "{response:?}");
     }
     let wrong = format!("authorization: Bearer mk_test_{OURS}\r\n");
     assert_eq!(
@@ -143,8 +143,8 @@ async fn deliver(receiver: &Receiver, secrets: &mut Vec<String>) {
             ),
         ),
     ] {
-        let answer = sandbox.control(line, &body).await;
-        assert!((200..300).contains(&answer.status), "{line}: {answer:?}");
+        let response = sandbox.control(line, &body).await;
+        assert!((200..300).contains(&response.status), "{line}: {response:?}");
     }
     let filled = format!(
         r#"{{"from":"a@sandbox.test","to":"b@x.test","subject":"s","templateId":"welcome","variables":{{"{OURS}":"{OURS}"}}}}"#

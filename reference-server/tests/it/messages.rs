@@ -39,15 +39,15 @@ async fn messages_are_listed_newest_first_and_found_by_their_heads() {
             &["Your code again", "Your code", "Welcome, Ada"],
         ),
     ] {
-        let answer = sandbox.control(&format!("GET /_sandbox/messages{query}"), "").await;
-        assert_eq!(answer.status, 200, "{query}: {answer:?}");
-        assert_eq!(subjects(&answer.body), expected, "{query}");
+        let response = sandbox.control(&format!("GET /_sandbox/messages{query}"), "").await;
+        assert_eq!(response.status, 200, "{query}: {response:?}");
+        assert_eq!(subjects(&response.body), expected, "{query}");
     }
     // After the newest there is nothing, not even that one.
     let newest = sandbox.control("GET /_sandbox/messages?limit=1", "").await;
     let query = format!("?after={}", newest.between(r#""createdAt":""#));
-    let answer = sandbox.control(&format!("GET /_sandbox/messages{query}"), "").await;
-    assert_eq!(answer.body, r#"{"data":[],"next":null}"#, "{query}");
+    let response = sandbox.control(&format!("GET /_sandbox/messages{query}"), "").await;
+    assert_eq!(response.body, r#"{"data":[],"next":null}"#, "{query}");
 }
 
 #[tokio::test]
@@ -60,13 +60,13 @@ async fn a_cursor_goes_through_all_pages() {
     let mut query = "limit=2".to_owned();
     let mut pages = 0;
     loop {
-        let answer = sandbox.control(&format!("GET /_sandbox/messages?{query}"), "").await;
-        all.extend(subjects(&answer.body).into_iter().map(str::to_owned));
+        let response = sandbox.control(&format!("GET /_sandbox/messages?{query}"), "").await;
+        all.extend(subjects(&response.body).into_iter().map(str::to_owned));
         pages += 1;
-        if answer.body.ends_with(r#""next":null}"#) {
+        if response.body.ends_with(r#""next":null}"#) {
             break;
         }
-        query = format!("limit=2&cursor={}", answer.between(r#""next":""#));
+        query = format!("limit=2&cursor={}", response.between(r#""next":""#));
     }
     assert_eq!((pages, all), (3, ["n5", "n4", "n3", "n2", "n1"].map(str::to_owned).to_vec()));
 }
@@ -82,18 +82,18 @@ async fn wrong_queries_are_named() {
         ("cursor=", "cursor"),
         ("cursor=2", "cursor"),
     ] {
-        let answer = sandbox.control(&format!("GET /_sandbox/messages?{query}"), "").await;
-        assert_eq!(answer.status, 422, "{query}");
-        assert_eq!(answer.between(r#""field":""#), field, "{query}");
+        let response = sandbox.control(&format!("GET /_sandbox/messages?{query}"), "").await;
+        assert_eq!(response.status, 422, "{query}");
+        assert_eq!(response.between(r#""field":""#), field, "{query}");
     }
     for timeout in ["soon", "601s"] {
         let line = format!("GET /_sandbox/messages/wait?timeout={timeout}");
         assert_eq!(sandbox.control(&line, "").await.status, 422, "{timeout}");
     }
     for path in ["", "/raw", "/html", "/links"] {
-        let answer =
+        let response =
             sandbox.control(&format!("GET /_sandbox/messages/msg_nothing{path}"), "").await;
-        assert_eq!(answer.status, 404, "{path}");
+        assert_eq!(response.status, 404, "{path}");
     }
 }
 
@@ -177,9 +177,9 @@ async fn waiting_in_vain_is_408_after_the_time() {
     let sandbox = Sandbox::start().await;
     let begun = std::time::Instant::now();
     let query = "GET /_sandbox/messages/wait?to=ada@example.test&timeout=50ms";
-    let answer = sandbox.control(query, "").await;
-    assert_eq!(answer.status, 408, "{answer:?}");
-    assert_eq!(answer.between(r#""code":""#), "request_timeout");
+    let response = sandbox.control(query, "").await;
+    assert_eq!(response.status, 408, "{response:?}");
+    assert_eq!(response.between(r#""code":""#), "request_timeout");
     assert!(begun.elapsed() >= Duration::from_millis(50));
 }
 

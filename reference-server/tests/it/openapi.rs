@@ -1,4 +1,4 @@
-//! Everything that is described is called here once, and answers as described
+//! Everything that is described is called here once, and responses as described
 //! (`description`).
 
 use crate::harness::{EXTRACTION_KEY, Sandbox};
@@ -118,18 +118,18 @@ async fn tenants(s: &Sandbox) {
 #[should_panic(expected = "is not as described")]
 async fn a_field_that_is_not_described_is_noticed() {
     let sandbox = Sandbox::start().await;
-    let mut answer = sandbox.call("POST /api/v1/audiences", r#"{"name":"Readers"}"#).await;
-    answer.body = answer.body.replace(r#"{"id""#, r#"{"more":1,"id""#);
-    sandbox.description().await.check("POST /api/v1/audiences", &answer);
+    let mut response = sandbox.call("POST /api/v1/audiences", r#"{"name":"Readers"}"#).await;
+    response.body = response.body.replace(r#"{"id""#, r#"{"more":1,"id""#);
+    sandbox.description().await.check("POST /api/v1/audiences", &response);
 }
 
 #[tokio::test]
 #[should_panic(expected = "409 is not described")]
 async fn a_status_that_is_not_described_is_noticed() {
     let sandbox = Sandbox::start().await;
-    let mut answer = sandbox.call("GET /api/v1/audiences", "").await;
-    answer.status = 409;
-    sandbox.description().await.check("GET /api/v1/audiences", &answer);
+    let mut response = sandbox.call("GET /api/v1/audiences", "").await;
+    response.status = 409;
+    sandbox.description().await.check("GET /api/v1/audiences", &response);
 }
 
 #[tokio::test]

@@ -8,7 +8,7 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Notify;
 
-use crate::raw::PATIENCE;
+use crate::raw::TIMEOUT;
 
 /// One delivery as it came.
 #[derive(Clone, Debug)]
@@ -81,7 +81,7 @@ impl Receiver {
                 came.await;
             }
         };
-        let came = tokio::time::timeout(PATIENCE, enough).await;
+        let came = tokio::time::timeout(TIMEOUT, enough).await;
         came.unwrap_or_else(|_| panic!("{} of {count} deliveries came", self.received().len()))
     }
 

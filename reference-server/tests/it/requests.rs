@@ -82,16 +82,16 @@ async fn an_array_is_no_object() {
 async fn other_paths_and_methods_answer_in_the_same_shape() {
     let sandbox = Sandbox::start().await;
     for path in ["/", "/api/v1/audience", "/api/v1/audiences/", "/v1/me/", "/_sandbox/nothing"] {
-        let answer = sandbox.call(&format!("GET {path}"), "").await;
-        assert_eq!(answer.status, 404, "{path}");
+        let response = sandbox.call(&format!("GET {path}"), "").await;
+        assert_eq!(response.status, 404, "{path}");
         let expected = r#"{"error":{"code":"not_found","message":"there is no such path"}}"#;
-        assert_eq!(answer.body, expected, "{path}");
-        assert!(answer.header("x-request-id").is_some_and(|id| id.starts_with("req_")));
+        assert_eq!(response.body, expected, "{path}");
+        assert!(response.header("x-request-id").is_some_and(|id| id.starts_with("req_")));
     }
-    let answer = sandbox.call("PUT /api/v1/audiences", "{}").await;
-    assert_eq!(answer.status, 405);
-    assert_eq!(answer.between(r#""code":""#), "method_not_allowed");
-    assert_eq!(answer.header("allow"), Some("POST,GET,HEAD"), "{answer:?}");
+    let response = sandbox.call("PUT /api/v1/audiences", "{}").await;
+    assert_eq!(response.status, 405);
+    assert_eq!(response.between(r#""code":""#), "method_not_allowed");
+    assert_eq!(response.header("allow"), Some("POST,GET,HEAD"), "{response:?}");
 }
 
 /// RFC 9112 §3.2.
@@ -113,15 +113,15 @@ async fn a_request_has_one_host() {
     ] {
         let text = format!("{line}\r\nauthorization: Bearer {KEY}\r\n{hosts}\r\n");
         let text = text.replace("OURS", &addr.to_string());
-        let answer = raw::send(addr, text.as_bytes()).await;
-        assert_eq!(answer.status, status, "{text}");
+        let response = raw::send(addr, text.as_bytes()).await;
+        assert_eq!(response.status, status, "{text}");
         let code = match status {
             400 => "invalid_request",
             421 => "wrong_host",
             _ => continue,
         };
-        assert_eq!(answer.between(r#""code":""#), code, "{text}");
-        assert!(answer.header("x-request-id").is_some(), "{answer:?}");
+        assert_eq!(response.between(r#""code":""#), code, "{text}");
+        assert!(response.header("x-request-id").is_some(), "{response:?}");
     }
 }
 
@@ -129,9 +129,9 @@ async fn a_request_has_one_host() {
 async fn odd_ids_are_ids_that_nobody_has() {
     let sandbox = Sandbox::start().await;
     for id in ["%2e%2e", "a%2Fb", "%C3%BC", "..", ".", "%00", "%FF", "x'--", &"i".repeat(3000)] {
-        let answer = sandbox.call(&format!("GET /api/v1/emails/{id}"), "").await;
-        assert!([404, 400].contains(&answer.status), "{id}: {answer:?}");
-        assert!(answer.body.starts_with(r#"{"error":{"code":""#), "{id}: {answer:?}");
+        let response = sandbox.call(&format!("GET /api/v1/emails/{id}"), "").await;
+        assert!([404, 400].contains(&response.status), "{id}: {response:?}");
+        assert!(response.body.starts_with(r#"{"error":{"code":""#), "{id}: {response:?}");
     }
 }
 
@@ -142,8 +142,8 @@ async fn every_answer_has_an_id_of_its_own() {
     for line in
         ["GET /api/v1/audiences", "GET /nowhere", "POST /api/v1/emails", "GET /_sandbox/health"]
     {
-        let answer = sandbox.call(line, "").await;
-        ids.push(answer.header("x-request-id").expect("an id").to_owned());
+        let response = sandbox.call(line, "").await;
+        ids.push(response.header("x-request-id").expect("an id").to_owned());
     }
     ids.sort();
     ids.dedup();
@@ -152,10 +152,14 @@ async fn every_answer_has_an_id_of_its_own() {
 
 #[tokio::test]
 async fn a_body_that_stops_coming_is_given_up() {
-    let sandbox = Sandbox::with(|builder| builder.body_timeout(Duration::from_millis(50))).await;
+    let sandbox =
+        Sandbox::with(|builder| builder.body_idle_timeout(Duration::from_millis(50))).await;
     let headers = format!("authorization: Bearer {KEY}\r\ncontent-length: 100\r\n");
-    let answer = sandbox.literal("POST /api/v1/audiences", &headers, r#"{"name":"#).await;
-    assert_eq!((answer.status, answer.between(r#""code":""#).as_str()), (408, "request_timeout"));
+    let response = sandbox.literal("POST /api/v1/audiences", &headers, r#"{"name":"#).await;
+    assert_eq!(
+        (response.status, response.between(r#""code":""#).as_str()),
+        (408, "request_timeout")
+    );
 }
 
 #[tokio::test]

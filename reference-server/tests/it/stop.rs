@@ -49,7 +49,7 @@ async fn requests_and_deliveries_under_way_end_and_the_rest_is_kept() {
         tokio::task::yield_now().await;
     }
     slow.write_all(second.as_bytes()).await.expect("written");
-    let answer = raw::read_answer(&mut slow).await;
+    let answer = raw::read_response(&mut slow).await;
     assert_eq!(answer.status, 202, "{answer:?}");
     stopping.await.expect("stopped");
 

@@ -44,7 +44,10 @@ async fn a_template_is_filled_in_strictly() {
 async fn a_template_with_a_mistake_is_refused_with_its_line() {
     let sandbox = Sandbox::start().await;
     let body = r#"{"html":"a\n{% if %}","text":"{{ fine }}"}"#;
-    let answer = sandbox.control("PUT /_sandbox/templates/x", body).await;
-    assert_eq!(answer.status, 422);
-    assert_eq!(answer.between(r#""message":""#), "html: the template has a syntax error on line 2");
+    let response = sandbox.control("PUT /_sandbox/templates/x", body).await;
+    assert_eq!(response.status, 422);
+    assert_eq!(
+        response.between(r#""message":""#),
+        "html: the template has a syntax error on line 2"
+    );
 }

@@ -7,43 +7,43 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 
 use crate::harness::{KEY, Sandbox};
-use crate::raw::PATIENCE;
+use crate::raw::TIMEOUT;
 
 /// What comes back until the connection ends.
 async fn until_end(stream: &mut TcpStream) -> String {
-    let mut answer = Vec::new();
-    let read = tokio::time::timeout(PATIENCE, stream.read_to_end(&mut answer));
+    let mut response = Vec::new();
+    let read = tokio::time::timeout(TIMEOUT, stream.read_to_end(&mut response));
     // A reset is an end, too.
     let _ = read.await.expect("the connection ends");
-    String::from_utf8_lossy(&answer).into_owned()
+    String::from_utf8_lossy(&response).into_owned()
 }
 
 /// A refusal of what could not be read as a request: the server's own, with its
 /// id, and the last thing on the connection.
-fn assert_refused(answer: &str, status: u16, code: &str) {
-    let (head, body) = answer.split_once("\r\n\r\n").unwrap_or_else(|| panic!("{answer:?}"));
-    assert!(head.starts_with(&format!("HTTP/1.1 {status} ")), "{answer}");
+fn assert_refused(response: &str, status: u16, code: &str) {
+    let (head, body) = response.split_once("\r\n\r\n").unwrap_or_else(|| panic!("{response:?}"));
+    assert!(head.starts_with(&format!("HTTP/1.1 {status} ")), "{response}");
     for field in [
         "content-type: application/json\r\n",
         "x-request-id: req_",
         "connection: close\r\n",
         &format!("content-length: {}", body.len()),
     ] {
-        assert!(head.contains(field), "{field} in {answer}");
+        assert!(head.contains(field), "{field} in {response}");
     }
-    assert!(body.starts_with(&format!(r#"{{"error":{{"code":"{code}","message":""#)), "{answer}");
+    assert!(body.starts_with(&format!(r#"{{"error":{{"code":"{code}","message":""#)), "{response}");
 }
 
 #[tokio::test]
 async fn a_slow_head_ends_its_connection() {
     let short = Duration::from_millis(500);
-    let sandbox = Sandbox::with(|builder| builder.head_timeout(short)).await;
+    let sandbox = Sandbox::with(|builder| builder.header_timeout(short)).await;
     let mut slow = TcpStream::connect(sandbox.addr()).await.expect("connected");
     slow.write_all(b"GET /api/v1/audiences HTTP/1.1\r\nhost: x\r\n").await.expect("written");
     let mut silent = TcpStream::connect(sandbox.addr()).await.expect("connected");
     assert_eq!(sandbox.call("GET /api/v1/audiences", "").await.status, 200);
     assert_refused(&until_end(&mut slow).await, 408, "request_timeout");
-    // Who asks nothing is answered nothing: it would be taken for the answer to
+    // Who asks nothing is answered nothing: it would be taken for the response to
     // what is asked next.
     assert_eq!(until_end(&mut silent).await, "");
 }
@@ -57,13 +57,13 @@ async fn what_was_answered_before_stays_as_it_is() {
         let mut stream = TcpStream::connect(sandbox.addr()).await.expect("connected");
         if apart {
             stream.write_all(good.as_bytes()).await.expect("written");
-            assert_eq!(crate::raw::read_answer(&mut stream).await.body, "[]");
+            assert_eq!(crate::raw::read_response(&mut stream).await.body, "[]");
             stream.write_all(b"no HTTP\r\n\r\n").await.expect("written");
             assert_refused(&until_end(&mut stream).await, 400, "invalid_request");
         } else {
             stream.write_all(format!("{good}no HTTP\r\n\r\n").as_bytes()).await.expect("written");
             let both = until_end(&mut stream).await;
-            let (first, second) = both.split_once("[]").expect("the first answer");
+            let (first, second) = both.split_once("[]").expect("the first response");
             assert!(first.starts_with("HTTP/1.1 200 "), "{both}");
             assert_refused(second, 400, "invalid_request");
         }
@@ -73,12 +73,13 @@ async fn what_was_answered_before_stays_as_it_is() {
 #[tokio::test]
 async fn a_refusal_has_the_shape_that_was_chosen() {
     let sandbox =
-        Sandbox::with(|builder| builder.set("error-format=text").expect("a switch")).await;
+        Sandbox::with(|builder| builder.compatibility("error-format=text").expect("a switch"))
+            .await;
     let mut stream = TcpStream::connect(sandbox.addr()).await.expect("connected");
     stream.write_all(b"GET /\0 HTTP/1.1\r\n\r\n").await.expect("written");
-    let answer = until_end(&mut stream).await;
-    assert!(answer.contains("content-type: text/plain; charset=utf-8\r\n"), "{answer}");
-    assert!(answer.ends_with("\r\n\r\nwhat came is no HTTP/1.1 request"), "{answer}");
+    let response = until_end(&mut stream).await;
+    assert!(response.contains("content-type: text/plain; charset=utf-8\r\n"), "{response}");
+    assert!(response.ends_with("\r\n\r\nwhat came is no HTTP/1.1 request"), "{response}");
 }
 
 #[tokio::test]
@@ -138,7 +139,7 @@ async fn a_body_without_a_length_is_limited_too() {
         }
     });
     let mut start = [0; 12];
-    reading.read_exact(&mut start).await.expect("an answer");
+    reading.read_exact(&mut start).await.expect("an response");
     assert_eq!(&start, b"HTTP/1.1 413");
     drop(reading);
     writer.await.expect("ended");

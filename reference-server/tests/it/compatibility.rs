@@ -7,14 +7,15 @@ use crate::receiver::Receiver;
 #[test]
 fn every_switch_is_walked() {
     let tests = include_str!("switches.rs");
-    let error = svc_reference_server::Server::builder().set("Z9=1").expect_err("no switch");
+    let error =
+        svc_reference_server::Server::builder().compatibility("Z9=1").expect_err("no switch");
     let error = error.to_string();
     let (_, points) = error.split_once(": ").expect("the points");
     assert_eq!(points.split(", ").count(), 9);
     for point in points.split(", ") {
         let test = format!("async fn {}_", point.to_lowercase());
         assert!(tests.contains(&test), "no test of {point}");
-        let refused = svc_reference_server::Server::builder().set(&format!("{point}="));
+        let refused = svc_reference_server::Server::builder().compatibility(&format!("{point}="));
         let refused = refused.expect_err("no choice").to_string();
         let (_, choices) = refused.split_once(&format!("{point}: ")).expect("the choices");
         for choice in choices.split(", ").filter(|choice| !choice.starts_with("the name of a")) {
@@ -25,7 +26,7 @@ fn every_switch_is_walked() {
 }
 
 async fn with(choice: &str) -> Sandbox {
-    Sandbox::with(|builder| builder.set(choice).expect("a switch")).await
+    Sandbox::with(|builder| builder.compatibility(choice).expect("a switch")).await
 }
 
 const EMAIL: &str = r#"{"from":"a@sandbox.test","to":"b@x.test","subject":"s"}"#;
@@ -80,9 +81,9 @@ async fn b4_errors_have_another_shape() {
         ("error-format=text", "text/plain; charset=utf-8", "there is no such audience"),
     ] {
         let sandbox = with(choice).await;
-        let answer = sandbox.call("GET /api/v1/audiences/x", "").await;
-        assert_eq!((answer.status, answer.body.as_str()), (404, body));
-        assert_eq!(answer.header("content-type"), Some(content_type));
+        let response = sandbox.call("GET /api/v1/audiences/x", "").await;
+        assert_eq!((response.status, response.body.as_str()), (404, body));
+        assert_eq!(response.header("content-type"), Some(content_type));
         // The one that the documents show stays as they show it.
         let documented = sandbox.raw("GET /v1/me", "", "").await;
         let expected = r#"{"error":{"code":"unauthorized","message":"no API key was given"}}"#;
@@ -126,11 +127,11 @@ async fn b14_a_resource_is_wrapped() {
         (KEY, format!("PATCH /api/v1/emails/{email}/cancel"), "", "eml_"),
         (EXTRACTION_KEY, "POST /v1/webhooks".to_owned(), ENDPOINT, "whk_"),
     ] {
-        let answer = sandbox.with_key(key, &line, body).await;
+        let response = sandbox.with_key(key, &line, body).await;
         let start = format!(r#"{{"data":{{"id":"{id}"#);
         assert!(
-            answer.body.starts_with(&start) && answer.body.ends_with("}}"),
-            "{line} {answer:?}"
+            response.body.starts_with(&start) && response.body.ends_with("}}"),
+            "{line} {response:?}"
         );
     }
     // What a document shows stays as it shows it.

@@ -7,8 +7,8 @@ const BODY: &str = r#"{"from":"a@sandbox.test","to":"b@x.test","subject":"s"}"#;
 
 async fn with(sandbox: &Sandbox, key: &str, line: &str, body: &str) -> (u16, String) {
     let headers = format!("authorization: Bearer {KEY}\r\nidempotency-key: {key}\r\n");
-    let answer = sandbox.raw(line, &headers, body).await;
-    (answer.status, answer.body)
+    let response = sandbox.raw(line, &headers, body).await;
+    (response.status, response.body)
 }
 
 #[tokio::test]
@@ -35,9 +35,9 @@ async fn the_same_request_gets_the_first_answer_again() {
 async fn many_at_once_are_one() {
     let sandbox = Sandbox::start().await;
     let calls = (0..16).map(|_| with(&sandbox, "k", SEND, BODY));
-    let answers = futures_util::future::join_all(calls).await;
-    assert_eq!(answers[0].0, 202);
-    assert!(answers.iter().all(|answer| *answer == answers[0]), "{answers:?}");
+    let responses = futures_util::future::join_all(calls).await;
+    assert_eq!(responses[0].0, 202);
+    assert!(responses.iter().all(|response| *response == responses[0]), "{responses:?}");
 }
 
 #[tokio::test]
