@@ -45,7 +45,7 @@ pub(crate) struct App {
     pub(crate) addresses: OnceLock<Addresses>,
     /// Required for `/_sandbox/` if the server listens beyond loopback.
     pub(crate) control_token: Option<String>,
-    /// Becomes `true` when the server shall stop.
+    /// Becomes `true` when the server is asked to stop.
     pub(crate) stopping: watch::Sender<bool>,
 }
 
@@ -124,7 +124,7 @@ impl Activity {
 }
 
 impl App {
-    /// Completes when the server shall stop.
+    /// Completes when the server is asked to stop.
     pub(crate) async fn stopped(&self) {
         // The sender lives as long as the app does.
         let _ = self.stopping.subscribe().wait_for(|stop| *stop).await;

@@ -144,14 +144,15 @@ impl Faults {
             &format!("DELETE FROM fault_met WHERE fault IN (SELECT id FROM fault WHERE {which})"),
             (organization, &id),
         )?;
-        let gone = tx.execute(&format!("DELETE FROM fault WHERE {which}"), (organization, &id))?;
+        let removed =
+            tx.execute(&format!("DELETE FROM fault WHERE {which}"), (organization, &id))?;
         let app = Arc::clone(app);
         tx.after_commit(move || {
             app.faults.lock().retain(|fault| {
                 fault.organization != organization || id.as_ref().is_some_and(|id| *id != fault.id)
             });
         });
-        Ok(gone > 0)
+        Ok(removed > 0)
     }
 
     /// Removes the faults of one organization from memory. Does not reload the others

@@ -509,7 +509,8 @@ async fn load(app: &Shared) -> Result<Vec<(String, i64)>, ApiError> {
     let context = Arc::clone(app);
     app.store
         .write(move |tx| {
-            let is_new = tx.find("SELECT 1 FROM meta WHERE key = 'seeded'", [], |_| Ok(()))?.is_none();
+            let seeded = tx.find("SELECT 1 FROM meta WHERE key = 'seeded'", [], |_| Ok(()))?;
+            let is_new = seeded.is_none();
             if is_new {
                 tx.execute("INSERT INTO meta VALUES ('seeded', '1')", [])?;
             }

@@ -68,7 +68,7 @@ struct Attempt {
 
 /// Lists deliveries, newest first, without request and response bodies.
 pub(super) async fn list(input: Input) -> ControlResponse {
-    let named = organization_param(&input);
+    let name = organization_param(&input);
     let mut query = input.query();
     let (webhook, event) = (query.remove("webhook"), query.remove("event"));
     let (state, cursor) = (query.remove("state"), query.remove("cursor"));
@@ -88,7 +88,7 @@ pub(super) async fn list(input: Input) -> ControlResponse {
     let limit = limit.unwrap_or(DEFAULT_LIMIT);
     let app = Arc::clone(&input.app);
     let page = input.app.store.read(move |connection| {
-        let organization = organization(connection, &app.settings, named.as_deref())?;
+        let organization = organization(connection, &app.settings, name.as_deref())?;
         let (index, condition) = best_index(state.as_deref(), &webhook, &event);
         let sql = format!(
             "SELECT {COLUMNS} FROM delivery INDEXED BY {index}
@@ -133,10 +133,10 @@ fn best_index(
 const PAST_EVERY_ID: &str = "g";
 
 pub(super) async fn get(input: Input) -> ControlResponse {
-    let named = organization_param(&input);
+    let name = organization_param(&input);
     let (app, id) = (Arc::clone(&input.app), input.id().to_owned());
     let found = input.app.store.read(move |connection| {
-        let organization = organization(connection, &app.settings, named.as_deref())?;
+        let organization = organization(connection, &app.settings, name.as_deref())?;
         let mut delivery = find(connection, &id, organization)?;
         let sql = "SELECT body FROM delivery_body WHERE delivery = ?1";
         let body: Option<Vec<u8>> = store::find(connection, sql, [&id], |row| row.get(0))?;
@@ -151,10 +151,10 @@ pub(super) async fn get(input: Input) -> ControlResponse {
 pub(super) async fn replay(mut input: Input) -> ControlResponse {
     // The operation has no body, but a body that was sent must be read.
     input.bytes().await?;
-    let named = organization_param(&input);
+    let name = organization_param(&input);
     let (app, id) = (Arc::clone(&input.app), input.id().to_owned());
     let replayed = input.app.store.write(move |tx| {
-        let organization = organization(tx.connection(), &app.settings, named.as_deref())?;
+        let organization = organization(tx.connection(), &app.settings, name.as_deref())?;
         let delivery = find(tx.connection(), &id, organization)?;
         let conflict = |message: &str| Err(ApiError::new(Code::Conflict, message));
         if delivery.state == "pending" {

@@ -87,10 +87,10 @@ pub(super) async fn withdraw(input: Input) -> ControlResponse {
 
 /// The domain in the path: a name in normalized form, or an ID.
 fn domain_param(input: &Input) -> String {
-    let given = input.param("domain");
-    match crate::address::DomainName::parse(given) {
+    let name_or_id = input.param("domain");
+    match crate::address::DomainName::parse(name_or_id) {
         Ok(name) => name.as_str().to_owned(),
-        Err(_) => given.to_owned(),
+        Err(_) => name_or_id.to_owned(),
     }
 }
 

@@ -100,8 +100,8 @@ pub(super) async fn create(mut input: Input) -> ControlResponse {
 /// The recipients of a complete message: the envelope recipients in the query parameter
 /// `to`, or those in the header.
 fn parse_recipients(input: &Input, source: &[u8]) -> Result<Vec<Address>, ApiError> {
-    let named = input.query().remove("to");
-    let texts = match named {
+    let to = input.query().remove("to");
+    let texts = match to {
         // A `+` in a query that is not percent-encoded decodes to a space.
         Some(text) => text.split(',').map(|one| one.trim().replace(' ', "+")).collect(),
         None => {

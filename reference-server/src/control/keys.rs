@@ -129,9 +129,9 @@ impl New {
 
 pub(super) async fn list(input: Input) -> ControlResponse {
     let app = Arc::clone(&input.app);
-    let named = organization_param(&input);
+    let name = organization_param(&input);
     let all = input.app.store.read(move |connection| {
-        let organization = organization(connection, &app.settings, named.as_deref())?;
+        let organization = organization(connection, &app.settings, name.as_deref())?;
         let mut statement = connection.prepare_cached(
             "SELECT id, service, scopes, mode, hint, created_at FROM api_key
              WHERE organization = ?1 ORDER BY id",
@@ -151,12 +151,12 @@ pub(super) async fn list(input: Input) -> ControlResponse {
 
 pub(super) async fn delete(input: Input) -> ControlResponse {
     let app = Arc::clone(&input.app);
-    let (id, named) = (input.id().to_owned(), organization_param(&input));
+    let (id, name) = (input.id().to_owned(), organization_param(&input));
     input
         .app
         .store
         .write(move |tx| {
-            let organization = organization(tx.connection(), &app.settings, named.as_deref())?;
+            let organization = organization(tx.connection(), &app.settings, name.as_deref())?;
             let deleted = tx.execute(
                 "DELETE FROM api_key WHERE id = ?1 AND organization = ?2",
                 (&id, organization),

@@ -79,12 +79,12 @@ pub(crate) async fn create(mut call: Call) -> Result<ApiResponse, ApiError> {
     call.create(&body, move |tx| {
         audiences::require(tx.connection(), &audience, organization)?;
         let key = email.to_lowercase();
-        let taken = tx.find(
+        let existing = tx.find(
             "SELECT 1 FROM contact WHERE audience = ?1 AND email_key = ?2",
             (&audience, &key),
             |_| Ok(()),
         )?;
-        if taken.is_some() {
+        if existing.is_some() {
             let message = "the audience already has a contact with this address";
             return Err(ApiError::new(Code::Conflict, message));
         }
@@ -127,7 +127,7 @@ pub(crate) async fn create(mut call: Call) -> Result<ApiResponse, ApiError> {
 
 pub(crate) async fn list(call: Call) -> Result<ApiResponse, ApiError> {
     let (audience, organization) = (call.input.id().to_owned(), call.organization());
-    let page = Page::of(&call.input.query(), call.compatibility());
+    let page = Page::from_query(&call.input.query(), call.compatibility());
     let found = call.app().store.read(move |connection| {
         // Check for 404 before 422 (`docs/undocumented/both-services.md#order-of-checks`).
         audiences::require(connection, &audience, organization)?;

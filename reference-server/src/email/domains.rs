@@ -324,12 +324,12 @@ fn insert(
     selector: &str,
     key: &[u8],
 ) -> Result<Domain, ApiError> {
-    let taken = tx.find(
+    let existing = tx.find(
         "SELECT 1 FROM domain WHERE name = ?1 AND organization = ?2",
         (name, organization),
         |_| Ok(()),
     )?;
-    if taken.is_some() {
+    if existing.is_some() {
         return Err(ApiError::new(Code::Conflict, "the organization already has this domain"));
     }
     let domain = Domain {

@@ -36,7 +36,7 @@ pub(crate) struct Paged<'a, T> {
 }
 
 impl Page {
-    pub(super) fn of(
+    pub(super) fn from_query(
         query: &HashMap<String, String>,
         compatibility: &Compatibility,
     ) -> Result<Self, ApiError> {

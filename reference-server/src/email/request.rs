@@ -176,9 +176,9 @@ impl Recipients {
         &mut self,
         problems: &mut Problems,
         field: &str,
-        given: Option<OneOrMany>,
+        values: Option<OneOrMany>,
     ) -> Vec<String> {
-        let texts = given.unwrap_or_default().0;
+        let texts = values.unwrap_or_default().0;
         for (index, text) in texts.iter().enumerate() {
             match Mailbox::parse(text) {
                 Ok(mailbox) => {
@@ -193,7 +193,7 @@ impl Recipients {
                     }
                 }
                 Err(error) => {
-                    problems.add(field_path(field, index, texts.len()), error.to_string())
+                    problems.add(field_path(field, index, texts.len()), error.to_string());
                 }
             }
         }
@@ -222,11 +222,8 @@ fn check_headers(problems: &mut Problems, headers: &Map<String, Value>, reply_to
     }
 }
 
-fn check_attachments(
-    problems: &mut Problems,
-    given: Vec<Object<NewAttachment>>,
-) -> Vec<Attachment> {
-    let count = given.len();
+fn check_attachments(problems: &mut Problems, new: Vec<Object<NewAttachment>>) -> Vec<Attachment> {
+    let count = new.len();
     if count > MAX_ATTACHMENTS {
         problems.add(
             "attachments",
@@ -235,20 +232,20 @@ fn check_attachments(
         return Vec::new();
     }
     let mut attachments = Vec::with_capacity(count);
-    for (index, Object(new)) in given.into_iter().enumerate() {
+    for (index, Object(attachment)) in new.into_iter().enumerate() {
         let mut invalid = |field: &str, message: &str| {
             problems.add(format!("attachments[{index}].{field}"), message);
         };
-        let filename = new.filename.unwrap_or_default();
+        let filename = attachment.filename.unwrap_or_default();
         if filename.is_empty() {
             invalid("filename", "is required");
         } else if filename.chars().any(char::is_control) {
             invalid("filename", "must not contain a line break or another control character");
         }
-        if let Some(Err(error)) = new.content_type.as_deref().map(check_content_type) {
+        if let Some(Err(error)) = attachment.content_type.as_deref().map(check_content_type) {
             invalid("contentType", &error.to_string());
         }
-        let content = match new.content.map(|text| STANDARD.decode(text)) {
+        let content = match attachment.content.map(|text| STANDARD.decode(text)) {
             Some(Ok(content)) => content,
             Some(Err(_)) => {
                 invalid("content", "is not valid Base64");
@@ -261,7 +258,7 @@ fn check_attachments(
         };
         attachments.push(Attachment {
             filename,
-            content_type: new.content_type,
+            content_type: attachment.content_type,
             size: content.len(),
             content,
         });

@@ -25,7 +25,7 @@ pub(super) struct Document<'a> {
 }
 
 impl<'a> Document<'a> {
-    pub(super) fn of(app: &'a App, part: Part) -> Self {
+    pub(super) fn for_app(app: &'a App, part: Part) -> Self {
         // A server on all addresses does not know which one the client uses.
         let http = app.addresses.get().map(|addresses| addresses.http);
         let http = http.filter(|http| !http.ip().is_unspecified());

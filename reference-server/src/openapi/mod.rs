@@ -51,7 +51,7 @@ impl Part {
 pub(crate) fn routes(mut router: Router<Shared>) -> Router<Shared> {
     for part in Part::ALL {
         let handler = move |State(app): State<Shared>| async move {
-            let document = Document::of(&app, part).into_value();
+            let document = Document::for_app(&app, part).into_value();
             let response = ApiResponse::json(StatusCode::OK, &document);
             response.map_or_else(
                 |error| {

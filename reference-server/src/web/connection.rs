@@ -90,7 +90,8 @@ fn rejection(app: &App, code: Code) -> Vec<u8> {
     tracing::debug!(request_id, code = code.as_str(), "rejected a malformed request");
     let status = code.status();
     let error = ApiError::new(code, message);
-    let (content_type, body) = response::error_body(&error, app.settings.compatibility.error_format);
+    let (content_type, body) =
+        response::error_body(&error, app.settings.compatibility.error_format);
     format!(
         "HTTP/1.1 {} {}\r\ncontent-type: {content_type}\r\nx-request-id: {request_id}\r\n\
          connection: close\r\ncontent-length: {}\r\n\r\n{body}",

@@ -51,7 +51,7 @@ async fn abort_midway(response: Response<Body>, aborter: ConnectionAborter) -> R
         Ok(body) => body.to_bytes(),
         Err(_) => Bytes::new(),
     };
-    // Announce a body even if the response has none, so that its end is missing.
+    // If the response has no body, announce one that never arrives.
     let announced = bytes.len().max(2);
     parts.headers.insert(CONTENT_LENGTH, HeaderValue::from(announced));
     let half = bytes.slice(..bytes.len() / 2);

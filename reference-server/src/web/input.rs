@@ -198,7 +198,7 @@ fn invalid_field<T: DeserializeOwned>(bytes: &[u8]) -> ApiError {
         return ApiError::field(field, "is required");
     }
     if text.starts_with("duplicate field") {
-        return ApiError::field(quoted(&text).unwrap_or(path), "is given twice");
+        return ApiError::field(quoted(&text).unwrap_or(path), "is given more than once");
     }
     // Drop what precedes "expected": it quotes the value, which is user content.
     let expected = text.rsplit_once("expected ").map_or("of another type", |(_, rest)| rest);

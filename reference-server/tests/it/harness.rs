@@ -1,4 +1,4 @@
-//! A server of one's own, and requests to it as text.
+//! A server for one test, and raw HTTP requests to it.
 
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -15,8 +15,8 @@ pub(crate) const EXTRACTION_KEY: &str = "sk_test_sandbox";
 pub(crate) struct Sandbox {
     pub(crate) server: Server,
     description: OnceCell<Description>,
-    /// Answers may be injected ones, which nothing describes.
-    faulty: AtomicBool,
+    /// Responses may be injected by a fault, so they need not match the description.
+    has_faults: AtomicBool,
 }
 
 impl Sandbox {
@@ -30,19 +30,19 @@ impl Sandbox {
     }
 
     pub(crate) fn of(server: Server) -> Self {
-        Self { server, description: OnceCell::new(), faulty: AtomicBool::new(false) }
+        Self { server, description: OnceCell::new(), has_faults: AtomicBool::new(false) }
     }
 
     pub(crate) fn addr(&self) -> SocketAddr {
         self.server.addresses().http
     }
 
-    /// From here on responses may be injected ones.
-    pub(crate) fn is_faulty(&self) {
-        self.faulty.store(true, Ordering::Relaxed);
+    /// From now on, responses may be injected by a fault.
+    pub(crate) fn expect_faults(&self) {
+        self.has_faults.store(true, Ordering::Relaxed);
     }
 
-    /// One request with the seeded email key.
+    /// Sends a request with the seeded email key.
     pub(crate) async fn call(&self, line: &str, body: &str) -> RawResponse {
         self.with_key(KEY, line, body).await
     }
@@ -51,12 +51,13 @@ impl Sandbox {
         self.raw(line, &format!("authorization: Bearer {key}\r\n"), body).await
     }
 
-    /// One request to the control interface.
+    /// Sends a request to the control interface.
     pub(crate) async fn control(&self, line: &str, body: &str) -> RawResponse {
         self.raw(line, "", body).await
     }
 
-    /// One request: its line, header lines each with their line break, a body.
+    /// Sends a request with these header lines, each with its line break, and the headers
+    /// that the body needs.
     pub(crate) async fn raw(&self, line: &str, headers: &str, body: &str) -> RawResponse {
         let length = body.len();
         let content = if body.is_empty() {
@@ -67,21 +68,21 @@ impl Sandbox {
         self.literal(line, &format!("{headers}{content}"), body).await
     }
 
-    /// One request with no header but these and the host.
+    /// Sends a request with only these header lines and `Host`.
     pub(crate) async fn literal(&self, line: &str, headers: &str, body: &str) -> RawResponse {
         let addr = self.addr();
         let text = format!("{line} HTTP/1.1\r\nhost: {addr}\r\n{headers}\r\n{body}");
         let response = raw::send(addr, text.as_bytes()).await;
         if line == "POST /_sandbox/faults" {
-            self.is_faulty();
+            self.expect_faults();
         }
-        if line.contains(" /_sandbox/") || !self.faulty.load(Ordering::Relaxed) {
+        if line.contains(" /_sandbox/") || !self.has_faults.load(Ordering::Relaxed) {
             self.description().await.check(line, &response);
         }
         response
     }
 
-    /// What the server says of itself; every response here is held to it.
+    /// The OpenAPI description of the server, which every response must match.
     pub(crate) async fn description(&self) -> &Description {
         let describe = || async {
             let request = format!("GET /openapi.json HTTP/1.1\r\nhost: {}\r\n\r\n", self.addr());
@@ -90,7 +91,7 @@ impl Sandbox {
         self.description.get_or_init(describe).await
     }
 
-    /// A request that announces a body of this size and does not send it.
+    /// Sends a request that announces a body of this length, but not the body.
     pub(crate) async fn announce(&self, line: &str, length: usize) -> RawResponse {
         let headers = format!(
             "authorization: Bearer {KEY}\r\ncontent-type: application/json\r\ncontent-length: {length}\r\n"
@@ -98,7 +99,8 @@ impl Sandbox {
         self.literal(line, &headers, "").await
     }
 
-    /// A new email key with these scopes, such as `"emails:send"`.
+    /// Creates an email key with these scopes, such as `"emails:send"`. Returns its ID and
+    /// the key.
     pub(crate) async fn email_key(&self, scopes: &str) -> (String, String) {
         let body = format!(r#"{{"service":"email","scopes":[{scopes}]}}"#);
         let response = self.control("POST /_sandbox/keys", &body).await;
@@ -106,19 +108,19 @@ impl Sandbox {
         (response.id(), response.between(r#""key":""#))
     }
 
-    /// A new organization's email key and extraction key.
+    /// Creates an organization. Returns its email key and its extraction key.
     pub(crate) async fn organization(&self) -> (String, String) {
         let response = self.control("POST /_sandbox/organizations", "").await;
         assert_eq!(response.status, 201, "{response:?}");
         (response.between(r#""email_key":""#), response.between(r#""extraction_key":""#))
     }
 
-    /// Waits until all that is due now is done.
+    /// Waits until all due work is done.
     pub(crate) async fn settle(&self) {
         self.server.until_idle().await;
     }
 
-    /// Stops the clock and says where it stands.
+    /// Freezes the clock and returns its time.
     pub(crate) async fn freeze(&self) -> String {
         let response = self.control("POST /_sandbox/clock", r#"{"freeze":true}"#).await;
         assert_eq!(response.status, 200, "{response:?}");

@@ -1,5 +1,5 @@
-//! The server over raw HTTP: what stands on the wire, typed by hand from the
-//! documents.
+//! Integration tests over raw HTTP. The expected JSON is written by hand from the
+//! services' reference, not generated from the server's types.
 
 mod audiences;
 mod auth;

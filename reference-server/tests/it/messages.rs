@@ -1,4 +1,4 @@
-//! What the mail engine delivered, as the control interface shows it.
+//! Listing, getting and waiting for messages through the control interface.
 
 use std::time::Duration;
 
@@ -20,7 +20,7 @@ fn subjects(body: &str) -> Vec<&str> {
 }
 
 #[tokio::test]
-async fn messages_are_listed_newest_first_and_found_by_their_heads() {
+async fn lists_newest_first_and_filters() {
     let sandbox = Sandbox::start().await;
     send(&sandbox, "ada+1@example.test", "Welcome, Ada", "").await;
     send(&sandbox, "bob@example.test", "Your code", "").await;
@@ -43,7 +43,7 @@ async fn messages_are_listed_newest_first_and_found_by_their_heads() {
         assert_eq!(response.status, 200, "{query}: {response:?}");
         assert_eq!(subjects(&response.body), expected, "{query}");
     }
-    // After the newest there is nothing, not even that one.
+    // `after` excludes the message with exactly that time.
     let newest = sandbox.control("GET /_sandbox/messages?limit=1", "").await;
     let query = format!("?after={}", newest.between(r#""createdAt":""#));
     let response = sandbox.control(&format!("GET /_sandbox/messages{query}"), "").await;
@@ -51,7 +51,7 @@ async fn messages_are_listed_newest_first_and_found_by_their_heads() {
 }
 
 #[tokio::test]
-async fn a_cursor_goes_through_all_pages() {
+async fn cursors_lead_through_all_pages() {
     let sandbox = Sandbox::start().await;
     for number in 1..=5 {
         send(&sandbox, "ada@example.test", &format!("n{number}"), "").await;
@@ -72,7 +72,7 @@ async fn a_cursor_goes_through_all_pages() {
 }
 
 #[tokio::test]
-async fn wrong_queries_are_named() {
+async fn rejects_invalid_query_parameters() {
     let sandbox = Sandbox::start().await;
     for (query, field) in [
         ("to=nobody", "to"),
@@ -98,7 +98,7 @@ async fn wrong_queries_are_named() {
 }
 
 #[tokio::test]
-async fn a_message_is_shown_with_all_that_is_in_it() {
+async fn gets_a_message_with_its_content() {
     let sandbox = Sandbox::start().await;
     let more = r#","bcc":"secret@example.test","html":"<p>Gr\u00fc\u00dfe: <a href=\"https://shop.test/v?a=1&amp;b=2\">Verify</a></p>",
         "text":"Your code is 482913.","headers":{"X-Campaign":"spring"},"tags":{"kind":"welcome"},
@@ -132,7 +132,7 @@ async fn a_message_is_shown_with_all_that_is_in_it() {
         raw.body
     );
     assert!(raw.body.contains("Subject: =?utf-8?"), "{}", raw.body);
-    assert!(!raw.body.contains("secret@example.test"), "bcc in the message");
+    assert!(!raw.body.contains("secret@example.test"), "the message reveals bcc");
     let again = sandbox.control(&format!("{path}/raw"), "").await;
     assert_eq!(raw.body, again.body);
 
@@ -146,19 +146,19 @@ async fn a_message_is_shown_with_all_that_is_in_it() {
         r#"{"links":[{"url":"https://shop.test/v?a=1&b=2","text":"Verify"}],"codes":["482913"]}"#;
     assert_eq!(links.body, expected);
 
-    // The recipient in bcc got it too, and cannot be seen in it.
+    // The bcc recipient received it too.
     let hidden = sandbox.control("GET /_sandbox/messages?to=secret@example.test", "").await;
     assert_eq!(subjects(&hidden.body), ["Grüße"]);
 }
 
 #[tokio::test]
-async fn waiting_ends_with_the_message() {
+async fn wait_returns_when_the_message_arrives() {
     let sandbox = Sandbox::start().await;
     send(&sandbox, "bob@example.test", "Not this one", "").await;
     let query = "GET /_sandbox/messages/wait?to=ada@example.test&subject=code&timeout=90s";
     let waiting = sandbox.control(query, "");
     let sending = async {
-        // Lets the wait begin first; it must end right also where it does not.
+        // Usually lets the wait start first. The test also passes if it does not.
         tokio::task::yield_now().await;
         let body = r#"{"from":"hello@sandbox.test","to":"ada@example.test","subject":"Hello"}"#;
         assert_eq!(sandbox.call(SEND, body).await.status, 202);
@@ -168,19 +168,19 @@ async fn waiting_ends_with_the_message() {
     let (found, ()) = tokio::join!(waiting, sending);
     assert_eq!(found.status, 200, "{found:?}");
     assert_eq!(found.between(r#""subject":""#), "Your code");
-    let at_once = sandbox.control(query, "").await;
-    assert_eq!(at_once.id(), found.id());
+    let existing = sandbox.control(query, "").await;
+    assert_eq!(existing.id(), found.id());
 }
 
 #[tokio::test]
-async fn waiting_in_vain_is_408_after_the_time() {
+async fn wait_returns_408_after_the_timeout() {
     let sandbox = Sandbox::start().await;
-    let begun = std::time::Instant::now();
+    let started = std::time::Instant::now();
     let query = "GET /_sandbox/messages/wait?to=ada@example.test&timeout=50ms";
     let response = sandbox.control(query, "").await;
     assert_eq!(response.status, 408, "{response:?}");
     assert_eq!(response.between(r#""code":""#), "request_timeout");
-    assert!(begun.elapsed() >= Duration::from_millis(50));
+    assert!(started.elapsed() >= Duration::from_millis(50));
 }
 
 #[tokio::test]

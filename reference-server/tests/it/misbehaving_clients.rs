@@ -1,5 +1,5 @@
-//! Peers that misbehave: slow heads, slow bodies, huge heads, deep JSON,
-//! compressed bodies. None of them holds up the others.
+//! Clients that misbehave: slow or huge headers, malformed requests, endless bodies. They
+//! get an error and do not affect other clients.
 
 use std::time::Duration;
 
@@ -9,18 +9,18 @@ use tokio::net::TcpStream;
 use crate::harness::{KEY, Sandbox};
 use crate::raw::TIMEOUT;
 
-/// What comes back until the connection ends.
-async fn until_end(stream: &mut TcpStream) -> String {
+/// Reads everything until the connection is closed.
+async fn read_until_closed(stream: &mut TcpStream) -> String {
     let mut response = Vec::new();
     let read = tokio::time::timeout(TIMEOUT, stream.read_to_end(&mut response));
-    // A reset is an end, too.
-    let _ = read.await.expect("the connection ends");
+    // The server may close the connection with a reset.
+    let _ = read.await.expect("the connection was not closed");
     String::from_utf8_lossy(&response).into_owned()
 }
 
-/// A refusal of what could not be read as a request: the server's own, with its
-/// id, and the last thing on the connection.
-fn assert_refused(response: &str, status: u16, code: &str) {
+/// Asserts that a malformed request got the server's own error response, with a request
+/// ID, and that nothing follows it.
+fn assert_rejected(response: &str, status: u16, code: &str) {
     let (head, body) = response.split_once("\r\n\r\n").unwrap_or_else(|| panic!("{response:?}"));
     assert!(head.starts_with(&format!("HTTP/1.1 {status} ")), "{response}");
     for field in [
@@ -35,55 +35,59 @@ fn assert_refused(response: &str, status: u16, code: &str) {
 }
 
 #[tokio::test]
-async fn a_slow_head_ends_its_connection() {
+async fn slow_headers_get_408() {
     let short = Duration::from_millis(500);
     let sandbox = Sandbox::with(|builder| builder.header_timeout(short)).await;
-    let mut slow = TcpStream::connect(sandbox.addr()).await.expect("connected");
-    slow.write_all(b"GET /api/v1/audiences HTTP/1.1\r\nhost: x\r\n").await.expect("written");
-    let mut silent = TcpStream::connect(sandbox.addr()).await.expect("connected");
+    let mut slow = TcpStream::connect(sandbox.addr()).await.expect("connect");
+    slow.write_all(b"GET /api/v1/audiences HTTP/1.1\r\nhost: x\r\n").await.expect("write");
+    let mut silent = TcpStream::connect(sandbox.addr()).await.expect("connect");
     assert_eq!(sandbox.call("GET /api/v1/audiences", "").await.status, 200);
-    assert_refused(&until_end(&mut slow).await, 408, "request_timeout");
-    // Who asks nothing is answered nothing: it would be taken for the response to
-    // what is asked next.
-    assert_eq!(until_end(&mut silent).await, "");
+    assert_rejected(&read_until_closed(&mut slow).await, 408, "request_timeout");
+    // An idle client gets no response: it could take it for the response to its next
+    // request.
+    assert_eq!(read_until_closed(&mut silent).await, "");
 }
 
 #[tokio::test]
-async fn what_was_answered_before_stays_as_it_is() {
+async fn a_malformed_request_does_not_affect_earlier_responses() {
     let sandbox = Sandbox::start().await;
     let good =
         format!("GET /api/v1/audiences HTTP/1.1\r\nhost: x\r\nauthorization: Bearer {KEY}\r\n\r\n");
-    for apart in [true, false] {
-        let mut stream = TcpStream::connect(sandbox.addr()).await.expect("connected");
-        if apart {
-            stream.write_all(good.as_bytes()).await.expect("written");
+    for wait_for_response in [true, false] {
+        let mut stream = TcpStream::connect(sandbox.addr()).await.expect("connect");
+        if wait_for_response {
+            stream.write_all(good.as_bytes()).await.expect("write");
             assert_eq!(crate::raw::read_response(&mut stream).await.body, "[]");
-            stream.write_all(b"no HTTP\r\n\r\n").await.expect("written");
-            assert_refused(&until_end(&mut stream).await, 400, "invalid_request");
+            stream.write_all(b"no HTTP\r\n\r\n").await.expect("write");
+            assert_rejected(&read_until_closed(&mut stream).await, 400, "invalid_request");
         } else {
-            stream.write_all(format!("{good}no HTTP\r\n\r\n").as_bytes()).await.expect("written");
-            let both = until_end(&mut stream).await;
+            stream.write_all(format!("{good}no HTTP\r\n\r\n").as_bytes()).await.expect("write");
+            let both = read_until_closed(&mut stream).await;
             let (first, second) = both.split_once("[]").expect("the first response");
             assert!(first.starts_with("HTTP/1.1 200 "), "{both}");
-            assert_refused(second, 400, "invalid_request");
+            assert_rejected(second, 400, "invalid_request");
         }
     }
 }
 
 #[tokio::test]
-async fn a_refusal_has_the_shape_that_was_chosen() {
-    let sandbox =
-        Sandbox::with(|builder| builder.compatibility("error-format=text").expect("a switch"))
-            .await;
-    let mut stream = TcpStream::connect(sandbox.addr()).await.expect("connected");
-    stream.write_all(b"GET /\0 HTTP/1.1\r\n\r\n").await.expect("written");
-    let response = until_end(&mut stream).await;
+async fn rejections_use_the_configured_error_format() {
+    let sandbox = Sandbox::with(|builder| {
+        builder.compatibility("error-format=text").expect("a valid setting")
+    })
+    .await;
+    let mut stream = TcpStream::connect(sandbox.addr()).await.expect("connect");
+    stream.write_all(b"GET /\0 HTTP/1.1\r\n\r\n").await.expect("write");
+    let response = read_until_closed(&mut stream).await;
     assert!(response.contains("content-type: text/plain; charset=utf-8\r\n"), "{response}");
-    assert!(response.ends_with("\r\n\r\nwhat came is no HTTP/1.1 request"), "{response}");
+    assert!(
+        response.ends_with("\r\n\r\nthe request is not a valid HTTP/1.1 request"),
+        "{response}"
+    );
 }
 
 #[tokio::test]
-async fn a_huge_head_is_refused() {
+async fn huge_headers_get_431() {
     let sandbox = Sandbox::start().await;
     let long = "x".repeat(200_000);
     for (query, headers) in [
@@ -91,47 +95,47 @@ async fn a_huge_head_is_refused() {
         ("", (0..500).map(|number| format!("x-{number}: 1\r\n")).collect::<String>()),
         (long.as_str(), String::new()),
     ] {
-        let mut stream = TcpStream::connect(sandbox.addr()).await.expect("connected");
+        let mut stream = TcpStream::connect(sandbox.addr()).await.expect("connect");
         let request = format!("GET /api/v1/audiences?{query} HTTP/1.1\r\nhost: x\r\n{headers}\r\n");
-        // It may be refused before all of it was taken.
+        // The server may reject it before it has read all of it.
         let _ = stream.write_all(request.as_bytes()).await;
-        assert_refused(&until_end(&mut stream).await, 431, "headers_too_large");
+        assert_rejected(&read_until_closed(&mut stream).await, 431, "headers_too_large");
     }
     assert_eq!(sandbox.call("GET /api/v1/audiences", "").await.status, 200);
 }
 
 #[tokio::test]
-async fn what_is_no_http_ends_its_connection() {
+async fn malformed_requests_get_400() {
     let sandbox = Sandbox::start().await;
     for bytes in [
         &b"\x16\x03\x01\x02\x00\x01\x00\x01"[..],
         b"EHLO me\r\n\r\n",
-        // HTTP/2 without being asked.
+        // HTTP/2 with prior knowledge.
         b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0",
         b"GET / HTTP/9.9\r\n\r\n",
         b"GET / HTTP/1.1\r\nno header\r\n\r\n",
         b"POST / HTTP/1.1\r\ncontent-length: x\r\n\r\n",
     ] {
-        let mut stream = TcpStream::connect(sandbox.addr()).await.expect("connected");
-        stream.write_all(bytes).await.expect("written");
-        assert_refused(&until_end(&mut stream).await, 400, "invalid_request");
+        let mut stream = TcpStream::connect(sandbox.addr()).await.expect("connect");
+        stream.write_all(bytes).await.expect("write");
+        assert_rejected(&read_until_closed(&mut stream).await, 400, "invalid_request");
     }
     assert_eq!(sandbox.call("GET /api/v1/audiences", "").await.status, 200);
 }
 
-/// A chunked body is counted as it comes.
+/// The server counts the bytes of a chunked body.
 #[tokio::test]
-async fn a_body_without_a_length_is_limited_too() {
+async fn limits_a_body_without_a_length() {
     let sandbox = Sandbox::start().await;
-    let mut stream = TcpStream::connect(sandbox.addr()).await.expect("connected");
+    let mut stream = TcpStream::connect(sandbox.addr()).await.expect("connect");
     let head = format!(
         "POST /api/v1/audiences HTTP/1.1\r\nhost: x\r\nauthorization: Bearer {KEY}\r\ntransfer-encoding: chunked\r\n\r\n"
     );
-    stream.write_all(head.as_bytes()).await.expect("written");
+    stream.write_all(head.as_bytes()).await.expect("write");
     let (mut reading, mut writing) = stream.into_split();
     let writer = tokio::spawn(async move {
         let chunk = format!("100000\r\n{}\r\n", "x".repeat(1 << 20));
-        // Until the server has had enough.
+        // Until the server closes the connection.
         for _ in 0..80 {
             if writing.write_all(chunk.as_bytes()).await.is_err() {
                 break;
@@ -139,14 +143,14 @@ async fn a_body_without_a_length_is_limited_too() {
         }
     });
     let mut start = [0; 12];
-    reading.read_exact(&mut start).await.expect("an response");
+    reading.read_exact(&mut start).await.expect("a response");
     assert_eq!(&start, b"HTTP/1.1 413");
     drop(reading);
     writer.await.expect("ended");
 }
 
 #[tokio::test]
-async fn counters_are_there_for_prometheus() {
+async fn serves_metrics_for_prometheus() {
     let sandbox = Sandbox::start().await;
     sandbox.call("GET /api/v1/audiences", "").await;
     sandbox.call("GET /api/v1/audiences/x", "").await;

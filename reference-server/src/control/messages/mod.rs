@@ -21,14 +21,14 @@ pub(super) use view::{get, html, links, raw};
 
 /// Lists one page of the matching messages, newest first.
 pub(super) async fn list(input: Input) -> ControlResponse {
-    let search = Search::of(&input)?;
+    let search = Search::from_query(&input)?;
     let app = Arc::clone(&input.app);
     let page = input.app.store.read(move |connection| {
         let organization = search.organization(connection, &app.settings)?;
         search.run(connection, organization, search.limit + 1)
     });
     let mut found = page.await?;
-    let limit = Search::of(&input)?.limit;
+    let limit = Search::from_query(&input)?.limit;
     let more = found.len() > limit;
     found.truncate(limit);
     let next = found.last().filter(|_| more).map(|last| last.id.clone());
@@ -38,7 +38,7 @@ pub(super) async fn list(input: Input) -> ControlResponse {
 /// Returns the newest matching message, or waits for one. Returns 408 after `timeout`, in
 /// real time.
 pub(super) async fn wait(input: Input) -> ControlResponse {
-    let mut search = Search::of(&input)?;
+    let mut search = Search::from_query(&input)?;
     let timeout = match input.query().get("timeout") {
         None => DEFAULT_TIMEOUT,
         Some(text) => match time::parse_duration(text) {

@@ -58,7 +58,7 @@ pub(crate) struct Summary {
 }
 
 impl Search {
-    pub(super) fn of(input: &Input) -> Result<Self, ApiError> {
+    pub(super) fn from_query(input: &Input) -> Result<Self, ApiError> {
         let mut query = input.query();
         let mut problems = Problems::default();
         let mut address = |name: &str| {

@@ -86,8 +86,8 @@ pub(in super::super) async fn get(input: Input) -> ControlResponse {
 /// Returns the message with its content.
 pub(super) async fn show(app: &Shared, organization: i64, id: String) -> ControlResponse {
     let (found, source) = source(app, organization, id).await?;
-    let shown = blocking(move || Ok(found.show(&source))).await?;
-    json_response(StatusCode::OK, &shown)
+    let view = blocking(move || Ok(found.into_view(&source))).await?;
+    json_response(StatusCode::OK, &view)
 }
 
 /// Returns the RFC 5322 source.
@@ -130,9 +130,9 @@ pub(in super::super) async fn links(input: Input) -> ControlResponse {
 /// has no such message.
 async fn find(input: &Input) -> Result<(i64, String), ApiError> {
     let (app, id) = (Arc::clone(&input.app), input.id().to_owned());
-    let named = organization_param(input);
+    let name = organization_param(input);
     let found = input.app.store.read(move |connection| {
-        let organization = organization(connection, &app.settings, named.as_deref())?;
+        let organization = organization(connection, &app.settings, name.as_deref())?;
         let sql = "SELECT id FROM message WHERE organization = ?1 AND id = ?2";
         Ok(store::find(connection, sql, (organization, &id), |row| {
             Ok((organization, row.get(0)?))
@@ -198,7 +198,7 @@ fn load(
 }
 
 impl Found {
-    fn show(self, source: &[u8]) -> View {
+    fn into_view(self, source: &[u8]) -> View {
         let parsed = Incoming::parse(source);
         let direction = if self.email.is_some() { "outgoing" } else { "incoming" };
         let (email_id, from, tags) = match self.email {
@@ -217,13 +217,13 @@ impl Found {
             recipient: self.recipient,
             created_at: time::rfc3339(self.created_at),
             size: source.len(),
-            parts: parsed.map(Parts::of),
+            parts: parsed.map(Parts::from_message),
         }
     }
 }
 
 impl Parts {
-    fn of(message: Incoming) -> Self {
+    fn from_message(message: Incoming) -> Self {
         let (html, text) = (message.html.as_deref(), message.text.as_deref());
         let links = Links { links: links::links(html, text), codes: links::codes(html, text) };
         let attachments = message.attachments.into_iter().map(|attachment| Attachment {
