@@ -89,9 +89,9 @@ pub(super) async fn list(input: Input) -> ControlResponse {
     let app = Arc::clone(&input.app);
     let page = input.app.store.read(move |connection| {
         let organization = organization(connection, &app.settings, name.as_deref())?;
-        let (index, condition) = best_index(state.as_deref(), &webhook, &event);
+        let (delivery_index, condition) = best_index(state.as_deref(), &webhook, &event);
         let sql = format!(
-            "SELECT {COLUMNS} FROM delivery INDEXED BY {index}
+            "SELECT {COLUMNS} FROM delivery INDEXED BY {delivery_index}
              WHERE {condition} AND organization = ?1 AND id < ?2
              AND (?3 IS NULL OR webhook = ?3) AND (?4 IS NULL OR event = ?4)
              AND (?5 IS NULL OR state = ?5) ORDER BY id DESC LIMIT ?6"

@@ -16,7 +16,7 @@ const PARTS: &[(&str, &str)] = &[
     ("{table}", "email"),
     ("{rows}", "organization = ?1"),
     // Of `control::deliveries`, whose tests ask for each list.
-    ("{list}", "delivery_webhook"),
+    ("{delivery_index}", "delivery_webhook"),
     ("{condition}", "webhook = ?3"),
     // Of `faults::delete`.
     ("{which}", "organization = ?1"),

@@ -119,7 +119,7 @@ async fn the_test_operation_returns_the_status_of_the_endpoint() {
     let unreachable = sandbox.call(&line, "").await;
     assert_eq!(
         (unreachable.status, unreachable.body.as_str()),
-        (200, r#"{"statusCode":null,"error":"no connection: the target rejected it"}"#)
+        (200, r#"{"statusCode":null,"error":"no connection: the target refused it"}"#)
     );
     assert_eq!(sandbox.call("POST /api/v1/webhooks/whk_x/test", "").await.status, 404);
 }
