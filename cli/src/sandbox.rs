@@ -19,7 +19,7 @@ pub use without_server::Sandbox;
 mod with_server {
     use std::time::Duration;
 
-    use svc_reference_server::{Server, StartError, running};
+    use svc_reference_server::{Server, StartError, find_running};
     use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
     use tokio::net::TcpStream;
     use tokio::sync::Mutex;
@@ -49,20 +49,20 @@ mod with_server {
     impl Sandbox {
         /// The address of a server that runs on the data directory.
         pub fn running(dir: &Path) -> Option<String> {
-            running(dir).map(|server| server.base_url())
+            find_running(dir).map(|server| server.base_url())
         }
 
         /// The server of a data directory that is there already, for a look
         /// that takes a moment: nobody waits for it, and nobody finds it.
         pub async fn glance(dir: &Path) -> Option<Self> {
-            if let Some(server) = running(dir) {
+            if let Some(server) = find_running(dir) {
                 let (url, dns, hold) = (server.base_url(), server.dns, Mutex::new(None));
                 return Some(Self { url, dns, hold });
             }
             if !dir.is_dir() {
                 return None;
             }
-            let server = Server::builder().data_dir(dir).announced(false).start().await.ok()?;
+            let server = Server::builder().data_dir(dir).discoverable(false).start().await.ok()?;
             Some(Self {
                 url: server.base_url(),
                 dns: server.dns_addr(),
@@ -74,7 +74,7 @@ mod with_server {
         pub async fn attach(dir: &Path) -> Result<Self, Failure> {
             let patience = Instant::now() + PATIENCE;
             loop {
-                if let Some(server) = running(dir)
+                if let Some(server) = find_running(dir)
                     && let Ok(Some(lease)) = lease(server.http).await
                 {
                     return Ok(Self {

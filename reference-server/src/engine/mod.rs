@@ -137,7 +137,7 @@ impl Engine {
         // Attempts in flight end by their own time-out. They are recorded, or repeated
         // by the next server.
         let all = async { while self.workers.join_next().await.is_some() {} };
-        if tokio::time::timeout(self.app.settings.limits.stop_time, all).await.is_err() {
+        if tokio::time::timeout(self.app.settings.limits.stop_timeout, all).await.is_err() {
             tracing::warn!("stopped with deliveries in flight; the next start repeats them");
         }
     }

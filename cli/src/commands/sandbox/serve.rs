@@ -116,7 +116,7 @@ impl Serve {
         }
         for choice in &self.set {
             builder = builder
-                .set(choice)
+                .compatibility(choice)
                 .map_err(|error| Failure::usage(format!("--set {choice}: {error}")))?;
         }
         let server = builder.start().await.map_err(|error| match &error {
