@@ -1,13 +1,15 @@
 //! The context of a command: settings, output, SDK clients, the sandbox.
 
+mod trace;
+
 use std::ffi::OsString;
 use std::time::Duration;
 
 use serde_json::json;
 use svc_sdk::email::BatchShape;
 use svc_sdk::{
-    Attempt, Call, EmailClient, ErrorKind, ExtractionClient, Operation, RawResponse, Response,
-    Secret, Service,
+    Call, EmailClient, ErrorKind, ExtractionClient, Operation, RawResponse, Response, Secret,
+    Service,
 };
 use tokio::sync::OnceCell;
 
@@ -17,7 +19,7 @@ use crate::command_spec::{CommandSpec, Effect};
 use crate::dry_run;
 use crate::failure::{Failure, Kind};
 use crate::input::content::Inputs;
-use crate::output::{Printer, Tracer, View};
+use crate::output::{Printer, View};
 use crate::sandbox::Sandbox;
 use crate::settings::{Key, Settings, Source};
 
@@ -99,7 +101,7 @@ impl Context {
             };
         }
         if let Some(tracer) = self.out.tracer() {
-            builder = builder.on_attempt(move |attempt| trace(tracer, attempt));
+            builder = builder.on_attempt(move |attempt| trace::attempt(tracer, attempt));
         }
         built(builder.user_agent(USER_AGENT).build(), url)
     }
@@ -109,7 +111,7 @@ impl Context {
         let url = self.sandbox_url().await?;
         let mut builder = EmailClient::builder(url, Secret::new(SANDBOX_EMAIL_KEY));
         if let Some(tracer) = self.out.tracer() {
-            builder = builder.on_attempt(move |attempt| trace(tracer, attempt));
+            builder = builder.on_attempt(move |attempt| trace::attempt(tracer, attempt));
         }
         Ok(builder.no_proxy().user_agent(USER_AGENT).build()?)
     }
@@ -164,7 +166,7 @@ impl Context {
             };
         }
         if let Some(tracer) = self.out.tracer() {
-            builder = builder.on_attempt(move |attempt| trace(tracer, attempt));
+            builder = builder.on_attempt(move |attempt| trace::attempt(tracer, attempt));
         }
         built(builder.user_agent(USER_AGENT).build(), url)
     }
@@ -269,7 +271,7 @@ impl Context {
         };
         let response = result.map_err(|error| {
             if matches!(error.kind(), ErrorKind::InvalidResponse { .. }) {
-                self.trace_foreign_body(error.body());
+                trace::foreign_body(&self.out, error.body());
             }
             match retry_safe {
                 Some(retry_safe) => Failure::from_sdk(&error, retry_safe),
@@ -277,17 +279,6 @@ impl Context {
             }
         })?;
         Ok(response.value)
-    }
-
-    /// With `--verbose`, prints a response that did not come from the service, such as a
-    /// captive portal's page. A body that begins like JSON probably did come from the service
-    /// and may contain a secret, so it is not printed.
-    fn trace_foreign_body(&self, body: &[u8]) {
-        let text = String::from_utf8_lossy(body);
-        if text.trim_start().starts_with(['{', '[', '"']) {
-            return;
-        }
-        text.lines().take(MAX_TRACED_LINES).for_each(|line| self.out.trace(&format!("< {line}")));
     }
 
     /// The sandbox of this run, found or started on first use.
@@ -450,28 +441,6 @@ fn built<T>(client: Result<T, svc_sdk::Error>, url: &str) -> Result<T, Failure> 
             false => failure.hint(format!("did you mean https://{url}?")),
         }
     })
-}
-
-/// Maximum lines that `--verbose` prints of a response that did not come from the service.
-const MAX_TRACED_LINES: usize = 20;
-
-/// Prints the two lines of `--verbose` for an attempt: the request and its result.
-fn trace(tracer: Tracer, attempt: &Attempt<'_>) {
-    tracer.trace(&format!("> {} {}", attempt.method, attempt.url));
-    let status = match (attempt.status, attempt.failure) {
-        (Some(status), _) => status.to_string(),
-        (None, Some(kind)) => format!("no response ({kind})"),
-        (None, None) => "no response".to_owned(),
-    };
-    let id = attempt.request_id.map(|id| format!(", request id {id}"));
-    let retry = attempt.retry_in.map(|wait| format!(", retrying in {} ms", wait.as_millis()));
-    tracer.trace(&format!(
-        "< {status} in {} ms, attempt {}{}{}",
-        attempt.elapsed.as_millis(),
-        attempt.number,
-        id.unwrap_or_default(),
-        retry.unwrap_or_default(),
-    ));
 }
 
 /// Whether requests to a URL cross the network in cleartext: plain http, and not this machine.

@@ -1,4 +1,4 @@
-//! `svc doctor`: every finding with a next step.
+//! `svc doctor` and `svc whoami`.
 
 use serde_json::Value;
 
@@ -27,14 +27,14 @@ fn a_healthy_sandbox_has_no_problem() {
 }
 
 #[test]
-fn with_nothing_set_up_it_says_how_to_begin() {
+fn without_configuration_the_next_step_is_login() {
     let run = Home::new().run(&["doctor"]);
     assert_eq!(run.code, 0, "{run:?}");
     assert_eq!(finding(&run, "email service")["next"], "svc login --service email");
 }
 
 #[test]
-fn problems_are_found_and_named() {
+fn finds_and_reports_problems() {
     let home = Home::new();
     let date = "date: Mon, 01 Jan 2024 00:00:00 GMT\r\n";
     let service = Service::answering(&[
@@ -51,7 +51,7 @@ fn problems_are_found_and_named() {
     let url = service.url();
     let run =
         home.run_with(&["doctor"], &[("SVC_EMAIL_URL", &url), ("SVC_EMAIL_KEY", "mk_live_x")]);
-    assert_eq!(run.code, 0, "warnings are no problems: {run:?}");
+    assert_eq!(run.code, 0, "warnings do not fail: {run:?}");
     assert!(
         finding(&run, "email clock")["finding"].as_str().is_some_and(|f| f.contains("ahead of"))
     );
@@ -60,7 +60,7 @@ fn problems_are_found_and_named() {
     assert_eq!(finding(&run, "webhook whk_1")["status"], "warning");
     assert!(
         service.requests().iter().all(|request| request.starts_with("GET ")),
-        "it changes nothing"
+        "only GET requests"
     );
 
     let refused = Service::one(401, "{}");
@@ -76,10 +76,10 @@ fn problems_are_found_and_named() {
     assert_eq!(finding(&down, "email service")["status"], "problem");
 }
 
-/// What answers is not the service, or cannot be worked with now: nothing is
-/// said about a key that nobody looked at.
+/// The response comes from another server, or the service is unavailable. In both cases the key was
+/// not checked, so nothing is reported about it.
 #[test]
-fn what_is_not_the_service_is_a_problem() {
+fn an_unexpected_response_is_a_problem_of_the_service() {
     let home = Home::new();
     let elsewhere = "location: https://elsewhere.example/\r\n";
     let html = "content-type: text/html\r\n";
@@ -118,7 +118,7 @@ fn what_is_not_the_service_is_a_problem() {
 }
 
 #[test]
-fn what_the_extraction_service_does_not_say_is_unknown() {
+fn missing_details_of_the_extraction_service_are_unknown() {
     let home = Home::new();
     let examine = |said: String, code: i32| {
         let peer = Service::answering(&[said]);
@@ -146,9 +146,9 @@ fn what_the_extraction_service_does_not_say_is_unknown() {
     );
 }
 
-/// A service that failed did not look at the key.
+/// A failed request says nothing about the key.
 #[test]
-fn whoami_says_of_a_key_only_what_the_service_said() {
+fn whoami_reports_only_what_the_service_confirmed() {
     let home = Home::new();
     for (status, accepted, code) in [
         (200, Value::Bool(true), 0),

@@ -1,4 +1,4 @@
-//! Every class of failure has its exit code, and one JSON object says the rest.
+//! Exit codes and error objects of every kind of failure.
 
 use crate::support::{Home, Service, answer, in_enough_time};
 
@@ -51,7 +51,7 @@ fn a_missing_scope_is_named() {
 }
 
 #[test]
-fn a_rate_limit_says_how_long_to_wait() {
+fn a_rate_limit_reports_the_wait() {
     let service = Service::answering(&[answer(429, "retry-after: 90\r\n", "{}")]);
     let run = run(&service, &[&SEND[..], &["--retries", "0"]].concat());
     assert_eq!(run.code, 7, "{run:?}");
@@ -62,7 +62,7 @@ fn a_rate_limit_says_how_long_to_wait() {
 }
 
 #[test]
-fn a_server_error_after_a_send_is_an_unknown_outcome_and_never_repeated() {
+fn a_server_error_after_a_send_is_an_unknown_outcome_without_retry() {
     for answers in [answer(503, "", "{}"), String::new()] {
         let service = Service::answering(&[answers]);
         let run = run(&service, &SEND);
@@ -72,7 +72,7 @@ fn a_server_error_after_a_send_is_an_unknown_outcome_and_never_repeated() {
         assert_eq!(error["outcome"], "unknown");
         assert_eq!(error["retryable"], false);
         assert!(
-            error["hint"].as_str().is_some_and(|hint| hint.contains("before you send")),
+            error["hint"].as_str().is_some_and(|hint| hint.contains("before sending again")),
             "{error}"
         );
         assert_eq!(service.requests().len(), 1, "sent twice");
@@ -80,7 +80,7 @@ fn a_server_error_after_a_send_is_an_unknown_outcome_and_never_repeated() {
 }
 
 #[test]
-fn a_read_is_repeated_and_then_unavailable() {
+fn a_read_is_retried_and_then_unavailable() {
     let service = Service::one(503, "{}");
     let run = run(&service, &["emails", "get", "eml_1", "--retries", "1"]);
     assert_eq!(run.code, 8, "{run:?}");
@@ -89,8 +89,8 @@ fn a_read_is_repeated_and_then_unavailable() {
 }
 
 #[test]
-fn a_service_that_is_down_is_certainly_not_processed() {
-    // A port that was ours a moment ago.
+fn a_refused_connection_is_reported_as_not_sent() {
+    // A port that was just released has no listener.
     let addr =
         std::net::TcpListener::bind("127.0.0.1:0").and_then(|l| l.local_addr()).expect("one");
     let url = format!("http://{addr}");
@@ -103,7 +103,7 @@ fn a_service_that_is_down_is_certainly_not_processed() {
 }
 
 #[test]
-fn on_a_terminal_an_error_is_at_most_five_lines_of_words() {
+fn table_output_shows_errors_in_at_most_five_lines() {
     let body = r#"{"error":{"code":"domain_not_verified","message":"not verified"}}"#;
     let service = Service::one(403, body);
     let run = run(&service, &[&["-o", "table"], &SEND[..]].concat());
@@ -116,7 +116,7 @@ fn on_a_terminal_an_error_is_at_most_five_lines_of_words() {
 }
 
 #[test]
-fn part_of_a_batch_refused_is_a_code_of_its_own() {
+fn a_partly_refused_batch_has_its_own_exit_code() {
     let body = r#"{"results":[{"index":0,"id":"eml_1","status":"queued"},
         {"index":1,"error":{"code":"validation_failed","message":"bad to"}}]}"#;
     let service = Service::one(200, body);
@@ -131,7 +131,7 @@ fn part_of_a_batch_refused_is_a_code_of_its_own() {
 }
 
 #[test]
-fn a_batch_answer_that_does_not_add_up_is_never_a_success() {
+fn an_incomplete_batch_response_is_an_unknown_outcome() {
     let service = Service::one(200, r#"[{"id":"eml_1","status":"queued"}]"#);
     let home = Home::new();
     let email = r#"{"from":"a@b.test","to":"c@d.test","subject":"s"}"#;
@@ -142,7 +142,7 @@ fn a_batch_answer_that_does_not_add_up_is_never_a_success() {
 }
 
 #[test]
-fn a_test_delivery_that_is_not_2xx_is_a_check_that_said_no() {
+fn a_test_delivery_without_2xx_is_a_failed_check() {
     for (body, code) in [
         (r#"{"statusCode":204}"#, 0),
         (r#"{"responseStatus":500}"#, 10),
@@ -157,7 +157,7 @@ fn a_test_delivery_that_is_not_2xx_is_a_check_that_said_no() {
 
 #[test]
 fn a_time_out_after_a_send_is_unknown_and_after_a_read_is_not() {
-    // It takes the request and never answers.
+    // Accepts connections and never responds.
     let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
     let url = format!("http://{}", listener.local_addr().expect("an address"));
     std::thread::spawn(move || listener.incoming().filter_map(Result::ok).collect::<Vec<_>>());
@@ -165,7 +165,7 @@ fn a_time_out_after_a_send_is_unknown_and_after_a_read_is_not() {
         let run = in_enough_time(|timeout| {
             let args = [line, &["--timeout", timeout, "--retries", "0"]].concat();
             let run = Home::new().run_with(&args, &[KEY, ("SVC_EMAIL_URL", &url)]);
-            // On a busy machine the time is over before anything is sent.
+            // Under load, the time-out can expire before the request is sent.
             (run.error()["outcome"] != "not_sent").then_some(run)
         });
         assert_eq!((run.code, run.stdout.as_str()), (code, ""), "{run:?}");
@@ -174,14 +174,14 @@ fn a_time_out_after_a_send_is_unknown_and_after_a_read_is_not() {
 }
 
 #[test]
-fn an_answer_that_cannot_be_read_is_unknown_after_a_send() {
+fn an_invalid_response_to_a_send_is_an_unknown_outcome() {
     let service = Service::one(200, "<html>not what it should be");
     assert_eq!(run(&service, &SEND).code, 9);
     assert_eq!(run(&service, &["audiences", "list"]).code, 1);
 }
 
 #[test]
-fn a_success_that_speaks_of_no_email_is_shown_and_unknown() {
+fn a_success_response_without_an_email_is_printed_and_unknown() {
     for said in ["[]", "\"queued\"", "null", "7", "[{\"id\":\"eml_1\"}]"] {
         let service = Service::one(200, said);
         let run = run(&service, &SEND);
@@ -194,7 +194,7 @@ fn a_success_that_speaks_of_no_email_is_shown_and_unknown() {
     let failed = run(&service, &SEND);
     let said = (failed.code, &failed.error()["code"]);
     assert_eq!(said, (9, &"answer_not_understood".into()), "{failed:?}");
-    // Fewer fields, or none, are the service's own affair: people are told.
+    // The reference does not fix the response's fields, so missing ones are only a note.
     for said in ["", "{}", r#"{"message":"accepted"}"#, r#"{"id":null,"error":null}"#] {
         let service = Service::one(202, said);
         let piped = run(&service, &SEND);
@@ -213,13 +213,13 @@ fn a_success_that_speaks_of_no_email_is_shown_and_unknown() {
 }
 
 #[test]
-fn an_answer_that_cannot_be_read_is_shown_by_verbose_alone() {
+fn an_invalid_response_is_shown_only_by_verbose() {
     let service = Service::one(200, "<html>a captive\nportal\u{1b}[2J");
     let quiet = run(&service, &SEND);
     assert_eq!((quiet.code, quiet.stderr.contains("captive")), (9, false), "{quiet:?}");
     let verbose = run(&service, &[&SEND[..], &["-v"]].concat());
     assert!(verbose.stderr.contains("< <html>a captive\n< portal\\u{1b}[2J\n"), "{verbose:?}");
-    // What begins as the service's own answer may hold a secret.
+    // A truncated response of the service may contain a secret.
     let cut = Service::one(201, r#"{"id":"whk_1","signingSecret":"whsec_hidden"#);
     let create = ["-v", "webhooks", "create", "https://a.test/h", "--event", "email.sent"];
     let run = run(&cut, &create);
@@ -229,7 +229,7 @@ fn an_answer_that_cannot_be_read_is_shown_by_verbose_alone() {
 
 #[cfg(target_os = "linux")]
 #[test]
-fn an_answer_that_cannot_be_written_is_no_request_that_failed() {
+fn a_write_error_does_not_hide_that_the_request_succeeded() {
     let service = Service::one(201, r#"{"id":"eml_1","status":"queued"}"#);
     let home = Home::new();
     let full = |args: &[&str]| {
@@ -242,7 +242,7 @@ fn an_answer_that_cannot_be_written_is_no_request_that_failed() {
     assert_eq!((run.code, &run.error()["code"]), (1, &"output_failed".into()), "{run:?}");
     assert_eq!(run.error()["hint"], "the email was accepted as eml_1: do not send it again");
     let run = full(&["audiences", "create", "Ada"]);
-    let done = "the service has processed the request; only its answer could not be written";
+    let done = "the service processed the request; only its response could not be written";
     assert_eq!((run.code, &run.error()["hint"]), (1, &done.into()), "{run:?}");
     let run = full(&["emails", "get", "eml_1"]);
     assert_eq!((run.code, run.error().get("hint")), (1, None), "{run:?}");
@@ -255,11 +255,11 @@ fn a_redirect_is_not_followed() {
     let service = Service::answering(&[answer(302, &location, "")]);
     let run = run(&service, &["audiences", "list"]);
     assert_eq!((run.code, run.stdout.as_str()), (1, ""), "{run:?}");
-    assert!(elsewhere.requests().is_empty(), "the key went elsewhere");
+    assert!(elsewhere.requests().is_empty(), "the redirect was followed");
 }
 
 #[test]
-fn an_id_never_reaches_another_operation() {
+fn ids_cannot_change_the_request_path() {
     let service = Service::one(200, "{}");
     for id in ["..", ".", ""] {
         let run = run(&service, &["emails", "get", id]);

@@ -1,5 +1,4 @@
-//! `svc login --keyring`: asked for by name, never touched otherwise, never
-//! waited for without end.
+//! `svc login --keyring`: accessed only when necessary, and always with a time limit.
 
 use std::os::unix::net::UnixListener;
 
@@ -9,7 +8,7 @@ use crate::support::{Home, Service};
 
 const KEY: &str = "mk_test_topsecretvalue";
 
-/// A session bus that takes connections and never says a word.
+/// A D-Bus session bus that accepts connections and never responds.
 struct SilentBus {
     listener: UnixListener,
     address: String,
@@ -23,12 +22,12 @@ impl SilentBus {
         Self { listener, address: format!("unix:path={}", path.display()) }
     }
 
-    fn was_asked(&self) -> bool {
+    fn was_contacted(&self) -> bool {
         self.listener.accept().is_ok()
     }
 }
 
-/// A home whose key for the email service is in the keyring.
+/// A home directory with a profile whose email key is in the keyring.
 fn with_key_in_keyring() -> Home {
     let home = Home::new();
     let file = home
@@ -39,7 +38,7 @@ fn with_key_in_keyring() -> Home {
 }
 
 #[test]
-fn it_is_not_touched_where_the_key_comes_from_elsewhere() {
+fn not_accessed_if_the_key_has_another_source() {
     let home = with_key_in_keyring();
     let bus = SilentBus::start(&home);
     let service = Service::one(200, "[]");
@@ -56,12 +55,12 @@ fn it_is_not_touched_where_the_key_comes_from_elsewhere() {
         assert_eq!(run.code, 0, "{run:?}");
         assert!(run.stdout.contains("in the system's keyring"), "{run:?}");
     }
-    assert!(!bus.was_asked());
+    assert!(!bus.was_contacted());
 }
 
 #[cfg(all(feature = "keyring", target_os = "linux"))]
 #[test]
-fn one_that_hangs_is_given_up() {
+fn a_keyring_that_hangs_times_out() {
     let home = with_key_in_keyring();
     let bus = SilentBus::start(&home);
     let service = Service::one(200, "[]");
@@ -69,17 +68,17 @@ fn one_that_hangs_is_given_up() {
     let env = [("SVC_EMAIL_URL", url.as_str()), ("DBUS_SESSION_BUS_ADDRESS", address.as_str())];
     let run = in_enough_time(|timeout| {
         let run = home.run_with(&["audiences", "list", "--timeout", timeout], &env);
-        // On a busy machine the time is over before it is asked.
-        bus.was_asked().then_some(run)
+        // Under load, the time-out can expire before svc contacts the bus.
+        bus.was_contacted().then_some(run)
     });
     assert_eq!((run.code, run.error()["code"].clone()), (1, "keyring".into()), "{run:?}");
-    assert!(run.error()["message"].as_str().is_some_and(|m| m.contains("no answer within ")));
+    assert!(run.error()["message"].as_str().is_some_and(|m| m.contains("no response within ")));
     assert!(service.requests().is_empty());
 }
 
 #[cfg(all(feature = "keyring", target_os = "linux"))]
 #[test]
-fn a_login_that_cannot_keep_the_key_keeps_nothing() {
+fn a_login_that_cannot_store_the_key_stores_nothing() {
     let home = Home::new();
     let service = Service::one(200, "[]");
     let mut child = home
@@ -92,14 +91,14 @@ fn a_login_that_cannot_keep_the_key_keeps_nothing() {
         .expect("svc starts");
     std::io::Write::write_all(&mut child.stdin.take().expect("piped"), KEY.as_bytes())
         .expect("taken");
-    let run = crate::support::Run::of(child.wait_with_output().expect("ends"));
+    let run = crate::support::Run::wait(child);
     assert_eq!((run.code, run.stdout.as_str()), (1, ""), "{run:?}");
     assert!(run.error()["hint"].as_str().is_some_and(|hint| hint.contains("without --keyring")));
     assert!(!run.stderr.contains("topsecret"), "{run:?}");
     assert!(!home.path("config/svc/credentials.toml").exists());
 }
 
-/// A session bus with GNOME's keyring on it, unlocked; both end with this.
+/// A session bus with an unlocked GNOME keyring. Both end when this is dropped.
 #[cfg(all(feature = "keyring", target_os = "linux"))]
 struct SecretService {
     session: std::process::Child,
@@ -108,8 +107,8 @@ struct SecretService {
 
 #[cfg(all(feature = "keyring", target_os = "linux"))]
 impl SecretService {
-    /// Where it is not installed this says so, and fails if
-    /// `SVC_TEST_KEYRING=1` demands it.
+    /// Starts both. If they are not installed, prints a notice, or panics with
+    /// `SVC_TEST_KEYRING=1`.
     fn start(home: &Home) -> Option<Self> {
         use std::io::BufRead as _;
 
@@ -134,8 +133,8 @@ impl SecretService {
             Ok(session) if !bus.is_empty() => Some(Self { session, bus: bus.trim().to_owned() }),
             other => {
                 let demanded = std::env::var_os("SVC_TEST_KEYRING").is_some_and(|v| v == "1");
-                assert!(!demanded, "SVC_TEST_KEYRING=1, but there is no keyring: {other:?}");
-                // Past the harness, which keeps what a passing test prints to itself.
+                assert!(!demanded, "SVC_TEST_KEYRING=1, but no keyring is available: {other:?}");
+                // Write directly, because the harness hides the output of passing tests.
                 let said = "NOT RUN: no dbus-run-session with a gnome-keyring-daemon\n";
                 std::io::Write::write_all(&mut std::io::stderr(), said.as_bytes()).expect("said");
                 None
@@ -149,7 +148,7 @@ impl SecretService {
         Home::feed_to(command, input)
     }
 
-    /// What somebody else's program finds there.
+    /// The stored key, as another program reads it.
     fn holds(&self) -> String {
         let found = std::process::Command::new("secret-tool")
             .args(["lookup", "service", "svc", "username", "default/email"])
@@ -163,7 +162,7 @@ impl SecretService {
 #[cfg(all(feature = "keyring", target_os = "linux"))]
 impl Drop for SecretService {
     fn drop(&mut self) {
-        // The end of its input is the end of the session.
+        // Closing its input ends the session.
         drop(self.session.stdin.take());
         let _ = self.session.wait();
     }
@@ -171,7 +170,7 @@ impl Drop for SecretService {
 
 #[cfg(all(feature = "keyring", target_os = "linux"))]
 #[test]
-fn a_real_one_keeps_a_key_gives_it_and_forgets_it() {
+fn stores_reads_and_removes_a_key_in_a_real_keyring() {
     let home = Home::new();
     let Some(keyring) = SecretService::start(&home) else { return };
     let service = Service::one(200, "[]");
@@ -196,7 +195,7 @@ fn a_real_one_keeps_a_key_gives_it_and_forgets_it() {
 
 #[cfg(not(feature = "keyring"))]
 #[test]
-fn a_build_without_it_says_so_and_keeps_nothing() {
+fn a_build_without_keyring_support_stores_nothing() {
     let home = Home::new();
     let service = Service::one(200, "[]");
     let run = home.feed(&["login", "--keyring", "--email-url", &service.url()], KEY);

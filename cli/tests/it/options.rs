@@ -1,10 +1,10 @@
-//! What each option of the command lines becomes in the request.
+//! How each option changes the request.
 
 use serde_json::{Value, json};
 
 use crate::support::{Home, Service};
 
-/// The request that a dry run shows.
+/// The request of a dry run.
 fn request(home: &Home, args: &[&str], input: &str) -> Value {
     let env = [("SVC_EMAIL_URL", "http://127.0.0.1:9"), ("SVC_EMAIL_KEY", "mk_test_x")];
     let mut command = home.command(&[&["--dry-run"], args].concat());
@@ -47,7 +47,7 @@ fn emails_send() {
         (&["--html", "-"], json!({"html": "typed", "text": "typed"})),
         (&["--html", "<b>x</b>", "--text", "y"], json!({"html": "<b>x</b>", "text": "y"})),
         (&["--html", "<b>x</b>", "--no-text"], json!({"html": "<b>x</b>"})),
-        // The template's own part would lose against one that was made.
+        // A generated text part would override the template's.
         (&["--html", "x", "--template", "t"], json!({"html": "x", "templateId": "t"})),
         (&["--header", "X-A: b: c"], json!({"headers": {"X-A": "b: c"}})),
         (&["--tag", "k=1", "--tag", "l="], json!({"tags": {"k": "1", "l": ""}})),
@@ -71,7 +71,7 @@ fn emails_send() {
 }
 
 #[test]
-fn options_change_what_the_body_says() {
+fn options_override_the_body() {
     let home = Home::new();
     let body = r#"{"from": "old@b.test", "to": ["old@d.test"], "subject": "old", "cc": ["x@d.test"],
                    "text": "old", "tags": {"a": "1"}, "future": true}"#;
@@ -149,7 +149,7 @@ fn api() {
 }
 
 #[test]
-fn api_all_ends_where_pages_mean_nothing() {
+fn api_all_stops_if_the_service_ignores_pages() {
     let service = Service::one(200, r#"[{"id":"a"}]"#);
     let env = [("SVC_EMAIL_URL", &*service.url()), ("SVC_EMAIL_KEY", "mk_test_x")];
     let run = Home::new().run_with(&["api", "GET", "/x", "--all"], &env);
@@ -157,7 +157,7 @@ fn api_all_ends_where_pages_mean_nothing() {
 }
 
 #[test]
-fn a_time_that_is_over_is_said_to_be() {
+fn a_time_in_the_past_is_reported() {
     let home = Home::new();
     for (at, said) in [
         (

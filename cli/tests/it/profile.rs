@@ -1,5 +1,4 @@
-//! What a live service chose otherwise stands in the profile: each key there
-//! has its effect.
+//! The effect of each setting in a profile.
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpStream;
@@ -9,7 +8,7 @@ use serde_json::Value;
 
 use crate::support::{Home, Run, Service, answer};
 
-/// A user whose profile says this.
+/// A home directory with these settings in the default profile.
 fn home(lines: &str) -> Home {
     let home = Home::new();
     home.file("config/svc/config.toml", format!("[profiles.default]\n{lines}\n"));
@@ -43,6 +42,7 @@ fn event_header() {
             .stdout(Stdio::piped())
             .spawn()
             .expect("starts");
+        let _watchdog = crate::support::Watchdog::start(&child);
         let mut lines = BufReader::new(child.stdout.take().expect("piped")).lines();
         let mut next = || -> Value {
             serde_json::from_str(&lines.next().expect("a line").expect("UTF-8")).expect("JSON")
@@ -54,7 +54,8 @@ fn event_header() {
             body.len()
         );
         stream.write_all(request.as_bytes()).expect("sent");
-        stream.read_to_end(&mut Vec::new()).expect("an answer");
+        crate::support::limit_time(&stream);
+        stream.read_to_end(&mut Vec::new()).expect("a response");
         let seen = next()["event"].clone();
         child.kill().expect("killed");
         child.wait().expect("ends");
@@ -64,7 +65,7 @@ fn event_header() {
     assert_eq!(event("event_header = \"X-Evt\"", "X-Evt", "{}"), "email.sent");
     assert_eq!(event("event_header = \"X-Evt\"", "Mail-Event", "{}"), Value::Null);
     assert_eq!(event("", "X-Evt", "{}"), Value::Null);
-    // The signed body comes first.
+    // The signed body takes precedence over the header.
     let both = r#"{"type":"second","event":"first"}"#;
     assert_eq!(event("", "Mail-Event", both), "first");
     assert_eq!(event("", "Mail-Event", r#"{"type":"second"}"#), "second");
@@ -72,7 +73,7 @@ fn event_header() {
 
 #[test]
 fn first_page() {
-    // Bare lists, which do not say what page they are.
+    // Bare arrays, without a page number.
     let pages = [r#"[{"id":"con_1"}]"#, r#"[{"id":"con_2"}]"#, "[]"].map(|b| answer(200, "", b));
     for (said, second, third) in [("", "page=2", "page=3"), ("first_page = 0", "page=1", "page=2")]
     {
@@ -144,7 +145,7 @@ fn output_timeout_and_retries() {
     let service = Service::one(200, r#"[{"id":"aud_1"}]"#);
     let yaml = run(&home("output = \"yaml\""), &service, &["audiences", "list"]);
     assert_eq!(yaml.stdout, "- id: aud_1\n");
-    // It takes the request and never answers.
+    // Accepts connections and never responds.
     let silent = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
     let url = format!("http://{}", silent.local_addr().expect("an address"));
     let env = [("SVC_EMAIL_URL", url.as_str()), ("SVC_EMAIL_KEY", "mk_test_x")];
@@ -153,7 +154,7 @@ fn output_timeout_and_retries() {
 }
 
 #[test]
-fn a_key_of_the_wrong_type_is_named() {
+fn a_setting_of_the_wrong_type_is_reported() {
     for (said, key) in [
         ("first_page = \"one\"", "first_page"),
         ("insecure_webhooks = 1", "insecure_webhooks"),
@@ -166,9 +167,9 @@ fn a_key_of_the_wrong_type_is_named() {
     }
 }
 
-/// The help of `svc config show` is where people learn what a profile can say.
+/// The help of `svc config show` documents the settings of a profile.
 #[test]
-fn everything_that_a_profile_can_say_is_in_the_help() {
+fn the_help_lists_every_profile_setting() {
     let help = Home::new().run(&["config", "show", "--help"]).stdout;
     let lines = help.lines().skip_while(|line| !line.contains("[profiles.staging]"));
     let example = lines.take_while(|line| !line.is_empty()).collect::<Vec<_>>();
@@ -176,7 +177,7 @@ fn everything_that_a_profile_can_say_is_in_the_help() {
     home.file("config/svc/config.toml", example.join("\n"));
     let rows = home.run(&["config", "show", "--profile", "staging"]).json();
     let said = |row: &Value| row["from"] == "profile" && !row["value"].is_null();
-    // None of these is a profile's to say.
+    // These are not settings of a profile.
     let others = ["profile", "sandbox", "email_key", "extraction_key"];
     for row in rows.as_array().expect("a list") {
         let name = row["setting"].as_str().expect("a name");

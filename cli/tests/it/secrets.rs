@@ -1,11 +1,11 @@
-//! Keys and secrets stay where they belong.
+//! Keys and secrets never appear in output, process lists or files that others can read.
 
 use crate::support::{Home, Service};
 
 const KEY: &str = "mk_live_topsecretvalue";
 
 #[test]
-fn neither_verbose_nor_dry_run_nor_an_error_shows_the_key() {
+fn output_never_shows_the_key() {
     let home = Home::new();
     let body = r#"{"error":{"code":"unauthorized","message":"no"}}"#;
     let service = Service::one(401, body);
@@ -30,7 +30,7 @@ fn neither_verbose_nor_dry_run_nor_an_error_shows_the_key() {
 }
 
 #[test]
-fn a_dry_run_sends_nothing_and_shows_the_body() {
+fn a_dry_run_shows_the_request_and_sends_nothing() {
     let home = Home::new();
     let service = Service::one(200, "{}");
     let url = service.url();
@@ -65,7 +65,7 @@ fn a_dry_run_sends_nothing_and_shows_the_body() {
 
 #[cfg(unix)]
 #[test]
-fn stored_keys_are_readable_by_their_owner_alone() {
+fn stored_keys_are_private_to_their_owner() {
     use std::os::unix::fs::PermissionsExt as _;
     let home = Home::new();
     let service = Service::one(200, "[]");
@@ -82,7 +82,7 @@ fn stored_keys_are_readable_by_their_owner_alone() {
 }
 
 #[test]
-fn a_key_file_is_read_for_the_service_of_the_command() {
+fn a_key_file_provides_the_key_for_the_command() {
     let home = Home::new();
     let service = Service::one(200, "[]");
     let file = home.file("key", format!("{KEY}\n"));
@@ -95,7 +95,7 @@ fn a_key_file_is_read_for_the_service_of_the_command() {
 }
 
 #[test]
-fn a_relays_password_is_not_taken_from_an_option() {
+fn a_relay_password_in_an_option_is_rejected() {
     let home = Home::new();
     let relay = "smtp://ada:topsecret@mail.example.com";
     let run = home.run_with(&["sandbox", "serve", "--in-memory", "--relay", relay], &[]);
@@ -103,14 +103,14 @@ fn a_relays_password_is_not_taken_from_an_option() {
     assert!(run.stderr.contains("SVC_RELAY") && !run.stderr.contains("topsecret"), "{run:?}");
 }
 
-/// A password that is found nowhere else.
+/// A part of the secrets that occurs nowhere else.
 const SECRET: &str = "topsecretvalue";
 
-type Place = (&'static [(&'static str, &'static str)], &'static str, &'static str);
+type SecretSource = (&'static [(&'static str, &'static str)], &'static str, &'static str);
 
-/// Every place that a key or a secret can be given in, as environment, command
-/// line and standard input; `$` is the home directory, `@` the service.
-const PLACES: &[Place] = &[
+/// Every source of a key or secret: environment, command line and standard input. `$` is the home
+/// directory, `@` the service's URL.
+const SOURCES: &[SecretSource] = &[
     (&[("SVC_EMAIL_KEY", KEY), ("SVC_EMAIL_URL", "@")], "audiences list", ""),
     (&[("SVC_EMAIL_KEY", KEY), ("SVC_EMAIL_URL", "@")], "doctor", ""),
     (&[("SVC_EMAIL_KEY", KEY), ("SVC_EMAIL_URL", "@")], "api POST /api/v1/audiences --data {}", ""),
@@ -167,12 +167,12 @@ fn home_with_secrets(url: &str) -> Home {
 }
 
 #[test]
-fn wherever_it_is_given_no_secret_is_shown() {
+fn no_source_of_a_secret_leaks_it() {
     let body = r#"{"error":{"code":"unauthorized","message":"no"}}"#;
     for (status, body) in [(200, "[]"), (401, body), (500, "")] {
         let service = Service::one(status, body);
         let home = home_with_secrets(&service.url());
-        for (env, line, input) in PLACES {
+        for (env, line, input) in SOURCES {
             for mode in ["", "-v", "--dry-run", "-v -o table", "-o yaml"] {
                 let root = home.path("").display().to_string();
                 let filled = |text: &str| text.replace("$/", &root).replace('@', &service.url());
@@ -191,8 +191,8 @@ fn wherever_it_is_given_no_secret_is_shown() {
 
 #[cfg(target_os = "linux")]
 #[test]
-fn no_secret_is_in_a_process_list() {
-    // It takes requests and never answers: there is time to look.
+fn secrets_do_not_appear_in_the_process_list() {
+    // Accepts connections and never responds, so that svc keeps running.
     let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
     let url = format!("http://{}", listener.local_addr().expect("an address"));
     let home = home_with_secrets(&url);
@@ -206,14 +206,14 @@ fn no_secret_is_in_a_process_list() {
         let mut child = home.spawn(args);
         std::io::Write::write_all(&mut child.stdin.take().expect("piped"), input.as_bytes())
             .expect("taken");
-        // It has read the key by now: it calls.
-        let called = listener.accept().expect("a call");
-        let seen = std::fs::read(format!("/proc/{}/cmdline", child.id())).expect("it runs");
+        // svc connects after it has read the key.
+        let connection = crate::support::accept(&listener);
+        let seen = std::fs::read(format!("/proc/{}/cmdline", child.id())).expect("svc runs");
         assert!(!String::from_utf8_lossy(&seen).contains(SECRET), "{args:?}");
-        // And nobody works for it whose command line could say more.
+        // No child process either, whose command line could contain the key.
         let children = format!("/proc/{0}/task/{0}/children", child.id());
         assert_eq!(std::fs::read_to_string(children).unwrap_or_default(), "", "{args:?}");
-        drop(called);
+        drop(connection);
         child.kill().expect("killed");
         child.wait().expect("ends");
     }
@@ -221,10 +221,10 @@ fn no_secret_is_in_a_process_list() {
 
 #[cfg(unix)]
 #[test]
-fn whatever_is_stored_is_its_owners_alone() {
+fn all_stored_files_are_private_to_their_owner() {
     use std::os::unix::fs::PermissionsExt as _;
     let home = home_with_secrets("http://127.0.0.1:9");
-    // Directories that others made, and that others may look into.
+    // Existing directories that other users can read.
     for dir in ["config", "data", "elsewhere"] {
         let path = home.path(dir);
         std::fs::create_dir_all(&path).expect("made");
@@ -237,14 +237,15 @@ fn whatever_is_stored_is_its_owners_alone() {
     assert_eq!(sent.code, 0, "{sent:?}");
     let mut listening = home.spawn(&["--sandbox", "listen"]);
     let mut line = String::new();
-    let mut said = std::io::BufReader::new(listening.stdout.take().expect("piped"));
-    std::io::BufRead::read_line(&mut said, &mut line).expect("a line");
+    let _watchdog = crate::support::Watchdog::start(&listening);
+    let mut stdout = std::io::BufReader::new(listening.stdout.take().expect("piped"));
+    std::io::BufRead::read_line(&mut stdout, &mut line).expect("a line");
     let pid = listening.id().to_string();
     let killed = std::process::Command::new("kill").args(["-TERM", &pid]).status();
     assert!(killed.expect("runs").success());
     listening.wait().expect("ends");
 
-    let mut looked_at = Vec::new();
+    let mut checked = Vec::new();
     let mut todo = ["config/svc", "data/svc", "elsewhere"].map(|dir| home.path(dir)).to_vec();
     while let Some(dir) = todo.pop() {
         for entry in std::fs::read_dir(dir).expect("a directory") {
@@ -255,17 +256,17 @@ fn whatever_is_stored_is_its_owners_alone() {
                 continue;
             }
             let name = path.file_name().expect("a name").to_string_lossy().into_owned();
-            // The fixture is our own; addresses and locks are no secret.
+            // A fixture, and files without secrets.
             if !matches!(
                 name.as_str(),
                 "rec_1.json" | "config.toml" | "server.lock" | "server.json"
             ) {
                 assert_eq!(mode & 0o077, 0, "{} is {mode:o}", path.display());
             }
-            looked_at.push(name);
+            checked.push(name);
         }
     }
     for name in ["credentials.toml", "listen-email.secret", "svc.db"] {
-        assert!(looked_at.iter().any(|seen| seen == name), "no {name} in {looked_at:?}");
+        assert!(checked.iter().any(|seen| seen == name), "no {name} in {checked:?}");
     }
 }

@@ -1,4 +1,4 @@
-//! Where settings come from, and that every one of them says so.
+//! The sources and the precedence of settings.
 
 use serde_json::Value;
 
@@ -16,7 +16,7 @@ fn shown(run: &crate::support::Run, setting: &str) -> (Value, Value) {
 }
 
 #[test]
-fn option_environment_file_profile_default() {
+fn precedence_is_option_environment_file_profile_default() {
     let home = Home::new();
     home.file("config/svc/config.toml", CONFIG);
     let env_file = home.file("vars", "SVC_EMAIL_URL=http://file.example\n");
@@ -42,7 +42,7 @@ fn option_environment_file_profile_default() {
 }
 
 #[test]
-fn a_dot_env_file_is_read_only_when_it_is_named() {
+fn a_dot_env_file_is_read_only_with_env_file() {
     let home = Home::new();
     home.file(".env", "SVC_EMAIL_URL=http://file.example\n");
     assert_eq!(shown(&home.run(&["config", "show"]), "email_url").0, Value::Null);
@@ -51,7 +51,7 @@ fn a_dot_env_file_is_read_only_when_it_is_named() {
 }
 
 #[test]
-fn login_checks_the_key_keeps_it_and_logout_forgets_it() {
+fn login_checks_and_stores_the_key_and_logout_removes_it() {
     let home = Home::new();
     let service = Service::one(200, "[]");
     let run = home.feed(&["login", "--email-url", &service.url()], "mk_live_secret42\n");
@@ -71,7 +71,7 @@ fn login_checks_the_key_keeps_it_and_logout_forgets_it() {
 }
 
 #[test]
-fn login_refuses_a_key_that_the_service_does_not_know() {
+fn login_rejects_a_key_that_the_service_refuses() {
     let home = Home::new();
     let body = r#"{"error":{"code":"unauthorized","message":"no"}}"#;
     let service = Service::one(401, body);
@@ -104,7 +104,7 @@ fn a_profile_refuses_the_key_of_another_organization() {
     let who = home.run(&["whoami"]);
     assert_eq!(who.json()["extraction"]["organization"]["id"], "org_1", "{who:?}");
 
-    // A key that no login has checked.
+    // A key from the environment, which `svc login` has not checked.
     let create =
         ["extraction", "webhooks", "create", "https://a.test", "--event", "extraction.failed"];
     let other = [("SVC_EXTRACTION_URL", &*second.url()), ("SVC_EXTRACTION_KEY", "sk_test_b")];
@@ -116,7 +116,7 @@ fn a_profile_refuses_the_key_of_another_organization() {
 }
 
 #[test]
-fn nobody_is_anybody_in_a_profile_that_does_not_exist() {
+fn whoami_fails_for_an_unknown_profile() {
     let run = Home::new().run(&["whoami", "--profile", "nope"]);
     assert_eq!((run.code, &run.error()["message"]), (2, &"there is no profile `nope`".into()));
 }
@@ -128,13 +128,13 @@ fn profiles_are_used_and_removed() {
     assert_eq!(home.run(&["profiles", "use", "nope"]).code, 2);
     assert_eq!(home.run(&["profiles", "use", "other"]).code, 0);
     assert_eq!(shown(&home.run(&["config", "show"]), "email_url").0, "http://other.example");
-    assert_eq!(home.run(&["profiles", "remove", "other"]).code, 2, "asks first");
+    assert_eq!(home.run(&["profiles", "remove", "other"]).code, 2, "needs confirmation");
     assert_eq!(home.run(&["profiles", "remove", "other", "--yes"]).code, 0);
     assert_eq!(shown(&home.run(&["config", "show"]), "email_url").0, "http://profile.example");
 }
 
 #[test]
-fn a_profile_says_what_a_live_service_chose_otherwise() {
+fn a_profile_holds_compatibility_settings() {
     let home = Home::new();
     let service = Service::one(200, "[]");
     home.file(
@@ -154,7 +154,7 @@ fn a_profile_says_what_a_live_service_chose_otherwise() {
 }
 
 #[test]
-fn of_logins_at_once_none_is_lost() {
+fn concurrent_logins_do_not_lose_updates() {
     let home = Home::new();
     let service = Service::one(200, "[]");
     let names = (0..8).map(|number| format!("p{number}")).collect::<Vec<_>>();
@@ -166,7 +166,7 @@ fn of_logins_at_once_none_is_lost() {
         child
     });
     for login in logins.collect::<Vec<_>>() {
-        let run = crate::support::Run::of(login.wait_with_output().expect("ends"));
+        let run = crate::support::Run::wait(login);
         assert_eq!(run.code, 0, "{run:?}");
     }
     let kept = home.run(&["profiles", "list", "--jq", ".[] | select(.email_key).name"]).stdout;
@@ -176,7 +176,7 @@ fn of_logins_at_once_none_is_lost() {
 }
 
 #[test]
-fn files_of_another_shape_are_named_and_left_alone() {
+fn files_with_entries_of_the_wrong_type_are_not_changed() {
     let service = Service::one(200, "[]");
     for said in [
         "profiles = 5\n",
@@ -200,7 +200,7 @@ fn files_of_another_shape_are_named_and_left_alone() {
 }
 
 #[test]
-fn the_environment_beats_the_file_for_the_sandbox_too() {
+fn the_environment_overrides_the_file_for_the_sandbox() {
     let home = Home::new();
     let file = home.file("vars", "SVC_SANDBOX=1\n");
     let args = ["--env-file", &file, "--dry-run", "audiences", "list"];
@@ -209,10 +209,10 @@ fn the_environment_beats_the_file_for_the_sandbox_too() {
     assert_eq!((off.code, &off.error()["code"]), (3, &"not_set_up".into()), "{off:?}");
 }
 
-/// What is not text must not let something else take its place.
+/// An invalid value must not fall back to another source.
 #[cfg(unix)]
 #[test]
-fn a_variable_that_is_not_text_is_refused() {
+fn variables_that_are_not_utf8_are_rejected() {
     use std::os::unix::ffi::OsStrExt as _;
     let home = Home::new();
     let service = Service::one(200, "[]");
@@ -233,7 +233,7 @@ fn a_variable_that_is_not_text_is_refused() {
 }
 
 #[test]
-fn what_a_service_says_of_itself_is_not_what_was_asked() {
+fn whoami_does_not_let_a_response_replace_the_url_and_key() {
     let said =
         r#"{"organization":{"id":"org_1","name":"Ada"},"url":"https://other.test","key":"k"}"#;
     let service = Service::one(200, said);

@@ -1,4 +1,4 @@
-//! `svc sign` and `svc verify`: both schemes, and what a mismatch is.
+//! `svc sign` and `svc verify`, with both signature schemes.
 
 use crate::support::{Home, Service};
 
@@ -11,7 +11,7 @@ fn sign(home: &Home, service: &str, secret: &str) -> String {
 }
 
 #[test]
-fn what_is_signed_verifies_in_both_schemes() {
+fn sign_and_verify_round_trip_in_both_schemes() {
     let home = Home::new();
     let secret = home.file("secret", "whsec_3f1c\n");
     for (service, prefix) in [("email", ""), ("extraction", "sha256=")] {
@@ -27,7 +27,7 @@ fn what_is_signed_verifies_in_both_schemes() {
 
 /// RFC 4231, test case 2.
 #[test]
-fn signatures_are_the_published_ones() {
+fn signatures_match_the_published_test_vector() {
     let home = Home::new();
     let secret = home.file("secret", "Jefe");
     let args = ["sign", "--service", "email", "--secret-file", &secret];
@@ -39,7 +39,7 @@ fn signatures_are_the_published_ones() {
 }
 
 #[test]
-fn a_mismatch_is_explained_and_malformed_ones_are_mismatches_too() {
+fn mismatches_are_diagnosed_and_malformed_signatures_do_not_match() {
     let home = Home::new();
     let secret = home.file("secret", "whsec_3f1c");
     let signature = sign(&home, "email", &secret);
@@ -57,7 +57,7 @@ fn a_mismatch_is_explained_and_malformed_ones_are_mismatches_too() {
 }
 
 #[test]
-fn a_secret_of_before_and_the_other_services_explain_a_mismatch() {
+fn old_and_other_secrets_explain_a_mismatch() {
     let home = Home::new();
     let [new, old, other] = ["new", "old", "other"].map(|name| home.file(name, name));
     let verify = |secret: &str, files: &[&str]| {
@@ -73,17 +73,17 @@ fn a_secret_of_before_and_the_other_services_explain_a_mismatch() {
             (10, &mistake.into()),
             "{run:?}"
         );
-        // Nobody has said what else there is.
+        // Without the other secrets, there is no explanation.
         let run = verify(secret, &[]);
         assert_eq!((run.code, &run.error()["fields"][0]), (10, &serde_json::Value::Null));
     }
-    // They explain, and make nothing right.
+    // The other secrets only explain a mismatch; they do not verify.
     assert_eq!(verify(&new, &files).code, 0);
     assert_eq!(verify(&old, &["--old-secret-file", "/nope"]).code, 2);
 }
 
 #[test]
-fn unusable_secrets_and_unreadable_bodies_are_wrong_input() {
+fn invalid_secrets_and_unreadable_bodies_are_invalid_input() {
     let home = Home::new();
     let good = home.file("good", "whsec_3f1c");
     for secret in ["", "\n", " whsec", "whsec\n\n"] {
@@ -99,7 +99,7 @@ fn unusable_secrets_and_unreadable_bodies_are_wrong_input() {
 }
 
 #[test]
-fn an_application_that_verifies_with_another_secret_is_told_apart() {
+fn trigger_hints_at_another_secret_after_401() {
     let (home, application) = (Home::new(), Service::one(401, ""));
     let to = application.url();
     let run = home.run(&["-o", "table", "trigger", "email.sent", "--to", &to]);

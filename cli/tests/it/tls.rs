@@ -1,4 +1,4 @@
-//! Deliveries to an application behind https with a certificate of its own.
+//! TLS with a private certificate, and proxies.
 
 use std::io::{Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
@@ -11,15 +11,15 @@ use rustls::{ServerConfig, ServerConnection, StreamOwned};
 use serde_json::Value;
 use webhook_verify::{MailSigner, Secret};
 
-use crate::support::{Home, answer};
+use crate::support::{Home, TIME_LIMIT, Watchdog, answer, limit_time};
 
-/// An application for `localhost` that answers 201 and keeps what it was sent.
+/// An https application for `localhost` that responds with 201 and records the requests.
 struct App {
     port: u16,
     pem: String,
     requests: Arc<Mutex<Vec<String>>>,
-    /// How many came at all, trusting or not.
-    calls: Arc<AtomicUsize>,
+    /// The number of connections, including failed handshakes.
+    connections: Arc<AtomicUsize>,
 }
 
 impl App {
@@ -37,19 +37,20 @@ impl App {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
         let port = listener.local_addr().expect("an address").port();
         let requests = Arc::new(Mutex::new(Vec::new()));
-        let calls = Arc::new(AtomicUsize::new(0));
-        let (kept, counted) = (Arc::clone(&requests), Arc::clone(&calls));
+        let connections = Arc::new(AtomicUsize::new(0));
+        let (kept, counted) = (Arc::clone(&requests), Arc::clone(&connections));
         std::thread::spawn(move || {
             for stream in listener.incoming().filter_map(Result::ok) {
                 counted.fetch_add(1, Ordering::SeqCst);
+                limit_time(&stream);
                 let tls = ServerConnection::new(Arc::clone(&config)).expect("a connection");
-                // A client that does not trust us hangs up.
+                // A client that does not trust the certificate closes the connection.
                 if let Some(request) = take(StreamOwned::new(tls, stream)) {
                     kept.lock().expect("no panic").push(request);
                 }
             }
         });
-        Self { port, pem: made.cert.pem(), requests, calls }
+        Self { port, pem: made.cert.pem(), requests, connections }
     }
 
     fn url(&self) -> String {
@@ -75,7 +76,7 @@ fn take(mut stream: StreamOwned<ServerConnection, TcpStream>) -> Option<String> 
 }
 
 #[test]
-fn a_test_delivery_trusts_what_the_bundle_holds_and_nothing_else() {
+fn trigger_trusts_only_certificates_in_the_bundle() {
     let (home, app) = (Home::new(), App::start());
     let bundle = home.file("ca.pem", &app.pem);
     let trigger = ["trigger", "email.sent", "--to", &app.url()];
@@ -88,7 +89,7 @@ fn a_test_delivery_trusts_what_the_bundle_holds_and_nothing_else() {
     assert_eq!((untrusted.code, error["code"].clone()), (8, "endpoint_not_trusted".into()));
     assert!(error["hint"].as_str().is_some_and(|hint| hint.contains("--ca-bundle")), "{error}");
 
-    // Its certificate is for another name.
+    // The certificate is for another name.
     let other = app.url().replace("localhost", "127.0.0.1");
     let run = home.run(&["trigger", "email.sent", "--to", &other, "--ca-bundle", &bundle]);
     assert_eq!((run.code, run.error()["code"].clone()), (8, "endpoint_not_trusted".into()));
@@ -102,7 +103,7 @@ fn a_test_delivery_trusts_what_the_bundle_holds_and_nothing_else() {
 }
 
 #[test]
-fn deliveries_are_passed_on_and_replayed_over_tls() {
+fn deliveries_are_forwarded_and_replayed_over_tls() {
     let (home, app) = (Home::new(), App::start());
     let (bundle, secret) = (home.file("ca.pem", &app.pem), home.file("secret", "whsec_1"));
     let url = app.url();
@@ -113,6 +114,7 @@ fn deliveries_are_passed_on_and_replayed_over_tls() {
             .stdout(Stdio::piped())
             .spawn()
             .expect("starts");
+        let _watchdog = Watchdog::start(&child);
         let mut lines = std::io::BufReader::new(child.stdout.take().expect("piped"));
         let mut next = || -> Value {
             let mut line = String::new();
@@ -145,19 +147,19 @@ fn deliveries_are_passed_on_and_replayed_over_tls() {
     assert_eq!((run.code, run.json()[0]["status"].clone()), (0, 201.into()), "{run:?}");
     assert_eq!(app.requests().len(), 2);
 
-    // That is no restart to wait for: the service is told, and a person why.
-    let before = app.calls.load(Ordering::SeqCst);
+    // An untrusted certificate is not a restart, so svc does not retry.
+    let before = app.connections.load(Ordering::SeqCst);
     let (answered, seen) = deliver(&[]);
     assert!(answered.starts_with("HTTP/1.1 502"), "{answered}");
-    assert!(seen["problem"].as_str().is_some_and(|p| p.contains("no secure connection")), "{seen}");
-    assert_eq!(app.calls.load(Ordering::SeqCst), before + 1, "it was tried again: {seen}");
+    assert!(seen["problem"].as_str().is_some_and(|p| p.contains("TLS connection")), "{seen}");
+    assert_eq!(app.connections.load(Ordering::SeqCst), before + 1, "retried: {seen}");
     assert_eq!(app.requests().len(), 2);
 }
 
-/// `--ca-bundle`, `SSL_CERT_FILE` and the profile, for calls of the services.
+/// `--ca-bundle`, `SSL_CERT_FILE` and the profile, for requests to the services.
 #[cfg(target_os = "linux")]
 #[test]
-fn a_service_is_trusted_for_what_holds_its_certificate() {
+fn certificates_come_from_option_environment_or_profile() {
     let (home, app) = (Home::new(), App::start());
     let bundle = home.file("ca.pem", &app.pem);
     let url = format!("https://localhost:{}", app.port);
@@ -179,7 +181,7 @@ fn a_service_is_trusted_for_what_holds_its_certificate() {
 }
 
 #[test]
-fn a_proxy_of_the_environment_is_used_unless_the_host_is_left_out() {
+fn proxies_apply_except_to_excluded_hosts() {
     let proxy = TcpListener::bind("127.0.0.1:0").expect("a port");
     let address = format!("http://{}", proxy.local_addr().expect("an address"));
     let (asked, asks) = std::sync::mpsc::channel();
@@ -193,7 +195,7 @@ fn a_proxy_of_the_environment_is_used_unless_the_host_is_left_out() {
         }
     });
     let home = Home::new();
-    // A port where nobody listens, so that the other way ends at once.
+    // A port without a listener, so that a direct connection fails immediately.
     let env = [
         ("SVC_EMAIL_URL", "https://localhost:9"),
         ("SVC_EMAIL_KEY", "mk_test_hidden"),
@@ -202,22 +204,26 @@ fn a_proxy_of_the_environment_is_used_unless_the_host_is_left_out() {
     let args = ["audiences", "list", "--retries", "0"];
     let run = home.run_with(&args, &env);
     assert_eq!(run.code, 8, "{run:?}");
-    let said = asks.recv().expect("it was asked");
+    let said = asks.recv_timeout(TIME_LIMIT).expect("a request to the proxy");
     assert!(said.starts_with("CONNECT localhost:9 HTTP/1.1\r\n"), "{said}");
     assert!(!said.contains("hidden"), "{said}");
     let direct = [&env[..], &[("NO_PROXY", "localhost")]].concat();
     let run = home.run_with(&args, &direct);
     assert_eq!((run.code, asks.try_recv().is_err()), (8, true), "{run:?}");
 
-    // The file that --env-file names says the same.
+    // The same from the file of --env-file.
     let file = home.file("proxy.env", format!("HTTPS_PROXY={address}\n"));
     let args = [&args[..], &["--env-file", &file]].concat();
     assert_eq!(home.run_with(&args, &env[..2]).code, 8);
-    assert!(asks.recv().expect("it was asked").starts_with("CONNECT localhost:9 "));
+    assert!(
+        asks.recv_timeout(TIME_LIMIT)
+            .expect("a request to the proxy")
+            .starts_with("CONNECT localhost:9 ")
+    );
     for (file, env) in [
         (format!("HTTPS_PROXY={address}\nNO_PROXY=localhost\n"), &env[..2]),
         (format!("HTTPS_PROXY={address}\nNO_PROXY=*\n"), &env[..2]),
-        // For plain http alone.
+        // Only for plain http.
         (format!("HTTP_PROXY={address}\n"), &env[..2]),
         ("NO_PROXY=localhost\n".to_owned(), &env[..]),
         ("NO_PROXY=elsewhere.test\n".to_owned(), &direct[..]),

@@ -84,7 +84,7 @@ fn with_nothing_configured_three_lines_say_how_to_try_and_how_to_set_up() {
     assert_eq!(run.code, 3, "{run:?}");
     assert_eq!(
         run.stderr,
-        "error: svc does not know the email service yet: no address and no key\n  \
+        "error: the email service is not set up: no base URL and no key\n  \
          try it on this machine: svc --sandbox -o table audiences list\n  \
          set it up: svc login --service email\n"
     );
@@ -125,7 +125,7 @@ fn dangerous_commands_are_refused_without_a_terminal_and_without_yes() {
     ] {
         let run = home.run_with(&args, &env);
         assert_eq!(run.code, 2, "{run:?}");
-        assert_eq!(run.error()["hint"], "add --yes if you mean it");
+        assert_eq!(run.error()["hint"], "add --yes to confirm");
     }
 }
 
@@ -164,7 +164,7 @@ fn standard_input_is_read_only_once() {
     ];
     let run = Home::new().feed(&args, "x");
     assert_eq!(run.code, 2, "{run:?}");
-    assert!(run.error()["message"].as_str().is_some_and(|m| m.contains("--html reads it already")));
+    assert!(run.error()["message"].as_str().is_some_and(|m| m.contains("--html already reads it")));
 }
 
 #[test]
@@ -182,7 +182,7 @@ fn times_that_clocks_show_twice_or_never() {
     let skipped = at("2027-03-28 02:30");
     assert_eq!(skipped.code, 2, "{skipped:?}");
     let message = skipped.error()["message"].as_str().expect("a message").to_owned();
-    assert!(message.ends_with("does not exist: clocks skip that time there"), "{message}");
+    assert!(message.ends_with("does not exist in this time zone: the clock skips it"), "{message}");
 }
 
 #[cfg(target_os = "linux")]
@@ -226,5 +226,5 @@ fn an_address_without_a_scheme_is_mended() {
 fn an_input_without_an_end_does_not_take_all_memory() {
     let run = Home::new().run(&["--sandbox", "emails", "batch", "/dev/zero", "--json"]);
     assert_eq!(run.code, 2, "{run:?}");
-    assert_eq!(run.error()["message"], "FILE: /dev/zero: it is larger than 256 MiB");
+    assert_eq!(run.error()["message"], "FILE: /dev/zero: larger than 256 MiB");
 }

@@ -1,4 +1,4 @@
-//! `--wait`: a line for each change, and patience with what passes.
+//! `--wait`: prints each change, and survives transient failures.
 
 use std::process::Stdio;
 
@@ -21,7 +21,7 @@ fn checks(mx: bool, spf: bool, dkim: bool) -> String {
 }
 
 #[test]
-fn each_change_of_a_domain_is_a_line() {
+fn each_change_of_a_domain_is_printed() {
     let answers = [
         checks(false, false, false),
         checks(true, false, false),
@@ -40,7 +40,7 @@ fn each_change_of_a_domain_is_a_line() {
 }
 
 #[test]
-fn a_wait_outlives_moments_without_an_answer() {
+fn a_wait_survives_transient_failures() {
     let status = |word: &str| answer(200, "", &format!(r#"{{"id":"eml_1","status":"{word}"}}"#));
     let down = answer(503, "", "{}");
     let answers = [status("queued"), down.clone(), String::new(), status("delivered")];
@@ -52,7 +52,7 @@ fn a_wait_outlives_moments_without_an_answer() {
     let seen = lines(&run.stdout).iter().map(|line| line["status"].clone()).collect::<Vec<_>>();
     assert_eq!(seen, ["queued", "delivered"]);
 
-    // What does not pass is not waited out.
+    // A persistent failure ends the wait.
     let service = Service::answering(&[status("queued"), down]);
     let url = service.url();
     let run = Home::new().run_with(&args, &[KEY, ("SVC_EMAIL_URL", &url)]);
@@ -65,7 +65,7 @@ fn a_wait_outlives_moments_without_an_answer() {
 }
 
 #[test]
-fn a_wait_that_fails_never_invites_to_send_again() {
+fn a_failed_wait_does_not_suggest_sending_again() {
     let accepted = answer(202, "", r#"{"id":"eml_1","status":"queued"}"#);
     let down = answer(503, "", "{}");
     let scope = answer(403, "", r#"{"error":{"code":"insufficient_scope","message":"no"}}"#);
@@ -82,12 +82,12 @@ fn a_wait_that_fails_never_invites_to_send_again() {
         assert_eq!(
             error["hint"],
             "the email was accepted as eml_1: do not send it again\n\
-             go on waiting: svc emails get eml_1 --wait"
+             continue waiting: svc emails get eml_1 --wait"
         );
         let sends = service.requests().iter().filter(|said| said.starts_with("POST")).count();
         assert_eq!(sends, 1);
     }
-    // Still queued when the time is up.
+    // Still queued after the time-out.
     let service = Service::answering(&[accepted]);
     let args = [line.split(' ').collect::<Vec<_>>(), vec!["--timeout", "300ms"]].concat();
     let run = Home::new().run_with(&args, &[KEY, ("SVC_EMAIL_URL", &service.url())]);
@@ -115,7 +115,8 @@ fn ctrl_c_ends_every_wait() {
             .stderr(Stdio::piped())
             .spawn()
             .expect("svc starts");
-        // It waits when it has looked and shown what it saw.
+        // svc prints the first status before it waits.
+        let _watchdog = crate::support::Watchdog::start(&child);
         let mut stdout = child.stdout.take().expect("piped");
         stdout.read_exact(&mut [0; 20]).expect("a line");
         assert!(service.requests().len() > before);
@@ -126,14 +127,14 @@ fn ctrl_c_ends_every_wait() {
         let stderr = String::from_utf8_lossy(&output.stderr);
         assert_eq!(output.status.code(), Some(130), "{line}: {stderr}");
         assert!(stderr.contains(r#""kind":"interrupted""#), "{line}: {stderr}");
-        // Who does not know that it went out would send it again.
-        let said = "the email was accepted as eml_1: do not send it again\\ngo on waiting: ";
+        // The error must say that the email was accepted.
+        let said = "the email was accepted as eml_1: do not send it again\\ncontinue waiting: ";
         assert_eq!(stderr.contains(said), line.contains("send"), "{line}: {stderr}");
     }
 }
 
 #[test]
-fn a_status_that_says_it_will_not_arrive_is_a_check_that_said_no() {
+fn an_undelivered_final_status_is_a_failed_check() {
     for (status, code) in [
         ("delivered", 0),
         ("opened", 0),
@@ -150,7 +151,7 @@ fn a_status_that_says_it_will_not_arrive_is_a_check_that_said_no() {
         if code == 10 {
             assert_eq!(run.error()["code"], format!("email_{status}"));
         }
-        // Without --wait it is an answer like any.
+        // Without --wait, it is an ordinary response.
         assert_eq!(Home::new().run_with(&["emails", "get", "eml_1"], &env).code, 0);
     }
 }
