@@ -212,7 +212,7 @@ mod tests {
         let records = Records::in_dir(dir.path());
         let bodies: [&[u8]; 3] = [b"{\"a\": 1}\r\n", &[0, 159, 146, 150], b""];
         for body in bodies {
-            records.store(&RecordedDelivery::new("email", None, Vec::new(), body)).expect("kept");
+            records.store(&RecordedDelivery::new("email", None, Vec::new(), body)).expect("stored");
         }
         let found = records.since(DateTime::UNIX_EPOCH).expect("read");
         let read = found.iter().map(|r| r.body().expect("bytes")).collect::<Vec<_>>();
@@ -237,7 +237,7 @@ mod tests {
         let record = || RecordedDelivery::new("email", None, Vec::new(), b"{\"id\":\"e1\"}");
         let (first, second) = (record(), record());
         for record in [&first, &second] {
-            records.store(record).expect("kept");
+            records.store(record).expect("stored");
         }
         assert_eq!(records.get("e1").expect("found").id, second.id);
         assert_eq!(records.get(&first.id).expect("found").id, first.id);
@@ -251,8 +251,8 @@ mod tests {
         let then = uuid::Timestamp::from_unix(uuid::NoContext, 1_700_000_000, 0);
         old.id = format!("rec_{}", Uuid::new_v7(then).simple());
         let new = RecordedDelivery::new("email", None, Vec::new(), b"{}");
-        records.store(&old).expect("kept");
-        records.store(&new).expect("kept");
+        records.store(&old).expect("stored");
+        records.store(&new).expect("stored");
         records.remove_expired().expect("removed");
         assert_eq!(records.ids().expect("read"), [new.id]);
     }
@@ -264,7 +264,7 @@ mod tests {
         let dir = tempfile::tempdir().expect("a directory");
         let records = Records::in_dir(dir.path());
         let record = RecordedDelivery::new("email", None, Vec::new(), b"{}");
-        records.store(&record).expect("kept");
+        records.store(&record).expect("stored");
         let mode = |path: &Path| fs::metadata(path).expect("there").permissions().mode() & 0o777;
         assert_eq!((mode(&records.path(&record.id)), mode(&records.0)), (0o600, 0o700));
     }

@@ -58,12 +58,12 @@ pub fn compare(
     let is_mx = kind.eq_ignore_ascii_case("MX");
     let purpose = purpose.map(str::to_ascii_lowercase);
     // A name can carry TXT records of other services; ignore those.
-    let ours = |text: &String| match purpose.as_deref() {
+    let relevant = |text: &String| match purpose.as_deref() {
         Some("spf") => text.to_ascii_lowercase().starts_with("v=spf1"),
         Some("dmarc") => text.to_ascii_lowercase().starts_with("v=dmarc1"),
         _ => true,
     };
-    let found = found.into_iter().filter(ours).collect::<Vec<_>>();
+    let found = found.into_iter().filter(relevant).collect::<Vec<_>>();
     if found.is_empty() {
         let why = Some(format!("no {kind} record found"));
         return Comparison { state: "missing", why, found };

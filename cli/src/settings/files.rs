@@ -392,7 +392,7 @@ mod tests {
     fn unknown_entries_and_comments_are_kept() {
         let dir = tempfile::tempdir().expect("a directory");
         let path = dir.path().join("svc/config.toml");
-        fs::create_dir_all(path.parent().expect("a parent")).expect("made");
+        fs::create_dir_all(path.parent().expect("a parent")).expect("created");
         let before =
             "# mine\nfuture = [1, 2]\n\n[profiles.a]\nemail_url = \"http://x\" # why\nnew = 1\n";
         fs::write(&path, before).expect("written");

@@ -62,9 +62,9 @@ mod tests {
             let proxies = Proxies::resolve(env, &file).expect("the file names some");
             (proxies.of(url).map(|url| url.expose().to_owned()), proxies.except)
         };
-        let said = |url: &str, except: &str| (Some(url.to_owned()), except.to_owned());
-        assert_eq!(seen(&env, "https://a.test"), said("http://env:1", "here"));
-        assert_eq!(seen(&env, "http://a.test"), said("http://file:2", "here"));
-        assert_eq!(seen(&Env::default(), "https://a.test"), said("http://file:1", "there"));
+        let expected = |url: &str, except: &str| (Some(url.to_owned()), except.to_owned());
+        assert_eq!(seen(&env, "https://a.test"), expected("http://env:1", "here"));
+        assert_eq!(seen(&env, "http://a.test"), expected("http://file:2", "here"));
+        assert_eq!(seen(&Env::default(), "https://a.test"), expected("http://file:1", "there"));
     }
 }

@@ -108,7 +108,7 @@ impl Settings {
         let ChosenProfile { name: profile, values, known: profile_known } =
             chosen_profile(&profiles, &config_dir, named)?;
 
-        let keep = |value: Option<String>| value.map(from_profile);
+        let profile_value = |value: Option<String>| value.map(from_profile);
         let mut settings = Self {
             sandbox,
             sandbox_from,
@@ -120,13 +120,13 @@ impl Settings {
             profile_known,
             email_url: option("--email-url", flags.email_url.clone())
                 .or_else(|| variable("SVC_EMAIL_URL"))
-                .or_else(|| keep(values.email_url)),
+                .or_else(|| profile_value(values.email_url)),
             extraction_url: option("--extraction-url", flags.extraction_url.clone())
                 .or_else(|| variable("SVC_EXTRACTION_URL"))
-                .or_else(|| keep(values.extraction_url)),
+                .or_else(|| profile_value(values.extraction_url)),
             organization: values.organization,
             key_file: flags.key_file.clone(),
-            format: format(flags, variable("SVC_OUTPUT").or_else(|| keep(values.output)))?,
+            format: format(flags, variable("SVC_OUTPUT").or_else(|| profile_value(values.output)))?,
             color: color(flags, [env, &file]),
             timeout: option("--timeout", flags.timeout)
                 .or_else(|| values.timeout.map(from_profile))
@@ -338,7 +338,7 @@ mod tests {
     impl Home {
         fn new(config: &str) -> Self {
             let dir = tempfile::tempdir().expect("a directory");
-            std::fs::create_dir_all(dir.path().join("config/svc")).expect("made");
+            std::fs::create_dir_all(dir.path().join("config/svc")).expect("created");
             std::fs::write(dir.path().join("config/svc/config.toml"), config).expect("written");
             Self(dir)
         }

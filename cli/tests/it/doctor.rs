@@ -83,7 +83,7 @@ fn an_unexpected_response_is_a_problem_of_the_service() {
     let home = Home::new();
     let elsewhere = "location: https://elsewhere.example/\r\n";
     let html = "content-type: text/html\r\n";
-    for (said, finding_holds, next) in [
+    for (response, finding_holds, next) in [
         (answer(500, "", "{}"), "HTTP 500", "run svc doctor again later"),
         (answer(429, "", "{}"), "HTTP 429", "run svc doctor again later"),
         (answer(302, elsewhere, ""), "HTTP 302", "check the address"),
@@ -93,14 +93,14 @@ fn an_unexpected_response_is_a_problem_of_the_service() {
         for (service, other, key) in
             [("email", "extraction", "mk_live_x"), ("extraction", "email", "sk_live_x")]
         {
-            let peer = Service::answering(std::slice::from_ref(&said));
+            let peer = Service::answering(std::slice::from_ref(&response));
             let names = [
                 format!("SVC_{}_URL", service.to_uppercase()),
                 format!("SVC_{}_KEY", service.to_uppercase()),
             ];
             let url = peer.url();
             let run = home.run_with(&["doctor"], &[(&names[0], &url), (&names[1], key)]);
-            assert_eq!(run.code, 10, "{service} {said}: {run:?}");
+            assert_eq!(run.code, 10, "{service} {response}: {run:?}");
             let found = finding(&run, &format!("{service} service"));
             assert_eq!(found["status"], "problem", "{found}");
             assert!(
@@ -120,8 +120,8 @@ fn an_unexpected_response_is_a_problem_of_the_service() {
 #[test]
 fn missing_details_of_the_extraction_service_are_unknown() {
     let home = Home::new();
-    let examine = |said: String, code: i32| {
-        let peer = Service::answering(&[said]);
+    let examine = |response: String, code: i32| {
+        let peer = Service::answering(&[response]);
         let url = peer.url();
         let env = [("SVC_EXTRACTION_URL", url.as_str()), ("SVC_EXTRACTION_KEY", "sk_live_x")];
         let run = home.run_with(&["doctor"], &env);

@@ -63,8 +63,8 @@ fn a_rate_limit_reports_the_wait() {
 
 #[test]
 fn a_server_error_after_a_send_is_an_unknown_outcome_without_retry() {
-    for answers in [answer(503, "", "{}"), String::new()] {
-        let service = Service::answering(&[answers]);
+    for responses in [answer(503, "", "{}"), String::new()] {
+        let service = Service::answering(&[responses]);
         let run = run(&service, &SEND);
         assert_eq!(run.code, 9, "{run:?}");
         let error = run.error();
@@ -182,29 +182,29 @@ fn an_invalid_response_to_a_send_is_an_unknown_outcome() {
 
 #[test]
 fn a_success_response_without_an_email_is_printed_and_unknown() {
-    for said in ["[]", "\"queued\"", "null", "7", "[{\"id\":\"eml_1\"}]"] {
-        let service = Service::one(200, said);
+    for body in ["[]", "\"queued\"", "null", "7", "[{\"id\":\"eml_1\"}]"] {
+        let service = Service::one(200, body);
         let run = run(&service, &SEND);
-        assert_eq!(run.code, 9, "{said}: {run:?}");
-        assert_eq!(run.json(), serde_json::from_str::<serde_json::Value>(said).expect("JSON"));
+        assert_eq!(run.code, 9, "{body}: {run:?}");
+        assert_eq!(run.json(), serde_json::from_str::<serde_json::Value>(body).expect("JSON"));
         assert_eq!(run.error()["code"], "answer_not_understood");
         assert_eq!(service.requests().len(), 1, "sent twice");
     }
     let service = Service::one(200, r#"{"error":{"code":"x","message":"no"}}"#);
     let failed = run(&service, &SEND);
-    let said = (failed.code, &failed.error()["code"]);
-    assert_eq!(said, (9, &"answer_not_understood".into()), "{failed:?}");
+    let actual = (failed.code, &failed.error()["code"]);
+    assert_eq!(actual, (9, &"answer_not_understood".into()), "{failed:?}");
     // The reference does not fix the response's fields, so missing ones are only a note.
-    for said in ["", "{}", r#"{"message":"accepted"}"#, r#"{"id":null,"error":null}"#] {
-        let service = Service::one(202, said);
+    for body in ["", "{}", r#"{"message":"accepted"}"#, r#"{"id":null,"error":null}"#] {
+        let service = Service::one(202, body);
         let piped = run(&service, &SEND);
-        assert_eq!((piped.code, piped.stderr.as_str()), (0, ""), "{said}: {piped:?}");
+        assert_eq!((piped.code, piped.stderr.as_str()), (0, ""), "{body}: {piped:?}");
         let read = run(&service, &[&SEND[..], &["-o", "table"]].concat());
         let told = "accepted; the answer names no id, so it cannot be followed\n";
-        assert_eq!((read.code, read.stderr.as_str()), (0, told), "{said}: {read:?}");
+        assert_eq!((read.code, read.stderr.as_str()), (0, told), "{body}: {read:?}");
         let waited = run(&service, &[&SEND[..], &["--wait"]].concat());
-        assert_eq!(waited.code, 1, "{said}: {waited:?}");
-        assert!(waited.stderr.contains("the email was accepted"), "{said}: {waited:?}");
+        assert_eq!(waited.code, 1, "{body}: {waited:?}");
+        assert!(waited.stderr.contains("the email was accepted"), "{body}: {waited:?}");
     }
     assert_eq!(
         run(&Service::one(200, "[1]"), &["audiences", "get", "x"]).json(),

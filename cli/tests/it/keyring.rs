@@ -135,8 +135,9 @@ impl SecretService {
                 let demanded = std::env::var_os("SVC_TEST_KEYRING").is_some_and(|v| v == "1");
                 assert!(!demanded, "SVC_TEST_KEYRING=1, but no keyring is available: {other:?}");
                 // Write directly, because the harness hides the output of passing tests.
-                let said = "NOT RUN: no dbus-run-session with a gnome-keyring-daemon\n";
-                std::io::Write::write_all(&mut std::io::stderr(), said.as_bytes()).expect("said");
+                let notice = "NOT RUN: no dbus-run-session with a gnome-keyring-daemon\n";
+                std::io::Write::write_all(&mut std::io::stderr(), notice.as_bytes())
+                    .expect("written");
                 None
             }
         }

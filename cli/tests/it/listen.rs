@@ -117,9 +117,9 @@ fn valid_deliveries_and_their_responses_are_forwarded_byte_for_byte() {
     assert!(listening.port().starts_with("127.0.0.1:"), "bound to loopback");
 
     let signature = sign(BODY);
-    let answered = listening.post(Some(&signature), BODY);
-    assert!(answered.starts_with("HTTP/1.1 418"), "{answered}");
-    assert!(answered.contains("X-App: yes") && answered.ends_with("short and stout"), "{answered}");
+    let response = listening.post(Some(&signature), BODY);
+    assert!(response.starts_with("HTTP/1.1 418"), "{response}");
+    assert!(response.contains("X-App: yes") && response.ends_with("short and stout"), "{response}");
     let requests = app.requests();
     assert_eq!((requests.len(), body(&requests[0])), (1, BODY));
     assert_eq!(header(&requests[0], "mail-signature"), Some(signature.as_str()));
@@ -142,9 +142,9 @@ fn invalid_signatures_get_401_and_are_not_forwarded() {
     let mut listening = Listening::start(&home, &args);
     let other = sign("another body");
     for signature in [None, Some(""), Some("zz"), Some(other.as_str())] {
-        let answered = listening.post(signature, BODY);
-        assert!(answered.starts_with("HTTP/1.1 401"), "{signature:?}: {answered}");
-        assert!(answered.ends_with("\r\n\r\n"), "an empty body: {answered}");
+        let response = listening.post(signature, BODY);
+        assert!(response.starts_with("HTTP/1.1 401"), "{signature:?}: {response}");
+        assert!(response.ends_with("\r\n\r\n"), "an empty body: {response}");
         assert_eq!(listening.next()["status"], 401);
     }
     assert!(app.requests().is_empty());
@@ -191,7 +191,7 @@ fn deliveries_wait_for_a_restarting_application() {
     let url = format!("http://{address}");
     let listening =
         Listening::start(&home, &["listen", "--secret-file", &secret, "--forward-to", &url]);
-    let answered = std::thread::scope(|scope| {
+    let response = std::thread::scope(|scope| {
         let posting = scope.spawn(|| listening.post(Some(&sign(BODY)), BODY));
         let app = app.listen(8).and_then(tokio::net::TcpListener::into_std).expect("it listens");
         let mut stream = accept(&app);
@@ -201,10 +201,10 @@ fn deliveries_wait_for_a_restarting_application() {
             let read = stream.read(&mut buffer).expect("the request");
             seen.extend_from_slice(&buffer[..read]);
         }
-        stream.write_all(answer(204, "", "").as_bytes()).expect("answered");
+        stream.write_all(answer(204, "", "").as_bytes()).expect("sent");
         posting.join().expect("no panic")
     });
-    assert!(answered.starts_with("HTTP/1.1 204"), "{answered}");
+    assert!(response.starts_with("HTTP/1.1 204"), "{response}");
 }
 
 #[test]
@@ -344,10 +344,10 @@ fn the_body_of_an_unsigned_request_is_not_read() {
     stream
         .write_all(b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 60000000\r\n\r\n")
         .expect("sent");
-    let mut answered = [0; 12];
+    let mut response = [0; 12];
     support::limit_time(&stream);
-    stream.read_exact(&mut answered).expect("a response");
-    assert_eq!(&answered, b"HTTP/1.1 401");
+    stream.read_exact(&mut response).expect("a response");
+    assert_eq!(&response, b"HTTP/1.1 401");
     assert_eq!(listening.next()["problem"], "the signature header is missing");
 }
 
@@ -356,8 +356,8 @@ fn signature_diagnostics_are_not_sent_to_the_sender() {
     let home = Home::new();
     let secret = home.file("secret", SECRET);
     let mut listening = Listening::start(&home, &["listen", "--secret-file", &secret]);
-    let answered = listening.post(Some(&sign(BODY)), BODY.trim_end());
-    assert!(answered.starts_with("HTTP/1.1 401") && answered.ends_with("\r\n\r\n"), "{answered}");
+    let response = listening.post(Some(&sign(BODY)), BODY.trim_end());
+    assert!(response.starts_with("HTTP/1.1 401") && response.ends_with("\r\n\r\n"), "{response}");
     let problem = listening.next()["problem"].as_str().expect("a reason").to_owned();
     assert!(problem.contains("trims"), "{problem}");
 
@@ -376,16 +376,16 @@ fn ctrl_c_waits_for_deliveries_in_progress() {
     let url = format!("http://{}", app.local_addr().expect("an address"));
     let args = ["listen", "--secret-file", &secret, "--forward-to", &url];
     let listening = Listening::start(&home, &args);
-    let answered = std::thread::scope(|scope| {
+    let response = std::thread::scope(|scope| {
         let posting = scope.spawn(|| listening.post(Some(&sign(BODY)), BODY));
         let mut stream = accept(&app);
         listening.signal("-INT");
         // After the signal, svc refuses new connections.
         support::wait_until("the listener to close", || TcpStream::connect(listening.port()).err());
-        stream.write_all(answer(202, "", "late").as_bytes()).expect("answered");
+        stream.write_all(answer(202, "", "late").as_bytes()).expect("sent");
         posting.join().expect("no panic")
     });
-    assert!(answered.starts_with("HTTP/1.1 202") && answered.ends_with("late"), "{answered}");
+    assert!(response.starts_with("HTTP/1.1 202") && response.ends_with("late"), "{response}");
     assert_eq!(listening.end().code, 130);
 }
 

@@ -159,7 +159,7 @@ fn api_all_stops_if_the_service_ignores_pages() {
 #[test]
 fn a_time_in_the_past_is_reported() {
     let home = Home::new();
-    for (at, said) in [
+    for (at, message) in [
         (
             "2000-01-01T00:00:00Z",
             "sending at once: 2000-01-01 00:00:00 +00:00 is not in the future\n",
@@ -170,7 +170,7 @@ fn a_time_in_the_past_is_reported() {
         for how in ["table", "-v"] {
             let how: &[&str] = if how == "-v" { &["-v"] } else { &["-o", how] };
             let run = home.run(&[&args[..], how].concat());
-            assert!(run.code == 0 && run.stderr.starts_with(said), "{how:?}: {run:?}");
+            assert!(run.code == 0 && run.stderr.starts_with(message), "{how:?}: {run:?}");
         }
     }
 }

@@ -21,22 +21,22 @@ fn run(home: &Home, service: &Service, args: &[&str]) -> Run {
 
 #[test]
 fn key_header_and_key_prefix() {
-    for (said, header) in [
+    for (config, header) in [
         ("", "authorization: Bearer mk_test_x\r\n"),
         ("key_header = \"X-Api-Key\"", "x-api-key: mk_test_x\r\n"),
         ("key_prefix = \"Token \"", "authorization: Token mk_test_x\r\n"),
         ("key_header = \"X-Key\"\nkey_prefix = \"v1:\"", "x-key: v1:mk_test_x\r\n"),
     ] {
         let service = Service::one(200, "[]");
-        assert_eq!(run(&home(said), &service, &["audiences", "list"]).code, 0);
-        assert!(service.requests()[0].contains(header), "{said}: {:?}", service.requests());
+        assert_eq!(run(&home(config), &service, &["audiences", "list"]).code, 0);
+        assert!(service.requests()[0].contains(header), "{config}: {:?}", service.requests());
     }
 }
 
 #[test]
 fn event_header() {
-    let event = |said: &str, header: &str, body: &str| {
-        let home = home(said);
+    let event = |config: &str, header: &str, body: &str| {
+        let home = home(config);
         let mut child = home
             .command(&["listen", "--insecure", "--json"])
             .stdout(Stdio::piped())
@@ -75,7 +75,8 @@ fn event_header() {
 fn first_page() {
     // Bare arrays, without a page number.
     let pages = [r#"[{"id":"con_1"}]"#, r#"[{"id":"con_2"}]"#, "[]"].map(|b| answer(200, "", b));
-    for (said, second, third) in [("", "page=2", "page=3"), ("first_page = 0", "page=1", "page=2")]
+    for (config, second, third) in
+        [("", "page=2", "page=3"), ("first_page = 0", "page=1", "page=2")]
     {
         for args in [
             &["contacts", "list", "aud_1", "--all"][..],
@@ -83,11 +84,11 @@ fn first_page() {
             &["api", "GET", "/api/v1/audiences/aud_1/contacts", "--all"],
         ] {
             let service = Service::answering(&pages);
-            let run = run(&home(said), &service, args);
+            let run = run(&home(config), &service, args);
             assert_eq!((run.code, run.json().as_array().map(Vec::len)), (0, Some(2)), "{run:?}");
             let asked = service.requests();
             assert!(asked[0].starts_with("GET /api/v1/audiences/aud_1/contacts HTTP"), "{asked:?}");
-            assert!(asked[1].contains(second) && asked[2].contains(third), "{said}: {asked:?}");
+            assert!(asked[1].contains(second) && asked[2].contains(third), "{config}: {asked:?}");
         }
     }
 }
@@ -109,15 +110,15 @@ fn insecure_webhooks() {
 fn honours_idempotency_key() {
     let send = ["emails", "send", "--from", "a@b.test", "--to", "c@d.test", "--subject", "s"];
     let key = ["--idempotency-key", "once"];
-    let answers = [answer(503, "", "{}"), answer(202, "", r#"{"id":"eml_1"}"#)];
-    for (said, args, code, sent) in [
+    let responses = [answer(503, "", "{}"), answer(202, "", r#"{"id":"eml_1"}"#)];
+    for (config, args, code, sent) in [
         ("", [&send[..], &key].concat(), 9, 1),
         ("honours_idempotency_key = true", [&send[..], &key].concat(), 0, 2),
         ("honours_idempotency_key = true", send.to_vec(), 9, 1),
     ] {
-        let service = Service::answering(&answers);
-        let run = run(&home(said), &service, &args);
-        assert_eq!((run.code, service.requests().len()), (code, sent), "{said}: {run:?}");
+        let service = Service::answering(&responses);
+        let run = run(&home(config), &service, &args);
+        assert_eq!((run.code, service.requests().len()), (code, sent), "{config}: {run:?}");
         let keyed = service.requests().iter().all(|r| r.contains("idempotency-key: once\r\n"));
         assert_eq!(keyed, args.contains(&"once"));
     }
@@ -155,13 +156,13 @@ fn output_timeout_and_retries() {
 
 #[test]
 fn a_setting_of_the_wrong_type_is_reported() {
-    for (said, key) in [
+    for (config, key) in [
         ("first_page = \"one\"", "first_page"),
         ("insecure_webhooks = 1", "insecure_webhooks"),
         ("event_header = true", "event_header"),
         ("timeout = \"soon\"", "timeout"),
     ] {
-        let run = home(said).run(&["audiences", "list"]);
+        let run = home(config).run(&["audiences", "list"]);
         assert_eq!(run.code, 2, "{run:?}");
         assert!(run.error()["message"].as_str().is_some_and(|m| m.contains(key)), "{run:?}");
     }
@@ -176,13 +177,13 @@ fn the_help_lists_every_profile_setting() {
     let home = Home::new();
     home.file("config/svc/config.toml", example.join("\n"));
     let rows = home.run(&["config", "show", "--profile", "staging"]).json();
-    let said = |row: &Value| row["from"] == "profile" && !row["value"].is_null();
+    let is_set = |row: &Value| row["from"] == "profile" && !row["value"].is_null();
     // These are not settings of a profile.
     let others = ["profile", "sandbox", "email_key", "extraction_key"];
     for row in rows.as_array().expect("a list") {
         let name = row["setting"].as_str().expect("a name");
-        assert!(said(row) || others.contains(&name), "{name} is not in the example: {row}");
-        assert_eq!(help.contains(&format!("\n  {name} = ")), said(row), "{row}");
+        assert!(is_set(row) || others.contains(&name), "{name} is not in the example: {row}");
+        assert_eq!(help.contains(&format!("\n  {name} = ")), is_set(row), "{row}");
     }
     assert_eq!(example.len() - 1, rows.as_array().expect("a list").len() - others.len());
 }

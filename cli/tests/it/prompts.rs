@@ -85,8 +85,8 @@ fn an_empty_answer_to_a_hidden_prompt_changes_nothing() {
         terminal.until(HIDDEN);
         terminal.write(typed);
         let seen = terminal.end();
-        let said = format!("{HIDDEN}\nerror: no key was typed; nothing was changed\n");
-        assert_eq!((seen.code, seen.raw), (2, said));
+        let expected = format!("{HIDDEN}\nerror: no key was typed; nothing was changed\n");
+        assert_eq!((seen.code, seen.raw), (2, expected));
         assert!(!home.path("config").exists());
     }
 }
@@ -138,7 +138,7 @@ fn receive_head(listener: &std::net::TcpListener) -> std::net::TcpStream {
 #[test]
 fn ctrl_c_reports_whether_the_request_may_have_been_processed() {
     let send = "emails send --from a@b.test --to c@d.test --subject s --text t";
-    for (line, said) in [
+    for (line, expected) in [
         (
             send,
             "error: interrupted before the service responded; the request may have been processed\n  \
@@ -161,6 +161,6 @@ fn ctrl_c_reports_whether_the_request_may_have_been_processed() {
         let seen = terminal.end();
         assert_eq!(seen.code, 130, "{line}: {:?}", seen.raw);
         // svc first clears the `^C` that the terminal has echoed.
-        assert!(seen.raw.ends_with(&format!("\r\u{1b}[2K{said}")), "{line}: {:?}", seen.raw);
+        assert!(seen.raw.ends_with(&format!("\r\u{1b}[2K{expected}")), "{line}: {:?}", seen.raw);
     }
 }

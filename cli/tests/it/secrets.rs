@@ -227,7 +227,7 @@ fn all_stored_files_are_private_to_their_owner() {
     // Existing directories that other users can read.
     for dir in ["config", "data", "elsewhere"] {
         let path = home.path(dir);
-        std::fs::create_dir_all(&path).expect("made");
+        std::fs::create_dir_all(&path).expect("created");
         std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).expect("changed");
     }
     let sent = home.run_with(

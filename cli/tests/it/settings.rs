@@ -169,16 +169,16 @@ fn concurrent_logins_do_not_lose_updates() {
         let run = crate::support::Run::wait(login);
         assert_eq!(run.code, 0, "{run:?}");
     }
-    let kept = home.run(&["profiles", "list", "--jq", ".[] | select(.email_key).name"]).stdout;
-    let mut kept = kept.lines().collect::<Vec<_>>();
-    kept.sort_unstable();
-    assert_eq!(kept, names);
+    let stored = home.run(&["profiles", "list", "--jq", ".[] | select(.email_key).name"]).stdout;
+    let mut stored = stored.lines().collect::<Vec<_>>();
+    stored.sort_unstable();
+    assert_eq!(stored, names);
 }
 
 #[test]
 fn files_with_entries_of_the_wrong_type_are_not_changed() {
     let service = Service::one(200, "[]");
-    for said in [
+    for content in [
         "profiles = 5\n",
         "[[profiles]]\nemail_url = \"x\"\n",
         "[profiles]\ndefault = 7\n",
@@ -187,14 +187,14 @@ fn files_with_entries_of_the_wrong_type_are_not_changed() {
     ] {
         for name in ["config.toml", "credentials.toml"] {
             let home = Home::new();
-            let path = home.file(&format!("config/svc/{name}"), said);
+            let path = home.file(&format!("config/svc/{name}"), content);
             #[cfg(unix)]
             std::fs::set_permissions(&path, std::os::unix::fs::PermissionsExt::from_mode(0o600))
                 .expect("changed");
             let run = home.feed(&["login", "--email-url", &service.url()], "mk_test_x");
-            assert_eq!(run.code, 2, "{name}: {said}: {run:?}");
+            assert_eq!(run.code, 2, "{name}: {content}: {run:?}");
             assert!(run.stderr.contains(name) && run.stderr.contains("profile"), "{run:?}");
-            assert_eq!(std::fs::read_to_string(&path).expect("read"), said);
+            assert_eq!(std::fs::read_to_string(&path).expect("read"), content);
         }
     }
 }
@@ -234,9 +234,9 @@ fn variables_that_are_not_utf8_are_rejected() {
 
 #[test]
 fn whoami_does_not_let_a_response_replace_the_url_and_key() {
-    let said =
+    let body =
         r#"{"organization":{"id":"org_1","name":"Ada"},"url":"https://other.test","key":"k"}"#;
-    let service = Service::one(200, said);
+    let service = Service::one(200, body);
     let env = [("SVC_EXTRACTION_URL", &*service.url()), ("SVC_EXTRACTION_KEY", "sk_test_x")];
     let who = Home::new().run_with(&["whoami"], &env).json();
     assert_eq!(who["extraction"]["url"], service.url());

@@ -51,7 +51,7 @@ impl Home {
     /// Writes a file in the home directory and returns its path.
     pub fn file(&self, name: &str, content: impl AsRef<[u8]>) -> String {
         let path = self.path(name);
-        std::fs::create_dir_all(path.parent().expect("a parent")).expect("made");
+        std::fs::create_dir_all(path.parent().expect("a parent")).expect("created");
         std::fs::write(&path, content).expect("written");
         path.display().to_string()
     }

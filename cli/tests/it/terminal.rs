@@ -101,7 +101,7 @@ fn slow_requests_show_a_spinner_that_is_cleared() {
     // Respond only after the spinner has appeared.
     terminal.until("⠋ reading");
     let _ = stream.read(&mut [0; 4096]);
-    stream.write_all(answer(200, "", "[]").as_bytes()).expect("answered");
+    stream.write_all(answer(200, "", "[]").as_bytes()).expect("sent");
     drop(stream);
     let seen = terminal.end();
     assert_eq!(seen.code, 0, "{}", seen.raw);

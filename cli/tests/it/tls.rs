@@ -24,7 +24,7 @@ struct App {
 
 impl App {
     fn start() -> Self {
-        let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]).expect("made");
+        let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]).expect("created");
         let key = PrivateKeyDer::try_from(made.signing_key.serialize_der()).expect("a key");
         let provider = Arc::new(rustls::crypto::ring::default_provider());
         let config = ServerConfig::builder_with_provider(provider)
@@ -131,15 +131,15 @@ fn deliveries_are_forwarded_and_replayed_over_tls() {
             body.len()
         )
         .expect("sent");
-        let mut answered = String::new();
-        stream.read_to_string(&mut answered).expect("an answer");
+        let mut response = String::new();
+        stream.read_to_string(&mut response).expect("a response");
         let seen = next();
         child.kill().expect("killed");
         child.wait().expect("ends");
-        (answered, seen)
+        (response, seen)
     };
-    let (answered, seen) = deliver(&["--ca-bundle", &bundle]);
-    assert!(answered.starts_with("HTTP/1.1 201") && answered.contains("x-app: yes"), "{answered}");
+    let (response, seen) = deliver(&["--ca-bundle", &bundle]);
+    assert!(response.starts_with("HTTP/1.1 201") && response.contains("x-app: yes"), "{response}");
     assert!(app.requests()[0].ends_with(r#"{"event":"email.sent","id":"1"}"#));
 
     let id = seen["id"].as_str().expect("an id");
@@ -149,8 +149,8 @@ fn deliveries_are_forwarded_and_replayed_over_tls() {
 
     // An untrusted certificate is not a restart, so svc does not retry.
     let before = app.connections.load(Ordering::SeqCst);
-    let (answered, seen) = deliver(&[]);
-    assert!(answered.starts_with("HTTP/1.1 502"), "{answered}");
+    let (response, seen) = deliver(&[]);
+    assert!(response.starts_with("HTTP/1.1 502"), "{response}");
     assert!(seen["problem"].as_str().is_some_and(|p| p.contains("TLS connection")), "{seen}");
     assert_eq!(app.connections.load(Ordering::SeqCst), before + 1, "retried: {seen}");
     assert_eq!(app.requests().len(), 2);
@@ -189,9 +189,9 @@ fn proxies_apply_except_to_excluded_hosts() {
         for mut stream in proxy.incoming().filter_map(Result::ok) {
             let mut buffer = [0; 4096];
             let read = stream.read(&mut buffer).unwrap_or(0);
-            let said = String::from_utf8_lossy(&buffer[..read]).into_owned();
+            let request = String::from_utf8_lossy(&buffer[..read]).into_owned();
             let _ = stream.write_all(b"HTTP/1.1 403 no\r\ncontent-length: 0\r\n\r\n");
-            asked.send(said).expect("the test listens");
+            asked.send(request).expect("the test listens");
         }
     });
     let home = Home::new();
@@ -204,9 +204,9 @@ fn proxies_apply_except_to_excluded_hosts() {
     let args = ["audiences", "list", "--retries", "0"];
     let run = home.run_with(&args, &env);
     assert_eq!(run.code, 8, "{run:?}");
-    let said = asks.recv_timeout(TIME_LIMIT).expect("a request to the proxy");
-    assert!(said.starts_with("CONNECT localhost:9 HTTP/1.1\r\n"), "{said}");
-    assert!(!said.contains("hidden"), "{said}");
+    let request = asks.recv_timeout(TIME_LIMIT).expect("a request to the proxy");
+    assert!(request.starts_with("CONNECT localhost:9 HTTP/1.1\r\n"), "{request}");
+    assert!(!request.contains("hidden"), "{request}");
     let direct = [&env[..], &[("NO_PROXY", "localhost")]].concat();
     let run = home.run_with(&args, &direct);
     assert_eq!((run.code, asks.try_recv().is_err()), (8, true), "{run:?}");

@@ -22,13 +22,13 @@ fn checks(mx: bool, spf: bool, dkim: bool) -> String {
 
 #[test]
 fn each_change_of_a_domain_is_printed() {
-    let answers = [
+    let responses = [
         checks(false, false, false),
         checks(true, false, false),
         checks(true, false, false),
         checks(true, true, true),
     ];
-    let service = Service::answering(&answers);
+    let service = Service::answering(&responses);
     let url = service.url();
     let args = ["domains", "verify", "dom_1", "--wait", "-o", "ndjson"];
     let run = Home::new().run_with(&args, &[KEY, ("SVC_EMAIL_URL", &url)]);
@@ -43,8 +43,8 @@ fn each_change_of_a_domain_is_printed() {
 fn a_wait_survives_transient_failures() {
     let status = |word: &str| answer(200, "", &format!(r#"{{"id":"eml_1","status":"{word}"}}"#));
     let down = answer(503, "", "{}");
-    let answers = [status("queued"), down.clone(), String::new(), status("delivered")];
-    let service = Service::answering(&answers);
+    let responses = [status("queued"), down.clone(), String::new(), status("delivered")];
+    let service = Service::answering(&responses);
     let url = service.url();
     let args = ["emails", "get", "eml_1", "--wait", "--retries", "0", "-o", "ndjson"];
     let run = Home::new().run_with(&args, &[KEY, ("SVC_EMAIL_URL", &url)]);
@@ -70,8 +70,9 @@ fn a_failed_wait_does_not_suggest_sending_again() {
     let down = answer(503, "", "{}");
     let scope = answer(403, "", r#"{"error":{"code":"insufficient_scope","message":"no"}}"#);
     let line = "emails send --from a@b.test --to c@d.test --subject s --text t --wait --retries 0";
-    for (answers, code) in [(vec![accepted.clone(), down], 9), (vec![accepted.clone(), scope], 4)] {
-        let service = Service::answering(&answers);
+    for (responses, code) in [(vec![accepted.clone(), down], 9), (vec![accepted.clone(), scope], 4)]
+    {
+        let service = Service::answering(&responses);
         let args = line.split(' ').collect::<Vec<_>>();
         let url = service.url();
         let run = Home::new().run_with(&args, &[KEY, ("SVC_EMAIL_URL", &url)]);
@@ -84,7 +85,7 @@ fn a_failed_wait_does_not_suggest_sending_again() {
             "the email was accepted as eml_1: do not send it again\n\
              continue waiting: svc emails get eml_1 --wait"
         );
-        let sends = service.requests().iter().filter(|said| said.starts_with("POST")).count();
+        let sends = service.requests().iter().filter(|request| request.starts_with("POST")).count();
         assert_eq!(sends, 1);
     }
     // Still queued after the time-out.
@@ -128,8 +129,8 @@ fn ctrl_c_ends_every_wait() {
         assert_eq!(output.status.code(), Some(130), "{line}: {stderr}");
         assert!(stderr.contains(r#""kind":"interrupted""#), "{line}: {stderr}");
         // The error must say that the email was accepted.
-        let said = "the email was accepted as eml_1: do not send it again\\ncontinue waiting: ";
-        assert_eq!(stderr.contains(said), line.contains("send"), "{line}: {stderr}");
+        let expected = "the email was accepted as eml_1: do not send it again\\ncontinue waiting: ";
+        assert_eq!(stderr.contains(expected), line.contains("send"), "{line}: {stderr}");
     }
 }
 
