@@ -125,6 +125,7 @@ impl SecretService {
             .spawn();
         let mut bus = String::new();
         let session = session.and_then(|mut session| {
+            let _watchdog = crate::support::Watchdog::start(&session);
             let stdout = session.stdout.as_mut().expect("piped");
             std::io::BufReader::new(stdout).read_line(&mut bus)?;
             Ok(session)

@@ -2,7 +2,7 @@
 
 use std::io::Read as _;
 
-use crate::support::{Home, Run, Service};
+use crate::support::{Home, Run, Service, Watchdog};
 
 const LIST: &str =
     r#"[{"id":"aud_1","name":"One","extra":1},{"id":"aud_2","name":"T\u001b[2Jwo"}]"#;
@@ -85,6 +85,7 @@ fn verbose_prints_requests_on_standard_error() {
 fn a_closed_pipe_is_not_an_error() {
     let home = Home::new();
     let mut child = home.spawn(&["schema"]);
+    let _watchdog = Watchdog::start(&child);
     drop(child.stdout.take());
     let mut stderr = String::new();
     child.stderr.take().expect("piped").read_to_string(&mut stderr).expect("UTF-8");
@@ -217,7 +218,7 @@ fn ndjson_lines_are_written_page_by_page() {
             .stdout(std::process::Stdio::piped())
             .spawn()
             .expect("svc starts");
-        let _watchdog = crate::support::Watchdog::start(&child);
+        let _watchdog = Watchdog::start(&child);
         let mut stdout = std::io::BufReader::new(child.stdout.take().expect("piped"));
         let mut text = String::new();
         std::io::BufRead::read_line(&mut stdout, &mut text).expect("a line");

@@ -32,14 +32,12 @@ pub struct Run {
 
 impl Home {
     pub fn new() -> Self {
-        reset_ignored_signals();
         Self { dir: tempfile::tempdir().expect("a directory") }
     }
 
     /// A home whose path has the same length on every machine, for output in columns.
     #[cfg(unix)]
     pub fn short() -> Self {
-        reset_ignored_signals();
         let dir = tempfile::Builder::new().prefix("svc-").rand_bytes(6).tempdir_in("/tmp");
         Self { dir: dir.expect("a directory") }
     }
@@ -58,6 +56,7 @@ impl Home {
 
     /// `svc` without the environment of the test run.
     pub fn command(&self, args: &[&str]) -> Command {
+        reset_ignored_signals();
         let mut command = Command::new(env!("CARGO_BIN_EXE_svc"));
         command
             .args(args)
