@@ -19,7 +19,7 @@ pub struct Seen {
     pub raw: String,
 }
 
-/// A program with all three streams on a pseudo-terminal, which is also its controlling terminal, so
+/// A program with all three streams on a pseudo-terminal. It is also the controlling terminal, so
 /// that keys such as Ctrl-C raise signals.
 pub struct Terminal {
     child: Child,

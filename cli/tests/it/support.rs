@@ -156,8 +156,8 @@ impl Run {
     }
 }
 
-/// A scripted HTTP service: it sends the given responses in order, repeats the last one, and records
-/// the requests.
+/// A scripted HTTP service: it sends the given responses in order, repeats the last one, and
+/// records the requests.
 pub struct Service {
     addr: SocketAddr,
     requests: Arc<Mutex<Vec<String>>>,
