@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::support::{Home, Service, answer};
+use crate::support::{Home, Service, http_response};
 
 fn audience(home: &Home) -> String {
     let created = home.sandbox_json(&["audiences", "create", "News"]);
@@ -65,7 +65,7 @@ fn export_and_import_round_trip() {
     let csv = home.run(&["--sandbox", "contacts", "export", &from, "--page-size", "10"]);
     assert_eq!((csv.code, csv.stdout.lines().count()), (0, 46), "{csv:?}");
     assert!(csv.stdout.starts_with("id,email,name,subscribed,topics,metadata\n"));
-    let run = home.feed(&["--sandbox", "contacts", "import", &to, "-"], &csv.stdout);
+    let run = home.run_with_input(&["--sandbox", "contacts", "import", &to, "-"], &csv.stdout);
     assert_eq!(run.code, 0, "{run:?}");
 
     let ndjson = home.run(&["--sandbox", "contacts", "export", &to, "--format", "ndjson"]);
@@ -88,7 +88,7 @@ fn import_rejects_a_file_without_an_email_column() {
     let home = Home::new();
     let file = home.file("a.csv", "who\nada\n");
     let env = [("SVC_EMAIL_URL", "http://127.0.0.1:9"), ("SVC_EMAIL_KEY", "mk_test_x")];
-    let run = home.run_with(&["contacts", "import", "aud_1", &file], &env);
+    let run = home.run_with_env(&["contacts", "import", "aud_1", &file], &env);
     assert_eq!(run.code, 2, "{run:?}");
     assert!(run.error()["hint"].as_str().is_some_and(|hint| hint.contains("--map")));
 }
@@ -113,11 +113,11 @@ fn a_page_after_the_last_has_its_own_note() {
 
 #[test]
 fn import_compares_addresses_case_insensitively() {
-    let service = Service::one(200, r#"[{"id":"con_1","email":"Ada@Example.TEST"}]"#);
+    let service = Service::always(200, r#"[{"id":"con_1","email":"Ada@Example.TEST"}]"#);
     let home = Home::new();
     let file = home.file("people.csv", "email\nada@example.test\nADA@example.test\n");
     let env = [("SVC_EMAIL_URL", &*service.url()), ("SVC_EMAIL_KEY", "mk_test_x")];
-    let run = home.run_with(&["contacts", "import", "aud_1", &file], &env);
+    let run = home.run_with_env(&["contacts", "import", "aud_1", &file], &env);
     assert_eq!((run.code, results(&run)), (11, vec!["skipped".into(), "failed".into()]), "{run:?}");
     assert_eq!(run.json()[0]["id"], "con_1");
     assert!(service.requests().iter().all(|request| request.starts_with("GET ")));
@@ -125,15 +125,17 @@ fn import_compares_addresses_case_insensitively() {
 
 #[test]
 fn a_conflict_during_import_counts_as_existing() {
-    let conflict = answer(409, "", r#"{"error":{"code":"conflict","message":"exists"}}"#);
+    let conflict = http_response(409, "", r#"{"error":{"code":"conflict","message":"exists"}}"#);
     let home = Home::new();
     let file = home.file("people.csv", "email\nada@example.test\n");
     for (existing, code, result) in [("skip", 0, "skipped"), ("update", 11, "failed")] {
-        let service =
-            Service::answering(&[answer(200, "", r#"{"data":[],"total":0}"#), conflict.clone()]);
+        let service = Service::with_responses(&[
+            http_response(200, "", r#"{"data":[],"total":0}"#),
+            conflict.clone(),
+        ]);
         let env = [("SVC_EMAIL_URL", &*service.url()), ("SVC_EMAIL_KEY", "mk_test_x")];
         let args = ["contacts", "import", "aud_1", &file, "--existing", existing];
-        let run = home.run_with(&args, &env);
+        let run = home.run_with_env(&args, &env);
         assert_eq!((run.code, results(&run)), (code, vec![result.into()]), "{run:?}");
     }
 }

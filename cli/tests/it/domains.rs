@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use crate::support::{Home, Run, in_enough_time};
+use crate::support::{Home, Run, with_longer_timeouts};
 
 fn domain(home: &Home) -> String {
     let created = home.sandbox_json(&["domains", "create", "shop.test"]);
@@ -54,7 +54,7 @@ fn records_are_exported_in_other_formats() {
 fn wait_ends_when_the_domain_is_verified() {
     let home = Home::new();
     let id = domain(&home);
-    let late = in_enough_time(|timeout| {
+    let late = with_longer_timeouts(|timeout| {
         let args = ["--sandbox", "domains", "verify", &id, "--wait", "--timeout", timeout];
         // Under load, the time-out can expire before the first response.
         Some(home.run(&args)).filter(|run| run.code != 8)

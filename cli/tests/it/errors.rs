@@ -1,13 +1,13 @@
 //! Exit codes and error objects of every kind of failure.
 
-use crate::support::{Home, Service, answer, in_enough_time};
+use crate::support::{Home, Service, http_response, with_longer_timeouts};
 
 const KEY: (&str, &str) = ("SVC_EMAIL_KEY", "mk_test_0123456789");
 const SEND: [&str; 10] =
     ["emails", "send", "--from", "a@b.test", "--to", "c@d.test", "--subject", "s", "--text", "t"];
 
 fn run(service: &Service, args: &[&str]) -> crate::support::Run {
-    Home::new().run_with(args, &[KEY, ("SVC_EMAIL_URL", &service.url())])
+    Home::new().run_with_env(args, &[KEY, ("SVC_EMAIL_URL", &service.url())])
 }
 
 #[test]
@@ -26,7 +26,7 @@ fn each_status_has_its_exit_code() {
         (415, error("unsupported_media_type"), 6, "refused"),
         (422, error("validation_failed"), 6, "refused"),
     ] {
-        let service = Service::one(status, &body);
+        let service = Service::always(status, &body);
         let run = run(&service, &["emails", "get", "eml_1", "--retries", "0"]);
         assert_eq!((run.code, run.stdout.as_str()), (code, ""), "{status}: {run:?}");
         let error = run.error();
@@ -41,7 +41,7 @@ fn each_status_has_its_exit_code() {
 #[test]
 fn a_missing_scope_is_named() {
     let body = r#"{"error":{"code":"insufficient_scope","message":"no"}}"#;
-    let service = Service::one(403, body);
+    let service = Service::always(403, body);
     let run = run(&service, &SEND);
     assert_eq!(run.code, 4, "{run:?}");
     let error = run.error();
@@ -52,7 +52,7 @@ fn a_missing_scope_is_named() {
 
 #[test]
 fn a_rate_limit_reports_the_wait() {
-    let service = Service::answering(&[answer(429, "retry-after: 90\r\n", "{}")]);
+    let service = Service::with_responses(&[http_response(429, "retry-after: 90\r\n", "{}")]);
     let run = run(&service, &[&SEND[..], &["--retries", "0"]].concat());
     assert_eq!(run.code, 7, "{run:?}");
     let error = run.error();
@@ -63,8 +63,8 @@ fn a_rate_limit_reports_the_wait() {
 
 #[test]
 fn a_server_error_after_a_send_is_an_unknown_outcome_without_retry() {
-    for responses in [answer(503, "", "{}"), String::new()] {
-        let service = Service::answering(&[responses]);
+    for responses in [http_response(503, "", "{}"), String::new()] {
+        let service = Service::with_responses(&[responses]);
         let run = run(&service, &SEND);
         assert_eq!(run.code, 9, "{run:?}");
         let error = run.error();
@@ -81,7 +81,7 @@ fn a_server_error_after_a_send_is_an_unknown_outcome_without_retry() {
 
 #[test]
 fn a_read_is_retried_and_then_unavailable() {
-    let service = Service::one(503, "{}");
+    let service = Service::always(503, "{}");
     let run = run(&service, &["emails", "get", "eml_1", "--retries", "1"]);
     assert_eq!(run.code, 8, "{run:?}");
     assert_eq!(run.error()["attempts"], 2);
@@ -95,7 +95,7 @@ fn a_refused_connection_is_reported_as_not_sent() {
         std::net::TcpListener::bind("127.0.0.1:0").and_then(|l| l.local_addr()).expect("one");
     let url = format!("http://{addr}");
     let run = Home::new()
-        .run_with(&[&SEND[..], &["--retries", "0"]].concat(), &[KEY, ("SVC_EMAIL_URL", &url)]);
+        .run_with_env(&[&SEND[..], &["--retries", "0"]].concat(), &[KEY, ("SVC_EMAIL_URL", &url)]);
     assert_eq!(run.code, 8, "{run:?}");
     let error = run.error();
     assert_eq!(error["outcome"], "not_sent");
@@ -105,7 +105,7 @@ fn a_refused_connection_is_reported_as_not_sent() {
 #[test]
 fn table_output_shows_errors_in_at_most_five_lines() {
     let body = r#"{"error":{"code":"domain_not_verified","message":"not verified"}}"#;
-    let service = Service::one(403, body);
+    let service = Service::always(403, body);
     let run = run(&service, &[&["-o", "table"], &SEND[..]].concat());
     assert_eq!(run.code, 6);
     assert!(run.stderr.starts_with("error: refused by the service: not verified\n"), "{run:?}");
@@ -119,11 +119,12 @@ fn table_output_shows_errors_in_at_most_five_lines() {
 fn a_partly_refused_batch_has_its_own_exit_code() {
     let body = r#"{"results":[{"index":0,"id":"eml_1","status":"queued"},
         {"index":1,"error":{"code":"validation_failed","message":"bad to"}}]}"#;
-    let service = Service::one(200, body);
+    let service = Service::always(200, body);
     let home = Home::new();
     let email = r#"{"from":"a@b.test","to":"c@d.test","subject":"s"}"#;
     let file = home.file("emails.ndjson", format!("{email}\n{email}\n"));
-    let run = home.run_with(&["emails", "batch", &file], &[KEY, ("SVC_EMAIL_URL", &service.url())]);
+    let run =
+        home.run_with_env(&["emails", "batch", &file], &[KEY, ("SVC_EMAIL_URL", &service.url())]);
     assert_eq!(run.code, 11, "{run:?}");
     assert_eq!(run.json()[0]["result"], "accepted");
     assert_eq!(run.json()[1]["error"]["code"], "validation_failed");
@@ -132,11 +133,12 @@ fn a_partly_refused_batch_has_its_own_exit_code() {
 
 #[test]
 fn an_incomplete_batch_response_is_an_unknown_outcome() {
-    let service = Service::one(200, r#"[{"id":"eml_1","status":"queued"}]"#);
+    let service = Service::always(200, r#"[{"id":"eml_1","status":"queued"}]"#);
     let home = Home::new();
     let email = r#"{"from":"a@b.test","to":"c@d.test","subject":"s"}"#;
     let file = home.file("emails.ndjson", format!("{email}\n{email}\n"));
-    let run = home.run_with(&["emails", "batch", &file], &[KEY, ("SVC_EMAIL_URL", &service.url())]);
+    let run =
+        home.run_with_env(&["emails", "batch", &file], &[KEY, ("SVC_EMAIL_URL", &service.url())]);
     assert_eq!(run.code, 9, "{run:?}");
     assert_eq!(run.error()["code"], "batch_incomplete");
 }
@@ -148,7 +150,7 @@ fn a_test_delivery_without_2xx_is_a_failed_check() {
         (r#"{"responseStatus":500}"#, 10),
         (r#"{"statusCode":null,"error":"refused"}"#, 10),
     ] {
-        let service = Service::one(200, body);
+        let service = Service::always(200, body);
         let run = run(&service, &["webhooks", "test", "whk_1"]);
         assert_eq!(run.code, code, "{run:?}");
         assert_eq!(run.json(), serde_json::from_str::<serde_json::Value>(body).expect("JSON"));
@@ -162,9 +164,9 @@ fn a_time_out_after_a_send_is_unknown_and_after_a_read_is_not() {
     let url = format!("http://{}", listener.local_addr().expect("an address"));
     std::thread::spawn(move || listener.incoming().filter_map(Result::ok).collect::<Vec<_>>());
     for (line, code) in [(&SEND[..], 9), (&["emails", "get", "eml_1"], 8)] {
-        let run = in_enough_time(|timeout| {
+        let run = with_longer_timeouts(|timeout| {
             let args = [line, &["--timeout", timeout, "--retries", "0"]].concat();
-            let run = Home::new().run_with(&args, &[KEY, ("SVC_EMAIL_URL", &url)]);
+            let run = Home::new().run_with_env(&args, &[KEY, ("SVC_EMAIL_URL", &url)]);
             // Under load, the time-out can expire before the request is sent.
             (run.error()["outcome"] != "not_sent").then_some(run)
         });
@@ -175,7 +177,7 @@ fn a_time_out_after_a_send_is_unknown_and_after_a_read_is_not() {
 
 #[test]
 fn an_invalid_response_to_a_send_is_an_unknown_outcome() {
-    let service = Service::one(200, "<html>not what it should be");
+    let service = Service::always(200, "<html>not what it should be");
     assert_eq!(run(&service, &SEND).code, 9);
     assert_eq!(run(&service, &["audiences", "list"]).code, 1);
 }
@@ -183,20 +185,20 @@ fn an_invalid_response_to_a_send_is_an_unknown_outcome() {
 #[test]
 fn a_success_response_without_an_email_is_printed_and_unknown() {
     for body in ["[]", "\"queued\"", "null", "7", "[{\"id\":\"eml_1\"}]"] {
-        let service = Service::one(200, body);
+        let service = Service::always(200, body);
         let run = run(&service, &SEND);
         assert_eq!(run.code, 9, "{body}: {run:?}");
         assert_eq!(run.json(), serde_json::from_str::<serde_json::Value>(body).expect("JSON"));
         assert_eq!(run.error()["code"], "answer_not_understood");
         assert_eq!(service.requests().len(), 1, "sent twice");
     }
-    let service = Service::one(200, r#"{"error":{"code":"x","message":"no"}}"#);
+    let service = Service::always(200, r#"{"error":{"code":"x","message":"no"}}"#);
     let failed = run(&service, &SEND);
     let actual = (failed.code, &failed.error()["code"]);
     assert_eq!(actual, (9, &"answer_not_understood".into()), "{failed:?}");
     // The reference does not fix the response's fields, so missing ones are only a note.
     for body in ["", "{}", r#"{"message":"accepted"}"#, r#"{"id":null,"error":null}"#] {
-        let service = Service::one(202, body);
+        let service = Service::always(202, body);
         let piped = run(&service, &SEND);
         assert_eq!((piped.code, piped.stderr.as_str()), (0, ""), "{body}: {piped:?}");
         let read = run(&service, &[&SEND[..], &["-o", "table"]].concat());
@@ -207,20 +209,20 @@ fn a_success_response_without_an_email_is_printed_and_unknown() {
         assert!(waited.stderr.contains("the email was accepted"), "{body}: {waited:?}");
     }
     assert_eq!(
-        run(&Service::one(200, "[1]"), &["audiences", "get", "x"]).json(),
+        run(&Service::always(200, "[1]"), &["audiences", "get", "x"]).json(),
         serde_json::json!([1])
     );
 }
 
 #[test]
 fn an_invalid_response_is_shown_only_by_verbose() {
-    let service = Service::one(200, "<html>a captive\nportal\u{1b}[2J");
+    let service = Service::always(200, "<html>a captive\nportal\u{1b}[2J");
     let quiet = run(&service, &SEND);
     assert_eq!((quiet.code, quiet.stderr.contains("captive")), (9, false), "{quiet:?}");
     let verbose = run(&service, &[&SEND[..], &["-v"]].concat());
     assert!(verbose.stderr.contains("< <html>a captive\n< portal\\u{1b}[2J\n"), "{verbose:?}");
     // A truncated response of the service may contain a secret.
-    let cut = Service::one(201, r#"{"id":"whk_1","signingSecret":"whsec_hidden"#);
+    let cut = Service::always(201, r#"{"id":"whk_1","signingSecret":"whsec_hidden"#);
     let create = ["-v", "webhooks", "create", "https://a.test/h", "--event", "email.sent"];
     let run = run(&cut, &create);
     assert_eq!(run.code, 9, "{run:?}");
@@ -230,7 +232,7 @@ fn an_invalid_response_is_shown_only_by_verbose() {
 #[cfg(target_os = "linux")]
 #[test]
 fn a_write_error_does_not_hide_that_the_request_succeeded() {
-    let service = Service::one(201, r#"{"id":"eml_1","status":"queued"}"#);
+    let service = Service::always(201, r#"{"id":"eml_1","status":"queued"}"#);
     let home = Home::new();
     let full = |args: &[&str]| {
         let full = std::fs::OpenOptions::new().write(true).open("/dev/full").expect("opened");
@@ -250,9 +252,9 @@ fn a_write_error_does_not_hide_that_the_request_succeeded() {
 
 #[test]
 fn a_redirect_is_not_followed() {
-    let elsewhere = Service::one(200, "[]");
+    let elsewhere = Service::always(200, "[]");
     let location = format!("location: {}/api/v1/audiences\r\n", elsewhere.url());
-    let service = Service::answering(&[answer(302, &location, "")]);
+    let service = Service::with_responses(&[http_response(302, &location, "")]);
     let run = run(&service, &["audiences", "list"]);
     assert_eq!((run.code, run.stdout.as_str()), (1, ""), "{run:?}");
     assert!(elsewhere.requests().is_empty(), "the redirect was followed");
@@ -260,7 +262,7 @@ fn a_redirect_is_not_followed() {
 
 #[test]
 fn ids_cannot_change_the_request_path() {
-    let service = Service::one(200, "{}");
+    let service = Service::always(200, "{}");
     for id in ["..", ".", ""] {
         let run = run(&service, &["emails", "get", id]);
         assert_eq!(run.code, 2, "{id:?}: {run:?}");

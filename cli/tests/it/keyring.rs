@@ -3,7 +3,7 @@
 use std::os::unix::net::UnixListener;
 
 #[cfg(all(feature = "keyring", target_os = "linux"))]
-use crate::support::in_enough_time;
+use crate::support::with_longer_timeouts;
 use crate::support::{Home, Service};
 
 const KEY: &str = "mk_test_topsecretvalue";
@@ -41,17 +41,17 @@ fn with_key_in_keyring() -> Home {
 fn not_accessed_if_the_key_has_another_source() {
     let home = with_key_in_keyring();
     let bus = SilentBus::start(&home);
-    let service = Service::one(200, "[]");
+    let service = Service::always(200, "[]");
     let key = home.file("key", KEY);
     let (url, address) = (service.url(), bus.address.clone());
     let env = [("SVC_EMAIL_URL", url.as_str()), ("DBUS_SESSION_BUS_ADDRESS", address.as_str())];
-    let run = home.run_with(&["audiences", "list", "--key-file", &key], &env);
+    let run = home.run_with_env(&["audiences", "list", "--key-file", &key], &env);
     assert_eq!(run.code, 0, "{run:?}");
     let run =
-        home.run_with(&["audiences", "list"], &[&env[..], &[("SVC_EMAIL_KEY", KEY)]].concat());
+        home.run_with_env(&["audiences", "list"], &[&env[..], &[("SVC_EMAIL_KEY", KEY)]].concat());
     assert_eq!(run.code, 0, "{run:?}");
     for command in [&["config", "show"][..], &["profiles", "list"]] {
-        let run = home.run_with(command, &env);
+        let run = home.run_with_env(command, &env);
         assert_eq!(run.code, 0, "{run:?}");
         assert!(run.stdout.contains("in the system's keyring"), "{run:?}");
     }
@@ -63,11 +63,11 @@ fn not_accessed_if_the_key_has_another_source() {
 fn a_keyring_that_hangs_times_out() {
     let home = with_key_in_keyring();
     let bus = SilentBus::start(&home);
-    let service = Service::one(200, "[]");
+    let service = Service::always(200, "[]");
     let (url, address) = (service.url(), bus.address.clone());
     let env = [("SVC_EMAIL_URL", url.as_str()), ("DBUS_SESSION_BUS_ADDRESS", address.as_str())];
-    let run = in_enough_time(|timeout| {
-        let run = home.run_with(&["audiences", "list", "--timeout", timeout], &env);
+    let run = with_longer_timeouts(|timeout| {
+        let run = home.run_with_env(&["audiences", "list", "--timeout", timeout], &env);
         // Under load, the time-out can expire before svc contacts the bus.
         bus.was_contacted().then_some(run)
     });
@@ -80,7 +80,7 @@ fn a_keyring_that_hangs_times_out() {
 #[test]
 fn a_login_that_cannot_store_the_key_stores_nothing() {
     let home = Home::new();
-    let service = Service::one(200, "[]");
+    let service = Service::always(200, "[]");
     let mut child = home
         .command(&["login", "--keyring", "--email-url", &service.url()])
         .env("DBUS_SESSION_BUS_ADDRESS", "unix:path=/nowhere")
@@ -147,7 +147,7 @@ impl SecretService {
     fn run(&self, home: &Home, args: &[&str], input: &str) -> crate::support::Run {
         let mut command = home.command(args);
         command.env("DBUS_SESSION_BUS_ADDRESS", &self.bus);
-        Home::feed_to(command, input)
+        Home::run_command_with_input(command, input)
     }
 
     /// The stored key, as another program reads it.
@@ -175,7 +175,7 @@ impl Drop for SecretService {
 fn stores_reads_and_removes_a_key_in_a_real_keyring() {
     let home = Home::new();
     let Some(keyring) = SecretService::start(&home) else { return };
-    let service = Service::one(200, "[]");
+    let service = Service::always(200, "[]");
     let url = service.url();
 
     let run = keyring.run(&home, &["login", "--keyring", "--email-url", &url], KEY);
@@ -199,8 +199,8 @@ fn stores_reads_and_removes_a_key_in_a_real_keyring() {
 #[test]
 fn a_build_without_keyring_support_stores_nothing() {
     let home = Home::new();
-    let service = Service::one(200, "[]");
-    let run = home.feed(&["login", "--keyring", "--email-url", &service.url()], KEY);
+    let service = Service::always(200, "[]");
+    let run = home.run_with_input(&["login", "--keyring", "--email-url", &service.url()], KEY);
     assert_eq!((run.code, run.error()["code"].clone()), (2, "keyring".into()), "{run:?}");
     assert!(!home.path("config/svc/credentials.toml").exists());
     let stored = with_key_in_keyring().run(&["audiences", "list", "--email-url", &service.url()]);

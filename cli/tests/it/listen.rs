@@ -8,20 +8,20 @@ use serde_json::{Value, json};
 use tokio::net::TcpSocket;
 use webhook_verify::{ExtractionVerifier, MailSigner, MailVerifier, Secret};
 
-use crate::support::{self, Home, Run, Service, Watchdog, accept, answer};
+use crate::support::{self, Home, Run, Service, Watchdog, accept, http_response};
 
 const SECRET: &str = "whsec_3f1c";
 const BODY: &str = "{\"event\": \"email.sent\",  \"id\":\"1\"}\r\n";
 
 /// A running `svc listen`, which is killed at the end of the test.
-struct Listening {
+struct RunningListen {
     child: Child,
     _watchdog: Watchdog,
     lines: BufReader<ChildStdout>,
     ready: Value,
 }
 
-impl Listening {
+impl RunningListen {
     fn start(home: &Home, args: &[&str]) -> Self {
         let mut child = home
             .command(args)
@@ -85,7 +85,7 @@ impl Listening {
     }
 }
 
-impl Drop for Listening {
+impl Drop for RunningListen {
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
@@ -111,9 +111,9 @@ fn body(request: &str) -> &str {
 fn valid_deliveries_and_their_responses_are_forwarded_byte_for_byte() {
     let home = Home::new();
     let secret = home.file("secret", SECRET);
-    let app = Service::answering(&[answer(418, "X-App: yes\r\n", "short and stout")]);
+    let app = Service::with_responses(&[http_response(418, "X-App: yes\r\n", "short and stout")]);
     let args = ["listen", "--secret-file", &secret, "--forward-to", &app.url()];
-    let mut listening = Listening::start(&home, &args);
+    let mut listening = RunningListen::start(&home, &args);
     assert!(listening.port().starts_with("127.0.0.1:"), "bound to loopback");
 
     let signature = sign(BODY);
@@ -137,9 +137,9 @@ fn valid_deliveries_and_their_responses_are_forwarded_byte_for_byte() {
 fn invalid_signatures_get_401_and_are_not_forwarded() {
     let home = Home::new();
     let secret = home.file("secret", SECRET);
-    let app = Service::one(200, "");
+    let app = Service::always(200, "");
     let args = ["listen", "--secret-file", &secret, "--forward-to", &app.url()];
-    let mut listening = Listening::start(&home, &args);
+    let mut listening = RunningListen::start(&home, &args);
     let other = sign("another body");
     for signature in [None, Some(""), Some("zz"), Some(other.as_str())] {
         let response = listening.post(signature, BODY);
@@ -156,7 +156,7 @@ fn a_secret_is_required_unless_insecure() {
     let run = home.run(&["listen"]);
     assert_eq!(run.code, 2, "{run:?}");
     assert!(run.error()["hint"].as_str().is_some_and(|hint| hint.contains("--insecure")));
-    let mut listening = Listening::start(&home, &["listen", "--insecure"]);
+    let mut listening = RunningListen::start(&home, &["listen", "--insecure"]);
     assert!(listening.post(None, BODY).starts_with("HTTP/1.1 200"));
     assert_eq!(listening.next()["verified"], false);
 }
@@ -165,10 +165,10 @@ fn a_secret_is_required_unless_insecure() {
 fn routes_select_events() {
     let home = Home::new();
     let secret = home.file("secret", SECRET);
-    let (bounces, rest) = (Service::one(200, "{}"), Service::one(200, "{}"));
+    let (bounces, rest) = (Service::always(200, "{}"), Service::always(200, "{}"));
     let route = format!("email.bounced={}", bounces.url());
     let args = ["listen", "--secret-file", &secret, "--forward-to", &rest.url(), "--route", &route];
-    let listening = Listening::start(&home, &args);
+    let listening = RunningListen::start(&home, &args);
     for event in ["email.bounced", "email.sent"] {
         let body = format!("{{\"event\":\"{event}\"}}");
         listening.post(Some(&sign(&body)), &body);
@@ -190,7 +190,7 @@ fn deliveries_wait_for_a_restarting_application() {
     let address = app.local_addr().expect("an address");
     let url = format!("http://{address}");
     let listening =
-        Listening::start(&home, &["listen", "--secret-file", &secret, "--forward-to", &url]);
+        RunningListen::start(&home, &["listen", "--secret-file", &secret, "--forward-to", &url]);
     let response = std::thread::scope(|scope| {
         let posting = scope.spawn(|| listening.post(Some(&sign(BODY)), BODY));
         let app = app.listen(8).and_then(tokio::net::TcpListener::into_std).expect("it listens");
@@ -201,7 +201,7 @@ fn deliveries_wait_for_a_restarting_application() {
             let read = stream.read(&mut buffer).expect("the request");
             seen.extend_from_slice(&buffer[..read]);
         }
-        stream.write_all(answer(204, "", "").as_bytes()).expect("sent");
+        stream.write_all(http_response(204, "", "").as_bytes()).expect("sent");
         posting.join().expect("no panic")
     });
     assert!(response.starts_with("HTTP/1.1 204"), "{response}");
@@ -210,9 +210,9 @@ fn deliveries_wait_for_a_restarting_application() {
 #[test]
 fn a_sandbox_session_receives_events_and_removes_its_webhook() {
     let home = Home::new();
-    let app = Service::one(200, "{}");
+    let app = Service::always(200, "{}");
     let mut listening =
-        Listening::start(&home, &["--sandbox", "listen", "--forward-to", &app.url()]);
+        RunningListen::start(&home, &["--sandbox", "listen", "--forward-to", &app.url()]);
     assert!(listening.ready["webhook"].is_string(), "{}", listening.ready);
     home.sandbox_json(&[
         "emails",
@@ -250,9 +250,9 @@ fn recorded_deliveries_are_replayed_with_a_new_signature() {
     let home = Home::new();
     // Secret files may end in a line end of any platform.
     let secret = home.file("secret", format!("{SECRET}\r\n"));
-    let app = Service::one(200, "{}");
+    let app = Service::always(200, "{}");
     let args = ["listen", "--secret-file", &secret, "--forward-to", &app.url()];
-    let mut listening = Listening::start(&home, &args);
+    let mut listening = RunningListen::start(&home, &args);
     listening.post(Some(&sign(BODY)), BODY);
     let id = listening.next()["id"].as_str().expect("an id").to_owned();
     drop(listening);
@@ -277,7 +277,7 @@ fn recorded_deliveries_are_replayed_with_a_new_signature() {
 fn trigger_sends_every_documented_event_with_a_valid_signature() {
     let home = Home::new();
     let secret = home.file("secret", SECRET);
-    let app = Service::one(200, "{}");
+    let app = Service::always(200, "{}");
     let events = [
         "email.sent",
         "email.delivered",
@@ -325,7 +325,7 @@ fn trigger_sets_values_by_json_pointer() {
 #[test]
 fn trigger_distinguishes_a_refusal_from_no_connection() {
     let home = Home::new();
-    let app = Service::one(500, "boom");
+    let app = Service::always(500, "boom");
     let trigger = |url: &str| home.run(&["trigger", "email.sent", "--to", url]);
     let refused = trigger(&app.url());
     assert_eq!((refused.code, refused.json()["status"].clone()), (10, json!(500)));
@@ -338,7 +338,7 @@ fn trigger_distinguishes_a_refusal_from_no_connection() {
 fn the_body_of_an_unsigned_request_is_not_read() {
     let home = Home::new();
     let secret = home.file("secret", SECRET);
-    let mut listening = Listening::start(&home, &["listen", "--secret-file", &secret]);
+    let mut listening = RunningListen::start(&home, &["listen", "--secret-file", &secret]);
     let mut stream = TcpStream::connect(listening.port()).expect("it listens");
     // Announces a body and never sends it.
     stream
@@ -355,14 +355,16 @@ fn the_body_of_an_unsigned_request_is_not_read() {
 fn signature_diagnostics_are_not_sent_to_the_sender() {
     let home = Home::new();
     let secret = home.file("secret", SECRET);
-    let mut listening = Listening::start(&home, &["listen", "--secret-file", &secret]);
+    let mut listening = RunningListen::start(&home, &["listen", "--secret-file", &secret]);
     let response = listening.post(Some(&sign(BODY)), BODY.trim_end());
     assert!(response.starts_with("HTTP/1.1 401") && response.ends_with("\r\n\r\n"), "{response}");
     let problem = listening.next()["problem"].as_str().expect("a reason").to_owned();
     assert!(problem.contains("trims"), "{problem}");
 
-    let mut extraction =
-        Listening::start(&home, &["listen", "--secret-file", &secret, "--service", "extraction"]);
+    let mut extraction = RunningListen::start(
+        &home,
+        &["listen", "--secret-file", &secret, "--service", "extraction"],
+    );
     extraction.post(Some(&sign(BODY)), BODY);
     let problem = extraction.next()["problem"].as_str().expect("a reason").to_owned();
     assert!(problem.ends_with("listen with --service email"), "{problem}");
@@ -375,14 +377,14 @@ fn ctrl_c_waits_for_deliveries_in_progress() {
     let app = TcpListener::bind("127.0.0.1:0").expect("a port");
     let url = format!("http://{}", app.local_addr().expect("an address"));
     let args = ["listen", "--secret-file", &secret, "--forward-to", &url];
-    let listening = Listening::start(&home, &args);
+    let listening = RunningListen::start(&home, &args);
     let response = std::thread::scope(|scope| {
         let posting = scope.spawn(|| listening.post(Some(&sign(BODY)), BODY));
         let mut stream = accept(&app);
         listening.signal("-INT");
         // After the signal, svc refuses new connections.
         support::wait_until("the listener to close", || TcpStream::connect(listening.port()).err());
-        stream.write_all(answer(202, "", "late").as_bytes()).expect("sent");
+        stream.write_all(http_response(202, "", "late").as_bytes()).expect("sent");
         posting.join().expect("no panic")
     });
     assert!(response.starts_with("HTTP/1.1 202") && response.ends_with("late"), "{response}");
@@ -392,7 +394,7 @@ fn ctrl_c_waits_for_deliveries_in_progress() {
 #[test]
 fn sigterm_exits_with_success() {
     let home = Home::new();
-    let listening = Listening::start(&home, &["listen", "--insecure"]);
+    let listening = RunningListen::start(&home, &["listen", "--insecure"]);
     listening.signal("-TERM");
     let run = listening.end();
     assert_eq!((run.code, run.stderr.as_str()), (0, ""), "{run:?}");
@@ -402,12 +404,13 @@ fn sigterm_exits_with_success() {
 fn a_webhook_that_cannot_be_removed_is_reported() {
     let home = Home::new();
     let created = r#"{"id":"whk_1","signingSecret":"whsec_of_the_session"}"#;
-    let service = Service::answering(&[answer(201, "", created), answer(403, "", "{}")]);
+    let service =
+        Service::with_responses(&[http_response(201, "", created), http_response(403, "", "{}")]);
     let key = home.file("key", "mk_test_x");
     let args = ["--email-url", &service.url(), "--key-file", &key, "listen", "--route"];
     let route = "email.*=http://127.0.0.1:9/x";
     let args = [&args[..], &[route, "--public-url", "https://me.tunnel.example/"]].concat();
-    let listening = Listening::start(&home, &args);
+    let listening = RunningListen::start(&home, &args);
     assert_eq!(listening.ready["webhook"], "whk_1");
     assert!(!listening.ready.to_string().contains("whsec"), "{}", listening.ready);
     let run = listening.interrupt();
@@ -424,7 +427,10 @@ fn a_webhook_that_cannot_be_removed_is_reported() {
 #[test]
 fn a_webhook_without_a_secret_is_removed() {
     let home = Home::new();
-    let service = Service::answering(&[answer(201, "", r#"{"id":"whk_1"}"#), answer(204, "", "")]);
+    let service = Service::with_responses(&[
+        http_response(201, "", r#"{"id":"whk_1"}"#),
+        http_response(204, "", ""),
+    ]);
     let key = home.file("key", "mk_test_x");
     let run = home.run(&[
         "--email-url",
@@ -456,14 +462,14 @@ fn a_dry_run_shows_the_webhook_for_the_routed_events() {
 fn a_failed_replay_does_not_stop_the_others() {
     let home = Home::new();
     let secret = home.file("secret", SECRET);
-    let app = Service::answering(&[
-        answer(200, "", ""),
-        answer(200, "", ""),
-        answer(500, "", "no"),
-        answer(200, "", ""),
+    let app = Service::with_responses(&[
+        http_response(200, "", ""),
+        http_response(200, "", ""),
+        http_response(500, "", "no"),
+        http_response(200, "", ""),
     ]);
     let args = ["listen", "--secret-file", &secret, "--forward-to", &app.url()];
-    let listening = Listening::start(&home, &args);
+    let listening = RunningListen::start(&home, &args);
     for id in ["one", "two"] {
         let body = format!("{{\"event\":\"email.sent\",\"id\":\"{id}\"}}");
         listening.post(Some(&sign(&body)), &body);

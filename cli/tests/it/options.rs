@@ -9,7 +9,7 @@ fn request(home: &Home, args: &[&str], input: &str) -> Value {
     let env = [("SVC_EMAIL_URL", "http://127.0.0.1:9"), ("SVC_EMAIL_KEY", "mk_test_x")];
     let mut command = home.command(&[&["--dry-run"], args].concat());
     command.envs(env);
-    let run = Home::feed_to(command, input);
+    let run = Home::run_command_with_input(command, input);
     assert_eq!((run.code, run.stderr.as_str()), (0, ""), "{args:?}: {run:?}");
     run.json()
 }
@@ -150,9 +150,9 @@ fn api() {
 
 #[test]
 fn api_all_stops_if_the_service_ignores_pages() {
-    let service = Service::one(200, r#"[{"id":"a"}]"#);
+    let service = Service::always(200, r#"[{"id":"a"}]"#);
     let env = [("SVC_EMAIL_URL", &*service.url()), ("SVC_EMAIL_KEY", "mk_test_x")];
-    let run = Home::new().run_with(&["api", "GET", "/x", "--all"], &env);
+    let run = Home::new().run_with_env(&["api", "GET", "/x", "--all"], &env);
     assert_eq!((run.code, run.json(), service.requests().len()), (0, json!([{"id": "a"}]), 2));
 }
 

@@ -8,10 +8,10 @@ const LIST: &str =
     r#"[{"id":"aud_1","name":"One","extra":1},{"id":"aud_2","name":"T\u001b[2Jwo"}]"#;
 
 fn list(args: &[&str], env: &[(&str, &str)]) -> Run {
-    let service = Service::one(200, LIST);
+    let service = Service::always(200, LIST);
     let url = service.url();
     let all = [&[("SVC_EMAIL_KEY", "mk_test_x"), ("SVC_EMAIL_URL", url.as_str())], env].concat();
-    Home::new().run_with(&[&["audiences", "list"], args].concat(), &all)
+    Home::new().run_with_env(&[&["audiences", "list"], args].concat(), &all)
 }
 
 #[test]
@@ -58,16 +58,16 @@ fn colors_need_a_terminal_or_an_explicit_setting() {
 
 #[test]
 fn an_empty_list_is_an_empty_list() {
-    let service = Service::one(200, r#"{"data":[]}"#);
+    let service = Service::always(200, r#"{"data":[]}"#);
     let home = Home::new();
     let url = service.url();
     let env = [("SVC_EMAIL_KEY", "mk_test_x"), ("SVC_EMAIL_URL", url.as_str())];
-    let json = home.run_with(&["audiences", "list"], &env);
+    let json = home.run_with_env(&["audiences", "list"], &env);
     assert_eq!((json.code, json.stdout.as_str(), json.stderr.as_str()), (0, "[]\n", ""));
-    let table = home.run_with(&["-o", "table", "audiences", "list"], &env);
+    let table = home.run_with_env(&["-o", "table", "audiences", "list"], &env);
     assert_eq!((table.code, table.stdout.as_str()), (0, ""));
     assert!(table.stderr.starts_with("no audience yet"), "{table:?}");
-    let quiet = home.run_with(&["-q", "-o", "table", "audiences", "list"], &env);
+    let quiet = home.run_with_env(&["-q", "-o", "table", "audiences", "list"], &env);
     assert_eq!((quiet.stdout.as_str(), quiet.stderr.as_str()), ("", ""));
 }
 
@@ -137,7 +137,7 @@ fn the_schema_describes_every_command() {
 
 #[test]
 fn filters_apply_to_the_whole_list_or_to_each_ndjson_line() {
-    let service = Service::one(200, r#"[{"id":"a","n":1},{"id":"b","n":2}]"#);
+    let service = Service::always(200, r#"[{"id":"a","n":1},{"id":"b","n":2}]"#);
     let url = service.url();
     let env = [("SVC_EMAIL_KEY", "mk_test_x"), ("SVC_EMAIL_URL", url.as_str())];
     for (args, printed) in [
@@ -147,7 +147,7 @@ fn filters_apply_to_the_whole_list_or_to_each_ndjson_line() {
         (&["-o", "ndjson", "--jq", ".id"], "a\nb\n"),
         (&["-o", "ndjson", "--jq", "{n}"], "{\"n\":1}\n{\"n\":2}\n"),
     ] {
-        let run = Home::new().run_with(&[&["audiences", "list"], args].concat(), &env);
+        let run = Home::new().run_with_env(&[&["audiences", "list"], args].concat(), &env);
         assert_eq!((run.code, run.stdout.as_str()), (0, printed), "{args:?}: {run:?}");
     }
 }
@@ -192,7 +192,7 @@ impl Pages {
                 let body = format!(
                     r#"{{"data":[{{"id":"con_{page}"}}],"page":{page},"pageSize":1,"total":2,"totalPages":2}}"#
                 );
-                let response = crate::support::answer(200, "", &body);
+                let response = crate::support::http_response(200, "", &body);
                 std::io::Write::write_all(&mut stream, response.as_bytes()).expect("sent");
             }
             was_released

@@ -6,7 +6,7 @@ use std::process::Stdio;
 
 use serde_json::Value;
 
-use crate::support::{Home, Run, Service, answer};
+use crate::support::{Home, Run, Service, http_response};
 
 /// A home directory with these settings in the default profile.
 fn home(lines: &str) -> Home {
@@ -16,7 +16,7 @@ fn home(lines: &str) -> Home {
 }
 
 fn run(home: &Home, service: &Service, args: &[&str]) -> Run {
-    home.run_with(args, &[("SVC_EMAIL_URL", &service.url()), ("SVC_EMAIL_KEY", "mk_test_x")])
+    home.run_with_env(args, &[("SVC_EMAIL_URL", &service.url()), ("SVC_EMAIL_KEY", "mk_test_x")])
 }
 
 #[test]
@@ -27,7 +27,7 @@ fn key_header_and_key_prefix() {
         ("key_prefix = \"Token \"", "authorization: Token mk_test_x\r\n"),
         ("key_header = \"X-Key\"\nkey_prefix = \"v1:\"", "x-key: v1:mk_test_x\r\n"),
     ] {
-        let service = Service::one(200, "[]");
+        let service = Service::always(200, "[]");
         assert_eq!(run(&home(config), &service, &["audiences", "list"]).code, 0);
         assert!(service.requests()[0].contains(header), "{config}: {:?}", service.requests());
     }
@@ -74,7 +74,8 @@ fn event_header() {
 #[test]
 fn first_page() {
     // Bare arrays, without a page number.
-    let pages = [r#"[{"id":"con_1"}]"#, r#"[{"id":"con_2"}]"#, "[]"].map(|b| answer(200, "", b));
+    let pages =
+        [r#"[{"id":"con_1"}]"#, r#"[{"id":"con_2"}]"#, "[]"].map(|b| http_response(200, "", b));
     for (config, second, third) in
         [("", "page=2", "page=3"), ("first_page = 0", "page=1", "page=2")]
     {
@@ -83,7 +84,7 @@ fn first_page() {
             &["contacts", "export", "aud_1", "--json"],
             &["api", "GET", "/api/v1/audiences/aud_1/contacts", "--all"],
         ] {
-            let service = Service::answering(&pages);
+            let service = Service::with_responses(&pages);
             let run = run(&home(config), &service, args);
             assert_eq!((run.code, run.json().as_array().map(Vec::len)), (0, Some(2)), "{run:?}");
             let asked = service.requests();
@@ -96,7 +97,7 @@ fn first_page() {
 #[test]
 fn insecure_webhooks() {
     let args = ["webhooks", "create", "http://in.example", "--event", "email.sent"];
-    let service = Service::one(201, r#"{"id":"whk_1"}"#);
+    let service = Service::always(201, r#"{"id":"whk_1"}"#);
     let refused = run(&home(""), &service, &args);
     assert_eq!((refused.code, refused.error()["kind"].clone()), (2, "invalid_input".into()));
     let hint = refused.error()["hint"].as_str().expect("a hint").to_owned();
@@ -110,13 +111,13 @@ fn insecure_webhooks() {
 fn honours_idempotency_key() {
     let send = ["emails", "send", "--from", "a@b.test", "--to", "c@d.test", "--subject", "s"];
     let key = ["--idempotency-key", "once"];
-    let responses = [answer(503, "", "{}"), answer(202, "", r#"{"id":"eml_1"}"#)];
+    let responses = [http_response(503, "", "{}"), http_response(202, "", r#"{"id":"eml_1"}"#)];
     for (config, args, code, sent) in [
         ("", [&send[..], &key].concat(), 9, 1),
         ("honours_idempotency_key = true", [&send[..], &key].concat(), 0, 2),
         ("honours_idempotency_key = true", send.to_vec(), 9, 1),
     ] {
-        let service = Service::answering(&responses);
+        let service = Service::with_responses(&responses);
         let run = run(&home(config), &service, &args);
         assert_eq!((run.code, service.requests().len()), (code, sent), "{config}: {run:?}");
         let keyed = service.requests().iter().all(|r| r.contains("idempotency-key: once\r\n"));
@@ -127,7 +128,7 @@ fn honours_idempotency_key() {
 #[test]
 fn batch_key_and_local_checks() {
     let bad = r#"{"from":"not an address","to":"c@d.test","subject":"s"}"#;
-    let service = Service::one(200, r#"[{"id":"eml_1"}]"#);
+    let service = Service::always(200, r#"[{"id":"eml_1"}]"#);
     let home = home("batch_key = \"emails\"\nlocal_checks = false");
     let file = home.file("emails.json", format!("[{bad}]"));
     assert_eq!(run(&home, &service, &["emails", "batch", &file]).code, 0);
@@ -140,17 +141,17 @@ fn batch_key_and_local_checks() {
 
 #[test]
 fn output_timeout_and_retries() {
-    let service = Service::one(503, "{}");
+    let service = Service::always(503, "{}");
     let shown = run(&home("retries = 4\noutput = \"yaml\""), &service, &["audiences", "list"]);
     assert_eq!((shown.code, service.requests().len()), (8, 5), "{shown:?}");
-    let service = Service::one(200, r#"[{"id":"aud_1"}]"#);
+    let service = Service::always(200, r#"[{"id":"aud_1"}]"#);
     let yaml = run(&home("output = \"yaml\""), &service, &["audiences", "list"]);
     assert_eq!(yaml.stdout, "- id: aud_1\n");
     // Accepts connections and never responds.
     let silent = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
     let url = format!("http://{}", silent.local_addr().expect("an address"));
     let env = [("SVC_EMAIL_URL", url.as_str()), ("SVC_EMAIL_KEY", "mk_test_x")];
-    let late = home("timeout = \"200ms\"").run_with(&["audiences", "list"], &env);
+    let late = home("timeout = \"200ms\"").run_with_env(&["audiences", "list"], &env);
     assert_eq!(late.code, 8, "{late:?}");
 }
 

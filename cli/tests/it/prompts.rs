@@ -1,7 +1,7 @@
 //! Prompts on a terminal: answers, interruption and end of input.
 
 use crate::pty::Terminal;
-use crate::support::{self, Home, Service, answer};
+use crate::support::{self, Home, Service, http_response};
 
 const QUESTION: &str = "Delete audience aud_1 and all contacts in it? [y/N] ";
 const DELETE: [&str; 3] = ["audiences", "delete", "aud_1"];
@@ -18,7 +18,7 @@ fn asked(service: &Service) -> Terminal {
 
 #[test]
 fn a_declined_confirmation_is_an_error_on_its_own_line() {
-    let service = Service::answering(&[answer(204, "", "")]);
+    let service = Service::with_responses(&[http_response(204, "", "")]);
     // Enter, `no`, and Ctrl-D, after which the cursor stays on the prompt's line.
     for typed in ["\n", "no\n", "\u{4}"] {
         let mut terminal = asked(&service);
@@ -34,7 +34,7 @@ fn a_declined_confirmation_is_an_error_on_its_own_line() {
 
 #[test]
 fn ctrl_c_ends_a_prompt() {
-    let service = Service::answering(&[answer(204, "", "")]);
+    let service = Service::with_responses(&[http_response(204, "", "")]);
     let terminal = asked(&service);
     terminal.signal("-INT");
     let seen = terminal.end();
@@ -111,7 +111,7 @@ fn login_checks_the_base_url_before_it_asks_for_the_key() {
 
 #[test]
 fn a_loopback_host_without_a_scheme_means_http() {
-    let (home, service) = (Home::new(), Service::one(200, "[]"));
+    let (home, service) = (Home::new(), Service::always(200, "[]"));
     let mut terminal = Terminal::start(&home, &["login"], &[("NO_COLOR", "1")], 80);
     terminal.until("Base address of the email service: ");
     terminal.write(&format!("{}\n", service.url().trim_start_matches("http://")));

@@ -12,7 +12,7 @@ use rustix::termios::{LocalModes, tcgetattr};
 use crate::support::{Home, Watchdog};
 
 /// The result of a run on a terminal.
-pub struct Seen {
+pub struct TerminalOutput {
     /// The exit code, or the negated number of the signal that ended the program.
     pub code: i32,
     /// The complete output, with line ends as `\n`.
@@ -87,18 +87,18 @@ impl Terminal {
     }
 
     /// Reads until the program ends.
-    pub fn end(mut self) -> Seen {
+    pub fn end(mut self) -> TerminalOutput {
         self.wait()
     }
 
     /// As [`end`](Self::end), but keeps the terminal for further checks.
-    pub fn wait(&mut self) -> Seen {
+    pub fn wait(&mut self) -> TerminalOutput {
         while more(&mut self.master, &mut self.raw) {}
         let status = self.child.wait().expect("ends");
         let text = String::from_utf8_lossy(&self.raw);
         assert!(!self.watchdog.expired(), "timed out waiting for the program's end: {text:?}");
         let code = status.code().unwrap_or(-status.signal().unwrap_or_default());
-        Seen { code, raw: String::from_utf8_lossy(&self.raw).replace("\r\n", "\n") }
+        TerminalOutput { code, raw: String::from_utf8_lossy(&self.raw).replace("\r\n", "\n") }
     }
 }
 

@@ -13,13 +13,13 @@ fn send<'a>(from: &'a str, to: &'a str) -> Vec<&'a str> {
 }
 
 /// A running `svc sandbox serve`, which is killed at the end of the test.
-struct Serving {
+struct RunningServer {
     child: Child,
     _watchdog: Watchdog,
     http: String,
 }
 
-impl Serving {
+impl RunningServer {
     fn start(home: &Home, args: &[&str]) -> Self {
         let mut child = home
             .command(&[&["sandbox", "serve", "--addr", "127.0.0.1:0"], args].concat())
@@ -39,7 +39,7 @@ impl Serving {
     }
 }
 
-impl Drop for Serving {
+impl Drop for RunningServer {
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
@@ -211,7 +211,7 @@ fn emails_of_a_batch_fail_individually() {
 #[test]
 fn a_running_server_is_found_and_used() {
     let home = Home::new();
-    let serving = Serving::start(&home, &[]);
+    let serving = RunningServer::start(&home, &[]);
     let status = home.run(&["sandbox", "status"]);
     assert_eq!(status.json()["status"], "ok", "{status:?}");
     let sent = home.sandbox_json(&send("hello@sandbox.test", "ada@example.test"));
@@ -233,9 +233,9 @@ fn a_running_server_is_found_and_used() {
 #[test]
 fn a_missing_scope_is_named() {
     let home = Home::new();
-    let serving = Serving::start(&home, &["--in-memory"]);
+    let serving = RunningServer::start(&home, &["--in-memory"]);
     let keys = format!("{}/_sandbox/keys", serving.http);
-    let created = home.run_with(
+    let created = home.run_with_env(
         &[
             "api",
             "POST",
@@ -248,7 +248,7 @@ fn a_missing_scope_is_named() {
     let created = created.json();
     let key = created["key"].as_str().unwrap_or_else(|| panic!("no key from {keys}: {created}"));
     let args = send("hello@sandbox.test", "ada@example.test");
-    let run = home.run_with(&args, &[("SVC_EMAIL_URL", &serving.http), ("SVC_EMAIL_KEY", key)]);
+    let run = home.run_with_env(&args, &[("SVC_EMAIL_URL", &serving.http), ("SVC_EMAIL_KEY", key)]);
     assert_eq!((run.code, run.stdout.as_str()), (4, ""), "{run:?}");
     let error = run.error();
     assert_eq!(error["required_scope"], "emails:send");
@@ -271,7 +271,7 @@ fn concurrent_commands_share_one_server() {
 #[test]
 fn a_sandbox_run_ignores_live_urls_keys_and_proxies() {
     let home = Home::new();
-    let live = Service::one(500, "");
+    let live = Service::always(500, "");
     home.file(
         "config/svc/config.toml",
         format!(
@@ -286,11 +286,11 @@ fn a_sandbox_run_ignores_live_urls_keys_and_proxies() {
         ("HTTP_PROXY", "http://127.0.0.1:9"),
         ("SVC_SANDBOX", "1"),
     ];
-    let run = home.run_with(&["audiences", "list"], &env);
+    let run = home.run_with_env(&["audiences", "list"], &env);
     assert_eq!((run.code, run.stdout.as_str()), (0, "[]\n"), "{run:?}");
-    let asked = home.run_with(&["--dry-run", "audiences", "list"], &env).json();
+    let asked = home.run_with_env(&["--dry-run", "audiences", "list"], &env).json();
     assert_eq!(asked["headers"]["authorization"], "Bearer ***", "{asked}");
-    let who = home.run_with(&["whoami"], &env);
+    let who = home.run_with_env(&["whoami"], &env);
     assert_eq!((who.code, who.json()["email"]["key"].as_str()), (0, Some("mk_test_…")), "{who:?}");
     assert!(live.requests().is_empty());
 }
@@ -305,7 +305,7 @@ fn attachments_and_bodies_come_from_files_and_standard_input() {
     let html = format!("@{html}");
     let named = format!("{file};name=renamed.txt;type=text/plain");
     args.extend(["--html", &html, "--attach", &named, "--attach", "-;name=stdin.bin"]);
-    let run = home.feed(&[&["--sandbox"], &args[..]].concat(), [0, 159, 146, 150]);
+    let run = home.run_with_input(&[&["--sandbox"], &args[..]].concat(), [0, 159, 146, 150]);
     assert_eq!(run.code, 0, "{run:?}");
     let email = home.sandbox_json(&["emails", "get", run.json()["id"].as_str().expect("an id")]);
     let names = email["attachments"].as_array().expect("a list");
@@ -318,7 +318,7 @@ fn attachments_and_bodies_come_from_files_and_standard_input() {
 #[test]
 fn sigterm_stops_the_server_with_success() {
     let home = Home::new();
-    let mut serving = Serving::start(&home, &[]);
+    let mut serving = RunningServer::start(&home, &[]);
     let pid = serving.child.id().to_string();
     assert!(Command::new("kill").args(["-TERM", &pid]).status().expect("runs").success());
     assert_eq!(serving.child.wait().expect("ends").code(), Some(0));
@@ -327,8 +327,8 @@ fn sigterm_stops_the_server_with_success() {
 #[test]
 fn control_commands_work_against_a_server() {
     let home = Home::new();
-    let _serving = Serving::start(&home, &[]);
-    let endpoint = Service::one(200, "");
+    let _serving = RunningServer::start(&home, &[]);
+    let endpoint = Service::always(200, "");
     let sandbox = |args: &[&str]| {
         let run = home.run(&[&["sandbox"], args].concat());
         assert_eq!((run.code, run.stderr.as_str()), (0, ""), "{args:?}: {run:?}");

@@ -8,7 +8,7 @@ const KEY: &str = "mk_live_topsecretvalue";
 fn output_never_shows_the_key() {
     let home = Home::new();
     let body = r#"{"error":{"code":"unauthorized","message":"no"}}"#;
-    let service = Service::one(401, body);
+    let service = Service::always(401, body);
     let url = service.url();
     let env = [("SVC_EMAIL_KEY", KEY), ("SVC_EMAIL_URL", url.as_str())];
     for args in [
@@ -19,10 +19,10 @@ fn output_never_shows_the_key() {
         &["whoami"],
         &["profiles", "list"],
     ] {
-        let run = home.run_with(args, &env);
+        let run = home.run_with_env(args, &env);
         assert!(!format!("{run:?}").contains("topsecret"), "{args:?}: {run:?}");
     }
-    let dry = home.run_with(&["--dry-run", "audiences", "list"], &env);
+    let dry = home.run_with_env(&["--dry-run", "audiences", "list"], &env);
     assert_eq!(dry.code, 0, "{dry:?}");
     assert_eq!(dry.json()["method"], "GET");
     assert_eq!(dry.json()["url"], format!("{url}/api/v1/audiences"));
@@ -32,9 +32,9 @@ fn output_never_shows_the_key() {
 #[test]
 fn a_dry_run_shows_the_request_and_sends_nothing() {
     let home = Home::new();
-    let service = Service::one(200, "{}");
+    let service = Service::always(200, "{}");
     let url = service.url();
-    let run = home.run_with(
+    let run = home.run_with_env(
         &[
             "emails",
             "send",
@@ -68,8 +68,8 @@ fn a_dry_run_shows_the_request_and_sends_nothing() {
 fn stored_keys_are_private_to_their_owner() {
     use std::os::unix::fs::PermissionsExt as _;
     let home = Home::new();
-    let service = Service::one(200, "[]");
-    assert_eq!(home.feed(&["login", "--email-url", &service.url()], KEY).code, 0);
+    let service = Service::always(200, "[]");
+    assert_eq!(home.run_with_input(&["login", "--email-url", &service.url()], KEY).code, 0);
     let path = home.path("config/svc/credentials.toml");
     assert_eq!(std::fs::metadata(&path).expect("there").permissions().mode() & 0o777, 0o600);
     let config = std::fs::read_to_string(home.path("config/svc/config.toml")).expect("read");
@@ -84,13 +84,15 @@ fn stored_keys_are_private_to_their_owner() {
 #[test]
 fn a_key_file_provides_the_key_for_the_command() {
     let home = Home::new();
-    let service = Service::one(200, "[]");
+    let service = Service::always(200, "[]");
     let file = home.file("key", format!("{KEY}\n"));
     let run = home.run(&["--email-url", &service.url(), "--key-file", &file, "audiences", "list"]);
     assert_eq!(run.code, 0, "{run:?}");
     assert!(service.requests()[0].contains(&format!("authorization: Bearer {KEY}\r\n")));
-    let fed =
-        home.feed(&["--email-url", &service.url(), "--key-file", "-", "audiences", "list"], KEY);
+    let fed = home.run_with_input(
+        &["--email-url", &service.url(), "--key-file", "-", "audiences", "list"],
+        KEY,
+    );
     assert_eq!(fed.code, 0, "{fed:?}");
 }
 
@@ -98,7 +100,7 @@ fn a_key_file_provides_the_key_for_the_command() {
 fn a_relay_password_in_an_option_is_rejected() {
     let home = Home::new();
     let relay = "smtp://ada:topsecret@mail.example.com";
-    let run = home.run_with(&["sandbox", "serve", "--in-memory", "--relay", relay], &[]);
+    let run = home.run_with_env(&["sandbox", "serve", "--in-memory", "--relay", relay], &[]);
     assert_eq!(run.code, 2, "{run:?}");
     assert!(run.stderr.contains("SVC_RELAY") && !run.stderr.contains("topsecret"), "{run:?}");
 }
@@ -160,8 +162,9 @@ fn home_with_secrets(url: &str) -> Home {
     home.file("vars", format!("SVC_EMAIL_KEY={KEY}\nSVC_EMAIL_URL={url}\n"));
     home.file("empty", "");
     home.file("data/svc/deliveries/rec_1.json", format!(r#"{{"id":"rec_1","received_at":"2026-01-04T09:00:00.000Z","service":"email","event":"email.sent","headers":[],"body":"e30=","forwarded_to":null,"secret_file":"{key}"}}"#));
-    let kept = Service::one(200, "[]");
-    let login = home.feed(&["login", "--profile", "kept", "--email-url", &kept.url()], KEY);
+    let kept = Service::always(200, "[]");
+    let login =
+        home.run_with_input(&["login", "--profile", "kept", "--email-url", &kept.url()], KEY);
     assert_eq!(login.code, 0, "{login:?}");
     home
 }
@@ -170,7 +173,7 @@ fn home_with_secrets(url: &str) -> Home {
 fn no_source_of_a_secret_leaks_it() {
     let body = r#"{"error":{"code":"unauthorized","message":"no"}}"#;
     for (status, body) in [(200, "[]"), (401, body), (500, "")] {
-        let service = Service::one(status, body);
+        let service = Service::always(status, body);
         let home = home_with_secrets(&service.url());
         for (env, line, input) in SOURCES {
             for mode in ["", "-v", "--dry-run", "-v -o table", "-o yaml"] {
@@ -182,7 +185,7 @@ fn no_source_of_a_secret_leaks_it() {
                     let whole = value.contains("ada:");
                     command.env(name, if whole { (*value).to_owned() } else { filled(value) });
                 }
-                let run = Home::feed_to(command, input);
+                let run = Home::run_command_with_input(command, input);
                 assert!(!format!("{run:?}").contains(SECRET), "{mode} {line}: {run:?}");
             }
         }
@@ -230,7 +233,7 @@ fn all_stored_files_are_private_to_their_owner() {
         std::fs::create_dir_all(&path).expect("created");
         std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).expect("changed");
     }
-    let sent = home.run_with(
+    let sent = home.run_with_env(
         &["--sandbox", "webhooks", "create", "http://127.0.0.1:9/", "--event", "email.sent"],
         &[("SVC_SANDBOX_DIR", &home.path("elsewhere").display().to_string())],
     );

@@ -5,7 +5,8 @@ use crate::support::{Home, Service};
 const BODY: &str = r#"{"event":"email.sent","id":"1"}"#;
 
 fn sign(home: &Home, service: &str, secret: &str) -> String {
-    let run = home.feed(&["sign", "--service", service, "--secret-file", secret, "-"], BODY);
+    let run =
+        home.run_with_input(&["sign", "--service", service, "--secret-file", secret, "-"], BODY);
     assert_eq!(run.code, 0, "{run:?}");
     run.json()["signature"].as_str().expect("a signature").to_owned()
 }
@@ -31,7 +32,7 @@ fn signatures_match_the_published_test_vector() {
     let home = Home::new();
     let secret = home.file("secret", "Jefe");
     let args = ["sign", "--service", "email", "--secret-file", &secret];
-    let run = home.feed(&args, "what do ya want for nothing?");
+    let run = home.run_with_input(&args, "what do ya want for nothing?");
     assert_eq!(
         run.json()["line"],
         "Mail-Signature: 5bdcc146bf60754e6a042426089575c75a003f089d2739839dec58b964ec3843"
@@ -46,7 +47,7 @@ fn mismatches_are_diagnosed_and_malformed_signatures_do_not_match() {
     let verify = |signature: &str, body: &str| {
         let args =
             ["verify", "--service", "email", "--secret-file", &secret, "--signature", signature];
-        home.feed(&args, body)
+        home.run_with_input(&args, body)
     };
     let newline = verify(&signature, &format!("{BODY}\n"));
     assert_eq!((newline.code, newline.stdout.as_str()), (10, ""), "{newline:?}");
@@ -63,7 +64,7 @@ fn old_and_other_secrets_explain_a_mismatch() {
     let verify = |secret: &str, files: &[&str]| {
         let signature = sign(&home, "email", secret);
         let args = ["--service", "email", "--secret-file", &new, "--signature", &signature];
-        home.feed(&[&["verify"], &args[..], files].concat(), BODY)
+        home.run_with_input(&[&["verify"], &args[..], files].concat(), BODY)
     };
     let files = ["--old-secret-file", &old, "--other-secret-file", &other];
     for (secret, mistake) in [(&old, "old_secret"), (&other, "other_scheme_secret")] {
@@ -89,7 +90,7 @@ fn invalid_secrets_and_unreadable_bodies_are_invalid_input() {
     for secret in ["", "\n", " whsec", "whsec\n\n"] {
         let file = home.file("bad", secret);
         let args = ["verify", "--service", "email", "--secret-file", &file, "--signature", "x"];
-        let run = home.feed(&args, BODY);
+        let run = home.run_with_input(&args, BODY);
         assert_eq!(run.code, 2, "{secret:?}: {run:?}");
         assert!(!run.stderr.contains("whsec"), "{run:?}");
     }
@@ -100,7 +101,7 @@ fn invalid_secrets_and_unreadable_bodies_are_invalid_input() {
 
 #[test]
 fn trigger_hints_at_another_secret_after_401() {
-    let (home, application) = (Home::new(), Service::one(401, ""));
+    let (home, application) = (Home::new(), Service::always(401, ""));
     let to = application.url();
     let run = home.run(&["-o", "table", "trigger", "email.sent", "--to", &to]);
     assert_eq!(run.code, 10, "{run:?}");

@@ -74,14 +74,14 @@ impl Home {
         Run::complete(self.command(args))
     }
 
-    pub fn run_with(&self, args: &[&str], env: &[(&str, &str)]) -> Run {
+    pub fn run_with_env(&self, args: &[&str], env: &[(&str, &str)]) -> Run {
         let mut command = self.command(args);
         command.envs(env.iter().copied());
         Run::complete(command)
     }
 
     /// Runs a command with this text on standard input.
-    pub fn feed_to(mut command: Command, input: &str) -> Run {
+    pub fn run_command_with_input(mut command: Command, input: &str) -> Run {
         let child = command
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
@@ -92,7 +92,7 @@ impl Home {
     }
 
     /// Runs with these bytes on standard input.
-    pub fn feed(&self, args: &[&str], input: impl AsRef<[u8]>) -> Run {
+    pub fn run_with_input(&self, args: &[&str], input: impl AsRef<[u8]>) -> Run {
         Run::with_input(self.spawn(args), input.as_ref())
     }
 
@@ -165,7 +165,7 @@ pub struct Service {
 
 impl Service {
     /// Sends these raw HTTP responses. An empty one closes the connection.
-    pub fn answering(responses: &[String]) -> Self {
+    pub fn with_responses(responses: &[String]) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
         let addr = listener.local_addr().expect("an address");
         let requests = Arc::new(Mutex::new(Vec::new()));
@@ -185,8 +185,8 @@ impl Service {
     }
 
     /// Sends the same response to every request.
-    pub fn one(status: u16, body: &str) -> Self {
-        Self::answering(&[answer(status, "", body)])
+    pub fn always(status: u16, body: &str) -> Self {
+        Self::with_responses(&[http_response(status, "", body)])
     }
 
     pub fn url(&self) -> String {
@@ -237,14 +237,14 @@ pub fn limit_time(stream: &TcpStream) {
 }
 
 /// Runs with longer and longer values of `--timeout` until one is sufficient, as `run` decides.
-pub fn in_enough_time(run: impl FnMut(&'static str) -> Option<Run>) -> Run {
+pub fn with_longer_timeouts(run: impl FnMut(&'static str) -> Option<Run>) -> Run {
     let timeouts = ["300ms", "3s", "20s", "60s"];
     let found = timeouts.into_iter().find_map(run);
     found.unwrap_or_else(|| panic!("none of these time-outs was sufficient: {timeouts:?}"))
 }
 
 /// A raw HTTP response. `headers` are lines that each end in CRLF.
-pub fn answer(status: u16, headers: &str, body: &str) -> String {
+pub fn http_response(status: u16, headers: &str, body: &str) -> String {
     format!(
         "HTTP/1.1 {status} X\r\ncontent-type: application/json\r\nx-request-id: req_1\r\n\
          {headers}content-length: {}\r\nconnection: close\r\n\r\n{body}",

@@ -2,11 +2,16 @@
 
 use std::io::{Read as _, Write as _};
 
-use crate::pty::{Seen, Terminal};
-use crate::support::{Home, Service, accept, answer};
+use crate::pty::{Terminal, TerminalOutput};
+use crate::support::{Home, Service, accept, http_response};
 
 /// Runs with all three streams on a terminal, and types this text.
-fn on_terminal(home: &Home, args: &[&str], env: &[(&str, &str)], typed: Option<&str>) -> Seen {
+fn on_terminal(
+    home: &Home,
+    args: &[&str],
+    env: &[(&str, &str)],
+    typed: Option<&str>,
+) -> TerminalOutput {
     let mut terminal = Terminal::start(home, args, env, 80);
     if let Some(typed) = typed {
         terminal.write(typed);
@@ -14,7 +19,7 @@ fn on_terminal(home: &Home, args: &[&str], env: &[(&str, &str)], typed: Option<&
     terminal.end()
 }
 
-fn with_service(service: &Service, args: &[&str], typed: Option<&str>) -> Seen {
+fn with_service(service: &Service, args: &[&str], typed: Option<&str>) -> TerminalOutput {
     let url = service.url();
     let env = [("SVC_EMAIL_URL", url.as_str()), ("SVC_EMAIL_KEY", "mk_test_x")];
     on_terminal(&Home::new(), args, &env, typed)
@@ -23,7 +28,7 @@ fn with_service(service: &Service, args: &[&str], typed: Option<&str>) -> Seen {
 #[test]
 fn tables_are_colored_and_fit() {
     let long = "A name that goes on and on, far beyond what a terminal of eighty columns can show";
-    let service = Service::one(200, &format!(r#"[{{"id":"aud_1","name":"{long}"}}]"#));
+    let service = Service::always(200, &format!(r#"[{{"id":"aud_1","name":"{long}"}}]"#));
     let seen = with_service(&service, &["audiences", "list"], None);
     assert_eq!(seen.code, 0);
     assert!(seen.raw.starts_with("\u{1b}[1mID"), "{:?}", seen.raw);
@@ -33,7 +38,7 @@ fn tables_are_colored_and_fit() {
 }
 
 /// Asserts that the output contains no control characters except line ends and bold text.
-fn assert_harmless(seen: &Seen, args: &[&str]) {
+fn assert_harmless(seen: &TerminalOutput, args: &[&str]) {
     let plain = seen.raw.replace("\u{1b}[1m", "").replace("\u{1b}[22m", "");
     let bad = |c: char| (c.is_control() && c != '\n') || c == '\u{202e}';
     assert!(!plain.contains(bad), "{args:?}: {plain:?}");
@@ -44,7 +49,7 @@ fn assert_harmless(seen: &Seen, args: &[&str]) {
 fn control_characters_in_responses_are_escaped() {
     let body =
         r#"{"id":"aud_1","name":"\u001b]0;owned\u0007\u001b[2J\u007f","x\u009b31m":"\u202e"}"#;
-    let service = Service::one(200, body);
+    let service = Service::always(200, body);
     for args in [
         &["audiences", "get", "aud_1"][..],
         &["audiences", "get", "aud_1", "--json"],
@@ -54,17 +59,17 @@ fn control_characters_in_responses_are_escaped() {
         let seen = with_service(&service, args, None);
         assert_harmless(&seen, args);
     }
-    let text = Service::one(200, "\u{1b}]0;owned\u{7}\u{1b}[2J\u{7f}\r\u{202e}");
+    let text = Service::always(200, "\u{1b}]0;owned\u{7}\u{1b}[2J\u{7f}\r\u{202e}");
     let args = ["api", "GET", "/anything"];
     assert_harmless(&with_service(&text, &args, None), &args);
-    let refused = Service::one(422, r#"{"error":{"code":"x","message":"\u001b[2Jno"}}"#);
+    let refused = Service::always(422, r#"{"error":{"code":"x","message":"\u001b[2Jno"}}"#);
     let seen = with_service(&refused, &["--color", "never", "audiences", "list"], None);
     assert!(!seen.raw.contains('\u{1b}'), "{:?}", seen.raw);
 }
 
 #[test]
 fn errors_take_at_most_five_lines() {
-    let service = Service::one(403, r#"{"error":{"code":"insufficient_scope","message":"no"}}"#);
+    let service = Service::always(403, r#"{"error":{"code":"insufficient_scope","message":"no"}}"#);
     let seen = with_service(&service, &["audiences", "list"], None);
     assert_eq!(seen.code, 4);
     assert!(
@@ -75,7 +80,7 @@ fn errors_take_at_most_five_lines() {
 
 #[test]
 fn dangerous_commands_ask_for_confirmation() {
-    let service = Service::answering(&[answer(204, "", "")]);
+    let service = Service::with_responses(&[http_response(204, "", "")]);
     let args = ["audiences", "delete", "aud_1"];
     let no = with_service(&service, &args, Some("\n"));
     assert_eq!(no.code, 2, "{}", no.raw);
@@ -101,7 +106,7 @@ fn slow_requests_show_a_spinner_that_is_cleared() {
     // Respond only after the spinner has appeared.
     terminal.until("⠋ reading");
     let _ = stream.read(&mut [0; 4096]);
-    stream.write_all(answer(200, "", "[]").as_bytes()).expect("sent");
+    stream.write_all(http_response(200, "", "[]").as_bytes()).expect("sent");
     drop(stream);
     let seen = terminal.end();
     assert_eq!(seen.code, 0, "{}", seen.raw);
@@ -141,7 +146,7 @@ fn first_use_without_configuration() {
 
 #[test]
 fn dumb_terminals_get_plain_text() {
-    let service = Service::one(200, r#"[{"id":"aud_1","name":"x"}]"#);
+    let service = Service::always(200, r#"[{"id":"aud_1","name":"x"}]"#);
     let url = service.url();
     let env = [("SVC_EMAIL_URL", url.as_str()), ("SVC_EMAIL_KEY", "mk_test_x"), ("TERM", "dumb")];
     for args in [&["audiences", "list"][..], &["audiences", "get", ""], &["--help"], &["nothing"]] {

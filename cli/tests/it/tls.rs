@@ -11,7 +11,7 @@ use rustls::{ServerConfig, ServerConnection, StreamOwned};
 use serde_json::Value;
 use webhook_verify::{MailSigner, Secret};
 
-use crate::support::{Home, TIME_LIMIT, Watchdog, answer, limit_time};
+use crate::support::{Home, TIME_LIMIT, Watchdog, http_response, limit_time};
 
 /// An https application for `localhost` that responds with 201 and records the requests.
 struct App {
@@ -69,7 +69,7 @@ fn take(mut stream: StreamOwned<ServerConnection, TcpStream>) -> Option<String> 
         let read = stream.read(&mut buffer).ok().filter(|read| *read > 0)?;
         request.extend_from_slice(&buffer[..read]);
     }
-    stream.write_all(answer(201, "x-app: yes\r\n", "").as_bytes()).ok()?;
+    stream.write_all(http_response(201, "x-app: yes\r\n", "").as_bytes()).ok()?;
     stream.conn.send_close_notify();
     stream.flush().ok()?;
     Some(String::from_utf8_lossy(&request).into_owned())
@@ -167,7 +167,7 @@ fn certificates_come_from_option_environment_or_profile() {
     let send = |options: &[&str], env: &[(&str, &str)]| {
         let args = [&line.split(' ').collect::<Vec<_>>()[..], options].concat();
         let own = [("SVC_EMAIL_URL", url.as_str()), ("SVC_EMAIL_KEY", "mk_test_x")];
-        home.run_with(&args, &[&own[..], env].concat()).code
+        home.run_with_env(&args, &[&own[..], env].concat()).code
     };
     assert_eq!(send(&[], &[]), 8);
     assert_eq!(app.requests().len(), 0);
@@ -202,19 +202,19 @@ fn proxies_apply_except_to_excluded_hosts() {
         ("HTTPS_PROXY", address.as_str()),
     ];
     let args = ["audiences", "list", "--retries", "0"];
-    let run = home.run_with(&args, &env);
+    let run = home.run_with_env(&args, &env);
     assert_eq!(run.code, 8, "{run:?}");
     let request = asks.recv_timeout(TIME_LIMIT).expect("a request to the proxy");
     assert!(request.starts_with("CONNECT localhost:9 HTTP/1.1\r\n"), "{request}");
     assert!(!request.contains("hidden"), "{request}");
     let direct = [&env[..], &[("NO_PROXY", "localhost")]].concat();
-    let run = home.run_with(&args, &direct);
+    let run = home.run_with_env(&args, &direct);
     assert_eq!((run.code, asks.try_recv().is_err()), (8, true), "{run:?}");
 
     // The same from the file of --env-file.
     let file = home.file("proxy.env", format!("HTTPS_PROXY={address}\n"));
     let args = [&args[..], &["--env-file", &file]].concat();
-    assert_eq!(home.run_with(&args, &env[..2]).code, 8);
+    assert_eq!(home.run_with_env(&args, &env[..2]).code, 8);
     assert!(
         asks.recv_timeout(TIME_LIMIT)
             .expect("a request to the proxy")
@@ -229,7 +229,7 @@ fn proxies_apply_except_to_excluded_hosts() {
         ("NO_PROXY=elsewhere.test\n".to_owned(), &direct[..]),
     ] {
         home.file("proxy.env", &file);
-        let run = home.run_with(&args, env);
+        let run = home.run_with_env(&args, env);
         assert_eq!((run.code, asks.try_recv().is_err()), (8, true), "{file}: {run:?}");
     }
 }

@@ -72,7 +72,7 @@ fn wrong_usage_takes_at_most_five_lines() {
 #[test]
 fn sandbox_from_the_environment_refuses_addresses_too() {
     let args = ["--email-url", "http://live.example", "audiences", "list"];
-    let run = Home::new().run_with(&args, &[("SVC_SANDBOX", "1")]);
+    let run = Home::new().run_with_env(&args, &[("SVC_SANDBOX", "1")]);
     assert_eq!(run.code, 2, "{run:?}");
     assert!(run.error()["message"].as_str().is_some_and(|m| m.starts_with("--email-url")));
 }
@@ -105,7 +105,7 @@ fn limits_are_refused_before_anything_is_sent() {
     let many = vec!["c@d.test"; 51];
     let args =
         [&["emails", "send", "--from", "a@b.test", "--subject", "s", "--to"], &many[..]].concat();
-    let run = home.run_with(&args, &env);
+    let run = home.run_with_env(&args, &env);
     assert_eq!(run.code, 2, "{run:?}");
     let error = run.error();
     assert_eq!(error["kind"], "invalid_input");
@@ -123,7 +123,7 @@ fn dangerous_commands_are_refused_without_a_terminal_and_without_yes() {
         ["domains", "delete", "dom_1"],
         ["webhooks", "delete", "whk_1"],
     ] {
-        let run = home.run_with(&args, &env);
+        let run = home.run_with_env(&args, &env);
         assert_eq!(run.code, 2, "{run:?}");
         assert_eq!(run.error()["hint"], "add --yes to confirm");
     }
@@ -162,7 +162,7 @@ fn standard_input_is_read_only_once() {
         "--text",
         "-",
     ];
-    let run = Home::new().feed(&args, "x");
+    let run = Home::new().run_with_input(&args, "x");
     assert_eq!(run.code, 2, "{run:?}");
     assert!(run.error()["message"].as_str().is_some_and(|m| m.contains("--html already reads it")));
 }
@@ -173,7 +173,7 @@ fn times_that_clocks_show_twice_or_never() {
     let at = |words: &str| {
         let send = ["emails", "send", "--from", "a@b.test", "--to", "c@d.test", "--subject", "s"];
         let args = [&["--sandbox", "--dry-run"], &send[..], &["--at", words]].concat();
-        Home::new().run_with(&args, &[("TZ", zone)])
+        Home::new().run_with_env(&args, &[("TZ", zone)])
     };
     let instant = |words: &str| at(words).json()["body"]["scheduledAt"].clone();
     assert_eq!(instant("2027-10-31 01:59"), "2027-10-30T23:59:00.000Z");
@@ -217,7 +217,7 @@ fn file_names_need_not_be_text() {
 #[test]
 fn an_address_without_a_scheme_is_mended() {
     let env = [("SVC_EMAIL_URL", "mail.example.com"), ("SVC_EMAIL_KEY", "mk_test_x")];
-    let run = Home::new().run_with(&["audiences", "list"], &env);
+    let run = Home::new().run_with_env(&["audiences", "list"], &env);
     assert_eq!(run.code, 2, "{run:?}");
     assert_eq!(run.error()["hint"], "did you mean https://mail.example.com?");
 }

@@ -4,7 +4,7 @@ use std::process::Stdio;
 
 use serde_json::Value;
 
-use crate::support::{Home, Service, answer};
+use crate::support::{Home, Service, http_response};
 
 const KEY: (&str, &str) = ("SVC_EMAIL_KEY", "mk_test_x");
 
@@ -17,7 +17,7 @@ fn checks(mx: bool, spf: bool, dkim: bool) -> String {
     let body = format!(
         r#"{{"mx_verified":{mx},"spf_verified":{spf},"dkim_verified":{dkim},"dmarc_verified":true,"verified":{all}}}"#
     );
-    answer(200, "", &body)
+    http_response(200, "", &body)
 }
 
 #[test]
@@ -28,10 +28,10 @@ fn each_change_of_a_domain_is_printed() {
         checks(true, false, false),
         checks(true, true, true),
     ];
-    let service = Service::answering(&responses);
+    let service = Service::with_responses(&responses);
     let url = service.url();
     let args = ["domains", "verify", "dom_1", "--wait", "-o", "ndjson"];
-    let run = Home::new().run_with(&args, &[KEY, ("SVC_EMAIL_URL", &url)]);
+    let run = Home::new().run_with_env(&args, &[KEY, ("SVC_EMAIL_URL", &url)]);
     assert_eq!((run.code, run.stderr.as_str()), (0, ""), "{run:?}");
     let seen = lines(&run.stdout);
     let flags = seen.iter().map(|line| (line["mx_verified"] == true, line["verified"] == true));
@@ -41,41 +41,42 @@ fn each_change_of_a_domain_is_printed() {
 
 #[test]
 fn a_wait_survives_transient_failures() {
-    let status = |word: &str| answer(200, "", &format!(r#"{{"id":"eml_1","status":"{word}"}}"#));
-    let down = answer(503, "", "{}");
+    let status =
+        |word: &str| http_response(200, "", &format!(r#"{{"id":"eml_1","status":"{word}"}}"#));
+    let down = http_response(503, "", "{}");
     let responses = [status("queued"), down.clone(), String::new(), status("delivered")];
-    let service = Service::answering(&responses);
+    let service = Service::with_responses(&responses);
     let url = service.url();
     let args = ["emails", "get", "eml_1", "--wait", "--retries", "0", "-o", "ndjson"];
-    let run = Home::new().run_with(&args, &[KEY, ("SVC_EMAIL_URL", &url)]);
+    let run = Home::new().run_with_env(&args, &[KEY, ("SVC_EMAIL_URL", &url)]);
     assert_eq!((run.code, run.stderr.as_str()), (0, ""), "{run:?}");
     let seen = lines(&run.stdout).iter().map(|line| line["status"].clone()).collect::<Vec<_>>();
     assert_eq!(seen, ["queued", "delivered"]);
 
     // A persistent failure ends the wait.
-    let service = Service::answering(&[status("queued"), down]);
+    let service = Service::with_responses(&[status("queued"), down]);
     let url = service.url();
-    let run = Home::new().run_with(&args, &[KEY, ("SVC_EMAIL_URL", &url)]);
+    let run = Home::new().run_with_env(&args, &[KEY, ("SVC_EMAIL_URL", &url)]);
     assert_eq!(run.code, 8, "{run:?}");
-    let refused = answer(401, "", "{}");
-    let service = Service::answering(&[status("queued"), refused]);
+    let refused = http_response(401, "", "{}");
+    let service = Service::with_responses(&[status("queued"), refused]);
     let url = service.url();
-    let run = Home::new().run_with(&args, &[KEY, ("SVC_EMAIL_URL", &url)]);
+    let run = Home::new().run_with_env(&args, &[KEY, ("SVC_EMAIL_URL", &url)]);
     assert_eq!((run.code, service.requests().len()), (3, 2), "{run:?}");
 }
 
 #[test]
 fn a_failed_wait_does_not_suggest_sending_again() {
-    let accepted = answer(202, "", r#"{"id":"eml_1","status":"queued"}"#);
-    let down = answer(503, "", "{}");
-    let scope = answer(403, "", r#"{"error":{"code":"insufficient_scope","message":"no"}}"#);
+    let accepted = http_response(202, "", r#"{"id":"eml_1","status":"queued"}"#);
+    let down = http_response(503, "", "{}");
+    let scope = http_response(403, "", r#"{"error":{"code":"insufficient_scope","message":"no"}}"#);
     let line = "emails send --from a@b.test --to c@d.test --subject s --text t --wait --retries 0";
     for (responses, code) in [(vec![accepted.clone(), down], 9), (vec![accepted.clone(), scope], 4)]
     {
-        let service = Service::answering(&responses);
+        let service = Service::with_responses(&responses);
         let args = line.split(' ').collect::<Vec<_>>();
         let url = service.url();
-        let run = Home::new().run_with(&args, &[KEY, ("SVC_EMAIL_URL", &url)]);
+        let run = Home::new().run_with_env(&args, &[KEY, ("SVC_EMAIL_URL", &url)]);
         assert_eq!(run.code, code, "{run:?}");
         assert_eq!(run.json()["id"], "eml_1", "{run:?}");
         let error = run.error();
@@ -89,9 +90,9 @@ fn a_failed_wait_does_not_suggest_sending_again() {
         assert_eq!(sends, 1);
     }
     // Still queued after the time-out.
-    let service = Service::answering(&[accepted]);
+    let service = Service::with_responses(&[accepted]);
     let args = [line.split(' ').collect::<Vec<_>>(), vec!["--timeout", "300ms"]].concat();
-    let run = Home::new().run_with(&args, &[KEY, ("SVC_EMAIL_URL", &service.url())]);
+    let run = Home::new().run_with_env(&args, &[KEY, ("SVC_EMAIL_URL", &service.url())]);
     assert_eq!(run.code, 9, "{run:?}");
 }
 
@@ -100,8 +101,8 @@ fn a_failed_wait_does_not_suggest_sending_again() {
 fn ctrl_c_ends_every_wait() {
     use std::io::Read as _;
     let home = Home::new();
-    let email = Service::one(200, r#"{"id":"eml_1","status":"queued"}"#);
-    let domain = Service::answering(&[checks(false, true, true)]);
+    let email = Service::always(200, r#"{"id":"eml_1","status":"queued"}"#);
+    let domain = Service::with_responses(&[checks(false, true, true)]);
     for (service, line) in [
         (&email, "emails get eml_1 --wait"),
         (&email, "emails send --from a@b.test --to c@d.test --subject s --text t --wait"),
@@ -145,14 +146,14 @@ fn an_undelivered_final_status_is_a_failed_check() {
         ("cancelled", 10),
     ] {
         let body = format!(r#"{{"id":"eml_1","status":"{status}"}}"#);
-        let service = Service::one(200, &body);
+        let service = Service::always(200, &body);
         let env = [KEY, ("SVC_EMAIL_URL", &*service.url())];
-        let run = Home::new().run_with(&["emails", "get", "eml_1", "--wait"], &env);
+        let run = Home::new().run_with_env(&["emails", "get", "eml_1", "--wait"], &env);
         assert_eq!((run.code, &run.json()["status"]), (code, &status.into()), "{run:?}");
         if code == 10 {
             assert_eq!(run.error()["code"], format!("email_{status}"));
         }
         // Without --wait, it is an ordinary response.
-        assert_eq!(Home::new().run_with(&["emails", "get", "eml_1"], &env).code, 0);
+        assert_eq!(Home::new().run_with_env(&["emails", "get", "eml_1"], &env).code, 0);
     }
 }
