@@ -143,7 +143,7 @@ impl Serve {
             "Ctrl-C stops it; in another terminal: svc --sandbox emails send \\\n  \
              --from hello@sandbox.test --to ada@example.test --subject Hi --text Hello",
         );
-        stop.heard().await;
+        stop.recv().await;
         server.stop().await;
         Ok(())
     }
