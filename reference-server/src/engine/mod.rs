@@ -40,7 +40,7 @@ struct Engine {
     commands: mpsc::UnboundedReceiver<Command>,
     /// The earliest time in the table `due`.
     next_step: Millis,
-    /// Pending deliveries of each webhook that has any.
+    /// Schedules by webhook id or route name; only those with pending work.
     routes: HashMap<String, Route>,
     workers: JoinSet<WorkerDone>,
     step: Option<oneshot::Receiver<Result<StepResult, ApiError>>>,
@@ -55,8 +55,10 @@ struct Engine {
 type StateSender = oneshot::Sender<State>;
 type AdvanceSender = oneshot::Sender<Result<State, ApiError>>;
 
+/// Schedule of one worker: of a webhook, of the relay, or of local delivery.
 #[derive(Debug)]
 struct Route {
+    /// The earliest due time.
     next: Millis,
     worker: Option<DeliveryWorker>,
 }
@@ -76,6 +78,7 @@ struct WorkerDone {
     next: Result<Millis, ApiError>,
 }
 
+/// The advance of the clock in progress.
 struct Advancing {
     target: Millis,
     /// Whether the clock runs on after the advance.
