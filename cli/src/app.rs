@@ -97,7 +97,7 @@ fn run(args: &[OsString], env: &Env, streams: Streams) -> u8 {
 }
 
 async fn until_interrupted(command: Command, context: &Context) -> Result<(), Failure> {
-    if command_spec::ends_by_interrupt(context.leaf) {
+    if command_spec::ends_by_interrupt(context.command) {
         let result = Box::pin(command.run(context)).await;
         // The second Ctrl-C is of somebody who does not want to wait.
         let finished = tokio::select! {
@@ -116,7 +116,7 @@ async fn until_interrupted(command: Command, context: &Context) -> Result<(), Fa
     tokio::select! {
         biased;
         result = work => result,
-        () = context.interrupted() => Err(context.changes.given_up()),
+        () = context.interrupted() => Err(context.changes.interruption()),
     }
 }
 

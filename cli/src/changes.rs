@@ -1,5 +1,5 @@
-//! What became of the requests of one run that are not harmless to repeat: what
-//! to say of them where the run ends before their answers are shown.
+//! Tracks the requests of one run that change something on the service, so that an interrupted
+//! run can report whether one of them may have been processed.
 
 use std::cell::{Cell, OnceCell};
 
@@ -10,63 +10,64 @@ use crate::failure::{Failure, Kind};
 /// The requests of one run that change something.
 #[derive(Default)]
 pub struct Changes {
-    /// Sent, and not answered yet.
-    under_way: Cell<usize>,
-    /// Answered with a success.
+    /// Requests without a response so far.
+    in_flight: Cell<usize>,
+    /// Requests with a success response.
     done: Cell<usize>,
     last: Cell<Option<Operation>>,
-    /// The email that was sent, and is followed now.
-    followed: OnceCell<String>,
+    /// The accepted email whose status the run is waiting for.
+    awaited_email: OnceCell<String>,
 }
 
 impl Changes {
-    /// Waits for the answer to such a request.
-    pub async fn watch<T, E>(
+    /// Awaits the response to such a request and records the outcome.
+    pub async fn track<T, E>(
         &self,
         operation: Option<Operation>,
-        answer: impl Future<Output = Result<T, E>>,
+        response: impl Future<Output = Result<T, E>>,
     ) -> Result<T, E> {
         self.last.set(operation);
-        self.under_way.set(self.under_way.get() + 1);
-        let answered = answer.await;
-        self.under_way.set(self.under_way.get() - 1);
-        self.done.set(self.done.get() + usize::from(answered.is_ok()));
-        answered
+        self.in_flight.set(self.in_flight.get() + 1);
+        let result = response.await;
+        self.in_flight.set(self.in_flight.get() - 1);
+        self.done.set(self.done.get() + usize::from(result.is_ok()));
+        result
     }
 
-    /// Whether a service has processed one.
+    /// Whether a service has processed at least one request.
     pub fn any_done(&self) -> bool {
         self.done.get() > 0
     }
 
-    /// Notes the email that was sent, before it is followed.
+    /// Records the id of an accepted email before the run waits for its status.
     pub fn follow(&self, id: &str) {
-        // One command sends one email.
-        let _ = self.followed.set(id.to_owned());
+        // One command sends one email, so the id is set at most once.
+        let _ = self.awaited_email.set(id.to_owned());
     }
 
-    /// The email that was sent and is followed.
-    pub fn followed(&self) -> Option<&str> {
-        self.followed.get().map(String::as_str)
+    /// The id of the accepted email whose status the run is waiting for.
+    pub fn awaited_email(&self) -> Option<&str> {
+        self.awaited_email.get().map(String::as_str)
     }
 
-    /// What to say of a run that is given up.
-    pub fn given_up(&self) -> Failure {
+    /// The failure to report when the run is interrupted now.
+    pub fn interruption(&self) -> Failure {
         let last = self.last.get();
         let failure = |message: String| {
             let mut failure = Failure::new(Kind::Interrupted, message);
             failure.details_mut().operation = last;
             failure
         };
-        if self.under_way.get() > 0 {
+        if self.in_flight.get() > 0 {
             let mut failure = failure(
-                "interrupted before the service answered: it may have been processed".to_owned(),
+                "interrupted before the service responded; the request may have been processed"
+                    .to_owned(),
             );
             failure.details_mut().outcome = Some(Outcome::Unknown.as_str());
             return failure;
         }
         match last.filter(|_| self.done.get() == 1) {
-            Some(operation) => failure(format!("interrupted; {} was done", operation.name())),
+            Some(operation) => failure(format!("interrupted after {} completed", operation.name())),
             None => Failure::new(Kind::Interrupted, "interrupted"),
         }
     }

@@ -24,7 +24,7 @@ use crate::context::Context;
 use crate::input::duration;
 use crate::output::{Format, Printer, Streams, one_line};
 use crate::recorded::Records;
-use crate::sent::Sent;
+use crate::sent::SentEmails;
 use crate::settings::{Env, GlobalFlags, Settings};
 
 pub use shells::{Shell, script};
@@ -101,7 +101,9 @@ impl Values {
             Self::Command => request.next_words_of_a_command(),
             Self::Profile => request.profiles(),
             Self::Record => request.records(),
-            Self::Email => request.settings().map(|s| Sent::of(&s).newest()).unwrap_or_default(),
+            Self::Email => {
+                request.settings().map(|s| SentEmails::of(&s).newest()).unwrap_or_default()
+            }
             asked => {
                 let look = |context| service::look(&context, asked, request.patience());
                 request.context().map(look).unwrap_or_default()

@@ -1,4 +1,4 @@
-//! The control interface of the local server, for the `svc sandbox` commands.
+//! Requests to the sandbox's control interface, for the `svc sandbox` commands.
 
 use serde_json::{Map, Value, json};
 use svc_sdk::{Call, EmailClient, RawResponse};
@@ -14,7 +14,7 @@ pub struct Request {
     query: Vec<(&'static str, String)>,
     body: Option<Value>,
     message: Option<Vec<u8>>,
-    longer: bool,
+    long_running: bool,
 }
 
 impl Request {
@@ -36,10 +36,10 @@ impl Request {
 
     fn new(method: &'static str, path: &str) -> Self {
         let path = path.to_owned();
-        Self { method, path, query: Vec::new(), body: None, message: None, longer: false }
+        Self { method, path, query: Vec::new(), body: None, message: None, long_running: false }
     }
 
-    /// A query parameter, where there is a value for it.
+    /// Adds a query parameter if it has a value.
     #[must_use]
     pub fn query(mut self, name: &'static str, value: Option<&str>) -> Self {
         if let Some(value) = value {
@@ -54,17 +54,17 @@ impl Request {
         self
     }
 
-    /// A whole RFC 5322 message as the body.
+    /// Sends a raw RFC 5322 message as the body.
     #[must_use]
     pub fn message(mut self, message: Vec<u8>) -> Self {
         self.message = Some(message);
         self
     }
 
-    /// The server takes its time for it: the command's deadline is not the call's.
+    /// Allows for a request that waits on the server: its deadline exceeds `--timeout`.
     #[must_use]
-    pub fn longer(mut self) -> Self {
-        self.longer = true;
+    pub fn long_running(mut self) -> Self {
+        self.long_running = true;
         self
     }
 
@@ -85,27 +85,27 @@ impl Request {
     }
 }
 
-/// Shows the answer as one thing.
+/// Prints the response as one object.
 pub async fn show(context: &Context, request: Request, view: View) -> Result<(), Failure> {
     match send(context, &request, None).await? {
-        Some(answer) => context.out.one(&value(&answer)?, view),
+        Some(response) => context.out.one(&value(&response)?, view),
         None => Ok(()),
     }
 }
 
-/// Shows the answer as a list.
+/// Prints the response as a list; `none` is the note for an empty one.
 pub async fn list(
     context: &Context,
     request: Request,
     view: View,
     none: &str,
 ) -> Result<(), Failure> {
-    let Some(answer) = send(context, &request, None).await? else { return Ok(()) };
-    let (items, _) = page(value(&answer)?);
+    let Some(response) = send(context, &request, None).await? else { return Ok(()) };
+    let (items, _) = page(value(&response)?);
     context.out.list(&items, view, none)
 }
 
-/// Shows one page of a list, or all of them.
+/// Prints one page of a list, or all of them.
 pub async fn pages(
     context: &Context,
     request: Request,
@@ -113,30 +113,30 @@ pub async fn pages(
     view: View,
     none: &str,
 ) -> Result<(), Failure> {
-    let Some(answer) = send(context, &request, None).await? else { return Ok(()) };
-    let (mut items, mut next) = page(value(&answer)?);
+    let Some(response) = send(context, &request, None).await? else { return Ok(()) };
+    let (mut items, mut next) = page(value(&response)?);
     let streams = context.out.format() == Format::Ndjson;
     while all && let Some(cursor) = next.take() {
         if streams {
             context.out.list(&items, view, none)?;
             items.clear();
         }
-        let Some(answer) = send(context, &request, Some(&cursor)).await? else { return Ok(()) };
-        let (more, after) = page(value(&answer)?);
+        let Some(response) = send(context, &request, Some(&cursor)).await? else { return Ok(()) };
+        let (more, after) = page(value(&response)?);
         next = after.filter(|after| *after != cursor);
         items.extend(more);
     }
     context.out.list(&items, view, none)?;
     if next.is_some() {
-        context.out.hint("there is more; --all shows every page");
+        context.out.hint("there are more pages; use --all to list every page");
     }
     Ok(())
 }
 
-/// Reports what was done; what the server answers is the result for programs.
+/// Prints `sentence` for people, and the response as JSON for programs.
 pub async fn done(context: &Context, request: Request, sentence: &str) -> Result<(), Failure> {
-    let Some(answer) = send(context, &request, None).await? else { return Ok(()) };
-    let value = value(&answer)?;
+    let Some(response) = send(context, &request, None).await? else { return Ok(()) };
+    let value = value(&response)?;
     let value = if value.is_null() { json!({"ok": true}) } else { value };
     context.out.done(sentence, &value)
 }
@@ -154,28 +154,28 @@ pub async fn deleted(
     }
 }
 
-/// Prints the answer's text as it is.
+/// Prints the response body as text.
 pub async fn document(context: &Context, request: Request) -> Result<(), Failure> {
-    let Some(answer) = send(context, &request, None).await? else { return Ok(()) };
-    let text = answer.text();
+    let Some(response) = send(context, &request, None).await? else { return Ok(()) };
+    let text = response.text();
     context.out.document(&text, || json!({"text": text}))
 }
 
-/// The items of a list that is not shown.
-pub async fn items(context: &Context, request: Request) -> Result<Vec<Value>, Failure> {
-    Ok(page(value_of(context, request).await?).0)
+/// Fetches the items of a list without printing them.
+pub async fn fetch_items(context: &Context, request: Request) -> Result<Vec<Value>, Failure> {
+    Ok(page(fetch_value(context, request).await?).0)
 }
 
-/// The answer to a request that is not shown.
-pub async fn value_of(context: &Context, request: Request) -> Result<Value, Failure> {
+/// Fetches a response without printing it.
+pub async fn fetch_value(context: &Context, request: Request) -> Result<Value, Failure> {
     match send(context, &request, None).await? {
-        Some(answer) => value(&answer),
+        Some(response) => value(&response),
         None => Ok(Value::Null),
     }
 }
 
-/// An object without the keys that were not given.
-pub fn given(body: Value) -> Value {
+/// Removes the `null` members of an object: the options that were not given.
+pub fn without_nulls(body: Value) -> Value {
     match body {
         Value::Object(map) => {
             Value::Object(map.into_iter().filter(|(_, v)| !v.is_null()).collect::<Map<_, _>>())
@@ -184,12 +184,12 @@ pub fn given(body: Value) -> Value {
     }
 }
 
-/// An id or name as one segment of a path.
+/// Percent-encodes an id or name as one path segment.
 pub fn segment(id: &str) -> Result<String, Failure> {
     use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
     const KEPT: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'.').remove(b'~');
     if matches!(id, "" | "." | "..") {
-        return Err(Failure::input(format!("`{id}` is no id")));
+        return Err(Failure::input(format!("`{id}` is not a valid id")));
     }
     Ok(utf8_percent_encode(id, KEPT).to_string())
 }
@@ -201,22 +201,22 @@ async fn send(
 ) -> Result<Option<RawResponse>, Failure> {
     let client = context.control_client().await?;
     let call = request.call(&client, cursor);
-    if request.longer {
-        // Beyond the deadline of the server's own wait, so that its answer wins.
-        let patience = context.settings.timeout.value + std::time::Duration::from_secs(300);
-        return context.call_within(call, patience, "waiting").await;
+    if request.long_running {
+        // The server ends its wait at `--timeout`; its response should arrive before we give up.
+        let deadline = context.settings.timeout.value + std::time::Duration::from_secs(300);
+        return context.call_within(call, deadline, "waiting").await;
     }
-    context.call_raw(call, request.method != "POST", "asking the sandbox").await
+    context.call_raw(call, request.method != "POST", "contacting the sandbox").await
 }
 
-fn value(answer: &RawResponse) -> Result<Value, Failure> {
-    if answer.body.is_empty() {
+fn value(response: &RawResponse) -> Result<Value, Failure> {
+    if response.body.is_empty() {
         return Ok(Value::Null);
     }
-    answer.json().map_err(|_| Failure::other("the sandbox's answer is not JSON"))
+    response.json().map_err(|_| Failure::other("the sandbox's response is not JSON"))
 }
 
-/// The items of an answer, bare or under `data`, and where the next page begins.
+/// The items of a response, either a bare array or under `data`, and the next page's cursor.
 fn page(value: Value) -> (Vec<Value>, Option<String>) {
     match value {
         Value::Array(items) => (items, None),

@@ -1,6 +1,6 @@
-//! Delivering webhooks to an application: exact bytes, no redirects, no retries
-//! of what may have arrived. Each delivery has a connection of its own: one that
-//! a restarted application has forgotten is never used.
+//! Posts webhook deliveries to an application: the exact bytes, without following redirects, and
+//! without retrying a delivery that may have arrived. Each delivery opens a new connection, because
+//! a pooled one may be stale after the application restarts.
 
 use std::io;
 use std::time::{Duration, Instant};
@@ -29,25 +29,25 @@ use crate::failure::{Failure, Kind};
 
 mod tls;
 
-/// The documents' limit of time for an endpoint's answer.
-pub const PATIENCE: Duration = Duration::from_secs(10);
+/// How long the services wait for an endpoint's response (`docs/email-service/events.md`).
+pub const RESPONSE_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// The largest answer that is passed back.
-const LARGEST: usize = 64 << 20;
+/// Maximum size of a response body, in bytes.
+const MAX_RESPONSE_SIZE: usize = 64 << 20;
 
-/// One delivery: what is posted, and where to.
+/// A webhook delivery: the request to post, and the URL to post it to.
 #[derive(Clone, Debug)]
 pub struct Delivery {
     pub url: String,
-    /// Values hold a character for each byte.
+    /// Names and values. Each character of a value stands for one byte (ISO 8859-1).
     pub headers: Vec<(String, String)>,
     pub body: Bytes,
-    /// How the names of received headers were written, which hyper keeps here.
+    /// hyper's record of the original spelling of received header names.
     pub extensions: Extensions,
 }
 
-/// What the application answered.
-pub struct Answer {
+/// The application's response.
+pub struct DeliveryResponse {
     pub status: u16,
     pub headers: HeaderMap,
     pub body: Bytes,
@@ -55,51 +55,56 @@ pub struct Answer {
     pub duration: Duration,
 }
 
-/// Why there is no answer.
+/// Why a delivery got no response.
 #[derive(Debug)]
-pub enum NoAnswer {
-    /// Nothing was sent: trying again delivers nothing twice.
+pub enum DeliveryError {
+    /// No connection: nothing was sent, so a retry cannot deliver twice.
     NotSent(String),
-    /// Nothing was sent, and trying again would change nothing.
+    /// The TLS handshake failed: nothing was sent, and a retry would fail as well.
     NotTrusted(String),
-    /// It may have arrived.
+    /// No response in time. The delivery may have arrived.
     TimedOut(Duration),
-    /// It may have arrived.
+    /// The connection broke. The delivery may have arrived.
     BrokenOff(String),
 }
 
-impl std::fmt::Display for NoAnswer {
+impl std::fmt::Display for DeliveryError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Self::NotSent(why) => write!(f, "the application cannot be reached: {why}"),
+            Self::NotSent(why) => write!(f, "cannot connect to the application: {why}"),
             Self::NotTrusted(why) => {
-                write!(f, "there is no secure connection to the application: {why}")
+                write!(f, "cannot establish a TLS connection to the application: {why}")
             }
             Self::TimedOut(limit) => {
-                write!(f, "the application did not answer within {} s", limit.as_secs_f64())
+                write!(f, "the application did not respond within {} s", limit.as_secs_f64())
             }
-            Self::BrokenOff(why) => write!(f, "the application broke off its answer: {why}"),
+            Self::BrokenOff(why) => {
+                write!(f, "the application closed the connection without a full response: {why}")
+            }
         }
     }
 }
 
-impl From<NoAnswer> for Failure {
-    fn from(none: NoAnswer) -> Self {
-        let kind = match none {
-            NoAnswer::NotSent(_) | NoAnswer::NotTrusted(_) => Kind::Unavailable,
-            NoAnswer::TimedOut(_) | NoAnswer::BrokenOff(_) => Kind::OutcomeUnknown,
+impl From<DeliveryError> for Failure {
+    fn from(error: DeliveryError) -> Self {
+        let kind = match error {
+            DeliveryError::NotSent(_) | DeliveryError::NotTrusted(_) => Kind::Unavailable,
+            DeliveryError::TimedOut(_) | DeliveryError::BrokenOff(_) => Kind::OutcomeUnknown,
         };
-        let (code, hint) = match none {
-            NoAnswer::NotSent(_) => ("endpoint_unreachable", "is the application running?"),
-            NoAnswer::NotTrusted(_) => {
-                ("endpoint_not_trusted", "give the application's own certificate with --ca-bundle")
+        let (code, hint) = match error {
+            DeliveryError::NotSent(_) => {
+                ("endpoint_unreachable", "check that the application is running")
             }
-            NoAnswer::TimedOut(_) => {
-                ("endpoint_timed_out", "answer at once, and do the work after the answer")
+            DeliveryError::NotTrusted(_) => (
+                "endpoint_not_trusted",
+                "if the application has its own certificate, pass it with --ca-bundle",
+            ),
+            DeliveryError::TimedOut(_) => {
+                ("endpoint_timed_out", "respond immediately, and do the work afterwards")
             }
-            NoAnswer::BrokenOff(_) => ("endpoint_broke_off", "the application's log may say why"),
+            DeliveryError::BrokenOff(_) => ("endpoint_broke_off", "check the application's log"),
         };
-        let mut failure = Self::new(kind, none.to_string()).code(code).hint(hint);
+        let mut failure = Self::new(kind, error.to_string()).code(code).hint(hint);
         if kind == Kind::Unavailable {
             failure.details_mut().outcome = Some(Outcome::NotSent.as_str());
         }
@@ -113,8 +118,8 @@ pub struct Deliverer {
 }
 
 impl Deliverer {
-    /// A deliverer to these addresses. Reading the platform's certificates
-    /// takes milliseconds, which plain http need not wait for.
+    /// A deliverer for these URLs. It reads the platform's certificates, which takes
+    /// milliseconds, only if one of the URLs is https.
     pub fn to<'a>(
         context: &Context,
         urls: impl IntoIterator<Item = &'a str>,
@@ -124,16 +129,24 @@ impl Deliverer {
         Ok(Self { tls })
     }
 
-    /// Posts a delivery; the answer counts whatever its status is.
-    pub async fn post(&self, delivery: &Delivery, within: Duration) -> Result<Answer, NoAnswer> {
+    /// Posts a delivery. A response of any status is `Ok`.
+    pub async fn post(
+        &self,
+        delivery: &Delivery,
+        within: Duration,
+    ) -> Result<DeliveryResponse, DeliveryError> {
         let exchange = self.exchange(delivery, Instant::now());
-        tokio::time::timeout(within, exchange).await.map_err(|_| NoAnswer::TimedOut(within))?
+        tokio::time::timeout(within, exchange).await.map_err(|_| DeliveryError::TimedOut(within))?
     }
 
-    async fn exchange(&self, delivery: &Delivery, started: Instant) -> Result<Answer, NoAnswer> {
-        let not_sent = |error: io::Error| NoAnswer::NotSent(error.to_string());
+    async fn exchange(
+        &self,
+        delivery: &Delivery,
+        started: Instant,
+    ) -> Result<DeliveryResponse, DeliveryError> {
+        let not_sent = |error: io::Error| DeliveryError::NotSent(error.to_string());
         let url = parse_url(&delivery.url)
-            .ok_or_else(|| NoAnswer::NotSent("its address is none".to_owned()))?;
+            .ok_or_else(|| DeliveryError::NotSent("the URL is invalid".to_owned()))?;
         let stream = connect(&url).await.map_err(not_sent)?;
         let request = request(&url, delivery);
         if url.scheme() == "http" {
@@ -143,7 +156,9 @@ impl Deliverer {
         let name = url.host_str().unwrap_or_default().trim_matches(['[', ']']).to_owned();
         let name = ServerName::try_from(name).map_err(|error| not_sent(io::Error::other(error)))?;
         let stream = tls.connect(name, stream).await.map_err(|error| match error.get_ref() {
-            Some(cause) if cause.is::<rustls::Error>() => NoAnswer::NotTrusted(cause.to_string()),
+            Some(cause) if cause.is::<rustls::Error>() => {
+                DeliveryError::NotTrusted(cause.to_string())
+            }
             _ => not_sent(error),
         })?;
         send(stream, request, started).await
@@ -164,7 +179,7 @@ impl Delivery {
         json!({"method": "POST", "url": self.url, "headers": headers, "body": body})
     }
 
-    /// Puts a new signature in place of an old one.
+    /// Signs the body with the current time, and replaces an existing signature header.
     pub fn sign(&mut self, service: Service, secret: &Secret) {
         let (name, value) = match service {
             Service::Email => {
@@ -180,11 +195,13 @@ impl Delivery {
     }
 }
 
-/// An absolute http or https address.
+/// Checks that an option's value is an absolute http or https URL.
 pub fn check_url(option: &str, url: &str) -> Result<(), Failure> {
     match parse_url(url) {
         Some(_) => Ok(()),
-        None => Err(Failure::usage(format!("{option}: `{url}` is no http or https address"))),
+        None => {
+            Err(Failure::usage(format!("{option}: `{url}` is not an absolute http or https URL")))
+        }
     }
 }
 
@@ -193,7 +210,7 @@ fn parse_url(url: &str) -> Option<Url> {
     (matches!(url.scheme(), "http" | "https") && url.has_host()).then_some(url)
 }
 
-/// Headers that belong to one connection and not to the message.
+/// Whether a header describes one connection rather than the message (RFC 9110, section 7.6.1).
 pub fn is_hop_by_hop(name: &str) -> bool {
     const NAMES: [&str; 10] = [
         "connection",
@@ -227,20 +244,20 @@ async fn send(
     stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
     request: Request<Full<Bytes>>,
     started: Instant,
-) -> Result<Answer, NoAnswer> {
-    let broken = |error: hyper::Error| NoAnswer::BrokenOff(error.to_string());
+) -> Result<DeliveryResponse, DeliveryError> {
+    let broken = |error: hyper::Error| DeliveryError::BrokenOff(error.to_string());
     let (mut sender, connection) = http1::Builder::new()
         .preserve_header_case(true)
         .handshake(TokioIo::new(stream))
         .await
         .map_err(broken)?;
-    // It ends with this exchange, however that ends.
+    // Dropping the set aborts the connection task, however this function returns.
     let mut driver = JoinSet::new();
     driver.spawn(connection);
     let (head, body) = sender.send_request(request).await.map_err(broken)?.into_parts();
-    let body = Limited::new(body, LARGEST).collect().await;
-    let body = body.map_err(|error| NoAnswer::BrokenOff(error.to_string()))?.to_bytes();
-    Ok(Answer {
+    let body = Limited::new(body, MAX_RESPONSE_SIZE).collect().await;
+    let body = body.map_err(|error| DeliveryError::BrokenOff(error.to_string()))?.to_bytes();
+    Ok(DeliveryResponse {
         status: head.status.as_u16(),
         headers: head.headers,
         body,
@@ -252,7 +269,7 @@ async fn send(
 fn request(url: &Url, delivery: &Delivery) -> Request<Full<Bytes>> {
     let mut request = Request::new(Full::new(delivery.body.clone()));
     *request.method_mut() = Method::POST;
-    // What a parsed address holds, HTTP can carry.
+    // The path and query of a parsed URL are always valid in HTTP.
     *request.uri_mut() =
         url[Position::BeforePath..Position::AfterQuery].parse().unwrap_or_default();
     *request.extensions_mut() = delivery.extensions.clone();
@@ -279,7 +296,7 @@ fn header_map(headers: &[(String, String)]) -> HeaderMap {
     let pairs = headers.iter().filter(|(name, _)| !is_hop_by_hop(name));
     let mut map = HeaderMap::new();
     for (name, value) in pairs {
-        // They came in over HTTP or are ours, so that they can go out again.
+        // Received headers and our own are valid, so nothing is dropped here.
         if let (Ok(name), Ok(value)) =
             (HeaderName::try_from(name), HeaderValue::from_bytes(&bytes(value)))
         {
@@ -294,7 +311,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn addresses_are_absolute() {
+    fn rejects_urls_that_are_not_absolute_http() {
         for text in ["localhost:3000", "/hooks", "ftp://x", "http://"] {
             assert!(check_url("--to", text).is_err(), "{text}");
         }
@@ -302,7 +319,7 @@ mod tests {
     }
 
     #[test]
-    fn a_request_goes_where_the_address_says() {
+    fn request_target_and_host_come_from_the_url() {
         let header = |name: &str, value: &str| (name.to_owned(), value.to_owned());
         let delivery = Delivery {
             url: "http://me:pw@localhost:3000/a%20b?c=d".to_owned(),
@@ -314,7 +331,7 @@ mod tests {
             body: Bytes::from_static(b"{}"),
             extensions: Extensions::new(),
         };
-        let request = request(&parse_url(&delivery.url).expect("an address"), &delivery);
+        let request = request(&parse_url(&delivery.url).expect("a URL"), &delivery);
         assert_eq!(request.uri(), "/a%20b?c=d");
         assert_eq!(request.headers()["host"], "localhost:3000");
         assert_eq!(request.headers()["x-mine"].as_bytes(), b"k\xe9pt");

@@ -1,4 +1,4 @@
-//! `--dry-run`: the exact request, with the key masked.
+//! `--dry-run`: prints the exact request with the key masked, and sends nothing.
 
 use serde_json::{Map, Value, json};
 use svc_sdk::RequestPreview;
@@ -6,7 +6,7 @@ use svc_sdk::RequestPreview;
 use crate::context::Context;
 use crate::failure::Failure;
 
-/// Shows a request that is not sent.
+/// Prints a request instead of sending it.
 pub fn show(context: &Context, request: &RequestPreview) -> Result<(), Failure> {
     let bytes = request.body().map_err(|error| Failure::input(error.to_string()))?;
     let body = (!bytes.is_empty()).then(|| {

@@ -1,28 +1,28 @@
-//! The exit codes: documented constants (`docs/commands/README.md`), reached by a match without wildcard.
+//! The exit codes (`docs/commands/README.md#exit-codes`).
 
 use crate::failure::Kind;
 
 /// Done.
 pub const DONE: u8 = 0;
-/// Any failure that has no code of its own.
+/// Any failure without a more specific code.
 pub const OTHER: u8 = 1;
 /// Wrong usage, or input refused before anything was sent.
 pub const USAGE: u8 = 2;
-/// No key, or the service answered 401.
+/// Not authenticated: no key, or 401.
 pub const UNAUTHENTICATED: u8 = 3;
 /// The key lacks the scope that the operation needs.
 pub const MISSING_SCOPE: u8 = 4;
-/// The service answered 404.
+/// Not found: 404.
 pub const NOT_FOUND: u8 = 5;
 /// Refused by the service: 400, 409, 413, 415, 422, and any other 403.
 pub const REFUSED: u8 = 6;
-/// Rate limited after all retries.
+/// Rate limited after all retries: 429.
 pub const RATE_LIMITED: u8 = 7;
-/// No connection, time-out or 5xx; certainly not processed, or harmless to repeat.
+/// Not processed, or safe to retry: no connection, time-out, 5xx.
 pub const UNAVAILABLE: u8 = 8;
-/// The request may have been processed. Never reported as 8.
+/// Outcome unknown: the request may have been processed. Never reported as 8.
 pub const OUTCOME_UNKNOWN: u8 = 9;
-/// A check said no.
+/// A check failed.
 pub const CHECK_FAILED: u8 = 10;
 /// Part of a batch was refused.
 pub const PARTLY_REFUSED: u8 = 11;
@@ -32,7 +32,7 @@ pub const INTERRUPTED: u8 = 130;
 /// The exit code of a kind of failure.
 pub const fn code(kind: Kind) -> u8 {
     match kind {
-        // The reader of our output went away, which is what it wanted.
+        // A reader such as `head` has read what it wanted.
         Kind::BrokenPipe => DONE,
         Kind::Other => OTHER,
         Kind::Usage | Kind::InvalidInput => USAGE,
@@ -62,14 +62,11 @@ pub const TABLE: [(u8, &str); 13] = [
     (NOT_FOUND, "not found: 404"),
     (REFUSED, "refused by the service: 400, 409, 413, 415, 422, and any other 403"),
     (RATE_LIMITED, "rate limited after all retries: 429"),
-    (
-        UNAVAILABLE,
-        "no connection, time-out or 5xx, and certainly not processed, or harmless to repeat",
-    ),
+    (UNAVAILABLE, "not processed, or safe to retry: no connection, time-out, 5xx"),
     (OUTCOME_UNKNOWN, "outcome unknown: the request may have been processed"),
     (
         CHECK_FAILED,
-        "a check said no: signature mismatch, domain not verified, test delivery not 2xx, email bounced or failed",
+        "a check failed: signature mismatch, domain not verified, test delivery not 2xx, email bounced or failed",
     ),
     (PARTLY_REFUSED, "part of a batch was refused"),
     (INTERRUPTED, "interrupted"),

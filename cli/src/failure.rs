@@ -1,36 +1,36 @@
-//! What went wrong, why, and what to do next: one type for every failure of `svc`.
+//! The error type of `svc`: what failed, why, and the next step.
 
 use std::time::Duration;
 
 use serde_json::{Map, Value, json};
 use svc_sdk::{Operation, Outcome};
 
-/// What kind of failure it is; decides the exit code ([`crate::exit::code`]).
+/// The kind of a failure. It decides the exit code ([`crate::exit::code`]).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// The reader of standard output went away: not a failure to anybody.
+    /// The reader of standard output closed the pipe. Not an error: the exit code is 0.
     BrokenPipe,
-    /// Anything that has no kind of its own.
+    /// Any failure without a more specific kind.
     Other,
     /// The command line is wrong.
     Usage,
     /// The input was refused before anything was sent.
     InvalidInput,
-    /// There is no key, or the service does not accept it.
+    /// No key is set, or the service rejected it: 401.
     Unauthenticated,
-    /// The key lacks the scope of the operation.
+    /// The key lacks the scope that the operation needs.
     MissingScope,
-    /// There is no such thing.
+    /// The resource does not exist.
     NotFound,
     /// The service refused the request.
     Refused,
     /// Too many requests, after all retries.
     RateLimited,
-    /// No answer, and certainly not processed or harmless to repeat.
+    /// No connection, time-out or 5xx; the request was not processed, or is safe to retry.
     Unavailable,
     /// The request may have been processed.
     OutcomeUnknown,
-    /// A check said no.
+    /// A check failed, for example a signature that does not match.
     CheckFailed,
     /// Part of a batch was refused.
     PartlyRefused,
@@ -39,7 +39,7 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// Every kind that can be reported.
+    /// Every kind that is reported to the user.
     pub const ALL: [Self; 13] = [
         Self::Other,
         Self::Usage,
@@ -81,7 +81,7 @@ impl Kind {
 #[derive(Debug)]
 pub struct Failure(Box<Details>);
 
-/// What is known about a failure; what is not known is left out of the error object.
+/// The fields of the error object. Absent ones are left out of it.
 #[derive(Debug)]
 pub struct Details {
     pub kind: Kind,
@@ -100,7 +100,7 @@ pub struct Details {
 }
 
 impl Failure {
-    /// A failure with a message: a lowercase fragment without a full stop.
+    /// Creates a failure. The message is a lowercase fragment without a full stop.
     pub fn new(kind: Kind, message: impl Into<String>) -> Self {
         Self(Box::new(Details {
             kind,
@@ -119,51 +119,51 @@ impl Failure {
         }))
     }
 
-    /// Wrong usage of the command line.
+    /// A wrong command line.
     pub fn usage(message: impl Into<String>) -> Self {
         Self::new(Kind::Usage, message)
     }
 
-    /// Input that is refused before anything is sent.
+    /// Invalid input, found before anything is sent.
     pub fn input(message: impl Into<String>) -> Self {
         Self::new(Kind::InvalidInput, message)
     }
 
-    /// A failure that has no kind of its own.
+    /// A failure without a more specific kind.
     pub fn other(message: impl Into<String>) -> Self {
         Self::new(Kind::Other, message)
     }
 
-    /// A check said no.
+    /// A failed check.
     pub fn check(message: impl Into<String>) -> Self {
         Self::new(Kind::CheckFailed, message)
     }
 
-    /// Says what to do next.
+    /// Sets the hint: the next step.
     #[must_use]
     pub fn hint(mut self, hint: impl Into<String>) -> Self {
         self.0.hint = Some(hint.into());
         self
     }
 
-    /// Gives the failure a code of its own.
+    /// Sets the machine-readable code.
     #[must_use]
     pub fn code(mut self, code: impl Into<String>) -> Self {
         self.0.code = Some(code.into());
         self
     }
 
-    /// What is known about it.
+    /// The fields of the error object.
     pub fn details(&self) -> &Details {
         &self.0
     }
 
-    /// What is known about it, to be added to.
+    /// The fields of the error object, for changes.
     pub fn details_mut(&mut self) -> &mut Details {
         &mut self.0
     }
 
-    /// What kind of failure it is.
+    /// The kind of the failure.
     pub fn kind(&self) -> Kind {
         self.0.kind
     }
@@ -201,12 +201,12 @@ impl Failure {
     }
 }
 
-/// Whole seconds, rounded up: waiting less would be too early.
+/// Whole seconds, rounded up, because a shorter wait would end too early.
 fn seconds(wait: Duration) -> u64 {
     wait.as_secs() + u64::from(wait.subsec_nanos() > 0)
 }
 
-/// An error with everything that caused it.
+/// An error's message followed by those of all its sources.
 pub fn with_causes(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();
@@ -233,18 +233,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_wait_is_never_said_to_be_shorter_than_it_is() {
-        for (millis, whole) in [(0, 0), (1, 1), (1000, 1), (1001, 2)] {
+    fn retry_after_is_rounded_up() {
+        for (millis, seconds) in [(0, 0), (1, 1), (1000, 1), (1001, 2)] {
             let mut failure = Failure::other("x");
             failure.details_mut().retry_after = Some(Duration::from_millis(millis));
-            assert_eq!(failure.to_json()["error"]["retry_after"], whole);
+            assert_eq!(failure.to_json()["error"]["retry_after"], seconds);
         }
     }
 
     #[test]
-    fn an_unknown_outcome_says_so_wherever_it_comes_from() {
-        let said = |kind| Failure::new(kind, "x").to_json()["error"].get("outcome").cloned();
-        assert_eq!(said(Kind::OutcomeUnknown), Some("unknown".into()));
-        assert_eq!(said(Kind::Other), None);
+    fn outcome_unknown_sets_the_outcome_field() {
+        let outcome = |kind| Failure::new(kind, "x").to_json()["error"].get("outcome").cloned();
+        assert_eq!(outcome(Kind::OutcomeUnknown), Some("unknown".into()));
+        assert_eq!(outcome(Kind::Other), None);
     }
 }

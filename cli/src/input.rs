@@ -1,4 +1,4 @@
-//! What people type, read into what it means.
+//! Parsers for option values and input files.
 
 pub mod at;
 pub mod attach;
@@ -7,22 +7,22 @@ pub mod duration;
 pub mod html;
 pub mod pairs;
 
-/// What is wrong with a JSON text, without quoting it: it may be a user's content.
+/// Describes a JSON error without quoting the text, which may be private.
 pub fn json_problem(error: &serde_json::Error) -> String {
-    let place = match (error.line(), error.column()) {
+    let position = match (error.line(), error.column()) {
         (0, _) => String::new(),
         (line, column) => format!(" at line {line} column {column}"),
     };
     let problem = match error.classify() {
-        serde_json::error::Category::Eof => "it ends too early",
-        serde_json::error::Category::Syntax => "it is not JSON",
-        serde_json::error::Category::Io => "it cannot be read",
+        serde_json::error::Category::Eof => "unexpected end of JSON",
+        serde_json::error::Category::Syntax => "invalid JSON",
+        serde_json::error::Category::Io => "cannot read the JSON",
         serde_json::error::Category::Data => {
-            // serde's own words name types and fields, and quote single values.
+            // serde's message names types and fields, and quotes at most a single value.
             let text = error.to_string();
             let text = text.split(" at line ").next().unwrap_or_default();
-            return format!("{}{place}", text.replace("invalid type: ", "wrong type: "));
+            return format!("{}{position}", text.replace("invalid type: ", "wrong type: "));
         }
     };
-    format!("{problem}{place}")
+    format!("{problem}{position}")
 }

@@ -17,6 +17,7 @@
 mod advice;
 mod app;
 mod changes;
+mod command_line;
 mod command_spec;
 mod commands;
 mod complete;
@@ -36,7 +37,6 @@ mod sdk_error;
 mod sent;
 mod settings;
 mod stop;
-mod typed;
 mod wait;
 
 pub use app::{command, main};

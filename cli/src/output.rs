@@ -1,5 +1,5 @@
-//! The only file that prints: results to standard output, everything else to
-//! standard error.
+//! Output: results go to standard output, everything else to standard error. No other module
+//! prints.
 
 mod jq;
 mod prompt;
@@ -20,51 +20,51 @@ pub(crate) use text::{one_line, printable};
 use crate::failure::{Failure, Kind};
 use table::Canvas;
 
-/// What the service sent, as JSON.
-pub fn to_value(answer: &impl serde::Serialize) -> Value {
-    serde_json::to_value(answer).unwrap_or_default()
+/// A response as the JSON that the service sent.
+pub fn to_value(response: &impl serde::Serialize) -> Value {
+    serde_json::to_value(response).unwrap_or_default()
 }
 
-/// The items of a list, each as the service sent it.
+/// The items of a list as the JSON that the service sent.
 pub fn to_values<T: serde::Serialize>(list: &[T]) -> Vec<Value> {
     list.iter().map(to_value).collect()
 }
 
-/// The code of a failure to write results.
-pub const UNWRITTEN: &str = "output_failed";
+/// The error code of a failure to write to standard output.
+pub const OUTPUT_FAILED: &str = "output_failed";
 
-/// How results are written.
+/// The format of results.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Format {
-    /// For people.
+    /// Aligned columns, for people.
     Table,
     /// One JSON document.
     Json,
-    /// One JSON document a line, as they come.
+    /// One JSON document per line, written as soon as it is available.
     Ndjson,
     /// One YAML document.
     Yaml,
 }
 
-/// When colours are used.
+/// When to use colors.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
 pub enum ColorChoice {
     /// On a terminal, unless `NO_COLOR` is set.
     #[default]
     Auto,
-    /// Also where there is no terminal.
+    /// Even if standard output is not a terminal.
     Always,
     /// Never.
     Never,
 }
 
-/// What is known about the two streams before anything is printed.
+/// Properties of the standard streams.
 #[derive(Clone, Copy, Debug)]
 pub struct Streams {
     pub stdin_is_terminal: bool,
     pub stdout_is_terminal: bool,
     pub stderr_is_terminal: bool,
-    /// Whether the terminal knows nothing but text: no colours, no going back.
+    /// Whether the terminal supports no escape sequences (`TERM=dumb`).
     pub dumb: bool,
 }
 
@@ -80,11 +80,11 @@ impl Streams {
     }
 }
 
-/// Writes results, hints and errors in the way that was asked for.
+/// Writes results, hints and errors in the selected format.
 pub struct Printer {
     format: Format,
-    /// Whether the format was asked for, and is not the default.
-    asked: bool,
+    /// Whether an option, the environment or the profile selected the format.
+    explicit_format: bool,
     filter: Option<Filter>,
     streams: Streams,
     stdout_color: bool,
@@ -94,7 +94,7 @@ pub struct Printer {
 }
 
 impl Printer {
-    /// A printer for resolved settings.
+    /// Creates a printer from resolved settings.
     pub fn new(
         format: Option<Format>,
         filter: Option<Filter>,
@@ -107,7 +107,7 @@ impl Printer {
         let default = if filter.is_some() { Format::Json } else { default };
         Self {
             format: format.unwrap_or(default),
-            asked: format.is_some() || filter.is_some(),
+            explicit_format: format.is_some() || filter.is_some(),
             filter,
             streams,
             stdout_color: color(streams.stdout_is_terminal && !streams.dumb),
@@ -122,22 +122,22 @@ impl Printer {
         self.format
     }
 
-    /// Whether results are for people.
+    /// Whether results are formatted for people.
     pub fn is_table(&self) -> bool {
         self.format == Format::Table
     }
 
-    /// Whether a person can be asked something.
+    /// Whether svc can prompt: standard input and standard error are terminals.
     pub fn can_ask(&self) -> bool {
         self.streams.stdin_is_terminal && self.streams.stderr_is_terminal
     }
 
-    /// Whether standard input is a terminal, so that reading it would wait for a person.
+    /// Whether standard input is a terminal, so that reading it waits for a person to type.
     pub fn stdin_is_terminal(&self) -> bool {
         self.streams.stdin_is_terminal
     }
 
-    /// One thing.
+    /// Writes one object.
     pub fn one(&self, value: &Value, view: View) -> Result<(), Failure> {
         if self.is_table() && value.is_object() {
             return self.write(&table::single(value, view, self.canvas()));
@@ -145,7 +145,7 @@ impl Printer {
         self.value(value)
     }
 
-    /// One thing, shown to people as a table of several parts of it.
+    /// Writes one object, as a table of `rows` for people.
     pub fn one_as_list(&self, value: &Value, rows: &[Value], view: View) -> Result<(), Failure> {
         if self.is_table() {
             return self.write(&table::list(rows, view, self.canvas()));
@@ -153,7 +153,7 @@ impl Printer {
         self.json(value)
     }
 
-    /// A list; `none` is what people see where it is empty.
+    /// Writes a list. People see the note `none` if it is empty.
     pub fn list(&self, items: &[Value], view: View, none: &str) -> Result<(), Failure> {
         match self.format {
             Format::Table if items.is_empty() => {
@@ -166,7 +166,7 @@ impl Printer {
         }
     }
 
-    /// What was done: a sentence for people, the value for programs.
+    /// Writes the result of an action: a sentence for people, the value for programs.
     pub fn done(&self, sentence: &str, value: &Value) -> Result<(), Failure> {
         if self.is_table() {
             return self.write(&format!("{}\n", printable(sentence)));
@@ -174,8 +174,8 @@ impl Printer {
         self.json(value)
     }
 
-    /// Something that happened while the command goes on: a line for people, a
-    /// line of JSON for programs.
+    /// Writes an event of a running command: a line of text for people, a line of JSON for
+    /// programs.
     pub fn event(&self, line: &str, value: &Value) -> Result<(), Failure> {
         match self.format {
             Format::Table => self.write(&format!("{}\n", one_line(line))),
@@ -186,9 +186,8 @@ impl Printer {
         }
     }
 
-    /// As [`event`](Self::event), with the status of an HTTP answer in the
-    /// colour of what it means.
-    pub fn answered(
+    /// As [`event`](Self::event), with an HTTP status in the color of its meaning.
+    pub fn http_event(
         &self,
         before: &str,
         status: u16,
@@ -200,29 +199,28 @@ impl Printer {
         }
         let text = status.to_string();
         let status =
-            if self.stdout_color { table::answer_color(status).colorize(text) } else { text };
+            if self.stdout_color { table::http_status_color(status).colorize(text) } else { text };
         self.write(&format!("{}{status}{}\n", one_line(before), one_line(after)))
     }
 
-    /// A text that is the result itself (a script, a stored message): as
-    /// [`raw_data`](Self::raw_data), and inside JSON only where JSON was asked for.
+    /// Writes a text that is the result itself, such as a script or a stored message, as
+    /// [`raw_data`](Self::raw_data) does. An explicitly selected JSON or YAML format gets `value`.
     pub fn document(&self, text: &str, value: impl FnOnce() -> Value) -> Result<(), Failure> {
-        if self.asked && !self.is_table() {
+        if self.explicit_format && !self.is_table() {
             return self.json(&value());
         }
         self.raw_data(text)?;
-        // The shell's next prompt belongs on a line of its own.
+        // On a terminal, end the line so that the shell's prompt starts a new one.
         let ends = text.is_empty() || text.ends_with('\n') || !self.streams.stdout_is_terminal;
         if ends { Ok(()) } else { self.write("\n") }
     }
 
-    /// A piece of a result that has a format of its own.
+    /// Writes part of a result that has its own format, unchanged.
     pub fn raw(&self, text: &str) -> Result<(), Failure> {
         self.write(text)
     }
 
-    /// As [`raw`](Self::raw), for what others have written: as it is, except
-    /// that it cannot tell a terminal what to do.
+    /// As [`raw`](Self::raw), for untrusted text: on a terminal, control characters are escaped.
     pub fn raw_data(&self, text: &str) -> Result<(), Failure> {
         if self.streams.stdout_is_terminal {
             self.write(&text::printable_document(text))
@@ -231,7 +229,7 @@ impl Printer {
         }
     }
 
-    /// A status word, in the colour of what it means.
+    /// A status word, in the color of its meaning.
     pub fn status(&self, word: &str) -> String {
         match table::status_color(word).filter(|_| self.stdout_color) {
             Some(color) => color.colorize(word),
@@ -239,18 +237,18 @@ impl Printer {
         }
     }
 
-    /// Whether a format was asked for, and is not the default.
-    pub fn was_asked(&self) -> bool {
-        self.asked
+    /// Whether an option, the environment or the profile selected the format.
+    pub fn has_explicit_format(&self) -> bool {
+        self.explicit_format
     }
 
-    /// One line of JSON, whatever the format: what other programs wait for.
+    /// Writes one line of JSON in every format, for programs that wait until a server is ready.
     #[cfg(feature = "sandbox")]
     pub fn ready(&self, value: &Value) -> Result<(), Failure> {
         self.write(&format!("{value}\n"))
     }
 
-    /// A value without a view of its own.
+    /// Writes a value without a view.
     pub fn value(&self, value: &Value) -> Result<(), Failure> {
         if self.is_table() {
             return self.write(&text::json_safe(&format!("{value:#}\n")));
@@ -258,39 +256,38 @@ impl Printer {
         self.json(value)
     }
 
-    /// Something that is not an error, on standard error; switched off by `--quiet`
-    /// and where programs read.
+    /// Writes a notice to standard error, unless `--quiet` is given or the format is for programs.
     pub fn note(&self, note: &str) {
         if !self.quiet && self.is_table() {
-            self.complain(&format!("{}\n", printable(note)));
+            self.write_stderr(&format!("{}\n", printable(note)));
         }
     }
 
-    /// What to do next.
+    /// Writes a hint, as [`note`](Self::note) does.
     pub fn hint(&self, hint: &str) {
         if !self.quiet && self.is_table() {
             let (dim, reset) = self.styles("\u{1b}[2m");
-            self.complain(&format!("{dim}{}{reset}\n", printable(hint)));
+            self.write_stderr(&format!("{dim}{}{reset}\n", printable(hint)));
         }
     }
 
-    /// A safety notice.
+    /// Writes a warning, even with `--quiet`.
     pub fn warning(&self, warning: &str) {
         if !self.is_table() {
             return;
         }
         let (yellow, reset) = self.styles("\u{1b}[33m");
-        self.complain(&format!("{yellow}warning:{reset} {}\n", printable(warning)));
+        self.write_stderr(&format!("{yellow}warning:{reset} {}\n", printable(warning)));
     }
 
-    /// A line of `--verbose`.
+    /// Writes a line of `--verbose`.
     pub fn trace(&self, line: &str) {
         if let Some(tracer) = self.tracer() {
             tracer.trace(line);
         }
     }
 
-    /// What writes the lines of `--verbose`, for those who cannot hold a printer.
+    /// A handle that writes lines of `--verbose`, for callbacks. `None` without `--verbose`.
     pub fn tracer(&self) -> Option<Tracer> {
         self.verbose.then_some(Tracer { color: self.stderr_color })
     }
@@ -304,7 +301,7 @@ impl Printer {
             (_, true) => LevelFilter::DEBUG,
             _ => LevelFilter::INFO,
         };
-        // Somebody who set a logger up before us wants that one.
+        // Keep a subscriber that the process has set already.
         let _ = tracing_subscriber::fmt()
             .with_max_level(level)
             .with_ansi(self.stderr_color)
@@ -312,32 +309,30 @@ impl Printer {
             .try_init();
     }
 
-    /// Asks a question; the answer is what was typed, `None` where nobody typed
-    /// anything, not even Enter.
+    /// Asks a question and reads a line. `None` at the end of input.
     pub async fn ask(&self, question: &str) -> Result<Option<String>, Failure> {
-        prompt::visible(|| self.complain(&printable(question))).await
+        prompt::visible(|| self.write_stderr(&printable(question))).await
     }
 
-    /// Asks for something that must not be seen.
+    /// Asks a question and reads a line without echo.
     pub async fn ask_hidden(&self, question: &str) -> Result<String, Failure> {
-        prompt::hidden(|| self.complain(&printable(question))).await
+        prompt::hidden(|| self.write_stderr(&printable(question))).await
     }
 
-    /// Shows on a terminal that something is going on, if it takes longer than
-    /// half a second; ends when the guard is dropped.
+    /// Shows a spinner on a terminal after half a second, until the guard is dropped.
     pub fn progress(&self, what: impl Into<String>) -> spinner::Spinner {
-        let moves = self.streams.stderr_is_terminal && !self.streams.dumb;
-        let shown = moves && !self.quiet && !self.verbose;
+        let animates = self.streams.stderr_is_terminal && !self.streams.dumb;
+        let shown = animates && !self.quiet && !self.verbose;
         spinner::Spinner::start(shown, what.into(), |frame| raw_stderr(frame.as_bytes()))
     }
 
-    /// The failure: at most five lines for people, one JSON object for programs.
+    /// Writes a failure: at most five lines for people, one JSON object for programs.
     pub fn failure(&self, failure: &Failure) {
         if failure.kind() == Kind::BrokenPipe {
             return;
         }
         if !self.is_table() {
-            self.complain(&format!("{}\n", text::json_safe(&failure.to_json().to_string())));
+            self.write_stderr(&format!("{}\n", text::json_safe(&failure.to_json().to_string())));
             return;
         }
         if failure.kind() == Kind::Interrupted && self.streams.stderr_is_terminal {
@@ -346,17 +341,17 @@ impl Printer {
         let details = failure.details();
         let message = one_line(&details.message);
         let (red, reset) = self.styles("\u{1b}[1;31m");
-        // Who pressed Ctrl-C and leaves nothing behind made no error.
-        let wanted = failure.kind() == Kind::Interrupted && details.hint.is_none();
-        let mut lines = match wanted {
+        // Ctrl-C without consequences is not an error.
+        let harmless_interrupt = failure.kind() == Kind::Interrupted && details.hint.is_none();
+        let mut lines = match harmless_interrupt {
             true => vec![message.into_owned()],
             false => vec![format!("{red}error:{reset} {message}")],
         };
-        // One field's problem is mostly in the message already.
-        let said = |(field, message): &&(String, String)| {
+        // The message often already ends with the only field's problem.
+        let not_in_message = |(field, message): &&(String, String)| {
             !details.message.ends_with(&format!("{field}: {message}"))
         };
-        for (field, message) in details.fields.iter().filter(said).take(2) {
+        for (field, message) in details.fields.iter().filter(not_in_message).take(2) {
             lines.push(format!("  {}: {}", one_line(field), one_line(message)));
         }
         if details.fields.len() > 2 {
@@ -364,17 +359,17 @@ impl Printer {
             lines[last].push_str(&format!("; and {} more", details.fields.len() - 2));
         }
         if let Some(hint) = &details.hint {
-            let room = 5 - lines.len() - usize::from(details.request_id.is_some());
-            lines.extend(hint.lines().take(room).map(|line| format!("  {}", one_line(line))));
+            let available = 5 - lines.len() - usize::from(details.request_id.is_some());
+            lines.extend(hint.lines().take(available).map(|line| format!("  {}", one_line(line))));
         }
         if let Some(id) = &details.request_id {
             let (dim, reset) = self.styles("\u{1b}[2m");
             lines.push(format!("  {dim}request id: {}{reset}", one_line(id)));
         }
-        self.complain(&format!("{}\n", lines.join("\n")));
+        self.write_stderr(&format!("{}\n", lines.join("\n")));
     }
 
-    /// The terminal has shown Ctrl-C as `^C`; what follows has a line of its own.
+    /// Starts a new line after the `^C` that the terminal has echoed.
     fn leave_line(&self) {
         if prompt::is_open() {
             return;
@@ -382,14 +377,13 @@ impl Printer {
         raw_stderr(if self.streams.dumb { b"\n" } else { spinner::CLEAR_LINE.as_bytes() });
     }
 
-    /// What clap has to say: help and version to standard output, mistakes to
-    /// standard error.
+    /// Writes clap's output: help and version to standard output, errors to standard error.
     pub fn clap(&self, error: &clap::Error) -> Result<(), Failure> {
         let rendered = error.render();
         let color = if error.use_stderr() { self.stderr_color } else { self.stdout_color };
         let text = if color { rendered.ansi().to_string() } else { rendered.to_string() };
         if error.use_stderr() {
-            self.complain(&text);
+            self.write_stderr(&text);
             return Ok(());
         }
         self.write(&text)
@@ -402,7 +396,7 @@ impl Printer {
         let mut text = String::new();
         for result in filter.run(value)? {
             match &result {
-                // As `jq -r` does: an id goes into a variable without quotes.
+                // As `jq -r` does, so that a shell variable gets an id without quotes.
                 Value::String(string) if self.format != Format::Yaml => {
                     if self.streams.stdout_is_terminal {
                         text.push_str(&printable(string));
@@ -445,16 +439,16 @@ impl Printer {
         let written = stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush());
         written.map_err(|error| match error.kind() {
             std::io::ErrorKind::BrokenPipe => error.into(),
-            _ => Failure::other(format!("standard output: {error}")).code(UNWRITTEN),
+            _ => Failure::other(format!("standard output: {error}")).code(OUTPUT_FAILED),
         })
     }
 
-    fn complain(&self, text: &str) {
-        complain(text);
+    fn write_stderr(&self, text: &str) {
+        write_stderr(text);
     }
 }
 
-/// Writes the lines of `--verbose`.
+/// Writes lines of `--verbose`.
 #[derive(Clone, Copy, Debug)]
 pub struct Tracer {
     color: bool,
@@ -463,7 +457,7 @@ pub struct Tracer {
 impl Tracer {
     pub fn trace(self, line: &str) {
         let (dim, reset) = if self.color { ("\u{1b}[2m", "\u{1b}[0m") } else { ("", "") };
-        complain(&format!("{dim}{}{reset}\n", one_line(line)));
+        write_stderr(&format!("{dim}{}{reset}\n", one_line(line)));
     }
 }
 
@@ -472,16 +466,16 @@ fn stderr_width() -> usize {
     size.map_or(80, |(width, _)| usize::from(width.0))
 }
 
-/// Everything that goes to standard error, but frames of the spinner.
-fn complain(text: &str) {
+/// Writes to standard error, after clearing the spinner and ending the line of an open prompt.
+fn write_stderr(text: &str) {
     spinner::clear(|frame| raw_stderr(frame.as_bytes()));
-    if prompt::stands_open() {
+    if prompt::take_open() {
         raw_stderr(b"\n");
     }
     raw_stderr(text.as_bytes());
 }
 
-/// Standard error that nobody reads any more is no reason to fail.
+/// Writes to standard error and ignores errors: a closed standard error is not a failure.
 fn raw_stderr(bytes: &[u8]) {
     let mut stderr = std::io::stderr().lock();
     let _ = stderr.write_all(bytes).and_then(|()| stderr.flush());

@@ -1,5 +1,5 @@
-//! Deliveries that `svc listen` received, kept so that `svc replay` can send
-//! them again: a file each, readable by its owner alone.
+//! Webhook deliveries that `svc listen` received, stored for `svc replay`: one file per delivery,
+//! with mode 0600.
 
 use std::fs;
 use std::io::Write as _;
@@ -14,34 +14,34 @@ use uuid::Uuid;
 use crate::failure::{Failure, Kind};
 use crate::input::json_problem;
 
-/// How long a delivery is kept.
-const KEPT: TimeDelta = TimeDelta::days(30);
+/// How long a delivery is stored.
+const RETENTION: TimeDelta = TimeDelta::days(30);
 
-/// A delivery as it came in.
+/// A stored delivery.
 #[derive(Clone, Serialize, Deserialize)]
-pub struct Recorded {
-    /// What to call it in `svc replay`.
+pub struct RecordedDelivery {
+    /// The id of the record, for `svc replay`.
     pub id: String,
-    /// When it came in, RFC 3339.
+    /// The time of receipt, RFC 3339.
     pub received_at: String,
     /// `email` or `extraction`.
     pub service: String,
-    /// The event, where the body or a header names one.
+    /// The event, if the body or a header names one.
     pub event: Option<String>,
-    /// The event's own id, which retries keep.
+    /// The `id` in the body, which is the same for every attempt.
     #[serde(default)]
     pub event_id: Option<String>,
-    /// Its headers, as they came.
+    /// The headers, unchanged.
     pub headers: Vec<(String, String)>,
-    /// Its body in Base64: the exact bytes, whatever they are.
+    /// The exact bytes of the body, in Base64.
     body: String,
-    /// Where it was passed on to.
+    /// The URL to which the delivery was forwarded.
     pub forwarded_to: Option<String>,
-    /// The file of the secret that it was verified with.
+    /// The file with the secret that verified the delivery.
     pub secret_file: Option<PathBuf>,
 }
 
-impl Recorded {
+impl RecordedDelivery {
     pub fn new(
         service: &str,
         event: Option<String>,
@@ -65,11 +65,11 @@ impl Recorded {
     pub fn body(&self) -> Result<Vec<u8>, Failure> {
         STANDARD
             .decode(&self.body)
-            .map_err(|_| Failure::other(format!("the record {} is damaged", self.id)))
+            .map_err(|_| Failure::other(format!("the record {} is corrupt", self.id)))
     }
 }
 
-/// The directory of recorded deliveries.
+/// The directory of stored deliveries.
 pub struct Records(PathBuf);
 
 impl Records {
@@ -77,14 +77,14 @@ impl Records {
         Self(data_dir.join("deliveries"))
     }
 
-    /// Keeps a delivery.
-    pub fn keep(&self, record: &Recorded) -> Result<(), Failure> {
+    /// Stores a delivery.
+    pub fn store(&self, record: &RecordedDelivery) -> Result<(), Failure> {
         let text = serde_json::to_vec(record).map_err(|e| Failure::other(e.to_string()))?;
         write_private(&self.path(&record.id), &text)
     }
 
-    /// One delivery by its own id, or the newest one of an event's id.
-    pub fn get(&self, id: &str) -> Result<Recorded, Failure> {
+    /// The delivery with this record id, or the newest one with this event id.
+    pub fn get(&self, id: &str) -> Result<RecordedDelivery, Failure> {
         let ids = self.ids()?;
         if ids.iter().any(|known| known == id) {
             return self.read(id);
@@ -95,12 +95,15 @@ impl Records {
                 return Ok(record);
             }
         }
-        Err(Failure::new(Kind::NotFound, format!("no delivery `{id}` is recorded"))
-            .hint("svc listen records deliveries and shows their ids"))
+        Err(Failure::new(
+            Kind::NotFound,
+            format!("there is no recorded delivery with the id `{id}`"),
+        )
+        .hint("svc listen records deliveries and prints their ids"))
     }
 
-    /// Every delivery since an instant, oldest first: ids are in the order of time.
-    pub fn since(&self, instant: DateTime<Utc>) -> Result<Vec<Recorded>, Failure> {
+    /// All deliveries received since an instant, oldest first.
+    pub fn since(&self, instant: DateTime<Utc>) -> Result<Vec<RecordedDelivery>, Failure> {
         let mut found = Vec::new();
         for id in self.ids()? {
             let record = self.read(&id)?;
@@ -112,35 +115,35 @@ impl Records {
         Ok(found)
     }
 
-    /// The newest deliveries, the newest first; what is damaged is left out.
-    pub fn newest(&self, count: usize) -> Result<Vec<Recorded>, Failure> {
+    /// The newest deliveries, newest first. Corrupt records are skipped.
+    pub fn newest(&self, count: usize) -> Result<Vec<RecordedDelivery>, Failure> {
         let ids = self.ids()?;
         Ok(ids.iter().rev().take(count).filter_map(|id| self.read(id).ok()).collect())
     }
 
-    /// Removes what is older than a month.
-    pub fn forget_old(&self) -> Result<(), Failure> {
-        let oldest = (Utc::now() - KEPT).timestamp();
+    /// Removes records older than [`RETENTION`].
+    pub fn remove_expired(&self) -> Result<(), Failure> {
+        let oldest = (Utc::now() - RETENTION).timestamp();
         for id in self.ids()? {
-            let made = id.strip_prefix("rec_").and_then(|id| Uuid::try_parse(id).ok());
-            let made = made.and_then(|id| id.get_timestamp()).map(|time| time.to_unix().0);
-            if made.is_some_and(|seconds| i64::try_from(seconds).is_ok_and(|s| s < oldest)) {
-                // Another session may have been faster.
+            let created = id.strip_prefix("rec_").and_then(|id| Uuid::try_parse(id).ok());
+            let created = created.and_then(|id| id.get_timestamp()).map(|time| time.to_unix().0);
+            if created.is_some_and(|seconds| i64::try_from(seconds).is_ok_and(|s| s < oldest)) {
+                // Another session may have removed it first.
                 let _ = fs::remove_file(self.path(&id));
             }
         }
         Ok(())
     }
 
-    fn read(&self, id: &str) -> Result<Recorded, Failure> {
+    fn read(&self, id: &str) -> Result<RecordedDelivery, Failure> {
         let path = self.path(id);
-        let damaged =
-            |why: &str| Failure::other(format!("{}: the record is damaged: {why}", path.display()));
-        let text = fs::read(&path).map_err(|error| damaged(&error.to_string()))?;
-        serde_json::from_slice(&text).map_err(|error| damaged(&json_problem(&error)))
+        let corrupt =
+            |why: &str| Failure::other(format!("{}: the record is corrupt: {why}", path.display()));
+        let text = fs::read(&path).map_err(|error| corrupt(&error.to_string()))?;
+        serde_json::from_slice(&text).map_err(|error| corrupt(&json_problem(&error)))
     }
 
-    /// The ids of all records in the order of time, which is theirs.
+    /// The ids of all records. They are UUIDv7, so their order is that of time.
     fn ids(&self) -> Result<Vec<String>, Failure> {
         let entries = match fs::read_dir(&self.0) {
             Ok(entries) => entries,
@@ -165,7 +168,7 @@ pub fn session_secret(data_dir: &Path, service: &str) -> PathBuf {
     data_dir.join(format!("listen-{service}.secret"))
 }
 
-/// Writes a file that its owner alone can read.
+/// Atomically writes a file with mode 0600.
 pub fn write_private(path: &Path, content: &[u8]) -> Result<(), Failure> {
     let failed = |error: std::io::Error| Failure::other(format!("{}: {error}", path.display()));
     if let Some(parent) = path.parent() {
@@ -175,7 +178,7 @@ pub fn write_private(path: &Path, content: &[u8]) -> Result<(), Failure> {
         std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
         builder.create(parent).map_err(failed)?;
     }
-    // Beside it and renamed: whole or not at all, and never with an old one's looser mode.
+    // A new file and a rename: never a partial file, never an existing file's wider mode.
     let new = path.with_extension(format!("{}.new", Uuid::now_v7().simple()));
     let mut options = fs::OpenOptions::new();
     options.write(true).create_new(true);
@@ -204,12 +207,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn bodies_come_back_byte_for_byte_and_in_the_order_of_time() {
+    fn bodies_round_trip_byte_for_byte_in_order_of_time() {
         let dir = tempfile::tempdir().expect("a directory");
         let records = Records::in_dir(dir.path());
         let bodies: [&[u8]; 3] = [b"{\"a\": 1}\r\n", &[0, 159, 146, 150], b""];
         for body in bodies {
-            records.keep(&Recorded::new("email", None, Vec::new(), body)).expect("kept");
+            records.store(&RecordedDelivery::new("email", None, Vec::new(), body)).expect("stored");
         }
         let found = records.since(DateTime::UNIX_EPOCH).expect("read");
         let read = found.iter().map(|r| r.body().expect("bytes")).collect::<Vec<_>>();
@@ -218,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn an_id_cannot_leave_the_directory() {
+    fn ids_cannot_escape_the_directory() {
         let dir = tempfile::tempdir().expect("a directory");
         fs::write(dir.path().join("rec_x.json"), "{}").expect("written");
         let records = Records::in_dir(dir.path());
@@ -228,40 +231,40 @@ mod tests {
     }
 
     #[test]
-    fn events_are_found_by_their_own_id_the_newest_first() {
+    fn lookup_by_event_id_returns_the_newest_record() {
         let dir = tempfile::tempdir().expect("a directory");
         let records = Records::in_dir(dir.path());
-        let record = || Recorded::new("email", None, Vec::new(), b"{\"id\":\"e1\"}");
+        let record = || RecordedDelivery::new("email", None, Vec::new(), b"{\"id\":\"e1\"}");
         let (first, second) = (record(), record());
         for record in [&first, &second] {
-            records.keep(record).expect("kept");
+            records.store(record).expect("stored");
         }
         assert_eq!(records.get("e1").expect("found").id, second.id);
         assert_eq!(records.get(&first.id).expect("found").id, first.id);
     }
 
     #[test]
-    fn old_records_go() {
+    fn expired_records_are_removed() {
         let dir = tempfile::tempdir().expect("a directory");
         let records = Records::in_dir(dir.path());
-        let mut old = Recorded::new("email", None, Vec::new(), b"{}");
+        let mut old = RecordedDelivery::new("email", None, Vec::new(), b"{}");
         let then = uuid::Timestamp::from_unix(uuid::NoContext, 1_700_000_000, 0);
         old.id = format!("rec_{}", Uuid::new_v7(then).simple());
-        let new = Recorded::new("email", None, Vec::new(), b"{}");
-        records.keep(&old).expect("kept");
-        records.keep(&new).expect("kept");
-        records.forget_old().expect("looked");
+        let new = RecordedDelivery::new("email", None, Vec::new(), b"{}");
+        records.store(&old).expect("stored");
+        records.store(&new).expect("stored");
+        records.remove_expired().expect("removed");
         assert_eq!(records.ids().expect("read"), [new.id]);
     }
 
     #[cfg(unix)]
     #[test]
-    fn nobody_else_can_read_them() {
+    fn records_are_private_to_their_owner() {
         use std::os::unix::fs::PermissionsExt as _;
         let dir = tempfile::tempdir().expect("a directory");
         let records = Records::in_dir(dir.path());
-        let record = Recorded::new("email", None, Vec::new(), b"{}");
-        records.keep(&record).expect("kept");
+        let record = RecordedDelivery::new("email", None, Vec::new(), b"{}");
+        records.store(&record).expect("stored");
         let mode = |path: &Path| fs::metadata(path).expect("there").permissions().mode() & 0o777;
         assert_eq!((mode(&records.path(&record.id)), mode(&records.0)), (0o600, 0o700));
     }

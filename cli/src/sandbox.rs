@@ -1,10 +1,9 @@
-//! The local server of this run: a running one that is found, or one inside
-//! this command.
+//! The sandbox: the reference server, either one that already runs on the data directory or one
+//! inside this process.
 //!
-//! Of two commands at once one serves both. The one that serves stays until
-//! the others have let go of their lease, an answer that does not end; the
-//! others hold one while they work. Where the serving command ends in the
-//! moment of attaching, the other takes over.
+//! If several commands run at once, one of them serves all. Each of the others holds a lease, an
+//! HTTP response that stays open, and the serving command exits only after all leases are closed.
+//! If the serving command exits while another one connects, the other one starts its own server.
 
 use std::path::Path;
 
@@ -19,7 +18,7 @@ pub use without_server::Sandbox;
 mod with_server {
     use std::time::Duration;
 
-    use svc_reference_server::{Server, StartError, running};
+    use svc_reference_server::{Server, StartError, find_running};
     use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
     use tokio::net::TcpStream;
     use tokio::sync::Mutex;
@@ -28,11 +27,11 @@ mod with_server {
     use super::{Failure, Path};
     use crate::failure::with_causes;
 
-    /// How long to look for a server, or for the moment to be one.
-    const PATIENCE: Duration = Duration::from_secs(10);
-    const PAUSE: Duration = Duration::from_millis(20);
+    /// Time limit for finding a server or becoming one.
+    const ATTACH_TIMEOUT: Duration = Duration::from_secs(10);
+    const RETRY_INTERVAL: Duration = Duration::from_millis(20);
 
-    /// The local server of this run.
+    /// The sandbox of this run.
     pub struct Sandbox {
         url: String,
         dns: std::net::SocketAddr,
@@ -40,29 +39,29 @@ mod with_server {
     }
 
     enum Hold {
-        /// The server runs inside this command.
+        /// The server runs inside this process.
         Own(Box<Server>),
-        /// Another process serves, and stays while this connection is open.
-        Lease(#[expect(dead_code, reason = "held open, not read")] TcpStream),
+        /// Another process serves, and keeps running while this connection is open.
+        Lease(#[expect(dead_code, reason = "kept open, not read")] TcpStream),
     }
 
     impl Sandbox {
-        /// The address of a server that runs on the data directory.
-        pub fn running(dir: &Path) -> Option<String> {
-            running(dir).map(|server| server.base_url())
+        /// The base URL of the server that runs on a data directory.
+        pub fn running_url(dir: &Path) -> Option<String> {
+            find_running(dir).map(|server| server.base_url())
         }
 
-        /// The server of a data directory that is there already, for a look
-        /// that takes a moment: nobody waits for it, and nobody finds it.
-        pub async fn glance(dir: &Path) -> Option<Self> {
-            if let Some(server) = running(dir) {
+        /// Opens an existing data directory for a short read. Takes no lease, and a server
+        /// started here is not announced to other commands.
+        pub async fn peek(dir: &Path) -> Option<Self> {
+            if let Some(server) = find_running(dir) {
                 let (url, dns, hold) = (server.base_url(), server.dns, Mutex::new(None));
                 return Some(Self { url, dns, hold });
             }
             if !dir.is_dir() {
                 return None;
             }
-            let server = Server::builder().data_dir(dir).announced(false).start().await.ok()?;
+            let server = Server::builder().data_dir(dir).discoverable(false).start().await.ok()?;
             Some(Self {
                 url: server.base_url(),
                 dns: server.dns_addr(),
@@ -70,11 +69,11 @@ mod with_server {
             })
         }
 
-        /// Finds the server of the data directory, or becomes it.
+        /// Connects to the server of a data directory, or starts one in this process.
         pub async fn attach(dir: &Path) -> Result<Self, Failure> {
-            let patience = Instant::now() + PATIENCE;
+            let deadline = Instant::now() + ATTACH_TIMEOUT;
             loop {
-                if let Some(server) = running(dir)
+                if let Some(server) = find_running(dir)
                     && let Ok(Some(lease)) = lease(server.http).await
                 {
                     return Ok(Self {
@@ -91,33 +90,33 @@ mod with_server {
                             hold: Mutex::new(Some(Hold::Own(Box::new(server)))),
                         });
                     }
-                    // It has just started, or has just ended: look again.
-                    Err(StartError::InUse { .. }) if Instant::now() < patience => {
-                        tokio::time::sleep(PAUSE).await;
+                    // Another server is starting or shutting down.
+                    Err(StartError::InUse { .. }) if Instant::now() < deadline => {
+                        tokio::time::sleep(RETRY_INTERVAL).await;
                     }
                     Err(error) => {
                         return Err(Failure::other(format!(
-                            "the sandbox cannot start: {}",
+                            "cannot start the sandbox: {}",
                             with_causes(&error)
                         ))
-                        .hint(format!("its data is in {}", dir.display())));
+                        .hint(format!("its data directory is {}", dir.display())));
                     }
                 }
             }
         }
 
-        /// The base address of both services and of the control interface.
+        /// The base URL of both services and of the control interface.
         pub fn url(&self) -> &str {
             &self.url
         }
 
-        /// Where the built-in DNS server answers.
+        /// The address of the built-in DNS server.
         pub fn dns(&self) -> Option<std::net::SocketAddr> {
             Some(self.dns)
         }
 
-        /// Lets go: a server of our own works off what is due and what others
-        /// still hold, then stops.
+        /// Releases the sandbox. A server in this process first finishes the work that is due and
+        /// waits for the leases of other commands.
         pub async fn finish(&self) -> Result<(), Failure> {
             match self.hold.lock().await.take() {
                 Some(Hold::Own(server)) => {
@@ -129,8 +128,8 @@ mod with_server {
         }
     }
 
-    /// Asks a server to stay while the connection is open; `None` where it is
-    /// about to end.
+    /// Requests a lease: the server keeps running while the connection is open. `None` if the
+    /// server is shutting down.
     async fn lease(host: std::net::SocketAddr) -> std::io::Result<Option<TcpStream>> {
         let mut stream = TcpStream::connect(host).await?;
         let request = format!("GET /_sandbox/lease HTTP/1.1\r\nHost: {host}\r\n\r\n");
@@ -152,11 +151,11 @@ mod with_server {
 mod without_server {
     use super::{Failure, Path};
 
-    /// Nothing: this `svc` was built without the local server.
+    /// Never exists: this `svc` was built without the sandbox.
     pub struct Sandbox(std::convert::Infallible);
 
     impl Sandbox {
-        pub fn running(_dir: &Path) -> Option<String> {
+        pub fn running_url(_dir: &Path) -> Option<String> {
             None
         }
 
@@ -164,7 +163,7 @@ mod without_server {
             Err(absent())
         }
 
-        pub async fn glance(_dir: &Path) -> Option<Self> {
+        pub async fn peek(_dir: &Path) -> Option<Self> {
             None
         }
 

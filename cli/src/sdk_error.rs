@@ -1,4 +1,4 @@
-//! From the SDK's errors to failures of `svc`.
+//! Converts the SDK's errors to failures of `svc`.
 
 use svc_sdk::{Error, ErrorKind, Operation, Outcome};
 
@@ -6,16 +6,16 @@ use crate::failure::{Failure, Kind};
 
 impl From<Error> for Failure {
     fn from(error: Error) -> Self {
-        let harmless = error.operation().is_some_and(Operation::is_idempotent);
-        Self::from_sdk(&error, harmless)
+        let retry_safe = error.operation().is_some_and(Operation::is_idempotent);
+        Self::from_sdk(&error, retry_safe)
     }
 }
 
 impl Failure {
-    /// The failure of a call that is, or is not, harmless to repeat; for raw
-    /// requests only the caller knows.
-    pub fn from_sdk(error: &Error, harmless: bool) -> Self {
-        let kind = kind(error, harmless);
+    /// Converts the error of a call. `retry_safe` says whether sending the request twice does no
+    /// more than sending it once; for raw requests only the caller knows.
+    pub fn from_sdk(error: &Error, retry_safe: bool) -> Self {
+        let kind = kind(error, retry_safe);
         let mut failure = Self::new(kind, message(error));
         let details = failure.details_mut();
         details.code = error.code().map(str::to_owned);
@@ -47,10 +47,10 @@ impl Failure {
     }
 }
 
-/// The kind that decides the exit code. `ErrorKind` cannot be matched without
-/// wildcard from here; a test holds every kind to its code.
-fn kind(error: &Error, harmless: bool) -> Kind {
-    let unknown = error.outcome() == Outcome::Unknown && !harmless;
+/// The kind, which decides the exit code. `ErrorKind` is non-exhaustive, so this match needs a
+/// wildcard; a test checks the exit code of every kind.
+fn kind(error: &Error, retry_safe: bool) -> Kind {
+    let unknown = error.outcome() == Outcome::Unknown && !retry_safe;
     match error.kind() {
         ErrorKind::InvalidInput(_) | ErrorKind::Attachment { .. } if !unknown => Kind::InvalidInput,
         ErrorKind::Config { .. } => Kind::Usage,
@@ -74,23 +74,23 @@ fn kind(error: &Error, harmless: bool) -> Kind {
     }
 }
 
-/// What happened, then the service's own words.
+/// The SDK's description of the error, followed by the service's message or the root cause.
 fn message(error: &Error) -> String {
     let mut message = match (error.kind(), error.operation()) {
         (ErrorKind::InvalidInput(invalid), _) => format!("{}: {}", invalid.field, invalid.problem),
         (ErrorKind::MissingScope { .. }, Some(operation)) => {
-            format!("{}, which {} needs", error.kind(), operation.name())
+            format!("{}, which {} requires", error.kind(), operation.name())
         }
         (kind, _) => kind.to_string(),
     };
-    // What only says the scope again tells nothing new.
-    let repeats = |said: &str| {
+    // Omit a service message that only repeats the scope.
+    let repeats_scope = |text: &str| {
         let scope = error.required_scope().filter(|_| error.is_missing_scope());
-        scope.is_some_and(|scope| said.contains(scope.as_str()))
+        scope.is_some_and(|scope| text.contains(scope.as_str()))
     };
-    if let Some(said) = error.message().filter(|said| !said.is_empty() && !repeats(said)) {
+    if let Some(text) = error.message().filter(|text| !text.is_empty() && !repeats_scope(text)) {
         message.push_str(": ");
-        message.push_str(said);
+        message.push_str(text);
     } else if let Some(cause) = root_cause(error) {
         message.push_str(": ");
         message.push_str(&cause);
@@ -98,7 +98,7 @@ fn message(error: &Error) -> String {
     message
 }
 
-/// Why there was no answer, in the system's own words.
+/// The innermost cause of a failed connection, as the operating system or TLS library words it.
 fn root_cause(error: &Error) -> Option<String> {
     if error.status().is_some() {
         return None;

@@ -1,6 +1,5 @@
-//! The ids of the emails that were sent from here, because the services list
-//! none: `svc emails get` is completed with them. Ids and times, nothing of the
-//! emails themselves.
+//! The ids of recently sent emails, for the shell completion of `svc emails get`: the email
+//! service cannot list emails. Only ids and times are stored.
 
 use std::fs;
 use std::path::PathBuf;
@@ -12,13 +11,13 @@ use crate::output::local_time;
 use crate::recorded::write_private;
 use crate::settings::Settings;
 
-/// How many are kept.
-const KEPT: usize = 50;
+/// Maximum number of ids to store.
+const MAX_IDS: usize = 50;
 
 /// The emails of one profile, or of the sandbox.
-pub struct Sent(PathBuf);
+pub struct SentEmails(PathBuf);
 
-impl Sent {
+impl SentEmails {
     pub fn of(settings: &Settings) -> Self {
         let name = utf8_percent_encode(&settings.profile.value, NON_ALPHANUMERIC).to_string();
         Self(match settings.sandbox {
@@ -27,20 +26,20 @@ impl Sent {
         })
     }
 
-    /// Notes emails that were accepted. It is a convenience: where it cannot be
-    /// written, nothing is lost.
+    /// Stores the ids of accepted emails. Errors are ignored, because the list is only a
+    /// convenience.
     pub fn note<'a>(&self, ids: impl IntoIterator<Item = &'a str>) {
         let now = Utc::now().to_rfc3339_opts(chrono::SecondsFormat::Secs, true);
         let known = fs::read_to_string(&self.0).unwrap_or_default();
         let mut lines = known.lines().map(str::to_owned).collect::<Vec<_>>();
         let one_word = |id: &&str| !id.is_empty() && !id.contains(char::is_whitespace);
         lines.extend(ids.into_iter().filter(one_word).map(|id| format!("{id} {now}")));
-        let first = lines.len().saturating_sub(KEPT);
+        let first = lines.len().saturating_sub(MAX_IDS);
         let text = lines[first..].iter().map(|line| format!("{line}\n")).collect::<String>();
         let _ = write_private(&self.0, text.as_bytes());
     }
 
-    /// The ids with the time of each, the newest first.
+    /// The ids with the time of each, newest first.
     pub fn newest(&self) -> Vec<(String, String)> {
         let known = fs::read_to_string(&self.0).unwrap_or_default();
         let pairs = known.lines().rev().filter_map(|line| line.split_once(' '));

@@ -1,5 +1,4 @@
-//! From what was typed to what it means: flags, environment, profile and
-//! defaults, with precedence applied once.
+//! Settings: flags, environment, `--env-file`, profile and defaults, resolved once by precedence.
 
 pub mod env;
 pub mod files;
@@ -10,7 +9,7 @@ mod proxy;
 mod resolve;
 
 pub use env::Env;
-pub use files::{Credentials, Profiles, Wire};
+pub use files::{Compatibility, Credentials, Profiles};
 pub use flags::{GlobalFlags, OutputFormat};
 pub use key::Key;
 pub use proxy::Proxies;

@@ -1,17 +1,17 @@
-//! The signals that end commands which run until they are told to stop.
+//! The signals that stop long-running commands: SIGINT, SIGTERM and SIGHUP.
 
 use crate::failure::Failure;
 
-/// How a command was told to stop.
+/// Which signal stopped a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stop {
     /// Ctrl-C.
     Interrupt,
-    /// SIGTERM, or the terminal went away.
+    /// SIGTERM, or SIGHUP because the terminal was closed.
     Terminate,
 }
 
-/// Heard from the moment on that it is made.
+/// Receives stop signals from its creation on.
 pub struct StopSignal {
     #[cfg(unix)]
     interrupt: tokio::signal::unix::Signal,
@@ -32,14 +32,14 @@ impl StopSignal {
         })
     }
 
-    /// Hears also that the terminal goes away, for what must be tidied up then.
-    pub fn listen_to_the_terminal() -> Result<Self, Failure> {
+    /// Also receives SIGHUP, for commands that must clean up when the terminal is closed.
+    pub fn listen_with_hangup() -> Result<Self, Failure> {
         use tokio::signal::unix::{SignalKind, signal};
         Ok(Self { hangup: Some(signal(SignalKind::hangup())?), ..Self::listen()? })
     }
 
-    /// The next one; may be dropped and called again.
-    pub async fn heard(&mut self) -> Stop {
+    /// Waits for the next signal. Cancel safe.
+    pub async fn recv(&mut self) -> Stop {
         let hangup = async {
             match &mut self.hangup {
                 Some(hangup) => hangup.recv().await,
@@ -60,12 +60,12 @@ impl StopSignal {
         Ok(Self {})
     }
 
-    pub fn listen_to_the_terminal() -> Result<Self, Failure> {
+    pub fn listen_with_hangup() -> Result<Self, Failure> {
         Self::listen()
     }
 
-    /// The next one; may be dropped and called again.
-    pub async fn heard(&mut self) -> Stop {
+    /// Waits for the next signal. Cancel safe.
+    pub async fn recv(&mut self) -> Stop {
         let _ = tokio::signal::ctrl_c().await;
         Stop::Interrupt
     }

@@ -1,4 +1,4 @@
-//! Following an email until its status is final.
+//! `--wait` for emails: polls an email until its status is final.
 
 use std::time::Duration;
 
@@ -16,8 +16,8 @@ use crate::settings::Source;
 const FIRST_PAUSE: Duration = Duration::from_millis(100);
 const LONGEST_PAUSE: Duration = Duration::from_secs(2);
 
-/// Looks until the status is final, and gives the last answer. Each change is
-/// shown; `--timeout` bounds the whole wait.
+/// Polls until the status is final and returns the last response. Prints each change. An explicit
+/// `--timeout` limits the whole wait.
 pub async fn for_email(
     context: &Context,
     client: &EmailClient,
@@ -30,7 +30,7 @@ pub async fn for_email(
     };
     let mut pause = FIRST_PAUSE;
     let mut status = None;
-    let mut patience = Patience::default();
+    let mut failures = FailureBudget::default();
     if let Some(first) = &seen {
         status = first.get("status").and_then(Value::as_str).map(str::to_owned);
         announce(context, id, first, status.as_deref())?;
@@ -46,7 +46,7 @@ pub async fn for_email(
             let wake = Instant::now() + pause;
             if let Some(deadline) = deadline.filter(|deadline| *deadline < wake) {
                 tokio::time::sleep_until(deadline).await;
-                return Err(still(context, id, status.as_deref()));
+                return Err(timed_out(context, id, status.as_deref()));
             }
             tokio::time::sleep_until(wake).await;
             pause = (pause * 2).min(LONGEST_PAUSE);
@@ -54,17 +54,17 @@ pub async fn for_email(
         let email = match context.run(client.emails().get(id)).await {
             Ok(email) => email,
             Err(failure) if seen.is_some() => {
-                patience.with(context, failure)?;
+                failures.with(context, failure)?;
                 continue;
             }
             Err(failure) => return Err(failure),
         };
-        patience = Patience::default();
+        failures = FailureBudget::default();
         let value = output::to_value(&email);
         let now = value.get("status").and_then(Value::as_str).map(str::to_owned);
         if now.is_none() {
             return Err(Failure::other(
-                "the answer names no status, so there is nothing to wait for",
+                "the response contains no status, so svc cannot wait for the final one",
             ));
         }
         if now != status {
@@ -81,35 +81,34 @@ pub async fn for_email(
     }
 }
 
-/// How many looks in a row may fail for want of an answer before a wait is
-/// given up: a wait is long, and networks have their moments.
-const FAILURES: u32 = 5;
+/// The wait fails after this many consecutive transient failures.
+const MAX_FAILURES: u32 = 5;
 
-/// What is left of the patience with a service that does not answer.
+/// Counts consecutive transient failures of a wait, so that a short outage does not end it.
 #[derive(Default)]
-pub struct Patience(u32);
+pub struct FailureBudget(u32);
 
-impl Patience {
-    /// Takes a failure that may pass, and gives any other back.
+impl FailureBudget {
+    /// Counts a transient failure. Returns any other failure, and the last one that is allowed.
     pub fn with(&mut self, context: &Context, failure: Failure) -> Result<(), Failure> {
         self.0 += 1;
-        let passes = matches!(failure.kind(), Kind::Unavailable | Kind::RateLimited);
-        if !passes || self.0 >= FAILURES {
+        let transient = matches!(failure.kind(), Kind::Unavailable | Kind::RateLimited);
+        if !transient || self.0 >= MAX_FAILURES {
             return Err(failure);
         }
-        context.out.note(&format!("looking again: {}", failure.details().message));
+        context.out.note(&format!("retrying: {}", failure.details().message));
         Ok(())
     }
 }
 
-/// What the last status means for the exit code.
+/// Fails if the final status means that the email was not delivered, or was marked as spam.
 pub fn verdict(id: &str, email: &Value) -> Result<(), Failure> {
     let status = email.get("status").and_then(Value::as_str).unwrap_or_default();
     match EmailStatus::from(status.to_owned()) {
         EmailStatus::Bounced | EmailStatus::Failed | EmailStatus::Complained => {
             Err(Failure::check(format!("email {id}: {status}")).code(format!("email_{status}")))
         }
-        // Not in the documents, but a word that says it will not arrive.
+        // Not in the service's reference, but it clearly means that the email is not delivered.
         _ if matches!(status, "cancelled" | "canceled") => {
             Err(Failure::check(format!("email {id}: {status}")).code("email_cancelled"))
         }
@@ -130,10 +129,10 @@ fn announce(
     Ok(())
 }
 
-fn still(context: &Context, id: &str, status: Option<&str>) -> Failure {
+fn timed_out(context: &Context, id: &str, status: Option<&str>) -> Failure {
     Failure::new(
         Kind::Unavailable,
-        format!("email {id} is still {} after the time-out", status.unwrap_or("without a status")),
+        format!("timed out: email {id} is still {}", status.unwrap_or("without a status")),
     )
-    .hint(format!("go on waiting: {}", context.svc(&format!("emails get {id} --wait"))))
+    .hint(format!("continue waiting: {}", context.svc(&format!("emails get {id} --wait"))))
 }

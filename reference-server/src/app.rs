@@ -1,4 +1,4 @@
-//! What all of a running server shares.
+//! The state that all tasks of a running server share.
 
 use std::collections::HashMap;
 use std::net::SocketAddr;
@@ -10,7 +10,7 @@ use tokio::sync::watch;
 
 use crate::clock::Clock;
 use crate::dns::{Resolver, Zone};
-use crate::email::domains::Verified;
+use crate::email::domains::VerifiedDomains;
 use crate::engine::EngineHandle;
 use crate::faults::Faults;
 use crate::keys::Keys;
@@ -31,24 +31,25 @@ pub(crate) struct App {
     pub(crate) webhooks: Arc<Webhooks>,
     pub(crate) engine: EngineHandle,
     pub(crate) outbound: Outbound,
-    /// Where mail goes out, if it does.
+    /// The SMTP server for outgoing mail, if one is configured.
     pub(crate) relay: Option<Relay>,
     pub(crate) resolver: Resolver,
     pub(crate) zone: Arc<Zone>,
-    pub(crate) verified: Arc<Verified>,
-    pub(crate) rates: Mutex<HashMap<String, Bucket>>,
+    pub(crate) verified: Arc<VerifiedDomains>,
+    /// By key ID.
+    pub(crate) rate_limits: Mutex<HashMap<String, TokenBucket>>,
     pub(crate) faults: Faults,
     pub(crate) metrics: Metrics,
     pub(crate) activity: Activity,
     /// Set once the sockets are bound.
     pub(crate) addresses: OnceLock<Addresses>,
-    /// Needed for `/_sandbox/` where the server is bound beyond loopback.
+    /// Required for `/_sandbox/` if the server listens beyond loopback.
     pub(crate) control_token: Option<String>,
-    /// Becomes true when the server is to stop.
+    /// Becomes `true` when the server is asked to stop.
     pub(crate) stopping: watch::Sender<bool>,
 }
 
-/// Where a running server can be reached.
+/// The listen addresses of a [`Server`](crate::Server).
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Addresses {
@@ -56,42 +57,42 @@ pub struct Addresses {
     pub http: SocketAddr,
     /// The built-in DNS server, on UDP and TCP.
     pub dns: SocketAddr,
-    /// The SMTP listener, where one was asked for.
+    /// The SMTP listener, if the server has one.
     pub smtp: Option<SocketAddr>,
 }
 
-/// One key's allowance under `--rate-limit`, in real time.
+/// The state of one key's rate limit (`--rate-limit`), in real time.
 #[derive(Debug)]
-pub(crate) struct Bucket {
+pub(crate) struct TokenBucket {
     pub(crate) tokens: f64,
-    pub(crate) filled: Instant,
+    pub(crate) updated: Instant,
 }
 
-/// Who is using the server at this moment.
+/// Counts the requests in progress and the open leases.
 #[derive(Debug, Default)]
 pub(crate) struct Activity {
     requests: AtomicUsize,
     leases: AtomicUsize,
-    /// Nobody gets a lease any more.
+    /// No more leases are granted.
     closing: AtomicBool,
     changed: tokio::sync::Notify,
 }
 
-/// Counts its holder until it is dropped.
-pub(crate) struct Active {
+/// Counts as one request or one lease until it is dropped.
+pub(crate) struct ActivityGuard {
     app: Shared,
     lease: bool,
 }
 
-impl Active {
+impl ActivityGuard {
     pub(crate) fn request(app: &Shared) -> Self {
         Self::new(app, false)
     }
 
-    /// `None` where the server is about to end.
+    /// Returns `None` if the server is about to stop.
     pub(crate) fn lease(app: &Shared) -> Option<Self> {
-        // First counted, then looked: `close_when_idle` does it the other way
-        // round, so that at least one of the two notices the other.
+        // Count first, then check `closing`. `close_when_idle` does it in the opposite
+        // order, so at least one of the two sees the other.
         let lease = Self::new(app, true);
         let closing = app.activity.closing.load(std::sync::atomic::Ordering::SeqCst);
         (!closing && !*app.stopping.borrow()).then_some(lease)
@@ -103,7 +104,7 @@ impl Active {
     }
 }
 
-impl Drop for Active {
+impl Drop for ActivityGuard {
     fn drop(&mut self) {
         let activity = &self.app.activity;
         activity.counter(self.lease).fetch_sub(1, std::sync::atomic::Ordering::SeqCst);
@@ -116,47 +117,47 @@ impl Activity {
         if lease { &self.leases } else { &self.requests }
     }
 
-    fn is_quiet(&self) -> bool {
+    fn is_idle(&self) -> bool {
         use std::sync::atomic::Ordering::SeqCst;
         self.requests.load(SeqCst) == 0 && self.leases.load(SeqCst) == 0
     }
 }
 
 impl App {
-    /// Returns when the server is to stop.
+    /// Completes when the server is asked to stop.
     pub(crate) async fn stopped(&self) {
         // The sender lives as long as the app does.
         let _ = self.stopping.subscribe().wait_for(|stop| *stop).await;
     }
 
-    /// Returns when no request is under way, no lease is open, and nothing is
-    /// due at that moment.
+    /// Waits until no request is in progress, no lease is open, and no work is due.
     pub(crate) async fn until_idle(&self) {
         loop {
             let changed = self.activity.changed.notified();
             tokio::pin!(changed);
             changed.as_mut().enable();
-            if !self.activity.is_quiet() {
+            if !self.activity.is_idle() {
                 changed.await;
                 continue;
             }
             self.engine.settled().await;
-            if self.activity.is_quiet() {
+            if self.activity.is_idle() {
                 return;
             }
         }
     }
 
-    /// Waits until it is idle; from then on nobody gets a lease.
+    /// Waits until the server is idle, and grants no lease from then on.
     pub(crate) async fn close_when_idle(&self) {
-        let closing = |is| self.activity.closing.store(is, std::sync::atomic::Ordering::SeqCst);
+        let set_closing =
+            |closing| self.activity.closing.store(closing, std::sync::atomic::Ordering::SeqCst);
         loop {
             self.until_idle().await;
-            closing(true);
-            if self.activity.is_quiet() {
+            set_closing(true);
+            if self.activity.is_idle() {
                 return;
             }
-            closing(false);
+            set_closing(false);
         }
     }
 }

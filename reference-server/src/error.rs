@@ -1,4 +1,5 @@
-//! The errors that the server answers with (`docs/undocumented/both-services.md#error-format`, `docs/undocumented/both-services.md#error-statuses`).
+//! Errors of the HTTP APIs: codes, statuses, messages and details
+//! (`docs/undocumented/both-services.md#error-statuses`).
 
 use std::borrow::Cow;
 
@@ -6,7 +7,7 @@ use http::StatusCode;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Serialize, Serializer};
 
-/// One error answer: its status, code, message, and what helps to mend it.
+/// An error response: a code, which implies the status, a message and details.
 #[derive(Clone, Debug)]
 pub(crate) struct ApiError {
     inner: Box<Inner>,
@@ -22,7 +23,7 @@ struct Inner {
 
 macro_rules! codes {
     ($($variant:ident $name:literal $status:ident $meaning:literal,)*) => {
-        /// Every code, each with its one status.
+        /// The error codes. Each has one status.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
         pub(crate) enum Code { $($variant,)* }
 
@@ -37,7 +38,7 @@ macro_rules! codes {
                 match self { $(Self::$variant => $name,)* }
             }
 
-            /// When it is answered, for the description of the server.
+            /// When this code is returned; shown in the OpenAPI description.
             pub(crate) const fn meaning(self) -> &'static str {
                 match self { $(Self::$variant => $meaning,)* }
             }
@@ -46,26 +47,26 @@ macro_rules! codes {
 }
 
 codes! {
-    InvalidJson "invalid_json" BAD_REQUEST "the body is not JSON",
-    InvalidRequest "invalid_request" BAD_REQUEST "the request cannot be read",
-    Unauthorized "unauthorized" UNAUTHORIZED "the key is missing, malformed, unknown or revoked",
-    InsufficientScope "insufficient_scope" FORBIDDEN "the key lacks the scope that the operation needs",
+    InvalidJson "invalid_json" BAD_REQUEST "the body is not valid JSON",
+    InvalidRequest "invalid_request" BAD_REQUEST "the request is malformed",
+    Unauthorized "unauthorized" UNAUTHORIZED "the API key is missing, malformed, unknown or revoked",
+    InsufficientScope "insufficient_scope" FORBIDDEN "the API key lacks the scope that the operation requires",
     DomainNotVerified "domain_not_verified" FORBIDDEN "the sender's domain is not a verified domain of the organization",
-    Forbidden "forbidden" FORBIDDEN "the request may not come from a page of another origin",
-    NotFound "not_found" NOT_FOUND "the organization has no such thing",
-    MethodNotAllowed "method_not_allowed" METHOD_NOT_ALLOWED "the method is not offered here",
-    RequestTimeout "request_timeout" REQUEST_TIMEOUT "it did not come in time",
-    Conflict "conflict" CONFLICT "it is there already, or in a state that does not allow this",
-    IdempotencyMismatch "idempotency_mismatch" CONFLICT "the `Idempotency-Key` was used with another request",
-    NotCancellable "not_cancellable" CONFLICT "the email does not wait for its date",
-    PayloadTooLarge "payload_too_large" PAYLOAD_TOO_LARGE "the body is larger than is taken",
-    UnsupportedMediaType "unsupported_media_type" UNSUPPORTED_MEDIA_TYPE "the body is of a type, or compressed in a way, that is not read",
-    WrongHost "wrong_host" MISDIRECTED_REQUEST "the `Host` is no address of this server",
-    ValidationFailed "validation_failed" UNPROCESSABLE_ENTITY "fields are wrong: `details.fields` names each",
-    HeadersTooLarge "headers_too_large" REQUEST_HEADER_FIELDS_TOO_LARGE "the request's head is larger than is taken",
-    RateLimited "rate_limited" TOO_MANY_REQUESTS "the key has used up its requests a second (only where a limit was set)",
-    Internal "internal" INTERNAL_SERVER_ERROR "the server failed; its log says why",
-    Unavailable "unavailable" SERVICE_UNAVAILABLE "the server cannot answer at this moment",
+    Forbidden "forbidden" FORBIDDEN "the request comes from a web page of another origin",
+    NotFound "not_found" NOT_FOUND "the resource does not exist in this organization",
+    MethodNotAllowed "method_not_allowed" METHOD_NOT_ALLOWED "the path does not support this method",
+    RequestTimeout "request_timeout" REQUEST_TIMEOUT "the request, or what it waited for, did not arrive in time",
+    Conflict "conflict" CONFLICT "the resource already exists, or its state does not allow this operation",
+    IdempotencyMismatch "idempotency_mismatch" CONFLICT "the `Idempotency-Key` was already used with a different request",
+    NotCancellable "not_cancellable" CONFLICT "the email is not waiting for its scheduled time",
+    PayloadTooLarge "payload_too_large" PAYLOAD_TOO_LARGE "the body is too large",
+    UnsupportedMediaType "unsupported_media_type" UNSUPPORTED_MEDIA_TYPE "the content type or the content encoding of the body is not supported",
+    WrongHost "wrong_host" MISDIRECTED_REQUEST "the `Host` header is not an address of this server",
+    ValidationFailed "validation_failed" UNPROCESSABLE_ENTITY "fields are invalid; `details.fields` lists them",
+    HeadersTooLarge "headers_too_large" REQUEST_HEADER_FIELDS_TOO_LARGE "the request line or the headers are too large",
+    RateLimited "rate_limited" TOO_MANY_REQUESTS "the API key exceeded its rate limit (only if the server has one)",
+    Internal "internal" INTERNAL_SERVER_ERROR "the server failed; its log has the reason",
+    Unavailable "unavailable" SERVICE_UNAVAILABLE "the server is temporarily unavailable",
     StorageFull "storage_full" INSUFFICIENT_STORAGE "the disk is full; nothing was stored",
 }
 
@@ -86,45 +87,45 @@ impl JsonSchema for Code {
     }
 }
 
-/// An error as it is answered.
+/// The JSON form of an error.
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(rename = "ErrorObject")]
 pub(crate) struct ErrorObject<'a> {
-    /// What went wrong, for programs.
+    /// Identifies the error for programs.
     pub(crate) code: Code,
-    /// What went wrong, for people.
+    /// Describes the error for people.
     pub(crate) message: &'a str,
-    /// What helps to mend it.
+    /// Data about the error.
     #[serde(skip_serializing_if = "Details::is_empty")]
     pub(crate) details: &'a Details,
 }
 
-/// What an error says beyond its message.
+/// Data about an error; which fields are present depends on the code.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
 #[schemars(rename = "ErrorDetails")]
 pub(crate) struct Details {
-    /// Each field that is wrong.
+    /// The invalid fields.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(crate) fields: Vec<Problem>,
-    /// The scope that the operation needs.
+    /// The scope that the operation requires.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) required_scope: Option<&'static str>,
     /// The sender's domain.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) domain: Option<String>,
-    /// Where the email stands.
+    /// The status of the email.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) status: Option<&'static str>,
-    /// The number that the request is beyond.
+    /// The limit that the request exceeds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) limit: Option<usize>,
 }
 
-/// What is wrong with one field.
+/// An invalid field.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 #[schemars(rename = "FieldProblem")]
 pub(crate) struct Problem {
-    /// Its name, with its place in a list: `attachments[2].content`; empty for the whole body.
+    /// The path of the field, such as `attachments[2].content`; empty for the whole body.
     field: String,
     message: String,
 }
@@ -142,9 +143,9 @@ impl ApiError {
         Self { inner: Box::new(inner) }
     }
 
-    /// 404: `what` is the kind of thing, such as `audience`.
+    /// 404. `what` is the kind of resource, such as `audience`.
     pub(crate) fn not_found(what: &str) -> Self {
-        Self::new(Code::NotFound, format!("there is no such {what}"))
+        Self::new(Code::NotFound, format!("no such {what}"))
     }
 
     /// 422 for one field.
@@ -154,7 +155,7 @@ impl ApiError {
         problems.into_error()
     }
 
-    /// 500. What went wrong goes to the log and not to the caller.
+    /// 500. The cause is logged and not returned to the client.
     pub(crate) fn internal(cause: impl std::fmt::Display) -> Self {
         tracing::error!(%cause, "internal error");
         Self::new(Code::Internal, "the server failed to process the request; see its log")
@@ -205,8 +206,8 @@ impl From<rusqlite::Error> for ApiError {
     }
 }
 
-/// What is wrong with a request's fields, gathered so that one answer names
-/// all of it (422).
+/// Collects the invalid fields of a request, so that one response (422) lists all of
+/// them.
 #[derive(Debug, Default)]
 pub(crate) struct Problems(Vec<Problem>);
 
@@ -219,7 +220,7 @@ impl Problems {
         self.0.is_empty()
     }
 
-    /// `Ok` where nothing was wrong.
+    /// Returns an error if any field is invalid.
     pub(crate) fn check(self) -> Result<(), ApiError> {
         if self.is_empty() { Ok(()) } else { Err(self.into_error()) }
     }

@@ -1,6 +1,8 @@
-//! Faults on demand (`docs/control-interface.md`): the next matching requests meet them, each
-//! one recorded. They are looked at in memory and kept in the database: a
-//! server that runs inside a command meets what an earlier command asked for.
+//! Fault injection (`docs/control-interface.md#faults`): a fault affects the next
+//! matching requests.
+//!
+//! Requests look up faults in memory. The database stores them too, because a server
+//! that runs inside a command must apply the faults that an earlier command added.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -10,36 +12,36 @@ use rusqlite::Connection;
 use svc_sdk::Operation;
 
 use crate::app::App;
-use crate::control::faults::read_effect;
+use crate::control::faults::parse_definition;
 use crate::error::ApiError;
 use crate::store::Tx;
 use crate::time::Millis;
 
-/// What happens to a request that meets a fault.
+/// What a fault does to a request.
 #[derive(Clone, Debug)]
 pub(crate) struct Effect {
-    /// Waited before anything else, in real time.
+    /// Delay before anything else, in real time.
     pub(crate) latency: Duration,
-    /// Answered instead of what the operation would answer.
-    pub(crate) answer: Option<FaultAnswer>,
-    pub(crate) drop: Option<Drop>,
+    /// Returned instead of processing the request.
+    pub(crate) response: Option<FaultResponse>,
+    pub(crate) drop: Option<DropPoint>,
 }
 
 #[derive(Clone, Debug)]
-pub(crate) struct FaultAnswer {
+pub(crate) struct FaultResponse {
     pub(crate) status: StatusCode,
     pub(crate) headers: HeaderMap,
     pub(crate) body: Vec<u8>,
 }
 
-/// When the connection is cut.
+/// When the connection is closed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Drop {
+pub(crate) enum DropPoint {
     /// Before the request is processed.
     Before,
-    /// After it was processed, before any of the answer.
+    /// After the request is processed, before the response is sent.
     After,
-    /// After it was processed, within the answer's body.
+    /// After the request is processed, within the response body.
     Midway,
 }
 
@@ -47,61 +49,61 @@ pub(crate) enum Drop {
 pub(crate) struct Fault {
     pub(crate) id: String,
     pub(crate) organization: i64,
-    /// Any, where none is named.
+    /// `None` matches every operation.
     pub(crate) operation: Option<Operation>,
     pub(crate) effect: Effect,
-    /// Requests that pass before the first meets it.
+    /// Matching requests that are still unaffected.
     pub(crate) skip: u32,
-    /// Requests that still meet it.
+    /// Matching requests that are still affected after that.
     pub(crate) times: u32,
-    pub(crate) met: Vec<Met>,
-    /// As it was asked for.
-    pub(crate) shown: serde_json::Value,
+    pub(crate) hits: Vec<FaultHit>,
+    /// The JSON that the fault was created from.
+    pub(crate) definition: serde_json::Value,
 }
 
-/// A request that met a fault.
+/// A request that a fault affected.
 #[derive(Clone, Debug)]
-pub(crate) struct Met {
+pub(crate) struct FaultHit {
     pub(crate) at: Millis,
     pub(crate) operation: Operation,
 }
 
-/// The faults that are in place, oldest first.
+/// All faults, oldest first.
 #[derive(Debug, Default)]
 pub(crate) struct Faults(Mutex<Vec<Fault>>);
 
-/// Requests recorded with one fault; it goes on being met beyond them.
-const RECORDED: usize = 1000;
+/// Maximum number of hits saved for one fault. Further hits are not saved.
+const MAX_HITS: usize = 1000;
 
-/// What a request has changed about a fault.
+/// A change of a fault by a request, to be saved.
 #[derive(Debug)]
-pub(crate) struct Change {
+pub(crate) struct FaultUpdate {
     fault: String,
-    /// When it met it; it passed, where there is nothing.
-    met: Option<Met>,
+    /// `None` if the request was skipped.
+    hit: Option<FaultHit>,
 }
 
 impl Faults {
-    /// Puts a fault in place, once it is on disk.
+    /// Stores a fault. It takes effect when the transaction commits.
     pub(crate) fn add(tx: &mut Tx<'_>, app: &Arc<App>, fault: &Fault) -> Result<(), ApiError> {
         tx.execute(
             "INSERT INTO fault (id, organization, definition, skip, times) VALUES (?1, ?2, ?3, ?4, ?5)",
-            (&fault.id, fault.organization, fault.shown.to_string(), fault.skip, fault.times),
+            (&fault.id, fault.organization, fault.definition.to_string(), fault.skip, fault.times),
         )?;
         let (app, fault) = (Arc::clone(app), fault.clone());
         tx.after_commit(move || app.faults.lock().push(fault));
         Ok(())
     }
 
-    /// What this request meets: of several faults the oldest that has any left.
-    /// What changed by that is to be written down.
-    pub(crate) fn meet(
+    /// Applies the faults to a request: the oldest matching one that is not used up
+    /// takes effect. The caller must [`save`] the returned updates.
+    pub(crate) fn trigger(
         &self,
         organization: i64,
         operation: Operation,
         now: Millis,
-    ) -> (Option<Effect>, Vec<Change>) {
-        let mut changes = Vec::new();
+    ) -> (Option<Effect>, Vec<FaultUpdate>) {
+        let mut updates = Vec::new();
         let mut faults = self.lock();
         let matching = faults.iter_mut().filter(|fault| {
             fault.organization == organization
@@ -111,26 +113,26 @@ impl Faults {
         for fault in matching {
             if fault.skip > 0 {
                 fault.skip -= 1;
-                changes.push(Change { fault: fault.id.clone(), met: None });
+                updates.push(FaultUpdate { fault: fault.id.clone(), hit: None });
                 continue;
             }
             fault.times -= 1;
-            let met = Met { at: now, operation };
-            if fault.met.len() < RECORDED {
-                fault.met.push(met.clone());
+            let hit = FaultHit { at: now, operation };
+            if fault.hits.len() < MAX_HITS {
+                fault.hits.push(hit.clone());
             }
-            changes.push(Change { fault: fault.id.clone(), met: Some(met) });
-            return (Some(fault.effect.clone()), changes);
+            updates.push(FaultUpdate { fault: fault.id.clone(), hit: Some(hit) });
+            return (Some(fault.effect.clone()), updates);
         }
-        (None, changes)
+        (None, updates)
     }
 
     pub(crate) fn list(&self, organization: i64) -> Vec<Fault> {
         self.lock().iter().filter(|fault| fault.organization == organization).cloned().collect()
     }
 
-    /// Takes one of an organization's faults away, or all of them; says whether
-    /// there was any.
+    /// Removes one fault of an organization, or all of them if `id` is `None`. Returns
+    /// whether there was any.
     pub(crate) fn remove(
         tx: &mut Tx<'_>,
         app: &Arc<App>,
@@ -142,19 +144,20 @@ impl Faults {
             &format!("DELETE FROM fault_hit WHERE fault IN (SELECT id FROM fault WHERE {which})"),
             (organization, &id),
         )?;
-        let gone = tx.execute(&format!("DELETE FROM fault WHERE {which}"), (organization, &id))?;
+        let removed =
+            tx.execute(&format!("DELETE FROM fault WHERE {which}"), (organization, &id))?;
         let app = Arc::clone(app);
         tx.after_commit(move || {
             app.faults.lock().retain(|fault| {
                 fault.organization != organization || id.as_ref().is_some_and(|id| *id != fault.id)
             });
         });
-        Ok(gone > 0)
+        Ok(removed > 0)
     }
 
-    /// Takes all faults of an organization away. The others' stay as they are:
-    /// not all that has met them may be on disk.
-    pub(crate) fn forget(&self, organization: i64) {
+    /// Removes the faults of one organization from memory. Does not reload the others
+    /// from the database, because not all of their hits may be saved.
+    pub(crate) fn remove_organization(&self, organization: i64) {
         self.lock().retain(|fault| fault.organization != organization);
     }
 
@@ -162,7 +165,7 @@ impl Faults {
         self.lock().clear();
     }
 
-    /// Reads all faults from the database anew.
+    /// Replaces all faults by those in the database.
     pub(crate) fn load(&self, connection: &Connection) -> Result<(), ApiError> {
         let mut loaded = Vec::new();
         let mut statement = connection.prepare_cached(
@@ -171,12 +174,21 @@ impl Faults {
         let mut rows = statement.query([])?;
         while let Some(row) = rows.next()? {
             let (id, asked): (String, String) = (row.get(0)?, row.get(2)?);
-            let shown = serde_json::from_str(&asked).map_err(ApiError::internal)?;
-            let (operation, effect) = read_effect(&asked)?;
+            let definition = serde_json::from_str(&asked).map_err(ApiError::internal)?;
+            let (operation, effect) = parse_definition(&asked)?;
             let (skip, times) = (row.get(3)?, row.get(4)?);
-            let met = met(connection, &id)?;
+            let hits = hits(connection, &id)?;
             let organization = row.get(1)?;
-            loaded.push(Fault { id, organization, operation, effect, skip, times, met, shown });
+            loaded.push(Fault {
+                id,
+                organization,
+                operation,
+                effect,
+                skip,
+                times,
+                hits,
+                definition,
+            });
         }
         *self.lock() = loaded;
         Ok(())
@@ -187,15 +199,15 @@ impl Faults {
     }
 }
 
-/// Writes down what a request has changed about faults. What it meets does not
-/// depend on it: a full disk may be why the faults are there.
-pub(crate) async fn record(app: &App, changes: Vec<Change>) {
-    if changes.is_empty() {
+/// Saves the updates of a request. An error is only logged: faults must also work
+/// while the disk is full.
+pub(crate) async fn save(app: &App, updates: Vec<FaultUpdate>) {
+    if updates.is_empty() {
         return;
     }
-    let recorded = app.store.write_relaxed(move |tx| {
-        for Change { fault, met } in changes {
-            let Some(met) = met else {
+    let saved = app.store.write_relaxed(move |tx| {
+        for FaultUpdate { fault, hit } in updates {
+            let Some(hit) = hit else {
                 tx.execute("UPDATE fault SET skip = skip - 1 WHERE id = ?1", [&fault])?;
                 continue;
             };
@@ -204,17 +216,17 @@ pub(crate) async fn record(app: &App, changes: Vec<Change>) {
                 "INSERT INTO fault_hit (fault, at, operation) SELECT ?1, ?2, ?3
                  WHERE EXISTS (SELECT 1 FROM fault WHERE id = ?1)
                  AND (SELECT COUNT(*) FROM fault_hit WHERE fault = ?1) < ?4",
-                (&fault, met.at, met.operation.to_string(), RECORDED as i64),
+                (&fault, hit.at, hit.operation.to_string(), MAX_HITS as i64),
             )?;
         }
         Ok(())
     });
-    if let Err(error) = recorded.await {
-        tracing::warn!(message = error.message(), "what met a fault is not on disk");
+    if let Err(error) = saved.await {
+        tracing::warn!(message = error.message(), "did not save a fault hit");
     }
 }
 
-fn met(connection: &Connection, fault: &str) -> rusqlite::Result<Vec<Met>> {
+fn hits(connection: &Connection, fault: &str) -> rusqlite::Result<Vec<FaultHit>> {
     let sql = "SELECT at, operation FROM fault_hit WHERE fault = ?1 ORDER BY seq";
     let mut statement = connection.prepare_cached(sql)?;
     let rows = statement.query_map([fault], |row| {
@@ -222,11 +234,11 @@ fn met(connection: &Connection, fault: &str) -> rusqlite::Result<Vec<Met>> {
         let operation = Operation::ALL.into_iter().find(|known| known.to_string() == name);
         Ok(operation.map(|operation| (row.get(0), operation)))
     })?;
-    let mut met = Vec::new();
+    let mut hits = Vec::new();
     for row in rows {
         if let Some((at, operation)) = row? {
-            met.push(Met { at: at?, operation });
+            hits.push(FaultHit { at: at?, operation });
         }
     }
-    Ok(met)
+    Ok(hits)
 }

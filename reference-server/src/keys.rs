@@ -1,4 +1,4 @@
-//! API keys: made, kept as hashes, found again on every request.
+//! API keys: creation, storage as hashes, and lookup on every request.
 
 use std::collections::HashMap;
 use std::sync::{Arc, PoisonError, RwLock};
@@ -12,7 +12,7 @@ use crate::error::ApiError;
 use crate::id::{self, Prefix};
 use crate::store::Tx;
 
-/// What a key may do, and for whom.
+/// An API key without its secret.
 #[derive(Clone, Debug)]
 pub(crate) struct Key {
     pub(crate) id: String,
@@ -21,7 +21,8 @@ pub(crate) struct Key {
     pub(crate) scopes: Vec<Scope>,
 }
 
-/// Whether a key is for live use or for tests (`docs/undocumented/both-services.md#live-and-test-keys`).
+/// Whether a key is a live or a test key
+/// (`docs/undocumented/both-services.md#live-and-test-keys`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Mode {
     Live,
@@ -39,20 +40,20 @@ impl Mode {
 
 type Hash = [u8; 32];
 
-/// Every key that is valid now, by the hash of its secret. The database has
-/// them too; only the writer changes either.
+/// All valid keys, by the hash of their secret. A copy of the database table that
+/// only the database writer changes.
 #[derive(Debug, Default)]
 pub(crate) struct Keys(RwLock<HashMap<Hash, Arc<Key>>>);
 
 impl Keys {
-    /// The key with this secret. Found by its hash, so nothing is learned from
-    /// how long the look-up takes.
+    /// Finds the key with this secret. The lookup uses the hash, so its duration
+    /// reveals nothing about the secrets.
     pub(crate) fn find(&self, secret: &[u8]) -> Option<Arc<Key>> {
         let hash = hash(secret);
         self.0.read().unwrap_or_else(PoisonError::into_inner).get(&hash).cloned()
     }
 
-    /// Reads all keys from the database anew.
+    /// Replaces all keys by those in the database.
     pub(crate) fn load(&self, connection: &Connection) -> rusqlite::Result<()> {
         let mut statement = connection
             .prepare_cached("SELECT hash, id, organization, service, scopes FROM api_key")?;
@@ -80,14 +81,14 @@ impl Keys {
         self.0.write().unwrap_or_else(PoisonError::into_inner).retain(|_, key| key.id != id);
     }
 
-    /// Does not know the key with this secret, for as long as the server runs.
-    pub(crate) fn disregard(&self, secret: &str) {
+    /// Rejects the key with this secret until the server restarts.
+    pub(crate) fn reject(&self, secret: &str) {
         let hash = hash(secret.as_bytes());
         self.0.write().unwrap_or_else(PoisonError::into_inner).remove(&hash);
     }
 
-    /// Takes all keys of an organization away.
-    pub(crate) fn forget(&self, organization: i64) {
+    /// Removes all keys of an organization.
+    pub(crate) fn remove_organization(&self, organization: i64) {
         let mut keys = self.0.write().unwrap_or_else(PoisonError::into_inner);
         keys.retain(|_, key| key.organization != organization);
     }
@@ -97,7 +98,7 @@ impl Keys {
     }
 }
 
-/// Stores a new key; it works once the job is committed.
+/// Stores a new key. It becomes valid when the transaction commits.
 pub(crate) fn create(
     tx: &mut Tx<'_>,
     keys: &Arc<Keys>,
@@ -128,7 +129,7 @@ pub(crate) fn create(
     Ok(key)
 }
 
-/// A new secret with the documented prefix of its service and mode.
+/// Generates a secret with the documented prefix of the service and mode.
 pub(crate) fn new_secret(service: Service, mode: Mode) -> Result<String, ApiError> {
     let service = match service {
         Service::Email => "mk",
@@ -137,12 +138,12 @@ pub(crate) fn new_secret(service: Service, mode: Mode) -> Result<String, ApiErro
     Ok(format!("{service}_{}_{}", mode.as_str(), random_hex::<24>()?))
 }
 
-/// So many random bytes in hex.
+/// Returns `N` random bytes in hex.
 pub(crate) fn random_hex<const N: usize>() -> Result<String, ApiError> {
     let mut bytes = [0; N];
     SystemRandom::new()
         .fill(&mut bytes)
-        .map_err(|_| ApiError::internal("the system gives no random numbers"))?;
+        .map_err(|_| ApiError::internal("the system random number generator failed"))?;
     Ok(hex::encode(bytes))
 }
 
@@ -150,7 +151,7 @@ pub(crate) fn service_from(text: &str) -> Service {
     if text == "extraction" { Service::Extraction } else { Service::Email }
 }
 
-/// The start of a key, enough to tell it from others and no more.
+/// The start of a key: enough to recognize it, too little to use it.
 fn hint(secret: &str) -> String {
     let shown: String = secret.chars().take(11).collect();
     format!("{shown}…")

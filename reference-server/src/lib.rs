@@ -1,27 +1,52 @@
-//! Both services on one machine: a local server to build and test against.
+//! An embeddable local server that implements the email service and the
+//! extraction service.
+//!
+//! Use it in tests, or run it while you develop: it implements every documented
+//! operation, with API keys and scopes, validation, a SQLite database, DNS,
+//! DKIM-signed mail, signed webhooks with retries, and a clock that you can
+//! freeze and advance. By default nothing leaves the machine.
 //!
 //! ```
 //! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
 //! use svc_reference_server::Server;
 //!
+//! // In memory, on a free loopback port, with seed data.
 //! let server = Server::start().await?;
 //! println!("{}/api/v1/emails with the key mk_test_sandbox", server.base_url());
-//! let own = server.create_organization("Lovelace").await?;
-//! println!("{} sees nothing of the others", own.name);
+//!
+//! // Tests that share a server use one organization each: an organization
+//! // cannot see the resources of another.
+//! let organization = server.create_organization("Lovelace").await?;
+//! println!("keys: {} and {}", organization.email_key, organization.extraction_key);
+//!
 //! server.stop().await;
 //! # Ok(())
 //! # }
 //! # tokio::runtime::Runtime::new().unwrap().block_on(example()).unwrap();
 //! ```
 //!
-//! A 2xx answer means that it is on disk (or in memory, where that was asked
-//! for); the clock, the DNS zone and much else can be controlled under
-//! `/_sandbox/`.
+//! # What you get
 //!
-//! A domain gets a new 2048-bit RSA key, which takes an unoptimised build more
-//! than half a minute to make (the seeded `sandbox.test` has its key already).
-//! If your tests create domains, have that one thing optimised in your
-//! `Cargo.toml`:
+//! - **Both services on one port.** The email service under `/api/v1`, the
+//!   extraction service under `/v1`. `/openapi.json` describes them.
+//! - **Seed data.** The organization `Sandbox` with the keys `mk_test_sandbox`
+//!   (email) and `sk_test_sandbox` (extraction), and the verified domain
+//!   `sandbox.test`. The server seeds only while it listens on loopback.
+//! - **A control interface** under `/_sandbox/` for everything that a test needs
+//!   and the services do not offer: read delivered messages, advance the clock,
+//!   inject faults, inspect and replay webhook deliveries. See
+//!   `docs/control-interface.md`.
+//! - **Durability.** A 2xx response means that the data is on disk, or in memory
+//!   for an in-memory server.
+//!
+//! [`Server::builder`] has the options: a data directory, other addresses, an SMTP
+//! relay, limits.
+//!
+//! # Slow key generation in debug builds
+//!
+//! Creating a domain generates a 2048-bit RSA key, which takes more than half a
+//! minute without optimizations. (The seeded `sandbox.test` comes with a key.) If
+//! your tests create domains, optimize the two crates that do the work:
 //!
 //! ```toml
 //! [profile.dev.package.rsa]
@@ -34,7 +59,9 @@
 mod address;
 mod app;
 mod clock;
+mod compatibility;
 mod control;
+mod data_dir;
 mod dkim;
 mod dns;
 mod email;
@@ -42,7 +69,6 @@ mod engine;
 mod error;
 mod extraction;
 mod faults;
-mod home;
 mod id;
 mod inbound;
 mod keys;
@@ -58,7 +84,6 @@ mod server;
 mod settings;
 mod smtp;
 mod store;
-mod switches;
 mod template;
 mod time;
 mod tls;
@@ -67,9 +92,9 @@ mod web;
 mod webhooks;
 
 pub use app::Addresses;
-pub use home::{Running, running};
-pub use organization::{NotStored, Organization};
+pub use compatibility::InvalidSetting;
+pub use data_dir::{RunningServer, find_running};
+pub use organization::{CreateOrganizationError, Organization};
 pub use relay::InvalidRelay;
 pub use server::{Builder, Server, StartError};
 pub use smtp::InvalidCertificate;
-pub use switches::InvalidSwitch;

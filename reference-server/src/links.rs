@@ -1,4 +1,4 @@
-//! What a test usually wants out of a message: the links and the one-time codes in it.
+//! Extracts the links and the one-time codes of a message, which tests often need.
 
 use linkify::{LinkFinder, LinkKind};
 use schemars::JsonSchema;
@@ -8,12 +8,12 @@ use serde::Serialize;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub(crate) struct Link {
     pub(crate) url: String,
-    /// What the link shows in HTML.
+    /// The visible text of the link in the HTML part.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) text: Option<String>,
 }
 
-/// The links of the HTML part in their order, then those that only the text part has.
+/// The links of the HTML part in order, then those that only the text part contains.
 pub(crate) fn links(html: Option<&str>, text: Option<&str>) -> Vec<Link> {
     let mut links = html.map(anchors).unwrap_or_default();
     let mut finder = LinkFinder::new();
@@ -26,8 +26,8 @@ pub(crate) fn links(html: Option<&str>, text: Option<&str>) -> Vec<Link> {
     links
 }
 
-/// One-time codes: runs of four to eight digits that stand alone, those of six
-/// digits first, without years and what is part of a link or a longer number.
+/// One-time codes: separate numbers of four to eight digits, six-digit numbers first.
+/// Ignores years, links, and numbers within other words.
 pub(crate) fn codes(html: Option<&str>, text: Option<&str>) -> Vec<String> {
     let text = match (text, html) {
         (Some(text), _) if !text.trim().is_empty() => text.to_owned(),
@@ -47,12 +47,12 @@ pub(crate) fn codes(html: Option<&str>, text: Option<&str>) -> Vec<String> {
     codes
 }
 
-/// The HTML with the address of each web link replaced, by the link's number.
+/// Replaces the URL of every web link in the HTML; `with` gets the index of the link.
 pub(crate) fn replace(html: &str, mut with: impl FnMut(usize) -> String) -> String {
     let mut replaced = String::with_capacity(html.len() + 64);
     let mut at = 0;
     for (number, (raw, _)) in web_links(html).enumerate() {
-        // A part of `html`: where it stands is how far it is from the start.
+        // `raw` is a slice of `html`, so the pointers give its offset.
         let start = raw.as_ptr() as usize - html.as_ptr() as usize;
         replaced.push_str(&html[at..start]);
         replaced.push_str(&with(number));
@@ -62,12 +62,12 @@ pub(crate) fn replace(html: &str, mut with: impl FnMut(usize) -> String) -> Stri
     replaced
 }
 
-/// Where the link of this number leads, counted as `replace` counts.
+/// The URL of the web link with this index, counted like `replace` does.
 pub(crate) fn nth(html: &str, number: usize) -> Option<String> {
     web_links(html).nth(number).map(|(_, url)| url)
 }
 
-/// Every web link as it stands in the HTML, and where it leads.
+/// Every web link: the raw attribute value and the decoded URL.
 fn web_links(html: &str) -> impl Iterator<Item = (&str, String)> {
     let anchors = tags(html).filter(|tag| tag.is("a") || tag.is("area"));
     anchors.filter_map(|tag| {
@@ -96,7 +96,8 @@ fn anchors(html: &str) -> Vec<Link> {
     links
 }
 
-/// A start or end tag: `name` with its slash, and where the tag ends in the document.
+/// A start or end tag. The `name` of an end tag includes its slash; `end` is the offset
+/// after the tag.
 struct Tag<'a> {
     name: &'a str,
     attributes: &'a str,
@@ -140,7 +141,7 @@ impl<'a> Tag<'a> {
     }
 }
 
-/// The tags of a document; comments are passed over.
+/// The tags of a document, without comments.
 fn tags(html: &str) -> impl Iterator<Item = Tag<'_>> {
     let mut at = 0;
     std::iter::from_fn(move || {
@@ -163,7 +164,7 @@ fn tags(html: &str) -> impl Iterator<Item = Tag<'_>> {
     })
 }
 
-/// Where the tag that starts here ends: a `>` inside quotation marks does not end it.
+/// The offset of the `>` that ends the tag; a quoted `>` does not end it.
 fn tag_end(tag: &str) -> Option<usize> {
     let mut quote = None;
     for (at, byte) in tag.bytes().enumerate() {
@@ -177,7 +178,7 @@ fn tag_end(tag: &str) -> Option<usize> {
     None
 }
 
-/// What a reader sees: no tags, no styles and scripts, white space runs as one space.
+/// The visible text: without tags, styles and scripts, and with collapsed white space.
 fn visible_text(html: &str) -> String {
     let mut text = String::new();
     let mut at = 0;
@@ -207,7 +208,7 @@ fn find_ignoring_case(text: &str, needle: &str) -> Option<usize> {
     text.as_bytes().windows(needle.len()).position(|w| w.eq_ignore_ascii_case(needle.as_bytes()))
 }
 
-/// The entities that links and codes are written with; others stay as they are.
+/// Decodes numeric entities and the most common named ones, and keeps all others.
 fn decode_entities(text: &str) -> String {
     let mut decoded = String::with_capacity(text.len());
     let mut rest = text;
@@ -255,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn links_of_both_parts_in_their_order() {
+    fn finds_links_of_both_parts_in_order() {
         let html = r#"<!-- <a href="https://no.test"> --><p>Hi</p>
             <A class=x HREF = 'https://a.test/verify?t=1&amp;u=%3C2'><b>Verify &gt;</b> now</A>
             <a href=https://b.test/>B</a> <a href="mailto:x@y">mail</a> <a name="x">none</a>
@@ -274,7 +275,7 @@ mod tests {
     }
 
     #[test]
-    fn broken_html_does_no_harm() {
+    fn tolerates_broken_html() {
         for html in
             ["<", "<a", "<a href", "<a href=", "<a href='x", "</a", "<a =x>", "<!--", "&", "<a =>"]
         {
@@ -285,7 +286,7 @@ mod tests {
     }
 
     #[test]
-    fn codes_stand_alone() {
+    fn finds_only_separate_codes() {
         let text = "In 2026 your code is 481 516 no: *123456*, or 9876. Call 123456789. https://a.test/111111 x1234";
         assert_eq!(codes(None, Some(text)), ["123456", "9876"]);
         let html = "<style>.a{width:1234px; x: 5678 }</style><p>Code:<b>&#52;82913</b></p>";

@@ -1,4 +1,4 @@
-//! What is counted for `/metrics`: numbers only, no names of anybody.
+//! The counters of `/metrics`. They contain no user data.
 
 use std::fmt::Write as _;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -7,19 +7,19 @@ use std::time::Duration;
 use http::StatusCode;
 use svc_sdk::{Operation, Service};
 
-/// Upper bounds of the request durations, in seconds.
+/// Upper bounds of the request duration buckets, in seconds.
 const BOUNDS: [f64; 9] = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.1, 0.5, 1.0, 10.0];
-/// The classes of statuses that are counted apart: 2xx, 4xx, 5xx.
+/// The status classes.
 const CLASSES: [&str; 3] = ["2xx", "4xx", "5xx"];
 
 #[derive(Debug, Default)]
 pub(crate) struct Metrics {
-    /// By operation, in the order of the table, and by class of status.
+    /// By operation, in the order of `Operation::ALL`, and by status class.
     requests: [[AtomicU64; 3]; 25],
     durations: [AtomicU64; 9],
     duration_micros: AtomicU64,
     emails: AtomicU64,
-    /// By service (email, extraction) and by outcome (delivered, failed).
+    /// By service (email, extraction) and outcome (delivered, failed).
     attempts: [[AtomicU64; 2]; 2],
 }
 
@@ -49,7 +49,8 @@ impl Metrics {
         self.attempts[service][usize::from(!delivered)].fetch_add(1, Ordering::Relaxed);
     }
 
-    /// In the text format of Prometheus; `pending` are the deliveries to come.
+    /// Formats the metrics for Prometheus. `pending` is the number of pending deliveries,
+    /// `due` that of waiting emails and recipients.
     pub(crate) fn text(&self, pending: i64, due: i64) -> String {
         let mut text = String::new();
         let mut family = |name: &str, kind: &str, help: &str, samples: &[(String, String)]| {
@@ -72,7 +73,12 @@ impl Metrics {
                 }
             }
         }
-        family("svc_requests_total", "counter", "Requests of documented operations.", &requests);
+        family(
+            "svc_requests_total",
+            "counter",
+            "Requests to the documented operations.",
+            &requests,
+        );
         let name = "svc_request_duration_seconds";
         let mut durations = Vec::new();
         for (bound, counter) in BOUNDS.iter().zip(&self.durations) {
@@ -82,7 +88,7 @@ impl Metrics {
         let seconds = count(&self.duration_micros) as f64 / 1e6;
         durations.push(("_sum".to_owned(), seconds.to_string()));
         durations.push(("_count".to_owned(), all.to_string()));
-        family(name, "histogram", "Time to answer, in real time.", &durations);
+        family(name, "histogram", "Duration of requests, in real time.", &durations);
         let emails = [(String::new(), count(&self.emails).to_string())];
         family("svc_emails_accepted_total", "counter", "Emails accepted.", &emails);
         let mut attempts = Vec::new();
@@ -92,11 +98,16 @@ impl Metrics {
                 attempts.push((labels, count(counter).to_string()));
             }
         }
-        family("svc_delivery_attempts_total", "counter", "Attempts at webhooks.", &attempts);
+        family("svc_delivery_attempts_total", "counter", "Webhook delivery attempts.", &attempts);
         let pending = [(String::new(), pending.to_string())];
-        family("svc_deliveries_pending", "gauge", "Deliveries still to be attempted.", &pending);
+        family(
+            "svc_deliveries_pending",
+            "gauge",
+            "Webhook deliveries waiting for an attempt.",
+            &pending,
+        );
         let due = [(String::new(), due.to_string())];
-        family("svc_due", "gauge", "Emails and recipients that wait for their time.", &due);
+        family("svc_due", "gauge", "Emails and recipients waiting for their next step.", &due);
         text
     }
 }
@@ -106,14 +117,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_table_and_the_counters_have_one_order() {
+    fn operations_index_the_counters() {
         for (index, operation) in Operation::ALL.into_iter().enumerate() {
             assert_eq!(operation as usize, index);
         }
     }
 
     #[test]
-    fn the_text_is_prometheus_format() {
+    fn formats_for_prometheus() {
         let metrics = Metrics::default();
         let took = Duration::from_millis(2);
         metrics.request(Operation::EmailsSend, StatusCode::ACCEPTED, took);

@@ -1,44 +1,48 @@
-//! An organization of a test's own.
+//! [`Organization`]: one tenant of a server, created through [`Server`].
 
 use std::fmt;
 
 use crate::Server;
 use crate::control::organizations;
 
-/// An organization with a key of each service: its resources are invisible to
-/// all others, so tests can share a server.
+/// An organization with one API key for each service, returned by
+/// [`Server::create_organization`].
 ///
-/// `Debug` does not show the keys.
+/// An organization cannot see the resources of another, so tests that use one
+/// organization each can share a server. The `Debug` output omits the keys.
 #[derive(Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Organization {
-    /// Its id, `org_…`.
+    /// The ID, `org_…`.
     pub id: String,
-    /// Its name.
+    /// The name.
     pub name: String,
-    /// A key of the email service with every scope.
+    /// A key of the email service with all scopes.
     pub email_key: String,
     /// A key of the extraction service with the scope `full`.
     pub extraction_key: String,
 }
 
 impl Server {
-    /// Makes an organization, as `POST /_sandbox/organizations` does.
+    /// Creates an organization, like `POST /_sandbox/organizations`.
+    ///
+    /// Names need not be unique.
     ///
     /// # Errors
     ///
-    /// [`NotStored`] where the database takes nothing more.
+    /// Returns [`CreateOrganizationError`] if the database cannot store it.
     pub async fn create_organization(
         &self,
         name: impl Into<String>,
-    ) -> Result<Organization, NotStored> {
-        let made = organizations::make(self.app(), Some(name.into()), 0).await;
-        let made = made.map_err(|error| NotStored(error.message().to_owned()))?;
+    ) -> Result<Organization, CreateOrganizationError> {
+        let created = organizations::create_with_keys(self.app(), Some(name.into()), 0).await;
+        let created =
+            created.map_err(|error| CreateOrganizationError(error.message().to_owned()))?;
         Ok(Organization {
-            id: made.organization.id,
-            name: made.organization.name,
-            email_key: made.email_key,
-            extraction_key: made.extraction_key,
+            id: created.organization.id,
+            name: created.organization.name,
+            email_key: created.email_key,
+            extraction_key: created.extraction_key,
         })
     }
 }
@@ -49,7 +53,8 @@ impl fmt::Debug for Organization {
     }
 }
 
-/// The database did not take it: the disk is full, or fails.
+/// The database could not store an organization, because the disk is full or an I/O
+/// error occurred.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("the organization was not stored: {0}")]
-pub struct NotStored(String);
+#[error("cannot create the organization: {0}")]
+pub struct CreateOrganizationError(String);

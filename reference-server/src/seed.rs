@@ -1,4 +1,4 @@
-//! What is there from the first start on, and how all else is emptied
+//! Seed data of a new database, and resetting an organization or the whole server
 //! (`docs/control-interface.md#seeds`).
 
 use std::sync::Arc;
@@ -12,12 +12,13 @@ use crate::store::Tx;
 
 const EMAIL_KEY: &str = "mk_test_sandbox";
 const EXTRACTION_KEY: &str = "sk_test_sandbox";
-/// The keys that everybody knows.
+/// The seeded keys, which are public knowledge.
 pub(crate) const KEYS: [&str; 2] = [EMAIL_KEY, EXTRACTION_KEY];
 
 const DOMAIN: &str = "sandbox.test";
 
-/// Tables that hold an organization's things, and how its rows are found.
+/// The tables with data of organizations, each with the condition that selects the
+/// rows of organization `?1`. Ordered so that dependent rows are deleted first.
 pub(crate) const OWNED: &[(&str, &str)] = &[
     ("email_content", "email IN (SELECT id FROM email WHERE organization = ?1)"),
     ("email_attachment", "email IN (SELECT id FROM email WHERE organization = ?1)"),
@@ -42,23 +43,32 @@ pub(crate) const OWNED: &[(&str, &str)] = &[
     ("idempotency", "organization = ?1"),
 ];
 
-/// Puts the seeds in place at the first start.
-pub(crate) fn plant(tx: &mut Tx<'_>, app: &Arc<App>) -> Result<(), ApiError> {
+/// Creates the seed data.
+pub(crate) fn create(tx: &mut Tx<'_>, app: &Arc<App>) -> Result<(), ApiError> {
     let organization = organizations::insert(tx, Some(SANDBOX), 0)?.seq;
-    fill(tx, app, organization)
+    create_keys_and_domain(tx, app, organization)
 }
 
-fn fill(tx: &mut Tx<'_>, app: &Arc<App>, organization: i64) -> Result<(), ApiError> {
+fn create_keys_and_domain(
+    tx: &mut Tx<'_>,
+    app: &Arc<App>,
+    organization: i64,
+) -> Result<(), ApiError> {
     tx.execute("DELETE FROM api_key WHERE organization = ?1", [organization])?;
     let keys = Arc::clone(&app.keys);
-    tx.after_commit(move || keys.forget(organization));
+    tx.after_commit(move || keys.remove_organization(organization));
     let (email_key, extraction_key) = (EMAIL_KEY.to_owned(), EXTRACTION_KEY.to_owned());
-    organizations::all_keys(tx, &app.keys, organization, email_key, extraction_key)?;
+    organizations::insert_keys(tx, &app.keys, organization, email_key, extraction_key)?;
     domains::seed(tx, app, organization, DOMAIN)
 }
 
-/// Empties one organization. Its keys stay, so that a test can go on with them.
-pub(crate) fn empty(tx: &mut Tx<'_>, app: &Arc<App>, organization: i64) -> Result<(), ApiError> {
+/// Deletes all data of one organization except its keys, so that a test can continue
+/// to use them.
+pub(crate) fn reset_organization(
+    tx: &mut Tx<'_>,
+    app: &Arc<App>,
+    organization: i64,
+) -> Result<(), ApiError> {
     let mut statement =
         tx.statement("SELECT DISTINCT owner FROM dns_record WHERE organization = ?1")?;
     let owners = statement.query_map([organization], |row| row.get::<_, String>(0))?;
@@ -69,7 +79,7 @@ pub(crate) fn empty(tx: &mut Tx<'_>, app: &Arc<App>, organization: i64) -> Resul
     let context = Arc::clone(app);
     tx.after_commit(move || {
         context.webhooks.remove_organization(organization);
-        context.faults.forget(organization);
+        context.faults.remove_organization(organization);
         for owner in owners {
             context.zone.withdraw(&owner, None);
         }
@@ -80,22 +90,22 @@ pub(crate) fn empty(tx: &mut Tx<'_>, app: &Arc<App>, organization: i64) -> Resul
         |row| row.get(0),
     )?;
     if name == SANDBOX && app.settings.seed {
-        fill(tx, app, organization)?;
+        create_keys_and_domain(tx, app, organization)?;
     }
     Ok(())
 }
 
-/// Empties all of the server and puts the seeds back.
-pub(crate) fn reset(tx: &mut Tx<'_>, app: &Arc<App>) -> Result<(), ApiError> {
+/// Deletes all data of the server and creates the seed data again.
+pub(crate) fn reset_server(tx: &mut Tx<'_>, app: &Arc<App>) -> Result<(), ApiError> {
     for (table, _) in OWNED {
-        // Without a condition SQLite drops all rows at once.
+        // Without a condition, SQLite truncates the table instead of deleting row by row.
         tx.execute(&format!("DELETE FROM {table}"), [])?;
     }
     tx.execute("DELETE FROM api_key", [])?;
     tx.execute("DELETE FROM organization", [])?;
     tx.execute("DELETE FROM meta WHERE key = 'clock'", [])?;
     tx.now = clock::system();
-    // What is in memory goes when the rows have gone: a full disk may keep them.
+    // Clear the copies in memory only after the commit: it may fail on a full disk.
     let context = Arc::clone(app);
     tx.after_commit(move || {
         context.clock.restart();
@@ -106,7 +116,7 @@ pub(crate) fn reset(tx: &mut Tx<'_>, app: &Arc<App>) -> Result<(), ApiError> {
         context.zone.clear();
     });
     if app.settings.seed {
-        plant(tx, app)?;
+        create(tx, app)?;
     }
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! Starting and stopping a server.
+//! [`Server`] and its [`Builder`]: starting and stopping a server.
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -12,22 +12,42 @@ use tokio::task::JoinHandle;
 
 use crate::app::{Addresses, App, Shared};
 use crate::clock::{Clock, ClockMode};
+use crate::compatibility::InvalidSetting;
+use crate::data_dir::{DataDir, DataDirError, RunningServer};
 use crate::dns::{DnsServer, Resolver, Zone};
 use crate::email::domains;
 use crate::engine::{self, EngineHandle, local_delivery, relaying};
 use crate::error::ApiError;
-use crate::home::{Home, HomeError, Running};
 use crate::keys::random_hex;
 use crate::outbound::{Outbound, Policy};
 use crate::relay::{InvalidRelay, Relay, RelayTarget};
 use crate::settings::Settings;
 use crate::smtp::{Certificate, InvalidCertificate};
 use crate::store::{Location, OpenError, Store};
-use crate::switches::InvalidSwitch;
 use crate::{seed, smtp, web};
 
-/// A running server. Dropped without [`stop`](Self::stop), it ends at once;
-/// what was answered is on disk all the same.
+/// A running local server for the email service and the extraction service.
+///
+/// [`Server::start`] starts one for a test, [`Server::builder`] one with options.
+/// The server runs on tasks of the current Tokio runtime. A process can run any
+/// number of servers.
+///
+/// End it with [`stop`](Self::stop), which waits for requests in progress. Dropping
+/// a `Server` aborts its tasks at once; data of completed requests is kept either
+/// way.
+///
+/// ```
+/// # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+/// use svc_reference_server::Server;
+///
+/// let directory = tempfile::tempdir()?;
+/// let server = Server::builder().data_dir(directory.path()).start().await?;
+/// println!("listening on {}", server.base_url());
+/// server.stop().await;
+/// # Ok(())
+/// # }
+/// # tokio::runtime::Runtime::new().unwrap().block_on(example()).unwrap();
+/// ```
 pub struct Server {
     app: Shared,
     addresses: Addresses,
@@ -39,41 +59,51 @@ struct Tasks {
     engine: JoinHandle<()>,
     smtp: Option<JoinHandle<()>>,
     _dns: DnsServer,
-    _home: Option<Home>,
+    _data_dir: Option<DataDir>,
 }
 
 impl Server {
-    /// Starts one for a test: in memory, seeded, on a free loopback port.
+    /// Starts a server for a test: in memory, with seed data, on a free loopback
+    /// port.
+    ///
+    /// Short for `Server::builder().start()`.
     ///
     /// # Errors
     ///
-    /// [`StartError`], as for [`Builder::start`].
+    /// Returns a [`StartError`] for the same reasons as [`Builder::start`].
+    ///
+    /// # Panics
+    ///
+    /// Panics when called outside of a Tokio runtime.
     pub async fn start() -> Result<Self, StartError> {
         Self::builder().in_memory().start().await
     }
 
-    /// How to start one otherwise.
+    /// Returns a builder for a server with other options.
     pub fn builder() -> Builder {
         Builder { settings: Settings::default() }
     }
 
-    /// Its base address, such as `http://127.0.0.1:4080`.
+    /// The base URL of both services and of the control interface, such as
+    /// `http://127.0.0.1:4080`, without a trailing slash.
     pub fn base_url(&self) -> String {
         format!("http://{}", self.addresses.http)
     }
 
-    /// Where its DNS server answers, on UDP and TCP.
+    /// The address of the built-in DNS server, for UDP and TCP.
     pub fn dns_addr(&self) -> SocketAddr {
         self.addresses.dns
     }
 
-    /// Every address that it answers at.
+    /// All addresses that the server listens on.
     pub fn addresses(&self) -> &Addresses {
         &self.addresses
     }
 
-    /// What `/_sandbox/` asks for as a bearer token, where the server is bound
-    /// beyond loopback.
+    /// The bearer token that the control interface requires.
+    ///
+    /// `None` while the server listens on loopback, where the control interface
+    /// needs no token.
     pub fn control_token(&self) -> Option<&str> {
         self.app.control_token.as_deref()
     }
@@ -82,27 +112,37 @@ impl Server {
         &self.app
     }
 
-    /// Returns when no request is under way, nobody holds a lease, and nothing
-    /// is due any more at that moment.
+    /// Waits until the server is idle.
+    ///
+    /// The server is idle when it processes no request, no client holds a lease
+    /// (`GET /_sandbox/lease`), and all work that is due by the server's clock is
+    /// done: emails, webhook deliveries and retries. Work that is due later, such as
+    /// a scheduled email, does not count.
     pub async fn until_idle(&self) {
         self.app.until_idle().await;
     }
 
-    /// Waits as [`until_idle`](Self::until_idle) does, then stops. Whoever asks
-    /// for a lease in between either gets it, and is waited for, or is refused.
+    /// Waits until the server is idle, as [`until_idle`](Self::until_idle) does,
+    /// then stops it.
+    ///
+    /// A client that requests a lease while the server is about to stop either gets
+    /// the lease, and the server waits for it, or gets an error.
     pub async fn stop_when_idle(self) {
         self.app.close_when_idle().await;
         self.stop().await;
     }
 
-    /// Stops gracefully: requests and deliveries under way end, within ten
-    /// seconds; the rest is kept in the database.
+    /// Stops the server gracefully.
+    ///
+    /// Waits at most ten seconds for requests and webhook deliveries in progress.
+    /// Pending work stays in the database; a server that starts again on the same
+    /// data directory continues with it.
     pub async fn stop(mut self) {
         self.app.stopping.send_replace(true);
         if let Some(tasks) = self.tasks.take() {
             for task in [tasks.web, tasks.engine].into_iter().chain(tasks.smtp) {
                 if let Err(error) = task.await {
-                    tracing::error!(%error, "a part of the server ended badly");
+                    tracing::error!(%error, "a server task failed");
                 }
             }
             if let Some(relay) = &self.app.relay {
@@ -111,7 +151,7 @@ impl Server {
             let app = Arc::clone(&self.app);
             let closed = tokio::task::spawn_blocking(move || app.store.close());
             if let Err(error) = closed.await {
-                tracing::error!(%error, "the database did not close");
+                tracing::error!(%error, "failed to close the database");
             }
         }
     }
@@ -134,79 +174,104 @@ impl fmt::Debug for Server {
     }
 }
 
-/// Options of a server; see [`Server::builder`]. In memory, seeded, on free
-/// loopback ports, unless told otherwise.
+/// Options of a [`Server`]; created by [`Server::builder`].
+///
+/// The defaults suit a test: in memory, with seed data, HTTP and DNS on free
+/// loopback ports, no SMTP, no relay, no rate limit.
 #[derive(Clone, Debug)]
-#[must_use]
+#[must_use = "a builder does nothing until `start` is called"]
 pub struct Builder {
     settings: Settings,
 }
 
 impl Builder {
-    /// The address for both services; port 0 takes a free one.
+    /// Sets the HTTP listen address of both services and the control interface.
+    ///
+    /// Port 0 picks a free port. Default: `127.0.0.1:0`.
+    ///
+    /// On an address beyond loopback the server does not accept the seeded keys, and
+    /// the control interface requires [`Server::control_token`].
     pub fn addr(mut self, addr: SocketAddr) -> Self {
         self.settings.addr = addr;
         self
     }
 
-    /// Keeps everything in this directory.
+    /// Keeps all data in this directory, which is created if it does not exist.
+    ///
+    /// One server at a time can use a data directory. On Unix, only its owner can
+    /// read the directory and the files in it.
     pub fn data_dir(mut self, directory: impl Into<PathBuf>) -> Self {
         self.settings.location = Location::Directory(directory.into());
         self
     }
 
-    /// Keeps everything in memory and leaves no file behind.
+    /// Keeps all data in memory. This is the default.
     pub fn in_memory(mut self) -> Self {
         self.settings.location = Location::Memory;
         self
     }
 
-    /// Whether the organization `Sandbox` is there from the start.
+    /// Sets whether a new database gets seed data. Default: `true`.
+    ///
+    /// The seed data is the organization `Sandbox` with the keys `mk_test_sandbox`
+    /// and `sk_test_sandbox`, and the verified domain `sandbox.test`. A server that
+    /// is [`public`](Self::public) or listens beyond loopback never seeds. See
+    /// `docs/control-interface.md#seeds`.
     pub fn seed(mut self, seed: bool) -> Self {
         self.settings.seed = seed;
         self
     }
 
-    /// The address of the built-in DNS server; port 0 takes a free one.
+    /// Sets the listen address of the built-in DNS server, for UDP and TCP.
+    ///
+    /// Port 0 picks a free port. Default: `127.0.0.1:0`.
     pub fn dns(mut self, addr: SocketAddr) -> Self {
         self.settings.dns = addr;
         self
     }
 
-    /// The DNS server to ask for names that the built-in zone does not have,
-    /// instead of the system's.
+    /// Sets the upstream DNS server for names outside the built-in zone.
+    ///
+    /// Default: the resolver configuration of the system. The built-in zone answers
+    /// for names under `.test`, `.example`, `.invalid` and `.localhost`.
     pub fn resolver(mut self, addr: SocketAddr) -> Self {
         self.settings.resolver = Some(addr);
         self
     }
 
-    /// Sends mail out to a real SMTP server, such as
-    /// `smtp://user:password@mail.example.com:587` (`STARTTLS` where it is
-    /// offered) or `smtps://…` (TLS from the start); without it nothing leaves
-    /// the machine. Magic recipients stay here all the same.
+    /// Sends outgoing mail to an SMTP server.
+    ///
+    /// The URL is `smtp://user:password@mail.example.com:587`, which uses `STARTTLS`
+    /// if the server offers it, or `smtps://…` for TLS from the start. Without a
+    /// relay, no mail leaves the machine. With one, the magic recipients (such as
+    /// `bounced@example.test`) still stay local.
     ///
     /// # Errors
     ///
-    /// Where the text is no such address. The error does not repeat it.
+    /// Returns [`InvalidRelay`] if the URL is not a valid relay URL. The error does
+    /// not repeat the URL, because it may hold a password.
     pub fn relay(mut self, url: &str) -> Result<Self, InvalidRelay> {
         self.settings.relay = Some(RelayTarget::parse(url)?);
         Ok(self)
     }
 
-    /// Takes mail for verified domains over SMTP at this address; port 0 takes
-    /// a free one. Without it no SMTP is spoken.
+    /// Accepts incoming mail for verified domains over SMTP on this listen address.
+    ///
+    /// Port 0 picks a free port. Default: no SMTP listener.
     pub fn smtp(mut self, addr: SocketAddr) -> Self {
         self.settings.smtp = Some(addr);
         self
     }
 
-    /// What the SMTP listener's `STARTTLS` encrypts with: a certificate with its
-    /// chain and its key, both in PEM form. Without it the listener makes one for
-    /// `localhost` that it signs itself, anew at each start.
+    /// Sets the certificate chain and the private key, both PEM-encoded, that the
+    /// SMTP listener uses for `STARTTLS`.
+    ///
+    /// Default: a self-signed certificate for `localhost`, generated at each start.
     ///
     /// # Errors
     ///
-    /// Where either is none, or they do not belong together.
+    /// Returns [`InvalidCertificate`] if either file is not valid PEM, or if the key
+    /// does not belong to the certificate.
     pub fn smtp_certificate(
         mut self,
         chain_pem: &[u8],
@@ -216,117 +281,139 @@ impl Builder {
         Ok(self)
     }
 
-    /// Open to others: no seeds, webhooks to public https targets only.
+    /// Sets whether untrusted clients may reach the server. Default: `false`.
+    ///
+    /// A public server has no seed data, rejects the seeded keys, and delivers
+    /// webhooks to `https` URLs with public addresses only.
     pub fn public(mut self, public: bool) -> Self {
         self.settings.public = public;
         self
     }
 
-    /// Whether [`running`](crate::running) finds it, which it does unless told
-    /// otherwise: a server that will end in a moment has no use for guests.
-    pub fn announced(mut self, announced: bool) -> Self {
-        self.settings.announced = announced;
+    /// Sets whether [`find_running`](crate::find_running) can find this server.
+    /// Default: `true`.
+    ///
+    /// Disable it for a server that stops again in a moment and that other processes
+    /// should not start to use.
+    pub fn discoverable(mut self, discoverable: bool) -> Self {
+        self.settings.discoverable = discoverable;
         self
     }
 
-    /// Requests a second for each key; more are answered 429.
-    pub fn rate_limit(mut self, requests_a_second: u32) -> Self {
-        self.settings.rate_limit = Some(requests_a_second.max(1));
+    /// Limits the requests per second of each API key, at least 1. Default: no limit.
+    ///
+    /// Requests over the limit get status 429 with `Retry-After`.
+    pub fn rate_limit(mut self, requests_per_second: u32) -> Self {
+        self.settings.rate_limit = Some(requests_per_second.max(1));
         self
     }
 
-    /// How long a body may pause before the request is answered 408; ten seconds
-    /// of real time unless set.
-    pub fn body_timeout(mut self, pause: Duration) -> Self {
-        self.settings.limits.body_pause = pause;
+    /// Sets how long a client may pause within a request body before it gets
+    /// status 408. Default: ten seconds, in real time.
+    pub fn body_idle_timeout(mut self, timeout: Duration) -> Self {
+        self.settings.limits.body_idle_timeout = timeout;
         self
     }
 
-    /// How long a request's head may take, the idle time before it included;
-    /// thirty seconds of real time unless set.
-    pub fn head_timeout(mut self, time: Duration) -> Self {
-        self.settings.limits.head_time = time;
+    /// Sets how long a client may take to send the request line and the headers,
+    /// including the time that the connection is idle before. Default: thirty
+    /// seconds, in real time.
+    pub fn header_timeout(mut self, timeout: Duration) -> Self {
+        self.settings.limits.header_timeout = timeout;
         self
     }
 
-    /// How large the database may grow; beyond it requests are answered 507, as
-    /// on a full disk, until something was deleted.
-    pub fn database_limit(mut self, bytes: u64) -> Self {
-        self.settings.limits.database_bytes = Some(bytes);
+    /// Limits the size of the database, in bytes. Default: no limit.
+    ///
+    /// When the database is full, requests that store something get status 507, as
+    /// on a full disk, until data is deleted.
+    pub fn max_database_size(mut self, bytes: u64) -> Self {
+        self.settings.limits.max_database_bytes = Some(bytes);
         self
     }
 
-    /// Chooses otherwise at a point that the documents leave open, such as
-    /// `create-status=200`.
+    /// Applies a compatibility setting `NAME=VALUE`, such as `create-status=200`.
+    ///
+    /// Where the services' reference is silent, the server has to choose: whether a
+    /// create operation returns 201 or 200, for example. A compatibility setting
+    /// selects the other choice, so that you can test a client against both. Call it
+    /// once per setting. `docs/undocumented/README.md` lists the settings.
     ///
     /// # Errors
     ///
-    /// Where there is no such point or no such choice; it says which there are.
-    pub fn set(mut self, point_and_choice: &str) -> Result<Self, InvalidSwitch> {
-        self.settings.switches.set(point_and_choice)?;
+    /// Returns [`InvalidSetting`] if the name or the value is unknown. The message
+    /// lists the valid ones.
+    pub fn compatibility(mut self, setting: &str) -> Result<Self, InvalidSetting> {
+        self.settings.compatibility.set(setting)?;
         Ok(self)
     }
 
-    /// Starts the server; it is ready when this returns.
+    /// Starts the server. It accepts requests when this method returns.
     ///
     /// # Errors
     ///
-    /// [`StartError`] says what is in the way: another server on the same data
-    /// directory, an address that is taken, a database of a newer version.
+    /// Returns a [`StartError`] if another server uses the data directory, an address
+    /// is not available, or the database cannot be opened.
+    ///
+    /// # Panics
+    ///
+    /// Panics when called outside of a Tokio runtime.
     pub async fn start(self) -> Result<Server, StartError> {
         start(self.settings).await
     }
 }
 
-/// Why a server did not start.
+/// The reason why a server did not start.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum StartError {
-    /// Another server runs on the data directory: use that one.
-    #[error("another server runs on {}{}", .directory.display(), at(.running.as_ref()))]
+    /// Another server uses the data directory. Use that server, stop it, or choose
+    /// another directory.
+    #[error("another server is running on {}{}", .directory.display(), at(.running.as_ref()))]
     InUse {
         /// The data directory.
         directory: PathBuf,
-        /// The other server; `None` while it is just starting.
-        running: Option<Running>,
+        /// The other server, or `None` if it is still starting or is not
+        /// [discoverable](Builder::discoverable).
+        running: Option<RunningServer>,
     },
-    /// The data directory cannot be used: check that it can be written.
+    /// The data directory cannot be used. Check that it is writable.
     #[error("cannot use the data directory {}", .directory.display())]
     Directory {
         /// The data directory.
         directory: PathBuf,
-        /// What went wrong.
+        /// The underlying error.
         source: std::io::Error,
     },
-    /// The database is of a newer version, and was left as it is.
+    /// A newer version wrote the database. It was not changed.
     #[error(
-        "the database was written by a newer version of svc and left as it is; \
-         update this one, or give it another data directory"
+        "the database was written by a newer version of svc and was not changed; \
+         update svc, or use another data directory"
     )]
     NewerDatabase,
-    /// The database cannot be opened.
+    /// The database cannot be opened. The message contains the reason.
     #[error("cannot open the database: {0}")]
     Database(String),
-    /// An address is taken, or is none of this machine.
+    /// An address is already in use, or does not belong to this machine.
     #[error("cannot listen on {addr} for {what}")]
     Listen {
-        /// The address.
+        /// The listen address.
         addr: SocketAddr,
-        /// What was to be offered there: `http`, `dns`, `smtp`.
+        /// The protocol: `http`, `dns` or `smtp`.
         what: &'static str,
-        /// What went wrong.
+        /// The underlying error.
         source: std::io::Error,
     },
 }
 
-fn at(running: Option<&Running>) -> String {
-    running.map(|running| format!(", at {}", running.base_url())).unwrap_or_default()
+fn at(running: Option<&RunningServer>) -> String {
+    running.map(|running| format!(" at {}", running.base_url())).unwrap_or_default()
 }
 
 async fn start(mut settings: Settings) -> Result<Server, StartError> {
-    let home = match &settings.location {
+    let data_dir = match &settings.location {
         Location::Memory => None,
-        Location::Directory(directory) => Some(take(directory).await?),
+        Location::Directory(directory) => Some(lock(directory).await?),
     };
     let location = settings.location.clone();
     let opened = tokio::task::spawn_blocking(move || Store::open(&location)).await;
@@ -338,7 +425,7 @@ async fn start(mut settings: Settings) -> Result<Server, StartError> {
         })?,
         Err(error) => return Err(StartError::Database(error.to_string())),
     };
-    if let Some(bytes) = settings.limits.database_bytes {
+    if let Some(bytes) = settings.limits.max_database_bytes {
         crate::store::limit_size(&connection, bytes).map_err(|error| sqlite(&error))?;
     }
     let mode =
@@ -354,7 +441,7 @@ async fn start(mut settings: Settings) -> Result<Server, StartError> {
     let (addr, dns_addr) = (settings.addr, settings.dns);
     let listener = web::listen::bind(addr).map_err(listen("http", addr))?;
     let addr = listener.local_addr().map_err(listen("http", addr))?;
-    settings.seed &= !settings.is_open();
+    settings.seed &= !settings.is_exposed();
     let zone = Arc::new(Zone::new());
     let dns =
         DnsServer::start(dns_addr, Arc::clone(&zone)).await.map_err(listen("dns", dns_addr))?;
@@ -379,7 +466,7 @@ async fn start(mut settings: Settings) -> Result<Server, StartError> {
         resolver: Resolver::new(Arc::clone(&zone), settings.resolver),
         zone,
         verified: Default::default(),
-        rates: std::sync::Mutex::default(),
+        rate_limits: std::sync::Mutex::default(),
         faults: Default::default(),
         metrics: Default::default(),
         activity: Default::default(),
@@ -394,41 +481,46 @@ async fn start(mut settings: Settings) -> Result<Server, StartError> {
     let engine = engine::start(&app, commands, due);
     let smtp = mail.map(|listener| tokio::spawn(smtp::run(Arc::clone(&app), listener)));
     let web = tokio::spawn(web::listen::run(Arc::clone(&app), listener, web::router(&app)));
-    if let Some(home) = home.as_ref().filter(|_| app.settings.announced) {
-        home.announce(&addresses).map_err(|source| StartError::Directory {
-            directory: home.directory().to_owned(),
+    if let Some(data_dir) = data_dir.as_ref().filter(|_| app.settings.discoverable) {
+        data_dir.publish(&addresses).map_err(|source| StartError::Directory {
+            directory: data_dir.path().to_owned(),
             source,
         })?;
     }
     tracing::info!(http = %addresses.http, dns = %addresses.dns, smtp = addresses.smtp.map(tracing::field::display), "ready");
-    let tasks = Tasks { web, engine, smtp, _dns: dns, _home: home };
+    let tasks = Tasks { web, engine, smtp, _dns: dns, _data_dir: data_dir };
     Ok(Server { app, addresses, tasks: Some(tasks) })
 }
 
-async fn take(directory: &std::path::Path) -> Result<Home, StartError> {
-    Home::take(directory).await.map_err(|error| match error {
-        HomeError::Taken(running) => StartError::InUse { directory: directory.to_owned(), running },
-        HomeError::Io(source) => StartError::Directory { directory: directory.to_owned(), source },
+async fn lock(directory: &std::path::Path) -> Result<DataDir, StartError> {
+    DataDir::lock(directory).await.map_err(|error| match error {
+        DataDirError::InUse(running) => {
+            StartError::InUse { directory: directory.to_owned(), running }
+        }
+        DataDirError::Io(source) => {
+            StartError::Directory { directory: directory.to_owned(), source }
+        }
     })
 }
 
-/// Plants the seeds at the first start, reads what is kept in memory, and finds
-/// the deliveries that are still to come.
+/// Seeds a new database, loads what the server keeps in memory, and returns the
+/// pending deliveries of each webhook, with the time when the first is due.
 async fn load(app: &Shared) -> Result<Vec<(String, i64)>, ApiError> {
     let context = Arc::clone(app);
     app.store
         .write(move |tx| {
-            let first = tx.find("SELECT 1 FROM meta WHERE key = 'planted'", [], |_| Ok(()))?.is_none();
-            if first {
-                tx.execute("INSERT INTO meta VALUES ('planted', '1')", [])?;
+            let seeded = tx.find("SELECT 1 FROM meta WHERE key = 'seeded'", [], |_| Ok(()))?;
+            let is_new = seeded.is_none();
+            if is_new {
+                tx.execute("INSERT INTO meta VALUES ('seeded', '1')", [])?;
             }
-            if first && context.settings.seed {
-                seed::plant(tx, &context)?;
+            if is_new && context.settings.seed {
+                seed::create(tx, &context)?;
             }
             context.keys.load(tx.connection())?;
-            if context.settings.is_open() {
-                // Planted at an earlier start, on loopback.
-                seed::KEYS.into_iter().for_each(|known| context.keys.disregard(known));
+            if context.settings.is_exposed() {
+                // An earlier start on loopback may have seeded these keys.
+                seed::KEYS.into_iter().for_each(|key| context.keys.reject(key));
             }
             context.webhooks.load(tx.connection())?;
             context.faults.load(tx.connection())?;
@@ -448,8 +540,8 @@ async fn load(app: &Shared) -> Result<Vec<(String, i64)>, ApiError> {
 fn sqlite(error: &rusqlite::Error) -> StartError {
     use rusqlite::ErrorCode::{DiskFull, SystemIoFailure};
     StartError::Database(match error.sqlite_error_code() {
-        // A disk without any room at all is a failing one to SQLite.
-        Some(DiskFull | SystemIoFailure) => format!("{error}: is its disk full?"),
+        // On a disk that is completely full, SQLite reports an I/O failure.
+        Some(DiskFull | SystemIoFailure) => format!("{error} (is the disk full?)"),
         _ => error.to_string(),
     })
 }

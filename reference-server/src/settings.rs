@@ -1,12 +1,12 @@
-//! What a server was started with.
+//! The options that a server was started with.
 
 use std::net::SocketAddr;
 use std::time::Duration;
 
+use crate::compatibility::Compatibility;
 use crate::relay::RelayTarget;
 use crate::smtp::Certificate;
 use crate::store::Location;
-use crate::switches::Switches;
 
 #[derive(Clone, Debug)]
 pub(crate) struct Settings {
@@ -16,55 +16,55 @@ pub(crate) struct Settings {
     pub(crate) dns: SocketAddr,
     pub(crate) resolver: Option<SocketAddr>,
     pub(crate) relay: Option<RelayTarget>,
-    /// Where mail is taken, if it is.
+    /// Listen address for incoming mail, if any.
     pub(crate) smtp: Option<SocketAddr>,
-    /// What the SMTP listener encrypts with; its own where none was given.
+    /// Certificate for `STARTTLS`; `None` for a generated one.
     pub(crate) smtp_certificate: Option<Certificate>,
-    /// Bound beyond loopback for others to use: stricter about targets and keys.
+    /// Untrusted clients may use the server: restricts webhook URLs and keys.
     pub(crate) public: bool,
-    /// Whether others on this machine find it by its data directory.
-    pub(crate) announced: bool,
-    /// Requests a second for each key.
+    /// Whether `find_running` finds the server.
+    pub(crate) discoverable: bool,
+    /// Requests per second for each key.
     pub(crate) rate_limit: Option<u32>,
-    pub(crate) switches: Switches,
+    pub(crate) compatibility: Compatibility,
     pub(crate) limits: Limits,
 }
 
-/// What a peer may take of the server, in real time and bytes.
+/// Limits for clients. Times are real time.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Limits {
-    /// For a request's head to arrive, idle time before it included.
-    pub(crate) head_time: Duration,
-    /// The longest pause within a body.
-    pub(crate) body_pause: Duration,
-    /// All of a body.
-    pub(crate) body_time: Duration,
-    pub(crate) body_bytes: usize,
-    /// How long a stop waits for requests that are under way.
-    pub(crate) stop_time: Duration,
-    pub(crate) connections: usize,
-    /// Bytes that the database may grow to; as far as the disk goes where not set.
-    pub(crate) database_bytes: Option<u64>,
+    /// For the request line and the headers, including the idle time before.
+    pub(crate) header_timeout: Duration,
+    /// For a pause within a body.
+    pub(crate) body_idle_timeout: Duration,
+    /// For a whole body.
+    pub(crate) body_timeout: Duration,
+    pub(crate) max_body_bytes: usize,
+    /// How long a stop waits for requests in progress.
+    pub(crate) stop_timeout: Duration,
+    pub(crate) max_connections: usize,
+    /// Maximum size of the database; `None` for no limit.
+    pub(crate) max_database_bytes: Option<u64>,
 }
 
 impl Default for Limits {
     fn default() -> Self {
         Self {
-            head_time: Duration::from_secs(30),
-            body_pause: Duration::from_secs(10),
-            body_time: Duration::from_secs(120),
-            body_bytes: 64 << 20,
-            stop_time: Duration::from_secs(10),
-            connections: 10_000,
-            database_bytes: None,
+            header_timeout: Duration::from_secs(30),
+            body_idle_timeout: Duration::from_secs(10),
+            body_timeout: Duration::from_secs(120),
+            max_body_bytes: 64 << 20,
+            stop_timeout: Duration::from_secs(10),
+            max_connections: 10_000,
+            max_database_bytes: None,
         }
     }
 }
 
 impl Settings {
-    /// Whether others than programs of this machine may use the server: keys that
-    /// everybody knows are then worth nothing.
-    pub(crate) fn is_open(&self) -> bool {
+    /// Whether clients beyond this machine can reach the server. If so, it must not
+    /// accept the seeded keys, which are public knowledge.
+    pub(crate) fn is_exposed(&self) -> bool {
         self.public || !self.addr.ip().is_loopback()
     }
 }
@@ -82,9 +82,9 @@ impl Default for Settings {
             smtp: None,
             smtp_certificate: None,
             public: false,
-            announced: true,
+            discoverable: true,
             rate_limit: None,
-            switches: Switches::default(),
+            compatibility: Compatibility::default(),
             limits: Limits::default(),
         }
     }

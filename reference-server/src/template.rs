@@ -1,4 +1,5 @@
-//! Templates with variables, rendered strictly (`docs/undocumented/email-service.md#templates`).
+//! Email templates: an undefined variable is an error
+//! (`docs/undocumented/email-service.md#templates`).
 
 use std::io;
 use std::sync::LazyLock;
@@ -8,7 +9,7 @@ use minijinja::value::Serde;
 use minijinja::{AutoEscape, Environment, Error, ErrorKind, UndefinedBehavior};
 use serde_json::Value;
 
-/// Which part of an email a template is for; only in HTML are values escaped.
+/// The part of an email that a template renders. Only `Html` escapes values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Part {
     Subject,
@@ -26,7 +27,7 @@ impl Part {
     }
 }
 
-/// Fills a template in. A variable that has no value, `null` included, is an error.
+/// Renders a template. A variable that is undefined or `null` is an error.
 pub(crate) fn render(
     part: Part,
     template: &str,
@@ -40,11 +41,11 @@ pub(crate) fn render(
     compiled
         .render_captured_to(variables, &mut output)
         .map_err(|error| TemplateError::from(&error))?;
-    // Pieces of `&str` make UTF-8 again.
+    // Cannot fail: the engine writes `&str` pieces.
     String::from_utf8(output.0).map_err(|_| TemplateError::Failed { line: 1 })
 }
 
-/// Checks a template's grammar without filling it in.
+/// Checks the syntax of a template without rendering it.
 pub(crate) fn check(part: Part, template: &str) -> Result<(), TemplateError> {
     ENVIRONMENT
         .template_from_named_str(part.as_str(), template)
@@ -52,19 +53,17 @@ pub(crate) fn check(part: Part, template: &str) -> Result<(), TemplateError> {
         .map_err(|error| TemplateError::from(&error))
 }
 
-/// Why a template could not be filled in. Names variables of the template and
-/// lines, never values.
+/// Why a template cannot be rendered. Contains names of variables and line numbers, but
+/// no values.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum TemplateError {
-    #[error("the template needs a value for the variable {0}")]
-    Missing(String),
+    #[error("the template variable {0} has no value")]
+    MissingVariable(String),
     #[error("the template has a syntax error on line {line}")]
     Syntax { line: usize },
-    #[error(
-        "the template does too much: it may take {MAX_STEPS} steps and write {MAX_OUTPUT} bytes"
-    )]
-    TooMuch,
-    #[error("the template cannot be filled in with these variables: line {line}")]
+    #[error("the template exceeds a limit: {MAX_STEPS} steps or {MAX_OUTPUT} bytes of output")]
+    LimitExceeded,
+    #[error("the template cannot be rendered with these variables: error on line {line}")]
     Failed { line: usize },
 }
 
@@ -72,34 +71,35 @@ impl From<&Error> for TemplateError {
     fn from(error: &Error) -> Self {
         let line = error.line().unwrap_or(1);
         match error.kind() {
-            ErrorKind::OutOfFuel | ErrorKind::WriteFailure => Self::TooMuch,
+            ErrorKind::OutOfFuel | ErrorKind::WriteFailure => Self::LimitExceeded,
             ErrorKind::SyntaxError
             | ErrorKind::UnknownFilter
             | ErrorKind::UnknownTest
             | ErrorKind::UnknownFunction => Self::Syntax { line },
             _ => match undefined_name(error) {
-                Some(name) => Self::Missing(name),
+                Some(name) => Self::MissingVariable(name),
                 None => Self::Failed { line },
             },
         }
     }
 }
 
-/// minijinja says which expression had no value as `` `user.name` is undefined``.
+/// Extracts the variable from a message of minijinja: `` `user.name` is undefined``.
 fn undefined_name(error: &Error) -> Option<String> {
     let (before, _) = error.detail()?.split_once("` is undefined")?;
     let (_, name) = before.rsplit_once('`')?;
     Some(name.to_owned())
 }
 
-/// Steps of the template engine; a newsletter with a table of a thousand rows takes 20 000.
+/// Maximum steps of the template engine. A newsletter with a table of a thousand rows
+/// takes 20 000.
 const MAX_STEPS: u64 = 200_000;
-/// Bytes of one part.
+/// Maximum size of one rendered part, in bytes.
 const MAX_OUTPUT: usize = 8 * 1024 * 1024;
 
 static ENVIRONMENT: LazyLock<Environment<'static>> = LazyLock::new(|| {
     let mut environment = Environment::new();
-    // Without it, an error does not say which variable had no value.
+    // Without debug mode, an error does not name the undefined variable.
     environment.set_debug(true);
     environment.set_undefined_behavior(UndefinedBehavior::Strict);
     environment.set_auto_escape_callback(|name| {
@@ -110,12 +110,12 @@ static ENVIRONMENT: LazyLock<Environment<'static>> = LazyLock::new(|| {
     }
     environment.set_fuel(Some(MAX_STEPS));
     environment.set_recursion_limit(50);
-    // With it, a loop could double a text at every step.
+    // With `namespace`, a loop could double a string in every step.
     environment.remove_global("namespace");
     environment
 });
 
-/// minijinja would print `none` for them.
+/// Removes null values, which minijinja would print as `none`.
 fn without_nulls(value: &Value) -> Value {
     match value {
         Value::Object(map) => Value::Object(
@@ -129,6 +129,7 @@ fn without_nulls(value: &Value) -> Value {
     }
 }
 
+/// A buffer that holds at most `MAX_OUTPUT` bytes.
 struct Bounded(Vec<u8>);
 
 impl io::Write for Bounded {
@@ -152,7 +153,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn values_are_escaped_in_html_only() {
+    fn escapes_values_only_in_html() {
         let variables = json!({"name": "<Ada & \"Co\">", "n": 3, "list": [1, 2]});
         let render = |part, text| render(part, text, &variables).expect("renders");
         let template = "Hi {{ name }}: {{ n }}{% for x in list %}, {{ x }}{% endfor %}\n";
@@ -163,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn a_variable_without_a_value_is_named() {
+    fn names_the_variable_without_a_value() {
         let variables = json!({"user": {"name": "Ada", "mail": null}, "nothing": null, "list": [{"name": null}]});
         for (template, name) in [
             ("Hi {{ nobody }}", "nobody"),
@@ -177,15 +178,15 @@ mod tests {
             ("{% for x in list %}{{ x.name }}{% endfor %}", "x.name"),
         ] {
             let error = render(Part::Text, template, &variables).expect_err(template);
-            assert_eq!(error, TemplateError::Missing(name.to_owned()), "{template}");
+            assert_eq!(error, TemplateError::MissingVariable(name.to_owned()), "{template}");
         }
-        let told = "{{ nobody|default('you') }}{% if x is defined %}x{% endif %}";
-        assert_eq!(render(Part::Text, told, &variables), Ok("you".to_owned()));
+        let defaulted = "{{ nobody|default('you') }}{% if x is defined %}x{% endif %}";
+        assert_eq!(render(Part::Text, defaulted, &variables), Ok("you".to_owned()));
         assert_eq!(render(Part::Text, "plain", &json!({})), Ok("plain".to_owned()));
     }
 
     #[test]
-    fn errors_name_lines_and_no_values() {
+    fn errors_contain_line_numbers_but_no_values() {
         assert_eq!(check(Part::Html, "a\n{% if %}"), Err(TemplateError::Syntax { line: 2 }));
         assert_eq!(check(Part::Html, "{{ fine }}"), Ok(()));
         let error =
@@ -198,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn a_template_cannot_hold_the_server_up() {
+    fn limits_expensive_templates() {
         for template in [
             "{% for a in range(100000) %}{% for b in range(100000) %}x{% endfor %}{% endfor %}",
             "{% for a in range(9999) %}{{ big }}{% endfor %}",
@@ -207,12 +208,12 @@ mod tests {
             let big = json!({"big": "x".repeat(1_000_000)});
             let error = render(Part::Text, template, &big).expect_err(template);
             assert!(
-                matches!(error, TemplateError::TooMuch | TemplateError::Failed { .. }),
+                matches!(error, TemplateError::LimitExceeded | TemplateError::Failed { .. }),
                 "{error}"
             );
         }
-        // Within every other limit.
+        // Exceeds only the limit on steps.
         let steps = "{% for a in range(9999) %}{% for b in range(9999) %}{% endfor %}{% endfor %}";
-        assert_eq!(render(Part::Text, steps, &json!({})), Err(TemplateError::TooMuch));
+        assert_eq!(render(Part::Text, steps, &json!({})), Err(TemplateError::LimitExceeded));
     }
 }

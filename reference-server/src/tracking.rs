@@ -1,9 +1,8 @@
-//! Opens and clicks, from a real pixel and real redirect links. An email is
-//! tracked where a webhook hears of it when the email is accepted; all others
-//! go out as they were given.
+//! Open and click tracking: a pixel and redirect links in the HTML of an email.
 //!
-//! Each recipient of a tracked email gets a message of its own: the pixel and
-//! the links name the recipient by its place among them.
+//! An email is tracked if a webhook subscribes to `email.opened` or `email.clicked`
+//! when the email is accepted. Every recipient of a tracked email gets a message of
+//! its own, because the pixel and the links contain the recipient's index.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -19,35 +18,35 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use crate::app::{App, Shared};
+use crate::compatibility::ErrorFormat;
 use crate::email::stored;
 use crate::engine::{Change, apply_event};
 use crate::error::ApiError;
 use crate::links;
-use crate::switches::ErrorShape;
-use crate::web::answer;
+use crate::web::response;
 use crate::webhooks::Event;
 
-/// What of an email is tracked, and at which address.
+/// What is tracked of an email, and the base URL of the pixel and the links.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Tracking {
-    base: String,
+    base_url: String,
     opens: bool,
     clicks: bool,
 }
 
 impl Tracking {
-    /// What the organization's webhooks want to hear of, if anything.
-    pub(crate) fn wanted(app: &App, organization: i64) -> Option<Self> {
-        let heard = |event| !app.webhooks.subscribers(organization, event).is_empty();
-        let (opens, clicks) = (heard(Event::EmailOpened), heard(Event::EmailClicked));
-        let base = base(app.addresses.get()?.http);
-        (opens || clicks).then_some(Self { base, opens, clicks })
+    /// The tracking that the organization's webhooks subscribe to, if any.
+    pub(crate) fn for_organization(app: &App, organization: i64) -> Option<Self> {
+        let subscribed = |event| !app.webhooks.subscribers(organization, event).is_empty();
+        let (opens, clicks) = (subscribed(Event::EmailOpened), subscribed(Event::EmailClicked));
+        let base_url = base_url(app.addresses.get()?.http);
+        (opens || clicks).then_some(Self { base_url, opens, clicks })
     }
 
-    /// The HTML for one recipient, with its links led through the server and the
-    /// pixel at its end.
-    pub(crate) fn put_in(&self, email: &str, recipient: usize, html: &str) -> String {
-        let base = &self.base;
+    /// Returns the HTML for one recipient: its links redirect through the server, and
+    /// the pixel is at the end of the body.
+    pub(crate) fn add_to(&self, email: &str, recipient: usize, html: &str) -> String {
+        let base = &self.base_url;
         let mut tracked = if self.clicks {
             links::replace(html, |number| format!("{base}/t/c/{email}/{recipient}/{number}"))
         } else {
@@ -63,34 +62,35 @@ impl Tracking {
     }
 }
 
-/// Where a browser finds a server that listens there: at no `0.0.0.0`.
-fn base(at: SocketAddr) -> String {
-    if at.ip().is_unspecified() {
-        return format!("http://localhost:{}", at.port());
+/// The base URL for a browser: `localhost` if the server listens on all addresses.
+fn base_url(addr: SocketAddr) -> String {
+    if addr.ip().is_unspecified() {
+        return format!("http://localhost:{}", addr.port());
     }
-    format!("http://{at}")
+    format!("http://{addr}")
 }
 
-/// Adds what the links and pixels in messages lead to.
+/// Adds the routes of the pixels and the links.
 pub(crate) fn routes(router: Router<Shared>) -> Router<Shared> {
     router
         .route("/t/o/{email}/{recipient}", get(open))
         .route("/t/c/{email}/{recipient}/{number}", get(click))
 }
 
-/// A path that is not UTF-8 names nothing.
-type Named<T> = Result<Path<T>, PathRejection>;
+/// An error for a path that is not UTF-8.
+type PathResult<T> = Result<Path<T>, PathRejection>;
 
 async fn open(
     State(app): State<Shared>,
     method: Method,
-    path: Named<(String, String)>,
+    path: PathResult<(String, String)>,
 ) -> Response<Body> {
-    // A picture is answered whatever comes of it: somebody looks at a message.
+    // Return the image even if the open cannot be recorded: a person may be looking at
+    // the message.
     if let (Ok(Path((email, recipient))), Method::GET) = (path, method)
-        && let Err(error) = happened(&app, email, &recipient, Change::Opened, None).await
+        && let Err(error) = record(&app, email, &recipient, Change::Opened, None).await
     {
-        tracing::debug!(message = error.message(), "an open that was not counted");
+        tracing::debug!(message = error.message(), "did not record an open");
     }
     let mut response = Response::new(Body::from(PIXEL));
     let headers = response.headers_mut();
@@ -102,16 +102,16 @@ async fn open(
 async fn click(
     State(app): State<Shared>,
     method: Method,
-    path: Named<(String, String, String)>,
+    path: PathResult<(String, String, String)>,
 ) -> Response<Body> {
-    let followed = match path {
+    let resolved = match path {
         Ok(Path((email, recipient, number))) => {
-            // Who only asks where it leads, as link checkers do, has clicked nothing.
-            follow(&app, email, &recipient, &number, method == Method::GET).await
+            // A HEAD request, such as one from a link checker, is not a click.
+            resolve_link(&app, email, &recipient, &number, method == Method::GET).await
         }
         Err(_) => Err(ApiError::not_found("link")),
     };
-    match followed {
+    match resolved {
         Ok(url) => {
             let mut response = Response::new(Body::empty());
             *response.status_mut() = StatusCode::FOUND;
@@ -120,21 +120,22 @@ async fn click(
             headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
             response
         }
-        Err(error) => answer::error(&error, ErrorShape::Nested),
+        Err(error) => response::error(&error, ErrorFormat::Nested),
     }
 }
 
-/// Where the link of this number leads: only ever where the email itself says.
-async fn follow(
+/// Returns the target of a link, which is always a URL from the email itself, and
+/// records the click.
+async fn resolve_link(
     app: &Shared,
     email: String,
     recipient: &str,
     number: &str,
     clicked: bool,
 ) -> Result<HeaderValue, ApiError> {
-    let gone = || ApiError::not_found("link");
-    let number: usize = number.parse().map_err(|_| gone())?;
-    let position: usize = recipient.parse().map_err(|_| gone())?;
+    let not_found = || ApiError::not_found("link");
+    let number: usize = number.parse().map_err(|_| not_found())?;
+    let position: usize = recipient.parse().map_err(|_| not_found())?;
     let id = email.clone();
     let html = app.store.read(move |connection| {
         let tracked = stored::find(connection, &id)?.is_some_and(|email| {
@@ -143,18 +144,17 @@ async fn follow(
         });
         Ok(if tracked { stored::content(connection, &id, false)?.html } else { None })
     });
-    let html = html.await?.ok_or_else(gone)?;
-    let url = links::nth(&html, number).ok_or_else(gone)?;
-    let location = HeaderValue::try_from(url::Url::parse(&url).map_err(|_| gone())?.as_str());
-    let location = location.map_err(|_| gone())?;
-    if clicked && let Err(error) = happened(app, email, recipient, Change::Clicked, Some(url)).await
-    {
-        tracing::debug!(message = error.message(), "a click that was not counted");
+    let html = html.await?.ok_or_else(not_found)?;
+    let url = links::nth(&html, number).ok_or_else(not_found)?;
+    let location = HeaderValue::try_from(url::Url::parse(&url).map_err(|_| not_found())?.as_str());
+    let location = location.map_err(|_| not_found())?;
+    if clicked && let Err(error) = record(app, email, recipient, Change::Clicked, Some(url)).await {
+        tracing::debug!(message = error.message(), "did not record a click");
     }
     Ok(location)
 }
 
-async fn happened(
+async fn record(
     app: &Shared,
     id: String,
     recipient: &str,
@@ -166,14 +166,14 @@ async fn happened(
     let detail = url.map(|url| json!({"url": url}));
     app.store
         .write(move |tx| {
-            let gone = || ApiError::not_found("email");
-            let mut email = stored::find(tx.connection(), &id)?.ok_or_else(gone)?;
+            let not_found = || ApiError::not_found("email");
+            let mut email = stored::find(tx.connection(), &id)?.ok_or_else(not_found)?;
             let wanted = email.meta.tracking.as_ref().is_some_and(|tracking| match change {
                 Change::Clicked => tracking.clicks,
                 _ => tracking.opens,
             });
             if !wanted || position >= email.recipients.len() {
-                return Err(gone());
+                return Err(not_found());
             }
             apply_event(tx, &context, &mut email, position, change, detail.as_ref())?;
             stored::update(tx, &email)
@@ -189,20 +189,20 @@ mod tests {
     use super::*;
 
     #[test]
-    fn links_lead_to_where_a_browser_finds_the_server() {
-        let base = |at: &str| base(at.parse().expect("an address"));
+    fn base_url_is_reachable_from_a_browser() {
+        let base = |addr: &str| base_url(addr.parse().expect("an address"));
         assert_eq!(base("127.0.0.1:80"), "http://127.0.0.1:80");
         assert_eq!(base("0.0.0.0:4080"), "http://localhost:4080");
         assert_eq!(base("[::]:4080"), "http://localhost:4080");
     }
 
     #[test]
-    fn links_are_led_through_and_the_pixel_stands_last() {
+    fn redirects_links_and_appends_the_pixel() {
         let tracking =
-            Tracking { base: "http://127.0.0.1:1".to_owned(), opens: true, clicks: true };
+            Tracking { base_url: "http://127.0.0.1:1".to_owned(), opens: true, clicks: true };
         let html = r#"<HTML><body><a class=x href="https://a.test/?a=1&amp;b=2">A</a> <a href='mailto:x@y.test'>M</a><img src="https://a.test/i.png"><a href=http://b.test/>B</a></BODY></html>"#;
         assert_eq!(
-            tracking.put_in("eml_1", 2, html),
+            tracking.add_to("eml_1", 2, html),
             r#"<HTML><body><a class=x href="http://127.0.0.1:1/t/c/eml_1/2/0">A</a> <a href='mailto:x@y.test'>M</a><img src="https://a.test/i.png"><a href=http://127.0.0.1:1/t/c/eml_1/2/1>B</a><img src="http://127.0.0.1:1/t/o/eml_1/2" width="1" height="1" alt=""></BODY></html>"#
         );
         assert_eq!(links::nth(html, 0).as_deref(), Some("https://a.test/?a=1&b=2"));

@@ -1,15 +1,14 @@
-//! What a run of `svc` costs: instructions, CPU, peak memory, beside `xh`
-//! doing the same POST.
+//! Measures instructions, CPU time and peak memory of `svc`, compared with `xh` sending the same
+//! POST request.
 //!
 //! ```text
-//! cargo run --release                    all of it, with machine and versions
-//! cargo run --release -- check           fails where a figure is missed
-//! SVC=path XH=path cargo run --release   other binaries
+//! cargo run --release                    print all figures, the machine and the versions
+//! cargo run --release -- check           also exit with 1 if a limit is exceeded
+//! SVC=path XH=path cargo run --release   measure other binaries
 //! ```
 //!
-//! The service is a process of its own on loopback that answers by hand. This
-//! program stays small: the kernel counts a parent's memory for a child that
-//! has not begun yet.
+//! The service is a minimal server in a separate process on loopback. This program must stay
+//! small: until a child calls `exec`, the kernel counts the parent's memory as the child's.
 
 mod measure;
 mod peer;
@@ -25,11 +24,11 @@ fn main() -> ExitCode {
     let args: Vec<String> = std::env::args().skip(1).collect();
     let args: Vec<&str> = args.iter().map(String::as_str).collect();
     match args.as_slice() {
-        ["peer", dir] => peer::serve_for_ever(dir.as_ref()),
+        ["peer", dir] => peer::serve_forever(dir.as_ref()),
         [] => report(false),
         ["check"] => report(true),
         _ => {
-            eprintln!("nothing for all of it, or check");
+            eprintln!("usage: svc-cli-bench [check]");
             ExitCode::from(2)
         }
     }
@@ -38,25 +37,25 @@ fn main() -> ExitCode {
 fn report(check: bool) -> ExitCode {
     let svc = path("SVC", concat!(env!("CARGO_MANIFEST_DIR"), "/../../target/release/svc"));
     let xh = path("XH", "xh");
-    // A name without a directory is looked up as the shell does.
-    let xh = if xh.components().count() > 1 { xh } else { found(&xh).unwrap_or(xh) };
+    // Look up a bare name in PATH.
+    let xh = if xh.components().count() > 1 { xh } else { in_path(&xh).unwrap_or(xh) };
     let runs = Runs::start(&svc, &xh);
     machine(&svc, &xh);
-    let mut missed = 0;
+    let mut exceeded = 0;
     println!(
         "{:<20} {:>14} {:>9} {:>9} {:>9} {:>7}",
         "", "instructions", "CPU ms", "median", "peak KiB", ""
     );
     for run in runs.all() {
         let Some(Figures { instructions, least, median, peak }) = figures(&run) else {
-            println!("{:<20} is not there", run.name);
+            println!("{:<20} skipped: program not found", run.name);
             continue;
         };
-        let held = run.limit.is_none_or(|limit| least <= limit.cpu_ms && peak <= limit.peak_kib);
-        missed += usize::from(!held);
+        let within_limit = run.limit.is_none_or(|limit| least <= limit.cpu_ms && peak <= limit.peak_kib);
+        exceeded += usize::from(!within_limit);
         let verdict = match run.limit {
-            Some(_) if held => "held",
-            Some(_) => "MISSED",
+            Some(_) if within_limit => "ok",
+            Some(_) => "EXCEEDED",
             None => "",
         };
         println!(
@@ -66,20 +65,20 @@ fn report(check: bool) -> ExitCode {
     }
     let size = std::fs::metadata(&svc).map(|file| file.len()).unwrap_or_default();
     println!("size of svc: {:.1} MiB", size as f64 / 1024.0 / 1024.0);
-    missed += usize::from(size >= 25 << 20);
-    if check && missed > 0 { ExitCode::FAILURE } else { ExitCode::SUCCESS }
+    exceeded += usize::from(size >= 25 << 20);
+    if check && exceeded > 0 { ExitCode::FAILURE } else { ExitCode::SUCCESS }
 }
 
-fn path(variable: &str, otherwise: &str) -> PathBuf {
-    std::env::var_os(variable).map_or_else(|| otherwise.into(), PathBuf::from)
+fn path(variable: &str, default: &str) -> PathBuf {
+    std::env::var_os(variable).map_or_else(|| default.into(), PathBuf::from)
 }
 
-fn found(name: &Path) -> Option<PathBuf> {
+fn in_path(name: &Path) -> Option<PathBuf> {
     let path = std::env::var_os("PATH")?;
     std::env::split_paths(&path).map(|dir| dir.join(name)).find(|file| file.is_file())
 }
 
-/// What it was measured on, and with which versions.
+/// Prints the machine and the versions of the programs.
 fn machine(svc: &PathBuf, xh: &PathBuf) {
     let read = |path| std::fs::read_to_string(path).unwrap_or_default();
     let cpus = read("/proc/cpuinfo");
@@ -88,11 +87,11 @@ fn machine(svc: &PathBuf, xh: &PathBuf) {
     let model =
         models.first().map_or("unknown", |model| model.trim_start_matches(['\t', ':', ' ']));
     println!("{} x {model}, Linux {}", models.len(), read("/proc/sys/kernel/osrelease").trim());
-    println!("load when it began: {}", read("/proc/loadavg").split(' ').next().unwrap_or_default());
+    println!("load average at the start: {}", read("/proc/loadavg").split(' ').next().unwrap_or_default());
     for program in [svc, xh] {
-        let said = Command::new(program).arg("--version").output();
-        let said = said.map(|said| String::from_utf8_lossy(&said.stdout).into_owned());
-        let first = said.unwrap_or_default().lines().next().unwrap_or_default().to_owned();
+        let output = Command::new(program).arg("--version").output();
+        let text = output.map(|output| String::from_utf8_lossy(&output.stdout).into_owned());
+        let first = text.unwrap_or_default().lines().next().unwrap_or_default().to_owned();
         println!("{} is {first}", program.display());
     }
     println!();

@@ -1,4 +1,4 @@
-//! A service that accepts every email, over http and over https.
+//! A minimal email service that accepts every email, over http and https.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener};
@@ -10,13 +10,13 @@ use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair}
 use rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};
 use rustls::{ServerConfig, ServerConnection, StreamOwned};
 
-/// Where the platform keeps its certificates.
+/// The platform's certificate bundle.
 const PLATFORM: &str = "/etc/ssl/certs/ca-certificates.crt";
 
 const ACCEPTED: &str = r#"{"id":"eml_1","status":"queued","from":"hello@sandbox.test","to":["ada@example.test"],"subject":"Hi","createdAt":"2026-01-05T09:00:00.000Z","updatedAt":"2026-01-05T09:00:00.000Z"}"#;
 
-/// Prints its two ports, and answers.
-pub fn serve_for_ever(dir: &Path) -> ExitCode {
+/// Prints the http and https ports, then serves until it is killed.
+pub fn serve_forever(dir: &Path) -> ExitCode {
     let config = Arc::new(tls(dir));
     let (plain, secure) = (listener(), listener());
     let port = |listener: &TcpListener| listener.local_addr().map_or(0, |addr| addr.port());
@@ -24,10 +24,10 @@ pub fn serve_for_ever(dir: &Path) -> ExitCode {
     std::thread::spawn(move || {
         for stream in secure.incoming().flatten() {
             let Ok(connection) = ServerConnection::new(Arc::clone(&config)) else { continue };
-            answer(StreamOwned::new(connection, stream));
+            respond(StreamOwned::new(connection, stream));
         }
     });
-    plain.incoming().flatten().for_each(answer);
+    plain.incoming().flatten().for_each(respond);
     ExitCode::SUCCESS
 }
 
@@ -35,8 +35,8 @@ fn listener() -> TcpListener {
     TcpListener::bind(SocketAddr::from(([127, 0, 0, 1], 0))).expect("a port")
 }
 
-/// A certificate for `localhost`, and the bundle that vouches for it: all of the
-/// platform's, and one more.
+/// Creates a certificate for `localhost`, and writes a bundle of the platform's certificates plus
+/// the one of the test CA.
 fn tls(dir: &Path) -> ServerConfig {
     let mut ca = CertificateParams::default();
     ca.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
@@ -56,9 +56,9 @@ fn tls(dir: &Path) -> ServerConfig {
         .expect("a certificate and its key")
 }
 
-fn answer(mut stream: impl Read + Write) {
+fn respond(mut stream: impl Read + Write) {
     let (mut request, mut buffer) = (Vec::new(), [0; 4096]);
-    while !is_whole(&request) {
+    while !is_complete(&request) {
         match stream.read(&mut buffer) {
             Ok(read @ 1..) => request.extend_from_slice(&buffer[..read]),
             _ => return,
@@ -72,7 +72,7 @@ fn answer(mut stream: impl Read + Write) {
     let _ = stream.write_all(head.as_bytes()).and_then(|()| stream.flush());
 }
 
-fn is_whole(request: &[u8]) -> bool {
+fn is_complete(request: &[u8]) -> bool {
     let text = String::from_utf8_lossy(request).to_lowercase();
     let Some((head, body)) = text.split_once("\r\n\r\n") else { return false };
     let length = head.lines().find_map(|line| line.strip_prefix("content-length:"));

@@ -1,4 +1,4 @@
-//! What is run, in which surroundings, and what it may cost.
+//! The commands to measure, their environment and their limits.
 
 use std::io::{BufRead as _, BufReader};
 use std::path::{Path, PathBuf};
@@ -13,7 +13,7 @@ pub struct Run {
     pub limit: Option<Limit>,
 }
 
-/// What is to be reached.
+/// Maximum figures of a command.
 #[derive(Clone, Copy)]
 pub struct Limit {
     pub cpu_ms: f64,
@@ -21,7 +21,7 @@ pub struct Limit {
 }
 
 impl Run {
-    /// The command, by way of another program where one is named.
+    /// The command, run by the program `through` if one is given.
     pub fn command(&self, through: &[&str]) -> Command {
         let mut command = match through {
             [] => Command::new(&self.program),
@@ -38,7 +38,7 @@ impl Run {
     }
 }
 
-/// The service, and everything that is run against it.
+/// The service, and the commands that run against it.
 pub struct Runs {
     svc: PathBuf,
     xh: PathBuf,
@@ -58,14 +58,14 @@ impl Runs {
             .spawn()
             .expect("it starts");
         let mut line = String::new();
-        let said = service.stdout.take().expect("piped");
-        BufReader::new(said).read_line(&mut line).expect("its ports");
+        let stdout = service.stdout.take().expect("piped");
+        BufReader::new(stdout).read_line(&mut line).expect("its ports");
         let (http, https) = line.trim().split_once(' ').expect("two ports");
         Self {
             svc: svc.to_owned(),
             xh: xh.to_owned(),
             http: format!("http://127.0.0.1:{http}"),
-            // The name that the certificate is for.
+            // The certificate is issued for this name.
             https: format!("https://localhost:{https}"),
             home,
             service,
@@ -121,7 +121,7 @@ impl Runs {
         .to_vec()
     }
 
-    /// A home of its own, and the platform's certificates with the test's.
+    /// An empty home directory, and the bundle with the test CA.
     fn env(&self) -> Vec<(&'static str, String)> {
         let path = |name: &str| self.home.path().join(name).display().to_string();
         vec![("HOME", path("home")), ("SSL_CERT_FILE", path("bundle.pem"))]

@@ -134,8 +134,9 @@ async fn all_pages(
         let (items, page, pages) = read_page(&value).ok_or_else(|| {
             Failure::other("the answer is no list, so --all has nothing to follow")
         })?;
-        let at =
-            page.or(number).unwrap_or(u64::from(context.settings.wire.first_page.unwrap_or(1)));
+        let at = page
+            .or(number)
+            .unwrap_or(u64::from(context.settings.compatibility.first_page.unwrap_or(1)));
         let repeated = before.as_ref() == Some(&items);
         let done = items.is_empty() || repeated || pages.is_some_and(|pages| at >= pages);
         if !repeated {

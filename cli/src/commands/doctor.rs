@@ -16,7 +16,7 @@ const VIEW: View = View(&[
     Column::text("CHECK", "/check"),
     Column::text("FINDING", "/finding"),
     // To be copied, so it is not broken.
-    Column::new("NEXT STEP", "/next", Show::Below),
+    Column::new("NEXT STEP", "/next", Show::BelowRow),
 ]);
 
 /// Check addresses, TLS, clock, keys, scopes, sending domains and webhooks
@@ -37,7 +37,7 @@ impl Doctor {
         findings.settings(context);
         let progress = context.out.progress("examining");
         for service in [Service::Email, Service::Extraction] {
-            if !context.is_set_up(service)? {
+            if !context.is_configured(service)? {
                 findings.unknown(
                     &format!("{service} service"),
                     "not set up",
@@ -45,7 +45,7 @@ impl Doctor {
                 );
                 continue;
             }
-            progress.say(format!("examining the {service} service"));
+            progress.set_text(format!("examining the {service} service"));
             service::examine(context, service, &mut findings).await?;
         }
         drop(progress);

@@ -18,7 +18,7 @@ use super::trigger::EVENTS;
 use super::verify::{ServiceName, read_secret, usable};
 use crate::complete::Values;
 use crate::context::Context;
-use crate::deliver::{Deliverer, PATIENCE, check_url};
+use crate::deliver::{Deliverer, RESPONSE_TIMEOUT, check_url};
 use crate::failure::{Failure, Kind};
 use crate::recorded::{Records, session_secret, write_private};
 use crate::stop::{Stop, StopSignal};
@@ -83,7 +83,7 @@ impl Listen {
             return self.show_registration(context, service).await;
         }
         let records = Records::in_dir(&context.settings.data_dir);
-        records.forget_old()?;
+        records.remove_expired()?;
         let listener = TcpListener::bind(SocketAddr::from((Ipv4Addr::LOCALHOST, self.port)))
             .await
             .map_err(|error| {
@@ -93,7 +93,7 @@ impl Listen {
             })?;
         let address = format!("http://{}", listener.local_addr()?);
         // Heard from here on: what is registered now is removed again.
-        let mut stop = StopSignal::listen_to_the_terminal()?;
+        let mut stop = StopSignal::listen_with_hangup()?;
         let session = match self.session_url(context, &address) {
             Some(url) => {
                 Some(session::register(context, service, &url, &self.events(service)).await?)
@@ -109,7 +109,7 @@ impl Listen {
                 tokio::select! {
                     removed = farewell => removed
                         .unwrap_or_else(|_| Err(session.left_behind(context, "no answer in time"))),
-                    _ = stop.heard() => Err(session.left_behind(context, "interrupted")),
+                    _ = stop.recv() => Err(session.left_behind(context, "interrupted")),
                 }
             }
             None => Ok(()),
@@ -189,7 +189,7 @@ impl Listen {
         let receiver = Receiver {
             service,
             check,
-            event_header: context.settings.wire.event_header.clone(),
+            event_header: context.settings.compatibility.event_header.clone(),
             forward_to: self.forward_to.clone(),
             routes: self.route.clone(),
             deliverer: Deliverer::to(context, urls.map(String::as_str))?,
@@ -203,18 +203,18 @@ impl Listen {
         let told = loop {
             tokio::select! {
                 biased;
-                told = stop.heard() => break told,
+                told = stop.recv() => break told,
                 Some(seen) = arrivals.recv() => self.show(context, &seen)?,
             }
         };
         accept.abort();
         // What is under way gets its answer, unless somebody is in a hurry.
-        let idle = tokio::time::timeout(PATIENCE, busy.write());
+        let idle = tokio::time::timeout(RESPONSE_TIMEOUT, busy.write());
         tokio::pin!(idle);
         loop {
             tokio::select! {
                 biased;
-                _ = stop.heard() => break,
+                _ = stop.recv() => break,
                 Some(seen) = arrivals.recv() => self.show(context, &seen)?,
                 _ = &mut idle => break,
             }
@@ -312,6 +312,6 @@ impl Listen {
         };
         let id = seen.id.as_deref().unwrap_or("-");
         let before = format!("{time}  {event:<16}  {id}  ");
-        context.out.answered(&before, seen.status, &outcome, &seen.to_json())
+        context.out.http_event(&before, seen.status, &outcome, &seen.to_json())
     }
 }

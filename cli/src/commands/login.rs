@@ -5,7 +5,7 @@ use serde_json::json;
 use svc_sdk::{ErrorKind, Service};
 
 use super::verify::ServiceName;
-use crate::context::{Context, is_open_to_all, url_names};
+use crate::context::{Context, is_cleartext_url, url_setting_names};
 use crate::failure::{Failure, Kind};
 use crate::settings::{Key, keyring};
 
@@ -59,7 +59,7 @@ impl Login {
         let organization = check(context, service, &url, &key).await?;
 
         let profile = &settings.profile.value;
-        let _held = settings.hold()?;
+        let _held = settings.lock()?;
         let mut profiles = settings.profiles()?;
         let remembered = profiles.get(profile)?.and_then(|said| said.organization);
         if let (Some(remembered), Some((id, _))) = (&remembered, &organization)
@@ -79,7 +79,7 @@ impl Login {
             profiles.set_active(profile);
         }
         let mut credentials = settings.credentials()?;
-        let patience = settings.keyring_patience();
+        let patience = settings.keyring_timeout();
         if self.keyring {
             keyring::set(profile, service, &key, patience)?;
             credentials.set_in_keyring(profile, service);
@@ -119,7 +119,7 @@ impl Login {
 
 fn no_address(service: Service) -> Failure {
     Failure::usage(format!("the address of the {service} service is missing"))
-        .hint(format!("give it with {}", url_names(service)))
+        .hint(format!("give it with {}", url_setting_names(service)))
 }
 
 /// A bare host name is what people type; a service worth a key is on https,
@@ -129,7 +129,7 @@ fn with_scheme(typed: String) -> String {
         return typed;
     }
     let http = format!("http://{typed}");
-    if is_open_to_all(&http) { format!("https://{typed}") } else { http }
+    if is_cleartext_url(&http) { format!("https://{typed}") } else { http }
 }
 
 /// A mistake in the address is told before anybody is asked for a key.
@@ -192,9 +192,10 @@ fn next_step(failure: Failure, service: Service) -> Failure {
         Kind::Unauthenticated => failure.hint(format!(
             "is it a key of the {service} service? copy it again from the service's dashboard"
         )),
-        Kind::Unavailable => {
-            failure.hint(format!("nothing was kept; is the address right? {}", url_names(service)))
-        }
+        Kind::Unavailable => failure.hint(format!(
+            "nothing was kept; is the address right? {}",
+            url_setting_names(service)
+        )),
         _ => failure,
     }
 }

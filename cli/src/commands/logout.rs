@@ -28,13 +28,13 @@ pub struct Logout {
 impl Logout {
     pub fn run(self, context: &Context) -> Result<(), Failure> {
         let profile = &context.settings.profile.value;
-        let _held = context.settings.hold()?;
+        let _held = context.settings.lock()?;
         let mut credentials = context.settings.credentials()?;
         let services = match self.service {
             Some(service) => vec![Service::from(service)],
             None => vec![Service::Email, Service::Extraction],
         };
-        let patience = context.settings.keyring_patience();
+        let patience = context.settings.keyring_timeout();
         for service in services.iter().filter(|s| credentials.in_keyring(profile, **s)) {
             keyring::forget(profile, *service, patience)?;
         }

@@ -12,18 +12,18 @@ use super::trigger::verdict;
 use super::verify::{usable, without_line_end};
 use crate::complete::Values;
 use crate::context::Context;
-use crate::deliver::{Deliverer, Delivery, PATIENCE, check_url};
+use crate::deliver::{Deliverer, Delivery, RESPONSE_TIMEOUT, check_url};
 use crate::failure::Failure;
 use crate::input::duration;
 use crate::output::{Column, Format, Show, View};
-use crate::recorded::{Recorded, Records, session_secret};
+use crate::recorded::{RecordedDelivery, Records, session_secret};
 
 const VIEW: View = View(&[
     Column::text("ID", "/id"),
     Column::text("EVENT", "/event"),
     Column::text("TO", "/to").droppable(),
     Column::text("EVENT ID", "/event_id").droppable(),
-    Column::new("STATUS", "/status", Show::Answer),
+    Column::new("STATUS", "/status", Show::HttpStatus),
     Column::new("DURATION MS", "/duration_ms", Show::Number),
     Column::text("PROBLEM", "/problem"),
 ]);
@@ -41,7 +41,7 @@ when an answer is not 2xx; a delivery that fails does not stop the others.
 
 Scope: none; nothing reaches a service")]
 pub struct Replay {
-    /// Recorded deliveries, by their own id or the event's
+    /// RecordedDelivery deliveries, by their own id or the event's
     #[arg(value_name = "ID", required_unless_present = "since", add = Values::Record.candidates())]
     ids: Vec<String>,
     /// Every delivery since then: RFC 3339, or how long ago, such as 10m
@@ -83,7 +83,7 @@ impl Replay {
         let (mut results, mut failed) = (Vec::new(), Vec::new());
         for (record, delivery) in found.iter().zip(&deliveries) {
             let progress = context.out.progress(format!("delivering {}", record.id));
-            let answer = deliverer.post(delivery, PATIENCE).await;
+            let answer = deliverer.post(delivery, RESPONSE_TIMEOUT).await;
             drop(progress);
             let mut result = json!({
                 "id": record.id,
@@ -127,7 +127,7 @@ impl Replay {
     fn prepare(
         &self,
         context: &Context,
-        record: &Recorded,
+        record: &RecordedDelivery,
         given: Option<&[u8]>,
     ) -> Result<Delivery, Failure> {
         let to = self.to.as_ref().or(record.forwarded_to.as_ref()).ok_or_else(|| {
@@ -152,7 +152,7 @@ impl Replay {
     }
 }
 
-fn remembered_secret(context: &Context, record: &Recorded) -> Result<Vec<u8>, Failure> {
+fn remembered_secret(context: &Context, record: &RecordedDelivery) -> Result<Vec<u8>, Failure> {
     let path = record
         .secret_file
         .clone()

@@ -9,7 +9,7 @@ use svc_sdk::Service;
 
 use super::verify::{read_secret, usable};
 use crate::context::Context;
-use crate::deliver::{Answer, Deliverer, Delivery, PATIENCE, check_url};
+use crate::deliver::{Deliverer, Delivery, DeliveryResponse, RESPONSE_TIMEOUT, check_url};
 use crate::failure::Failure;
 use crate::output::{Column, Show, View};
 use crate::recorded::session_secret;
@@ -26,7 +26,7 @@ pub(super) const VIEW: View = View(&[
     Column::text("EVENT", "/event"),
     Column::text("EMAIL ID", "/email_id"),
     Column::text("TO", "/to"),
-    Column::new("STATUS", "/status", Show::Answer),
+    Column::new("STATUS", "/status", Show::HttpStatus),
     Column::new("DURATION MS", "/duration_ms", Show::Number),
 ]);
 
@@ -84,7 +84,7 @@ impl Trigger {
         }
         let progress = context.out.progress("delivering");
         let deliverer = Deliverer::to(context, [self.to.as_str()])?;
-        let answer = deliverer.post(&delivery, PATIENCE).await.map_err(|none| {
+        let answer = deliverer.post(&delivery, RESPONSE_TIMEOUT).await.map_err(|none| {
             // What may have arrived can be looked for.
             let mut failure = Failure::from(none);
             let id = id.as_str().unwrap_or_default();
@@ -106,7 +106,7 @@ impl Trigger {
 }
 
 /// A test delivery that is not answered 2xx failed.
-pub(super) fn verdict(answer: &Answer) -> Result<(), Failure> {
+pub(super) fn verdict(answer: &DeliveryResponse) -> Result<(), Failure> {
     if (200..300).contains(&answer.status) {
         return Ok(());
     }

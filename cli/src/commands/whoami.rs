@@ -43,10 +43,10 @@ impl Whoami {
         who.insert("profile".into(), profile.into());
         let mut refused = None;
         for service in [Service::Extraction, Service::Email] {
-            if !context.is_set_up(service)? {
+            if !context.is_configured(service)? {
                 continue;
             }
-            let (url, key) = context.address(service).await?;
+            let (url, key) = context.endpoint(service).await?;
             let known = json!({"url": url, "key": key.to_string(), "mode": key.mode()});
             let Value::Object(mut about) = known else { continue };
             match service {

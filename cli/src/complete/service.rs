@@ -40,12 +40,12 @@ async fn find(context: &Context, values: Values) -> Option<Vec<Found>> {
         _ => None,
     };
     if of_the_sandbox.is_some() || context.settings.sandbox {
-        context.glance().await.then_some(())?;
+        context.peek().await.then_some(())?;
     } else if !answers_by_itself(context, service) {
         return None;
     }
     if let Some(path) = of_the_sandbox {
-        let items = control::items(context, Request::get(path)).await.ok()?;
+        let items = control::fetch_items(context, Request::get(path)).await.ok()?;
         return Some(named(&items, &["subject", "event", "operation", "service"]));
     }
     if values == Values::ExtractionWebhook {

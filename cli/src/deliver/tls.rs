@@ -1,4 +1,4 @@
-//! TLS to an application that is reached over https.
+//! TLS for deliveries to https URLs.
 
 use std::sync::Arc;
 
@@ -9,16 +9,16 @@ use tokio_rustls::TlsConnector;
 
 use crate::failure::Failure;
 
-/// Trusts what the platform trusts, and the certificates of `--ca-bundle`.
+/// Trusts the platform's root certificates and those of `--ca-bundle`.
 pub(super) fn connector(ca_bundle: Option<&[u8]>) -> Result<TlsConnector, Failure> {
     let extra = match ca_bundle {
         Some(pem) => CertificateDer::pem_slice_iter(pem)
             .collect::<Result<Vec<_>, _>>()
-            .map_err(|_| Failure::input("--ca-bundle: a certificate cannot be read"))?,
+            .map_err(|_| Failure::input("--ca-bundle: the file contains an invalid certificate"))?,
         None => Vec::new(),
     };
     let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let failed = |error: rustls::Error| Failure::other(format!("tls cannot be set up: {error}"));
+    let failed = |error: rustls::Error| Failure::other(format!("cannot set up TLS: {error}"));
     let verifier =
         rustls_platform_verifier::Verifier::new_with_extra_roots(extra, Arc::clone(&provider))
             .map_err(failed)?;

@@ -1,73 +1,72 @@
-//! A record as it should be beside what DNS answers: what matches, what
-//! differs, and why.
+//! Compares the DNS records that a domain needs with those that DNS returns.
 
 use serde_json::{Value, json};
 use svc_sdk::email::DnsRecord;
 
 use super::Dns;
 
-/// What a look-up says about one record.
+/// The result of comparing one record.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Verdict {
+pub struct Comparison {
     /// `matches`, `differs`, `missing` or `unknown`.
     pub state: &'static str,
-    /// Why, where it does not match.
+    /// The reason, unless the record matches.
     pub why: Option<String>,
-    /// What DNS answers.
+    /// The values that DNS returned.
     pub found: Vec<String>,
 }
 
-/// Looks every record up and compares.
+/// Looks up every record and compares it, as rows for the output.
 pub async fn all(dns: &Dns, records: &[DnsRecord]) -> Vec<Value> {
     let rows = records.iter().map(|record| async {
-        let verdict = one(dns, record).await;
+        let result = one(dns, record).await;
         json!({
             "kind": record.kind,
             "type": record.record_type,
             "name": record.name,
             "priority": record.priority,
             "value": record.value,
-            "dns": verdict.state,
-            "why": verdict.why,
-            "found": verdict.found,
+            "dns": result.state,
+            "why": result.why,
+            "found": result.found,
         })
     });
-    // One silent server takes its time once, and not once for each record.
+    // Concurrently, so that an unresponsive server costs one time-out, not one per record.
     futures_util::future::join_all(rows).await
 }
 
-async fn one(dns: &Dns, record: &DnsRecord) -> Verdict {
+async fn one(dns: &Dns, record: &DnsRecord) -> Comparison {
     let (Some(name), Some(kind), Some(value)) = (&record.name, &record.record_type, &record.value)
     else {
-        let why = Some("the service does not show its type, name and value".to_owned());
-        return Verdict { state: "unknown", why, found: Vec::new() };
+        let why = Some("the service does not return the record's type, name and value".to_owned());
+        return Comparison { state: "unknown", why, found: Vec::new() };
     };
     match dns.values(name, kind).await {
         Ok(found) => compare(record.kind.as_deref(), kind, value, record.priority, found),
-        Err(why) => Verdict { state: "unknown", why: Some(why), found: Vec::new() },
+        Err(why) => Comparison { state: "unknown", why: Some(why), found: Vec::new() },
     }
 }
 
-/// Compares what should be there with what is there.
+/// Compares the required value of a record with the values found.
 pub fn compare(
     purpose: Option<&str>,
     kind: &str,
     value: &str,
     priority: Option<u64>,
     found: Vec<String>,
-) -> Verdict {
+) -> Comparison {
     let is_mx = kind.eq_ignore_ascii_case("MX");
     let purpose = purpose.map(str::to_ascii_lowercase);
-    // Other texts at the same name are none of our business.
-    let ours = |text: &String| match purpose.as_deref() {
+    // A name can carry TXT records of other services; ignore those.
+    let relevant = |text: &String| match purpose.as_deref() {
         Some("spf") => text.to_ascii_lowercase().starts_with("v=spf1"),
         Some("dmarc") => text.to_ascii_lowercase().starts_with("v=dmarc1"),
         _ => true,
     };
-    let found = found.into_iter().filter(ours).collect::<Vec<_>>();
+    let found = found.into_iter().filter(relevant).collect::<Vec<_>>();
     if found.is_empty() {
-        let why = Some(format!("there is no {kind} record for it yet"));
-        return Verdict { state: "missing", why, found };
+        let why = Some(format!("no {kind} record found"));
+        return Comparison { state: "missing", why, found };
     }
     let problem = if is_mx {
         mx(value, priority, &found)
@@ -80,7 +79,7 @@ pub fn compare(
         }
     };
     let state = if problem.is_none() { "matches" } else { "differs" };
-    Verdict { state, why: problem, found }
+    Comparison { state, why: problem, found }
 }
 
 fn mx(value: &str, priority: Option<u64>, found: &[String]) -> Option<String> {
@@ -89,14 +88,13 @@ fn mx(value: &str, priority: Option<u64>, found: &[String]) -> Option<String> {
         .iter()
         .any(|each| each.rsplit(' ').next().is_some_and(|other| other.eq_ignore_ascii_case(host)));
     let shown = priority.map_or_else(|| host.to_owned(), |priority| format!("{priority} {host}"));
-    (!there).then(|| format!("mail goes elsewhere: add {shown}"))
+    (!there).then(|| format!("mail goes to another host: add {shown}"))
 }
 
 fn spf(value: &str, found: &[String]) -> Option<String> {
     if found.len() > 1 {
         return Some(
-            "there are several SPF records, which mail receivers take as an error: merge them"
-                .to_owned(),
+            "found several SPF records, which receivers treat as an error: merge them".to_owned(),
         );
     }
     let there = found.first()?.to_ascii_lowercase();
@@ -108,12 +106,12 @@ fn spf(value: &str, found: &[String]) -> Option<String> {
             !term.starts_with("v=") && !term.trim_start_matches(['+', '-', '~', '?']).eq("all")
         })
         .find(|term| !there.contains(term));
-    missing.map(|term| format!("the SPF record lacks {term}: add it before `all`"))
+    missing.map(|term| format!("the SPF record does not contain {term}: add it before `all`"))
 }
 
 fn dmarc(found: &[String]) -> Option<String> {
     if found.len() > 1 {
-        return Some("there are several DMARC records: keep one".to_owned());
+        return Some("found several DMARC records: keep one".to_owned());
     }
     let policy = found.first()?.split(';').find_map(|tag| {
         let (name, value) = tag.split_once('=')?;
@@ -121,7 +119,9 @@ fn dmarc(found: &[String]) -> Option<String> {
     });
     match policy.as_deref() {
         Some("none" | "quarantine" | "reject") => None,
-        Some(other) => Some(format!("`p={other}` is no DMARC policy: none, quarantine or reject")),
+        Some(other) => {
+            Some(format!("`p={other}` is not a DMARC policy: use none, quarantine or reject"))
+        }
         None => Some("the DMARC record has no policy: add p=none".to_owned()),
     }
 }
@@ -141,15 +141,15 @@ fn dkim(value: &str, found: &[String]) -> Option<String> {
         wanted.as_deref().is_some_and(|wanted| !other.is_empty() && wanted.starts_with(&other))
     });
     Some(if cut {
-        "the key is cut off: split it into strings of at most 255 characters".to_owned()
+        "the key is truncated: split it into strings of at most 255 characters".to_owned()
     } else {
-        "the record holds another key".to_owned()
+        "the record contains another key".to_owned()
     })
 }
 
 fn text(value: &str, found: &[String]) -> Option<String> {
     let same = found.iter().any(|each| each.trim().trim_matches('"') == value.trim());
-    (!same).then(|| "the value is another one".to_owned())
+    (!same).then(|| "the value differs".to_owned())
 }
 
 #[cfg(test)]
@@ -163,12 +163,12 @@ mod tests {
         found: &[&str],
     ) -> (&'static str, Option<String>) {
         let found = found.iter().map(|text| (*text).to_owned()).collect();
-        let verdict = compare(Some(kind), record, value, Some(10), found);
-        (verdict.state, verdict.why)
+        let result = compare(Some(kind), record, value, Some(10), found);
+        (result.state, result.why)
     }
 
     #[test]
-    fn what_is_not_there_is_missing_whatever_else_is() {
+    fn unrelated_records_do_not_count() {
         assert_eq!(
             check("spf", "TXT", "v=spf1 include:a ~all", &["google-verification=1"]).0,
             "missing"
@@ -185,12 +185,12 @@ mod tests {
         let (state, why) = check("mx", "MX", "in.example", &["5 other"]);
         assert_eq!(
             (state, why.as_deref()),
-            ("differs", Some("mail goes elsewhere: add 10 in.example"))
+            ("differs", Some("mail goes to another host: add 10 in.example"))
         );
     }
 
     #[test]
-    fn spf_needs_our_mechanisms_among_others() {
+    fn spf_must_contain_the_required_mechanisms() {
         let value = "v=spf1 include:spf.in.example ~all";
         let good = "v=spf1 include:other include:SPF.in.example -all";
         assert_eq!(check("spf", "TXT", value, &[good, "unrelated"]), ("matches", None));
@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn dkim_compares_the_key_alone_and_knows_a_cut_one() {
+    fn dkim_compares_only_the_key_and_detects_truncation() {
         let value = "v=DKIM1; k=rsa; p=MIIBabc";
         assert_eq!(check("dkim", "TXT", value, &["k=rsa;p=MIIB abc"]), ("matches", None));
         assert!(check("dkim", "TXT", value, &["p=MIIB"]).1.is_some_and(|why| why.contains("255")));
@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn dmarc_takes_any_policy() {
+    fn dmarc_accepts_every_valid_policy() {
         let value = "v=DMARC1; p=none";
         assert_eq!(check("dmarc", "TXT", value, &["v=DMARC1; p=Reject; rua=x"]), ("matches", None));
         assert_eq!(check("dmarc", "TXT", value, &["v=DMARC1"]).0, "differs");

@@ -1,4 +1,4 @@
-//! `--at`: an instant as RFC 3339, as `+2h`, or in words.
+//! Parses `--at`: RFC 3339, an offset such as `+2h`, or words such as `tomorrow 9am`.
 
 use chrono::{
     DateTime, Days, FixedOffset, LocalResult, NaiveDate, NaiveDateTime, NaiveTime, TimeZone,
@@ -7,9 +7,9 @@ use chrono::{
 
 use super::duration;
 
-const HOW: &str = "write RFC 3339 (2026-12-01T09:00:00+01:00), +2h, `in 30 minutes`, `tomorrow 9am` or `friday 14:00`";
+const FORMATS: &str = "use RFC 3339 (2026-12-01T09:00:00+01:00), +2h, `in 30 minutes`, `tomorrow 9am` or `friday 14:00`";
 
-/// Reads an instant; words are of the zone and the day of `now`.
+/// Parses an instant. Words are relative to the date and time zone of `now`.
 pub fn parse<Z: TimeZone>(text: &str, now: &DateTime<Z>) -> Result<DateTime<FixedOffset>, String> {
     let text = text.trim();
     if let Ok(instant) = DateTime::parse_from_rfc3339(text) {
@@ -17,14 +17,15 @@ pub fn parse<Z: TimeZone>(text: &str, now: &DateTime<Z>) -> Result<DateTime<Fixe
     }
     let words = text.to_lowercase();
     let words = words.split_whitespace().filter(|word| *word != "at").collect::<Vec<_>>();
-    if let Some(local) = on_the_calendar(&words, now) {
-        return resolve(local, now)
-            .ok_or_else(|| format!("`{text}` does not exist: clocks skip that time there"));
+    if let Some(local) = calendar_time(&words, now) {
+        return resolve(local, now).ok_or_else(|| {
+            format!("`{text}` does not exist in this time zone: the clock skips it")
+        });
     }
     let instant = relative(&words).and_then(|offset| now.clone().checked_add_signed(offset));
     instant
         .map(|instant| instant.fixed_offset())
-        .ok_or_else(|| format!("`{text}` is no time that is understood: {HOW}"))
+        .ok_or_else(|| format!("`{text}` is not a time that svc understands: {FORMATS}"))
 }
 
 /// `now`, `+2h`, `in 2h`, `in 30 minutes`.
@@ -55,8 +56,8 @@ fn weeks(number: &str) -> Option<chrono::TimeDelta> {
     chrono::TimeDelta::try_weeks(number)
 }
 
-/// A day, a time of day, or both; a time alone is its next occurrence.
-fn on_the_calendar<Z: TimeZone>(words: &[&str], now: &DateTime<Z>) -> Option<NaiveDateTime> {
+/// A time of day with an optional day. A time alone means its next occurrence.
+fn calendar_time<Z: TimeZone>(words: &[&str], now: &DateTime<Z>) -> Option<NaiveDateTime> {
     let today = now.date_naive();
     let words = match words {
         ["next", rest @ ..] => rest,
@@ -122,8 +123,8 @@ fn time_of_day(word: &str) -> Option<NaiveTime> {
     NaiveTime::from_hms_opt(hour, minute, second)
 }
 
-/// A time that the clock shows twice is its first occurrence; one that it
-/// skips does not exist.
+/// The instant of a local time. A time that occurs twice when the clock is set back means the
+/// first occurrence; a time that the clock skips is `None`.
 fn resolve<Z: TimeZone>(local: NaiveDateTime, now: &DateTime<Z>) -> Option<DateTime<FixedOffset>> {
     let zone = now.timezone();
     let candidates = match zone.from_local_datetime(&local) {
@@ -131,9 +132,9 @@ fn resolve<Z: TimeZone>(local: NaiveDateTime, now: &DateTime<Z>) -> Option<DateT
         LocalResult::Ambiguous(one, other) => vec![one, other],
         LocalResult::None => Vec::new(),
     };
-    // chrono gives them in any order, and around a change one that is none.
-    let shown = |instant: &DateTime<Z>| instant.with_timezone(&zone).naive_local() == local;
-    candidates.into_iter().filter(shown).min().map(|instant| instant.fixed_offset())
+    // chrono returns the candidates in any order, and around a transition also a wrong one.
+    let is_local = |instant: &DateTime<Z>| instant.with_timezone(&zone).naive_local() == local;
+    candidates.into_iter().filter(is_local).min().map(|instant| instant.fixed_offset())
 }
 
 #[cfg(test)]
@@ -161,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn words_are_of_the_local_calendar() {
+    fn words_use_the_local_calendar() {
         assert_eq!(at("tomorrow 9am"), "2026-11-22T09:00:00+02:00");
         assert_eq!(at("Tomorrow at 9:15 pm"), "2026-11-22T21:15:00+02:00");
         assert_eq!(at("monday 14:00"), "2026-11-23T14:00:00+02:00");
@@ -178,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_understood_says_how_to_write_it() {
+    fn errors_list_the_accepted_formats() {
         for text in ["", "soon", "25:00", "13pm", "tomorrow", "9", "2026-13-01 09:00", "+"] {
             assert!(at(text).contains("tomorrow 9am"), "{text}: {}", at(text));
         }

@@ -1,21 +1,21 @@
-//! `--attach PATH[;name=N][;type=MIME]`.
+//! Parses `--attach PATH[;name=N][;type=MIME]`.
 
 use std::path::{Path, PathBuf};
 
 use clap::builder::{OsStringValueParser, TypedValueParser};
 
-/// A file to attach: where it is, and what it is called in the email.
+/// An attachment: its source, and its name and type in the email.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Attach {
-    /// Where the content comes from.
+    /// The source of the content.
     pub source: Source,
     /// The file name in the email.
     pub name: String,
-    /// The MIME type; detected by the service where it is not given.
+    /// The MIME type. Without one, the service detects it.
     pub content_type: Option<String>,
 }
 
-/// Where an attachment's content comes from.
+/// The source of an attachment's content.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Source {
     /// A file.
@@ -24,7 +24,7 @@ pub enum Source {
     Stdin,
 }
 
-/// Reads the option's value. A path that is not UTF-8 is taken as it is.
+/// The value parser of the option. A value that is not UTF-8 is a path without `;` parts.
 pub fn parser() -> impl TypedValueParser<Value = Attach> {
     OsStringValueParser::new().try_map(|value| match value.into_string() {
         Ok(text) => parse(&text),
@@ -39,7 +39,7 @@ pub fn parser() -> impl TypedValueParser<Value = Attach> {
 fn parse(text: &str) -> Result<Attach, String> {
     let mut path = text;
     let (mut name, mut content_type) = (None, None);
-    // From the end, so that a path may hold semicolons.
+    // Parse from the end, because a path may contain semicolons.
     while let Some((rest, last)) = path.rsplit_once(';') {
         if let Some(value) = last.strip_prefix("name=") {
             if name.replace(value.to_owned()).is_some() {
@@ -47,7 +47,7 @@ fn parse(text: &str) -> Result<Attach, String> {
             }
         } else if let Some(value) = last.strip_prefix("type=") {
             if !value.contains('/') {
-                return Err(format!("`{value}` is no MIME type, such as application/pdf"));
+                return Err(format!("`{value}` is not a MIME type such as application/pdf"));
             }
             if content_type.replace(value.to_owned()).is_some() {
                 return Err("`type` is given twice".to_owned());
@@ -58,7 +58,7 @@ fn parse(text: &str) -> Result<Attach, String> {
         path = rest;
     }
     if path.is_empty() {
-        return Err("the path is missing: write PATH[;name=N][;type=MIME]".to_owned());
+        return Err("the path is missing: use PATH[;name=N][;type=MIME]".to_owned());
     }
     if path == "-" {
         let name = name.ok_or("an attachment from standard input needs a name: -;name=N")?;
@@ -98,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn mistakes_are_named() {
+    fn rejects_malformed_values() {
         for text in ["", ";name=x", "a;name=x;name=y", "a;type=pdf", "/"] {
             assert!(parse(text).is_err(), "{text}");
         }

@@ -1,11 +1,11 @@
-//! Durations: `500ms`, `30s`, `1h30m`, `2d`.
+//! Parses durations: `500ms`, `30s`, `1h30m`, `2d`.
 
 use std::time::Duration;
 
 const UNITS: [(&str, u64); 5] =
     [("ms", 1), ("s", 1_000), ("m", 60_000), ("h", 3_600_000), ("d", 86_400_000)];
 
-/// Reads a duration; fit for clap's `value_parser`.
+/// Parses a duration, as clap's `value_parser`.
 pub fn parse(text: &str) -> Result<Duration, String> {
     let mut rest = text;
     let mut total = 0_u64;
@@ -20,11 +20,13 @@ pub fn parse(text: &str) -> Result<Duration, String> {
             .ok()
             .zip(millis)
             .and_then(|(number, millis)| number.checked_mul(millis)?.checked_add(total))
-            .ok_or_else(|| format!("`{text}` is no duration: write 500ms, 30s, 5m, 2h or 1h30m"))?;
+            .ok_or_else(|| {
+                format!("`{text}` is not a duration such as 500ms, 30s, 5m, 2h or 1h30m")
+            })?;
         rest = tail;
     }
     if text.is_empty() {
-        return Err("an empty text is no duration: write 500ms, 30s, 5m, 2h or 1h30m".to_owned());
+        return Err("the duration is empty: use 500ms, 30s, 5m, 2h or 1h30m".to_owned());
     }
     Ok(Duration::from_millis(total))
 }
@@ -41,7 +43,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_duration_says_how_to_write_one() {
+    fn errors_show_examples() {
         for text in ["", "5", "h", "-1s", "1.5s", "1 s", "99999999999999999999s", "5y"] {
             assert!(parse(text).is_err_and(|error| error.contains("1h30m")), "{text}");
         }

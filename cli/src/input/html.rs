@@ -1,6 +1,6 @@
-//! The text part of an email that has only an HTML part.
+//! Generates the text part of an email from its HTML part.
 
-/// The HTML as plain text: links with their addresses, items with a dash.
+/// Converts HTML to plain text. Links show their URLs, and list items start with a dash.
 pub fn to_text(html: &str) -> String {
     let text = nanohtml2text::html2text(&with_dashes(html));
     let text = text.replace("\r\n", "\n").replace('\u{a0}', " ");
@@ -8,7 +8,7 @@ pub fn to_text(html: &str) -> String {
     lines.collect::<Vec<_>>().join("\n")
 }
 
-/// A dash behind each `<li>`: without it the items of a list are lines like any.
+/// Inserts a dash after each `<li>`, because the converter does not mark list items.
 fn with_dashes(html: &str) -> String {
     let mut marked = String::with_capacity(html.len() + 16);
     let mut rest = html;
@@ -33,7 +33,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_newsletter_reads_well() {
+    fn converts_a_newsletter() {
         let html = "<html><head><title>T</title><style>p{}</style></head><body><h1>Your order</h1>\
                     <p>Hello&nbsp;<b>Zo&euml;</b>,<br>it&#8217;s on its way.</p>\
                     <ul><li>One</li><LI class=x>Two <i>two</i></LI></ul><link rel=x>\
@@ -48,7 +48,7 @@ mod tests {
     }
 
     #[test]
-    fn broken_html_is_no_trouble() {
+    fn accepts_malformed_html() {
         for html in ["<li", "<", "a < b", "<li>", "", "<li\u{e4}>", "<LI "] {
             let _ = to_text(html);
         }

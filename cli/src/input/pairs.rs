@@ -1,4 +1,4 @@
-//! `k=v` for text, `k:=JSON` for everything else, `Name: value` for headers.
+//! Parses `k=v` (text), `k:=JSON` and `Name: value` (headers).
 
 use serde_json::{Map, Value};
 
@@ -7,11 +7,11 @@ use crate::failure::Failure;
 /// A key with its value.
 pub type Pair = (String, Value);
 
-/// `k=v`, or `k:=JSON`; fit for clap's `value_parser`.
+/// Parses `k=v` or `k:=JSON`, as clap's `value_parser`.
 pub fn parse(text: &str) -> Result<Pair, String> {
     let (key, value) = text
         .split_once('=')
-        .ok_or_else(|| format!("`{text}` has no `=`: write key=text or key:=JSON"))?;
+        .ok_or_else(|| format!("`{text}` has no `=`: use key=text or key:=JSON"))?;
     let (key, value) = match key.strip_suffix(':') {
         Some(key) => {
             let value = serde_json::from_str(value)
@@ -26,25 +26,25 @@ pub fn parse(text: &str) -> Result<Pair, String> {
     Ok((key.to_owned(), value))
 }
 
-/// `k=v`, the value always text; fit for clap's `value_parser`.
+/// Parses `k=v` with a text value, as clap's `value_parser`.
 pub fn parse_text(text: &str) -> Result<(String, String), String> {
     match text.split_once('=') {
         Some((key, value)) if !key.is_empty() => Ok((key.to_owned(), value.to_owned())),
-        _ => Err(format!("`{text}` is no key=value")),
+        _ => Err(format!("`{text}` is not a key=value pair")),
     }
 }
 
-/// `Name: value`; fit for clap's `value_parser`.
+/// Parses `Name: value`, as clap's `value_parser`.
 pub fn parse_header(text: &str) -> Result<(String, String), String> {
     match text.split_once(':') {
         Some((name, value)) if !name.trim().is_empty() => {
             Ok((name.trim().to_owned(), value.trim().to_owned()))
         }
-        _ => Err(format!("`{text}` is no header: write 'Name: value'")),
+        _ => Err(format!("`{text}` is not a header: use 'Name: value'")),
     }
 }
 
-/// The pairs as an object; a key given twice is a mistake.
+/// Collects pairs into an object. A repeated key is an error.
 pub fn object<V: Into<Value>>(
     option: &str,
     pairs: impl IntoIterator<Item = (String, V)>,
@@ -52,7 +52,7 @@ pub fn object<V: Into<Value>>(
     let mut map = Map::new();
     for (key, value) in pairs {
         if map.contains_key(&key) {
-            return Err(Failure::usage(format!("{option} gives `{key}` twice")));
+            return Err(Failure::usage(format!("{option}: `{key}` is given twice")));
         }
         map.insert(key, value.into());
     }
@@ -66,7 +66,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn text_and_json_are_told_apart() {
+    fn distinguishes_text_from_json() {
         assert_eq!(parse("a=1"), Ok(("a".into(), json!("1"))));
         assert_eq!(parse("a:=1"), Ok(("a".into(), json!(1))));
         assert_eq!(parse("a=b=c"), Ok(("a".into(), json!("b=c"))));
@@ -75,7 +75,7 @@ mod tests {
     }
 
     #[test]
-    fn mistakes_are_named() {
+    fn rejects_malformed_and_repeated_pairs() {
         for text in ["a", "=b", ":=1", "a:=", "a:={"] {
             assert!(parse(text).is_err(), "{text}");
         }

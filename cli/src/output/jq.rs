@@ -1,4 +1,4 @@
-//! `--jq`: a filter over the JSON, compiled before anything is sent.
+//! `--jq`: filters the JSON result. The filter is compiled before a request is sent.
 
 use jaq_core::load::{Arena, File, Loader, parse};
 use jaq_core::{Compiler, Ctx, Vars, data, unwrap_valr};
@@ -7,12 +7,12 @@ use serde_json::Value;
 
 use crate::failure::Failure;
 
-/// The two formats of jq's manual that jaq leaves to its own program; and what
-/// would end this one in the middle, with an exit code that means something else.
-const OWN: &str = r#"
+/// Definitions that jaq's libraries lack: `@csv` and `@tsv`. The `halt` functions, which would
+/// end the process with an unrelated exit code, become errors.
+const DEFINITIONS: &str = r#"
 def _replaced($from; $to): split($from) | join($to);
 def _field(quoted): if isstring then quoted elif . == null then "" elif . >= [] then
-    error("a table holds no array and no object") else tostring end;
+    error("a table cannot contain an array or an object") else tostring end;
 def @csv: map(_field("\"" + _replaced("\""; "\"\"") + "\"")) | join(",");
 def @tsv: map(_field(_replaced("\\"; "\\\\") | _replaced("\t"; "\\t") | _replaced("\n"; "\\n")
     | _replaced("\r"; "\\r"))) | join("\t");
@@ -23,15 +23,15 @@ def halt: error; def halt($code): error; def halt_error: error; def halt_error($
 pub(crate) struct Filter(jaq_core::Filter<data::JustLut<Val>>);
 
 impl Filter {
-    /// Compiles the filter, so that a mistake in it shows before a request is made.
+    /// Compiles a filter.
     pub(crate) fn compile(code: &str) -> Result<Self, Failure> {
-        let own = parse(OWN, |parser| parser.defs()).unwrap_or_default();
+        let own = parse(DEFINITIONS, |parser| parser.defs()).unwrap_or_default();
         let defs = jaq_core::defs().chain(jaq_std::defs()).chain(jaq_json::defs()).chain(own);
         let funs = jaq_core::funs().chain(jaq_std::funs()).chain(jaq_json::funs());
         let arena = Arena::default();
-        let unusable = |part: &str| {
-            Failure::usage(format!("the filter of --jq cannot be read near `{}`", part.trim()))
-                .hint("filters are those of jq: https://jqlang.org/manual/")
+        let invalid = |part: &str| {
+            Failure::usage(format!("--jq: invalid filter near `{}`", part.trim()))
+                .hint("for the filter syntax, see https://jqlang.org/manual/")
         };
         let modules =
             Loader::new(defs).load(&arena, File { code, path: () }).map_err(|errors| {
@@ -41,21 +41,23 @@ impl Filter {
                     Error::Lex(lexed) => lexed.first().map_or(code, |(_, rest)| rest),
                     Error::Parse(parsed) => parsed.first().map_or(code, |(_, rest)| rest),
                 });
-                unusable(if near.is_empty() { code } else { near })
+                invalid(if near.is_empty() { code } else { near })
             })?;
         Compiler::default().with_funs(funs).compile(modules).map(Self).map_err(|errors| {
             let near = errors
                 .first()
                 .and_then(|(_, undefined)| undefined.first())
                 .map_or(code, |(name, _)| name);
-            unusable(near)
+            invalid(near)
         })
     }
 
-    /// Everything that the filter makes of the value.
+    /// Runs the filter and returns its results.
     ///
-    /// By now the request is done, so that a filter that does not fit the answer is
-    /// no refused input. What it met there is the answer's and stays out of the error.
+    /// # Errors
+    ///
+    /// If the filter fails on this value. The request is done at this point, so this is not a
+    /// usage error. The message does not quote the value, which may contain a secret.
     pub(crate) fn run(&self, input: &Value) -> Result<Vec<Value>, Failure> {
         let text = input.to_string();
         let input = read::parse_single(text.as_bytes())
@@ -65,19 +67,19 @@ impl Filter {
             .id
             .run((context, input))
             .map(|result| {
-                let value =
-                    unwrap_valr(result).map_err(|_| unfit("the filter does not fit the answer"))?;
+                let value = unwrap_valr(result)
+                    .map_err(|_| failed("the filter does not match the result"))?;
                 serde_json::from_str(&value.to_string())
-                    .map_err(|_| unfit("the filter made something that is not JSON"))
+                    .map_err(|_| failed("the filter returned a value that is not JSON"))
             })
             .collect()
     }
 }
 
-fn unfit(what: &str) -> Failure {
+fn failed(what: &str) -> Failure {
     Failure::other(format!("--jq: {what}"))
         .code("filter_failed")
-        .hint("what the command does is done: look before you repeat it\nwhere something may be of another type, write ()? around it: (.error.message)? // \"none\"")
+        .hint("the command itself has completed: check before repeating it\nfor values of varying type, use ()?: (.error.message)? // \"none\"")
 }
 
 #[cfg(test)]
@@ -91,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn filters_make_none_one_or_many() {
+    fn filters_return_any_number_of_results() {
         let input = json!({"data": [{"id": "a", "n": 1}, {"id": "b", "n": 2.5}]});
         assert_eq!(run(".data[].id", &input), [json!("a"), json!("b")]);
         assert_eq!(run("[.data[].n] | add", &input), [json!(3.5)]);
@@ -100,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn tables_are_made_as_jq_makes_them() {
+    fn csv_and_tsv_match_jq() {
         let input = json!([1, "a\tb\\", null, true, "say \"hi\""]);
         assert_eq!(run("@tsv", &input), [json!("1\ta\\tb\\\\\t\ttrue\tsay \"hi\"")]);
         let csv = "1,\"a\tb\\\",,true,\"say \"\"hi\"\"\"";
@@ -110,22 +112,22 @@ mod tests {
     }
 
     #[test]
-    fn mistakes_show_before_anything_runs() {
+    fn invalid_filters_fail_to_compile() {
         for filter in [".[", "nosuch(1)", "\"open"] {
             assert!(Filter::compile(filter).is_err(), "{filter}");
         }
     }
 
     #[test]
-    fn errors_of_the_filter_are_errors_and_nothing_ends_the_program() {
+    fn error_and_halt_are_errors() {
         for filter in ["error(\"x\")", "halt", "halt(0)", "halt_error", "halt_error(3)"] {
             assert!(Filter::compile(filter).expect("a filter").run(&json!(1)).is_err(), "{filter}");
         }
     }
 
-    /// Unlike jq, jaq takes an error left of `//` for an error.
+    /// Unlike jq, jaq does not suppress an error on the left of `//`.
     #[test]
-    fn what_does_not_fit_is_passed_over_where_the_filter_says_so() {
+    fn question_mark_suppresses_errors() {
         let filter = r#"(.error.message)? // "none""#;
         assert_eq!(run(filter, &json!([1])), [json!("none")]);
         assert_eq!(run(filter, &json!({"error": {"message": "x"}})), [json!("x")]);

@@ -1,5 +1,5 @@
-//! Questions on a terminal. They are read in a thread of their own, so that
-//! Ctrl-C ends the program while it waits for an answer.
+//! Prompts on a terminal. A separate thread reads the answer, so that Ctrl-C ends the program
+//! while it waits.
 
 use std::future::poll_fn;
 use std::pin::pin;
@@ -8,10 +8,10 @@ use std::task::Poll;
 
 use crate::failure::{Failure, Kind};
 
-/// Whether the terminal's last line is a question that nobody has ended.
+/// Whether the terminal's last line is a prompt without a line end.
 static OPEN: AtomicBool = AtomicBool::new(false);
 
-/// What is typed, without white space around it; `None` at the end of input.
+/// Asks and reads a line, trimmed. `None` at the end of input.
 pub(super) async fn visible(ask: impl FnOnce()) -> Result<Option<String>, Failure> {
     let typed = answer(ask, read_line).await?;
     if typed.ends_with('\n') {
@@ -20,9 +20,9 @@ pub(super) async fn visible(ask: impl FnOnce()) -> Result<Option<String>, Failur
     Ok((!typed.is_empty()).then(|| typed.trim().to_owned()))
 }
 
-/// What is typed, not shown.
+/// Asks and reads a line without echo.
 pub(super) async fn hidden(ask: impl FnOnce()) -> Result<String, Failure> {
-    // Before the question is seen: a key that is pasted at once is not shown either.
+    // Turn echo off before asking, so that a key pasted immediately is not shown.
     #[cfg(unix)]
     let _echo = Echo::off()?;
     #[cfg(unix)]
@@ -41,13 +41,13 @@ fn read_line() -> std::io::Result<String> {
     Ok(typed)
 }
 
-/// Whether a question stands open.
+/// Whether a prompt is open.
 pub(super) fn is_open() -> bool {
     OPEN.load(Ordering::Relaxed)
 }
 
-/// Whether a question stood open; from now on it does not.
-pub(super) fn stands_open() -> bool {
+/// Closes an open prompt and returns whether there was one.
+pub(super) fn take_open() -> bool {
     OPEN.swap(false, Ordering::Relaxed)
 }
 
@@ -55,7 +55,7 @@ async fn answer<T: Send + 'static>(
     ask: impl FnOnce(),
     read: impl FnOnce() -> std::io::Result<T> + Send + 'static,
 ) -> Result<T, Failure> {
-    // Heard from before the question is seen.
+    // Register the signal handler before asking.
     let mut interrupted = pin!(tokio::signal::ctrl_c());
     poll_fn(|context| {
         let _ = interrupted.as_mut().poll(context);
@@ -72,8 +72,8 @@ async fn answer<T: Send + 'static>(
     }
 }
 
-/// Typed characters are not shown until it is dropped, also where the question
-/// is given up: then the terminal is as it was. Ctrl-C stays a signal.
+/// Disables the terminal's echo and restores its modes on drop, also after Ctrl-C, which still
+/// raises a signal.
 #[cfg(unix)]
 struct Echo {
     before: rustix::termios::Termios,
@@ -87,7 +87,7 @@ impl Echo {
         let before = tcgetattr(stdin).map_err(std::io::Error::from)?;
         let mut hidden = before.clone();
         hidden.local_modes.remove(LocalModes::ECHO);
-        // The line's end is shown, so that what comes next has a line of its own.
+        // Echo the line end, so that later output starts on a new line.
         hidden.local_modes.insert(LocalModes::ECHONL);
         tcsetattr(stdin, OptionalActions::Now, &hidden).map_err(std::io::Error::from)?;
         Ok(Self { before })

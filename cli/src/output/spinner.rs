@@ -1,4 +1,4 @@
-//! A sign of life on standard error, for what takes longer than half a second.
+//! A spinner on standard error for operations that take longer than half a second.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
@@ -7,16 +7,16 @@ use std::time::Duration;
 use tabled::grid::util::string::get_text_width;
 use tokio::task::JoinHandle;
 
-/// Nothing is shown before this time.
-const PATIENCE: Duration = Duration::from_millis(500);
-const FRAME: Duration = Duration::from_millis(100);
+/// Delay before the first frame.
+const DELAY: Duration = Duration::from_millis(500);
+const FRAME_INTERVAL: Duration = Duration::from_millis(100);
 const FRAMES: [&str; 10] = ["⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧", "⠇", "⠏"];
 pub(super) const CLEAR_LINE: &str = "\r\u{1b}[2K";
 
-/// Whether a frame stands on the terminal's last line right now.
+/// Whether the terminal's last line is a frame.
 static SHOWN: AtomicBool = AtomicBool::new(false);
 
-/// Shows that something goes on until it is dropped.
+/// Shows a spinner until it is dropped.
 #[must_use]
 pub struct Spinner {
     task: Option<JoinHandle<()>>,
@@ -30,20 +30,20 @@ impl Spinner {
         let shared = Arc::clone(&what);
         let task = (shown && tokio::runtime::Handle::try_current().is_ok()).then(|| {
             tokio::spawn(async move {
-                tokio::time::sleep(PATIENCE).await;
+                tokio::time::sleep(DELAY).await;
                 for frame in FRAMES.iter().cycle() {
                     SHOWN.store(true, Ordering::Relaxed);
                     let what = shared.lock().map(|what| what.clone()).unwrap_or_default();
                     write(&format!("{CLEAR_LINE}{frame} {}", fitted(&what, super::stderr_width())));
-                    tokio::time::sleep(FRAME).await;
+                    tokio::time::sleep(FRAME_INTERVAL).await;
                 }
             })
         });
         Self { task, what, write }
     }
 
-    /// Says something else from the next frame on.
-    pub fn say(&self, what: String) {
+    /// Changes the text from the next frame on.
+    pub fn set_text(&self, what: String) {
         if let Ok(mut now) = self.what.lock() {
             *now = what;
         }
@@ -59,21 +59,21 @@ impl Drop for Spinner {
     }
 }
 
-/// A frame is taken away as one line, so it must not become two.
+/// Truncates the text so that a frame never wraps: only one line is cleared afterwards.
 fn fitted(what: &str, width: usize) -> String {
-    let room = width.saturating_sub(3);
-    if get_text_width(what) <= room {
+    let available = width.saturating_sub(3);
+    if get_text_width(what) <= available {
         return what.to_owned();
     }
     let mut used = 1;
     let fits = |c: &char| {
         used += get_text_width(c.encode_utf8(&mut [0; 4]));
-        used <= room
+        used <= available
     };
     what.chars().take_while(fits).chain(['…']).collect()
 }
 
-/// Takes the frame away before something else is written.
+/// Clears the frame before other output.
 pub(super) fn clear(write: fn(&str)) {
     if SHOWN.swap(false, Ordering::Relaxed) {
         write(CLEAR_LINE);
@@ -85,7 +85,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_frame_is_one_line() {
+    fn frames_fit_on_one_line() {
         assert_eq!(fitted("reading", 80), "reading");
         assert_eq!(fitted("waiting for eml_1", 20), "waiting for eml_1");
         assert_eq!(fitted("waiting for eml_12", 20), "waiting for eml_…");

@@ -1,4 +1,4 @@
-//! JSON shown as tables: lists as rows, one thing as name and value.
+//! Formats JSON as tables: a list as rows, a single object as lines of name and value.
 
 use chrono::{DateTime, Local};
 use serde_json::Value;
@@ -19,14 +19,14 @@ mod label;
 mod rows;
 mod wrap;
 
-/// How the values of a column are shown.
+/// How to format the values of a column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Show {
     /// As text.
     Text,
-    /// As text, in the colour of what the word means.
+    /// As text, in the color of the status word's meaning.
     Status,
-    /// As the local time with its zone.
+    /// As local time with the zone's offset.
     Time,
     /// As `yes` or `no`.
     Flag,
@@ -34,15 +34,15 @@ pub enum Show {
     Number,
     /// As an amount of money, from cents.
     Cents,
-    /// As the status of an HTTP answer, in the colour of what it means.
-    Answer,
-    /// As text that is cut where it is long: what it begins with is enough.
-    Short,
-    /// As text below its row of a list, on a line that is never broken.
-    Below,
+    /// As an HTTP status code, in the color of its meaning.
+    HttpStatus,
+    /// As text, truncated to 40 characters.
+    Truncated,
+    /// As text on a separate line below the row, which is never wrapped.
+    BelowRow,
 }
 
-/// One column of a list, one line of a single thing.
+/// A column of a list, or a line of a single object.
 #[derive(Clone, Copy, Debug)]
 pub struct Column {
     title: &'static str,
@@ -57,12 +57,12 @@ impl Column {
         Self::new(title, pointer, Show::Text)
     }
 
-    /// A column with a way to show its values.
+    /// A column with a format for its values.
     pub const fn new(title: &'static str, pointer: &'static str, show: Show) -> Self {
         Self { title, pointer, show, droppable: false }
     }
 
-    /// The column is left out of lists where the terminal is too narrow for it.
+    /// Omits the column from lists if the terminal is too narrow.
     #[must_use]
     pub const fn droppable(mut self) -> Self {
         self.droppable = true;
@@ -70,19 +70,19 @@ impl Column {
     }
 }
 
-/// The columns of a resource, the most important first.
+/// The columns of a resource, most important first.
 #[derive(Clone, Copy, Debug)]
 pub struct View(pub &'static [Column]);
 
-/// How much room there is, and whether colours may be used.
+/// The width available, in columns (`None`: unlimited), and whether to use colors.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Canvas {
     pub(crate) width: Option<usize>,
     pub(crate) color: bool,
 }
 
-/// One thing as lines of name and value: what the view names first, then
-/// everything else that the service said.
+/// Formats one object as lines of name and value: first the view's columns, then all other
+/// fields.
 pub(crate) fn single(item: &Value, view: View, canvas: Canvas) -> String {
     let mut fields = Vec::new();
     for column in view.0 {
@@ -94,10 +94,10 @@ pub(crate) fn single(item: &Value, view: View, canvas: Canvas) -> String {
         let named =
             |key: &str| view.0.iter().any(|column| column.pointer.split('/').nth(1) == Some(key));
         for (key, value) in map.iter().filter(|(key, value)| !named(key) && !is_empty(value)) {
-            // A time that nobody told us of is a time all the same.
+            // By convention, a field named `…At` holds a time.
             let how = if key.ends_with("At") { Show::Time } else { Show::Text };
             let name = label(key);
-            // Things are more than how many they are.
+            // The items of an array replace a column that shows only their number.
             if value.is_array() {
                 fields.retain(|(known, _, how)| *known != name || *how != Show::Number);
             }
@@ -113,8 +113,7 @@ pub(crate) fn single(item: &Value, view: View, canvas: Canvas) -> String {
     fields_of_one(&lines, canvas)
 }
 
-/// Names with their values beside them, below each other where that leaves too
-/// little room.
+/// Formats names beside their values, or above them if the terminal is too narrow.
 fn fields_of_one(lines: &[(String, String, Show)], canvas: Canvas) -> String {
     let names = lines.iter().map(|(name, ..)| get_text_width(name)).max().unwrap_or(0);
     let room = canvas.width.map(|width| width.saturating_sub(names + GAP));
@@ -145,21 +144,21 @@ fn fields_of_one(lines: &[(String, String, Show)], canvas: Canvas) -> String {
     trimmed(&table.to_string())
 }
 
-/// What a value means, as a colour, if it has a meaning.
+/// The color of a value's meaning, if it has one.
 fn meaning(how: Show, value: &str) -> Option<Color> {
     match how {
         Show::Status | Show::Flag => status_color(value),
-        Show::Answer => value.parse().ok().map(answer_color),
+        Show::HttpStatus => value.parse().ok().map(http_status_color),
         _ => None,
     }
 }
 
-/// What an HTTP status means, as a colour.
-pub(crate) fn answer_color(status: u16) -> Color {
+/// The color of an HTTP status.
+pub(crate) fn http_status_color(status: u16) -> Color {
     if (200..300).contains(&status) { Color::FG_GREEN } else { Color::FG_RED }
 }
 
-/// What a status word means, as a colour; the word itself always stands beside it.
+/// The color of a status word. Color only repeats the word's meaning.
 pub(crate) fn status_color(word: &str) -> Option<Color> {
     Some(match word {
         "delivered" | "active" | "ok" | "verified" | "yes" | "matches" | "enabled" | "settled" => {
@@ -173,7 +172,7 @@ pub(crate) fn status_color(word: &str) -> Option<Color> {
     })
 }
 
-/// An RFC 3339 time in the local zone, with the zone; any other text as it is.
+/// Converts an RFC 3339 time to local time with its offset. Other text is returned unchanged.
 pub(crate) fn local_time(text: &str) -> String {
     DateTime::parse_from_rfc3339(text).map_or_else(
         |_| one_line(text).into_owned(),
@@ -196,10 +195,10 @@ fn is_empty(value: &Value) -> bool {
     }
 }
 
-/// What stands where there is no value.
+/// The placeholder for an absent value.
 const NOTHING: &str = "-";
 
-/// A value that has lines of its own: text as it was written, things below
+/// Formats a value that may take several lines: text keeps its lines, and objects are listed below
 /// each other.
 fn show_whole(value: &Value, how: Show, room: Option<usize>) -> String {
     match value {
@@ -207,7 +206,7 @@ fn show_whole(value: &Value, how: Show, room: Option<usize>) -> String {
             let text = text.trim_end().replace("\r\n", "\n").replace('\t', "    ");
             printable(&text).into_owned()
         }
-        Value::Array(items) if items.iter().all(Value::is_object) => things(items, room),
+        Value::Array(items) if items.iter().all(Value::is_object) => nested_objects(items, room),
         Value::Object(map) => {
             let line = show(value, how);
             match room {
@@ -219,7 +218,7 @@ fn show_whole(value: &Value, how: Show, room: Option<usize>) -> String {
     }
 }
 
-/// What a map holds, each as `key=value`.
+/// The entries of a map, each as `key=value`.
 fn pairs(map: &serde_json::Map<String, Value>) -> Vec<String> {
     map.iter()
         .filter(|(_, value)| !is_empty(value))
@@ -230,8 +229,8 @@ fn pairs(map: &serde_json::Map<String, Value>) -> Vec<String> {
         .collect()
 }
 
-/// Things as a table in a cell; where that is too wide, names with their values.
-fn things(items: &[Value], room: Option<usize>) -> String {
+/// Formats objects as a table inside a cell, or as names and values if the table is too wide.
+fn nested_objects(items: &[Value], room: Option<usize>) -> String {
     let mut keys = Vec::new();
     for (key, value) in items.iter().filter_map(Value::as_object).flatten() {
         if !keys.contains(&key) && !is_empty(value) {
@@ -272,7 +271,7 @@ fn things(items: &[Value], room: Option<usize>) -> String {
 fn show(value: &Value, how: Show) -> String {
     match (value, how) {
         (Value::String(text), Show::Time) => local_time(text),
-        (Value::String(text), Show::Short) => shortened(&one_line(text)),
+        (Value::String(text), Show::Truncated) => shortened(&one_line(text)),
         (Value::String(text), _) => one_line(text).into_owned(),
         (Value::Bool(flag), _) => if *flag { "yes" } else { "no" }.to_owned(),
         (Value::Number(cents), Show::Cents) => cents.as_i64().map_or_else(
@@ -293,14 +292,14 @@ fn show(value: &Value, how: Show) -> String {
     }
 }
 
-/// The longest text that is shown whole where its beginning is enough.
-const SHORT: usize = 40;
+/// Maximum characters of a [`Show::Truncated`] value.
+const TRUNCATED: usize = 40;
 
 fn shortened(text: &str) -> String {
-    if text.chars().count() <= SHORT {
+    if text.chars().count() <= TRUNCATED {
         return text.to_owned();
     }
-    text.chars().take(SHORT - 1).chain(['…']).collect()
+    text.chars().take(TRUNCATED - 1).chain(['…']).collect()
 }
 
 fn trimmed(table: &str) -> String {
@@ -328,7 +327,7 @@ mod tests {
     const WIDE: Canvas = Canvas { width: None, color: false };
 
     #[test]
-    fn lists_align_and_leave_out_what_no_row_has() {
+    fn lists_align_and_omit_empty_columns() {
         let items = [
             json!({"id": "a", "status": "delivered", "count": 7, "note": "x\u{1b}[0m"}),
             json!({"id": "bcd", "status": "queued", "count": 1234, "note": ""}),
@@ -342,14 +341,14 @@ mod tests {
     }
 
     #[test]
-    fn narrow_terminals_lose_columns_before_text_is_broken() {
+    fn narrow_terminals_drop_columns_before_wrapping_text() {
         let items = [json!({"id": "a", "status": "sent", "note": "a long remark"})];
         let narrow = Canvas { width: Some(16), color: false };
         assert_eq!(list(&items, VIEW, narrow), "ID  STATUS\na   sent\n");
     }
 
     #[test]
-    fn ids_are_never_broken() {
+    fn ids_are_never_wrapped() {
         const NARROW: View = View(&[
             Column::text("ID", "/id"),
             Column::text("NOTE", "/note"),
@@ -364,7 +363,7 @@ mod tests {
     }
 
     #[test]
-    fn a_single_thing_shows_also_what_the_view_does_not_name() {
+    fn single_objects_show_fields_outside_the_view() {
         let item = json!({"id": "a", "status": "new-one", "tags": {"k": "v"}, "to": ["x", "y"]});
         assert_eq!(
             single(&item, VIEW, WIDE),
@@ -373,7 +372,7 @@ mod tests {
     }
 
     #[test]
-    fn things_in_a_thing_are_a_table_of_their_own() {
+    fn nested_objects_are_a_nested_table() {
         let item = json!({"id": "a", "recipients": [
             {"address": "ada@b.test", "status": "delivered", "detail": null},
             {"address": "bob@b.test", "status": "bounced", "detail": "mailbox full"},
@@ -405,7 +404,7 @@ mod tests {
     }
 
     #[test]
-    fn what_no_table_fits_is_written_below_each_other_and_ids_stay_whole() {
+    fn very_narrow_terminals_get_blocks_with_whole_ids() {
         let id = "eml_01a1fd75-b965-7772-a397-95b85f868b54";
         let why = json!({"a": {"b": 1}, "c": null});
         let item = json!({"id": id, "status": "sent", "count": 7, "why": why});
@@ -417,7 +416,7 @@ mod tests {
     }
 
     #[test]
-    fn a_map_that_is_too_wide_has_a_line_for_each_entry() {
+    fn wide_maps_have_one_line_per_entry() {
         let item = json!({"id": "a", "headers": {"From": "<a@b.test>", "Subject": "Hello you"}});
         let shown = |width| single(&item, VIEW, Canvas { width: Some(width), color: false });
         assert_eq!(shown(60), "ID       a\nHeaders  From=<a@b.test>, Subject=Hello you\n");
@@ -425,13 +424,13 @@ mod tests {
     }
 
     #[test]
-    fn things_stand_in_place_of_their_number() {
+    fn array_items_replace_their_count() {
         let item = json!({"id": "a", "count": 1, "counts": [], "Count": [{"n": 1}]});
         assert_eq!(single(&item, VIEW, WIDE), "ID     a\nCount  n\n       1\n");
     }
 
     #[test]
-    fn what_is_to_be_copied_is_never_broken() {
+    fn secrets_are_never_wrapped() {
         const HOOK: View = View(&[Column::text("ID", "/id"), Column::text("SECRET", "/secret")]);
         let secret = format!("whsec_{}", "a".repeat(64));
         let item = json!({"id": "whk_1", "secret": secret, "url": "http://localhost/a/b/c"});
@@ -440,42 +439,42 @@ mod tests {
     }
 
     #[test]
-    fn next_steps_stand_below_their_rows_unbroken() {
+    fn next_steps_appear_below_their_rows_unwrapped() {
         const FINDINGS: View = View(&[
             Column::new("STATUS", "/status", Show::Status),
             Column::text("FINDING", "/finding"),
-            Column::new("NEXT STEP", "/next", Show::Below),
+            Column::new("NEXT STEP", "/next", Show::BelowRow),
         ]);
         let next = "svc --sandbox domains verify dom_01a1fd75-b965-7772-a397-95b85f868b54";
         let items = [
             json!({"status": "ok", "finding": "all is well", "next": null}),
-            json!({"status": "problem", "finding": "a long tale that is broken", "next": next}),
+            json!({"status": "problem", "finding": "a long text that is broken", "next": next}),
             json!({"status": "ok", "finding": "all is well", "next": null}),
         ];
         assert_eq!(
             list(&items, FINDINGS, Canvas { width: Some(28), color: false }),
             format!(
-                "STATUS   FINDING\nok       all is well\nproblem  a long tale that is\n         broken\n\
+                "STATUS   FINDING\nok       all is well\nproblem  a long text that is\n         broken\n\
                  \x20        → {next}\nok       all is well\n"
             )
         );
     }
 
     #[test]
-    fn text_keeps_its_lines_and_cannot_pass_for_a_field() {
+    fn multiline_text_is_indented_and_cannot_imitate_a_field() {
         let item = json!({"id": "a", "text": "one\r\nStatus  sent\u{1b}[2J\n"});
         assert_eq!(single(&item, VIEW, WIDE), "ID    a\nText  one\n      Status  sent\\u{1b}[2J\n");
     }
 
     #[test]
-    fn colour_stands_beside_the_word() {
+    fn status_words_are_colored() {
         let items = [json!({"id": "a", "status": "bounced"})];
         let text = list(&items, VIEW, Canvas { width: Some(80), color: true });
         assert!(text.contains("\u{1b}[31mbounced"), "{text:?}");
     }
 
     #[test]
-    fn money_is_shown_in_whole_units() {
+    fn cents_are_shown_as_whole_units() {
         assert_eq!(show(&json!(-1205), Show::Cents), "-12.05");
         assert_eq!(show(&json!(7), Show::Cents), "0.07");
     }

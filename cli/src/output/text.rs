@@ -1,27 +1,27 @@
-//! Text that came from elsewhere, made safe to show.
+//! Escapes untrusted text for the terminal.
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
 
-/// Replaces what a terminal would obey instead of show: control characters
-/// and marks that turn the direction of writing, each as `\u{…}`.
+/// Escapes, as `\u{…}`, the characters that a terminal interprets instead of showing: control
+/// characters and marks that change the direction of writing. Line feeds are kept.
 pub(crate) fn printable(text: &str) -> Cow<'_, str> {
     escaped(text, |character| character == '\n')
 }
 
-/// As [`printable`], with the tabs that documents are laid out with.
+/// As [`printable`], but also keeps tabs.
 pub(crate) fn printable_document(text: &str) -> Cow<'_, str> {
     escaped(text, |character| matches!(character, '\n' | '\t'))
 }
 
-/// As [`printable`], on one line.
+/// As [`printable`], but also escapes line feeds.
 pub(crate) fn one_line(text: &str) -> Cow<'_, str> {
     escaped(text, |_| false)
 }
 
-/// Escapes what JSON itself leaves as it is, but a terminal would obey.
+/// Escapes the characters in JSON that a terminal interprets but JSON leaves unescaped.
 pub(crate) fn json_safe(json: &str) -> Cow<'_, str> {
-    // What stands below the space is JSON's own layout: inside texts it is escaped.
+    // Below the space there is only JSON's own layout: strings escape those characters.
     let unsafe_here = |character: char| character >= ' ' && is_unsafe(character);
     if !json.chars().any(unsafe_here) {
         return Cow::Borrowed(json);
@@ -31,7 +31,7 @@ pub(crate) fn json_safe(json: &str) -> Cow<'_, str> {
         if unsafe_here(character) {
             let mut units = [0; 2];
             for unit in character.encode_utf16(&mut units) {
-                write!(safe, "\\u{unit:04x}").expect("a string takes everything");
+                write!(safe, "\\u{unit:04x}").expect("writing to a string cannot fail");
             }
         } else {
             safe.push(character);
@@ -52,7 +52,7 @@ fn escaped(text: &str, keep: impl Fn(char) -> bool) -> Cow<'_, str> {
             '\r' => safe.push_str("\\r"),
             '\t' => safe.push_str("\\t"),
             _ => write!(safe, "\\u{{{:x}}}", u32::from(character))
-                .expect("a string takes everything"),
+                .expect("writing to a string cannot fail"),
         }
     }
     Cow::Owned(safe)
@@ -72,19 +72,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn escape_sequences_are_shown_and_not_obeyed() {
+    fn escape_sequences_are_escaped() {
         assert_eq!(one_line("\u{1b}[2Jgone\u{9b}31m\r\n"), "\\u{1b}[2Jgone\\u{9b}31m\\r\\n");
         assert_eq!(printable("two\nlines\u{7f}"), "two\nlines\\u{7f}");
         assert_eq!(one_line("\u{202e}evil"), "\\u{202e}evil");
     }
 
     #[test]
-    fn ordinary_text_is_left_alone() {
+    fn plain_text_is_unchanged() {
         assert!(matches!(one_line("Zoë 日本 🎉"), Cow::Borrowed(_)));
     }
 
     #[test]
-    fn json_stays_json() {
+    fn escaped_json_is_equivalent() {
         let text = "a\u{85}b\u{202e}c\u{7f}";
         let json = serde_json::to_string(text).expect("text is JSON");
         let safe = json_safe(&json);

@@ -1,11 +1,10 @@
-//! JSON written as YAML, for people who asked for it.
+//! Writes JSON as YAML.
 //!
-//! Small on purpose: what cannot be written plainly is written as a JSON
-//! string, which YAML reads as it is.
+//! Every string that is not plainly a string is written as a JSON string, which is valid YAML.
 
 use serde_json::Value;
 
-/// The value as a YAML document, with a newline at its end.
+/// Formats a value as a YAML document with a final newline.
 pub(crate) fn to_yaml(value: &Value) -> String {
     let mut text = String::new();
     write(&mut text, value, 0, false);
@@ -65,7 +64,7 @@ fn scalar(string: &str) -> String {
     if is_plain(string) { string.to_owned() } else { Value::from(string).to_string() }
 }
 
-/// Whether every YAML reader takes the bare text for this very string.
+/// Whether every YAML parser reads the unquoted text as this string.
 fn is_plain(string: &str) -> bool {
     const RESERVED: [&str; 11] =
         ["true", "false", "null", "yes", "no", "on", "off", "y", "n", "nan", "inf"];
@@ -106,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn what_could_be_read_as_something_else_is_quoted() {
+    fn ambiguous_strings_are_quoted() {
         for text in ["", "12", "1e3", "true", "No", "~", "- a", "#x", "a b", "2026-01-01"] {
             assert!(!is_plain(text), "{text}");
         }

@@ -1,4 +1,4 @@
-//! The environment, and the file that `--env-file` names.
+//! The process environment, and the file of `--env-file`.
 
 use std::collections::HashMap;
 use std::ffi::OsString;
@@ -6,12 +6,12 @@ use std::path::{Path, PathBuf};
 
 use crate::failure::Failure;
 
-/// The environment as it was when the program started.
+/// A snapshot of environment variables.
 #[derive(Clone, Default)]
 pub struct Env {
     variables: HashMap<String, String>,
-    /// Values that are not text, which paths need not be.
-    odd: HashMap<String, OsString>,
+    /// Values that are not UTF-8. Paths may use them.
+    non_utf8: HashMap<String, OsString>,
 }
 
 impl Env {
@@ -20,32 +20,32 @@ impl Env {
         let mut env = Self::default();
         for (name, value) in std::env::vars_os() {
             let Ok(name) = name.into_string() else { continue };
-            // Something that is not text is no address and no key, and refused as
-            // one: leaving it out would let the profile's take its place.
+            // Keep a value that is not UTF-8, so that it is rejected as a URL or key. Dropping it
+            // would silently fall back to the profile.
             env.variables.insert(name.clone(), value.to_string_lossy().into_owned());
             if value.to_str().is_none() {
-                env.odd.insert(name, value);
+                env.non_utf8.insert(name, value);
             }
         }
         env
     }
 
-    /// A variable that is set and not empty.
+    /// The value of a variable that is set and not empty.
     pub fn get(&self, name: &str) -> Option<&str> {
         self.variables.get(name).map(String::as_str).filter(|value| !value.is_empty())
     }
 
-    /// A variable as a path.
+    /// The value of a variable as a path.
     pub fn path(&self, name: &str) -> Option<PathBuf> {
-        self.odd.get(name).map(PathBuf::from).or_else(|| self.get(name).map(PathBuf::from))
+        self.non_utf8.get(name).map(PathBuf::from).or_else(|| self.get(name).map(PathBuf::from))
     }
 
     /// Whether a variable is set to something other than `0` or `false`.
     pub fn is_on(&self, name: &str) -> bool {
-        self.get(name).is_some_and(means_on)
+        self.get(name).is_some_and(is_truthy)
     }
 
-    /// Reads a file of `NAME=value` lines: comments, `export`, and quotes as shells write them.
+    /// Reads a file of `NAME=value` lines, with comments, `export` and quotes as in a shell.
     pub fn from_file(path: &Path) -> Result<Self, Failure> {
         let text = std::fs::read_to_string(path)
             .map_err(|error| Failure::input(format!("--env-file: {}: {error}", path.display())))?;
@@ -57,9 +57,9 @@ impl Env {
             }
             let (name, value) =
                 line.strip_prefix("export ").unwrap_or(line).split_once('=').ok_or_else(|| {
-                    // The line itself is not shown: it may hold a key.
+                    // Do not quote the line: it may contain a key.
                     Failure::input(format!(
-                        "--env-file: {}: line {} is no NAME=value",
+                        "--env-file: {}: line {} is not a NAME=value line",
                         path.display(),
                         number + 1
                     ))
@@ -70,8 +70,8 @@ impl Env {
     }
 }
 
-/// Whether a value switches something on.
-pub fn means_on(value: &str) -> bool {
+/// Whether the value of a switch means "on".
+pub fn is_truthy(value: &str) -> bool {
     !matches!(value, "0" | "false" | "no" | "off")
 }
 
@@ -105,7 +105,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn files_are_read_as_shells_read_them() {
+    fn reads_shell_syntax() {
         let dir = tempfile::tempdir().expect("a directory");
         let path = dir.path().join(".env");
         std::fs::write(
@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn a_broken_line_is_named_and_not_shown() {
+    fn malformed_lines_are_reported_by_number_only() {
         let dir = tempfile::tempdir().expect("a directory");
         let path = dir.path().join(".env");
         std::fs::write(&path, "A=b\nsk_live_secret\n").expect("written");

@@ -1,5 +1,5 @@
-//! Profiles and credentials on disk: TOML, rewritten with everything kept that
-//! we do not know, credentials readable by their owner alone.
+//! Profiles (`config.toml`) and keys (`credentials.toml`) on disk. Changes keep comments and
+//! unknown entries. The credentials have mode 0600.
 
 use std::fs;
 use std::io::Write as _;
@@ -13,38 +13,39 @@ use super::Key;
 use crate::failure::Failure;
 use crate::input::duration;
 
-/// The name of the profile that is used where none is named.
+/// The name of the profile that is used by default.
 pub const DEFAULT_PROFILE: &str = "default";
 
-/// `config.toml`: named sets of addresses and of what a live service chose. No secrets.
+/// `config.toml`: named sets of base URLs and other settings. It contains no secrets.
 #[derive(Debug)]
 pub struct Profiles {
     path: PathBuf,
     document: DocumentMut,
 }
 
-/// What a live service may have chosen otherwise (`docs/undocumented/email-service.md#key-header`, `docs/undocumented/email-service.md#batch-body`, `docs/undocumented/email-service.md#contact-pages`, `docs/undocumented/email-service.md#delivery-payload`, `docs/undocumented/email-service.md#webhook-urls`).
+/// Compatibility settings, for points that the email service's reference leaves open
+/// (`docs/undocumented/email-service.md`).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Wire {
-    /// The header that carries the email service's key.
+pub struct Compatibility {
+    /// The header that carries the email service's key (`#key-header`).
     pub key_header: Option<String>,
-    /// What stands before the key in that header.
+    /// The text before the key in that header.
     pub key_prefix: Option<String>,
-    /// The key that holds a batch's emails; a bare array without it.
+    /// The member that holds the emails of a batch (`#batch-body`). `None`: a bare array.
     pub batch_key: Option<String>,
-    /// The header that names the event of an email delivery.
+    /// The header that names the event of a webhook delivery (`#delivery-payload`).
     pub event_header: Option<String>,
-    /// The number of the first page.
+    /// The number of the first page of contacts (`#contact-pages`).
     pub first_page: Option<u32>,
-    /// Whether webhook URLs may be plain http.
+    /// Whether webhook URLs may be plain http (`#webhook-urls`).
     pub insecure_webhooks: bool,
-    /// Whether the documents' limits are left to the service.
+    /// Whether to skip the local checks of the documented limits.
     pub local_checks_off: bool,
     /// Whether the service honours `Idempotency-Key`.
     pub honours_idempotency_key: bool,
 }
 
-/// Everything that a profile says.
+/// The settings of a profile.
 #[derive(Clone, Debug, Default)]
 pub struct Profile {
     pub email_url: Option<String>,
@@ -54,27 +55,27 @@ pub struct Profile {
     pub timeout: Option<Duration>,
     pub retries: Option<u32>,
     pub ca_bundle: Option<PathBuf>,
-    pub wire: Wire,
+    pub compatibility: Compatibility,
 }
 
 impl Profiles {
-    /// Reads the file; one that is not there is empty.
+    /// Reads the file. A missing file is empty.
     pub fn load(path: PathBuf) -> Result<Self, Failure> {
         let document = read(&path)?;
         Ok(Self { path, document })
     }
 
-    /// The profile that is used where none is named.
+    /// The profile to use by default, if one was chosen.
     pub fn active(&self) -> Option<&str> {
         self.document.get("profile").and_then(Item::as_str)
     }
 
-    /// Makes a profile the one that is used where none is named.
+    /// Sets the profile to use by default.
     pub fn set_active(&mut self, name: &str) {
         self.document["profile"] = value(name);
     }
 
-    /// Forgets which profile is used where none is named.
+    /// Unsets the profile to use by default.
     pub fn clear_active(&mut self) {
         self.document.remove("profile");
     }
@@ -84,7 +85,7 @@ impl Profiles {
         names(&self.document)
     }
 
-    /// What a profile says.
+    /// The settings of a profile. `None` if it does not exist.
     pub fn get(&self, name: &str) -> Result<Option<Profile>, Failure> {
         let Some(table) = self.document.get("profiles").and_then(|all| all.get(name)) else {
             return Ok(None);
@@ -98,7 +99,7 @@ impl Profiles {
         let text = |key: &str| match table.get(key) {
             None => Ok(None),
             Some(item) => {
-                item.as_str().map(|s| Some(s.to_owned())).ok_or_else(|| wrong(key, "a text"))
+                item.as_str().map(|s| Some(s.to_owned())).ok_or_else(|| wrong(key, "a string"))
             }
         };
         let flag = |key: &str| match table.get(key) {
@@ -111,7 +112,7 @@ impl Profiles {
                 .as_integer()
                 .and_then(|number| u32::try_from(number).ok())
                 .map(Some)
-                .ok_or_else(|| wrong(key, "a whole number")),
+                .ok_or_else(|| wrong(key, "a non-negative integer")),
         };
         let timeout = text("timeout")?
             .map(|text| duration::parse(&text).map_err(|_| wrong("timeout", "a duration")))
@@ -124,7 +125,7 @@ impl Profiles {
             timeout,
             retries: number("retries")?,
             ca_bundle: text("ca_bundle")?.map(PathBuf::from),
-            wire: Wire {
+            compatibility: Compatibility {
                 key_header: text("key_header")?,
                 key_prefix: text("key_prefix")?,
                 batch_key: text("batch_key")?,
@@ -137,12 +138,12 @@ impl Profiles {
         }))
     }
 
-    /// Sets one text of a profile, which is created with it.
+    /// Sets a string of a profile, and creates the profile if necessary.
     pub fn set(&mut self, profile: &str, key: &str, text: &str) {
         table_of(&mut self.document, profile)[key] = value(text);
     }
 
-    /// Removes a profile; whether it was there.
+    /// Removes a profile. Returns whether it existed.
     pub fn remove(&mut self, profile: &str) -> bool {
         remove(&mut self.document, profile)
     }
@@ -160,20 +161,19 @@ pub struct Credentials {
 }
 
 impl Credentials {
-    /// Reads the file; one that is not there is empty, one that others can
-    /// read is refused.
+    /// Reads the file. A missing file is empty; a file that other users can read is an error.
     pub fn load(path: PathBuf) -> Result<Self, Failure> {
         refuse_if_others_can_read(&path)?;
         let document = read(&path)?;
         Ok(Self { path, document })
     }
 
-    /// Where the file is.
+    /// The path of the file.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// The names of all profiles that have a key.
+    /// The names of all profiles with a key.
     pub fn names(&self) -> Vec<String> {
         names(&self.document)
     }
@@ -195,38 +195,38 @@ impl Credentials {
     /// Whether a profile's key for a service is in the system's keyring.
     pub fn in_keyring(&self, profile: &str, service: Service) -> bool {
         let all = self.document.get("profiles");
-        let place = all.and_then(|all| all.get(profile)?.get(place(service))?.as_str());
-        place == Some(KEYRING)
+        let location = all.and_then(|all| all.get(profile)?.get(location_entry(service))?.as_str());
+        location == Some(KEYRING)
     }
 
-    /// Keeps a profile's key for a service.
+    /// Stores a profile's key for a service.
     pub fn set(&mut self, profile: &str, service: Service, key: &Key) {
         self.forget(profile, service);
         table_of(&mut self.document, profile)[entry(service)] = value(key.expose());
     }
 
-    /// Notes that a profile's key for a service is in the system's keyring.
+    /// Records that a profile's key for a service is in the system's keyring.
     pub fn set_in_keyring(&mut self, profile: &str, service: Service) {
         self.forget(profile, service);
-        table_of(&mut self.document, profile)[place(service)] = value(KEYRING);
+        table_of(&mut self.document, profile)[location_entry(service)] = value(KEYRING);
     }
 
-    /// Forgets a profile's key for a service, or where it is; whether there was one.
+    /// Removes a profile's key for a service, or its location. Returns whether there was one.
     pub fn forget(&mut self, profile: &str, service: Service) -> bool {
         let all = self.document.get_mut("profiles");
         all.and_then(|all| all.get_mut(profile)?.as_table_like_mut()).is_some_and(|table| {
             let key = table.remove(entry(service));
-            let place = table.remove(place(service));
-            key.is_some() || place.is_some()
+            let location = table.remove(location_entry(service));
+            key.is_some() || location.is_some()
         })
     }
 
-    /// Forgets everything of a profile; whether there was something.
+    /// Removes all keys of a profile. Returns whether there were any.
     pub fn remove(&mut self, profile: &str) -> bool {
         remove(&mut self.document, profile)
     }
 
-    /// Writes the file, readable by its owner alone.
+    /// Writes the file with mode 0600.
     pub fn save(&self) -> Result<(), Failure> {
         write(&self.path, &self.document)
     }
@@ -239,8 +239,8 @@ const fn entry(service: Service) -> &'static str {
     }
 }
 
-/// What says where a key is that does not stand in the file.
-const fn place(service: Service) -> &'static str {
+/// The entry that says where a key is stored that is not in the file.
+const fn location_entry(service: Service) -> &'static str {
     match service {
         Service::Email => "email_key_in",
         Service::Extraction => "extraction_key_in",
@@ -279,13 +279,13 @@ fn remove(document: &mut DocumentMut, profile: &str) -> bool {
 
 fn read(path: &Path) -> Result<DocumentMut, Failure> {
     match fs::read_to_string(path) {
-        // The parser's own message quotes the line, which may hold a key.
+        // Do not use the parser's message: it quotes the line, which may contain a key.
         Ok(text) => {
             let document = text.parse::<DocumentMut>().map_err(|error| {
                 let line = error.span().map_or(0, |span| text[..span.start].matches('\n').count());
                 Failure::input(format!("{}: line {} is not TOML", path.display(), line + 1))
             })?;
-            match misshapen(&document) {
+            match shape_error(&document) {
                 Some(what) => Err(Failure::input(format!("{}: {what}", path.display()))),
                 None => Ok(document),
             }
@@ -295,10 +295,10 @@ fn read(path: &Path) -> Result<DocumentMut, Failure> {
     }
 }
 
-/// What is not as we write it, and could be neither read nor changed.
-fn misshapen(document: &DocumentMut) -> Option<String> {
+/// Finds an entry of the wrong type, which would make the file unusable.
+fn shape_error(document: &DocumentMut) -> Option<String> {
     if document.get("profile").is_some_and(|item| !item.is_str()) {
-        return Some("`profile` is not a text".to_owned());
+        return Some("`profile` is not a string".to_owned());
     }
     let all = document.get("profiles")?;
     let Some(all) = all.as_table_like() else {
@@ -308,9 +308,9 @@ fn misshapen(document: &DocumentMut) -> Option<String> {
     Some(format!("profile `{name}` is not a table"))
 }
 
-/// Keeps other commands from changing the files until it is dropped: of two at
-/// once, neither undoes what the other wrote.
-pub fn hold(dir: &Path) -> Result<fs::File, Failure> {
+/// Locks the files until the handle is dropped, so that concurrent commands do not overwrite each
+/// other's changes.
+pub fn lock(dir: &Path) -> Result<fs::File, Failure> {
     let path = dir.join("lock");
     let mut options = fs::OpenOptions::new();
     options.write(true).create(true).truncate(false);
@@ -322,20 +322,20 @@ pub fn hold(dir: &Path) -> Result<fs::File, Failure> {
     let file = create_private_dir(dir)
         .and_then(|()| options.open(&path))
         .map_err(|error| Failure::other(format!("{}: {error}", path.display())))?;
-    // Some network file systems know no locks: there it is as if we had none.
+    // Some network file systems do not support locks; continue without one.
     let _ = file.lock();
     Ok(file)
 }
 
-/// Writes beside the file and renames, so that a crash leaves the old or the new one.
+/// Writes a new file and renames it, so that a crash leaves either the old or the new content.
 fn write(path: &Path, document: &DocumentMut) -> Result<(), Failure> {
     let failed = |error: std::io::Error| Failure::other(format!("{}: {error}", path.display()));
-    // A link (into a dotfiles repository, say) stays a link.
+    // Write through a symbolic link, for example into a dotfiles repository.
     let path = &fs::canonicalize(path).unwrap_or_else(|_| path.to_path_buf());
     if let Some(parent) = path.parent() {
         create_private_dir(parent).map_err(failed)?;
     }
-    let beside = path.with_extension(format!("toml.{}", std::process::id()));
+    let temporary = path.with_extension(format!("toml.{}", std::process::id()));
     let mut options = fs::OpenOptions::new();
     options.write(true).create_new(true);
     #[cfg(unix)]
@@ -343,13 +343,13 @@ fn write(path: &Path, document: &DocumentMut) -> Result<(), Failure> {
         use std::os::unix::fs::OpenOptionsExt as _;
         options.mode(0o600);
     }
-    let written = options.open(&beside).and_then(|mut file| {
+    let written = options.open(&temporary).and_then(|mut file| {
         file.write_all(document.to_string().as_bytes())?;
         file.sync_all()?;
-        fs::rename(&beside, path)
+        fs::rename(&temporary, path)
     });
     if written.is_err() {
-        let _ = fs::remove_file(&beside);
+        let _ = fs::remove_file(&temporary);
     }
     written.map_err(failed)
 }
@@ -372,8 +372,11 @@ fn refuse_if_others_can_read(path: &Path) -> Result<(), Failure> {
     if metadata.permissions().mode() & 0o077 == 0 {
         return Ok(());
     }
-    Err(Failure::input(format!("{}: others can read this file of keys", path.display()))
-        .hint(format!("chmod 600 {}", path.display())))
+    Err(Failure::input(format!(
+        "{}: other users can access this file, which contains keys",
+        path.display()
+    ))
+    .hint(format!("chmod 600 {}", path.display())))
 }
 
 #[cfg(not(unix))]
@@ -386,10 +389,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_we_do_not_know_is_kept() {
+    fn unknown_entries_and_comments_are_kept() {
         let dir = tempfile::tempdir().expect("a directory");
         let path = dir.path().join("svc/config.toml");
-        fs::create_dir_all(path.parent().expect("a parent")).expect("made");
+        fs::create_dir_all(path.parent().expect("a parent")).expect("created");
         let before =
             "# mine\nfuture = [1, 2]\n\n[profiles.a]\nemail_url = \"http://x\" # why\nnew = 1\n";
         fs::write(&path, before).expect("written");
@@ -408,7 +411,7 @@ mod tests {
 
     #[cfg(unix)]
     #[test]
-    fn credentials_are_their_owners_alone() {
+    fn credentials_are_private_to_their_owner() {
         use std::os::unix::fs::PermissionsExt as _;
         let dir = tempfile::tempdir().expect("a directory");
         let path = dir.path().join("svc/credentials.toml");
@@ -427,27 +430,27 @@ mod tests {
     }
 
     #[test]
-    fn a_key_is_in_the_file_or_elsewhere_and_never_both() {
+    fn a_key_is_either_in_the_file_or_in_the_keyring() {
         let dir = tempfile::tempdir().expect("a directory");
         let mut credentials = Credentials::load(dir.path().join("c.toml")).expect("empty");
         let key = Key::parse("mk_test_x", "a test").expect("a key");
-        let seen = |credentials: &Credentials| {
+        let stored = |credentials: &Credentials| {
             let key = credentials.key("a", Service::Email).expect("read");
             (key.is_some(), credentials.in_keyring("a", Service::Email))
         };
         credentials.set("a", Service::Email, &key);
-        assert_eq!(seen(&credentials), (true, false));
+        assert_eq!(stored(&credentials), (true, false));
         credentials.set_in_keyring("a", Service::Email);
-        assert_eq!(seen(&credentials), (false, true));
+        assert_eq!(stored(&credentials), (false, true));
         credentials.set("a", Service::Email, &key);
-        assert_eq!(seen(&credentials), (true, false));
+        assert_eq!(stored(&credentials), (true, false));
         credentials.set_in_keyring("a", Service::Email);
         assert!(credentials.forget("a", Service::Email));
-        assert_eq!(seen(&credentials), (false, false));
+        assert_eq!(stored(&credentials), (false, false));
     }
 
     #[test]
-    fn a_broken_file_is_named_without_its_content() {
+    fn errors_in_files_do_not_quote_their_content() {
         let dir = tempfile::tempdir().expect("a directory");
         let path = dir.path().join("credentials.toml");
         write(&path, &DocumentMut::new()).expect("written");

@@ -1,4 +1,4 @@
-//! An API key that cannot be printed by accident.
+//! An API key. Its `Debug` and `Display` output is masked.
 
 use std::fmt;
 
@@ -9,26 +9,26 @@ use crate::failure::Failure;
 pub struct Key(String);
 
 impl Key {
-    /// A key, white space around it removed; `origin` says where it came from.
+    /// Parses a key and trims it. Errors name its `origin`.
     pub fn parse(text: &str, origin: &str) -> Result<Self, Failure> {
         let key = text.trim();
         if key.is_empty() {
-            return Err(Failure::input(format!("{origin} holds no key")));
+            return Err(Failure::input(format!("{origin} contains no key")));
         }
         if key.chars().any(|c| c.is_whitespace() || c.is_control() || !c.is_ascii()) {
             return Err(Failure::input(format!(
-                "{origin} holds something that cannot be a key: white space or characters outside ASCII in it"
+                "{origin} contains an invalid key: it has white space or characters outside ASCII"
             )));
         }
         Ok(Self(key.to_owned()))
     }
 
-    /// The key itself, to be handed to a client or written to the credentials.
+    /// The key in cleartext, for a client or the credentials file.
     pub fn expose(&self) -> &str {
         &self.0
     }
 
-    /// Whether the key works on live data, where its prefix says so.
+    /// `live` or `test`, if the key's prefix says so.
     pub fn mode(&self) -> Option<&'static str> {
         let mut parts = self.0.splitn(3, '_');
         match (parts.next(), parts.next(), parts.next()) {
@@ -39,7 +39,7 @@ impl Key {
     }
 }
 
-/// The prefix that says what kind of key it is, and nothing of the secret.
+/// The prefix with the kind of key, without any part of the secret.
 impl fmt::Display for Key {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut parts = self.0.splitn(3, '_');
@@ -63,7 +63,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_the_prefix_is_shown() {
+    fn output_shows_only_the_prefix() {
         let key = Key::parse("sk_live_abcdef123456\n", "a test").expect("a key");
         assert_eq!(format!("{key} {key:?}"), "sk_live_… Key(sk_live_…)");
         assert_eq!(key.mode(), Some("live"));
@@ -72,11 +72,11 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_a_key_is_refused_without_showing_it() {
+    fn errors_do_not_quote_invalid_keys() {
         for text in ["", " \n", "two words", "schlüssel"] {
             let error = Key::parse(text, "the file").expect_err("no key");
             let message = &error.details().message;
-            assert!(message.starts_with("the file holds"), "{message}");
+            assert!(message.starts_with("the file contains"), "{message}");
             assert!(!message.contains("schl") && !message.contains("two"), "{message}");
         }
     }

@@ -1,6 +1,6 @@
-//! The system's keyring, for those who ask for it at `svc login`. It may ask a
-//! person, hang, or start a daemon: it is never touched where the key comes
-//! from elsewhere, and never waited for without end.
+//! Keys in the system's keyring, for profiles created with `svc login --keyring`. A keyring may
+//! prompt, hang, or start a daemon. It is therefore accessed only when the key has no other
+//! source, and always with a time limit.
 
 use std::time::Duration;
 
@@ -9,22 +9,22 @@ use svc_sdk::Service;
 use super::Key;
 use crate::failure::Failure;
 
-/// Long enough to type a password that unlocks it.
-pub const PATIENCE: Duration = Duration::from_secs(30);
+/// Maximum wait for the keyring: long enough to type a password that unlocks it.
+pub const UNLOCK_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Keeps a key.
+/// Stores a key.
 pub fn set(profile: &str, service: Service, key: &Key, within: Duration) -> Result<(), Failure> {
     let key = key.clone();
     store::with(profile, service, within, move |entry| entry.set_password(key.expose()))
 }
 
-/// The key that was kept.
+/// Reads a key.
 pub fn get(profile: &str, service: Service, within: Duration) -> Result<Key, Failure> {
     let text = store::with(profile, service, within, store::Entry::get_password)?;
     Key::parse(&text, "the system's keyring")
 }
 
-/// Forgets a key; one that is not there is forgotten already.
+/// Removes a key. A missing key is not an error.
 pub fn forget(profile: &str, service: Service, within: Duration) -> Result<(), Failure> {
     store::with(profile, service, within, |entry| match entry.delete_credential() {
         Err(store::Error::NoEntry) => Ok(()),
@@ -40,8 +40,7 @@ mod store {
 
     use super::{Duration, Failure, Service};
 
-    /// Works on an entry in a thread of its own, which is left behind when it
-    /// takes too long.
+    /// Accesses an entry in a separate thread, which is abandoned after the time limit.
     pub(super) fn with<T: Send + 'static>(
         profile: &str,
         service: Service,
@@ -55,23 +54,23 @@ mod store {
                 Ok(()) => Entry::new("svc", &user).and_then(|entry| work(&entry)),
                 Err(error) => Err(Error::Invalid("store".to_owned(), error.to_string())),
             };
-            // Nobody waits any more when it took too long.
+            // The receiver is gone after the time limit.
             let _ = done.send(outcome.map_err(|error| describe(&error)));
         });
         match result.recv_timeout(within) {
             Ok(Ok(value)) => Ok(value),
             Ok(Err(why)) => Err(failure(&why)),
-            Err(_) => Err(failure(&format!("no answer within {} s", within.as_secs_f64()))),
+            Err(_) => Err(failure(&format!("no response within {} s", within.as_secs_f64()))),
         }
     }
 
-    /// In words that hold nothing of what is kept.
+    /// Describes an error without quoting the stored value.
     fn describe(error: &Error) -> String {
         match error {
-            Error::NoEntry => "it holds no key of this profile".to_owned(),
-            Error::Invalid(_, why) => format!("it is not there: {why}"),
+            Error::NoEntry => "no key is stored for this profile".to_owned(),
+            Error::Invalid(_, why) => format!("not available: {why}"),
             Error::BadEncoding(_) | Error::BadDataFormat(..) => {
-                "what it holds is no text".to_owned()
+                "the stored value is not text".to_owned()
             }
             other => other.to_string(),
         }
@@ -79,8 +78,8 @@ mod store {
 
     fn failure(why: &str) -> Failure {
         Failure::other(format!("the system's keyring: {why}")).code("keyring").hint(
-            "keep the key in a file that only you can read: svc login without --keyring\n\
-             or give it for this run: --key-file PATH",
+            "store the key in a file that only you can read: svc login without --keyring\n\
+             or pass it for this run: --key-file PATH",
         )
     }
 }
@@ -89,11 +88,11 @@ mod store {
 mod store {
     use super::{Duration, Failure, Service};
 
-    /// Nothing: this `svc` was built without the keyring.
+    /// Never exists: this `svc` was built without keyring support.
     pub(super) struct Entry(std::convert::Infallible);
 
     pub(super) enum Error {
-        #[expect(dead_code, reason = "only a keyring can say it")]
+        #[expect(dead_code, reason = "only a keyring returns it")]
         NoEntry,
     }
 
@@ -117,7 +116,7 @@ mod store {
         _: Duration,
         _: impl FnOnce(&Entry) -> Result<T, Error>,
     ) -> Result<T, Failure> {
-        Err(Failure::usage("this svc was built without the keyring")
+        Err(Failure::usage("this svc was built without keyring support")
             .code("keyring")
             .hint("build it with the cargo feature `keyring`, or log in without --keyring"))
     }

@@ -1,5 +1,5 @@
-//! The proxies that the file of `--env-file` names; those of the environment
-//! itself the HTTP client finds on its own.
+//! Proxies set in the file of `--env-file`. The HTTP client reads those of the process environment
+//! itself.
 
 use svc_sdk::Secret;
 
@@ -9,17 +9,17 @@ const HTTPS: [&str; 4] = ["HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy"
 const HTTP: [&str; 4] = ["HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"];
 const EXCEPT: [&str; 2] = ["NO_PROXY", "no_proxy"];
 
-/// What is set in the environment comes before what the file says.
+/// Proxies from the environment and the file. The environment takes precedence.
 #[derive(Default)]
 pub struct Proxies {
     https: Option<Secret>,
     http: Option<Secret>,
-    /// Hosts that are reached without, as `NO_PROXY` has them.
+    /// Hosts to connect to directly, in the format of `NO_PROXY`.
     pub except: String,
 }
 
 impl Proxies {
-    /// `None` where the file has nothing to say of proxies.
+    /// Resolves the proxies. `None` if the file sets none.
     pub fn resolve(env: &Env, file: &Env) -> Option<Self> {
         let mut all = HTTPS.iter().chain(&HTTP).chain(&EXCEPT);
         all.find_map(|name| file.get(name))?;
@@ -34,12 +34,12 @@ impl Proxies {
         })
     }
 
-    /// The sandbox's: a proxy could not reach this machine's loopback.
+    /// No proxies, for the sandbox: a proxy cannot reach this machine's loopback interface.
     pub fn none() -> Self {
         Self::default()
     }
 
-    /// The one for requests to this address.
+    /// The proxy for requests to this URL.
     pub fn of(&self, url: &str) -> Option<Secret> {
         if url.starts_with("https:") { self.https.clone() } else { self.http.clone() }
     }
@@ -50,7 +50,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_environment_comes_before_the_file() {
+    fn the_environment_takes_precedence_over_the_file() {
         let env = Env::from([("https_proxy", "http://env:1"), ("NO_PROXY", "here")]);
         assert!(Proxies::resolve(&env, &Env::default()).is_none());
         let file = Env::from([
@@ -62,9 +62,9 @@ mod tests {
             let proxies = Proxies::resolve(env, &file).expect("the file names some");
             (proxies.of(url).map(|url| url.expose().to_owned()), proxies.except)
         };
-        let said = |url: &str, except: &str| (Some(url.to_owned()), except.to_owned());
-        assert_eq!(seen(&env, "https://a.test"), said("http://env:1", "here"));
-        assert_eq!(seen(&env, "http://a.test"), said("http://file:2", "here"));
-        assert_eq!(seen(&Env::default(), "https://a.test"), said("http://file:1", "there"));
+        let expected = |url: &str, except: &str| (Some(url.to_owned()), except.to_owned());
+        assert_eq!(seen(&env, "https://a.test"), expected("http://env:1", "here"));
+        assert_eq!(seen(&env, "http://a.test"), expected("http://file:2", "here"));
+        assert_eq!(seen(&Env::default(), "https://a.test"), expected("http://file:1", "there"));
     }
 }

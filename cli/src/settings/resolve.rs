@@ -1,4 +1,4 @@
-//! The settings of one run, each with where it came from.
+//! Resolves the settings of one run and records the source of each.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -9,28 +9,30 @@ use svc_sdk::Service;
 
 use super::env::{self, Env};
 use super::files::{self, DEFAULT_PROFILE, Profile};
-use super::{Credentials, GlobalFlags, Key, OutputFormat, Profiles, Proxies, Wire, keyring};
+use super::{
+    Compatibility, Credentials, GlobalFlags, Key, OutputFormat, Profiles, Proxies, keyring,
+};
 use crate::commands::profiles::r#use::unknown;
 use crate::failure::Failure;
 use crate::output::{ColorChoice, Format};
 
-/// One deadline over all attempts, where nobody says otherwise.
+/// Default time limit of a call, over all attempts.
 const TIMEOUT: Duration = Duration::from_secs(30);
-/// How many repeats, where nobody says otherwise.
+/// Default maximum number of retries.
 const RETRIES: u32 = 2;
 
-/// Where a setting came from.
+/// The source of a setting.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Source {
-    /// An option of the command line.
+    /// A command-line option.
     Option(&'static str),
-    /// A variable of the environment.
+    /// An environment variable.
     Environment(&'static str),
-    /// A variable of the file that `--env-file` names.
+    /// A variable in the file of `--env-file`.
     EnvFile(&'static str),
     /// The profile.
     Profile,
-    /// Nobody said anything.
+    /// The built-in default.
     Default,
 }
 
@@ -46,14 +48,14 @@ impl std::fmt::Display for Source {
     }
 }
 
-/// A setting and where it came from.
+/// A setting with its source.
 #[derive(Clone, Debug)]
 pub struct Sourced<T> {
     pub value: T,
     pub source: Source,
 }
 
-/// What the flags, the environment and the profile mean together.
+/// The resolved settings of one run.
 pub struct Settings {
     pub sandbox: bool,
     pub sandbox_from: Source,
@@ -72,7 +74,7 @@ pub struct Settings {
     pub idempotency_key: Option<String>,
     pub dry_run: bool,
     pub yes: bool,
-    pub wire: Wire,
+    pub compatibility: Compatibility,
     pub config_dir: PathBuf,
     pub data_dir: PathBuf,
     profile_known: bool,
@@ -92,21 +94,21 @@ impl Settings {
 
         let sandbox_from = match variable("SVC_SANDBOX") {
             _ if flags.sandbox => Source::Option("--sandbox"),
-            Some(said) if env::means_on(&said.value) => said.source,
+            Some(variable) if env::is_truthy(&variable.value) => variable.source,
             _ => Source::Default,
         };
         let sandbox = sandbox_from != Source::Default;
         if sandbox {
-            refuse_addresses_beside_sandbox(flags)?;
+            refuse_urls_with_sandbox(flags)?;
         }
 
         let (config_dir, data_dir) = directories(env)?;
         let profiles = Profiles::load(config_dir.join("config.toml"))?;
         let named = option("--profile", flags.profile.clone()).or_else(|| variable("SVC_PROFILE"));
-        let Chosen { name: profile, said, known: profile_known } =
+        let ChosenProfile { name: profile, values, known: profile_known } =
             chosen_profile(&profiles, &config_dir, named)?;
 
-        let keep = |value: Option<String>| value.map(from_profile);
+        let profile_value = |value: Option<String>| value.map(from_profile);
         let mut settings = Self {
             sandbox,
             sandbox_from,
@@ -118,43 +120,44 @@ impl Settings {
             profile_known,
             email_url: option("--email-url", flags.email_url.clone())
                 .or_else(|| variable("SVC_EMAIL_URL"))
-                .or_else(|| keep(said.email_url)),
+                .or_else(|| profile_value(values.email_url)),
             extraction_url: option("--extraction-url", flags.extraction_url.clone())
                 .or_else(|| variable("SVC_EXTRACTION_URL"))
-                .or_else(|| keep(said.extraction_url)),
-            organization: said.organization,
+                .or_else(|| profile_value(values.extraction_url)),
+            organization: values.organization,
             key_file: flags.key_file.clone(),
-            format: format(flags, variable("SVC_OUTPUT").or_else(|| keep(said.output)))?,
+            format: format(flags, variable("SVC_OUTPUT").or_else(|| profile_value(values.output)))?,
             color: color(flags, [env, &file]),
             timeout: option("--timeout", flags.timeout)
-                .or_else(|| said.timeout.map(from_profile))
+                .or_else(|| values.timeout.map(from_profile))
                 .unwrap_or(Sourced { value: TIMEOUT, source: Source::Default }),
             retries: option("--retries", flags.retries)
-                .or_else(|| said.retries.map(from_profile))
+                .or_else(|| values.retries.map(from_profile))
                 .unwrap_or(Sourced { value: RETRIES, source: Source::Default }),
             ca_bundle: option("--ca-bundle", flags.ca_bundle.clone())
                 .or_else(|| {
                     variable("SSL_CERT_FILE")
                         .map(|path| Sourced { value: path.value.into(), source: path.source })
                 })
-                .or_else(|| said.ca_bundle.map(from_profile)),
+                .or_else(|| values.ca_bundle.map(from_profile)),
             proxies: Proxies::resolve(env, &file),
             idempotency_key: flags.idempotency_key.clone(),
             dry_run: flags.dry_run,
             yes: flags.yes,
-            wire: said.wire,
+            compatibility: values.compatibility,
             config_dir,
             data_dir,
             email_key: None,
             extraction_key: None,
         };
         if sandbox {
-            // Whatever else was said: a sandbox run never reaches a live service.
+            // A sandbox run never reaches a live service, whatever the other settings are.
             settings.email_url = None;
             settings.extraction_url = None;
             settings.organization = None;
             settings.proxies = Some(Proxies::none());
-            settings.wire = Wire { insecure_webhooks: true, ..Wire::default() };
+            settings.compatibility =
+                Compatibility { insecure_webhooks: true, ..Compatibility::default() };
             return Ok(settings);
         }
         settings.email_key = key(variable("SVC_EMAIL_KEY"))?;
@@ -162,7 +165,7 @@ impl Settings {
         Ok(settings)
     }
 
-    /// The base address of a service.
+    /// The base URL of a service.
     pub fn url(&self, service: Service) -> Option<&Sourced<String>> {
         match service {
             Service::Email => self.email_url.as_ref(),
@@ -170,11 +173,11 @@ impl Settings {
         }
     }
 
-    /// The key for a service from the environment or the profile; `--key-file`
-    /// is read by the command that needs it.
+    /// The key for a service from the environment or the profile. The command that needs
+    /// `--key-file` reads it.
     pub fn stored_key(&self, service: Service) -> Result<Option<Sourced<Key>>, Failure> {
         if self.is_in_keyring(service)? {
-            let key = keyring::get(&self.profile.value, service, self.keyring_patience())?;
+            let key = keyring::get(&self.profile.value, service, self.keyring_timeout())?;
             return Ok(Some(from_profile(key)));
         }
         if let Some(key) = self.key_of_environment(service) {
@@ -183,20 +186,20 @@ impl Settings {
         Ok(self.credentials()?.key(&self.profile.value, service)?.map(from_profile))
     }
 
-    /// Whether the key for a service is not the profile's own.
-    pub fn is_key_from_elsewhere(&self, service: Service) -> bool {
+    /// Whether an option or the environment overrides the profile's key for a service.
+    pub fn is_key_overridden(&self, service: Service) -> bool {
         self.key_file.is_some() || self.key_of_environment(service).is_some()
     }
 
-    /// Whether the key for a service would be asked of the system's keyring.
+    /// Whether the key for a service is in the system's keyring.
     pub fn is_in_keyring(&self, service: Service) -> Result<bool, Failure> {
         Ok(self.key_of_environment(service).is_none()
             && self.credentials()?.in_keyring(&self.profile.value, service))
     }
 
-    /// How long the system's keyring is waited for.
-    pub fn keyring_patience(&self) -> Duration {
-        self.timeout.value.min(keyring::PATIENCE)
+    /// Time limit for the system's keyring.
+    pub fn keyring_timeout(&self) -> Duration {
+        self.timeout.value.min(keyring::UNLOCK_TIMEOUT)
     }
 
     fn key_of_environment(&self, service: Service) -> Option<&Sourced<Key>> {
@@ -206,14 +209,14 @@ impl Settings {
         }
     }
 
-    /// A profile that was named and does not exist is a mistake, except to `svc login`.
+    /// Fails if the selected profile does not exist. Only `svc login` accepts a new one.
     pub fn refuse_unknown_profile(&self) -> Result<(), Failure> {
         if self.profile_known { Ok(()) } else { Err(unknown(&self.profile.value)) }
     }
 
-    /// Keeps other commands from changing profiles and keys until it is dropped.
-    pub fn hold(&self) -> Result<std::fs::File, Failure> {
-        files::hold(&self.config_dir)
+    /// Locks profiles and keys against changes by other commands, until the handle is dropped.
+    pub fn lock(&self) -> Result<std::fs::File, Failure> {
+        files::lock(&self.config_dir)
     }
 
     /// The profiles on disk.
@@ -231,27 +234,27 @@ fn chosen_profile(
     profiles: &Profiles,
     config_dir: &std::path::Path,
     named: Option<Sourced<String>>,
-) -> Result<Chosen, Failure> {
+) -> Result<ChosenProfile, Failure> {
     let chosen = named.unwrap_or_else(|| match profiles.active() {
         Some(active) => from_profile(active.to_owned()),
         None => Sourced { value: DEFAULT_PROFILE.to_owned(), source: Source::Default },
     });
     let explicit = !matches!(chosen.source, Source::Default);
-    let said = profiles.get(&chosen.value)?;
-    let known = said.is_some() || !explicit || {
+    let values = profiles.get(&chosen.value)?;
+    let known = values.is_some() || !explicit || {
         Credentials::load(config_dir.join("credentials.toml"))?.names().contains(&chosen.value)
     };
-    Ok(Chosen { name: chosen, said: said.unwrap_or_default(), known })
+    Ok(ChosenProfile { name: chosen, values: values.unwrap_or_default(), known })
 }
 
-/// The profile of this run; `svc login --profile new` makes one that is not known yet.
-struct Chosen {
+/// The selected profile. `known` is false for the new one of `svc login --profile new`.
+struct ChosenProfile {
     name: Sourced<String>,
-    said: Profile,
+    values: Profile,
     known: bool,
 }
 
-fn refuse_addresses_beside_sandbox(flags: &GlobalFlags) -> Result<(), Failure> {
+fn refuse_urls_with_sandbox(flags: &GlobalFlags) -> Result<(), Failure> {
     let given = [
         ("--email-url", flags.email_url.is_some()),
         ("--extraction-url", flags.extraction_url.is_some()),
@@ -259,9 +262,9 @@ fn refuse_addresses_beside_sandbox(flags: &GlobalFlags) -> Result<(), Failure> {
     ];
     match given.iter().find(|(_, given)| *given) {
         Some((name, _)) => Err(Failure::usage(format!(
-            "{name} cannot stand beside --sandbox: the sandbox has its own address and keys"
+            "{name} cannot be used with --sandbox: the sandbox has its own URL and keys"
         ))
-        .hint(format!("leave out {name}, or leave out --sandbox (and SVC_SANDBOX)"))),
+        .hint(format!("omit {name}, or omit --sandbox and unset SVC_SANDBOX"))),
         None => Ok(()),
     }
 }
@@ -296,7 +299,7 @@ fn format(
         .map(|text| {
             let value = OutputFormat::from_str(&text.value, false).map_err(|_| {
                 Failure::usage(format!(
-                    "{}: `{}` is no output format: table, json, ndjson or yaml",
+                    "{}: `{}` is not an output format: use table, json, ndjson or yaml",
                     text.source, text.value
                 ))
             })?;
@@ -306,11 +309,11 @@ fn format(
 }
 
 fn color(flags: &GlobalFlags, environments: [&Env; 2]) -> ColorChoice {
-    let said = environments.iter().find_map(|env| match env.get("NO_COLOR") {
+    let variable = environments.iter().find_map(|env| match env.get("NO_COLOR") {
         Some(_) => Some(ColorChoice::Never),
         None => env.is_on("CLICOLOR_FORCE").then_some(ColorChoice::Always),
     });
-    flags.color.or(said).unwrap_or(ColorChoice::Auto)
+    flags.color.or(variable).unwrap_or(ColorChoice::Auto)
 }
 
 fn directories(env: &Env) -> Result<(PathBuf, PathBuf), Failure> {
@@ -319,7 +322,7 @@ fn directories(env: &Env) -> Result<(PathBuf, PathBuf), Failure> {
         Some(both) => both,
         None => {
             let strategy = etcetera::base_strategy::choose_native_strategy()
-                .map_err(|_| Failure::other("the home directory is not known: set HOME"))?;
+                .map_err(|_| Failure::other("cannot determine the home directory: set HOME"))?;
             (strategy.config_dir(), strategy.data_dir())
         }
     };
@@ -335,7 +338,7 @@ mod tests {
     impl Home {
         fn new(config: &str) -> Self {
             let dir = tempfile::tempdir().expect("a directory");
-            std::fs::create_dir_all(dir.path().join("config/svc")).expect("made");
+            std::fs::create_dir_all(dir.path().join("config/svc")).expect("created");
             std::fs::write(dir.path().join("config/svc/config.toml"), config).expect("written");
             Self(dir)
         }
@@ -362,7 +365,7 @@ mod tests {
     const PROFILE: &str = "[profiles.default]\nemail_url = \"http://profile\"\nretries = 7\n";
 
     #[test]
-    fn option_beats_environment_beats_file_beats_profile_beats_default() {
+    fn precedence_is_option_environment_file_profile_default() {
         let home = Home::new(PROFILE);
         let env_file = home.0.path().join(".env");
         std::fs::write(&env_file, "SVC_EMAIL_URL=http://file\n").expect("written");
@@ -386,7 +389,7 @@ mod tests {
     }
 
     #[test]
-    fn the_sandbox_overrides_addresses_and_keys() {
+    fn the_sandbox_overrides_urls_and_keys() {
         let home = Home::new(PROFILE);
         let extra = [
             ("SVC_SANDBOX", "1"),
@@ -407,7 +410,7 @@ mod tests {
     }
 
     #[test]
-    fn colours_follow_the_option_then_the_environment_then_the_file() {
+    fn color_precedence_is_option_environment_file() {
         let flags = |color| GlobalFlags { color, ..GlobalFlags::default() };
         let none = Env::default();
         let no = Env::from([("NO_COLOR", "1"), ("CLICOLOR_FORCE", "1")]);
@@ -421,7 +424,7 @@ mod tests {
     }
 
     #[test]
-    fn an_unknown_format_is_wrong_usage_wherever_it_stands() {
+    fn rejects_unknown_formats_in_a_profile() {
         let home = Home::new("[profiles.default]\noutput = \"xml\"\n");
         let refused = home.resolve(&GlobalFlags::default(), &[]).err().expect("refused");
         assert!(refused.details().message.contains("profile: `xml`"));

@@ -5,7 +5,7 @@ use std::process::Command;
 use clap_complete::engine::{ArgValueCandidates, ArgValueCompleter};
 use serde_json::json;
 
-use crate::support::{Home, Run, Service, answer};
+use crate::support::{Home, Run, Service, http_response};
 
 /// No test is decided by how busy the machine is.
 const PATIENT: (&str, &str) = ("SVC_COMPLETE_TIMEOUT", "10m");
@@ -13,7 +13,7 @@ const PATIENT: (&str, &str) = ("SVC_COMPLETE_TIMEOUT", "10m");
 /// Asks as fish does: the words, of which the last is being typed.
 fn ask(home: &Home, words: &[&str], env: &[(&str, &str)]) -> Run {
     let args = [&["--", "svc"], words].concat();
-    let run = home.run_with(&args, &[&[("SVC_COMPLETE", "fish"), PATIENT], env].concat());
+    let run = home.run_with_env(&args, &[&[("SVC_COMPLETE", "fish"), PATIENT], env].concat());
     assert_eq!((run.code, run.stderr.as_str()), (0, ""), "{words:?}: {run:?}");
     run
 }
@@ -84,7 +84,8 @@ fn ids_come_from_the_sandbox_with_their_names() {
 #[test]
 fn ids_come_from_the_profiles_service() {
     let home = Home::new();
-    let service = Service::one(200, r#"[{"id":"aud_1","name":"One"},{"id":"aud_2","name":"Two"}]"#);
+    let service =
+        Service::always(200, r#"[{"id":"aud_1","name":"One"},{"id":"aud_2","name":"Two"}]"#);
     let profile = format!("[profiles.staging]\nemail_url = \"{}\"\n", service.url());
     home.file("config/svc/config.toml", profile);
     let keys =
@@ -105,7 +106,7 @@ fn ids_come_from_the_profiles_service() {
 
 #[test]
 fn nothing_is_asked_of_a_service_that_is_not_set_up() {
-    let service = Service::one(200, r#"[{"id":"aud_1"}]"#);
+    let service = Service::always(200, r#"[{"id":"aud_1"}]"#);
     let home = Home::new();
     let url = service.url();
     let words = ["audiences", "get", ""];
@@ -131,8 +132,8 @@ fn nothing_is_asked_of_a_service_that_is_not_set_up() {
 #[test]
 fn every_trouble_is_silent() {
     let home = Home::new();
-    let refused = Service::one(401, r#"{"error":{"code":"unauthorized","message":"no"}}"#);
-    let odd = Service::one(200, "<html>");
+    let refused = Service::always(401, r#"{"error":{"code":"unauthorized","message":"no"}}"#);
+    let odd = Service::always(200, "<html>");
     // It takes the request and never answers: the wait ends by itself.
     let silent = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
     let silence = format!("http://{}", silent.local_addr().expect("an address"));
@@ -147,10 +148,10 @@ fn every_trouble_is_silent() {
     home.file("config/svc/config.toml", "not toml");
     assert!(values(&home, &["--sandbox", "audiences", "get", ""], &[]).is_empty());
     for words in [&["--", "svc", "no", "such", ""][..], &["--"], &[]] {
-        let run = home.run_with(words, &[("SVC_COMPLETE", "bash")]);
+        let run = home.run_with_env(words, &[("SVC_COMPLETE", "bash")]);
         assert_eq!((run.code, run.stderr.as_str()), (0, ""), "{words:?}: {run:?}");
     }
-    let run = home.run_with(&["--", "svc", ""], &[("SVC_COMPLETE", "nosuchshell")]);
+    let run = home.run_with_env(&["--", "svc", ""], &[("SVC_COMPLETE", "nosuchshell")]);
     assert_eq!((run.code, run.stdout.as_str(), run.stderr.as_str()), (0, "", ""));
 }
 
@@ -158,7 +159,7 @@ fn every_trouble_is_silent() {
 fn what_a_service_says_cannot_run_on_the_command_line() {
     let ids = ["aud_1", "$(touch x)", "`id`", "a;b", "--yes", "a b", "a\nb", ""];
     let list = ids.map(|id| json!({"id": id, "name": "x\ty\nz"}));
-    let service = Service::answering(&[answer(200, "", &json!(list).to_string())]);
+    let service = Service::with_responses(&[http_response(200, "", &json!(list).to_string())]);
     let url = service.url();
     let env = [("SVC_EMAIL_URL", url.as_str()), ("SVC_EMAIL_KEY", "mk_test_x")];
     let found = found(&Home::new(), &["audiences", "get", ""], &env);

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::support::{Home, Service, answer};
+use crate::support::{Home, Service, http_response};
 
 fn audience(home: &Home) -> String {
     let created = home.sandbox_json(&["audiences", "create", "News"]);
@@ -16,7 +16,7 @@ fn results(run: &crate::support::Run) -> Vec<String> {
 }
 
 #[test]
-fn a_file_is_imported_row_by_row_and_again_without_harm() {
+fn import_is_repeatable() {
     let home = Home::new();
     let audience = audience(&home);
     let file = home.file(
@@ -42,7 +42,7 @@ fn a_file_is_imported_row_by_row_and_again_without_harm() {
     assert_eq!((second.code, results(&second)), (0, vec!["updated".into(), "created".into()]));
 
     let all = home.sandbox_json(&["contacts", "list", &audience, "--all"]);
-    // Rows are sent at once, so the audience's order may be another one.
+    // Rows are sent concurrently, so the order in the audience may differ.
     let is_ada = |contact: &&Value| contact["email"] == "ada@example.test";
     let ada = all.as_array().and_then(|all| all.iter().find(is_ada)).expect("Ada is there");
     assert_eq!((&ada["name"], &ada["subscribed"]), (&json!("Ada King"), &json!(false)));
@@ -54,7 +54,7 @@ fn a_file_is_imported_row_by_row_and_again_without_harm() {
 }
 
 #[test]
-fn what_is_exported_can_be_imported() {
+fn export_and_import_round_trip() {
     let home = Home::new();
     let (from, to) = (audience(&home), audience(&home));
     let lines = (0..45).map(|n| format!("p{n}@example.test,\"P, {n}\",\"{{\"\"n\"\":{n}}}\"\n"));
@@ -65,11 +65,11 @@ fn what_is_exported_can_be_imported() {
     let csv = home.run(&["--sandbox", "contacts", "export", &from, "--page-size", "10"]);
     assert_eq!((csv.code, csv.stdout.lines().count()), (0, 46), "{csv:?}");
     assert!(csv.stdout.starts_with("id,email,name,subscribed,topics,metadata\n"));
-    let run = home.feed(&["--sandbox", "contacts", "import", &to, "-"], &csv.stdout);
+    let run = home.run_with_input(&["--sandbox", "contacts", "import", &to, "-"], &csv.stdout);
     assert_eq!(run.code, 0, "{run:?}");
 
     let ndjson = home.run(&["--sandbox", "contacts", "export", &to, "--format", "ndjson"]);
-    // Rows are sent several at once, so the service may hold them in another order.
+    // Rows are sent concurrently, so the order in the audience may differ.
     let mut contacts = ndjson.stdout.lines().map(|line| {
         let contact: Value = serde_json::from_str(line).expect("JSON");
         (contact["email"].clone(), contact["metadata"].clone())
@@ -84,17 +84,17 @@ fn what_is_exported_can_be_imported() {
 }
 
 #[test]
-fn a_file_without_addresses_is_refused_before_anything_is_sent() {
+fn import_rejects_a_file_without_an_email_column() {
     let home = Home::new();
     let file = home.file("a.csv", "who\nada\n");
     let env = [("SVC_EMAIL_URL", "http://127.0.0.1:9"), ("SVC_EMAIL_KEY", "mk_test_x")];
-    let run = home.run_with(&["contacts", "import", "aud_1", &file], &env);
+    let run = home.run_with_env(&["contacts", "import", "aud_1", &file], &env);
     assert_eq!(run.code, 2, "{run:?}");
     assert!(run.error()["hint"].as_str().is_some_and(|hint| hint.contains("--map")));
 }
 
 #[test]
-fn an_audience_that_is_not_there_ends_the_import_at_once() {
+fn import_stops_if_the_audience_does_not_exist() {
     let home = Home::new();
     let file = home.file("a.csv", "email\na@b.test\nc@d.test\n");
     let run = home.run(&["--sandbox", "contacts", "import", "aud_nope", &file]);
@@ -102,7 +102,7 @@ fn an_audience_that_is_not_there_ends_the_import_at_once() {
 }
 
 #[test]
-fn a_page_behind_the_last_is_not_an_empty_audience() {
+fn a_page_after_the_last_has_its_own_note() {
     let home = Home::new();
     let audience = audience(&home);
     home.sandbox_json(&["contacts", "create", &audience, "ada@example.test"]);
@@ -112,28 +112,30 @@ fn a_page_behind_the_last_is_not_an_empty_audience() {
 }
 
 #[test]
-fn addresses_are_the_same_whatever_their_case() {
-    let service = Service::one(200, r#"[{"id":"con_1","email":"Ada@Example.TEST"}]"#);
+fn import_compares_addresses_case_insensitively() {
+    let service = Service::always(200, r#"[{"id":"con_1","email":"Ada@Example.TEST"}]"#);
     let home = Home::new();
     let file = home.file("people.csv", "email\nada@example.test\nADA@example.test\n");
     let env = [("SVC_EMAIL_URL", &*service.url()), ("SVC_EMAIL_KEY", "mk_test_x")];
-    let run = home.run_with(&["contacts", "import", "aud_1", &file], &env);
+    let run = home.run_with_env(&["contacts", "import", "aud_1", &file], &env);
     assert_eq!((run.code, results(&run)), (11, vec!["skipped".into(), "failed".into()]), "{run:?}");
     assert_eq!(run.json()[0]["id"], "con_1");
     assert!(service.requests().iter().all(|request| request.starts_with("GET ")));
 }
 
 #[test]
-fn an_address_that_somebody_else_adds_meanwhile_is_there_already() {
-    let conflict = answer(409, "", r#"{"error":{"code":"conflict","message":"exists"}}"#);
+fn a_conflict_during_import_counts_as_existing() {
+    let conflict = http_response(409, "", r#"{"error":{"code":"conflict","message":"exists"}}"#);
     let home = Home::new();
     let file = home.file("people.csv", "email\nada@example.test\n");
     for (existing, code, result) in [("skip", 0, "skipped"), ("update", 11, "failed")] {
-        let service =
-            Service::answering(&[answer(200, "", r#"{"data":[],"total":0}"#), conflict.clone()]);
+        let service = Service::with_responses(&[
+            http_response(200, "", r#"{"data":[],"total":0}"#),
+            conflict.clone(),
+        ]);
         let env = [("SVC_EMAIL_URL", &*service.url()), ("SVC_EMAIL_KEY", "mk_test_x")];
         let args = ["contacts", "import", "aud_1", &file, "--existing", existing];
-        let run = home.run_with(&args, &env);
+        let run = home.run_with_env(&args, &env);
         assert_eq!((run.code, results(&run)), (code, vec![result.into()]), "{run:?}");
     }
 }

@@ -1,8 +1,8 @@
-//! `svc doctor`: every finding with a next step.
+//! `svc doctor` and `svc whoami`.
 
 use serde_json::Value;
 
-use crate::support::{Home, Run, Service, answer};
+use crate::support::{Home, Run, Service, http_response};
 
 fn finding(run: &Run, check: &str) -> Value {
     let all = run.json();
@@ -27,22 +27,22 @@ fn a_healthy_sandbox_has_no_problem() {
 }
 
 #[test]
-fn with_nothing_set_up_it_says_how_to_begin() {
+fn without_configuration_the_next_step_is_login() {
     let run = Home::new().run(&["doctor"]);
     assert_eq!(run.code, 0, "{run:?}");
     assert_eq!(finding(&run, "email service")["next"], "svc login --service email");
 }
 
 #[test]
-fn problems_are_found_and_named() {
+fn finds_and_reports_problems() {
     let home = Home::new();
     let date = "date: Mon, 01 Jan 2024 00:00:00 GMT\r\n";
-    let service = Service::answering(&[
-        answer(200, date, "[]"),
-        answer(200, "", "[]"),
-        answer(403, "", r#"{"error":{"code":"insufficient_scope","message":"no"}}"#),
-        answer(200, "", "[]"),
-        answer(
+    let service = Service::with_responses(&[
+        http_response(200, date, "[]"),
+        http_response(200, "", "[]"),
+        http_response(403, "", r#"{"error":{"code":"insufficient_scope","message":"no"}}"#),
+        http_response(200, "", "[]"),
+        http_response(
             200,
             "",
             r#"[{"id":"whk_1","url":"http://127.0.0.1:9/x","events":[],"active":true}]"#,
@@ -50,8 +50,8 @@ fn problems_are_found_and_named() {
     ]);
     let url = service.url();
     let run =
-        home.run_with(&["doctor"], &[("SVC_EMAIL_URL", &url), ("SVC_EMAIL_KEY", "mk_live_x")]);
-    assert_eq!(run.code, 0, "warnings are no problems: {run:?}");
+        home.run_with_env(&["doctor"], &[("SVC_EMAIL_URL", &url), ("SVC_EMAIL_KEY", "mk_live_x")]);
+    assert_eq!(run.code, 0, "warnings do not fail: {run:?}");
     assert!(
         finding(&run, "email clock")["finding"].as_str().is_some_and(|f| f.contains("ahead of"))
     );
@@ -60,47 +60,47 @@ fn problems_are_found_and_named() {
     assert_eq!(finding(&run, "webhook whk_1")["status"], "warning");
     assert!(
         service.requests().iter().all(|request| request.starts_with("GET ")),
-        "it changes nothing"
+        "only GET requests"
     );
 
-    let refused = Service::one(401, "{}");
+    let refused = Service::always(401, "{}");
     let url = refused.url();
     let run =
-        home.run_with(&["doctor"], &[("SVC_EMAIL_URL", &url), ("SVC_EMAIL_KEY", "mk_live_x")]);
+        home.run_with_env(&["doctor"], &[("SVC_EMAIL_URL", &url), ("SVC_EMAIL_KEY", "mk_live_x")]);
     assert_eq!((run.code, run.error()["code"].clone()), (10, "problems_found".into()), "{run:?}");
     assert_eq!(finding(&run, "email key")["next"], "svc login --service email");
 
     let env = [("SVC_EMAIL_URL", "http://127.0.0.1:9"), ("SVC_EMAIL_KEY", "mk_live_x")];
-    let down = home.run_with(&["doctor"], &env);
+    let down = home.run_with_env(&["doctor"], &env);
     assert_eq!(down.code, 10);
     assert_eq!(finding(&down, "email service")["status"], "problem");
 }
 
-/// What answers is not the service, or cannot be worked with now: nothing is
-/// said about a key that nobody looked at.
+/// The response comes from another server, or the service is unavailable. In both cases the key was
+/// not checked, so nothing is reported about it.
 #[test]
-fn what_is_not_the_service_is_a_problem() {
+fn an_unexpected_response_is_a_problem_of_the_service() {
     let home = Home::new();
     let elsewhere = "location: https://elsewhere.example/\r\n";
     let html = "content-type: text/html\r\n";
-    for (said, finding_holds, next) in [
-        (answer(500, "", "{}"), "HTTP 500", "run svc doctor again later"),
-        (answer(429, "", "{}"), "HTTP 429", "run svc doctor again later"),
-        (answer(302, elsewhere, ""), "HTTP 302", "check the address"),
-        (answer(404, html, "<h1>Not here</h1>"), "HTTP 404", "check the address"),
-        (answer(200, html, "<h1>Welcome</h1>"), "HTTP 200", "check the address"),
+    for (response, finding_holds, next) in [
+        (http_response(500, "", "{}"), "HTTP 500", "run svc doctor again later"),
+        (http_response(429, "", "{}"), "HTTP 429", "run svc doctor again later"),
+        (http_response(302, elsewhere, ""), "HTTP 302", "check the address"),
+        (http_response(404, html, "<h1>Not here</h1>"), "HTTP 404", "check the address"),
+        (http_response(200, html, "<h1>Welcome</h1>"), "HTTP 200", "check the address"),
     ] {
         for (service, other, key) in
             [("email", "extraction", "mk_live_x"), ("extraction", "email", "sk_live_x")]
         {
-            let peer = Service::answering(std::slice::from_ref(&said));
+            let peer = Service::with_responses(std::slice::from_ref(&response));
             let names = [
                 format!("SVC_{}_URL", service.to_uppercase()),
                 format!("SVC_{}_KEY", service.to_uppercase()),
             ];
             let url = peer.url();
-            let run = home.run_with(&["doctor"], &[(&names[0], &url), (&names[1], key)]);
-            assert_eq!(run.code, 10, "{service} {said}: {run:?}");
+            let run = home.run_with_env(&["doctor"], &[(&names[0], &url), (&names[1], key)]);
+            assert_eq!(run.code, 10, "{service} {response}: {run:?}");
             let found = finding(&run, &format!("{service} service"));
             assert_eq!(found["status"], "problem", "{found}");
             assert!(
@@ -118,37 +118,39 @@ fn what_is_not_the_service_is_a_problem() {
 }
 
 #[test]
-fn what_the_extraction_service_does_not_say_is_unknown() {
+fn missing_details_of_the_extraction_service_are_unknown() {
     let home = Home::new();
-    let examine = |said: String, code: i32| {
-        let peer = Service::answering(&[said]);
+    let examine = |response: String, code: i32| {
+        let peer = Service::with_responses(&[response]);
         let url = peer.url();
         let env = [("SVC_EXTRACTION_URL", url.as_str()), ("SVC_EXTRACTION_KEY", "sk_live_x")];
-        let run = home.run_with(&["doctor"], &env);
+        let run = home.run_with_env(&["doctor"], &env);
         assert_eq!(run.code, code, "{run:?}");
         assert_eq!(finding(&run, "extraction key")["status"], "ok");
         run
     };
     let refused = r#"{"error":{"code":"insufficient_scope","message":"no"}}"#;
-    let run = examine(answer(200, "", "{}"), 10);
+    let run = examine(http_response(200, "", "{}"), 10);
     assert_eq!(finding(&run, "organization")["status"], "problem");
-    let run = examine(answer(403, "", refused), 0);
+    let run = examine(http_response(403, "", refused), 0);
     assert_eq!(finding(&run, "organization")["status"], "unknown");
-    let run =
-        examine(answer(200, "", r#"{"organization":{"id":"org_1","name":"Acme"},"auth":{}}"#), 0);
+    let run = examine(
+        http_response(200, "", r#"{"organization":{"id":"org_1","name":"Acme"},"auth":{}}"#),
+        0,
+    );
     assert_eq!(finding(&run, "organization")["finding"], "Acme (org_1)");
     assert_eq!(finding(&run, "extraction scope")["status"], "unknown");
     let wrapped =
         r#"{"data":{"organization":{"id":"org_1","name":"Acme"},"auth":{"scope":"full"}}}"#;
     assert_eq!(
-        finding(&examine(answer(200, "", wrapped), 0), "extraction scope")["finding"],
+        finding(&examine(http_response(200, "", wrapped), 0), "extraction scope")["finding"],
         "full"
     );
 }
 
-/// A service that failed did not look at the key.
+/// A failed request says nothing about the key.
 #[test]
-fn whoami_says_of_a_key_only_what_the_service_said() {
+fn whoami_reports_only_what_the_service_confirmed() {
     let home = Home::new();
     for (status, accepted, code) in [
         (200, Value::Bool(true), 0),
@@ -157,10 +159,10 @@ fn whoami_says_of_a_key_only_what_the_service_said() {
         (404, Value::Null, 5),
         (500, Value::Null, 8),
     ] {
-        let peer = Service::answering(&vec![answer(status, "", "[]"); 4]);
+        let peer = Service::with_responses(&vec![http_response(status, "", "[]"); 4]);
         let url = peer.url();
         let env = [("SVC_EMAIL_URL", url.as_str()), ("SVC_EMAIL_KEY", "mk_live_x")];
-        let run = home.run_with(&["whoami", "--retries", "0"], &env);
+        let run = home.run_with_env(&["whoami", "--retries", "0"], &env);
         assert_eq!(run.code, code, "{status}: {run:?}");
         assert_eq!(run.json()["email"]["accepted"], accepted, "{status}: {run:?}");
     }

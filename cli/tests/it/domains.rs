@@ -1,8 +1,8 @@
-//! `svc domains records` and `--wait`, with the sandbox's DNS server behind them.
+//! `svc domains records` and `svc domains verify`, with the sandbox's DNS server.
 
 use serde_json::json;
 
-use crate::support::{Home, Run, in_enough_time};
+use crate::support::{Home, Run, with_longer_timeouts};
 
 fn domain(home: &Home) -> String {
     let created = home.sandbox_json(&["domains", "create", "shop.test"]);
@@ -10,7 +10,7 @@ fn domain(home: &Home) -> String {
 }
 
 #[test]
-fn records_stand_beside_what_dns_answers_right_now() {
+fn records_are_compared_with_current_dns() {
     let home = Home::new();
     let id = domain(&home);
     let states = || {
@@ -26,13 +26,13 @@ fn records_stand_beside_what_dns_answers_right_now() {
     let mut one_missing = all("matches");
     one_missing[1].1 = json!("missing");
     assert_eq!(states(), one_missing);
-    // By its name too.
+    // A domain name works in place of the id.
     assert_eq!(home.sandbox_json(&["domains", "records", "SHOP.test"])[1]["dns"], "missing");
     assert_eq!(home.run(&["--sandbox", "domains", "records", "dom_nope"]).code, 5);
 }
 
 #[test]
-fn records_are_printed_for_other_tools() {
+fn records_are_exported_in_other_formats() {
     let home = Home::new();
     let id = domain(&home);
     let print = |format: &str| {
@@ -51,18 +51,18 @@ fn records_are_printed_for_other_tools() {
 }
 
 #[test]
-fn waiting_ends_when_the_domain_is_verified() {
+fn wait_ends_when_the_domain_is_verified() {
     let home = Home::new();
     let id = domain(&home);
-    let late = in_enough_time(|timeout| {
+    let late = with_longer_timeouts(|timeout| {
         let args = ["--sandbox", "domains", "verify", &id, "--wait", "--timeout", timeout];
-        // On a busy machine the time is over before there is any answer.
+        // Under load, the time-out can expire before the first response.
         Some(home.run(&args)).filter(|run| run.code != 8)
     });
     assert_eq!((late.code, late.json()["verified"].clone()), (10, json!(false)), "{late:?}");
     let waiting = home.spawn(&["--sandbox", "domains", "verify", &id, "--wait"]);
     assert_eq!(home.run(&["sandbox", "dns", "publish", "shop.test"]).code, 0);
-    let run = Run::of(waiting.wait_with_output().expect("ends"));
+    let run = Run::wait(waiting);
     assert_eq!((run.code, run.json()["verified"].clone()), (0, json!(true)), "{run:?}");
 }
 

@@ -1,13 +1,13 @@
-//! Every class of failure has its exit code, and one JSON object says the rest.
+//! Exit codes and error objects of every kind of failure.
 
-use crate::support::{Home, Service, answer, in_enough_time};
+use crate::support::{Home, Service, http_response, with_longer_timeouts};
 
 const KEY: (&str, &str) = ("SVC_EMAIL_KEY", "mk_test_0123456789");
 const SEND: [&str; 10] =
     ["emails", "send", "--from", "a@b.test", "--to", "c@d.test", "--subject", "s", "--text", "t"];
 
 fn run(service: &Service, args: &[&str]) -> crate::support::Run {
-    Home::new().run_with(args, &[KEY, ("SVC_EMAIL_URL", &service.url())])
+    Home::new().run_with_env(args, &[KEY, ("SVC_EMAIL_URL", &service.url())])
 }
 
 #[test]
@@ -26,7 +26,7 @@ fn each_status_has_its_exit_code() {
         (415, error("unsupported_media_type"), 6, "refused"),
         (422, error("validation_failed"), 6, "refused"),
     ] {
-        let service = Service::one(status, &body);
+        let service = Service::always(status, &body);
         let run = run(&service, &["emails", "get", "eml_1", "--retries", "0"]);
         assert_eq!((run.code, run.stdout.as_str()), (code, ""), "{status}: {run:?}");
         let error = run.error();
@@ -41,7 +41,7 @@ fn each_status_has_its_exit_code() {
 #[test]
 fn a_missing_scope_is_named() {
     let body = r#"{"error":{"code":"insufficient_scope","message":"no"}}"#;
-    let service = Service::one(403, body);
+    let service = Service::always(403, body);
     let run = run(&service, &SEND);
     assert_eq!(run.code, 4, "{run:?}");
     let error = run.error();
@@ -51,8 +51,8 @@ fn a_missing_scope_is_named() {
 }
 
 #[test]
-fn a_rate_limit_says_how_long_to_wait() {
-    let service = Service::answering(&[answer(429, "retry-after: 90\r\n", "{}")]);
+fn a_rate_limit_reports_the_wait() {
+    let service = Service::with_responses(&[http_response(429, "retry-after: 90\r\n", "{}")]);
     let run = run(&service, &[&SEND[..], &["--retries", "0"]].concat());
     assert_eq!(run.code, 7, "{run:?}");
     let error = run.error();
@@ -62,9 +62,9 @@ fn a_rate_limit_says_how_long_to_wait() {
 }
 
 #[test]
-fn a_server_error_after_a_send_is_an_unknown_outcome_and_never_repeated() {
-    for answers in [answer(503, "", "{}"), String::new()] {
-        let service = Service::answering(&[answers]);
+fn a_server_error_after_a_send_is_an_unknown_outcome_without_retry() {
+    for responses in [http_response(503, "", "{}"), String::new()] {
+        let service = Service::with_responses(&[responses]);
         let run = run(&service, &SEND);
         assert_eq!(run.code, 9, "{run:?}");
         let error = run.error();
@@ -72,7 +72,7 @@ fn a_server_error_after_a_send_is_an_unknown_outcome_and_never_repeated() {
         assert_eq!(error["outcome"], "unknown");
         assert_eq!(error["retryable"], false);
         assert!(
-            error["hint"].as_str().is_some_and(|hint| hint.contains("before you send")),
+            error["hint"].as_str().is_some_and(|hint| hint.contains("before sending again")),
             "{error}"
         );
         assert_eq!(service.requests().len(), 1, "sent twice");
@@ -80,8 +80,8 @@ fn a_server_error_after_a_send_is_an_unknown_outcome_and_never_repeated() {
 }
 
 #[test]
-fn a_read_is_repeated_and_then_unavailable() {
-    let service = Service::one(503, "{}");
+fn a_read_is_retried_and_then_unavailable() {
+    let service = Service::always(503, "{}");
     let run = run(&service, &["emails", "get", "eml_1", "--retries", "1"]);
     assert_eq!(run.code, 8, "{run:?}");
     assert_eq!(run.error()["attempts"], 2);
@@ -89,13 +89,13 @@ fn a_read_is_repeated_and_then_unavailable() {
 }
 
 #[test]
-fn a_service_that_is_down_is_certainly_not_processed() {
-    // A port that was ours a moment ago.
+fn a_refused_connection_is_reported_as_not_sent() {
+    // A port that was just released has no listener.
     let addr =
         std::net::TcpListener::bind("127.0.0.1:0").and_then(|l| l.local_addr()).expect("one");
     let url = format!("http://{addr}");
     let run = Home::new()
-        .run_with(&[&SEND[..], &["--retries", "0"]].concat(), &[KEY, ("SVC_EMAIL_URL", &url)]);
+        .run_with_env(&[&SEND[..], &["--retries", "0"]].concat(), &[KEY, ("SVC_EMAIL_URL", &url)]);
     assert_eq!(run.code, 8, "{run:?}");
     let error = run.error();
     assert_eq!(error["outcome"], "not_sent");
@@ -103,9 +103,9 @@ fn a_service_that_is_down_is_certainly_not_processed() {
 }
 
 #[test]
-fn on_a_terminal_an_error_is_at_most_five_lines_of_words() {
+fn table_output_shows_errors_in_at_most_five_lines() {
     let body = r#"{"error":{"code":"domain_not_verified","message":"not verified"}}"#;
-    let service = Service::one(403, body);
+    let service = Service::always(403, body);
     let run = run(&service, &[&["-o", "table"], &SEND[..]].concat());
     assert_eq!(run.code, 6);
     assert!(
@@ -119,14 +119,15 @@ fn on_a_terminal_an_error_is_at_most_five_lines_of_words() {
 }
 
 #[test]
-fn part_of_a_batch_refused_is_a_code_of_its_own() {
+fn a_partly_refused_batch_has_its_own_exit_code() {
     let body = r#"{"results":[{"index":0,"id":"eml_1","status":"queued"},
         {"index":1,"error":{"code":"validation_failed","message":"bad to"}}]}"#;
-    let service = Service::one(200, body);
+    let service = Service::always(200, body);
     let home = Home::new();
     let email = r#"{"from":"a@b.test","to":"c@d.test","subject":"s"}"#;
     let file = home.file("emails.ndjson", format!("{email}\n{email}\n"));
-    let run = home.run_with(&["emails", "batch", &file], &[KEY, ("SVC_EMAIL_URL", &service.url())]);
+    let run =
+        home.run_with_env(&["emails", "batch", &file], &[KEY, ("SVC_EMAIL_URL", &service.url())]);
     assert_eq!(run.code, 11, "{run:?}");
     assert_eq!(run.json()[0]["result"], "accepted");
     assert_eq!(run.json()[1]["error"]["code"], "validation_failed");
@@ -134,24 +135,25 @@ fn part_of_a_batch_refused_is_a_code_of_its_own() {
 }
 
 #[test]
-fn a_batch_answer_that_does_not_add_up_is_never_a_success() {
-    let service = Service::one(200, r#"[{"id":"eml_1","status":"queued"}]"#);
+fn an_incomplete_batch_response_is_an_unknown_outcome() {
+    let service = Service::always(200, r#"[{"id":"eml_1","status":"queued"}]"#);
     let home = Home::new();
     let email = r#"{"from":"a@b.test","to":"c@d.test","subject":"s"}"#;
     let file = home.file("emails.ndjson", format!("{email}\n{email}\n"));
-    let run = home.run_with(&["emails", "batch", &file], &[KEY, ("SVC_EMAIL_URL", &service.url())]);
+    let run =
+        home.run_with_env(&["emails", "batch", &file], &[KEY, ("SVC_EMAIL_URL", &service.url())]);
     assert_eq!(run.code, 9, "{run:?}");
     assert_eq!(run.error()["code"], "batch_incomplete");
 }
 
 #[test]
-fn a_test_delivery_that_is_not_2xx_is_a_check_that_said_no() {
+fn a_test_delivery_without_2xx_is_a_failed_check() {
     for (body, code) in [
         (r#"{"statusCode":204}"#, 0),
         (r#"{"responseStatus":500}"#, 10),
         (r#"{"statusCode":null,"error":"refused"}"#, 10),
     ] {
-        let service = Service::one(200, body);
+        let service = Service::always(200, body);
         let run = run(&service, &["webhooks", "test", "whk_1"]);
         assert_eq!(run.code, code, "{run:?}");
         assert_eq!(run.json(), serde_json::from_str::<serde_json::Value>(body).expect("JSON"));
@@ -160,15 +162,15 @@ fn a_test_delivery_that_is_not_2xx_is_a_check_that_said_no() {
 
 #[test]
 fn a_time_out_after_a_send_is_unknown_and_after_a_read_is_not() {
-    // It takes the request and never answers.
+    // Accepts connections and never responds.
     let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
     let url = format!("http://{}", listener.local_addr().expect("an address"));
     std::thread::spawn(move || listener.incoming().filter_map(Result::ok).collect::<Vec<_>>());
     for (line, code) in [(&SEND[..], 9), (&["emails", "get", "eml_1"], 8)] {
-        let run = in_enough_time(|timeout| {
+        let run = with_longer_timeouts(|timeout| {
             let args = [line, &["--timeout", timeout, "--retries", "0"]].concat();
-            let run = Home::new().run_with(&args, &[KEY, ("SVC_EMAIL_URL", &url)]);
-            // On a busy machine the time is over before anything is sent.
+            let run = Home::new().run_with_env(&args, &[KEY, ("SVC_EMAIL_URL", &url)]);
+            // Under load, the time-out can expire before the request is sent.
             (run.error()["outcome"] != "not_sent").then_some(run)
         });
         assert_eq!((run.code, run.stdout.as_str()), (code, ""), "{run:?}");
@@ -177,53 +179,53 @@ fn a_time_out_after_a_send_is_unknown_and_after_a_read_is_not() {
 }
 
 #[test]
-fn an_answer_that_cannot_be_read_is_unknown_after_a_send() {
-    let service = Service::one(200, "<html>not what it should be");
+fn an_invalid_response_to_a_send_is_an_unknown_outcome() {
+    let service = Service::always(200, "<html>not what it should be");
     assert_eq!(run(&service, &SEND).code, 9);
     assert_eq!(run(&service, &["audiences", "list"]).code, 1);
 }
 
 #[test]
-fn a_success_that_speaks_of_no_email_is_shown_and_unknown() {
-    for said in ["[]", "\"queued\"", "null", "7", "[{\"id\":\"eml_1\"}]"] {
-        let service = Service::one(200, said);
+fn a_success_response_without_an_email_is_printed_and_unknown() {
+    for body in ["[]", "\"queued\"", "null", "7", "[{\"id\":\"eml_1\"}]"] {
+        let service = Service::always(200, body);
         let run = run(&service, &SEND);
-        assert_eq!(run.code, 9, "{said}: {run:?}");
-        assert_eq!(run.json(), serde_json::from_str::<serde_json::Value>(said).expect("JSON"));
+        assert_eq!(run.code, 9, "{body}: {run:?}");
+        assert_eq!(run.json(), serde_json::from_str::<serde_json::Value>(body).expect("JSON"));
         assert_eq!(run.error()["code"], "answer_not_understood");
         assert_eq!(service.requests().len(), 1, "sent twice");
     }
-    let service = Service::one(200, r#"{"error":{"code":"x","message":"no"}}"#);
+    let service = Service::always(200, r#"{"error":{"code":"x","message":"no"}}"#);
     let failed = run(&service, &SEND);
-    let said = (failed.code, &failed.error()["code"]);
-    assert_eq!(said, (9, &"answer_not_understood".into()), "{failed:?}");
-    // Fewer fields, or none, are the service's own affair: people are told.
-    for said in ["", "{}", r#"{"message":"accepted"}"#, r#"{"id":null,"error":null}"#] {
-        let service = Service::one(202, said);
+    let actual = (failed.code, &failed.error()["code"]);
+    assert_eq!(actual, (9, &"answer_not_understood".into()), "{failed:?}");
+    // The reference does not fix the response's fields, so missing ones are only a note.
+    for body in ["", "{}", r#"{"message":"accepted"}"#, r#"{"id":null,"error":null}"#] {
+        let service = Service::always(202, body);
         let piped = run(&service, &SEND);
-        assert_eq!((piped.code, piped.stderr.as_str()), (0, ""), "{said}: {piped:?}");
+        assert_eq!((piped.code, piped.stderr.as_str()), (0, ""), "{body}: {piped:?}");
         let read = run(&service, &[&SEND[..], &["-o", "table"]].concat());
         let told = "accepted; the answer names no id, so it cannot be followed\n";
-        assert_eq!((read.code, read.stderr.as_str()), (0, told), "{said}: {read:?}");
+        assert_eq!((read.code, read.stderr.as_str()), (0, told), "{body}: {read:?}");
         let waited = run(&service, &[&SEND[..], &["--wait"]].concat());
-        assert_eq!(waited.code, 1, "{said}: {waited:?}");
-        assert!(waited.stderr.contains("the email was accepted"), "{said}: {waited:?}");
+        assert_eq!(waited.code, 1, "{body}: {waited:?}");
+        assert!(waited.stderr.contains("the email was accepted"), "{body}: {waited:?}");
     }
     assert_eq!(
-        run(&Service::one(200, "[1]"), &["audiences", "get", "x"]).json(),
+        run(&Service::always(200, "[1]"), &["audiences", "get", "x"]).json(),
         serde_json::json!([1])
     );
 }
 
 #[test]
-fn an_answer_that_cannot_be_read_is_shown_by_verbose_alone() {
-    let service = Service::one(200, "<html>a captive\nportal\u{1b}[2J");
+fn an_invalid_response_is_shown_only_by_verbose() {
+    let service = Service::always(200, "<html>a captive\nportal\u{1b}[2J");
     let quiet = run(&service, &SEND);
     assert_eq!((quiet.code, quiet.stderr.contains("captive")), (9, false), "{quiet:?}");
     let verbose = run(&service, &[&SEND[..], &["-v"]].concat());
     assert!(verbose.stderr.contains("< <html>a captive\n< portal\\u{1b}[2J\n"), "{verbose:?}");
-    // What begins as the service's own answer may hold a secret.
-    let cut = Service::one(201, r#"{"id":"whk_1","signingSecret":"whsec_hidden"#);
+    // A truncated response of the service may contain a secret.
+    let cut = Service::always(201, r#"{"id":"whk_1","signingSecret":"whsec_hidden"#);
     let create = ["-v", "webhooks", "create", "https://a.test/h", "--event", "email.sent"];
     let run = run(&cut, &create);
     assert_eq!(run.code, 9, "{run:?}");
@@ -232,8 +234,8 @@ fn an_answer_that_cannot_be_read_is_shown_by_verbose_alone() {
 
 #[cfg(target_os = "linux")]
 #[test]
-fn an_answer_that_cannot_be_written_is_no_request_that_failed() {
-    let service = Service::one(201, r#"{"id":"eml_1","status":"queued"}"#);
+fn a_write_error_does_not_hide_that_the_request_succeeded() {
+    let service = Service::always(201, r#"{"id":"eml_1","status":"queued"}"#);
     let home = Home::new();
     let full = |args: &[&str]| {
         let full = std::fs::OpenOptions::new().write(true).open("/dev/full").expect("opened");
@@ -245,7 +247,7 @@ fn an_answer_that_cannot_be_written_is_no_request_that_failed() {
     assert_eq!((run.code, &run.error()["code"]), (1, &"output_failed".into()), "{run:?}");
     assert_eq!(run.error()["hint"], "the email was accepted as eml_1: do not send it again");
     let run = full(&["audiences", "create", "Ada"]);
-    let done = "the service has processed the request; only its answer could not be written";
+    let done = "the service processed the request; only its response could not be written";
     assert_eq!((run.code, &run.error()["hint"]), (1, &done.into()), "{run:?}");
     let run = full(&["emails", "get", "eml_1"]);
     assert_eq!((run.code, run.error().get("hint")), (1, None), "{run:?}");
@@ -253,17 +255,17 @@ fn an_answer_that_cannot_be_written_is_no_request_that_failed() {
 
 #[test]
 fn a_redirect_is_not_followed() {
-    let elsewhere = Service::one(200, "[]");
+    let elsewhere = Service::always(200, "[]");
     let location = format!("location: {}/api/v1/audiences\r\n", elsewhere.url());
-    let service = Service::answering(&[answer(302, &location, "")]);
+    let service = Service::with_responses(&[http_response(302, &location, "")]);
     let run = run(&service, &["audiences", "list"]);
     assert_eq!((run.code, run.stdout.as_str()), (1, ""), "{run:?}");
-    assert!(elsewhere.requests().is_empty(), "the key went elsewhere");
+    assert!(elsewhere.requests().is_empty(), "the redirect was followed");
 }
 
 #[test]
-fn an_id_never_reaches_another_operation() {
-    let service = Service::one(200, "{}");
+fn ids_cannot_change_the_request_path() {
+    let service = Service::always(200, "{}");
     for id in ["..", ".", ""] {
         let run = run(&service, &["emails", "get", id]);
         assert_eq!(run.code, 2, "{id:?}: {run:?}");

@@ -50,7 +50,7 @@ fn home() -> Home {
 
 fn run(home: &Home, line: &str, url: &str) -> Run {
     let args = [words(line), vec!["--retries", "0"]].concat();
-    home.run_with(
+    home.run_with_env(
         &args,
         &[
             ("SVC_EMAIL_URL", url),
@@ -96,13 +96,13 @@ fn without_address_and_key() {
 
 #[test]
 fn with_a_key_that_is_refused() {
-    let service = Service::one(401, r#"{"error":{"code":"unauthorized","message":"no"}}"#);
+    let service = Service::always(401, r#"{"error":{"code":"unauthorized","message":"no"}}"#);
     check(&service.url(), 3, "unauthenticated");
 }
 
 #[test]
 fn with_a_key_that_lacks_the_scope() {
-    let service = Service::one(403, r#"{"error":{"code":"insufficient_scope","message":"no"}}"#);
+    let service = Service::always(403, r#"{"error":{"code":"insufficient_scope","message":"no"}}"#);
     let home = home();
     for line in LINES {
         let run = run(&home, line, &service.url());
@@ -118,7 +118,7 @@ fn with_a_key_that_lacks_the_scope() {
 
 #[test]
 fn with_something_that_is_not_there() {
-    let service = Service::one(404, r#"{"error":{"code":"not_found","message":"no"}}"#);
+    let service = Service::always(404, r#"{"error":{"code":"not_found","message":"no"}}"#);
     check(&service.url(), 5, "not_found");
 }
 
@@ -129,7 +129,7 @@ fn with_a_service_that_is_down() {
 
 #[test]
 fn with_a_dry_run_nothing_is_sent() {
-    let service = Service::one(500, "");
+    let service = Service::always(500, "");
     let home = home();
     for line in LINES {
         let run = run(&home, &format!("{line} --dry-run"), &service.url());

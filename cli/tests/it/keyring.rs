@@ -1,15 +1,14 @@
-//! `svc login --keyring`: asked for by name, never touched otherwise, never
-//! waited for without end.
+//! `svc login --keyring`: accessed only when necessary, and always with a time limit.
 
 use std::os::unix::net::UnixListener;
 
 #[cfg(all(feature = "keyring", target_os = "linux"))]
-use crate::support::in_enough_time;
+use crate::support::with_longer_timeouts;
 use crate::support::{Home, Service};
 
 const KEY: &str = "mk_test_topsecretvalue";
 
-/// A session bus that takes connections and never says a word.
+/// A D-Bus session bus that accepts connections and never responds.
 struct SilentBus {
     listener: UnixListener,
     address: String,
@@ -23,12 +22,12 @@ impl SilentBus {
         Self { listener, address: format!("unix:path={}", path.display()) }
     }
 
-    fn was_asked(&self) -> bool {
+    fn was_contacted(&self) -> bool {
         self.listener.accept().is_ok()
     }
 }
 
-/// A home whose key for the email service is in the keyring.
+/// A home directory with a profile whose email key is in the keyring.
 fn with_key_in_keyring() -> Home {
     let home = Home::new();
     let file = home
@@ -39,49 +38,49 @@ fn with_key_in_keyring() -> Home {
 }
 
 #[test]
-fn it_is_not_touched_where_the_key_comes_from_elsewhere() {
+fn not_accessed_if_the_key_has_another_source() {
     let home = with_key_in_keyring();
     let bus = SilentBus::start(&home);
-    let service = Service::one(200, "[]");
+    let service = Service::always(200, "[]");
     let key = home.file("key", KEY);
     let (url, address) = (service.url(), bus.address.clone());
     let env = [("SVC_EMAIL_URL", url.as_str()), ("DBUS_SESSION_BUS_ADDRESS", address.as_str())];
-    let run = home.run_with(&["audiences", "list", "--key-file", &key], &env);
+    let run = home.run_with_env(&["audiences", "list", "--key-file", &key], &env);
     assert_eq!(run.code, 0, "{run:?}");
     let run =
-        home.run_with(&["audiences", "list"], &[&env[..], &[("SVC_EMAIL_KEY", KEY)]].concat());
+        home.run_with_env(&["audiences", "list"], &[&env[..], &[("SVC_EMAIL_KEY", KEY)]].concat());
     assert_eq!(run.code, 0, "{run:?}");
     for command in [&["config", "show"][..], &["profiles", "list"]] {
-        let run = home.run_with(command, &env);
+        let run = home.run_with_env(command, &env);
         assert_eq!(run.code, 0, "{run:?}");
         assert!(run.stdout.contains("in the system's keyring"), "{run:?}");
     }
-    assert!(!bus.was_asked());
+    assert!(!bus.was_contacted());
 }
 
 #[cfg(all(feature = "keyring", target_os = "linux"))]
 #[test]
-fn one_that_hangs_is_given_up() {
+fn a_keyring_that_hangs_times_out() {
     let home = with_key_in_keyring();
     let bus = SilentBus::start(&home);
-    let service = Service::one(200, "[]");
+    let service = Service::always(200, "[]");
     let (url, address) = (service.url(), bus.address.clone());
     let env = [("SVC_EMAIL_URL", url.as_str()), ("DBUS_SESSION_BUS_ADDRESS", address.as_str())];
-    let run = in_enough_time(|timeout| {
-        let run = home.run_with(&["audiences", "list", "--timeout", timeout], &env);
-        // On a busy machine the time is over before it is asked.
-        bus.was_asked().then_some(run)
+    let run = with_longer_timeouts(|timeout| {
+        let run = home.run_with_env(&["audiences", "list", "--timeout", timeout], &env);
+        // Under load, the time-out can expire before svc contacts the bus.
+        bus.was_contacted().then_some(run)
     });
     assert_eq!((run.code, run.error()["code"].clone()), (1, "keyring".into()), "{run:?}");
-    assert!(run.error()["message"].as_str().is_some_and(|m| m.contains("no answer within ")));
+    assert!(run.error()["message"].as_str().is_some_and(|m| m.contains("no response within ")));
     assert!(service.requests().is_empty());
 }
 
 #[cfg(all(feature = "keyring", target_os = "linux"))]
 #[test]
-fn a_login_that_cannot_keep_the_key_keeps_nothing() {
+fn a_login_that_cannot_store_the_key_stores_nothing() {
     let home = Home::new();
-    let service = Service::one(200, "[]");
+    let service = Service::always(200, "[]");
     let mut child = home
         .command(&["login", "--keyring", "--email-url", &service.url()])
         .env("DBUS_SESSION_BUS_ADDRESS", "unix:path=/nowhere")
@@ -92,14 +91,14 @@ fn a_login_that_cannot_keep_the_key_keeps_nothing() {
         .expect("svc starts");
     std::io::Write::write_all(&mut child.stdin.take().expect("piped"), KEY.as_bytes())
         .expect("taken");
-    let run = crate::support::Run::of(child.wait_with_output().expect("ends"));
+    let run = crate::support::Run::wait(child);
     assert_eq!((run.code, run.stdout.as_str()), (1, ""), "{run:?}");
     assert!(run.error()["hint"].as_str().is_some_and(|hint| hint.contains("without --keyring")));
     assert!(!run.stderr.contains("topsecret"), "{run:?}");
     assert!(!home.path("config/svc/credentials.toml").exists());
 }
 
-/// A session bus with GNOME's keyring on it, unlocked; both end with this.
+/// A session bus with an unlocked GNOME keyring. Both end when this is dropped.
 #[cfg(all(feature = "keyring", target_os = "linux"))]
 struct SecretService {
     session: std::process::Child,
@@ -108,8 +107,8 @@ struct SecretService {
 
 #[cfg(all(feature = "keyring", target_os = "linux"))]
 impl SecretService {
-    /// Where it is not installed this says so, and fails if
-    /// `SVC_TEST_KEYRING=1` demands it.
+    /// Starts both. If they are not installed, prints a notice, or panics with
+    /// `SVC_TEST_KEYRING=1`.
     fn start(home: &Home) -> Option<Self> {
         use std::io::BufRead as _;
 
@@ -126,6 +125,7 @@ impl SecretService {
             .spawn();
         let mut bus = String::new();
         let session = session.and_then(|mut session| {
+            let _watchdog = crate::support::Watchdog::start(&session);
             let stdout = session.stdout.as_mut().expect("piped");
             std::io::BufReader::new(stdout).read_line(&mut bus)?;
             Ok(session)
@@ -134,10 +134,11 @@ impl SecretService {
             Ok(session) if !bus.is_empty() => Some(Self { session, bus: bus.trim().to_owned() }),
             other => {
                 let demanded = std::env::var_os("SVC_TEST_KEYRING").is_some_and(|v| v == "1");
-                assert!(!demanded, "SVC_TEST_KEYRING=1, but there is no keyring: {other:?}");
-                // Past the harness, which keeps what a passing test prints to itself.
-                let said = "NOT RUN: no dbus-run-session with a gnome-keyring-daemon\n";
-                std::io::Write::write_all(&mut std::io::stderr(), said.as_bytes()).expect("said");
+                assert!(!demanded, "SVC_TEST_KEYRING=1, but no keyring is available: {other:?}");
+                // Write directly, because the harness hides the output of passing tests.
+                let notice = "NOT RUN: no dbus-run-session with a gnome-keyring-daemon\n";
+                std::io::Write::write_all(&mut std::io::stderr(), notice.as_bytes())
+                    .expect("written");
                 None
             }
         }
@@ -146,10 +147,10 @@ impl SecretService {
     fn run(&self, home: &Home, args: &[&str], input: &str) -> crate::support::Run {
         let mut command = home.command(args);
         command.env("DBUS_SESSION_BUS_ADDRESS", &self.bus);
-        Home::feed_to(command, input)
+        Home::run_command_with_input(command, input)
     }
 
-    /// What somebody else's program finds there.
+    /// The stored key, as another program reads it.
     fn holds(&self) -> String {
         let found = std::process::Command::new("secret-tool")
             .args(["lookup", "service", "svc", "username", "default/email"])
@@ -163,7 +164,7 @@ impl SecretService {
 #[cfg(all(feature = "keyring", target_os = "linux"))]
 impl Drop for SecretService {
     fn drop(&mut self) {
-        // The end of its input is the end of the session.
+        // Closing its input ends the session.
         drop(self.session.stdin.take());
         let _ = self.session.wait();
     }
@@ -171,10 +172,10 @@ impl Drop for SecretService {
 
 #[cfg(all(feature = "keyring", target_os = "linux"))]
 #[test]
-fn a_real_one_keeps_a_key_gives_it_and_forgets_it() {
+fn stores_reads_and_removes_a_key_in_a_real_keyring() {
     let home = Home::new();
     let Some(keyring) = SecretService::start(&home) else { return };
-    let service = Service::one(200, "[]");
+    let service = Service::always(200, "[]");
     let url = service.url();
 
     let run = keyring.run(&home, &["login", "--keyring", "--email-url", &url], KEY);
@@ -196,10 +197,10 @@ fn a_real_one_keeps_a_key_gives_it_and_forgets_it() {
 
 #[cfg(not(feature = "keyring"))]
 #[test]
-fn a_build_without_it_says_so_and_keeps_nothing() {
+fn a_build_without_keyring_support_stores_nothing() {
     let home = Home::new();
-    let service = Service::one(200, "[]");
-    let run = home.feed(&["login", "--keyring", "--email-url", &service.url()], KEY);
+    let service = Service::always(200, "[]");
+    let run = home.run_with_input(&["login", "--keyring", "--email-url", &service.url()], KEY);
     assert_eq!((run.code, run.error()["code"].clone()), (2, "keyring".into()), "{run:?}");
     assert!(!home.path("config/svc/credentials.toml").exists());
     let stored = with_key_in_keyring().run(&["audiences", "list", "--email-url", &service.url()]);

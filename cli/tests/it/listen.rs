@@ -1,4 +1,4 @@
-//! `svc listen`, `svc replay` and `svc trigger` with an application behind them.
+//! `svc listen`, `svc replay` and `svc trigger`, with an application as the receiver.
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
@@ -8,19 +8,20 @@ use serde_json::{Value, json};
 use tokio::net::TcpSocket;
 use webhook_verify::{ExtractionVerifier, MailSigner, MailVerifier, Secret};
 
-use crate::support::{Home, Run, Service, answer};
+use crate::support::{self, Home, Run, Service, Watchdog, accept, http_response};
 
 const SECRET: &str = "whsec_3f1c";
 const BODY: &str = "{\"event\": \"email.sent\",  \"id\":\"1\"}\r\n";
 
-/// A listener that ends with the test.
-struct Listening {
+/// A running `svc listen`, which is killed at the end of the test.
+struct RunningListen {
     child: Child,
+    _watchdog: Watchdog,
     lines: BufReader<ChildStdout>,
     ready: Value,
 }
 
-impl Listening {
+impl RunningListen {
     fn start(home: &Home, args: &[&str]) -> Self {
         let mut child = home
             .command(args)
@@ -29,16 +30,17 @@ impl Listening {
             .spawn()
             .expect("svc starts");
         let lines = BufReader::new(child.stdout.take().expect("piped"));
-        let mut listening = Self { child, lines, ready: Value::Null };
+        let watchdog = Watchdog::start(&child);
+        let mut listening = Self { child, _watchdog: watchdog, lines, ready: Value::Null };
         listening.ready = listening.next();
         listening
     }
 
-    /// The next line that it prints.
+    /// The next line of its output.
     fn next(&mut self) -> Value {
         let mut line = String::new();
         self.lines.read_line(&mut line).expect("a line");
-        serde_json::from_str(&line).unwrap_or_else(|_| panic!("no JSON: {line:?}"))
+        serde_json::from_str(&line).unwrap_or_else(|_| panic!("not JSON: {line:?}"))
     }
 
     fn port(&self) -> String {
@@ -49,7 +51,7 @@ impl Listening {
             .to_owned()
     }
 
-    /// Posts a body with a signature and gives the whole answer.
+    /// Posts a body with a signature and returns the raw response.
     fn post(&self, signature: Option<&str>, body: &str) -> String {
         let mut stream = TcpStream::connect(self.port()).expect("it listens");
         let signature = signature.map(|s| format!("Mail-Signature: {s}\r\n")).unwrap_or_default();
@@ -59,9 +61,10 @@ impl Listening {
             body.len()
         );
         stream.write_all(request.as_bytes()).expect("sent");
-        let mut answer = String::new();
-        stream.read_to_string(&mut answer).expect("an answer");
-        answer
+        let mut response = String::new();
+        support::limit_time(&stream);
+        stream.read_to_string(&mut response).expect("a response");
+        response
     }
 
     fn interrupt(self) -> Run {
@@ -82,7 +85,7 @@ impl Listening {
     }
 }
 
-impl Drop for Listening {
+impl Drop for RunningListen {
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
@@ -105,24 +108,24 @@ fn body(request: &str) -> &str {
 }
 
 #[test]
-fn good_deliveries_are_passed_on_byte_for_byte_and_answers_passed_back() {
+fn valid_deliveries_and_their_responses_are_forwarded_byte_for_byte() {
     let home = Home::new();
     let secret = home.file("secret", SECRET);
-    let app = Service::answering(&[answer(418, "X-App: yes\r\n", "short and stout")]);
+    let app = Service::with_responses(&[http_response(418, "X-App: yes\r\n", "short and stout")]);
     let args = ["listen", "--secret-file", &secret, "--forward-to", &app.url()];
-    let mut listening = Listening::start(&home, &args);
-    assert!(listening.port().starts_with("127.0.0.1:"), "bound to this machine alone");
+    let mut listening = RunningListen::start(&home, &args);
+    assert!(listening.port().starts_with("127.0.0.1:"), "bound to loopback");
 
     let signature = sign(BODY);
-    let answered = listening.post(Some(&signature), BODY);
-    assert!(answered.starts_with("HTTP/1.1 418"), "{answered}");
-    assert!(answered.contains("X-App: yes") && answered.ends_with("short and stout"), "{answered}");
+    let response = listening.post(Some(&signature), BODY);
+    assert!(response.starts_with("HTTP/1.1 418"), "{response}");
+    assert!(response.contains("X-App: yes") && response.ends_with("short and stout"), "{response}");
     let requests = app.requests();
     assert_eq!((requests.len(), body(&requests[0])), (1, BODY));
     assert_eq!(header(&requests[0], "mail-signature"), Some(signature.as_str()));
     assert_eq!(header(&requests[0], "x-kept"), Some("k\u{e9}pt"));
 
-    assert!(requests[0].contains("\r\nX-KePt: "), "names are written as they came: {requests:?}");
+    assert!(requests[0].contains("\r\nX-KePt: "), "header names keep their case: {requests:?}");
 
     let seen = listening.next();
     assert_eq!((&seen["event"], &seen["status"]), (&json!("email.sent"), &json!(418)));
@@ -131,41 +134,41 @@ fn good_deliveries_are_passed_on_byte_for_byte_and_answers_passed_back() {
 }
 
 #[test]
-fn forged_unsigned_and_changed_deliveries_get_401_and_reach_nobody() {
+fn invalid_signatures_get_401_and_are_not_forwarded() {
     let home = Home::new();
     let secret = home.file("secret", SECRET);
-    let app = Service::one(200, "");
+    let app = Service::always(200, "");
     let args = ["listen", "--secret-file", &secret, "--forward-to", &app.url()];
-    let mut listening = Listening::start(&home, &args);
+    let mut listening = RunningListen::start(&home, &args);
     let other = sign("another body");
     for signature in [None, Some(""), Some("zz"), Some(other.as_str())] {
-        let answered = listening.post(signature, BODY);
-        assert!(answered.starts_with("HTTP/1.1 401"), "{signature:?}: {answered}");
-        assert!(answered.ends_with("\r\n\r\n"), "an empty body: {answered}");
+        let response = listening.post(signature, BODY);
+        assert!(response.starts_with("HTTP/1.1 401"), "{signature:?}: {response}");
+        assert!(response.ends_with("\r\n\r\n"), "an empty body: {response}");
         assert_eq!(listening.next()["status"], 401);
     }
     assert!(app.requests().is_empty());
 }
 
 #[test]
-fn without_a_secret_it_does_not_listen_unless_told_to() {
+fn a_secret_is_required_unless_insecure() {
     let home = Home::new();
     let run = home.run(&["listen"]);
     assert_eq!(run.code, 2, "{run:?}");
     assert!(run.error()["hint"].as_str().is_some_and(|hint| hint.contains("--insecure")));
-    let mut listening = Listening::start(&home, &["listen", "--insecure"]);
+    let mut listening = RunningListen::start(&home, &["listen", "--insecure"]);
     assert!(listening.post(None, BODY).starts_with("HTTP/1.1 200"));
     assert_eq!(listening.next()["verified"], false);
 }
 
 #[test]
-fn events_are_routed() {
+fn routes_select_events() {
     let home = Home::new();
     let secret = home.file("secret", SECRET);
-    let (bounces, rest) = (Service::one(200, "{}"), Service::one(200, "{}"));
+    let (bounces, rest) = (Service::always(200, "{}"), Service::always(200, "{}"));
     let route = format!("email.bounced={}", bounces.url());
     let args = ["listen", "--secret-file", &secret, "--forward-to", &rest.url(), "--route", &route];
-    let listening = Listening::start(&home, &args);
+    let listening = RunningListen::start(&home, &args);
     for event in ["email.bounced", "email.sent"] {
         let body = format!("{{\"event\":\"{event}\"}}");
         listening.post(Some(&sign(&body)), &body);
@@ -175,10 +178,10 @@ fn events_are_routed() {
 }
 
 #[test]
-fn an_application_that_restarts_misses_nothing() {
+fn deliveries_wait_for_a_restarting_application() {
     let home = Home::new();
     let secret = home.file("secret", SECRET);
-    // Reserved, and not listened to yet: nobody else can take the port.
+    // Bound but not listening: the port is reserved, and connections are refused.
     let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build();
     let runtime = runtime.expect("a runtime");
     let _entered = runtime.enter();
@@ -187,30 +190,29 @@ fn an_application_that_restarts_misses_nothing() {
     let address = app.local_addr().expect("an address");
     let url = format!("http://{address}");
     let listening =
-        Listening::start(&home, &["listen", "--secret-file", &secret, "--forward-to", &url]);
-    let answered = std::thread::scope(|scope| {
+        RunningListen::start(&home, &["listen", "--secret-file", &secret, "--forward-to", &url]);
+    let response = std::thread::scope(|scope| {
         let posting = scope.spawn(|| listening.post(Some(&sign(BODY)), BODY));
         let app = app.listen(8).and_then(tokio::net::TcpListener::into_std).expect("it listens");
-        app.set_nonblocking(false).expect("set");
-        let (mut stream, _) = app.accept().expect("it comes");
+        let mut stream = accept(&app);
         let mut seen = Vec::new();
         let mut buffer = [0; 4096];
         while !String::from_utf8_lossy(&seen).contains(BODY) {
             let read = stream.read(&mut buffer).expect("the request");
             seen.extend_from_slice(&buffer[..read]);
         }
-        stream.write_all(answer(204, "", "").as_bytes()).expect("answered");
+        stream.write_all(http_response(204, "", "").as_bytes()).expect("sent");
         posting.join().expect("no panic")
     });
-    assert!(answered.starts_with("HTTP/1.1 204"), "{answered}");
+    assert!(response.starts_with("HTTP/1.1 204"), "{response}");
 }
 
 #[test]
-fn a_session_in_the_sandbox_receives_what_is_sent_and_leaves_no_webhook() {
+fn a_sandbox_session_receives_events_and_removes_its_webhook() {
     let home = Home::new();
-    let app = Service::one(200, "{}");
+    let app = Service::always(200, "{}");
     let mut listening =
-        Listening::start(&home, &["--sandbox", "listen", "--forward-to", &app.url()]);
+        RunningListen::start(&home, &["--sandbox", "listen", "--forward-to", &app.url()]);
     assert!(listening.ready["webhook"].is_string(), "{}", listening.ready);
     home.sandbox_json(&[
         "emails",
@@ -244,13 +246,13 @@ fn a_session_in_the_sandbox_receives_what_is_sent_and_leaves_no_webhook() {
 }
 
 #[test]
-fn recorded_deliveries_are_replayed_signed_anew() {
+fn recorded_deliveries_are_replayed_with_a_new_signature() {
     let home = Home::new();
-    // As editors end a line, here and elsewhere.
+    // Secret files may end in a line end of any platform.
     let secret = home.file("secret", format!("{SECRET}\r\n"));
-    let app = Service::one(200, "{}");
+    let app = Service::always(200, "{}");
     let args = ["listen", "--secret-file", &secret, "--forward-to", &app.url()];
-    let mut listening = Listening::start(&home, &args);
+    let mut listening = RunningListen::start(&home, &args);
     listening.post(Some(&sign(BODY)), BODY);
     let id = listening.next()["id"].as_str().expect("an id").to_owned();
     drop(listening);
@@ -272,10 +274,10 @@ fn recorded_deliveries_are_replayed_signed_anew() {
 }
 
 #[test]
-fn each_documented_event_is_triggered_and_verifies() {
+fn trigger_sends_every_documented_event_with_a_valid_signature() {
     let home = Home::new();
     let secret = home.file("secret", SECRET);
-    let app = Service::one(200, "{}");
+    let app = Service::always(200, "{}");
     let events = [
         "email.sent",
         "email.delivered",
@@ -308,7 +310,7 @@ fn each_documented_event_is_triggered_and_verifies() {
 }
 
 #[test]
-fn values_are_set_by_pointer_and_a_pointer_to_nothing_is_a_mistake() {
+fn trigger_sets_values_by_json_pointer() {
     let home = Home::new();
     let base = ["trigger", "extraction.completed", "--to", "http://127.0.0.1:9", "--dry-run"];
     let dry = home.run(&[&base[..], &["--set", "/data/total=99", "--set", "/id=mine"]].concat());
@@ -321,9 +323,9 @@ fn values_are_set_by_pointer_and_a_pointer_to_nothing_is_a_mistake() {
 }
 
 #[test]
-fn an_application_that_refuses_or_is_away_is_told_apart() {
+fn trigger_distinguishes_a_refusal_from_no_connection() {
     let home = Home::new();
-    let app = Service::one(500, "boom");
+    let app = Service::always(500, "boom");
     let trigger = |url: &str| home.run(&["trigger", "email.sent", "--to", url]);
     let refused = trigger(&app.url());
     assert_eq!((refused.code, refused.json()["status"].clone()), (10, json!(500)));
@@ -333,78 +335,82 @@ fn an_application_that_refuses_or_is_away_is_told_apart() {
 }
 
 #[test]
-fn nothing_is_read_from_somebody_who_cannot_have_signed_it() {
+fn the_body_of_an_unsigned_request_is_not_read() {
     let home = Home::new();
     let secret = home.file("secret", SECRET);
-    let mut listening = Listening::start(&home, &["listen", "--secret-file", &secret]);
+    let mut listening = RunningListen::start(&home, &["listen", "--secret-file", &secret]);
     let mut stream = TcpStream::connect(listening.port()).expect("it listens");
-    // The body is announced and never comes.
+    // Announces a body and never sends it.
     stream
         .write_all(b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 60000000\r\n\r\n")
         .expect("sent");
-    let mut answered = [0; 12];
-    stream.read_exact(&mut answered).expect("an answer");
-    assert_eq!(&answered, b"HTTP/1.1 401");
+    let mut response = [0; 12];
+    support::limit_time(&stream);
+    stream.read_exact(&mut response).expect("a response");
+    assert_eq!(&response, b"HTTP/1.1 401");
     assert_eq!(listening.next()["problem"], "the signature header is missing");
 }
 
 #[test]
-fn why_a_signature_is_wrong_is_said_here_and_not_to_the_sender() {
+fn signature_diagnostics_are_not_sent_to_the_sender() {
     let home = Home::new();
     let secret = home.file("secret", SECRET);
-    let mut listening = Listening::start(&home, &["listen", "--secret-file", &secret]);
-    let answered = listening.post(Some(&sign(BODY)), BODY.trim_end());
-    assert!(answered.starts_with("HTTP/1.1 401") && answered.ends_with("\r\n\r\n"), "{answered}");
+    let mut listening = RunningListen::start(&home, &["listen", "--secret-file", &secret]);
+    let response = listening.post(Some(&sign(BODY)), BODY.trim_end());
+    assert!(response.starts_with("HTTP/1.1 401") && response.ends_with("\r\n\r\n"), "{response}");
     let problem = listening.next()["problem"].as_str().expect("a reason").to_owned();
     assert!(problem.contains("trims"), "{problem}");
 
-    let mut extraction =
-        Listening::start(&home, &["listen", "--secret-file", &secret, "--service", "extraction"]);
+    let mut extraction = RunningListen::start(
+        &home,
+        &["listen", "--secret-file", &secret, "--service", "extraction"],
+    );
     extraction.post(Some(&sign(BODY)), BODY);
     let problem = extraction.next()["problem"].as_str().expect("a reason").to_owned();
     assert!(problem.ends_with("listen with --service email"), "{problem}");
 }
 
 #[test]
-fn what_is_under_way_at_ctrl_c_still_gets_its_answer() {
+fn ctrl_c_waits_for_deliveries_in_progress() {
     let home = Home::new();
     let secret = home.file("secret", SECRET);
     let app = TcpListener::bind("127.0.0.1:0").expect("a port");
     let url = format!("http://{}", app.local_addr().expect("an address"));
     let args = ["listen", "--secret-file", &secret, "--forward-to", &url];
-    let listening = Listening::start(&home, &args);
-    let answered = std::thread::scope(|scope| {
+    let listening = RunningListen::start(&home, &args);
+    let response = std::thread::scope(|scope| {
         let posting = scope.spawn(|| listening.post(Some(&sign(BODY)), BODY));
-        let (mut stream, _) = app.accept().expect("it comes");
+        let mut stream = accept(&app);
         listening.signal("-INT");
-        // It has heard when it takes nobody else in.
-        while TcpStream::connect(listening.port()).is_ok() {}
-        stream.write_all(answer(202, "", "late").as_bytes()).expect("answered");
+        // After the signal, svc refuses new connections.
+        support::wait_until("the listener to close", || TcpStream::connect(listening.port()).err());
+        stream.write_all(http_response(202, "", "late").as_bytes()).expect("sent");
         posting.join().expect("no panic")
     });
-    assert!(answered.starts_with("HTTP/1.1 202") && answered.ends_with("late"), "{answered}");
+    assert!(response.starts_with("HTTP/1.1 202") && response.ends_with("late"), "{response}");
     assert_eq!(listening.end().code, 130);
 }
 
 #[test]
-fn sigterm_is_no_failure() {
+fn sigterm_exits_with_success() {
     let home = Home::new();
-    let listening = Listening::start(&home, &["listen", "--insecure"]);
+    let listening = RunningListen::start(&home, &["listen", "--insecure"]);
     listening.signal("-TERM");
     let run = listening.end();
     assert_eq!((run.code, run.stderr.as_str()), (0, ""), "{run:?}");
 }
 
 #[test]
-fn a_webhook_that_cannot_be_removed_is_named_with_the_command_that_removes_it() {
+fn a_webhook_that_cannot_be_removed_is_reported() {
     let home = Home::new();
     let created = r#"{"id":"whk_1","signingSecret":"whsec_of_the_session"}"#;
-    let service = Service::answering(&[answer(201, "", created), answer(403, "", "{}")]);
+    let service =
+        Service::with_responses(&[http_response(201, "", created), http_response(403, "", "{}")]);
     let key = home.file("key", "mk_test_x");
     let args = ["--email-url", &service.url(), "--key-file", &key, "listen", "--route"];
     let route = "email.*=http://127.0.0.1:9/x";
     let args = [&args[..], &[route, "--public-url", "https://me.tunnel.example/"]].concat();
-    let listening = Listening::start(&home, &args);
+    let listening = RunningListen::start(&home, &args);
     assert_eq!(listening.ready["webhook"], "whk_1");
     assert!(!listening.ready.to_string().contains("whsec"), "{}", listening.ready);
     let run = listening.interrupt();
@@ -419,9 +425,12 @@ fn a_webhook_that_cannot_be_removed_is_named_with_the_command_that_removes_it() 
 }
 
 #[test]
-fn a_registration_without_a_secret_is_undone() {
+fn a_webhook_without_a_secret_is_removed() {
     let home = Home::new();
-    let service = Service::answering(&[answer(201, "", r#"{"id":"whk_1"}"#), answer(204, "", "")]);
+    let service = Service::with_responses(&[
+        http_response(201, "", r#"{"id":"whk_1"}"#),
+        http_response(204, "", ""),
+    ]);
     let key = home.file("key", "mk_test_x");
     let run = home.run(&[
         "--email-url",
@@ -437,7 +446,7 @@ fn a_registration_without_a_secret_is_undone() {
 }
 
 #[test]
-fn a_dry_run_shows_the_registration_for_the_events_that_are_waited_for() {
+fn a_dry_run_shows_the_webhook_for_the_routed_events() {
     let home = Home::new();
     let base = ["--sandbox", "--dry-run", "listen", "--port", "4081"];
     let dry = home.run(&[&base[..], &["--route", "email.bounced=http://localhost/b"]].concat());
@@ -450,17 +459,17 @@ fn a_dry_run_shows_the_registration_for_the_events_that_are_waited_for() {
 }
 
 #[test]
-fn replays_that_fail_do_not_stop_the_others() {
+fn a_failed_replay_does_not_stop_the_others() {
     let home = Home::new();
     let secret = home.file("secret", SECRET);
-    let app = Service::answering(&[
-        answer(200, "", ""),
-        answer(200, "", ""),
-        answer(500, "", "no"),
-        answer(200, "", ""),
+    let app = Service::with_responses(&[
+        http_response(200, "", ""),
+        http_response(200, "", ""),
+        http_response(500, "", "no"),
+        http_response(200, "", ""),
     ]);
     let args = ["listen", "--secret-file", &secret, "--forward-to", &app.url()];
-    let listening = Listening::start(&home, &args);
+    let listening = RunningListen::start(&home, &args);
     for id in ["one", "two"] {
         let body = format!("{{\"event\":\"email.sent\",\"id\":\"{id}\"}}");
         listening.post(Some(&sign(&body)), &body);
@@ -475,5 +484,5 @@ fn replays_that_fail_do_not_stop_the_others() {
     let away = home.run(&["replay", "--since", "1h", "--to", "http://127.0.0.1:9"]);
     assert_eq!(away.code, 10, "{away:?}");
     let problem = away.json()[1]["problem"].as_str().expect("a problem").to_owned();
-    assert!(problem.starts_with("the application cannot be reached"), "{problem}");
+    assert!(problem.starts_with("cannot connect to the application"), "{problem}");
 }

@@ -1,15 +1,15 @@
-//! What each option of the command lines becomes in the request.
+//! How each option changes the request.
 
 use serde_json::{Value, json};
 
 use crate::support::{Home, Service};
 
-/// The request that a dry run shows.
+/// The request of a dry run.
 fn request(home: &Home, args: &[&str], input: &str) -> Value {
     let env = [("SVC_EMAIL_URL", "http://127.0.0.1:9"), ("SVC_EMAIL_KEY", "mk_test_x")];
     let mut command = home.command(&[&["--dry-run"], args].concat());
     command.envs(env);
-    let run = Home::feed_to(command, input);
+    let run = Home::run_command_with_input(command, input);
     assert_eq!((run.code, run.stderr.as_str()), (0, ""), "{args:?}: {run:?}");
     run.json()
 }
@@ -47,7 +47,7 @@ fn emails_send() {
         (&["--html", "-"], json!({"html": "typed", "text": "typed"})),
         (&["--html", "<b>x</b>", "--text", "y"], json!({"html": "<b>x</b>", "text": "y"})),
         (&["--html", "<b>x</b>", "--no-text"], json!({"html": "<b>x</b>"})),
-        // The template's own part would lose against one that was made.
+        // A generated text part would override the template's.
         (&["--html", "x", "--template", "t"], json!({"html": "x", "templateId": "t"})),
         (&["--header", "X-A: b: c"], json!({"headers": {"X-A": "b: c"}})),
         (&["--tag", "k=1", "--tag", "l="], json!({"tags": {"k": "1", "l": ""}})),
@@ -71,7 +71,7 @@ fn emails_send() {
 }
 
 #[test]
-fn options_change_what_the_body_says() {
+fn options_override_the_body() {
     let home = Home::new();
     let body = r#"{"from": "old@b.test", "to": ["old@d.test"], "subject": "old", "cc": ["x@d.test"],
                    "text": "old", "tags": {"a": "1"}, "future": true}"#;
@@ -149,17 +149,17 @@ fn api() {
 }
 
 #[test]
-fn api_all_ends_where_pages_mean_nothing() {
-    let service = Service::one(200, r#"[{"id":"a"}]"#);
+fn api_all_stops_if_the_service_ignores_pages() {
+    let service = Service::always(200, r#"[{"id":"a"}]"#);
     let env = [("SVC_EMAIL_URL", &*service.url()), ("SVC_EMAIL_KEY", "mk_test_x")];
-    let run = Home::new().run_with(&["api", "GET", "/x", "--all"], &env);
+    let run = Home::new().run_with_env(&["api", "GET", "/x", "--all"], &env);
     assert_eq!((run.code, run.json(), service.requests().len()), (0, json!([{"id": "a"}]), 2));
 }
 
 #[test]
-fn a_time_that_is_over_is_said_to_be() {
+fn a_time_in_the_past_is_reported() {
     let home = Home::new();
-    for (at, said) in [
+    for (at, message) in [
         (
             "2000-01-01T00:00:00Z",
             "sending at once: 2000-01-01 00:00:00 +00:00 is not in the future\n",
@@ -170,7 +170,7 @@ fn a_time_that_is_over_is_said_to_be() {
         for how in ["table", "-v"] {
             let how: &[&str] = if how == "-v" { &["-v"] } else { &["-o", how] };
             let run = home.run(&[&args[..], how].concat());
-            assert!(run.code == 0 && run.stderr.starts_with(said), "{how:?}: {run:?}");
+            assert!(run.code == 0 && run.stderr.starts_with(message), "{how:?}: {run:?}");
         }
     }
 }

@@ -1,17 +1,17 @@
-//! What is printed, and what never is.
+//! Output formats, filters and colors.
 
 use std::io::Read as _;
 
-use crate::support::{Home, Run, Service};
+use crate::support::{Home, Run, Service, Watchdog};
 
 const LIST: &str =
     r#"[{"id":"aud_1","name":"One","extra":1},{"id":"aud_2","name":"T\u001b[2Jwo"}]"#;
 
 fn list(args: &[&str], env: &[(&str, &str)]) -> Run {
-    let service = Service::one(200, LIST);
+    let service = Service::always(200, LIST);
     let url = service.url();
     let all = [&[("SVC_EMAIL_KEY", "mk_test_x"), ("SVC_EMAIL_URL", url.as_str())], env].concat();
-    Home::new().run_with(&[&["audiences", "list"], args].concat(), &all)
+    Home::new().run_with_env(&[&["audiences", "list"], args].concat(), &all)
 }
 
 #[test]
@@ -41,12 +41,12 @@ fn jq_filters_and_prints_bare_strings() {
     assert_eq!(list(&["--jq", "map(.extra)[0]"], &[]).stdout, "1\n");
     assert_eq!(list(&["-o", "ndjson", "--jq", ".id"], &[]).stdout, "aud_1\naud_2\n");
     assert_eq!(list(&["--jq", "empty"], &[]).stdout, "");
-    // In YAML a bare text could be read as something else.
+    // In YAML, an unquoted string could be read as another type.
     assert_eq!(list(&["-o", "yaml", "--jq", "\"yes\""], &[]).stdout, "\"yes\"\n");
 }
 
 #[test]
-fn colours_need_a_terminal_or_force() {
+fn colors_need_a_terminal_or_an_explicit_setting() {
     let colored = |args: &[&str], env: &[(&str, &str)]| {
         list(&[&["-o", "table"], args].concat(), env).stdout.contains("\u{1b}[")
     };
@@ -58,21 +58,21 @@ fn colours_need_a_terminal_or_force() {
 
 #[test]
 fn an_empty_list_is_an_empty_list() {
-    let service = Service::one(200, r#"{"data":[]}"#);
+    let service = Service::always(200, r#"{"data":[]}"#);
     let home = Home::new();
     let url = service.url();
     let env = [("SVC_EMAIL_KEY", "mk_test_x"), ("SVC_EMAIL_URL", url.as_str())];
-    let json = home.run_with(&["audiences", "list"], &env);
+    let json = home.run_with_env(&["audiences", "list"], &env);
     assert_eq!((json.code, json.stdout.as_str(), json.stderr.as_str()), (0, "[]\n", ""));
-    let table = home.run_with(&["-o", "table", "audiences", "list"], &env);
+    let table = home.run_with_env(&["-o", "table", "audiences", "list"], &env);
     assert_eq!((table.code, table.stdout.as_str()), (0, ""));
     assert!(table.stderr.starts_with("no audience yet"), "{table:?}");
-    let quiet = home.run_with(&["-q", "-o", "table", "audiences", "list"], &env);
+    let quiet = home.run_with_env(&["-q", "-o", "table", "audiences", "list"], &env);
     assert_eq!((quiet.stdout.as_str(), quiet.stderr.as_str()), ("", ""));
 }
 
 #[test]
-fn verbose_tells_of_requests_on_standard_error() {
+fn verbose_prints_requests_on_standard_error() {
     let run = list(&["-v"], &[]);
     assert_eq!(run.code, 0);
     assert!(run.stderr.contains("> GET http://127.0.0.1:"), "{run:?}");
@@ -82,9 +82,10 @@ fn verbose_tells_of_requests_on_standard_error() {
 }
 
 #[test]
-fn a_reader_that_goes_away_is_no_failure() {
+fn a_closed_pipe_is_not_an_error() {
     let home = Home::new();
     let mut child = home.spawn(&["schema"]);
+    let _watchdog = Watchdog::start(&child);
     drop(child.stdout.take());
     let mut stderr = String::new();
     child.stderr.take().expect("piped").read_to_string(&mut stderr).expect("UTF-8");
@@ -92,7 +93,7 @@ fn a_reader_that_goes_away_is_no_failure() {
 }
 
 #[test]
-fn scripts_and_pages_are_printed_as_they_are() {
+fn scripts_and_man_pages_are_printed_verbatim() {
     let home = Home::new();
     for shell in ["bash", "zsh", "fish", "powershell", "elvish", "nushell"] {
         let run = home.run(&["completions", shell]);
@@ -107,7 +108,7 @@ fn scripts_and_pages_are_printed_as_they_are() {
     assert_eq!(run.code, 0, "{run:?}");
     let page = std::fs::read_to_string(dir.join("svc-emails-send.1")).expect("a page");
     assert!(page.contains("svc\\-emails\\-send"), "{page}");
-    // Lines to type are not filled, and hyphens in them are hyphens.
+    // Examples are not filled, and their hyphens can be copied.
     let example = "\n.nf\n  svc emails send \\-\\-from hello@example.com ";
     assert!(page.contains(example), "{page}");
     for entry in std::fs::read_dir(&dir).expect("a directory") {
@@ -115,7 +116,7 @@ fn scripts_and_pages_are_printed_as_they_are() {
         for option in page.split("\n.TP\n").skip(1) {
             let mut lines = option.lines();
             let name = lines.next().expect("a name");
-            assert!(lines.next().is_some_and(|text| !text.is_empty()), "{name} says nothing");
+            assert!(lines.next().is_some_and(|text| !text.is_empty()), "{name} has no description");
         }
     }
 }
@@ -135,8 +136,8 @@ fn the_schema_describes_every_command() {
 }
 
 #[test]
-fn a_filter_meets_the_whole_list_and_with_ndjson_each_line_of_it() {
-    let service = Service::one(200, r#"[{"id":"a","n":1},{"id":"b","n":2}]"#);
+fn filters_apply_to_the_whole_list_or_to_each_ndjson_line() {
+    let service = Service::always(200, r#"[{"id":"a","n":1},{"id":"b","n":2}]"#);
     let url = service.url();
     let env = [("SVC_EMAIL_KEY", "mk_test_x"), ("SVC_EMAIL_URL", url.as_str())];
     for (args, printed) in [
@@ -146,25 +147,25 @@ fn a_filter_meets_the_whole_list_and_with_ndjson_each_line_of_it() {
         (&["-o", "ndjson", "--jq", ".id"], "a\nb\n"),
         (&["-o", "ndjson", "--jq", "{n}"], "{\"n\":1}\n{\"n\":2}\n"),
     ] {
-        let run = Home::new().run_with(&[&["audiences", "list"], args].concat(), &env);
+        let run = Home::new().run_with_env(&[&["audiences", "list"], args].concat(), &env);
         assert_eq!((run.code, run.stdout.as_str()), (0, printed), "{args:?}: {run:?}");
     }
 }
 
 #[test]
-fn a_filter_that_does_not_fit_the_answer_is_no_refused_input() {
+fn a_filter_error_after_the_request_is_not_a_usage_error() {
     let run = list(&["--jq", ".data"], &[]);
     assert_eq!((run.code, run.stdout.as_str()), (1, ""), "{run:?}");
     assert_eq!(
         run.stderr,
-        "{\"error\":{\"kind\":\"other\",\"code\":\"filter_failed\",\"message\":\"--jq: the filter does not fit the answer\",\"hint\":\"what the command does is done: look before you repeat it\\nwhere something may be of another type, write ()? around it: (.error.message)? // \\\"none\\\"\"}}\n"
+        "{\"error\":{\"kind\":\"other\",\"code\":\"filter_failed\",\"message\":\"--jq: the filter does not match the result\",\"hint\":\"the command itself has completed: check before repeating it\\nfor values of varying type, use ()?: (.error.message)? // \\\"none\\\"\"}}\n"
     );
 }
 
-/// Two pages of one contact each; the second one comes when it is let go.
+/// A service with two pages of one contact each. It sends the second page after `proceed`.
 struct Pages {
     url: String,
-    go_on: std::sync::mpsc::Sender<()>,
+    proceed: std::sync::mpsc::Sender<()>,
     served: std::thread::JoinHandle<bool>,
 }
 
@@ -172,15 +173,16 @@ impl Pages {
     fn start() -> Self {
         let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
         let url = format!("http://{}", listener.local_addr().expect("an address"));
-        let (go_on, told) = std::sync::mpsc::channel();
+        let (proceed, proceeds) = std::sync::mpsc::channel();
         let served = std::thread::spawn(move || {
-            let mut was_told = false;
+            let mut was_released = false;
             for page in 1..=2 {
                 if page == 2 {
-                    // Long enough to say that it will never come.
-                    was_told = told.recv_timeout(std::time::Duration::from_secs(60)).is_ok();
+                    // `svc` prints the first line long before this time-out.
+                    was_released =
+                        proceeds.recv_timeout(std::time::Duration::from_secs(60)).is_ok();
                 }
-                let (mut stream, _) = listener.accept().expect("it asks");
+                let mut stream = crate::support::accept(&listener);
                 let mut head = Vec::new();
                 while !head.ends_with(b"\r\n\r\n") {
                     let mut byte = [0];
@@ -190,17 +192,17 @@ impl Pages {
                 let body = format!(
                     r#"{{"data":[{{"id":"con_{page}"}}],"page":{page},"pageSize":1,"total":2,"totalPages":2}}"#
                 );
-                let whole = crate::support::answer(200, "", &body);
-                std::io::Write::write_all(&mut stream, whole.as_bytes()).expect("answered");
+                let response = crate::support::http_response(200, "", &body);
+                std::io::Write::write_all(&mut stream, response.as_bytes()).expect("sent");
             }
-            was_told
+            was_released
         });
-        Self { url, go_on, served }
+        Self { url, proceed, served }
     }
 }
 
 #[test]
-fn lines_are_written_as_the_pages_come() {
+fn ndjson_lines_are_written_page_by_page() {
     for line in [
         "contacts list aud_1 --all -o ndjson",
         "contacts export aud_1 --format ndjson",
@@ -216,14 +218,18 @@ fn lines_are_written_as_the_pages_come() {
             .stdout(std::process::Stdio::piped())
             .spawn()
             .expect("svc starts");
+        let _watchdog = Watchdog::start(&child);
         let mut stdout = std::io::BufReader::new(child.stdout.take().expect("piped"));
         let mut text = String::new();
         std::io::BufRead::read_line(&mut stdout, &mut text).expect("a line");
         assert_eq!(text, "{\"id\":\"con_1\"}\n", "{line}");
-        pages.go_on.send(()).expect("it waits");
+        pages.proceed.send(()).expect("the service waits");
         std::io::Read::read_to_string(&mut stdout, &mut text).expect("the rest");
         assert_eq!(text, "{\"id\":\"con_1\"}\n{\"id\":\"con_2\"}\n", "{line}");
         assert_eq!(child.wait().expect("ends").code(), Some(0), "{line}");
-        assert!(pages.served.join().expect("served"), "{line}: nothing came before the end");
+        assert!(
+            pages.served.join().expect("served"),
+            "{line}: the first page was printed only at the end"
+        );
     }
 }

@@ -1,5 +1,4 @@
-//! What a live service chose otherwise stands in the profile: each key there
-//! has its effect.
+//! The effect of each setting in a profile.
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpStream;
@@ -7,9 +6,9 @@ use std::process::Stdio;
 
 use serde_json::Value;
 
-use crate::support::{Home, Run, Service, answer};
+use crate::support::{Home, Run, Service, http_response};
 
-/// A user whose profile says this.
+/// A home directory with these settings in the default profile.
 fn home(lines: &str) -> Home {
     let home = Home::new();
     home.file("config/svc/config.toml", format!("[profiles.default]\n{lines}\n"));
@@ -17,32 +16,33 @@ fn home(lines: &str) -> Home {
 }
 
 fn run(home: &Home, service: &Service, args: &[&str]) -> Run {
-    home.run_with(args, &[("SVC_EMAIL_URL", &service.url()), ("SVC_EMAIL_KEY", "mk_test_x")])
+    home.run_with_env(args, &[("SVC_EMAIL_URL", &service.url()), ("SVC_EMAIL_KEY", "mk_test_x")])
 }
 
 #[test]
 fn key_header_and_key_prefix() {
-    for (said, header) in [
+    for (config, header) in [
         ("", "authorization: Bearer mk_test_x\r\n"),
         ("key_header = \"X-Api-Key\"", "x-api-key: mk_test_x\r\n"),
         ("key_prefix = \"Token \"", "authorization: Token mk_test_x\r\n"),
         ("key_header = \"X-Key\"\nkey_prefix = \"v1:\"", "x-key: v1:mk_test_x\r\n"),
     ] {
-        let service = Service::one(200, "[]");
-        assert_eq!(run(&home(said), &service, &["audiences", "list"]).code, 0);
-        assert!(service.requests()[0].contains(header), "{said}: {:?}", service.requests());
+        let service = Service::always(200, "[]");
+        assert_eq!(run(&home(config), &service, &["audiences", "list"]).code, 0);
+        assert!(service.requests()[0].contains(header), "{config}: {:?}", service.requests());
     }
 }
 
 #[test]
 fn event_header() {
-    let event = |said: &str, header: &str, body: &str| {
-        let home = home(said);
+    let event = |config: &str, header: &str, body: &str| {
+        let home = home(config);
         let mut child = home
             .command(&["listen", "--insecure", "--json"])
             .stdout(Stdio::piped())
             .spawn()
             .expect("starts");
+        let _watchdog = crate::support::Watchdog::start(&child);
         let mut lines = BufReader::new(child.stdout.take().expect("piped")).lines();
         let mut next = || -> Value {
             serde_json::from_str(&lines.next().expect("a line").expect("UTF-8")).expect("JSON")
@@ -54,7 +54,8 @@ fn event_header() {
             body.len()
         );
         stream.write_all(request.as_bytes()).expect("sent");
-        stream.read_to_end(&mut Vec::new()).expect("an answer");
+        crate::support::limit_time(&stream);
+        stream.read_to_end(&mut Vec::new()).expect("a response");
         let seen = next()["event"].clone();
         child.kill().expect("killed");
         child.wait().expect("ends");
@@ -64,7 +65,7 @@ fn event_header() {
     assert_eq!(event("event_header = \"X-Evt\"", "X-Evt", "{}"), "email.sent");
     assert_eq!(event("event_header = \"X-Evt\"", "Mail-Event", "{}"), Value::Null);
     assert_eq!(event("", "X-Evt", "{}"), Value::Null);
-    // The signed body comes first.
+    // The signed body takes precedence over the header.
     let both = r#"{"type":"second","event":"first"}"#;
     assert_eq!(event("", "Mail-Event", both), "first");
     assert_eq!(event("", "Mail-Event", r#"{"type":"second"}"#), "second");
@@ -72,21 +73,23 @@ fn event_header() {
 
 #[test]
 fn first_page() {
-    // Bare lists, which do not say what page they are.
-    let pages = [r#"[{"id":"con_1"}]"#, r#"[{"id":"con_2"}]"#, "[]"].map(|b| answer(200, "", b));
-    for (said, second, third) in [("", "page=2", "page=3"), ("first_page = 0", "page=1", "page=2")]
+    // Bare arrays, without a page number.
+    let pages =
+        [r#"[{"id":"con_1"}]"#, r#"[{"id":"con_2"}]"#, "[]"].map(|b| http_response(200, "", b));
+    for (config, second, third) in
+        [("", "page=2", "page=3"), ("first_page = 0", "page=1", "page=2")]
     {
         for args in [
             &["contacts", "list", "aud_1", "--all"][..],
             &["contacts", "export", "aud_1", "--json"],
             &["api", "GET", "/api/v1/audiences/aud_1/contacts", "--all"],
         ] {
-            let service = Service::answering(&pages);
-            let run = run(&home(said), &service, args);
+            let service = Service::with_responses(&pages);
+            let run = run(&home(config), &service, args);
             assert_eq!((run.code, run.json().as_array().map(Vec::len)), (0, Some(2)), "{run:?}");
             let asked = service.requests();
             assert!(asked[0].starts_with("GET /api/v1/audiences/aud_1/contacts HTTP"), "{asked:?}");
-            assert!(asked[1].contains(second) && asked[2].contains(third), "{said}: {asked:?}");
+            assert!(asked[1].contains(second) && asked[2].contains(third), "{config}: {asked:?}");
         }
     }
 }
@@ -94,7 +97,7 @@ fn first_page() {
 #[test]
 fn insecure_webhooks() {
     let args = ["webhooks", "create", "http://in.example", "--event", "email.sent"];
-    let service = Service::one(201, r#"{"id":"whk_1"}"#);
+    let service = Service::always(201, r#"{"id":"whk_1"}"#);
     let refused = run(&home(""), &service, &args);
     assert_eq!((refused.code, refused.error()["kind"].clone()), (2, "invalid_input".into()));
     let hint = refused.error()["hint"].as_str().expect("a hint").to_owned();
@@ -108,15 +111,15 @@ fn insecure_webhooks() {
 fn honours_idempotency_key() {
     let send = ["emails", "send", "--from", "a@b.test", "--to", "c@d.test", "--subject", "s"];
     let key = ["--idempotency-key", "once"];
-    let answers = [answer(503, "", "{}"), answer(202, "", r#"{"id":"eml_1"}"#)];
-    for (said, args, code, sent) in [
+    let responses = [http_response(503, "", "{}"), http_response(202, "", r#"{"id":"eml_1"}"#)];
+    for (config, args, code, sent) in [
         ("", [&send[..], &key].concat(), 9, 1),
         ("honours_idempotency_key = true", [&send[..], &key].concat(), 0, 2),
         ("honours_idempotency_key = true", send.to_vec(), 9, 1),
     ] {
-        let service = Service::answering(&answers);
-        let run = run(&home(said), &service, &args);
-        assert_eq!((run.code, service.requests().len()), (code, sent), "{said}: {run:?}");
+        let service = Service::with_responses(&responses);
+        let run = run(&home(config), &service, &args);
+        assert_eq!((run.code, service.requests().len()), (code, sent), "{config}: {run:?}");
         let keyed = service.requests().iter().all(|r| r.contains("idempotency-key: once\r\n"));
         assert_eq!(keyed, args.contains(&"once"));
     }
@@ -125,7 +128,7 @@ fn honours_idempotency_key() {
 #[test]
 fn batch_key_and_local_checks() {
     let bad = r#"{"from":"not an address","to":"c@d.test","subject":"s"}"#;
-    let service = Service::one(200, r#"[{"id":"eml_1"}]"#);
+    let service = Service::always(200, r#"[{"id":"eml_1"}]"#);
     let home = home("batch_key = \"emails\"\nlocal_checks = false");
     let file = home.file("emails.json", format!("[{bad}]"));
     assert_eq!(run(&home, &service, &["emails", "batch", &file]).code, 0);
@@ -138,50 +141,50 @@ fn batch_key_and_local_checks() {
 
 #[test]
 fn output_timeout_and_retries() {
-    let service = Service::one(503, "{}");
+    let service = Service::always(503, "{}");
     let shown = run(&home("retries = 4\noutput = \"yaml\""), &service, &["audiences", "list"]);
     assert_eq!((shown.code, service.requests().len()), (8, 5), "{shown:?}");
-    let service = Service::one(200, r#"[{"id":"aud_1"}]"#);
+    let service = Service::always(200, r#"[{"id":"aud_1"}]"#);
     let yaml = run(&home("output = \"yaml\""), &service, &["audiences", "list"]);
     assert_eq!(yaml.stdout, "- id: aud_1\n");
-    // It takes the request and never answers.
+    // Accepts connections and never responds.
     let silent = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
     let url = format!("http://{}", silent.local_addr().expect("an address"));
     let env = [("SVC_EMAIL_URL", url.as_str()), ("SVC_EMAIL_KEY", "mk_test_x")];
-    let late = home("timeout = \"200ms\"").run_with(&["audiences", "list"], &env);
+    let late = home("timeout = \"200ms\"").run_with_env(&["audiences", "list"], &env);
     assert_eq!(late.code, 8, "{late:?}");
 }
 
 #[test]
-fn a_key_of_the_wrong_type_is_named() {
-    for (said, key) in [
+fn a_setting_of_the_wrong_type_is_reported() {
+    for (config, key) in [
         ("first_page = \"one\"", "first_page"),
         ("insecure_webhooks = 1", "insecure_webhooks"),
         ("event_header = true", "event_header"),
         ("timeout = \"soon\"", "timeout"),
     ] {
-        let run = home(said).run(&["audiences", "list"]);
+        let run = home(config).run(&["audiences", "list"]);
         assert_eq!(run.code, 2, "{run:?}");
         assert!(run.error()["message"].as_str().is_some_and(|m| m.contains(key)), "{run:?}");
     }
 }
 
-/// The help of `svc config show` is where people learn what a profile can say.
+/// The help of `svc config show` documents the settings of a profile.
 #[test]
-fn everything_that_a_profile_can_say_is_in_the_help() {
+fn the_help_lists_every_profile_setting() {
     let help = Home::new().run(&["config", "show", "--help"]).stdout;
     let lines = help.lines().skip_while(|line| !line.contains("[profiles.staging]"));
     let example = lines.take_while(|line| !line.is_empty()).collect::<Vec<_>>();
     let home = Home::new();
     home.file("config/svc/config.toml", example.join("\n"));
     let rows = home.run(&["config", "show", "--profile", "staging"]).json();
-    let said = |row: &Value| row["from"] == "profile" && !row["value"].is_null();
-    // None of these is a profile's to say.
+    let is_set = |row: &Value| row["from"] == "profile" && !row["value"].is_null();
+    // These are not settings of a profile.
     let others = ["profile", "sandbox", "email_key", "extraction_key"];
     for row in rows.as_array().expect("a list") {
         let name = row["setting"].as_str().expect("a name");
-        assert!(said(row) || others.contains(&name), "{name} is not in the example: {row}");
-        assert_eq!(help.contains(&format!("\n  {name} = ")), said(row), "{row}");
+        assert!(is_set(row) || others.contains(&name), "{name} is not in the example: {row}");
+        assert_eq!(help.contains(&format!("\n  {name} = ")), is_set(row), "{row}");
     }
     assert_eq!(example.len() - 1, rows.as_array().expect("a list").len() - others.len());
 }

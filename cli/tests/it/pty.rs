@@ -1,4 +1,4 @@
-//! A pseudo-terminal with a program on it.
+//! Runs a program on a pseudo-terminal.
 
 use std::fs::File;
 use std::io::{Read, Write as _};
@@ -9,23 +9,24 @@ use std::process::{Child, Command, Stdio};
 use pty_process::{Size, blocking};
 use rustix::termios::{LocalModes, tcgetattr};
 
-use crate::support::Home;
+use crate::support::{Home, Watchdog};
 
-/// What a terminal has seen.
-pub struct Seen {
-    /// The exit code, or the signal that ended it, negative.
+/// The result of a run on a terminal.
+pub struct TerminalOutput {
+    /// The exit code, or the negated number of the signal that ended the program.
     pub code: i32,
-    /// Everything that the terminal got, lines ended by `\n`.
+    /// The complete output, with line ends as `\n`.
     pub raw: String,
 }
 
-/// A program with all three streams on a terminal, which is its `/dev/tty` too:
-/// keys such as Ctrl-C mean something.
+/// A program with all three streams on a pseudo-terminal. It is also the controlling terminal, so
+/// that keys such as Ctrl-C raise signals.
 pub struct Terminal {
     child: Child,
     master: File,
-    /// What came so far.
+    /// The output so far.
     raw: Vec<u8>,
+    watchdog: Watchdog,
 }
 
 impl Terminal {
@@ -35,7 +36,7 @@ impl Terminal {
         Self::run(command, columns, None)
     }
 
-    /// Starts a program, with another standard input where it is given one.
+    /// Starts a program, with `stdin` in place of the terminal if it is given.
     pub fn run(mut command: Command, columns: u16, stdin: Option<Stdio>) -> Self {
         let (master, slave) = blocking::open().expect("a terminal");
         master.resize(Size::new(24, columns)).expect("sized");
@@ -47,7 +48,8 @@ impl Terminal {
             command = command.stdin(stdin);
         }
         let child = command.spawn(slave).expect("svc starts");
-        Self { child, master: OwnedFd::from(master).into(), raw: Vec::new() }
+        let watchdog = Watchdog::start(&child);
+        Self { child, master: OwnedFd::from(master).into(), raw: Vec::new(), watchdog }
     }
 
     pub fn child(&self) -> &Child {
@@ -58,14 +60,19 @@ impl Terminal {
         self.master.write_all(typed.as_bytes()).expect("typed");
     }
 
-    /// Reads until this has been shown.
+    /// Reads until the output contains this text.
     pub fn until(&mut self, shown: &str) {
         self.until_after(0, shown);
     }
 
-    /// As [`until`](Self::until), behind so many bytes; gives where it ends.
+    /// As [`until`](Self::until), but ignores the first `from` bytes. Returns the offset after the
+    /// text.
     pub fn until_after(&mut self, from: usize, shown: &str) -> usize {
-        read_until(&mut self.master, &mut self.raw, from, shown)
+        let found = find_in_stream(&mut self.master, &mut self.raw, from, shown);
+        found.unwrap_or_else(|text| {
+            let why = if self.watchdog.expired() { "timed out" } else { "the program ended" };
+            panic!("{why} waiting for {shown:?} in {text:?}")
+        })
     }
 
     pub fn signal(&self, signal: &str) {
@@ -73,43 +80,57 @@ impl Terminal {
         assert!(Command::new("kill").args([signal, &pid]).status().expect("runs").success());
     }
 
-    /// Whether typed characters are shown.
+    /// Whether the terminal echoes typed characters.
     pub fn echoes(&self) -> bool {
         let modes = tcgetattr(&self.master).expect("a terminal").local_modes;
         modes.contains(LocalModes::ECHO | LocalModes::ICANON)
     }
 
-    /// Reads to the end.
-    pub fn end(mut self) -> Seen {
+    /// Reads until the program ends.
+    pub fn end(mut self) -> TerminalOutput {
         self.wait()
     }
 
-    /// As [`end`](Self::end); the terminal outlives the program.
-    pub fn wait(&mut self) -> Seen {
+    /// As [`end`](Self::end), but keeps the terminal for further checks.
+    pub fn wait(&mut self) -> TerminalOutput {
         while more(&mut self.master, &mut self.raw) {}
         let status = self.child.wait().expect("ends");
+        let text = String::from_utf8_lossy(&self.raw);
+        assert!(!self.watchdog.expired(), "timed out waiting for the program's end: {text:?}");
         let code = status.code().unwrap_or(-status.signal().unwrap_or_default());
-        Seen { code, raw: String::from_utf8_lossy(&self.raw).replace("\r\n", "\n") }
+        TerminalOutput { code, raw: String::from_utf8_lossy(&self.raw).replace("\r\n", "\n") }
     }
 }
 
-/// Reads until this has come behind so many bytes; gives where it ends.
+/// Reads until the stream contains this text after the first `from` bytes. Returns the offset after
+/// the text.
 pub fn read_until(stream: &mut impl Read, raw: &mut Vec<u8>, from: usize, shown: &str) -> usize {
+    find_in_stream(stream, raw, from, shown)
+        .unwrap_or_else(|text| panic!("the stream ended without {shown:?}: {text:?}"))
+}
+
+/// As [`read_until`]. The error is the whole output.
+fn find_in_stream(
+    stream: &mut impl Read,
+    raw: &mut Vec<u8>,
+    from: usize,
+    shown: &str,
+) -> Result<usize, String> {
     loop {
         let found = raw[from..].windows(shown.len()).position(|part| part == shown.as_bytes());
         if let Some(at) = found {
-            return from + at + shown.len();
+            return Ok(from + at + shown.len());
         }
-        let text = String::from_utf8_lossy(raw).into_owned();
-        assert!(more(stream, raw), "it ended without {shown:?}: {text:?}");
+        if !more(stream, raw) {
+            return Err(String::from_utf8_lossy(raw).into_owned());
+        }
     }
 }
 
 fn more(stream: &mut impl Read, raw: &mut Vec<u8>) -> bool {
     let mut buffer = [0; 4096];
-    // The end of the last process on a terminal is an error to its reader. Linux
-    // may say so just before it has looked at what that process wrote last, so
-    // it is asked again.
+    // When the last process on a terminal ends, reading fails with EIO. Linux may report that
+    // before it delivers the last output, so read again.
     let read = stream.read(&mut buffer).or_else(|_| stream.read(&mut buffer)).unwrap_or(0);
     raw.extend_from_slice(&buffer[..read]);
     read > 0

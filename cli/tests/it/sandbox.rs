@@ -1,25 +1,25 @@
-//! The sandbox: a service on this machine, shared by commands that run at once.
-//! One file, because all of it needs the same server and looks at the same
-//! directory from several commands.
+//! The sandbox: the local server, and commands that share its data directory. One file, because all
+//! tests use the same fixtures.
 
 use std::io::{BufRead as _, BufReader};
 use std::process::{Child, Command, Stdio};
 
 use serde_json::{Value, json};
 
-use crate::support::{Home, Run, Service};
+use crate::support::{Home, Run, Service, Watchdog};
 
 fn send<'a>(from: &'a str, to: &'a str) -> Vec<&'a str> {
     vec!["emails", "send", "--from", from, "--to", to, "--subject", "Hi", "--text", "Hello"]
 }
 
-/// A server that ends with the test.
-struct Serving {
+/// A running `svc sandbox serve`, which is killed at the end of the test.
+struct RunningServer {
     child: Child,
+    _watchdog: Watchdog,
     http: String,
 }
 
-impl Serving {
+impl RunningServer {
     fn start(home: &Home, args: &[&str]) -> Self {
         let mut child = home
             .command(&[&["sandbox", "serve", "--addr", "127.0.0.1:0"], args].concat())
@@ -27,14 +27,19 @@ impl Serving {
             .stderr(Stdio::null())
             .spawn()
             .expect("svc starts");
+        let watchdog = Watchdog::start(&child);
         let mut line = String::new();
         BufReader::new(child.stdout.take().expect("piped")).read_line(&mut line).expect("a line");
         let ready: Value = serde_json::from_str(&line).expect("JSON");
-        Self { child, http: ready["http"].as_str().expect("an address").to_owned() }
+        Self {
+            child,
+            _watchdog: watchdog,
+            http: ready["http"].as_str().expect("an address").to_owned(),
+        }
     }
 }
 
-impl Drop for Serving {
+impl Drop for RunningServer {
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
@@ -42,7 +47,7 @@ impl Drop for Serving {
 }
 
 #[test]
-fn an_email_of_one_command_is_delivered_and_found_by_the_next() {
+fn state_persists_between_commands() {
     let home = Home::new();
     let sent = home.sandbox_json(&send("hello@sandbox.test", "ada@example.test"));
     let id = sent["id"].as_str().expect("an id");
@@ -52,7 +57,7 @@ fn an_email_of_one_command_is_delivered_and_found_by_the_next() {
 }
 
 #[test]
-fn an_unverified_sender_is_refused_and_says_how_to_verify() {
+fn an_unverified_sender_is_refused_with_a_hint() {
     let home = Home::new();
     let args = [vec!["--sandbox"], send("hello@unverified.test", "ada@example.test")].concat();
     let run = home.run(&args);
@@ -65,7 +70,7 @@ fn an_unverified_sender_is_refused_and_says_how_to_verify() {
 }
 
 #[test]
-fn a_domain_is_verified_and_then_sends() {
+fn a_verified_domain_can_send() {
     let home = Home::new();
     let domain = home.sandbox_json(&["domains", "create", "shop.test"]);
     let id = domain["id"].as_str().expect("an id");
@@ -85,7 +90,7 @@ fn a_domain_is_verified_and_then_sends() {
 }
 
 #[test]
-fn waiting_follows_an_email_to_its_end() {
+fn wait_follows_an_email_to_its_final_status() {
     let home = Home::new();
     let good = [send("hello@sandbox.test", "ada@example.test"), vec!["--wait"]].concat();
     assert_eq!(home.sandbox_json(&good)["status"], "delivered");
@@ -96,7 +101,7 @@ fn waiting_follows_an_email_to_its_end() {
 }
 
 #[test]
-fn a_scheduled_email_waits_and_is_cancelled() {
+fn a_scheduled_email_can_be_cancelled() {
     let home = Home::new();
     let args = [send("hello@sandbox.test", "ada@example.test"), vec!["--at", "+2h"]].concat();
     let email = home.sandbox_json(&args);
@@ -110,7 +115,7 @@ fn a_scheduled_email_waits_and_is_cancelled() {
 }
 
 #[test]
-fn audiences_contacts_and_webhooks_live_their_lives() {
+fn audiences_contacts_and_webhooks() {
     let home = Home::new();
     let audience = home.sandbox_json(&["audiences", "create", "News"]);
     let audience = audience["id"].as_str().expect("an id");
@@ -163,13 +168,17 @@ fn audiences_contacts_and_webhooks_live_their_lives() {
         home.sandbox_json(&["webhooks", "update", id, "--active", "false"])["active"],
         false
     );
-    assert_eq!(home.run(&["--sandbox", "webhooks", "test", id]).code, 10, "nobody listens there");
+    assert_eq!(
+        home.run(&["--sandbox", "webhooks", "test", id]).code,
+        10,
+        "no listener at that port"
+    );
     home.sandbox_json(&["webhooks", "delete", id, "--yes"]);
     assert_eq!(home.sandbox_json(&["webhooks", "list"]), json!([]));
 }
 
 #[test]
-fn the_extraction_service_is_there_too() {
+fn extraction_service() {
     let home = Home::new();
     let me = home.sandbox_json(&["extraction", "me"]);
     assert_eq!(
@@ -186,7 +195,7 @@ fn the_extraction_service_is_there_too() {
 }
 
 #[test]
-fn a_batch_is_sent_and_each_email_stands_alone() {
+fn emails_of_a_batch_fail_individually() {
     let home = Home::new();
     let good = r#"{"from":"hello@sandbox.test","to":"ada@example.test","subject":"s","text":"t"}"#;
     let bad = r#"{"from":"hello@unverified.test","to":"ada@example.test","subject":"s"}"#;
@@ -202,11 +211,11 @@ fn a_batch_is_sent_and_each_email_stands_alone() {
 #[test]
 fn a_running_server_is_found_and_used() {
     let home = Home::new();
-    let serving = Serving::start(&home, &[]);
+    let serving = RunningServer::start(&home, &[]);
     let status = home.run(&["sandbox", "status"]);
     assert_eq!(status.json()["status"], "ok", "{status:?}");
     let sent = home.sandbox_json(&send("hello@sandbox.test", "ada@example.test"));
-    // The same server, without the sandbox option and with the seeded key.
+    // The same server, without `--sandbox` and with the sandbox's default key.
     let key = home.file("key", "mk_test_sandbox");
     let id = sent["id"].as_str().expect("an id");
     let args = ["--email-url", &serving.http, "--key-file", &key, "emails", "get", id];
@@ -222,11 +231,11 @@ fn a_running_server_is_found_and_used() {
 }
 
 #[test]
-fn a_key_without_the_scope_is_told_which_one_it_needs() {
+fn a_missing_scope_is_named() {
     let home = Home::new();
-    let serving = Serving::start(&home, &["--in-memory"]);
+    let serving = RunningServer::start(&home, &["--in-memory"]);
     let keys = format!("{}/_sandbox/keys", serving.http);
-    let created = home.run_with(
+    let created = home.run_with_env(
         &[
             "api",
             "POST",
@@ -239,7 +248,7 @@ fn a_key_without_the_scope_is_told_which_one_it_needs() {
     let created = created.json();
     let key = created["key"].as_str().unwrap_or_else(|| panic!("no key from {keys}: {created}"));
     let args = send("hello@sandbox.test", "ada@example.test");
-    let run = home.run_with(&args, &[("SVC_EMAIL_URL", &serving.http), ("SVC_EMAIL_KEY", key)]);
+    let run = home.run_with_env(&args, &[("SVC_EMAIL_URL", &serving.http), ("SVC_EMAIL_KEY", key)]);
     assert_eq!((run.code, run.stdout.as_str()), (4, ""), "{run:?}");
     let error = run.error();
     assert_eq!(error["required_scope"], "emails:send");
@@ -247,12 +256,12 @@ fn a_key_without_the_scope_is_told_which_one_it_needs() {
 }
 
 #[test]
-fn of_several_commands_at_once_one_serves_all() {
+fn concurrent_commands_share_one_server() {
     let home = Home::new();
     let args = [vec!["--sandbox"], send("hello@sandbox.test", "ada@example.test")].concat();
     let children = (0..6).map(|_| home.spawn(&args)).collect::<Vec<_>>();
     for child in children {
-        let run = Run::of(child.wait_with_output().expect("ends"));
+        let run = Run::wait(child);
         assert_eq!(run.code, 0, "{run:?}");
         let id = run.json()["id"].as_str().expect("an id").to_owned();
         assert_eq!(home.sandbox_json(&["emails", "get", &id])["status"], "delivered");
@@ -260,9 +269,9 @@ fn of_several_commands_at_once_one_serves_all() {
 }
 
 #[test]
-fn a_sandbox_run_ignores_live_addresses_keys_and_proxies() {
+fn a_sandbox_run_ignores_live_urls_keys_and_proxies() {
     let home = Home::new();
-    let live = Service::one(500, "");
+    let live = Service::always(500, "");
     home.file(
         "config/svc/config.toml",
         format!(
@@ -277,11 +286,11 @@ fn a_sandbox_run_ignores_live_addresses_keys_and_proxies() {
         ("HTTP_PROXY", "http://127.0.0.1:9"),
         ("SVC_SANDBOX", "1"),
     ];
-    let run = home.run_with(&["audiences", "list"], &env);
+    let run = home.run_with_env(&["audiences", "list"], &env);
     assert_eq!((run.code, run.stdout.as_str()), (0, "[]\n"), "{run:?}");
-    let asked = home.run_with(&["--dry-run", "audiences", "list"], &env).json();
+    let asked = home.run_with_env(&["--dry-run", "audiences", "list"], &env).json();
     assert_eq!(asked["headers"]["authorization"], "Bearer ***", "{asked}");
-    let who = home.run_with(&["whoami"], &env);
+    let who = home.run_with_env(&["whoami"], &env);
     assert_eq!((who.code, who.json()["email"]["key"].as_str()), (0, Some("mk_test_…")), "{who:?}");
     assert!(live.requests().is_empty());
 }
@@ -296,7 +305,7 @@ fn attachments_and_bodies_come_from_files_and_standard_input() {
     let html = format!("@{html}");
     let named = format!("{file};name=renamed.txt;type=text/plain");
     args.extend(["--html", &html, "--attach", &named, "--attach", "-;name=stdin.bin"]);
-    let run = home.feed(&[&["--sandbox"], &args[..]].concat(), [0, 159, 146, 150]);
+    let run = home.run_with_input(&[&["--sandbox"], &args[..]].concat(), [0, 159, 146, 150]);
     assert_eq!(run.code, 0, "{run:?}");
     let email = home.sandbox_json(&["emails", "get", run.json()["id"].as_str().expect("an id")]);
     let names = email["attachments"].as_array().expect("a list");
@@ -307,19 +316,19 @@ fn attachments_and_bodies_come_from_files_and_standard_input() {
 
 #[cfg(unix)]
 #[test]
-fn the_server_ends_on_sigterm_with_success() {
+fn sigterm_stops_the_server_with_success() {
     let home = Home::new();
-    let mut serving = Serving::start(&home, &[]);
+    let mut serving = RunningServer::start(&home, &[]);
     let pid = serving.child.id().to_string();
     assert!(Command::new("kill").args(["-TERM", &pid]).status().expect("runs").success());
     assert_eq!(serving.child.wait().expect("ends").code(), Some(0));
 }
 
 #[test]
-fn every_part_of_the_control_interface_has_a_command() {
+fn control_commands_work_against_a_server() {
     let home = Home::new();
-    let _serving = Serving::start(&home, &[]);
-    let endpoint = Service::one(200, "");
+    let _serving = RunningServer::start(&home, &[]);
+    let endpoint = Service::always(200, "");
     let sandbox = |args: &[&str]| {
         let run = home.run(&[&["sandbox"], args].concat());
         assert_eq!((run.code, run.stderr.as_str()), (0, ""), "{args:?}: {run:?}");
@@ -352,7 +361,7 @@ fn every_part_of_the_control_interface_has_a_command() {
     let hook =
         home.sandbox_json(&["webhooks", "create", &endpoint.url(), "--event", "email.opened"]);
     sandbox(&["event", &email, "opened"]);
-    // It answers when everything under way has settled.
+    // Responds after all pending work is done.
     sandbox(&["clock", "advance", "1ms"]);
     let deliveries = sandbox(&["deliveries", "list", "--event", "email.opened"]).json();
     let delivery = text(&deliveries[0]["id"]);
@@ -394,9 +403,9 @@ fn every_part_of_the_control_interface_has_a_command() {
     assert_eq!(home.sandbox_json(&["webhooks", "list"]), json!([]));
 }
 
-/// Each command has a server of its own: it meets what an earlier one asked for.
+/// Each command starts its own server, and the fault is in the data directory.
 #[test]
-fn a_fault_waits_for_the_next_command() {
+fn a_fault_persists_until_the_next_command() {
     let home = Home::new();
     let added =
         home.run(&["sandbox", "faults", "add", "--operation", "audiences.list", "--status", "503"]);
@@ -407,7 +416,7 @@ fn a_fault_waits_for_the_next_command() {
 }
 
 #[test]
-fn a_certificate_for_mail_is_read_at_the_start() {
+fn an_invalid_smtp_certificate_fails_at_startup() {
     let home = Home::new();
     let file = home.file("no.pem", "nothing");
     let args = ["sandbox", "serve", "--in-memory", "--addr", "127.0.0.1:0"];
@@ -425,7 +434,7 @@ fn a_certificate_for_mail_is_read_at_the_start() {
     assert_eq!(alone.code, 2, "{alone:?}");
 }
 
-/// A command line for each row of the control interface.
+/// A command line for each operation of the control interface.
 const ROWS: [(&str, &str); 33] = [
     ("GET /_sandbox/health", "status"),
     ("POST /_sandbox/organizations", "organizations create --name x"),
@@ -463,7 +472,7 @@ const ROWS: [(&str, &str); 33] = [
 ];
 
 #[test]
-fn every_row_of_the_control_interface_has_a_command() {
+fn every_control_operation_has_a_command() {
     let home = Home::new();
     let described = home.sandbox_json(&["api", "GET", "/openapi/control.json"]);
     let paths = described["paths"].as_object().expect("paths");
@@ -473,7 +482,7 @@ fn every_row_of_the_control_interface_has_a_command() {
             let methods = methods.as_object().expect("methods").keys();
             methods.map(move |method| format!("{} {path}", method.to_uppercase()))
         })
-        // For machines: an embedded server's life, and what watches a server.
+        // For programs only: leases, metrics and readiness.
         .filter(|row| !["/lease", "/metrics", "/readyz"].iter().any(|end| row.ends_with(end)))
         .collect();
     let reset = ("POST /_sandbox/reset", "reset --yes");
@@ -494,7 +503,7 @@ fn every_row_of_the_control_interface_has_a_command() {
 }
 
 #[test]
-fn api_reaches_every_path_and_follows_pages() {
+fn api_sends_any_request_and_follows_pages() {
     let home = Home::new();
     let created =
         home.sandbox_json(&["api", "POST", "/api/v1/audiences", "--data", "{\"name\":\"N\"}"]);

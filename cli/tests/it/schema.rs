@@ -39,8 +39,8 @@ impl Walk {
         answer
     }
 
-    fn feed(&mut self, words: &[&str], input: &str) {
-        let run = self.home.feed(&[words, &["--json"]].concat(), input);
+    fn run_with_input(&mut self, words: &[&str], input: &str) {
+        let run = self.home.run_with_input(&[words, &["--json"]].concat(), input);
         assert_eq!(run.code, 0, "{words:?}: {run:?}");
         self.check(words, &run.json());
     }
@@ -164,7 +164,7 @@ fn domains(walk: &mut Walk) {
 }
 
 fn webhooks(walk: &mut Walk) {
-    let app = Service::one(200, "{}");
+    let app = Service::always(200, "{}");
     let create = format!("--sandbox webhooks create {} --event email.delivered", app.url());
     let webhook = walk.run(&create);
     let id = text(&webhook, "/id");
@@ -191,7 +191,7 @@ fn webhooks(walk: &mut Walk) {
 
 /// `listen`, `trigger`, `replay`, `sign`, `verify`, one after the other.
 fn deliveries(walk: &mut Walk) {
-    let app = Service::one(200, "{}");
+    let app = Service::always(200, "{}");
     let secret = walk.home.file("secret", "whsec_1");
     let words = ["listen", "--secret-file", &secret, "--forward-to", &app.url()];
     let args = [&words[..], &["--json"]].concat();
@@ -239,8 +239,8 @@ fn this_machine(walk: &mut Walk) {
     walk.run_words(&["man", &pages], 0);
     walk.run("schema");
     walk.run("schema emails send");
-    let service = Service::one(200, "[]");
-    walk.feed(&["login", "--email-url", &service.url()], "mk_test_x");
+    let service = Service::always(200, "[]");
+    walk.run_with_input(&["login", "--email-url", &service.url()], "mk_test_x");
     walk.run("profiles list");
     walk.run("profiles use default");
     walk.run("whoami");

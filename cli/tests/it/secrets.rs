@@ -1,14 +1,14 @@
-//! Keys and secrets stay where they belong.
+//! Keys and secrets never appear in output, process lists or files that others can read.
 
 use crate::support::{Home, Service};
 
 const KEY: &str = "mk_live_topsecretvalue";
 
 #[test]
-fn neither_verbose_nor_dry_run_nor_an_error_shows_the_key() {
+fn output_never_shows_the_key() {
     let home = Home::new();
     let body = r#"{"error":{"code":"unauthorized","message":"no"}}"#;
-    let service = Service::one(401, body);
+    let service = Service::always(401, body);
     let url = service.url();
     let env = [("SVC_EMAIL_KEY", KEY), ("SVC_EMAIL_URL", url.as_str())];
     for args in [
@@ -19,10 +19,10 @@ fn neither_verbose_nor_dry_run_nor_an_error_shows_the_key() {
         &["whoami"],
         &["profiles", "list"],
     ] {
-        let run = home.run_with(args, &env);
+        let run = home.run_with_env(args, &env);
         assert!(!format!("{run:?}").contains("topsecret"), "{args:?}: {run:?}");
     }
-    let dry = home.run_with(&["--dry-run", "audiences", "list"], &env);
+    let dry = home.run_with_env(&["--dry-run", "audiences", "list"], &env);
     assert_eq!(dry.code, 0, "{dry:?}");
     assert_eq!(dry.json()["method"], "GET");
     assert_eq!(dry.json()["url"], format!("{url}/api/v1/audiences"));
@@ -30,11 +30,11 @@ fn neither_verbose_nor_dry_run_nor_an_error_shows_the_key() {
 }
 
 #[test]
-fn a_dry_run_sends_nothing_and_shows_the_body() {
+fn a_dry_run_shows_the_request_and_sends_nothing() {
     let home = Home::new();
-    let service = Service::one(200, "{}");
+    let service = Service::always(200, "{}");
     let url = service.url();
-    let run = home.run_with(
+    let run = home.run_with_env(
         &[
             "emails",
             "send",
@@ -65,11 +65,11 @@ fn a_dry_run_sends_nothing_and_shows_the_body() {
 
 #[cfg(unix)]
 #[test]
-fn stored_keys_are_readable_by_their_owner_alone() {
+fn stored_keys_are_private_to_their_owner() {
     use std::os::unix::fs::PermissionsExt as _;
     let home = Home::new();
-    let service = Service::one(200, "[]");
-    assert_eq!(home.feed(&["login", "--email-url", &service.url()], KEY).code, 0);
+    let service = Service::always(200, "[]");
+    assert_eq!(home.run_with_input(&["login", "--email-url", &service.url()], KEY).code, 0);
     let path = home.path("config/svc/credentials.toml");
     assert_eq!(std::fs::metadata(&path).expect("there").permissions().mode() & 0o777, 0o600);
     let config = std::fs::read_to_string(home.path("config/svc/config.toml")).expect("read");
@@ -82,35 +82,37 @@ fn stored_keys_are_readable_by_their_owner_alone() {
 }
 
 #[test]
-fn a_key_file_is_read_for_the_service_of_the_command() {
+fn a_key_file_provides_the_key_for_the_command() {
     let home = Home::new();
-    let service = Service::one(200, "[]");
+    let service = Service::always(200, "[]");
     let file = home.file("key", format!("{KEY}\n"));
     let run = home.run(&["--email-url", &service.url(), "--key-file", &file, "audiences", "list"]);
     assert_eq!(run.code, 0, "{run:?}");
     assert!(service.requests()[0].contains(&format!("authorization: Bearer {KEY}\r\n")));
-    let fed =
-        home.feed(&["--email-url", &service.url(), "--key-file", "-", "audiences", "list"], KEY);
+    let fed = home.run_with_input(
+        &["--email-url", &service.url(), "--key-file", "-", "audiences", "list"],
+        KEY,
+    );
     assert_eq!(fed.code, 0, "{fed:?}");
 }
 
 #[test]
-fn a_relays_password_is_not_taken_from_an_option() {
+fn a_relay_password_in_an_option_is_rejected() {
     let home = Home::new();
     let relay = "smtp://ada:topsecret@mail.example.com";
-    let run = home.run_with(&["sandbox", "serve", "--in-memory", "--relay", relay], &[]);
+    let run = home.run_with_env(&["sandbox", "serve", "--in-memory", "--relay", relay], &[]);
     assert_eq!(run.code, 2, "{run:?}");
     assert!(run.stderr.contains("SVC_RELAY") && !run.stderr.contains("topsecret"), "{run:?}");
 }
 
-/// A password that is found nowhere else.
+/// A part of the secrets that occurs nowhere else.
 const SECRET: &str = "topsecretvalue";
 
-type Place = (&'static [(&'static str, &'static str)], &'static str, &'static str);
+type SecretSource = (&'static [(&'static str, &'static str)], &'static str, &'static str);
 
-/// Every place that a key or a secret can be given in, as environment, command
-/// line and standard input; `$` is the home directory, `@` the service.
-const PLACES: &[Place] = &[
+/// Every source of a key or secret: environment, command line and standard input. `$` is the home
+/// directory, `@` the service's URL.
+const SOURCES: &[SecretSource] = &[
     (&[("SVC_EMAIL_KEY", KEY), ("SVC_EMAIL_URL", "@")], "audiences list", ""),
     (&[("SVC_EMAIL_KEY", KEY), ("SVC_EMAIL_URL", "@")], "doctor", ""),
     (&[("SVC_EMAIL_KEY", KEY), ("SVC_EMAIL_URL", "@")], "api POST /api/v1/audiences --data {}", ""),
@@ -160,19 +162,20 @@ fn home_with_secrets(url: &str) -> Home {
     home.file("vars", format!("SVC_EMAIL_KEY={KEY}\nSVC_EMAIL_URL={url}\n"));
     home.file("empty", "");
     home.file("data/svc/deliveries/rec_1.json", format!(r#"{{"id":"rec_1","received_at":"2026-01-04T09:00:00.000Z","service":"email","event":"email.sent","headers":[],"body":"e30=","forwarded_to":null,"secret_file":"{key}"}}"#));
-    let kept = Service::one(200, "[]");
-    let login = home.feed(&["login", "--profile", "kept", "--email-url", &kept.url()], KEY);
+    let kept = Service::always(200, "[]");
+    let login =
+        home.run_with_input(&["login", "--profile", "kept", "--email-url", &kept.url()], KEY);
     assert_eq!(login.code, 0, "{login:?}");
     home
 }
 
 #[test]
-fn wherever_it_is_given_no_secret_is_shown() {
+fn no_source_of_a_secret_leaks_it() {
     let body = r#"{"error":{"code":"unauthorized","message":"no"}}"#;
     for (status, body) in [(200, "[]"), (401, body), (500, "")] {
-        let service = Service::one(status, body);
+        let service = Service::always(status, body);
         let home = home_with_secrets(&service.url());
-        for (env, line, input) in PLACES {
+        for (env, line, input) in SOURCES {
             for mode in ["", "-v", "--dry-run", "-v -o table", "-o yaml"] {
                 let root = home.path("").display().to_string();
                 let filled = |text: &str| text.replace("$/", &root).replace('@', &service.url());
@@ -182,7 +185,7 @@ fn wherever_it_is_given_no_secret_is_shown() {
                     let whole = value.contains("ada:");
                     command.env(name, if whole { (*value).to_owned() } else { filled(value) });
                 }
-                let run = Home::feed_to(command, input);
+                let run = Home::run_command_with_input(command, input);
                 assert!(!format!("{run:?}").contains(SECRET), "{mode} {line}: {run:?}");
             }
         }
@@ -191,8 +194,8 @@ fn wherever_it_is_given_no_secret_is_shown() {
 
 #[cfg(target_os = "linux")]
 #[test]
-fn no_secret_is_in_a_process_list() {
-    // It takes requests and never answers: there is time to look.
+fn secrets_do_not_appear_in_the_process_list() {
+    // Accepts connections and never responds, so that svc keeps running.
     let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
     let url = format!("http://{}", listener.local_addr().expect("an address"));
     let home = home_with_secrets(&url);
@@ -206,14 +209,14 @@ fn no_secret_is_in_a_process_list() {
         let mut child = home.spawn(args);
         std::io::Write::write_all(&mut child.stdin.take().expect("piped"), input.as_bytes())
             .expect("taken");
-        // It has read the key by now: it calls.
-        let called = listener.accept().expect("a call");
-        let seen = std::fs::read(format!("/proc/{}/cmdline", child.id())).expect("it runs");
+        // svc connects after it has read the key.
+        let connection = crate::support::accept(&listener);
+        let seen = std::fs::read(format!("/proc/{}/cmdline", child.id())).expect("svc runs");
         assert!(!String::from_utf8_lossy(&seen).contains(SECRET), "{args:?}");
-        // And nobody works for it whose command line could say more.
+        // No child process either, whose command line could contain the key.
         let children = format!("/proc/{0}/task/{0}/children", child.id());
         assert_eq!(std::fs::read_to_string(children).unwrap_or_default(), "", "{args:?}");
-        drop(called);
+        drop(connection);
         child.kill().expect("killed");
         child.wait().expect("ends");
     }
@@ -221,30 +224,31 @@ fn no_secret_is_in_a_process_list() {
 
 #[cfg(unix)]
 #[test]
-fn whatever_is_stored_is_its_owners_alone() {
+fn all_stored_files_are_private_to_their_owner() {
     use std::os::unix::fs::PermissionsExt as _;
     let home = home_with_secrets("http://127.0.0.1:9");
-    // Directories that others made, and that others may look into.
+    // Existing directories that other users can read.
     for dir in ["config", "data", "elsewhere"] {
         let path = home.path(dir);
-        std::fs::create_dir_all(&path).expect("made");
+        std::fs::create_dir_all(&path).expect("created");
         std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).expect("changed");
     }
-    let sent = home.run_with(
+    let sent = home.run_with_env(
         &["--sandbox", "webhooks", "create", "http://127.0.0.1:9/", "--event", "email.sent"],
         &[("SVC_SANDBOX_DIR", &home.path("elsewhere").display().to_string())],
     );
     assert_eq!(sent.code, 0, "{sent:?}");
     let mut listening = home.spawn(&["--sandbox", "listen"]);
     let mut line = String::new();
-    let mut said = std::io::BufReader::new(listening.stdout.take().expect("piped"));
-    std::io::BufRead::read_line(&mut said, &mut line).expect("a line");
+    let _watchdog = crate::support::Watchdog::start(&listening);
+    let mut stdout = std::io::BufReader::new(listening.stdout.take().expect("piped"));
+    std::io::BufRead::read_line(&mut stdout, &mut line).expect("a line");
     let pid = listening.id().to_string();
     let killed = std::process::Command::new("kill").args(["-TERM", &pid]).status();
     assert!(killed.expect("runs").success());
     listening.wait().expect("ends");
 
-    let mut looked_at = Vec::new();
+    let mut checked = Vec::new();
     let mut todo = ["config/svc", "data/svc", "elsewhere"].map(|dir| home.path(dir)).to_vec();
     while let Some(dir) = todo.pop() {
         for entry in std::fs::read_dir(dir).expect("a directory") {
@@ -255,17 +259,17 @@ fn whatever_is_stored_is_its_owners_alone() {
                 continue;
             }
             let name = path.file_name().expect("a name").to_string_lossy().into_owned();
-            // The fixture is our own; addresses and locks are no secret.
+            // A fixture, and files without secrets.
             if !matches!(
                 name.as_str(),
                 "rec_1.json" | "config.toml" | "server.lock" | "server.json"
             ) {
                 assert_eq!(mode & 0o077, 0, "{} is {mode:o}", path.display());
             }
-            looked_at.push(name);
+            checked.push(name);
         }
     }
     for name in ["credentials.toml", "listen-email.secret", "svc.db"] {
-        assert!(looked_at.iter().any(|seen| seen == name), "no {name} in {looked_at:?}");
+        assert!(checked.iter().any(|seen| seen == name), "no {name} in {checked:?}");
     }
 }

@@ -1,4 +1,4 @@
-//! Where settings come from, and that every one of them says so.
+//! The sources and the precedence of settings.
 
 use serde_json::Value;
 
@@ -16,13 +16,13 @@ fn shown(run: &crate::support::Run, setting: &str) -> (Value, Value) {
 }
 
 #[test]
-fn option_environment_file_profile_default() {
+fn precedence_is_option_environment_file_profile_default() {
     let home = Home::new();
     home.file("config/svc/config.toml", CONFIG);
     let env_file = home.file("vars", "SVC_EMAIL_URL=http://file.example\n");
     let show = |args: &[&str], env: &[(&str, &str)]| {
         let (value, from) =
-            shown(&home.run_with(&[&["config", "show"], args].concat(), env), "email_url");
+            shown(&home.run_with_env(&[&["config", "show"], args].concat(), env), "email_url");
         (value.as_str().map(str::to_owned), from.as_str().map(str::to_owned))
     };
     let pair = |value: &str, from: &str| (Some(value.to_owned()), Some(from.to_owned()));
@@ -36,13 +36,13 @@ fn option_environment_file_profile_default() {
         show(&[&file[..], &option].concat(), &env),
         pair("http://option.example", "--email-url")
     );
-    let other = home.run_with(&["config", "show"], &[("SVC_PROFILE", "other")]);
+    let other = home.run_with_env(&["config", "show"], &[("SVC_PROFILE", "other")]);
     assert_eq!(shown(&other, "email_url").0, "http://other.example");
     assert_eq!(shown(&other, "retries").0, 5);
 }
 
 #[test]
-fn a_dot_env_file_is_read_only_when_it_is_named() {
+fn a_dot_env_file_is_read_only_with_env_file() {
     let home = Home::new();
     home.file(".env", "SVC_EMAIL_URL=http://file.example\n");
     assert_eq!(shown(&home.run(&["config", "show"]), "email_url").0, Value::Null);
@@ -51,10 +51,10 @@ fn a_dot_env_file_is_read_only_when_it_is_named() {
 }
 
 #[test]
-fn login_checks_the_key_keeps_it_and_logout_forgets_it() {
+fn login_checks_and_stores_the_key_and_logout_removes_it() {
     let home = Home::new();
-    let service = Service::one(200, "[]");
-    let run = home.feed(&["login", "--email-url", &service.url()], "mk_live_secret42\n");
+    let service = Service::always(200, "[]");
+    let run = home.run_with_input(&["login", "--email-url", &service.url()], "mk_live_secret42\n");
     assert_eq!(run.code, 0, "{run:?}");
     assert!(service.requests()[0].starts_with("GET /api/v1/audiences HTTP/1.1"));
     assert!(service.requests()[0].contains("Bearer mk_live_secret42"));
@@ -71,11 +71,11 @@ fn login_checks_the_key_keeps_it_and_logout_forgets_it() {
 }
 
 #[test]
-fn login_refuses_a_key_that_the_service_does_not_know() {
+fn login_rejects_a_key_that_the_service_refuses() {
     let home = Home::new();
     let body = r#"{"error":{"code":"unauthorized","message":"no"}}"#;
-    let service = Service::one(401, body);
-    let run = home.feed(&["login", "--email-url", &service.url()], "mk_test_wrong");
+    let service = Service::always(401, body);
+    let run = home.run_with_input(&["login", "--email-url", &service.url()], "mk_test_wrong");
     assert_eq!(run.code, 3, "{run:?}");
     assert!(!home.path("config/svc/credentials.toml").exists());
 }
@@ -84,7 +84,7 @@ fn login_refuses_a_key_that_the_service_does_not_know() {
 fn a_profile_refuses_the_key_of_another_organization() {
     let home = Home::new();
     let me = |id: &str| {
-        Service::one(
+        Service::always(
             200,
             &format!(
                 r#"{{"organization":{{"id":"{id}","name":"N","balance_cents":5}},
@@ -95,7 +95,10 @@ fn a_profile_refuses_the_key_of_another_organization() {
     let (first, second) = (me("org_1"), me("org_2"));
     let login = |service: &Service| {
         let url = service.url();
-        home.feed(&["login", "--service", "extraction", "--extraction-url", &url], "sk_test_a")
+        home.run_with_input(
+            &["login", "--service", "extraction", "--extraction-url", &url],
+            "sk_test_a",
+        )
     };
     assert_eq!(login(&first).code, 0);
     let refused = login(&second);
@@ -104,19 +107,19 @@ fn a_profile_refuses_the_key_of_another_organization() {
     let who = home.run(&["whoami"]);
     assert_eq!(who.json()["extraction"]["organization"]["id"], "org_1", "{who:?}");
 
-    // A key that no login has checked.
+    // A key from the environment, which `svc login` has not checked.
     let create =
         ["extraction", "webhooks", "create", "https://a.test", "--event", "extraction.failed"];
     let other = [("SVC_EXTRACTION_URL", &*second.url()), ("SVC_EXTRACTION_KEY", "sk_test_b")];
-    let refused = home.run_with(&create, &other);
+    let refused = home.run_with_env(&create, &other);
     assert_eq!((refused.code, &refused.error()["code"]), (10, &"wrong_organization".into()));
     assert!(second.requests().iter().all(|request| request.starts_with("GET /v1/me ")));
     let same = [("SVC_EXTRACTION_KEY", "sk_test_b")];
-    assert_eq!(home.run_with(&create, &same).code, 0);
+    assert_eq!(home.run_with_env(&create, &same).code, 0);
 }
 
 #[test]
-fn nobody_is_anybody_in_a_profile_that_does_not_exist() {
+fn whoami_fails_for_an_unknown_profile() {
     let run = Home::new().run(&["whoami", "--profile", "nope"]);
     assert_eq!((run.code, &run.error()["message"]), (2, &"there is no profile `nope`".into()));
 }
@@ -128,15 +131,15 @@ fn profiles_are_used_and_removed() {
     assert_eq!(home.run(&["profiles", "use", "nope"]).code, 2);
     assert_eq!(home.run(&["profiles", "use", "other"]).code, 0);
     assert_eq!(shown(&home.run(&["config", "show"]), "email_url").0, "http://other.example");
-    assert_eq!(home.run(&["profiles", "remove", "other"]).code, 2, "asks first");
+    assert_eq!(home.run(&["profiles", "remove", "other"]).code, 2, "needs confirmation");
     assert_eq!(home.run(&["profiles", "remove", "other", "--yes"]).code, 0);
     assert_eq!(shown(&home.run(&["config", "show"]), "email_url").0, "http://profile.example");
 }
 
 #[test]
-fn a_profile_says_what_a_live_service_chose_otherwise() {
+fn a_profile_holds_compatibility_settings() {
     let home = Home::new();
-    let service = Service::one(200, "[]");
+    let service = Service::always(200, "[]");
     home.file(
         "config/svc/config.toml",
         format!(
@@ -147,16 +150,16 @@ fn a_profile_says_what_a_live_service_chose_otherwise() {
     );
     let email = r#"{"from":"not an address","to":"c@d.test","subject":"s"}"#;
     let file = home.file("emails.json", format!("[{email}]"));
-    home.run_with(&["emails", "batch", &file], &[("SVC_EMAIL_KEY", "mk_test_x")]);
+    home.run_with_env(&["emails", "batch", &file], &[("SVC_EMAIL_KEY", "mk_test_x")]);
     let request = &service.requests()[0];
     assert!(request.contains("x-api-key: mk_test_x\r\n"), "{request}");
     assert!(request.contains(r#"{"emails":[{"from":"not an address""#), "{request}");
 }
 
 #[test]
-fn of_logins_at_once_none_is_lost() {
+fn concurrent_logins_do_not_lose_updates() {
     let home = Home::new();
-    let service = Service::one(200, "[]");
+    let service = Service::always(200, "[]");
     let names = (0..8).map(|number| format!("p{number}")).collect::<Vec<_>>();
     let logins = names.iter().map(|name| {
         let args = ["login", "--profile", name, "--email-url", &service.url()];
@@ -166,19 +169,19 @@ fn of_logins_at_once_none_is_lost() {
         child
     });
     for login in logins.collect::<Vec<_>>() {
-        let run = crate::support::Run::of(login.wait_with_output().expect("ends"));
+        let run = crate::support::Run::wait(login);
         assert_eq!(run.code, 0, "{run:?}");
     }
-    let kept = home.run(&["profiles", "list", "--jq", ".[] | select(.email_key).name"]).stdout;
-    let mut kept = kept.lines().collect::<Vec<_>>();
-    kept.sort_unstable();
-    assert_eq!(kept, names);
+    let stored = home.run(&["profiles", "list", "--jq", ".[] | select(.email_key).name"]).stdout;
+    let mut stored = stored.lines().collect::<Vec<_>>();
+    stored.sort_unstable();
+    assert_eq!(stored, names);
 }
 
 #[test]
-fn files_of_another_shape_are_named_and_left_alone() {
-    let service = Service::one(200, "[]");
-    for said in [
+fn files_with_entries_of_the_wrong_type_are_not_changed() {
+    let service = Service::always(200, "[]");
+    for content in [
         "profiles = 5\n",
         "[[profiles]]\nemail_url = \"x\"\n",
         "[profiles]\ndefault = 7\n",
@@ -187,36 +190,36 @@ fn files_of_another_shape_are_named_and_left_alone() {
     ] {
         for name in ["config.toml", "credentials.toml"] {
             let home = Home::new();
-            let path = home.file(&format!("config/svc/{name}"), said);
+            let path = home.file(&format!("config/svc/{name}"), content);
             #[cfg(unix)]
             std::fs::set_permissions(&path, std::os::unix::fs::PermissionsExt::from_mode(0o600))
                 .expect("changed");
-            let run = home.feed(&["login", "--email-url", &service.url()], "mk_test_x");
-            assert_eq!(run.code, 2, "{name}: {said}: {run:?}");
+            let run = home.run_with_input(&["login", "--email-url", &service.url()], "mk_test_x");
+            assert_eq!(run.code, 2, "{name}: {content}: {run:?}");
             assert!(run.stderr.contains(name) && run.stderr.contains("profile"), "{run:?}");
-            assert_eq!(std::fs::read_to_string(&path).expect("read"), said);
+            assert_eq!(std::fs::read_to_string(&path).expect("read"), content);
         }
     }
 }
 
 #[test]
-fn the_environment_beats_the_file_for_the_sandbox_too() {
+fn the_environment_overrides_the_file_for_the_sandbox() {
     let home = Home::new();
     let file = home.file("vars", "SVC_SANDBOX=1\n");
     let args = ["--env-file", &file, "--dry-run", "audiences", "list"];
     assert_eq!(home.run(&args).code, 0);
-    let off = home.run_with(&args, &[("SVC_SANDBOX", "0")]);
+    let off = home.run_with_env(&args, &[("SVC_SANDBOX", "0")]);
     assert_eq!((off.code, &off.error()["code"]), (3, &"not_set_up".into()), "{off:?}");
 }
 
-/// What is not text must not let something else take its place.
+/// An invalid value must not fall back to another source.
 #[cfg(unix)]
 #[test]
-fn a_variable_that_is_not_text_is_refused() {
+fn variables_that_are_not_utf8_are_rejected() {
     use std::os::unix::ffi::OsStrExt as _;
     let home = Home::new();
-    let service = Service::one(200, "[]");
-    assert_eq!(home.feed(&["login", "--email-url", &service.url()], "mk_test_x").code, 0);
+    let service = Service::always(200, "[]");
+    assert_eq!(home.run_with_input(&["login", "--email-url", &service.url()], "mk_test_x").code, 0);
     let asked = service.requests().len();
     for (name, value) in [
         ("SVC_EMAIL_KEY", &b"mk_live_\xff"[..]),
@@ -233,12 +236,12 @@ fn a_variable_that_is_not_text_is_refused() {
 }
 
 #[test]
-fn what_a_service_says_of_itself_is_not_what_was_asked() {
-    let said =
+fn whoami_does_not_let_a_response_replace_the_url_and_key() {
+    let body =
         r#"{"organization":{"id":"org_1","name":"Ada"},"url":"https://other.test","key":"k"}"#;
-    let service = Service::one(200, said);
+    let service = Service::always(200, body);
     let env = [("SVC_EXTRACTION_URL", &*service.url()), ("SVC_EXTRACTION_KEY", "sk_test_x")];
-    let who = Home::new().run_with(&["whoami"], &env).json();
+    let who = Home::new().run_with_env(&["whoami"], &env).json();
     assert_eq!(who["extraction"]["url"], service.url());
     assert_eq!(who["extraction"]["key"], "sk_test_…");
 }

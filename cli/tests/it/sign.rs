@@ -1,17 +1,18 @@
-//! `svc sign` and `svc verify`: both schemes, and what a mismatch is.
+//! `svc sign` and `svc verify`, with both signature schemes.
 
 use crate::support::{Home, Service};
 
 const BODY: &str = r#"{"event":"email.sent","id":"1"}"#;
 
 fn sign(home: &Home, service: &str, secret: &str) -> String {
-    let run = home.feed(&["sign", "--service", service, "--secret-file", secret, "-"], BODY);
+    let run =
+        home.run_with_input(&["sign", "--service", service, "--secret-file", secret, "-"], BODY);
     assert_eq!(run.code, 0, "{run:?}");
     run.json()["signature"].as_str().expect("a signature").to_owned()
 }
 
 #[test]
-fn what_is_signed_verifies_in_both_schemes() {
+fn sign_and_verify_round_trip_in_both_schemes() {
     let home = Home::new();
     let secret = home.file("secret", "whsec_3f1c\n");
     for (service, prefix) in [("email", ""), ("extraction", "sha256=")] {
@@ -27,11 +28,11 @@ fn what_is_signed_verifies_in_both_schemes() {
 
 /// RFC 4231, test case 2.
 #[test]
-fn signatures_are_the_published_ones() {
+fn signatures_match_the_published_test_vector() {
     let home = Home::new();
     let secret = home.file("secret", "Jefe");
     let args = ["sign", "--service", "email", "--secret-file", &secret];
-    let run = home.feed(&args, "what do ya want for nothing?");
+    let run = home.run_with_input(&args, "what do ya want for nothing?");
     assert_eq!(
         run.json()["line"],
         "Mail-Signature: 5bdcc146bf60754e6a042426089575c75a003f089d2739839dec58b964ec3843"
@@ -39,14 +40,14 @@ fn signatures_are_the_published_ones() {
 }
 
 #[test]
-fn a_mismatch_is_explained_and_malformed_ones_are_mismatches_too() {
+fn mismatches_are_diagnosed_and_malformed_signatures_do_not_match() {
     let home = Home::new();
     let secret = home.file("secret", "whsec_3f1c");
     let signature = sign(&home, "email", &secret);
     let verify = |signature: &str, body: &str| {
         let args =
             ["verify", "--service", "email", "--secret-file", &secret, "--signature", signature];
-        home.feed(&args, body)
+        home.run_with_input(&args, body)
     };
     let newline = verify(&signature, &format!("{BODY}\n"));
     assert_eq!((newline.code, newline.stdout.as_str()), (10, ""), "{newline:?}");
@@ -57,13 +58,13 @@ fn a_mismatch_is_explained_and_malformed_ones_are_mismatches_too() {
 }
 
 #[test]
-fn a_secret_of_before_and_the_other_services_explain_a_mismatch() {
+fn old_and_other_secrets_explain_a_mismatch() {
     let home = Home::new();
     let [new, old, other] = ["new", "old", "other"].map(|name| home.file(name, name));
     let verify = |secret: &str, files: &[&str]| {
         let signature = sign(&home, "email", secret);
         let args = ["--service", "email", "--secret-file", &new, "--signature", &signature];
-        home.feed(&[&["verify"], &args[..], files].concat(), BODY)
+        home.run_with_input(&[&["verify"], &args[..], files].concat(), BODY)
     };
     let files = ["--old-secret-file", &old, "--other-secret-file", &other];
     for (secret, mistake) in [(&old, "old_secret"), (&other, "other_scheme_secret")] {
@@ -73,23 +74,23 @@ fn a_secret_of_before_and_the_other_services_explain_a_mismatch() {
             (10, &mistake.into()),
             "{run:?}"
         );
-        // Nobody has said what else there is.
+        // Without the other secrets, there is no explanation.
         let run = verify(secret, &[]);
         assert_eq!((run.code, &run.error()["fields"][0]), (10, &serde_json::Value::Null));
     }
-    // They explain, and make nothing right.
+    // The other secrets only explain a mismatch; they do not verify.
     assert_eq!(verify(&new, &files).code, 0);
     assert_eq!(verify(&old, &["--old-secret-file", "/nope"]).code, 2);
 }
 
 #[test]
-fn unusable_secrets_and_unreadable_bodies_are_wrong_input() {
+fn invalid_secrets_and_unreadable_bodies_are_invalid_input() {
     let home = Home::new();
     let good = home.file("good", "whsec_3f1c");
     for secret in ["", "\n", " whsec", "whsec\n\n"] {
         let file = home.file("bad", secret);
         let args = ["verify", "--service", "email", "--secret-file", &file, "--signature", "x"];
-        let run = home.feed(&args, BODY);
+        let run = home.run_with_input(&args, BODY);
         assert_eq!(run.code, 2, "{secret:?}: {run:?}");
         assert!(!run.stderr.contains("whsec"), "{run:?}");
     }
@@ -99,8 +100,8 @@ fn unusable_secrets_and_unreadable_bodies_are_wrong_input() {
 }
 
 #[test]
-fn an_application_that_verifies_with_another_secret_is_told_apart() {
-    let (home, application) = (Home::new(), Service::one(401, ""));
+fn trigger_hints_at_another_secret_after_401() {
+    let (home, application) = (Home::new(), Service::always(401, ""));
     let to = application.url();
     let run = home.run(&["-o", "table", "trigger", "email.sent", "--to", &to]);
     assert_eq!(run.code, 10, "{run:?}");

@@ -1,20 +1,28 @@
-//! A home directory of its own for each test, and a service that answers what
-//! it is told.
+//! Test fixtures: a temporary home directory, runs of `svc` in it, and a scripted HTTP service.
+//!
+//! Tests behave the same however they are started: children get the default signal dispositions
+//! ([`reset_ignored_signals`]), and everything that waits for a process or a connection has a
+//! limit ([`TIME_LIMIT`]).
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::path::PathBuf;
 use std::process::{Child, Command, Output, Stdio};
-use std::sync::{Arc, Mutex};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, mpsc};
+use std::time::{Duration, Instant};
 
 use serde_json::Value;
+
+/// The longest that a test waits for a process or a connection.
+pub const TIME_LIMIT: Duration = Duration::from_secs(90);
 
 /// A user with an empty home directory.
 pub struct Home {
     dir: tempfile::TempDir,
 }
 
-/// What a run left behind.
+/// The result of a run.
 #[derive(Debug)]
 pub struct Run {
     pub code: i32,
@@ -27,7 +35,7 @@ impl Home {
         Self { dir: tempfile::tempdir().expect("a directory") }
     }
 
-    /// One whose path is as long on every machine, for what is printed in columns.
+    /// A home whose path has the same length on every machine, for output in columns.
     #[cfg(unix)]
     pub fn short() -> Self {
         let dir = tempfile::Builder::new().prefix("svc-").rand_bytes(6).tempdir_in("/tmp");
@@ -38,16 +46,17 @@ impl Home {
         self.dir.path().join(name)
     }
 
-    /// Writes a file of the user's, and gives its path.
+    /// Writes a file in the home directory and returns its path.
     pub fn file(&self, name: &str, content: impl AsRef<[u8]>) -> String {
         let path = self.path(name);
-        std::fs::create_dir_all(path.parent().expect("a parent")).expect("made");
+        std::fs::create_dir_all(path.parent().expect("a parent")).expect("created");
         std::fs::write(&path, content).expect("written");
         path.display().to_string()
     }
 
-    /// `svc` with nothing of this machine's environment.
+    /// `svc` without the environment of the test run.
     pub fn command(&self, args: &[&str]) -> Command {
+        reset_ignored_signals();
         let mut command = Command::new(env!("CARGO_BIN_EXE_svc"));
         command
             .args(args)
@@ -62,34 +71,32 @@ impl Home {
     }
 
     pub fn run(&self, args: &[&str]) -> Run {
-        Run::of(self.command(args).output().expect("svc runs"))
+        Run::complete(self.command(args))
     }
 
-    pub fn run_with(&self, args: &[&str], env: &[(&str, &str)]) -> Run {
-        Run::of(self.command(args).envs(env.iter().copied()).output().expect("svc runs"))
+    pub fn run_with_env(&self, args: &[&str], env: &[(&str, &str)]) -> Run {
+        let mut command = self.command(args);
+        command.envs(env.iter().copied());
+        Run::complete(command)
     }
 
-    /// Runs a command with something on standard input.
-    pub fn feed_to(mut command: Command, input: &str) -> Run {
-        let mut child = command
+    /// Runs a command with this text on standard input.
+    pub fn run_command_with_input(mut command: Command, input: &str) -> Run {
+        let child = command
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .spawn()
             .expect("svc starts");
-        // Who needs none of it may have ended already.
-        let _ = child.stdin.take().expect("piped").write_all(input.as_bytes());
-        Run::of(child.wait_with_output().expect("svc ends"))
+        Run::with_input(child, input.as_bytes())
     }
 
-    /// Runs with something on standard input.
-    pub fn feed(&self, args: &[&str], input: impl AsRef<[u8]>) -> Run {
-        let mut child = self.spawn(args);
-        // Who needs none of it may have ended already.
-        let _ = child.stdin.take().expect("piped").write_all(input.as_ref());
-        Run::of(child.wait_with_output().expect("svc ends"))
+    /// Runs with these bytes on standard input.
+    pub fn run_with_input(&self, args: &[&str], input: impl AsRef<[u8]>) -> Run {
+        Run::with_input(self.spawn(args), input.as_ref())
     }
 
+    /// Starts `svc` with all three streams piped.
     pub fn spawn(&self, args: &[&str]) -> Child {
         self.command(args)
             .stdin(Stdio::piped())
@@ -99,7 +106,7 @@ impl Home {
             .expect("svc starts")
     }
 
-    /// Runs in the sandbox and gives the JSON that it prints.
+    /// Runs in the sandbox, expects success, and returns the JSON on standard output.
     pub fn sandbox_json(&self, args: &[&str]) -> Value {
         let run = self.run(&[&["--sandbox"], args].concat());
         assert_eq!(run.code, 0, "{args:?}: {run:?}");
@@ -108,6 +115,26 @@ impl Home {
 }
 
 impl Run {
+    /// Runs a command to its end.
+    pub fn complete(mut command: Command) -> Self {
+        let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
+        Self::wait(child.expect("svc starts"))
+    }
+
+    /// Waits for a process and collects its output.
+    pub fn wait(child: Child) -> Self {
+        let _watchdog = Watchdog::start(&child);
+        Self::of(child.wait_with_output().expect("svc ends"))
+    }
+
+    fn with_input(mut child: Child, input: &[u8]) -> Self {
+        let watchdog = Watchdog::start(&child);
+        // The child may exit before reading its input.
+        let _ = child.stdin.take().expect("piped").write_all(input);
+        drop(watchdog);
+        Self::wait(child)
+    }
+
     pub fn of(output: Output) -> Self {
         Self {
             code: output.status.code().unwrap_or(-1),
@@ -117,10 +144,10 @@ impl Run {
     }
 
     pub fn json(&self) -> Value {
-        serde_json::from_str(&self.stdout).unwrap_or_else(|_| panic!("no JSON: {self:?}"))
+        serde_json::from_str(&self.stdout).unwrap_or_else(|_| panic!("not JSON: {self:?}"))
     }
 
-    /// The error object: the only line of standard error.
+    /// The error object, which must be the only line of standard error.
     #[track_caller]
     pub fn error(&self) -> Value {
         assert_eq!(self.stderr.lines().count(), 1, "{self:?}");
@@ -129,35 +156,37 @@ impl Run {
     }
 }
 
-/// A service of one test: answers each request with the next of its answers,
-/// the last one again and again, and keeps what it was asked.
+/// A scripted HTTP service: it sends the given responses in order, repeats the last one, and
+/// records the requests.
 pub struct Service {
     addr: SocketAddr,
     requests: Arc<Mutex<Vec<String>>>,
 }
 
 impl Service {
-    /// Each answer is a whole HTTP answer; an empty one cuts the connection.
-    pub fn answering(answers: &[String]) -> Self {
+    /// Sends these raw HTTP responses. An empty one closes the connection.
+    pub fn with_responses(responses: &[String]) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
         let addr = listener.local_addr().expect("an address");
         let requests = Arc::new(Mutex::new(Vec::new()));
-        let (kept, answers) = (Arc::clone(&requests), answers.to_vec());
+        let (log, responses) = (Arc::clone(&requests), responses.to_vec());
+        // The thread ends with the test process.
         std::thread::spawn(move || {
             for (index, stream) in listener.incoming().enumerate() {
                 let Ok(mut stream) = stream else { return };
+                limit_time(&stream);
                 let Some(request) = read_request(&stream) else { continue };
-                kept.lock().expect("no panic").push(request);
-                let answer = answers.get(index).or(answers.last()).expect("an answer");
-                let _ = stream.write_all(answer.as_bytes());
+                log.lock().expect("no panic").push(request);
+                let response = responses.get(index).or(responses.last()).expect("a response");
+                let _ = stream.write_all(response.as_bytes());
             }
         });
         Self { addr, requests }
     }
 
-    /// One answer to everything.
-    pub fn one(status: u16, body: &str) -> Self {
-        Self::answering(&[answer(status, "", body)])
+    /// Sends the same response to every request.
+    pub fn always(status: u16, body: &str) -> Self {
+        Self::with_responses(&[http_response(status, "", body)])
     }
 
     pub fn url(&self) -> String {
@@ -169,19 +198,137 @@ impl Service {
     }
 }
 
-/// What comes of the shortest of these times that was enough.
-pub fn in_enough_time(run: impl FnMut(&'static str) -> Option<Run>) -> Run {
-    ["300ms", "3s", "30s", "5m"].into_iter().find_map(run).expect("time enough")
+/// A listener on a free port, with its base URL.
+pub fn listen() -> (TcpListener, String) {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let url = format!("http://{}", listener.local_addr().expect("an address"));
+    (listener, url)
 }
 
-/// A whole HTTP answer; `headers` are lines that each end in CRLF.
-pub fn answer(status: u16, headers: &str, body: &str) -> String {
+/// Accepts a connection, and panics if none arrives within [`TIME_LIMIT`].
+#[track_caller]
+pub fn accept(listener: &TcpListener) -> TcpStream {
+    listener.set_nonblocking(true).expect("set");
+    let accepted = wait_until("a connection", || listener.accept().ok());
+    listener.set_nonblocking(false).expect("set");
+    let (stream, _) = accepted;
+    stream.set_nonblocking(false).expect("set");
+    limit_time(&stream);
+    stream
+}
+
+/// Checks a condition every 5 ms, and panics if it is not met within [`TIME_LIMIT`].
+#[track_caller]
+pub fn wait_until<T>(what: &str, mut condition: impl FnMut() -> Option<T>) -> T {
+    let deadline = Instant::now() + TIME_LIMIT;
+    loop {
+        if let Some(met) = condition() {
+            return met;
+        }
+        assert!(Instant::now() < deadline, "waited {} s for {what}", TIME_LIMIT.as_secs());
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+/// Limits how long a connection may be silent.
+pub fn limit_time(stream: &TcpStream) {
+    stream.set_read_timeout(Some(TIME_LIMIT)).expect("set");
+    stream.set_write_timeout(Some(TIME_LIMIT)).expect("set");
+}
+
+/// Runs with longer and longer values of `--timeout` until one is sufficient, as `run` decides.
+pub fn with_longer_timeouts(run: impl FnMut(&'static str) -> Option<Run>) -> Run {
+    let timeouts = ["300ms", "3s", "20s", "60s"];
+    let found = timeouts.into_iter().find_map(run);
+    found.unwrap_or_else(|| panic!("none of these time-outs was sufficient: {timeouts:?}"))
+}
+
+/// A raw HTTP response. `headers` are lines that each end in CRLF.
+pub fn http_response(status: u16, headers: &str, body: &str) -> String {
     format!(
         "HTTP/1.1 {status} X\r\ncontent-type: application/json\r\nx-request-id: req_1\r\n\
          {headers}content-length: {}\r\nconnection: close\r\n\r\n{body}",
         body.len()
     )
 }
+
+/// Kills a process after [`TIME_LIMIT`], so that a test that reads its output or waits for it fails
+/// instead of hanging. Dropping the watchdog disarms it.
+pub struct Watchdog {
+    expired: Arc<AtomicBool>,
+    _disarm: mpsc::Sender<()>,
+}
+
+impl Watchdog {
+    pub fn start(child: &Child) -> Self {
+        let pid = child.id().to_string();
+        let expired = Arc::new(AtomicBool::new(false));
+        let shared = Arc::clone(&expired);
+        let (disarm, disarmed) = mpsc::channel();
+        std::thread::spawn(move || {
+            if disarmed.recv_timeout(TIME_LIMIT) == Err(mpsc::RecvTimeoutError::Timeout) {
+                shared.store(true, Ordering::SeqCst);
+                let message = format!("killed process {pid}: still running after {TIME_LIMIT:?}\n");
+                // Directly, because the test harness captures only the test's own thread.
+                let _ = std::io::stderr().write_all(message.as_bytes());
+                kill(&pid);
+            }
+        });
+        Self { expired, _disarm: disarm }
+    }
+
+    /// Whether the process was killed.
+    pub fn expired(&self) -> bool {
+        self.expired.load(Ordering::SeqCst)
+    }
+}
+
+fn kill(pid: &str) {
+    let _ = if cfg!(windows) {
+        Command::new("taskkill").args(["/F", "/PID", pid]).status()
+    } else {
+        Command::new("kill").args(["-KILL", pid]).status()
+    };
+}
+
+/// Gives child processes the default action for signals that this process ignores.
+///
+/// A test run in the background of a shell, or under `nohup`, ignores SIGINT or SIGHUP, and child
+/// processes inherit that. `exec` resets handled signals to the default action but leaves ignored
+/// ones ignored. This function therefore installs a handler for each ignored signal; the handler
+/// does nothing, so this process still ignores it.
+#[cfg(unix)]
+fn reset_ignored_signals() {
+    use std::sync::Once;
+
+    use tokio::signal::unix::{SignalKind, signal};
+
+    static ONCE: Once = Once::new();
+    ONCE.call_once(|| {
+        // Without `/proc`, no signal is known to be ignored.
+        let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+        let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+        let mask = mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0);
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build();
+        let runtime = runtime.expect("a runtime");
+        let _entered = runtime.enter();
+        let kinds = [
+            SignalKind::hangup(),
+            SignalKind::interrupt(),
+            SignalKind::quit(),
+            SignalKind::terminate(),
+        ];
+        for kind in kinds {
+            if mask >> (kind.as_raw_value() - 1) & 1 == 1 {
+                // The handler stays installed when the stream is dropped.
+                drop(signal(kind).expect("a handler"));
+            }
+        }
+    });
+}
+
+#[cfg(not(unix))]
+fn reset_ignored_signals() {}
 
 fn read_request(stream: &TcpStream) -> Option<String> {
     let mut reader = BufReader::new(stream);

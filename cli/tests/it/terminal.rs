@@ -1,13 +1,17 @@
-//! `svc` on a terminal: a pseudo-terminal of 80 columns.
+//! `svc` on a terminal with 80 columns.
 
 use std::io::{Read as _, Write as _};
 
-use crate::pty::{Seen, Terminal};
-use crate::support::{Home, Service, answer};
+use crate::pty::{Terminal, TerminalOutput};
+use crate::support::{Home, Service, accept, http_response};
 
-/// Runs with all three streams on a terminal; `answer` is typed when a question
-/// has been asked.
-fn on_terminal(home: &Home, args: &[&str], env: &[(&str, &str)], typed: Option<&str>) -> Seen {
+/// Runs with all three streams on a terminal, and types this text.
+fn on_terminal(
+    home: &Home,
+    args: &[&str],
+    env: &[(&str, &str)],
+    typed: Option<&str>,
+) -> TerminalOutput {
     let mut terminal = Terminal::start(home, args, env, 80);
     if let Some(typed) = typed {
         terminal.write(typed);
@@ -15,16 +19,16 @@ fn on_terminal(home: &Home, args: &[&str], env: &[(&str, &str)], typed: Option<&
     terminal.end()
 }
 
-fn with_service(service: &Service, args: &[&str], typed: Option<&str>) -> Seen {
+fn with_service(service: &Service, args: &[&str], typed: Option<&str>) -> TerminalOutput {
     let url = service.url();
     let env = [("SVC_EMAIL_URL", url.as_str()), ("SVC_EMAIL_KEY", "mk_test_x")];
     on_terminal(&Home::new(), args, &env, typed)
 }
 
 #[test]
-fn a_table_in_colours_that_fits() {
+fn tables_are_colored_and_fit() {
     let long = "A name that goes on and on, far beyond what a terminal of eighty columns can show";
-    let service = Service::one(200, &format!(r#"[{{"id":"aud_1","name":"{long}"}}]"#));
+    let service = Service::always(200, &format!(r#"[{{"id":"aud_1","name":"{long}"}}]"#));
     let seen = with_service(&service, &["audiences", "list"], None);
     assert_eq!(seen.code, 0);
     assert!(seen.raw.starts_with("\u{1b}[1mID"), "{:?}", seen.raw);
@@ -33,8 +37,8 @@ fn a_table_in_colours_that_fits() {
     assert!(plain.lines().count() >= 3, "wrapped, not cut: {plain}");
 }
 
-/// Nothing but text, line ends and our own bold letters.
-fn assert_harmless(seen: &Seen, args: &[&str]) {
+/// Asserts that the output contains no control characters except line ends and bold text.
+fn assert_harmless(seen: &TerminalOutput, args: &[&str]) {
     let plain = seen.raw.replace("\u{1b}[1m", "").replace("\u{1b}[22m", "");
     let bad = |c: char| (c.is_control() && c != '\n') || c == '\u{202e}';
     assert!(!plain.contains(bad), "{args:?}: {plain:?}");
@@ -42,10 +46,10 @@ fn assert_harmless(seen: &Seen, args: &[&str]) {
 }
 
 #[test]
-fn remote_control_characters_never_reach_it() {
+fn control_characters_in_responses_are_escaped() {
     let body =
         r#"{"id":"aud_1","name":"\u001b]0;owned\u0007\u001b[2J\u007f","x\u009b31m":"\u202e"}"#;
-    let service = Service::one(200, body);
+    let service = Service::always(200, body);
     for args in [
         &["audiences", "get", "aud_1"][..],
         &["audiences", "get", "aud_1", "--json"],
@@ -55,17 +59,17 @@ fn remote_control_characters_never_reach_it() {
         let seen = with_service(&service, args, None);
         assert_harmless(&seen, args);
     }
-    let text = Service::one(200, "\u{1b}]0;owned\u{7}\u{1b}[2J\u{7f}\r\u{202e}");
+    let text = Service::always(200, "\u{1b}]0;owned\u{7}\u{1b}[2J\u{7f}\r\u{202e}");
     let args = ["api", "GET", "/anything"];
     assert_harmless(&with_service(&text, &args, None), &args);
-    let refused = Service::one(422, r#"{"error":{"code":"x","message":"\u001b[2Jno"}}"#);
+    let refused = Service::always(422, r#"{"error":{"code":"x","message":"\u001b[2Jno"}}"#);
     let seen = with_service(&refused, &["--color", "never", "audiences", "list"], None);
     assert!(!seen.raw.contains('\u{1b}'), "{:?}", seen.raw);
 }
 
 #[test]
-fn an_error_is_words_in_at_most_five_lines() {
-    let service = Service::one(403, r#"{"error":{"code":"insufficient_scope","message":"no"}}"#);
+fn errors_take_at_most_five_lines() {
+    let service = Service::always(403, r#"{"error":{"code":"insufficient_scope","message":"no"}}"#);
     let seen = with_service(&service, &["audiences", "list"], None);
     assert_eq!(seen.code, 4);
     assert!(
@@ -75,8 +79,8 @@ fn an_error_is_words_in_at_most_five_lines() {
 }
 
 #[test]
-fn a_dangerous_command_asks_and_takes_no_for_an_answer() {
-    let service = Service::answering(&[answer(204, "", "")]);
+fn dangerous_commands_ask_for_confirmation() {
+    let service = Service::with_responses(&[http_response(204, "", "")]);
     let args = ["audiences", "delete", "aud_1"];
     let no = with_service(&service, &args, Some("\n"));
     assert_eq!(no.code, 2, "{}", no.raw);
@@ -92,17 +96,17 @@ fn a_dangerous_command_asks_and_takes_no_for_an_answer() {
 }
 
 #[test]
-fn what_takes_long_shows_a_sign_of_life_and_clears_it() {
+fn slow_requests_show_a_spinner_that_is_cleared() {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
     let url = format!("http://{}", listener.local_addr().expect("an address"));
     let env = [("SVC_EMAIL_URL", url.as_str()), ("SVC_EMAIL_KEY", "mk_test_x")];
     let args = ["audiences", "list", "--timeout", "10m"];
     let mut terminal = Terminal::start(&Home::new(), &args, &env, 80);
-    let (mut stream, _) = listener.accept().expect("it comes");
-    // No answer before the sign has been shown.
+    let mut stream = accept(&listener);
+    // Respond only after the spinner has appeared.
     terminal.until("⠋ reading");
     let _ = stream.read(&mut [0; 4096]);
-    stream.write_all(answer(200, "", "[]").as_bytes()).expect("answered");
+    stream.write_all(http_response(200, "", "[]").as_bytes()).expect("sent");
     drop(stream);
     let seen = terminal.end();
     assert_eq!(seen.code, 0, "{}", seen.raw);
@@ -111,13 +115,13 @@ fn what_takes_long_shows_a_sign_of_life_and_clears_it() {
 }
 
 #[test]
-fn first_use_in_an_empty_home() {
+fn first_use_without_configuration() {
     let home = Home::new();
     let seen = on_terminal(&home, &["emails", "get", "x"], &[("NO_COLOR", "1")], None);
     assert_eq!(seen.code, 3);
     assert_eq!(
         seen.raw,
-        "error: svc does not know the email service yet: no address and no key\n  \
+        "error: the email service is not set up: no base URL and no key\n  \
          try it on this machine: svc --sandbox emails get x\n  set it up: svc login --service email\n"
     );
     let args = [
@@ -141,8 +145,8 @@ fn first_use_in_an_empty_home() {
 }
 
 #[test]
-fn a_dumb_terminal_gets_text_alone() {
-    let service = Service::one(200, r#"[{"id":"aud_1","name":"x"}]"#);
+fn dumb_terminals_get_plain_text() {
+    let service = Service::always(200, r#"[{"id":"aud_1","name":"x"}]"#);
     let url = service.url();
     let env = [("SVC_EMAIL_URL", url.as_str()), ("SVC_EMAIL_KEY", "mk_test_x"), ("TERM", "dumb")];
     for args in [&["audiences", "list"][..], &["audiences", "get", ""], &["--help"], &["nothing"]] {
@@ -152,7 +156,7 @@ fn a_dumb_terminal_gets_text_alone() {
 }
 
 #[test]
-fn a_server_that_runs_says_how_to_try_and_how_to_stop_it() {
+fn sandbox_serve_explains_how_to_use_and_stop_it() {
     let home = Home::new();
     let args = ["sandbox", "serve", "--addr", "127.0.0.1:0"];
     let mut terminal = Terminal::start(&home, &args, &[("NO_COLOR", "1")], 80);

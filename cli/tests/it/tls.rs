@@ -1,4 +1,4 @@
-//! Deliveries to an application behind https with a certificate of its own.
+//! TLS with a private certificate, and proxies.
 
 use std::io::{Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
@@ -11,20 +11,20 @@ use rustls::{ServerConfig, ServerConnection, StreamOwned};
 use serde_json::Value;
 use webhook_verify::{MailSigner, Secret};
 
-use crate::support::{Home, answer};
+use crate::support::{Home, TIME_LIMIT, Watchdog, http_response, limit_time};
 
-/// An application for `localhost` that answers 201 and keeps what it was sent.
+/// An https application for `localhost` that responds with 201 and records the requests.
 struct App {
     port: u16,
     pem: String,
     requests: Arc<Mutex<Vec<String>>>,
-    /// How many came at all, trusting or not.
-    calls: Arc<AtomicUsize>,
+    /// The number of connections, including failed handshakes.
+    connections: Arc<AtomicUsize>,
 }
 
 impl App {
     fn start() -> Self {
-        let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]).expect("made");
+        let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]).expect("created");
         let key = PrivateKeyDer::try_from(made.signing_key.serialize_der()).expect("a key");
         let provider = Arc::new(rustls::crypto::ring::default_provider());
         let config = ServerConfig::builder_with_provider(provider)
@@ -37,19 +37,20 @@ impl App {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
         let port = listener.local_addr().expect("an address").port();
         let requests = Arc::new(Mutex::new(Vec::new()));
-        let calls = Arc::new(AtomicUsize::new(0));
-        let (kept, counted) = (Arc::clone(&requests), Arc::clone(&calls));
+        let connections = Arc::new(AtomicUsize::new(0));
+        let (kept, counted) = (Arc::clone(&requests), Arc::clone(&connections));
         std::thread::spawn(move || {
             for stream in listener.incoming().filter_map(Result::ok) {
                 counted.fetch_add(1, Ordering::SeqCst);
+                limit_time(&stream);
                 let tls = ServerConnection::new(Arc::clone(&config)).expect("a connection");
-                // A client that does not trust us hangs up.
+                // A client that does not trust the certificate closes the connection.
                 if let Some(request) = take(StreamOwned::new(tls, stream)) {
                     kept.lock().expect("no panic").push(request);
                 }
             }
         });
-        Self { port, pem: made.cert.pem(), requests, calls }
+        Self { port, pem: made.cert.pem(), requests, connections }
     }
 
     fn url(&self) -> String {
@@ -68,14 +69,14 @@ fn take(mut stream: StreamOwned<ServerConnection, TcpStream>) -> Option<String> 
         let read = stream.read(&mut buffer).ok().filter(|read| *read > 0)?;
         request.extend_from_slice(&buffer[..read]);
     }
-    stream.write_all(answer(201, "x-app: yes\r\n", "").as_bytes()).ok()?;
+    stream.write_all(http_response(201, "x-app: yes\r\n", "").as_bytes()).ok()?;
     stream.conn.send_close_notify();
     stream.flush().ok()?;
     Some(String::from_utf8_lossy(&request).into_owned())
 }
 
 #[test]
-fn a_test_delivery_trusts_what_the_bundle_holds_and_nothing_else() {
+fn trigger_trusts_only_certificates_in_the_bundle() {
     let (home, app) = (Home::new(), App::start());
     let bundle = home.file("ca.pem", &app.pem);
     let trigger = ["trigger", "email.sent", "--to", &app.url()];
@@ -88,7 +89,7 @@ fn a_test_delivery_trusts_what_the_bundle_holds_and_nothing_else() {
     assert_eq!((untrusted.code, error["code"].clone()), (8, "endpoint_not_trusted".into()));
     assert!(error["hint"].as_str().is_some_and(|hint| hint.contains("--ca-bundle")), "{error}");
 
-    // Its certificate is for another name.
+    // The certificate is for another name.
     let other = app.url().replace("localhost", "127.0.0.1");
     let run = home.run(&["trigger", "email.sent", "--to", &other, "--ca-bundle", &bundle]);
     assert_eq!((run.code, run.error()["code"].clone()), (8, "endpoint_not_trusted".into()));
@@ -102,7 +103,7 @@ fn a_test_delivery_trusts_what_the_bundle_holds_and_nothing_else() {
 }
 
 #[test]
-fn deliveries_are_passed_on_and_replayed_over_tls() {
+fn deliveries_are_forwarded_and_replayed_over_tls() {
     let (home, app) = (Home::new(), App::start());
     let (bundle, secret) = (home.file("ca.pem", &app.pem), home.file("secret", "whsec_1"));
     let url = app.url();
@@ -113,6 +114,7 @@ fn deliveries_are_passed_on_and_replayed_over_tls() {
             .stdout(Stdio::piped())
             .spawn()
             .expect("starts");
+        let _watchdog = Watchdog::start(&child);
         let mut lines = std::io::BufReader::new(child.stdout.take().expect("piped"));
         let mut next = || -> Value {
             let mut line = String::new();
@@ -129,15 +131,15 @@ fn deliveries_are_passed_on_and_replayed_over_tls() {
             body.len()
         )
         .expect("sent");
-        let mut answered = String::new();
-        stream.read_to_string(&mut answered).expect("an answer");
+        let mut response = String::new();
+        stream.read_to_string(&mut response).expect("a response");
         let seen = next();
         child.kill().expect("killed");
         child.wait().expect("ends");
-        (answered, seen)
+        (response, seen)
     };
-    let (answered, seen) = deliver(&["--ca-bundle", &bundle]);
-    assert!(answered.starts_with("HTTP/1.1 201") && answered.contains("x-app: yes"), "{answered}");
+    let (response, seen) = deliver(&["--ca-bundle", &bundle]);
+    assert!(response.starts_with("HTTP/1.1 201") && response.contains("x-app: yes"), "{response}");
     assert!(app.requests()[0].ends_with(r#"{"event":"email.sent","id":"1"}"#));
 
     let id = seen["id"].as_str().expect("an id");
@@ -145,19 +147,19 @@ fn deliveries_are_passed_on_and_replayed_over_tls() {
     assert_eq!((run.code, run.json()[0]["status"].clone()), (0, 201.into()), "{run:?}");
     assert_eq!(app.requests().len(), 2);
 
-    // That is no restart to wait for: the service is told, and a person why.
-    let before = app.calls.load(Ordering::SeqCst);
-    let (answered, seen) = deliver(&[]);
-    assert!(answered.starts_with("HTTP/1.1 502"), "{answered}");
-    assert!(seen["problem"].as_str().is_some_and(|p| p.contains("no secure connection")), "{seen}");
-    assert_eq!(app.calls.load(Ordering::SeqCst), before + 1, "it was tried again: {seen}");
+    // An untrusted certificate is not a restart, so svc does not retry.
+    let before = app.connections.load(Ordering::SeqCst);
+    let (response, seen) = deliver(&[]);
+    assert!(response.starts_with("HTTP/1.1 502"), "{response}");
+    assert!(seen["problem"].as_str().is_some_and(|p| p.contains("TLS connection")), "{seen}");
+    assert_eq!(app.connections.load(Ordering::SeqCst), before + 1, "retried: {seen}");
     assert_eq!(app.requests().len(), 2);
 }
 
-/// `--ca-bundle`, `SSL_CERT_FILE` and the profile, for calls of the services.
+/// `--ca-bundle`, `SSL_CERT_FILE` and the profile, for requests to the services.
 #[cfg(target_os = "linux")]
 #[test]
-fn a_service_is_trusted_for_what_holds_its_certificate() {
+fn certificates_come_from_option_environment_or_profile() {
     let (home, app) = (Home::new(), App::start());
     let bundle = home.file("ca.pem", &app.pem);
     let url = format!("https://localhost:{}", app.port);
@@ -165,7 +167,7 @@ fn a_service_is_trusted_for_what_holds_its_certificate() {
     let send = |options: &[&str], env: &[(&str, &str)]| {
         let args = [&line.split(' ').collect::<Vec<_>>()[..], options].concat();
         let own = [("SVC_EMAIL_URL", url.as_str()), ("SVC_EMAIL_KEY", "mk_test_x")];
-        home.run_with(&args, &[&own[..], env].concat()).code
+        home.run_with_env(&args, &[&own[..], env].concat()).code
     };
     assert_eq!(send(&[], &[]), 8);
     assert_eq!(app.requests().len(), 0);
@@ -179,7 +181,7 @@ fn a_service_is_trusted_for_what_holds_its_certificate() {
 }
 
 #[test]
-fn a_proxy_of_the_environment_is_used_unless_the_host_is_left_out() {
+fn proxies_apply_except_to_excluded_hosts() {
     let proxy = TcpListener::bind("127.0.0.1:0").expect("a port");
     let address = format!("http://{}", proxy.local_addr().expect("an address"));
     let (asked, asks) = std::sync::mpsc::channel();
@@ -187,43 +189,47 @@ fn a_proxy_of_the_environment_is_used_unless_the_host_is_left_out() {
         for mut stream in proxy.incoming().filter_map(Result::ok) {
             let mut buffer = [0; 4096];
             let read = stream.read(&mut buffer).unwrap_or(0);
-            let said = String::from_utf8_lossy(&buffer[..read]).into_owned();
+            let request = String::from_utf8_lossy(&buffer[..read]).into_owned();
             let _ = stream.write_all(b"HTTP/1.1 403 no\r\ncontent-length: 0\r\n\r\n");
-            asked.send(said).expect("the test listens");
+            asked.send(request).expect("the test listens");
         }
     });
     let home = Home::new();
-    // A port where nobody listens, so that the other way ends at once.
+    // A port without a listener, so that a direct connection fails immediately.
     let env = [
         ("SVC_EMAIL_URL", "https://localhost:9"),
         ("SVC_EMAIL_KEY", "mk_test_hidden"),
         ("HTTPS_PROXY", address.as_str()),
     ];
     let args = ["audiences", "list", "--retries", "0"];
-    let run = home.run_with(&args, &env);
+    let run = home.run_with_env(&args, &env);
     assert_eq!(run.code, 8, "{run:?}");
-    let said = asks.recv().expect("it was asked");
-    assert!(said.starts_with("CONNECT localhost:9 HTTP/1.1\r\n"), "{said}");
-    assert!(!said.contains("hidden"), "{said}");
+    let request = asks.recv_timeout(TIME_LIMIT).expect("a request to the proxy");
+    assert!(request.starts_with("CONNECT localhost:9 HTTP/1.1\r\n"), "{request}");
+    assert!(!request.contains("hidden"), "{request}");
     let direct = [&env[..], &[("NO_PROXY", "localhost")]].concat();
-    let run = home.run_with(&args, &direct);
+    let run = home.run_with_env(&args, &direct);
     assert_eq!((run.code, asks.try_recv().is_err()), (8, true), "{run:?}");
 
-    // The file that --env-file names says the same.
+    // The same from the file of --env-file.
     let file = home.file("proxy.env", format!("HTTPS_PROXY={address}\n"));
     let args = [&args[..], &["--env-file", &file]].concat();
-    assert_eq!(home.run_with(&args, &env[..2]).code, 8);
-    assert!(asks.recv().expect("it was asked").starts_with("CONNECT localhost:9 "));
+    assert_eq!(home.run_with_env(&args, &env[..2]).code, 8);
+    assert!(
+        asks.recv_timeout(TIME_LIMIT)
+            .expect("a request to the proxy")
+            .starts_with("CONNECT localhost:9 ")
+    );
     for (file, env) in [
         (format!("HTTPS_PROXY={address}\nNO_PROXY=localhost\n"), &env[..2]),
         (format!("HTTPS_PROXY={address}\nNO_PROXY=*\n"), &env[..2]),
-        // For plain http alone.
+        // Only for plain http.
         (format!("HTTP_PROXY={address}\n"), &env[..2]),
         ("NO_PROXY=localhost\n".to_owned(), &env[..]),
         ("NO_PROXY=elsewhere.test\n".to_owned(), &direct[..]),
     ] {
         home.file("proxy.env", &file);
-        let run = home.run_with(&args, env);
+        let run = home.run_with_env(&args, env);
         assert_eq!((run.code, asks.try_recv().is_err()), (8, true), "{file}: {run:?}");
     }
 }

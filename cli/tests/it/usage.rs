@@ -72,7 +72,7 @@ fn wrong_usage_takes_at_most_five_lines() {
 #[test]
 fn sandbox_from_the_environment_refuses_addresses_too() {
     let args = ["--email-url", "http://live.example", "audiences", "list"];
-    let run = Home::new().run_with(&args, &[("SVC_SANDBOX", "1")]);
+    let run = Home::new().run_with_env(&args, &[("SVC_SANDBOX", "1")]);
     assert_eq!(run.code, 2, "{run:?}");
     assert!(run.error()["message"].as_str().is_some_and(|m| m.starts_with("--email-url")));
 }
@@ -84,7 +84,7 @@ fn with_nothing_configured_three_lines_say_how_to_try_and_how_to_set_up() {
     assert_eq!(run.code, 3, "{run:?}");
     assert_eq!(
         run.stderr,
-        "error: svc does not know the email service yet: no address and no key\n  \
+        "error: the email service is not set up: no base URL and no key\n  \
          try it on this machine: svc --sandbox -o table audiences list\n  \
          set it up: svc login --service email\n"
     );
@@ -105,7 +105,7 @@ fn limits_are_refused_before_anything_is_sent() {
     let many = vec!["c@d.test"; 51];
     let args =
         [&["emails", "send", "--from", "a@b.test", "--subject", "s", "--to"], &many[..]].concat();
-    let run = home.run_with(&args, &env);
+    let run = home.run_with_env(&args, &env);
     assert_eq!(run.code, 2, "{run:?}");
     let error = run.error();
     assert_eq!(error["kind"], "invalid_input");
@@ -123,9 +123,9 @@ fn dangerous_commands_are_refused_without_a_terminal_and_without_yes() {
         ["domains", "delete", "dom_1"],
         ["webhooks", "delete", "whk_1"],
     ] {
-        let run = home.run_with(&args, &env);
+        let run = home.run_with_env(&args, &env);
         assert_eq!(run.code, 2, "{run:?}");
-        assert_eq!(run.error()["hint"], "add --yes if you mean it");
+        assert_eq!(run.error()["hint"], "add --yes to confirm");
     }
 }
 
@@ -162,9 +162,9 @@ fn standard_input_is_read_only_once() {
         "--text",
         "-",
     ];
-    let run = Home::new().feed(&args, "x");
+    let run = Home::new().run_with_input(&args, "x");
     assert_eq!(run.code, 2, "{run:?}");
-    assert!(run.error()["message"].as_str().is_some_and(|m| m.contains("--html reads it already")));
+    assert!(run.error()["message"].as_str().is_some_and(|m| m.contains("--html already reads it")));
 }
 
 #[test]
@@ -173,7 +173,7 @@ fn times_that_clocks_show_twice_or_never() {
     let at = |words: &str| {
         let send = ["emails", "send", "--from", "a@b.test", "--to", "c@d.test", "--subject", "s"];
         let args = [&["--sandbox", "--dry-run"], &send[..], &["--at", words]].concat();
-        Home::new().run_with(&args, &[("TZ", zone)])
+        Home::new().run_with_env(&args, &[("TZ", zone)])
     };
     let instant = |words: &str| at(words).json()["body"]["scheduledAt"].clone();
     assert_eq!(instant("2027-10-31 01:59"), "2027-10-30T23:59:00.000Z");
@@ -182,7 +182,7 @@ fn times_that_clocks_show_twice_or_never() {
     let skipped = at("2027-03-28 02:30");
     assert_eq!(skipped.code, 2, "{skipped:?}");
     let message = skipped.error()["message"].as_str().expect("a message").to_owned();
-    assert!(message.ends_with("does not exist: clocks skip that time there"), "{message}");
+    assert!(message.ends_with("does not exist in this time zone: the clock skips it"), "{message}");
 }
 
 #[cfg(target_os = "linux")]
@@ -217,7 +217,7 @@ fn file_names_need_not_be_text() {
 #[test]
 fn an_address_without_a_scheme_is_mended() {
     let env = [("SVC_EMAIL_URL", "mail.example.com"), ("SVC_EMAIL_KEY", "mk_test_x")];
-    let run = Home::new().run_with(&["audiences", "list"], &env);
+    let run = Home::new().run_with_env(&["audiences", "list"], &env);
     assert_eq!(run.code, 2, "{run:?}");
     assert_eq!(run.error()["hint"], "did you mean https://mail.example.com?");
 }
@@ -226,5 +226,5 @@ fn an_address_without_a_scheme_is_mended() {
 fn an_input_without_an_end_does_not_take_all_memory() {
     let run = Home::new().run(&["--sandbox", "emails", "batch", "/dev/zero", "--json"]);
     assert_eq!(run.code, 2, "{run:?}");
-    assert_eq!(run.error()["message"], "FILE: /dev/zero: it is larger than 256 MiB");
+    assert_eq!(run.error()["message"], "FILE: /dev/zero: larger than 256 MiB");
 }

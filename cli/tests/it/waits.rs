@@ -1,10 +1,10 @@
-//! `--wait`: a line for each change, and patience with what passes.
+//! `--wait`: prints each change, and survives transient failures.
 
 use std::process::Stdio;
 
 use serde_json::Value;
 
-use crate::support::{Home, Service, answer};
+use crate::support::{Home, Service, http_response};
 
 const KEY: (&str, &str) = ("SVC_EMAIL_KEY", "mk_test_x");
 
@@ -17,21 +17,21 @@ fn checks(mx: bool, spf: bool, dkim: bool) -> String {
     let body = format!(
         r#"{{"mx_verified":{mx},"spf_verified":{spf},"dkim_verified":{dkim},"dmarc_verified":true,"verified":{all}}}"#
     );
-    answer(200, "", &body)
+    http_response(200, "", &body)
 }
 
 #[test]
-fn each_change_of_a_domain_is_a_line() {
-    let answers = [
+fn each_change_of_a_domain_is_printed() {
+    let responses = [
         checks(false, false, false),
         checks(true, false, false),
         checks(true, false, false),
         checks(true, true, true),
     ];
-    let service = Service::answering(&answers);
+    let service = Service::with_responses(&responses);
     let url = service.url();
     let args = ["domains", "verify", "dom_1", "--wait", "-o", "ndjson"];
-    let run = Home::new().run_with(&args, &[KEY, ("SVC_EMAIL_URL", &url)]);
+    let run = Home::new().run_with_env(&args, &[KEY, ("SVC_EMAIL_URL", &url)]);
     assert_eq!((run.code, run.stderr.as_str()), (0, ""), "{run:?}");
     let seen = lines(&run.stdout);
     let flags = seen.iter().map(|line| (line["mx_verified"] == true, line["verified"] == true));
@@ -40,41 +40,43 @@ fn each_change_of_a_domain_is_a_line() {
 }
 
 #[test]
-fn a_wait_outlives_moments_without_an_answer() {
-    let status = |word: &str| answer(200, "", &format!(r#"{{"id":"eml_1","status":"{word}"}}"#));
-    let down = answer(503, "", "{}");
-    let answers = [status("queued"), down.clone(), String::new(), status("delivered")];
-    let service = Service::answering(&answers);
+fn a_wait_survives_transient_failures() {
+    let status =
+        |word: &str| http_response(200, "", &format!(r#"{{"id":"eml_1","status":"{word}"}}"#));
+    let down = http_response(503, "", "{}");
+    let responses = [status("queued"), down.clone(), String::new(), status("delivered")];
+    let service = Service::with_responses(&responses);
     let url = service.url();
     let args = ["emails", "get", "eml_1", "--wait", "--retries", "0", "-o", "ndjson"];
-    let run = Home::new().run_with(&args, &[KEY, ("SVC_EMAIL_URL", &url)]);
+    let run = Home::new().run_with_env(&args, &[KEY, ("SVC_EMAIL_URL", &url)]);
     assert_eq!((run.code, run.stderr.as_str()), (0, ""), "{run:?}");
     let seen = lines(&run.stdout).iter().map(|line| line["status"].clone()).collect::<Vec<_>>();
     assert_eq!(seen, ["queued", "delivered"]);
 
-    // What does not pass is not waited out.
-    let service = Service::answering(&[status("queued"), down]);
+    // A persistent failure ends the wait.
+    let service = Service::with_responses(&[status("queued"), down]);
     let url = service.url();
-    let run = Home::new().run_with(&args, &[KEY, ("SVC_EMAIL_URL", &url)]);
+    let run = Home::new().run_with_env(&args, &[KEY, ("SVC_EMAIL_URL", &url)]);
     assert_eq!(run.code, 8, "{run:?}");
-    let refused = answer(401, "", "{}");
-    let service = Service::answering(&[status("queued"), refused]);
+    let refused = http_response(401, "", "{}");
+    let service = Service::with_responses(&[status("queued"), refused]);
     let url = service.url();
-    let run = Home::new().run_with(&args, &[KEY, ("SVC_EMAIL_URL", &url)]);
+    let run = Home::new().run_with_env(&args, &[KEY, ("SVC_EMAIL_URL", &url)]);
     assert_eq!((run.code, service.requests().len()), (3, 2), "{run:?}");
 }
 
 #[test]
-fn a_wait_that_fails_never_invites_to_send_again() {
-    let accepted = answer(202, "", r#"{"id":"eml_1","status":"queued"}"#);
-    let down = answer(503, "", "{}");
-    let scope = answer(403, "", r#"{"error":{"code":"insufficient_scope","message":"no"}}"#);
+fn a_failed_wait_does_not_suggest_sending_again() {
+    let accepted = http_response(202, "", r#"{"id":"eml_1","status":"queued"}"#);
+    let down = http_response(503, "", "{}");
+    let scope = http_response(403, "", r#"{"error":{"code":"insufficient_scope","message":"no"}}"#);
     let line = "emails send --from a@b.test --to c@d.test --subject s --text t --wait --retries 0";
-    for (answers, code) in [(vec![accepted.clone(), down], 9), (vec![accepted.clone(), scope], 4)] {
-        let service = Service::answering(&answers);
+    for (responses, code) in [(vec![accepted.clone(), down], 9), (vec![accepted.clone(), scope], 4)]
+    {
+        let service = Service::with_responses(&responses);
         let args = line.split(' ').collect::<Vec<_>>();
         let url = service.url();
-        let run = Home::new().run_with(&args, &[KEY, ("SVC_EMAIL_URL", &url)]);
+        let run = Home::new().run_with_env(&args, &[KEY, ("SVC_EMAIL_URL", &url)]);
         assert_eq!(run.code, code, "{run:?}");
         assert_eq!(run.json()["id"], "eml_1", "{run:?}");
         let error = run.error();
@@ -82,15 +84,15 @@ fn a_wait_that_fails_never_invites_to_send_again() {
         assert_eq!(
             error["hint"],
             "the email was accepted as eml_1: do not send it again\n\
-             go on waiting: svc emails get eml_1 --wait"
+             continue waiting: svc emails get eml_1 --wait"
         );
-        let sends = service.requests().iter().filter(|said| said.starts_with("POST")).count();
+        let sends = service.requests().iter().filter(|request| request.starts_with("POST")).count();
         assert_eq!(sends, 1);
     }
-    // Still queued when the time is up.
-    let service = Service::answering(&[accepted]);
+    // Still queued after the time-out.
+    let service = Service::with_responses(&[accepted]);
     let args = [line.split(' ').collect::<Vec<_>>(), vec!["--timeout", "300ms"]].concat();
-    let run = Home::new().run_with(&args, &[KEY, ("SVC_EMAIL_URL", &service.url())]);
+    let run = Home::new().run_with_env(&args, &[KEY, ("SVC_EMAIL_URL", &service.url())]);
     assert_eq!(run.code, 9, "{run:?}");
 }
 
@@ -99,8 +101,8 @@ fn a_wait_that_fails_never_invites_to_send_again() {
 fn ctrl_c_ends_every_wait() {
     use std::io::Read as _;
     let home = Home::new();
-    let email = Service::one(200, r#"{"id":"eml_1","status":"queued"}"#);
-    let domain = Service::answering(&[checks(false, true, true)]);
+    let email = Service::always(200, r#"{"id":"eml_1","status":"queued"}"#);
+    let domain = Service::with_responses(&[checks(false, true, true)]);
     for (service, line) in [
         (&email, "emails get eml_1 --wait"),
         (&email, "emails send --from a@b.test --to c@d.test --subject s --text t --wait"),
@@ -115,7 +117,8 @@ fn ctrl_c_ends_every_wait() {
             .stderr(Stdio::piped())
             .spawn()
             .expect("svc starts");
-        // It waits when it has looked and shown what it saw.
+        // svc prints the first status before it waits.
+        let _watchdog = crate::support::Watchdog::start(&child);
         let mut stdout = child.stdout.take().expect("piped");
         stdout.read_exact(&mut [0; 20]).expect("a line");
         assert!(service.requests().len() > before);
@@ -126,14 +129,14 @@ fn ctrl_c_ends_every_wait() {
         let stderr = String::from_utf8_lossy(&output.stderr);
         assert_eq!(output.status.code(), Some(130), "{line}: {stderr}");
         assert!(stderr.contains(r#""kind":"interrupted""#), "{line}: {stderr}");
-        // Who does not know that it went out would send it again.
-        let said = "the email was accepted as eml_1: do not send it again\\ngo on waiting: ";
-        assert_eq!(stderr.contains(said), line.contains("send"), "{line}: {stderr}");
+        // The error must say that the email was accepted.
+        let expected = "the email was accepted as eml_1: do not send it again\\ncontinue waiting: ";
+        assert_eq!(stderr.contains(expected), line.contains("send"), "{line}: {stderr}");
     }
 }
 
 #[test]
-fn a_status_that_says_it_will_not_arrive_is_a_check_that_said_no() {
+fn an_undelivered_final_status_is_a_failed_check() {
     for (status, code) in [
         ("delivered", 0),
         ("opened", 0),
@@ -143,14 +146,14 @@ fn a_status_that_says_it_will_not_arrive_is_a_check_that_said_no() {
         ("cancelled", 10),
     ] {
         let body = format!(r#"{{"id":"eml_1","status":"{status}"}}"#);
-        let service = Service::one(200, &body);
+        let service = Service::always(200, &body);
         let env = [KEY, ("SVC_EMAIL_URL", &*service.url())];
-        let run = Home::new().run_with(&["emails", "get", "eml_1", "--wait"], &env);
+        let run = Home::new().run_with_env(&["emails", "get", "eml_1", "--wait"], &env);
         assert_eq!((run.code, &run.json()["status"]), (code, &status.into()), "{run:?}");
         if code == 10 {
             assert_eq!(run.error()["code"], format!("email_{status}"));
         }
-        // Without --wait it is an answer like any.
-        assert_eq!(Home::new().run_with(&["emails", "get", "eml_1"], &env).code, 0);
+        // Without --wait, it is an ordinary response.
+        assert_eq!(Home::new().run_with_env(&["emails", "get", "eml_1"], &env).code, 0);
     }
 }

@@ -1,17 +1,18 @@
-//! `/_sandbox/clock`: freezes the server's clock, advances it, lets it go on.
+//! `/_sandbox/clock`: freezes, advances and resumes the server's clock
+//! (`docs/control-interface.md#the-clock`).
 
 use http::StatusCode;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Reply, json as reply};
+use super::{ControlResponse, json_response};
 use crate::engine::State;
 use crate::error::ApiError;
 use crate::openapi::schema;
 use crate::time;
 use crate::web::Input;
 
-/// One of the three.
+/// Exactly one of the fields.
 #[derive(Deserialize, JsonSchema)]
 #[schemars(rename = "ClockChange")]
 #[schemars(extend("oneOf" = [
@@ -33,23 +34,22 @@ pub(crate) struct Clock {
     #[schemars(with = "schema::Time")]
     now: String,
     frozen: bool,
-    /// Nothing is in flight, and nothing due at or before `now`.
+    /// Whether no work is in progress and none is due at or before `now`.
     settled: bool,
     #[schemars(with = "Option<schema::Time>")]
     next_due: Option<String>,
 }
 
-pub(super) async fn get(input: Input) -> Reply {
+pub(super) async fn get(input: Input) -> ControlResponse {
     let state = input.app.engine.state().await?;
     show(&state)
 }
 
-pub(super) async fn set(mut input: Input) -> Reply {
+pub(super) async fn set(mut input: Input) -> ControlResponse {
     let change: Change = input.object().await?;
     let engine = &input.app.engine;
-    // Where nothing can be written the clock stays as it is: an advance could
-    // not be taken back.
-    keep(&input).await?;
+    // Fail before the change if the database is not writable: an advance cannot be undone.
+    save(&input).await?;
     let state = match (change.freeze, change.advance, change.resume) {
         (Some(true), None, None) => engine.freeze().await?,
         (None, Some(duration), None) => {
@@ -57,7 +57,10 @@ pub(super) async fn set(mut input: Input) -> Reply {
                 ApiError::field("advance", "must be a number with ms, s, m, h or d, such as 90s")
             })?;
             if !time::is_representable(input.app.clock.now().saturating_add(by)) {
-                return Err(ApiError::field("advance", "must end before the year 10000"));
+                return Err(ApiError::field(
+                    "advance",
+                    "must not move the clock beyond the year 9999",
+                ));
             }
             engine.advance(by).await?
         }
@@ -68,34 +71,38 @@ pub(super) async fn set(mut input: Input) -> Reply {
             return Err(ApiError::field("", message));
         }
     };
-    // It has happened, whether or not a restart will know of it.
-    keep(&input).await.map_err(|error| {
+    // The clock has changed, even if that cannot be saved.
+    save(&input).await.map_err(|error| {
         let now = time::rfc3339(state.now);
         let why = error.message();
-        ApiError::new(error.code(), format!("the clock is at {now}, which was not written: {why}"))
+        ApiError::new(
+            error.code(),
+            format!("the clock is now at {now}, but this was not saved: {why}"),
+        )
     })?;
     show(&state)
 }
 
-/// Writes down how the clock goes: a restart goes on from here. Writes in any
-/// case: SQLite takes a row that is replaced by its like for no change, and
-/// says nothing of a full disk.
-async fn keep(input: &Input) -> Result<(), ApiError> {
+/// Saves the state of the clock, so that it continues from there after a restart.
+///
+/// Deletes and inserts the row: SQLite skips the write if an update changes nothing, and
+/// would then not report a full disk.
+async fn save(input: &Input) -> Result<(), ApiError> {
     let mode = input.app.clock.mode().to_text();
-    let kept = input.app.store.write(move |tx| {
+    let saved = input.app.store.write(move |tx| {
         tx.execute("DELETE FROM meta WHERE key = 'clock'", [])?;
         tx.execute("INSERT INTO meta VALUES ('clock', ?1)", [&mode])?;
         Ok(())
     });
-    kept.await
+    saved.await
 }
 
-fn show(state: &State) -> Reply {
+fn show(state: &State) -> ControlResponse {
     let clock = Clock {
         now: time::rfc3339(state.now),
         frozen: state.frozen,
         settled: state.settled,
         next_due: state.next_due.map(time::rfc3339),
     };
-    reply(StatusCode::OK, &clock)
+    json_response(StatusCode::OK, &clock)
 }

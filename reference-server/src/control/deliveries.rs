@@ -1,4 +1,4 @@
-//! `/_sandbox/deliveries`: every delivery with every attempt, and replay.
+//! `/_sandbox/deliveries`: webhook deliveries with their attempts, and replay.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 use uuid::Uuid;
 
-use super::{Page, Reply, json as reply, organization, organization_of_query};
+use super::{ControlResponse, Page, json_response, organization, organization_param};
 use crate::engine::delivery_worker;
 use crate::error::{ApiError, Code, Problems};
 use crate::keys::service_from;
@@ -19,14 +19,14 @@ use crate::time;
 use crate::web::Input;
 
 const DEFAULT_LIMIT: i64 = 20;
-const LARGEST_LIMIT: i64 = 100;
+const MAX_LIMIT: i64 = 100;
 pub(crate) const STATES: [&str; 4] = ["pending", "delivered", "failed", "dropped"];
 
-/// A delivery to a webhook.
+/// A webhook delivery.
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Delivery {
-    /// As it stands in the body, on every attempt.
+    /// The event ID, which is the same in the body of every attempt.
     id: String,
     webhook: String,
     #[schemars(extend("enum" = ["email", "extraction"]))]
@@ -41,7 +41,7 @@ pub(crate) struct Delivery {
     created_at: String,
     #[schemars(with = "schema::Time")]
     updated_at: String,
-    /// The exact body; where one delivery is asked for.
+    /// The exact request body; only for a single delivery.
     #[serde(skip_serializing_if = "Option::is_none")]
     body: Option<String>,
     /// Oldest first.
@@ -58,17 +58,17 @@ struct Attempt {
     duration_ms: i64,
     url: String,
     request_headers: Map<String, Value>,
-    /// What the endpoint answered; null where it did not.
+    /// The status of the response; null if there was none.
     status: Option<i64>,
     error: Option<String>,
-    /// The first 4 KiB of what was answered; where one delivery is asked for.
+    /// The first 4 KiB of the response body; only for a single delivery.
     #[serde(skip_serializing_if = "Option::is_none")]
     answer: Option<String>,
 }
 
-/// Newest first; bodies of deliveries and answers only where one is asked for by its id.
-pub(super) async fn list(input: Input) -> Reply {
-    let named = organization_of_query(&input);
+/// Lists deliveries, newest first, without request and response bodies.
+pub(super) async fn list(input: Input) -> ControlResponse {
+    let name = organization_param(&input);
     let mut query = input.query();
     let (webhook, event) = (query.remove("webhook"), query.remove("event"));
     let (state, cursor) = (query.remove("state"), query.remove("cursor"));
@@ -77,21 +77,21 @@ pub(super) async fn list(input: Input) -> Reply {
         problems.add("state", format!("must be one of {}", STATES.join(", ")));
     }
     if cursor.as_deref().is_some_and(|cursor| !is_id(cursor)) {
-        problems.add("cursor", "must be the `next` of the part before");
+        problems.add("cursor", "must be the `next` value of the previous page");
     }
     let limit = query.remove("limit").map_or(Ok(DEFAULT_LIMIT), |text| text.parse());
-    let limit = limit.ok().filter(|limit| (1..=LARGEST_LIMIT).contains(limit));
+    let limit = limit.ok().filter(|limit| (1..=MAX_LIMIT).contains(limit));
     if limit.is_none() {
-        problems.add("limit", format!("must be an integer from 1 to {LARGEST_LIMIT}"));
+        problems.add("limit", format!("must be an integer from 1 to {MAX_LIMIT}"));
     }
     problems.check()?;
     let limit = limit.unwrap_or(DEFAULT_LIMIT);
     let app = Arc::clone(&input.app);
     let page = input.app.store.read(move |connection| {
-        let organization = organization(connection, &app.settings, named.as_deref())?;
-        let (list, condition) = shortest_list(state.as_deref(), &webhook, &event);
+        let organization = organization(connection, &app.settings, name.as_deref())?;
+        let (delivery_index, condition) = best_index(state.as_deref(), &webhook, &event);
         let sql = format!(
-            "SELECT {COLUMNS} FROM delivery INDEXED BY {list}
+            "SELECT {COLUMNS} FROM delivery INDEXED BY {delivery_index}
              WHERE {condition} AND organization = ?1 AND id < ?2
              AND (?3 IS NULL OR webhook = ?3) AND (?4 IS NULL OR event = ?4)
              AND (?5 IS NULL OR state = ?5) ORDER BY id DESC LIMIT ?6"
@@ -109,12 +109,12 @@ pub(super) async fn list(input: Input) -> Reply {
         let next = found.last().filter(|_| more).map(|last| last.id.clone());
         Ok(Page { data: found, next })
     });
-    reply(StatusCode::OK, &page.await?)
+    json_response(StatusCode::OK, &page.await?)
 }
 
-/// The index whose list of deliveries is the shortest of those that hold all
-/// that is asked for, and the condition that it needs.
-fn shortest_list(
+/// The index that covers the query with the fewest rows, and the condition that lets
+/// SQLite use it.
+fn best_index(
     state: Option<&str>,
     webhook: &Option<String>,
     event: &Option<String>,
@@ -129,14 +129,14 @@ fn shortest_list(
     }
 }
 
-/// Follows every id, which are hexadecimal.
+/// Sorts after every ID: IDs are hexadecimal.
 const PAST_EVERY_ID: &str = "g";
 
-pub(super) async fn get(input: Input) -> Reply {
-    let named = organization_of_query(&input);
+pub(super) async fn get(input: Input) -> ControlResponse {
+    let name = organization_param(&input);
     let (app, id) = (Arc::clone(&input.app), input.id().to_owned());
     let found = input.app.store.read(move |connection| {
-        let organization = organization(connection, &app.settings, named.as_deref())?;
+        let organization = organization(connection, &app.settings, name.as_deref())?;
         let mut delivery = find(connection, &id, organization)?;
         let sql = "SELECT body FROM delivery_body WHERE delivery = ?1";
         let body: Option<Vec<u8>> = store::find(connection, sql, [&id], |row| row.get(0))?;
@@ -144,29 +144,29 @@ pub(super) async fn get(input: Input) -> Reply {
         delivery.attempts = Some(attempts(connection, &delivery.id, true)?);
         Ok(delivery)
     });
-    reply(StatusCode::OK, &found.await?)
+    json_response(StatusCode::OK, &found.await?)
 }
 
-/// One more attempt: the same id and bytes, url and secret as they are now.
-pub(super) async fn replay(mut input: Input) -> Reply {
-    // It takes no body; one that is there must still arrive.
+/// Makes one more attempt, with the same ID and body, and with the current URL and secret.
+pub(super) async fn replay(mut input: Input) -> ControlResponse {
+    // The operation has no body, but a body that was sent must be read.
     input.bytes().await?;
-    let named = organization_of_query(&input);
+    let name = organization_param(&input);
     let (app, id) = (Arc::clone(&input.app), input.id().to_owned());
     let replayed = input.app.store.write(move |tx| {
-        let organization = organization(tx.connection(), &app.settings, named.as_deref())?;
+        let organization = organization(tx.connection(), &app.settings, name.as_deref())?;
         let delivery = find(tx.connection(), &id, organization)?;
         let conflict = |message: &str| Err(ApiError::new(Code::Conflict, message));
         if delivery.state == "pending" {
-            return conflict("the delivery is still to be attempted");
+            return conflict("the delivery is still pending");
         }
         let Some(webhook) = app.webhooks.get(&delivery.webhook) else {
-            return conflict("the delivery's webhook is deleted");
+            return conflict("the webhook of the delivery was deleted");
         };
         if !webhook.active {
-            return conflict("the delivery's webhook is not active");
+            return conflict("the webhook of the delivery is inactive");
         }
-        // Past the end of the schedule: no retry follows.
+        // Start after the last retry, so that no retry follows.
         let retry = delivery_worker::schedule(webhook.service).len() as i64;
         tx.execute(
             "UPDATE delivery SET state = 'pending', retry = ?2, due_at = ?3, updated_at = ?3
@@ -176,7 +176,7 @@ pub(super) async fn replay(mut input: Input) -> Reply {
         tx.delivery_due(&webhook.id, tx.now);
         find(tx.connection(), &id, organization)
     });
-    reply(StatusCode::ACCEPTED, &replayed.await?)
+    json_response(StatusCode::ACCEPTED, &replayed.await?)
 }
 
 const COLUMNS: &str =
@@ -205,13 +205,17 @@ fn find(connection: &Connection, id: &str, organization: i64) -> Result<Delivery
 }
 
 /// The attempts of a delivery, oldest first.
-fn attempts(connection: &Connection, id: &str, answers: bool) -> Result<Vec<Attempt>, ApiError> {
+fn attempts(
+    connection: &Connection,
+    id: &str,
+    with_bodies: bool,
+) -> Result<Vec<Attempt>, ApiError> {
     let mut statement = connection.prepare_cached(
         "SELECT number, started_at, duration_ms, url, request_headers, status, error,
                 CASE WHEN ?2 THEN response_body END
          FROM attempt WHERE delivery = ?1 ORDER BY number",
     )?;
-    let rows = statement.query_map((id, answers), |row| {
+    let rows = statement.query_map((id, with_bodies), |row| {
         let headers: String = row.get(4)?;
         Ok(Attempt {
             number: row.get(0)?,
@@ -227,12 +231,12 @@ fn attempts(connection: &Connection, id: &str, answers: bool) -> Result<Vec<Atte
     Ok(rows.collect::<rusqlite::Result<_>>()?)
 }
 
-/// Ids of deliveries are written with hyphens.
+/// Whether the text is a UUID with hyphens, like the IDs of deliveries.
 fn is_id(text: &str) -> bool {
     text.len() == 36 && Uuid::try_parse(text).is_ok()
 }
 
-/// Bytes as text: bodies of deliveries are JSON, answers may be anything.
+/// Request bodies are JSON; response bodies may be invalid UTF-8.
 fn text(bytes: Vec<u8>) -> String {
     String::from_utf8(bytes)
         .unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned())

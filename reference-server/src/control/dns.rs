@@ -1,5 +1,5 @@
-//! `/_sandbox/dns/{domain}`: publishes the records that a domain asked for in
-//! the built-in zone, and withdraws them.
+//! `/_sandbox/dns/{domain}`: publishes the DNS records of a sending domain in the
+//! built-in zone, and withdraws them.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use http::StatusCode;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Reply, json as reply, no_content, organization, organization_of_query};
+use super::{ControlResponse, json_response, no_content, organization, organization_param};
 use crate::dns::{Record, RecordKind, is_reserved};
 use crate::email::domains;
 use crate::error::{ApiError, Problems};
@@ -17,7 +17,7 @@ use crate::web::Input;
 #[schemars(rename = "Publish")]
 pub(crate) struct Publish {
     organization: Option<String>,
-    /// All four where none is named.
+    /// The kinds of records to publish. Default: all four.
     #[schemars(with = "Option<Vec<RecordKind>>")]
     records: Option<Vec<String>>,
 }
@@ -27,27 +27,27 @@ pub(crate) struct Published {
     published: Vec<Record>,
 }
 
-pub(super) async fn publish(mut input: Input) -> Reply {
+pub(super) async fn publish(mut input: Input) -> ControlResponse {
     let publish: Publish = input.optional_object().await?;
-    let named = publish.organization.or_else(|| organization_of_query(&input));
-    let kinds = kinds(publish.records)?;
-    let (app, domain) = (Arc::clone(&input.app), name(&input));
+    let name = publish.organization.or_else(|| organization_param(&input));
+    let kinds = parse_kinds(publish.records)?;
+    let (app, domain) = (Arc::clone(&input.app), domain_param(&input));
     let records = input.app.store.write(move |tx| {
-        let organization = organization(tx.connection(), &app.settings, named.as_deref())?;
+        let organization = organization(tx.connection(), &app.settings, name.as_deref())?;
         let domain = domains::find_named(tx.connection(), &domain, organization)?;
         if !is_reserved(&domain.name) {
-            let message = "is not a name under .test, .example, .invalid or .localhost: \
-                           publish its records where it is hosted";
+            let message = "is not a name under .test, .example, .invalid or .localhost; \
+                           publish its records at its DNS provider";
             return Err(ApiError::field("domain", message));
         }
         domains::publish(tx, &app, &domain, &kinds)?;
         let published = |record: &Record| kinds.contains(&record.kind);
         Ok(domain.records().into_iter().filter(published).collect::<Vec<_>>())
     });
-    reply(StatusCode::OK, &Published { published: records.await? })
+    json_response(StatusCode::OK, &Published { published: records.await? })
 }
 
-pub(super) async fn withdraw(input: Input) -> Reply {
+pub(super) async fn withdraw(input: Input) -> ControlResponse {
     let kind = match input.param("record") {
         "" => None,
         text => {
@@ -55,11 +55,11 @@ pub(super) async fn withdraw(input: Input) -> Reply {
             Some(kind.map_err(|error| ApiError::field("record", error.to_string()))?)
         }
     };
-    let (named, domain) = (organization_of_query(&input), name(&input));
+    let (name, domain) = (organization_param(&input), domain_param(&input));
     let app = Arc::clone(&input.app);
     let withdrawn = input.app.store.write(move |tx| {
-        let organization = organization(tx.connection(), &app.settings, named.as_deref())?;
-        // The domain itself may be deleted by now: its records are found by their own.
+        let organization = organization(tx.connection(), &app.settings, name.as_deref())?;
+        // Query the records directly: the domain itself may already be deleted.
         let owners: Vec<String> = {
             let mut statement = tx.statement(
                 "SELECT DISTINCT owner FROM dns_record
@@ -85,16 +85,16 @@ pub(super) async fn withdraw(input: Input) -> Reply {
     no_content()
 }
 
-/// The domain of the path, as domains are kept; an id stays as it is.
-fn name(input: &Input) -> String {
-    let given = input.param("domain");
-    match crate::address::DomainName::parse(given) {
+/// The domain in the path: a name in normalized form, or an ID.
+fn domain_param(input: &Input) -> String {
+    let name_or_id = input.param("domain");
+    match crate::address::DomainName::parse(name_or_id) {
         Ok(name) => name.as_str().to_owned(),
-        Err(_) => given.to_owned(),
+        Err(_) => name_or_id.to_owned(),
     }
 }
 
-fn kinds(names: Option<Vec<String>>) -> Result<Vec<RecordKind>, ApiError> {
+fn parse_kinds(names: Option<Vec<String>>) -> Result<Vec<RecordKind>, ApiError> {
     let Some(names) = names else { return Ok(RecordKind::ALL.to_vec()) };
     let mut problems = Problems::default();
     let mut kinds = Vec::new();

@@ -1,5 +1,5 @@
-//! `POST /_sandbox/emails/{id}/events`: makes something happen to an email,
-//! webhooks included.
+//! `POST /_sandbox/emails/{id}/events`: simulates an event of an email, such as a bounce,
+//! and delivers it to webhooks.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::{Reply, json as reply, organization, organization_of_query};
+use super::{ControlResponse, json_response, organization, organization_param};
 use crate::email::stored;
 use crate::engine::{Change, apply_event};
 use crate::error::{ApiError, Code};
@@ -21,14 +21,15 @@ pub(crate) struct Event {
     organization: Option<String>,
     #[schemars(with = "schema::EmailChange")]
     event: String,
-    /// To this recipient; without it to every one that it can happen to.
+    /// The address of the affected recipient. Default: all recipients whose status allows
+    /// the event.
     recipient: Option<String>,
-    /// Of a bounce `{type, reason}`, of a click `{url}`, else `{reason}`; a text
-    /// stands for the reason or the URL.
+    /// `{type, reason}` for a bounce, `{url}` for a click, `{reason}` for other events. A
+    /// string is short for the reason or the URL.
     detail: Option<Value>,
 }
 
-pub(super) async fn create(mut input: Input) -> Reply {
+pub(super) async fn create(mut input: Input) -> ControlResponse {
     let id = input.id().to_owned();
     let event: Event = input.object().await?;
     let Some(change) = Change::parse(&event.event) else {
@@ -39,14 +40,14 @@ pub(super) async fn create(mut input: Input) -> Reply {
     if change == Change::Bounced && kind.is_some_and(|kind| kind != "hard" && kind != "soft") {
         return Err(ApiError::field("detail.type", "must be hard or soft"));
     }
-    let named = event.organization.or_else(|| organization_of_query(&input));
+    let name = event.organization.or_else(|| organization_param(&input));
     let app = Arc::clone(&input.app);
     let email = input.app.store.write(move |tx| {
-        let organization = organization(tx.connection(), &app.settings, named.as_deref())?;
+        let organization = organization(tx.connection(), &app.settings, name.as_deref())?;
         let mut email = stored::find(tx.connection(), &id)?
             .filter(|email| email.organization == organization)
             .ok_or_else(|| ApiError::not_found("email"))?;
-        let meant: Vec<usize> = email
+        let affected: Vec<usize> = email
             .recipients
             .iter()
             .enumerate()
@@ -56,18 +57,22 @@ pub(super) async fn create(mut input: Input) -> Reply {
             })
             .map(|(position, _)| position)
             .collect();
-        if meant.is_empty() {
+        if affected.is_empty() {
             if event.recipient.is_some() {
-                return Err(ApiError::field("recipient", "is no recipient of this email"));
+                return Err(ApiError::field("recipient", "is not a recipient of this email"));
             }
-            let message = format!("an email that is {} cannot become this", email.status.as_str());
+            let message = format!(
+                "an email with the status {} cannot have the event {}",
+                email.status.as_str(),
+                event.event
+            );
             return Err(ApiError::new(Code::Conflict, message));
         }
-        for position in meant {
+        for position in affected {
             apply_event(tx, &app, &mut email, position, change, event.detail.as_ref())?;
         }
         stored::update(tx, &email)?;
         Ok(email)
     });
-    reply(StatusCode::OK, &email.await?.view())
+    json_response(StatusCode::OK, &email.await?.view())
 }

@@ -1,4 +1,5 @@
-//! `/_sandbox/faults`: what the next matching requests meet.
+//! `/_sandbox/faults`: adds, lists and removes faults, which affect the next matching
+//! requests (`docs/control-interface.md#faults`).
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,16 +10,16 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use svc_sdk::Operation;
 
-use super::{Reply, json as reply, no_content, organization, organization_of_query};
+use super::{ControlResponse, json_response, no_content, organization, organization_param};
 use crate::error::{ApiError, Problems};
-use crate::faults::{Drop, Effect, Fault, FaultAnswer, Faults};
+use crate::faults::{DropPoint, Effect, Fault, FaultResponse, Faults};
 use crate::id::{self, Prefix};
 use crate::openapi::schema;
 use crate::time;
-use crate::web::{Input, whole};
+use crate::web::{Input, integer};
 
-/// The longest wait that a fault can make.
-const LONGEST: i64 = 10 * 60_000;
+/// Maximum latency, in milliseconds.
+const MAX_LATENCY: i64 = 10 * 60_000;
 
 #[derive(Deserialize, JsonSchema, Serialize)]
 #[schemars(rename = "NewFault")]
@@ -44,65 +45,67 @@ const LONGEST: i64 = 10 * 60_000;
 pub(crate) struct New {
     #[serde(skip_serializing)]
     organization: Option<String>,
-    /// Such as `emails.send`; every documented operation where none is named.
+    /// The affected operation, such as `emails.send`. Default: all documented operations.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<OperationName>")]
     operation: Option<String>,
-    /// How many requests meet it: 1 where it is not given.
-    #[serde(default, deserialize_with = "whole", skip_serializing_if = "Option::is_none")]
+    /// How many requests are affected. Default: 1.
+    #[serde(default, deserialize_with = "integer", skip_serializing_if = "Option::is_none")]
     #[schemars(extend("maximum" = u32::MAX))]
     times: Option<u32>,
-    /// How many matching requests pass before.
-    #[serde(default, deserialize_with = "whole", skip_serializing_if = "Option::is_none")]
+    /// How many matching requests are unaffected before that. Default: 0.
+    #[serde(default, deserialize_with = "integer", skip_serializing_if = "Option::is_none")]
     #[schemars(extend("maximum" = u32::MAX))]
     skip: Option<u32>,
-    #[serde(default, deserialize_with = "whole", skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "integer", skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 200, max = 599))]
     status: Option<u16>,
-    /// A text as it is, anything else as JSON.
+    /// The response body: a string is sent as it is, any other value as JSON.
     #[serde(skip_serializing_if = "Option::is_none")]
     body: Option<Value>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "Option<AnswerHeaders>")]
+    #[schemars(with = "Option<ResponseHeaders>")]
     headers: Option<Map<String, Value>>,
-    /// A duration such as `250ms`, in real time.
+    /// A delay such as `250ms`, in real time, of at most ten minutes.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<schema::Duration>")]
     latency: Option<String>,
-    /// Cuts the connection before the request is processed, after it, or
-    /// midway through the answer.
+    /// Closes the connection before the request is processed, after it is processed, or
+    /// midway through the response.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(extend("enum" = ["before", "after", "midway", null]))]
     drop: Option<String>,
 }
 
-/// A fault as it was asked for, and what met it.
+/// A fault and the requests that it affected.
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "Fault")]
 pub(crate) struct View<'a> {
     id: &'a str,
     #[serde(flatten)]
     #[schemars(with = "New")]
-    asked: &'a Value,
-    /// Requests that still meet it.
+    definition: &'a Value,
+    /// How many more requests the fault affects.
     remaining: u32,
-    met: Vec<Met>,
+    #[serde(rename = "met")]
+    hits: Vec<Hit>,
 }
 
-/// A request that met a fault.
+/// A request that a fault affected.
 #[derive(Serialize, JsonSchema)]
-#[schemars(rename = "FaultMet")]
-struct Met {
+#[schemars(rename = "FaultHit")]
+struct Hit {
     #[schemars(with = "schema::Time")]
     at: String,
     operation: String,
 }
 
-pub(super) async fn create(mut input: Input) -> Reply {
+pub(super) async fn create(mut input: Input) -> ControlResponse {
     let new: New = input.object().await?;
     let (operation, effect) = new.resolve()?;
     let organization =
-        named(&input, new.organization.clone().or_else(|| organization_of_query(&input))).await?;
+        find_organization(&input, new.organization.clone().or_else(|| organization_param(&input)))
+            .await?;
     let fault = Fault {
         id: id::new(Prefix::Fault),
         organization,
@@ -110,34 +113,34 @@ pub(super) async fn create(mut input: Input) -> Reply {
         effect,
         skip: new.skip.unwrap_or(0),
         times: new.times.unwrap_or(1),
-        met: Vec::new(),
-        shown: serde_json::to_value(&new).map_err(ApiError::internal)?,
+        hits: Vec::new(),
+        definition: serde_json::to_value(&new).map_err(ApiError::internal)?,
     };
     let (app, added) = (Arc::clone(&input.app), fault.clone());
     input.app.store.write(move |tx| Faults::add(tx, &app, &added)).await?;
-    reply(StatusCode::CREATED, &describe(&fault))
+    json_response(StatusCode::CREATED, &describe(&fault))
 }
 
-pub(super) async fn list(input: Input) -> Reply {
-    let organization = named(&input, organization_of_query(&input)).await?;
+pub(super) async fn list(input: Input) -> ControlResponse {
+    let organization = find_organization(&input, organization_param(&input)).await?;
     let faults = input.app.faults.list(organization);
-    reply(StatusCode::OK, &faults.iter().map(describe).collect::<Vec<_>>())
+    json_response(StatusCode::OK, &faults.iter().map(describe).collect::<Vec<_>>())
 }
 
-pub(super) async fn get(input: Input) -> Reply {
-    let organization = named(&input, organization_of_query(&input)).await?;
+pub(super) async fn get(input: Input) -> ControlResponse {
+    let organization = find_organization(&input, organization_param(&input)).await?;
     let faults = input.app.faults.list(organization);
     let fault = faults.iter().find(|fault| fault.id == input.id());
-    reply(StatusCode::OK, &describe(fault.ok_or_else(|| ApiError::not_found("fault"))?))
+    json_response(StatusCode::OK, &describe(fault.ok_or_else(|| ApiError::not_found("fault"))?))
 }
 
-/// All of them.
-pub(super) async fn clear(input: Input) -> Reply {
+/// Removes all faults of the organization.
+pub(super) async fn clear(input: Input) -> ControlResponse {
     remove(&input, None).await?;
     no_content()
 }
 
-pub(super) async fn delete(input: Input) -> Reply {
+pub(super) async fn delete(input: Input) -> ControlResponse {
     if remove(&input, Some(input.id().to_owned())).await? {
         return no_content();
     }
@@ -145,17 +148,17 @@ pub(super) async fn delete(input: Input) -> Reply {
 }
 
 async fn remove(input: &Input, id: Option<String>) -> Result<bool, ApiError> {
-    let organization = named(input, organization_of_query(input)).await?;
+    let organization = find_organization(input, organization_param(input)).await?;
     let app = Arc::clone(&input.app);
     input.app.store.write(move |tx| Faults::remove(tx, &app, organization, id)).await
 }
 
-/// What a fault that was kept does.
-pub(crate) fn read_effect(asked: &str) -> Result<(Option<Operation>, Effect), ApiError> {
-    serde_json::from_str::<New>(asked).map_err(ApiError::internal)?.resolve()
+/// Parses the stored definition of a fault.
+pub(crate) fn parse_definition(definition: &str) -> Result<(Option<Operation>, Effect), ApiError> {
+    serde_json::from_str::<New>(definition).map_err(ApiError::internal)?.resolve()
 }
 
-async fn named(input: &Input, name: Option<String>) -> Result<i64, ApiError> {
+async fn find_organization(input: &Input, name: Option<String>) -> Result<i64, ApiError> {
     let app = Arc::clone(&input.app);
     let find = move |connection: &rusqlite::Connection| {
         organization(connection, &app.settings, name.as_deref())
@@ -169,7 +172,7 @@ impl New {
         let operation = self.operation.as_deref().and_then(|name| {
             let found = operation(name);
             if found.is_none() {
-                problems.add("operation", "is no documented operation, such as emails.send");
+                problems.add("operation", "is not a documented operation, such as emails.send");
             }
             found
         });
@@ -189,23 +192,23 @@ impl New {
         }
         let headers = self.header_map(&mut problems);
         let latency = self.latency.as_deref().and_then(|text| {
-            let latency = time::parse_duration(text).filter(|ms| *ms <= LONGEST);
+            let latency = time::parse_duration(text).filter(|ms| *ms <= MAX_LATENCY);
             if latency.is_none() {
                 problems.add("latency", "must be a duration of at most 10m, such as 250ms");
             }
             latency
         });
         let drop = self.drop.as_deref().and_then(|word| match word {
-            "before" => Some(Drop::Before),
-            "after" => Some(Drop::After),
-            "midway" => Some(Drop::Midway),
+            "before" => Some(DropPoint::Before),
+            "after" => Some(DropPoint::After),
+            "midway" => Some(DropPoint::Midway),
             _ => {
                 problems.add("drop", "must be before, after or midway");
                 None
             }
         });
         if self.status.is_none() && self.latency.is_none() && self.drop.is_none() {
-            problems.add("", "must have a status, a latency or a drop");
+            problems.add("", "must contain at least one of status, latency and drop");
         }
         problems.check()?;
         let body = match &self.body {
@@ -213,9 +216,9 @@ impl New {
             Some(Value::String(text)) => text.clone().into_bytes(),
             Some(json) => json.to_string().into_bytes(),
         };
-        let answer = status.map(|status| FaultAnswer { status, headers, body });
+        let response = status.map(|status| FaultResponse { status, headers, body });
         let latency = Duration::from_millis(latency.unwrap_or(0).unsigned_abs());
-        Ok((operation, Effect { latency, answer, drop }))
+        Ok((operation, Effect { latency, response, drop }))
     }
 
     fn header_map(&self, problems: &mut Problems) -> HeaderMap {
@@ -228,23 +231,24 @@ impl New {
             let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
             match (HeaderName::try_from(name), HeaderValue::try_from(text)) {
                 (Ok(name), _) if FRAMING.contains(&name.as_str()) => {
-                    problems.add(format!("headers.{name}"), "is the connection's own");
+                    problems.add(format!("headers.{name}"), "cannot be set; the server manages it");
                 }
                 (Ok(name), Ok(value)) => {
                     headers.insert(name, value);
                 }
-                _ => problems.add("headers", "holds a name or a value that is none"),
+                _ => problems.add("headers", "contains an invalid header name or value"),
             }
         }
         headers
     }
 }
 
-/// What frames an answer is not for the choosing.
+/// Headers that a fault cannot set, because they frame the message.
 const FRAMING: [&str; 3] = ["content-length", "transfer-encoding", "connection"];
 
-/// By its name within its service, or with the service before it where both
-/// services have the name: `extraction webhooks.list`.
+/// Finds an operation by its name, such as `emails.send`, or by its service and name,
+/// such as `extraction webhooks.list`. A name that both services have refers to the email
+/// service.
 fn operation(name: &str) -> Option<Operation> {
     let all = Operation::ALL.into_iter();
     let email_first = all.rev();
@@ -254,16 +258,16 @@ fn operation(name: &str) -> Option<Operation> {
         .or_else(|| email_first.into_iter().find(|operation| operation.name() == name))
 }
 
-schema::texts! {
-    /// What `operation` finds.
+schema::formats! {
+    /// The names that `operation` accepts.
     OperationName => {
         let all = Operation::ALL.iter();
         let names = all.flat_map(|operation| [operation.name().to_owned(), operation.to_string()]);
         let names: std::collections::BTreeSet<String> = names.collect();
         json_schema!({"type": "string", "enum": names})
     }
-    /// What `header_map` takes.
-    AnswerHeaders => json_schema!({
+    /// The headers that `header_map` accepts.
+    ResponseHeaders => json_schema!({
         "type": "object",
         "propertyNames": {"pattern": "^[!#$%&'*+.^_`|~0-9A-Za-z-]+$", "not": {"enum": FRAMING}},
         "additionalProperties": {"pattern": "^[^\\u0000-\\u0008\\u000a-\\u001f\\u007f]*$"},
@@ -271,9 +275,14 @@ schema::texts! {
 }
 
 fn describe(fault: &Fault) -> View<'_> {
-    let met = fault
-        .met
+    let hits = fault
+        .hits
         .iter()
-        .map(|met| Met { at: time::rfc3339(met.at), operation: met.operation.to_string() });
-    View { id: &fault.id, asked: &fault.shown, remaining: fault.times, met: met.collect() }
+        .map(|hit| Hit { at: time::rfc3339(hit.at), operation: hit.operation.to_string() });
+    View {
+        id: &fault.id,
+        definition: &fault.definition,
+        remaining: fault.times,
+        hits: hits.collect(),
+    }
 }

@@ -1,6 +1,8 @@
-//! Who may use the control interface: programs on this machine, or who has the
-//! control token. A web page must not be able to drive it, so requests for a
-//! foreign host or from a foreign origin are refused.
+//! Access control of the control interface.
+//!
+//! Beyond loopback, a client needs the control token. Requests with a foreign `Host` or
+//! `Origin` are rejected, so that a web page cannot use the control interface through
+//! the browser of a developer.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -10,37 +12,40 @@ use subtle::ConstantTimeEq as _;
 use crate::error::{ApiError, Code};
 use crate::web::Input;
 
+/// Returns an error if the request may not use the control interface.
 pub(crate) fn guard(input: &Input) -> Result<(), ApiError> {
     let Some(addresses) = input.app.addresses.get() else {
         return Err(ApiError::new(Code::Unavailable, "the server is starting"));
     };
-    let ours = addresses.http;
-    // A request line with an address names the host as well as the header does.
-    let named = input.parts.uri.authority().map(http::uri::Authority::as_str);
-    let all_ours = named.into_iter().chain(input.header(HOST)).all(|host| is_ours(host, ours));
-    if !all_ours || (named.is_none() && input.header(HOST).is_none()) {
-        let message = format!("the control interface answers at {ours} only");
+    let own = addresses.http;
+    // A request line with an absolute URL also contains a host.
+    let authority = input.parts.uri.authority().map(http::uri::Authority::as_str);
+    let all_own =
+        authority.into_iter().chain(input.header(HOST)).all(|host| is_own_host(host, own));
+    if !all_own || (authority.is_none() && input.header(HOST).is_none()) {
+        let message = format!("wrong Host header: the address of the control interface is {own}");
         return Err(ApiError::new(Code::WrongHost, message));
     }
     if input.parts.headers.contains_key(ORIGIN) {
         let origin = input.header(ORIGIN).unwrap_or_default();
-        let same = origin.strip_prefix("http://").is_some_and(|host| is_ours(host, ours));
+        let same = origin.strip_prefix("http://").is_some_and(|host| is_own_host(host, own));
         if !same {
-            let message = "a page of another origin may not use the control interface";
+            let message = "web pages of another origin may not use the control interface";
             return Err(ApiError::new(Code::Forbidden, message));
         }
     }
     let Some(token) = &input.app.control_token else { return Ok(()) };
-    let given = input.header(AUTHORIZATION).and_then(|value| value.strip_prefix("Bearer "));
-    if given.is_some_and(|given| bool::from(given.as_bytes().ct_eq(token.as_bytes()))) {
+    let provided = input.header(AUTHORIZATION).and_then(|value| value.strip_prefix("Bearer "));
+    if provided.is_some_and(|provided| bool::from(provided.as_bytes().ct_eq(token.as_bytes()))) {
         return Ok(());
     }
-    let message = "bound beyond loopback, the control interface needs the control token";
+    let message =
+        "the server listens beyond loopback, so the control interface requires the control token";
     Err(ApiError::new(Code::Unauthorized, message))
 }
 
-/// Whether a host, with its port, is an address of this server.
-fn is_ours(host: &str, ours: SocketAddr) -> bool {
+/// Whether `host`, with or without a port, is an address of this server.
+fn is_own_host(host: &str, own: SocketAddr) -> bool {
     let (name, port) = match host.rsplit_once(':') {
         Some((name, port))
             if port.bytes().all(|byte| byte.is_ascii_digit()) && !port.is_empty() =>
@@ -49,16 +54,17 @@ fn is_ours(host: &str, ours: SocketAddr) -> bool {
         }
         _ => (host, Some(80)),
     };
-    if port != Some(ours.port()) {
+    if port != Some(own.port()) {
         return false;
     }
     if name.eq_ignore_ascii_case("localhost") {
-        return ours.ip().is_loopback() || ours.ip().is_unspecified();
+        return own.ip().is_loopback() || own.ip().is_unspecified();
     }
     let bare = name.strip_prefix('[').and_then(|name| name.strip_suffix(']')).unwrap_or(name);
     match bare.parse::<IpAddr>() {
-        // Bound to every address, any address is ours; a name could be anybody's.
-        Ok(ip) => ip == ours.ip() || ours.ip().is_unspecified(),
+        // A server on all addresses accepts any IP address, but no host name, which could
+        // be that of an attacker (DNS rebinding).
+        Ok(ip) => ip == own.ip() || own.ip().is_unspecified(),
         Err(_) => false,
     }
 }
@@ -68,10 +74,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_addresses_of_this_server_are_ours() {
-        let ours = SocketAddr::from(([127, 0, 0, 1], 4080));
+    fn accepts_only_addresses_of_this_server() {
+        let own = SocketAddr::from(([127, 0, 0, 1], 4080));
         for host in ["127.0.0.1:4080", "localhost:4080", "LOCALHOST:4080"] {
-            assert!(is_ours(host, ours), "{host}");
+            assert!(is_own_host(host, own), "{host}");
         }
         for host in [
             "127.0.0.1",
@@ -82,10 +88,10 @@ mod tests {
             "",
             ":4080",
         ] {
-            assert!(!is_ours(host, ours), "{host}");
+            assert!(!is_own_host(host, own), "{host}");
         }
         let everywhere = SocketAddr::from(([0, 0, 0, 0], 80));
-        assert!(is_ours("192.168.1.5", everywhere));
-        assert!(!is_ours("intranet", everywhere));
+        assert!(is_own_host("192.168.1.5", everywhere));
+        assert!(!is_own_host("intranet", everywhere));
     }
 }

@@ -1,4 +1,4 @@
-//! `GET /_sandbox/health`
+//! `GET /_sandbox/health`: the status, version, time and addresses of the server.
 
 use std::net::SocketAddr;
 
@@ -6,7 +6,7 @@ use http::StatusCode;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::{Reply, json as reply};
+use super::{ControlResponse, json_response};
 use crate::openapi::schema;
 use crate::time;
 use crate::web::Input;
@@ -30,7 +30,7 @@ struct Addresses {
     dns: Option<SocketAddr>,
 }
 
-pub(super) async fn get(input: Input) -> Reply {
+pub(super) async fn get(input: Input) -> ControlResponse {
     let app = &input.app;
     let addresses = app.addresses.get();
     let health = Health {
@@ -38,10 +38,10 @@ pub(super) async fn get(input: Input) -> Reply {
         version: env!("CARGO_PKG_VERSION"),
         now: time::rfc3339(app.clock.now()),
         addresses: Addresses {
-            http: addresses.map(|at| format!("http://{}", at.http)),
-            smtp: addresses.and_then(|at| at.smtp),
-            dns: addresses.map(|at| at.dns),
+            http: addresses.map(|addresses| format!("http://{}", addresses.http)),
+            smtp: addresses.and_then(|addresses| addresses.smtp),
+            dns: addresses.map(|addresses| addresses.dns),
         },
     };
-    reply(StatusCode::OK, &health)
+    json_response(StatusCode::OK, &health)
 }

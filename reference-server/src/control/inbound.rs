@@ -1,4 +1,4 @@
-//! `POST /_sandbox/inbound`: a message comes in, as if over SMTP.
+//! `POST /_sandbox/inbound`: receives a message as if it had arrived over SMTP.
 
 use std::net::IpAddr;
 
@@ -7,7 +7,7 @@ use http::header::CONTENT_TYPE;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Reply, json as reply, organization, organization_of_query};
+use super::{ControlResponse, json_response, organization, organization_param};
 use crate::address::{Address, Mailbox, reject_line_breaks};
 use crate::dkim;
 use crate::dns::{self, Resolver, SpfVerdict};
@@ -22,7 +22,7 @@ use crate::web::input::object;
 
 #[derive(Deserialize, JsonSchema)]
 #[schemars(rename = "InboundMessage")]
-pub(crate) struct Short {
+pub(crate) struct New {
     organization: Option<String>,
     #[schemars(with = "schema::Mailbox")]
     from: Option<String>,
@@ -32,81 +32,81 @@ pub(crate) struct Short {
     subject: Option<String>,
     text: Option<String>,
     html: Option<String>,
-    /// Where it comes from, for SPF to judge; without it the verdict is `none`.
+    /// The IP address of the sending host, for the SPF check. Without it, the SPF result is
+    /// `none`.
     #[schemars(with = "Option<schema::IpAddress>")]
     ip: Option<String>,
-    /// The name that the peer gives; the sender's domain where there is none.
+    /// The name that the sending host gives in `HELO`. Default: the domain of the sender.
     #[schemars(regex(pattern = r"^[A-Za-z0-9.:\[\]_-]+$"))]
     helo: Option<String>,
 }
 
-/// The connection that the message would have come over.
+/// The sending host of the simulated SMTP connection.
 struct Peer {
     ip: IpAddr,
     helo: Option<String>,
-    /// The envelope's sender.
+    /// The envelope sender.
     sender: Option<Address>,
 }
 
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "InboundMessages")]
-pub(crate) struct Taken {
-    messages: Vec<TakenMessage>,
+pub(crate) struct Received {
+    messages: Vec<ReceivedMessage>,
 }
 
 #[derive(Serialize, JsonSchema)]
-#[schemars(rename = "InboundMessageTaken")]
-struct TakenMessage {
+#[schemars(rename = "InboundMessageReceived")]
+struct ReceivedMessage {
     id: String,
     recipient: String,
 }
 
-pub(super) async fn create(mut input: Input) -> Reply {
-    let mut named = organization_of_query(&input);
+pub(super) async fn create(mut input: Input) -> ControlResponse {
+    let mut organization_name = organization_param(&input);
     let content_type = input.header(CONTENT_TYPE).unwrap_or_default().to_ascii_lowercase();
     let (recipients, source, peer) = if content_type.starts_with("message/rfc822") {
         let source = inbound::with_crlf(&input.bytes().await?);
-        let recipients = recipients_of(&input, &source)?;
-        let peer = peer_of(&input, &source)?;
+        let recipients = parse_recipients(&input, &source)?;
+        let peer = parse_peer(&input, &source)?;
         (recipients, source, peer)
     } else {
-        let short: Short = object(&input.json_bytes().await?)?;
-        named = short.organization.clone().or(named);
-        short.compose(input.app.clock.now(), host_of(&input)?)?
+        let new: New = object(&input.json_bytes().await?)?;
+        organization_name = new.organization.clone().or(organization_name);
+        new.compose(input.app.clock.now(), parse_host(&input)?)?
     };
     let app = std::sync::Arc::clone(&input.app);
-    let organization = input
-        .app
-        .store
-        .read(move |connection| organization(connection, &app.settings, named.as_deref()));
+    let organization = input.app.store.read(move |connection| {
+        organization(connection, &app.settings, organization_name.as_deref())
+    });
     let dkim = dkim::verify(&input.app.resolver, &source, input.app.clock.now()).await;
     let spf = match &peer {
-        Some(peer) => peer.judge(&input.app.resolver).await,
-        // There was no connection whose address SPF could judge.
+        Some(peer) => peer.check_spf(&input.app.resolver).await,
+        // Without an IP address there is nothing to check.
         None => SpfVerdict::None,
     };
     let organization = Some(organization.await?);
     let message = IncomingMessage { organization, recipients, spf, dkim, source };
     let received = inbound::receive(&input.app, message).await?;
     if received.is_empty() {
-        let message = "names nobody in a verified domain of this organization";
+        let message = "contains no recipient in a verified domain of this organization";
         return Err(ApiError::field("to", message));
     }
     let messages = received.into_iter();
-    let messages = messages.map(|one| TakenMessage { id: one.id, recipient: one.recipient });
-    reply(StatusCode::ACCEPTED, &Taken { messages: messages.collect() })
+    let messages = messages.map(|one| ReceivedMessage { id: one.id, recipient: one.recipient });
+    json_response(StatusCode::ACCEPTED, &Received { messages: messages.collect() })
 }
 
-/// Of a whole message: `to` in the query, as an envelope would have it, or
-/// else what its header says.
-fn recipients_of(input: &Input, source: &[u8]) -> Result<Vec<Address>, ApiError> {
-    let named = input.query().remove("to");
-    let texts = match named {
-        // In a query, a `+` that was not encoded arrives as a space.
+/// The recipients of a complete message: the envelope recipients in the query parameter
+/// `to`, or those in the header.
+fn parse_recipients(input: &Input, source: &[u8]) -> Result<Vec<Address>, ApiError> {
+    let to = input.query().remove("to");
+    let texts = match to {
+        // A `+` in a query that is not percent-encoded decodes to a space.
         Some(text) => text.split(',').map(|one| one.trim().replace(' ', "+")).collect(),
         None => {
             let message = Incoming::parse(source)
-                .ok_or_else(|| ApiError::field("", "is not a message: it has no header"))?;
+                .ok_or_else(|| ApiError::field("", "is not an email message: it has no header"))?;
             [message.to, message.cc].concat()
         }
     };
@@ -114,10 +114,10 @@ fn recipients_of(input: &Input, source: &[u8]) -> Result<Vec<Address>, ApiError>
     parsed.collect::<Result<_, _>>().map_err(|error| ApiError::field("to", error.to_string()))
 }
 
-/// Of a whole message: `ip`, `helo` and `from` in the query, the latter what
-/// the header says where it is not given.
-fn peer_of(input: &Input, source: &[u8]) -> Result<Option<Peer>, ApiError> {
-    let (ip, helo) = host_of(input)?;
+/// The sending host of a complete message: the query parameters `ip` and `helo`, and the
+/// envelope sender in `from`, which defaults to the sender in the header.
+fn parse_peer(input: &Input, source: &[u8]) -> Result<Option<Peer>, ApiError> {
+    let (ip, helo) = parse_host(input)?;
     let sender = match input.query().remove("from") {
         Some(text) => Some(text.replace(' ', "+")),
         None => Incoming::parse(source).and_then(|message| message.from),
@@ -126,11 +126,11 @@ fn peer_of(input: &Input, source: &[u8]) -> Result<Option<Peer>, ApiError> {
     Ok(ip.map(|ip| Peer { ip, helo, sender }))
 }
 
-/// A host's address and name.
+/// The IP address and the `HELO` name of a host.
 type Host = (Option<IpAddr>, Option<String>);
 
-/// The host that the query names.
-fn host_of(input: &Input) -> Result<Host, ApiError> {
+/// Reads the query parameters `ip` and `helo`.
+fn parse_host(input: &Input) -> Result<Host, ApiError> {
     let mut query = input.query();
     let mut problems = Problems::default();
     let ip = query.remove("ip").and_then(|text| check_ip(&text, &mut problems));
@@ -148,16 +148,16 @@ fn check_ip(text: &str, problems: &mut Problems) -> Option<IpAddr> {
 }
 
 fn check_helo(text: &str, problems: &mut Problems) -> bool {
-    let plain = |c: char| c.is_ascii_alphanumeric() || ".-:[]_".contains(c);
-    let is_name = !text.is_empty() && text.chars().all(plain);
-    if !is_name {
-        problems.add("helo", "must be the name of a host");
+    let is_allowed = |c: char| c.is_ascii_alphanumeric() || ".-:[]_".contains(c);
+    let is_valid = !text.is_empty() && text.chars().all(is_allowed);
+    if !is_valid {
+        problems.add("helo", "must be a host name");
     }
-    is_name
+    is_valid
 }
 
 impl Peer {
-    async fn judge(&self, resolver: &Resolver) -> SpfVerdict {
+    async fn check_spf(&self, resolver: &Resolver) -> SpfVerdict {
         let (local, domain) = match &self.sender {
             Some(sender) => (sender.local(), sender.domain().as_str()),
             None => ("", ""),
@@ -167,10 +167,11 @@ impl Peer {
     }
 }
 
+/// Recipients, source and sending host.
 type Composed = (Vec<Address>, Vec<u8>, Option<Peer>);
 
-impl Short {
-    /// `host` is what the query names, in place of what the message does not.
+impl New {
+    /// Builds the message. `host` is from the query; fields of the body take precedence.
     fn compose(self, now: i64, host: Host) -> Result<Composed, ApiError> {
         let mut problems = Problems::default();
         let ip = self.ip.as_deref().and_then(|text| check_ip(text, &mut problems)).or(host.0);

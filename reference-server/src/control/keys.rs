@@ -1,4 +1,4 @@
-//! `/_sandbox/keys`: makes, lists and revokes keys of both services.
+//! `/_sandbox/keys`: creates, lists and revokes API keys of both services.
 
 use std::sync::Arc;
 
@@ -8,14 +8,14 @@ use serde::{Deserialize, Serialize};
 use svc_sdk::{Scope, Service};
 
 use super::organizations::EMAIL_SCOPES;
-use super::{Reply, json as reply, no_content, organization, organization_of_query};
+use super::{ControlResponse, json_response, no_content, organization, organization_param};
 use crate::error::{ApiError, Problems};
 use crate::keys::{self, Mode};
 use crate::openapi::schema;
 use crate::time::{self, Millis};
 use crate::web::Input;
 
-/// `scopes` for the email service, `scope` for the extraction service.
+/// A key of the email service needs `scopes`, one of the extraction service `scope`.
 #[derive(Deserialize, JsonSchema)]
 #[schemars(rename = "NewKey")]
 #[schemars(extend("oneOf" = [
@@ -49,27 +49,27 @@ pub(crate) struct View {
     service: &'static str,
     #[schemars(extend("enum" = ["live", "test"]))]
     mode: String,
-    /// Of a key of the email service.
+    /// Only for a key of the email service.
     #[serde(skip_serializing_if = "Option::is_none")]
     scopes: Option<Vec<&'static str>>,
-    /// Of a key of the extraction service.
+    /// Only for a key of the extraction service.
     #[serde(skip_serializing_if = "Option::is_none")]
     scope: Option<&'static str>,
-    /// The key itself; in the answer to its creation only.
+    /// The key itself; only in the response that creates it.
     #[serde(skip_serializing_if = "Option::is_none")]
     key: Option<String>,
-    /// How it begins; in lists.
+    /// The start of the key; only in lists.
     #[serde(skip_serializing_if = "Option::is_none")]
     hint: Option<String>,
     #[schemars(with = "schema::Time")]
     created_at: String,
 }
 
-pub(super) async fn create(mut input: Input) -> Reply {
+pub(super) async fn create(mut input: Input) -> ControlResponse {
     let new: New = input.object().await?;
     let (service, scopes, mode) = new.resolve()?;
     let app = Arc::clone(&input.app);
-    let answer = input.app.store.write(move |tx| {
+    let view = input.app.store.write(move |tx| {
         let organization =
             organization(tx.connection(), &app.settings, new.organization.as_deref())?;
         let secret = keys::new_secret(service, mode)?;
@@ -77,7 +77,7 @@ pub(super) async fn create(mut input: Input) -> Reply {
         let view = View::new(key.id, service, &key.scopes, mode.as_str().to_owned(), tx.now);
         Ok(View { key: Some(secret), ..view })
     });
-    reply(StatusCode::CREATED, &answer.await?)
+    json_response(StatusCode::CREATED, &view.await?)
 }
 
 impl New {
@@ -96,17 +96,17 @@ impl New {
                 Mode::Test
             }
         };
-        let mut of_email = Vec::new();
+        let mut email_scopes = Vec::new();
         for (index, name) in self.scopes.iter().flatten().enumerate() {
             match name.parse().ok().filter(|scope| EMAIL_SCOPES.contains(scope)) {
-                Some(scope) if of_email.contains(&scope) => {}
-                Some(scope) => of_email.push(scope),
+                Some(scope) if email_scopes.contains(&scope) => {}
+                Some(scope) => email_scopes.push(scope),
                 None => {
-                    problems.add(format!("scopes[{index}]"), "is no scope of the email service");
+                    problems.add(format!("scopes[{index}]"), "is not a scope of the email service");
                 }
             }
         }
-        let of_extraction = match self.scope.as_deref() {
+        let extraction_scopes = match self.scope.as_deref() {
             Some("full") => vec![Scope::Full],
             Some("extract_only") => vec![Scope::ExtractOnly],
             None if service == Service::Email => Vec::new(),
@@ -120,18 +120,18 @@ impl New {
         }
         problems.check()?;
         let scopes = match service {
-            Service::Email => of_email,
-            Service::Extraction => of_extraction,
+            Service::Email => email_scopes,
+            Service::Extraction => extraction_scopes,
         };
         Ok((service, scopes, mode))
     }
 }
 
-pub(super) async fn list(input: Input) -> Reply {
+pub(super) async fn list(input: Input) -> ControlResponse {
     let app = Arc::clone(&input.app);
-    let named = organization_of_query(&input);
+    let name = organization_param(&input);
     let all = input.app.store.read(move |connection| {
-        let organization = organization(connection, &app.settings, named.as_deref())?;
+        let organization = organization(connection, &app.settings, name.as_deref())?;
         let mut statement = connection.prepare_cached(
             "SELECT id, service, scopes, mode, hint, created_at FROM api_key
              WHERE organization = ?1 ORDER BY id",
@@ -146,22 +146,22 @@ pub(super) async fn list(input: Input) -> Reply {
         })?;
         Ok(rows.collect::<rusqlite::Result<Vec<_>>>()?)
     });
-    reply(StatusCode::OK, &all.await?)
+    json_response(StatusCode::OK, &all.await?)
 }
 
-pub(super) async fn delete(input: Input) -> Reply {
+pub(super) async fn delete(input: Input) -> ControlResponse {
     let app = Arc::clone(&input.app);
-    let (id, named) = (input.id().to_owned(), organization_of_query(&input));
+    let (id, name) = (input.id().to_owned(), organization_param(&input));
     input
         .app
         .store
         .write(move |tx| {
-            let organization = organization(tx.connection(), &app.settings, named.as_deref())?;
-            let gone = tx.execute(
+            let organization = organization(tx.connection(), &app.settings, name.as_deref())?;
+            let deleted = tx.execute(
                 "DELETE FROM api_key WHERE id = ?1 AND organization = ?2",
                 (&id, organization),
             )?;
-            if gone == 0 {
+            if deleted == 0 {
                 return Err(ApiError::not_found("key"));
             }
             let keys = Arc::clone(&app.keys);

@@ -1,5 +1,5 @@
-//! `GET /_sandbox/lease`: while somebody holds this answer open, a server that
-//! runs inside a command keeps running for them.
+//! `GET /_sandbox/lease`: a response that never ends. While a client keeps it open, a
+//! server that runs inside a command does not stop.
 
 use std::convert::Infallible;
 use std::time::Duration;
@@ -10,30 +10,30 @@ use futures_util::stream;
 use http::header::CONTENT_TYPE;
 use http::{HeaderValue, Response};
 
-use super::Reply;
-use crate::app::Active;
+use super::ControlResponse;
+use crate::app::ActivityGuard;
 use crate::error::{ApiError, Code};
 use crate::web::Input;
 
 pub(crate) const PATH: &str = "/_sandbox/lease";
 
-/// A dead holder is noticed by this much later.
-const BEAT: Duration = Duration::from_secs(1);
+/// The interval of the line feeds, which detect a client that is gone.
+const HEARTBEAT: Duration = Duration::from_secs(1);
 
-pub(super) async fn get(input: Input) -> Reply {
-    let lease = Active::lease(&input.app)
+pub(super) async fn get(input: Input) -> ControlResponse {
+    let lease = ActivityGuard::lease(&input.app)
         .ok_or_else(|| ApiError::new(Code::Unavailable, "the server is stopping"))?;
     let app = std::sync::Arc::clone(&input.app);
-    let beats = stream::unfold((lease, app, true), |(lease, app, first)| async move {
+    let heartbeats = stream::unfold((lease, app, true), |(lease, app, first)| async move {
         if !first {
             tokio::select! {
-                () = tokio::time::sleep(BEAT) => {}
+                () = tokio::time::sleep(HEARTBEAT) => {}
                 () = app.stopped() => return None,
             }
         }
         Some((Ok::<_, Infallible>(Bytes::from_static(b"\n")), (lease, app, false)))
     });
-    let mut response = Response::new(Body::from_stream(beats));
+    let mut response = Response::new(Body::from_stream(heartbeats));
     response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("text/plain"));
     Ok(response)
 }

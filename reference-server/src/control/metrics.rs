@@ -1,5 +1,5 @@
-//! `GET /metrics` for Prometheus and `GET /readyz` for whoever waits for the
-//! server; guarded like the control interface.
+//! `GET /metrics` for Prometheus and `GET /readyz` for readiness probes, with the access
+//! control of the control interface.
 
 use axum::body::Body;
 use http::header::CONTENT_TYPE;
@@ -7,11 +7,11 @@ use http::{HeaderValue, Response, StatusCode};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::{Reply, json as reply};
+use super::{ControlResponse, json_response};
 use crate::error::{ApiError, Code};
 use crate::web::Input;
 
-pub(super) async fn get(input: Input) -> Reply {
+pub(super) async fn get(input: Input) -> ControlResponse {
     let counts = input.app.store.read(|connection| {
         let count = |sql| connection.query_row(sql, [], |row| row.get(0));
         let pending: i64 = count("SELECT COUNT(*) FROM delivery WHERE due_at IS NOT NULL")?;
@@ -31,8 +31,8 @@ pub(crate) struct Ready {
     status: &'static str,
 }
 
-/// Ready while the database answers and the server is not stopping.
-pub(super) async fn ready(input: Input) -> Reply {
+/// The server is ready if it can read the database and is not stopping.
+pub(super) async fn ready(input: Input) -> ControlResponse {
     if *input.app.stopping.borrow() {
         return Err(ApiError::new(Code::Unavailable, "the server is stopping"));
     }
@@ -41,5 +41,5 @@ pub(super) async fn ready(input: Input) -> Reply {
         .store
         .read(|connection| Ok(connection.query_row("SELECT 1", [], |_| Ok(()))?))
         .await?;
-    reply(StatusCode::OK, &Ready { status: "ready" })
+    json_response(StatusCode::OK, &Ready { status: "ready" })
 }

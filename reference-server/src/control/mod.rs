@@ -1,5 +1,5 @@
-//! The control interface under `/_sandbox/` (`docs/control-interface.md`): what a test or a
-//! person needs and the documented services do not offer.
+//! The control interface under `/_sandbox/`: what tests need beyond the documented
+//! services (`docs/control-interface.md`).
 
 pub(crate) mod clock;
 pub(crate) mod deliveries;
@@ -28,36 +28,36 @@ use serde::Serialize;
 
 use crate::app::Shared;
 use crate::error::{ApiError, Code};
-use crate::web::{Answer, Input};
+use crate::web::{ApiResponse, Input};
 pub(crate) use guard::guard;
-pub(crate) use lease::PATH as LEASE;
+pub(crate) use lease::PATH as LEASE_PATH;
 
-type Reply = Result<Response<Body>, ApiError>;
+type ControlResponse = Result<Response<Body>, ApiError>;
 
 /// Adds the routes of the control interface.
 pub(crate) fn routes(router: Router<Shared>) -> Router<Shared> {
-    table(router).0
+    route_table(router).0
 }
 
-/// Method and path of each of its rows.
-pub(crate) fn rows() -> Vec<(&'static str, &'static str)> {
-    table(Router::new()).1
+/// The method and the path of every route.
+pub(crate) fn endpoints() -> Vec<(&'static str, &'static str)> {
+    route_table(Router::new()).1
 }
 
-fn table(mut router: Router<Shared>) -> (Router<Shared>, Vec<(&'static str, &'static str)>) {
+fn route_table(mut router: Router<Shared>) -> (Router<Shared>, Vec<(&'static str, &'static str)>) {
     const GET: MethodFilter = MethodFilter::GET;
     const POST: MethodFilter = MethodFilter::POST;
     const PUT: MethodFilter = MethodFilter::PUT;
     const DELETE: MethodFilter = MethodFilter::DELETE;
-    let mut rows = Vec::new();
+    let mut endpoints = Vec::new();
     macro_rules! route {
         ($method:ident, $path:expr, $handler:path) => {
             router = crate::web::control(router, $method, $path, $handler);
-            rows.push((stringify!($method), $path));
+            endpoints.push((stringify!($method), $path));
         };
     }
     route!(GET, "/_sandbox/health", health::get);
-    route!(GET, LEASE, lease::get);
+    route!(GET, LEASE_PATH, lease::get);
     route!(GET, "/metrics", metrics::get);
     route!(GET, "/readyz", metrics::ready);
     route!(POST, "/_sandbox/organizations", organizations::create);
@@ -91,10 +91,10 @@ fn table(mut router: Router<Shared>) -> (Router<Shared>, Vec<(&'static str, &'st
     route!(GET, "/_sandbox/faults/{id}", faults::get);
     route!(DELETE, "/_sandbox/faults/{id}", faults::delete);
     route!(POST, "/_sandbox/reset", reset::reset);
-    (router, rows)
+    (router, endpoints)
 }
 
-/// A part of a list; `next` is the cursor of the part after it.
+/// One page of a list. `next` is the cursor of the next page, or null on the last page.
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "{T}List")]
 pub(crate) struct Page<T> {
@@ -102,43 +102,46 @@ pub(crate) struct Page<T> {
     next: Option<String>,
 }
 
-fn json(status: StatusCode, value: &impl Serialize) -> Reply {
-    Ok(Answer::json(status, value)?.into())
+fn json_response(status: StatusCode, value: &impl Serialize) -> ControlResponse {
+    Ok(ApiResponse::json(status, value)?.into())
 }
 
-fn no_content() -> Reply {
-    Ok(Answer::no_content().into())
+fn no_content() -> ControlResponse {
+    Ok(ApiResponse::no_content().into())
 }
 
-/// The organization that the query names.
-fn organization_of_query(input: &Input) -> Option<String> {
+/// The `organization` query parameter.
+fn organization_param(input: &Input) -> Option<String> {
     input.query().remove("organization")
 }
 
-/// Finds the organization that is meant: its id or its name, `Sandbox` where
-/// none was named.
+/// Finds an organization by its ID or its name. The default is the seeded organization
+/// `Sandbox`.
 pub(crate) fn organization(
     connection: &Connection,
     settings: &crate::settings::Settings,
-    named: Option<&str>,
+    id_or_name: Option<&str>,
 ) -> Result<i64, ApiError> {
-    let name = match named {
-        Some(name) => name,
+    let id_or_name = match id_or_name {
+        Some(id_or_name) => id_or_name,
         None if settings.seed => organizations::SANDBOX,
         None => {
-            return Err(ApiError::field("organization", "is required: the server has no seeds"));
+            return Err(ApiError::field(
+                "organization",
+                "is required, because the server has no seed data",
+            ));
         }
     };
     let mut statement = connection.prepare_cached(
         "SELECT seq, id = ?1 FROM organization WHERE id = ?1 OR name = ?1 ORDER BY 2 DESC LIMIT 2",
     )?;
-    let rows = statement.query_map([name], |row| Ok((row.get(0)?, row.get(1)?)))?;
+    let rows = statement.query_map([id_or_name], |row| Ok((row.get(0)?, row.get(1)?)))?;
     let found: Vec<(i64, bool)> = rows.collect::<rusqlite::Result<_>>()?;
     match found[..] {
         [] => Err(ApiError::not_found("organization")),
         [(seq, _)] | [(seq, true), _] => Ok(seq),
         _ => {
-            let message = "several organizations have this name: give the id of the one meant";
+            let message = "several organizations have this name; use the ID instead";
             Err(ApiError::new(Code::Conflict, message))
         }
     }

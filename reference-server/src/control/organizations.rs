@@ -1,5 +1,5 @@
-//! `/_sandbox/organizations`: a tenant with its keys, so that tests share a
-//! server and see nothing of each other.
+//! `/_sandbox/organizations`: creates and lists organizations. Tests that use one
+//! organization each can share a server.
 
 use std::sync::Arc;
 
@@ -8,34 +8,34 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use svc_sdk::{Scope, Service};
 
-use super::{Reply, json as reply};
+use super::{ControlResponse, json_response};
 use crate::app::App;
 use crate::error::{ApiError, Code};
 use crate::id::{self, Prefix};
 use crate::keys::{self, Keys, Mode};
 use crate::store::Tx;
-use crate::web::{Input, LARGEST, whole};
+use crate::web::{Input, MAX_SAFE_INTEGER, integer};
 
-/// The organization that is there from the first start on.
+/// The name of the seeded organization.
 pub(crate) const SANDBOX: &str = "Sandbox";
 
-/// Characters of an organization's name.
-const LONGEST_NAME: usize = 200;
+/// Maximum length of an organization's name, in characters.
+const MAX_NAME_LENGTH: usize = 200;
 
 #[derive(Deserialize, JsonSchema)]
 #[schemars(rename = "NewOrganization")]
 pub(crate) struct New {
-    /// Its id where none is given. Others may have the same name; where the control
-    /// interface is to find one of them, it asks for the id.
-    #[schemars(extend("minLength" = 1, "maxLength" = LONGEST_NAME))]
+    /// Default: the ID. Names need not be unique; to select one of several organizations
+    /// with the same name, use its ID.
+    #[schemars(extend("minLength" = 1, "maxLength" = MAX_NAME_LENGTH))]
     #[schemars(extend("pattern" = "^[^\\u0000-\\u001f\\u007f-\\u009f]*$"))]
     name: Option<String>,
-    #[serde(default, deserialize_with = "whole")]
-    #[schemars(extend("minimum" = -LARGEST, "maximum" = LARGEST))]
+    #[serde(default, deserialize_with = "integer")]
+    #[schemars(extend("minimum" = -MAX_SAFE_INTEGER, "maximum" = MAX_SAFE_INTEGER))]
     balance_cents: Option<i64>,
 }
 
-/// An organization with the keys that it was made with.
+/// A new organization with its keys.
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "OrganizationWithKeys")]
 pub(crate) struct Created {
@@ -53,45 +53,44 @@ pub(crate) struct View {
     balance_cents: i64,
 }
 
-pub(super) async fn create(mut input: Input) -> Reply {
+pub(super) async fn create(mut input: Input) -> ControlResponse {
     let new: New = input.optional_object().await?;
     if let Some(name) = &new.name {
         let length = name.chars().count();
-        if !(1..=LONGEST_NAME).contains(&length) || name.chars().any(char::is_control) {
-            let message = format!(
-                "must have 1 to {LONGEST_NAME} characters, none of them a control character"
-            );
+        if !(1..=MAX_NAME_LENGTH).contains(&length) || name.chars().any(char::is_control) {
+            let message =
+                format!("must have 1 to {MAX_NAME_LENGTH} characters and no control characters");
             return Err(ApiError::field("name", message));
         }
     }
     if input.app.settings.seed && new.name.as_deref() == Some(SANDBOX) {
-        let message = "the organization Sandbox is there from the start";
+        let message = "the organization Sandbox already exists";
         return Err(ApiError::new(Code::Conflict, message));
     }
-    let made = make(&input.app, new.name, new.balance_cents.unwrap_or(0)).await?;
-    reply(StatusCode::CREATED, &made)
+    let created = create_with_keys(&input.app, new.name, new.balance_cents.unwrap_or(0)).await?;
+    json_response(StatusCode::CREATED, &created)
 }
 
-/// Makes an organization, with keys that have every scope.
-pub(crate) async fn make(
+/// Creates an organization with a key of each service that has all scopes.
+pub(crate) async fn create_with_keys(
     app: &App,
     name: Option<String>,
     balance_cents: i64,
 ) -> Result<Created, ApiError> {
     let keys = Arc::clone(&app.keys);
-    let made = app.store.write(move |tx| {
+    let created = app.store.write(move |tx| {
         let organization = insert(tx, name.as_deref(), balance_cents)?;
         let email_key = keys::new_secret(Service::Email, Mode::Test)?;
         let extraction_key = keys::new_secret(Service::Extraction, Mode::Test)?;
-        all_keys(tx, &keys, organization.seq, email_key.clone(), extraction_key.clone())?;
+        insert_keys(tx, &keys, organization.seq, email_key.clone(), extraction_key.clone())?;
         let Organization { id, name, .. } = organization;
         let organization = View { id, name, balance_cents };
         Ok(Created { organization, email_key, extraction_key })
     });
-    made.await
+    created.await
 }
 
-pub(super) async fn list(input: Input) -> Reply {
+pub(super) async fn list(input: Input) -> ControlResponse {
     let all = input.app.store.read(|connection| {
         let mut statement = connection
             .prepare_cached("SELECT id, name, balance_cents FROM organization ORDER BY seq")?;
@@ -100,7 +99,7 @@ pub(super) async fn list(input: Input) -> Reply {
         })?;
         Ok(rows.collect::<rusqlite::Result<Vec<_>>>()?)
     });
-    reply(StatusCode::OK, &all.await?)
+    json_response(StatusCode::OK, &all.await?)
 }
 
 pub(crate) struct Organization {
@@ -109,7 +108,7 @@ pub(crate) struct Organization {
     name: String,
 }
 
-/// Adds an organization; without a name it is called by its id.
+/// Inserts an organization. Without a name, its ID becomes its name.
 pub(crate) fn insert(
     tx: &Tx<'_>,
     name: Option<&str>,
@@ -124,8 +123,8 @@ pub(crate) fn insert(
     Ok(Organization { seq: tx.connection().last_insert_rowid(), id, name })
 }
 
-/// Gives an organization a key of each service with every scope.
-pub(crate) fn all_keys(
+/// Inserts a key of each service, with all scopes.
+pub(crate) fn insert_keys(
     tx: &mut Tx<'_>,
     keys: &Arc<Keys>,
     organization: i64,
@@ -139,7 +138,7 @@ pub(crate) fn all_keys(
     Ok(())
 }
 
-/// Every scope of the email service.
+/// All scopes of the email service.
 pub(crate) const EMAIL_SCOPES: [Scope; 5] = [
     Scope::EmailsSend,
     Scope::EmailsRead,

@@ -1,11 +1,11 @@
-//! `POST /_sandbox/reset`: empties an organization, or all of the server.
+//! `POST /_sandbox/reset`: deletes the data of one organization, or of the whole server.
 
 use std::sync::Arc;
 
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::{Reply, no_content, organization, organization_of_query};
+use super::{ControlResponse, no_content, organization, organization_param};
 use crate::app::App;
 use crate::error::{ApiError, Code};
 use crate::seed;
@@ -18,36 +18,37 @@ pub(crate) struct Reset {
     organization: Option<String>,
 }
 
-pub(super) async fn reset(mut input: Input) -> Reply {
+pub(super) async fn reset(mut input: Input) -> ControlResponse {
     let reset: Reset = input.optional_object().await?;
-    let named = reset.organization.or_else(|| organization_of_query(&input));
+    let name = reset.organization.or_else(|| organization_param(&input));
     let app = Arc::clone(&input.app);
-    let emptied = input.app.store.write(move |tx| match named {
-        Some(named) => {
-            let organization = organization(tx.connection(), &app.settings, Some(&named))?;
-            seed::empty(tx, &app, organization)
+    let done = input.app.store.write(move |tx| match name {
+        Some(name) => {
+            let organization = organization(tx.connection(), &app.settings, Some(&name))?;
+            seed::reset_organization(tx, &app, organization)
         }
-        None => seed::reset(tx, &app),
+        None => seed::reset_server(tx, &app),
     });
-    emptied.await.map_err(|error| way_out(&input.app, error))?;
-    // What was in flight for what is gone now ends here.
+    done.await.map_err(|error| explain_full_disk(&input.app, error))?;
+    // Abort the work in progress for deleted data.
     input.app.engine.reload().await?;
     no_content()
 }
 
-/// To empty a database takes room, too.
-fn way_out(app: &App, error: ApiError) -> ApiError {
+/// Explains how to recover: on a full disk, even deleting data fails.
+fn explain_full_disk(app: &App, error: ApiError) -> ApiError {
     if error.code() != Code::StorageFull {
         return error;
     }
     let message = match &app.settings.location {
         Location::Directory(directory) => format!(
-            "the server's disk is full, and a reset needs some room: free a part of the disk, \
-             or stop the server and delete {}",
+            "the server's disk is full, and a reset needs free space: free some space, or stop \
+             the server and delete {}",
             directory.display()
         ),
         Location::Memory => {
-            "the database is as large as it may be, and a reset needs some room: restart the server"
+            "the database reached its maximum size, and a reset needs free space: restart the \
+             server"
                 .to_owned()
         }
     };

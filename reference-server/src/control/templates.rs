@@ -1,4 +1,4 @@
-//! `/_sandbox/templates/{id}`: what a `templateId` of an email refers to
+//! `/_sandbox/templates/{id}`: the templates that the `templateId` of an email refers to
 //! (`docs/undocumented/email-service.md#templates`).
 
 use std::sync::Arc;
@@ -7,7 +7,7 @@ use http::StatusCode;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Reply, json as reply, no_content, organization, organization_of_query};
+use super::{ControlResponse, json_response, no_content, organization, organization_param};
 use crate::error::{ApiError, Problems};
 use crate::openapi::schema;
 use crate::store;
@@ -38,14 +38,14 @@ pub(crate) struct View {
     updated_at: String,
 }
 
-/// Puts a template in place, a new one or another in its stead.
-pub(super) async fn put(mut input: Input) -> Reply {
-    let given: Template = input.object().await?;
+/// Creates or replaces a template.
+pub(super) async fn put(mut input: Input) -> ControlResponse {
+    let new: Template = input.object().await?;
     let mut problems = Problems::default();
     let parts = [
-        ("subject", Part::Subject, &given.subject),
-        ("html", Part::Html, &given.html),
-        ("text", Part::Text, &given.text),
+        ("subject", Part::Subject, &new.subject),
+        ("html", Part::Html, &new.html),
+        ("text", Part::Text, &new.text),
     ];
     for (field, part, text) in parts {
         if let Some(Err(error)) = text.as_deref().map(|text| template::check(part, text)) {
@@ -53,36 +53,36 @@ pub(super) async fn put(mut input: Input) -> Reply {
         }
     }
     problems.check()?;
-    let named = given.organization.clone().or_else(|| organization_of_query(&input));
+    let name = new.organization.clone().or_else(|| organization_param(&input));
     let (app, id) = (Arc::clone(&input.app), input.id().to_owned());
     let put = input.app.store.write(move |tx| {
-        let organization = organization(tx.connection(), &app.settings, named.as_deref())?;
+        let organization = organization(tx.connection(), &app.settings, name.as_deref())?;
         tx.execute(
             "INSERT INTO template (organization, id, subject, html, text, created_at, updated_at)
              VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?6)
              ON CONFLICT DO UPDATE SET subject = ?3, html = ?4, text = ?5, updated_at = ?6",
-            (organization, &id, &given.subject, &given.html, &given.text, tx.now),
+            (organization, &id, &new.subject, &new.html, &new.text, tx.now),
         )?;
         read(tx.connection(), organization, &id)
     });
-    reply(StatusCode::OK, &put.await?)
+    json_response(StatusCode::OK, &put.await?)
 }
 
-pub(super) async fn get(input: Input) -> Reply {
+pub(super) async fn get(input: Input) -> ControlResponse {
     let (app, id) = (Arc::clone(&input.app), input.id().to_owned());
-    let named = organization_of_query(&input);
+    let name = organization_param(&input);
     let found = input.app.store.read(move |connection| {
-        let organization = organization(connection, &app.settings, named.as_deref())?;
+        let organization = organization(connection, &app.settings, name.as_deref())?;
         read(connection, organization, &id)
     });
-    reply(StatusCode::OK, &found.await?)
+    json_response(StatusCode::OK, &found.await?)
 }
 
-pub(super) async fn delete(input: Input) -> Reply {
+pub(super) async fn delete(input: Input) -> ControlResponse {
     let (app, id) = (Arc::clone(&input.app), input.id().to_owned());
-    let named = organization_of_query(&input);
+    let name = organization_param(&input);
     let deleted = input.app.store.write(move |tx| {
-        let organization = organization(tx.connection(), &app.settings, named.as_deref())?;
+        let organization = organization(tx.connection(), &app.settings, name.as_deref())?;
         let sql = "DELETE FROM template WHERE organization = ?1 AND id = ?2";
         match tx.execute(sql, (organization, &id))? {
             0 => Err(ApiError::not_found("template")),

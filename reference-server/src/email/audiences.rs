@@ -1,4 +1,4 @@
-//! Audiences (`docs/email-service/audiences.md`, scope `contacts:manage`).
+//! Audiences (`docs/email-service/audiences.md`).
 
 use http::StatusCode;
 use rusqlite::{Connection, Row};
@@ -11,7 +11,7 @@ use crate::openapi::schema;
 use crate::store;
 use crate::time;
 use crate::web::input::object;
-use crate::web::{Answer, Call};
+use crate::web::{ApiResponse, Call};
 
 #[derive(Deserialize, JsonSchema)]
 #[schemars(rename = "NewAudience")]
@@ -32,11 +32,11 @@ pub(crate) struct Audience {
     updated_at: String,
 }
 
-pub(crate) async fn create(mut call: Call) -> Result<Answer, ApiError> {
+pub(crate) async fn create(mut call: Call) -> Result<ApiResponse, ApiError> {
     let body = call.input.json_bytes().await?;
     let new: New = object(&body)?;
     let name = required_name(new.name)?;
-    let (switches, organization) = (call.switches().clone(), call.organization());
+    let (compatibility, organization) = (call.compatibility().clone(), call.organization());
     call.create(&body, move |tx| {
         let id = id::new(Prefix::Audience);
         tx.execute(
@@ -46,12 +46,12 @@ pub(crate) async fn create(mut call: Call) -> Result<Answer, ApiError> {
         )?;
         let at = time::rfc3339(tx.now);
         let audience = Audience { id, name, created_at: at.clone(), updated_at: at };
-        Answer::created(&switches, StatusCode::CREATED, &audience)
+        ApiResponse::created(&compatibility, StatusCode::CREATED, &audience)
     })
     .await
 }
 
-pub(crate) async fn list(call: Call) -> Result<Answer, ApiError> {
+pub(crate) async fn list(call: Call) -> Result<ApiResponse, ApiError> {
     let organization = call.organization();
     let all = call.app().store.read(move |connection| {
         let sql = format!("SELECT {COLUMNS} FROM audience WHERE organization = ?1 ORDER BY id");
@@ -59,41 +59,46 @@ pub(crate) async fn list(call: Call) -> Result<Answer, ApiError> {
         let rows = statement.query_map([organization], read)?;
         Ok(rows.collect::<rusqlite::Result<Vec<_>>>()?)
     });
-    Answer::list(call.switches(), &all.await?)
+    ApiResponse::list(call.compatibility(), &all.await?)
 }
 
-pub(crate) async fn get(call: Call) -> Result<Answer, ApiError> {
+pub(crate) async fn get(call: Call) -> Result<ApiResponse, ApiError> {
     let (id, organization) = (call.input.id().to_owned(), call.organization());
     let audience = call.app().store.read(move |connection| {
         let sql = format!("SELECT {COLUMNS} FROM audience WHERE id = ?1 AND organization = ?2");
         store::find(connection, &sql, (&id, organization), read)?
             .ok_or_else(|| ApiError::not_found("audience"))
     });
-    Answer::resource(call.switches(), &audience.await?)
+    ApiResponse::resource(call.compatibility(), &audience.await?)
 }
 
-/// Its contacts go with it (`docs/undocumented/email-service.md#audience-deletion`).
-pub(crate) async fn delete(call: Call) -> Result<Answer, ApiError> {
+/// Deletes an audience with its contacts
+/// (`docs/undocumented/email-service.md#audience-deletion`).
+pub(crate) async fn delete(call: Call) -> Result<ApiResponse, ApiError> {
     let (id, organization) = (call.input.id().to_owned(), call.organization());
     call.app()
         .store
         .write(move |tx| {
-            expect(tx.connection(), &id, organization)?;
+            require(tx.connection(), &id, organization)?;
             tx.execute("DELETE FROM contact WHERE audience = ?1", [&id])?;
             tx.execute("DELETE FROM audience WHERE id = ?1", [&id])?;
-            Ok(Answer::no_content())
+            Ok(ApiResponse::no_content())
         })
         .await
 }
 
-/// 404 where the organization has no such audience.
-pub(super) fn expect(connection: &Connection, id: &str, organization: i64) -> Result<(), ApiError> {
+/// Returns 404 if the organization has no such audience.
+pub(super) fn require(
+    connection: &Connection,
+    id: &str,
+    organization: i64,
+) -> Result<(), ApiError> {
     let sql = "SELECT 1 FROM audience WHERE id = ?1 AND organization = ?2";
     store::find(connection, sql, (id, organization), |_| Ok(()))?
         .ok_or_else(|| ApiError::not_found("audience"))
 }
 
-/// 422 where there is no name.
+/// Returns 422 if the name is missing or blank.
 pub(super) fn required_name(name: Option<String>) -> Result<String, ApiError> {
     match name {
         None => Err(ApiError::field("name", "is required")),

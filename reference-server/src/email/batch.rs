@@ -1,5 +1,5 @@
-//! `POST /api/v1/emails/batch`: each email stands alone, one that is refused
-//! does not refuse the rest (`docs/undocumented/email-service.md#batch-body`, `docs/undocumented/email-service.md#batch-result`).
+//! `POST /api/v1/emails/batch`: every email is accepted or rejected on its own
+//! (`docs/undocumented/email-service.md#batch-result`).
 
 use std::sync::Arc;
 
@@ -9,20 +9,20 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use super::emails::{accept, fill_in, off_thread};
+use super::emails::{accept, apply_template, run_blocking};
 use super::request::{Checked, NewEmail};
 use crate::engine::Status;
 use crate::error::{ApiError, Code, ErrorObject};
 use crate::web::input::{not_json, object};
-use crate::web::{Answer, Call};
+use crate::web::{ApiResponse, Call};
 
-/// Emails in one request.
-const EMAILS: usize = 100;
+/// Maximum number of emails in a batch.
+const MAX_EMAILS: usize = 100;
 
-/// An array of emails, or an object that holds one.
+/// An array of emails, or an object with such an array.
 #[derive(JsonSchema)]
 #[schemars(rename = "NewEmails", untagged)]
-#[expect(dead_code, reason = "for the description: each email is read on its own")]
+#[expect(dead_code, reason = "only for the OpenAPI description; every email is parsed on its own")]
 pub(crate) enum New {
     Bare(#[schemars(length(min = 1, max = 100))] Vec<NewEmail>),
     Wrapped {
@@ -34,7 +34,7 @@ pub(crate) enum New {
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "BatchResults")]
 pub(crate) struct Results {
-    /// One for each email, in the order of the request.
+    /// One result for each email, in the order of the request.
     results: Vec<Item>,
 }
 
@@ -47,20 +47,20 @@ enum Item {
         id: String,
         status: Status,
     },
-    Refused {
+    Rejected {
         index: usize,
         #[schemars(with = "ErrorObject<'_>")]
         error: Value,
     },
 }
 
-pub(crate) async fn send(mut call: Call) -> Result<Answer, ApiError> {
+pub(crate) async fn send(mut call: Call) -> Result<ApiResponse, ApiError> {
     let body = call.input.json_bytes().await?;
     let bytes = body.clone();
-    let mut emails = off_thread(move || read(&bytes)).await?;
+    let mut emails = run_blocking(move || parse(&bytes)).await?;
     for email in &mut emails {
         if let Ok(checked) = email
-            && let Err(error) = fill_in(call.app(), call.organization(), checked).await
+            && let Err(error) = apply_template(call.app(), call.organization(), checked).await
         {
             *email = Err(error);
         }
@@ -70,12 +70,12 @@ pub(crate) async fn send(mut call: Call) -> Result<Answer, ApiError> {
     call.create(&body, move |tx| {
         let mut results = Vec::with_capacity(emails.len());
         for (index, email) in emails.into_iter().enumerate() {
-            // What accepting refuses it refuses before it has written anything.
+            // `accept` writes nothing if it rejects an email.
             let accepted = email.and_then(|checked| accept(tx, &app, organization, checked));
             results.push(match accepted {
                 Ok(email) => Item::Accepted { index, id: email.id, status: email.status },
                 Err(error) if error.code().status().is_server_error() => return Err(error),
-                Err(error) => Item::Refused {
+                Err(error) => Item::Rejected {
                     index,
                     error: serde_json::to_value(error.object()).map_err(ApiError::internal)?,
                 },
@@ -83,13 +83,13 @@ pub(crate) async fn send(mut call: Call) -> Result<Answer, ApiError> {
         }
         let accepted = results.iter().filter(|item| matches!(item, Item::Accepted { .. })).count();
         tx.after_commit(move || app.metrics.emails(accepted as u64));
-        Answer::json(StatusCode::OK, &Results { results })
+        ApiResponse::json(StatusCode::OK, &Results { results })
     })
     .await
 }
 
-/// The emails of an array, or of an object that holds one in `emails`.
-fn read(bytes: &[u8]) -> Result<Vec<Result<Checked, ApiError>>, ApiError> {
+/// Parses an array of emails, or an object with such an array in `emails`.
+fn parse(bytes: &[u8]) -> Result<Vec<Result<Checked, ApiError>>, ApiError> {
     #[derive(Deserialize)]
     struct Wrapped<'a> {
         #[serde(borrow)]
@@ -114,23 +114,23 @@ fn read(bytes: &[u8]) -> Result<Vec<Result<Checked, ApiError>>, ApiError> {
         }
     };
     match emails.len() {
-        0 => Err(ApiError::field("emails", "must hold at least one email")),
-        count if count > EMAILS => {
-            let message = format!("holds {count} emails, at most {EMAILS} are allowed");
+        0 => Err(ApiError::field("emails", "must contain at least one email")),
+        count if count > MAX_EMAILS => {
+            let message = format!("contains {count} emails, at most {MAX_EMAILS} are allowed");
             Err(ApiError::field("emails", message))
         }
-        _ => emails.into_iter().map(|email| one(bytes, email)).collect(),
+        _ => emails.into_iter().map(|email| parse_email(bytes, email)).collect(),
     }
 }
 
-/// What is wrong with an email is its own; where its text is no JSON that can
-/// be read (nested too deep, half a surrogate pair), that of the request is not.
-fn one(bytes: &[u8], email: &RawValue) -> Result<Result<Checked, ApiError>, ApiError> {
+/// Parses one email. An invalid field fails only this email (inner error). Invalid JSON,
+/// such as too many levels or half a surrogate pair, fails the request (outer error).
+fn parse_email(bytes: &[u8], email: &RawValue) -> Result<Result<Checked, ApiError>, ApiError> {
     match object::<NewEmail>(email.get().as_bytes()) {
         Ok(email) => Ok(email.check()),
         Err(error) if error.code() == Code::InvalidJson => {
-            let whole = serde_json::from_slice::<Value>(bytes);
-            Err(whole.err().map_or(error, |whole| not_json(bytes, &whole)))
+            let request = serde_json::from_slice::<Value>(bytes);
+            Err(request.err().map_or(error, |error| not_json(bytes, &error)))
         }
         Err(error) => Ok(Err(error)),
     }

@@ -1,4 +1,4 @@
-//! Contacts of an audience (`docs/email-service/audiences.md#contacts`, scope `contacts:manage`).
+//! Contacts of an audience (`docs/email-service/audiences.md#contacts`).
 
 use http::StatusCode;
 use rusqlite::{Connection, Row};
@@ -15,7 +15,7 @@ use crate::openapi::schema;
 use crate::store;
 use crate::time;
 use crate::web::input::object;
-use crate::web::{Answer, Call};
+use crate::web::{ApiResponse, Call};
 
 #[derive(Deserialize, JsonSchema)]
 #[schemars(rename = "NewContact")]
@@ -30,14 +30,15 @@ pub(crate) struct New {
 #[derive(Deserialize, JsonSchema)]
 #[schemars(rename = "ContactUpdate")]
 pub(crate) struct Update {
-    /// Read-only: may be there with the value that it has (`docs/undocumented/both-services.md#unknown-request-fields`).
+    /// Read-only: accepted only with the current value
+    /// (`docs/undocumented/both-services.md#unknown-request-fields`).
     #[schemars(skip)]
     email: Option<String>,
-    #[serde(default, deserialize_with = "given")]
+    #[serde(default, deserialize_with = "present")]
     name: Option<Option<String>>,
-    /// Merged into what there is, key by key; null removes a key.
+    /// Merged into the existing metadata, key by key. A null value removes the key.
     metadata: Option<Map<String, Value>>,
-    /// Replaces the list.
+    /// Replaces the existing topics.
     topics: Option<Vec<String>>,
     subscribed: Option<bool>,
 }
@@ -59,10 +60,11 @@ pub(crate) struct Contact {
     updated_at: String,
 }
 
-pub(crate) async fn create(mut call: Call) -> Result<Answer, ApiError> {
+pub(crate) async fn create(mut call: Call) -> Result<ApiResponse, ApiError> {
     let (audience, organization) = (call.input.id().to_owned(), call.organization());
     let wanted = audience.clone();
-    let check = move |connection: &Connection| audiences::expect(connection, &wanted, organization);
+    let check =
+        move |connection: &Connection| audiences::require(connection, &wanted, organization);
     call.app().store.read(check).await?;
     let body = call.input.json_bytes().await?;
     let new: New = object(&body)?;
@@ -73,17 +75,17 @@ pub(crate) async fn create(mut call: Call) -> Result<Answer, ApiError> {
             Err(error) => return Err(ApiError::field("email", error.to_string())),
         },
     };
-    let switches = call.switches().clone();
+    let compatibility = call.compatibility().clone();
     call.create(&body, move |tx| {
-        audiences::expect(tx.connection(), &audience, organization)?;
+        audiences::require(tx.connection(), &audience, organization)?;
         let key = email.to_lowercase();
-        let taken = tx.find(
+        let existing = tx.find(
             "SELECT 1 FROM contact WHERE audience = ?1 AND email_key = ?2",
             (&audience, &key),
             |_| Ok(()),
         )?;
-        if taken.is_some() {
-            let message = "the audience has a contact with this address already";
+        if existing.is_some() {
+            let message = "the audience already has a contact with this address";
             return Err(ApiError::new(Code::Conflict, message));
         }
         let at = time::rfc3339(tx.now);
@@ -118,17 +120,17 @@ pub(crate) async fn create(mut call: Call) -> Result<Answer, ApiError> {
             "UPDATE audience SET contacts = contacts + 1 WHERE id = ?1",
             [&contact.audience_id],
         )?;
-        Answer::created(&switches, StatusCode::CREATED, &contact)
+        ApiResponse::created(&compatibility, StatusCode::CREATED, &contact)
     })
     .await
 }
 
-pub(crate) async fn list(call: Call) -> Result<Answer, ApiError> {
+pub(crate) async fn list(call: Call) -> Result<ApiResponse, ApiError> {
     let (audience, organization) = (call.input.id().to_owned(), call.organization());
-    let page = Page::of(&call.input.query(), call.switches());
+    let page = Page::from_query(&call.input.query(), call.compatibility());
     let found = call.app().store.read(move |connection| {
-        // 404 comes before 422 (`docs/undocumented/both-services.md#order-of-checks`).
-        audiences::expect(connection, &audience, organization)?;
+        // Check for 404 before 422 (`docs/undocumented/both-services.md#order-of-checks`).
+        audiences::require(connection, &audience, organization)?;
         let page = page?;
         let total: i64 = connection.query_row(
             "SELECT contacts FROM audience WHERE id = ?1",
@@ -143,15 +145,15 @@ pub(crate) async fn list(call: Call) -> Result<Answer, ApiError> {
         Ok((page, rows.collect::<rusqlite::Result<Vec<_>>>()?, total))
     });
     let (page, contacts, total) = found.await?;
-    page.answer(call.switches(), &contacts, total)
+    page.response(call.compatibility(), &contacts, total)
 }
 
-pub(crate) async fn update(mut call: Call) -> Result<Answer, ApiError> {
+pub(crate) async fn update(mut call: Call) -> Result<ApiResponse, ApiError> {
     let (id, organization) = (call.input.id().to_owned(), call.organization());
     let wanted = id.clone();
     call.app().store.read(move |connection| find(connection, &wanted, organization)).await?;
     let update: Update = call.input.object().await?;
-    let switches = call.switches().clone();
+    let compatibility = call.compatibility().clone();
     call.app()
         .store
         .write(move |tx| {
@@ -171,13 +173,14 @@ pub(crate) async fn update(mut call: Call) -> Result<Answer, ApiError> {
                     ),
                 )?;
             }
-            Answer::resource(&switches, &contact)
+            ApiResponse::resource(&compatibility, &contact)
         })
         .await
 }
 
 impl Update {
-    /// Puts the update into the contact; says whether anything changed (`docs/undocumented/both-services.md#empty-updates`).
+    /// Updates the contact and returns whether anything changed
+    /// (`docs/undocumented/both-services.md#empty-updates`).
     fn apply(self, contact: &mut Contact) -> Result<bool, ApiError> {
         let mut problems = Problems::default();
         if self.email.is_some_and(|email| email != contact.email) {
@@ -193,7 +196,7 @@ impl Update {
         if let Some(name) = self.name {
             contact.name = name;
         }
-        // Shallow, key by key; null removes (`docs/undocumented/email-service.md#metadata-merge`).
+        // The merge is shallow (`docs/undocumented/email-service.md#metadata-merge`).
         for (key, value) in self.metadata.unwrap_or_default() {
             if value.is_null() {
                 contact.metadata.shift_remove(&key);
@@ -212,7 +215,7 @@ impl Update {
     }
 }
 
-pub(crate) async fn delete(call: Call) -> Result<Answer, ApiError> {
+pub(crate) async fn delete(call: Call) -> Result<ApiResponse, ApiError> {
     let (id, organization) = (call.input.id().to_owned(), call.organization());
     call.app()
         .store
@@ -223,7 +226,7 @@ pub(crate) async fn delete(call: Call) -> Result<Answer, ApiError> {
                 "UPDATE audience SET contacts = contacts - 1 WHERE id = ?1",
                 [&contact.audience_id],
             )?;
-            Ok(Answer::no_content())
+            Ok(ApiResponse::no_content())
         })
         .await
 }
@@ -255,14 +258,15 @@ fn text(value: &impl Serialize) -> Result<String, ApiError> {
     serde_json::to_string(value).map_err(ApiError::internal)
 }
 
-/// A key whose value is null is not there.
+/// Removes keys with a null value.
 fn without_nulls(mut metadata: Map<String, Value>) -> Map<String, Value> {
     metadata.retain(|_, value| !value.is_null());
     metadata
 }
 
-/// Tells a field that is null from one that is not there.
-fn given<'de, D, T>(deserializer: D) -> Result<Option<T>, D::Error>
+/// Deserializes a field that is present, even as null. With `default`, an absent field is
+/// `None`.
+fn present<'de, D, T>(deserializer: D) -> Result<Option<T>, D::Error>
 where
     D: Deserializer<'de>,
     T: Deserialize<'de>,

@@ -1,4 +1,4 @@
-//! Sending domains (`docs/email-service/domains.md`, scope `domains:manage`).
+//! Sending domains and their verification (`docs/email-service/domains.md`).
 
 use std::collections::HashSet;
 use std::sync::{Arc, PoisonError, RwLock};
@@ -20,12 +20,12 @@ use crate::openapi::schema;
 use crate::store::{self, Tx};
 use crate::time::{self, Millis};
 use crate::web::input::object;
-use crate::web::{Answer, Call};
+use crate::web::{ApiResponse, Call};
 
 #[derive(Deserialize, JsonSchema)]
 #[schemars(rename = "NewDomain")]
 pub(crate) struct New {
-    /// A domain name of at least two labels, internationalised ones included.
+    /// A domain name with at least two labels. It may be internationalized.
     #[schemars(required, extend("format" = "domain-name", "minLength" = 3))]
     name: Option<String>,
 }
@@ -42,15 +42,15 @@ pub(crate) struct Domain {
     updated_at: Millis,
 }
 
-/// What the last verification found, as the document names it (§2).
+/// The results of the last verification, with the documented names.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
-#[expect(clippy::struct_excessive_bools, reason = "the document names these five")]
+#[expect(clippy::struct_excessive_bools, reason = "the five documented fields")]
 struct Flags {
     mx_verified: bool,
     spf_verified: bool,
     dkim_verified: bool,
     dmarc_verified: bool,
-    /// All four passed at the last verification.
+    /// Whether all four checks passed.
     verified: bool,
 }
 
@@ -62,9 +62,9 @@ pub(crate) struct View<'a> {
     name: &'a str,
     #[serde(flatten)]
     flags: Flags,
-    /// What its owner has to publish.
+    /// The DNS records that the owner of the domain must publish.
     records: [Record; 4],
-    /// What the verification found; in its answer only.
+    /// The result of each check; only in the response to a verification.
     #[serde(skip_serializing_if = "Option::is_none")]
     checks: Option<&'a [Check]>,
     #[serde(rename = "createdAt")]
@@ -75,7 +75,7 @@ pub(crate) struct View<'a> {
     updated_at: String,
 }
 
-/// The documented answer of a deletion.
+/// The documented response to a deletion.
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "DeletedDomain")]
 pub(crate) struct Deleted {
@@ -84,7 +84,7 @@ pub(crate) struct Deleted {
 }
 
 impl Domain {
-    /// What its owner has to publish.
+    /// The DNS records that the owner of the domain must publish.
     pub(crate) fn records(&self) -> [Record; 4] {
         dns::records(&self.name, &self.selector, &self.public_key, dns::INBOUND_HOST)
     }
@@ -102,7 +102,7 @@ impl Domain {
     }
 }
 
-pub(crate) async fn create(mut call: Call) -> Result<Answer, ApiError> {
+pub(crate) async fn create(mut call: Call) -> Result<ApiResponse, ApiError> {
     let body = call.input.json_bytes().await?;
     let new: New = object(&body)?;
     let name = required_name(new.name)?;
@@ -110,18 +110,18 @@ pub(crate) async fn create(mut call: Call) -> Result<Answer, ApiError> {
     let Some(name) = name else {
         return Err(ApiError::field("name", "must be a domain name such as mail.example.com"));
     };
-    // Made on a thread of its own: it takes a fifth of a second.
+    // Runs on a blocking thread: it takes about 0.2 seconds.
     let key = dkim::new_key().await.map_err(ApiError::internal)?;
-    let (switches, organization) = (call.switches().clone(), call.organization());
+    let (compatibility, organization) = (call.compatibility().clone(), call.organization());
     call.create(&body, move |tx| {
         let selector = format!("svc{}", random_hex::<4>()?);
         let domain = insert(tx, organization, name.as_str(), &selector, &key)?;
-        Answer::created(&switches, StatusCode::CREATED, &domain.view(None))
+        ApiResponse::created(&compatibility, StatusCode::CREATED, &domain.view(None))
     })
     .await
 }
 
-pub(crate) async fn list(call: Call) -> Result<Answer, ApiError> {
+pub(crate) async fn list(call: Call) -> Result<ApiResponse, ApiError> {
     let organization = call.organization();
     let all = call.app().store.read(move |connection| {
         let sql = format!("SELECT {COLUMNS} FROM domain WHERE organization = ?1 ORDER BY id");
@@ -131,19 +131,19 @@ pub(crate) async fn list(call: Call) -> Result<Answer, ApiError> {
     });
     let all = all.await?;
     let views: Vec<View<'_>> = all.iter().map(|domain| domain.view(None)).collect();
-    Answer::list(call.switches(), &views)
+    ApiResponse::list(call.compatibility(), &views)
 }
 
-/// Looks for the four records in the DNS as it is now; a flag may turn back to
-/// false (`docs/undocumented/email-service.md#dns-records`, `docs/undocumented/email-service.md#repeated-verification`).
-pub(crate) async fn verify(mut call: Call) -> Result<Answer, ApiError> {
+/// Checks the four DNS records. A flag can change back to `false`
+/// (`docs/undocumented/email-service.md#repeated-verification`).
+pub(crate) async fn verify(mut call: Call) -> Result<ApiResponse, ApiError> {
     let (id, organization) = (call.input.id().to_owned(), call.organization());
     let find_it = {
         let id = id.clone();
         move |connection: &Connection| find(connection, &id, organization)
     };
     let records = call.app().store.read(find_it).await?.records();
-    // It takes no body; one that is there must still arrive.
+    // The operation has no body, but a body that was sent must be read.
     call.input.bytes().await?;
     let checks = dns::check(&call.app().resolver, &records).await;
     let passed = |kind| checks.iter().any(|check| check.kind == kind && check.passed);
@@ -179,12 +179,13 @@ pub(crate) async fn verify(mut call: Call) -> Result<Answer, ApiError> {
         }
         Ok(domain)
     });
-    Answer::resource(call.switches(), &domain.await?.view(Some(&checks)))
+    ApiResponse::resource(call.compatibility(), &domain.await?.view(Some(&checks)))
 }
 
-/// Removes the domain with its key, its mailboxes and their messages (`docs/undocumented/email-service.md#mailboxes`).
-/// What was published in the DNS stays there: that is its owner's.
-pub(crate) async fn delete(call: Call) -> Result<Answer, ApiError> {
+/// Deletes a domain with its DKIM key, its mailboxes and their messages
+/// (`docs/undocumented/email-service.md#mailboxes`). Published DNS records stay, because
+/// they belong to the owner of the domain.
+pub(crate) async fn delete(call: Call) -> Result<ApiResponse, ApiError> {
     let (id, organization) = (call.input.id().to_owned(), call.organization());
     call.app()
         .store
@@ -196,13 +197,13 @@ pub(crate) async fn delete(call: Call) -> Result<Answer, ApiError> {
             )?;
             tx.execute("DELETE FROM message WHERE domain = ?1", [&id])?;
             tx.execute("DELETE FROM domain WHERE id = ?1", [&id])?;
-            Answer::json(StatusCode::OK, &Deleted { ok: true })
+            ApiResponse::json(StatusCode::OK, &Deleted { ok: true })
         })
         .await
 }
 
-/// Whether an organization may send from this domain now. A sub-domain of a
-/// verified one is another domain (`docs/undocumented/email-service.md#addresses`).
+/// Whether an organization may send from this domain. A subdomain of a verified domain
+/// must be verified itself (`docs/undocumented/email-service.md#addresses`).
 pub(crate) fn is_verified(tx: &Tx<'_>, organization: i64, domain: &str) -> Result<bool, ApiError> {
     let found = tx.find(
         "SELECT 1 FROM domain WHERE name = ?1 AND organization = ?2
@@ -213,7 +214,7 @@ pub(crate) fn is_verified(tx: &Tx<'_>, organization: i64, domain: &str) -> Resul
     Ok(found.is_some())
 }
 
-/// The domain of the seeds: published, and found verified.
+/// Creates the seeded domain: its records are published, and it is verified.
 pub(crate) fn seed(
     tx: &mut Tx<'_>,
     app: &Arc<App>,
@@ -231,7 +232,7 @@ pub(crate) fn seed(
     publish(tx, app, &domain, &RecordKind::ALL)
 }
 
-/// Puts the records that a domain asks for into the built-in zone.
+/// Publishes DNS records of a domain in the built-in zone.
 pub(crate) fn publish(
     tx: &mut Tx<'_>,
     app: &Arc<App>,
@@ -260,17 +261,17 @@ pub(crate) fn publish(
     Ok(())
 }
 
-/// The names of the domains that were found verified: most mail is for none of
-/// them, and asks no further.
+/// The names of verified domains, as a filter in memory: most outgoing mail is for other
+/// domains and needs no database lookup.
 #[derive(Debug, Default)]
-pub(crate) struct Verified(RwLock<HashSet<String>>);
+pub(crate) struct VerifiedDomains(RwLock<HashSet<String>>);
 
-impl Verified {
+impl VerifiedDomains {
     pub(crate) fn is_empty(&self) -> bool {
         self.0.read().unwrap_or_else(PoisonError::into_inner).is_empty()
     }
 
-    /// Whether it is worth asking the database: the domain may be gone by now.
+    /// Whether the domain may be verified. It may also have been deleted since.
     pub(crate) fn has(&self, name: &str) -> bool {
         self.0.read().unwrap_or_else(PoisonError::into_inner).contains(name)
     }
@@ -295,7 +296,7 @@ impl Verified {
     }
 }
 
-/// Makes the zone in memory equal to what is in the database.
+/// Loads the verified domains and the built-in zone from the database.
 pub(crate) fn load_zone(connection: &Connection, app: &App) -> Result<(), ApiError> {
     app.verified.load(connection)?;
     app.zone.clear();
@@ -323,13 +324,13 @@ fn insert(
     selector: &str,
     key: &[u8],
 ) -> Result<Domain, ApiError> {
-    let taken = tx.find(
+    let existing = tx.find(
         "SELECT 1 FROM domain WHERE name = ?1 AND organization = ?2",
         (name, organization),
         |_| Ok(()),
     )?;
-    if taken.is_some() {
-        return Err(ApiError::new(Code::Conflict, "the organization has this domain already"));
+    if existing.is_some() {
+        return Err(ApiError::new(Code::Conflict, "the organization already has this domain"));
     }
     let domain = Domain {
         id: id::new(Prefix::Domain),
@@ -361,7 +362,7 @@ pub(crate) fn find(
         .ok_or_else(|| ApiError::not_found("domain"))
 }
 
-/// A domain by its name, or by its id.
+/// Finds a domain by its name or its ID.
 pub(crate) fn find_named(
     connection: &Connection,
     name: &str,

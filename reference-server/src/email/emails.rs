@@ -1,4 +1,4 @@
-//! Emails (`docs/email-service/emails.md`): sent, looked at, cancelled. A batch is in
+//! Sending, getting and cancelling emails (`docs/email-service/emails.md`). Batches are in
 //! `batch`.
 
 use std::sync::Arc;
@@ -19,36 +19,36 @@ use crate::store::{self, DueKind, Tx};
 use crate::template::{self, Part};
 use crate::tracking::Tracking;
 use crate::web::input::object;
-use crate::web::{Answer, Call};
+use crate::web::{ApiResponse, Call};
 
-/// Bodies beyond this are read and decoded off the async threads.
-const LARGE: usize = 128 << 10;
+/// Larger bodies are parsed on a blocking thread.
+const LARGE_BODY: usize = 128 << 10;
 
-pub(crate) async fn send(mut call: Call) -> Result<Answer, ApiError> {
+pub(crate) async fn send(mut call: Call) -> Result<ApiResponse, ApiError> {
     let body = call.input.json_bytes().await?;
     let bytes = body.clone();
-    let read = move || object::<NewEmail>(&bytes)?.check();
-    let mut checked = if body.len() > LARGE { off_thread(read).await? } else { read()? };
-    fill_in(call.app(), call.organization(), &mut checked).await?;
-    let (switches, organization) = (call.switches().clone(), call.organization());
+    let parse = move || object::<NewEmail>(&bytes)?.check();
+    let mut checked = if body.len() > LARGE_BODY { run_blocking(parse).await? } else { parse()? };
+    apply_template(call.app(), call.organization(), &mut checked).await?;
+    let (compatibility, organization) = (call.compatibility().clone(), call.organization());
     let app = Arc::clone(call.app());
     call.create(&body, move |tx| {
         let email = accept(tx, &app, organization, checked)?;
         tx.after_commit(move || app.metrics.emails(1));
-        Answer::created(&switches, StatusCode::ACCEPTED, &email.view())
+        ApiResponse::created(&compatibility, StatusCode::ACCEPTED, &email.view())
     })
     .await
 }
 
-pub(super) async fn off_thread<T: Send + 'static>(
+pub(super) async fn run_blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, ApiError> + Send + 'static,
 ) -> Result<T, ApiError> {
     tokio::task::spawn_blocking(work).await.unwrap_or_else(|error| Err(ApiError::internal(error)))
 }
 
-/// Puts in what comes from the email's template: each part that the request
-/// does not give itself (`docs/undocumented/email-service.md#templates`).
-pub(super) async fn fill_in(
+/// Renders the template of the email into each part that the request does not contain
+/// (`docs/undocumented/email-service.md#templates`).
+pub(super) async fn apply_template(
     app: &Shared,
     organization: i64,
     checked: &mut Checked,
@@ -61,7 +61,7 @@ pub(super) async fn fill_in(
     });
     let parts: Option<(Option<String>, Option<String>)> = found.await?;
     let Some((html, text)) = parts else {
-        return Err(ApiError::field("templateId", "there is no such template"));
+        return Err(ApiError::field("templateId", "no such template"));
     };
     let render = |part, template: Option<String>| {
         let rendered =
@@ -78,7 +78,7 @@ pub(super) async fn fill_in(
     Ok(())
 }
 
-/// Takes an email in: durable when the transaction is, and due at its time.
+/// Stores an email, due now or at its scheduled time.
 pub(super) fn accept(
     tx: &mut Tx<'_>,
     app: &App,
@@ -92,7 +92,7 @@ pub(super) fn accept(
             .with(|details| details.domain = Some(domain.clone())));
     }
     if checked.content.html.is_some() {
-        checked.meta.tracking = Tracking::wanted(app, organization);
+        checked.meta.tracking = Tracking::for_organization(app, organization);
     }
     let due_at = checked.scheduled_at.unwrap_or(tx.now).max(tx.now);
     let email = Stored {
@@ -112,7 +112,7 @@ pub(super) fn accept(
     Ok(email)
 }
 
-/// An email with its content and the course of each recipient.
+/// An email with its content and the status of each recipient.
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "EmailInFull")]
 pub(crate) struct Full<'a> {
@@ -125,7 +125,7 @@ pub(crate) struct Full<'a> {
     recipients: &'a [RecipientState],
 }
 
-pub(crate) async fn get(call: Call) -> Result<Answer, ApiError> {
+pub(crate) async fn get(call: Call) -> Result<ApiResponse, ApiError> {
     let (id, organization) = (call.input.id().to_owned(), call.organization());
     let found = call.app().store.read(move |connection| {
         let email =
@@ -143,13 +143,14 @@ pub(crate) async fn get(call: Call) -> Result<Answer, ApiError> {
         attachments: &content.attachments,
         recipients: &email.recipients,
     };
-    Answer::resource(call.switches(), &full)
+    ApiResponse::resource(call.compatibility(), &full)
 }
 
-/// Only an email that still waits for its date can be cancelled (`docs/undocumented/email-service.md#status-after-cancel`).
-pub(crate) async fn cancel(call: Call) -> Result<Answer, ApiError> {
+/// Cancels an email that is still waiting for its scheduled time
+/// (`docs/undocumented/email-service.md#status-after-cancel`).
+pub(crate) async fn cancel(call: Call) -> Result<ApiResponse, ApiError> {
     let (id, organization) = (call.input.id().to_owned(), call.organization());
-    let switches = call.switches().clone();
+    let compatibility = call.compatibility().clone();
     call.app()
         .store
         .write(move |tx| {
@@ -161,7 +162,7 @@ pub(crate) async fn cancel(call: Call) -> Result<Answer, ApiError> {
                 Some(due_at) if email.status == Status::Queued && due_at > tx.now => due_at,
                 _ => {
                     let message = format!(
-                        "the email does not wait for its date: it is {}",
+                        "the email is not waiting for its scheduled time: its status is {}",
                         email.status.as_str()
                     );
                     let error = ApiError::new(Code::NotCancellable, message);
@@ -176,7 +177,7 @@ pub(crate) async fn cancel(call: Call) -> Result<Answer, ApiError> {
                 recipient.status = Status::Cancelled;
             }
             stored::update(tx, &email)?;
-            Answer::resource(&switches, &email.view())
+            ApiResponse::resource(&compatibility, &email.view())
         })
         .await
 }

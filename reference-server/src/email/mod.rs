@@ -1,4 +1,4 @@
-//! The email service (`docs/email-service/README.md`), a file for each resource.
+//! The email service (`docs/email-service/README.md`): one file for each resource.
 
 pub(crate) mod audiences;
 pub(crate) mod batch;

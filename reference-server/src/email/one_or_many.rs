@@ -1,4 +1,4 @@
-//! `string | string[]` (`docs/email-service/emails.md`).
+//! [`OneOrMany`]: a field of type `string | string[]` (`docs/email-service/emails.md`).
 
 use std::borrow::Cow;
 use std::fmt;

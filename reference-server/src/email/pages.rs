@@ -1,4 +1,4 @@
-//! `page` and `pageSize` (`docs/undocumented/email-service.md#contact-pages`).
+//! Pagination with `page` and `pageSize` (`docs/undocumented/email-service.md#contact-pages`).
 
 use std::collections::HashMap;
 
@@ -6,19 +6,20 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Value, json};
 
+use crate::compatibility::{Compatibility, ContactPages};
 use crate::error::{ApiError, Problems};
-use crate::switches::{ContactPages, Switches};
-use crate::web::Answer;
+use crate::web::ApiResponse;
 
 const DEFAULT_SIZE: i64 = 20;
-const LARGEST_SIZE: i64 = 100;
+const MAX_SIZE: i64 = 100;
 const LAST_PAGE: i64 = i32::MAX as i64;
 
-/// Which page is asked for.
+/// The requested page.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Page {
-    /// As the client counts them.
+    /// In the numbering of the client.
     number: i64,
+    /// The number of the first page.
     first: i64,
     pub(super) size: i64,
 }
@@ -35,72 +36,70 @@ pub(crate) struct Paged<'a, T> {
 }
 
 impl Page {
-    pub(super) fn of(
+    pub(super) fn from_query(
         query: &HashMap<String, String>,
-        switches: &Switches,
+        compatibility: &Compatibility,
     ) -> Result<Self, ApiError> {
-        let first = first(switches);
+        let first = first(compatibility);
         let mut problems = Problems::default();
-        let mut number = |name: &str, least: i64, most: i64, default: i64| match query.get(name) {
+        let mut number = |name: &str, min: i64, max: i64, default: i64| match query.get(name) {
             None => default,
-            Some(text) => {
-                match text.parse().ok().filter(|number| (least..=most).contains(number)) {
-                    Some(number) if text.bytes().all(|byte| byte.is_ascii_digit()) => number,
-                    _ => {
-                        problems.add(name, format!("must be an integer from {least} to {most}"));
-                        default
-                    }
+            Some(text) => match text.parse().ok().filter(|number| (min..=max).contains(number)) {
+                Some(number) if text.bytes().all(|byte| byte.is_ascii_digit()) => number,
+                _ => {
+                    problems.add(name, format!("must be an integer from {min} to {max}"));
+                    default
                 }
-            }
+            },
         };
         let page = Self {
             number: number("page", first, LAST_PAGE, first),
-            size: number("pageSize", 1, LARGEST_SIZE, DEFAULT_SIZE),
+            size: number("pageSize", 1, MAX_SIZE, DEFAULT_SIZE),
             first,
         };
         problems.check()?;
         Ok(page)
     }
 
-    /// The two parameters, for the description.
-    pub(crate) fn parameters(switches: &Switches) -> [Value; 2] {
-        let first = first(switches);
-        let parameter = |name, about, least, most, default| {
+    /// The two query parameters, for the OpenAPI description.
+    pub(crate) fn parameters(compatibility: &Compatibility) -> [Value; 2] {
+        let first = first(compatibility);
+        let parameter = |name, description, min, max, default| {
             json!({
                 "name": name,
                 "in": "query",
-                "description": about,
+                "description": description,
                 "schema":
-                    {"type": "integer", "minimum": least, "maximum": most, "default": default},
+                    {"type": "integer", "minimum": min, "maximum": max, "default": default},
             })
         };
         [
-            parameter("page", "Which page.", first, LAST_PAGE, first),
-            parameter("pageSize", "Contacts on a page.", 1, LARGEST_SIZE, DEFAULT_SIZE),
+            parameter("page", "The number of the page.", first, LAST_PAGE, first),
+            parameter("pageSize", "Contacts per page.", 1, MAX_SIZE, DEFAULT_SIZE),
         ]
     }
 
-    /// How many items come before it.
+    /// The number of items before the page.
     pub(super) const fn offset(self) -> i64 {
         (self.number - self.first) * self.size
     }
 
-    pub(super) fn answer<T: Serialize>(
+    pub(super) fn response<T: Serialize>(
         self,
-        switches: &Switches,
+        compatibility: &Compatibility,
         data: &[T],
         total: i64,
-    ) -> Result<Answer, ApiError> {
-        if switches.contact_pages == ContactPages::Array {
-            return Answer::json(http::StatusCode::OK, &data);
+    ) -> Result<ApiResponse, ApiError> {
+        if compatibility.contact_pages == ContactPages::Array {
+            return ApiResponse::json(http::StatusCode::OK, &data);
         }
         let total_pages = (total + self.size - 1) / self.size;
         let paged = Paged { data, page: self.number, page_size: self.size, total, total_pages };
-        Answer::json(http::StatusCode::OK, &paged)
+        ApiResponse::json(http::StatusCode::OK, &paged)
     }
 }
 
 /// The number of the first page (`docs/undocumented/email-service.md#contact-pages`).
-fn first(switches: &Switches) -> i64 {
-    i64::from(switches.contact_pages != ContactPages::ZeroBased)
+fn first(compatibility: &Compatibility) -> i64 {
+    i64::from(compatibility.contact_pages != ContactPages::ZeroBased)
 }

@@ -1,5 +1,5 @@
-//! The email of a request: read, and checked against every documented limit
-//! (`docs/email-service/emails.md`, `docs/email-service/limits.md`, `docs/undocumented/email-service.md#past-schedule`, `docs/undocumented/email-service.md#empty-content`, `docs/undocumented/email-service.md#addresses`, `docs/undocumented/email-service.md#invalid-content`).
+//! [`NewEmail`]: the email in a request, checked against every documented limit
+//! (`docs/email-service/limits.md`).
 
 use std::collections::HashSet;
 
@@ -19,17 +19,17 @@ use crate::openapi::schema;
 use crate::time::{self, Millis};
 use crate::web::Object;
 
-/// Recipients in `to`.
-const RECIPIENTS: usize = 50;
-/// Characters of the subject.
-const SUBJECT: usize = 998;
-const ATTACHMENTS: usize = 20;
+/// Maximum number of recipients in `to`.
+const MAX_RECIPIENTS: usize = 50;
+/// Maximum length of the subject, in characters.
+const MAX_SUBJECT: usize = 998;
+const MAX_ATTACHMENTS: usize = 20;
 
 /// An email to send.
 #[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct NewEmail {
-    /// Of a verified domain.
+    /// The sender. Its domain must be verified.
     #[schemars(with = "schema::Mailbox")]
     from: Option<String>,
     #[schemars(with = "schema::Recipients")]
@@ -41,18 +41,19 @@ pub(crate) struct NewEmail {
     cc: Option<OneOrMany>,
     bcc: Option<OneOrMany>,
     reply_to: Option<OneOrMany>,
-    /// Custom headers; not those that every message has of its own.
+    /// Custom headers, except those that the server sets itself.
     #[schemars(with = "Option<schema::MessageHeaders>")]
     headers: Option<Map<String, Value>>,
     #[schemars(length(max = 20))]
     attachments: Option<Vec<Object<NewAttachment>>>,
     tags: Option<Map<String, Value>>,
-    /// ISO 8601 with an offset or `Z`, or a date alone (midnight UTC); at once where it is past.
+    /// An ISO 8601 date-time with an offset or `Z`, or a date (midnight UTC). An email with a
+    /// time in the past is sent immediately.
     #[schemars(default, with = "schema::SendingTime")]
     scheduled_at: Option<String>,
-    /// Gives each part that the request does not give itself.
+    /// The template that provides `html` and `text`, unless the request contains them.
     template_id: Option<String>,
-    /// For the template.
+    /// The variables of the template.
     variables: Option<Map<String, Value>>,
 }
 
@@ -63,24 +64,24 @@ struct NewAttachment {
     filename: Option<String>,
     #[schemars(with = "schema::Base64")]
     content: Option<String>,
-    /// A MIME type; found from the file's name where it is not given.
+    /// The MIME type. Default: derived from the file name.
     #[schemars(regex(pattern = r"^[A-Za-z0-9!#$&^_.+-]+/[A-Za-z0-9!#$&^_.+-]+(;[ -~]*)?$"))]
     content_type: Option<String>,
 }
 
-/// An email that can be accepted, if its sender's domain is verified.
+/// A valid email. Only the sender's domain is still to be checked.
 #[derive(Debug)]
 pub(super) struct Checked {
     pub(super) meta: Meta,
     pub(super) recipients: Vec<RecipientState>,
     pub(super) content: Content,
     pub(super) scheduled_at: Option<Millis>,
-    /// For the template, whose parts are still to be put in.
+    /// The variables of the template, which is still to be rendered.
     pub(super) variables: Value,
 }
 
 impl NewEmail {
-    /// Everything that is wrong with it in one answer.
+    /// Validates the email. The error lists all invalid fields.
     pub(super) fn check(self) -> Result<Checked, ApiError> {
         let mut problems = Problems::default();
         let from = self.from.unwrap_or_else(|| {
@@ -95,21 +96,23 @@ impl NewEmail {
             }
         }
         let mut recipients = Recipients::default();
-        let to = recipients.take(&mut problems, "to", self.to);
+        let to = recipients.add(&mut problems, "to", self.to);
         match to.len() {
             0 => problems.add("to", "is required: at least one recipient"),
-            count if count > RECIPIENTS => {
-                problems
-                    .add("to", format!("has {count} recipients, at most {RECIPIENTS} are allowed"));
+            count if count > MAX_RECIPIENTS => {
+                problems.add(
+                    "to",
+                    format!("has {count} recipients, at most {MAX_RECIPIENTS} are allowed"),
+                );
             }
             _ => {}
         }
-        let cc = recipients.take(&mut problems, "cc", self.cc);
-        let bcc = recipients.take(&mut problems, "bcc", self.bcc);
+        let cc = recipients.add(&mut problems, "cc", self.cc);
+        let bcc = recipients.add(&mut problems, "bcc", self.bcc);
         let reply_to = self.reply_to.unwrap_or_default().0;
         for (index, text) in reply_to.iter().enumerate() {
             if let Err(error) = Mailbox::parse(text) {
-                problems.add(at("replyTo", index, reply_to.len()), error.to_string());
+                problems.add(field_path("replyTo", index, reply_to.len()), error.to_string());
             }
         }
         let subject = self.subject.unwrap_or_else(|| {
@@ -120,9 +123,11 @@ impl NewEmail {
             problems.add("subject", error.to_string());
         }
         let length = subject.chars().count();
-        if length > SUBJECT {
-            problems
-                .add("subject", format!("has {length} characters, at most {SUBJECT} are allowed"));
+        if length > MAX_SUBJECT {
+            problems.add(
+                "subject",
+                format!("has {length} characters, at most {MAX_SUBJECT} are allowed"),
+            );
         }
         let headers = self.headers.unwrap_or_default();
         check_headers(&mut problems, &headers, !reply_to.is_empty());
@@ -159,7 +164,7 @@ impl NewEmail {
     }
 }
 
-/// Each address once, whichever field names it.
+/// Collects the recipients of `to`, `cc` and `bcc`, without duplicates.
 #[derive(Default)]
 struct Recipients {
     seen: HashSet<String>,
@@ -167,13 +172,13 @@ struct Recipients {
 }
 
 impl Recipients {
-    fn take(
+    fn add(
         &mut self,
         problems: &mut Problems,
         field: &str,
-        given: Option<OneOrMany>,
+        values: Option<OneOrMany>,
     ) -> Vec<String> {
-        let texts = given.unwrap_or_default().0;
+        let texts = values.unwrap_or_default().0;
         for (index, text) in texts.iter().enumerate() {
             match Mailbox::parse(text) {
                 Ok(mailbox) => {
@@ -187,23 +192,25 @@ impl Recipients {
                         });
                     }
                 }
-                Err(error) => problems.add(at(field, index, texts.len()), error.to_string()),
+                Err(error) => {
+                    problems.add(field_path(field, index, texts.len()), error.to_string());
+                }
             }
         }
         texts
     }
 }
 
-/// `to` where there is one, `to[3]` where there are several.
-fn at(field: &str, index: usize, count: usize) -> String {
+/// `to` for a single item, `to[3]` for one of several.
+fn field_path(field: &str, index: usize, count: usize) -> String {
     if count == 1 { field.to_owned() } else { format!("{field}[{index}]") }
 }
 
 fn check_headers(problems: &mut Problems, headers: &Map<String, Value>, reply_to: bool) {
     for (name, value) in headers {
-        // A name that is none is not repeated: it may be anything.
-        let shown = name.bytes().all(|byte| byte.is_ascii_graphic()) && name.len() <= 100;
-        let field = if shown { format!("headers.{name}") } else { "headers".to_owned() };
+        // Do not repeat an invalid name in the error: it may contain anything.
+        let printable = name.bytes().all(|byte| byte.is_ascii_graphic()) && name.len() <= 100;
+        let field = if printable { format!("headers.{name}") } else { "headers".to_owned() };
         match value.as_str() {
             None => problems.add(field, "must be a string"),
             Some(value) => {
@@ -215,44 +222,43 @@ fn check_headers(problems: &mut Problems, headers: &Map<String, Value>, reply_to
     }
 }
 
-fn check_attachments(
-    problems: &mut Problems,
-    given: Vec<Object<NewAttachment>>,
-) -> Vec<Attachment> {
-    let count = given.len();
-    if count > ATTACHMENTS {
-        problems
-            .add("attachments", format!("has {count} items, at most {ATTACHMENTS} are allowed"));
+fn check_attachments(problems: &mut Problems, new: Vec<Object<NewAttachment>>) -> Vec<Attachment> {
+    let count = new.len();
+    if count > MAX_ATTACHMENTS {
+        problems.add(
+            "attachments",
+            format!("has {count} items, at most {MAX_ATTACHMENTS} are allowed"),
+        );
         return Vec::new();
     }
     let mut attachments = Vec::with_capacity(count);
-    for (index, Object(new)) in given.into_iter().enumerate() {
-        let mut wrong = |field: &str, message: &str| {
+    for (index, Object(attachment)) in new.into_iter().enumerate() {
+        let mut invalid = |field: &str, message: &str| {
             problems.add(format!("attachments[{index}].{field}"), message);
         };
-        let filename = new.filename.unwrap_or_default();
+        let filename = attachment.filename.unwrap_or_default();
         if filename.is_empty() {
-            wrong("filename", "is required");
+            invalid("filename", "is required");
         } else if filename.chars().any(char::is_control) {
-            wrong("filename", "must not contain a line break or another control character");
+            invalid("filename", "must not contain a line break or another control character");
         }
-        if let Some(Err(error)) = new.content_type.as_deref().map(check_content_type) {
-            wrong("contentType", &error.to_string());
+        if let Some(Err(error)) = attachment.content_type.as_deref().map(check_content_type) {
+            invalid("contentType", &error.to_string());
         }
-        let content = match new.content.map(|text| STANDARD.decode(text)) {
+        let content = match attachment.content.map(|text| STANDARD.decode(text)) {
             Some(Ok(content)) => content,
             Some(Err(_)) => {
-                wrong("content", "is not Base64");
+                invalid("content", "is not valid Base64");
                 Vec::new()
             }
             None => {
-                wrong("content", "is required");
+                invalid("content", "is required");
                 Vec::new()
             }
         };
         attachments.push(Attachment {
             filename,
-            content_type: new.content_type,
+            content_type: attachment.content_type,
             size: content.len(),
             content,
         });

@@ -1,5 +1,7 @@
-//! The source of an accepted email's message, made when somebody looks at it
-//! or when it goes out, and the same each time.
+//! [`Message`]: renders the RFC 5322 source of an accepted email.
+//!
+//! The source is rendered on demand, when a client reads the message or the relay sends
+//! it. Rendering is deterministic.
 
 use rusqlite::Connection;
 use zeroize::Zeroizing;
@@ -11,11 +13,11 @@ use crate::error::ApiError;
 use crate::mime::{Attachment, Outgoing};
 use crate::store;
 
-/// All that the source is made of.
+/// An email with everything that its source depends on.
 pub(crate) struct Message {
     pub(crate) email: Stored,
     content: Content,
-    /// The sender's domain may be gone by now: the message is then unsigned.
+    /// `None` if the sender's domain was deleted; the message is then not signed.
     signer: Option<Signer>,
 }
 
@@ -25,7 +27,7 @@ struct Signer {
 }
 
 impl Message {
-    /// Reads an email with all its content.
+    /// Loads an email with its content.
     pub(crate) fn load(connection: &Connection, email: &str) -> Result<Option<Self>, ApiError> {
         let Some(email) = stored::find(connection, email)? else { return Ok(None) };
         let content = stored::content(connection, &email.id, true)?;
@@ -38,18 +40,18 @@ impl Message {
         Ok(Some(Self { email, content, signer }))
     }
 
-    /// Whether the recipients get messages that differ.
+    /// Whether every recipient gets a different message, because it is tracked.
     pub(crate) fn is_individual(&self) -> bool {
         self.email.meta.tracking.is_some() && self.content.html.is_some()
     }
 
-    /// The RFC 5322 source, DKIM-signed. Takes as long as its attachments are
-    /// large: not for an async thread.
+    /// Renders the RFC 5322 source and signs it with DKIM. Blocks for a time that depends on
+    /// the size of the attachments, so do not call it on an async thread.
     ///
-    /// For `recipient`, an address as its course has it, where each has a message
-    /// of its own. A server that others reach does not sign with the key that
-    /// everybody knows.
-    pub(crate) fn source(&self, recipient: &str, open: bool) -> Result<Vec<u8>, ApiError> {
+    /// `recipient` is an address as in `RecipientState`; it matters only for a tracked email.
+    /// If the server is `exposed`, it does not sign with the seeded key, which is public
+    /// knowledge.
+    pub(crate) fn source(&self, recipient: &str, exposed: bool) -> Result<Vec<u8>, ApiError> {
         let meta = &self.email.meta;
         let from = Mailbox::parse(&meta.from).map_err(ApiError::internal)?;
         let (to, cc, reply_to) =
@@ -72,7 +74,7 @@ impl Message {
                 let mut states = self.email.recipients.iter();
                 let position =
                     states.position(|state| state.address.eq_ignore_ascii_case(recipient));
-                Some(tracking.put_in(&self.email.id, position.unwrap_or(0), html))
+                Some(tracking.add_to(&self.email.id, position.unwrap_or(0), html))
             }
             _ => None,
         };
@@ -91,7 +93,7 @@ impl Message {
         };
         let Some(signer) = &self.signer else { return Ok(outgoing.source()) };
         let key = SigningKey::from_pkcs8(&signer.key).map_err(ApiError::internal)?;
-        if open && key.is_sandbox_key() {
+        if exposed && key.is_sandbox_key() {
             return Ok(outgoing.source());
         }
         outgoing.signed(&key, &meta.domain, &signer.selector).map_err(ApiError::internal)

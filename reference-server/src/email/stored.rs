@@ -1,4 +1,4 @@
-//! An email as it is kept: what was accepted, and where it stands.
+//! [`Stored`]: an email in the database, with its status.
 
 use rusqlite::Connection;
 use schemars::JsonSchema;
@@ -12,7 +12,7 @@ use crate::store::{self, Tx};
 use crate::time::{self, Millis};
 use crate::tracking::Tracking;
 
-/// What never changes about an email, but its content.
+/// The immutable part of an email, except its content.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Meta {
@@ -24,7 +24,7 @@ pub(crate) struct Meta {
     pub(crate) subject: String,
     pub(crate) tags: Map<String, Value>,
     pub(crate) template_id: Option<String>,
-    /// The domain of `from` as domains are compared.
+    /// The domain of `from` in normalized form.
     pub(crate) domain: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) tracking: Option<Tracking>,
@@ -44,7 +44,7 @@ pub(crate) struct Stored {
     pub(crate) recipients: Vec<RecipientState>,
 }
 
-/// What is large about an email.
+/// The content of an email, stored apart from it.
 #[derive(Debug, Default)]
 pub(crate) struct Content {
     pub(crate) html: Option<String>,
@@ -61,7 +61,7 @@ pub(crate) struct Attachment {
     pub(crate) content_type: Option<String>,
     /// In bytes.
     pub(crate) size: usize,
-    /// Kept in a row of its own.
+    /// Stored in a separate table.
     #[serde(skip)]
     pub(crate) content: Vec<u8>,
 }
@@ -71,7 +71,7 @@ impl Stored {
         &self.meta.domain
     }
 
-    /// The accepted email as it is answered (`docs/undocumented/email-service.md#email-fields`).
+    /// The JSON form of the email (`docs/undocumented/email-service.md#email-fields`).
     pub(crate) fn view(&self) -> View<'_> {
         let meta = &self.meta;
         View {
@@ -118,7 +118,7 @@ pub(crate) struct View<'a> {
     last_event: Option<&'a str>,
 }
 
-/// Puts a new email into the database, with its content.
+/// Inserts an email with its content.
 pub(crate) fn insert(tx: &Tx<'_>, email: &Stored, content: &Content) -> Result<(), ApiError> {
     tx.execute(
         "INSERT INTO email (id, organization, status, last_event, scheduled_at, due_at, created_at,
@@ -153,7 +153,7 @@ pub(crate) fn insert(tx: &Tx<'_>, email: &Stored, content: &Content) -> Result<(
     Ok(())
 }
 
-/// Writes down where an email stands.
+/// Updates the status of an email.
 pub(crate) fn update(tx: &Tx<'_>, email: &Stored) -> Result<(), ApiError> {
     tx.execute(
         "UPDATE email SET status = ?2, last_event = ?3, due_at = ?4, updated_at = ?5, recipients = ?6
@@ -179,7 +179,7 @@ pub(crate) fn find(connection: &Connection, id: &str) -> Result<Option<Stored>, 
             serde_json::from_str(row.get_ref(9)?.as_str()?),
         );
         let (Ok(meta), Ok(recipients)) = parsed else {
-            return Ok(Err("an email's row is damaged"));
+            return Ok(Err("the database row of an email is corrupt"));
         };
         Ok(Ok(Stored {
             id: row.get(0)?,
@@ -197,7 +197,7 @@ pub(crate) fn find(connection: &Connection, id: &str) -> Result<Option<Stored>, 
     found.transpose().map_err(ApiError::internal)
 }
 
-/// Reads an email's content; the bytes of its attachments only where wanted.
+/// Loads the content of an email, with or without the bytes of its attachments.
 pub(crate) fn content(
     connection: &Connection,
     id: &str,

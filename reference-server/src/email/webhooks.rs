@@ -1,5 +1,4 @@
-//! Webhooks of the email service (`docs/email-service/webhooks.md`, scope
-//! `webhooks:manage`).
+//! Webhooks of the email service (`docs/email-service/webhooks.md`).
 
 use std::sync::Arc;
 
@@ -10,21 +9,21 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use svc_sdk::Service;
 
+use crate::compatibility::Compatibility;
 use crate::engine::{delivery_worker, payload, post};
 use crate::error::{ApiError, Problems};
 use crate::id::{self, Prefix};
 use crate::openapi::schema;
-use crate::switches::Switches;
 use crate::time;
 use crate::web::input::object;
-use crate::web::{Answer, Call, Once};
+use crate::web::{ApiResponse, Call, IdempotencyKey};
 use crate::webhooks::{self, Event, Webhook};
 
 #[derive(Deserialize, JsonSchema)]
 #[schemars(rename = "NewWebhook")]
 pub(crate) struct New {
-    /// https; http is accepted for loopback addresses where the server is not public.
-    /// A user and a password in it are sent as `Authorization: Basic`.
+    /// An `https` URL, or an `http` URL with a loopback address if the server is not public.
+    /// Credentials in the URL are sent as `Authorization: Basic`.
     #[schemars(required, length(max = 2048), url)]
     url: Option<String>,
     #[schemars(with = "schema::EmailEvents")]
@@ -34,8 +33,8 @@ pub(crate) struct New {
 #[derive(Deserialize, JsonSchema)]
 #[schemars(rename = "WebhookUpdate")]
 pub(crate) struct Update {
-    /// https; http is accepted for loopback addresses where the server is not public.
-    /// A user and a password in it are sent as `Authorization: Basic`.
+    /// An `https` URL, or an `http` URL with a loopback address if the server is not public.
+    /// Credentials in the URL are sent as `Authorization: Basic`.
     #[schemars(length(max = 2048), url)]
     url: Option<String>,
     #[schemars(with = "Option<schema::EmailEvents>")]
@@ -53,7 +52,7 @@ pub(crate) struct View<'a> {
     #[schemars(with = "schema::EmailEvents")]
     events: Vec<&'static str>,
     active: bool,
-    /// In the answer to its creation only.
+    /// Only in the response to the creation.
     #[serde(skip_serializing_if = "Option::is_none")]
     signing_secret: Option<&'a str>,
     #[schemars(with = "schema::Time")]
@@ -74,7 +73,7 @@ fn view(webhook: &Webhook, signing_secret: bool) -> View<'_> {
     }
 }
 
-pub(crate) async fn create(mut call: Call) -> Result<Answer, ApiError> {
+pub(crate) async fn create(mut call: Call) -> Result<ApiResponse, ApiError> {
     let body = call.input.json_bytes().await?;
     let new: New = object(&body)?;
     let public = call.app().settings.public;
@@ -83,12 +82,16 @@ pub(crate) async fn create(mut call: Call) -> Result<Answer, ApiError> {
     let organization = call.organization();
     call.create(&body, move |tx| {
         let webhook = webhooks::insert(tx, &app, organization, Service::Email, url, events)?;
-        Answer::created(&app.settings.switches, StatusCode::CREATED, &view(&webhook, true))
+        ApiResponse::created(
+            &app.settings.compatibility,
+            StatusCode::CREATED,
+            &view(&webhook, true),
+        )
     })
     .await
 }
 
-pub(crate) async fn list(call: Call) -> Result<Answer, ApiError> {
+pub(crate) async fn list(call: Call) -> Result<ApiResponse, ApiError> {
     let organization = call.organization();
     let all = call
         .app()
@@ -96,10 +99,10 @@ pub(crate) async fn list(call: Call) -> Result<Answer, ApiError> {
         .read(move |connection| webhooks::list(connection, organization, Service::Email));
     let all = all.await?;
     let views: Vec<View<'_>> = all.iter().map(|webhook| view(webhook, false)).collect();
-    Answer::list(call.switches(), &views)
+    ApiResponse::list(call.compatibility(), &views)
 }
 
-pub(crate) async fn update(mut call: Call) -> Result<Answer, ApiError> {
+pub(crate) async fn update(mut call: Call) -> Result<ApiResponse, ApiError> {
     let (id, organization) = (call.input.id().to_owned(), call.organization());
     let wanted = id.clone();
     let find = move |connection: &rusqlite::Connection| {
@@ -129,36 +132,36 @@ pub(crate) async fn update(mut call: Call) -> Result<Answer, ApiError> {
                 webhook.updated_at = tx.now;
                 webhooks::update(tx, &app, &webhook)?;
             }
-            Answer::resource(&app.settings.switches, &view(&webhook, false))
+            ApiResponse::resource(&app.settings.compatibility, &view(&webhook, false))
         })
         .await
 }
 
-pub(crate) async fn delete(call: Call) -> Result<Answer, ApiError> {
+pub(crate) async fn delete(call: Call) -> Result<ApiResponse, ApiError> {
     let (id, organization) = (call.input.id().to_owned(), call.organization());
     webhooks::delete(call.app(), id, organization, Service::Email).await?;
-    Ok(Answer::no_content())
+    Ok(ApiResponse::no_content())
 }
 
-/// Sends a signed test event, one attempt, also where the webhook is inactive
-/// (`docs/undocumented/email-service.md#webhook-test`). The attempt is recorded like any other.
-pub(crate) async fn test(mut call: Call) -> Result<Answer, ApiError> {
+/// Sends a signed test event in a single attempt, even if the webhook is inactive
+/// (`docs/undocumented/email-service.md#webhook-test`). The attempt is recorded as a delivery.
+pub(crate) async fn test(mut call: Call) -> Result<ApiResponse, ApiError> {
     let (id, organization) = (call.input.id().to_owned(), call.organization());
     let find = move |connection: &rusqlite::Connection| {
         webhooks::find(connection, &id, organization, Service::Email)
     };
     let webhook = call.app().store.read(find).await?;
-    // It takes no body; one that is there must still arrive.
-    let given = call.input.bytes().await?;
+    // The operation has no body, but a body that was sent must be read.
+    let request_body = call.input.bytes().await?;
     let app = call.app();
-    let once = Arc::new(Once::of(&call, &given)?);
-    let before = Arc::clone(&once);
-    let earlier = app.store.write(move |tx| match &*before {
-        Some(once) => once.earlier(tx),
+    let key = Arc::new(IdempotencyKey::from_call(&call, &request_body)?);
+    let lookup_key = Arc::clone(&key);
+    let stored = app.store.write(move |tx| match &*lookup_key {
+        Some(key) => key.stored_response(tx),
         None => Ok(None),
     });
-    if let Some(answer) = earlier.await? {
-        return Ok(answer);
+    if let Some(response) = stored.await? {
+        return Ok(response);
     }
     let delivery = id::new(Prefix::Delivery);
     let now = app.clock.now();
@@ -178,21 +181,21 @@ pub(crate) async fn test(mut call: Call) -> Result<Answer, ApiError> {
         body.clone(),
     )
     .await;
-    // What the documents call "the HTTP status code"; its field's name is not shown.
-    let mut answer = Map::new();
-    let field = app.settings.switches.test_field.clone();
+    // The reference names "the HTTP status code" of the endpoint, but not its field.
+    let mut result = Map::new();
+    let field = app.settings.compatibility.test_status_field.clone();
     match &sent.attempt.outcome {
         Ok(got) => {
-            answer.insert(field, got.status.as_u16().into());
-            answer
+            result.insert(field, got.status.as_u16().into());
+            result
                 .insert("durationMs".to_owned(), (sent.attempt.duration.as_millis() as u64).into());
         }
         Err(error) => {
-            answer.insert(field, Value::Null);
-            answer.insert("error".to_owned(), error.to_string().into());
+            result.insert(field, Value::Null);
+            result.insert("error".to_owned(), error.to_string().into());
         }
     }
-    let answer = Answer::json(StatusCode::OK, &answer)?;
+    let response = ApiResponse::json(StatusCode::OK, &result)?;
     app.store
         .write(move |tx| {
             let state = if sent.attempt.is_delivered() { "delivered" } else { "failed" };
@@ -204,22 +207,22 @@ pub(crate) async fn test(mut call: Call) -> Result<Answer, ApiError> {
             )?;
             tx.execute("INSERT INTO delivery_body VALUES (?1, ?2)", (&delivery, &body[..]))?;
             delivery_worker::record_attempt(tx, &delivery, &sent)?;
-            if let Some(once) = &*once {
-                once.keep(tx, &answer)?;
+            if let Some(key) = &*key {
+                key.store_response(tx, &response)?;
             }
-            Ok(answer)
+            Ok(response)
         })
         .await
 }
 
-/// What `test` answers (`docs/undocumented/email-service.md#webhook-test`).
-pub(crate) fn test_schema(switches: &Switches) -> Schema {
-    let field = switches.test_field.as_str();
+/// The schema of the response of `test`.
+pub(crate) fn test_schema(compatibility: &Compatibility) -> Schema {
+    let field = compatibility.test_status_field.as_str();
     let mut properties = Map::new();
     properties.insert("durationMs".to_owned(), json!({"type": "integer", "minimum": 0}));
     properties.insert("error".to_owned(), json!({"type": "string"}));
     let status = json!({
-        "description": "The status that the endpoint answered with; null where it did not answer.",
+        "description": "The status that the endpoint returned; null if there was no response.",
         "type": ["integer", "null"],
     });
     properties.insert(field.to_owned(), status);

@@ -29,6 +29,7 @@ const READ_AHEAD: usize = 64;
 /// Maximum size of the bodies read ahead, in bytes: received mail may be large.
 const READ_AHEAD_BYTES: usize = 4 << 20;
 
+/// A due delivery that was read ahead.
 struct Due {
     id: String,
     event: String,

@@ -146,7 +146,7 @@ async fn authenticate(
 ) -> Result<(AuthenticatedMessage, Address), ApiError> {
     let from = Mailbox::parse(&message.email.meta.from).map_err(ApiError::internal)?.address;
     let recipient = Address::parse(&recipient).map_err(ApiError::internal)?;
-    let open = app.settings.is_open();
+    let open = app.settings.is_exposed();
     let address = recipient.as_str().to_owned();
     let source = tokio::task::spawn_blocking(move || message.source(&address, open));
     let source = source.await.unwrap_or_else(|error| Err(ApiError::internal(error)))?;

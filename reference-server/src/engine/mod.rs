@@ -40,7 +40,7 @@ struct Engine {
     commands: mpsc::UnboundedReceiver<Command>,
     /// The earliest time in the table `due`.
     next_step: Millis,
-    /// Pending deliveries of each webhook that has any.
+    /// Schedules by webhook id or route name; only those with pending work.
     routes: HashMap<String, Route>,
     workers: JoinSet<WorkerDone>,
     step: Option<oneshot::Receiver<Result<StepResult, ApiError>>>,
@@ -55,8 +55,10 @@ struct Engine {
 type StateSender = oneshot::Sender<State>;
 type AdvanceSender = oneshot::Sender<Result<State, ApiError>>;
 
+/// Schedule of one worker: of a webhook, of the relay, or of local delivery.
 #[derive(Debug)]
 struct Route {
+    /// The earliest due time.
     next: Millis,
     worker: Option<DeliveryWorker>,
 }
@@ -76,6 +78,7 @@ struct WorkerDone {
     next: Result<Millis, ApiError>,
 }
 
+/// The advance of the clock in progress.
 struct Advancing {
     target: Millis,
     /// Whether the clock runs on after the advance.
@@ -137,7 +140,7 @@ impl Engine {
         // Attempts in flight end by their own time-out. They are recorded, or repeated
         // by the next server.
         let all = async { while self.workers.join_next().await.is_some() {} };
-        if tokio::time::timeout(self.app.settings.limits.stop_time, all).await.is_err() {
+        if tokio::time::timeout(self.app.settings.limits.stop_timeout, all).await.is_err() {
             tracing::warn!("stopped with deliveries in flight; the next start repeats them");
         }
     }

@@ -89,7 +89,7 @@ async fn hand_to(
     let recipients = addresses.map(envelope_address).collect::<Result<Vec<_>, _>>()?;
     let from = Mailbox::parse(&email.meta.from).map_err(ApiError::internal)?;
     let sender = from.address.to_ascii().into_owned();
-    let (message, first, open) = (Arc::clone(message), positions[0], app.settings.is_open());
+    let (message, first, open) = (Arc::clone(message), positions[0], app.settings.is_exposed());
     let rendered = tokio::task::spawn_blocking(move || {
         message.source(&message.email.recipients[first].address, open)
     });

@@ -88,7 +88,7 @@ fn send(tx: &mut Tx<'_>, app: &App, id: &str) -> Result<(), ApiError> {
         }
         match Outcome::of(address) {
             Outcome::Delivered => {
-                apply_event(tx, app, &mut email, position, Change::Delivered, None)?
+                apply_event(tx, app, &mut email, position, Change::Delivered, None)?;
             }
             Outcome::Bounced => {
                 let detail = json!({"type": "hard", "reason": "550 5.1.1 no such mailbox"});

@@ -1,13 +1,14 @@
-//! `GET /v1/me`: the organization and the scope of the key.
+//! `GET /v1/me`: the organization and the API key of the request
+//! (`docs/extraction-service/organization.md`).
 
 use http::StatusCode;
 use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::error::ApiError;
-use crate::web::{Answer, Call};
+use crate::web::{ApiResponse, Call};
 
-/// The organization and the scope of the key.
+/// The organization and the authentication context.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct Me {
     organization: Organization,
@@ -32,7 +33,7 @@ struct Auth {
     key_id: String,
 }
 
-pub(crate) async fn get(call: Call) -> Result<Answer, ApiError> {
+pub(crate) async fn get(call: Call) -> Result<ApiResponse, ApiError> {
     let key = call.key.clone();
     let me = call.app().store.read(move |connection| {
         let mut statement = connection
@@ -49,5 +50,5 @@ pub(crate) async fn get(call: Call) -> Result<Answer, ApiError> {
             })
         })?)
     });
-    Answer::json(StatusCode::OK, &me.await?)
+    ApiResponse::json(StatusCode::OK, &me.await?)
 }

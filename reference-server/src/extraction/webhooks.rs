@@ -10,13 +10,13 @@ use svc_sdk::Service;
 use crate::error::ApiError;
 use crate::openapi::schema;
 use crate::web::input::object;
-use crate::web::{Answer, Call};
+use crate::web::{ApiResponse, Call};
 use crate::webhooks::{self, Webhook};
 
 #[derive(Deserialize, JsonSchema)]
 #[schemars(rename = "NewWebhookEndpoint")]
 pub(crate) struct New {
-    /// An absolute http(s) URL. A user and a password in it are sent as
+    /// An absolute `http` or `https` URL. Credentials in the URL are sent as
     /// `Authorization: Basic`.
     #[schemars(required, length(max = 2048), url)]
     url: Option<String>,
@@ -30,7 +30,7 @@ pub(crate) struct New {
 pub(crate) struct View<'a> {
     id: &'a str,
     url: &'a str,
-    /// In the answer to its registration only.
+    /// Only in the response to the registration.
     #[serde(skip_serializing_if = "Option::is_none")]
     secret: Option<&'a str>,
     #[schemars(with = "schema::ExtractionEvents")]
@@ -49,7 +49,7 @@ fn view(webhook: &Webhook, secret: bool) -> View<'_> {
     }
 }
 
-pub(crate) async fn create(mut call: Call) -> Result<Answer, ApiError> {
+pub(crate) async fn create(mut call: Call) -> Result<ApiResponse, ApiError> {
     let body = call.input.json_bytes().await?;
     let new: New = object(&body)?;
     let public = call.app().settings.public;
@@ -58,12 +58,16 @@ pub(crate) async fn create(mut call: Call) -> Result<Answer, ApiError> {
     let organization = call.organization();
     call.create(&body, move |tx| {
         let webhook = webhooks::insert(tx, &app, organization, Service::Extraction, url, events)?;
-        Answer::created(&app.settings.switches, StatusCode::CREATED, &view(&webhook, true))
+        ApiResponse::created(
+            &app.settings.compatibility,
+            StatusCode::CREATED,
+            &view(&webhook, true),
+        )
     })
     .await
 }
 
-pub(crate) async fn list(call: Call) -> Result<Answer, ApiError> {
+pub(crate) async fn list(call: Call) -> Result<ApiResponse, ApiError> {
     let organization = call.organization();
     let all = call
         .app()
@@ -71,11 +75,11 @@ pub(crate) async fn list(call: Call) -> Result<Answer, ApiError> {
         .read(move |connection| webhooks::list(connection, organization, Service::Extraction));
     let all = all.await?;
     let views: Vec<View<'_>> = all.iter().map(|webhook| view(webhook, false)).collect();
-    Answer::list(call.switches(), &views)
+    ApiResponse::list(call.compatibility(), &views)
 }
 
-pub(crate) async fn delete(call: Call) -> Result<Answer, ApiError> {
+pub(crate) async fn delete(call: Call) -> Result<ApiResponse, ApiError> {
     let (id, organization) = (call.input.id().to_owned(), call.organization());
     webhooks::delete(call.app(), id, organization, Service::Extraction).await?;
-    Ok(Answer::no_content())
+    Ok(ApiResponse::no_content())
 }

@@ -1,10 +1,10 @@
-//! The rows of the control interface: what each reads and answers.
+//! The operations of the control interface: their requests and responses.
 
 use http::StatusCode;
 use schemars::JsonSchema as _;
 use serde_json::{Value, json};
 
-use super::row::Row;
+use super::operation::OperationBuilder;
 use super::schema;
 use crate::control::{
     Page, clock, deliveries, dns, events, extractions, faults, health, inbound, keys, messages,
@@ -14,7 +14,7 @@ use crate::email::stored;
 use crate::error::Code;
 
 const SERVER: &str = "Sandbox server";
-const TENANTS: &str = "Sandbox organizations and keys";
+const ORGANIZATIONS: &str = "Sandbox organizations and keys";
 const TEMPLATES: &str = "Sandbox templates";
 const DNS: &str = "Sandbox DNS";
 const MESSAGES: &str = "Sandbox messages";
@@ -22,10 +22,10 @@ const EVENTS: &str = "Sandbox events";
 const DELIVERIES: &str = "Sandbox deliveries";
 const FAULTS: &str = "Sandbox faults";
 
-/// Where the answer of a row has the id of what it made.
+/// The ID of the created resource in the response.
 const ID: &str = "$response.body#/id";
 const DELIVERY: &str = "/_sandbox/deliveries/{id}";
-/// What takes the id of a message.
+/// Operations that take the ID of a message.
 const MESSAGE: &[(&str, &str)] = &[
     ("GET", "/_sandbox/messages/{id}"),
     ("GET", "/_sandbox/messages/{id}/raw"),
@@ -33,220 +33,224 @@ const MESSAGE: &[(&str, &str)] = &[
     ("GET", "/_sandbox/messages/{id}/links"),
 ];
 
-/// Nothing where the row is unknown here, which a test forbids.
-pub(super) fn describe<'d, 'a>(method: &str, path: &str, row: Row<'d, 'a>) -> Option<Row<'d, 'a>> {
+/// Returns `None` for an unknown endpoint; a test ensures that all are known.
+pub(super) fn describe<'d, 'a>(
+    method: &str,
+    path: &str,
+    builder: OperationBuilder<'d, 'a>,
+) -> Option<OperationBuilder<'d, 'a>> {
     let ok = StatusCode::OK;
     Some(match (method, path) {
-        ("GET", "/_sandbox/health") => row
-            .summary(SERVER, "Show whether the server is well, its time and its addresses")
-            .json::<health::Health>(ok, "It is well."),
-        ("GET", "/readyz") => row
-            .summary(SERVER, "Show whether the server is ready")
-            .json::<metrics::Ready>(ok, "It is ready."),
-        ("GET", "/metrics") => row
-            .summary(SERVER, "Show counters in the text format of Prometheus")
-            .other(ok, "The counters.", "text/plain"),
-        ("GET", "/_sandbox/lease") => row
-            .summary(SERVER, "Keep an embedded server running while this is held open")
-            .other(ok, "A line feed each second, without an end.", "text/plain"),
+        ("GET", "/_sandbox/health") => builder
+            .summary(SERVER, "Get the status, the time and the addresses of the server")
+            .json::<health::Health>(ok, "The server is running."),
+        ("GET", "/readyz") => builder
+            .summary(SERVER, "Check whether the server is ready")
+            .json::<metrics::Ready>(ok, "The server is ready."),
+        ("GET", "/metrics") => builder
+            .summary(SERVER, "Get metrics in the Prometheus text format")
+            .non_json(ok, "The metrics.", "text/plain"),
+        ("GET", "/_sandbox/lease") => builder
+            .summary(SERVER, "Keep an embedded server running while this response is open")
+            .non_json(ok, "A line feed every second, without end.", "text/plain"),
         ("GET", "/_sandbox/clock") => {
-            row.summary(SERVER, "Show the clock").json::<clock::Clock>(ok, "The clock.")
+            builder.summary(SERVER, "Get the clock").json::<clock::Clock>(ok, "The clock.")
         }
-        ("POST", "/_sandbox/clock") => row
-            .summary(SERVER, "Freeze the clock, advance it, or let it go on")
+        ("POST", "/_sandbox/clock") => builder
+            .summary(SERVER, "Freeze, advance or resume the clock")
             .body::<clock::Change>()
-            .json::<clock::Clock>(ok, "The clock, when all that is due has settled."),
-        ("POST", "/_sandbox/reset") => row
-            .of_organization()
-            .summary(SERVER, "Empty an organization, or all of the server where none is named")
+            .json::<clock::Clock>(ok, "The clock, after all due work is done."),
+        ("POST", "/_sandbox/reset") => builder
+            .scoped_to_organization()
+            .summary(SERVER, "Delete the data of an organization, or of the whole server if none is given")
             .optional_body::<reset::Reset>()
-            .no_content("It is empty; seeds are put back."),
+            .no_content("The data is deleted, and the seed data created again."),
 
-        ("POST", "/_sandbox/organizations") => row
-            .summary(TENANTS, "Create an organization with keys of all scopes")
+        ("POST", "/_sandbox/organizations") => builder
+            .summary(ORGANIZATIONS, "Create an organization with keys that have all scopes")
             .optional_body::<organizations::New>()
             .errors(&[Code::Conflict])
             .json::<organizations::Created>(StatusCode::CREATED, "The organization and its keys."),
-        ("GET", "/_sandbox/organizations") => row
-            .summary(TENANTS, "List the organizations")
-            .json::<Vec<organizations::View>>(ok, "Every organization, the newest last."),
-        ("POST", "/_sandbox/keys") => row
-            .of_organization()
-            .summary(TENANTS, "Create a key")
+        ("GET", "/_sandbox/organizations") => builder
+            .summary(ORGANIZATIONS, "List the organizations")
+            .json::<Vec<organizations::View>>(ok, "All organizations, oldest first."),
+        ("POST", "/_sandbox/keys") => builder
+            .scoped_to_organization()
+            .summary(ORGANIZATIONS, "Create a key")
             .body::<keys::New>()
-            .json::<keys::View>(StatusCode::CREATED, "The key, which is shown only here.")
-            .leads_to_rows(&[("DELETE", "/_sandbox/keys/{id}")], ID),
-        ("GET", "/_sandbox/keys") => row
-            .of_organization()
-            .summary(TENANTS, "List the keys")
-            .json::<Vec<keys::View>>(ok, "Every key, without its secret."),
-        ("DELETE", "/_sandbox/keys/{id}") => row
-            .of_organization()
-            .summary(TENANTS, "Revoke a key")
-            .no_content("It fails from the next request on."),
+            .json::<keys::View>(StatusCode::CREATED, "The key with its secret, which no other response contains.")
+            .links_to_control(&[("DELETE", "/_sandbox/keys/{id}")], ID),
+        ("GET", "/_sandbox/keys") => builder
+            .scoped_to_organization()
+            .summary(ORGANIZATIONS, "List the keys")
+            .json::<Vec<keys::View>>(ok, "All keys, without their secrets."),
+        ("DELETE", "/_sandbox/keys/{id}") => builder
+            .scoped_to_organization()
+            .summary(ORGANIZATIONS, "Revoke a key")
+            .no_content("The key is revoked with immediate effect."),
 
-        ("PUT", "/_sandbox/templates/{id}") => row
-            .of_organization()
-            .summary(TEMPLATES, "Put a template in place")
+        ("PUT", "/_sandbox/templates/{id}") => builder
+            .scoped_to_organization()
+            .summary(TEMPLATES, "Create or replace a template")
             .body::<templates::Template>()
-            .json::<templates::View>(ok, "The template as it is now.")
-            .leads_to_rows(
+            .json::<templates::View>(ok, "The template.")
+            .links_to_control(
                 &[("GET", "/_sandbox/templates/{id}"), ("DELETE", "/_sandbox/templates/{id}")],
                 "$request.path.id",
             ),
-        ("GET", "/_sandbox/templates/{id}") => row
-            .of_organization()
-            .summary(TEMPLATES, "Show a template")
+        ("GET", "/_sandbox/templates/{id}") => builder
+            .scoped_to_organization()
+            .summary(TEMPLATES, "Get a template")
             .json::<templates::View>(ok, "The template."),
         ("DELETE", "/_sandbox/templates/{id}") => {
-            row.of_organization().summary(TEMPLATES, "Delete a template").no_content("It is gone.")
+            builder.scoped_to_organization().summary(TEMPLATES, "Delete a template").no_content("The template is deleted.")
         }
 
-        ("POST", "/_sandbox/dns/{domain}/publish") => row
-            .of_organization()
-            .summary(DNS, "Publish the records that a domain asked for in the built-in zone")
+        ("POST", "/_sandbox/dns/{domain}/publish") => builder
+            .scoped_to_organization()
+            .summary(DNS, "Publish the DNS records of a sending domain in the built-in zone")
             .optional_body::<dns::Publish>()
-            .json::<dns::Published>(ok, "What was published."),
-        ("DELETE", "/_sandbox/dns/{domain}") => row
-            .of_organization()
-            .summary(DNS, "Withdraw all records of a domain")
-            .no_content("They are withdrawn."),
-        ("DELETE", "/_sandbox/dns/{domain}/{record}") => row
-            .of_organization()
-            .summary(DNS, "Withdraw one kind of record of a domain")
+            .json::<dns::Published>(ok, "The published records."),
+        ("DELETE", "/_sandbox/dns/{domain}") => builder
+            .scoped_to_organization()
+            .summary(DNS, "Withdraw all DNS records of a domain")
+            .no_content("The records are withdrawn."),
+        ("DELETE", "/_sandbox/dns/{domain}/{record}") => builder
+            .scoped_to_organization()
+            .summary(DNS, "Withdraw one DNS record of a domain")
             .errors(&[Code::ValidationFailed])
-            .no_content("It is withdrawn."),
+            .no_content("The record is withdrawn."),
 
-        ("GET", "/_sandbox/messages") => row
-            .of_organization()
-            .summary(MESSAGES, "List what the mail engine delivered and took in")
+        ("GET", "/_sandbox/messages") => builder
+            .scoped_to_organization()
+            .summary(MESSAGES, "List delivered and received messages")
             .parameters(search())
-            .parameters([limit(), of_messages()])
+            .parameters([limit(), message_cursor()])
             .errors(&[Code::ValidationFailed])
-            .json::<Page<messages::Summary>>(ok, "The newest first."),
-        ("GET", "/_sandbox/messages/wait") => row
-            .of_organization()
+            .json::<Page<messages::Summary>>(ok, "Messages, newest first."),
+        ("GET", "/_sandbox/messages/wait") => builder
+            .scoped_to_organization()
             .summary(MESSAGES, "Wait for a message")
             .parameters(search())
-            .parameters([limit(), of_messages(), timeout()])
+            .parameters([limit(), message_cursor(), timeout()])
             .errors(&[Code::ValidationFailed, Code::RequestTimeout])
-            .json::<messages::View>(ok, "The first match, at once or when it comes.")
-            .leads_to_rows(MESSAGE, ID),
-        ("GET", "/_sandbox/messages/{id}") => row
-            .of_organization()
-            .summary(MESSAGES, "Show a message")
-            .json::<messages::View>(ok, "The message with all that is in it."),
-        ("GET", "/_sandbox/messages/{id}/raw") => row
-            .of_organization()
-            .summary(MESSAGES, "Show the source of a message")
-            .other(ok, "RFC 5322, as it was or would be on the wire.", "message/rfc822"),
-        ("GET", "/_sandbox/messages/{id}/html") => row
-            .of_organization()
-            .summary(MESSAGES, "Show the HTML of a message")
-            .other(ok, "A page that can only be looked at.", "text/html"),
-        ("GET", "/_sandbox/messages/{id}/links") => row
-            .of_organization()
-            .summary(MESSAGES, "Show the links of a message, and the one-time codes in it")
-            .json::<messages::Links>(ok, "The links in their order, and the codes."),
+            .json::<messages::View>(ok, "The newest matching message, or the first one to arrive.")
+            .links_to_control(MESSAGE, ID),
+        ("GET", "/_sandbox/messages/{id}") => builder
+            .scoped_to_organization()
+            .summary(MESSAGES, "Get a message")
+            .json::<messages::View>(ok, "The message with its content."),
+        ("GET", "/_sandbox/messages/{id}/raw") => builder
+            .scoped_to_organization()
+            .summary(MESSAGES, "Get the source of a message")
+            .non_json(ok, "The message in RFC 5322 format.", "message/rfc822"),
+        ("GET", "/_sandbox/messages/{id}/html") => builder
+            .scoped_to_organization()
+            .summary(MESSAGES, "Get the HTML of a message")
+            .non_json(ok, "The HTML part, with scripts disabled by a content security policy.", "text/html"),
+        ("GET", "/_sandbox/messages/{id}/links") => builder
+            .scoped_to_organization()
+            .summary(MESSAGES, "Get the links and the one-time codes of a message")
+            .json::<messages::Links>(ok, "The links in order, and the codes."),
 
-        ("POST", "/_sandbox/emails/{id}/events") => row
-            .of_organization()
-            .summary(EVENTS, "Make something happen to an email")
+        ("POST", "/_sandbox/emails/{id}/events") => builder
+            .scoped_to_organization()
+            .summary(EVENTS, "Simulate an event of an email")
             .body::<events::Event>()
             .errors(&[Code::Conflict])
-            .json::<stored::View<'_>>(ok, "The email as it is now."),
-        ("POST", "/_sandbox/inbound") => row
-            .of_organization()
-            .summary(EVENTS, "Let a message come in, as if over SMTP")
+            .json::<stored::View<'_>>(ok, "The updated email."),
+        ("POST", "/_sandbox/inbound") => builder
+            .scoped_to_organization()
+            .summary(EVENTS, "Receive a message as if it had arrived over SMTP")
             .parameters([query(
                 "to",
-                "Of a whole message: who gets it, separated by commas; by default who its header names.",
+                "For `message/rfc822`: the recipients, separated by commas. Default: those in the header of the message.",
                 &json!({"type": "string"}),
             ), query(
                 "from",
-                "Of a whole message: the envelope's sender; by default who its header names.",
+                "For `message/rfc822`: the envelope sender. Default: the sender in the header of the message.",
                 &json!({"type": "string"}),
             ), query(
                 "ip",
-                "Where it comes from, for SPF to judge; without it the verdict is `none`.",
+                "The IP address of the sending host, for the SPF check. Without it, the SPF result is `none`.",
                 &schema::IpAddress::json_schema(&mut schemars::SchemaGenerator::default()).to_value(),
             ), query(
                 "helo",
-                "The name that the sending host gives; the sender's domain where there is none.",
+                "The name that the sending host gives in `HELO`. Default: the domain of the sender.",
                 &json!({"type": "string", "pattern": r"^[A-Za-z0-9.:\[\]_-]+$"}),
             )])
-            .body::<inbound::Short>()
-            .body_too("message/rfc822")
-            .json::<inbound::Taken>(StatusCode::ACCEPTED, "A message for each recipient here.")
-            .leads_to_rows(MESSAGE, "$response.body#/messages/0/id"),
-        ("POST", "/_sandbox/extractions") => row
-            .of_organization()
-            .summary(EVENTS, "Complete or fail an extraction")
+            .body::<inbound::New>()
+            .alternative_body("message/rfc822")
+            .json::<inbound::Received>(StatusCode::ACCEPTED, "One message for each local recipient.")
+            .links_to_control(MESSAGE, "$response.body#/messages/0/id"),
+        ("POST", "/_sandbox/extractions") => builder
+            .scoped_to_organization()
+            .summary(EVENTS, "Simulate a completed or failed extraction")
             .body::<extractions::New>()
-            .json::<extractions::Finished>(StatusCode::ACCEPTED, "Its deliveries are queued."),
+            .json::<extractions::Finished>(StatusCode::ACCEPTED, "The deliveries are queued."),
 
-        ("GET", "/_sandbox/deliveries") => row
-            .of_organization()
-            .summary(DELIVERIES, "List the deliveries to webhooks")
+        ("GET", "/_sandbox/deliveries") => builder
+            .scoped_to_organization()
+            .summary(DELIVERIES, "List webhook deliveries")
             .parameters([
-                query("webhook", "The webhook's id.", &json!({"type": "string"})),
-                query("event", "Such as `email.sent`.", &json!({"type": "string"})),
-                query("state", "", &json!({"type": "string", "enum": deliveries::STATES})),
+                query("webhook", "The ID of the webhook.", &json!({"type": "string"})),
+                query("event", "The name of the event, such as `email.sent`.", &json!({"type": "string"})),
+                query("state", "The state of the delivery.", &json!({"type": "string", "enum": deliveries::STATES})),
                 limit(),
                 cursor(&json!({"type": "string", "format": "uuid"})),
             ])
             .errors(&[Code::ValidationFailed])
-            .json::<Page<deliveries::Delivery>>(ok, "The newest first, with their attempts."),
-        ("GET", "/_sandbox/deliveries/{id}") => row
-            .of_organization()
-            .summary(DELIVERIES, "Show a delivery")
-            .json::<deliveries::Delivery>(ok, "With its body, and all of each attempt."),
-        ("POST", "/_sandbox/deliveries/{id}/replay") => row
-            .of_organization()
-            .summary(DELIVERIES, "Deliver again: the same event id, the current secret")
+            .json::<Page<deliveries::Delivery>>(ok, "Deliveries with their attempts, newest first."),
+        ("GET", "/_sandbox/deliveries/{id}") => builder
+            .scoped_to_organization()
+            .summary(DELIVERIES, "Get a delivery")
+            .json::<deliveries::Delivery>(ok, "The delivery with its body and the responses to its attempts."),
+        ("POST", "/_sandbox/deliveries/{id}/replay") => builder
+            .scoped_to_organization()
+            .summary(DELIVERIES, "Attempt a delivery again, with the same event ID and the current secret")
             .ignored_body()
             .errors(&[Code::Conflict])
-            .json::<deliveries::Delivery>(StatusCode::ACCEPTED, "One more attempt is queued.")
-            .leads_to_rows(&[("GET", DELIVERY)], ID),
+            .json::<deliveries::Delivery>(StatusCode::ACCEPTED, "The attempt is queued.")
+            .links_to_control(&[("GET", DELIVERY)], ID),
 
-        ("GET", "/_sandbox/faults") => row
-            .of_organization()
+        ("GET", "/_sandbox/faults") => builder
+            .scoped_to_organization()
             .summary(FAULTS, "List the faults")
-            .json::<Vec<faults::View<'_>>>(ok, "Every fault, and what met it."),
-        ("POST", "/_sandbox/faults") => row
-            .of_organization()
-            .summary(FAULTS, "Let the next matching requests meet a fault")
+            .json::<Vec<faults::View<'_>>>(ok, "All faults, with the requests that they affected."),
+        ("POST", "/_sandbox/faults") => builder
+            .scoped_to_organization()
+            .summary(FAULTS, "Add a fault that affects the next matching requests")
             .body::<faults::New>()
             .json::<faults::View<'_>>(StatusCode::CREATED, "The fault.")
-            .leads_to_rows(
+            .links_to_control(
                 &[("GET", "/_sandbox/faults/{id}"), ("DELETE", "/_sandbox/faults/{id}")],
                 ID,
             ),
         ("DELETE", "/_sandbox/faults") => {
-            row.of_organization().summary(FAULTS, "Take all faults away").no_content("None is left.")
+            builder.scoped_to_organization().summary(FAULTS, "Remove all faults").no_content("The faults are removed.")
         }
-        ("GET", "/_sandbox/faults/{id}") => row
-            .of_organization()
-            .summary(FAULTS, "Show a fault")
-            .json::<faults::View<'_>>(ok, "The fault, and what met it."),
+        ("GET", "/_sandbox/faults/{id}") => builder
+            .scoped_to_organization()
+            .summary(FAULTS, "Get a fault")
+            .json::<faults::View<'_>>(ok, "The fault, with the requests that it affected."),
         ("DELETE", "/_sandbox/faults/{id}") => {
-            row.of_organization().summary(FAULTS, "Take a fault away").no_content("It is gone.")
+            builder.scoped_to_organization().summary(FAULTS, "Remove a fault").no_content("The fault is removed.")
         }
         _ => return None,
     })
 }
 
-/// The parameters by which messages are found.
+/// The query parameters that select messages.
 fn search() -> [Value; 4] {
     let mailbox = schemars::SchemaGenerator::default().subschema_for::<schema::Mailbox>();
     let mailbox = mailbox.to_value();
     [
-        query("to", "The recipient.", &mailbox),
-        query("from", "The sender.", &mailbox),
-        query("subject", "A part of the subject, in any case.", &json!({"type": "string"})),
+        query("to", "The address of the recipient.", &mailbox),
+        query("from", "The address of the sender.", &mailbox),
+        query("subject", "A part of the subject, case-insensitive.", &json!({"type": "string"})),
         query(
             "after",
-            "Only what came after this time, or after the message with this id.",
+            "Only messages after this time, or after the message with this ID.",
             &json!({"anyOf": [
                 {"type": "string", "format": "date-time"},
                 {"type": "string", "pattern": "^msg_"},
@@ -257,22 +261,26 @@ fn search() -> [Value; 4] {
 
 fn limit() -> Value {
     let schema = json!({"type": "integer", "minimum": 1, "maximum": 100, "default": 20});
-    query("limit", "How many at most.", &schema)
+    query("limit", "Maximum number of results.", &schema)
 }
 
-fn cursor(of_what: &Value) -> Value {
-    query("cursor", "The `next` of the part before.", of_what)
+fn cursor(schema: &Value) -> Value {
+    query("cursor", "The `next` value of the previous page.", schema)
 }
 
-fn of_messages() -> Value {
+fn message_cursor() -> Value {
     cursor(&json!({"type": "string", "pattern": "^msg_"}))
 }
 
 fn timeout() -> Value {
     let schema = schemars::SchemaGenerator::default().subschema_for::<schema::Duration>();
-    query("timeout", "In real time, at most `10m`, `30s` by default; then 408.", &schema.to_value())
+    query(
+        "timeout",
+        "How long to wait, in real time, at most `10m`. Default: `30s`. Then the status is 408.",
+        &schema.to_value(),
+    )
 }
 
-fn query(name: &str, about: &str, schema: &Value) -> Value {
-    json!({"name": name, "in": "query", "description": about, "schema": schema})
+fn query(name: &str, description: &str, schema: &Value) -> Value {
+    json!({"name": name, "in": "query", "description": description, "schema": schema})
 }

@@ -1,11 +1,12 @@
-//! A whole description: its rows, and the schemas and answers that they share.
+//! A complete OpenAPI document: operations, and the schemas and error responses that they
+//! share.
 
 use schemars::generate::SchemaSettings;
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde_json::{Map, Value, json};
 use svc_sdk::{Operation, Service};
 
-use super::row::Row;
+use super::operation::OperationBuilder;
 use super::{Part, control, services, webhooks};
 use crate::app::App;
 use crate::control as sandbox;
@@ -18,14 +19,14 @@ pub(super) struct Document<'a> {
     pub(super) part: Part,
     paths: Map<String, Value>,
     requests: SchemaGenerator,
-    answers: SchemaGenerator,
-    /// Error answers, by the codes that they can carry.
+    responses: SchemaGenerator,
+    /// Error responses, by their error codes.
     pub(super) errors: Map<String, Value>,
 }
 
 impl<'a> Document<'a> {
-    pub(super) fn of(app: &'a App, part: Part) -> Self {
-        // Bound to every address, only the reader knows which one leads here.
+    pub(super) fn for_app(app: &'a App, part: Part) -> Self {
+        // A server on all addresses does not know which one the client uses.
         let http = app.addresses.get().map(|addresses| addresses.http);
         let http = http.filter(|http| !http.ip().is_unspecified());
         let base_url = http.map_or_else(|| "/".to_owned(), |http| format!("http://{http}"));
@@ -51,7 +52,7 @@ impl<'a> Document<'a> {
             part,
             paths: Map::new(),
             requests: generator().for_deserialize().into_generator(),
-            answers: generator().for_serialize().into_generator(),
+            responses: generator().for_serialize().into_generator(),
             errors: Map::new(),
         };
         for operation in Operation::ALL {
@@ -59,18 +60,20 @@ impl<'a> Document<'a> {
                 Service::Email => Part::Email,
                 Service::Extraction => Part::Extraction,
             };
-            if part.has(service) {
-                let row = Row::documented(&mut document, operation);
-                let value = services::describe(operation, row).finish();
+            if part.includes(service) {
+                let builder = OperationBuilder::documented(&mut document, operation);
+                let value = services::describe(operation, builder).finish();
                 document.add(operation.method().as_str(), operation.path(), value);
             }
         }
-        if part.has(Part::Control) {
-            for (method, path) in sandbox::rows() {
-                if let Some(row) =
-                    control::describe(method, path, Row::control(&mut document, method, path))
-                {
-                    let value = row.finish();
+        if part.includes(Part::Control) {
+            for (method, path) in sandbox::endpoints() {
+                if let Some(builder) = control::describe(
+                    method,
+                    path,
+                    OperationBuilder::control(&mut document, method, path),
+                ) {
+                    let value = builder.finish();
                     document.add(method, path, value);
                 }
             }
@@ -78,20 +81,20 @@ impl<'a> Document<'a> {
         document
     }
 
-    fn add(&mut self, method: &str, path: &str, row: Value) {
+    fn add(&mut self, method: &str, path: &str, builder: Value) {
         let methods = self.paths.entry(path).or_insert_with(|| json!({}));
-        methods[method.to_ascii_lowercase()] = row;
+        methods[method.to_ascii_lowercase()] = builder;
     }
 
-    pub(super) fn request<T: JsonSchema>(&mut self) -> Schema {
+    pub(super) fn request_schema<T: JsonSchema>(&mut self) -> Schema {
         self.requests.subschema_for::<T>()
     }
 
-    pub(super) fn answer<T: JsonSchema>(&mut self) -> Schema {
-        self.answers.subschema_for::<T>()
+    pub(super) fn response_schema<T: JsonSchema>(&mut self) -> Schema {
+        self.responses.subschema_for::<T>()
     }
 
-    /// Who may use the control interface is asked only beyond loopback.
+    /// Whether the control interface requires a token.
     pub(super) fn has_control_token(&self) -> bool {
         self.has_control_token
     }
@@ -100,13 +103,18 @@ impl<'a> Document<'a> {
         let security = self.security_schemes();
         let webhooks = webhooks::describe(&mut self);
         let mut schemas = self.requests.take_definitions(true);
-        schemas.extend(self.answers.take_definitions(true));
+        schemas.extend(self.responses.take_definitions(true));
         schemas.sort_keys();
         let (title, summary) = match self.part {
-            Part::All => ("svc reference server", "Both services and the control interface"),
+            Part::All => (
+                "svc reference server",
+                "The email service, the extraction service and the control interface",
+            ),
             Part::Email => ("Email service", "Sending, audiences, domains and webhooks"),
             Part::Extraction => ("Extraction service", "Organization and webhook endpoints"),
-            Part::Control => ("Control interface", "What a test needs beside both services"),
+            Part::Control => {
+                ("Control interface", "Operations for tests, beyond the documented services")
+            }
         };
         json!({
             "openapi": "3.1.1",
@@ -128,29 +136,30 @@ impl<'a> Document<'a> {
 
     #[cfg(test)]
     pub(super) fn definitions(&self) -> (&Map<String, Value>, &Map<String, Value>) {
-        (self.requests.definitions(), self.answers.definitions())
+        (self.requests.definitions(), self.responses.definitions())
     }
 
     fn security_schemes(&self) -> Value {
         let mut schemes = json!({});
-        let header = &self.settings.switches.key_header;
-        if self.part.has(Part::Email) {
-            let about = "A key of the email service with the scopes that an operation names.";
+        let header = &self.settings.compatibility.key_header;
+        if self.part.includes(Part::Email) {
+            let description =
+                "An API key of the email service with the scope that the operation requires.";
             schemes["emailKey"] = if *header == http::header::AUTHORIZATION {
-                json!({"type": "http", "scheme": "bearer", "description": about})
+                json!({"type": "http", "scheme": "bearer", "description": description})
             } else {
-                json!({"type": "apiKey", "in": "header", "name": header.as_str(), "description": about})
+                json!({"type": "apiKey", "in": "header", "name": header.as_str(), "description": description})
             };
         }
-        if self.part.has(Part::Extraction) {
-            let about = "A key of the extraction service: `sk_live_…` or `sk_test_…`.";
+        if self.part.includes(Part::Extraction) {
+            let description = "An API key of the extraction service: `sk_live_…` or `sk_test_…`.";
             schemes["extractionKey"] =
-                json!({"type": "http", "scheme": "bearer", "description": about});
+                json!({"type": "http", "scheme": "bearer", "description": description});
         }
-        if self.part.has(Part::Control) && self.has_control_token {
-            let about = "The `control_token` that the server printed when it started.";
+        if self.part.includes(Part::Control) && self.has_control_token {
+            let description = "The `control_token` that the server printed when it started.";
             schemes["controlToken"] =
-                json!({"type": "http", "scheme": "bearer", "description": about});
+                json!({"type": "http", "scheme": "bearer", "description": description});
         }
         schemes
     }

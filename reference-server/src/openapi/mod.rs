@@ -1,12 +1,13 @@
-//! `/openapi.json`: what the server offers, as an OpenAPI 3.1 description that
-//! is made from the handlers' own types, the operation table and the switches
-//! that the server was started with. Made anew for each request: nobody asks
-//! often, and a server at rest keeps nothing of it.
+//! `/openapi.json`: an OpenAPI 3.1 description of the server.
+//!
+//! It is generated from the types of the handlers, the operation table and the
+//! compatibility settings. The server generates it for every request instead of keeping it
+//! in memory, because clients rarely ask for it.
 
 mod control;
 mod document;
 mod errors;
-mod row;
+mod operation;
 pub(crate) mod schema;
 mod services;
 mod webhooks;
@@ -17,10 +18,10 @@ use axum::routing::get;
 use http::{Response, StatusCode};
 
 use crate::app::Shared;
-use crate::web::Answer;
+use crate::web::ApiResponse;
 use document::Document;
 
-/// What a description covers.
+/// The part of the server that a description covers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Part {
     All,
@@ -41,23 +42,25 @@ impl Part {
         }
     }
 
-    fn has(self, other: Self) -> bool {
+    fn includes(self, other: Self) -> bool {
         self == Self::All || self == other
     }
 }
 
-/// Adds the description of all, and one of each part beside it.
+/// Adds a route for the description of the whole server, and one for each part.
 pub(crate) fn routes(mut router: Router<Shared>) -> Router<Shared> {
     for part in Part::ALL {
-        let answer = move |State(app): State<Shared>| async move {
-            let document = Document::of(&app, part).into_value();
-            let answer = Answer::json(StatusCode::OK, &document);
-            answer.map_or_else(
-                |error| crate::web::answer::error(&error, app.settings.switches.errors),
+        let handler = move |State(app): State<Shared>| async move {
+            let document = Document::for_app(&app, part).into_value();
+            let response = ApiResponse::json(StatusCode::OK, &document);
+            response.map_or_else(
+                |error| {
+                    crate::web::response::error(&error, app.settings.compatibility.error_format)
+                },
                 Response::from,
             )
         };
-        router = router.route(part.path(), get(answer));
+        router = router.route(part.path(), get(handler));
     }
     router
 }
@@ -76,51 +79,51 @@ mod tests {
         Document::new(settings, "http://127.0.0.1:4080".to_owned(), true, part).into_value()
     }
 
-    /// Method and path of everything in a description.
-    fn rows(document: &Value) -> BTreeSet<(String, String)> {
+    /// The method and the path of every operation in a description.
+    fn operations(document: &Value) -> BTreeSet<(String, String)> {
         let paths = document["paths"].as_object().expect("paths");
-        let row = |path: &String, method: &String| (method.to_uppercase(), path.clone());
-        let rows = paths.iter().flat_map(|(path, methods)| {
+        let operation = |path: &String, method: &String| (method.to_uppercase(), path.clone());
+        let operations = paths.iter().flat_map(|(path, methods)| {
             let methods = methods.as_object().expect("methods");
-            methods.keys().map(move |method| row(path, method))
+            methods.keys().map(move |method| operation(path, method))
         });
-        rows.collect()
+        operations.collect()
     }
 
     #[test]
-    fn every_route_is_described_and_nothing_else() {
+    fn describes_exactly_the_routes() {
         let documented = Operation::ALL
             .iter()
             .map(|operation| (operation.method().as_str().to_owned(), operation.path().to_owned()));
-        let control = crate::control::rows();
+        let control = crate::control::endpoints();
         let control =
             control.iter().map(|(method, path)| ((*method).to_owned(), (*path).to_owned()));
         let served: BTreeSet<_> = documented.chain(control).collect();
         let settings = Settings::default();
-        assert_eq!(rows(&describe(&settings, Part::All)), served);
+        assert_eq!(operations(&describe(&settings, Part::All)), served);
         let parts = [Part::Email, Part::Extraction, Part::Control];
-        let parts = parts.iter().flat_map(|part| rows(&describe(&settings, *part)));
+        let parts = parts.iter().flat_map(|part| operations(&describe(&settings, *part)));
         assert_eq!(parts.collect::<BTreeSet<_>>(), served);
     }
 
     #[test]
-    fn every_row_says_what_it_is() {
+    fn every_operation_is_complete() {
         let document = describe(&Settings::default(), Part::All);
         let mut ids = BTreeSet::new();
-        for (method, path) in rows(&document) {
-            let row = &document["paths"][&path][method.to_lowercase()];
+        for (method, path) in operations(&document) {
+            let operation = &document["paths"][&path][method.to_lowercase()];
             for field in ["operationId", "summary", "tags", "responses"] {
-                assert!(!row[field].is_null(), "{method} {path} has no {field}");
+                assert!(!operation[field].is_null(), "{method} {path} has no {field}");
             }
-            assert!(ids.insert(row["operationId"].to_string()), "{method} {path}");
-            let answers = row["responses"].as_object().expect("answers");
-            let good = answers.keys().filter(|status| status.starts_with('2'));
-            assert_eq!(good.count(), 1, "{method} {path}");
+            assert!(ids.insert(operation["operationId"].to_string()), "{method} {path}");
+            let responses = operation["responses"].as_object().expect("responses");
+            let successful = responses.keys().filter(|status| status.starts_with('2'));
+            assert_eq!(successful.count(), 1, "{method} {path}");
         }
     }
 
     #[test]
-    fn every_reference_leads_somewhere() {
+    fn every_reference_resolves() {
         for part in Part::ALL {
             let document = describe(&Settings::default(), part);
             let text = document.to_string();
@@ -131,25 +134,25 @@ mod tests {
         }
     }
 
-    /// Requests and answers share the names of their schemas.
+    /// The schemas of requests and responses share one namespace.
     #[test]
-    fn no_schema_hides_another() {
+    fn schema_names_are_unique() {
         let settings = Settings::default();
         let document = Document::new(&settings, "/".to_owned(), false, Part::All);
-        let (requests, answers) = document.definitions();
+        let (requests, responses) = document.definitions();
         for (name, schema) in requests {
-            assert!(answers.get(name).is_none_or(|other| other == schema), "{name}");
+            assert!(responses.get(name).is_none_or(|other| other == schema), "{name}");
         }
-        let names: BTreeMap<_, _> = requests.iter().chain(answers).collect();
+        let names: BTreeMap<_, _> = requests.iter().chain(responses).collect();
         for name in names.keys() {
-            // Two types of one name are told apart by a number, which says nothing.
+            // schemars numbers types of the same name, which makes meaningless names.
             assert!(!name.ends_with(|last: char| last.is_ascii_digit()), "{name}");
             assert!(!["New", "View", "Update"].contains(&name.as_str()), "{name}");
         }
     }
 
     #[test]
-    fn the_documents_limits_are_in_it() {
+    fn contains_the_documented_limits() {
         let document = describe(&Settings::default(), Part::Email);
         let email = &document["components"]["schemas"]["NewEmail"];
         assert_eq!(email["required"], json!(["from", "to", "subject"]));
@@ -161,20 +164,21 @@ mod tests {
     }
 
     #[test]
-    fn switches_change_what_they_change() {
+    fn reflects_compatibility_settings() {
         let mut settings = Settings::default();
-        for switch in [
+        for setting in [
             "create-status=200",
             "list-shape=wrapped",
             "error-format=problem",
             "idempotency=ignored",
             "resource-shape=wrapped",
         ] {
-            settings.switches.set(switch).expect("a switch");
+            settings.compatibility.set(setting).expect("a valid setting");
         }
-        for switch in ["key-header=X-Api-Key", "contact-pages=zero-based", "test-status-field=code"]
+        for setting in
+            ["key-header=X-Api-Key", "contact-pages=zero-based", "test-status-field=code"]
         {
-            settings.switches.set(switch).expect("a switch");
+            settings.compatibility.set(setting).expect("a valid setting");
         }
         let document = describe(&settings, Part::All);
         let schemes = &document["components"]["securitySchemes"];
@@ -199,11 +203,11 @@ mod tests {
         let unauthorized = |path: &str| {
             let reference = &paths[path]["get"]["responses"]["401"]["$ref"];
             let pointer = reference.as_str().expect("a reference").trim_start_matches('#');
-            let types = document.pointer(pointer).expect("an answer")["content"].clone();
+            let types = document.pointer(pointer).expect("a response")["content"].clone();
             types.as_object().expect("types").keys().next().expect("a type").clone()
         };
         assert_eq!(unauthorized("/api/v1/audiences"), "application/problem+json");
-        assert_eq!(unauthorized("/v1/me"), "application/json", "as the documents show it");
+        assert_eq!(unauthorized("/v1/me"), "application/json", "the documented format");
         assert_eq!(unauthorized("/_sandbox/health"), "application/json");
     }
 }

@@ -1,5 +1,5 @@
-//! Schemas of texts that are more than texts, named by the wire types that hold
-//! them: `#[schemars(with = "schema::Time")]`.
+//! Schemas of strings with a format. The request and response types refer to them:
+//! `#[schemars(with = "schema::Time")]`.
 
 use schemars::json_schema;
 use svc_sdk::{Scope, Service};
@@ -9,8 +9,8 @@ use crate::control::organizations::EMAIL_SCOPES;
 use crate::engine::Change;
 use crate::webhooks::Event;
 
-/// Types that exist only to be described.
-macro_rules! texts {
+/// Defines types that exist only for their schema.
+macro_rules! formats {
     ($($(#[$doc:meta])* $name:ident => $schema:expr $(,)?)*) => { $(
         $(#[$doc])*
         pub(crate) struct $name;
@@ -30,14 +30,14 @@ macro_rules! texts {
         }
     )* };
 }
-pub(crate) use texts;
+pub(crate) use formats;
 
-texts! {
+formats! {
     /// RFC 3339 in UTC with milliseconds (`docs/undocumented/both-services.md#timestamps`).
     Time => json_schema!({"type": "string", "format": "date-time"}),
 
-    /// When to send: more than `date-time` is taken. Not a list of types, which
-    /// some readers take for any text.
+    /// The time to send an email. The server also accepts other forms than `date-time`.
+    /// `anyOf` instead of a list of types, which some tools misread as any string.
     SendingTime => json_schema!({
         "anyOf": [{"type": "string", "format": "date-time"}, {"type": "null"}],
     }),
@@ -70,13 +70,13 @@ texts! {
         })
     }
 
-    /// Custom headers by their names; `Content-…` is the message's own.
+    /// Custom headers by name, except `Content-*`, which the server sets.
     MessageHeaders => json_schema!({
         "type": "object",
         "propertyNames": {
             "minLength": 1,
             "maxLength": 76,
-            // Printable ASCII without the colon.
+            // Printable ASCII except the colon.
             "pattern": "^(?![Cc][Oo][Nn][Tt][Ee][Nn][Tt]-)[!-9;-~]+$",
             "not": {"enum": RESERVED_HEADERS},
         },
@@ -86,7 +86,7 @@ texts! {
         },
     }),
 
-    /// Base64 as RFC 4648 §4 writes it, without line breaks.
+    /// Base64 (RFC 4648, section 4) without line breaks.
     Base64 => json_schema!({
         "type": "string",
         "contentEncoding": "base64",
@@ -94,13 +94,13 @@ texts! {
             "^([A-Za-z0-9+/]{4})*([A-Za-z0-9+/][AQgw]==|[A-Za-z0-9+/]{2}[AEIMQUYcgkosw048]=)?$",
     }),
 
-    /// The events that a webhook of the email service names.
+    /// Events of the email service.
     EmailEvents => events(Service::Email),
-    /// The events that a webhook endpoint of the extraction service names.
+    /// Events of the extraction service.
     ExtractionEvents => events(Service::Extraction),
     ExtractionEvent => event(Service::Extraction),
 
-    /// What can happen to an email.
+    /// Events of an email that can be simulated.
     EmailChange => json_schema!({"type": "string", "enum": Change::ALL.map(|(name, _)| name)}),
 
     /// Scopes of the email service.

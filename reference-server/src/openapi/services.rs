@@ -1,14 +1,14 @@
-//! The operations of both services: what each reads and answers. What follows
-//! from the operation table is in `row`.
+//! The operations of both services: their requests and responses. `operation` adds what
+//! follows from the operation table.
 
 use http::StatusCode;
 use svc_sdk::Operation;
 
-use super::row::Row;
+use super::operation::OperationBuilder;
+use crate::compatibility::ContactPages;
 use crate::email::{audiences, batch, contacts, domains, emails, pages, request, stored, webhooks};
 use crate::error::Code;
 use crate::extraction;
-use crate::switches::ContactPages;
 
 const AUDIENCES: &str = "Audiences";
 const CONTACTS: &str = "Contacts";
@@ -18,143 +18,153 @@ const WEBHOOKS: &str = "Webhooks";
 const ORGANIZATION: &str = "Organization";
 const ENDPOINTS: &str = "Webhook endpoints";
 
-pub(super) fn describe<'d, 'a>(operation: Operation, row: Row<'d, 'a>) -> Row<'d, 'a> {
+pub(super) fn describe<'d, 'a>(
+    operation: Operation,
+    builder: OperationBuilder<'d, 'a>,
+) -> OperationBuilder<'d, 'a> {
     match operation {
-        Operation::Me => row
-            .summary(ORGANIZATION, "Show the organization and the scope of the key")
-            .json::<extraction::me::Me>(StatusCode::OK, "The organization and the key."),
-        Operation::ExtractionWebhooksCreate => row
+        Operation::Me => builder
+            .summary(ORGANIZATION, "Get the organization and the scope of the API key")
+            .json::<extraction::me::Me>(
+                StatusCode::OK,
+                "The organization and the authentication context.",
+            ),
+        Operation::ExtractionWebhooksCreate => builder
             .summary(ENDPOINTS, "Register a webhook endpoint")
             .body::<extraction::webhooks::New>()
-            .once()
-            .created::<extraction::webhooks::View<'_>>("The endpoint, with its secret.")
-            .leads_to(&[Operation::ExtractionWebhooksDelete]),
-        Operation::ExtractionWebhooksList => {
-            row.summary(ENDPOINTS, "List the webhook endpoints")
-                .list::<extraction::webhooks::View<'_>>("Every endpoint, the newest last.")
-        }
-        Operation::ExtractionWebhooksDelete => row
+            .idempotent()
+            .created::<extraction::webhooks::View<'_>>("The endpoint with its signing secret.")
+            .links_to(&[Operation::ExtractionWebhooksDelete]),
+        Operation::ExtractionWebhooksList => builder
+            .summary(ENDPOINTS, "List the webhook endpoints")
+            .list::<extraction::webhooks::View<'_>>("All endpoints, oldest first."),
+        Operation::ExtractionWebhooksDelete => builder
             .summary(ENDPOINTS, "Remove a webhook endpoint")
-            .no_content("It is removed; what was to be delivered to it is dropped."),
+            .no_content("The endpoint is removed, and its pending deliveries are dropped."),
 
-        Operation::AudiencesCreate => row
+        Operation::AudiencesCreate => builder
             .summary(AUDIENCES, "Create an audience")
             .body::<audiences::New>()
-            .once()
-            .created::<audiences::Audience>("The new audience.")
-            .leads_to(&[
+            .idempotent()
+            .created::<audiences::Audience>("The audience.")
+            .links_to(&[
                 Operation::AudiencesGet,
                 Operation::AudiencesDelete,
                 Operation::ContactsCreate,
                 Operation::ContactsList,
             ]),
-        Operation::AudiencesList => row
+        Operation::AudiencesList => builder
             .summary(AUDIENCES, "List the audiences")
-            .list::<audiences::Audience>("Every audience, the newest last."),
-        Operation::AudiencesGet => row
-            .summary(AUDIENCES, "Show an audience")
+            .list::<audiences::Audience>("All audiences, oldest first."),
+        Operation::AudiencesGet => builder
+            .summary(AUDIENCES, "Get an audience")
             .resource::<audiences::Audience>("The audience."),
-        Operation::AudiencesDelete => row
+        Operation::AudiencesDelete => builder
             .summary(AUDIENCES, "Delete an audience")
-            .no_content("It is deleted, and its contacts with it."),
+            .no_content("The audience and its contacts are deleted."),
 
-        Operation::ContactsCreate => row
+        Operation::ContactsCreate => builder
             .summary(CONTACTS, "Add a contact to an audience")
             .body::<contacts::New>()
-            .once()
+            .idempotent()
             .errors(&[Code::Conflict])
-            .created::<contacts::Contact>("The new contact.")
-            .leads_to(&[Operation::ContactsUpdate, Operation::ContactsDelete]),
-        Operation::ContactsList => contact_pages(row),
-        Operation::ContactsUpdate => row
-            .summary(CONTACTS, "Change a contact")
+            .created::<contacts::Contact>("The contact.")
+            .links_to(&[Operation::ContactsUpdate, Operation::ContactsDelete]),
+        Operation::ContactsList => contact_pages(builder),
+        Operation::ContactsUpdate => builder
+            .summary(CONTACTS, "Update a contact")
             .body::<contacts::Update>()
-            .resource::<contacts::Contact>("The contact as it is now."),
+            .resource::<contacts::Contact>("The updated contact."),
         Operation::ContactsDelete => {
-            row.summary(CONTACTS, "Delete a contact").no_content("It is deleted.")
+            builder.summary(CONTACTS, "Delete a contact").no_content("The contact is deleted.")
         }
 
-        Operation::DomainsList => row
+        Operation::DomainsList => builder
             .summary(DOMAINS, "List the sending domains")
-            .list::<domains::View<'_>>("Every domain, the newest last."),
-        Operation::DomainsCreate => row
+            .list::<domains::View<'_>>("All domains, oldest first."),
+        Operation::DomainsCreate => builder
             .summary(DOMAINS, "Add a sending domain")
             .body::<domains::New>()
-            .once()
+            .idempotent()
             .errors(&[Code::Conflict])
-            .created::<domains::View<'_>>("The domain, with the DNS records to publish.")
-            .leads_to(&[Operation::DomainsVerify, Operation::DomainsDelete]),
-        Operation::DomainsVerify => row
-            .summary(DOMAINS, "Look for the domain's DNS records")
+            .created::<domains::View<'_>>("The domain with the DNS records to publish.")
+            .links_to(&[Operation::DomainsVerify, Operation::DomainsDelete]),
+        Operation::DomainsVerify => builder
+            .summary(DOMAINS, "Verify the DNS records of a domain")
             .ignored_body()
-            .resource::<domains::View<'_>>("The domain, with what each check found."),
-        Operation::DomainsDelete => row
+            .resource::<domains::View<'_>>("The domain with the result of each check."),
+        Operation::DomainsDelete => builder
             .summary(DOMAINS, "Delete a domain")
-            .json::<domains::Deleted>(StatusCode::OK, "It is deleted, its mailboxes with it."),
+            .json::<domains::Deleted>(StatusCode::OK, "The domain and its mailboxes are deleted."),
 
-        Operation::EmailsSend => row
+        Operation::EmailsSend => builder
             .summary(EMAILS, "Send an email")
             .body::<request::NewEmail>()
-            .once()
+            .idempotent()
             .errors(&[Code::DomainNotVerified])
             .created_as::<stored::View<'_>>(StatusCode::ACCEPTED, "The accepted email.")
-            .leads_to(&[Operation::EmailsGet, Operation::EmailsCancel]),
-        Operation::EmailsSendBatch => row
+            .links_to(&[Operation::EmailsGet, Operation::EmailsCancel]),
+        Operation::EmailsSendBatch => builder
             .summary(EMAILS, "Send up to 100 emails")
             .body::<batch::New>()
-            .once()
-            .json::<batch::Results>(StatusCode::OK, "What became of each email."),
-        Operation::EmailsGet => row
-            .summary(EMAILS, "Show an email with its status")
-            .resource::<emails::Full<'_>>("The email, with the course of each recipient."),
-        Operation::EmailsCancel => row
+            .idempotent()
+            .json::<batch::Results>(StatusCode::OK, "The result of each email."),
+        Operation::EmailsGet => builder
+            .summary(EMAILS, "Get an email with its status")
+            .resource::<emails::Full<'_>>("The email with the status of each recipient."),
+        Operation::EmailsCancel => builder
             .summary(EMAILS, "Cancel a scheduled email")
             .errors(&[Code::NotCancellable])
             .resource::<stored::View<'_>>("The cancelled email."),
 
-        Operation::WebhooksCreate => row
+        Operation::WebhooksCreate => builder
             .summary(WEBHOOKS, "Create a webhook")
             .body::<webhooks::New>()
-            .once()
-            .created::<webhooks::View<'_>>("The webhook, with its signing secret.")
-            .leads_to(&[
+            .idempotent()
+            .created::<webhooks::View<'_>>("The webhook with its signing secret.")
+            .links_to(&[
                 Operation::WebhooksUpdate,
                 Operation::WebhooksDelete,
                 Operation::WebhooksTest,
             ]),
-        Operation::WebhooksList => row
+        Operation::WebhooksList => builder
             .summary(WEBHOOKS, "List the webhooks")
-            .list::<webhooks::View<'_>>("Every webhook, the newest last."),
-        Operation::WebhooksUpdate => row
-            .summary(WEBHOOKS, "Change a webhook")
+            .list::<webhooks::View<'_>>("All webhooks, oldest first."),
+        Operation::WebhooksUpdate => builder
+            .summary(WEBHOOKS, "Update a webhook")
             .body::<webhooks::Update>()
-            .resource::<webhooks::View<'_>>("The webhook as it is now."),
-        Operation::WebhooksDelete => row
+            .resource::<webhooks::View<'_>>("The updated webhook."),
+        Operation::WebhooksDelete => builder
             .summary(WEBHOOKS, "Delete a webhook")
-            .no_content("It is deleted; what was to be delivered to it is dropped."),
+            .no_content("The webhook is deleted, and its pending deliveries are dropped."),
         Operation::WebhooksTest => {
-            let schema = webhooks::test_schema(row.switches());
-            row.summary(WEBHOOKS, "Send a test event to a webhook").ignored_body().once().answer(
-                StatusCode::OK,
-                "What the endpoint answered, or why it did not.",
-                &schema,
-            )
+            let schema = webhooks::test_schema(builder.compatibility());
+            builder
+                .summary(WEBHOOKS, "Send a test event to a webhook")
+                .ignored_body()
+                .idempotent()
+                .response(
+                    StatusCode::OK,
+                    "The status that the endpoint returned, or the error.",
+                    &schema,
+                )
         }
     }
 }
 
-/// Switch `docs/undocumented/email-service.md#contact-pages` changes what a page is.
-fn contact_pages<'d, 'a>(row: Row<'d, 'a>) -> Row<'d, 'a> {
-    let parameters = pages::Page::parameters(row.switches());
-    let array = row.switches().contact_pages == ContactPages::Array;
-    let row = row
+/// The shape of a page depends on a compatibility setting
+/// (`docs/undocumented/email-service.md#contact-pages`).
+fn contact_pages<'d, 'a>(builder: OperationBuilder<'d, 'a>) -> OperationBuilder<'d, 'a> {
+    let parameters = pages::Page::parameters(builder.compatibility());
+    let array = builder.compatibility().contact_pages == ContactPages::Array;
+    let builder = builder
         .summary(CONTACTS, "List the contacts of an audience")
         .parameters(parameters)
         .errors(&[Code::ValidationFailed]);
-    let about = "A page of contacts, the oldest first; past the end an empty one.";
+    let description = "A page of contacts, oldest first; empty after the last page.";
     if array {
-        row.json::<Vec<contacts::Contact>>(StatusCode::OK, about)
+        builder.json::<Vec<contacts::Contact>>(StatusCode::OK, description)
     } else {
-        row.json::<pages::Paged<'_, contacts::Contact>>(StatusCode::OK, about)
+        builder.json::<pages::Paged<'_, contacts::Contact>>(StatusCode::OK, description)
     }
 }

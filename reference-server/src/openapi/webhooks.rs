@@ -1,6 +1,5 @@
-//! The `webhooks` of a description: every event that a service tells of, with
-//! the body and the headers that its deliveries have, from the types that they
-//! are written from.
+//! The `webhooks` section of a description: every event with the headers and the body of
+//! its deliveries, generated from the types that the deliveries are serialized from.
 
 use schemars::{JsonSchema, Schema, json_schema};
 use serde::Serialize;
@@ -9,12 +8,12 @@ use svc_sdk::Service;
 
 use super::Part;
 use super::document::Document;
+use crate::compatibility::ExtractionErrorType;
 use crate::engine::{delivery_worker, payload};
 use crate::inbound::ReceivedEmail;
-use crate::switches::FailedError;
 use crate::webhooks::Event;
 
-/// By the events' names.
+/// The description of every event, by its name.
 pub(super) fn describe(document: &mut Document<'_>) -> Map<String, Value> {
     let part = document.part;
     let mut webhooks = Map::new();
@@ -23,76 +22,90 @@ pub(super) fn describe(document: &mut Document<'_>) -> Map<String, Value> {
             Service::Email => Part::Email,
             Service::Extraction => Part::Extraction,
         };
-        if part.has(service) {
-            let (about, body) = of_event(document, *event);
-            let row = row(event.service(), event.as_str(), about, &body, &retries(event.service()));
-            webhooks.insert(event.as_str().to_owned(), row);
+        if part.includes(service) {
+            let (description, body) = describe_event(document, *event);
+            let retries = retries(event.service());
+            let webhook = webhook(event.service(), event.as_str(), description, &body, &retries);
+            webhooks.insert(event.as_str().to_owned(), webhook);
         }
     }
-    if part.has(Part::Email) {
-        let body = document.answer::<payload::Body<'_, payload::Test<'_>>>();
-        let about = "The test operation was called; nobody subscribes to this one.";
-        let row = row(Service::Email, Event::TEST, about, &body, "There is no second attempt.");
-        webhooks.insert(Event::TEST.to_owned(), row);
+    if part.includes(Part::Email) {
+        let body = document.response_schema::<payload::Body<'_, payload::Test<'_>>>();
+        let description = "The test operation was called. Webhooks cannot subscribe to this event.";
+        let webhook =
+            webhook(Service::Email, Event::TEST, description, &body, "It is not retried.");
+        webhooks.insert(Event::TEST.to_owned(), webhook);
     }
     webhooks
 }
 
-/// When it fires (`docs/email-service/events.md`, `docs/extraction-service/events.md`), and the
-/// body of its deliveries.
-fn of_event(document: &mut Document<'_>, event: Event) -> (&'static str, Schema) {
+/// Describes when an event occurs (`docs/email-service/events.md`,
+/// `docs/extraction-service/events.md`), and the body of its deliveries.
+fn describe_event(document: &mut Document<'_>, event: Event) -> (&'static str, Schema) {
     use payload::{Body, Bounced, Clicked, Outgoing, WithReason};
     match event {
         Event::EmailSent => (
             "An email was accepted and sent to the recipient's server.",
-            document.answer::<Body<'_, Outgoing<'_>>>(),
+            document.response_schema::<Body<'_, Outgoing<'_>>>(),
         ),
         Event::EmailDelivered => (
             "An email was delivered to the recipient's mailbox.",
-            document.answer::<Body<'_, Outgoing<'_>>>(),
+            document.response_schema::<Body<'_, Outgoing<'_>>>(),
         ),
         Event::EmailBounced => (
-            "The delivery of an email failed, for good (hard) or after all retries (soft).",
-            document.answer::<Body<'_, Bounced<'_>>>(),
+            "The delivery of an email failed permanently (`hard`) or after all retries (`soft`).",
+            document.response_schema::<Body<'_, Bounced<'_>>>(),
         ),
         Event::EmailOpened => {
-            ("A recipient opened an email.", document.answer::<Body<'_, Outgoing<'_>>>())
+            ("A recipient opened an email.", document.response_schema::<Body<'_, Outgoing<'_>>>())
         }
-        Event::EmailClicked => {
-            ("A recipient followed a link of an email.", document.answer::<Body<'_, Clicked<'_>>>())
-        }
-        Event::EmailComplained => {
-            ("A recipient marked an email as spam.", document.answer::<Body<'_, WithReason<'_>>>())
-        }
+        Event::EmailClicked => (
+            "A recipient clicked a link in an email.",
+            document.response_schema::<Body<'_, Clicked<'_>>>(),
+        ),
+        Event::EmailComplained => (
+            "A recipient marked an email as spam.",
+            document.response_schema::<Body<'_, WithReason<'_>>>(),
+        ),
         Event::EmailFailed => (
-            "The sending of an email failed because of an error.",
-            document.answer::<Body<'_, WithReason<'_>>>(),
+            "An email could not be sent because of an error.",
+            document.response_schema::<Body<'_, WithReason<'_>>>(),
         ),
         Event::EmailReceived => (
-            "An email came in for a verified domain.",
-            document.answer::<Body<'_, ReceivedEmail<'_>>>(),
+            "An email arrived for a verified domain.",
+            document.response_schema::<Body<'_, ReceivedEmail<'_>>>(),
         ),
         Event::ExtractionCompleted => (
-            "An extraction finished; `data` are the extracted fields.",
-            document.answer::<Body<'_, Fields>>(),
+            "An extraction finished. `data` contains the extracted fields.",
+            document.response_schema::<Body<'_, Fields>>(),
         ),
         Event::ExtractionFailed => {
-            let body = match document.settings.switches.failed_error {
-                FailedError::Object => document.answer::<Body<'_, Failure<FailureObject>>>(),
-                FailedError::Text => document.answer::<Body<'_, Failure<String>>>(),
+            let body = match document.settings.compatibility.extraction_error {
+                ExtractionErrorType::Object => {
+                    document.response_schema::<Body<'_, Failure<FailureObject>>>()
+                }
+                ExtractionErrorType::String => {
+                    document.response_schema::<Body<'_, Failure<String>>>()
+                }
             };
-            ("An extraction could not complete.", body)
+            ("An extraction failed.", body)
         }
     }
 }
 
-fn row(service: Service, event: &str, about: &str, body: &Schema, retries: &str) -> Value {
-    let id: String = event.split(['.', '_']).map(capitalised).collect();
+fn webhook(
+    service: Service,
+    event: &str,
+    description: &str,
+    body: &Schema,
+    retries: &str,
+) -> Value {
+    let id: String = event.split(['.', '_']).map(capitalize).collect();
     json!({"post": {
         "operationId": format!("on{id}"),
         "tags": ["Events"],
         "summary": format!("`{event}`"),
-        "description": about,
+        "description": description,
         "security": [],
         "parameters": headers(service, event),
         "requestBody": {
@@ -103,36 +116,44 @@ fn row(service: Service, event: &str, about: &str, body: &Schema, retries: &str)
             }}},
         },
         "responses": {
-            "2XX": {"description": "It has arrived. The answer is awaited for ten seconds."},
-            "default": {"description": format!("It has not arrived. {retries} Redirects are not followed.")},
+            "2XX": {"description": "The delivery succeeded. The server waits ten seconds for the response."},
+            "default": {"description": format!("The delivery failed. {retries} Redirects are not followed.")},
         },
     }})
 }
 
-/// What a delivery carries beside its body.
+/// The headers of a delivery.
 fn headers(service: Service, event: &str) -> Vec<Value> {
-    let header = |name: &str, about: &str, schema: Value| json!({"name": name, "in": "header", "description": about, "required": true, "schema": schema});
+    let header = |name: &str, description: &str, schema: Value| json!({"name": name, "in": "header", "description": description, "required": true, "schema": schema});
     let event = json!({"const": event});
     match service {
         Service::Email => vec![
-            header("Mail-Event", "The event's name; the signature does not cover it.", event),
+            header("Mail-Event", "The name of the event. The signature does not cover it.", event),
             header(
                 "Mail-Delivery-Id",
-                "The same on every attempt, as in the body.",
+                "The ID of the delivery; the same on every attempt, and equal to `id` in the body.",
                 json!({"type": "string", "format": "uuid"}),
             ),
-            header("Mail-Attempt", "Counts from 1.", json!({"type": "integer", "minimum": 1})),
+            header(
+                "Mail-Attempt",
+                "The number of the attempt; the first is 1.",
+                json!({"type": "integer", "minimum": 1}),
+            ),
             header(
                 "Mail-Signature",
-                "HMAC-SHA256 of the body's bytes in hex, keyed with the webhook's `signingSecret`.",
+                "The HMAC-SHA256 of the raw body in hex, keyed with the webhook's `signingSecret`.",
                 json!({"type": "string", "pattern": "^[0-9a-f]{64}$"}),
             ),
         ],
         Service::Extraction => vec![
-            header("X-Service-Event", "The event's name; the signature does not cover it.", event),
+            header(
+                "X-Service-Event",
+                "The name of the event. The signature does not cover it.",
+                event,
+            ),
             header(
                 "X-Service-Signature",
-                "`sha256=` and the HMAC-SHA256 of the body's bytes in hex, keyed with the endpoint's `secret`.",
+                "`sha256=` followed by the HMAC-SHA256 of the raw body in hex, keyed with the endpoint's `secret`.",
                 json!({"type": "string", "pattern": "^sha256=[0-9a-f]{64}$"}),
             ),
         ],
@@ -140,23 +161,20 @@ fn headers(service: Service, event: &str) -> Vec<Value> {
 }
 
 fn retries(service: Service) -> String {
-    let pauses: Vec<String> = delivery_worker::schedule(service)
+    let delays: Vec<String> = delivery_worker::schedule(service)
         .iter()
-        .map(|pause| format!("{} s", pause / 1000))
+        .map(|delay| format!("{} s", delay / 1000))
         .collect();
-    format!(
-        "It is tried again, each time this long after the attempt before: {}.",
-        pauses.join(", ")
-    )
+    format!("It is retried with these delays after the previous attempt: {}.", delays.join(", "))
 }
 
-fn capitalised(word: &str) -> String {
+fn capitalize(word: &str) -> String {
     let mut letters = word.chars();
     let first = letters.next().map(|letter| letter.to_ascii_uppercase());
     first.into_iter().chain(letters).collect()
 }
 
-/// What was extracted: its names are the template's.
+/// The extracted fields. Their names depend on the template.
 #[derive(Serialize)]
 struct Fields;
 
@@ -170,7 +188,7 @@ impl JsonSchema for Fields {
     }
 }
 
-/// The data that the control interface sends where it is given none.
+/// The data of a failed extraction that the control interface sends by default.
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "ExtractionFailure", extend("additionalProperties" = true))]
 struct Failure<E> {

@@ -13,7 +13,7 @@ use tokio::time::timeout;
 
 use super::certificate::Tls;
 use crate::address::Address;
-use crate::app::{Active, Shared};
+use crate::app::{ActivityGuard, Shared};
 use crate::dkim::{self, DkimVerdict};
 use crate::dns::{self, INBOUND_HOST, SpfVerdict};
 use crate::id::{self, Prefix};
@@ -279,7 +279,7 @@ impl<'a> Session<'a> {
             return "554 5.4.6 too many hops: mail loop detected".to_owned();
         }
         // The server is busy until the message's events have been emitted.
-        let _active = Active::request(self.app);
+        let _active = ActivityGuard::request(self.app);
         let helo = self.helo.clone().unwrap_or_default();
         let (local, domain) = match &transaction.sender {
             Some(sender) => (sender.local(), sender.domain().as_str()),

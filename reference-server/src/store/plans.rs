@@ -16,7 +16,7 @@ const PLACEHOLDERS: &[(&str, &str)] = &[
     ("{table}", "email"),
     ("{rows}", "organization = ?1"),
     // `control::deliveries`, whose tests query every list.
-    ("{list}", "delivery_webhook"),
+    ("{delivery_index}", "delivery_webhook"),
     ("{condition}", "webhook = ?3"),
     // `faults::delete`
     ("{which}", "organization = ?1"),

@@ -1,17 +1,17 @@
-//! A call of a documented operation by a key that may call it.
+//! [`Call`]: an authorized request to a documented operation.
 
 use std::sync::Arc;
 
 use svc_sdk::Operation;
 
-use super::answer::Answer;
+use super::idempotency::IdempotencyKey;
 use super::input::Input;
-use super::once::Once;
+use super::response::ApiResponse;
 use crate::app::Shared;
+use crate::compatibility::Compatibility;
 use crate::error::ApiError;
 use crate::keys::Key;
 use crate::store::Tx;
-use crate::switches::Switches;
 
 pub(crate) struct Call {
     pub(crate) operation: Operation,
@@ -28,26 +28,27 @@ impl Call {
         self.key.organization
     }
 
-    pub(crate) fn switches(&self) -> &Switches {
-        &self.input.app.settings.switches
+    pub(crate) fn compatibility(&self) -> &Compatibility {
+        &self.input.app.settings.compatibility
     }
 
-    /// Writes what the call creates: once, where it has an `Idempotency-Key`.
-    pub(crate) async fn create<F>(&self, body: &[u8], job: F) -> Result<Answer, ApiError>
+    /// Runs `job`, which stores what the call creates. If the request repeats an
+    /// `Idempotency-Key`, returns the stored response instead.
+    pub(crate) async fn create<F>(&self, body: &[u8], job: F) -> Result<ApiResponse, ApiError>
     where
-        F: FnOnce(&mut Tx<'_>) -> Result<Answer, ApiError> + Send + 'static,
+        F: FnOnce(&mut Tx<'_>) -> Result<ApiResponse, ApiError> + Send + 'static,
     {
-        let once = Once::of(self, body)?;
+        let key = IdempotencyKey::from_call(self, body)?;
         self.app()
             .store
             .write(move |tx| {
-                let Some(once) = once else { return job(tx) };
-                if let Some(answer) = once.earlier(tx)? {
-                    return Ok(answer);
+                let Some(key) = key else { return job(tx) };
+                if let Some(response) = key.stored_response(tx)? {
+                    return Ok(response);
                 }
-                let answer = job(tx)?;
-                once.keep(tx, &answer)?;
-                Ok(answer)
+                let response = job(tx)?;
+                key.store_response(tx, &response)?;
+                Ok(response)
             })
             .await
     }

@@ -1,4 +1,4 @@
-//! A request meets a fault.
+//! Applies an injected fault to a request.
 
 use axum::body::Body;
 use bytes::Bytes;
@@ -7,63 +7,63 @@ use http::header::CONTENT_LENGTH;
 use http::{HeaderValue, Response};
 use http_body_util::BodyExt as _;
 
-use super::listen::Cut;
-use crate::faults::{Drop, Effect};
+use super::listen::ConnectionAborter;
+use crate::faults::{DropPoint, Effect};
 
-/// Does what the fault says; `process` is what would happen without it.
-pub(super) async fn meet(
+/// Applies the effect. `process` handles the request normally.
+pub(super) async fn apply(
     effect: Effect,
-    cut: Cut,
+    aborter: ConnectionAborter,
     process: impl Future<Output = Response<Body>>,
 ) -> Response<Body> {
     if !effect.latency.is_zero() {
         tokio::time::sleep(effect.latency).await;
     }
-    if effect.drop == Some(Drop::Before) {
-        return gone(&cut).await;
+    if effect.drop == Some(DropPoint::Before) {
+        return abort(&aborter).await;
     }
-    let response = match effect.answer {
-        Some(answer) => {
-            let mut response = Response::new(Body::from(answer.body));
-            *response.status_mut() = answer.status;
-            *response.headers_mut() = answer.headers;
+    let response = match effect.response {
+        Some(injected) => {
+            let mut response = Response::new(Body::from(injected.body));
+            *response.status_mut() = injected.status;
+            *response.headers_mut() = injected.headers;
             response
         }
         None => process.await,
     };
     match effect.drop {
-        Some(Drop::After) => gone(&cut).await,
-        Some(Drop::Midway) => half(response, cut).await,
-        Some(Drop::Before) | None => response,
+        Some(DropPoint::After) => abort(&aborter).await,
+        Some(DropPoint::Midway) => abort_midway(response, aborter).await,
+        Some(DropPoint::Before) | None => response,
     }
 }
 
-/// Cuts the connection; nothing comes after that.
-async fn gone(cut: &Cut) -> Response<Body> {
-    cut.now();
+/// Closes the connection and never returns a response.
+async fn abort(aborter: &ConnectionAborter) -> Response<Body> {
+    aborter.abort();
     std::future::pending().await
 }
 
-/// The answer announces all of its body and ends in the middle of it.
-async fn half(response: Response<Body>, cut: Cut) -> Response<Body> {
+/// Announces the length of the whole body, sends half of it, then closes the connection.
+async fn abort_midway(response: Response<Body>, aborter: ConnectionAborter) -> Response<Body> {
     let (mut parts, body) = response.into_parts();
-    let whole = match body.collect().await {
+    let bytes = match body.collect().await {
         Ok(body) => body.to_bytes(),
         Err(_) => Bytes::new(),
     };
-    // An answer without a body has nothing to be cut in: it gets one.
-    let announced = whole.len().max(2);
+    // If the response has no body, announce one that never arrives.
+    let announced = bytes.len().max(2);
     parts.headers.insert(CONTENT_LENGTH, HeaderValue::from(announced));
-    let first = whole.slice(..whole.len() / 2);
-    let pieces = stream::unfold((Some(first), cut), |(first, cut)| async move {
-        match first {
-            Some(first) => Some((Ok::<_, std::convert::Infallible>(first), (None, cut))),
+    let half = bytes.slice(..bytes.len() / 2);
+    let chunks = stream::unfold((Some(half), aborter), |(half, aborter)| async move {
+        match half {
+            Some(half) => Some((Ok::<_, std::convert::Infallible>(half), (None, aborter))),
             None => {
-                // What was given so far is written out before the cut is seen.
-                cut.now();
+                // hyper writes the first chunk before the connection task sees the abort.
+                aborter.abort();
                 std::future::pending().await
             }
         }
     });
-    Response::from_parts(parts, Body::from_stream(pieces))
+    Response::from_parts(parts, Body::from_stream(chunks))
 }

@@ -1,5 +1,5 @@
-//! What a request brought: path parameters, query, headers, and a body that is
-//! read only when somebody asks for it, within limits of size and time.
+//! [`Input`]: the path parameters, query, headers and body of a request. The body is
+//! read on demand, with limits on its size and duration.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
@@ -20,7 +20,7 @@ pub(crate) struct Input {
     pub(crate) app: Shared,
     pub(crate) parts: Parts,
     params: Vec<(String, String)>,
-    /// In a mutex only so that the whole can be shared; it is never locked.
+    /// `Body` is not `Sync`; the mutex makes `Input` so. It is never locked.
     body: Mutex<Body>,
 }
 
@@ -40,29 +40,29 @@ impl Input {
         found.map_or("", |(_, value)| value)
     }
 
-    /// The first path parameter: the id of the resource.
+    /// The first path parameter, which is the ID of the resource.
     pub(crate) fn id(&self) -> &str {
         self.params.first().map_or("", |(_, value)| value)
     }
 
-    /// A header's value where it is text.
+    /// The value of a header, if it is valid text.
     pub(crate) fn header(&self, name: impl http::header::AsHeaderName) -> Option<&str> {
         self.parts.headers.get(name)?.to_str().ok()
     }
 
-    /// The query's fields; of a repeated one the last.
+    /// The query parameters. For a repeated parameter, the last value wins.
     pub(crate) fn query(&self) -> HashMap<String, String> {
         let query = self.parts.uri.query().unwrap_or_default();
         url::form_urlencoded::parse(query.as_bytes()).into_owned().collect()
     }
 
-    /// The JSON body, which must be an object.
+    /// Reads the body as a JSON object.
     pub(crate) async fn object<T: DeserializeOwned>(&mut self) -> Result<T, ApiError> {
         let bytes = self.json_bytes().await?;
         object(&bytes)
     }
 
-    /// Like `object`, but without a body like `{}`.
+    /// Like `object`, but treats an empty body as `{}`.
     pub(crate) async fn optional_object<T: DeserializeOwned>(&mut self) -> Result<T, ApiError> {
         let bytes = self.bytes().await?;
         if bytes.is_empty() {
@@ -72,44 +72,44 @@ impl Input {
         object(&bytes)
     }
 
-    /// The body as it came, checked to be declared as JSON.
+    /// Reads the raw body and checks that the request declares it as JSON.
     pub(crate) async fn json_bytes(&mut self) -> Result<Bytes, ApiError> {
         let bytes = self.bytes().await?;
         self.expect_json()?;
         Ok(bytes)
     }
 
-    /// The body as it came.
+    /// Reads the raw body.
     pub(crate) async fn bytes(&mut self) -> Result<Bytes, ApiError> {
         let limits = self.app.settings.limits;
         let too_large = || {
-            let text = format!("the body is larger than {} bytes", limits.body_bytes);
+            let text = format!("the body is larger than {} bytes", limits.max_body_bytes);
             ApiError::new(Code::PayloadTooLarge, text)
-                .with(|details| details.limit = Some(limits.body_bytes))
+                .with(|details| details.limit = Some(limits.max_body_bytes))
         };
         let declared = self.header(CONTENT_LENGTH).and_then(|text| text.parse::<usize>().ok());
-        if declared.is_some_and(|length| length > limits.body_bytes) {
+        if declared.is_some_and(|length| length > limits.max_body_bytes) {
             return Err(too_large());
         }
         let body = self.body.get_mut().unwrap_or_else(PoisonError::into_inner);
-        let end = Instant::now() + limits.body_time;
+        let end = Instant::now() + limits.body_timeout;
         let mut first: Option<Bytes> = None;
         let mut all = BytesMut::new();
         loop {
-            let pause = Instant::now() + limits.body_pause;
+            let pause = Instant::now() + limits.body_idle_timeout;
             let Ok(frame) = timeout_at(pause.min(end), body.frame()).await else {
                 return Err(ApiError::new(Code::RequestTimeout, "the body did not arrive in time"));
             };
             let Some(frame) = frame else { break };
             let frame = frame.map_err(|_| {
-                ApiError::new(Code::InvalidRequest, "the body ended before its announced length")
+                ApiError::new(Code::InvalidRequest, "the body is shorter than announced")
             })?;
             let Ok(data) = frame.into_data() else { continue };
             let have = first.as_ref().map_or(all.len(), Bytes::len);
-            if have + data.len() > limits.body_bytes {
+            if have + data.len() > limits.max_body_bytes {
                 return Err(too_large());
             }
-            // Most bodies come in one piece, which is then not copied.
+            // Most bodies arrive in one frame, which need not be copied.
             if first.is_none() && all.is_empty() {
                 first = Some(data);
             } else {
@@ -123,17 +123,17 @@ impl Input {
         Ok(first.unwrap_or_else(|| all.freeze()))
     }
 
-    /// 415 where the request says that its body is something else than JSON.
+    /// Returns 415 if the request declares its body as something other than JSON.
     fn expect_json(&self) -> Result<(), ApiError> {
         let unsupported = |what| Err(ApiError::new(Code::UnsupportedMediaType, what));
         let headers = &self.parts.headers;
         if headers.get_all(CONTENT_ENCODING).iter().any(|encoding| encoding != "identity") {
-            return unsupported("a compressed body is not accepted");
+            return unsupported("compressed bodies are not supported");
         }
         if headers.get_all(CONTENT_TYPE).iter().all(is_json) {
             return Ok(());
         }
-        unsupported("the body must be JSON: content-type: application/json")
+        unsupported("the body must be JSON; send `Content-Type: application/json`")
     }
 }
 
@@ -143,13 +143,16 @@ fn is_json(content_type: &HeaderValue) -> bool {
     essence == "application/json" || essence.ends_with("+json")
 }
 
-/// Reads a JSON object: 400 where it is not JSON, 422 where a field is wrong.
+/// Parses a JSON object. Returns 400 for invalid JSON and 422 for an invalid field.
 pub(crate) fn object<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, ApiError> {
-    // serde does not look into the strings of fields that it skips.
+    // serde does not validate strings in fields that it skips.
     if std::str::from_utf8(bytes).is_err() {
-        return Err(ApiError::new(Code::InvalidJson, "the body is not JSON: it is not UTF-8"));
+        return Err(ApiError::new(
+            Code::InvalidJson,
+            "the body is not valid JSON: it is not UTF-8",
+        ));
     }
-    // Derived structs would also read an array, field by field.
+    // A derived `Deserialize` also accepts an array of the field values.
     let is_object = bytes.iter().find(|byte| !byte.is_ascii_whitespace()) == Some(&b'{');
     if is_object && let Ok(value) = serde_json::from_slice(bytes) {
         return Ok(value);
@@ -160,26 +163,30 @@ pub(crate) fn object<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, ApiError> {
     if !is_object {
         return Err(ApiError::field("", "must be an object"));
     }
-    Err(wrong_field::<T>(bytes))
+    Err(invalid_field::<T>(bytes))
 }
 
-/// 400, saying where the text stops being JSON.
+/// 400 with the position of the syntax error.
 pub(crate) fn not_json(bytes: &[u8], error: &serde_json::Error) -> ApiError {
     let text = if bytes.is_empty() {
-        "the body is empty; JSON is expected".to_owned()
+        "the body is empty; expected JSON".to_owned()
     } else if error.to_string().starts_with("recursion limit exceeded") {
-        "the body is nested too deep: at most 127 levels are read".to_owned()
+        "the body is nested too deeply; the limit is 127 levels".to_owned()
     } else {
-        format!("the body is not JSON: wrong at line {} column {}", error.line(), error.column())
+        format!(
+            "the body is not valid JSON: error at line {} column {}",
+            error.line(),
+            error.column()
+        )
     };
     ApiError::new(Code::InvalidJson, text)
 }
 
-/// Reads it again, slowly, to learn which field is wrong.
-fn wrong_field<T: DeserializeOwned>(bytes: &[u8]) -> ApiError {
+/// Parses the body again, in a slower way that tracks the path, to find the invalid field.
+fn invalid_field<T: DeserializeOwned>(bytes: &[u8]) -> ApiError {
     let mut reader = serde_json::Deserializer::from_slice(bytes);
     let Err(error) = serde_path_to_error::deserialize::<_, T>(&mut reader) else {
-        return ApiError::field("", "cannot be read");
+        return ApiError::field("", "is invalid");
     };
     let path = error.path().to_string();
     let path = if path == "." { String::new() } else { path };
@@ -191,15 +198,15 @@ fn wrong_field<T: DeserializeOwned>(bytes: &[u8]) -> ApiError {
         return ApiError::field(field, "is required");
     }
     if text.starts_with("duplicate field") {
-        return ApiError::field(quoted(&text).unwrap_or(path), "is given twice");
+        return ApiError::field(quoted(&text).unwrap_or(path), "is given more than once");
     }
-    // What serde says before "expected" quotes the value, which is the user's.
-    let expected = text.rsplit_once("expected ").map_or("something else", |(_, rest)| rest);
+    // Drop what precedes "expected": it quotes the value, which is user content.
+    let expected = text.rsplit_once("expected ").map_or("of another type", |(_, rest)| rest);
     let expected = match expected.split(" at line ").next().unwrap_or(expected) {
         "a map" => "an object",
         "a sequence" => "a list",
         "i64" => "an integer",
-        said => said,
+        other => other,
     };
     ApiError::field(path, format!("must be {expected}"))
 }

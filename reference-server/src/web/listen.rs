@@ -1,5 +1,6 @@
-//! The accept loop. It is our own because it limits how slow and how large a
-//! request's head may be, drops connections on demand, and stops gracefully.
+//! The accept loop. The server has its own, instead of `axum::serve`, to limit the size
+//! and the duration of request headers, to close connections for injected faults, and to
+//! stop gracefully.
 
 use std::net::SocketAddr;
 use std::panic::AssertUnwindSafe;
@@ -21,37 +22,37 @@ use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 use tokio::task::JoinSet;
 use tower_service::Service as _;
 
-use super::wire::{Answered, Answers, Wire};
-use super::{answer, routes};
-use crate::app::{Active, Shared};
+use super::connection::{Connection, ResponseState, TrackedBody};
+use super::{response, routes};
+use crate::app::{ActivityGuard, Shared};
+use crate::compatibility::ErrorFormat;
 use crate::error::{ApiError, Code};
 use crate::id::{self, Prefix};
-use crate::switches::ErrorShape;
 
 static REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
-/// Header lines in one request.
-const HEADERS: usize = 100;
-/// Bytes of a request's head, and of what is read ahead of a body.
-const BUFFER: usize = 64 << 10;
+/// Maximum number of headers of a request.
+const MAX_HEADERS: usize = 100;
+/// Maximum size of the request line and the headers, and of the read-ahead of a body.
+const MAX_BUFFER: usize = 64 << 10;
 
-/// Listens with room for many who come at once; the usual 128 makes the others
-/// wait a second for their next try.
+/// Listens with a long backlog. With the usual 128, a burst of clients would have to
+/// wait a second for their next connection attempt.
 pub(crate) fn bind(addr: SocketAddr) -> std::io::Result<TcpListener> {
     let socket = if addr.is_ipv4() { TcpSocket::new_v4() } else { TcpSocket::new_v6() }?;
-    // Connections of a server that has just ended do not keep its port; on
-    // Windows this would let two servers share it.
+    // Lets a new server use the port of one that has just stopped. On Windows, the option
+    // would let two servers share the port.
     #[cfg(not(windows))]
     socket.set_reuseaddr(true)?;
     socket.bind(addr)?;
     socket.listen(4096)
 }
 
-/// Takes connections until the server stops, then lets those under way end.
+/// Accepts connections until the server stops, then waits for those in progress.
 pub(crate) async fn run(app: Shared, listener: TcpListener, router: Router) {
     let stopped = app.stopped();
     tokio::pin!(stopped);
-    let slots = Arc::new(Semaphore::new(app.settings.limits.connections));
+    let slots = Arc::new(Semaphore::new(app.settings.limits.max_connections));
     let mut connections = JoinSet::new();
     loop {
         let accepted = async {
@@ -66,7 +67,7 @@ pub(crate) async fn run(app: Shared, listener: TcpListener, router: Router) {
                     connections.spawn(serve(Arc::clone(&app), stream, router.clone(), slot));
                 }
                 (_, Err(error)) => {
-                    // Out of file descriptors, most likely: some will be free soon.
+                    // Most likely out of file descriptors; some will be free soon.
                     tracing::warn!(%error, "cannot accept a connection");
                     tokio::time::sleep(Duration::from_millis(50)).await;
                 }
@@ -76,17 +77,17 @@ pub(crate) async fn run(app: Shared, listener: TcpListener, router: Router) {
     }
     drop(listener);
     let all = async { while connections.join_next().await.is_some() {} };
-    if tokio::time::timeout(app.settings.limits.stop_time, all).await.is_err() {
-        tracing::warn!("stopping although requests are still under way");
+    if tokio::time::timeout(app.settings.limits.stop_timeout, all).await.is_err() {
+        tracing::warn!("stopping while requests are still in progress");
     }
 }
 
-/// Cuts the connection that a request came on.
+/// Closes the connection of a request without a (complete) response.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Cut(Arc<Notify>);
+pub(crate) struct ConnectionAborter(Arc<Notify>);
 
-impl Cut {
-    pub(crate) fn now(&self) {
+impl ConnectionAborter {
+    pub(crate) fn abort(&self) {
         self.0.notify_one();
     }
 }
@@ -95,29 +96,29 @@ async fn serve(app: Shared, stream: TcpStream, router: Router, _slot: OwnedSemap
     if let Err(error) = stream.set_nodelay(true) {
         tracing::debug!(%error, "cannot set TCP_NODELAY");
     }
-    let (cut, answers) = (Cut::default(), Answers::default());
+    let (aborter, state) = (ConnectionAborter::default(), ResponseState::default());
     let service = {
-        let (app, cut, answers) = (Arc::clone(&app), cut.clone(), answers.clone());
+        let (app, aborter, state) = (Arc::clone(&app), aborter.clone(), state.clone());
         service_fn(move |request: Request<Incoming>| {
-            let (app, router, cut) = (Arc::clone(&app), router.clone(), cut.clone());
-            let answering = answers.begin();
+            let (app, router, aborter) = (Arc::clone(&app), router.clone(), aborter.clone());
+            let guard = state.begin();
             async move {
-                let response = respond(app, router, cut, request).await;
-                Ok::<Response<Answered>, std::convert::Infallible>(answering.with(response))
+                let response = respond(app, router, aborter, request).await;
+                Ok::<Response<TrackedBody>, std::convert::Infallible>(guard.attach(response))
             }
         })
     };
     let mut builder = http1::Builder::new();
     builder
         .timer(TokioTimer::new())
-        .header_read_timeout(app.settings.limits.head_time)
-        .max_headers(HEADERS)
-        .max_buf_size(BUFFER);
-    let stream = TokioIo::new(Wire::new(stream, answers));
+        .header_read_timeout(app.settings.limits.header_timeout)
+        .max_headers(MAX_HEADERS)
+        .max_buf_size(MAX_BUFFER);
+    let stream = TokioIo::new(Connection::new(stream, state));
     let mut connection = builder.serve_connection(stream, service);
     let ended = tokio::select! {
         result = &mut connection => Some(result),
-        () = cut.0.notified() => return,
+        () = aborter.0.notified() => return,
         () = app.stopped() => None,
     };
     let result = match ended {
@@ -128,21 +129,22 @@ async fn serve(app: Shared, stream: TcpStream, router: Router, _slot: OwnedSemap
         }
     };
     if let Err(error) = result {
-        tracing::debug!(%error, "a connection ended early");
+        tracing::debug!(%error, "a connection failed");
         let parts = connection.into_parts();
-        // Who has sent nothing since the last answer is not told that it was slow.
+        // An idle client gets no timeout response: it could take it for the response to its
+        // next request.
         let timed_out = error.is_timeout() && !parts.read_buf.is_empty();
-        // hyper has no words of its own for HTTP/2.
+        // hyper writes no response to an HTTP/2 preface.
         let code = match timed_out {
             true => Some(Code::RequestTimeout),
             false => error.is_parse_version_h2().then_some(Code::InvalidRequest),
         };
-        parts.io.into_inner().refuse(&app, code).await;
+        parts.io.into_inner().reject(&app, code).await;
     }
 }
 
-/// HTTP/1.1 asks for one Host header (RFC 9112 §3.2), HTTP/1.0 for none.
-fn is_for_one_host(request: &Request<Incoming>) -> bool {
+/// HTTP/1.1 requires exactly one `Host` header (RFC 9112, section 3.2), HTTP/1.0 none.
+fn has_valid_host(request: &Request<Incoming>) -> bool {
     let mut hosts = request.headers().get_all(HOST).iter();
     match (hosts.next(), hosts.next()) {
         (Some(_), None) => true,
@@ -154,26 +156,28 @@ fn is_for_one_host(request: &Request<Incoming>) -> bool {
 async fn respond(
     app: Shared,
     mut router: Router,
-    cut: Cut,
+    aborter: ConnectionAborter,
     mut request: Request<Incoming>,
 ) -> Response<Body> {
     let id = id::new(Prefix::Request);
     let started = std::time::Instant::now();
-    // A lease waits for others to be done and must not be waited for itself.
-    let active = (request.uri().path() != crate::control::LEASE).then(|| Active::request(&app));
+    // A lease request counts as a lease, not as a request in progress.
+    let active =
+        (request.uri().path() != crate::control::LEASE_PATH).then(|| ActivityGuard::request(&app));
     let line = tracing::enabled!(tracing::Level::WARN)
         .then(|| (request.method().clone(), request.uri().path().to_owned()));
-    request.extensions_mut().insert(cut);
-    let answered = if is_for_one_host(&request) {
+    request.extensions_mut().insert(aborter);
+    let result = if has_valid_host(&request) {
         AssertUnwindSafe(router.call(request)).catch_unwind().await
     } else {
-        let error = ApiError::new(Code::InvalidRequest, "a request has one Host header");
-        Ok(Ok(answer::error(&error, routes::shape(&app, request.uri().path()))))
+        let error =
+            ApiError::new(Code::InvalidRequest, "a request must have exactly one Host header");
+        Ok(Ok(response::error(&error, routes::error_format(&app, request.uri().path()))))
     };
-    let mut response = match answered {
+    let mut response = match result {
         Ok(Ok(response)) => response,
         Ok(Err(never)) => match never {},
-        Err(_) => answer::error(&ApiError::internal("a handler panicked"), ErrorShape::Nested),
+        Err(_) => response::error(&ApiError::internal("a handler panicked"), ErrorFormat::Nested),
     };
     if let Some((method, path)) = line {
         let (status, ms) = (response.status().as_u16(), started.elapsed().as_millis() as u64);

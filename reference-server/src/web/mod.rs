@@ -1,21 +1,21 @@
-//! HTTP: the accept loop, the routes, who may call, what is read and answered.
+//! The HTTP server: accept loop, routes, authentication, request bodies and responses.
 
-pub(crate) mod answer;
 pub(crate) mod auth;
 pub(crate) mod call;
+mod connection;
 mod fault;
+mod idempotency;
 pub(crate) mod input;
+mod integer;
 pub(crate) mod listen;
 mod object;
-mod once;
+pub(crate) mod response;
 mod routes;
-mod whole;
-mod wire;
 
-pub(crate) use answer::Answer;
 pub(crate) use call::Call;
+pub(crate) use idempotency::IdempotencyKey;
 pub(crate) use input::Input;
+pub(crate) use integer::{MAX_SAFE_INTEGER, integer};
 pub(crate) use object::Object;
-pub(crate) use once::Once;
+pub(crate) use response::ApiResponse;
 pub(crate) use routes::{control, router};
-pub(crate) use whole::{LARGEST, whole};

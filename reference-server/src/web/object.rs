@@ -1,5 +1,5 @@
-//! A nested object that may be written as an object only: derived structs also
-//! read an array, field by field.
+//! [`Object`]: a nested JSON object. Unlike a derived `Deserialize`, it rejects an array
+//! of the field values.
 
 use std::fmt;
 use std::marker::PhantomData;

@@ -1,4 +1,4 @@
-//! Which request goes to which handler.
+//! Routes, and the checks that run before every handler.
 
 use std::future::Future;
 use std::sync::Arc;
@@ -12,16 +12,16 @@ use axum::routing::{MethodFilter, on};
 use http::Response;
 use svc_sdk::{Method, Operation, Service};
 
-use super::answer::{self, Answer};
 use super::auth;
 use super::call::Call;
 use super::fault;
 use super::input::Input;
-use super::listen::Cut;
+use super::listen::ConnectionAborter;
+use super::response::{self, ApiResponse};
 use crate::app::{App, Shared};
+use crate::compatibility::ErrorFormat;
 use crate::error::{ApiError, Code};
 use crate::keys::Key;
-use crate::switches::ErrorShape;
 use crate::{control, email, extraction, faults, openapi, tracking};
 
 /// The routes of both services and of the control interface.
@@ -37,7 +37,7 @@ pub(crate) fn router(app: &Shared) -> Router {
         let handler = move |State(app): State<Shared>, params: Params, request: Request| async move {
             let started = Instant::now();
             let metrics = Arc::clone(&app);
-            let response = documented(app, operation, pairs(&params), request).await;
+            let response = handle_documented(app, operation, pairs(&params), request).await;
             metrics.metrics.request(operation, response.status(), started.elapsed());
             response
         };
@@ -47,14 +47,14 @@ pub(crate) fn router(app: &Shared) -> Router {
     router = openapi::routes(router);
     router
         .method_not_allowed_fallback(|State(app): State<Shared>, request: Request| async move {
-            let message = format!("{} is not offered here", request.method());
-            answer::error(
+            let message = format!("this path does not support the method {}", request.method());
+            response::error(
                 &ApiError::new(Code::MethodNotAllowed, message),
-                shape(&app, request.uri().path()),
+                error_format(&app, request.uri().path()),
             )
         })
         .fallback(|State(app): State<Shared>, request: Request| async move {
-            answer::error(&ApiError::not_found("path"), shape(&app, request.uri().path()))
+            response::error(&ApiError::not_found("path"), error_format(&app, request.uri().path()))
         })
         .with_state(Arc::clone(app))
 }
@@ -75,57 +75,59 @@ where
         async move {
             let (parts, body) = request.into_parts();
             let Some(params) = pairs(&params) else {
-                return answer::error(&ApiError::not_found("path"), ErrorShape::Nested);
+                return response::error(&ApiError::not_found("path"), ErrorFormat::Nested);
             };
             let input = Input::new(app, parts, params, body);
             let result = match control::guard(&input) {
                 Ok(()) => handler(input).await,
                 Err(error) => Err(error),
             };
-            result.unwrap_or_else(|error| answer::error(&error, ErrorShape::Nested))
+            result.unwrap_or_else(|error| response::error(&error, ErrorFormat::Nested))
         }
     };
     router.route(path, on(filter, handler))
 }
 
-async fn documented(
+/// Handles a request to a documented operation.
+async fn handle_documented(
     app: Shared,
     operation: Operation,
     params: Option<Vec<(String, String)>>,
     request: Request,
 ) -> Response<Body> {
-    let shape = app.settings.switches.errors;
+    let format = app.settings.compatibility.error_format;
     let (parts, body) = request.into_parts();
-    let Some(params) = params else { return answer::error(&ApiError::not_found("path"), shape) };
-    let key = match auth::caller(&app, operation.service(), &parts.headers) {
+    let Some(params) = params else { return response::error(&ApiError::not_found("path"), format) };
+    let key = match auth::authenticate(&app, operation.service(), &parts.headers) {
         Ok(key) => key,
-        // The documents show this one (`docs/extraction-service/errors.md`): never switched.
+        // The format of this error is documented (`docs/extraction-service/errors.md`), so no
+        // setting changes it.
         Err(error) if operation.service() == Service::Extraction => {
-            return answer::error(&error, ErrorShape::Nested);
+            return response::error(&error, ErrorFormat::Nested);
         }
-        Err(error) => return answer::error(&error, shape),
+        Err(error) => return response::error(&error, format),
     };
-    let (fault, changes) = app.faults.meet(key.organization, operation, app.clock.now());
-    faults::record(&app, changes).await;
-    let cut = parts.extensions.get::<Cut>().cloned();
+    let (fault, updates) = app.faults.trigger(key.organization, operation, app.clock.now());
+    faults::save(&app, updates).await;
+    let aborter = parts.extensions.get::<ConnectionAborter>().cloned();
     let input = Input::new(app, parts, params, body);
     let process = async move {
         match call(operation, key, input).await {
-            Ok(answer) => answer.into(),
-            Err(error) => answer::error(&error, shape),
+            Ok(response) => response.into(),
+            Err(error) => response::error(&error, format),
         }
     };
     match fault {
-        Some(effect) => fault::meet(effect, cut.unwrap_or_default(), process).await,
+        Some(effect) => fault::apply(effect, aborter.unwrap_or_default(), process).await,
         None => process.await,
     }
 }
 
-/// The checks that come between the key and every operation, in the order of
+/// Runs the checks that follow authentication, in the order of
 /// `docs/undocumented/both-services.md#order-of-checks`, and then the operation.
-async fn call(operation: Operation, key: Arc<Key>, input: Input) -> Result<Answer, ApiError> {
-    auth::limit_rate(&input.app, &key)?;
-    auth::allow(operation, &key)?;
+async fn call(operation: Operation, key: Arc<Key>, input: Input) -> Result<ApiResponse, ApiError> {
+    auth::check_rate_limit(&input.app, &key)?;
+    auth::authorize(operation, &key)?;
     let call = Call { operation, key, input };
     match operation {
         Operation::Me => extraction::me::get(call).await,
@@ -156,7 +158,7 @@ async fn call(operation: Operation, key: Arc<Key>, input: Input) -> Result<Answe
     }
 }
 
-/// A path that is not UTF-8 names nothing.
+/// An error for a path that is not UTF-8.
 type Params = Result<RawPathParams, RawPathParamsRejection>;
 
 fn pairs(params: &Params) -> Option<Vec<(String, String)>> {
@@ -164,7 +166,11 @@ fn pairs(params: &Params) -> Option<Vec<(String, String)>> {
     Some(pairs.map(|(name, value)| (name.to_owned(), value.to_owned())).collect())
 }
 
-/// The control interface always answers in the server's own shape.
-pub(super) fn shape(app: &App, path: &str) -> ErrorShape {
-    if path.starts_with("/_sandbox/") { ErrorShape::Nested } else { app.settings.switches.errors }
+/// The error format for a path. No setting changes that of the control interface.
+pub(super) fn error_format(app: &App, path: &str) -> ErrorFormat {
+    if path.starts_with("/_sandbox/") {
+        ErrorFormat::Nested
+    } else {
+        app.settings.compatibility.error_format
+    }
 }

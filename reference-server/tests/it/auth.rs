@@ -1,9 +1,10 @@
-//! Keys and scopes over the wire (`docs/email-service/scopes.md`, `docs/extraction-service/scopes.md`, `docs/undocumented/both-services.md#missing-scope`, `docs/undocumented/both-services.md#order-of-checks`).
+//! API keys, scopes and the order of checks (`docs/email-service/scopes.md`,
+//! `docs/extraction-service/scopes.md`).
 
 use crate::harness::{EXTRACTION_KEY, KEY, Sandbox};
 
-/// Every documented operation of the email service, with an id that nobody has
-/// and the scope that it needs.
+/// Every documented operation of the email service, with an unknown ID, and the scope that
+/// it requires.
 const EMAIL: [(&str, &str); 21] = [
     ("POST /api/v1/audiences", "contacts:manage"),
     ("GET /api/v1/audiences", "contacts:manage"),
@@ -28,7 +29,7 @@ const EMAIL: [(&str, &str); 21] = [
     ("POST /api/v1/webhooks/x/test", "webhooks:manage"),
 ];
 
-/// Every documented operation of the extraction service; `me` needs no scope.
+/// Every documented operation of the extraction service. `me` requires no scope.
 const EXTRACTION: [(&str, &str); 4] = [
     ("GET /v1/me", ""),
     ("POST /v1/webhooks", "full"),
@@ -40,52 +41,52 @@ const SCOPES: [&str; 5] =
     ["emails:send", "emails:read", "contacts:manage", "domains:manage", "webhooks:manage"];
 
 #[tokio::test]
-async fn without_a_key_every_operation_answers_401() {
+async fn every_operation_requires_a_key() {
     let sandbox = Sandbox::start().await;
     for (line, _) in EMAIL.into_iter().chain(EXTRACTION) {
-        let answer = sandbox.raw(line, "", "").await;
-        assert_eq!(answer.status, 401, "{line}");
+        let response = sandbox.raw(line, "", "").await;
+        assert_eq!(response.status, 401, "{line}");
         let expected = r#"{"error":{"code":"unauthorized","message":"no API key was given"}}"#;
-        assert_eq!(answer.body, expected, "{line}");
-        assert_eq!(answer.header("www-authenticate"), Some("Bearer"), "{line}");
+        assert_eq!(response.body, expected, "{line}");
+        assert_eq!(response.header("www-authenticate"), Some("Bearer"), "{line}");
     }
 }
 
 #[tokio::test]
-async fn unknown_malformed_and_foreign_keys_answer_401() {
+async fn rejects_unknown_malformed_and_foreign_keys() {
     let sandbox = Sandbox::start().await;
     for (line, _) in EMAIL.into_iter().chain(EXTRACTION) {
         let foreign = if line.contains("/api/") { EXTRACTION_KEY } else { KEY };
         for header in [
-            "authorization: Bearer nobody\r\n".to_owned(),
+            "authorization: Bearer unknown\r\n".to_owned(),
             format!("authorization: Bearer {foreign}\r\n"),
             format!("authorization: Basic {KEY}\r\n"),
             format!("authorization: {KEY}\r\n"),
             "authorization: Bearer\r\n".to_owned(),
             format!("authorization: Bearer {KEY}\r\nauthorization: Bearer {KEY}\r\n"),
         ] {
-            let answer = sandbox.raw(line, &header, "").await;
-            assert_eq!(answer.status, 401, "{line} {header}");
-            assert_eq!(answer.between(r#""code":""#), "unauthorized");
-            assert!(!answer.body.contains(KEY), "{answer:?}");
+            let response = sandbox.raw(line, &header, "").await;
+            assert_eq!(response.status, 401, "{line} {header}");
+            assert_eq!(response.between(r#""code":""#), "unauthorized");
+            assert!(!response.body.contains(KEY), "{response:?}");
         }
     }
 }
 
 #[tokio::test]
-async fn a_revoked_key_fails_from_the_next_request_on() {
+async fn revoking_a_key_takes_effect_immediately() {
     let sandbox = Sandbox::start().await;
     let scopes = SCOPES.map(|scope| format!(r#""{scope}""#)).join(",");
     let (id, key) = sandbox.email_key(&scopes).await;
     assert_eq!(sandbox.with_key(&key, "GET /api/v1/audiences", "").await.status, 200);
-    let made = sandbox
+    let created = sandbox
         .control("POST /_sandbox/keys", r#"{"service":"extraction","scope":"full","mode":"live"}"#)
         .await;
-    let extraction = made.between(r#""key":""#);
-    assert!(extraction.starts_with("sk_live_"), "{made:?}");
+    let extraction = created.between(r#""key":""#);
+    assert!(extraction.starts_with("sk_live_"), "{created:?}");
     assert_eq!(sandbox.with_key(&extraction, "GET /v1/me", "").await.status, 200);
 
-    for id in [id, made.id()] {
+    for id in [id, created.id()] {
         let revoked = sandbox.control(&format!("DELETE /_sandbox/keys/{id}"), "").await;
         assert_eq!((revoked.status, revoked.body.as_str()), (204, ""));
     }
@@ -98,7 +99,7 @@ async fn a_revoked_key_fails_from_the_next_request_on() {
 }
 
 #[tokio::test]
-async fn each_operation_needs_its_scope_and_no_other() {
+async fn each_operation_requires_exactly_its_scope() {
     let sandbox = Sandbox::start().await;
     for needed in SCOPES {
         let (_, alone) = sandbox.email_key(&format!(r#""{needed}""#)).await;
@@ -113,37 +114,38 @@ async fn each_operation_needs_its_scope_and_no_other() {
                 continue;
             }
             assert_ne!(sandbox.with_key(&alone, line, "").await.status, 403, "{line}");
-            let refused = sandbox.with_key(&lacking, line, "").await;
-            assert_eq!(refused.status, 403, "{line}");
-            assert_eq!(refused.between(r#""code":""#), "insufficient_scope", "{line}");
+            let rejected = sandbox.with_key(&lacking, line, "").await;
+            assert_eq!(rejected.status, 403, "{line}");
+            assert_eq!(rejected.between(r#""code":""#), "insufficient_scope", "{line}");
             let details = format!(r#""details":{{"required_scope":"{needed}"}}"#);
-            assert!(refused.body.contains(&details), "{line}: {refused:?}");
+            assert!(rejected.body.contains(&details), "{line}: {rejected:?}");
         }
     }
 }
 
 #[tokio::test]
-async fn an_extract_only_key_may_only_ask_who_it_is() {
+async fn an_extract_only_key_may_only_call_me() {
     let sandbox = Sandbox::start().await;
-    let made = sandbox
+    let created = sandbox
         .control("POST /_sandbox/keys", r#"{"service":"extraction","scope":"extract_only"}"#)
         .await;
-    let key = made.between(r#""key":""#);
+    let key = created.between(r#""key":""#);
     for (line, scope) in EXTRACTION {
-        let answer = sandbox.with_key(&key, line, "").await;
+        let response = sandbox.with_key(&key, line, "").await;
         if scope.is_empty() {
-            assert_eq!(answer.status, 200, "{line}");
-            assert!(answer.body.contains(r#""scope":"extract_only""#), "{answer:?}");
+            assert_eq!(response.status, 200, "{line}");
+            assert!(response.body.contains(r#""scope":"extract_only""#), "{response:?}");
         } else {
-            assert_eq!(answer.status, 403, "{line}");
-            assert!(answer.body.contains(r#""required_scope":"full""#), "{answer:?}");
+            assert_eq!(response.status, 403, "{line}");
+            assert!(response.body.contains(r#""required_scope":"full""#), "{response:?}");
         }
     }
 }
 
-/// 401 before 403 before 404 before the body (`docs/undocumented/both-services.md#order-of-checks`).
+/// 401, then 403, then 404, then errors of the body
+/// (`docs/undocumented/both-services.md#order-of-checks`).
 #[tokio::test]
-async fn the_checks_come_in_their_order() {
+async fn checks_run_in_the_specified_order() {
     let sandbox = Sandbox::start().await;
     let (_, reader) = sandbox.email_key(r#""emails:read""#).await;
     let broken = "{broken";
@@ -155,21 +157,21 @@ async fn the_checks_come_in_their_order() {
     assert_eq!(sandbox.call(line, broken).await.status, 404);
     assert_eq!(sandbox.call("PATCH /api/v1/webhooks/x", broken).await.status, 404);
 
-    // An address that is none comes before a domain that is not verified.
+    // An invalid address is reported before an unverified domain.
     let line = "POST /api/v1/emails";
     let invalid = r#"{"from":"a@unverified.test","to":"nobody","subject":"s"}"#;
     assert_eq!(sandbox.call(line, invalid).await.status, 422);
     let unverified = r#"{"from":"a@unverified.test","to":"a@b.test","subject":"s"}"#;
-    let refused = sandbox.call(line, unverified).await;
+    let rejected = sandbox.call(line, unverified).await;
     assert_eq!(
-        (refused.status, refused.between(r#""code":""#).as_str()),
+        (rejected.status, rejected.between(r#""code":""#).as_str()),
         (403, "domain_not_verified")
     );
-    assert!(refused.body.contains("unverified.test"), "{refused:?}");
+    assert!(rejected.body.contains("unverified.test"), "{rejected:?}");
 }
 
 #[tokio::test]
-async fn another_organizations_things_are_not_there() {
+async fn resources_of_other_organizations_are_invisible() {
     let sandbox = Sandbox::start().await;
     let (other, other_extraction) = sandbox.organization().await;
     let audience = sandbox.call("POST /api/v1/audiences", r#"{"name":"a"}"#).await.id();
@@ -198,9 +200,9 @@ async fn another_organizations_things_are_not_there() {
         format!("DELETE /api/v1/webhooks/{webhook}"),
         format!("POST /api/v1/webhooks/{webhook}/test"),
     ] {
-        let answer = sandbox.with_key(&other, &line, r#"{"email":"x@y.test"}"#).await;
+        let response = sandbox.with_key(&other, &line, r#"{"email":"x@y.test"}"#).await;
         assert_eq!(
-            (answer.status, answer.between(r#""code":""#).as_str()),
+            (response.status, response.between(r#""code":""#).as_str()),
             (404, "not_found"),
             "{line}"
         );
@@ -218,27 +220,27 @@ async fn another_organizations_things_are_not_there() {
         .id();
     let line = format!("DELETE /v1/webhooks/{endpoint}");
     assert_eq!(sandbox.with_key(&other_extraction, &line, "").await.status, 404);
-    // A webhook of one service is no webhook of the other.
+    // The webhooks of the two services are separate.
     assert_eq!(sandbox.call(&format!("DELETE /api/v1/webhooks/{endpoint}"), "").await.status, 404);
     assert_eq!(sandbox.with_key(EXTRACTION_KEY, &line, "").await.status, 204);
 }
 
 #[tokio::test]
-async fn a_key_has_so_many_requests_a_second() {
+async fn limits_the_requests_per_second_of_a_key() {
     let sandbox = Sandbox::with(|builder| builder.rate_limit(1)).await;
     let (other, _) = sandbox.organization().await;
-    // However slow the machine: a hundred requests do not each take a second.
+    // Even on a slow machine, a hundred requests do not take a hundred seconds.
     let mut tries = 0;
-    let refused = loop {
-        let answer = sandbox.call("GET /api/v1/audiences", "").await;
-        if answer.status != 200 {
-            break answer;
+    let rejected = loop {
+        let response = sandbox.call("GET /api/v1/audiences", "").await;
+        if response.status != 200 {
+            break response;
         }
         tries += 1;
-        assert!(tries < 100, "more than one request a second");
+        assert!(tries < 100, "the rate limit had no effect");
     };
-    assert_eq!(refused.status, 429, "{refused:?}");
-    assert_eq!(refused.between(r#""code":""#), "rate_limited");
-    assert_eq!(refused.header("retry-after"), Some("1"));
+    assert_eq!(rejected.status, 429, "{rejected:?}");
+    assert_eq!(rejected.between(r#""code":""#), "rate_limited");
+    assert_eq!(rejected.header("retry-after"), Some("1"));
     assert_eq!(sandbox.with_key(&other, "GET /api/v1/audiences", "").await.status, 200);
 }

@@ -1,4 +1,5 @@
-//! Batches over the wire (`docs/email-service/emails.md`, `docs/undocumented/email-service.md#batch-body`, `docs/undocumented/email-service.md#batch-result`).
+//! Batches of emails (`docs/email-service/emails.md#batch`,
+//! `docs/undocumented/email-service.md#batch-result`).
 
 use crate::harness::Sandbox;
 
@@ -6,19 +7,19 @@ const BATCH: &str = "POST /api/v1/emails/batch";
 const GOOD: &str = r#"{"from":"a@sandbox.test","to":"b@x.test","subject":"s"}"#;
 
 #[tokio::test]
-async fn each_email_stands_alone() {
+async fn accepts_or_rejects_each_email_on_its_own() {
     let sandbox = Sandbox::start().await;
     let body = format!(
         r#"[{GOOD},{{"from":"a@unverified.test","to":"b@x.test","subject":"s"}},{{"from":"a@sandbox.test","subject":7}},{GOOD},7]"#
     );
-    let answer = sandbox.call(BATCH, &body).await;
-    assert_eq!(answer.status, 200, "{answer:?}");
-    let ids: Vec<&str> = answer.body.split(r#""id":""#).skip(1).map(|rest| &rest[..40]).collect();
+    let response = sandbox.call(BATCH, &body).await;
+    assert_eq!(response.status, 200, "{response:?}");
+    let ids: Vec<&str> = response.body.split(r#""id":""#).skip(1).map(|rest| &rest[..40]).collect();
     let expected = format!(
         r#"{{"results":[{{"index":0,"id":"{}","status":"queued"}},{{"index":1,"error":{{"code":"domain_not_verified","message":"the domain unverified.test is not a verified domain of this organization","details":{{"domain":"unverified.test"}}}}}},{{"index":2,"error":{{"code":"validation_failed","message":"subject: must be a string","details":{{"fields":[{{"field":"subject","message":"must be a string"}}]}}}}}},{{"index":3,"id":"{}","status":"queued"}},{{"index":4,"error":{{"code":"validation_failed","message":"must be an object","details":{{"fields":[{{"field":"","message":"must be an object"}}]}}}}}}]}}"#,
         ids[0], ids[1]
     );
-    assert_eq!(answer.body, expected);
+    assert_eq!(response.body, expected);
     sandbox.settle().await;
     for id in ids {
         let found = sandbox.call(&format!("GET /api/v1/emails/{id}"), "").await;
@@ -27,57 +28,57 @@ async fn each_email_stands_alone() {
 }
 
 #[tokio::test]
-async fn an_object_that_holds_the_emails_will_do() {
+async fn accepts_an_object_with_the_emails() {
     let sandbox = Sandbox::start().await;
-    let answer = sandbox.call(BATCH, &format!(r#"{{"emails":[{GOOD}]}}"#)).await;
-    assert_eq!(answer.status, 200);
-    assert_eq!(answer.body.matches(r#""status":"queued""#).count(), 1);
+    let response = sandbox.call(BATCH, &format!(r#"{{"emails":[{GOOD}]}}"#)).await;
+    assert_eq!(response.status, 200);
+    assert_eq!(response.body.matches(r#""status":"queued""#).count(), 1);
 }
 
 #[tokio::test]
-async fn a_batch_has_one_to_a_hundred_emails() {
+async fn accepts_one_to_a_hundred_emails() {
     let sandbox = Sandbox::start().await;
     let many = |count: usize| format!("[{}]", vec![GOOD; count].join(","));
     let most = sandbox.call(BATCH, &many(100)).await;
     assert_eq!((most.status, most.body.matches(r#""status":"queued""#).count()), (200, 100));
     for body in [many(101), many(0), r#"{"emails":[]}"#.to_owned()] {
-        let refused = sandbox.call(BATCH, &body).await;
-        assert_eq!((refused.status, refused.between(r#""field":""#).as_str()), (422, "emails"));
+        let rejected = sandbox.call(BATCH, &body).await;
+        assert_eq!((rejected.status, rejected.between(r#""field":""#).as_str()), (422, "emails"));
     }
     for body in ["{}", r#"{"emails":7}"#, "7", r#""x""#] {
         assert_eq!(sandbox.call(BATCH, body).await.status, 422, "{body}");
     }
     for body in ["[", r#"{"emails":[}"#, "", r#"{"emails":[7],]"#, "x"] {
-        let refused = sandbox.call(BATCH, body).await;
+        let rejected = sandbox.call(BATCH, body).await;
         assert_eq!(
-            (refused.status, refused.between(r#""code":""#).as_str()),
+            (rejected.status, rejected.between(r#""code":""#).as_str()),
             (400, "invalid_json"),
             "{body}"
         );
     }
 }
 
-/// It is the text of the request that cannot be read, not an email in it.
+/// Invalid JSON is an error of the request, not of one email.
 #[tokio::test]
-async fn json_that_is_not_read_is_the_requests_fault() {
+async fn invalid_json_in_an_email_fails_the_request() {
     let sandbox = Sandbox::start().await;
     let deep = format!("{}{}", "[".repeat(200), "]".repeat(200));
     let deep =
         format!(r#"{{"from":"a@sandbox.test","to":"b@x.test","subject":"s","tags":{deep}}}"#);
     let half = r#"{"from":"a@sandbox.test","to":"b@x.test","subject":"\ud800"}"#;
     for (email, message) in [
-        (deep.as_str(), "the body is nested too deep: at most 127 levels are read"),
-        (half, "the body is not JSON: wrong at line 1 column"),
+        (deep.as_str(), "the body is nested too deeply; the limit is 127 levels"),
+        (half, "the body is not valid JSON: error at line 1 column"),
     ] {
         for (line, body) in [
             ("POST /api/v1/emails", email.to_owned()),
             (BATCH, format!("[{GOOD},{email}]")),
             (BATCH, format!(r#"{{"emails":[{email}]}}"#)),
         ] {
-            let refused = sandbox.call(line, &body).await;
-            let code = refused.between(r#""code":""#);
-            assert_eq!((refused.status, code.as_str()), (400, "invalid_json"), "{refused:?}");
-            assert!(refused.between(r#""message":""#).starts_with(message), "{refused:?}");
+            let rejected = sandbox.call(line, &body).await;
+            let code = rejected.between(r#""code":""#);
+            assert_eq!((rejected.status, code.as_str()), (400, "invalid_json"), "{rejected:?}");
+            assert!(rejected.between(r#""message":""#).starts_with(message), "{rejected:?}");
         }
     }
     let list = sandbox.control("GET /_sandbox/messages", "").await;

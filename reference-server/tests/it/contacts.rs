@@ -1,4 +1,4 @@
-//! Contacts over the wire (`docs/email-service/audiences.md#contacts`, `docs/undocumented/email-service.md#contact-pages`, `docs/undocumented/email-service.md#duplicates`, `docs/undocumented/email-service.md#metadata-merge`, `docs/undocumented/both-services.md#unknown-request-fields`, `docs/undocumented/both-services.md#empty-updates`).
+//! Contacts of an audience (`docs/email-service/audiences.md#contacts`).
 
 use crate::harness::Sandbox;
 
@@ -7,20 +7,21 @@ async fn audience(sandbox: &Sandbox) -> String {
 }
 
 #[tokio::test]
-async fn a_contact_is_made_updated_and_deleted() {
+async fn creates_updates_and_deletes_contacts() {
     let sandbox = Sandbox::start().await;
     let now = sandbox.freeze().await;
     let audience = audience(&sandbox).await;
     let line = format!("POST /api/v1/audiences/{audience}/contacts");
     let body = r#"{"email":"Ada@Example.test","name":"Ada","metadata":{"plan":"pro","age":36,"gone":null},"topics":["news"],"subscribed":false}"#;
-    let made = sandbox.call(&line, body).await;
-    let id = made.id();
+    let created = sandbox.call(&line, body).await;
+    let id = created.id();
     let expected = format!(
         r#"{{"id":"{id}","audienceId":"{audience}","email":"Ada@Example.test","name":"Ada","metadata":{{"plan":"pro","age":36}},"topics":["news"],"subscribed":true,"createdAt":"{now}","updatedAt":"{now}"}}"#
     );
-    assert_eq!((made.status, made.body.as_str()), (201, expected.as_str()));
+    assert_eq!((created.status, created.body.as_str()), (201, expected.as_str()));
 
-    // Nothing, or nothing new, changes nothing.
+    // An update without changes keeps `updatedAt`
+    // (`docs/undocumented/both-services.md#empty-updates`).
     sandbox.advance("1s").await;
     let line = format!("PATCH /api/v1/contacts/{id}");
     for body in ["{}", r#"{"name":"Ada","email":"Ada@Example.test","metadata":{"plan":"pro"}}"#] {
@@ -36,8 +37,8 @@ async fn a_contact_is_made_updated_and_deleted() {
     assert!(updated.body.contains(shown), "{updated:?}");
     assert_ne!(updated.between(r#""updatedAt":""#), now);
 
-    let refused = sandbox.call(&line, r#"{"email":"other@example.test"}"#).await;
-    assert_eq!((refused.status, refused.between(r#""field":""#).as_str()), (422, "email"));
+    let rejected = sandbox.call(&line, r#"{"email":"other@example.test"}"#).await;
+    assert_eq!((rejected.status, rejected.between(r#""field":""#).as_str()), (422, "email"));
 
     let deleted = sandbox.call(&format!("DELETE /api/v1/contacts/{id}"), "").await;
     assert_eq!((deleted.status, deleted.body.as_str()), (204, ""));
@@ -46,15 +47,15 @@ async fn a_contact_is_made_updated_and_deleted() {
 }
 
 #[tokio::test]
-async fn an_address_is_required_and_once_in_an_audience() {
+async fn an_address_is_required_and_unique_in_an_audience() {
     let sandbox = Sandbox::start().await;
     let audience = audience(&sandbox).await;
     let line = format!("POST /api/v1/audiences/{audience}/contacts");
     for body in ["{}", r#"{"email":""}"#, r#"{"email":"nobody"}"#, r#"{"email":"Ada <a@b.test>"}"#]
     {
-        let refused = sandbox.call(&line, body).await;
+        let rejected = sandbox.call(&line, body).await;
         assert_eq!(
-            (refused.status, refused.between(r#""field":""#).as_str()),
+            (rejected.status, rejected.between(r#""field":""#).as_str()),
             (422, "email"),
             "{body}"
         );
@@ -68,7 +69,7 @@ async fn an_address_is_required_and_once_in_an_audience() {
 }
 
 #[tokio::test]
-async fn pages_are_oldest_first_and_end() {
+async fn lists_pages_oldest_first() {
     let sandbox = Sandbox::start().await;
     let audience = audience(&sandbox).await;
     let line = format!("POST /api/v1/audiences/{audience}/contacts");
@@ -109,9 +110,9 @@ async fn pages_are_oldest_first_and_end() {
         ("?pageSize=101", "pageSize"),
         ("?pageSize=1.5", "pageSize"),
     ] {
-        let refused = page(query).await;
+        let rejected = page(query).await;
         assert_eq!(
-            (refused.status, refused.between(r#""field":""#).as_str()),
+            (rejected.status, rejected.between(r#""field":""#).as_str()),
             (422, field),
             "{query}"
         );

@@ -1,4 +1,5 @@
-//! The control interface as such (`docs/control-interface.md`).
+//! The control interface: access, keys, organizations and reset
+//! (`docs/control-interface.md`).
 
 use std::net::SocketAddr;
 
@@ -9,7 +10,7 @@ use crate::raw;
 use crate::receiver::Receiver;
 
 #[tokio::test]
-async fn health_says_where_everything_is() {
+async fn health_contains_all_addresses() {
     let sandbox = Sandbox::start().await;
     let now = sandbox.freeze().await;
     let health = sandbox.control("GET /_sandbox/health", "").await;
@@ -23,10 +24,10 @@ async fn health_says_where_everything_is() {
 }
 
 #[tokio::test]
-async fn a_web_page_cannot_drive_it() {
+async fn rejects_foreign_hosts_and_origins() {
     let sandbox = Sandbox::start().await;
     let addr = sandbox.addr();
-    let ask = async |headers: &str| {
+    let get = async |headers: &str| {
         let text = format!("GET /_sandbox/health HTTP/1.1\r\n{headers}\r\n");
         raw::send(addr, text.as_bytes()).await
     };
@@ -40,13 +41,13 @@ async fn a_web_page_cannot_drive_it() {
         (format!("host: {addr}\r\norigin: null\r\n"), 403, "forbidden"),
         (format!("host: {addr}\r\norigin: https://{addr}\r\n"), 403, "forbidden"),
     ] {
-        let answer = ask(&headers).await;
-        assert_eq!(answer.status, status, "{headers}");
+        let response = get(&headers).await;
+        assert_eq!(response.status, status, "{headers}");
         if !code.is_empty() {
-            assert_eq!(answer.between(r#""code":""#), code, "{headers}");
+            assert_eq!(response.between(r#""code":""#), code, "{headers}");
         }
     }
-    // A request line may name the host, too.
+    // The request line may contain a host, too.
     for (named, status) in [(addr.to_string(), 200), ("evil.test".to_owned(), 421)] {
         let text = format!("GET http://{named}/_sandbox/health HTTP/1.1\r\nhost: {addr}\r\n\r\n");
         assert_eq!(raw::send(addr, text.as_bytes()).await.status, status, "{named}");
@@ -54,20 +55,20 @@ async fn a_web_page_cannot_drive_it() {
 }
 
 #[tokio::test]
-async fn bound_beyond_loopback_it_asks_for_the_token() {
+async fn requires_the_token_beyond_loopback() {
     let everywhere = SocketAddr::from(([0, 0, 0, 0], 0));
     let server = Server::builder().addr(everywhere).start().await.unwrap();
     let token = server.control_token().expect("a token").to_owned();
     let addr = SocketAddr::from(([127, 0, 0, 1], server.addresses().http.port()));
-    let ask = async |headers: &str| {
+    let get = async |headers: &str| {
         let text = format!("GET /_sandbox/keys HTTP/1.1\r\nhost: {addr}\r\n{headers}\r\n");
         raw::send(addr, text.as_bytes()).await.status
     };
-    assert_eq!(ask("").await, 401);
-    assert_eq!(ask("authorization: Bearer wrong\r\n").await, 401);
+    assert_eq!(get("").await, 401);
+    assert_eq!(get("authorization: Bearer wrong\r\n").await, 401);
     let right = format!("authorization: Bearer {token}\r\n");
-    // No seeds beyond loopback: everybody knows their keys.
-    assert_eq!(ask(&right).await, 422);
+    // Beyond loopback there is no seed data, because its keys are public knowledge.
+    assert_eq!(get(&right).await, 422);
     let text = format!(
         "GET /api/v1/audiences HTTP/1.1\r\nhost: {addr}\r\nauthorization: Bearer {KEY}\r\n\r\n"
     );
@@ -76,21 +77,21 @@ async fn bound_beyond_loopback_it_asks_for_the_token() {
 }
 
 #[tokio::test]
-async fn keys_are_listed_without_their_secrets() {
+async fn lists_keys_without_their_secrets() {
     let sandbox = Sandbox::start().await;
     let now = sandbox.freeze().await;
-    let made = sandbox
+    let created = sandbox
         .control(
             "POST /_sandbox/keys",
             r#"{"service":"email","scopes":["emails:read","emails:send","emails:read"]}"#,
         )
         .await;
-    let (id, key) = (made.id(), made.between(r#""key":""#));
+    let (id, key) = (created.id(), created.between(r#""key":""#));
     let shown = format!(
         r#"{{"id":"{id}","service":"email","mode":"test","scopes":["emails:read","emails:send"]"#
     );
     let expected = format!(r#"{shown},"key":"{key}","createdAt":"{now}"}}"#);
-    assert_eq!((made.status, made.body.as_str()), (201, expected.as_str()));
+    assert_eq!((created.status, created.body.as_str()), (201, expected.as_str()));
     assert!(key.starts_with("mk_test_"), "{key}");
     let listed = sandbox.control("GET /_sandbox/keys", "").await;
     assert!(listed.body.contains(&shown), "{listed:?}");
@@ -110,38 +111,38 @@ async fn keys_are_listed_without_their_secrets() {
         assert_eq!(sandbox.control("POST /_sandbox/keys", body).await.status, 422, "{body}");
     }
     assert_eq!(sandbox.control("DELETE /_sandbox/keys/key_x", "").await.status, 404);
-    let other = sandbox.control("GET /_sandbox/keys?organization=Nobody", "").await;
+    let other = sandbox.control("GET /_sandbox/keys?organization=Unknown", "").await;
     assert_eq!(other.status, 404);
 }
 
 #[tokio::test]
-async fn without_seeds_the_organization_must_be_named() {
+async fn requires_an_organization_without_seed_data() {
     let sandbox = Sandbox::with(|builder| builder.seed(false)).await;
     assert_eq!(sandbox.call("GET /api/v1/audiences", "").await.status, 401);
-    let refused = sandbox.control("GET /_sandbox/keys", "").await;
-    assert_eq!((refused.status, refused.between(r#""field":""#).as_str()), (422, "organization"));
-    let made = sandbox.control("POST /_sandbox/organizations", r#"{"name":"Mine"}"#).await;
-    for name in ["Mine", &made.id()] {
+    let rejected = sandbox.control("GET /_sandbox/keys", "").await;
+    assert_eq!((rejected.status, rejected.between(r#""field":""#).as_str()), (422, "organization"));
+    let created = sandbox.control("POST /_sandbox/organizations", r#"{"name":"Mine"}"#).await;
+    for name in ["Mine", &created.id()] {
         let listed = sandbox.control(&format!("GET /_sandbox/keys?organization={name}"), "").await;
         assert_eq!((listed.status, listed.body.matches("key_").count()), (200, 2), "{name}");
     }
 }
 
 #[tokio::test]
-async fn a_reset_empties_one_organization_or_all() {
+async fn resets_one_organization_or_the_server() {
     let sandbox = Sandbox::start().await;
-    let made = sandbox.control("POST /_sandbox/organizations", "").await;
-    let key = made.between(r#""email_key":""#);
+    let created = sandbox.control("POST /_sandbox/organizations", "").await;
+    let key = created.between(r#""email_key":""#);
     for key in [KEY, key.as_str()] {
         sandbox.with_key(key, "POST /api/v1/audiences", r#"{"name":"a"}"#).await;
     }
     let domain = sandbox.call("GET /api/v1/domains", "").await.id();
     sandbox.call(&format!("DELETE /api/v1/domains/{domain}"), "").await;
 
-    let body = format!(r#"{{"organization":"{}"}}"#, made.id());
+    let body = format!(r#"{{"organization":"{}"}}"#, created.id());
     let reset = sandbox.control("POST /_sandbox/reset", &body).await;
     assert_eq!((reset.status, reset.body.as_str()), (204, ""));
-    // Its keys stay good; the other organization is not touched.
+    // Its keys stay valid, and the other organization keeps its data.
     assert_eq!(sandbox.with_key(&key, "GET /api/v1/audiences", "").await.body, "[]");
     assert_ne!(sandbox.call("GET /api/v1/audiences", "").await.body, "[]");
 
@@ -156,13 +157,13 @@ async fn a_reset_empties_one_organization_or_all() {
     assert!(state.body.contains(r#""frozen":false"#), "{state:?}");
 }
 
-/// Keys, webhooks, faults and the DNS zone are looked up in memory.
+/// Keys, webhooks, faults and the DNS zone are cached in memory.
 #[tokio::test]
-async fn a_reset_takes_one_organizations_things_out_of_memory_and_no_others() {
+async fn resetting_an_organization_clears_only_its_cached_data() {
     let sandbox = Sandbox::start().await;
     let receiver = Receiver::start(&[]).await;
-    let made = sandbox.control("POST /_sandbox/organizations", r#"{"name":"Other"}"#).await;
-    let other = made.between(r#""email_key":""#);
+    let created = sandbox.control("POST /_sandbox/organizations", r#"{"name":"Other"}"#).await;
+    let other = created.between(r#""email_key":""#);
     let hook = format!(r#"{{"url":"{}","events":["email.delivered"]}}"#, receiver.url());
     let mut domains = Vec::new();
     for (key, organization, name) in [(KEY, "Sandbox", "one.test"), (&other, "Other", "two.test")] {
@@ -188,7 +189,7 @@ async fn a_reset_takes_one_organizations_things_out_of_memory_and_no_others() {
     let email = r#"{"from":"a@NAME","to":"b@x.test","subject":"s"}"#;
     let send = "POST /api/v1/emails";
     assert_eq!(sandbox.with_key(&spare, send, email).await.status, 401);
-    // The seeds are back, and nobody hears of what the organization sends.
+    // The seed data exists again, and the webhooks of the organization are gone.
     let sent = sandbox.call(send, &email.replace("NAME", "sandbox.test")).await;
     assert_eq!(sent.status, 202, "{sent:?}");
     let sent = sandbox.with_key(&other, send, &email.replace("NAME", "two.test")).await;
@@ -196,15 +197,15 @@ async fn a_reset_takes_one_organizations_things_out_of_memory_and_no_others() {
     sandbox.settle().await;
     let [received] = &receiver.received()[..] else { panic!("{:?}", receiver.received()) };
     assert!(received.body.contains("a@two.test"), "{received:?}");
-    // Whose records are in the zone is seen by asking for them again.
-    for (key, name, there) in [(KEY, "one.test", false), (&other, "two.test", true)] {
+    // A verification shows whether the records are still in the zone.
+    for (key, name, remains) in [(KEY, "one.test", false), (&other, "two.test", true)] {
         let body = format!(r#"{{"name":"{name}"}}"#);
-        let made = sandbox.with_key(key, "POST /api/v1/domains", &body).await;
-        assert_eq!(made.status, if there { 409 } else { 201 }, "{made:?}");
-        let id = if there { domains[1].clone() } else { made.id() };
+        let created = sandbox.with_key(key, "POST /api/v1/domains", &body).await;
+        assert_eq!(created.status, if remains { 409 } else { 201 }, "{created:?}");
+        let id = if remains { domains[1].clone() } else { created.id() };
         let line = format!("POST /api/v1/domains/{id}/verify");
         let verified = sandbox.with_key(key, &line, "").await;
-        let flag = format!(r#""mx_verified":{there}"#);
+        let flag = format!(r#""mx_verified":{remains}"#);
         assert!(verified.body.contains(&flag), "{verified:?}");
     }
 }
@@ -224,12 +225,12 @@ async fn a_lease_keeps_the_server_from_being_idle() {
     let short = std::time::Duration::from_millis(100);
     assert!(tokio::time::timeout(short, sandbox.server.until_idle()).await.is_err());
     drop(lease);
-    let idle = tokio::time::timeout(raw::PATIENCE, sandbox.server.until_idle()).await;
-    idle.expect("idle without the lease");
+    let idle = tokio::time::timeout(raw::TIMEOUT, sandbox.server.until_idle()).await;
+    idle.expect("not idle without the lease");
 }
 
 #[tokio::test]
-async fn organizations_may_share_a_name_and_are_then_told_apart_by_their_ids() {
+async fn organizations_with_the_same_name_are_selected_by_id() {
     let sandbox = Sandbox::start().await;
     let make = async |name: &str| {
         let body = format!(r#"{{"name":"{name}"}}"#);
@@ -240,26 +241,26 @@ async fn organizations_may_share_a_name_and_are_then_told_apart_by_their_ids() {
     assert_eq!(sandbox.control(&format!("{list}Acme"), "").await.status, 200);
     let second = make("Acme").await;
     assert_ne!(first.id(), second.id());
-    let refused = sandbox.control(&format!("{list}Acme"), "").await;
-    assert_eq!((refused.status, refused.between(r#""code":""#)), (409, "conflict".to_owned()));
+    let rejected = sandbox.control(&format!("{list}Acme"), "").await;
+    assert_eq!((rejected.status, rejected.between(r#""code":""#)), (409, "conflict".to_owned()));
     for one in [&first, &second] {
         assert_eq!(sandbox.control(&format!("{list}{}", one.id()), "").await.status, 200);
     }
-    // An id is an id, whatever somebody else is called.
+    // An ID takes precedence over an organization with that name.
     assert_eq!(make(&first.id()).await.status, 201);
     assert_eq!(sandbox.control(&format!("{list}{}", first.id()), "").await.status, 200);
     let control = r#"{"name":"a\u0000b"}"#.to_owned();
     for body in
         [r#"{"name":""}"#.to_owned(), format!(r#"{{"name":"{}"}}"#, "ü".repeat(201)), control]
     {
-        let refused = sandbox.control("POST /_sandbox/organizations", &body).await;
-        let field = refused.between(r#""field":""#);
-        assert_eq!((refused.status, field.as_str()), (422, "name"), "{body}");
+        let rejected = sandbox.control("POST /_sandbox/organizations", &body).await;
+        let field = rejected.between(r#""field":""#);
+        assert_eq!((rejected.status, field.as_str()), (422, "name"), "{body}");
     }
     assert_eq!(make(&"ü".repeat(200)).await.status, 201);
-    // The seeded one is what is meant where none is named.
-    let refused = make("Sandbox").await;
-    assert_eq!((refused.status, refused.between(r#""code":""#)), (409, "conflict".to_owned()));
+    // The name of the seeded organization, which is the default, stays unique.
+    let rejected = make("Sandbox").await;
+    assert_eq!((rejected.status, rejected.between(r#""code":""#)), (409, "conflict".to_owned()));
     let bare = Sandbox::with(|builder| builder.seed(false)).await;
     let body = r#"{"name":"Sandbox"}"#;
     assert_eq!(bare.control("POST /_sandbox/organizations", body).await.status, 201);

@@ -8,12 +8,12 @@ use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use svc_reference_server::{Server, running};
+use svc_reference_server::{Server, find_running};
 use tokio::sync::Notify;
 use tokio::task::JoinSet;
 
 use crate::harness::{KEY, Sandbox};
-use crate::raw::{self, Raw};
+use crate::raw::{self, RawResponse};
 use crate::receiver::{Receiver, within};
 
 /// How often the server is killed, unless `SVC_CRASH_ROUNDS` is set.
@@ -41,7 +41,7 @@ fn start_server_process(directory: &Path) -> Child {
 
 async fn address(directory: &Path, child: &Child) -> SocketAddr {
     for _ in 0..6000 {
-        if let Some(found) = running(directory).filter(|found| found.pid == child.id()) {
+        if let Some(found) = find_running(directory).filter(|found| found.pid == child.id()) {
             return found.http;
         }
         tokio::time::sleep(Duration::from_millis(10)).await;
@@ -73,7 +73,7 @@ struct Load {
 
 impl Load {
     /// Sends a request. Returns `None` if the server was killed.
-    async fn call(&self, line: &str, body: &str) -> Option<Raw> {
+    async fn call(&self, line: &str, body: &str) -> Option<RawResponse> {
         let (addr, length) = (self.addr, body.len());
         let request = format!(
             "{line} HTTP/1.1\r\nhost: {addr}\r\nauthorization: Bearer {KEY}\r\ncontent-type: application/json\r\ncontent-length: {length}\r\n\r\n{body}"

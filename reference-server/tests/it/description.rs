@@ -1,16 +1,16 @@
-//! Holds every answer that a test gets to the server's own description of it.
+//! Checks that every response in the tests matches the server's OpenAPI description.
 
 use std::collections::BTreeSet;
 use std::sync::Mutex;
 
 use serde_json::{Value, json};
 
-use crate::raw::Raw;
+use crate::raw::RawResponse;
 use crate::receiver::Received;
 
 pub(crate) struct Description {
     document: Value,
-    /// Method, path and status of what was answered as described.
+    /// The method, path and status of all responses that matched.
     seen: Mutex<BTreeSet<(String, String, u16)>>,
 }
 
@@ -21,56 +21,57 @@ impl Description {
         Self { document, seen: Mutex::default() }
     }
 
-    /// Every described operation: its method, its path and its one good status.
-    pub(crate) fn rows(&self) -> BTreeSet<(String, String, u16)> {
-        let mut rows = BTreeSet::new();
+    /// Every described operation: its method, its path and its success status.
+    pub(crate) fn operations(&self) -> BTreeSet<(String, String, u16)> {
+        let mut operations = BTreeSet::new();
         for (path, methods) in object(&self.document["paths"]) {
-            for (method, row) in object(methods) {
-                let mut statuses = object(&row["responses"]).keys();
-                let good = statuses.find(|status| status.starts_with('2')).expect("a good status");
-                rows.insert((method.to_uppercase(), path.clone(), good.parse().expect("a status")));
+            for (method, operation) in object(methods) {
+                let mut statuses = object(&operation["responses"]).keys();
+                let success = statuses.find(|status| status.starts_with('2'));
+                let success = success.expect("a success status").parse().expect("a status");
+                operations.insert((method.to_uppercase(), path.clone(), success));
             }
         }
-        rows
+        operations
     }
 
     pub(crate) fn seen(&self) -> BTreeSet<(String, String, u16)> {
         self.seen.lock().expect("no panic").clone()
     }
 
-    /// Fails where the description does not show this answer to the request
-    /// with this line, such as `GET /v1/me`.
-    pub(crate) fn check(&self, line: &str, answer: &Raw) {
+    /// Panics if the response does not match the description of the operation in the
+    /// request line, such as `GET /v1/me`.
+    pub(crate) fn check(&self, line: &str, response: &RawResponse) {
         let (method, target) = line.split_once(' ').expect("a method and a path");
         let path = target.split('?').next().unwrap_or_default();
-        let Some((path, row)) = self.find(method, path) else { return };
-        let status = answer.status.to_string();
-        let described = self.resolve(&row["responses"][&status]);
-        assert!(described.is_object(), "{method} {path}: {status} is not described: {answer:?}");
-        assert!(answer.header("x-request-id").is_some(), "{method} {path}: {answer:?}");
+        let Some((path, operation)) = self.find(method, path) else { return };
+        let status = response.status.to_string();
+        let described = self.resolve(&operation["responses"][&status]);
+        assert!(described.is_object(), "{method} {path}: {status} is not described: {response:?}");
+        assert!(response.header("x-request-id").is_some(), "{method} {path}: {response:?}");
         match described.get("content") {
-            None => assert_eq!(answer.body, "", "{method} {path}: {status} has no body"),
+            None => assert_eq!(response.body, "", "{method} {path}: {status} must have no body"),
             Some(content) => {
-                self.check_content(&format!("{method} {path}: {status}"), content, answer);
+                self.check_content(&format!("{method} {path}: {status}"), content, response);
             }
         }
-        let seen = (method.to_owned(), path.clone(), answer.status);
+        let seen = (method.to_owned(), path.clone(), response.status);
         self.seen.lock().expect("no panic").insert(seen);
     }
 
-    /// The events that are described.
+    /// All described events.
     pub(crate) fn events(&self) -> BTreeSet<String> {
         object(&self.document["webhooks"]).keys().cloned().collect()
     }
 
-    /// Fails where a delivery, or a header of it, is not as its event's is described.
+    /// Panics if a delivery or its headers do not match the description of the event.
     pub(crate) fn check_delivery(&self, event: &str, delivery: &Received) {
-        let row = &self.document["webhooks"][event]["post"];
-        assert!(row.is_object(), "{event} is not described: {delivery:?}");
+        let operation = &self.document["webhooks"][event]["post"];
+        assert!(operation.is_object(), "{event} is not described: {delivery:?}");
         let body: Value = serde_json::from_str(&delivery.body).expect("JSON");
-        let schema = &row["requestBody"]["content"]["application/json"]["schema"];
+        let schema = &operation["requestBody"]["content"]["application/json"]["schema"];
         self.check_schema(event, schema, &body);
-        for header in row["parameters"].as_array().expect("headers") {
+        for header in operation["parameters"].as_array().expect("headers") {
             let name = header["name"].as_str().expect("a name");
             let text = delivery.header(name);
             let number = header["schema"]["type"] == "integer";
@@ -81,29 +82,29 @@ impl Description {
     }
 
     fn check_schema(&self, what: &str, schema: &Value, value: &Value) {
-        // References lead into the components, from wherever they stand.
+        // References in the schema point into `components`.
         let schema = json!({"allOf": [schema], "components": self.document["components"]});
         let validator = jsonschema::draft202012::options()
             .should_validate_formats(true)
             .build(&schema)
             .unwrap_or_else(|error| panic!("{what}: {error}"));
-        let wrong: Vec<String> = validator
+        let errors: Vec<String> = validator
             .iter_errors(value)
             .map(|error| format!("{} at {}", error, error.instance_path()))
             .collect();
-        assert!(wrong.is_empty(), "{what} is not as described: {wrong:#?} in {value}");
+        assert!(errors.is_empty(), "{what} does not match its description: {errors:#?} in {value}");
     }
 
-    fn check_content(&self, what: &str, content: &Value, answer: &Raw) {
+    fn check_content(&self, what: &str, content: &Value, response: &RawResponse) {
         let essence = |text: &str| text.split(';').next().unwrap_or_default().trim().to_owned();
-        let given = essence(answer.header("content-type").unwrap_or_default());
+        let given = essence(response.header("content-type").unwrap_or_default());
         let found = object(content).iter().find(|(known, _)| essence(known) == given);
         let (_, described) = found.unwrap_or_else(|| panic!("{what}: {given:?} is not described"));
         if !given.ends_with("json") {
             return;
         }
-        let body: Value = serde_json::from_str(&answer.body)
-            .unwrap_or_else(|error| panic!("{what}: {error}: {answer:?}"));
+        let body: Value = serde_json::from_str(&response.body)
+            .unwrap_or_else(|error| panic!("{what}: {error}: {response:?}"));
         self.check_schema(what, &described["schema"], &body);
         if let Some(examples) = described.get("examples") {
             let code = body.pointer("/error/code").or(body.get("code")).and_then(Value::as_str);
@@ -112,7 +113,8 @@ impl Description {
         }
     }
 
-    /// The row of a request; of several that match the one that names most of the path.
+    /// Finds the operation of a request. Of several matching paths, the one with the fewest
+    /// parameters wins.
     fn find(&self, method: &str, path: &str) -> Option<(&String, &Value)> {
         let method = method.to_lowercase();
         let paths = object(&self.document["paths"]).iter();
@@ -130,12 +132,12 @@ impl Description {
     fn resolve<'a>(&'a self, value: &'a Value) -> &'a Value {
         let Some(reference) = value["$ref"].as_str() else { return value };
         let pointer = reference.trim_start_matches('#');
-        self.document.pointer(pointer).unwrap_or_else(|| panic!("{reference} leads nowhere"))
+        self.document.pointer(pointer).unwrap_or_else(|| panic!("{reference} does not resolve"))
     }
 }
 
-/// Makes objects refuse fields that are not described. A description leaves
-/// that open for its readers' sake; here a field more is one that was forgotten.
+/// Makes all object schemas reject undescribed fields. The description allows them, so
+/// that clients stay compatible; in tests, such a field is missing in the description.
 fn close(value: &mut Value) {
     match value {
         Value::Object(members) => {

@@ -5,7 +5,7 @@
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-use svc_reference_server::{Running, Server, running};
+use svc_reference_server::{RunningServer, Server, find_running};
 use tokio::net::TcpStream;
 
 use crate::harness::KEY;
@@ -64,9 +64,9 @@ async fn survives_more_connections_than_file_descriptors() {
     assert_eq!(response.status, 202, "{response:?}");
 }
 
-async fn wait_until_running(directory: &std::path::Path) -> Running {
+async fn wait_until_running(directory: &std::path::Path) -> RunningServer {
     for _ in 0..6000 {
-        if let Some(found) = running(directory) {
+        if let Some(found) = find_running(directory) {
             return found;
         }
         tokio::time::sleep(Duration::from_millis(10)).await;

@@ -1,9 +1,9 @@
-//! Domains over the wire (`docs/email-service/domains.md`, `docs/undocumented/email-service.md#duplicates`, `docs/undocumented/email-service.md#dns-records`, `docs/undocumented/email-service.md#repeated-verification`).
+//! Sending domains (`docs/email-service/domains.md`).
 
 use crate::harness::Sandbox;
 
 #[tokio::test]
-async fn the_seeded_domain_is_verified_by_a_real_look_up() {
+async fn verifies_the_seeded_domain_through_dns() {
     let sandbox = Sandbox::start().await;
     let id = sandbox.call("GET /api/v1/domains", "").await.id();
     let verified = sandbox.call(&format!("POST /api/v1/domains/{id}/verify"), "").await;
@@ -14,22 +14,22 @@ async fn the_seeded_domain_is_verified_by_a_real_look_up() {
 }
 
 #[tokio::test]
-async fn a_new_domain_shows_its_records_and_is_not_verified() {
+async fn a_new_domain_has_records_and_is_unverified() {
     let sandbox = Sandbox::start().await;
-    let made = sandbox.call("POST /api/v1/domains", r#"{"name":"Shop.Test."}"#).await;
-    assert_eq!(made.status, 201, "{made:?}");
-    assert!(made.body.contains(r#""name":"shop.test""#), "{made:?}");
+    let created = sandbox.call("POST /api/v1/domains", r#"{"name":"Shop.Test."}"#).await;
+    assert_eq!(created.status, 201, "{created:?}");
+    assert!(created.body.contains(r#""name":"shop.test""#), "{created:?}");
     let flags = r#""mx_verified":false,"spf_verified":false,"dkim_verified":false,"dmarc_verified":false,"verified":false"#;
-    assert!(made.body.contains(flags), "{made:?}");
+    assert!(created.body.contains(flags), "{created:?}");
     for kind in [
         r#""kind":"mx","type":"MX""#,
         r#""kind":"spf","type":"TXT""#,
         r#""kind":"dkim","type":"TXT""#,
         r#""kind":"dmarc","type":"TXT""#,
     ] {
-        assert!(made.body.contains(kind), "{kind} in {made:?}");
+        assert!(created.body.contains(kind), "{kind} in {created:?}");
     }
-    let verified = sandbox.call(&format!("POST /api/v1/domains/{}/verify", made.id()), "").await;
+    let verified = sandbox.call(&format!("POST /api/v1/domains/{}/verify", created.id()), "").await;
     assert_eq!(verified.status, 200);
     assert!(verified.body.contains(flags), "{verified:?}");
 
@@ -39,27 +39,28 @@ async fn a_new_domain_shows_its_records_and_is_not_verified() {
     let shared = sandbox.with_key(&other, "POST /api/v1/domains", r#"{"name":"shop.test"}"#).await;
     assert_eq!(shared.status, 201);
 
-    let deleted = sandbox.call(&format!("DELETE /api/v1/domains/{}", made.id()), "").await;
+    let deleted = sandbox.call(&format!("DELETE /api/v1/domains/{}", created.id()), "").await;
     assert_eq!((deleted.status, deleted.body.as_str()), (200, r#"{"ok":true}"#));
-    let gone = sandbox.call(&format!("DELETE /api/v1/domains/{}", made.id()), "").await;
-    assert_eq!(gone.status, 404);
+    let missing = sandbox.call(&format!("DELETE /api/v1/domains/{}", created.id()), "").await;
+    assert_eq!(missing.status, 404);
 }
 
 #[tokio::test]
-async fn what_is_no_domain_is_refused() {
+async fn rejects_invalid_domain_names() {
     let sandbox = Sandbox::start().await;
     for name in ["", " ", "test", "a b.test", "-.test", "a..test", "1.2.3.4", "a@b.test"] {
         let body = format!(r#"{{"name":"{name}"}}"#);
-        let refused = sandbox.call("POST /api/v1/domains", &body).await;
+        let rejected = sandbox.call("POST /api/v1/domains", &body).await;
         assert_eq!(
-            (refused.status, refused.between(r#""field":""#).as_str()),
+            (rejected.status, rejected.between(r#""field":""#).as_str()),
             (422, "name"),
             "{name}"
         );
     }
 }
 
-/// A deleted domain sends nothing any more, scheduled emails included (`docs/undocumented/email-service.md#addresses`).
+/// After a domain is deleted, its scheduled emails are not sent either
+/// (`docs/undocumented/email-service.md#addresses`).
 #[tokio::test]
 async fn a_scheduled_email_of_a_deleted_domain_fails() {
     let sandbox = Sandbox::start().await;

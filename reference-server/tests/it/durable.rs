@@ -1,7 +1,7 @@
 //! Durability: confirmed data survives a restart, and one data directory has one
 //! server.
 
-use svc_reference_server::{Builder, Server, StartError, running};
+use svc_reference_server::{Builder, Server, StartError, find_running};
 
 use crate::harness::{EXTRACTION_KEY, KEY, Sandbox};
 use crate::raw;
@@ -135,9 +135,9 @@ async fn restarted(directory: &tempfile::TempDir) -> Sandbox {
 #[tokio::test]
 async fn a_second_server_fails_and_names_the_first() {
     let directory = tempfile::tempdir().unwrap();
-    assert_eq!(running(directory.path()), None);
+    assert_eq!(find_running(directory.path()), None);
     let first = on(&directory)(Server::builder()).start().await.unwrap();
-    let found = running(directory.path()).expect("the first server");
+    let found = find_running(directory.path()).expect("the first server");
     assert_eq!(found.base_url(), first.base_url());
     assert_eq!(found.pid, std::process::id());
 
@@ -147,7 +147,7 @@ async fn a_second_server_fails_and_names_the_first() {
     assert_eq!(other.http, first.addresses().http);
 
     first.stop().await;
-    assert_eq!(running(directory.path()), None);
+    assert_eq!(find_running(directory.path()), None);
     on(&directory)(Server::builder()).start().await.unwrap().stop().await;
 }
 

@@ -1,11 +1,11 @@
-//! Emails over the wire (`docs/email-service/emails.md`, `docs/undocumented/email-service.md#email-fields`, `docs/undocumented/email-service.md#scope-of-cancel`, `docs/undocumented/email-service.md#status-after-cancel`, `docs/undocumented/email-service.md#status-transitions`, `docs/undocumented/email-service.md#several-recipients`, `docs/undocumented/email-service.md#past-schedule`, `docs/undocumented/email-service.md#empty-content`, `docs/undocumented/email-service.md#addresses`, `docs/undocumented/email-service.md#invalid-content`, `docs/undocumented/email-service.md#unverified-sender`, `docs/undocumented/email-service.md#templates`).
+//! Sending, getting and cancelling emails (`docs/email-service/emails.md`).
 
 use crate::harness::Sandbox;
 
 const SEND: &str = "POST /api/v1/emails";
 
 #[tokio::test]
-async fn an_email_is_accepted_delivered_and_found() {
+async fn accepts_delivers_and_gets_an_email() {
     let sandbox = Sandbox::start().await;
     let now = sandbox.freeze().await;
     let body = r#"{"from":"Hello <hello@sandbox.test>","to":["ada@example.test","Bob <bob@example.test>"],"subject":"Hi","html":"<p>Hi</p>","text":"Hi","cc":"carl@example.test","bcc":["dora@example.test"],"replyTo":"r@example.test","headers":{"X-One":"1"},"attachments":[{"filename":"a.txt","content":"aGVsbG8=","contentType":"text/plain"}],"tags":{"kind":"welcome","n":1},"unknown":true}"#;
@@ -34,7 +34,7 @@ async fn an_email_is_accepted_delivered_and_found() {
 }
 
 #[tokio::test]
-async fn magic_recipients_take_their_course() {
+async fn magic_recipients_determine_the_status() {
     let sandbox = Sandbox::start().await;
     sandbox.freeze().await;
     let mut ids = Vec::new();
@@ -56,7 +56,7 @@ async fn magic_recipients_take_their_course() {
         let last = if event.is_empty() { "null".to_owned() } else { format!(r#""{event}""#) };
         assert!(found.body.contains(&format!(r#""lastEvent":{last}"#)), "{found:?}");
     }
-    // The delayed one needs a minute of the server's clock.
+    // `delayed@` stays in `sending` for a minute of the server's clock.
     let delayed = &ids[3].0;
     sandbox.advance("59999ms").await;
     let found = sandbox.call(&format!("GET /api/v1/emails/{delayed}"), "").await;
@@ -68,14 +68,14 @@ async fn magic_recipients_take_their_course() {
 
 /// `docs/undocumented/email-service.md#several-recipients`.
 #[tokio::test]
-async fn each_recipient_has_its_own_course() {
+async fn each_recipient_has_its_own_status() {
     let sandbox = Sandbox::start().await;
     let body = r#"{"from":"a@sandbox.test","to":["a@x.test","bounced@x.test","A@X.test","a@x.TEST"],"subject":"s"}"#;
     let id = sandbox.call(SEND, body).await.id();
     sandbox.settle().await;
     let found = sandbox.call(&format!("GET /api/v1/emails/{id}"), "").await;
     assert_eq!(found.between(r#""status":""#), "bounced");
-    // The domain's case does not make another recipient, the local part's does.
+    // The domain is case-insensitive, the local part is not.
     let recipients = &found.body[found.body.find(r#""recipients""#).unwrap()..];
     assert_eq!(
         recipients,
@@ -107,9 +107,9 @@ async fn a_scheduled_email_waits_and_can_be_cancelled() {
     assert!(state.body.ends_with(r#""next_due":null}"#), "{state:?}");
 }
 
-/// Its date is the one that it waited for.
+/// The `Date` header is the scheduled time.
 #[tokio::test]
-async fn a_scheduled_email_is_dated_when_it_goes_out() {
+async fn the_date_of_a_scheduled_email_is_the_scheduled_time() {
     let sandbox = Sandbox::start().await;
     sandbox.freeze().await;
     let body = r#"{"from":"a@sandbox.test","to":"b@x.test","subject":"s","scheduledAt":"2999-12-31T23:00:00+01:00"}"#;
@@ -121,22 +121,24 @@ async fn a_scheduled_email_is_dated_when_it_goes_out() {
 }
 
 #[tokio::test]
-async fn what_does_not_wait_cannot_be_cancelled() {
+async fn only_a_waiting_email_can_be_cancelled() {
     let sandbox = Sandbox::start().await;
-    // A date in the past is sent at once (`docs/undocumented/email-service.md#past-schedule`).
+    // An email with a time in the past is sent immediately
+    // (`docs/undocumented/email-service.md#past-schedule`).
     let body =
         r#"{"from":"a@sandbox.test","to":"b@x.test","subject":"s","scheduledAt":"2001-02-03"}"#;
     let sent = sandbox.call(SEND, body).await;
     assert_eq!(sent.between(r#""scheduledAt":""#), "2001-02-03T00:00:00.000Z");
     sandbox.settle().await;
     let line = format!("PATCH /api/v1/emails/{}/cancel", sent.id());
-    let refused = sandbox.call(&line, "").await;
-    assert_eq!(refused.status, 409);
-    assert_eq!(refused.between(r#""status":""#), "delivered");
+    let rejected = sandbox.call(&line, "").await;
+    assert_eq!(rejected.status, 409);
+    assert_eq!(rejected.between(r#""status":""#), "delivered");
     assert_eq!(sandbox.call("PATCH /api/v1/emails/eml_x/cancel", "").await.status, 404);
 }
 
-/// Sub-domains are other domains; case does not matter (`docs/undocumented/email-service.md#addresses`).
+/// Verification does not extend to subdomains; domains are case-insensitive
+/// (`docs/undocumented/email-service.md#addresses`).
 #[tokio::test]
 async fn the_senders_domain_must_be_verified_itself() {
     let sandbox = Sandbox::start().await;
@@ -154,12 +156,12 @@ async fn the_senders_domain_must_be_verified_itself() {
 }
 
 #[tokio::test]
-async fn every_problem_is_named_in_one_answer() {
+async fn reports_all_invalid_fields_in_one_response() {
     let sandbox = Sandbox::start().await;
     let body = r#"{"from":"nobody","to":["a@b.test","x y@b.test"],"cc":"@","replyTo":["r@b.test","@"],"subject":"a\nb","scheduledAt":"soon","headers":{"Subject":"x","X-Ok":"1","X-Bad":"a\r\nb","X-Number":7,"Content-Type":"x","DKIM-Signature":"x"},"attachments":[{"filename":"a\nb","content":"!!!"},{"content":"aGk="}]}"#;
-    let refused = sandbox.call(SEND, body).await;
-    assert_eq!(refused.status, 422);
-    let fields: Vec<&str> = refused
+    let rejected = sandbox.call(SEND, body).await;
+    assert_eq!(rejected.status, 422);
+    let fields: Vec<&str> = rejected
         .body
         .split(r#""field":""#)
         .skip(1)
@@ -183,7 +185,7 @@ async fn every_problem_is_named_in_one_answer() {
             "attachments[1].filename",
             "scheduledAt",
         ],
-        "{refused:?}"
+        "{rejected:?}"
     );
     let nothing = sandbox.call(SEND, "{}").await;
     for field in ["from", "to", "subject"] {
@@ -192,7 +194,7 @@ async fn every_problem_is_named_in_one_answer() {
 }
 
 #[tokio::test]
-async fn the_control_interface_makes_things_happen() {
+async fn simulates_events_of_an_email() {
     let sandbox = Sandbox::start().await;
     let body = r#"{"from":"a@sandbox.test","to":"b@x.test","subject":"s"}"#;
     let id = sandbox.call(SEND, body).await.id();
@@ -207,8 +209,8 @@ async fn the_control_interface_makes_things_happen() {
         ("bounced", 409, "complained"),
         ("exploded", 422, "complained"),
     ] {
-        let answer = sandbox.control(&line, &format!(r#"{{"event":"{event}"}}"#)).await;
-        assert_eq!(answer.status, status, "{event}: {answer:?}");
+        let response = sandbox.control(&line, &format!(r#"{{"event":"{event}"}}"#)).await;
+        assert_eq!(response.status, status, "{event}: {response:?}");
         let found = sandbox.call(&format!("GET /api/v1/emails/{id}"), "").await;
         assert_eq!(found.between(r#""status":""#), email, "{event}");
     }

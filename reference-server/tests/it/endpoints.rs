@@ -1,12 +1,12 @@
-//! Endpoints that behave badly: none holds up another one, nor itself, and
-//! what happens to one organization leaves the others' deliveries alone.
+//! Webhook endpoints that hang or fail do not delay other deliveries, and resetting one
+//! organization does not affect the deliveries of another.
 
 use std::time::{Duration, Instant};
 
 use crate::harness::Sandbox;
 use crate::receiver::{NEVER, Receiver};
 
-/// What one attempt may take.
+/// The timeout of one attempt.
 const ATTEMPT: Duration = Duration::from_secs(10);
 
 const SEND: &str = "POST /api/v1/emails";
@@ -14,12 +14,12 @@ const EMAIL: &str = r#"{"from":"a@sandbox.test","to":"b@x.test","subject":"s"}"#
 
 async fn webhook(sandbox: &Sandbox, receiver: &Receiver) {
     let body = format!(r#"{{"url":"{}","events":["email.delivered"]}}"#, receiver.url());
-    let made = sandbox.call("POST /api/v1/webhooks", &body).await;
-    assert_eq!(made.status, 201, "{made:?}");
+    let created = sandbox.call("POST /api/v1/webhooks", &body).await;
+    assert_eq!(created.status, 201, "{created:?}");
 }
 
 #[tokio::test]
-async fn an_attempt_that_hangs_does_not_keep_the_endpoint_from_what_comes_after() {
+async fn a_hanging_attempt_does_not_block_later_deliveries_to_its_endpoint() {
     let sandbox = Sandbox::start().await;
     let receiver = Receiver::start(&[NEVER]).await;
     webhook(&sandbox, &receiver).await;
@@ -32,7 +32,7 @@ async fn an_attempt_that_hangs_does_not_keep_the_endpoint_from_what_comes_after(
 }
 
 #[tokio::test]
-async fn endpoints_that_hang_or_fail_hold_up_nobody() {
+async fn hanging_and_failing_endpoints_do_not_delay_others() {
     const EMAILS: usize = 100;
     let sandbox = Sandbox::start().await;
     let hanging = Receiver::start(&[NEVER; EMAILS]).await;
@@ -46,7 +46,7 @@ async fn endpoints_that_hang_or_fail_hold_up_nobody() {
     assert_eq!(sandbox.call("POST /api/v1/emails/batch", &batch).await.status, 200);
     quick.until(EMAILS).await;
     failing.until(EMAILS).await;
-    // So many attempts at one endpoint at once, and no more until they time out.
+    // At most 16 concurrent attempts per endpoint, until they time out.
     let attempts = hanging.until(16).await.len();
     assert!(attempts == 16 || started.elapsed() >= ATTEMPT, "{attempts} attempts");
     let pending = "GET /_sandbox/deliveries?state=pending&limit=100";
@@ -54,9 +54,9 @@ async fn endpoints_that_hang_or_fail_hold_up_nobody() {
     assert_eq!(listed.status, 200, "{listed:?}");
 }
 
-/// A test that cleans up after itself leaves the others' retries as they are.
+/// A test that resets its organization does not affect the retries of other tests.
 #[tokio::test]
-async fn a_reset_of_one_organization_leaves_the_others_deliveries() {
+async fn resetting_an_organization_keeps_the_deliveries_of_others() {
     let sandbox = Sandbox::start().await;
     sandbox.freeze().await;
     let receiver = Receiver::start(&[500]).await;
@@ -65,20 +65,20 @@ async fn a_reset_of_one_organization_leaves_the_others_deliveries() {
     sandbox.settle().await;
     assert_eq!(receiver.received().len(), 1);
 
-    let made = sandbox.control("POST /_sandbox/organizations", r#"{"name":"Other"}"#).await;
-    assert_eq!(made.status, 201, "{made:?}");
+    let created = sandbox.control("POST /_sandbox/organizations", r#"{"name":"Other"}"#).await;
+    assert_eq!(created.status, 201, "{created:?}");
     let reset = sandbox.control("POST /_sandbox/reset", r#"{"organization":"Other"}"#).await;
     assert_eq!(reset.status, 204, "{reset:?}");
 
     sandbox.advance("2s").await;
     let received = receiver.received();
-    assert_eq!(received.len(), 2, "the retry after two seconds");
+    assert_eq!(received.len(), 2, "no retry after two seconds");
     assert!(received[1].body.contains(&sent), "{received:?}");
 }
 
-/// What was in flight when its organization was emptied ends there and then.
+/// A reset aborts the attempts in progress.
 #[tokio::test]
-async fn a_reset_does_not_wait_for_attempts_that_hang() {
+async fn a_reset_does_not_wait_for_hanging_attempts() {
     let sandbox = Sandbox::start().await;
     let receiver = Receiver::start(&[NEVER]).await;
     webhook(&sandbox, &receiver).await;

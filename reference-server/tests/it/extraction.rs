@@ -1,34 +1,34 @@
-//! The extraction service over the wire (`docs/extraction-service/webhooks.md`).
+//! The extraction service (`docs/extraction-service/README.md`).
 
 use crate::harness::{EXTRACTION_KEY, Sandbox};
 
 #[tokio::test]
 async fn me_shows_the_organization_and_the_key() {
     let sandbox = Sandbox::start().await;
-    let made = sandbox
+    let created = sandbox
         .control("POST /_sandbox/organizations", r#"{"name":"Acme","balance_cents":1250}"#)
         .await;
-    let key = made.between(r#""extraction_key":""#);
+    let key = created.between(r#""extraction_key":""#);
     let me = sandbox.with_key(&key, "GET /v1/me", "").await;
     let key_id = me.between(r#""key_id":""#);
     let expected = format!(
         r#"{{"organization":{{"id":"{}","name":"Acme","balance_cents":1250}},"auth":{{"method":"api_key","scope":"full","key_id":"{key_id}"}}}}"#,
-        made.id()
+        created.id()
     );
     assert_eq!((me.status, me.body.as_str()), (200, expected.as_str()));
     assert!(key_id.starts_with("key_"), "{me:?}");
 }
 
 #[tokio::test]
-async fn an_endpoint_is_registered_listed_and_removed() {
+async fn registers_lists_and_removes_endpoints() {
     let sandbox = Sandbox::start().await;
     let body = r#"{"url":"http://receiver.test/hook?x=1","events":["extraction.completed","extraction.failed"]}"#;
-    let made = sandbox.with_key(EXTRACTION_KEY, "POST /v1/webhooks", body).await;
-    let (id, secret) = (made.id(), made.between(r#""secret":""#));
+    let created = sandbox.with_key(EXTRACTION_KEY, "POST /v1/webhooks", body).await;
+    let (id, secret) = (created.id(), created.between(r#""secret":""#));
     let rest = r#""events":["extraction.completed","extraction.failed"],"status":"active"}"#;
     let url = r#""url":"http://receiver.test/hook?x=1""#;
     let expected = format!(r#"{{"id":"{id}",{url},"secret":"{secret}",{rest}"#);
-    assert_eq!((made.status, made.body.as_str()), (201, expected.as_str()));
+    assert_eq!((created.status, created.body.as_str()), (201, expected.as_str()));
     assert!(secret.len() > 32, "{secret}");
 
     let listed = sandbox.with_key(EXTRACTION_KEY, "GET /v1/webhooks", "").await;
@@ -44,7 +44,7 @@ async fn an_endpoint_is_registered_listed_and_removed() {
 
 /// `docs/undocumented/extraction-service.md#webhook-registration`.
 #[tokio::test]
-async fn url_and_events_are_required_and_checked() {
+async fn requires_a_valid_url_and_events() {
     let sandbox = Sandbox::start().await;
     for (body, field) in [
         (r#"{"events":["extraction.failed"]}"#, "url"),
@@ -56,9 +56,9 @@ async fn url_and_events_are_required_and_checked() {
         (r#"{"url":"ftp://a.test/","events":["extraction.failed"]}"#, "url"),
         (r#"{"url":"","events":["extraction.failed"]}"#, "url"),
     ] {
-        let refused = sandbox.with_key(EXTRACTION_KEY, "POST /v1/webhooks", body).await;
+        let rejected = sandbox.with_key(EXTRACTION_KEY, "POST /v1/webhooks", body).await;
         assert_eq!(
-            (refused.status, refused.between(r#""field":""#).as_str()),
+            (rejected.status, rejected.between(r#""field":""#).as_str()),
             (422, field),
             "{body}"
         );

@@ -1,4 +1,4 @@
-//! Faults on demand (`docs/control-interface.md`).
+//! Fault injection (`docs/control-interface.md#faults`).
 
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
@@ -8,27 +8,27 @@ use crate::harness::{EXTRACTION_KEY, KEY, Sandbox};
 const EMAIL: &str = r#"{"from":"a@sandbox.test","to":"b@x.test","subject":"s"}"#;
 
 async fn fault(sandbox: &Sandbox, body: &str) -> String {
-    let made = sandbox.control("POST /_sandbox/faults", body).await;
-    assert_eq!(made.status, 201, "{made:?}");
-    made.id()
+    let created = sandbox.control("POST /_sandbox/faults", body).await;
+    assert_eq!(created.status, 201, "{created:?}");
+    created.id()
 }
 
-/// Everything that comes back until the connection ends.
-async fn until_end(sandbox: &Sandbox, line: &str, body: &str) -> String {
-    let mut stream = TcpStream::connect(sandbox.addr()).await.expect("the connection");
+/// Sends a request and returns everything received until the connection is closed.
+async fn read_until_closed(sandbox: &Sandbox, line: &str, body: &str) -> String {
+    let mut stream = TcpStream::connect(sandbox.addr()).await.expect("connect");
     let (addr, length) = (sandbox.addr(), body.len());
     let request = format!(
         "{line} HTTP/1.1\r\nhost: {addr}\r\nauthorization: Bearer {KEY}\r\ncontent-type: application/json\r\ncontent-length: {length}\r\n\r\n{body}"
     );
-    stream.write_all(request.as_bytes()).await.expect("the connection");
-    let mut answer = Vec::new();
-    // A reset instead of an end is a cut connection, too.
-    let _ = stream.read_to_end(&mut answer).await;
-    String::from_utf8(answer).expect("text")
+    stream.write_all(request.as_bytes()).await.expect("connect");
+    let mut response = Vec::new();
+    // The server may close the connection with a reset.
+    let _ = stream.read_to_end(&mut response).await;
+    String::from_utf8(response).expect("response is not UTF-8")
 }
 
 #[tokio::test]
-async fn a_status_is_answered_so_many_times_after_so_many() {
+async fn injects_a_status_after_skipped_requests() {
     let sandbox = Sandbox::start().await;
     let now = sandbox.freeze().await;
     let asked = r#""operation":"emails.send","times":2,"skip":1,"status":503,"body":{"error":"busy"},"headers":{"Retry-After":"7"}"#;
@@ -36,18 +36,18 @@ async fn a_status_is_answered_so_many_times_after_so_many() {
     let mut statuses = Vec::new();
     for _ in 0..4 {
         sandbox.call("GET /api/v1/audiences", "").await;
-        let answer = sandbox.call("POST /api/v1/emails", EMAIL).await;
-        if answer.status == 503 {
-            assert_eq!(answer.body, r#"{"error":"busy"}"#);
-            assert_eq!(answer.header("retry-after"), Some("7"));
-            assert_eq!(answer.header("content-type"), Some("application/json"));
+        let response = sandbox.call("POST /api/v1/emails", EMAIL).await;
+        if response.status == 503 {
+            assert_eq!(response.body, r#"{"error":"busy"}"#);
+            assert_eq!(response.header("retry-after"), Some("7"));
+            assert_eq!(response.header("content-type"), Some("application/json"));
         }
-        statuses.push(answer.status);
+        statuses.push(response.status);
     }
     assert_eq!(statuses, [202, 503, 503, 202]);
     let found = sandbox.control(&format!("GET /_sandbox/faults/{id}"), "").await;
-    let met = format!(r#"{{"at":"{now}","operation":"email emails.send"}}"#);
-    let expected = format!(r#"{{"id":"{id}",{asked},"remaining":0,"met":[{met},{met}]}}"#);
+    let hit = format!(r#"{{"at":"{now}","operation":"email emails.send"}}"#);
+    let expected = format!(r#"{{"id":"{id}",{asked},"remaining":0,"met":[{hit},{hit}]}}"#);
     assert_eq!((found.status, found.body.as_str()), (200, expected.as_str()));
 
     assert_eq!(sandbox.control(&format!("DELETE /_sandbox/faults/{id}"), "").await.status, 204);
@@ -55,26 +55,26 @@ async fn a_status_is_answered_so_many_times_after_so_many() {
 }
 
 #[tokio::test]
-async fn a_connection_is_cut_before_after_or_midway() {
+async fn closes_the_connection_before_after_or_midway() {
     let sandbox = Sandbox::start().await;
     let line = "POST /api/v1/audiences";
-    for (drop, made) in [("before", 0), ("after", 1), ("midway", 2)] {
+    for (drop, created) in [("before", 0), ("after", 1), ("midway", 2)] {
         fault(&sandbox, &format!(r#"{{"operation":"audiences.create","drop":"{drop}"}}"#)).await;
-        let answer = until_end(&sandbox, line, r#"{"name":"Readers"}"#).await;
+        let response = read_until_closed(&sandbox, line, r#"{"name":"Readers"}"#).await;
         if drop == "midway" {
-            let (head, body) = answer.split_once("\r\n\r\n").expect("a head");
-            assert!(head.starts_with("HTTP/1.1 201"), "{answer}");
-            assert!(body.starts_with(r#"{"id":"aud_"#) && !body.ends_with('}'), "{answer}");
+            let (head, body) = response.split_once("\r\n\r\n").expect("a head");
+            assert!(head.starts_with("HTTP/1.1 201"), "{response}");
+            assert!(body.starts_with(r#"{"id":"aud_"#) && !body.ends_with('}'), "{response}");
         } else {
-            assert_eq!(answer, "", "{drop}");
+            assert_eq!(response, "", "{drop}");
         }
         let listed = sandbox.call("GET /api/v1/audiences", "").await;
-        assert_eq!(listed.body.matches("aud_").count(), made, "{drop}");
+        assert_eq!(listed.body.matches("aud_").count(), created, "{drop}");
     }
 }
 
 #[tokio::test]
-async fn latency_is_real_time_and_the_request_goes_on() {
+async fn latency_delays_the_request_in_real_time() {
     let sandbox = Sandbox::start().await;
     sandbox.freeze().await;
     fault(&sandbox, r#"{"latency":"120ms"}"#).await;
@@ -84,7 +84,7 @@ async fn latency_is_real_time_and_the_request_goes_on() {
 }
 
 #[tokio::test]
-async fn a_fault_is_its_organizations_own() {
+async fn a_fault_affects_only_its_organization() {
     let sandbox = Sandbox::start().await;
     let (key, _) = sandbox.organization().await;
     fault(&sandbox, r#"{"times":9,"status":500}"#).await;
@@ -95,7 +95,7 @@ async fn a_fault_is_its_organizations_own() {
 }
 
 #[tokio::test]
-async fn what_is_no_fault_is_refused() {
+async fn rejects_invalid_faults() {
     let sandbox = Sandbox::start().await;
     for (body, field) in [
         ("{}", ""),
@@ -109,9 +109,9 @@ async fn what_is_no_fault_is_refused() {
         (r#"{"status":500,"headers":{"a b":"7"}}"#, "headers"),
         (r#"{"times":-1,"status":500}"#, "times"),
     ] {
-        let refused = sandbox.control("POST /_sandbox/faults", body).await;
+        let rejected = sandbox.control("POST /_sandbox/faults", body).await;
         assert_eq!(
-            (refused.status, refused.between(r#""field":""#).as_str()),
+            (rejected.status, rejected.between(r#""field":""#).as_str()),
             (422, field),
             "{body}"
         );
@@ -121,7 +121,7 @@ async fn what_is_no_fault_is_refused() {
 }
 
 #[tokio::test]
-async fn a_fault_outlives_its_server() {
+async fn faults_survive_a_restart() {
     let directory = tempfile::tempdir().unwrap();
     let start = || async { Sandbox::with(|builder| builder.data_dir(directory.path())).await };
     let sandbox = start().await;
@@ -131,12 +131,12 @@ async fn a_fault_outlives_its_server() {
     assert_eq!(sandbox.call("GET /api/v1/audiences", "").await.status, 200);
     assert_eq!(sandbox.call("GET /api/v1/audiences", "").await.status, 503);
     let before = sandbox.control("GET /_sandbox/faults", "").await.body;
-    let gone = sandbox.control(&format!("DELETE /_sandbox/faults/{other}"), "").await;
-    assert_eq!(gone.status, 204);
+    let missing = sandbox.control(&format!("DELETE /_sandbox/faults/{other}"), "").await;
+    assert_eq!(missing.status, 204);
     sandbox.server.stop().await;
 
     let sandbox = start().await;
-    sandbox.is_faulty();
+    sandbox.expect_faults();
     let after = sandbox.control("GET /_sandbox/faults", "").await.body;
     assert!(
         after.len() < before.len() && before.starts_with(after.trim_end_matches(']')),

@@ -11,7 +11,7 @@ async fn a_full_database_returns_507_and_recovers() {
     let directory = tempfile::tempdir().unwrap();
     for on_disk in [true, false] {
         let sandbox = Sandbox::with(|builder| {
-            let builder = builder.database_limit(LIMIT);
+            let builder = builder.max_database_size(LIMIT);
             if on_disk { builder.data_dir(directory.path()) } else { builder }
         })
         .await;

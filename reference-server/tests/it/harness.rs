@@ -1,4 +1,4 @@
-//! A server of one's own, and requests to it as text.
+//! A server for one test, and raw HTTP requests to it.
 
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -7,7 +7,7 @@ use svc_reference_server::{Builder, Server};
 use tokio::sync::OnceCell;
 
 use crate::description::Description;
-use crate::raw::{self, Raw};
+use crate::raw::{self, RawResponse};
 
 pub(crate) const KEY: &str = "mk_test_sandbox";
 pub(crate) const EXTRACTION_KEY: &str = "sk_test_sandbox";
@@ -15,8 +15,8 @@ pub(crate) const EXTRACTION_KEY: &str = "sk_test_sandbox";
 pub(crate) struct Sandbox {
     pub(crate) server: Server,
     description: OnceCell<Description>,
-    /// Answers may be injected ones, which nothing describes.
-    faulty: AtomicBool,
+    /// Responses may be injected by a fault, so they need not match the description.
+    has_faults: AtomicBool,
 }
 
 impl Sandbox {
@@ -30,34 +30,35 @@ impl Sandbox {
     }
 
     pub(crate) fn of(server: Server) -> Self {
-        Self { server, description: OnceCell::new(), faulty: AtomicBool::new(false) }
+        Self { server, description: OnceCell::new(), has_faults: AtomicBool::new(false) }
     }
 
     pub(crate) fn addr(&self) -> SocketAddr {
         self.server.addresses().http
     }
 
-    /// From here on answers may be injected ones.
-    pub(crate) fn is_faulty(&self) {
-        self.faulty.store(true, Ordering::Relaxed);
+    /// From now on, responses may be injected by a fault.
+    pub(crate) fn expect_faults(&self) {
+        self.has_faults.store(true, Ordering::Relaxed);
     }
 
-    /// One request with the seeded email key.
-    pub(crate) async fn call(&self, line: &str, body: &str) -> Raw {
+    /// Sends a request with the seeded email key.
+    pub(crate) async fn call(&self, line: &str, body: &str) -> RawResponse {
         self.with_key(KEY, line, body).await
     }
 
-    pub(crate) async fn with_key(&self, key: &str, line: &str, body: &str) -> Raw {
+    pub(crate) async fn with_key(&self, key: &str, line: &str, body: &str) -> RawResponse {
         self.raw(line, &format!("authorization: Bearer {key}\r\n"), body).await
     }
 
-    /// One request to the control interface.
-    pub(crate) async fn control(&self, line: &str, body: &str) -> Raw {
+    /// Sends a request to the control interface.
+    pub(crate) async fn control(&self, line: &str, body: &str) -> RawResponse {
         self.raw(line, "", body).await
     }
 
-    /// One request: its line, header lines each with their line break, a body.
-    pub(crate) async fn raw(&self, line: &str, headers: &str, body: &str) -> Raw {
+    /// Sends a request with these header lines, each with its line break, and the headers
+    /// that the body needs.
+    pub(crate) async fn raw(&self, line: &str, headers: &str, body: &str) -> RawResponse {
         let length = body.len();
         let content = if body.is_empty() {
             String::new()
@@ -67,21 +68,21 @@ impl Sandbox {
         self.literal(line, &format!("{headers}{content}"), body).await
     }
 
-    /// One request with no header but these and the host.
-    pub(crate) async fn literal(&self, line: &str, headers: &str, body: &str) -> Raw {
+    /// Sends a request with only these header lines and `Host`.
+    pub(crate) async fn literal(&self, line: &str, headers: &str, body: &str) -> RawResponse {
         let addr = self.addr();
         let text = format!("{line} HTTP/1.1\r\nhost: {addr}\r\n{headers}\r\n{body}");
-        let answer = raw::send(addr, text.as_bytes()).await;
+        let response = raw::send(addr, text.as_bytes()).await;
         if line == "POST /_sandbox/faults" {
-            self.is_faulty();
+            self.expect_faults();
         }
-        if line.contains(" /_sandbox/") || !self.faulty.load(Ordering::Relaxed) {
-            self.description().await.check(line, &answer);
+        if line.contains(" /_sandbox/") || !self.has_faults.load(Ordering::Relaxed) {
+            self.description().await.check(line, &response);
         }
-        answer
+        response
     }
 
-    /// What the server says of itself; every answer here is held to it.
+    /// The OpenAPI description of the server, which every response must match.
     pub(crate) async fn description(&self) -> &Description {
         let describe = || async {
             let request = format!("GET /openapi.json HTTP/1.1\r\nhost: {}\r\n\r\n", self.addr());
@@ -90,45 +91,46 @@ impl Sandbox {
         self.description.get_or_init(describe).await
     }
 
-    /// A request that announces a body of this size and does not send it.
-    pub(crate) async fn announce(&self, line: &str, length: usize) -> Raw {
+    /// Sends a request that announces a body of this length, but not the body.
+    pub(crate) async fn announce(&self, line: &str, length: usize) -> RawResponse {
         let headers = format!(
             "authorization: Bearer {KEY}\r\ncontent-type: application/json\r\ncontent-length: {length}\r\n"
         );
         self.literal(line, &headers, "").await
     }
 
-    /// A new email key with these scopes, such as `"emails:send"`.
+    /// Creates an email key with these scopes, such as `"emails:send"`. Returns its ID and
+    /// the key.
     pub(crate) async fn email_key(&self, scopes: &str) -> (String, String) {
         let body = format!(r#"{{"service":"email","scopes":[{scopes}]}}"#);
-        let answer = self.control("POST /_sandbox/keys", &body).await;
-        assert_eq!(answer.status, 201, "{answer:?}");
-        (answer.id(), answer.between(r#""key":""#))
+        let response = self.control("POST /_sandbox/keys", &body).await;
+        assert_eq!(response.status, 201, "{response:?}");
+        (response.id(), response.between(r#""key":""#))
     }
 
-    /// A new organization's email key and extraction key.
+    /// Creates an organization. Returns its email key and its extraction key.
     pub(crate) async fn organization(&self) -> (String, String) {
-        let answer = self.control("POST /_sandbox/organizations", "").await;
-        assert_eq!(answer.status, 201, "{answer:?}");
-        (answer.between(r#""email_key":""#), answer.between(r#""extraction_key":""#))
+        let response = self.control("POST /_sandbox/organizations", "").await;
+        assert_eq!(response.status, 201, "{response:?}");
+        (response.between(r#""email_key":""#), response.between(r#""extraction_key":""#))
     }
 
-    /// Waits until all that is due now is done.
+    /// Waits until all due work is done.
     pub(crate) async fn settle(&self) {
         self.server.until_idle().await;
     }
 
-    /// Stops the clock and says where it stands.
+    /// Freezes the clock and returns its time.
     pub(crate) async fn freeze(&self) -> String {
-        let answer = self.control("POST /_sandbox/clock", r#"{"freeze":true}"#).await;
-        assert_eq!(answer.status, 200, "{answer:?}");
-        answer.between(r#""now":""#)
+        let response = self.control("POST /_sandbox/clock", r#"{"freeze":true}"#).await;
+        assert_eq!(response.status, 200, "{response:?}");
+        response.between(r#""now":""#)
     }
 
-    pub(crate) async fn advance(&self, by: &str) -> Raw {
-        let answer =
+    pub(crate) async fn advance(&self, by: &str) -> RawResponse {
+        let response =
             self.control("POST /_sandbox/clock", &format!(r#"{{"advance":"{by}"}}"#)).await;
-        assert_eq!(answer.status, 200, "{answer:?}");
-        answer
+        assert_eq!(response.status, 200, "{response:?}");
+        response
     }
 }

@@ -1,11 +1,11 @@
-//! Each documented limit at its value and one past it (`docs/email-service/limits.md`).
+//! Every documented limit, at the limit and one above it (`docs/email-service/limits.md`).
 
 use crate::harness::Sandbox;
 
 const SEND: &str = "POST /api/v1/emails";
 
 #[tokio::test]
-async fn fifty_recipients_in_to() {
+async fn limits_to_to_50_recipients() {
     let sandbox = Sandbox::start().await;
     let body = |field: &str, count: usize| {
         let list: Vec<String> = (0..count).map(|n| format!(r#""r{n}@x.test""#)).collect();
@@ -13,16 +13,17 @@ async fn fifty_recipients_in_to() {
         format!(r#"{{"from":"a@sandbox.test",{to}"{field}":[{}],"subject":"s"}}"#, list.join(","))
     };
     assert_eq!(sandbox.call(SEND, &body("to", 50)).await.status, 202);
-    let refused = sandbox.call(SEND, &body("to", 51)).await;
-    assert_eq!((refused.status, refused.between(r#""field":""#).as_str()), (422, "to"));
+    let rejected = sandbox.call(SEND, &body("to", 51)).await;
+    assert_eq!((rejected.status, rejected.between(r#""field":""#).as_str()), (422, "to"));
     assert_eq!(sandbox.call(SEND, &body("to", 0)).await.status, 422);
-    // No such limit is documented for the others (`docs/undocumented/email-service.md#other-limits`).
+    // No limit is documented for `cc` and `bcc`
+    // (`docs/undocumented/email-service.md#other-limits`).
     assert_eq!(sandbox.call(SEND, &body("cc", 51)).await.status, 202);
     assert_eq!(sandbox.call(SEND, &body("bcc", 200)).await.status, 202);
 }
 
 #[tokio::test]
-async fn a_subject_of_998_characters() {
+async fn limits_the_subject_to_998_characters() {
     let sandbox = Sandbox::start().await;
     let body = |subject: &str| {
         format!(r#"{{"from":"a@sandbox.test","to":"b@x.test","subject":"{subject}"}}"#)
@@ -31,16 +32,16 @@ async fn a_subject_of_998_characters() {
     assert_eq!(sandbox.call(SEND, &body(&"s".repeat(998))).await.status, 202);
     // Unicode scalar values, neither bytes nor UTF-16 units.
     assert_eq!(sandbox.call(SEND, &body(&"🚀".repeat(998))).await.status, 202);
-    let refused = sandbox.call(SEND, &body(&"s".repeat(999))).await;
-    assert_eq!((refused.status, refused.between(r#""field":""#).as_str()), (422, "subject"));
+    let rejected = sandbox.call(SEND, &body(&"s".repeat(999))).await;
+    assert_eq!((rejected.status, rejected.between(r#""field":""#).as_str()), (422, "subject"));
     assert_eq!(
-        refused.between(r#""message":"subject: "#),
+        rejected.between(r#""message":"subject: "#),
         "has 999 characters, at most 998 are allowed"
     );
 }
 
 #[tokio::test]
-async fn twenty_attachments() {
+async fn limits_attachments_to_20() {
     let sandbox = Sandbox::start().await;
     let body = |count: usize| {
         let list = vec![r#"{"filename":"a.txt","content":""}"#; count].join(",");
@@ -49,24 +50,24 @@ async fn twenty_attachments() {
         )
     };
     assert_eq!(sandbox.call(SEND, &body(20)).await.status, 202);
-    let refused = sandbox.call(SEND, &body(21)).await;
-    assert_eq!((refused.status, refused.between(r#""field":""#).as_str()), (422, "attachments"));
+    let rejected = sandbox.call(SEND, &body(21)).await;
+    assert_eq!((rejected.status, rejected.between(r#""field":""#).as_str()), (422, "attachments"));
 }
 
 /// `docs/undocumented/both-services.md#size-limits`.
 #[tokio::test]
-async fn a_body_of_64_mib() {
+async fn limits_the_body_to_64_mib() {
     const LIMIT: usize = 64 << 20;
     let sandbox = Sandbox::start().await;
     let frame = r#"{"name":""}"#.len();
     let body = |size: usize| format!(r#"{{"name":"{}"}}"#, "x".repeat(size - frame));
     assert_eq!(sandbox.call("POST /api/v1/audiences", &body(LIMIT)).await.status, 201);
 
-    // One byte more is refused as soon as it is announced.
-    let refused = sandbox.announce("POST /api/v1/audiences", LIMIT + 1).await;
+    // A larger body is rejected before it is sent.
+    let rejected = sandbox.announce("POST /api/v1/audiences", LIMIT + 1).await;
     assert_eq!(
-        (refused.status, refused.between(r#""code":""#).as_str()),
+        (rejected.status, rejected.between(r#""code":""#).as_str()),
         (413, "payload_too_large")
     );
-    assert!(refused.body.contains(r#""limit":67108864"#), "{refused:?}");
+    assert!(rejected.body.contains(r#""limit":67108864"#), "{rejected:?}");
 }

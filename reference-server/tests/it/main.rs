@@ -1,10 +1,11 @@
-//! The server over raw HTTP: what stands on the wire, typed by hand from the
-//! documents.
+//! Integration tests over raw HTTP. The expected JSON is written by hand from the
+//! services' reference, not generated from the server's types.
 
 mod audiences;
 mod auth;
 mod batch;
 mod clock;
+mod compatibility;
 mod contacts;
 mod control;
 mod crash;
@@ -20,12 +21,12 @@ mod extraction;
 mod faults;
 mod full;
 mod harness;
+mod idempotency;
 mod inbound;
 mod limits;
-mod limits_of_peers;
 mod logs;
 mod messages;
-mod once;
+mod misbehaving_clients;
 mod openapi;
 mod raw;
 mod receiver;
@@ -34,7 +35,6 @@ mod replay;
 mod requests;
 mod smtp;
 mod stop;
-mod switches;
 mod templates;
 mod tracking;
 mod webhooks;

@@ -1,4 +1,4 @@
-//! What the mail engine delivered, as the control interface shows it.
+//! Listing, getting and waiting for messages through the control interface.
 
 use std::time::Duration;
 
@@ -20,7 +20,7 @@ fn subjects(body: &str) -> Vec<&str> {
 }
 
 #[tokio::test]
-async fn messages_are_listed_newest_first_and_found_by_their_heads() {
+async fn lists_newest_first_and_filters() {
     let sandbox = Sandbox::start().await;
     send(&sandbox, "ada+1@example.test", "Welcome, Ada", "").await;
     send(&sandbox, "bob@example.test", "Your code", "").await;
@@ -39,19 +39,19 @@ async fn messages_are_listed_newest_first_and_found_by_their_heads() {
             &["Your code again", "Your code", "Welcome, Ada"],
         ),
     ] {
-        let answer = sandbox.control(&format!("GET /_sandbox/messages{query}"), "").await;
-        assert_eq!(answer.status, 200, "{query}: {answer:?}");
-        assert_eq!(subjects(&answer.body), expected, "{query}");
+        let response = sandbox.control(&format!("GET /_sandbox/messages{query}"), "").await;
+        assert_eq!(response.status, 200, "{query}: {response:?}");
+        assert_eq!(subjects(&response.body), expected, "{query}");
     }
-    // After the newest there is nothing, not even that one.
+    // `after` excludes the message with exactly that time.
     let newest = sandbox.control("GET /_sandbox/messages?limit=1", "").await;
     let query = format!("?after={}", newest.between(r#""createdAt":""#));
-    let answer = sandbox.control(&format!("GET /_sandbox/messages{query}"), "").await;
-    assert_eq!(answer.body, r#"{"data":[],"next":null}"#, "{query}");
+    let response = sandbox.control(&format!("GET /_sandbox/messages{query}"), "").await;
+    assert_eq!(response.body, r#"{"data":[],"next":null}"#, "{query}");
 }
 
 #[tokio::test]
-async fn a_cursor_goes_through_all_pages() {
+async fn cursors_lead_through_all_pages() {
     let sandbox = Sandbox::start().await;
     for number in 1..=5 {
         send(&sandbox, "ada@example.test", &format!("n{number}"), "").await;
@@ -60,19 +60,19 @@ async fn a_cursor_goes_through_all_pages() {
     let mut query = "limit=2".to_owned();
     let mut pages = 0;
     loop {
-        let answer = sandbox.control(&format!("GET /_sandbox/messages?{query}"), "").await;
-        all.extend(subjects(&answer.body).into_iter().map(str::to_owned));
+        let response = sandbox.control(&format!("GET /_sandbox/messages?{query}"), "").await;
+        all.extend(subjects(&response.body).into_iter().map(str::to_owned));
         pages += 1;
-        if answer.body.ends_with(r#""next":null}"#) {
+        if response.body.ends_with(r#""next":null}"#) {
             break;
         }
-        query = format!("limit=2&cursor={}", answer.between(r#""next":""#));
+        query = format!("limit=2&cursor={}", response.between(r#""next":""#));
     }
     assert_eq!((pages, all), (3, ["n5", "n4", "n3", "n2", "n1"].map(str::to_owned).to_vec()));
 }
 
 #[tokio::test]
-async fn wrong_queries_are_named() {
+async fn rejects_invalid_query_parameters() {
     let sandbox = Sandbox::start().await;
     for (query, field) in [
         ("to=nobody", "to"),
@@ -82,23 +82,23 @@ async fn wrong_queries_are_named() {
         ("cursor=", "cursor"),
         ("cursor=2", "cursor"),
     ] {
-        let answer = sandbox.control(&format!("GET /_sandbox/messages?{query}"), "").await;
-        assert_eq!(answer.status, 422, "{query}");
-        assert_eq!(answer.between(r#""field":""#), field, "{query}");
+        let response = sandbox.control(&format!("GET /_sandbox/messages?{query}"), "").await;
+        assert_eq!(response.status, 422, "{query}");
+        assert_eq!(response.between(r#""field":""#), field, "{query}");
     }
     for timeout in ["soon", "601s"] {
         let line = format!("GET /_sandbox/messages/wait?timeout={timeout}");
         assert_eq!(sandbox.control(&line, "").await.status, 422, "{timeout}");
     }
     for path in ["", "/raw", "/html", "/links"] {
-        let answer =
+        let response =
             sandbox.control(&format!("GET /_sandbox/messages/msg_nothing{path}"), "").await;
-        assert_eq!(answer.status, 404, "{path}");
+        assert_eq!(response.status, 404, "{path}");
     }
 }
 
 #[tokio::test]
-async fn a_message_is_shown_with_all_that_is_in_it() {
+async fn gets_a_message_with_its_content() {
     let sandbox = Sandbox::start().await;
     let more = r#","bcc":"secret@example.test","html":"<p>Gr\u00fc\u00dfe: <a href=\"https://shop.test/v?a=1&amp;b=2\">Verify</a></p>",
         "text":"Your code is 482913.","headers":{"X-Campaign":"spring"},"tags":{"kind":"welcome"},
@@ -132,7 +132,7 @@ async fn a_message_is_shown_with_all_that_is_in_it() {
         raw.body
     );
     assert!(raw.body.contains("Subject: =?utf-8?"), "{}", raw.body);
-    assert!(!raw.body.contains("secret@example.test"), "bcc in the message");
+    assert!(!raw.body.contains("secret@example.test"), "the message reveals bcc");
     let again = sandbox.control(&format!("{path}/raw"), "").await;
     assert_eq!(raw.body, again.body);
 
@@ -146,19 +146,19 @@ async fn a_message_is_shown_with_all_that_is_in_it() {
         r#"{"links":[{"url":"https://shop.test/v?a=1&b=2","text":"Verify"}],"codes":["482913"]}"#;
     assert_eq!(links.body, expected);
 
-    // The recipient in bcc got it too, and cannot be seen in it.
+    // The bcc recipient received it too.
     let hidden = sandbox.control("GET /_sandbox/messages?to=secret@example.test", "").await;
     assert_eq!(subjects(&hidden.body), ["Grüße"]);
 }
 
 #[tokio::test]
-async fn waiting_ends_with_the_message() {
+async fn wait_returns_when_the_message_arrives() {
     let sandbox = Sandbox::start().await;
     send(&sandbox, "bob@example.test", "Not this one", "").await;
     let query = "GET /_sandbox/messages/wait?to=ada@example.test&subject=code&timeout=90s";
     let waiting = sandbox.control(query, "");
     let sending = async {
-        // Lets the wait begin first; it must end right also where it does not.
+        // Usually lets the wait start first. The test also passes if it does not.
         tokio::task::yield_now().await;
         let body = r#"{"from":"hello@sandbox.test","to":"ada@example.test","subject":"Hello"}"#;
         assert_eq!(sandbox.call(SEND, body).await.status, 202);
@@ -168,19 +168,19 @@ async fn waiting_ends_with_the_message() {
     let (found, ()) = tokio::join!(waiting, sending);
     assert_eq!(found.status, 200, "{found:?}");
     assert_eq!(found.between(r#""subject":""#), "Your code");
-    let at_once = sandbox.control(query, "").await;
-    assert_eq!(at_once.id(), found.id());
+    let existing = sandbox.control(query, "").await;
+    assert_eq!(existing.id(), found.id());
 }
 
 #[tokio::test]
-async fn waiting_in_vain_is_408_after_the_time() {
+async fn wait_returns_408_after_the_timeout() {
     let sandbox = Sandbox::start().await;
-    let begun = std::time::Instant::now();
+    let started = std::time::Instant::now();
     let query = "GET /_sandbox/messages/wait?to=ada@example.test&timeout=50ms";
-    let answer = sandbox.control(query, "").await;
-    assert_eq!(answer.status, 408, "{answer:?}");
-    assert_eq!(answer.between(r#""code":""#), "request_timeout");
-    assert!(begun.elapsed() >= Duration::from_millis(50));
+    let response = sandbox.control(query, "").await;
+    assert_eq!(response.status, 408, "{response:?}");
+    assert_eq!(response.between(r#""code":""#), "request_timeout");
+    assert!(started.elapsed() >= Duration::from_millis(50));
 }
 
 #[tokio::test]

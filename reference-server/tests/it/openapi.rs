@@ -1,11 +1,11 @@
-//! Everything that is described is called here once, and answers as described
-//! (`description`).
+//! Calls every described operation and event once, and checks that the responses and the
+//! deliveries match the OpenAPI description.
 
 use crate::harness::{EXTRACTION_KEY, Sandbox};
 use crate::receiver::Receiver;
 
 #[tokio::test]
-async fn everything_that_is_described_answers_as_described() {
+async fn every_operation_responds_as_described() {
     let sandbox = Sandbox::start().await;
     let s = &sandbox;
     s.freeze().await;
@@ -31,18 +31,21 @@ async fn everything_that_is_described_answers_as_described() {
 
     webhooks(s).await;
     emails(s).await;
-    tenants(s).await;
+    control(s).await;
     s.control("POST /_sandbox/reset", "").await;
 
     let description = s.description().await;
     let seen = description.seen();
-    let missing: Vec<_> =
-        description.rows().into_iter().filter(|row| !seen.contains(row)).collect();
-    assert!(missing.is_empty(), "described, but not called with success here: {missing:#?}");
+    let missing: Vec<_> = description
+        .operations()
+        .into_iter()
+        .filter(|operation| !seen.contains(operation))
+        .collect();
+    assert!(missing.is_empty(), "described, but not called successfully here: {missing:#?}");
 }
 
 async fn webhooks(s: &Sandbox) {
-    // Nobody listens there: every attempt fails.
+    // Port 9 is closed, so every attempt fails.
     let new = r#"{"url":"http://127.0.0.1:9/","events":["email.delivered","email.opened"]}"#;
     let webhook = s.call("POST /api/v1/webhooks", new).await.id();
     s.call("GET /api/v1/webhooks", "").await;
@@ -91,7 +94,7 @@ async fn emails(s: &Sandbox) {
     s.control(&format!("GET /_sandbox/messages/{incoming}"), "").await;
 }
 
-async fn tenants(s: &Sandbox) {
+async fn control(s: &Sandbox) {
     for path in ["/readyz", "/metrics", "/_sandbox/health", "/_sandbox/lease", "/_sandbox/clock"] {
         s.control(&format!("GET {path}"), "").await;
     }
@@ -115,21 +118,21 @@ async fn tenants(s: &Sandbox) {
 }
 
 #[tokio::test]
-#[should_panic(expected = "is not as described")]
-async fn a_field_that_is_not_described_is_noticed() {
+#[should_panic(expected = "does not match its description")]
+async fn detects_an_undescribed_field() {
     let sandbox = Sandbox::start().await;
-    let mut answer = sandbox.call("POST /api/v1/audiences", r#"{"name":"Readers"}"#).await;
-    answer.body = answer.body.replace(r#"{"id""#, r#"{"more":1,"id""#);
-    sandbox.description().await.check("POST /api/v1/audiences", &answer);
+    let mut response = sandbox.call("POST /api/v1/audiences", r#"{"name":"Readers"}"#).await;
+    response.body = response.body.replace(r#"{"id""#, r#"{"more":1,"id""#);
+    sandbox.description().await.check("POST /api/v1/audiences", &response);
 }
 
 #[tokio::test]
 #[should_panic(expected = "409 is not described")]
-async fn a_status_that_is_not_described_is_noticed() {
+async fn detects_an_undescribed_status() {
     let sandbox = Sandbox::start().await;
-    let mut answer = sandbox.call("GET /api/v1/audiences", "").await;
-    answer.status = 409;
-    sandbox.description().await.check("GET /api/v1/audiences", &answer);
+    let mut response = sandbox.call("GET /api/v1/audiences", "").await;
+    response.status = 409;
+    sandbox.description().await.check("GET /api/v1/audiences", &response);
 }
 
 #[tokio::test]
@@ -163,18 +166,18 @@ async fn every_event_is_delivered_as_described() {
     s.settle().await;
 
     let description = s.description().await;
-    let mut told = std::collections::BTreeSet::new();
+    let mut delivered = std::collections::BTreeSet::new();
     for delivery in receiver.received() {
         let event = delivery.body.split('"').nth(3).expect("an event").to_owned();
         description.check_delivery(&event, &delivery);
-        told.insert(event);
+        delivered.insert(event);
     }
-    assert_eq!(told, description.events());
+    assert_eq!(delivered, description.events());
 }
 
 #[tokio::test]
-#[should_panic(expected = "is not as described")]
-async fn a_delivery_that_is_not_as_described_is_noticed() {
+#[should_panic(expected = "does not match its description")]
+async fn detects_a_delivery_that_does_not_match_its_description() {
     let sandbox = Sandbox::start().await;
     let receiver = Receiver::start(&[]).await;
     let new = format!(r#"{{"url":"{}","events":["email.sent"]}}"#, receiver.url());

@@ -1,5 +1,5 @@
-//! A client that knows nothing: literal request text in, status and whole body
-//! text out.
+//! A minimal HTTP client: sends literal request text and returns the status, the head and
+//! the body as text.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -7,15 +7,15 @@ use std::time::Duration;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 
-/// An answer as it came over the wire.
+/// A response as received.
 #[derive(Clone, Debug)]
-pub(crate) struct Raw {
+pub(crate) struct RawResponse {
     pub(crate) status: u16,
     pub(crate) head: String,
     pub(crate) body: String,
 }
 
-impl Raw {
+impl RawResponse {
     pub(crate) fn header(&self, name: &str) -> Option<&str> {
         self.head.lines().find_map(|line| {
             let (known, value) = line.split_once(':')?;
@@ -35,46 +35,46 @@ impl Raw {
     }
 }
 
-/// So that what hangs fails; longer than anything takes, however busy the machine.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(100);
+/// Fails tests that hang. Long enough for a busy machine.
+pub(crate) const TIMEOUT: Duration = Duration::from_secs(100);
 
-/// Sends the text as it is and reads one answer.
-pub(crate) async fn send(addr: SocketAddr, request: &[u8]) -> Raw {
-    let answer = tokio::time::timeout(PATIENCE, exchange(addr, request)).await;
-    answer.expect("an answer in time")
+/// Sends the request text on a new connection and reads one response.
+pub(crate) async fn send(addr: SocketAddr, request: &[u8]) -> RawResponse {
+    let response = tokio::time::timeout(TIMEOUT, exchange(addr, request)).await;
+    response.expect("no response within the timeout")
 }
 
-async fn exchange(addr: SocketAddr, request: &[u8]) -> Raw {
-    let mut stream = TcpStream::connect(addr).await.expect("a connection");
+async fn exchange(addr: SocketAddr, request: &[u8]) -> RawResponse {
+    let mut stream = TcpStream::connect(addr).await.expect("connect");
     if request.starts_with(b"HEAD ") {
-        // It announces a body and has none.
-        stream.write_all(request).await.expect("written");
+        // The response to HEAD announces a body, but has none.
+        stream.write_all(request).await.expect("write");
         let head = read_head(&mut stream).await;
         let status = head[9..12].parse().expect("a status");
-        return Raw { status, head, body: String::new() };
+        return RawResponse { status, head, body: String::new() };
     }
     send_on(&mut stream, request).await
 }
 
-/// The same on a connection that is there.
-pub(crate) async fn send_on(stream: &mut TcpStream, request: &[u8]) -> Raw {
-    stream.write_all(request).await.expect("written");
-    read_answer(stream).await
+/// Sends the request text on an existing connection and reads one response.
+pub(crate) async fn send_on(stream: &mut TcpStream, request: &[u8]) -> RawResponse {
+    stream.write_all(request).await.expect("write");
+    read_response(stream).await
 }
 
-/// Like `send`, but `None` where no complete answer comes.
-pub(crate) async fn try_send(addr: SocketAddr, request: &[u8]) -> Option<Raw> {
+/// Like `send`, but returns `None` if there is no complete response.
+pub(crate) async fn try_send(addr: SocketAddr, request: &[u8]) -> Option<RawResponse> {
     let mut stream = TcpStream::connect(addr).await.ok()?;
     stream.write_all(request).await.ok()?;
-    try_read_answer(&mut stream).await.ok()
+    try_read_response(&mut stream).await.ok()
 }
 
-/// Reads one answer from a connection.
-pub(crate) async fn read_answer(stream: &mut TcpStream) -> Raw {
-    try_read_answer(stream).await.expect("a whole answer")
+/// Reads one response.
+pub(crate) async fn read_response(stream: &mut TcpStream) -> RawResponse {
+    try_read_response(stream).await.expect("incomplete response")
 }
 
-async fn try_read_answer(stream: &mut TcpStream) -> std::io::Result<Raw> {
+async fn try_read_response(stream: &mut TcpStream) -> std::io::Result<RawResponse> {
     let mut bytes = Vec::new();
     let head_end = loop {
         if let Some(at) = bytes.windows(4).position(|window| window == b"\r\n\r\n") {
@@ -82,8 +82,8 @@ async fn try_read_answer(stream: &mut TcpStream) -> std::io::Result<Raw> {
         }
         read_some(stream, &mut bytes).await?;
     };
-    let head = String::from_utf8(bytes[..head_end].to_vec()).expect("a head of text");
-    let mut raw = Raw { status: 0, head, body: String::new() };
+    let head = String::from_utf8(bytes[..head_end].to_vec()).expect("head is not UTF-8");
+    let mut raw = RawResponse { status: 0, head, body: String::new() };
     raw.status = raw.head[9..12].parse().expect("a status");
     let length: usize =
         raw.header("content-length").map_or(0, |text| text.parse().expect("a length"));
@@ -94,18 +94,18 @@ async fn try_read_answer(stream: &mut TcpStream) -> std::io::Result<Raw> {
     Ok(raw)
 }
 
-/// Reads one head and not a byte more.
+/// Reads the head of a response and not a byte more.
 pub(crate) async fn read_head(stream: &mut TcpStream) -> String {
     let mut head = Vec::new();
     while !head.ends_with(b"\r\n\r\n") {
-        head.push(stream.read_u8().await.expect("a whole head"));
+        head.push(stream.read_u8().await.expect("incomplete head"));
     }
-    String::from_utf8(head).expect("a head of text")
+    String::from_utf8(head).expect("head is not UTF-8")
 }
 
 async fn read_some(stream: &mut TcpStream, bytes: &mut Vec<u8>) -> std::io::Result<()> {
-    let mut piece = [0; 16 * 1024];
-    let count = stream.read(&mut piece).await?;
-    bytes.extend_from_slice(&piece[..count]);
+    let mut chunk = [0; 16 * 1024];
+    let count = stream.read(&mut chunk).await?;
+    bytes.extend_from_slice(&chunk[..count]);
     if count == 0 { Err(std::io::ErrorKind::UnexpectedEof.into()) } else { Ok(()) }
 }

@@ -1,4 +1,5 @@
-//! Requests as such: paths, methods, bodies, ids (`docs/undocumented/both-services.md#error-format`, `docs/undocumented/both-services.md#request-ids`, `docs/undocumented/both-services.md#error-statuses`).
+//! Request handling in general: paths, methods, bodies, hosts and request IDs
+//! (`docs/undocumented/both-services.md#error-statuses`).
 
 use std::time::Duration;
 
@@ -26,20 +27,20 @@ async fn every_body_must_be_json() {
     ] {
         let deep = format!("{}{}", r#"{"a":"#.repeat(10_000), "}".repeat(10_000));
         for body in ["", "{", "{broken", r#"{"name":"a"} x"#, &deep] {
-            let refused = sandbox.with_key(key, &line, body).await;
-            assert_eq!(refused.status, 400, "{line} {body:.20}");
-            assert_eq!(refused.between(r#""code":""#), "invalid_json", "{line}");
+            let rejected = sandbox.with_key(key, &line, body).await;
+            assert_eq!(rejected.status, 400, "{line} {body:.20}");
+            assert_eq!(rejected.between(r#""code":""#), "invalid_json", "{line}");
         }
         for content in ["text/plain", "application/x-www-form-urlencoded", "application/jsonx"] {
             let headers = format!(
                 "authorization: Bearer {key}\r\ncontent-type: {content}\r\ncontent-length: 2\r\n"
             );
-            let refused = sandbox.literal(&line, &headers, "{}").await;
-            assert_eq!(refused.status, 415, "{line} {content}");
-            assert_eq!(refused.between(r#""code":""#), "unsupported_media_type", "{line}");
+            let rejected = sandbox.literal(&line, &headers, "{}").await;
+            assert_eq!(rejected.status, 415, "{line} {content}");
+            assert_eq!(rejected.between(r#""code":""#), "unsupported_media_type", "{line}");
         }
         for also in ["content-encoding: gzip", "content-type: text/plain"] {
-            // The other one says what is right.
+            // Next to a valid header.
             let headers =
                 format!("authorization: Bearer {key}\r\ncontent-encoding: identity\r\n{also}\r\n");
             assert_eq!(sandbox.raw(&line, &headers, "{}").await.status, 415, "{line} {also}");
@@ -48,55 +49,58 @@ async fn every_body_must_be_json() {
 }
 
 #[tokio::test]
-async fn bytes_that_are_no_text_are_no_json() {
+async fn rejects_json_that_is_not_utf8() {
     let sandbox = Sandbox::start().await;
     let head = format!(
         "POST /api/v1/audiences HTTP/1.1\r\nhost: {}\r\nauthorization: Bearer {KEY}\r\ncontent-length: 25\r\n\r\n",
         sandbox.addr()
     );
-    // In a field that nobody reads, too.
+    // Even in a field that the server ignores.
     let request = [head.as_bytes(), b"{\"name\":\"a\",\"other\":\"b\xff\"}"].concat();
-    let refused = raw::send(sandbox.addr(), &request).await;
+    let rejected = raw::send(sandbox.addr(), &request).await;
     assert_eq!(
-        (refused.status, refused.body.as_str()),
+        (rejected.status, rejected.body.as_str()),
         (
             400,
-            r#"{"error":{"code":"invalid_json","message":"the body is not JSON: it is not UTF-8"}}"#
+            r#"{"error":{"code":"invalid_json","message":"the body is not valid JSON: it is not UTF-8"}}"#
         )
     );
 }
 
 #[tokio::test]
-async fn an_array_is_no_object() {
+async fn rejects_an_array_in_place_of_an_object() {
     let sandbox = Sandbox::start().await;
     let half = sandbox.call("POST /api/v1/audiences", r#"{"name":"\ud800"}"#).await;
-    assert_eq!(half.status, 400, "half a surrogate pair is no text");
-    let refused = sandbox.call("POST /api/v1/audiences", r#"["Readers"]"#).await;
-    assert_eq!(refused.status, 422);
+    assert_eq!(half.status, 400, "half a surrogate pair");
+    let rejected = sandbox.call("POST /api/v1/audiences", r#"["Readers"]"#).await;
+    assert_eq!(rejected.status, 422);
     let nested = r#"{"from":"a@sandbox.test","to":"b@x.test","subject":"s","attachments":[["a.txt","aGk="]]}"#;
-    let refused = sandbox.call("POST /api/v1/emails", nested).await;
-    assert_eq!((refused.status, refused.between(r#""field":""#).as_str()), (422, "attachments[0]"));
+    let rejected = sandbox.call("POST /api/v1/emails", nested).await;
+    assert_eq!(
+        (rejected.status, rejected.between(r#""field":""#).as_str()),
+        (422, "attachments[0]")
+    );
 }
 
 #[tokio::test]
-async fn other_paths_and_methods_answer_in_the_same_shape() {
+async fn unknown_paths_and_methods_get_the_same_error_format() {
     let sandbox = Sandbox::start().await;
     for path in ["/", "/api/v1/audience", "/api/v1/audiences/", "/v1/me/", "/_sandbox/nothing"] {
-        let answer = sandbox.call(&format!("GET {path}"), "").await;
-        assert_eq!(answer.status, 404, "{path}");
-        let expected = r#"{"error":{"code":"not_found","message":"there is no such path"}}"#;
-        assert_eq!(answer.body, expected, "{path}");
-        assert!(answer.header("x-request-id").is_some_and(|id| id.starts_with("req_")));
+        let response = sandbox.call(&format!("GET {path}"), "").await;
+        assert_eq!(response.status, 404, "{path}");
+        let expected = r#"{"error":{"code":"not_found","message":"no such path"}}"#;
+        assert_eq!(response.body, expected, "{path}");
+        assert!(response.header("x-request-id").is_some_and(|id| id.starts_with("req_")));
     }
-    let answer = sandbox.call("PUT /api/v1/audiences", "{}").await;
-    assert_eq!(answer.status, 405);
-    assert_eq!(answer.between(r#""code":""#), "method_not_allowed");
-    assert_eq!(answer.header("allow"), Some("POST,GET,HEAD"), "{answer:?}");
+    let response = sandbox.call("PUT /api/v1/audiences", "{}").await;
+    assert_eq!(response.status, 405);
+    assert_eq!(response.between(r#""code":""#), "method_not_allowed");
+    assert_eq!(response.header("allow"), Some("POST,GET,HEAD"), "{response:?}");
 }
 
-/// RFC 9112 §3.2.
+/// RFC 9112, section 3.2.
 #[tokio::test]
-async fn a_request_has_one_host() {
+async fn requires_exactly_one_host_header() {
     let sandbox = Sandbox::start().await;
     let addr = sandbox.addr();
     for (line, hosts, status) in [
@@ -113,37 +117,37 @@ async fn a_request_has_one_host() {
     ] {
         let text = format!("{line}\r\nauthorization: Bearer {KEY}\r\n{hosts}\r\n");
         let text = text.replace("OURS", &addr.to_string());
-        let answer = raw::send(addr, text.as_bytes()).await;
-        assert_eq!(answer.status, status, "{text}");
+        let response = raw::send(addr, text.as_bytes()).await;
+        assert_eq!(response.status, status, "{text}");
         let code = match status {
             400 => "invalid_request",
             421 => "wrong_host",
             _ => continue,
         };
-        assert_eq!(answer.between(r#""code":""#), code, "{text}");
-        assert!(answer.header("x-request-id").is_some(), "{answer:?}");
+        assert_eq!(response.between(r#""code":""#), code, "{text}");
+        assert!(response.header("x-request-id").is_some(), "{response:?}");
     }
 }
 
 #[tokio::test]
-async fn odd_ids_are_ids_that_nobody_has() {
+async fn unusual_ids_are_not_found() {
     let sandbox = Sandbox::start().await;
     for id in ["%2e%2e", "a%2Fb", "%C3%BC", "..", ".", "%00", "%FF", "x'--", &"i".repeat(3000)] {
-        let answer = sandbox.call(&format!("GET /api/v1/emails/{id}"), "").await;
-        assert!([404, 400].contains(&answer.status), "{id}: {answer:?}");
-        assert!(answer.body.starts_with(r#"{"error":{"code":""#), "{id}: {answer:?}");
+        let response = sandbox.call(&format!("GET /api/v1/emails/{id}"), "").await;
+        assert!([404, 400].contains(&response.status), "{id}: {response:?}");
+        assert!(response.body.starts_with(r#"{"error":{"code":""#), "{id}: {response:?}");
     }
 }
 
 #[tokio::test]
-async fn every_answer_has_an_id_of_its_own() {
+async fn every_response_has_a_unique_request_id() {
     let sandbox = Sandbox::start().await;
     let mut ids = Vec::new();
     for line in
         ["GET /api/v1/audiences", "GET /nowhere", "POST /api/v1/emails", "GET /_sandbox/health"]
     {
-        let answer = sandbox.call(line, "").await;
-        ids.push(answer.header("x-request-id").expect("an id").to_owned());
+        let response = sandbox.call(line, "").await;
+        ids.push(response.header("x-request-id").expect("an id").to_owned());
     }
     ids.sort();
     ids.dedup();
@@ -151,15 +155,19 @@ async fn every_answer_has_an_id_of_its_own() {
 }
 
 #[tokio::test]
-async fn a_body_that_stops_coming_is_given_up() {
-    let sandbox = Sandbox::with(|builder| builder.body_timeout(Duration::from_millis(50))).await;
+async fn a_stalled_body_gets_408() {
+    let sandbox =
+        Sandbox::with(|builder| builder.body_idle_timeout(Duration::from_millis(50))).await;
     let headers = format!("authorization: Bearer {KEY}\r\ncontent-length: 100\r\n");
-    let answer = sandbox.literal("POST /api/v1/audiences", &headers, r#"{"name":"#).await;
-    assert_eq!((answer.status, answer.between(r#""code":""#).as_str()), (408, "request_timeout"));
+    let response = sandbox.literal("POST /api/v1/audiences", &headers, r#"{"name":"#).await;
+    assert_eq!(
+        (response.status, response.between(r#""code":""#).as_str()),
+        (408, "request_timeout")
+    );
 }
 
 #[tokio::test]
-async fn several_servers_share_a_process_and_nothing_else() {
+async fn servers_in_one_process_are_independent() {
     let (one, two) = (Sandbox::start().await, Sandbox::start().await);
     assert_ne!(one.addr(), two.addr());
     one.call("POST /api/v1/audiences", r#"{"name":"a"}"#).await;
@@ -167,7 +175,7 @@ async fn several_servers_share_a_process_and_nothing_else() {
 }
 
 #[tokio::test]
-async fn the_description_is_served_without_a_key() {
+async fn serves_the_openapi_description_without_a_key() {
     let sandbox = Sandbox::start().await;
     let described = sandbox.raw("GET /openapi.json", "", "").await;
     assert_eq!(described.status, 200);

@@ -52,7 +52,7 @@ async fn completes_work_in_flight_and_keeps_pending_work() {
     };
     within("the server to refuse connections", refused).await;
     slow.write_all(second.as_bytes()).await.expect("written");
-    let response = within("the response", raw::read_answer(&mut slow)).await;
+    let response = within("the response", raw::read_response(&mut slow)).await;
     assert_eq!(response.status, 202, "{response:?}");
     within("the server to stop", stopping).await.expect("stopped");
 

@@ -1,9 +1,9 @@
-//! Templates and the emails that are made from them (`docs/undocumented/email-service.md#templates`).
+//! Email templates (`docs/undocumented/email-service.md#templates`).
 
 use crate::harness::Sandbox;
 
 #[tokio::test]
-async fn a_template_is_filled_in_strictly() {
+async fn renders_templates_strictly() {
     let sandbox = Sandbox::start().await;
     let body =
         r#"{"subject":"unused","html":"<p>Hi {{ user.name }}</p>","text":"Hi {{ user.name }}"}"#;
@@ -36,15 +36,18 @@ async fn a_template_is_filled_in_strictly() {
     assert_eq!(sandbox.control("DELETE /_sandbox/templates/welcome", "").await.status, 204);
     assert_eq!(sandbox.control("DELETE /_sandbox/templates/welcome", "").await.status, 404);
     assert_eq!(sandbox.control("GET /_sandbox/templates/welcome", "").await.status, 404);
-    let gone = sandbox.call("POST /api/v1/emails", &email("{}")).await;
-    assert_eq!((gone.status, gone.between(r#""field":""#)), (422, "templateId".to_owned()));
+    let missing = sandbox.call("POST /api/v1/emails", &email("{}")).await;
+    assert_eq!((missing.status, missing.between(r#""field":""#)), (422, "templateId".to_owned()));
 }
 
 #[tokio::test]
-async fn a_template_with_a_mistake_is_refused_with_its_line() {
+async fn rejects_a_syntax_error_with_its_line() {
     let sandbox = Sandbox::start().await;
     let body = r#"{"html":"a\n{% if %}","text":"{{ fine }}"}"#;
-    let answer = sandbox.control("PUT /_sandbox/templates/x", body).await;
-    assert_eq!(answer.status, 422);
-    assert_eq!(answer.between(r#""message":""#), "html: the template has a syntax error on line 2");
+    let response = sandbox.control("PUT /_sandbox/templates/x", body).await;
+    assert_eq!(response.status, 422);
+    assert_eq!(
+        response.between(r#""message":""#),
+        "html: the template has a syntax error on line 2"
+    );
 }

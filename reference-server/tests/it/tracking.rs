@@ -1,4 +1,4 @@
-//! `email.opened` and `email.clicked` from a real pixel and real links.
+//! Open and click tracking: the pixel, the links and their events.
 
 use crate::harness::Sandbox;
 use crate::receiver::Receiver;
@@ -6,7 +6,7 @@ use crate::receiver::Receiver;
 const BODY: &str = r#"{"from":"a@sandbox.test","to":"ada@x.test","subject":"s","html":"<p><a href=\"https://shop.test/offer?a=1&amp;b=2\">Offer</a></p>"}"#;
 
 #[tokio::test]
-async fn opens_and_clicks_are_told() {
+async fn delivers_opens_and_clicks() {
     let sandbox = Sandbox::start().await;
     let receiver = Receiver::start(&[]).await;
     let hook =
@@ -21,15 +21,15 @@ async fn opens_and_clicks_are_told() {
     let pixel = format!("{base}/t/o/{email}/0");
     assert!(html.contains(&format!(r#"<a href="{link}">Offer</a>"#)), "{html}");
     assert!(html.contains(&format!(r#"<img src="{pixel}""#)), "{html}");
-    // The email itself is shown as it was given.
+    // The email resource has the original HTML.
     let found = sandbox.call(&format!("GET /api/v1/emails/{email}"), "").await;
     assert!(found.body.contains("https://shop.test/offer?a=1&amp;b=2"), "{found:?}");
 
-    // Who only asks what is there has not opened and not clicked.
-    let looked = sandbox.raw(&format!("HEAD /t/o/{email}/0"), "", "").await;
-    assert_eq!(looked.status, 200);
-    let looked = sandbox.raw(&format!("HEAD /t/c/{email}/0/0"), "", "").await;
-    assert_eq!((looked.status, looked.header("location").is_some()), (302, true));
+    // A HEAD request is neither an open nor a click.
+    let head = sandbox.raw(&format!("HEAD /t/o/{email}/0"), "", "").await;
+    assert_eq!(head.status, 200);
+    let head = sandbox.raw(&format!("HEAD /t/c/{email}/0/0"), "", "").await;
+    assert_eq!((head.status, head.header("location").is_some()), (302, true));
 
     let opened = sandbox.raw(&format!("GET /t/o/{email}/0"), "", "").await;
     assert_eq!((opened.status, opened.header("content-type")), (200, Some("image/gif")));
@@ -50,7 +50,7 @@ async fn opens_and_clicks_are_told() {
     assert!(events[1].contains(r#""recipient":"ada@x.test""#), "{events:?}");
     for line in ["0/1", "0/x", "0/-1", "1/0", "x/0", "%ff/0"] {
         let unknown = sandbox.raw(&format!("GET /t/c/{email}/{line}"), "", "").await;
-        let expected = r#"{"error":{"code":"not_found","message":"there is no such link"}}"#;
+        let expected = r#"{"error":{"code":"not_found","message":"no such link"}}"#;
         assert_eq!((unknown.status, unknown.body.as_str()), (404, expected), "{line}");
     }
     assert_eq!(
@@ -60,7 +60,7 @@ async fn opens_and_clicks_are_told() {
 }
 
 #[tokio::test]
-async fn nobody_is_tracked_whom_no_webhook_asks_for() {
+async fn does_not_track_without_a_subscribed_webhook() {
     let sandbox = Sandbox::start().await;
     let email = sandbox.call("POST /api/v1/emails", BODY).await.id();
     sandbox.settle().await;
@@ -76,7 +76,7 @@ async fn nobody_is_tracked_whom_no_webhook_asks_for() {
 }
 
 #[tokio::test]
-async fn each_recipient_has_links_of_its_own() {
+async fn each_recipient_has_its_own_links() {
     let sandbox = Sandbox::start().await;
     let receiver = Receiver::start(&[]).await;
     let hook =
@@ -96,12 +96,12 @@ async fn each_recipient_has_links_of_its_own() {
         assert!(link.ends_with(&format!("/t/c/{email}/{position}/0")), "{html}");
         assert!(html.contains(&format!("/t/o/{email}/{position}\"")), "{html}");
     }
-    // The last one first, the second one twice.
+    // The third recipient opens, the second clicks and opens, the last index is unknown.
     for path in ["t/o/{}/2", "t/c/{}/1/0", "t/o/{}/1", "t/o/{}/9"] {
         sandbox.raw(&format!("GET /{}", path.replace("{}", &email)), "", "").await;
         sandbox.settle().await;
     }
-    let told: Vec<(String, String)> = receiver
+    let delivered: Vec<(String, String)> = receiver
         .received()
         .iter()
         .map(|one| {
@@ -115,5 +115,5 @@ async fn each_recipient_has_links_of_its_own() {
         ("email.clicked", "bob@x.test"),
         ("email.opened", "bob@x.test"),
     ];
-    assert_eq!(told, expected.map(|(event, to)| (event.to_owned(), to.to_owned())));
+    assert_eq!(delivered, expected.map(|(event, to)| (event.to_owned(), to.to_owned())));
 }

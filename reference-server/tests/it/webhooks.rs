@@ -1,5 +1,4 @@
-//! Webhooks of the email service over the wire (`docs/email-service/webhooks.md`,
-//! `docs/undocumented/email-service.md#delivery-payload`, `docs/undocumented/email-service.md#webhook-test`, `docs/undocumented/email-service.md#webhook-urls`).
+//! Webhooks of the email service (`docs/email-service/webhooks.md`).
 
 use crate::harness::Sandbox;
 use crate::receiver::Receiver;
@@ -7,19 +6,19 @@ use crate::receiver::Receiver;
 const CREATE: &str = "POST /api/v1/webhooks";
 
 #[tokio::test]
-async fn a_webhook_is_made_listed_updated_and_deleted() {
+async fn creates_lists_updates_and_deletes_webhooks() {
     let sandbox = Sandbox::start().await;
     let now = sandbox.freeze().await;
     let body =
         r#"{"url":"https://a.test/hook","events":["email.sent","email.bounced","email.sent"]}"#;
-    let made = sandbox.call(CREATE, body).await;
-    let (id, secret) = (made.id(), made.between(r#""signingSecret":""#));
+    let created = sandbox.call(CREATE, body).await;
+    let (id, secret) = (created.id(), created.between(r#""signingSecret":""#));
     let start = format!(
         r#"{{"id":"{id}","url":"https://a.test/hook","events":["email.sent","email.bounced"],"active":true"#
     );
     let times = format!(r#""createdAt":"{now}","updatedAt":"{now}"}}"#);
     let expected = format!(r#"{start},"signingSecret":"{secret}",{times}"#);
-    assert_eq!((made.status, made.body.as_str()), (201, expected.as_str()));
+    assert_eq!((created.status, created.body.as_str()), (201, expected.as_str()));
 
     let listed = sandbox.call("GET /api/v1/webhooks", "").await;
     let without = format!("{start},{times}");
@@ -45,10 +44,11 @@ async fn a_webhook_is_made_listed_updated_and_deleted() {
 }
 
 #[tokio::test]
-async fn url_and_events_are_checked() {
+async fn rejects_invalid_urls_and_events() {
     let sandbox = Sandbox::start().await;
-    let made = sandbox.call(CREATE, r#"{"url":"https://a.test/","events":["email.sent"]}"#).await;
-    let update = format!("PATCH /api/v1/webhooks/{}", made.id());
+    let created =
+        sandbox.call(CREATE, r#"{"url":"https://a.test/","events":["email.sent"]}"#).await;
+    let update = format!("PATCH /api/v1/webhooks/{}", created.id());
     for (body, field) in [
         (r#"{"url":"http://a.test/","events":["email.sent"]}"#, "url"),
         (r#"{"url":"a.test","events":["email.sent"]}"#, "url"),
@@ -64,8 +64,8 @@ async fn url_and_events_are_checked() {
         (r#"{"url":"https://a.test/","events":["webhook.test"]}"#, "events[0]"),
     ] {
         for line in [CREATE, &update] {
-            let refused = sandbox.call(line, body).await;
-            let got = (refused.status, refused.between(r#""field":""#));
+            let rejected = sandbox.call(line, body).await;
+            let got = (rejected.status, rejected.between(r#""field":""#));
             assert_eq!((got.0, got.1.as_str()), (422, field), "{line} {body}");
         }
     }
@@ -86,16 +86,17 @@ async fn url_and_events_are_checked() {
     assert_eq!(public.with_key(&key, CREATE, body).await.status, 422);
 }
 
-/// One attempt, signed, also to an inactive webhook (`docs/undocumented/email-service.md#webhook-test`).
+/// A single signed attempt, even to an inactive webhook
+/// (`docs/undocumented/email-service.md#webhook-test`).
 #[tokio::test]
-async fn the_test_operation_says_what_the_endpoint_answered() {
+async fn the_test_operation_returns_the_status_of_the_endpoint() {
     let sandbox = Sandbox::start().await;
     let receiver = Receiver::start(&[204, 500]).await;
     let body = format!(r#"{{"url":"{}","events":["email.failed"]}}"#, receiver.url());
-    let made = sandbox.call(CREATE, &body).await;
-    let line = format!("PATCH /api/v1/webhooks/{}", made.id());
+    let created = sandbox.call(CREATE, &body).await;
+    let line = format!("PATCH /api/v1/webhooks/{}", created.id());
     sandbox.call(&line, r#"{"active":false}"#).await;
-    let line = format!("POST /api/v1/webhooks/{}/test", made.id());
+    let line = format!("POST /api/v1/webhooks/{}/test", created.id());
     for status in [204, 500] {
         let tested = sandbox.call(&line, "").await;
         assert_eq!(tested.status, 200);
@@ -103,14 +104,17 @@ async fn the_test_operation_says_what_the_endpoint_answered() {
         assert!(tested.body.starts_with(&start), "{tested:?}");
     }
     let received = receiver.received();
-    assert_eq!(received.len(), 2, "one attempt each");
+    assert_eq!(received.len(), 2, "expected one attempt each");
     assert_eq!(received[0].header("mail-event"), "webhook.test");
     assert!(received[0].body.starts_with(r#"{"event":"webhook.test","id":""#), "{received:?}");
-    let secret = made.between(r#""signingSecret":""#);
+    let secret = created.between(r#""signingSecret":""#);
     assert_eq!(received[0].header("mail-signature"), hmac(&secret, &received[0].body));
 
     sandbox
-        .call(&format!("PATCH /api/v1/webhooks/{}", made.id()), r#"{"url":"http://127.0.0.1:1/"}"#)
+        .call(
+            &format!("PATCH /api/v1/webhooks/{}", created.id()),
+            r#"{"url":"http://127.0.0.1:1/"}"#,
+        )
         .await;
     let unreachable = sandbox.call(&line, "").await;
     assert_eq!(
@@ -120,7 +124,7 @@ async fn the_test_operation_says_what_the_endpoint_answered() {
     assert_eq!(sandbox.call("POST /api/v1/webhooks/whk_x/test", "").await.status, 404);
 }
 
-/// By ring, which the server does not sign with.
+/// Computes the signature with ring, which the server does not use for signing.
 pub(crate) fn hmac(secret: &str, body: &str) -> String {
     let key = ring::hmac::Key::new(ring::hmac::HMAC_SHA256, secret.as_bytes());
     hex::encode(ring::hmac::sign(&key, body.as_bytes()))

@@ -110,7 +110,7 @@ impl Show {
 
 /// What a live service chose otherwise, as the profile says.
 fn wire(context: &Context) -> Vec<Value> {
-    let wire = &context.settings.wire;
+    let wire = &context.settings.compatibility;
     let said = |setting: &str, value: Value, default: bool| {
         let from = if default { "default" } else { "profile" };
         json!({"setting": setting, "value": value, "from": from})

@@ -51,7 +51,7 @@ impl Export {
             context.call(call, "").await?;
             return Ok(());
         }
-        let as_json = context.out.was_asked() && !context.out.is_table();
+        let as_json = context.out.has_explicit_format() && !context.out.is_table();
         let csv = match self.format {
             Some(format) => format == ExportFormat::Csv,
             None => !as_json,
@@ -68,7 +68,7 @@ impl Export {
                 context.out.raw(HEADER)?;
             }
             count += 1;
-            progress.say(format!("exported {count} contacts"));
+            progress.set_text(format!("exported {count} contacts"));
             if csv {
                 context.out.raw_data(&line(&contact)?)?;
                 continue;

@@ -106,7 +106,7 @@ impl Import {
             } else if !entry.is_null() {
                 report.push(entry);
             }
-            progress.say(format!("imported {seen} of {total} rows"));
+            progress.set_text(format!("imported {seen} of {total} rows"));
             if end.is_some() {
                 break;
             }

@@ -78,7 +78,7 @@ async fn examine_domains(
     let sandbox = if context.settings.sandbox { context.sandbox().await?.dns() } else { None };
     let dns = match sandbox {
         Some(server) => Dns::sandbox(server),
-        None => Dns::own_servers().map_err(Failure::other)?,
+        None => Dns::authoritative().map_err(Failure::other)?,
     };
     for domain in domains {
         let check = format!("domain {}", domain.name.as_deref().unwrap_or(&domain.id));

@@ -7,7 +7,7 @@ use svc_sdk::{Call, Error, ErrorKind, Service};
 
 use super::{Findings, email};
 use crate::commands::login::is_accepted;
-use crate::context::{Context, is_open_to_all};
+use crate::context::{Context, is_cleartext_url};
 use crate::failure::{Failure, with_causes};
 
 /// More than this, and signatures with a time in them, or logs, stop to fit.
@@ -18,9 +18,9 @@ pub(super) async fn examine(
     service: Service,
     findings: &mut Findings,
 ) -> Result<(), Failure> {
-    let (url, key) = context.address(service).await?;
+    let (url, key) = context.endpoint(service).await?;
     let name = format!("{service} service");
-    if is_open_to_all(&url) {
+    if is_cleartext_url(&url) {
         let finding = format!("{url} is plain http: others can read the key on the way");
         findings.problem(&format!("{service} TLS"), &finding, "use the https address");
     }

@@ -54,6 +54,6 @@ impl Lookup {
         {
             return Ok(Dns::sandbox(server));
         }
-        Dns::own_servers().map_err(Failure::other)
+        Dns::authoritative().map_err(Failure::other)
     }
 }

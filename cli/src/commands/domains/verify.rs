@@ -15,7 +15,7 @@ use crate::dns::{compare, is_reserved};
 use crate::failure::Failure;
 use crate::output::{self, Column, Format, Show, View};
 use crate::settings::Source;
-use crate::wait::Patience;
+use crate::wait::FailureBudget;
 
 const FIRST_PAUSE: Duration = Duration::from_millis(500);
 const LONGEST_PAUSE: Duration = Duration::from_secs(30);
@@ -26,8 +26,8 @@ const CHECKS: View = View(&[
     Column::new("VERIFIED", "/verified", Show::Status),
     Column::new("DNS NOW", "/dns", Show::Status),
     Column::text("WHY", "/why"),
-    Column::new("FOUND", "/found", Show::Short),
-    Column::new("EXPECTED", "/expected", Show::Short),
+    Column::new("FOUND", "/found", Show::Truncated),
+    Column::new("EXPECTED", "/expected", Show::Truncated),
 ]);
 
 /// Have the service look up the DNS records; 10 is the exit code when one is wrong
@@ -85,7 +85,7 @@ impl Verify {
         };
         let mut pause = FIRST_PAUSE;
         let mut seen = flags(&result);
-        let mut patience = Patience::default();
+        let mut failures = FailureBudget::default();
         announce(context, &result)?;
         let progress = context.out.progress("waiting until the domain is verified");
         while !result.is_verified() {
@@ -99,11 +99,11 @@ impl Verify {
             match context.run(client.domains().verify(&self.id)).await {
                 Ok(answer) => result = answer,
                 Err(failure) => {
-                    patience.with(context, failure)?;
+                    failures.with(context, failure)?;
                     continue;
                 }
             }
-            patience = Patience::default();
+            failures = FailureBudget::default();
             if flags(&result) != seen {
                 seen = flags(&result);
                 pause = FIRST_PAUSE;

@@ -11,7 +11,7 @@ use crate::failure::{Failure, Kind};
 use crate::input::content::in_file;
 use crate::input::json_problem;
 use crate::output::{self, Column, Show, View};
-use crate::sent::Sent;
+use crate::sent::SentEmails;
 
 /// The documents' limit of emails in one request.
 const LIMIT: usize = 100;
@@ -48,7 +48,8 @@ impl Batch {
         let client = context.email_client().await?;
         let call = client.emails().send_batch(&emails);
         let Some(answer) = context.call(call, "sending").await? else { return Ok(()) };
-        Sent::of(&context.settings).note(answer.accepted().map(|(_, email)| email.id.as_str()));
+        SentEmails::of(&context.settings)
+            .note(answer.accepted().map(|(_, email)| email.id.as_str()));
         let items = answer.items.iter().map(item).collect::<Vec<_>>();
         context.out.list(&items, VIEW, "the answer names no email")?;
         verdict(&answer)

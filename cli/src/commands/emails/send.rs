@@ -11,7 +11,7 @@ use crate::context::Context;
 use crate::failure::{Failure, Kind};
 use crate::input::attach::{self, Attach, Source};
 use crate::input::{at, html, pairs};
-use crate::sent::Sent;
+use crate::sent::SentEmails;
 use crate::{advice, output, wait};
 
 use super::VIEW;
@@ -101,7 +101,7 @@ impl Send {
             context.out.value(&value)?;
             return Err(not_understood());
         }
-        Sent::of(&context.settings).note([accepted.id.as_str()]);
+        SentEmails::of(&context.settings).note([accepted.id.as_str()]);
         if accepted.id.is_empty() {
             context.out.one(&value, VIEW)?;
             if wait {

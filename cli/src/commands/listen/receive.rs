@@ -21,8 +21,10 @@ use tokio::time::Instant;
 use webhook_verify::{Extraction, Scheme as _};
 
 use super::check::Check;
-use crate::deliver::{Answer, Deliverer, Delivery, NoAnswer, PATIENCE, is_hop_by_hop};
-use crate::recorded::{Recorded, Records};
+use crate::deliver::{
+    Deliverer, Delivery, DeliveryError, DeliveryResponse, RESPONSE_TIMEOUT, is_hop_by_hop,
+};
+use crate::recorded::{RecordedDelivery, Records};
 
 /// The largest delivery that is taken.
 const LARGEST: usize = 64 << 20;
@@ -135,7 +137,7 @@ async fn serve(stream: TcpStream, receiver: Arc<Receiver>) {
         .keep_alive(false)
         .preserve_header_case(true)
         .timer(TokioTimer::new())
-        .header_read_timeout(PATIENCE)
+        .header_read_timeout(RESPONSE_TIMEOUT)
         .serve_connection(TokioIo::new(stream), service);
     // A peer that goes away is its own affair.
     let _ = connection.await;
@@ -160,7 +162,7 @@ impl Receiver {
         let (head, body) = request.into_parts();
         // Nothing is read from somebody who cannot have signed it.
         self.check.admits(&head.headers).map_err(|why| (StatusCode::UNAUTHORIZED, why))?;
-        let body = tokio::time::timeout(PATIENCE, Limited::new(body, LARGEST).collect())
+        let body = tokio::time::timeout(RESPONSE_TIMEOUT, Limited::new(body, LARGEST).collect())
             .await
             .map_err(|_| (StatusCode::REQUEST_TIMEOUT, "the body did not arrive".to_owned()))?
             .map_err(|_| (StatusCode::PAYLOAD_TOO_LARGE, "the body is too large".to_owned()))?
@@ -174,11 +176,12 @@ impl Receiver {
             .collect::<Vec<_>>();
         let event = self.event(&head.headers, &body);
         let target = self.target(event.as_deref());
-        let mut record = Recorded::new(self.service.as_str(), event.clone(), headers, &body);
+        let mut record =
+            RecordedDelivery::new(self.service.as_str(), event.clone(), headers, &body);
         record.forwarded_to = target.cloned();
         record.secret_file.clone_from(&self.secret_file);
         let kept =
-            self.records.keep(&record).err().map(|failure| failure.details().message.clone());
+            self.records.store(&record).err().map(|failure| failure.details().message.clone());
         let mut seen = Seen {
             at: record.received_at.clone(),
             id: Some(record.id),
@@ -217,11 +220,11 @@ impl Receiver {
 
     /// Where there is no connection, the application may be restarting: nothing
     /// was delivered, so trying again delivers nothing twice.
-    async fn pass_on(&self, delivery: &Delivery) -> Result<Answer, NoAnswer> {
+    async fn pass_on(&self, delivery: &Delivery) -> Result<DeliveryResponse, DeliveryError> {
         let patience = Instant::now() + RESTART;
         loop {
-            match self.deliverer.post(delivery, PATIENCE).await {
-                Err(NoAnswer::NotSent(_)) if Instant::now() < patience => {
+            match self.deliverer.post(delivery, RESPONSE_TIMEOUT).await {
+                Err(DeliveryError::NotSent(_)) if Instant::now() < patience => {
                     tokio::time::sleep(PAUSE).await;
                 }
                 done => return done,
@@ -250,10 +253,10 @@ impl Receiver {
     }
 }
 
-fn status_for(none: &NoAnswer) -> StatusCode {
+fn status_for(none: &DeliveryError) -> StatusCode {
     match none {
-        NoAnswer::TimedOut(_) => StatusCode::GATEWAY_TIMEOUT,
-        NoAnswer::NotSent(_) | NoAnswer::NotTrusted(_) | NoAnswer::BrokenOff(_) => {
+        DeliveryError::TimedOut(_) => StatusCode::GATEWAY_TIMEOUT,
+        DeliveryError::NotSent(_) | DeliveryError::NotTrusted(_) | DeliveryError::BrokenOff(_) => {
             StatusCode::BAD_GATEWAY
         }
     }
@@ -261,7 +264,7 @@ fn status_for(none: &NoAnswer) -> StatusCode {
 
 type Taken = (Seen, Response<Full<Bytes>>);
 
-fn pass_back(mut answer: Answer) -> Response<Full<Bytes>> {
+fn pass_back(mut answer: DeliveryResponse) -> Response<Full<Bytes>> {
     let mut response = Response::new(Full::new(answer.body));
     *response.status_mut() = StatusCode::from_u16(answer.status).unwrap_or(StatusCode::BAD_GATEWAY);
     let names = answer.headers.keys().filter(|name| is_hop_by_hop(name.as_str()));
@@ -292,10 +295,10 @@ mod tests {
     fn no_answer_is_a_failure_that_the_service_tries_again_after() {
         let why = || "why".to_owned();
         for (none, status) in [
-            (NoAnswer::TimedOut(PATIENCE), 504),
-            (NoAnswer::NotSent(why()), 502),
-            (NoAnswer::NotTrusted(why()), 502),
-            (NoAnswer::BrokenOff(why()), 502),
+            (DeliveryError::TimedOut(RESPONSE_TIMEOUT), 504),
+            (DeliveryError::NotSent(why()), 502),
+            (DeliveryError::NotTrusted(why()), 502),
+            (DeliveryError::BrokenOff(why()), 502),
         ] {
             assert_eq!(status_for(&none), status, "{none}");
         }

@@ -33,11 +33,11 @@ impl Remove {
             return Err(unknown(&self.name));
         }
         confirm(context, &format!("Remove profile `{}` and its keys?", self.name)).await?;
-        let _held = settings.hold()?;
+        let _held = settings.lock()?;
         let (mut profiles, mut credentials) = (settings.profiles()?, settings.credentials()?);
         for service in [Service::Email, Service::Extraction] {
             if credentials.in_keyring(&self.name, service) {
-                keyring::forget(&self.name, service, settings.keyring_patience())?;
+                keyring::forget(&self.name, service, settings.keyring_timeout())?;
             }
         }
         if credentials.remove(&self.name) {

@@ -3,10 +3,10 @@
 use clap::Args;
 use serde_json::json;
 
+use crate::command_line::shell_quoted;
 use crate::complete::Values;
 use crate::context::Context;
 use crate::failure::{Failure, Kind};
-use crate::typed::quoted;
 
 /// Make a profile the one that is used where none is named
 #[derive(Args, Debug)]
@@ -23,7 +23,7 @@ pub struct Use {
 
 impl Use {
     pub fn run(self, context: &Context) -> Result<(), Failure> {
-        let _held = context.settings.hold()?;
+        let _held = context.settings.lock()?;
         let mut profiles = context.settings.profiles()?;
         let known = profiles.names().contains(&self.name)
             || context.settings.credentials()?.names().contains(&self.name);
@@ -43,6 +43,6 @@ pub fn unknown(name: &str) -> Failure {
         .code("unknown_profile")
         .hint(format!(
             "svc profiles list shows them; svc login --profile {} makes it",
-            quoted(name)
+            shell_quoted(name)
         ))
 }

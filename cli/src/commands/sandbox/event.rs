@@ -47,7 +47,7 @@ impl Event {
             "detail": detail,
         });
         let path = format!("/_sandbox/emails/{}/events", control::segment(&self.id)?);
-        let request = Request::post(&path).body(control::given(body));
+        let request = Request::post(&path).body(control::without_nulls(body));
         control::done(context, request, &format!("email {} is {}", self.id, self.event)).await
     }
 }

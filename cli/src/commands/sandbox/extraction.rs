@@ -44,7 +44,7 @@ impl Extraction {
             "event": format!("extraction.{}", self.outcome),
             "data": data,
         });
-        let request = Request::post("/_sandbox/extractions").body(control::given(body));
+        let request = Request::post("/_sandbox/extractions").body(control::without_nulls(body));
         control::done(context, request, &format!("an extraction {}", self.outcome)).await
     }
 }

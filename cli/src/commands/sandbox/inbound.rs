@@ -66,7 +66,7 @@ impl Inbound {
                         .map(|v| context.inputs.text(&context.out, option, v))
                         .transpose()
                 };
-                request.body(control::given(json!({
+                request.body(control::without_nulls(json!({
                     "organization": self.organization,
                     "from": self.from,
                     "to": self.to,

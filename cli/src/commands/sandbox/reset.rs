@@ -29,7 +29,7 @@ impl Reset {
         };
         confirm(context, &format!("Remove {what}?")).await?;
         let body = json!({"organization": self.organization});
-        let request = Request::post("/_sandbox/reset").body(control::given(body));
+        let request = Request::post("/_sandbox/reset").body(control::without_nulls(body));
         control::done(context, request, &format!("removed {what}; the seeds are put back")).await
     }
 }

@@ -116,7 +116,7 @@ impl Serve {
         }
         for choice in &self.set {
             builder = builder
-                .set(choice)
+                .compatibility(choice)
                 .map_err(|error| Failure::usage(format!("--set {choice}: {error}")))?;
         }
         let server = builder.start().await.map_err(|error| match &error {
@@ -143,7 +143,7 @@ impl Serve {
             "Ctrl-C stops it; in another terminal: svc --sandbox emails send \\\n  \
              --from hello@sandbox.test --to ada@example.test --subject Hi --text Hello",
         );
-        stop.heard().await;
+        stop.recv().await;
         server.stop().await;
         Ok(())
     }

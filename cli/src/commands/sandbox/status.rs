@@ -32,13 +32,13 @@ pub struct Status {}
 impl Status {
     pub async fn run(self, context: &Context) -> Result<(), Failure> {
         let dir = &context.settings.sandbox_dir;
-        if Sandbox::running(dir).is_none() && !context.settings.dry_run {
+        if Sandbox::running_url(dir).is_none() && !context.settings.dry_run {
             let value = json!({"status": "not running", "data": dir});
             context.out.one(&value, VIEW)?;
             context.out.hint("start it: svc sandbox serve");
             return Ok(());
         }
-        let mut health = control::value_of(context, Request::get("/_sandbox/health")).await?;
+        let mut health = control::fetch_value(context, Request::get("/_sandbox/health")).await?;
         if let Some(map) = health.as_object_mut() {
             map.insert("data".into(), json!(dir));
             context.out.one(&health, VIEW)?;

@@ -25,13 +25,13 @@ impl Stop {
         use serde_json::json;
 
         let dir = &context.settings.sandbox_dir;
-        let Some(server) = svc_reference_server::running(dir) else {
+        let Some(server) = svc_reference_server::find_running(dir) else {
             return context.out.done("no sandbox is running", &json!({"stopped": false}));
         };
         terminate(server.pid)?;
         let progress = context.out.progress("the sandbox ends what is under way");
         let patience = tokio::time::Instant::now() + PATIENCE;
-        while svc_reference_server::running(dir).is_some_and(|now| now.pid == server.pid) {
+        while svc_reference_server::find_running(dir).is_some_and(|now| now.pid == server.pid) {
             if tokio::time::Instant::now() > patience {
                 return Err(Failure::other(format!(
                     "the sandbox, process {}, does not end",

@@ -8,7 +8,7 @@ use crate::failure::Failure;
 use crate::output::{self, Column, Show, View};
 
 const VIEW: View = View(&[
-    Column::new("STATUS CODE", "/statusCode", Show::Answer),
+    Column::new("STATUS CODE", "/statusCode", Show::HttpStatus),
     Column::new("DURATION MS", "/durationMs", Show::Number),
     Column::text("ERROR", "/error"),
 ]);

@@ -1,9 +1,9 @@
-//! Where no table fits: names with their values, unbroken. The terminal breaks
-//! them in a way that they can still be copied.
+//! The layout for terminals too narrow for a table: each name above its value. Values are not
+//! wrapped, so that they can be copied.
 
 use super::{Canvas, Column, NOTHING, Show, fields_of_one, meaning, sentence, trimmed};
 
-/// A block for each thing of a list.
+/// Formats each item of a list as a block.
 pub(super) fn of_list(columns: &[&Column], cells: &[Vec<String>], canvas: Canvas) -> String {
     let rows = cells.first().map_or(0, Vec::len);
     let blocks = (0..rows).map(|row| {
@@ -15,7 +15,7 @@ pub(super) fn of_list(columns: &[&Column], cells: &[Vec<String>], canvas: Canvas
     blocks.collect::<Vec<_>>().join("\n")
 }
 
-/// The block of one thing.
+/// Formats one object as a block.
 pub(super) fn of_one(lines: &[(String, String, Show)], canvas: Canvas) -> String {
     let mut text = String::new();
     for (name, value, how) in lines {

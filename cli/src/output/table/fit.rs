@@ -1,20 +1,20 @@
-//! Making a list as narrow as the terminal.
+//! Fits the columns of a list into the width of the terminal.
 
 use tabled::grid::util::string::get_text_width;
 
 use super::{Column, wrap};
 
-/// Between two columns.
+/// Spaces between two columns.
 pub(super) const GAP: usize = 2;
-/// A column is not made narrower than this.
+/// Minimum width to which a column is shrunk.
 pub(super) const NARROWEST: usize = 10;
 
-/// A word that is longer may be broken: ids are shorter.
+/// Words longer than this may be broken. All ids are shorter.
 const LONGEST_WORD: usize = 48;
 
-/// How wide each column may be where not all fit: the widest give way first,
-/// words are broken last, behind a mark inside them, and ids never, because a
-/// broken id cannot be copied. `None` where all that is not enough.
+/// The width of each column whose text must be wrapped. The widest columns shrink first. Words are
+/// broken only as a last resort, preferably after punctuation; the `id` column is never shrunk,
+/// because a broken id cannot be copied. `None` if the columns still do not fit.
 pub(super) fn fitted(
     columns: &[&Column],
     cells: &[Vec<String>],

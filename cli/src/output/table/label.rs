@@ -1,16 +1,16 @@
-//! What stands before a value.
+//! Labels of fields.
 
 use crate::output::one_line;
 
-/// `REPLY TO` as `Reply to`, what is short for something as it is.
+/// Converts `REPLY TO` to `Reply to`. Abbreviations keep their capitals.
 pub(super) fn sentence(title: &str) -> String {
-    const SHORT_FOR: [&str; 10] =
+    const ABBREVIATIONS: [&str; 10] =
         ["ID", "URL", "HTTP", "HTML", "DNS", "SMTP", "MX", "SPF", "DKIM", "DMARC"];
     let words = title.split(' ').enumerate().map(|(index, word)| {
         let lower = word.to_lowercase();
         let mut characters = lower.chars();
         match characters.next() {
-            Some(_) if SHORT_FOR.contains(&word) => word.to_owned(),
+            Some(_) if ABBREVIATIONS.contains(&word) => word.to_owned(),
             Some(first) if index == 0 => first.to_uppercase().chain(characters).collect(),
             _ => lower,
         }
@@ -18,7 +18,7 @@ pub(super) fn sentence(title: &str) -> String {
     words.collect::<Vec<_>>().join(" ")
 }
 
-/// `replyTo` as `Reply to`, `createdAt` as `Created`.
+/// Converts `replyTo` to `Reply to`, and `createdAt` to `Created`.
 pub(super) fn label(key: &str) -> String {
     let key = key.strip_suffix("At").filter(|rest| !rest.is_empty()).unwrap_or(key);
     let mut title = String::new();
@@ -38,7 +38,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn titles_become_sentences() {
+    fn converts_titles_and_keys() {
         assert_eq!(sentence("EMAIL URL"), "Email URL");
         assert_eq!(sentence("ID"), "ID");
         assert_eq!(sentence("SIGNING SECRET"), "Signing secret");

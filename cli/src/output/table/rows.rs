@@ -1,4 +1,4 @@
-//! A list as rows.
+//! Formats a list as rows.
 
 use serde_json::Value;
 use tabled::builder::Builder;
@@ -9,7 +9,7 @@ use tabled::settings::{Alignment, Color, Padding, Style};
 use super::fit::{GAP, drop_columns, fitted};
 use super::{Canvas, Column, NOTHING, Show, View, blocks, meaning, present, show, trimmed, wrap};
 
-/// A list as a table; columns that no row fills are left out.
+/// Formats a list as a table. Columns without a value in any row are omitted.
 pub(crate) fn list(items: &[Value], view: View, canvas: Canvas) -> String {
     let filled = view
         .0
@@ -17,9 +17,9 @@ pub(crate) fn list(items: &[Value], view: View, canvas: Canvas) -> String {
         .filter(|column| items.iter().any(|item| present(item, column).is_some()))
         .collect::<Vec<_>>();
     let (below, mut columns) =
-        filled.iter().partition::<Vec<&Column>, _>(|column| column.show == Show::Below);
+        filled.iter().partition::<Vec<&Column>, _>(|column| column.show == Show::BelowRow);
     let mut cells = columns.iter().map(|column| cells_of(items, column)).collect::<Vec<_>>();
-    let mut rooms = Vec::new();
+    let mut widths = Vec::new();
     if let Some(width) = canvas.width {
         drop_columns(&mut columns, &mut cells, width);
         let Some(fitted) = fitted(&columns, &cells, width) else {
@@ -27,10 +27,10 @@ pub(crate) fn list(items: &[Value], view: View, canvas: Canvas) -> String {
             columns.extend(below);
             return blocks::of_list(&columns, &cells, canvas);
         };
-        rooms = fitted;
+        widths = fitted;
     }
     let mut titles = columns.iter().map(|column| column.title.to_owned()).collect::<Vec<_>>();
-    for (index, room) in rooms.into_iter().enumerate() {
+    for (index, room) in widths.into_iter().enumerate() {
         let Some(room) = room else { continue };
         for cell in cells[index].iter_mut().chain([&mut titles[index]]) {
             *cell = wrap::inside_words(cell, room);
@@ -47,7 +47,7 @@ pub(crate) fn list(items: &[Value], view: View, canvas: Canvas) -> String {
         if index + 1 < columns.len() {
             table.modify(Columns::one(index), Padding::new(0, GAP, 0, 0));
         }
-        if matches!(column.show, Show::Number | Show::Cents | Show::Answer) {
+        if matches!(column.show, Show::Number | Show::Cents | Show::HttpStatus) {
             table.modify(Columns::one(index), Alignment::right());
         }
         for (row, cell) in cells[index].iter().enumerate() {
@@ -63,7 +63,7 @@ pub(crate) fn list(items: &[Value], view: View, canvas: Canvas) -> String {
     if below.is_empty() { text } else { with_lines_below(&text, &titles, &cells, items, &below) }
 }
 
-/// Puts what belongs below each row there, under its second column.
+/// Inserts the [`Show::BelowRow`] values below each row, indented to the second column.
 fn with_lines_below(
     table: &str,
     titles: &[String],
@@ -78,7 +78,7 @@ fn with_lines_below(
     for (row, item) in items.iter().enumerate() {
         text.extend(lines.by_ref().take(tallest(cells.iter().map(|column| &column[row]))));
         for value in below.iter().filter_map(|column| present(item, column)) {
-            text.push_str(&format!("{indent}→ {}\n", show(value, Show::Below)));
+            text.push_str(&format!("{indent}→ {}\n", show(value, Show::BelowRow)));
         }
     }
     text

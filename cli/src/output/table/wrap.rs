@@ -1,25 +1,25 @@
-//! Lines broken where a reader would break them: between words and, where a
-//! column must be narrower than a word, behind the marks inside it.
+//! Wraps lines between words and, in a column narrower than a word, after the punctuation inside
+//! it.
 
 use tabled::grid::util::string::get_text_width;
 
-/// In lines of at most so many columns; longer words stay whole, so that they
-/// can be copied. The terminal breaks those itself.
+/// Wraps text into lines of at most `room` columns. Longer words stay whole, so that they can be
+/// copied; the terminal wraps those.
 pub(super) fn between_words(text: &str, room: usize) -> String {
     lines(text, room, |word| vec![word.to_owned()])
 }
 
-/// As [`between_words`], and no word is longer than a line.
+/// As [`between_words`], but also breaks words that are longer than a line.
 pub(super) fn inside_words(text: &str, room: usize) -> String {
     lines(text, room, |word| pieces(word, room))
 }
 
-/// How wide the widest part of a word is that holds no mark.
+/// Width of the widest part of a word between two punctuation marks.
 pub(super) fn longest_part(word: &str) -> usize {
     word.split_inclusive(is_mark).map(get_text_width).max().unwrap_or(0)
 }
 
-/// How wide the widest thing is that [`inside_words`] would break between letters.
+/// Width of the widest part that [`inside_words`] could break only between letters.
 pub(super) fn longest_run(word: &str) -> usize {
     word.split_inclusive(is_any_mark).map(get_text_width).max().unwrap_or(0)
 }
@@ -51,8 +51,8 @@ fn lines(text: &str, room: usize, broken: impl Fn(&str) -> Vec<String>) -> Strin
     lines.join("\n")
 }
 
-/// Behind an at sign or a slash if that helps, else behind another mark, then
-/// behind a dash, last between letters.
+/// Breaks a word after `@` or `/` if possible, otherwise after other punctuation, then after a
+/// dash, and between letters as a last resort.
 fn pieces(word: &str, room: usize) -> Vec<String> {
     let (mut pieces, mut rest) = (Vec::new(), word);
     while get_text_width(rest) > room {
@@ -92,7 +92,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn words_stay_whole_and_alignment_is_kept() {
+    fn words_and_alignment_are_kept() {
         let secret = format!("whsec_{}", "0".repeat(64));
         assert_eq!(between_words(&secret, 20), secret);
         assert_eq!(between_words(&format!("a {secret} b"), 20), format!("a\n{secret}\nb"));
@@ -100,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn a_word_is_broken_where_its_parts_meet() {
+    fn words_break_after_punctuation() {
         assert_eq!(inside_words("hello@sandbox.test", 14), "hello@\nsandbox.test");
         assert_eq!(inside_words("http://127.0.0.1:3999/hook", 20), "http://\n127.0.0.1:3999/hook");
         assert_eq!(inside_words("email.sent, email.bounced", 10), "email.\nsent,\nemail.\nbounced");
@@ -113,7 +113,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn nothing_is_lost_and_everything_fits(text in "[a-zé日@/., ]{0,60}", room in 2_usize..20) {
+        fn wrapping_keeps_all_text_and_fits(text in "[a-zé日@/., ]{0,60}", room in 2_usize..20) {
             let letters = |text: &str| text.replace([' ', '\n'], "");
             let wrapped = inside_words(&text, room);
             prop_assert_eq!(letters(&wrapped), letters(&text));

@@ -84,7 +84,7 @@ impl World {
         let ready: Value = serde_json::from_str(&line).expect("JSON");
         let text = |key: &str| ready[key].as_str().expect("an address").to_owned();
         let (http, dns) = (text("http"), text("dns"));
-        Self { child, http, dns, data, application: Service::one(200, "taken") }
+        Self { child, http, dns, data, application: Service::always(200, "taken") }
     }
 
     /// Empties the server, stops its clock, and makes a home with the files.

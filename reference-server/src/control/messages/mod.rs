@@ -1,5 +1,5 @@
-//! `/_sandbox/messages`: what the mail engine delivered, newest first, and
-//! waiting for what is still to come.
+//! `/_sandbox/messages`: lists delivered and received messages, shows one, and waits for
+//! one to arrive.
 
 mod search;
 mod view;
@@ -10,7 +10,7 @@ use std::time::Duration;
 use http::StatusCode;
 use tokio::time::{Instant, timeout_at};
 
-use super::{Page, Reply, json as reply};
+use super::{ControlResponse, Page, json_response};
 use crate::error::{ApiError, Code};
 use crate::time;
 use crate::web::Input;
@@ -19,29 +19,30 @@ pub(crate) use search::Summary;
 pub(crate) use view::{Links, View};
 pub(super) use view::{get, html, links, raw};
 
-/// A page of what matches; `next` is the cursor of the page after it.
-pub(super) async fn list(input: Input) -> Reply {
-    let search = Search::of(&input)?;
+/// Lists one page of the matching messages, newest first.
+pub(super) async fn list(input: Input) -> ControlResponse {
+    let search = Search::from_query(&input)?;
     let app = Arc::clone(&input.app);
     let page = input.app.store.read(move |connection| {
         let organization = search.organization(connection, &app.settings)?;
         search.run(connection, organization, search.limit + 1)
     });
     let mut found = page.await?;
-    let limit = Search::of(&input)?.limit;
+    let limit = Search::from_query(&input)?.limit;
     let more = found.len() > limit;
     found.truncate(limit);
     let next = found.last().filter(|_| more).map(|last| last.id.clone());
-    reply(StatusCode::OK, &Page { data: found, next })
+    json_response(StatusCode::OK, &Page { data: found, next })
 }
 
-/// The first match, at once or when it comes; 408 after `timeout`, in real time.
-pub(super) async fn wait(input: Input) -> Reply {
-    let mut search = Search::of(&input)?;
-    let limit = match input.query().get("timeout") {
-        None => DEFAULT_WAIT,
+/// Returns the newest matching message, or waits for one. Returns 408 after `timeout`, in
+/// real time.
+pub(super) async fn wait(input: Input) -> ControlResponse {
+    let mut search = Search::from_query(&input)?;
+    let timeout = match input.query().get("timeout") {
+        None => DEFAULT_TIMEOUT,
         Some(text) => match time::parse_duration(text) {
-            Some(ms) if ms <= LONGEST_WAIT.as_millis() as i64 => {
+            Some(ms) if ms <= MAX_TIMEOUT.as_millis() as i64 => {
                 Duration::from_millis(ms.unsigned_abs())
             }
             _ => {
@@ -50,21 +51,21 @@ pub(super) async fn wait(input: Input) -> Reply {
             }
         },
     };
-    let end = Instant::now() + limit;
+    let deadline = Instant::now() + timeout;
     let stopped = input.app.stopped();
     tokio::pin!(stopped);
     loop {
         let arrived = input.app.store.wake.messages.notified();
         tokio::pin!(arrived);
-        // Listening begins before looking, so that nothing slips through in between.
+        // Register before the query, so that no message is missed in between.
         arrived.as_mut().enable();
-        let (app, looking) = (Arc::clone(&input.app), search.clone());
+        let (app, current) = (Arc::clone(&input.app), search.clone());
         let (found, newest) = input
             .app
             .store
             .read(move |connection| {
-                let organization = looking.organization(connection, &app.settings)?;
-                let found = looking.run(connection, organization, 1)?.into_iter().next();
+                let organization = current.organization(connection, &app.settings)?;
+                let found = current.run(connection, organization, 1)?.into_iter().next();
                 let found = found.map(|found| (organization, found.id));
                 Ok((found, search::newest(connection, organization)?))
             })
@@ -72,12 +73,12 @@ pub(super) async fn wait(input: Input) -> Reply {
         if let Some((organization, id)) = found {
             return view::show(&input.app, organization, id).await;
         }
-        // What was looked at once need not be looked at again.
+        // The next query only needs to look at newer messages.
         search.since = newest.or(search.since);
         tokio::select! {
-            arrived = timeout_at(end, arrived) => {
+            arrived = timeout_at(deadline, arrived) => {
                 if arrived.is_err() {
-                    let message = "no message that matches has come in this time";
+                    let message = "no matching message arrived within the timeout";
                     return Err(ApiError::new(Code::RequestTimeout, message));
                 }
             }
@@ -88,5 +89,5 @@ pub(super) async fn wait(input: Input) -> Reply {
     }
 }
 
-const DEFAULT_WAIT: Duration = Duration::from_secs(30);
-const LONGEST_WAIT: Duration = Duration::from_secs(600);
+const DEFAULT_TIMEOUT: Duration = Duration::from_secs(30);
+const MAX_TIMEOUT: Duration = Duration::from_secs(600);

@@ -1,10 +1,11 @@
-//! Which messages are meant: `to, from, subject, after, limit, cursor`.
+//! The query parameters that select messages: `to`, `from`, `subject`, `after`, `limit`,
+//! `cursor`.
 
 use rusqlite::Connection;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::super::{organization, organization_of_query};
+use super::super::{organization, organization_param};
 use crate::address::Mailbox;
 use crate::error::{ApiError, Problems};
 use crate::openapi::schema;
@@ -14,22 +15,22 @@ use crate::time::{self, Millis};
 use crate::web::Input;
 
 const DEFAULT_LIMIT: usize = 20;
-const LARGEST_LIMIT: usize = 100;
+const MAX_LIMIT: usize = 100;
 
 #[derive(Clone)]
 pub(super) struct Search {
     organization: Option<String>,
-    /// The recipient's address, whole; compared without case.
+    /// The complete address of the recipient; case-insensitive.
     to: Option<String>,
-    /// The sender's address, whole; compared without case.
+    /// The complete address of the sender; case-insensitive.
     from: Option<String>,
-    /// Part of the subject, in lower case.
+    /// A part of the subject, in lower case.
     subject: Option<String>,
     after: Option<After>,
     pub(super) limit: usize,
-    /// Only what is older than this message.
+    /// Selects messages older than this one.
     cursor: Option<String>,
-    /// Only what is newer than this message.
+    /// Selects messages newer than this one.
     pub(super) since: Option<String>,
 }
 
@@ -39,7 +40,7 @@ enum After {
     Message(String),
 }
 
-/// A message as lists show it.
+/// A message in a list.
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(rename = "MessageSummary")]
@@ -57,7 +58,7 @@ pub(crate) struct Summary {
 }
 
 impl Search {
-    pub(super) fn of(input: &Input) -> Result<Self, ApiError> {
+    pub(super) fn from_query(input: &Input) -> Result<Self, ApiError> {
         let mut query = input.query();
         let mut problems = Problems::default();
         let mut address = |name: &str| {
@@ -72,34 +73,34 @@ impl Search {
         };
         let (to, from) = (address("to"), address("from"));
         let after = query.remove("after").and_then(|text| {
-            // A `+` of an offset that was not encoded arrives as a space.
+            // A `+` in a query that is not percent-encoded decodes to a space.
             let time = time::parse(&text).or_else(|| time::parse(&text.replace(' ', "+")));
             let after = match time {
                 Some(time) => Some(After::Time(time)),
                 None => text.starts_with("msg_").then_some(After::Message(text)),
             };
             if after.is_none() {
-                problems.add("after", "must be an ISO 8601 date-time or a message's id");
+                problems.add("after", "must be an ISO 8601 date-time or a message ID");
             }
             after
         });
         let limit = match query.remove("limit") {
             None => DEFAULT_LIMIT,
             Some(text) => match text.parse() {
-                Ok(limit @ 1..=LARGEST_LIMIT) => limit,
+                Ok(limit @ 1..=MAX_LIMIT) => limit,
                 _ => {
-                    problems.add("limit", format!("must be an integer from 1 to {LARGEST_LIMIT}"));
+                    problems.add("limit", format!("must be an integer from 1 to {MAX_LIMIT}"));
                     DEFAULT_LIMIT
                 }
             },
         };
         let cursor = query.remove("cursor");
         if cursor.as_deref().is_some_and(|cursor| !cursor.starts_with("msg_")) {
-            problems.add("cursor", "must be the `next` of the part before");
+            problems.add("cursor", "must be the `next` value of the previous page");
         }
         problems.check()?;
         Ok(Self {
-            organization: organization_of_query(input),
+            organization: organization_param(input),
             to,
             from,
             subject: query.remove("subject").map(|text| text.to_lowercase()),
@@ -118,15 +119,15 @@ impl Search {
         organization(connection, settings, self.organization.as_deref())
     }
 
-    /// The newest so many that match, newest first.
+    /// Returns the newest `count` matching messages, newest first.
     pub(super) fn run(
         &self,
         connection: &Connection,
         organization: i64,
         count: usize,
     ) -> Result<Vec<Summary>, ApiError> {
-        // A condition on the recipient that may be absent would keep SQLite from the index.
-        // Nor does it choose that index where it can go by the id alone.
+        // SQLite does not use the index for an optional condition (`?4 IS NULL OR …`), and
+        // prefers the primary key unless told otherwise.
         let (index, recipient) = match self.to {
             Some(_) => ("INDEXED BY message_recipient", "AND m.recipient = ?4"),
             None => ("", "AND ?4 IS NULL"),
@@ -149,7 +150,7 @@ impl Search {
         let mut found = Vec::new();
         while let Some(row) = rows.next()? {
             let created_at: Millis = row.get(3)?;
-            // The server's clock never goes back: all that follow are older.
+            // The server's clock never goes backwards, so all further messages are older.
             if matches!(self.after, Some(After::Time(after)) if created_at <= after) {
                 break;
             }
@@ -193,17 +194,17 @@ impl Search {
     }
 }
 
-/// What of an email's `meta` a list needs.
+/// The part of an email's `meta` that a list shows.
 #[derive(Deserialize)]
 struct Head {
     from: String,
     subject: String,
 }
 
-/// Follows every id that begins with `msg_`.
+/// Sorts after every ID that starts with `msg_`.
 const PAST_EVERY_ID: &str = "msg`";
 
-/// The newest message of an organization.
+/// The ID of the newest message of an organization.
 pub(super) fn newest(
     connection: &Connection,
     organization: i64,
@@ -212,8 +213,8 @@ pub(super) fn newest(
     Ok(store::find(connection, sql, [organization], |row| row.get(0))?)
 }
 
-/// The bare address of a mailbox. In a query, a `+` that was not encoded
-/// arrives as a space, which no address has.
+/// The bare address of a mailbox. A space in it was a `+` that was not percent-encoded in
+/// the query.
 fn parse_address(text: &str) -> Option<String> {
     let mailbox = Mailbox::parse(text).or_else(|_| Mailbox::parse(&text.replace(' ', "+")));
     mailbox.ok().map(|mailbox| mailbox.address.as_str().to_owned())

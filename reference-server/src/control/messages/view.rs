@@ -1,4 +1,4 @@
-//! One message: its parts, its source, its HTML, its links.
+//! A single message: its parts, source, HTML and links.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-use super::super::{Reply, json as reply, organization, organization_of_query};
+use super::super::{ControlResponse, json_response, organization, organization_param};
 use crate::app::Shared;
 use crate::email::source::Message;
 use crate::error::ApiError;
@@ -21,7 +21,7 @@ use crate::store;
 use crate::time::{self, Millis};
 use crate::web::Input;
 
-/// A message with all that is in it.
+/// A message with its content.
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(rename = "Message")]
@@ -29,19 +29,19 @@ pub(crate) struct View {
     id: String,
     #[schemars(extend("enum" = ["outgoing", "incoming"]))]
     direction: &'static str,
-    /// Of an outgoing one.
+    /// Only for an outgoing message.
     #[serde(skip_serializing_if = "Option::is_none")]
     email_id: Option<String>,
     from: String,
-    /// Of an outgoing one.
+    /// Only for an outgoing message.
     #[serde(skip_serializing_if = "Option::is_none")]
     tags: Option<Map<String, Value>>,
     recipient: String,
     #[schemars(with = "schema::Time")]
     created_at: String,
-    /// Of the source, in bytes.
+    /// Size of the source, in bytes.
     size: usize,
-    /// Not there where the source cannot be read as a message.
+    /// Absent if the source cannot be parsed.
     #[serde(flatten)]
     parts: Option<Parts>,
 }
@@ -70,7 +70,7 @@ struct Attachment {
     size: usize,
 }
 
-/// The links of a message, and the one-time codes in it.
+/// The links and the one-time codes of a message.
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "MessageLinks")]
 pub(crate) struct Links {
@@ -78,44 +78,44 @@ pub(crate) struct Links {
     codes: Vec<String>,
 }
 
-pub(in super::super) async fn get(input: Input) -> Reply {
-    let (organization, id) = own(&input).await?;
+pub(in super::super) async fn get(input: Input) -> ControlResponse {
+    let (organization, id) = find(&input).await?;
     show(&input.app, organization, id).await
 }
 
-/// The message with all that is in it.
-pub(super) async fn show(app: &Shared, organization: i64, id: String) -> Reply {
+/// Returns the message with its content.
+pub(super) async fn show(app: &Shared, organization: i64, id: String) -> ControlResponse {
     let (found, source) = source(app, organization, id).await?;
-    let shown = blocking(move || Ok(found.show(&source))).await?;
-    reply(StatusCode::OK, &shown)
+    let view = blocking(move || Ok(found.into_view(&source))).await?;
+    json_response(StatusCode::OK, &view)
 }
 
-/// The RFC 5322 source.
-pub(in super::super) async fn raw(input: Input) -> Reply {
-    let (organization, id) = own(&input).await?;
+/// Returns the RFC 5322 source.
+pub(in super::super) async fn raw(input: Input) -> ControlResponse {
+    let (organization, id) = find(&input).await?;
     let (_, source) = source(&input.app, organization, id).await?;
     Ok(typed("message/rfc822", source))
 }
 
-/// The HTML part, as a page that can do nothing but be looked at: it comes
-/// from the same address as the control interface.
-pub(in super::super) async fn html(input: Input) -> Reply {
-    let (organization, id) = own(&input).await?;
+/// Returns the HTML part. A content security policy disables scripts and forms, because
+/// the page has the same origin as the control interface.
+pub(in super::super) async fn html(input: Input) -> ControlResponse {
+    let (organization, id) = find(&input).await?;
     let (_, source) = source(&input.app, organization, id).await?;
     let html = blocking(move || Ok(Incoming::parse(&source).and_then(|message| message.html)));
     let html = html.await?.ok_or_else(|| ApiError::not_found("HTML part"))?;
     let mut page = typed("text/html; charset=utf-8", html.into_bytes());
-    page.headers_mut().insert(CONTENT_SECURITY_POLICY, LOOK_ONLY);
+    page.headers_mut().insert(CONTENT_SECURITY_POLICY, HTML_POLICY);
     Ok(page)
 }
 
-const LOOK_ONLY: HeaderValue = HeaderValue::from_static(
+const HTML_POLICY: HeaderValue = HeaderValue::from_static(
     "sandbox allow-popups; default-src 'none'; img-src * data:; style-src * 'unsafe-inline'; font-src *",
 );
 
-/// The links of the message, and the one-time codes in it.
-pub(in super::super) async fn links(input: Input) -> Reply {
-    let (organization, id) = own(&input).await?;
+/// Returns the links and the one-time codes of the message.
+pub(in super::super) async fn links(input: Input) -> ControlResponse {
+    let (organization, id) = find(&input).await?;
     let (_, source) = source(&input.app, organization, id).await?;
     let found = blocking(move || {
         let message = Incoming::parse(&source);
@@ -123,15 +123,16 @@ pub(in super::super) async fn links(input: Input) -> Reply {
         let (html, text) = (html.as_deref(), text.as_deref());
         Ok(Links { links: links::links(html, text), codes: links::codes(html, text) })
     });
-    reply(StatusCode::OK, &found.await?)
+    json_response(StatusCode::OK, &found.await?)
 }
 
-/// The organization that is meant, and the id of the path where it is a message of it.
-async fn own(input: &Input) -> Result<(i64, String), ApiError> {
+/// Returns the organization and the message ID of the request, or 404 if the organization
+/// has no such message.
+async fn find(input: &Input) -> Result<(i64, String), ApiError> {
     let (app, id) = (Arc::clone(&input.app), input.id().to_owned());
-    let named = organization_of_query(input);
+    let name = organization_param(input);
     let found = input.app.store.read(move |connection| {
-        let organization = organization(connection, &app.settings, named.as_deref())?;
+        let organization = organization(connection, &app.settings, name.as_deref())?;
         let sql = "SELECT id FROM message WHERE organization = ?1 AND id = ?2";
         Ok(store::find(connection, sql, (organization, &id), |row| {
             Ok((organization, row.get(0)?))
@@ -140,55 +141,64 @@ async fn own(input: &Input) -> Result<(i64, String), ApiError> {
     found.await?.ok_or_else(|| ApiError::not_found("message"))
 }
 
-/// What the database says of a message beside its source.
+/// A message without its source.
 struct Found {
     id: String,
     recipient: String,
     created_at: Millis,
-    /// Of an outgoing one: the email's id, its sender and its tags.
+    /// The ID, the sender and the tags of the email, for an outgoing message.
     email: Option<(String, String, Map<String, Value>)>,
 }
 
-enum Kept {
+/// Outgoing messages are rendered on demand; incoming ones are stored.
+enum StoredSource {
     Outgoing(Box<Message>),
     Incoming(Vec<u8>),
 }
 
 async fn source(app: &Shared, organization: i64, id: String) -> Result<(Found, Vec<u8>), ApiError> {
-    let (found, kept) =
+    let (found, stored) =
         app.store.read(move |connection| load(connection, organization, id)).await?;
-    let source = match kept {
-        Kept::Incoming(source) => source,
-        Kept::Outgoing(message) => {
-            let open = app.settings.is_open();
+    let source = match stored {
+        StoredSource::Incoming(source) => source,
+        StoredSource::Outgoing(message) => {
+            let exposed = app.settings.is_exposed();
             let recipient = found.recipient.clone();
-            blocking(move || message.source(&recipient, open)).await?
+            blocking(move || message.source(&recipient, exposed)).await?
         }
     };
     Ok((found, source))
 }
 
-fn load(connection: &Connection, organization: i64, id: String) -> Result<(Found, Kept), ApiError> {
-    let gone = || ApiError::not_found("message");
+fn load(
+    connection: &Connection,
+    organization: i64,
+    id: String,
+) -> Result<(Found, StoredSource), ApiError> {
+    let not_found = || ApiError::not_found("message");
     let sql =
         "SELECT recipient, created_at, email FROM message WHERE organization = ?1 AND id = ?2";
     let row = store::find(connection, sql, (organization, &id), |row| {
         Ok((row.get(0)?, row.get(1)?, row.get::<_, Option<String>>(2)?))
     })?;
-    let (recipient, created_at, email) = row.ok_or_else(gone)?;
+    let (recipient, created_at, email) = row.ok_or_else(not_found)?;
     let Some(email) = email else {
         let sql = "SELECT source FROM message_source WHERE message = ?1";
-        let source = store::find(connection, sql, [&id], |row| row.get(0))?.ok_or_else(gone)?;
-        return Ok((Found { id, recipient, created_at, email: None }, Kept::Incoming(source)));
+        let source =
+            store::find(connection, sql, [&id], |row| row.get(0))?.ok_or_else(not_found)?;
+        return Ok((
+            Found { id, recipient, created_at, email: None },
+            StoredSource::Incoming(source),
+        ));
     };
-    let message = Message::load(connection, &email)?.ok_or_else(gone)?;
+    let message = Message::load(connection, &email)?.ok_or_else(not_found)?;
     let meta = &message.email.meta;
     let email = Some((email, meta.from.clone(), meta.tags.clone()));
-    Ok((Found { id, recipient, created_at, email }, Kept::Outgoing(Box::new(message))))
+    Ok((Found { id, recipient, created_at, email }, StoredSource::Outgoing(Box::new(message))))
 }
 
 impl Found {
-    fn show(self, source: &[u8]) -> View {
+    fn into_view(self, source: &[u8]) -> View {
         let parsed = Incoming::parse(source);
         let direction = if self.email.is_some() { "outgoing" } else { "incoming" };
         let (email_id, from, tags) = match self.email {
@@ -207,13 +217,13 @@ impl Found {
             recipient: self.recipient,
             created_at: time::rfc3339(self.created_at),
             size: source.len(),
-            parts: parsed.map(Parts::of),
+            parts: parsed.map(Parts::from_message),
         }
     }
 }
 
 impl Parts {
-    fn of(message: Incoming) -> Self {
+    fn from_message(message: Incoming) -> Self {
         let (html, text) = (message.html.as_deref(), message.text.as_deref());
         let links = Links { links: links::links(html, text), codes: links::codes(html, text) };
         let attachments = message.attachments.into_iter().map(|attachment| Attachment {

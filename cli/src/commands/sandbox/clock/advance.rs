@@ -26,6 +26,6 @@ impl Advance {
     pub async fn run(self, context: &Context) -> Result<(), Failure> {
         let body = json!({"advance": format!("{}ms", self.duration.as_millis())});
         let request = Request::post("/_sandbox/clock").body(body);
-        control::show(context, request.longer(), super::VIEW).await
+        control::show(context, request.long_running(), super::VIEW).await
     }
 }

@@ -33,7 +33,7 @@ impl Publish {
         let records = (!self.record.is_empty()).then_some(self.record);
         let body = json!({"organization": self.organization, "records": records});
         let path = format!("/_sandbox/dns/{}/publish", control::segment(&self.domain)?);
-        let request = Request::post(&path).body(control::given(body));
+        let request = Request::post(&path).body(control::without_nulls(body));
         let sentence = format!("published the records of {}", self.domain);
         control::done(context, request, &sentence).await?;
         context.out.hint("have them checked: svc --sandbox domains verify ID");

@@ -71,7 +71,7 @@ impl Add {
             "latency": self.latency.map(|latency| format!("{}ms", latency.as_millis())),
             "drop": self.drop,
         });
-        let request = Request::post("/_sandbox/faults").body(control::given(body));
+        let request = Request::post("/_sandbox/faults").body(control::without_nulls(body));
         control::show(context, request, super::VIEW).await
     }
 }

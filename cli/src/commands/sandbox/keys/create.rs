@@ -55,7 +55,7 @@ impl Create {
                 })
             }
         };
-        let request = Request::post("/_sandbox/keys").body(control::given(body));
+        let request = Request::post("/_sandbox/keys").body(control::without_nulls(body));
         control::show(context, request, super::VIEW).await
     }
 }

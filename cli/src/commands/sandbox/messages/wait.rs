@@ -41,7 +41,7 @@ impl Wait {
             .query("after", self.after.as_deref())
             .query("organization", self.organization.as_deref())
             .query("timeout", Some(&format!("{}ms", timeout.as_millis())));
-        control::show(context, request.longer(), super::VIEW).await.map_err(|mut failure| {
+        control::show(context, request.long_running(), super::VIEW).await.map_err(|mut failure| {
             if failure.details().status == Some(408) {
                 let details = failure.details_mut();
                 details.message = format!("no message that matches came within {timeout:?}");

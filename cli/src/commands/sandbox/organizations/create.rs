@@ -26,7 +26,7 @@ pub struct Create {
 impl Create {
     pub async fn run(self, context: &Context) -> Result<(), Failure> {
         let body = json!({"name": self.name, "balance_cents": self.balance_cents});
-        let request = Request::post("/_sandbox/organizations").body(control::given(body));
+        let request = Request::post("/_sandbox/organizations").body(control::without_nulls(body));
         control::show(context, request, super::VIEW).await
     }
 }

@@ -45,6 +45,6 @@ impl Put {
             "text": read("--text", &self.text)?,
         });
         let path = format!("/_sandbox/templates/{}", control::segment(&self.id)?);
-        control::show(context, Request::put(&path).body(control::given(body)), PLAIN).await
+        control::show(context, Request::put(&path).body(control::without_nulls(body)), PLAIN).await
     }
 }

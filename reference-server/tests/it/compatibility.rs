@@ -1,31 +1,34 @@
-//! Every *switch* of `docs/undocumented/README.md`, over the wire.
+//! Every compatibility setting of `docs/undocumented/README.md`.
+
+use svc_reference_server::Server;
 
 use crate::harness::{EXTRACTION_KEY, KEY, Sandbox};
 use crate::receiver::Receiver;
 
-/// Every switch has its test here, by its number and its choices.
+/// Reads the settings and their values from the error messages, and checks that this file
+/// has a test of each.
 #[test]
-fn every_switch_is_walked() {
-    let tests = include_str!("switches.rs");
-    let error = svc_reference_server::Server::builder().set("Z9=1").expect_err("no switch");
+fn every_setting_is_tested() {
+    let tests = include_str!("compatibility.rs");
+    let error = Server::builder().compatibility("unknown=1").expect_err("an unknown setting");
     let error = error.to_string();
-    let (_, points) = error.split_once(": ").expect("the points");
-    assert_eq!(points.split(", ").count(), 9);
-    for point in points.split(", ") {
-        let test = format!("async fn {}_", point.to_lowercase());
-        assert!(tests.contains(&test), "no test of {point}");
-        let refused = svc_reference_server::Server::builder().set(&format!("{point}="));
-        let refused = refused.expect_err("no choice").to_string();
-        let (_, choices) = refused.split_once(&format!("{point}: ")).expect("the choices");
-        for choice in choices.split(", ").filter(|choice| !choice.starts_with("the name of a")) {
-            let walked = tests.contains(&format!("\"{point}={choice}\""));
-            assert!(walked, "no test of {point}={choice}");
+    let (_, names) = error.split_once(": ").expect("the known settings");
+    assert_eq!(names.split(", ").count(), 9);
+    for name in names.split(", ") {
+        let test = format!("async fn {}_", name.replace('-', "_"));
+        assert!(tests.contains(&test), "no test of {name}");
+        let error = Server::builder().compatibility(&format!("{name}="));
+        let error = error.expect_err("an invalid value").to_string();
+        let (_, values) = error.split_once(&format!("{name}; use ")).expect("the valid values");
+        for value in values.split(", ").filter(|value| !value.starts_with("the name of a")) {
+            let tested = tests.contains(&format!("\"{name}={value}\""));
+            assert!(tested, "no test of {name}={value}");
         }
     }
 }
 
-async fn with(choice: &str) -> Sandbox {
-    Sandbox::with(|builder| builder.set(choice).expect("a switch")).await
+async fn with(setting: &str) -> Sandbox {
+    Sandbox::with(|builder| builder.compatibility(setting).expect("a valid setting")).await
 }
 
 const EMAIL: &str = r#"{"from":"a@sandbox.test","to":"b@x.test","subject":"s"}"#;
@@ -34,7 +37,7 @@ const HOOK: &str = r#"{"url":"https://a.test/","events":["email.sent"]}"#;
 const ENDPOINT: &str = r#"{"url":"https://a.test/","events":["extraction.failed"]}"#;
 
 #[tokio::test]
-async fn b1_creations_answer_200() {
+async fn create_status_is_200() {
     let sandbox = with("create-status=200").await;
     let audience = sandbox.call("POST /api/v1/audiences", r#"{"name":"a"}"#).await;
     assert_eq!(audience.status, 200);
@@ -51,7 +54,7 @@ async fn b1_creations_answer_200() {
 }
 
 #[tokio::test]
-async fn b2_lists_are_wrapped() {
+async fn list_shape_is_wrapped() {
     let sandbox = with("list-shape=wrapped").await;
     for (key, path) in
         [(KEY, "/api/v1/audiences"), (KEY, "/api/v1/webhooks"), (EXTRACTION_KEY, "/v1/webhooks")]
@@ -65,25 +68,25 @@ async fn b2_lists_are_wrapped() {
 }
 
 #[tokio::test]
-async fn b4_errors_have_another_shape() {
-    for (choice, content_type, body) in [
+async fn error_format_is_selectable() {
+    for (setting, content_type, body) in [
         (
             "error-format=problem",
             "application/problem+json",
-            r#"{"type":"about:blank","title":"Not Found","status":404,"detail":"there is no such audience","code":"not_found"}"#,
+            r#"{"type":"about:blank","title":"Not Found","status":404,"detail":"no such audience","code":"not_found"}"#,
         ),
         (
             "error-format=flat",
             "application/json",
-            r#"{"code":"not_found","message":"there is no such audience"}"#,
+            r#"{"code":"not_found","message":"no such audience"}"#,
         ),
-        ("error-format=text", "text/plain; charset=utf-8", "there is no such audience"),
+        ("error-format=text", "text/plain; charset=utf-8", "no such audience"),
     ] {
-        let sandbox = with(choice).await;
-        let answer = sandbox.call("GET /api/v1/audiences/x", "").await;
-        assert_eq!((answer.status, answer.body.as_str()), (404, body));
-        assert_eq!(answer.header("content-type"), Some(content_type));
-        // The one that the documents show stays as they show it.
+        let sandbox = with(setting).await;
+        let response = sandbox.call("GET /api/v1/audiences/x", "").await;
+        assert_eq!((response.status, response.body.as_str()), (404, body));
+        assert_eq!(response.header("content-type"), Some(content_type));
+        // The documented error of the extraction service keeps its format.
         let documented = sandbox.raw("GET /v1/me", "", "").await;
         let expected = r#"{"error":{"code":"unauthorized","message":"no API key was given"}}"#;
         assert_eq!((documented.status, documented.body.as_str()), (401, expected));
@@ -91,7 +94,7 @@ async fn b4_errors_have_another_shape() {
 }
 
 #[tokio::test]
-async fn b9_an_idempotency_key_is_ignored() {
+async fn idempotency_is_ignored() {
     let sandbox = with("idempotency=ignored").await;
     let headers = format!("authorization: Bearer {KEY}\r\nidempotency-key: k\r\n");
     let first = sandbox.raw("POST /api/v1/emails", &headers, EMAIL).await;
@@ -100,13 +103,13 @@ async fn b9_an_idempotency_key_is_ignored() {
 }
 
 #[tokio::test]
-async fn b14_a_resource_is_wrapped() {
+async fn resource_shape_is_wrapped() {
     let sandbox = with("resource-shape=wrapped").await;
     sandbox.freeze().await;
-    let made = sandbox.call("POST /api/v1/audiences", r#"{"name":"a"}"#).await;
-    let audience = made.id();
+    let created = sandbox.call("POST /api/v1/audiences", r#"{"name":"a"}"#).await;
+    let audience = created.id();
     let found = sandbox.call(&format!("GET /api/v1/audiences/{audience}"), "").await;
-    assert_eq!(found.body, made.body);
+    assert_eq!(found.body, created.body);
     let line = format!("POST /api/v1/audiences/{audience}/contacts");
     let contact = sandbox.call(&line, r#"{"email":"a@b.test"}"#).await.id();
     let domain = sandbox.call("GET /api/v1/domains", "").await.id();
@@ -126,14 +129,14 @@ async fn b14_a_resource_is_wrapped() {
         (KEY, format!("PATCH /api/v1/emails/{email}/cancel"), "", "eml_"),
         (EXTRACTION_KEY, "POST /v1/webhooks".to_owned(), ENDPOINT, "whk_"),
     ] {
-        let answer = sandbox.with_key(key, &line, body).await;
+        let response = sandbox.with_key(key, &line, body).await;
         let start = format!(r#"{{"data":{{"id":"{id}"#);
         assert!(
-            answer.body.starts_with(&start) && answer.body.ends_with("}}"),
-            "{line} {answer:?}"
+            response.body.starts_with(&start) && response.body.ends_with("}}"),
+            "{line} {response:?}"
         );
     }
-    // What a document shows stays as it shows it.
+    // Documented responses keep their shape.
     let me = sandbox.with_key(EXTRACTION_KEY, "GET /v1/me", "").await;
     assert!(me.body.starts_with(r#"{"organization":{"#), "{me:?}");
     let deleted = sandbox.call(&format!("DELETE /api/v1/domains/{domain}"), "").await;
@@ -141,7 +144,7 @@ async fn b14_a_resource_is_wrapped() {
 }
 
 #[tokio::test]
-async fn x3_the_error_of_an_extraction_is_text() {
+async fn extraction_error_is_a_string() {
     let sandbox = with("extraction-error=string").await;
     let receiver = Receiver::start(&[]).await;
     let body = format!(r#"{{"url":"{}","events":["extraction.failed"]}}"#, receiver.url());
@@ -153,18 +156,18 @@ async fn x3_the_error_of_an_extraction_is_text() {
 }
 
 #[tokio::test]
-async fn e1_the_key_stands_in_another_header() {
+async fn key_header_is_selectable() {
     let sandbox = with("key-header=X-Api-Key").await;
     let header = format!("x-api-key: {KEY}\r\n");
     assert_eq!(sandbox.raw("GET /api/v1/audiences", &header, "").await.status, 200);
     assert_eq!(sandbox.call("GET /api/v1/audiences", "").await.status, 401);
-    // The extraction service's is documented.
+    // The header of the extraction service is documented, so it does not change.
     assert_eq!(sandbox.with_key(EXTRACTION_KEY, "GET /v1/me", "").await.status, 200);
 }
 
 #[tokio::test]
-async fn e16_pages_are_arrays_or_count_from_zero() {
-    for (choice, query, body) in [
+async fn contact_pages_are_arrays_or_zero_based() {
+    for (setting, query, body) in [
         ("contact-pages=array", "?page=1", "[]"),
         (
             "contact-pages=zero-based",
@@ -177,16 +180,16 @@ async fn e16_pages_are_arrays_or_count_from_zero() {
             r#"{"data":[],"page":0,"pageSize":20,"total":0,"totalPages":0}"#,
         ),
     ] {
-        let sandbox = with(choice).await;
+        let sandbox = with(setting).await;
         let id = sandbox.call("POST /api/v1/audiences", r#"{"name":"a"}"#).await.id();
         let page = sandbox.call(&format!("GET /api/v1/audiences/{id}/contacts{query}"), "").await;
-        assert_eq!((page.status, page.body.as_str()), (200, body), "{choice} {query}");
+        assert_eq!((page.status, page.body.as_str()), (200, body), "{setting} {query}");
     }
-    // Each page has what belongs to it.
-    for (choice, pages) in
+    // Every page has the right contacts.
+    for (setting, pages) in
         [("contact-pages=array", [1, 2, 3]), ("contact-pages=zero-based", [0, 1, 2])]
     {
-        let sandbox = with(choice).await;
+        let sandbox = with(setting).await;
         let id = sandbox.call("POST /api/v1/audiences", r#"{"name":"a"}"#).await.id();
         let line = format!("/api/v1/audiences/{id}/contacts");
         for name in ["a", "b", "c"] {
@@ -198,16 +201,16 @@ async fn e16_pages_are_arrays_or_count_from_zero() {
             let found = sandbox.call(&format!("GET {line}?page={page}&pageSize=2"), "").await;
             let emails = found.body.split(r#""email":""#).skip(1);
             let emails: Vec<&str> = emails.map(|rest| &rest[..8]).collect();
-            assert_eq!((found.status, emails), (200, expected), "{choice} {page}");
+            assert_eq!((found.status, emails), (200, expected), "{setting} {page}");
         }
         let wrong = pages[0] - 1;
-        let refused = sandbox.call(&format!("GET {line}?page={wrong}"), "").await;
-        assert_eq!(refused.status, 422, "{choice}");
+        let rejected = sandbox.call(&format!("GET {line}?page={wrong}"), "").await;
+        assert_eq!(rejected.status, 422, "{setting}");
     }
 }
 
 #[tokio::test]
-async fn e21_the_status_has_another_field() {
+async fn test_status_field_is_selectable() {
     let sandbox = with("test-status-field=responseStatus").await;
     let receiver = Receiver::start(&[]).await;
     let body = format!(r#"{{"url":"{}","events":["email.sent"]}}"#, receiver.url());

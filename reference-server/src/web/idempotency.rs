@@ -1,35 +1,36 @@
-//! `Idempotency-Key`: the first answer is kept, in the same transaction as
-//! what it answers, and given again for 24 hours (`docs/undocumented/both-services.md#idempotency`).
+//! `Idempotency-Key`: the first response is stored for 24 hours and returned again for
+//! a repeated request (`docs/undocumented/both-services.md#idempotency`).
 
 use http::StatusCode;
 use sha2::{Digest, Sha256};
 use svc_sdk::{Operation, Service};
 
-use super::answer::Answer;
+use super::response::ApiResponse;
+use crate::compatibility::Idempotency;
 use crate::error::{ApiError, Code};
 use crate::store::Tx;
-use crate::switches::Idempotency;
 use crate::web::call::Call;
 
-const KEPT: i64 = 24 * 3_600_000;
-const LONGEST_KEY: usize = 255;
+/// How long a response is stored, in milliseconds.
+const LIFETIME: i64 = 24 * 3_600_000;
+const MAX_KEY_LENGTH: usize = 255;
 
-/// A request that is to be done once.
+/// The idempotency key of a request.
 #[derive(Debug)]
-pub(crate) struct Once {
+pub(crate) struct IdempotencyKey {
     organization: i64,
     service: Service,
     key: String,
-    /// Of operation, path and body.
+    /// Hash of the operation, path and body.
     fingerprint: [u8; 32],
 }
 
-impl Once {
-    /// What the request's `Idempotency-Key` asks for, if it has one.
-    pub(crate) fn of(call: &Call, body: &[u8]) -> Result<Option<Self>, ApiError> {
-        let honoured = call.app().settings.switches.idempotency == Idempotency::Honoured;
+impl IdempotencyKey {
+    /// Reads the `Idempotency-Key` header, unless the server ignores it.
+    pub(crate) fn from_call(call: &Call, body: &[u8]) -> Result<Option<Self>, ApiError> {
+        let honored = call.app().settings.compatibility.idempotency == Idempotency::Honored;
         let mut keys = call.input.parts.headers.get_all("idempotency-key").iter();
-        let Some(key) = keys.next().filter(|_| honoured) else {
+        let Some(key) = keys.next().filter(|_| honored) else {
             return Ok(None);
         };
         if keys.next().is_some() {
@@ -37,8 +38,8 @@ impl Once {
         }
         let key = key.to_str().unwrap_or_default();
         let visible = key.bytes().all(|byte| byte.is_ascii_graphic());
-        if !visible || !(1..=LONGEST_KEY).contains(&key.len()) {
-            let message = format!("must be 1 to {LONGEST_KEY} visible ASCII characters");
+        if !visible || !(1..=MAX_KEY_LENGTH).contains(&key.len()) {
+            let message = format!("must be 1 to {MAX_KEY_LENGTH} visible ASCII characters");
             return Err(ApiError::field("Idempotency-Key", message));
         }
         let operation: Operation = call.operation;
@@ -57,8 +58,8 @@ impl Once {
         }))
     }
 
-    /// The answer that was given before, or 409 where it was to another request.
-    pub(crate) fn earlier(&self, tx: &Tx<'_>) -> Result<Option<Answer>, ApiError> {
+    /// Returns the stored response, or 409 if it belongs to a different request.
+    pub(crate) fn stored_response(&self, tx: &Tx<'_>) -> Result<Option<ApiResponse>, ApiError> {
         let found = tx.find(
             "SELECT fingerprint, status, body FROM idempotency
              WHERE organization = ?1 AND service = ?2 AND key = ?3 AND expires_at > ?4",
@@ -69,15 +70,20 @@ impl Once {
         if fingerprint != self.fingerprint {
             return Err(ApiError::new(
                 Code::IdempotencyMismatch,
-                "this Idempotency-Key was used with another request",
+                "this Idempotency-Key was already used with a different request",
             ));
         }
         let status = StatusCode::from_u16(status).map_err(ApiError::internal)?;
-        Ok(Some(Answer { status, body }))
+        Ok(Some(ApiResponse { status, body }))
     }
 
-    /// Keeps the answer, and forgets some of those whose time has passed.
-    pub(crate) fn keep(&self, tx: &Tx<'_>, answer: &Answer) -> Result<(), ApiError> {
+    /// Stores the response, in the same transaction as what the request created, and
+    /// deletes some expired ones.
+    pub(crate) fn store_response(
+        &self,
+        tx: &Tx<'_>,
+        response: &ApiResponse,
+    ) -> Result<(), ApiError> {
         tx.execute(
             "DELETE FROM idempotency WHERE (organization, service, key) IN
              (SELECT organization, service, key FROM idempotency WHERE expires_at <= ?1 LIMIT 8)",
@@ -90,9 +96,9 @@ impl Once {
                 self.service.as_str(),
                 &self.key,
                 self.fingerprint,
-                answer.status.as_u16(),
-                &answer.body,
-                tx.now + KEPT,
+                response.status.as_u16(),
+                &response.body,
+                tx.now + LIFETIME,
             ),
         )?;
         Ok(())

@@ -1,31 +1,31 @@
-//! The command line as it was typed, to suggest one that can be typed next.
+//! Formats command lines for hints, based on the one that the user typed.
 
 use std::borrow::Cow;
 use std::ffi::OsString;
 
-/// Options that cannot stand beside `--sandbox`, or mean nothing there.
-const OUTSIDE: [&str; 4] = ["--email-url", "--extraction-url", "--key-file", "--profile"];
+/// Options that are not allowed with `--sandbox`, or have no effect there.
+const NOT_IN_SANDBOX: [&str; 4] = ["--email-url", "--extraction-url", "--key-file", "--profile"];
 
-/// The same command in the sandbox.
+/// The same command line with `--sandbox`.
 pub fn in_sandbox(args: &[OsString]) -> String {
     let mut line = "svc --sandbox".to_owned();
     let mut args = args.iter().skip(1).map(|arg| arg.to_string_lossy());
     while let Some(arg) = args.next() {
         let name = arg.split('=').next().unwrap_or_default();
-        if OUTSIDE.contains(&name) {
+        if NOT_IN_SANDBOX.contains(&name) {
             if name == arg {
                 args.next();
             }
             continue;
         }
         line.push(' ');
-        line.push_str(&quoted(&arg));
+        line.push_str(&shell_quoted(&arg));
     }
     line
 }
 
-/// A word as a shell reads it back.
-pub fn quoted(word: &str) -> Cow<'_, str> {
+/// Quotes a word for the shell, if necessary.
+pub fn shell_quoted(word: &str) -> Cow<'_, str> {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=@,+%".contains(c);
     if !word.is_empty() && word.chars().all(plain) {
         return Cow::Borrowed(word);
@@ -43,7 +43,7 @@ mod tests {
     }
 
     #[test]
-    fn the_users_own_words_come_back() {
+    fn suggests_the_typed_command_line() {
         assert_eq!(suggested(&["svc", "emails", "get", "x"]), "svc --sandbox emails get x");
         assert_eq!(
             suggested(&["svc", "emails", "send", "--subject", "It's on", "--text", ""]),
@@ -52,7 +52,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_sandbox_refuses_is_left_out() {
+    fn omits_options_that_the_sandbox_rejects() {
         let args = ["svc", "--profile", "p", "--email-url=http://x", "audiences", "list"];
         assert_eq!(suggested(&args), "svc --sandbox audiences list");
     }

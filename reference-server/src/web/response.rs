@@ -1,4 +1,4 @@
-//! Answers: a status and JSON, in the shapes that the switches chose.
+//! Responses: a status and JSON, in the shape that the compatibility settings select.
 
 use axum::body::Body;
 use http::header::{CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
@@ -6,45 +6,52 @@ use http::{HeaderValue, Response, StatusCode};
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use crate::compatibility::{Compatibility, CreateStatus, ErrorFormat, Wrapping};
 use crate::error::{ApiError, Code, Details, ErrorObject};
-use crate::switches::{CreatedStatus, ErrorShape, Switches, Wrapping};
 
-/// The answer of a documented operation: small enough to keep for an
+/// The response of a documented operation. It is small enough to be stored for an
 /// `Idempotency-Key`.
 #[derive(Clone, Debug)]
-pub(crate) struct Answer {
+pub(crate) struct ApiResponse {
     pub(crate) status: StatusCode,
-    /// JSON, or empty for no body.
+    /// JSON, or empty if the response has no body.
     pub(crate) body: Vec<u8>,
 }
 
-impl Answer {
+impl ApiResponse {
     pub(crate) fn json(status: StatusCode, value: &impl Serialize) -> Result<Self, ApiError> {
         let body = serde_json::to_vec(value).map_err(ApiError::internal)?;
         Ok(Self { status, body })
     }
 
-    /// 200 with a resource, wrapped where `docs/undocumented/both-services.md#resource-shape` says so.
-    pub(crate) fn resource(switches: &Switches, value: &impl Serialize) -> Result<Self, ApiError> {
-        Self::with_status(switches, StatusCode::OK, value)
+    /// 200 with a resource (`docs/undocumented/both-services.md#resource-shape`).
+    pub(crate) fn resource(
+        compatibility: &Compatibility,
+        value: &impl Serialize,
+    ) -> Result<Self, ApiError> {
+        Self::with_status(compatibility, StatusCode::OK, value)
     }
 
-    /// A creation's answer: `status` unless `docs/undocumented/both-services.md#create-status` makes it 200.
+    /// The response of a create operation: `status`, or 200 if the compatibility settings
+    /// select it (`docs/undocumented/both-services.md#create-status`).
     pub(crate) fn created(
-        switches: &Switches,
+        compatibility: &Compatibility,
         status: StatusCode,
         value: &impl Serialize,
     ) -> Result<Self, ApiError> {
-        let status = match switches.created_status {
-            CreatedStatus::Created => status,
-            CreatedStatus::Ok => StatusCode::OK,
+        let status = match compatibility.create_status {
+            CreateStatus::Created => status,
+            CreateStatus::Ok => StatusCode::OK,
         };
-        Self::with_status(switches, status, value)
+        Self::with_status(compatibility, status, value)
     }
 
-    /// 200 with a list, wrapped where `docs/undocumented/both-services.md#list-shape` says so.
-    pub(crate) fn list<T: Serialize>(switches: &Switches, items: &[T]) -> Result<Self, ApiError> {
-        match switches.lists {
+    /// 200 with a list (`docs/undocumented/both-services.md#list-shape`).
+    pub(crate) fn list<T: Serialize>(
+        compatibility: &Compatibility,
+        items: &[T],
+    ) -> Result<Self, ApiError> {
+        match compatibility.list_shape {
             Wrapping::Bare => Self::json(StatusCode::OK, &items),
             Wrapping::Wrapped => Self::json(StatusCode::OK, &Data { data: items }),
         }
@@ -56,11 +63,11 @@ impl Answer {
     }
 
     fn with_status(
-        switches: &Switches,
+        compatibility: &Compatibility,
         status: StatusCode,
         value: &impl Serialize,
     ) -> Result<Self, ApiError> {
-        match switches.resources {
+        match compatibility.resource_shape {
             Wrapping::Bare => Self::json(status, value),
             Wrapping::Wrapped => Self::json(status, &Data { data: value }),
         }
@@ -72,13 +79,13 @@ struct Data<T> {
     data: T,
 }
 
-impl From<Answer> for Response<Body> {
-    fn from(answer: Answer) -> Self {
+impl From<ApiResponse> for Response<Body> {
+    fn from(api_response: ApiResponse) -> Self {
         let mut response = Self::new(Body::empty());
-        *response.status_mut() = answer.status;
-        if !answer.body.is_empty() {
+        *response.status_mut() = api_response.status;
+        if !api_response.body.is_empty() {
             response.headers_mut().insert(CONTENT_TYPE, JSON);
-            *response.body_mut() = answer.body.into();
+            *response.body_mut() = api_response.body.into();
         }
         response
     }
@@ -106,14 +113,15 @@ pub(crate) struct Problem<'a> {
     details: &'a Details,
 }
 
-/// An error's content type and body in the given shape (`docs/undocumented/both-services.md#error-format`).
-pub(crate) fn error_body(error: &ApiError, shape: ErrorShape) -> (&'static str, String) {
+/// The content type and the body of an error response
+/// (`docs/undocumented/both-services.md#error-format`).
+pub(crate) fn error_body(error: &ApiError, format: ErrorFormat) -> (&'static str, String) {
     let object = error.object();
-    let (content_type, body) = match shape {
-        ErrorShape::Text => return ("text/plain; charset=utf-8", object.message.to_owned()),
-        ErrorShape::Nested => ("application/json", to_text(&Nested { error: object })),
-        ErrorShape::Flat => ("application/json", to_text(&object)),
-        ErrorShape::Problem => {
+    let (content_type, body) = match format {
+        ErrorFormat::Text => return ("text/plain; charset=utf-8", object.message.to_owned()),
+        ErrorFormat::Nested => ("application/json", to_json(&Nested { error: object })),
+        ErrorFormat::Flat => ("application/json", to_json(&object)),
+        ErrorFormat::Problem => {
             let status = object.code.status();
             let problem = Problem {
                 r#type: "about:blank",
@@ -123,16 +131,16 @@ pub(crate) fn error_body(error: &ApiError, shape: ErrorShape) -> (&'static str, 
                 code: object.code,
                 details: object.details,
             };
-            ("application/problem+json", to_text(&problem))
+            ("application/problem+json", to_json(&problem))
         }
     };
     (content_type, body)
 }
 
-/// An error's answer in the given shape.
-pub(crate) fn error(error: &ApiError, shape: ErrorShape) -> Response<Body> {
+/// An error response.
+pub(crate) fn error(error: &ApiError, format: ErrorFormat) -> Response<Body> {
     let status = error.code().status();
-    let (content_type, body) = error_body(error, shape);
+    let (content_type, body) = error_body(error, format);
     let mut response = Response::new(Body::from(body));
     *response.status_mut() = status;
     let headers = response.headers_mut();
@@ -146,7 +154,7 @@ pub(crate) fn error(error: &ApiError, shape: ErrorShape) -> Response<Body> {
     response
 }
 
-/// Of texts, numbers and maps with texts as keys, which always can be written.
-fn to_text(value: &impl Serialize) -> String {
+/// Cannot fail: the error types consist of strings, numbers and maps with string keys.
+fn to_json(value: &impl Serialize) -> String {
     serde_json::to_string(value).unwrap_or_default()
 }

@@ -1,4 +1,4 @@
-//! `Idempotency-Key` over the wire (`docs/undocumented/both-services.md#idempotency`).
+//! `Idempotency-Key` (`docs/undocumented/both-services.md#idempotency`).
 
 use crate::harness::{KEY, Sandbox};
 
@@ -7,12 +7,12 @@ const BODY: &str = r#"{"from":"a@sandbox.test","to":"b@x.test","subject":"s"}"#;
 
 async fn with(sandbox: &Sandbox, key: &str, line: &str, body: &str) -> (u16, String) {
     let headers = format!("authorization: Bearer {KEY}\r\nidempotency-key: {key}\r\n");
-    let answer = sandbox.raw(line, &headers, body).await;
-    (answer.status, answer.body)
+    let response = sandbox.raw(line, &headers, body).await;
+    (response.status, response.body)
 }
 
 #[tokio::test]
-async fn the_same_request_gets_the_first_answer_again() {
+async fn a_repeated_request_gets_the_first_response() {
     let sandbox = Sandbox::start().await;
     for (line, body) in [
         (SEND, BODY),
@@ -32,29 +32,29 @@ async fn the_same_request_gets_the_first_answer_again() {
 }
 
 #[tokio::test]
-async fn many_at_once_are_one() {
+async fn concurrent_requests_with_one_key_run_once() {
     let sandbox = Sandbox::start().await;
     let calls = (0..16).map(|_| with(&sandbox, "k", SEND, BODY));
-    let answers = futures_util::future::join_all(calls).await;
-    assert_eq!(answers[0].0, 202);
-    assert!(answers.iter().all(|answer| *answer == answers[0]), "{answers:?}");
+    let responses = futures_util::future::join_all(calls).await;
+    assert_eq!(responses[0].0, 202);
+    assert!(responses.iter().all(|response| *response == responses[0]), "{responses:?}");
 }
 
 #[tokio::test]
-async fn another_request_under_the_same_key_is_refused() {
+async fn rejects_a_different_request_with_the_same_key() {
     let sandbox = Sandbox::start().await;
     with(&sandbox, "k", SEND, BODY).await;
     let (status, body) = with(&sandbox, "k\r\nidempotency-key: k", SEND, BODY).await;
-    assert_eq!(status, 422, "one of two keys would be a guess: {body}");
+    assert_eq!(status, 422, "two keys: {body}");
     let other = BODY.replace("\"s\"", "\"t\"");
     let (status, body) = with(&sandbox, "k", SEND, &other).await;
     assert_eq!(status, 409);
     assert!(body.contains(r#""code":"idempotency_mismatch""#), "{body}");
     let (status, _) = with(&sandbox, "k", "POST /api/v1/audiences", BODY).await;
-    assert_eq!(status, 422, "a body that is wrong for the operation is wrong first");
+    assert_eq!(status, 422, "the body is validated before the key");
     let (status, _) = with(&sandbox, "k", "POST /api/v1/audiences", r#"{"name":"a"}"#).await;
     assert_eq!(status, 409);
-    // The same words about another thing are another request.
+    // The same body for another resource is a different request.
     let audience = |name: &'static str| {
         let body = format!(r#"{{"name":"{name}"}}"#);
         let sandbox = &sandbox;
@@ -65,7 +65,7 @@ async fn another_request_under_the_same_key_is_refused() {
         let line = format!("POST /api/v1/audiences/{}/contacts", audience(name).await);
         assert_eq!(with(&sandbox, "contact", &line, contact).await.0, expected, "{name}");
     }
-    // Another organization has its own keys.
+    // Organizations do not share idempotency keys.
     let (key, _) = sandbox.organization().await;
     let headers = format!("authorization: Bearer {key}\r\nidempotency-key: k\r\n");
     assert_eq!(
@@ -75,11 +75,11 @@ async fn another_request_under_the_same_key_is_refused() {
 }
 
 #[tokio::test]
-async fn an_answer_is_kept_for_a_day_and_refusals_are_not() {
+async fn stores_responses_for_a_day_but_no_errors() {
     let sandbox = Sandbox::start().await;
     sandbox.freeze().await;
-    let refused = BODY.replace("sandbox.test", "unverified.test");
-    assert_eq!(with(&sandbox, "k", SEND, &refused).await.0, 403);
+    let rejected = BODY.replace("sandbox.test", "unverified.test");
+    assert_eq!(with(&sandbox, "k", SEND, &rejected).await.0, 403);
     let first = with(&sandbox, "k", SEND, BODY).await;
     assert_eq!(first.0, 202);
     sandbox.advance("23h").await;
@@ -94,7 +94,7 @@ async fn an_answer_is_kept_for_a_day_and_refusals_are_not() {
 }
 
 #[tokio::test]
-async fn a_test_of_a_webhook_is_sent_once() {
+async fn a_repeated_webhook_test_is_sent_once() {
     let sandbox = Sandbox::start().await;
     let receiver = crate::receiver::Receiver::start(&[]).await;
     let body = format!(r#"{{"url":"{}","events":["email.sent"]}}"#, receiver.url());

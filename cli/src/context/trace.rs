@@ -1,0 +1,38 @@
+//! The lines that `--verbose` prints about requests.
+
+use svc_sdk::Attempt;
+
+use crate::output::{Printer, Tracer};
+
+/// Maximum lines that `--verbose` prints of a response that did not come from the service.
+const MAX_TRACED_LINES: usize = 20;
+
+/// Prints the two lines of `--verbose` for an attempt: the request and its result.
+pub(super) fn attempt(tracer: Tracer, attempt: &Attempt<'_>) {
+    tracer.trace(&format!("> {} {}", attempt.method, attempt.url));
+    let status = match (attempt.status, attempt.failure) {
+        (Some(status), _) => status.to_string(),
+        (None, Some(kind)) => format!("no response ({kind})"),
+        (None, None) => "no response".to_owned(),
+    };
+    let id = attempt.request_id.map(|id| format!(", request id {id}"));
+    let retry = attempt.retry_in.map(|wait| format!(", retrying in {} ms", wait.as_millis()));
+    tracer.trace(&format!(
+        "< {status} in {} ms, attempt {}{}{}",
+        attempt.elapsed.as_millis(),
+        attempt.number,
+        id.unwrap_or_default(),
+        retry.unwrap_or_default(),
+    ));
+}
+
+/// Prints a response that did not come from the service, such as a captive portal's page. A body
+/// that begins like JSON probably did come from the service and may contain a secret, so it is not
+/// printed.
+pub(super) fn foreign_body(out: &Printer, body: &[u8]) {
+    let text = String::from_utf8_lossy(body);
+    if text.trim_start().starts_with(['{', '[', '"']) {
+        return;
+    }
+    text.lines().take(MAX_TRACED_LINES).for_each(|line| out.trace(&format!("< {line}")));
+}

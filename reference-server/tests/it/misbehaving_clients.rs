@@ -1,0 +1,172 @@
+//! Clients that misbehave: slow or huge headers, malformed requests, endless bodies. They
+//! get an error and do not affect other clients.
+
+use std::time::Duration;
+
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
+
+use crate::harness::{KEY, Sandbox};
+use crate::raw::TIMEOUT;
+
+/// Reads everything until the connection is closed.
+async fn read_until_closed(stream: &mut TcpStream) -> String {
+    let mut response = Vec::new();
+    let read = tokio::time::timeout(TIMEOUT, stream.read_to_end(&mut response));
+    // The server may close the connection with a reset.
+    let _ = read.await.expect("the connection was not closed");
+    String::from_utf8_lossy(&response).into_owned()
+}
+
+/// Asserts that a malformed request got the server's own error response, with a request
+/// ID, and that nothing follows it.
+fn assert_rejected(response: &str, status: u16, code: &str) {
+    let (head, body) = response.split_once("\r\n\r\n").unwrap_or_else(|| panic!("{response:?}"));
+    assert!(head.starts_with(&format!("HTTP/1.1 {status} ")), "{response}");
+    for field in [
+        "content-type: application/json\r\n",
+        "x-request-id: req_",
+        "connection: close\r\n",
+        &format!("content-length: {}", body.len()),
+    ] {
+        assert!(head.contains(field), "{field} in {response}");
+    }
+    assert!(body.starts_with(&format!(r#"{{"error":{{"code":"{code}","message":""#)), "{response}");
+}
+
+#[tokio::test]
+async fn slow_headers_get_408() {
+    let short = Duration::from_millis(500);
+    let sandbox = Sandbox::with(|builder| builder.header_timeout(short)).await;
+    let mut slow = TcpStream::connect(sandbox.addr()).await.expect("connect");
+    slow.write_all(b"GET /api/v1/audiences HTTP/1.1\r\nhost: x\r\n").await.expect("write");
+    let mut silent = TcpStream::connect(sandbox.addr()).await.expect("connect");
+    assert_eq!(sandbox.call("GET /api/v1/audiences", "").await.status, 200);
+    assert_rejected(&read_until_closed(&mut slow).await, 408, "request_timeout");
+    // An idle client gets no response: it could take it for the response to its next
+    // request.
+    assert_eq!(read_until_closed(&mut silent).await, "");
+}
+
+#[tokio::test]
+async fn a_malformed_request_does_not_affect_earlier_responses() {
+    let sandbox = Sandbox::start().await;
+    let good =
+        format!("GET /api/v1/audiences HTTP/1.1\r\nhost: x\r\nauthorization: Bearer {KEY}\r\n\r\n");
+    for wait_for_response in [true, false] {
+        let mut stream = TcpStream::connect(sandbox.addr()).await.expect("connect");
+        if wait_for_response {
+            stream.write_all(good.as_bytes()).await.expect("write");
+            assert_eq!(crate::raw::read_response(&mut stream).await.body, "[]");
+            stream.write_all(b"no HTTP\r\n\r\n").await.expect("write");
+            assert_rejected(&read_until_closed(&mut stream).await, 400, "invalid_request");
+        } else {
+            stream.write_all(format!("{good}no HTTP\r\n\r\n").as_bytes()).await.expect("write");
+            let both = read_until_closed(&mut stream).await;
+            let (first, second) = both.split_once("[]").expect("the first response");
+            assert!(first.starts_with("HTTP/1.1 200 "), "{both}");
+            assert_rejected(second, 400, "invalid_request");
+        }
+    }
+}
+
+#[tokio::test]
+async fn rejections_use_the_configured_error_format() {
+    let sandbox = Sandbox::with(|builder| {
+        builder.compatibility("error-format=text").expect("a valid setting")
+    })
+    .await;
+    let mut stream = TcpStream::connect(sandbox.addr()).await.expect("connect");
+    stream.write_all(b"GET /\0 HTTP/1.1\r\n\r\n").await.expect("write");
+    let response = read_until_closed(&mut stream).await;
+    assert!(response.contains("content-type: text/plain; charset=utf-8\r\n"), "{response}");
+    assert!(
+        response.ends_with("\r\n\r\nthe request is not a valid HTTP/1.1 request"),
+        "{response}"
+    );
+}
+
+#[tokio::test]
+async fn huge_headers_get_431() {
+    let sandbox = Sandbox::start().await;
+    let long = "x".repeat(200_000);
+    for (query, headers) in [
+        ("", format!("x-large: {long}\r\n")),
+        ("", (0..500).map(|number| format!("x-{number}: 1\r\n")).collect::<String>()),
+        (long.as_str(), String::new()),
+    ] {
+        let mut stream = TcpStream::connect(sandbox.addr()).await.expect("connect");
+        let request = format!("GET /api/v1/audiences?{query} HTTP/1.1\r\nhost: x\r\n{headers}\r\n");
+        // The server may reject it before it has read all of it.
+        let _ = stream.write_all(request.as_bytes()).await;
+        assert_rejected(&read_until_closed(&mut stream).await, 431, "headers_too_large");
+    }
+    assert_eq!(sandbox.call("GET /api/v1/audiences", "").await.status, 200);
+}
+
+#[tokio::test]
+async fn malformed_requests_get_400() {
+    let sandbox = Sandbox::start().await;
+    for bytes in [
+        &b"\x16\x03\x01\x02\x00\x01\x00\x01"[..],
+        b"EHLO me\r\n\r\n",
+        // HTTP/2 with prior knowledge.
+        b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0",
+        b"GET / HTTP/9.9\r\n\r\n",
+        b"GET / HTTP/1.1\r\nno header\r\n\r\n",
+        b"POST / HTTP/1.1\r\ncontent-length: x\r\n\r\n",
+    ] {
+        let mut stream = TcpStream::connect(sandbox.addr()).await.expect("connect");
+        stream.write_all(bytes).await.expect("write");
+        assert_rejected(&read_until_closed(&mut stream).await, 400, "invalid_request");
+    }
+    assert_eq!(sandbox.call("GET /api/v1/audiences", "").await.status, 200);
+}
+
+/// The server counts the bytes of a chunked body.
+#[tokio::test]
+async fn limits_a_body_without_a_length() {
+    let sandbox = Sandbox::start().await;
+    let mut stream = TcpStream::connect(sandbox.addr()).await.expect("connect");
+    let head = format!(
+        "POST /api/v1/audiences HTTP/1.1\r\nhost: x\r\nauthorization: Bearer {KEY}\r\ntransfer-encoding: chunked\r\n\r\n"
+    );
+    stream.write_all(head.as_bytes()).await.expect("write");
+    let (mut reading, mut writing) = stream.into_split();
+    let writer = tokio::spawn(async move {
+        let chunk = format!("100000\r\n{}\r\n", "x".repeat(1 << 20));
+        // Until the server closes the connection.
+        for _ in 0..80 {
+            if writing.write_all(chunk.as_bytes()).await.is_err() {
+                break;
+            }
+        }
+    });
+    let mut start = [0; 12];
+    reading.read_exact(&mut start).await.expect("a response");
+    assert_eq!(&start, b"HTTP/1.1 413");
+    drop(reading);
+    writer.await.expect("ended");
+}
+
+#[tokio::test]
+async fn serves_metrics_for_prometheus() {
+    let sandbox = Sandbox::start().await;
+    sandbox.call("GET /api/v1/audiences", "").await;
+    sandbox.call("GET /api/v1/audiences/x", "").await;
+    let body = r#"{"from":"a@sandbox.test","to":"b@x.test","subject":"s"}"#;
+    sandbox.call("POST /api/v1/emails/batch", &format!("[{body},{body}]")).await;
+    sandbox.settle().await;
+    let metrics = sandbox.control("GET /metrics", "").await;
+    assert_eq!(metrics.status, 200);
+    for line in [
+        r#"svc_requests_total{service="email",operation="audiences.list",status="2xx"} 1"#,
+        r#"svc_requests_total{service="email",operation="audiences.get",status="4xx"} 1"#,
+        "svc_emails_accepted_total 2",
+        "svc_due 0",
+    ] {
+        assert!(metrics.body.lines().any(|known| known == line), "{line} in {}", metrics.body);
+    }
+    let ready = sandbox.control("GET /readyz", "").await;
+    assert_eq!((ready.status, ready.body.as_str()), (200, r#"{"status":"ready"}"#));
+}
