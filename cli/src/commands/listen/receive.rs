@@ -1,4 +1,4 @@
-//! Receiving deliveries: verify, record, pass on, answer as the application did.
+//! Receives deliveries: verifies, records and forwards them, and returns the application's response.
 
 use std::convert::Infallible;
 use std::path::PathBuf;
@@ -24,13 +24,13 @@ use super::check::Check;
 use crate::deliver::{Answer, Deliverer, Delivery, NoAnswer, PATIENCE, is_hop_by_hop};
 use crate::recorded::{Recorded, Records};
 
-/// The largest delivery that is taken.
-const LARGEST: usize = 64 << 20;
-/// How long an application that restarts may be away before the service hears of it.
-const RESTART: Duration = Duration::from_secs(6);
+/// Maximum size of a delivery's body in bytes.
+const MAX_BODY: usize = 64 << 20;
+/// How long connecting is retried, for an application that restarts.
+const RESTART_LIMIT: Duration = Duration::from_secs(6);
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// Where the deliveries of some events go.
+/// The target URL of some events.
 #[derive(Clone, Debug)]
 pub(super) struct Route {
     pub(super) event: String,
@@ -43,12 +43,14 @@ pub(super) fn parse_route(text: &str) -> Result<Route, String> {
         Some((event, url)) if !event.is_empty() && !url.is_empty() => {
             Ok(Route { event: event.to_owned(), url: url.to_owned() })
         }
-        _ => Err(format!("`{text}` is no route: write email.bounced=http://localhost:3000/b")),
+        _ => Err(format!(
+            "`{text}` is not a route: use EVENT=URL, such as email.bounced=http://localhost:3000/b"
+        )),
     }
 }
 
 impl Route {
-    pub(super) fn takes(&self, event: &str) -> bool {
+    pub(super) fn matches(&self, event: &str) -> bool {
         match self.event.strip_suffix('*') {
             Some(start) => event.starts_with(start),
             None => self.event == event,
@@ -56,7 +58,7 @@ impl Route {
     }
 }
 
-/// What receives deliveries.
+/// Handles the requests of all connections.
 pub(super) struct Receiver {
     pub(super) service: Service,
     pub(super) check: Check,
@@ -67,11 +69,11 @@ pub(super) struct Receiver {
     pub(super) records: Records,
     pub(super) secret_file: Option<PathBuf>,
     pub(super) seen: UnboundedSender<Seen>,
-    /// Read by each connection from its request to the end of its answer.
+    /// Locked for reading while a request is in flight.
     pub(super) busy: Arc<RwLock<()>>,
 }
 
-/// What became of one delivery.
+/// The result of one delivery.
 pub(super) struct Seen {
     pub(super) at: String,
     pub(super) id: Option<String>,
@@ -116,19 +118,18 @@ pub(super) async fn accept(listener: TcpListener, receiver: Arc<Receiver>) {
     loop {
         match listener.accept().await {
             Ok((stream, _)) => drop(tokio::spawn(serve(stream, Arc::clone(&receiver)))),
-            // Out of file descriptors, say: the next one may fare better.
+            // Out of file descriptors, for example: try again after a pause.
             Err(_) => tokio::time::sleep(PAUSE).await,
         }
     }
 }
 
-/// A connection is good for one request, so that at the end there are no idle
-/// ones to wait for.
+/// Serves one request per connection, so that no idle connection delays the end.
 async fn serve(stream: TcpStream, receiver: Arc<Receiver>) {
     let busy = Mutex::new(None::<OwnedRwLockReadGuard<()>>);
     let service = service_fn(|request| async {
         let guard = Arc::clone(&receiver.busy).read_owned().await;
-        *busy.lock().expect("nothing panics while it is held") = Some(guard);
+        *busy.lock().expect("no thread panics while holding the lock") = Some(guard);
         Ok::<_, Infallible>(receiver.receive(request).await)
     });
     let connection = http1::Builder::new()
@@ -137,7 +138,7 @@ async fn serve(stream: TcpStream, receiver: Arc<Receiver>) {
         .timer(TokioTimer::new())
         .header_read_timeout(PATIENCE)
         .serve_connection(TokioIo::new(stream), service);
-    // A peer that goes away is its own affair.
+    // A peer that disconnects needs no report.
     let _ = connection.await;
 }
 
@@ -147,20 +148,20 @@ impl Receiver {
             Ok(taken) => taken,
             Err((status, problem)) => (Seen::refused(status, problem), empty(status)),
         };
-        // The program is ending when nobody looks any more.
+        // The channel is closed only while the program ends.
         let _ = self.seen.send(seen);
         answer
     }
 
     async fn take(&self, request: Request<Incoming>) -> Result<Taken, (StatusCode, String)> {
         if request.method() != Method::POST {
-            let problem = format!("{} is no delivery", request.method());
+            let problem = format!("{} is not a delivery, which is a POST", request.method());
             return Err((StatusCode::METHOD_NOT_ALLOWED, problem));
         }
         let (head, body) = request.into_parts();
-        // Nothing is read from somebody who cannot have signed it.
+        // The body of an unsigned request is not read.
         self.check.admits(&head.headers).map_err(|why| (StatusCode::UNAUTHORIZED, why))?;
-        let body = tokio::time::timeout(PATIENCE, Limited::new(body, LARGEST).collect())
+        let body = tokio::time::timeout(PATIENCE, Limited::new(body, MAX_BODY).collect())
             .await
             .map_err(|_| (StatusCode::REQUEST_TIMEOUT, "the body did not arrive".to_owned()))?
             .map_err(|_| (StatusCode::PAYLOAD_TOO_LARGE, "the body is too large".to_owned()))?
@@ -197,15 +198,15 @@ impl Receiver {
             extensions: head.extensions,
         };
         let started = Instant::now();
-        let answered = self.pass_on(&delivery).await;
+        let answered = self.forward(&delivery).await;
         seen.duration_ms = started.elapsed().as_millis() as u64;
         let answer = match answered {
             Ok(answer) => {
                 seen.status = answer.status;
-                pass_back(answer)
+                to_response(answer)
             }
             Err(none) => {
-                // The service takes it for a failure and tries again later.
+                // The service treats this status as a failure and retries.
                 let status = status_for(&none);
                 seen.status = status.as_u16();
                 seen.problem = Some(none.to_string());
@@ -215,13 +216,13 @@ impl Receiver {
         Ok((seen, answer))
     }
 
-    /// Where there is no connection, the application may be restarting: nothing
-    /// was delivered, so trying again delivers nothing twice.
-    async fn pass_on(&self, delivery: &Delivery) -> Result<Answer, NoAnswer> {
-        let patience = Instant::now() + RESTART;
+    /// Retries while there is no connection, because the application may be restarting. Nothing was
+    /// delivered then, so a retry cannot deliver twice.
+    async fn forward(&self, delivery: &Delivery) -> Result<Answer, NoAnswer> {
+        let deadline = Instant::now() + RESTART_LIMIT;
         loop {
             match self.deliverer.post(delivery, PATIENCE).await {
-                Err(NoAnswer::NotSent(_)) if Instant::now() < patience => {
+                Err(NoAnswer::NotSent(_)) if Instant::now() < deadline => {
                     tokio::time::sleep(PAUSE).await;
                 }
                 done => return done,
@@ -229,11 +230,12 @@ impl Receiver {
         }
     }
 
-    /// The event is looked for in the signed body first (`docs/undocumented/email-service.md#delivery-payload`).
+    /// The event, from the signed body if it has one, else from a header
+    /// (`docs/undocumented/email-service.md#delivery-payload`).
     fn event(&self, headers: &HeaderMap, body: &[u8]) -> Option<String> {
-        let said = serde_json::from_slice::<Value>(body).ok();
-        let in_body = said.as_ref().and_then(|said| {
-            ["event", "type"].iter().find_map(|name| said.get(name)?.as_str().map(str::to_owned))
+        let payload = serde_json::from_slice::<Value>(body).ok();
+        let in_body = payload.as_ref().and_then(|payload| {
+            ["event", "type"].iter().find_map(|name| payload.get(name)?.as_str().map(str::to_owned))
         });
         in_body.or_else(|| {
             let name = self.event_header.as_deref().or(match self.service {
@@ -245,7 +247,7 @@ impl Receiver {
     }
 
     fn target(&self, event: Option<&str>) -> Option<&String> {
-        let routed = event.and_then(|event| self.routes.iter().find(|route| route.takes(event)));
+        let routed = event.and_then(|event| self.routes.iter().find(|route| route.matches(event)));
         routed.map(|route| &route.url).or(self.forward_to.as_ref())
     }
 }
@@ -261,7 +263,7 @@ fn status_for(none: &NoAnswer) -> StatusCode {
 
 type Taken = (Seen, Response<Full<Bytes>>);
 
-fn pass_back(mut answer: Answer) -> Response<Full<Bytes>> {
+fn to_response(mut answer: Answer) -> Response<Full<Bytes>> {
     let mut response = Response::new(Full::new(answer.body));
     *response.status_mut() = StatusCode::from_u16(answer.status).unwrap_or(StatusCode::BAD_GATEWAY);
     let names = answer.headers.keys().filter(|name| is_hop_by_hop(name.as_str()));
@@ -279,7 +281,7 @@ fn empty(status: StatusCode) -> Response<Full<Bytes>> {
     response
 }
 
-/// Header bytes as text, a character for each byte, so that they go out as they came.
+/// Header bytes as text with one character per byte, so that they are forwarded unchanged.
 fn latin1(bytes: &[u8]) -> String {
     bytes.iter().copied().map(char::from).collect()
 }
@@ -289,7 +291,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn no_answer_is_a_failure_that_the_service_tries_again_after() {
+    fn a_failed_forward_gets_a_status_that_the_service_retries() {
         let why = || "why".to_owned();
         for (none, status) in [
             (NoAnswer::TimedOut(PATIENCE), 504),
@@ -302,11 +304,11 @@ mod tests {
     }
 
     #[test]
-    fn routes_take_an_event_or_a_family_of_them() {
+    fn routes_match_an_event_or_a_prefix() {
         let route = |text: &str| parse_route(text).expect("a route");
-        assert!(route("email.sent=http://x").takes("email.sent"));
-        assert!(!route("email.sent=http://x").takes("email.sent2"));
-        assert!(route("email.*=http://x?a=b").takes("email.bounced"));
+        assert!(route("email.sent=http://x").matches("email.sent"));
+        assert!(!route("email.sent=http://x").matches("email.sent2"));
+        assert!(route("email.*=http://x?a=b").matches("email.bounced"));
         assert_eq!(route("email.*=http://x?a=b").url, "http://x?a=b");
         assert!(parse_route("email.sent").is_err() && parse_route("=http://x").is_err());
     }
