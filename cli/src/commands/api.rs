@@ -31,10 +31,12 @@ pub struct Api {
     /// Path below the base URL, with its query string
     #[arg(add = Values::Path.candidates())]
     path: String,
-    /// Service [default: extraction for /v1/…, else email]
+    /// Service [default: by the path]
+    ///
+    /// Paths below /v1/ belong to the extraction service, all others to the email service.
     #[arg(long, value_name = "email|extraction", hide_possible_values = true)]
     service: Option<ServiceName>,
-    /// Request body: text, @file or - for standard input
+    /// Request body: text, @file or - for stdin
     #[arg(short, long, value_name = "TEXT|@FILE|-", allow_hyphen_values = true, add = at_file())]
     data: Option<String>,
     /// Request header; repeatable

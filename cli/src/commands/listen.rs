@@ -13,7 +13,7 @@ use tokio::net::TcpListener;
 use tokio::sync::mpsc;
 
 use self::check::Check;
-use self::receive::{Receiver, Route, Seen};
+use self::receive::{Receiver, Route, Report};
 use super::trigger::EVENTS;
 use super::verify::{ServiceName, read_secret, usable};
 use crate::complete::Values;
@@ -52,7 +52,9 @@ pub struct Listen {
     /// Forward every delivery to this URL
     #[arg(long, value_name = "URL")]
     forward_to: Option<String>,
-    /// Forward an event (or email.*) to a URL; repeatable
+    /// Forward matching events to a URL; repeatable
+    ///
+    /// EVENT is an event or a prefix such as email.*. Other events go to --forward-to.
     #[arg(long, value_name = "EVENT=URL", value_parser = receive::parse_route, add = Values::Route.candidates())]
     route: Vec<Route>,
     /// Service that sends the deliveries
@@ -66,13 +68,15 @@ pub struct Listen {
     /// File with the signing secret
     #[arg(long, value_name = "PATH", conflicts_with = "public_url", value_hint = ValueHint::FilePath)]
     secret_file: Option<PathBuf>,
-    /// Public URL of this machine, for a temporary webhook
+    /// Public URL of this machine
+    ///
+    /// A webhook with this URL is created for the session.
     #[arg(long, value_name = "URL")]
     public_url: Option<String>,
-    /// Accept deliveries without verifying their signature
+    /// Do not verify signatures
     #[arg(long, conflicts_with_all = ["secret_file", "public_url"])]
     insecure: bool,
-    /// Port on 127.0.0.1; 0 picks a free port
+    /// Port on 127.0.0.1; 0: a free port
     #[arg(long, value_name = "N", default_value = "0")]
     port: u16,
 }
@@ -93,16 +97,16 @@ impl Listen {
                     .code("cannot_listen")
                     .hint("choose another with --port, or leave --port out to use a free one")
             })?;
-        let address = format!("http://{}", listener.local_addr()?);
+        let base_url = format!("http://{}", listener.local_addr()?);
         // Signals are handled from here on, so that the webhook is always deleted.
         let mut stop = StopSignal::listen_to_the_terminal()?;
-        let session = match self.session_url(context, &address) {
+        let session = match self.session_url(context, &base_url) {
             Some(url) => {
                 Some(session::register(context, service, &url, &self.events(service)).await?)
             }
             None => None,
         };
-        let ended = self.serve(context, listener, &address, session.as_ref(), records, &mut stop);
+        let ended = self.serve(context, listener, &base_url, session.as_ref(), records, &mut stop);
         let ended = ended.await;
         let left = match &session {
             Some(session) => {
@@ -157,8 +161,8 @@ impl Listen {
     }
 
     async fn show_registration(&self, context: &Context, service: Service) -> Result<(), Failure> {
-        let address = format!("http://127.0.0.1:{}", self.port);
-        match self.session_url(context, &address) {
+        let base_url = format!("http://127.0.0.1:{}", self.port);
+        match self.session_url(context, &base_url) {
             Some(url) => session::show(context, service, &url, &self.events(service)).await,
             None => Err(Failure::usage(
                 "without --public-url no webhook is created, so there is no request to show",
@@ -167,9 +171,9 @@ impl Listen {
     }
 
     /// The URL under which the service reaches this session.
-    fn session_url(&self, context: &Context, address: &str) -> Option<String> {
+    fn session_url(&self, context: &Context, base_url: &str) -> Option<String> {
         let on_its_own = self.secret_file.is_none() && !self.insecure;
-        let here = (context.settings.sandbox && on_its_own).then(|| address.to_owned());
+        let here = (context.settings.sandbox && on_its_own).then(|| base_url.to_owned());
         self.public_url.clone().or(here)
     }
 
@@ -178,14 +182,14 @@ impl Listen {
         &self,
         context: &Context,
         listener: TcpListener,
-        address: &str,
+        base_url: &str,
         session: Option<&session::Session>,
         records: Records,
         stop: &mut StopSignal,
     ) -> Result<Stop, Failure> {
         let service = Service::from(self.service);
         let (check, secret_file) = self.check(context, service, session)?;
-        let (seen, mut deliveries) = mpsc::unbounded_channel();
+        let (report, mut deliveries) = mpsc::unbounded_channel();
         let busy = Arc::default();
         let urls = self.forward_to.iter().chain(self.route.iter().map(|route| &route.url));
         let receiver = Receiver {
@@ -197,16 +201,16 @@ impl Listen {
             deliverer: Deliverer::to(context, urls.map(String::as_str))?,
             records,
             secret_file: secret_file.clone(),
-            seen,
+            report,
             busy: Arc::clone(&busy),
         };
-        self.announce(context, address, session, secret_file.as_ref())?;
+        self.announce(context, base_url, session, secret_file.as_ref())?;
         let accept = tokio::spawn(receive::accept(listener, Arc::new(receiver)));
         let signal = loop {
             tokio::select! {
                 biased;
                 signal = stop.heard() => break signal,
-                Some(seen) = deliveries.recv() => self.show(context, &seen)?,
+                Some(report) = deliveries.recv() => self.show(context, &report)?,
             }
         };
         accept.abort();
@@ -217,12 +221,12 @@ impl Listen {
             tokio::select! {
                 biased;
                 _ = stop.heard() => break,
-                Some(seen) = deliveries.recv() => self.show(context, &seen)?,
+                Some(report) = deliveries.recv() => self.show(context, &report)?,
                 _ = &mut idle => break,
             }
         }
-        while let Ok(seen) = deliveries.try_recv() {
-            self.show(context, &seen)?;
+        while let Ok(report) = deliveries.try_recv() {
+            self.show(context, &report)?;
         }
         Ok(signal)
     }
@@ -261,24 +265,24 @@ impl Listen {
     fn announce(
         &self,
         context: &Context,
-        address: &str,
+        base_url: &str,
         session: Option<&session::Session>,
         secret_file: Option<&PathBuf>,
     ) -> Result<(), Failure> {
         let value = json!({
-            "listening": address,
+            "listening": base_url,
             "service": Service::from(self.service).as_str(),
             "forward_to": self.forward_to,
             "webhook": session.map(|session| &session.id),
             "secret_file": secret_file.map(|path| path.display().to_string()),
         });
         let mut line = match self.forward_to.as_deref() {
-            Some(url) => format!("listening on {address}, forwarding to {url}"),
+            Some(url) => format!("listening on {base_url}, forwarding to {url}"),
             None if !self.route.is_empty() => {
-                format!("listening on {address}, forwarding by event")
+                format!("listening on {base_url}, forwarding by event")
             }
             None => {
-                format!("listening on {address}, recording only (use --forward-to to forward)")
+                format!("listening on {base_url}, recording only (use --forward-to to forward)")
             }
         };
         if self.insecure {
@@ -298,21 +302,21 @@ impl Listen {
     }
 
     /// Prints a delivery on a line that fits 80 columns. A common target is printed at the start.
-    fn show(&self, context: &Context, seen: &Seen) -> Result<(), Failure> {
-        let event = seen.event.as_deref().unwrap_or("(no event)");
-        let time = DateTime::parse_from_rfc3339(&seen.at).map_or_else(
-            |_| seen.at.clone(),
+    fn show(&self, context: &Context, report: &Report) -> Result<(), Failure> {
+        let event = report.event.as_deref().unwrap_or("(no event)");
+        let time = DateTime::parse_from_rfc3339(&report.at).map_or_else(
+            |_| report.at.clone(),
             |time| time.with_timezone(&Local).format("%H:%M:%S").to_string(),
         );
-        let from = seen.forwarded_to.as_deref().filter(|_| !self.route.is_empty());
-        let outcome = match (&seen.problem, from) {
+        let from = report.forwarded_to.as_deref().filter(|_| !self.route.is_empty());
+        let outcome = match (&report.problem, from) {
             (Some(problem), _) => format!(" {problem}"),
-            (None, Some(url)) => format!(" in {} ms from {url}", seen.duration_ms),
-            (None, None) if seen.forwarded_to.is_some() => format!(" in {} ms", seen.duration_ms),
+            (None, Some(url)) => format!(" in {} ms from {url}", report.duration_ms),
+            (None, None) if report.forwarded_to.is_some() => format!(" in {} ms", report.duration_ms),
             (None, None) => " recorded".to_owned(),
         };
-        let id = seen.id.as_deref().unwrap_or("-");
+        let id = report.id.as_deref().unwrap_or("-");
         let before = format!("{time}  {event:<16}  {id}  ");
-        context.out.answered(&before, seen.status, &outcome, &seen.to_json())
+        context.out.answered(&before, report.status, &outcome, &report.to_json())
     }
 }

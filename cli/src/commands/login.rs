@@ -59,7 +59,7 @@ impl Login {
         let organization = check(context, service, &url, &key).await?;
 
         let profile = &settings.profile.value;
-        let _held = settings.hold()?;
+        let _lock = settings.hold()?;
         let mut profiles = settings.profiles()?;
         let expected = profiles.get(profile)?.and_then(|profile| profile.organization);
         if let (Some(expected), Some((id, _))) = (&expected, &organization)

@@ -28,7 +28,7 @@ pub struct Logout {
 impl Logout {
     pub fn run(self, context: &Context) -> Result<(), Failure> {
         let profile = &context.settings.profile.value;
-        let _held = context.settings.hold()?;
+        let _lock = context.settings.hold()?;
         let mut credentials = context.settings.credentials()?;
         let services = match self.service {
             Some(service) => vec![Service::from(service)],

@@ -44,13 +44,15 @@ pub struct Replay {
     /// Ids of recorded deliveries or of their events
     #[arg(value_name = "ID", required_unless_present = "since", add = Values::Record.candidates())]
     ids: Vec<String>,
-    /// Replay every delivery since RFC 3339 or a duration, like 10m
+    /// Replay every delivery since a time, such as 10m
+    ///
+    /// TIME is RFC 3339 or a duration before now.
     #[arg(long, value_name = "TIME", conflicts_with = "ids")]
     since: Option<String>,
     /// URL of the application [default: the original one]
     #[arg(long, value_name = "URL")]
     to: Option<String>,
-    /// File with the signing secret [default: the original one]
+    /// Signing secret file [default: the original one]
     #[arg(long, value_name = "PATH", value_hint = ValueHint::FilePath)]
     secret_file: Option<PathBuf>,
 }

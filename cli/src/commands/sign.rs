@@ -28,7 +28,7 @@ pub struct Sign {
     /// One line break at the end of the file is ignored.
     #[arg(long, value_name = "PATH", value_hint = ValueHint::FilePath)]
     secret_file: PathBuf,
-    /// Body to sign: a file or - for standard input
+    /// Body to sign: a file or - for stdin
     #[arg(value_name = "BODY", default_value = "-", value_hint = ValueHint::FilePath)]
     body: PathBuf,
 }

@@ -36,7 +36,9 @@ pub struct Verify {
     /// One line break at the end of the file is ignored.
     #[arg(long, value_name = "PATH", value_hint = ValueHint::FilePath)]
     secret_file: PathBuf,
-    /// File with a former secret, to explain a mismatch; repeatable
+    /// File with a former secret; repeatable
+    ///
+    /// Used only to explain a mismatch.
     #[arg(long, value_name = "PATH", value_hint = ValueHint::FilePath)]
     old_secret_file: Vec<PathBuf>,
     /// File with a secret of the other service; repeatable
@@ -47,7 +49,7 @@ pub struct Verify {
     /// Value of the signature header
     #[arg(long, value_name = "SIGNATURE", allow_hyphen_values = true)]
     signature: String,
-    /// Body as received: a file or - for standard input
+    /// Body as received: a file or - for stdin
     #[arg(value_name = "BODY", default_value = "-", value_hint = ValueHint::FilePath)]
     body: PathBuf,
 }

@@ -86,9 +86,9 @@ fn what_is_not_the_service_is_a_problem() {
     for (said, finding_holds, next) in [
         (answer(500, "", "{}"), "HTTP 500", "run svc doctor again later"),
         (answer(429, "", "{}"), "HTTP 429", "run svc doctor again later"),
-        (answer(302, elsewhere, ""), "HTTP 302", "check the address"),
-        (answer(404, html, "<h1>Not here</h1>"), "HTTP 404", "check the address"),
-        (answer(200, html, "<h1>Welcome</h1>"), "HTTP 200", "check the address"),
+        (answer(302, elsewhere, ""), "HTTP 302", "check the URL"),
+        (answer(404, html, "<h1>Not here</h1>"), "HTTP 404", "check the URL"),
+        (answer(200, html, "<h1>Welcome</h1>"), "HTTP 200", "check the URL"),
     ] {
         for (service, other, key) in
             [("email", "extraction", "mk_live_x"), ("extraction", "email", "sk_live_x")]

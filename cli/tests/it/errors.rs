@@ -200,7 +200,7 @@ fn a_success_that_speaks_of_no_email_is_shown_and_unknown() {
         let piped = run(&service, &SEND);
         assert_eq!((piped.code, piped.stderr.as_str()), (0, ""), "{said}: {piped:?}");
         let read = run(&service, &[&SEND[..], &["-o", "table"]].concat());
-        let told = "accepted; the answer names no id, so it cannot be followed\n";
+        let told = "accepted; the response has no id, so the status cannot be tracked\n";
         assert_eq!((read.code, read.stderr.as_str()), (0, told), "{said}: {read:?}");
         let waited = run(&service, &[&SEND[..], &["--wait"]].concat());
         assert_eq!(waited.code, 1, "{said}: {waited:?}");

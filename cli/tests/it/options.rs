@@ -160,11 +160,8 @@ fn api_all_ends_where_pages_mean_nothing() {
 fn a_time_that_is_over_is_said_to_be() {
     let home = Home::new();
     for (at, said) in [
-        (
-            "2000-01-01T00:00:00Z",
-            "sending at once: 2000-01-01 00:00:00 +00:00 is not in the future\n",
-        ),
-        ("2099-01-01T00:00:00Z", "to be sent at 2099-01-01 00:00:00 +00:00\n"),
+        ("2000-01-01T00:00:00Z", "sending now: 2000-01-01 00:00:00 +00:00 is not in the future\n"),
+        ("2099-01-01T00:00:00Z", "scheduled for 2099-01-01 00:00:00 +00:00\n"),
     ] {
         let args = [&["--dry-run", "--sandbox"], &SEND[..], &["--at", at]].concat();
         for how in ["table", "-v"] {

@@ -85,7 +85,7 @@ fn a_hidden_question_without_an_answer_changes_nothing() {
         terminal.until(HIDDEN);
         terminal.write(typed);
         let seen = terminal.end();
-        let said = format!("{HIDDEN}\nerror: no key was typed; nothing was changed\n");
+        let said = format!("{HIDDEN}\nerror: no key was entered; nothing was changed\n");
         assert_eq!((seen.code, seen.raw), (2, said));
         assert!(!home.path("config").exists());
     }
@@ -94,14 +94,14 @@ fn a_hidden_question_without_an_answer_changes_nothing() {
 #[test]
 fn a_mistake_in_the_address_is_told_before_the_key_is_asked_for() {
     let mut terminal = Terminal::start(&Home::new(), &["login"], &[("NO_COLOR", "1")], 80);
-    terminal.until("Base address of the email service: ");
+    terminal.until("Base URL of the email service: ");
     terminal.write("no host\n");
     let seen = terminal.end();
     assert_eq!(seen.code, 2, "{:?}", seen.raw);
     assert!(seen.raw.contains("\nerror: the base address is no address"), "{:?}", seen.raw);
 
     let mut terminal = Terminal::start(&Home::new(), &["login"], &[("NO_COLOR", "1")], 80);
-    terminal.until("Base address of the email service: ");
+    terminal.until("Base URL of the email service: ");
     // A bare name, as people type it.
     terminal.write("mail.invalid\n");
     terminal.until(HIDDEN);
@@ -113,7 +113,7 @@ fn a_mistake_in_the_address_is_told_before_the_key_is_asked_for() {
 fn a_bare_address_of_this_machine_is_plain_http() {
     let (home, service) = (Home::new(), Service::one(200, "[]"));
     let mut terminal = Terminal::start(&home, &["login"], &[("NO_COLOR", "1")], 80);
-    terminal.until("Base address of the email service: ");
+    terminal.until("Base URL of the email service: ");
     terminal.write(&format!("{}\n", service.url().trim_start_matches("http://")));
     terminal.until(HIDDEN);
     terminal.write("mk_test_x\n");

@@ -32,12 +32,13 @@ fn the_command_reference_is_up_to_date() {
 fn the_json_schemas_are_up_to_date() {
     let described = Home::new().run(&["schema"]).json();
     let mut commands = BTreeMap::<String, Vec<Value>>::new();
+    let global_options = global_options();
     let mut common = json!({});
     for mut command in described.as_array().expect("a list").clone() {
         let input = command["input"]["properties"].as_object_mut().expect("an object");
         let (global, own) = std::mem::take(input)
             .into_iter()
-            .partition::<Map<_, _>, _>(|(name, _)| is_global(name));
+            .partition::<Map<_, _>, _>(|(name, _)| global_options.contains(name));
         *input = own;
         let fields = command.as_object_mut().expect("an object");
         common = json!({
@@ -105,9 +106,10 @@ fn compare(dir: &str, files: &Files) {
     }
 }
 
-fn is_global(name: &str) -> bool {
+fn global_options() -> Vec<String> {
     let tree = svc_cli::command();
-    tree.get_arguments().any(|arg| arg.get_long().is_some_and(|long| name == format!("--{long}")))
+    let global = tree.get_arguments().filter(|arg| arg.is_global_set());
+    global.filter_map(|arg| Some(format!("--{}", arg.get_long()?))).collect()
 }
 
 /// The index page: every command with one line, and the global options.
@@ -240,7 +242,7 @@ fn about(command: &Command) -> String {
     about.map(ToString::to_string).unwrap_or_default()
 }
 
-/// The paragraph with a full stop at its end, and its `<…>` safe in Markdown.
+/// The paragraph with a full stop at its end.
 fn sentence(paragraph: &str) -> String {
     let paragraph = paragraph.trim();
     if paragraph.ends_with(['.', ':']) { paragraph.to_owned() } else { format!("{paragraph}.") }

@@ -118,7 +118,7 @@ fn a_profile_refuses_the_key_of_another_organization() {
 #[test]
 fn nobody_is_anybody_in_a_profile_that_does_not_exist() {
     let run = Home::new().run(&["whoami", "--profile", "nope"]);
-    assert_eq!((run.code, &run.error()["message"]), (2, &"there is no profile `nope`".into()));
+    assert_eq!((run.code, &run.error()["message"]), (2, &"profile `nope` does not exist".into()));
 }
 
 #[test]

@@ -107,7 +107,7 @@ fn what_takes_long_shows_a_sign_of_life_and_clears_it() {
     let seen = terminal.end();
     assert_eq!(seen.code, 0, "{}", seen.raw);
     let after = seen.raw.rsplit("\r\u{1b}[2K").next().expect("cleared");
-    assert!(after.starts_with("no audience yet"), "{:?}", seen.raw);
+    assert!(after.starts_with("no audiences; create one: "), "{:?}", seen.raw);
 }
 
 #[test]
@@ -156,7 +156,7 @@ fn a_server_that_runs_says_how_to_try_and_how_to_stop_it() {
     let home = Home::new();
     let args = ["sandbox", "serve", "--addr", "127.0.0.1:0"];
     let mut terminal = Terminal::start(&home, &args, &[("NO_COLOR", "1")], 80);
-    terminal.until("Ctrl-C stops it; in another terminal: svc --sandbox emails send \\");
+    terminal.until("press Ctrl-C to stop; try in another terminal: svc --sandbox emails send \\");
     terminal.until("--text Hello");
     terminal.write("\u{3}");
     assert_eq!(terminal.end().code, 0);

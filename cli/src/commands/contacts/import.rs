@@ -47,7 +47,7 @@ pub struct Import {
     /// Audience id
     #[arg(add = Values::Audience.candidates())]
     audience: String,
-    /// CSV file with a header line; - for standard input
+    /// CSV file with a header line; - for stdin
     #[arg(value_hint = ValueHint::FilePath)]
     file: PathBuf,
     /// How to treat addresses already in the audience

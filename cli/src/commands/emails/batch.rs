@@ -37,7 +37,7 @@ Examples:
 
 Scope: emails:send")]
 pub struct Batch {
-    /// JSON array or NDJSON of emails; - for standard input
+    /// JSON array or NDJSON of emails; - for stdin
     #[arg(value_hint = ValueHint::FilePath)]
     file: PathBuf,
 }

@@ -47,7 +47,7 @@ pub struct Send {
     /// Subject, at most 998 characters
     #[arg(long, value_name = "TEXT", required_unless_present = "body")]
     subject: Option<String>,
-    /// HTML body: text, @file or - for standard input
+    /// HTML body: text, @file or - for stdin
     #[arg(long, value_name = "TEXT|@FILE|-", allow_hyphen_values = true, add = at_file())]
     html: Option<String>,
     /// Plain-text body [default: derived from --html]

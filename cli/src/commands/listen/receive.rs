@@ -68,13 +68,13 @@ pub(super) struct Receiver {
     pub(super) deliverer: Deliverer,
     pub(super) records: Records,
     pub(super) secret_file: Option<PathBuf>,
-    pub(super) seen: UnboundedSender<Seen>,
+    pub(super) report: UnboundedSender<Report>,
     /// Locked for reading while a request is in flight.
     pub(super) busy: Arc<RwLock<()>>,
 }
 
 /// The result of one delivery.
-pub(super) struct Seen {
+pub(super) struct Report {
     pub(super) at: String,
     pub(super) id: Option<String>,
     pub(super) event: Option<String>,
@@ -85,7 +85,7 @@ pub(super) struct Seen {
     pub(super) problem: Option<String>,
 }
 
-impl Seen {
+impl Report {
     pub(super) fn to_json(&self) -> Value {
         json!({
             "at": self.at,
@@ -144,16 +144,16 @@ async fn serve(stream: TcpStream, receiver: Arc<Receiver>) {
 
 impl Receiver {
     async fn receive(&self, request: Request<Incoming>) -> Response<Full<Bytes>> {
-        let (seen, answer) = match self.take(request).await {
-            Ok(taken) => taken,
-            Err((status, problem)) => (Seen::refused(status, problem), empty(status)),
+        let (report, response) = match self.handle(request).await {
+            Ok(handled) => handled,
+            Err((status, problem)) => (Report::refused(status, problem), empty(status)),
         };
         // The channel is closed only while the program ends.
-        let _ = self.seen.send(seen);
-        answer
+        let _ = self.report.send(report);
+        response
     }
 
-    async fn take(&self, request: Request<Incoming>) -> Result<Taken, (StatusCode, String)> {
+    async fn handle(&self, request: Request<Incoming>) -> Result<Handled, (StatusCode, String)> {
         if request.method() != Method::POST {
             let problem = format!("{} is not a delivery, which is a POST", request.method());
             return Err((StatusCode::METHOD_NOT_ALLOWED, problem));
@@ -180,7 +180,7 @@ impl Receiver {
         record.secret_file.clone_from(&self.secret_file);
         let kept =
             self.records.keep(&record).err().map(|failure| failure.details().message.clone());
-        let mut seen = Seen {
+        let mut report = Report {
             at: record.received_at.clone(),
             id: Some(record.id),
             event,
@@ -190,7 +190,7 @@ impl Receiver {
             duration_ms: 0,
             problem: kept,
         };
-        let Some(url) = target else { return Ok((seen, empty(StatusCode::OK))) };
+        let Some(url) = target else { return Ok((report, empty(StatusCode::OK))) };
         let delivery = Delivery {
             url: url.clone(),
             headers: record.headers,
@@ -198,22 +198,22 @@ impl Receiver {
             extensions: head.extensions,
         };
         let started = Instant::now();
-        let answered = self.forward(&delivery).await;
-        seen.duration_ms = started.elapsed().as_millis() as u64;
-        let answer = match answered {
+        let forwarded = self.forward(&delivery).await;
+        report.duration_ms = started.elapsed().as_millis() as u64;
+        let response = match forwarded {
             Ok(answer) => {
-                seen.status = answer.status;
+                report.status = answer.status;
                 to_response(answer)
             }
             Err(none) => {
                 // The service treats this status as a failure and retries.
                 let status = status_for(&none);
-                seen.status = status.as_u16();
-                seen.problem = Some(none.to_string());
+                report.status = status.as_u16();
+                report.problem = Some(none.to_string());
                 empty(status)
             }
         };
-        Ok((seen, answer))
+        Ok((report, response))
     }
 
     /// Retries while there is no connection, because the application may be restarting. Nothing was
@@ -261,7 +261,7 @@ fn status_for(none: &NoAnswer) -> StatusCode {
     }
 }
 
-type Taken = (Seen, Response<Full<Bytes>>);
+type Handled = (Report, Response<Full<Bytes>>);
 
 fn to_response(mut answer: Answer) -> Response<Full<Bytes>> {
     let mut response = Response::new(Full::new(answer.body));

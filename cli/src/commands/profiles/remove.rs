@@ -35,7 +35,7 @@ impl Remove {
             return Err(unknown(&self.name));
         }
         confirm(context, &format!("Remove profile `{}` and its keys?", self.name)).await?;
-        let _held = settings.hold()?;
+        let _lock = settings.hold()?;
         let (mut profiles, mut credentials) = (settings.profiles()?, settings.credentials()?);
         for service in [Service::Email, Service::Extraction] {
             if credentials.in_keyring(&self.name, service) {

@@ -23,7 +23,7 @@ pub struct Use {
 
 impl Use {
     pub fn run(self, context: &Context) -> Result<(), Failure> {
-        let _held = context.settings.hold()?;
+        let _lock = context.settings.hold()?;
         let mut profiles = context.settings.profiles()?;
         let known = profiles.names().contains(&self.name)
             || context.settings.credentials()?.names().contains(&self.name);

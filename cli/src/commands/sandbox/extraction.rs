@@ -23,7 +23,7 @@ pub struct Extraction {
     /// Outcome of the extraction
     #[arg(value_parser = ["completed", "failed"])]
     outcome: String,
-    /// Event data as JSON: text, @file or - for standard input
+    /// Event data as JSON: text, @file or - for stdin
     #[arg(long, value_name = "JSON|@FILE|-", add = at_file())]
     data: Option<String>,
     /// Organization, by name or id [default: Sandbox]

@@ -31,13 +31,13 @@ pub struct Inbound {
     /// Subject
     #[arg(long, value_name = "TEXT", required_unless_present = "raw")]
     subject: Option<String>,
-    /// Plain-text body: text, @file or - for standard input
+    /// Plain-text body: text, @file or - for stdin
     #[arg(long, value_name = "TEXT|@FILE|-", allow_hyphen_values = true, add = at_file())]
     text: Option<String>,
-    /// HTML body: text, @file or - for standard input
+    /// HTML body: text, @file or - for stdin
     #[arg(long, value_name = "TEXT|@FILE|-", allow_hyphen_values = true, add = at_file())]
     html: Option<String>,
-    /// RFC 5322 message: a file or - for standard input
+    /// RFC 5322 message: a file or - for stdin
     #[arg(long, value_name = "PATH|-", conflicts_with_all = ["from", "to", "subject", "text", "html"], value_hint = ValueHint::FilePath)]
     raw: Option<PathBuf>,
     /// IP address of the sending host, for SPF

@@ -22,10 +22,10 @@ pub struct Put {
     /// Default subject of emails with this template
     #[arg(long, value_name = "TEXT")]
     subject: Option<String>,
-    /// HTML body: text, @file or - for standard input
+    /// HTML body: text, @file or - for stdin
     #[arg(long, value_name = "TEXT|@FILE|-", allow_hyphen_values = true, add = at_file())]
     html: Option<String>,
-    /// Plain-text body: text, @file or - for standard input
+    /// Plain-text body: text, @file or - for stdin
     #[arg(long, value_name = "TEXT|@FILE|-", allow_hyphen_values = true, add = at_file())]
     text: Option<String>,
     /// Organization, by name or id [default: Sandbox]
