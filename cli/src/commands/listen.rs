@@ -13,7 +13,7 @@ use tokio::net::TcpListener;
 use tokio::sync::mpsc;
 
 use self::check::Check;
-use self::receive::{Receiver, Route, Report};
+use self::receive::{Receiver, Report, Route};
 use super::trigger::EVENTS;
 use super::verify::{ServiceName, read_secret, usable};
 use crate::complete::Values;
@@ -312,7 +312,9 @@ impl Listen {
         let outcome = match (&report.problem, from) {
             (Some(problem), _) => format!(" {problem}"),
             (None, Some(url)) => format!(" in {} ms from {url}", report.duration_ms),
-            (None, None) if report.forwarded_to.is_some() => format!(" in {} ms", report.duration_ms),
+            (None, None) if report.forwarded_to.is_some() => {
+                format!(" in {} ms", report.duration_ms)
+            }
             (None, None) => " recorded".to_owned(),
         };
         let id = report.id.as_deref().unwrap_or("-");

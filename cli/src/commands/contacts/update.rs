@@ -40,7 +40,7 @@ pub struct Update {
     #[arg(long, conflicts_with = "topic")]
     no_topics: bool,
     /// Subscribe or unsubscribe the contact
-    #[arg(long, value_name = "true|false")]
+    #[arg(long, value_name = "true|false", hide_possible_values = true)]
     subscribed: Option<bool>,
 }
 

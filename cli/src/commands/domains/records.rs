@@ -25,7 +25,7 @@ pub struct Records {
     /// Domain id or name
     #[arg(add = Values::DomainOrName.candidates())]
     id: String,
-    /// Print the records for another tool, without DNS lookups
+    /// Format for another tool; skips DNS lookups
     #[arg(long, value_name = "bind|json|terraform", hide_possible_values = true)]
     format: Option<Format>,
     #[command(flatten)]

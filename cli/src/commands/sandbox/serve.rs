@@ -71,7 +71,9 @@ pub struct Serve {
     /// refused.
     #[arg(long)]
     public: bool,
-    /// Requests/s per key before 429 [default: no limit]
+    /// Requests per second and key [default: no limit]
+    ///
+    /// Requests above the limit get the response 429.
     #[arg(long, value_name = "N/s", value_parser = rate)]
     rate_limit: Option<u32>,
     /// Switch undocumented behavior; repeatable

@@ -30,7 +30,7 @@ pub struct Update {
     #[arg(long, value_name = "EVENT", value_delimiter = ',', add = Values::EmailEvent.candidates())]
     event: Vec<String>,
     /// Enable or disable delivery
-    #[arg(long, value_name = "true|false")]
+    #[arg(long, value_name = "true|false", hide_possible_values = true)]
     active: Option<bool>,
 }
 

@@ -45,8 +45,8 @@ pub struct Add {
     latency: Option<Duration>,
     /// Cut the connection
     ///
-    /// `before`: before the request is processed. `after`: once it is processed, without a response.
-    /// `midway`: in the middle of the response.
+    /// `before`: before the request is processed. `after`: after it was processed, without a
+    /// response. `midway`: in the middle of the response.
     #[arg(long, value_parser = ["before", "after", "midway"])]
     drop: Option<String>,
     /// Organization, by name or id [default: Sandbox]
