@@ -35,7 +35,7 @@ fn walk(path: &str, command: &Command, visit: &mut impl FnMut(&str, &Command)) {
     }
 }
 
-fn snapshot(name: &str, help: String) {
+fn snapshot(name: &str, help: &str) {
     insta::with_settings!({ prepend_module_to_snapshot => false, snapshot_path => "help" }, {
         insta::assert_snapshot!(name, help);
     });
@@ -45,7 +45,7 @@ fn snapshot(name: &str, help: String) {
 fn short_help_of_every_command() {
     let mut seen = 0;
     walk("", &tree(), &mut |path, command| {
-        snapshot(&path.replace(' ', "-"), short_help(command));
+        snapshot(&path.replace(' ', "-"), &short_help(command));
         seen += 1;
     });
     assert!(seen > svc_cli::COMMANDS.len());
@@ -54,15 +54,15 @@ fn short_help_of_every_command() {
 #[test]
 fn help_of_the_program() {
     let tree = tree();
-    snapshot("svc", short_help(&tree));
-    snapshot("svc-long", long_help(&tree));
+    snapshot("svc", &short_help(&tree));
+    snapshot("svc-long", &long_help(&tree));
 }
 
 #[test]
 fn long_help_of_a_command() {
     let tree = tree();
     let send = tree.find_subcommand("emails").and_then(|emails| emails.find_subcommand("send"));
-    snapshot("emails-send-long", long_help(send.expect("a command")));
+    snapshot("emails-send-long", &long_help(send.expect("a command")));
 }
 
 #[test]

@@ -143,7 +143,7 @@ fn run_example(world: &World, line: &str) -> Result<(), String> {
         return Ok(());
     }
     let mut scene = world.scene();
-    scene.prepare("sandbox clock resume");
+    scene.resume_clock();
     let mut text = line.to_owned();
     for (from, to) in REPLACEMENTS {
         text = text.replace(from, to);
@@ -190,10 +190,12 @@ fn in_a_shell(scene: &Scene<'_>, text: &str) -> Run {
     command
         .env("PATH", format!("{}:/usr/bin:/bin", bin.display()))
         .env("EDITOR", "true")
-        .env("MAIL_SIGNATURE", scene.signature())
         .stdin(if text.starts_with("svc login") { scene.key().into() } else { Stdio::null() })
         .stdout(Stdio::piped())
         .stderr(Stdio::piped());
+    if text.contains("$MAIL_SIGNATURE") {
+        command.env("MAIL_SIGNATURE", scene.signature());
+    }
     if own {
         command.env("SVC_SANDBOX_DIR", scene.home().path("own"));
     }

@@ -1,6 +1,7 @@
 //! Replaces values that differ between runs by fixed ones of the same length, so that the columns of
 //! tables stay aligned.
 
+use std::cell::RefCell;
 use std::collections::HashMap;
 
 use chrono::{DateTime, FixedOffset, TimeDelta, TimeZone as _, Utc};
@@ -172,6 +173,14 @@ fn without_progress(text: &str) -> String {
     each(text, "\r\u{1b}\\[2K([⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏] [^\r\n]*)?", |_| String::new())
 }
 
-fn each(text: &str, pattern: &str, shown: impl FnMut(&Captures<'_>) -> String) -> String {
-    Regex::new(pattern).expect("a pattern").replace_all(text, shown).into_owned()
+fn each(text: &str, pattern: &'static str, shown: impl FnMut(&Captures<'_>) -> String) -> String {
+    thread_local! {
+        /// Compiled patterns: compiling takes longer than most replacements.
+        static COMPILED: RefCell<HashMap<&'static str, Regex>> = RefCell::default();
+    }
+    COMPILED.with_borrow_mut(|compiled| {
+        let regex =
+            compiled.entry(pattern).or_insert_with(|| Regex::new(pattern).expect("a pattern"));
+        regex.replace_all(text, shown).into_owned()
+    })
 }

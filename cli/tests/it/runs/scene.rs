@@ -285,6 +285,11 @@ impl Scene<'_> {
         File::open(self.home.path("key.txt")).expect("one of the files")
     }
 
+    /// Lets the clock of the server run again.
+    pub fn resume_clock(&self) {
+        self.world.control("clock", &json!({"resume": true}));
+    }
+
     /// The signature of `body.json` by `secret.txt`.
     pub fn signature(&self) -> String {
         let line = "sign --service email --secret-file secret.txt --jq .signature body.json";
