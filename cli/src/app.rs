@@ -1,12 +1,13 @@
-//! One run of `svc`: parse, resolve, run, report.
+//! Runs `svc`: parses the arguments, resolves the settings, runs the command and reports failures.
 
 use std::ffi::OsString;
 
+use clap::error::ErrorKind;
 use clap::{CommandFactory as _, FromArgMatches as _, Parser};
 
 use crate::advice;
 use crate::command_spec::{self, CommandSpec};
-use crate::commands::Command;
+use crate::commands::{Command, SECTIONS};
 use crate::complete;
 use crate::context::Context;
 use crate::exit;
@@ -14,7 +15,14 @@ use crate::failure::Failure;
 use crate::output::{ColorChoice, Filter, Format, Printer, Streams};
 use crate::settings::{Env, GlobalFlags, Settings};
 
-/// Send email, manage audiences, domains and webhooks, verify deliveries
+/// The line that `svc --version` prints.
+pub const VERSION: &str = concat!("svc ", env!("CARGO_PKG_VERSION"), "\n");
+
+/// The last line of the short help of every command.
+const GLOBAL_OPTIONS: &str =
+    "Global options: --sandbox, --profile, --json, --jq, --dry-run, …; see svc --help";
+
+/// Send email, manage audiences, domains and webhooks, and test webhook receivers
 #[derive(Parser, Debug)]
 #[command(
     name = "svc",
@@ -23,12 +31,12 @@ use crate::settings::{Env, GlobalFlags, Settings};
     propagate_version = false,
     disable_help_subcommand = true,
     max_term_width = 100,
-    after_help = "\
+    after_long_help = "\
 Try it without an account, on a server inside this command:
   svc --sandbox emails send --from hello@sandbox.test --to ada@example.test \\
       --subject Hi --text Hello
-Set it up:
-  svc login"
+Set up a service:
+  svc login --email-url https://mail.example.com"
 )]
 struct Cli {
     #[command(flatten)]
@@ -39,7 +47,51 @@ struct Cli {
 
 /// The whole command tree.
 pub fn command() -> clap::Command {
-    Cli::command()
+    let tree = name_global_options(Cli::command());
+    let template = root_template(&tree);
+    tree.help_template(template)
+}
+
+/// Ends the short help of this command and its subcommands with [`GLOBAL_OPTIONS`].
+fn name_global_options(command: clap::Command) -> clap::Command {
+    command.after_help(GLOBAL_OPTIONS).mut_subcommands(name_global_options)
+}
+
+/// The help of `svc` itself, with the commands in sections.
+fn root_template(tree: &clap::Command) -> String {
+    let mut template = "{about-with-newline}\n{usage-heading} {usage}\n".to_owned();
+    for (title, names) in SECTIONS {
+        template.push_str(&format!("\n{title}:\n"));
+        for name in names {
+            let about = tree.find_subcommand(name).and_then(clap::Command::get_about);
+            let about = about.map(ToString::to_string).unwrap_or_default();
+            template.push_str(&format!("  {name:<11}  {about}\n"));
+        }
+    }
+    template + "\nOptions:\n{options}{after-help}"
+}
+
+/// The long help of the command at a path such as `["emails", "send"]`, as clap's "error".
+pub fn long_help(path: &[String]) -> Result<clap::Error, Failure> {
+    let tree = command();
+    let mut level = &tree;
+    for (index, name) in path.iter().enumerate() {
+        match level.find_subcommand(name) {
+            Some(found) => level = found,
+            None if level.has_subcommands() => break,
+            None => {
+                let words = path[..index].join(" ");
+                return Err(Failure::usage(format!("`svc {words}` has no subcommand `{name}`"))
+                    .hint(format!("svc help {words}")));
+            }
+        }
+    }
+    let words = ["svc"].into_iter().chain(path.iter().map(String::as_str)).chain(["--help"]);
+    match tree.clone().try_get_matches_from(words) {
+        Err(error) if error.kind() == ErrorKind::DisplayHelp => Ok(error),
+        Err(error) => Err(usage_failure(&error)),
+        Ok(_) => Err(Failure::usage(format!("unknown command `svc {}`", path.join(" ")))),
+    }
 }
 
 /// Runs `svc` with the arguments, environment and streams of this process.
@@ -52,18 +104,17 @@ fn run(args: &[OsString], env: &Env, streams: Streams) -> u8 {
     if let [_, only] = args
         && (only == "--version" || only == "-V")
     {
-        // Asked for by scripts, many times: the command tree is not needed for it.
-        let said =
-            early_printer(args, env, streams).raw(concat!("svc ", env!("CARGO_PKG_VERSION"), "\n"));
-        return said.map_or_else(|failure| exit::code(failure.kind()), |()| exit::DONE);
+        // Scripts ask for the version often, and it does not need the command tree.
+        let printed = early_printer(args, env, streams).raw(VERSION);
+        return printed.map_or_else(|failure| exit::code(failure.kind()), |()| exit::DONE);
     }
     if let Some(shell) = env.get(complete::VARIABLE) {
         complete::run(shell, args, env, streams);
         return exit::DONE;
     }
-    let (cli, leaf) = match parse(args) {
+    let (cli, spec) = match parse(args) {
         Ok(parsed) => parsed,
-        Err(error) => return clap_said(&error, args, env, streams),
+        Err(error) => return report_clap_error(&error, args, env, streams),
     };
     let (settings, printer) = match prepare(&cli.global, env, streams) {
         Ok(prepared) => prepared,
@@ -72,16 +123,18 @@ fn run(args: &[OsString], env: &Env, streams: Streams) -> u8 {
             return exit::code(failure.kind());
         }
     };
-    let context = Context::new(settings, printer, leaf, args);
-    let result = command_spec::check(leaf, &cli.global).and_then(|()| match cli.command {
-        // These need no runtime.
+    let context = Context::new(settings, printer, spec, args);
+    let result = command_spec::check(spec, &cli.global).and_then(|()| match cli.command {
+        // These commands need no async runtime.
         Command::Completions(args) => args.run(&context),
         Command::Man(args) => args.run(&context),
         Command::Schema(args) => args.run(&context),
+        Command::Help(args) => args.run(&context),
+        Command::Version(args) => args.run(&context),
         command => {
-            let runtime = runtime(leaf)?;
+            let runtime = runtime(spec)?;
             let result = runtime.block_on(until_interrupted(command, &context));
-            // A question that was given up still waits for its answer.
+            // The thread of an abandoned prompt may still be reading standard input.
             runtime.shutdown_background();
             result
         }
@@ -99,7 +152,7 @@ fn run(args: &[OsString], env: &Env, streams: Streams) -> u8 {
 async fn until_interrupted(command: Command, context: &Context) -> Result<(), Failure> {
     if command_spec::ends_by_interrupt(context.command) {
         let result = Box::pin(command.run(context)).await;
-        // The second Ctrl-C is of somebody who does not want to wait.
+        // A second Ctrl-C skips the cleanup.
         let finished = tokio::select! {
             finished = context.finish() => finished,
             () = context.interrupted() => Ok(()),
@@ -111,8 +164,8 @@ async fn until_interrupted(command: Command, context: &Context) -> Result<(), Fa
         let finished = context.finish().await;
         result.and(finished)
     };
-    // The work comes first: until it waits for something other than standard
-    // input, Ctrl-C ends the program as it ends any other.
+    // The work is polled first: the handler of Ctrl-C is installed only once the work waits for
+    // something other than standard input. Until then Ctrl-C ends the process by default.
     tokio::select! {
         biased;
         result = work => result,
@@ -120,9 +173,9 @@ async fn until_interrupted(command: Command, context: &Context) -> Result<(), Fa
     }
 }
 
-/// Parsing comes before the runtime: `--version` and mistakes never pay for it.
-fn runtime(leaf: &CommandSpec) -> Result<tokio::runtime::Runtime, Failure> {
-    let mut builder = if leaf.path == "sandbox serve" {
+/// The async runtime. It is started after parsing, so that `--version` and usage errors are fast.
+fn runtime(spec: &CommandSpec) -> Result<tokio::runtime::Runtime, Failure> {
+    let mut builder = if spec.path == "sandbox serve" {
         tokio::runtime::Builder::new_multi_thread()
     } else {
         tokio::runtime::Builder::new_current_thread()
@@ -132,13 +185,13 @@ fn runtime(leaf: &CommandSpec) -> Result<tokio::runtime::Runtime, Failure> {
 
 fn parse(args: &[OsString]) -> Result<(Cli, &'static CommandSpec), clap::Error> {
     let mut matches = command().try_get_matches_from(args)?;
-    let path = leaf_path(&matches);
+    let path = command_path(&matches);
     let cli = Cli::from_arg_matches_mut(&mut matches)?;
-    let leaf = command_spec::find(&path).unwrap_or(&command_spec::UNKNOWN);
-    Ok((cli, leaf))
+    let spec = command_spec::find(&path).unwrap_or(&command_spec::UNKNOWN);
+    Ok((cli, spec))
 }
 
-fn leaf_path(matches: &clap::ArgMatches) -> String {
+fn command_path(matches: &clap::ArgMatches) -> String {
     let mut path = String::new();
     let mut level = matches;
     while let Some((name, below)) = level.subcommand() {
@@ -160,7 +213,7 @@ fn prepare(
     let filter = flags.jq.as_deref().map(Filter::compile).transpose()?;
     let format = settings.format.as_ref().map(|format| format.value);
     if filter.is_some() && format == Some(Format::Table) && flags.output.is_some() {
-        return Err(Failure::usage("--jq filters JSON; it cannot stand beside --output table"));
+        return Err(Failure::usage("--jq filters JSON and cannot be combined with --output table"));
     }
     let format = format.filter(|format| filter.is_none() || *format != Format::Table);
     let color = settings.color;
@@ -177,23 +230,22 @@ fn colored(choice: ColorChoice, is_terminal: bool) -> bool {
     }
 }
 
-/// Help and version are results; everything else that clap says is wrong usage,
-/// an error object where JSON was asked for.
-fn clap_said(error: &clap::Error, args: &[OsString], env: &Env, streams: Streams) -> u8 {
-    use clap::error::ErrorKind as Said;
+/// Prints help and version as results. Any other clap error is a usage error, printed as an error
+/// object if the output is JSON.
+fn report_clap_error(error: &clap::Error, args: &[OsString], env: &Env, streams: Streams) -> u8 {
     let printer = early_printer(args, env, streams);
     let failure = match error.kind() {
-        Said::DisplayHelp | Said::DisplayVersion => {
+        ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => {
             return printer
                 .clap(error)
                 .map_or_else(|failure| exit::code(failure.kind()), |()| exit::DONE);
         }
-        Said::DisplayHelpOnMissingArgumentOrSubcommand if printer.is_table() => {
+        ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand if printer.is_table() => {
             let _ = printer.clap(error);
             return exit::USAGE;
         }
-        Said::DisplayHelpOnMissingArgumentOrSubcommand => {
-            Failure::usage("a command is missing").hint("svc --help lists the commands")
+        ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {
+            Failure::usage("no command given").hint("list the commands: svc --help")
         }
         _ => usage_failure(error),
     };
@@ -210,7 +262,7 @@ fn usage_failure(error: &clap::Error) -> Failure {
     let tip = paragraphs.find_map(|rest| rest.trim().strip_prefix("tip: ").map(str::to_owned));
     match (tip, text.lines().find_map(|line| line.strip_prefix("Usage: "))) {
         (Some(tip), _) => failure.hint(tip),
-        (None, Some(usage)) if error.kind() == clap::error::ErrorKind::InvalidSubcommand => {
+        (None, Some(usage)) if error.kind() == ErrorKind::InvalidSubcommand => {
             failure.hint(commands_of(usage))
         }
         (None, Some(usage)) => failure.hint(format!("usage: {usage}")),
@@ -218,7 +270,7 @@ fn usage_failure(error: &clap::Error) -> Failure {
     }
 }
 
-/// The commands that could stand where one is not known.
+/// A hint that lists the known commands at the level of an unknown one.
 fn commands_of(usage: &str) -> String {
     let tree = command();
     let words = usage.split(' ').skip(1).take_while(|word| !word.starts_with(['[', '<']));
@@ -227,14 +279,14 @@ fn commands_of(usage: &str) -> String {
     match group.filter(|group| group.get_name() != tree.get_name()) {
         Some(group) => {
             let names = group.get_subcommands().map(clap::Command::get_name);
-            format!("{path} has {}", names.collect::<Vec<_>>().join(", "))
+            format!("commands of {path}: {}", names.collect::<Vec<_>>().join(", "))
         }
-        None => format!("{path} --help lists the commands"),
+        None => format!("list the commands: {path} --help"),
     }
 }
 
-/// What to print with before the settings are known: the options as they stand
-/// in the arguments, nothing more.
+/// A printer for the time before the settings are resolved. It considers only the output options
+/// in the arguments and environment.
 fn early_printer(args: &[OsString], env: &Env, streams: Streams) -> Printer {
     let mut format = env.get("SVC_OUTPUT").and_then(format_named);
     let mut color = match env.get("NO_COLOR") {

@@ -1,34 +1,34 @@
-//! What every leaf command is: the operations that it calls, and what it does
-//! to the world. Help, `--dry-run`, `svc schema` and the tests follow this table.
+//! The table of all leaf commands: the operations that each calls and its effect. `--dry-run`,
+//! `svc schema`, the command reference and the tests are based on it.
 
 use svc_sdk::Operation::{self, *};
 
 use crate::failure::Failure;
 use crate::settings::GlobalFlags;
 
-/// What a command does to the world.
+/// The effect of a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Effect {
-    /// It reads from a service.
+    /// Reads from a service.
     Reads,
-    /// It creates something: an idempotency key makes sense.
+    /// Creates something, so `--idempotency-key` applies.
     Creates,
-    /// It changes something at a service or at the local server.
+    /// Changes something at a service or the local server.
     Changes,
-    /// It removes something that does not come back: it asks first.
+    /// Deletes something irrecoverably and asks for confirmation.
     Dangerous,
-    /// It works on this machine alone and sends no request that could be shown.
+    /// Works on this machine only and sends no request that `--dry-run` could show.
     Local,
 }
 
-/// A leaf of the command tree.
+/// A leaf command: one without subcommands.
 #[derive(Clone, Copy, Debug)]
 pub struct CommandSpec {
-    /// The words after `svc`.
+    /// The words after `svc`, such as `emails send`.
     pub path: &'static str,
-    /// The documented operations that it calls.
+    /// The documented operations that it may call.
     pub operations: &'static [Operation],
-    /// What it does to the world.
+    /// Its effect.
     pub effect: Effect,
 }
 
@@ -41,130 +41,132 @@ impl CommandSpec {
 
 /// Every leaf command, in the order of the help.
 pub const COMMANDS: &[CommandSpec] = &[
-    leaf("emails send", &[EmailsSend, EmailsGet], Effect::Creates),
-    leaf("emails batch", &[EmailsSendBatch], Effect::Creates),
-    leaf("emails get", &[EmailsGet], Effect::Reads),
-    leaf("emails cancel", &[EmailsCancel], Effect::Changes),
-    leaf("audiences create", &[AudiencesCreate], Effect::Creates),
-    leaf("audiences list", &[AudiencesList], Effect::Reads),
-    leaf("audiences get", &[AudiencesGet], Effect::Reads),
-    leaf("audiences delete", &[AudiencesDelete], Effect::Dangerous),
-    leaf("contacts create", &[ContactsCreate], Effect::Creates),
-    leaf("contacts list", &[ContactsList], Effect::Reads),
-    leaf("contacts update", &[ContactsUpdate], Effect::Changes),
-    leaf("contacts delete", &[ContactsDelete], Effect::Dangerous),
-    leaf("contacts import", &[ContactsCreate, ContactsUpdate, ContactsList], Effect::Changes),
-    leaf("contacts export", &[ContactsList], Effect::Reads),
-    leaf("domains create", &[DomainsCreate], Effect::Creates),
-    leaf("domains list", &[DomainsList], Effect::Reads),
-    leaf("domains verify", &[DomainsVerify], Effect::Changes),
-    leaf("domains records", &[DomainsList], Effect::Reads),
-    leaf("domains delete", &[DomainsDelete], Effect::Dangerous),
-    leaf("webhooks create", &[WebhooksCreate], Effect::Creates),
-    leaf("webhooks list", &[WebhooksList], Effect::Reads),
-    leaf("webhooks update", &[WebhooksUpdate], Effect::Changes),
-    leaf("webhooks delete", &[WebhooksDelete], Effect::Dangerous),
-    leaf("webhooks test", &[WebhooksTest], Effect::Changes),
-    leaf("extraction me", &[Me], Effect::Reads),
-    leaf("extraction webhooks create", &[ExtractionWebhooksCreate], Effect::Creates),
-    leaf("extraction webhooks list", &[ExtractionWebhooksList], Effect::Reads),
-    leaf("extraction webhooks delete", &[ExtractionWebhooksDelete], Effect::Dangerous),
-    leaf("login", &[Me, AudiencesList], Effect::Local),
-    leaf("logout", &[], Effect::Local),
-    leaf("profiles list", &[], Effect::Local),
-    leaf("profiles use", &[], Effect::Local),
-    leaf("profiles remove", &[], Effect::Local),
-    leaf("whoami", &[Me, AudiencesList], Effect::Reads),
-    leaf("doctor", &[Me, AudiencesList, EmailsGet, DomainsList, WebhooksList], Effect::Local),
-    leaf("config show", &[], Effect::Local),
-    leaf("config path", &[], Effect::Local),
-    leaf(
+    spec("emails send", &[EmailsSend, EmailsGet], Effect::Creates),
+    spec("emails batch", &[EmailsSendBatch], Effect::Creates),
+    spec("emails get", &[EmailsGet], Effect::Reads),
+    spec("emails cancel", &[EmailsCancel], Effect::Changes),
+    spec("audiences create", &[AudiencesCreate], Effect::Creates),
+    spec("audiences list", &[AudiencesList], Effect::Reads),
+    spec("audiences get", &[AudiencesGet], Effect::Reads),
+    spec("audiences delete", &[AudiencesDelete], Effect::Dangerous),
+    spec("contacts create", &[ContactsCreate], Effect::Creates),
+    spec("contacts list", &[ContactsList], Effect::Reads),
+    spec("contacts update", &[ContactsUpdate], Effect::Changes),
+    spec("contacts delete", &[ContactsDelete], Effect::Dangerous),
+    spec("contacts import", &[ContactsCreate, ContactsUpdate, ContactsList], Effect::Changes),
+    spec("contacts export", &[ContactsList], Effect::Reads),
+    spec("domains create", &[DomainsCreate], Effect::Creates),
+    spec("domains list", &[DomainsList], Effect::Reads),
+    spec("domains verify", &[DomainsVerify], Effect::Changes),
+    spec("domains records", &[DomainsList], Effect::Reads),
+    spec("domains delete", &[DomainsDelete], Effect::Dangerous),
+    spec("webhooks create", &[WebhooksCreate], Effect::Creates),
+    spec("webhooks list", &[WebhooksList], Effect::Reads),
+    spec("webhooks update", &[WebhooksUpdate], Effect::Changes),
+    spec("webhooks delete", &[WebhooksDelete], Effect::Dangerous),
+    spec("webhooks test", &[WebhooksTest], Effect::Changes),
+    spec("extraction me", &[Me], Effect::Reads),
+    spec("extraction webhooks create", &[ExtractionWebhooksCreate], Effect::Creates),
+    spec("extraction webhooks list", &[ExtractionWebhooksList], Effect::Reads),
+    spec("extraction webhooks delete", &[ExtractionWebhooksDelete], Effect::Dangerous),
+    spec("login", &[Me, AudiencesList], Effect::Local),
+    spec("logout", &[], Effect::Local),
+    spec("profiles list", &[], Effect::Local),
+    spec("profiles use", &[], Effect::Local),
+    spec("profiles remove", &[], Effect::Local),
+    spec("whoami", &[Me, AudiencesList], Effect::Reads),
+    spec("doctor", &[Me, AudiencesList, EmailsGet, DomainsList, WebhooksList], Effect::Local),
+    spec("config show", &[], Effect::Local),
+    spec("config path", &[], Effect::Local),
+    spec(
         "listen",
         &[WebhooksCreate, WebhooksDelete, ExtractionWebhooksCreate, ExtractionWebhooksDelete],
         Effect::Changes,
     ),
-    leaf("replay", &[], Effect::Changes),
-    leaf("trigger", &[], Effect::Changes),
-    leaf("verify", &[], Effect::Local),
-    leaf("sign", &[], Effect::Local),
-    leaf("api", &[], Effect::Creates),
-    leaf("sandbox serve", &[], Effect::Local),
-    leaf("sandbox status", &[], Effect::Reads),
-    leaf("sandbox stop", &[], Effect::Local),
-    leaf("sandbox reset", &[], Effect::Dangerous),
-    leaf("sandbox organizations create", &[], Effect::Changes),
-    leaf("sandbox organizations list", &[], Effect::Reads),
-    leaf("sandbox keys create", &[], Effect::Changes),
-    leaf("sandbox keys list", &[], Effect::Reads),
-    leaf("sandbox keys delete", &[], Effect::Dangerous),
-    leaf("sandbox templates put", &[], Effect::Changes),
-    leaf("sandbox templates get", &[], Effect::Reads),
-    leaf("sandbox templates delete", &[], Effect::Dangerous),
-    leaf("sandbox dns publish", &[], Effect::Changes),
-    leaf("sandbox dns withdraw", &[], Effect::Changes),
-    leaf("sandbox messages list", &[], Effect::Reads),
-    leaf("sandbox messages wait", &[], Effect::Reads),
-    leaf("sandbox messages get", &[], Effect::Reads),
-    leaf("sandbox event", &[], Effect::Changes),
-    leaf("sandbox inbound", &[], Effect::Changes),
-    leaf("sandbox extraction", &[], Effect::Changes),
-    leaf("sandbox deliveries list", &[], Effect::Reads),
-    leaf("sandbox deliveries get", &[], Effect::Reads),
-    leaf("sandbox deliveries replay", &[], Effect::Changes),
-    leaf("sandbox clock show", &[], Effect::Reads),
-    leaf("sandbox clock freeze", &[], Effect::Changes),
-    leaf("sandbox clock advance", &[], Effect::Changes),
-    leaf("sandbox clock resume", &[], Effect::Changes),
-    leaf("sandbox faults add", &[], Effect::Changes),
-    leaf("sandbox faults list", &[], Effect::Reads),
-    leaf("sandbox faults get", &[], Effect::Reads),
-    leaf("sandbox faults remove", &[], Effect::Changes),
-    leaf("completions", &[], Effect::Local),
-    leaf("man", &[], Effect::Local),
-    leaf("schema", &[], Effect::Local),
+    spec("replay", &[], Effect::Changes),
+    spec("trigger", &[], Effect::Changes),
+    spec("verify", &[], Effect::Local),
+    spec("sign", &[], Effect::Local),
+    spec("api", &[], Effect::Creates),
+    spec("sandbox serve", &[], Effect::Local),
+    spec("sandbox status", &[], Effect::Reads),
+    spec("sandbox stop", &[], Effect::Local),
+    spec("sandbox reset", &[], Effect::Dangerous),
+    spec("sandbox organizations create", &[], Effect::Changes),
+    spec("sandbox organizations list", &[], Effect::Reads),
+    spec("sandbox keys create", &[], Effect::Changes),
+    spec("sandbox keys list", &[], Effect::Reads),
+    spec("sandbox keys delete", &[], Effect::Dangerous),
+    spec("sandbox templates put", &[], Effect::Changes),
+    spec("sandbox templates get", &[], Effect::Reads),
+    spec("sandbox templates delete", &[], Effect::Dangerous),
+    spec("sandbox dns publish", &[], Effect::Changes),
+    spec("sandbox dns withdraw", &[], Effect::Changes),
+    spec("sandbox messages list", &[], Effect::Reads),
+    spec("sandbox messages wait", &[], Effect::Reads),
+    spec("sandbox messages get", &[], Effect::Reads),
+    spec("sandbox event", &[], Effect::Changes),
+    spec("sandbox inbound", &[], Effect::Changes),
+    spec("sandbox extraction", &[], Effect::Changes),
+    spec("sandbox deliveries list", &[], Effect::Reads),
+    spec("sandbox deliveries get", &[], Effect::Reads),
+    spec("sandbox deliveries replay", &[], Effect::Changes),
+    spec("sandbox clock show", &[], Effect::Reads),
+    spec("sandbox clock freeze", &[], Effect::Changes),
+    spec("sandbox clock advance", &[], Effect::Changes),
+    spec("sandbox clock resume", &[], Effect::Changes),
+    spec("sandbox faults add", &[], Effect::Changes),
+    spec("sandbox faults list", &[], Effect::Reads),
+    spec("sandbox faults get", &[], Effect::Reads),
+    spec("sandbox faults remove", &[], Effect::Changes),
+    spec("completions", &[], Effect::Local),
+    spec("man", &[], Effect::Local),
+    spec("schema", &[], Effect::Local),
+    spec("help", &[], Effect::Local),
+    spec("version", &[], Effect::Local),
 ];
 
-/// Stands in for a command without a row, which the tests do not let pass.
-pub(crate) const UNKNOWN: CommandSpec = leaf("", &[], Effect::Reads);
+/// Placeholder for a command without a row. The tests make sure that there is none.
+pub(crate) const UNKNOWN: CommandSpec = spec("", &[], Effect::Reads);
 
-/// The leaf at a path such as `emails send`.
+/// The command at a path such as `emails send`.
 pub(crate) fn find(path: &str) -> Option<&'static CommandSpec> {
-    COMMANDS.iter().find(|leaf| leaf.path == path)
+    COMMANDS.iter().find(|spec| spec.path == path)
 }
 
-/// Whether Ctrl-C is the way to end the command, which tidies up by itself.
-pub(crate) fn ends_by_interrupt(leaf: &CommandSpec) -> bool {
-    matches!(leaf.path, "sandbox serve" | "listen")
+/// Whether Ctrl-C is the regular way to end the command, which then cleans up.
+pub(crate) fn ends_by_interrupt(spec: &CommandSpec) -> bool {
+    matches!(spec.path, "sandbox serve" | "listen")
 }
 
-/// Whether the command speaks to the local server alone.
-pub(crate) fn is_sandbox(leaf: &CommandSpec) -> bool {
-    leaf.path.starts_with("sandbox ")
+/// Whether the command uses only the local server.
+pub(crate) fn is_sandbox(spec: &CommandSpec) -> bool {
+    spec.path.starts_with("sandbox ")
 }
 
-/// Refuses options that would do nothing with this command.
-pub(crate) fn check(leaf: &CommandSpec, flags: &GlobalFlags) -> Result<(), Failure> {
-    if flags.idempotency_key.is_some() && leaf.effect != Effect::Creates {
+/// Refuses options that have no effect on this command.
+pub(crate) fn check(spec: &CommandSpec, flags: &GlobalFlags) -> Result<(), Failure> {
+    if flags.idempotency_key.is_some() && spec.effect != Effect::Creates {
         return Err(Failure::usage(format!(
-            "`svc {}` creates nothing, so --idempotency-key means nothing to it",
-            leaf.path
+            "--idempotency-key has no effect: `svc {}` creates nothing",
+            spec.path
         )));
     }
-    let addresses = flags.email_url.is_some() || flags.extraction_url.is_some();
-    if is_sandbox(leaf) && (addresses || flags.key_file.is_some()) {
+    let base_urls = flags.email_url.is_some() || flags.extraction_url.is_some();
+    if is_sandbox(spec) && (base_urls || flags.key_file.is_some()) {
         return Err(Failure::usage(
-            "the sandbox has its own address and keys: leave out --email-url, --extraction-url and --key-file",
+            "the sandbox has its own base URLs and keys: remove --email-url, --extraction-url and --key-file",
         ));
     }
-    if flags.dry_run && !leaf.has_dry_run() {
+    if flags.dry_run && !spec.has_dry_run() {
         return Err(Failure::usage(format!(
-            "`svc {}` sends no request that --dry-run could show",
-            leaf.path
+            "--dry-run has no effect: `svc {}` sends no request to show",
+            spec.path
         )));
     }
     Ok(())
 }
 
-const fn leaf(path: &'static str, operations: &'static [Operation], effect: Effect) -> CommandSpec {
+const fn spec(path: &'static str, operations: &'static [Operation], effect: Effect) -> CommandSpec {
     CommandSpec { path, operations, effect }
 }

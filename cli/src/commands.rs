@@ -1,4 +1,4 @@
-//! The command tree: one file for each leaf, with its arguments and what it does.
+//! The command tree. Each leaf command has a struct with its arguments and a `run` method.
 
 pub mod api;
 pub mod audiences;
@@ -9,6 +9,7 @@ pub mod doctor;
 pub mod domains;
 pub mod emails;
 pub mod extraction;
+pub mod help;
 pub mod listen;
 pub mod login;
 pub mod logout;
@@ -20,6 +21,7 @@ pub mod schema;
 pub mod sign;
 pub mod trigger;
 pub mod verify;
+pub mod version;
 pub mod webhooks;
 pub mod whoami;
 
@@ -27,6 +29,15 @@ use clap::Subcommand;
 
 use crate::context::Context;
 use crate::failure::Failure;
+
+/// The top-level commands of each section of `svc --help`, in order.
+pub const SECTIONS: [(&str, &[&str]); 5] = [
+    ("Email service", &["emails", "audiences", "contacts", "domains", "webhooks"]),
+    ("Extraction service", &["extraction"]),
+    ("Setup", &["login", "logout", "profiles", "whoami", "doctor", "config"]),
+    ("Development", &["sandbox", "listen", "replay", "trigger", "verify", "sign"]),
+    ("Other", &["api", "completions", "man", "schema", "help", "version"]),
+];
 
 #[derive(Subcommand, Debug)]
 pub enum Command {
@@ -61,6 +72,8 @@ pub enum Command {
     Completions(completions::Completions),
     Man(man::Man),
     Schema(schema::Schema),
+    Help(help::Help),
+    Version(version::Version),
 }
 
 impl Command {
@@ -88,6 +101,8 @@ impl Command {
             Self::Completions(args) => args.run(context),
             Self::Man(args) => args.run(context),
             Self::Schema(args) => args.run(context),
+            Self::Help(args) => args.run(context),
+            Self::Version(args) => args.run(context),
         }
     }
 }

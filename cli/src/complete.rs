@@ -1,8 +1,7 @@
-//! Completion of the command line, asked for by the scripts that
-//! `svc completions` prints: `SVC_COMPLETE=SHELL svc -- WORDS`.
+//! Shell completion. The scripts of `svc completions` run `SVC_COMPLETE=SHELL svc -- WORDS`.
 //!
-//! It never says anything but candidates: no error, no question, nothing that
-//! waits. A service is asked only where address and key are set up.
+//! Prints only candidates: no errors, no prompts. A service is queried only if a base URL and a
+//! stored key are configured, and only for a limited time.
 
 mod bash;
 mod service;
@@ -29,14 +28,14 @@ use crate::settings::{Env, GlobalFlags, Settings};
 
 pub use shells::{Shell, script};
 
-/// The variable that asks for candidates and names the shell.
+/// The environment variable that requests candidates and names the shell.
 pub const VARIABLE: &str = "SVC_COMPLETE";
-/// How long a service may take to answer.
+/// The environment variable with the time limit for a service.
 const TIMEOUT: &str = "SVC_COMPLETE_TIMEOUT";
-/// Nobody waits longer for a key that was pressed in passing, unless they say so.
-const PATIENCE: Duration = Duration::from_secs(1);
+/// The default time limit. The user waits at the prompt.
+const DEFAULT_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// What an argument is completed with.
+/// The kind of values that an argument is completed with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Values {
     /// Ids from the service.
@@ -45,14 +44,14 @@ pub enum Values {
     Domain,
     Webhook,
     ExtractionWebhook,
-    /// A domain's id or its name.
+    /// A domain's id or name.
     DomainOrName,
     DomainName,
-    /// Emails that were sent from here: the services list none.
+    /// Emails sent from this machine. The service has no list of emails.
     Email,
-    /// What `svc listen` recorded.
+    /// Deliveries that `svc listen` recorded.
     Record,
-    /// Ids from the local server alone.
+    /// Ids from the local server.
     SandboxKey,
     Message,
     Delivery,
@@ -61,19 +60,19 @@ pub enum Values {
     EmailEvent,
     ExtractionEvent,
     Event,
-    /// An event with `=` behind it.
+    /// An event followed by `=`.
     Route,
     Scope,
     Operation,
-    /// The words of a command.
+    /// The words of a command path.
     Command,
     Method,
-    /// The paths that the documents show.
+    /// The documented paths.
     Path,
 }
 
 impl Values {
-    /// For clap's `add`.
+    /// The completer, for clap's `add`.
     pub fn candidates(self) -> ArgValueCandidates {
         ArgValueCandidates::new(move || {
             REQUEST.with_borrow(|request| {
@@ -104,9 +103,9 @@ impl Values {
             Self::Email => {
                 request.settings().map(|s| SentEmails::of(&s).newest()).unwrap_or_default()
             }
-            asked => {
-                let look = |context| service::look(&context, asked, request.patience());
-                request.context().map(look).unwrap_or_default()
+            values => {
+                let fetch = |context| service::fetch(&context, values, request.timeout());
+                request.context().map(fetch).unwrap_or_default()
             }
         }
     }
@@ -116,7 +115,7 @@ fn plain<T: Into<String>>(values: impl IntoIterator<Item = T>) -> Vec<Found> {
     values.into_iter().map(|value| (value.into(), String::new())).collect()
 }
 
-/// `@FILE` where an option takes a text or a file.
+/// Completes `@FILE` for an option that takes text or a file.
 pub fn at_file() -> ArgValueCompleter {
     ArgValueCompleter::new(|current: &OsStr| {
         let path = current.to_str().and_then(|text| text.strip_prefix('@'));
@@ -147,18 +146,18 @@ pub fn run(shell: &str, args: &[OsString], env: &Env, streams: Streams) {
     }
 }
 
-/// A value and what to know about it.
+/// A value and its description.
 type Found = (String, String);
 
 thread_local! {
-    /// What is completed: clap tells a completer its own word alone.
+    /// The command line being completed. clap passes only the current word to a completer.
     static REQUEST: RefCell<Option<Request>> = const { RefCell::new(None) };
 }
 
 struct Request {
-    /// All words but the one that is completed.
+    /// All words except the one being completed.
     words: Vec<String>,
-    /// How many of them stand before it.
+    /// The number of words before it.
     before: usize,
     env: Env,
     streams: Streams,
@@ -173,11 +172,11 @@ impl Request {
         Some(Context::new(self.settings()?, silent(self.streams), &command_spec::UNKNOWN, &[]))
     }
 
-    fn patience(&self) -> Duration {
-        self.env.get(TIMEOUT).and_then(|text| duration::parse(text).ok()).unwrap_or(PATIENCE)
+    fn timeout(&self) -> Duration {
+        self.env.get(TIMEOUT).and_then(|text| duration::parse(text).ok()).unwrap_or(DEFAULT_TIMEOUT)
     }
 
-    /// The global options that say where to look.
+    /// The global options that select the service.
     fn flags(&self) -> GlobalFlags {
         let mut flags = GlobalFlags::default();
         let mut words = self.words.iter();
@@ -203,7 +202,7 @@ impl Request {
     }
 
     fn profiles(&self) -> Vec<Found> {
-        // The profile that is being typed is none yet.
+        // The profile name is incomplete while it is being typed.
         let flags = GlobalFlags { profile: None, sandbox: false, ..self.flags() };
         let Ok(settings) = Settings::resolve(&flags, &self.env) else { return Vec::new() };
         let Ok(profiles) = settings.profiles() else { return Vec::new() };
@@ -223,15 +222,18 @@ impl Request {
         newest.into_iter().map(|r| (r.id, about(r.event, &r.received_at))).collect()
     }
 
-    /// What can follow the words after `schema`.
+    /// The words that can follow in the arguments of `schema` and `help`.
     fn next_words_of_a_command(&self) -> Vec<Found> {
         let before = &self.words[..self.before.min(self.words.len())];
-        let start = before.iter().position(|word| word == "schema").map_or(0, |at| at + 1);
+        let start = before
+            .iter()
+            .position(|word| word == "schema" || word == "help")
+            .map_or(0, |at| at + 1);
         let given = before[start..].iter().filter(|word| !word.starts_with('-'));
         let given = given.map(String::as_str).collect::<Vec<_>>();
         let mut found = Vec::<Found>::new();
-        for leaf in COMMANDS {
-            let words = leaf.path.split(' ').collect::<Vec<_>>();
+        for spec in COMMANDS {
+            let words = spec.path.split(' ').collect::<Vec<_>>();
             if let Some(rest) = words.strip_prefix(&given[..])
                 && let Some(next) = rest.first()
                 && !found.iter().any(|(known, _)| known == next)
@@ -243,20 +245,20 @@ impl Request {
     }
 }
 
-/// How many of what has no end are shown.
+/// Maximum number of candidates from a list of any length.
 const SHOWN: usize = 50;
-/// The longest description.
-const LONGEST: usize = 60;
+/// Maximum length of a description, in characters.
+const MAX_DESCRIPTION: usize = 60;
 
-/// What comes from elsewhere is put on a command line: nothing that a shell
-/// would take for more than a word, nothing that a terminal would obey.
+/// A candidate, unless its value is unsafe on a command line. Values come from services, so anything
+/// that a shell would interpret is rejected, and control characters in descriptions are escaped.
 fn candidate(value: &str, about: &str) -> Option<CompletionCandidate> {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:@+={}".contains(c);
     if value.is_empty() || value.starts_with('-') || !value.chars().all(plain) {
         return None;
     }
     let about = one_line(about);
-    let about = match about.char_indices().nth(LONGEST) {
+    let about = match about.char_indices().nth(MAX_DESCRIPTION) {
         Some((end, _)) => format!("{}…", &about[..end]),
         None => about.into_owned(),
     };
@@ -264,7 +266,7 @@ fn candidate(value: &str, about: &str) -> Option<CompletionCandidate> {
     Some(CompletionCandidate::new(value).help(help))
 }
 
-/// A printer that has nothing to say by itself.
+/// A printer without progress and hints.
 fn silent(streams: Streams) -> Printer {
     Printer::new(Some(Format::Json), None, streams, |_| false, true, false)
 }
@@ -274,7 +276,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_shell_or_a_terminal_would_obey_is_no_candidate() {
+    fn rejects_values_that_a_shell_would_interpret() {
         for value in ["", "-rf", "a b", "$(reboot)", "`x`", "a;b", "a\nb", "a\u{1b}[2J", "a*", "'"]
         {
             assert!(candidate(value, "").is_none(), "{value:?}");
@@ -285,7 +287,7 @@ mod tests {
     }
 
     #[test]
-    fn global_options_are_found_wherever_they_stand() {
+    fn finds_global_options_at_any_position() {
         let words = ["svc", "--profile=p", "emails", "--email-url", "http://x", "--", "--sandbox"];
         let request = Request {
             words: words.map(str::to_owned).to_vec(),

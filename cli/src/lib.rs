@@ -1,18 +1,13 @@
-//! `svc` drives the email-sending and the document-extraction service from a
-//! terminal, a script or an agent.
+//! `svc`, the command-line client of the email-sending and the document-extraction service.
 //!
-//! The program is a library, so that tests can build its command tree and walk
-//! it:
+//! The program is a library so that tests can build and inspect its command tree:
 //!
 //! ```
 //! let tree = svc_cli::command();
 //! assert!(tree.find_subcommand("emails").is_some());
 //! ```
 
-#![expect(
-    unreachable_pub,
-    reason = "what is public is decided here, at the end of this file; inside, everything may be used"
-)]
+#![expect(unreachable_pub, reason = "the public items are re-exported at the end of this file")]
 
 mod advice;
 mod app;

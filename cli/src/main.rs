@@ -1,4 +1,4 @@
-//! `svc`, the program; everything is in the library.
+//! The `svc` binary. The implementation is in the library.
 
 use std::process::ExitCode;
 

@@ -142,8 +142,8 @@ impl CannedResponse {
             return;
         };
         assert!(error.body().len() <= 64 * 1024);
-        let shown = format!("{error} {error:?} {error:#?}");
-        assert!(shown.len() < 16 * 1024, "{} characters", shown.len());
+        let text = format!("{error} {error:?} {error:#?}");
+        assert!(text.len() < 16 * 1024, "{} bytes", text.len());
         let _ = (error.is_retryable(), error.code(), error.message(), error.fields());
         match error.kind() {
             ErrorKind::WrongOrganization { .. } => {
@@ -172,7 +172,7 @@ impl CannedResponse {
 
     /// Whether the SDK must accept the body. Single resources accept any JSON, because
     /// unknown fields and missing fields are tolerated.
-    fn is_readable(&self, target: Target) -> bool {
+    fn is_valid(&self, target: Target) -> bool {
         use Operation as Op;
         let Target::Operation(operation) = target else { return target == Target::Raw };
         match operation {
@@ -197,7 +197,7 @@ impl CannedResponse {
             return;
         }
         let value = self.headers.get("retry-after").and_then(|value| value.to_str().ok());
-        let Some(line) = value else { return assert_eq!(error.retry_after(), None) };
+        let Some(value) = value else { return assert_eq!(error.retry_after(), None) };
         let digits = !value.is_empty() && value.bytes().all(|byte| byte.is_ascii_digit());
         match value.parse::<u64>() {
             Ok(seconds) if digits => {

@@ -77,7 +77,7 @@ pub(crate) fn routes(router: Router<Shared>) -> Router<Shared> {
         .route("/t/c/{email}/{recipient}/{number}", get(click))
 }
 
-/// An error for a path that is not UTF-8.
+/// The path parameters, or an error if they are not UTF-8.
 type PathResult<T> = Result<Path<T>, PathRejection>;
 
 async fn open(

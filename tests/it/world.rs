@@ -21,7 +21,7 @@ impl World {
     pub(crate) async fn with(switches: &[&str]) -> Self {
         let mut builder = Server::builder().in_memory();
         for switch in switches {
-            builder = builder.set(switch).expect("a documented switch");
+            builder = builder.compatibility(switch).expect("a documented switch");
         }
         let server = builder.start().await.expect("the server starts");
         let base = server.base_url();

@@ -2,6 +2,8 @@
 
 use core::time::Duration;
 
+use chrono::{NaiveDate, NaiveTime};
+
 /// A point in time, in milliseconds since the Unix epoch.
 ///
 /// Used by [`Delivery::created_at`](crate::Delivery::created_at) and
@@ -36,11 +38,9 @@ impl Timestamp {
     /// of the offset, because PostgreSQL omits them.
     pub fn parse(text: &str) -> Option<Self> {
         let (date, time) = text.split_once(['T', 't', ' '])?;
-        let (year, month, day) = date_of(date)?;
-        let (time, offset) = split_offset(time)?;
-        let millis = time_of(time)?;
-        let days = days_since_epoch(year, month, day);
-        Some(Self(days * 86_400_000 + millis - offset * 60_000))
+        let (time, offset_minutes) = split_offset(time)?;
+        let local = parse_date(date)?.and_time(parse_time(time)?).and_utc();
+        Some(Self(local.timestamp_millis() - offset_minutes * 60_000))
     }
 
     /// The time since `earlier`, or zero if `earlier` is later.
@@ -76,18 +76,15 @@ pub enum AgeError {
     InTheFuture,
 }
 
-fn date_of(date: &str) -> Option<(i64, i64, i64)> {
+// The format is more lenient than chrono's RFC 3339 parser (optional seconds and
+// offsets) and stricter than its format strings (fixed widths, no signs or spaces), so
+// the text is split here and chrono only validates and converts the numbers.
+
+fn parse_date(date: &str) -> Option<NaiveDate> {
     let (year, rest) = date.split_once('-')?;
     let (month, day) = rest.split_once('-')?;
-    let (year, month, day) = (digits(year, 4)?, digits(month, 2)?, digits(day, 2)?);
-    let leap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
-    let length = match month {
-        2 => 28 + i64::from(leap),
-        4 | 6 | 9 | 11 => 30,
-        1..=12 => 31,
-        _ => return None,
-    };
-    (1..=length).contains(&day).then_some((year, month, day))
+    let year = i32::try_from(digits(year, 4)?).ok()?;
+    NaiveDate::from_ymd_opt(year, digits(month, 2)?, digits(day, 2)?)
 }
 
 /// Splits a time into the time without its offset, and the offset in minutes.
@@ -107,47 +104,37 @@ fn split_offset(time: &str) -> Option<(&str, i64)> {
     if hours > 23 || minutes > 59 {
         return None;
     }
-    let total = hours * 60 + minutes;
+    let total = i64::from(hours * 60 + minutes);
     Some((time, if sign == "-" { -total } else { total }))
 }
 
-fn time_of(time: &str) -> Option<i64> {
+fn parse_time(time: &str) -> Option<NaiveTime> {
     let (hour, rest) = time.split_once(':')?;
     let (minute, second) = rest.split_once(':').unwrap_or((rest, "00"));
-    let (second, fraction) = match second.split_once(['.', ',']) {
-        Some((second, fraction)) => (second, millis_of(fraction)?),
+    let (second, millis) = match second.split_once(['.', ',']) {
+        Some((second, fraction)) => (second, parse_millis(fraction)?),
         None => (second, 0),
     };
-    let (hour, minute, second) = (digits(hour, 2)?, digits(minute, 2)?, digits(second, 2)?);
-    // 60 is valid: a leap second.
-    if hour > 23 || minute > 59 || second > 60 {
-        return None;
+    let (hour, minute) = (digits(hour, 2)?, digits(minute, 2)?);
+    match digits(second, 2)? {
+        // chrono represents a leap second as second 59 with 1000 or more milliseconds.
+        60 => NaiveTime::from_hms_milli_opt(hour, minute, 59, 1000 + millis),
+        second => NaiveTime::from_hms_milli_opt(hour, minute, second, millis),
     }
-    Some(((hour * 60 + minute) * 60 + second) * 1000 + fraction)
 }
 
-fn millis_of(fraction: &str) -> Option<i64> {
+/// The first three digits of a fraction of a second.
+fn parse_millis(fraction: &str) -> Option<u32> {
     if fraction.is_empty() || !fraction.bytes().all(|b| b.is_ascii_digit()) {
         return None;
     }
     let digits = fraction.bytes().chain(core::iter::repeat(b'0')).take(3);
-    Some(digits.fold(0, |millis, digit| millis * 10 + i64::from(digit - b'0')))
+    Some(digits.fold(0, |millis, digit| millis * 10 + u32::from(digit - b'0')))
 }
 
-fn digits(text: &str, width: usize) -> Option<i64> {
+fn digits(text: &str, width: usize) -> Option<u32> {
     let well_formed = text.len() == width && text.bytes().all(|b| b.is_ascii_digit());
     well_formed.then(|| text.parse().ok()).flatten()
-}
-
-/// Days since 1970-01-01 in the proleptic Gregorian calendar, computed in eras of
-/// 400 years that start on March 1 (Howard Hinnant's `days_from_civil`).
-fn days_since_epoch(year: i64, month: i64, day: i64) -> i64 {
-    let year = if month <= 2 { year - 1 } else { year };
-    let era = year.div_euclid(400);
-    let year_of_era = year.rem_euclid(400);
-    let day_of_year = (153 * ((month + 9) % 12) + 2) / 5 + day - 1;
-    let day_of_era = year_of_era * 365 + year_of_era / 4 - year_of_era / 100 + day_of_year;
-    era * 146_097 + day_of_era - 719_468
 }
 
 #[cfg(test)]

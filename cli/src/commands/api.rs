@@ -1,4 +1,4 @@
-//! `svc api`.
+//! The `svc api` command.
 
 use clap::Args;
 use serde_json::{Value, json};
@@ -11,33 +11,38 @@ use crate::failure::Failure;
 use crate::input::pairs;
 use crate::output::Format;
 
-/// Call any path of a service, documented or not
+/// Call any path of a service's API
+///
+/// The path need not be documented. Requests other than GET and HEAD are retried only if they were
+/// certainly not processed.
 #[derive(Args, Debug)]
-#[command(after_help = "\
+#[command(after_long_help = "\
 Examples:
   svc api GET /api/v1/audiences
   svc api POST /api/v1/audiences --data '{\"name\": \"Newsletter\"}'
   svc api GET /v1/extractions --service extraction
   svc api GET /api/v1/audiences/aud_019a/contacts --all -o ndjson
 
-Scope: as the operation needs")]
+Scope: depends on the operation")]
 pub struct Api {
-    /// GET, POST, PUT, PATCH, DELETE
+    /// HTTP method: GET, POST, PUT, PATCH or DELETE
     #[arg(add = Values::Method.candidates())]
     method: String,
-    /// The path below the base address, with its query
+    /// Path below the base URL, with its query string
     #[arg(add = Values::Path.candidates())]
     path: String,
-    /// Which service; /v1/… is the extraction service's, everything else the email service's
+    /// Service [default: by the path]
+    ///
+    /// Paths below /v1/ belong to the extraction service, all others to the email service.
     #[arg(long, value_name = "email|extraction", hide_possible_values = true)]
     service: Option<ServiceName>,
-    /// The body: the text itself, @file, or - for standard input
+    /// Request body: text, @file or - for stdin
     #[arg(short, long, value_name = "TEXT|@FILE|-", allow_hyphen_values = true, add = at_file())]
     data: Option<String>,
-    /// A header, repeatable
+    /// Request header; repeatable
     #[arg(short = 'H', long, value_name = "NAME: VALUE", value_parser = pairs::parse_header)]
     header: Vec<(String, String)>,
-    /// Every page of a list
+    /// Fetch every page of a list (GET only)
     #[arg(long, conflicts_with = "data")]
     all: bool,
 }
@@ -47,7 +52,9 @@ impl Api {
         let service = self.service.map_or_else(|| guess(&self.path), Service::from);
         let reads = matches!(self.method.to_ascii_uppercase().as_str(), "GET" | "HEAD");
         if self.all && !reads {
-            return Err(Failure::usage("--all reads lists; it goes with GET"));
+            return Err(Failure::usage(
+                "--all fetches the pages of a list and needs the method GET",
+            ));
         }
         let body = self
             .data
@@ -76,13 +83,13 @@ impl Api {
                 None => call,
             }
         };
-        let Some(answer) = context.call_raw(call(None), reads, "calling").await? else {
+        let Some(response) = context.call_raw(call(None), reads, "calling").await? else {
             return Ok(());
         };
         if !self.all {
-            return show(context, &answer);
+            return show(context, &response);
         }
-        all_pages(context, answer, call).await
+        all_pages(context, response, call).await
     }
 }
 
@@ -104,21 +111,24 @@ fn guess(path: &str) -> Service {
     if path.starts_with("/v1/") { Service::Extraction } else { Service::Email }
 }
 
-fn show(context: &Context, answer: &RawResponse) -> Result<(), Failure> {
-    if answer.body.is_empty() {
-        return context.out.done(&format!("{}", answer.status), &json!({"status": answer.status}));
+fn show(context: &Context, response: &RawResponse) -> Result<(), Failure> {
+    if response.body.is_empty() {
+        return context
+            .out
+            .done(&format!("{}", response.status), &json!({"status": response.status}));
     }
-    match answer.json::<Value>() {
+    match response.json::<Value>() {
         Ok(value) => context.out.value(&value),
         Err(_) => {
-            let text = answer.text();
-            context.out.document(&text, || json!({"status": answer.status, "text": text}))
+            let text = response.text();
+            context.out.document(&text, || json!({"status": response.status, "text": text}))
         }
     }
 }
 
-/// Counts pages from the first answer's own number, or the profile's first
-/// page, until one is empty or the answer's own end is reached.
+/// Fetches the following pages. Page numbers continue from the number in the first response, or
+/// from the profile's first page. Ends at an empty page, a repeated page or the last page that the
+/// response announces.
 async fn all_pages(
     context: &Context,
     first: RawResponse,
@@ -126,18 +136,19 @@ async fn all_pages(
 ) -> Result<(), Failure> {
     let streams = context.out.format() == Format::Ndjson;
     let mut all = Vec::new();
-    let mut answer = first;
-    let mut before = None;
+    let mut response = first;
+    let mut previous = None;
     let mut number = None;
     loop {
-        let value = answer.json::<Value>().map_err(|_| Failure::other("the answer is not JSON"))?;
+        let value =
+            response.json::<Value>().map_err(|_| Failure::other("the response is not JSON"))?;
         let (items, page, pages) = read_page(&value).ok_or_else(|| {
-            Failure::other("the answer is no list, so --all has nothing to follow")
+            Failure::other("the response is not a list, so --all cannot follow its pages")
         })?;
         let at = page
             .or(number)
             .unwrap_or(u64::from(context.settings.compatibility.first_page.unwrap_or(1)));
-        let repeated = before.as_ref() == Some(&items);
+        let repeated = previous.as_ref() == Some(&items);
         let done = items.is_empty() || repeated || pages.is_some_and(|pages| at >= pages);
         if !repeated {
             if streams {
@@ -151,17 +162,17 @@ async fn all_pages(
         if done {
             break;
         }
-        before = Some(items);
+        previous = Some(items);
         number = Some(at + 1);
         match context.call_raw(call(number), true, "reading the next page").await? {
-            Some(next) => answer = next,
+            Some(next) => response = next,
             None => break,
         }
     }
     if streams { Ok(()) } else { context.out.value(&Value::from(all)) }
 }
 
-/// The items, the page's number, and how many pages there are.
+/// The items, the page number and the number of pages.
 fn read_page(value: &Value) -> Option<(Vec<Value>, Option<u64>, Option<u64>)> {
     if let Value::Array(items) = value {
         return Some((items.clone(), None, None));

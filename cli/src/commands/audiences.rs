@@ -1,4 +1,4 @@
-//! `svc audiences`: contact lists.
+//! The `svc audiences` commands: contact lists.
 
 pub mod create;
 pub mod delete;
@@ -11,14 +11,14 @@ use crate::context::Context;
 use crate::failure::Failure;
 use crate::output::{Column, Show, View};
 
-/// What people see of an audience.
+/// Table columns of an audience.
 pub const VIEW: View = View(&[
     Column::text("ID", "/id"),
     Column::text("NAME", "/name"),
     Column::new("CREATED", "/createdAt", Show::Time).droppable(),
 ]);
 
-/// Contact lists
+/// Manage audiences (contact lists)
 #[derive(Subcommand, Debug)]
 pub enum Command {
     Create(create::Create),

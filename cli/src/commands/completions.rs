@@ -1,4 +1,4 @@
-//! `svc completions`.
+//! The `svc completions` command.
 
 use clap::{Args, ValueEnum};
 use clap_complete::generate;
@@ -8,9 +8,14 @@ use crate::complete::{self, Shell};
 use crate::context::Context;
 use crate::failure::Failure;
 
-/// Print a completion script for a shell
+/// Print a shell completion script
+///
+/// Besides commands and options, the script completes ids and names. They come from the service of
+/// the profile, or from the sandbox with --sandbox, if it responds within one second
+/// (SVC_COMPLETE_TIMEOUT=3s changes that). Nothing is looked up without a base URL and a stored
+/// key. Nushell completes commands, options and fixed values only.
 #[derive(Args, Debug)]
-#[command(after_help = "\
+#[command(after_long_help = "\
 Examples:
   bash:        svc completions bash > ~/.local/share/bash-completion/completions/svc
   zsh:         svc completions zsh > \"${fpath[1]}/_svc\"
@@ -19,13 +24,9 @@ Examples:
   elvish:      svc completions elvish >> ~/.config/elvish/rc.elv
   nushell:     svc completions nushell | save -f ~/.config/nushell/svc.nu
 
-Ids and names are completed from the service of the profile, or from the sandbox with --sandbox:
-what answers within a second (SVC_COMPLETE_TIMEOUT=3s waits longer), and nothing where address or
-key are missing (nushell: commands, options and fixed values only).
-
 Scope: none")]
 pub struct Completions {
-    /// The shell
+    /// Shell
     shell: ShellName,
 }
 
@@ -55,7 +56,7 @@ impl Completions {
     }
 }
 
-/// Nushell is told everything at once: ids are not among it.
+/// Nushell has a static script: it cannot complete ids.
 fn nushell() -> String {
     let mut bytes = Vec::new();
     generate(clap_complete_nushell::Nushell, &mut crate::command(), "svc", &mut bytes);

@@ -1,4 +1,4 @@
-//! `svc config`: what the settings are, and where they come from.
+//! The `svc config` commands: settings and their sources.
 
 pub mod path;
 pub mod show;
@@ -8,7 +8,7 @@ use clap::Subcommand;
 use crate::context::Context;
 use crate::failure::Failure;
 
-/// What the settings are, and where they come from
+/// Show settings and where they come from
 #[derive(Subcommand, Debug)]
 pub enum Command {
     Show(show::Show),

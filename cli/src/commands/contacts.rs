@@ -1,4 +1,4 @@
-//! `svc contacts`: the people in an audience.
+//! The `svc contacts` commands: the contacts of an audience.
 
 pub mod create;
 pub mod delete;
@@ -13,7 +13,7 @@ use crate::context::Context;
 use crate::failure::Failure;
 use crate::output::{Column, Show, View};
 
-/// What people see of a contact.
+/// Table columns of a contact.
 pub const VIEW: View = View(&[
     Column::text("ID", "/id"),
     Column::text("EMAIL", "/email"),
@@ -23,7 +23,7 @@ pub const VIEW: View = View(&[
     Column::text("METADATA", "/metadata").droppable(),
 ]);
 
-/// The people in an audience
+/// Manage the contacts of an audience
 #[derive(Subcommand, Debug)]
 pub enum Command {
     Create(create::Create),

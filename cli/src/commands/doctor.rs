@@ -1,4 +1,4 @@
-//! `svc doctor`.
+//! The `svc doctor` command.
 
 use clap::Args;
 use serde_json::{Value, json};
@@ -15,18 +15,19 @@ const VIEW: View = View(&[
     Column::new("STATUS", "/status", Show::Status),
     Column::text("CHECK", "/check"),
     Column::text("FINDING", "/finding"),
-    // To be copied, so it is not broken.
+    // Below the row, unwrapped, so that it can be copied.
     Column::new("NEXT STEP", "/next", Show::BelowRow),
 ]);
 
-/// Check addresses, TLS, clock, keys, scopes, sending domains and webhooks
+/// Check the setup: URLs, TLS, clock, keys, domains, webhooks
+///
+/// Sends read-only requests and changes nothing. Each problem comes with a next step. The exit code
+/// is 10 if there is a problem.
 #[derive(Args, Debug)]
-#[command(after_help = "\
+#[command(after_long_help = "\
 Examples:
   svc doctor
   svc doctor --profile staging --jq '.[] | select(.status == \"problem\")'
-
-It reads and changes nothing. 10 is the exit code when something is wrong.
 
 Scope: any key")]
 pub struct Doctor {}
@@ -35,7 +36,7 @@ impl Doctor {
     pub async fn run(self, context: &Context) -> Result<(), Failure> {
         let mut findings = Findings::default();
         findings.settings(context);
-        let progress = context.out.progress("examining");
+        let progress = context.out.progress("checking");
         for service in [Service::Email, Service::Extraction] {
             if !context.is_configured(service)? {
                 findings.unknown(
@@ -45,7 +46,7 @@ impl Doctor {
                 );
                 continue;
             }
-            progress.set_text(format!("examining the {service} service"));
+            progress.set_text(format!("checking the {service} service"));
             service::examine(context, service, &mut findings).await?;
         }
         drop(progress);
@@ -61,7 +62,7 @@ impl Doctor {
     }
 }
 
-/// What was found, each with the next step.
+/// Findings, each with its next step.
 #[derive(Default)]
 struct Findings(Vec<Value>);
 
@@ -89,14 +90,14 @@ impl Findings {
     fn settings(&mut self, context: &Context) {
         let settings = &context.settings;
         if settings.sandbox {
-            self.ok("profile", "the sandbox, with its own addresses and keys");
+            self.ok("profile", "the sandbox, with its own URLs and keys");
             return;
         }
         match settings.refuse_unknown_profile() {
             Ok(()) => self.ok("profile", &settings.profile.value),
             Err(_) => self.problem(
                 "profile",
-                &format!("there is no profile `{}`", settings.profile.value),
+                &format!("profile `{}` does not exist", settings.profile.value),
                 "svc profiles list",
             ),
         }

@@ -1,4 +1,4 @@
-//! `svc domains`: sending domains and their DNS records.
+//! The `svc domains` commands: sending domains and their DNS records.
 
 pub mod create;
 pub mod delete;
@@ -13,7 +13,7 @@ use crate::context::Context;
 use crate::failure::Failure;
 use crate::output::{Column, Show, View};
 
-/// What people see of a domain.
+/// Table columns of a domain.
 pub const VIEW: View = View(&[
     Column::text("ID", "/id"),
     Column::text("NAME", "/name"),
@@ -24,7 +24,7 @@ pub const VIEW: View = View(&[
     Column::new("DMARC", "/dmarc_verified", Show::Flag).droppable(),
 ]);
 
-/// Sending domains and their DNS records
+/// Manage sending domains and their DNS records
 #[derive(Subcommand, Debug)]
 pub enum Command {
     Create(create::Create),

@@ -1,4 +1,4 @@
-//! `svc emails`: send emails and follow them.
+//! The `svc emails` commands: send emails and track their status.
 
 pub mod batch;
 pub mod cancel;
@@ -11,7 +11,7 @@ use crate::context::Context;
 use crate::failure::Failure;
 use crate::output::{Column, Show, View};
 
-/// What people see of an email.
+/// Table columns of an email.
 pub const VIEW: View = View(&[
     Column::text("ID", "/id"),
     Column::new("STATUS", "/status", Show::Status),
@@ -23,7 +23,7 @@ pub const VIEW: View = View(&[
     Column::new("UPDATED", "/updatedAt", Show::Time),
 ]);
 
-/// Send emails and follow them
+/// Send emails and track their status
 #[derive(Subcommand, Debug)]
 pub enum Command {
     Send(Box<send::Send>),

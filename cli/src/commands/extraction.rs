@@ -1,4 +1,4 @@
-//! `svc extraction`: the document-extraction service.
+//! The `svc extraction` commands: the document-extraction service.
 
 pub mod me;
 pub mod webhooks;
@@ -8,7 +8,7 @@ use clap::Subcommand;
 use crate::context::Context;
 use crate::failure::Failure;
 
-/// The document-extraction service
+/// Show the organization and manage extraction webhooks
 #[derive(Subcommand, Debug)]
 pub enum Command {
     Me(me::Me),

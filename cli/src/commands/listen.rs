@@ -1,4 +1,4 @@
-//! `svc listen`.
+//! The `svc listen` command.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
@@ -13,7 +13,7 @@ use tokio::net::TcpListener;
 use tokio::sync::mpsc;
 
 use self::check::Check;
-use self::receive::{Receiver, Route, Seen};
+use self::receive::{Receiver, Report, Route};
 use super::trigger::EVENTS;
 use super::verify::{ServiceName, read_secret, usable};
 use crate::complete::Values;
@@ -27,33 +27,37 @@ mod check;
 mod receive;
 mod session;
 
-/// How long the end may take: removing the session's webhook.
+/// Time limit for deleting the session's webhook at the end.
 const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Receive webhooks on this machine, verify them, and pass them on to an application
+/// Receive webhooks locally, verify and forward them
+///
+/// Listens on the loopback interface; use a tunnel to receive deliveries from outside. With
+/// --sandbox or --public-url, a webhook is created for the session and deleted at its end.
+///
+/// A delivery with an invalid signature gets the response 401. Any other delivery is recorded for
+/// `svc replay` (kept for 30 days) and forwarded with its exact bytes and headers. The application's
+/// response is returned to the service, or 502 or 504 if there is none, so that the service retries.
+///
+/// Ctrl-C ends the command with exit code 130, SIGTERM with 0.
 #[derive(Args, Debug)]
-#[command(after_help = "\
+#[command(after_long_help = "\
 Examples:
   svc --sandbox listen --forward-to http://localhost:3000/hooks
   svc listen --secret-file secret.txt --port 4242 --forward-to http://localhost:3000/hooks
   svc listen --public-url https://me.tunnel.example --route 'email.bounced=http://localhost:3000/b'
 
-It binds to this machine alone: a tunnel of your choice brings deliveries from outside. With
---sandbox or --public-url a webhook is registered for the session and removed at its end.
-A delivery whose signature is wrong is answered 401. The others are recorded for `svc replay`
-(kept for 30 days) and passed on with their exact bytes and headers; the application's answer
-goes back, or 502 or 504 where there is none, so that the service tries again.
-Ctrl-C ends it with the exit code 130, SIGTERM with 0.
-
-Scope: none; with --public-url webhooks:manage (email) or full (extraction)")]
+Scope: none; with --public-url, webhooks:manage (email) or full (extraction)")]
 pub struct Listen {
-    /// The application that gets every delivery
+    /// Forward every delivery to this URL
     #[arg(long, value_name = "URL")]
     forward_to: Option<String>,
-    /// The application that gets an event, or events such as email.*, repeatable
+    /// Forward matching events to a URL; repeatable
+    ///
+    /// EVENT is an event or a prefix such as email.*. Other events go to --forward-to.
     #[arg(long, value_name = "EVENT=URL", value_parser = receive::parse_route, add = Values::Route.candidates())]
     route: Vec<Route>,
-    /// Whose deliveries they are
+    /// Service that sends the deliveries
     #[arg(
         long,
         value_name = "email|extraction",
@@ -61,16 +65,18 @@ pub struct Listen {
         default_value = "email"
     )]
     service: ServiceName,
-    /// A file with the signing secret
+    /// File with the signing secret
     #[arg(long, value_name = "PATH", conflicts_with = "public_url", value_hint = ValueHint::FilePath)]
     secret_file: Option<PathBuf>,
-    /// Where the service reaches this machine: a webhook is registered there for the session
+    /// Public URL of this machine
+    ///
+    /// A webhook with this URL is created for the session.
     #[arg(long, value_name = "URL")]
     public_url: Option<String>,
-    /// Take deliveries whose signature nobody checks
+    /// Do not verify signatures
     #[arg(long, conflicts_with_all = ["secret_file", "public_url"])]
     insecure: bool,
-    /// The port; a free one without it
+    /// Port on 127.0.0.1; 0: a free port
     #[arg(long, value_name = "N", default_value = "0")]
     port: u16,
 }
@@ -78,7 +84,7 @@ pub struct Listen {
 impl Listen {
     pub async fn run(self, context: &Context) -> Result<(), Failure> {
         let service = Service::from(self.service);
-        self.look_over_routes(context)?;
+        self.check_routes(context)?;
         if context.settings.dry_run {
             return self.show_registration(context, service).await;
         }
@@ -89,26 +95,26 @@ impl Listen {
             .map_err(|error| {
                 Failure::other(format!("cannot listen on port {}: {error}", self.port))
                     .code("cannot_listen")
-                    .hint("take another: --port N, or leave it out for a free one")
+                    .hint("choose another with --port, or leave --port out to use a free one")
             })?;
-        let address = format!("http://{}", listener.local_addr()?);
-        // Heard from here on: what is registered now is removed again.
+        let base_url = format!("http://{}", listener.local_addr()?);
+        // Signals are handled from here on, so that the webhook is always deleted.
         let mut stop = StopSignal::listen_with_hangup()?;
-        let session = match self.session_url(context, &address) {
+        let session = match self.session_url(context, &base_url) {
             Some(url) => {
                 Some(session::register(context, service, &url, &self.events(service)).await?)
             }
             None => None,
         };
-        let ended = self.serve(context, listener, &address, session.as_ref(), records, &mut stop);
+        let ended = self.serve(context, listener, &base_url, session.as_ref(), records, &mut stop);
         let ended = ended.await;
         let left = match &session {
             Some(session) => {
-                let farewell =
+                let removal =
                     tokio::time::timeout(SHUTDOWN_TIMEOUT, session::remove(context, session));
                 tokio::select! {
-                    removed = farewell => removed
-                        .unwrap_or_else(|_| Err(session.left_behind(context, "no answer in time"))),
+                    removed = removal => removed
+                        .unwrap_or_else(|_| Err(session.left_behind(context, "the service did not respond in time"))),
                     _ = stop.recv() => Err(session.left_behind(context, "interrupted")),
                 }
             }
@@ -119,7 +125,7 @@ impl Listen {
             (Stop::Interrupt, Ok(())) => Err(Failure::new(
                 Kind::Interrupted,
                 match session {
-                    Some(_) => "interrupted; the session's webhook is removed",
+                    Some(_) => "interrupted; the session's webhook was deleted",
                     None => "interrupted",
                 },
             )),
@@ -130,60 +136,60 @@ impl Listen {
         }
     }
 
-    fn look_over_routes(&self, context: &Context) -> Result<(), Failure> {
+    fn check_routes(&self, context: &Context) -> Result<(), Failure> {
         if let Some(url) = &self.forward_to {
             check_url("--forward-to", url)?;
         }
         for route in &self.route {
             check_url("--route", &route.url)?;
-            // A service may have more events than its document: no mistake, but odd.
-            if !EVENTS.iter().chain(&["webhook.test"]).any(|event| route.takes(event)) {
-                context.out.warning(&format!("no documented event is called {}", route.event));
+            // The service may have undocumented events, so this is only a warning.
+            if !EVENTS.iter().chain(&["webhook.test"]).any(|event| route.matches(event)) {
+                context.out.warning(&format!("`{}` is not a documented event", route.event));
             }
         }
         Ok(())
     }
 
-    /// The events to subscribe to: those that somebody here waits for.
+    /// The events to subscribe to: those with a target.
     fn events(&self, service: Service) -> Vec<String> {
         let everything = self.forward_to.is_some() || self.route.is_empty();
         let of_service = EVENTS.iter().filter(|event| {
             (service == Service::Extraction) == event.starts_with("extraction.")
-                && (everything || self.route.iter().any(|route| route.takes(event)))
+                && (everything || self.route.iter().any(|route| route.matches(event)))
         });
         of_service.map(|event| (*event).to_owned()).collect()
     }
 
     async fn show_registration(&self, context: &Context, service: Service) -> Result<(), Failure> {
-        let address = format!("http://127.0.0.1:{}", self.port);
-        match self.session_url(context, &address) {
+        let base_url = format!("http://127.0.0.1:{}", self.port);
+        match self.session_url(context, &base_url) {
             Some(url) => session::show(context, service, &url, &self.events(service)).await,
             None => Err(Failure::usage(
-                "without --public-url nothing is registered, so there is no request to show",
+                "without --public-url no webhook is created, so there is no request to show",
             )),
         }
     }
 
-    /// Where the service would reach this session.
-    fn session_url(&self, context: &Context, address: &str) -> Option<String> {
+    /// The URL under which the service reaches this session.
+    fn session_url(&self, context: &Context, base_url: &str) -> Option<String> {
         let on_its_own = self.secret_file.is_none() && !self.insecure;
-        let here = (context.settings.sandbox && on_its_own).then(|| address.to_owned());
+        let here = (context.settings.sandbox && on_its_own).then(|| base_url.to_owned());
         self.public_url.clone().or(here)
     }
 
-    /// Receives until it is told to stop.
+    /// Receives deliveries until a signal arrives.
     async fn serve(
         &self,
         context: &Context,
         listener: TcpListener,
-        address: &str,
+        base_url: &str,
         session: Option<&session::Session>,
         records: Records,
         stop: &mut StopSignal,
     ) -> Result<Stop, Failure> {
         let service = Service::from(self.service);
         let (check, secret_file) = self.check(context, service, session)?;
-        let (seen, mut arrivals) = mpsc::unbounded_channel();
+        let (report, mut deliveries) = mpsc::unbounded_channel();
         let busy = Arc::default();
         let urls = self.forward_to.iter().chain(self.route.iter().map(|route| &route.url));
         let receiver = Receiver {
@@ -195,34 +201,34 @@ impl Listen {
             deliverer: Deliverer::to(context, urls.map(String::as_str))?,
             records,
             secret_file: secret_file.clone(),
-            seen,
+            report,
             busy: Arc::clone(&busy),
         };
-        self.announce(context, address, session, secret_file.as_ref())?;
+        self.announce(context, base_url, session, secret_file.as_ref())?;
         let accept = tokio::spawn(receive::accept(listener, Arc::new(receiver)));
-        let told = loop {
+        let signal = loop {
             tokio::select! {
                 biased;
-                told = stop.recv() => break told,
-                Some(seen) = arrivals.recv() => self.show(context, &seen)?,
+                signal = stop.recv() => break signal,
+                Some(report) = deliveries.recv() => self.show(context, &report)?,
             }
         };
         accept.abort();
-        // What is under way gets its answer, unless somebody is in a hurry.
+        // Requests in flight are completed, unless a second signal arrives.
         let idle = tokio::time::timeout(RESPONSE_TIMEOUT, busy.write());
         tokio::pin!(idle);
         loop {
             tokio::select! {
                 biased;
                 _ = stop.recv() => break,
-                Some(seen) = arrivals.recv() => self.show(context, &seen)?,
+                Some(report) = deliveries.recv() => self.show(context, &report)?,
                 _ = &mut idle => break,
             }
         }
-        while let Ok(seen) = arrivals.try_recv() {
-            self.show(context, &seen)?;
+        while let Ok(report) = deliveries.try_recv() {
+            self.show(context, &report)?;
         }
-        Ok(told)
+        Ok(signal)
     }
 
     fn check(
@@ -236,7 +242,7 @@ impl Listen {
         }
         if let Some(session) = session {
             let secret = session.secret.as_ref().ok_or_else(|| {
-                Failure::other("the answer to the registration holds no signing secret")
+                Failure::other("the response to the creation of the webhook has no signing secret")
             })?;
             let secret = secret.expose().as_bytes();
             let path = session_secret(&context.settings.data_dir, service.as_str());
@@ -245,13 +251,13 @@ impl Listen {
         }
         let Some(path) = &self.secret_file else {
             return Err(Failure::usage("deliveries cannot be verified without a secret").hint(
-                "give --secret-file, or --public-url to register a webhook for the session\n\
-                 or --insecure to take whatever comes",
+                "give --secret-file, or --public-url to create a webhook for the session\n\
+                 or --insecure to skip verification",
             ));
         };
         let secret = read_secret(context, path)?;
         let absolute = std::path::absolute(path).ok();
-        // Remembered for `svc replay`, in a file of text.
+        // RecordedDelivery for `svc replay`, which needs a path that is text.
         let absolute = absolute.filter(|full| path.as_os_str() != "-" && full.to_str().is_some());
         Ok((Check::new(service, usable(&secret)?, &secret), absolute))
     }
@@ -259,59 +265,60 @@ impl Listen {
     fn announce(
         &self,
         context: &Context,
-        address: &str,
+        base_url: &str,
         session: Option<&session::Session>,
         secret_file: Option<&PathBuf>,
     ) -> Result<(), Failure> {
         let value = json!({
-            "listening": address,
+            "listening": base_url,
             "service": Service::from(self.service).as_str(),
             "forward_to": self.forward_to,
             "webhook": session.map(|session| &session.id),
             "secret_file": secret_file.map(|path| path.display().to_string()),
         });
         let mut line = match self.forward_to.as_deref() {
-            Some(url) => format!("listening on {address}, passing on to {url}"),
+            Some(url) => format!("listening on {base_url}, forwarding to {url}"),
             None if !self.route.is_empty() => {
-                format!("listening on {address}, passing on by event")
+                format!("listening on {base_url}, forwarding by event")
             }
             None => {
-                format!("listening on {address}, recording what comes (--forward-to passes it on)")
+                format!("listening on {base_url}, recording only (use --forward-to to forward)")
             }
         };
         if self.insecure {
-            line.push_str(" (signatures are not checked)");
+            line.push_str(" (signatures are not verified)");
         }
         context.out.event(&line, &value)?;
         if let (Some(session), Some(path)) = (session, secret_file) {
             context.out.hint(&format!(
-                "webhook {} is registered for the session; its signing secret is in {}",
+                "created webhook {} for the session; its signing secret is in {}",
                 session.id,
                 path.display()
             ));
         }
         let zone = Local::now().format("%Y-%m-%d %:z");
-        context.out.hint(&format!("times are local ({zone}); Ctrl-C ends it"));
+        context.out.hint(&format!("times are local ({zone}); press Ctrl-C to stop"));
         Ok(())
     }
 
-    /// One delivery as it comes, on a line that fits 80 columns. Where all go
-    /// is said at the beginning.
-    fn show(&self, context: &Context, seen: &Seen) -> Result<(), Failure> {
-        let event = seen.event.as_deref().unwrap_or("(no event)");
-        let time = DateTime::parse_from_rfc3339(&seen.at).map_or_else(
-            |_| seen.at.clone(),
+    /// Prints a delivery on a line that fits 80 columns. A common target is printed at the start.
+    fn show(&self, context: &Context, report: &Report) -> Result<(), Failure> {
+        let event = report.event.as_deref().unwrap_or("(no event)");
+        let time = DateTime::parse_from_rfc3339(&report.at).map_or_else(
+            |_| report.at.clone(),
             |time| time.with_timezone(&Local).format("%H:%M:%S").to_string(),
         );
-        let from = seen.forwarded_to.as_deref().filter(|_| !self.route.is_empty());
-        let outcome = match (&seen.problem, from) {
+        let from = report.forwarded_to.as_deref().filter(|_| !self.route.is_empty());
+        let outcome = match (&report.problem, from) {
             (Some(problem), _) => format!(" {problem}"),
-            (None, Some(url)) => format!(" in {} ms from {url}", seen.duration_ms),
-            (None, None) if seen.forwarded_to.is_some() => format!(" in {} ms", seen.duration_ms),
+            (None, Some(url)) => format!(" in {} ms from {url}", report.duration_ms),
+            (None, None) if report.forwarded_to.is_some() => {
+                format!(" in {} ms", report.duration_ms)
+            }
             (None, None) => " recorded".to_owned(),
         };
-        let id = seen.id.as_deref().unwrap_or("-");
+        let id = report.id.as_deref().unwrap_or("-");
         let before = format!("{time}  {event:<16}  {id}  ");
-        context.out.http_event(&before, seen.status, &outcome, &seen.to_json())
+        context.out.http_event(&before, report.status, &outcome, &report.to_json())
     }
 }

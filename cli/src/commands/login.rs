@@ -1,4 +1,4 @@
-//! `svc login`.
+//! The `svc login` command.
 
 use clap::Args;
 use serde_json::json;
@@ -9,20 +9,20 @@ use crate::context::{Context, is_cleartext_url, url_setting_names};
 use crate::failure::{Failure, Kind};
 use crate::settings::{Key, keyring};
 
-/// Check a key against the service and keep it for this profile
+/// Check an API key and store it in the profile
+///
+/// The key is read from a hidden prompt, standard input or --key-file and checked with a read-only
+/// request. It is stored in credentials.toml, readable only by you, or in the system's keyring.
 #[derive(Args, Debug)]
-#[command(after_help = "\
+#[command(after_long_help = "\
 Examples:
   svc login --email-url https://mail.example.com
   svc login --service extraction --extraction-url https://extract.example.com < key.txt
   svc login --profile staging --email-url https://mail.staging.example.com
 
-The key is read from a hidden prompt, standard input or --key-file, checked with a harmless
-call, and kept in credentials.toml, which only you can read, or in the system's keyring.
-
 Scope: any key")]
 pub struct Login {
-    /// Which service the key is for
+    /// Service of the key
     #[arg(
         long,
         value_name = "email|extraction",
@@ -30,7 +30,7 @@ pub struct Login {
         default_value = "email"
     )]
     service: ServiceName,
-    /// Keep the key in the system's keyring instead of a file
+    /// Store the key in the system's keyring, not in a file
     #[arg(long)]
     keyring: bool,
 }
@@ -40,38 +40,38 @@ impl Login {
         let service = Service::from(self.service);
         let settings = &context.settings;
         if settings.sandbox {
-            return Err(Failure::usage("the sandbox has keys of its own and needs no login"));
+            return Err(Failure::usage("the sandbox has its own keys and needs no login"));
         }
         let url = match settings.url(service) {
             Some(url) => url.value.clone(),
             None if context.out.can_ask() => {
                 let typed =
-                    context.out.ask(&format!("Base address of the {service} service: ")).await?;
+                    context.out.ask(&format!("Base URL of the {service} service: ")).await?;
                 let typed = typed.filter(|typed| !typed.is_empty());
-                with_scheme(typed.ok_or_else(|| no_address(service))?)
+                with_scheme(typed.ok_or_else(|| no_base_url(service))?)
             }
             None => {
-                return Err(no_address(service));
+                return Err(no_base_url(service));
             }
         };
-        check_address(context, service, &url)?;
+        check_base_url(context, service, &url)?;
         let key = read_key(context, service).await?;
         let organization = check(context, service, &url, &key).await?;
 
         let profile = &settings.profile.value;
-        let _held = settings.lock()?;
+        let _lock = settings.lock()?;
         let mut profiles = settings.profiles()?;
-        let remembered = profiles.get(profile)?.and_then(|said| said.organization);
-        if let (Some(remembered), Some((id, _))) = (&remembered, &organization)
-            && remembered != id
+        let expected = profiles.get(profile)?.and_then(|profile| profile.organization);
+        if let (Some(expected), Some((id, _))) = (&expected, &organization)
+            && expected != id
         {
             return Err(Failure::check(format!(
-                "profile `{profile}` belongs to organization {remembered}, this key to {id}"
+                "profile `{profile}` belongs to organization {expected}, but the key to {id}"
             ))
             .code("wrong_organization")
             .hint("use another profile: svc login --profile NAME"));
         }
-        profiles.set(profile, url_entry(service), &url);
+        profiles.set(profile, url_setting(service), &url);
         if let Some((id, _)) = &organization {
             profiles.set(profile, "organization", id);
         }
@@ -95,7 +95,7 @@ impl Login {
         let name = organization.as_ref().map(|(_, name)| format!(", organization {name}"));
         let live = if key.mode() == Some("live") { " (a live key)" } else { "" };
         let sentence = format!(
-            "profile `{profile}` now reaches the {service} service at {url}{live}{}",
+            "profile `{profile}` now uses the {service} service at {url}{live}{}",
             name.unwrap_or_default()
         );
         let value = json!({
@@ -109,21 +109,20 @@ impl Login {
         });
         context.out.done(&sentence, &value)?;
         if self.keyring {
-            context.out.hint("the key is in the system's keyring");
+            context.out.hint("stored the key in the system's keyring");
         } else {
-            context.out.hint(&format!("the key is in {}", credentials.path().display()));
+            context.out.hint(&format!("stored the key in {}", credentials.path().display()));
         }
         Ok(())
     }
 }
 
-fn no_address(service: Service) -> Failure {
-    Failure::usage(format!("the address of the {service} service is missing"))
+fn no_base_url(service: Service) -> Failure {
+    Failure::usage(format!("the base URL of the {service} service is missing"))
         .hint(format!("give it with {}", url_setting_names(service)))
 }
 
-/// A bare host name is what people type; a service worth a key is on https,
-/// and one on this machine is not.
+/// Adds a scheme to a bare host name: http for this machine, https for any other.
 fn with_scheme(typed: String) -> String {
     if typed.contains("://") {
         return typed;
@@ -132,12 +131,12 @@ fn with_scheme(typed: String) -> String {
     if is_cleartext_url(&http) { format!("https://{typed}") } else { http }
 }
 
-/// A mistake in the address is told before anybody is asked for a key.
-fn check_address(context: &Context, service: Service, url: &str) -> Result<(), Failure> {
-    let nobody = Key::parse("none", "nobody")?;
+/// Reports an invalid base URL before the key is asked for.
+fn check_base_url(context: &Context, service: Service, url: &str) -> Result<(), Failure> {
+    let placeholder = Key::parse("none", "placeholder")?;
     match service {
-        Service::Email => context.email_client_at(url, &nobody).map(drop),
-        Service::Extraction => context.extraction_client_at(url, &nobody).map(drop),
+        Service::Email => context.email_client_at(url, &placeholder).map(drop),
+        Service::Extraction => context.extraction_client_at(url, &placeholder).map(drop),
     }
 }
 
@@ -150,7 +149,7 @@ async fn read_key(context: &Context, service: Service) -> Result<Key, Failure> {
         let typed =
             context.out.ask_hidden(&format!("Key for the {service} service (hidden): ")).await?;
         if typed.trim().is_empty() {
-            return Err(Failure::input("no key was typed; nothing was changed"));
+            return Err(Failure::input("no key was entered; nothing was changed"));
         }
         return Key::parse(&typed, "the prompt");
     }
@@ -158,8 +157,8 @@ async fn read_key(context: &Context, service: Service) -> Result<Key, Failure> {
     Key::parse(&String::from_utf8_lossy(&bytes), "standard input")
 }
 
-/// A harmless call: the extraction service says who the key belongs to; the
-/// email service says 401 to a key that it does not know.
+/// Checks the key with a read-only request. The extraction service returns the key's organization;
+/// the email service responds with 401 to an unknown key.
 async fn check(
     context: &Context,
     service: Service,
@@ -178,7 +177,7 @@ async fn check(
             let call = client.audiences().list();
             match context.call_always(call, "checking the key").await {
                 Ok(_) => Ok(None),
-                // The key is known, it only may not read audiences.
+                // The key is valid, but lacks the scope to read audiences.
                 Err(failure) if matches!(failure.details().status, Some(403)) => Ok(None),
                 Err(failure) => Err(next_step(failure, service)),
             }
@@ -186,29 +185,29 @@ async fn check(
     }
 }
 
-/// What `svc doctor` and `svc whoami` would look at is not kept yet.
+/// Adds a hint. `svc doctor` is of no use here, because nothing is stored yet.
 fn next_step(failure: Failure, service: Service) -> Failure {
     match failure.kind() {
         Kind::Unauthenticated => failure.hint(format!(
             "is it a key of the {service} service? copy it again from the service's dashboard"
         )),
         Kind::Unavailable => failure.hint(format!(
-            "nothing was kept; is the address right? {}",
+            "nothing was stored; check the base URL: {}",
             url_setting_names(service)
         )),
         _ => failure,
     }
 }
 
-const fn url_entry(service: Service) -> &'static str {
+const fn url_setting(service: Service) -> &'static str {
     match service {
         Service::Email => "email_url",
         Service::Extraction => "extraction_url",
     }
 }
 
-/// Whether the service knows the key, whatever it may do; `None` where it did
-/// not come to look at it.
+/// Whether the service accepts the key, whatever its scopes. `None` if the request failed before the
+/// key was checked.
 pub fn is_accepted(error: &svc_sdk::Error) -> Option<bool> {
     match error.kind() {
         ErrorKind::Unauthorized => Some(false),

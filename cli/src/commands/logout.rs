@@ -1,4 +1,4 @@
-//! `svc logout`.
+//! The `svc logout` command.
 
 use clap::Args;
 use serde_json::json;
@@ -9,18 +9,18 @@ use crate::context::Context;
 use crate::failure::Failure;
 use crate::settings::keyring;
 
-/// Forget the keys of this profile on this machine
+/// Delete the stored keys of the profile
+///
+/// The keys stay valid. Revoke them in the service's dashboard.
 #[derive(Args, Debug)]
-#[command(after_help = "\
+#[command(after_long_help = "\
 Examples:
   svc logout
   svc logout --service extraction --profile staging
 
-The keys stay valid; revoke them in the service's dashboard.
-
-Scope: none; nothing leaves this machine")]
+Scope: none (works offline)")]
 pub struct Logout {
-    /// Forget only the key for this service
+    /// Delete only the key of this service
     #[arg(long, value_name = "email|extraction", hide_possible_values = true)]
     service: Option<ServiceName>,
 }
@@ -28,7 +28,7 @@ pub struct Logout {
 impl Logout {
     pub fn run(self, context: &Context) -> Result<(), Failure> {
         let profile = &context.settings.profile.value;
-        let _held = context.settings.lock()?;
+        let _lock = context.settings.lock()?;
         let mut credentials = context.settings.credentials()?;
         let services = match self.service {
             Some(service) => vec![Service::from(service)],
@@ -47,9 +47,9 @@ impl Logout {
             credentials.save()?;
         }
         let sentence = if forgotten.is_empty() {
-            format!("profile `{profile}` has no key here")
+            format!("profile `{profile}` has no stored key")
         } else {
-            format!("forgot the {} key of profile `{profile}`", forgotten.join(" and the "))
+            format!("deleted the {} key of profile `{profile}`", forgotten.join(" and the "))
         };
         context.out.done(&sentence, &json!({"profile": profile, "forgotten": forgotten}))
     }

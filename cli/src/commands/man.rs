@@ -1,4 +1,4 @@
-//! `svc man`.
+//! The `svc man` command.
 
 use std::path::PathBuf;
 
@@ -9,16 +9,16 @@ use serde_json::json;
 use crate::context::Context;
 use crate::failure::Failure;
 
-/// Print the manual page, or write a page for every command into a directory
+/// Print the manual page, or write one page per command
 #[derive(Args, Debug)]
-#[command(after_help = "\
+#[command(after_long_help = "\
 Examples:
   svc man | man -l -
   svc man ~/.local/share/man/man1
 
 Scope: none")]
 pub struct Man {
-    /// Where to write the pages
+    /// Directory for the pages [default: print svc.1]
     dir: Option<PathBuf>,
 }
 
@@ -47,16 +47,16 @@ impl Man {
     }
 }
 
-/// The page of the command that these words name.
+/// The manual page of a command, in roff.
 fn page(command: &clap::Command, words: &[String]) -> Result<String, Failure> {
-    // What a short help leaves out has its place here.
+    // The page lists the global options as well.
     let mut command = command.clone().mut_args(|arg| arg.hide_short_help(false));
     let usage = command.render_usage().to_string();
     let mut related = related(&command, words);
-    let help = command.get_after_help().map(ToString::to_string).unwrap_or_default();
+    let help = command.get_after_long_help().map(ToString::to_string).unwrap_or_default();
     let has_subcommands = command.has_subcommands();
     let page = clap_mangen::Man::new(command)
-        // No date, in a form that does not make the next field one.
+        // An empty date would make roff take the next field for it.
         .date(" ")
         .source(concat!("svc ", env!("CARGO_PKG_VERSION")))
         .manual("svc manual");
@@ -84,8 +84,7 @@ fn page(command: &clap::Command, words: &[String]) -> Result<String, Failure> {
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
-/// How it is called, as its help says: what must be given, and that there are
-/// options, which have a section of their own.
+/// The usage line of the help. Options have a section of their own.
 fn synopsis(usage: &str) -> Roff {
     let mut roff = Roff::new();
     roff.control("SH", ["SYNOPSIS"]);
@@ -93,7 +92,7 @@ fn synopsis(usage: &str) -> Roff {
     roff
 }
 
-/// The pages of the commands around this one: the group and its members.
+/// The pages of the parent command and of the subcommands.
 fn related(command: &clap::Command, words: &[String]) -> Vec<String> {
     let name = words.join("-");
     let above = words.split_last().map(|(_, above)| above.join("-"));
@@ -102,7 +101,7 @@ fn related(command: &clap::Command, words: &[String]) -> Vec<String> {
     above.filter(|above| !above.is_empty()).into_iter().chain(below).collect()
 }
 
-/// What stands below the options: text is filled, lines to type stay as they are.
+/// The text below the options. Prose is filled; examples stay unfilled.
 fn more(help: &str) -> Roff {
     let mut roff = Roff::new();
     let rest = match help.strip_prefix("Examples:\n") {
@@ -116,18 +115,18 @@ fn more(help: &str) -> Roff {
             help
         }
     };
-    let mut typed = false;
+    let mut in_example = false;
     for line in rest.lines() {
-        if typed != line.starts_with("  ") {
-            typed = !typed;
-            roff.control(if typed { "nf" } else { "fi" }, []);
+        if in_example != line.starts_with("  ") {
+            in_example = !in_example;
+            roff.control(if in_example { "nf" } else { "fi" }, []);
         }
         match line {
             "" => roff.control("PP", []),
             line => roff.text([roman(line)]),
         };
     }
-    if typed {
+    if in_example {
         roff.control("fi", []);
     }
     roff

@@ -1,4 +1,4 @@
-//! `svc profiles`: named sets of addresses and keys.
+//! The `svc profiles` commands: named sets of base URLs and keys.
 
 pub mod list;
 pub mod remove;
@@ -9,7 +9,7 @@ use clap::Subcommand;
 use crate::context::Context;
 use crate::failure::Failure;
 
-/// Named sets of addresses and keys
+/// Manage profiles: named sets of base URLs and keys
 #[derive(Subcommand, Debug)]
 pub enum Command {
     List(list::List),

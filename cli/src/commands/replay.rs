@@ -1,4 +1,4 @@
-//! `svc replay`.
+//! The `svc replay` command.
 
 use std::path::PathBuf;
 
@@ -28,29 +28,31 @@ const VIEW: View = View(&[
     Column::text("PROBLEM", "/problem"),
 ]);
 
-/// Deliver recorded events to an application again, signed anew
+/// Deliver recorded webhooks to an application again
+///
+/// `svc listen` records deliveries and prints their ids. The body and the event id stay the same;
+/// the signature is computed again. A failed delivery does not stop the others. The exit code is 10
+/// if a response is not 2xx.
 #[derive(Args, Debug)]
-#[command(after_help = "\
+#[command(after_long_help = "\
 Examples:
   svc replay rec_019a0b1c
   svc replay --since 10m --to http://localhost:3000/hooks --secret-file secret.txt
 
-`svc listen` records what it receives and shows the ids. Body and event id stay as they were.
-Without --secret-file the secret is read again from where the delivery's was. 10 is the exit code
-when an answer is not 2xx; a delivery that fails does not stop the others.
-
-Scope: none; nothing reaches a service")]
+Scope: none (sends to the application only)")]
 pub struct Replay {
-    /// RecordedDelivery deliveries, by their own id or the event's
+    /// Ids of recorded deliveries or of their events
     #[arg(value_name = "ID", required_unless_present = "since", add = Values::Record.candidates())]
     ids: Vec<String>,
-    /// Every delivery since then: RFC 3339, or how long ago, such as 10m
+    /// Replay every delivery since a time, such as 10m
+    ///
+    /// TIME is RFC 3339 or a duration before now.
     #[arg(long, value_name = "TIME", conflicts_with = "ids")]
     since: Option<String>,
-    /// The application's address; where it went the first time without it
+    /// URL of the application [default: the original one]
     #[arg(long, value_name = "URL")]
     to: Option<String>,
-    /// A file with the signing secret
+    /// Signing secret file [default: the original one]
     #[arg(long, value_name = "PATH", value_hint = ValueHint::FilePath)]
     secret_file: Option<PathBuf>,
 }
@@ -83,7 +85,7 @@ impl Replay {
         let (mut results, mut failed) = (Vec::new(), Vec::new());
         for (record, delivery) in found.iter().zip(&deliveries) {
             let progress = context.out.progress(format!("delivering {}", record.id));
-            let answer = deliverer.post(delivery, RESPONSE_TIMEOUT).await;
+            let response = deliverer.post(delivery, RESPONSE_TIMEOUT).await;
             drop(progress);
             let mut result = json!({
                 "id": record.id,
@@ -92,13 +94,13 @@ impl Replay {
                 "to": delivery.url,
                 "status": null,
             });
-            match answer {
-                Ok(answer) => {
-                    result["status"] = answer.status.into();
-                    result["duration_ms"] = (answer.duration.as_millis() as u64).into();
-                    failed.extend(verdict(&answer).err());
+            match response {
+                Ok(response) => {
+                    result["status"] = response.status.into();
+                    result["duration_ms"] = (response.duration.as_millis() as u64).into();
+                    failed.extend(verdict(&response).err());
                 }
-                // One that does not arrive does not stop the others.
+                // A failed delivery does not stop the others.
                 Err(none) => {
                     result["problem"] = none.to_string().into();
                     failed.push(none.into());
@@ -111,13 +113,13 @@ impl Replay {
             }
         }
         if context.out.format() != Format::Ndjson {
-            context.out.list(&results, VIEW, "nothing was recorded since then")?;
+            context.out.list(&results, VIEW, "no deliveries recorded since then")?;
         }
         match failed.len() {
             0 => Ok(()),
             1 if found.len() == 1 => Err(failed.remove(0)),
             count => Err(Failure::check(format!(
-                "{count} of {} deliveries were not answered 2xx",
+                "{count} of {} deliveries had no 2xx response",
                 found.len()
             ))
             .code("endpoint_answered_error")),
@@ -131,7 +133,7 @@ impl Replay {
         given: Option<&[u8]>,
     ) -> Result<Delivery, Failure> {
         let to = self.to.as_ref().or(record.forwarded_to.as_ref()).ok_or_else(|| {
-            Failure::usage(format!("{} was passed on to nobody: say where with --to", record.id))
+            Failure::usage(format!("{} was not forwarded: give the URL with --to", record.id))
         })?;
         let service = match record.service.as_str() {
             "extraction" => Service::Extraction,
@@ -139,7 +141,7 @@ impl Replay {
         };
         let secret = match given {
             Some(secret) => secret.to_vec(),
-            None => remembered_secret(context, record)?,
+            None => recorded_secret(context, record)?,
         };
         let mut delivery = Delivery {
             url: to.clone(),
@@ -152,14 +154,17 @@ impl Replay {
     }
 }
 
-fn remembered_secret(context: &Context, record: &RecordedDelivery) -> Result<Vec<u8>, Failure> {
+fn recorded_secret(context: &Context, record: &RecordedDelivery) -> Result<Vec<u8>, Failure> {
     let path = record
         .secret_file
         .clone()
         .unwrap_or_else(|| session_secret(&context.settings.data_dir, &record.service));
     std::fs::read(&path).map(without_line_end).map_err(|_| {
-        Failure::input(format!("the secret to sign {} with is not known", record.id))
-            .hint("give it with --secret-file")
+        Failure::input(format!(
+            "the signing secret of {} is not recorded or cannot be read",
+            record.id
+        ))
+        .hint("give it with --secret-file")
     })
 }
 
@@ -169,6 +174,8 @@ fn instant(text: &str) -> Result<DateTime<Utc>, Failure> {
     }
     let ago = duration::parse(text).ok().and_then(|ago| TimeDelta::from_std(ago).ok());
     ago.and_then(|ago| Utc::now().checked_sub_signed(ago)).ok_or_else(|| {
-        Failure::usage(format!("--since: `{text}` is no time: write RFC 3339, or 10m, 2h, 1d"))
+        Failure::usage(format!(
+            "--since: `{text}` is not a time: use RFC 3339, or a duration such as 10m, 2h or 1d"
+        ))
     })
 }

@@ -1,4 +1,4 @@
-//! `svc sandbox`: the local server: both services on this machine.
+//! The `svc sandbox` commands: the local server, which has both services.
 
 pub mod clock;
 pub mod deliveries;
@@ -21,7 +21,10 @@ use clap::Subcommand;
 use crate::context::Context;
 use crate::failure::Failure;
 
-/// The local server: both services on this machine
+/// Run and control the local server
+///
+/// The local server implements both services on this machine, with seeded keys, a mailbox, DNS and
+/// a clock that tests can control.
 #[derive(Subcommand, Debug)]
 pub enum Command {
     Serve(serve::Serve),

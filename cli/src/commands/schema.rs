@@ -1,4 +1,4 @@
-//! `svc schema`.
+//! The `svc schema` command.
 
 use clap::Args;
 
@@ -6,16 +6,16 @@ use crate::complete::Values;
 use crate::context::Context;
 use crate::failure::Failure;
 
-/// Print as JSON Schema what commands take, answer, and fail with
+/// Print the JSON Schema of commands: input, output and errors
 #[derive(Args, Debug)]
-#[command(after_help = "\
+#[command(after_long_help = "\
 Examples:
   svc schema
   svc schema emails send --jq .input.required
 
 Scope: none")]
 pub struct Schema {
-    /// One command, such as `emails send`; all of them without it
+    /// Command, such as `emails send` [default: all]
     #[arg(value_name = "COMMAND", add = Values::Command.candidates())]
     command: Vec<String>,
 }
@@ -29,12 +29,12 @@ impl Schema {
         }
         let one = described.into_iter().find(|command| command["command"] == path.as_str());
         let one = one.ok_or_else(|| {
-            Failure::input(format!("there is no command `svc {path}`"))
-                .hint("svc schema --jq '.[].command' lists them")
+            Failure::input(format!("unknown command `svc {path}`"))
+                .hint("list the commands: svc schema --jq '.[].command'")
         })?;
         context.out.value(&one)
     }
 }
 
-mod answers;
 mod describe;
+mod output;

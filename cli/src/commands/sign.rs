@@ -1,4 +1,4 @@
-//! `svc sign`.
+//! The `svc sign` command.
 
 use std::path::PathBuf;
 
@@ -10,23 +10,25 @@ use super::verify::{ServiceName, read_secret, usable};
 use crate::context::Context;
 use crate::failure::Failure;
 
-/// Sign a body as a service does, and print the header
+/// Sign a body as a service would and print the header
 #[derive(Args, Debug)]
-#[command(after_help = "\
+#[command(after_long_help = "\
 Examples:
   svc sign --service email --secret-file secret.txt body.json
   curl http://localhost:3000/hooks --data-binary @body.json \\
       -H \"$(svc sign --service extraction --secret-file secret.txt --jq .line body.json)\"
 
-Scope: none; nothing leaves this machine")]
+Scope: none (works offline)")]
 pub struct Sign {
-    /// As whose delivery to sign it
+    /// Service whose signature to compute
     #[arg(long, value_name = "email|extraction", hide_possible_values = true)]
     service: ServiceName,
-    /// A file with the signing secret; one newline at its end does not count
+    /// File with the signing secret
+    ///
+    /// One line break at the end of the file is ignored.
     #[arg(long, value_name = "PATH", value_hint = ValueHint::FilePath)]
     secret_file: PathBuf,
-    /// The body, byte for byte: a file, or - for standard input
+    /// Body to sign: a file or - for stdin
     #[arg(value_name = "BODY", default_value = "-", value_hint = ValueHint::FilePath)]
     body: PathBuf,
 }

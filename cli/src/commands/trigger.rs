@@ -1,4 +1,4 @@
-//! `svc trigger`.
+//! The `svc trigger` command.
 
 use std::path::PathBuf;
 
@@ -18,7 +18,7 @@ mod payload;
 
 pub use payload::EVENTS;
 
-/// What an application without a secret of its own can be tested with.
+/// Signs test deliveries without a configured secret.
 const TEST_SECRET: &str = "svc_test_secret";
 
 pub(super) const VIEW: View = View(&[
@@ -30,9 +30,13 @@ pub(super) const VIEW: View = View(&[
     Column::new("DURATION MS", "/duration_ms", Show::Number),
 ]);
 
-/// Send a signed test delivery of an event to an application
+/// Send a signed test event to an application
+///
+/// Works without a service. Without --secret-file, the delivery is signed with the secret of the
+/// last `svc listen` session, or else with `svc_test_secret`. The exit code is 10 if the response is
+/// not 2xx.
 #[derive(Args, Debug)]
-#[command(after_help = "\
+#[command(after_long_help = "\
 Examples:
   svc trigger email.bounced --to http://localhost:3000/hooks --secret-file secret.txt
   svc trigger extraction.completed --to http://localhost:3000/hooks --set /data/total=99
@@ -40,21 +44,20 @@ Examples:
 Events: email.sent, email.delivered, email.bounced, email.opened, email.clicked,
 email.complained, email.failed, email.received, extraction.completed, extraction.failed
 
-Without --secret-file it is signed with the secret of the last `svc listen` session, or else
-with `svc_test_secret`. 10 is the exit code when the answer is not 2xx.
-
-Scope: none; nothing reaches a service")]
+Scope: none (sends to the application only)")]
 pub struct Trigger {
-    /// The event
+    /// Event to send
     #[arg(value_parser = payload::EVENTS)]
     event: String,
-    /// The application's address
+    /// URL of the application
     #[arg(long, value_name = "URL")]
     to: String,
-    /// A file with the signing secret
+    /// File with the signing secret
     #[arg(long, value_name = "PATH", value_hint = ValueHint::FilePath)]
     secret_file: Option<PathBuf>,
-    /// Change a value of the body by its JSON pointer, repeatable; JSON, or else text
+    /// Set a body value by JSON pointer; repeatable
+    ///
+    /// The value is JSON, or text if it is not valid JSON.
     #[arg(long, value_name = "/POINTER=VALUE")]
     set: Vec<String>,
 }
@@ -84,8 +87,8 @@ impl Trigger {
         }
         let progress = context.out.progress("delivering");
         let deliverer = Deliverer::to(context, [self.to.as_str()])?;
-        let answer = deliverer.post(&delivery, RESPONSE_TIMEOUT).await.map_err(|none| {
-            // What may have arrived can be looked for.
+        let response = deliverer.post(&delivery, RESPONSE_TIMEOUT).await.map_err(|none| {
+            // The id helps to find out whether the delivery arrived.
             let mut failure = Failure::from(none);
             let id = id.as_str().unwrap_or_default();
             failure.details_mut().message.insert_str(0, &format!("event {id}: "));
@@ -97,27 +100,29 @@ impl Trigger {
             "event": body["event"],
             "email_id": body.pointer("/data/emailId"),
             "to": self.to,
-            "status": answer.status,
-            "duration_ms": answer.duration.as_millis() as u64,
+            "status": response.status,
+            "duration_ms": response.duration.as_millis() as u64,
         });
         context.out.one(&value, VIEW)?;
-        verdict(&answer)
+        verdict(&response)
     }
 }
 
-/// A test delivery that is not answered 2xx failed.
-pub(super) fn verdict(answer: &DeliveryResponse) -> Result<(), Failure> {
-    if (200..300).contains(&answer.status) {
+/// Fails unless the response of the application is 2xx.
+pub(super) fn verdict(response: &DeliveryResponse) -> Result<(), Failure> {
+    if (200..300).contains(&response.status) {
         return Ok(());
     }
-    let said = String::from_utf8_lossy(&answer.body);
-    let said = said.lines().next().unwrap_or_default().chars().take(200).collect::<String>();
-    let failure =
-        Failure::check(format!("the application answered {}, which is not 2xx", answer.status))
-            .code("endpoint_answered_error");
-    Err(match (said.is_empty(), answer.status) {
-        (false, _) => failure.hint(format!("it said: {said}")),
-        (true, 401) => failure.hint("does it verify with this secret? --secret-file takes its own"),
+    let body = String::from_utf8_lossy(&response.body);
+    let line = body.lines().next().unwrap_or_default().chars().take(200).collect::<String>();
+    let failure = Failure::check(format!(
+        "the application responded with {}, which is not 2xx",
+        response.status
+    ))
+    .code("endpoint_answered_error");
+    Err(match (line.is_empty(), response.status) {
+        (false, _) => failure.hint(format!("response body: {line}")),
+        (true, 401) => failure.hint("give the application's signing secret with --secret-file"),
         (true, _) => failure,
     })
 }
@@ -140,20 +145,20 @@ fn session_or_test_secret(context: &Context, service: Service) -> Vec<u8> {
     }
 }
 
-/// Changes one value; a pointer that matches nothing is a mistake, not a no-op.
+/// Sets one value. A pointer that matches nothing is an error.
 fn set(body: &mut Value, change: &str) -> Result<(), Failure> {
     let (pointer, value) =
         change
             .split_once('=')
             .filter(|(pointer, _)| pointer.starts_with('/'))
-            .ok_or_else(|| Failure::usage(format!("--set {change}: write /pointer=value")))?;
+            .ok_or_else(|| Failure::usage(format!("--set {change}: use /POINTER=VALUE")))?;
     let value = serde_json::from_str(value).unwrap_or_else(|_| Value::from(value));
     match body.pointer_mut(pointer) {
-        Some(place) => {
-            *place = value;
+        Some(target) => {
+            *target = value;
             Ok(())
         }
-        None => Err(Failure::usage(format!("--set {pointer}: the body has nothing there"))
-            .hint("--dry-run shows the body")),
+        None => Err(Failure::usage(format!("--set {pointer}: the body has no such value"))
+            .hint("show the body: --dry-run")),
     }
 }

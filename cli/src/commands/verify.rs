@@ -1,4 +1,4 @@
-//! `svc verify`.
+//! The `svc verify` command.
 
 use std::path::{Path, PathBuf};
 
@@ -11,9 +11,11 @@ use webhook_verify::{Extraction, Mail, Scheme, Secret, Verifier, VerifyError};
 use crate::context::Context;
 use crate::failure::Failure;
 
-/// Verify a webhook's signature; a mismatch is explained, its exit code is 10
+/// Verify the signature of a webhook delivery
+///
+/// A mismatch is explained if possible, and the exit code is 10.
 #[derive(Args, Debug)]
-#[command(after_help = "\
+#[command(after_long_help = "\
 Examples:
   svc verify --service email --secret-file secret.txt --signature \"$MAIL_SIGNATURE\" body.json
   curl -s https://example.com/saved-body | svc verify --service extraction \\
@@ -21,29 +23,38 @@ Examples:
   svc verify --service email --secret-file new.txt --old-secret-file old.txt \\
       --signature \"$MAIL_SIGNATURE\" body.json
 
-Scope: none; nothing leaves this machine")]
+Scope: none (works offline)")]
 pub struct Verify {
-    /// Whose delivery it is: Mail-Signature is email, X-Service-Signature is extraction
+    /// Service that sent the delivery
+    ///
+    /// The header Mail-Signature is of the email service, X-Service-Signature of the extraction
+    /// service.
     #[arg(long, value_name = "email|extraction", hide_possible_values = true)]
     service: ServiceName,
-    /// A file with the signing secret; one newline at its end does not count
+    /// File with the signing secret
+    ///
+    /// One line break at the end of the file is ignored.
     #[arg(long, value_name = "PATH", value_hint = ValueHint::FilePath)]
     secret_file: PathBuf,
-    /// A secret that was in use before, for the explanation only; repeatable
+    /// File with a former secret; repeatable
+    ///
+    /// Used only to explain a mismatch.
     #[arg(long, value_name = "PATH", value_hint = ValueHint::FilePath)]
     old_secret_file: Vec<PathBuf>,
-    /// The other service's secret, for the explanation only; repeatable
+    /// File with a secret of the other service; repeatable
+    ///
+    /// Used only to explain a mismatch.
     #[arg(long, value_name = "PATH", value_hint = ValueHint::FilePath)]
     other_secret_file: Vec<PathBuf>,
-    /// The value of the signature header, just as it came
+    /// Value of the signature header
     #[arg(long, value_name = "SIGNATURE", allow_hyphen_values = true)]
     signature: String,
-    /// The body, byte for byte as it came: a file, or - for standard input
+    /// Body as received: a file or - for stdin
     #[arg(value_name = "BODY", default_value = "-", value_hint = ValueHint::FilePath)]
     body: PathBuf,
 }
 
-/// One of the two services, as it is typed.
+/// The name of a service on the command line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum ServiceName {
     /// The email-sending service (Mail-Signature)
@@ -90,7 +101,7 @@ impl Verify {
     }
 }
 
-/// What is wrong, and what is to be done about it.
+/// The failure with its explanation and advice.
 fn explained(error: VerifyError, diagnosis: Diagnosis) -> Failure {
     let failure = Failure::check(error.to_string()).code("signature_mismatch");
     match diagnosis {
@@ -108,13 +119,13 @@ fn explained(error: VerifyError, diagnosis: Diagnosis) -> Failure {
             failure.hint(advice.collect::<Vec<_>>().join("\n"))
         }
         _ => failure.hint(
-            "no known mistake explains it: another secret was used (--old-secret-file, \
-             --other-secret-file), or the body was changed",
+            "either another secret was used (try --old-secret-file and --other-secret-file), \
+             or the body was changed",
         ),
     }
 }
 
-/// A file of one secret: the newline that ends its line is not part of it.
+/// Reads `--secret-file`. A line break at the end of the file is not part of the secret.
 pub fn read_secret(context: &Context, path: &Path) -> Result<Vec<u8>, Failure> {
     secret_in(context, "--secret-file", path)
 }
@@ -123,7 +134,7 @@ fn secret_in(context: &Context, option: &str, path: &Path) -> Result<Vec<u8>, Fa
     context.inputs.bytes(&context.out, option, path).map(without_line_end)
 }
 
-/// The newline that ends the line of a secret is not part of it.
+/// Removes a line break at the end.
 pub fn without_line_end(mut secret: Vec<u8>) -> Vec<u8> {
     if secret.last() == Some(&b'\n') {
         secret.pop();
@@ -134,6 +145,7 @@ pub fn without_line_end(mut secret: Vec<u8>) -> Vec<u8> {
     secret
 }
 
+/// Checks the secret; an empty one is invalid, for example.
 pub fn usable(secret: &[u8]) -> Result<Secret, Failure> {
     Secret::new(secret).map_err(|error| Failure::input(format!("--secret-file: {error}")))
 }

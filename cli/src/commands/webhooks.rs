@@ -1,4 +1,4 @@
-//! `svc webhooks`: endpoints that are told of email events.
+//! The `svc webhooks` commands: endpoints for email events.
 
 pub mod create;
 pub mod delete;
@@ -12,7 +12,7 @@ use crate::context::Context;
 use crate::failure::Failure;
 use crate::output::{Column, Show, View};
 
-/// What people see of a webhook.
+/// Table columns of a webhook.
 pub const VIEW: View = View(&[
     Column::text("ID", "/id"),
     Column::new("ACTIVE", "/active", Show::Flag),
@@ -21,7 +21,7 @@ pub const VIEW: View = View(&[
     Column::text("SIGNING SECRET", "/signingSecret"),
 ]);
 
-/// Endpoints that are told of email events
+/// Manage webhooks for email events
 #[derive(Subcommand, Debug)]
 pub enum Command {
     Create(create::Create),

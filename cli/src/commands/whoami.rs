@@ -1,4 +1,4 @@
-//! `svc whoami`.
+//! The `svc whoami` command.
 
 use clap::Args;
 use serde_json::{Map, Value, json};
@@ -22,9 +22,9 @@ const VIEW: View = View(&[
     Column::new("EMAIL KEY ACCEPTED", "/email/accepted", Show::Flag),
 ]);
 
-/// Show whose keys these are: organization, scope, balance
+/// Show the organization and scope of the current keys
 #[derive(Args, Debug)]
-#[command(after_help = "\
+#[command(after_long_help = "\
 Examples:
   svc whoami
   svc whoami --jq .extraction.organization.id
@@ -52,12 +52,12 @@ impl Whoami {
             match service {
                 Service::Extraction => {
                     let client = context.extraction_client_at(&url, &key)?;
-                    match context.call(client.me(), "asking").await {
+                    match context.call(client.me(), "reading").await {
                         Ok(Some(me)) => {
                             if let Value::Object(me) = to_value(&me) {
-                                // What is asked, and with what, is ours to say.
-                                for (name, said) in me {
-                                    about.entry(name).or_insert(said);
+                                // `url`, `key` and `mode` take precedence over fields of the response.
+                                for (name, value) in me {
+                                    about.entry(name).or_insert(value);
                                 }
                             }
                         }
@@ -68,7 +68,7 @@ impl Whoami {
                 Service::Email => {
                     let client = context.email_client_at(&url, &key)?;
                     if context.settings.dry_run {
-                        context.call(client.audiences().list(), "asking").await?;
+                        context.call(client.audiences().list(), "reading").await?;
                         continue;
                     }
                     let accepted = match client.audiences().list().await {
@@ -91,9 +91,9 @@ impl Whoami {
         }
         if who.len() == 1 {
             context.settings.refuse_unknown_profile()?;
-            return Err(Failure::new(Kind::Unauthenticated, "nobody: there is no key")
+            return Err(Failure::new(Kind::Unauthenticated, "no key is configured")
                 .code("not_set_up")
-                .hint("try it on this machine: svc --sandbox whoami\nset it up: svc login"));
+                .hint("try the sandbox: svc --sandbox whoami\nset up a service: svc login"));
         }
         context.out.one(&Value::Object(who), VIEW)?;
         refused.map_or(Ok(()), Err)

@@ -1,4 +1,4 @@
-//! Bash, with descriptions beside what it lists.
+//! Completion for bash, with descriptions in lists of candidates.
 
 use std::ffi::OsString;
 use std::path::Path;
@@ -8,9 +8,9 @@ use clap_complete::engine::{self, CompletionCandidate};
 
 use crate::settings::Env;
 
-/// The script that asks. Bash 3.2, which macOS has, is enough for it.
+/// The completion script. It works with bash 3.2, the version of macOS.
 pub(super) const SCRIPT: &str = r#"_svc() {
-    # The words as they were typed: bash breaks them at = and : as well.
+    # The words as typed: bash also splits them at = and :.
     local typed=${COMP_LINE:0:COMP_POINT} words=() piece= rest prefix line i
     for ((i = 0; i <= COMP_CWORD; i++)); do
         rest=${typed#"${typed%%[![:space:]]*}"}
@@ -23,7 +23,7 @@ pub(super) const SCRIPT: &str = r#"_svc() {
         fi
         typed=${rest#"$piece"}
     done
-    # Only what stands after the last break is replaced.
+    # bash replaces only the part after the last split.
     [[ $piece == [=:] ]] && piece=
     prefix=${words[${#words[@]} - 1]%"$piece"}
     COMPREPLY=()
@@ -42,12 +42,11 @@ else
 fi
 "#;
 
-/// The kinds of completion that put a candidate on the command line as it is:
-/// menu and insert-all.
+/// The values of `COMP_TYPE` that insert candidates unchanged: menu completion and insert-all.
 const INSERTING: [&str; 2] = ["37", "42"];
 
-/// A candidate a line. Of several, bash inserts what they have in common and
-/// lists them: there a description stands behind each.
+/// One candidate per line. Descriptions are added only when bash lists several candidates instead of
+/// inserting one.
 pub(super) fn complete(
     command: &mut Command,
     words: Vec<OsString>,
@@ -58,7 +57,7 @@ pub(super) fn complete(
     let nothing_typed = words[last].is_empty();
     let mut candidates = engine::complete(command, words, last, here)?;
     let is_option = |c: &CompletionCandidate| c.get_value().as_encoded_bytes().starts_with(b"-");
-    // Options wait for their dash: with them, ids have no beginning in common.
+    // Options are offered only after a dash, so that they do not hide the common prefix of ids.
     if nothing_typed && !candidates.iter().all(is_option) {
         candidates.retain(|candidate| !is_option(candidate));
     }
@@ -76,11 +75,11 @@ fn lines(candidates: &[CompletionCandidate], described: bool, columns: usize) ->
         text.push_str(value);
         let about = candidate.get_help().map(ToString::to_string).unwrap_or_default();
         let about = about.lines().next().unwrap_or_default();
-        // A margin, because the terminal's last column wraps.
-        let room = columns.saturating_sub(widest + "  ()".len() + 2);
-        if described && !about.is_empty() && room >= 10 {
-            let cut = match about.char_indices().nth(room) {
-                Some(_) => about.chars().take(room - 1).chain(['…']).collect(),
+        // A margin of 2, because some terminals wrap at the last column.
+        let available = columns.saturating_sub(widest + "  ()".len() + 2);
+        if described && !about.is_empty() && available >= 10 {
+            let cut = match about.char_indices().nth(available) {
+                Some(_) => about.chars().take(available - 1).chain(['…']).collect(),
                 None => about.to_owned(),
             };
             let gap = " ".repeat(widest - value.chars().count());
@@ -91,7 +90,7 @@ fn lines(candidates: &[CompletionCandidate], described: bool, columns: usize) ->
     text
 }
 
-/// A file's name may hold what bash would take for more than a name.
+/// Escapes characters of file names that bash would interpret.
 fn escaped(value: &str) -> String {
     let plain = |c: char| c.is_alphanumeric() || "-_./:=@,+%~{}".contains(c);
     let mut text = String::with_capacity(value.len());
@@ -109,7 +108,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn descriptions_stand_in_a_column_and_fit() {
+    fn descriptions_are_aligned_and_cut() {
         let candidate = |value: &str, about: &str| {
             CompletionCandidate::new(value).help(Some(about.to_owned().into()))
         };
@@ -121,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn files_names_are_one_word() {
+    fn escapes_file_names() {
         assert_eq!(escaped("q3 report's.pdf"), "q3\\ report\\'s.pdf");
     }
 }

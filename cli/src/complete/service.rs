@@ -1,4 +1,4 @@
-//! Ids from the services, with their names.
+//! Fetches ids and names from a service as completion candidates.
 
 use std::path::Path;
 use std::time::Duration;
@@ -13,16 +13,16 @@ use crate::context::Context;
 use crate::control::{self, Request};
 use crate::output::to_values;
 
-/// How many audiences are looked through for contacts.
-const AUDIENCES: usize = 5;
+/// Maximum number of audiences whose contacts are fetched.
+const MAX_AUDIENCES: usize = 5;
 
-/// What there is right now; nothing where that cannot be told at once.
-pub(super) fn look(context: &Context, values: Values, patience: Duration) -> Vec<Found> {
+/// The current values, or none if they cannot be fetched in time.
+pub(super) fn fetch(context: &Context, values: Values, timeout: Duration) -> Vec<Found> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let Ok(runtime) = runtime else { return Vec::new() };
     let found =
-        runtime.block_on(async { tokio::time::timeout(patience, find(context, values)).await });
-    // A look-up of a name may still be under way.
+        runtime.block_on(async { tokio::time::timeout(timeout, find(context, values)).await });
+    // The thread of a host name lookup may still be running.
     runtime.shutdown_background();
     found.ok().flatten().unwrap_or_default()
 }
@@ -32,19 +32,19 @@ async fn find(context: &Context, values: Values) -> Option<Vec<Found>> {
         Values::ExtractionWebhook => Service::Extraction,
         _ => Service::Email,
     };
-    let of_the_sandbox = match values {
+    let sandbox_path = match values {
         Values::SandboxKey => Some("/_sandbox/keys"),
         Values::Message => Some("/_sandbox/messages"),
         Values::Delivery => Some("/_sandbox/deliveries"),
         Values::Fault => Some("/_sandbox/faults"),
         _ => None,
     };
-    if of_the_sandbox.is_some() || context.settings.sandbox {
+    if sandbox_path.is_some() || context.settings.sandbox {
         context.peek().await.then_some(())?;
-    } else if !answers_by_itself(context, service) {
+    } else if !is_usable_without_prompt(context, service) {
         return None;
     }
-    if let Some(path) = of_the_sandbox {
+    if let Some(path) = sandbox_path {
         let items = control::fetch_items(context, Request::get(path)).await.ok()?;
         return Some(named(&items, &["subject", "event", "operation", "service"]));
     }
@@ -63,7 +63,7 @@ async fn find(context: &Context, values: Values) -> Option<Vec<Found>> {
         }
         Values::Contact => {
             let audiences = context.run(client.audiences().list()).await.ok()?;
-            let pages = audiences.iter().take(AUDIENCES).map(|audience| {
+            let pages = audiences.iter().take(MAX_AUDIENCES).map(|audience| {
                 let query = PageQuery::new().page_size(SHOWN as u64);
                 context.run(client.contacts().list(&audience.id, query))
             });
@@ -83,8 +83,8 @@ async fn find(context: &Context, values: Values) -> Option<Vec<Found>> {
     })
 }
 
-/// Whether everything is set up, and reading the key asks nobody.
-fn answers_by_itself(context: &Context, service: Service) -> bool {
+/// Whether the base URL and key are configured, and the key can be read without a prompt.
+fn is_usable_without_prompt(context: &Context, service: Service) -> bool {
     let settings = &context.settings;
     settings.url(service).is_some()
         && match &settings.key_file {
@@ -96,7 +96,7 @@ fn answers_by_itself(context: &Context, service: Service) -> bool {
         }
 }
 
-/// Each id with the first of these that is there.
+/// Each id with the first of these fields that exists, as its description.
 fn named(items: &[Value], names: &[&str]) -> Vec<Found> {
     let text = |item: &Value, key: &str| item[key].as_str().map(str::to_owned);
     let items = items.iter().take(10 * SHOWN);

@@ -1,4 +1,4 @@
-//! What each shell is told: the script that asks, and the candidates.
+//! Completion scripts and the format of candidates for each shell.
 
 use std::ffi::OsString;
 use std::path::Path;
@@ -9,7 +9,7 @@ use clap_complete::env::{Elvish, EnvCompleter, Fish, Powershell, Zsh};
 use super::{VARIABLE, bash};
 use crate::settings::Env;
 
-/// A shell that can ask.
+/// A shell with dynamic completion.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Shell {
     Bash,
@@ -20,7 +20,7 @@ pub enum Shell {
 }
 
 impl Shell {
-    /// The shell of a name, as its script gives it.
+    /// The shell with this name, as its script passes it.
     pub fn named(name: &str) -> Option<Self> {
         Some(match name {
             "bash" => Self::Bash,
@@ -32,13 +32,13 @@ impl Shell {
         })
     }
 
-    /// Which word is completed, where that is not the last one.
+    /// The index of the word being completed, if the shell passes it.
     pub(super) fn index(self, env: &Env) -> Option<usize> {
         matches!(self, Self::Zsh | Self::Elvish)
             .then(|| env.get("_CLAP_COMPLETE_INDEX")?.parse().ok())?
     }
 
-    /// The candidates as the shell's script reads them.
+    /// The candidates in the format of the shell's script.
     pub(super) fn complete(
         self,
         command: &mut Command,
@@ -54,7 +54,7 @@ impl Shell {
         let mut text = Vec::new();
         completer.write_complete(command, words, here, &mut text)?;
         let text = String::from_utf8_lossy(&text).into_owned();
-        // Options wait for their dash.
+        // Options are offered only after a dash.
         if nothing_typed && !text.lines().all(|line| line.starts_with('-')) {
             let values = text.lines().filter(|line| !line.starts_with('-'));
             return Ok(values.collect::<Vec<_>>().join("\n"));
@@ -73,15 +73,15 @@ impl Shell {
     }
 }
 
-/// The script that makes a shell ask.
+/// The completion script of a shell.
 pub fn script(shell: Shell) -> String {
     let Some(completer) = shell.completer() else { return bash::SCRIPT.to_owned() };
     let mut text = Vec::new();
-    // What writes into memory does not fail.
+    // Writing to memory cannot fail.
     let _ = completer.write_registration(VARIABLE, "svc", "svc", "svc", &mut text);
     let text = String::from_utf8_lossy(&text).into_owned();
     if shell == Shell::Zsh {
-        // As a file of `fpath` it is the function itself, called to complete.
+        // As a file in `fpath`, the script is itself called to complete.
         return text.replace(
             "\ncompdef _clap_dynamic_completer_svc svc",
             "\nif [[ $funcstack[1] == _svc ]]; then\n    _clap_dynamic_completer_svc \"$@\"\n\

@@ -1,4 +1,4 @@
-//! The global options as they are typed.
+//! The global options as clap parses them.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -10,90 +10,123 @@ use crate::input::duration;
 use crate::output::{ColorChoice, Format};
 
 /// Options that every command takes.
+///
+/// They are hidden in the short help (`-h`), which names some of them in its last line.
 #[derive(Args, Clone, Debug, Default)]
 #[command(next_help_heading = "Global options")]
 pub struct GlobalFlags {
-    /// Use the local server with its seeded keys; nothing leaves this machine [env: SVC_SANDBOX=1]
-    #[arg(long, global = true)]
+    /// Use the local server and its seeded keys; nothing leaves this machine [env: SVC_SANDBOX=1]
+    #[arg(long, global = true, hide_short_help = true)]
     pub sandbox: bool,
 
-    /// Use a named set of addresses and keys [env: SVC_PROFILE]
-    #[arg(long, global = true, value_name = "NAME", add = Values::Profile.candidates())]
+    /// Profile: a named set of base URLs and keys [env: SVC_PROFILE] [default: the active profile]
+    #[arg(
+        long,
+        global = true,
+        hide_short_help = true,
+        value_name = "NAME",
+        add = Values::Profile.candidates()
+    )]
     pub profile: Option<String>,
 
-    /// Base address of the email service [env: SVC_EMAIL_URL]
-    #[arg(long, global = true, value_name = "URL")]
+    /// Base URL of the email service [env: SVC_EMAIL_URL]
+    #[arg(long, global = true, hide_short_help = true, value_name = "URL")]
     pub email_url: Option<String>,
 
-    /// Base address of the extraction service [env: SVC_EXTRACTION_URL]
-    #[arg(long, global = true, value_name = "URL")]
+    /// Base URL of the extraction service [env: SVC_EXTRACTION_URL]
+    #[arg(long, global = true, hide_short_help = true, value_name = "URL")]
     pub extraction_url: Option<String>,
 
-    /// Read the key from a file, `-` for standard input [env: SVC_EMAIL_KEY, SVC_EXTRACTION_KEY hold the keys themselves]
-    #[arg(long, global = true, value_name = "PATH", value_hint = ValueHint::FilePath)]
+    /// File with the API key, `-` for standard input; the environment variables hold the key itself [env: SVC_EMAIL_KEY, SVC_EXTRACTION_KEY]
+    #[arg(
+        long,
+        global = true,
+        hide_short_help = true,
+        value_name = "PATH",
+        value_hint = ValueHint::FilePath
+    )]
     pub key_file: Option<PathBuf>,
 
-    /// Read more environment variables from a file
-    #[arg(long, global = true, value_name = "PATH")]
+    /// File with more environment variables, one NAME=VALUE per line
+    #[arg(long, global = true, hide_short_help = true, value_name = "PATH")]
     pub env_file: Option<PathBuf>,
 
-    /// Write results as table, json, ndjson or yaml; default: table on a terminal, JSON when piped [env: SVC_OUTPUT]
-    #[arg(short, long, global = true, value_name = "FORMAT", hide_possible_values = true)]
+    /// Output format: table, json, ndjson or yaml [env: SVC_OUTPUT] [default: table on a terminal, json otherwise]
+    #[arg(
+        short,
+        long,
+        global = true,
+        hide_short_help = true,
+        value_name = "FORMAT",
+        hide_possible_values = true
+    )]
     pub output: Option<OutputFormat>,
 
-    /// Write results as JSON
-    #[arg(long, global = true, conflicts_with = "output")]
+    /// Same as --output json
+    #[arg(long, global = true, hide_short_help = true, conflicts_with = "output")]
     pub json: bool,
 
-    /// Filter the JSON with a jq expression: with NDJSON each line on its own, else the whole answer, a list included
-    #[arg(long, global = true, value_name = "FILTER")]
+    /// Filter the JSON output with a jq expression; with ndjson, each line separately
+    #[arg(long, global = true, hide_short_help = true, value_name = "FILTER")]
     pub jq: Option<String>,
 
-    /// Print the request, with the key masked, and send nothing
-    #[arg(long, global = true)]
+    /// Print the request, with the key masked, instead of sending it
+    #[arg(long, global = true, hide_short_help = true)]
     pub dry_run: bool,
 
     /// Do not ask for confirmation
-    #[arg(short, long, global = true)]
+    #[arg(short, long, global = true, hide_short_help = true)]
     pub yes: bool,
 
-    /// One deadline over all attempts, such as 30s
-    #[arg(long, global = true, value_name = "DURATION", value_parser = duration::parse)]
+    /// Time limit over all attempts, such as 500ms, 30s or 2m [default: 30s]
+    #[arg(
+        long,
+        global = true,
+        hide_short_help = true,
+        value_name = "DURATION",
+        value_parser = duration::parse
+    )]
     pub timeout: Option<Duration>,
 
-    /// How many times to repeat at most what may be repeated
-    #[arg(long, global = true, value_name = "N")]
+    /// Maximum number of retries; only safe requests are retried [default: 2]
+    #[arg(long, global = true, hide_short_help = true, value_name = "N")]
     pub retries: Option<u32>,
 
-    /// Send this Idempotency-Key with a creating operation
-    #[arg(long, global = true, value_name = "KEY")]
+    /// Idempotency-Key header, for commands that create something
+    #[arg(long, global = true, hide_short_help = true, value_name = "KEY")]
     pub idempotency_key: Option<String>,
 
-    /// Trust the certificates in this PEM file [env: SSL_CERT_FILE; proxies: HTTPS_PROXY, NO_PROXY]
-    #[arg(long, global = true, value_name = "PATH")]
+    /// PEM file with trusted CA certificates [env: SSL_CERT_FILE; proxies: HTTPS_PROXY, NO_PROXY]
+    #[arg(long, global = true, hide_short_help = true, value_name = "PATH")]
     pub ca_bundle: Option<PathBuf>,
 
-    /// No progress and no hints
-    #[arg(short, long, global = true, conflicts_with = "verbose")]
+    /// Suppress progress and hints
+    #[arg(short, long, global = true, hide_short_help = true, conflicts_with = "verbose")]
     pub quiet: bool,
 
-    /// Show requests, attempts and request ids on standard error
-    #[arg(short, long, global = true)]
+    /// Log requests, attempts and request ids to standard error
+    #[arg(short, long, global = true, hide_short_help = true)]
     pub verbose: bool,
 
-    /// When to use colours: auto, always or never [env: NO_COLOR, CLICOLOR_FORCE]
-    #[arg(long, global = true, value_name = "WHEN", hide_possible_values = true)]
+    /// Color output: auto, always or never [env: NO_COLOR, CLICOLOR_FORCE] [default: auto]
+    #[arg(
+        long,
+        global = true,
+        hide_short_help = true,
+        value_name = "WHEN",
+        hide_possible_values = true
+    )]
     pub color: Option<ColorChoice>,
 }
 
-/// The formats as they are typed.
+/// An output format on the command line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum OutputFormat {
-    /// For people
+    /// Aligned columns
     Table,
     /// One JSON document
     Json,
-    /// One JSON document a line, as they come
+    /// One JSON document per line
     Ndjson,
     /// One YAML document
     Yaml,

@@ -1,4 +1,4 @@
-//! Completion: ids and names from the service, and never anything but candidates.
+//! Shell completion: ids and names from a service, and no output other than candidates.
 
 use std::process::Command;
 
@@ -7,25 +7,25 @@ use serde_json::json;
 
 use crate::support::{Home, Run, Service, http_response};
 
-/// No test is decided by how busy the machine is.
-const PATIENT: (&str, &str) = ("SVC_COMPLETE_TIMEOUT", "10m");
+/// A time limit that no test reaches, however busy the machine is.
+const NO_LIMIT: (&str, &str) = ("SVC_COMPLETE_TIMEOUT", "10m");
 
-/// Asks as fish does: the words, of which the last is being typed.
-fn ask(home: &Home, words: &[&str], env: &[(&str, &str)]) -> Run {
+/// Requests candidates as fish does. The last word is the one being completed.
+fn request(home: &Home, words: &[&str], env: &[(&str, &str)]) -> Run {
     let args = [&["--", "svc"], words].concat();
-    let run = home.run_with_env(&args, &[&[("SVC_COMPLETE", "fish"), PATIENT], env].concat());
+    let run = home.run_with_env(&args, &[&[("SVC_COMPLETE", "fish"), NO_LIMIT], env].concat());
     assert_eq!((run.code, run.stderr.as_str()), (0, ""), "{words:?}: {run:?}");
     run
 }
 
 /// The candidates with their descriptions.
 fn found(home: &Home, words: &[&str], env: &[(&str, &str)]) -> Vec<(String, String)> {
-    let text = ask(home, words, env).stdout;
+    let text = request(home, words, env).stdout;
     let pairs = text.lines().map(|line| line.split_once('\t').unwrap_or((line, "")));
     pairs.map(|(value, about)| (value.to_owned(), about.to_owned())).collect()
 }
 
-/// The candidates alone, options left out.
+/// The candidates without descriptions and options.
 fn values(home: &Home, words: &[&str], env: &[(&str, &str)]) -> Vec<String> {
     let found = found(home, words, env).into_iter().map(|(value, _)| value);
     found.filter(|value| !value.starts_with('-')).collect()
@@ -36,7 +36,7 @@ fn id(value: &serde_json::Value) -> String {
 }
 
 #[test]
-fn ids_come_from_the_sandbox_with_their_names() {
+fn completes_ids_from_the_sandbox_with_their_names() {
     let home = Home::new();
     let audience = id(&home.sandbox_json(&["audiences", "create", "News & \u{1b}[2Jmore"]));
     let contact = id(&home.sandbox_json(&["contacts", "create", &audience, "ada@example.test"]));
@@ -62,16 +62,19 @@ fn ids_come_from_the_sandbox_with_their_names() {
     assert_eq!(one(&["sandbox", "dns", "publish", ""], "shop.test"), domain);
     let message = home.run(&["sandbox", "messages", "list", "--jq", ".[0].id"]);
     assert_eq!(one(&["sandbox", "messages", "get", ""], message.stdout.trim()), "s");
-    // Options wait for their dash.
+    // Options are offered only after a dash.
     let all = found(&home, &["--sandbox", "audiences", "get", ""], &[]);
     assert!(all.iter().all(|(value, _)| !value.starts_with('-')), "{all:?}");
     assert!(!found(&home, &["--sandbox", "audiences", "get", "-"], &[]).is_empty());
-    assert!(!found(&home, &["audiences", "list", ""], &[]).is_empty(), "there is nothing else");
-    // An option may stand anywhere, and a word that is typed already counts.
+    assert!(
+        !found(&home, &["audiences", "list", ""], &[]).is_empty(),
+        "there are no other candidates"
+    );
+    // Options are recognized at any position, and a partial word filters the candidates.
     assert_eq!(values(&home, &["audiences", "get", "--sandbox", ""], &[]), [audience.as_str()]);
     assert!(values(&home, &["--sandbox", "audiences", "get", "dom_"], &[]).is_empty());
 
-    // The same from a server that runs.
+    // The same with a running server.
     let mut serving = home.spawn(&["sandbox", "serve", "--addr", "127.0.0.1:0"]);
     let mut line = String::new();
     let stdout = serving.stdout.as_mut().expect("piped");
@@ -82,7 +85,7 @@ fn ids_come_from_the_sandbox_with_their_names() {
 }
 
 #[test]
-fn ids_come_from_the_profiles_service() {
+fn completes_ids_from_the_service_of_the_profile() {
     let home = Home::new();
     let service =
         Service::always(200, r#"[{"id":"aud_1","name":"One"},{"id":"aud_2","name":"Two"}]"#);
@@ -105,14 +108,14 @@ fn ids_come_from_the_profiles_service() {
 }
 
 #[test]
-fn nothing_is_asked_of_a_service_that_is_not_set_up() {
+fn sends_nothing_to_a_service_that_is_not_configured() {
     let service = Service::always(200, r#"[{"id":"aud_1"}]"#);
     let home = Home::new();
     let url = service.url();
     let words = ["audiences", "get", ""];
-    assert!(values(&home, &words, &[("SVC_EMAIL_URL", &url)]).is_empty(), "there is no key");
+    assert!(values(&home, &words, &[("SVC_EMAIL_URL", &url)]).is_empty(), "without a key");
     assert!(values(&home, &words, &[("SVC_EMAIL_KEY", "mk_test_x")]).is_empty());
-    // Nobody is asked for a key, and standard input is left alone.
+    // There is no prompt for a key, and standard input is not read.
     let stdin = ["--email-url", &url, "--key-file", "-", "audiences", "get", ""];
     assert!(values(&home, &stdin, &[]).is_empty());
     let keyring = "[profiles.default]\nemail_key_in = \"keyring\"\n";
@@ -124,17 +127,17 @@ fn nothing_is_asked_of_a_service_that_is_not_set_up() {
     }
     assert!(values(&home, &words, &[("SVC_EMAIL_URL", &url)]).is_empty());
     assert!(service.requests().is_empty());
-    // A sandbox that was never used is not made by looking.
+    // Completion does not create a sandbox.
     assert!(values(&home, &["--sandbox", "audiences", "get", ""], &[]).is_empty());
     assert!(!home.path("data/svc/sandbox").exists());
 }
 
 #[test]
-fn every_trouble_is_silent() {
+fn failures_are_silent() {
     let home = Home::new();
     let refused = Service::always(401, r#"{"error":{"code":"unauthorized","message":"no"}}"#);
     let odd = Service::always(200, "<html>");
-    // It takes the request and never answers: the wait ends by itself.
+    // A server that accepts the request and never responds: the time limit applies.
     let silent = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
     let silence = format!("http://{}", silent.local_addr().expect("an address"));
     for url in [refused.url(), odd.url(), silence, "http://127.0.0.1:9".into(), "no url".into()] {
@@ -156,7 +159,7 @@ fn every_trouble_is_silent() {
 }
 
 #[test]
-fn what_a_service_says_cannot_run_on_the_command_line() {
+fn values_from_a_service_cannot_inject_shell_commands() {
     let ids = ["aud_1", "$(touch x)", "`id`", "a;b", "--yes", "a b", "a\nb", ""];
     let list = ids.map(|id| json!({"id": id, "name": "x\ty\nz"}));
     let service = Service::with_responses(&[http_response(200, "", &json!(list).to_string())]);
@@ -167,7 +170,7 @@ fn what_a_service_says_cannot_run_on_the_command_line() {
 }
 
 #[test]
-fn what_is_known_here_is_completed_without_a_service() {
+fn completes_static_values_without_a_service() {
     let home = Home::new();
     let values = |words: &[&str]| values(&home, words, &[]);
     assert_eq!(values(&["trigger", "email.b"]), ["email.bounced"]);
@@ -183,6 +186,8 @@ fn what_is_known_here_is_completed_without_a_service() {
     assert_eq!(values(&["schema", "ema"]), ["emails"]);
     assert_eq!(values(&["schema", "emails", ""]), ["send", "batch", "get", "cancel"]);
     assert_eq!(values(&["schema", "extraction", "webhooks", "c"]), ["create"]);
+    assert_eq!(values(&["help", "ema"]), ["emails"]);
+    assert_eq!(values(&["help", "emails", "s"]), ["send"]);
     assert_eq!(values(&["completions", "fi"]), ["fish"]);
     assert!(values(&["api", "GET", "/api/v1/aud"]).contains(&"/api/v1/audiences".to_owned()));
     home.file("mail.html", "<p>");
@@ -190,7 +195,7 @@ fn what_is_known_here_is_completed_without_a_service() {
     assert_eq!(values(&["emails", "batch", "mail"]), ["mail.html"]);
 }
 
-/// Runs the script in a real bash and gives what it would offer for a line.
+/// Runs the completion script in bash and returns the candidates for a line.
 fn in_bash(home: &Home, line: &str, words: &[&str], kind: u32) -> Vec<String> {
     let script = home.run(&["completions", "bash"]).stdout;
     let quoted = words.iter().map(|word| format!("'{word}'")).collect::<Vec<_>>().join(" ");
@@ -204,7 +209,7 @@ fn in_bash(home: &Home, line: &str, words: &[&str], kind: u32) -> Vec<String> {
     let mut bash = Command::new("bash");
     bash.args(["--norc", "-uc", &program]).env_clear();
     bash.envs(svc.get_envs().filter_map(|(name, value)| Some((name, value?))));
-    bash.envs([PATIENT])
+    bash.envs([NO_LIMIT])
         .env("PATH", format!("{}:/usr/bin:/bin", bin.display()))
         .current_dir(home.path(""));
     let run = Run::of(bash.output().expect("bash runs"));
@@ -216,7 +221,7 @@ fn in_bash(home: &Home, line: &str, words: &[&str], kind: u32) -> Vec<String> {
 
 #[cfg(unix)]
 #[test]
-fn a_real_bash_offers_ids_with_names_and_minds_its_word_breaks() {
+fn bash_offers_ids_with_names_and_handles_word_breaks() {
     let home = Home::new();
     let one = id(&home.sandbox_json(&["audiences", "create", "One"]));
     let line = "svc --sandbox audiences get ";
@@ -229,9 +234,9 @@ fn a_real_bash_offers_ids_with_names_and_minds_its_word_breaks() {
     let typed = [&words[..4], &["aud"]].concat();
     let offered = in_bash(&home, &format!("{line}aud"), &typed, 9);
     assert_eq!(offered, [format!("{one}  (One)"), format!("{two}  (Two)")]);
-    // A menu puts candidates on the line as they are.
+    // Menu completion inserts candidates unchanged.
     assert_eq!(in_bash(&home, &format!("{line}aud"), &typed, 37), [one, two]);
-    // Bash breaks words at = and : and replaces only what stands behind.
+    // bash splits words at = and : and replaces only the last part.
     let route = ["svc", "listen", "--route", "=", "email.b"];
     assert_eq!(in_bash(&home, "svc listen --route=email.b", &route, 9), ["email.bounced="]);
     let color = ["svc", "--color", "="];
@@ -243,20 +248,20 @@ fn a_real_bash_offers_ids_with_names_and_minds_its_word_breaks() {
 
 #[test]
 fn every_argument_that_takes_an_id_is_completed() {
-    // Names that the user is about to make up, and what no service lists.
+    // Ids that the user chooses, which no operation lists.
     const FREE: [&str; 3] =
         ["sandbox templates put", "sandbox templates get", "sandbox templates delete"];
     let mut tree = svc_cli::command();
     tree.build();
-    for leaf in svc_cli::COMMANDS.iter().filter(|leaf| !FREE.contains(&leaf.path)) {
-        let command = leaf.path.split(' ').try_fold(&tree, |at, name| at.find_subcommand(name));
-        for arg in command.expect("a leaf").get_arguments() {
+    for spec in svc_cli::COMMANDS.iter().filter(|spec| !FREE.contains(&spec.path)) {
+        let command = spec.path.split(' ').try_fold(&tree, |at, name| at.find_subcommand(name));
+        for arg in command.expect("a command").get_arguments() {
             let is_id =
                 matches!(arg.get_id().as_str(), "id" | "ids" | "audience" | "profile" | "event");
             let completed = arg.get::<ArgValueCandidates>().is_some()
                 || arg.get::<ArgValueCompleter>().is_some()
                 || !arg.get_possible_values().is_empty();
-            assert!(!is_id || completed, "`{}`: {} is not completed", leaf.path, arg.get_id());
+            assert!(!is_id || completed, "`{}`: {} is not completed", spec.path, arg.get_id());
         }
     }
 }

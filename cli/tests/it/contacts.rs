@@ -108,7 +108,7 @@ fn a_page_after_the_last_has_its_own_note() {
     home.sandbox_json(&["contacts", "create", &audience, "ada@example.test"]);
     let list = ["--sandbox", "contacts", "list", &audience, "-o", "table"];
     let run = home.run(&[&list[..], &["--page", "7"]].concat());
-    assert_eq!((run.code, run.stderr.as_str()), (0, "no contact on page 7 of this audience\n"));
+    assert_eq!((run.code, run.stderr.as_str()), (0, "no contacts on page 7 of this audience\n"));
 }
 
 #[test]

@@ -86,9 +86,9 @@ fn an_unexpected_response_is_a_problem_of_the_service() {
     for (response, finding_holds, next) in [
         (http_response(500, "", "{}"), "HTTP 500", "run svc doctor again later"),
         (http_response(429, "", "{}"), "HTTP 429", "run svc doctor again later"),
-        (http_response(302, elsewhere, ""), "HTTP 302", "check the address"),
-        (http_response(404, html, "<h1>Not here</h1>"), "HTTP 404", "check the address"),
-        (http_response(200, html, "<h1>Welcome</h1>"), "HTTP 200", "check the address"),
+        (http_response(302, elsewhere, ""), "HTTP 302", "check the URL"),
+        (http_response(404, html, "<h1>Not here</h1>"), "HTTP 404", "check the URL"),
+        (http_response(200, html, "<h1>Welcome</h1>"), "HTTP 200", "check the URL"),
     ] {
         for (service, other, key) in
             [("email", "extraction", "mk_live_x"), ("extraction", "email", "sk_live_x")]

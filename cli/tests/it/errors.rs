@@ -205,7 +205,7 @@ fn a_success_response_without_an_email_is_printed_and_unknown() {
         let piped = run(&service, &SEND);
         assert_eq!((piped.code, piped.stderr.as_str()), (0, ""), "{body}: {piped:?}");
         let read = run(&service, &[&SEND[..], &["-o", "table"]].concat());
-        let told = "accepted; the answer names no id, so it cannot be followed\n";
+        let told = "accepted; the response has no id, so the status cannot be tracked\n";
         assert_eq!((read.code, read.stderr.as_str()), (0, told), "{body}: {read:?}");
         let waited = run(&service, &[&SEND[..], &["--wait"]].concat());
         assert_eq!(waited.code, 1, "{body}: {waited:?}");

@@ -1,11 +1,11 @@
-//! Every command that calls a service meets every kind of trouble alike: piped,
-//! one error object; on a terminal, words.
+//! Every command that calls a service reports every kind of failure in the same way: as one error
+//! object when piped, as text in a table.
 
 use svc_cli::COMMANDS;
 
 use crate::support::{Home, Run, Service};
 
-/// A command line for each leaf that calls a documented operation.
+/// A command line for each command that calls a documented operation.
 const LINES: [&str; 28] = [
     "emails send --from a@b.test --to c@d.test --subject s --text t",
     "emails batch emails.json",
@@ -62,22 +62,22 @@ fn run(home: &Home, line: &str, url: &str) -> Run {
 }
 
 fn path_of(line: &str) -> &'static str {
-    let leaf = COMMANDS.iter().filter(|leaf| line.starts_with(leaf.path));
-    leaf.max_by_key(|leaf| leaf.path.len()).expect("a leaf").path
+    let specs = COMMANDS.iter().filter(|spec| line.starts_with(spec.path));
+    specs.max_by_key(|spec| spec.path.len()).expect("a command").path
 }
 
 #[test]
-fn the_lines_cover_every_leaf_that_calls_an_operation() {
+fn the_lines_cover_every_command_that_calls_an_operation() {
     let lines = LINES.map(path_of);
-    for leaf in COMMANDS.iter().filter(|leaf| !leaf.operations.is_empty()) {
-        // These look at both services and report what they find, or go on for ever.
-        let looks_around = matches!(leaf.path, "login" | "whoami" | "doctor" | "listen");
-        assert!(looks_around || lines.contains(&leaf.path), "no line for `{}`", leaf.path);
+    for spec in COMMANDS.iter().filter(|spec| !spec.operations.is_empty()) {
+        // These query both services and report partial results, or run until they are stopped.
+        let is_special = matches!(spec.path, "login" | "whoami" | "doctor" | "listen");
+        assert!(is_special || lines.contains(&spec.path), "no line for `{}`", spec.path);
     }
 }
 
 #[test]
-fn without_address_and_key() {
+fn without_base_url_and_key() {
     let home = home();
     for line in LINES {
         let run = home.run(&words(line));
@@ -95,40 +95,40 @@ fn without_address_and_key() {
 }
 
 #[test]
-fn with_a_key_that_is_refused() {
+fn with_a_rejected_key() {
     let service = Service::always(401, r#"{"error":{"code":"unauthorized","message":"no"}}"#);
     check(&service.url(), 3, "unauthenticated");
 }
 
 #[test]
-fn with_a_key_that_lacks_the_scope() {
+fn with_a_key_without_the_scope() {
     let service = Service::always(403, r#"{"error":{"code":"insufficient_scope","message":"no"}}"#);
     let home = home();
     for line in LINES {
         let run = run(&home, line, &service.url());
         assert_eq!((run.code, run.stdout.as_str()), (4, ""), "{line}: {run:?}");
         let error = run.error();
-        let leaf = COMMANDS.iter().find(|leaf| leaf.path == path_of(line)).expect("a leaf");
-        let scope = leaf.operations[0].required_scope().map(|scope| scope.to_string());
+        let spec = COMMANDS.iter().find(|spec| spec.path == path_of(line)).expect("a command");
+        let scope = spec.operations[0].required_scope().map(|scope| scope.to_string());
         assert_eq!(error["required_scope"].as_str().map(str::to_owned), scope, "{line}: {error}");
-        let said = error["message"].as_str().unwrap_or_default();
-        assert!(scope.is_none_or(|scope| said.contains(&scope)), "{line}: {error}");
+        let message = error["message"].as_str().unwrap_or_default();
+        assert!(scope.is_none_or(|scope| message.contains(&scope)), "{line}: {error}");
     }
 }
 
 #[test]
-fn with_something_that_is_not_there() {
+fn with_an_unknown_id() {
     let service = Service::always(404, r#"{"error":{"code":"not_found","message":"no"}}"#);
     check(&service.url(), 5, "not_found");
 }
 
 #[test]
-fn with_a_service_that_is_down() {
+fn with_an_unreachable_service() {
     check("http://127.0.0.1:9", 8, "unavailable");
 }
 
 #[test]
-fn with_a_dry_run_nothing_is_sent() {
+fn a_dry_run_sends_nothing() {
     let service = Service::always(500, "");
     let home = home();
     for line in LINES {
@@ -154,9 +154,9 @@ fn check(url: &str, code: i32, kind: &str) {
         let piped = run(&home, line, url);
         assert_eq!((piped.code, piped.stdout.trim()), (code, ""), "{line}: {piped:?}");
         assert_eq!(piped.error()["kind"], kind, "{line}: {piped:?}");
-        let words = run(&home, &format!("{line} -o table"), url);
-        assert_eq!(words.code, code, "{line}: {words:?}");
-        assert!(words.stderr.starts_with("error: "), "{line}: {words:?}");
-        assert!(words.stderr.lines().count() <= 5, "{line}: {words:?}");
+        let table = run(&home, &format!("{line} -o table"), url);
+        assert_eq!(table.code, code, "{line}: {table:?}");
+        assert!(table.stderr.starts_with("error: "), "{line}: {table:?}");
+        assert!(table.stderr.lines().count() <= 5, "{line}: {table:?}");
     }
 }

@@ -1,11 +1,11 @@
-//! Examples in help texts can be typed as they stand.
+//! Every example of the help texts parses.
 
 use clap::Command;
 
 use crate::words::words;
 
 #[test]
-fn every_example_of_the_help_parses() {
+fn every_example_parses() {
     let mut tree = svc_cli::command();
     tree.build();
     let mut checked = 0;
@@ -14,7 +14,7 @@ fn every_example_of_the_help_parses() {
 }
 
 fn check(command: &Command, checked: &mut usize) {
-    let help = command.get_after_help().map(ToString::to_string).unwrap_or_default();
+    let help = command.get_after_long_help().map(ToString::to_string).unwrap_or_default();
     for line in help.replace("\\\n", "").lines() {
         for line in commands_in(line) {
             let typed = words(&line);
@@ -28,11 +28,10 @@ fn check(command: &Command, checked: &mut usize) {
     }
 }
 
-/// Every line of the examples, as it is to be typed; of lines for a certain
-/// shell what comes from `svc`.
-pub fn of_the_help() -> Vec<String> {
+/// Every line of the examples. Of lines for a specific shell, only the `svc` command.
+pub fn help_examples() -> Vec<String> {
     fn walk(command: &Command, found: &mut Vec<String>) {
-        let help = command.get_after_help().map(ToString::to_string).unwrap_or_default();
+        let help = command.get_after_long_help().map(ToString::to_string).unwrap_or_default();
         let mut lines = help.replace("\\\n", "");
         if let Some((_, examples)) = lines.split_once("Examples:\n") {
             lines = examples.split("\n\n").next().unwrap_or_default().to_owned();
@@ -68,7 +67,7 @@ fn commands_in(line: &str) -> Vec<String> {
             text.truncate(at);
         }
     }
-    // `…` stands for what the reader fills in.
+    // `…` is a placeholder for the reader.
     if text.contains('…') { Vec::new() } else { vec![text] }
 }
 

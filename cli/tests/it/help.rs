@@ -1,85 +1,166 @@
-//! What the help says, for a person to look over when it changes.
+//! Snapshots and rules of the help texts.
 
 use clap::Command;
 
-/// The help of one command without the global options, which all share.
-fn own_help(command: &Command) -> String {
-    let help = command.clone().term_width(100).render_help().to_string();
-    let Some(start) = help.find("\nGlobal options:\n") else { return help };
-    let end = help[start..].find("\nExamples:\n").map_or(help.len(), |at| start + at);
-    format!("{}{}", &help[..start], &help[end..])
+use crate::support::Home;
+
+/// The width that the short help is written for.
+const COLUMNS: usize = 80;
+/// The height of the smallest usual terminal.
+const LINES: usize = 24;
+
+fn tree() -> Command {
+    let mut tree = svc_cli::command();
+    tree.build();
+    tree
+}
+
+/// The short help, as `-h` prints it.
+fn short_help(command: &Command) -> String {
+    command.clone().term_width(COLUMNS).render_help().to_string()
+}
+
+/// The long help, as `--help` prints it.
+fn long_help(command: &Command) -> String {
+    command.clone().term_width(COLUMNS).render_long_help().to_string()
+}
+
+/// Calls `visit` with the path of every command below `svc`, groups included.
+fn walk(path: &str, command: &Command, visit: &mut impl FnMut(&str, &Command)) {
+    if !path.is_empty() {
+        visit(path, command);
+    }
+    for child in command.get_subcommands() {
+        walk(format!("{path} {}", child.get_name()).trim(), child, visit);
+    }
+}
+
+fn snapshot(name: &str, help: &str) {
+    insta::with_settings!({ prepend_module_to_snapshot => false, snapshot_path => "help" }, {
+        insta::assert_snapshot!(name, help);
+    });
 }
 
 #[test]
-fn every_command() {
-    fn walk(path: &str, command: &Command, seen: &mut usize) {
-        if !path.is_empty() {
-            insta::assert_snapshot!(path.replace(' ', "-"), own_help(command));
-            *seen += 1;
-        }
-        for child in command.get_subcommands() {
-            walk(format!("{path} {}", child.get_name()).trim(), child, seen);
-        }
-    }
-    let mut tree = svc_cli::command();
-    tree.build();
+fn short_help_of_every_command() {
     let mut seen = 0;
-    insta::with_settings!({ prepend_module_to_snapshot => false, snapshot_path => "help" }, {
-        walk("", &tree, &mut seen);
+    walk("", &tree(), &mut |path, command| {
+        snapshot(&path.replace(' ', "-"), &short_help(command));
+        seen += 1;
     });
     assert!(seen > svc_cli::COMMANDS.len());
 }
 
 #[test]
-fn the_program() {
-    let mut tree = svc_cli::command().term_width(100);
-    insta::with_settings!({ prepend_module_to_snapshot => false, snapshot_path => "help" }, {
-        insta::assert_snapshot!("svc", tree.render_help().to_string());
-    });
+fn help_of_the_program() {
+    let tree = tree();
+    snapshot("svc", &short_help(&tree));
+    snapshot("svc-long", &long_help(&tree));
 }
 
-/// A help that scrolls away is read by nobody: there is one, and it is short.
 #[test]
-fn both_options_give_the_same() {
-    let said = |path: &str, option: &str| {
-        let words = ["svc"].into_iter().chain(path.split(' ')).chain([option]);
-        svc_cli::command()
-            .term_width(100)
-            .try_get_matches_from(words)
-            .expect_err("help")
-            .to_string()
-    };
-    for leaf in svc_cli::COMMANDS {
-        assert_eq!(said(leaf.path, "-h"), said(leaf.path, "--help"), "{}", leaf.path);
+fn long_help_of_a_command() {
+    let tree = tree();
+    let send = tree.find_subcommand("emails").and_then(|emails| emails.find_subcommand("send"));
+    snapshot("emails-send-long", &long_help(send.expect("a command")));
+}
+
+#[test]
+fn short_help_fits_one_screen() {
+    walk("", &tree(), &mut |path, command| {
+        let help = short_help(command);
+        // The group with the most commands, `svc sandbox`, needs two more.
+        let limit = if command.has_subcommands() { LINES + 2 } else { LINES };
+        assert!(help.lines().count() <= limit, "svc {path} -h has too many lines:\n{help}");
+        // Only usage lines are not wrapped.
+        let long = |line: &&str| line.chars().count() > COLUMNS && !line.starts_with("Usage: ");
+        assert_eq!(help.lines().find(long), None, "svc {path} -h");
+        let last = help.lines().last().unwrap_or_default();
+        assert!(last.starts_with("Global options: --sandbox, "), "{help}");
+        assert!(!help.contains("--idempotency-key"), "{help}");
+        // The line that names the global options is the only one about them.
+        assert_eq!(help.matches("--sandbox").count(), 1, "{help}");
+    });
+    // One line per command, in sections.
+    let help = short_help(&tree());
+    assert!(help.lines().count() <= 44, "svc -h has too many lines:\n{help}");
+    assert!(help.lines().all(|line| line.chars().count() <= COLUMNS), "{help}");
+}
+
+#[test]
+fn the_program_lists_every_command_once() {
+    let tree = tree();
+    let help = short_help(&tree);
+    for command in tree.get_subcommands() {
+        let line =
+            format!("\n  {:<11}  {}\n", command.get_name(), command.get_about().expect("about"));
+        assert_eq!(help.matches(&line).count(), 1, "{line}{help}");
     }
 }
 
 #[test]
-fn the_command_reference() {
-    let mut reference = String::new();
-    let mut tree = svc_cli::command();
-    tree.build();
-    for leaf in svc_cli::COMMANDS {
-        let command = leaf.path.split(' ').try_fold(&tree, |at, name| at.find_subcommand(name));
-        let command = command.expect("a row of the table is in the tree");
-        let mut line = format!("svc {}", leaf.path);
-        for arg in command.get_arguments().filter(|arg| !arg.is_global_set()) {
-            if arg.get_id() == "help" {
-                continue;
-            }
-            let shown = arg.to_string();
-            let shown = if arg.is_required_set() || shown.starts_with('[') {
-                shown
-            } else {
-                format!("[{shown}]")
-            };
-            line.push(' ');
-            line.push_str(&shown);
+fn long_help_explains_global_options_examples_and_scope() {
+    walk("", &tree(), &mut |path, command| {
+        let help = long_help(command);
+        assert!(help.contains("\nGlobal options:\n      --sandbox\n"), "svc {path} --help");
+        if !command.has_subcommands() {
+            let options = help.find("\nGlobal options:\n").expect("the section");
+            let examples = help.find("\nExamples:\n").expect("the section");
+            assert!(options < examples && help[examples..].contains("\nScope: "), "{help}");
         }
-        reference.push_str(&line);
-        reference.push('\n');
-    }
-    insta::with_settings!({ prepend_module_to_snapshot => false, snapshot_path => "help" }, {
-        insta::assert_snapshot!("reference", reference);
     });
+}
+
+#[test]
+fn the_help_command_prints_the_long_help() {
+    let home = Home::new();
+    for path in
+        [&[][..], &["emails"], &["emails", "send"], &["sandbox", "clock", "show"], &["help"]]
+    {
+        let help = home.run(&[&["help"], path].concat());
+        let option = home.run(&[path, &["--help"]].concat());
+        assert_eq!((help.code, help.stderr.as_str()), (0, ""), "{path:?}");
+        assert_eq!(help.stdout, option.stdout, "{path:?}");
+    }
+    let json = home.run(&["help", "emails", "send", "--json"]).json();
+    assert_eq!(json["command"], "emails send");
+    assert!(json["text"].as_str().is_some_and(|text| text.starts_with("Send an email\n")));
+}
+
+#[test]
+fn the_help_command_rejects_unknown_commands() {
+    let home = Home::new();
+    for (args, message, hint) in [
+        (
+            &["help", "emials"][..],
+            "unrecognized subcommand 'emials'",
+            "a similar subcommand exists: 'emails'",
+        ),
+        (
+            &["help", "emails", "snd"],
+            "unrecognized subcommand 'snd'",
+            "a similar subcommand exists: 'send'",
+        ),
+        (
+            &["help", "emails", "get", "eml_1"],
+            "`svc emails get` has no subcommand `eml_1`",
+            "svc help emails get",
+        ),
+    ] {
+        let run = home.run(args);
+        assert_eq!((run.code, run.stdout.as_str()), (2, ""), "{args:?}: {run:?}");
+        let error = run.error();
+        assert_eq!((&error["message"], &error["hint"]), (&message.into(), &hint.into()));
+    }
+}
+
+#[test]
+fn the_version_command_prints_the_version() {
+    let home = Home::new();
+    let run = home.run(&["version"]);
+    assert_eq!((run.code, &run.stdout), (0, &home.run(&["--version"]).stdout));
+    for format in [&["--json"][..], &["-o", "json"]] {
+        let run = home.run(&[&["version"], format].concat());
+        assert_eq!(run.json(), serde_json::json!({"version": env!("CARGO_PKG_VERSION")}));
+    }
 }

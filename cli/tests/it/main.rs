@@ -1,6 +1,6 @@
-//! `svc` as its users run it: real processes, with standard output, standard
-//! error and exit code looked at together.
-#![expect(unreachable_pub, reason = "nobody uses a test binary as a library")]
+//! Integration tests of `svc` as a process: standard output, standard error and exit code are
+//! checked together.
+#![expect(unreachable_pub, reason = "a test binary has no public interface")]
 
 mod complete;
 mod contacts;
@@ -20,6 +20,7 @@ mod profile;
 mod prompts;
 #[cfg(unix)]
 mod pty;
+mod reference;
 #[cfg(unix)]
 mod runs;
 mod sandbox;

@@ -160,11 +160,8 @@ fn api_all_stops_if_the_service_ignores_pages() {
 fn a_time_in_the_past_is_reported() {
     let home = Home::new();
     for (at, message) in [
-        (
-            "2000-01-01T00:00:00Z",
-            "sending at once: 2000-01-01 00:00:00 +00:00 is not in the future\n",
-        ),
-        ("2099-01-01T00:00:00Z", "to be sent at 2099-01-01 00:00:00 +00:00\n"),
+        ("2000-01-01T00:00:00Z", "sending now: 2000-01-01 00:00:00 +00:00 is not in the future\n"),
+        ("2099-01-01T00:00:00Z", "scheduled for 2099-01-01 00:00:00 +00:00\n"),
     ] {
         let args = [&["--dry-run", "--sandbox"], &SEND[..], &["--at", at]].concat();
         for how in ["table", "-v"] {

@@ -66,7 +66,7 @@ fn an_empty_list_is_an_empty_list() {
     assert_eq!((json.code, json.stdout.as_str(), json.stderr.as_str()), (0, "[]\n", ""));
     let table = home.run_with_env(&["-o", "table", "audiences", "list"], &env);
     assert_eq!((table.code, table.stdout.as_str()), (0, ""));
-    assert!(table.stderr.starts_with("no audience yet"), "{table:?}");
+    assert!(table.stderr.starts_with("no audiences; create one: "), "{table:?}");
     let quiet = home.run_with_env(&["-q", "-o", "table", "audiences", "list"], &env);
     assert_eq!((quiet.stdout.as_str(), quiet.stderr.as_str()), ("", ""));
 }

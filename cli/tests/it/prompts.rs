@@ -85,7 +85,7 @@ fn an_empty_answer_to_a_hidden_prompt_changes_nothing() {
         terminal.until(HIDDEN);
         terminal.write(typed);
         let seen = terminal.end();
-        let expected = format!("{HIDDEN}\nerror: no key was typed; nothing was changed\n");
+        let expected = format!("{HIDDEN}\nerror: no key was entered; nothing was changed\n");
         assert_eq!((seen.code, seen.raw), (2, expected));
         assert!(!home.path("config").exists());
     }
@@ -94,14 +94,14 @@ fn an_empty_answer_to_a_hidden_prompt_changes_nothing() {
 #[test]
 fn login_checks_the_base_url_before_it_asks_for_the_key() {
     let mut terminal = Terminal::start(&Home::new(), &["login"], &[("NO_COLOR", "1")], 80);
-    terminal.until("Base address of the email service: ");
+    terminal.until("Base URL of the email service: ");
     terminal.write("no host\n");
     let seen = terminal.end();
     assert_eq!(seen.code, 2, "{:?}", seen.raw);
     assert!(seen.raw.contains("\nerror: the base URL is not a valid URL"), "{:?}", seen.raw);
 
     let mut terminal = Terminal::start(&Home::new(), &["login"], &[("NO_COLOR", "1")], 80);
-    terminal.until("Base address of the email service: ");
+    terminal.until("Base URL of the email service: ");
     // A host name without a scheme.
     terminal.write("mail.invalid\n");
     terminal.until(HIDDEN);
@@ -113,7 +113,7 @@ fn login_checks_the_base_url_before_it_asks_for_the_key() {
 fn a_loopback_host_without_a_scheme_means_http() {
     let (home, service) = (Home::new(), Service::always(200, "[]"));
     let mut terminal = Terminal::start(&home, &["login"], &[("NO_COLOR", "1")], 80);
-    terminal.until("Base address of the email service: ");
+    terminal.until("Base URL of the email service: ");
     terminal.write(&format!("{}\n", service.url().trim_start_matches("http://")));
     terminal.until(HIDDEN);
     terminal.write("mk_test_x\n");

@@ -121,7 +121,7 @@ fn a_profile_refuses_the_key_of_another_organization() {
 #[test]
 fn whoami_fails_for_an_unknown_profile() {
     let run = Home::new().run(&["whoami", "--profile", "nope"]);
-    assert_eq!((run.code, &run.error()["message"]), (2, &"there is no profile `nope`".into()));
+    assert_eq!((run.code, &run.error()["message"]), (2, &"profile `nope` does not exist".into()));
 }
 
 #[test]

@@ -1,7 +1,7 @@
-//! Completion in real shells, set up as `svc completions --help` says.
+//! Completion in real shells, set up as `svc completions --help` describes.
 //!
-//! Where one is not installed its test says so and does nothing, or fails if
-//! `SVC_TEST_SHELLS=1` demands it. Nobody installs PowerShell or Nushell for it.
+//! If a shell is not installed, its test reports that and passes, or fails with
+//! `SVC_TEST_SHELLS=1`. PowerShell and Nushell are not tested.
 
 use std::io::{self, Write as _};
 use std::process::Command;
@@ -9,7 +9,7 @@ use std::process::Command;
 use crate::pty::Terminal;
 use crate::support::{Home, Run};
 
-/// A home with the completion of a shell, a sandbox, and an audience in it.
+/// A home directory with the completion script of a shell, and a sandbox with an audience.
 struct Shell {
     home: Home,
     name: &'static str,
@@ -17,30 +17,30 @@ struct Shell {
 }
 
 impl Shell {
-    /// `None` where there is no such shell.
+    /// `None` if the shell is not installed.
     fn set_up(name: &'static str, script: &str, more: &[(&str, &str)]) -> Option<Self> {
         if let Err(error) = Command::new(name).arg("--version").output() {
-            let demanded = std::env::var_os("SVC_TEST_SHELLS").is_some_and(|v| v == "1");
-            assert!(!demanded, "SVC_TEST_SHELLS=1, but {name} cannot be started: {error}");
-            // Past the harness, which keeps what a passing test prints to itself.
-            let said = writeln!(io::stderr(), "NOT RUN: {name} cannot be started ({error})");
-            said.expect("said");
+            let required = std::env::var_os("SVC_TEST_SHELLS").is_some_and(|v| v == "1");
+            assert!(!required, "SVC_TEST_SHELLS=1, but {name} cannot be started: {error}");
+            // Written directly, because the harness captures the output of passing tests.
+            let written = writeln!(io::stderr(), "NOT RUN: {name} cannot be started ({error})");
+            written.expect("written");
             return None;
         }
         let home = Home::new();
         for (path, content) in more {
             home.file(path, content);
         }
-        let said = home.run(&["completions", name]).stdout;
+        let completions = home.run(&["completions", name]).stdout;
         let before = std::fs::read_to_string(home.path(script)).unwrap_or_default();
-        home.file(script, said + &before);
+        home.file(script, completions + &before);
         let audience = home.sandbox_json(&["audiences", "create", "Readers"]);
         let audience = audience["id"].as_str().expect("an id").to_owned();
         home.file("mail.html", "<p>");
         Some(Self { home, name, audience })
     }
 
-    /// The shell, with nothing of this machine's environment but its programs.
+    /// The shell with an empty environment except for PATH.
     fn command(&self, args: &[&str]) -> Command {
         let svc = self.home.command(&[]);
         let bin = std::path::Path::new(svc.get_program()).parent().expect("a directory");
@@ -50,13 +50,12 @@ impl Shell {
         command
             .env("PATH", format!("{}:/usr/bin:/bin", bin.display()))
             .env("ZDOTDIR", self.home.path("zdot"))
-            // No test is decided by how busy the machine is.
+            // A time limit that no test reaches, however busy the machine is.
             .env("SVC_COMPLETE_TIMEOUT", "10m");
         command
     }
 
-    /// Types a line and the Tab key, and waits until the terminal shows what
-    /// can only come from completion.
+    /// Types a line and Tab, and waits until the terminal shows the completed text.
     fn completes(&self, typed: &str, shown: &str) {
         let mut terminal = Terminal::run(self.command(&[]), 120, None);
         terminal.until("ready> ");

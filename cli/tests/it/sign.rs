@@ -106,7 +106,10 @@ fn trigger_hints_at_another_secret_after_401() {
     let run = home.run(&["-o", "table", "trigger", "email.sent", "--to", &to]);
     assert_eq!(run.code, 10, "{run:?}");
     assert!(run.stderr.starts_with("signed with the test secret `svc_test_secret`\n"), "{run:?}");
-    assert!(run.stderr.contains("\n  does it verify with this secret?"), "{run:?}");
+    assert!(
+        run.stderr.contains("\n  give the application's signing secret with --secret-file"),
+        "{run:?}"
+    );
     home.file("data/svc/listen-email.secret", "whsec_of_the_session");
     let run = home.run(&["-o", "table", "trigger", "email.sent", "--to", &to]);
     assert!(run.stderr.starts_with("signed with the secret of the last `svc listen`\n"), "{run:?}");

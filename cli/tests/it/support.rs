@@ -42,6 +42,14 @@ impl Home {
         Self { dir: dir.expect("a directory") }
     }
 
+    /// One in memory if the system has `/dev/shm`, for the data of a server, which syncs to disk
+    /// often. Its path has the length of the one of [`short`](Self::short).
+    #[cfg(unix)]
+    pub fn in_memory() -> Self {
+        let dir = tempfile::Builder::new().prefix("").rand_bytes(6).tempdir_in("/dev/shm");
+        dir.map_or_else(|_| Self::short(), |dir| Self { dir })
+    }
+
     pub fn path(&self, name: &str) -> PathBuf {
         self.dir.path().join(name)
     }

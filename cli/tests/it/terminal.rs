@@ -111,7 +111,7 @@ fn slow_requests_show_a_spinner_that_is_cleared() {
     let seen = terminal.end();
     assert_eq!(seen.code, 0, "{}", seen.raw);
     let after = seen.raw.rsplit("\r\u{1b}[2K").next().expect("cleared");
-    assert!(after.starts_with("no audience yet"), "{:?}", seen.raw);
+    assert!(after.starts_with("no audiences; create one: "), "{:?}", seen.raw);
 }
 
 #[test]
@@ -160,7 +160,7 @@ fn sandbox_serve_explains_how_to_use_and_stop_it() {
     let home = Home::new();
     let args = ["sandbox", "serve", "--addr", "127.0.0.1:0"];
     let mut terminal = Terminal::start(&home, &args, &[("NO_COLOR", "1")], 80);
-    terminal.until("Ctrl-C stops it; in another terminal: svc --sandbox emails send \\");
+    terminal.until("press Ctrl-C to stop; try in another terminal: svc --sandbox emails send \\");
     terminal.until("--text Hello");
     terminal.write("\u{3}");
     assert_eq!(terminal.end().code, 0);

@@ -1,4 +1,4 @@
-//! The command tree: every leaf keeps what `docs/commands/README.md` promises of all.
+//! Rules for all commands, as `docs/commands/README.md` promises them.
 
 use clap::{ArgAction, Command};
 use svc_cli::{COMMANDS, CommandSpec, Effect};
@@ -24,23 +24,23 @@ fn leaves() -> Vec<(String, Command)> {
 }
 
 fn row(path: &str) -> &'static CommandSpec {
-    COMMANDS.iter().find(|leaf| leaf.path == path).unwrap_or_else(|| panic!("no row for `{path}`"))
+    COMMANDS.iter().find(|spec| spec.path == path).unwrap_or_else(|| panic!("no row for `{path}`"))
 }
 
 #[test]
-fn clap_finds_no_fault_in_the_tree() {
+fn clap_accepts_the_tree() {
     svc_cli::command().debug_assert();
 }
 
 #[test]
-fn the_table_and_the_tree_name_the_same_leaves_in_the_same_order() {
+fn the_table_and_the_tree_have_the_same_commands_in_the_same_order() {
     let tree = leaves().into_iter().map(|(path, _)| path).collect::<Vec<_>>();
-    let table = COMMANDS.iter().map(|leaf| leaf.path).collect::<Vec<_>>();
+    let table = COMMANDS.iter().map(|spec| spec.path).collect::<Vec<_>>();
     assert_eq!(tree, table);
 }
 
 #[test]
-fn every_leaf_takes_the_global_options() {
+fn every_command_has_the_global_options() {
     for (path, command) in leaves() {
         for name in ["json", "output", "jq", "dry-run", "yes", "sandbox", "quiet", "verbose"] {
             let found = command.get_arguments().any(|arg| arg.get_long() == Some(name));
@@ -50,21 +50,21 @@ fn every_leaf_takes_the_global_options() {
 }
 
 #[test]
-fn every_leaf_says_what_it_does_with_an_example_and_its_scope() {
+fn every_command_has_a_description_an_example_and_a_scope() {
     for (path, command) in leaves() {
-        assert!(command.get_about().is_some(), "`{path}` says nothing");
-        let help = command.get_after_help().map(ToString::to_string).unwrap_or_default();
+        assert!(command.get_about().is_some(), "`{path}` has no description");
+        let help = command.get_after_long_help().map(ToString::to_string).unwrap_or_default();
         assert!(help.contains("Examples:\n"), "`{path}` has no example");
         let scope = help
             .lines()
             .find_map(|line| line.strip_prefix("Scope: "))
-            .unwrap_or_else(|| panic!("`{path}` names no scope"));
+            .unwrap_or_else(|| panic!("`{path}` has no scope line"));
         for operation in row(&path).operations {
             match operation.scope_rule() {
                 ScopeRule::Needs(needed) if row(&path).operations.len() == 1 => {
                     assert_eq!(scope, needed.as_str(), "`{path}`");
                 }
-                // `login` and `whoami` read whatever the key lets them.
+                // `login` and `whoami` accept a key with any scope.
                 ScopeRule::Needs(needed) => {
                     assert!(scope.contains(needed.as_str()) || scope == "any key", "`{path}`");
                 }
@@ -76,9 +76,9 @@ fn every_leaf_says_what_it_does_with_an_example_and_its_scope() {
 }
 
 #[test]
-fn every_operation_has_a_command_of_its_own() {
+fn every_operation_has_its_own_command() {
     for operation in Operation::ALL {
-        let command = COMMANDS.iter().find(|leaf| leaf.operations == [operation]);
+        let command = COMMANDS.iter().find(|spec| spec.operations == [operation]);
         let sends = operation == Operation::EmailsSend;
         assert!(command.is_some() || sends, "no command calls {operation}");
     }
@@ -86,37 +86,37 @@ fn every_operation_has_a_command_of_its_own() {
 }
 
 #[test]
-fn what_removes_something_is_dangerous() {
-    for leaf in COMMANDS {
-        let removes = leaf.path.ends_with("delete") || leaf.path.ends_with("reset");
-        assert_eq!(removes, leaf.effect == Effect::Dangerous, "`{}`", leaf.path);
+fn commands_that_delete_are_dangerous() {
+    for spec in COMMANDS {
+        let deletes = spec.path.ends_with("delete") || spec.path.ends_with("reset");
+        assert_eq!(deletes, spec.effect == Effect::Dangerous, "`{}`", spec.path);
     }
 }
 
 #[test]
-fn no_option_takes_a_key_or_a_secret_as_its_value() {
+fn no_option_takes_a_key_or_a_secret() {
     for (path, command) in leaves() {
         for arg in command.get_arguments() {
             let takes_value = matches!(arg.get_action(), ArgAction::Set | ArgAction::Append);
             let name = arg.get_long().unwrap_or_default();
             let secret = name.ends_with("key") || name.contains("secret") || name == "token";
-            let harmless = name == "idempotency-key" || name.ends_with("secret-file");
-            assert!(!(takes_value && secret && !harmless), "`{path}` --{name}");
+            let allowed = name == "idempotency-key" || name.ends_with("secret-file");
+            assert!(!(takes_value && secret && !allowed), "`{path}` --{name}");
         }
     }
 }
 
 #[test]
-fn options_are_explained() {
+fn every_argument_has_a_help_text() {
     for (path, command) in leaves() {
         for arg in command.get_arguments() {
-            assert!(arg.get_help().is_some(), "`{path}`: {} is not explained", arg.get_id());
+            assert!(arg.get_help().is_some(), "`{path}`: {} has no help text", arg.get_id());
         }
     }
 }
 
 #[test]
-fn a_manual_page_says_how_a_command_is_called_and_names_its_neighbours() {
+fn a_manual_page_has_a_synopsis_and_related_pages() {
     let home = Home::new();
     let run = home.run(&["man", "pages"]);
     assert_eq!(run.code, 0, "{run:?}");
@@ -126,14 +126,14 @@ fn a_manual_page_says_how_a_command_is_called_and_names_its_neighbours() {
     assert!(batch.ends_with("\n.SH \"SEE ALSO\"\n.BR svc-emails (1)\n"), "{batch}");
     let emails = page("svc-emails.1");
     assert!(emails.contains(".BR svc (1),\n.BR svc-emails-batch (1),\n"), "{emails}");
-    // Each name has its page.
+    // Every related page exists.
     for entry in std::fs::read_dir(home.path("pages")).expect("read") {
         let path = entry.expect("an entry").path();
         let text = std::fs::read_to_string(&path).expect("read");
         for line in text.lines().filter_map(|line| line.strip_prefix(".BR ")) {
             let name = line.split(' ').next().unwrap_or_default();
-            let there = home.path("pages").join(format!("{name}.1"));
-            assert!(there.is_file(), "{}: {name}", path.display());
+            let page = home.path("pages").join(format!("{name}.1"));
+            assert!(page.is_file(), "{}: {name}", path.display());
         }
     }
 }

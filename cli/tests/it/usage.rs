@@ -1,9 +1,9 @@
-//! Wrong usage: exit code 2, and an error object wherever programs read.
+//! Usage errors: exit code 2, and an error object in JSON output.
 
 use crate::support::Home;
 
 #[test]
-fn wrong_usage_is_an_error_object_when_programs_read() {
+fn usage_errors_are_error_objects_when_piped() {
     let home = Home::new();
     for args in [
         &["emails", "snd"][..],
@@ -27,7 +27,7 @@ fn wrong_usage_is_an_error_object_when_programs_read() {
 }
 
 #[test]
-fn wrong_usage_is_words_when_people_read() {
+fn usage_errors_are_text_in_table_output() {
     let run = Home::new().run(&["-o", "table", "emails", "snd"]);
     assert_eq!(run.code, 2);
     assert!(run.stderr.starts_with("error: unrecognized subcommand 'snd'"), "{run:?}");
@@ -35,24 +35,24 @@ fn wrong_usage_is_words_when_people_read() {
 }
 
 #[test]
-fn an_unknown_command_is_told_the_known_ones() {
-    let said = |args: &[&str]| Home::new().run(&[&["-o", "table"], args].concat()).stderr;
+fn an_unknown_command_lists_the_known_ones() {
+    let stderr = |args: &[&str]| Home::new().run(&[&["-o", "table"], args].concat()).stderr;
     assert_eq!(
-        said(&["emails", "list"]),
-        "error: unrecognized subcommand 'list'\n  svc emails has send, batch, get, cancel\n"
+        stderr(&["emails", "list"]),
+        "error: unrecognized subcommand 'list'\n  commands of svc emails: send, batch, get, cancel\n"
     );
     assert_eq!(
-        said(&["sandbox", "clock", "wind"]),
-        "error: unrecognized subcommand 'wind'\n  svc sandbox clock has show, freeze, advance, resume\n"
+        stderr(&["sandbox", "clock", "wind"]),
+        "error: unrecognized subcommand 'wind'\n  commands of svc sandbox clock: show, freeze, advance, resume\n"
     );
     assert_eq!(
-        said(&["qqq"]),
-        "error: unrecognized subcommand 'qqq'\n  svc --help lists the commands\n"
+        stderr(&["qqq"]),
+        "error: unrecognized subcommand 'qqq'\n  list the commands: svc --help\n"
     );
 }
 
 #[test]
-fn wrong_usage_takes_at_most_five_lines() {
+fn usage_errors_have_at_most_five_lines() {
     for args in [
         &["emails", "send"][..],
         &["emails", "get", "x", "--no-such"],
@@ -70,7 +70,7 @@ fn wrong_usage_takes_at_most_five_lines() {
 }
 
 #[test]
-fn sandbox_from_the_environment_refuses_addresses_too() {
+fn sandbox_from_the_environment_refuses_base_urls_too() {
     let args = ["--email-url", "http://live.example", "audiences", "list"];
     let run = Home::new().run_with_env(&args, &[("SVC_SANDBOX", "1")]);
     assert_eq!(run.code, 2, "{run:?}");
@@ -78,7 +78,7 @@ fn sandbox_from_the_environment_refuses_addresses_too() {
 }
 
 #[test]
-fn with_nothing_configured_three_lines_say_how_to_try_and_how_to_set_up() {
+fn without_configuration_the_error_suggests_the_sandbox_and_login() {
     let home = Home::new();
     let run = home.run(&["-o", "table", "audiences", "list"]);
     assert_eq!(run.code, 3, "{run:?}");
@@ -92,14 +92,14 @@ fn with_nothing_configured_three_lines_say_how_to_try_and_how_to_set_up() {
 }
 
 #[test]
-fn an_unknown_profile_is_a_mistake() {
+fn rejects_an_unknown_profile() {
     let run = Home::new().run(&["--profile", "tpyo", "audiences", "list"]);
     assert_eq!(run.code, 2, "{run:?}");
     assert_eq!(run.error()["code"], "unknown_profile");
 }
 
 #[test]
-fn limits_are_refused_before_anything_is_sent() {
+fn checks_limits_before_sending() {
     let home = Home::new();
     let env = [("SVC_EMAIL_URL", "http://127.0.0.1:9"), ("SVC_EMAIL_KEY", "mk_test_x")];
     let many = vec!["c@d.test"; 51];
@@ -114,7 +114,7 @@ fn limits_are_refused_before_anything_is_sent() {
 }
 
 #[test]
-fn dangerous_commands_are_refused_without_a_terminal_and_without_yes() {
+fn deleting_without_a_terminal_requires_yes() {
     let home = Home::new();
     let env = [("SVC_EMAIL_URL", "http://127.0.0.1:9"), ("SVC_EMAIL_KEY", "mk_test_x")];
     for args in [
@@ -130,7 +130,7 @@ fn dangerous_commands_are_refused_without_a_terminal_and_without_yes() {
 }
 
 #[test]
-fn help_and_version_are_results() {
+fn help_and_version_go_to_standard_output() {
     let home = Home::new();
     for args in [&["--help"][..], &["-h"], &["emails", "--help"], &["emails", "send", "-h"]] {
         let run = home.run(args);
@@ -145,7 +145,7 @@ fn help_and_version_are_results() {
 }
 
 #[test]
-fn standard_input_is_read_only_once() {
+fn standard_input_can_be_read_only_once() {
     let args = [
         "--email-url",
         "http://127.0.0.1:9",
@@ -168,7 +168,7 @@ fn standard_input_is_read_only_once() {
 }
 
 #[test]
-fn times_that_clocks_show_twice_or_never() {
+fn handles_ambiguous_and_skipped_local_times() {
     let zone = "CET-1CEST,M3.5.0,M10.5.0/3";
     let at = |words: &str| {
         let send = ["emails", "send", "--from", "a@b.test", "--to", "c@d.test", "--subject", "s"];
@@ -187,7 +187,7 @@ fn times_that_clocks_show_twice_or_never() {
 
 #[cfg(target_os = "linux")]
 #[test]
-fn file_names_need_not_be_text() {
+fn file_names_need_not_be_utf8() {
     use std::ffi::OsStr;
     use std::os::unix::ffi::OsStrExt as _;
     let home = Home::new();
@@ -215,7 +215,7 @@ fn file_names_need_not_be_text() {
 }
 
 #[test]
-fn an_address_without_a_scheme_is_mended() {
+fn suggests_https_for_a_base_url_without_a_scheme() {
     let env = [("SVC_EMAIL_URL", "mail.example.com"), ("SVC_EMAIL_KEY", "mk_test_x")];
     let run = Home::new().run_with_env(&["audiences", "list"], &env);
     assert_eq!(run.code, 2, "{run:?}");
@@ -223,7 +223,7 @@ fn an_address_without_a_scheme_is_mended() {
 }
 
 #[test]
-fn an_input_without_an_end_does_not_take_all_memory() {
+fn an_endless_input_does_not_exhaust_memory() {
     let run = Home::new().run(&["--sandbox", "emails", "batch", "/dev/zero", "--json"]);
     assert_eq!(run.code, 2, "{run:?}");
     assert_eq!(run.error()["message"], "FILE: /dev/zero: larger than 256 MiB");

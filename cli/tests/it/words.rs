@@ -1,6 +1,6 @@
-//! Command lines as they stand in tables and help texts.
+//! Splits the command lines of tables and help texts into words.
 
-/// Words as a shell splits them: enough for our own lines.
+/// Splits at spaces and removes quotes, as a shell does. Supports only what our own lines use.
 pub fn words(line: &str) -> Vec<String> {
     let (mut words, mut word, mut quote, mut open) = (Vec::new(), String::new(), None, false);
     for character in line.chars() {

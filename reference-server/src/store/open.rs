@@ -31,7 +31,8 @@ pub(super) fn file(path: &Path) -> Result<Connection, OpenError> {
     // it.
     let found = version_in_header(path)?;
     reject_newer(path, found)?;
-    data_dir::create_private_file(path).map_err(|source| OpenError::Read { path: path.to_owned(), source })?;
+    data_dir::create_private_file(path)
+        .map_err(|source| OpenError::Read { path: path.to_owned(), source })?;
     let connection = Connection::open(path)?;
     connection.busy_timeout(std::time::Duration::from_secs(5))?;
     // Check again: after a crash, the write-ahead log may hold a newer version than the

@@ -39,7 +39,8 @@ impl Connection {
         Self { stream, state, rejected: None }
     }
 
-    /// Returns whether the bytes are a rejection by hyper, which must not be sent.
+    /// Returns whether the bytes are a rejection by hyper, which must not be sent, and notes
+    /// its status.
     fn is_rejection(&mut self, start: &[u8]) -> bool {
         if self.state.0.load(Ordering::Relaxed) != IDLE {
             return false;

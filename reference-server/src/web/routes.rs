@@ -158,7 +158,7 @@ async fn call(operation: Operation, key: Arc<Key>, input: Input) -> Result<ApiRe
     }
 }
 
-/// An error for a path that is not UTF-8.
+/// The path parameters, or an error if they are not UTF-8.
 type Params = Result<RawPathParams, RawPathParamsRejection>;
 
 fn pairs(params: &Params) -> Option<Vec<(String, String)>> {

@@ -61,8 +61,8 @@ async fn an_address_is_required_and_unique_in_an_audience() {
         );
     }
     assert_eq!(sandbox.call(&line, r#"{"email":"ada@example.test"}"#).await.status, 201);
-    let taken = sandbox.call(&line, r#"{"email":"ADA@example.test"}"#).await;
-    assert_eq!((taken.status, taken.between(r#""code":""#).as_str()), (409, "conflict"));
+    let duplicate = sandbox.call(&line, r#"{"email":"ADA@example.test"}"#).await;
+    assert_eq!((duplicate.status, duplicate.between(r#""code":""#).as_str()), (409, "conflict"));
     let other = self::audience(&sandbox).await;
     let line = format!("POST /api/v1/audiences/{other}/contacts");
     assert_eq!(sandbox.call(&line, r#"{"email":"ada@example.test"}"#).await.status, 201);

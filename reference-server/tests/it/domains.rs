@@ -33,8 +33,8 @@ async fn a_new_domain_has_records_and_is_unverified() {
     assert_eq!(verified.status, 200);
     assert!(verified.body.contains(flags), "{verified:?}");
 
-    let taken = sandbox.call("POST /api/v1/domains", r#"{"name":"SHOP.test"}"#).await;
-    assert_eq!((taken.status, taken.between(r#""code":""#).as_str()), (409, "conflict"));
+    let duplicate = sandbox.call("POST /api/v1/domains", r#"{"name":"SHOP.test"}"#).await;
+    assert_eq!((duplicate.status, duplicate.between(r#""code":""#).as_str()), (409, "conflict"));
     let (other, _) = sandbox.organization().await;
     let shared = sandbox.with_key(&other, "POST /api/v1/domains", r#"{"name":"shop.test"}"#).await;
     assert_eq!(shared.status, 201);

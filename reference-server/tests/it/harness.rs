@@ -26,7 +26,7 @@ impl Sandbox {
 
     pub(crate) async fn with(options: impl FnOnce(Builder) -> Builder) -> Self {
         let builder = options(Server::builder().in_memory());
-        Self::of(builder.start().await.expect("started"))
+        Self::of(builder.start().await.expect("the server did not start"))
     }
 
     pub(crate) fn of(server: Server) -> Self {

@@ -168,12 +168,12 @@ async fn receive_mail(address: SocketAddr) {
     );
     stream.get_mut().write_all(commands.as_bytes()).await.expect("written");
     let mut last = String::new();
-    let mut taken = false;
+    let mut accepted = false;
     while stream.read_line(&mut last).await.expect("read") > 0 {
-        taken |= last.starts_with("250 2.0.0 queued");
+        accepted |= last.starts_with("250 2.0.0 queued");
         last.clear();
     }
-    assert!(taken);
+    assert!(accepted, "the message was not accepted");
 }
 
 /// Sends mail through an unreachable relay whose URL contains a password.

@@ -11,12 +11,12 @@ fn main() {
     let body = [7; 1024];
     let header = ExtractionSigner::new(&secret(older)).sign(body).to_string();
     let verifier = ExtractionVerifier::new(secret(older));
-    let with_secrets = ExtractionVerifier::with_secrets([secret(newest), secret(older)]).unwrap();
+    let rotating = ExtractionVerifier::with_secrets([secret(newest), secret(older)]).unwrap();
 
     let before = ALLOCATIONS.load(Ordering::Relaxed);
     assert!(before > 0, "the counting allocator is not installed");
     for _ in 0..100 {
-        assert!(with_secrets.verify(&header, body).is_ok());
+        assert!(rotating.verify(&header, body).is_ok());
         assert!(verifier.verify("sha256=", body).is_err());
         let mut stream = verifier.verify_stream(&header).unwrap();
         stream.update(body);

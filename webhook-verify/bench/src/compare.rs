@@ -63,7 +63,7 @@ struct Case<'a> {
     body: &'a [u8],
     header: String,
     verifier: ExtractionVerifier,
-    with_secrets: ExtractionVerifier,
+    rotating: ExtractionVerifier,
     plain: Hmac<Sha256>,
     ring: ring::hmac::Key,
     aws: aws_lc_rs::hmac::Key,
@@ -82,7 +82,7 @@ impl<'a> Case<'a> {
         Self {
             body,
             verifier: ExtractionVerifier::new(secret()),
-            with_secrets: ExtractionVerifier::with_secrets([newest, secret()]).unwrap(),
+            rotating: ExtractionVerifier::with_secrets([newest, secret()]).unwrap(),
             plain: Hmac::new_from_slice(SECRET.as_bytes()).unwrap(),
             ring: ring::hmac::Key::new(ring::hmac::HMAC_SHA256, SECRET.as_bytes()),
             aws: aws_lc_rs::hmac::Key::new(aws_lc_rs::hmac::HMAC_SHA256, SECRET.as_bytes()),
@@ -120,7 +120,7 @@ impl<'a> Case<'a> {
                 "this crate, the older of two",
                 Box::new(|| {
                     black_box(
-                        self.with_secrets
+                        self.rotating
                             .verify(black_box(&self.header), black_box(self.body))
                             .unwrap(),
                     );

@@ -1,4 +1,4 @@
-//! `svc audiences create`.
+//! The `svc audiences create` command.
 
 use clap::Args;
 
@@ -10,14 +10,14 @@ use super::VIEW;
 
 /// Create an audience
 #[derive(Args, Debug)]
-#[command(after_help = "\
+#[command(after_long_help = "\
 Examples:
   svc audiences create Newsletter
   svc audiences create Newsletter --jq .id
 
 Scope: contacts:manage")]
 pub struct Create {
-    /// What the audience is called
+    /// Audience name
     name: String,
 }
 

@@ -1,4 +1,4 @@
-//! `svc audiences delete`.
+//! The `svc audiences delete` command.
 
 use clap::Args;
 
@@ -7,16 +7,16 @@ use crate::confirm::confirm;
 use crate::context::Context;
 use crate::failure::Failure;
 
-/// Delete an audience
+/// Delete an audience and all its contacts
 #[derive(Args, Debug)]
-#[command(after_help = "\
+#[command(after_long_help = "\
 Examples:
   svc audiences delete aud_019a
   svc audiences delete aud_019a --yes
 
 Scope: contacts:manage")]
 pub struct Delete {
-    /// The audience's id
+    /// Audience id
     #[arg(add = Values::Audience.candidates())]
     id: String,
 }

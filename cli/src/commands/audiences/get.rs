@@ -1,4 +1,4 @@
-//! `svc audiences get`.
+//! The `svc audiences get` command.
 
 use clap::Args;
 
@@ -11,13 +11,13 @@ use super::VIEW;
 
 /// Show an audience
 #[derive(Args, Debug)]
-#[command(after_help = "\
+#[command(after_long_help = "\
 Examples:
   svc audiences get aud_019a
 
 Scope: contacts:manage")]
 pub struct Get {
-    /// The audience's id
+    /// Audience id
     #[arg(add = Values::Audience.candidates())]
     id: String,
 }

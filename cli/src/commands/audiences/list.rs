@@ -1,4 +1,4 @@
-//! `svc audiences list`.
+//! The `svc audiences list` command.
 
 use clap::Args;
 
@@ -8,9 +8,9 @@ use crate::output;
 
 use super::VIEW;
 
-/// List the audiences
+/// List all audiences
 #[derive(Args, Debug)]
-#[command(after_help = "\
+#[command(after_long_help = "\
 Examples:
   svc audiences list
   svc audiences list --jq '.[] | select(.name == \"Newsletter\") | .id'
@@ -23,7 +23,7 @@ impl List {
         let client = context.email_client().await?;
         if let Some(list) = context.call(client.audiences().list(), "reading").await? {
             let none =
-                format!("no audience yet; create one: {}", context.svc("audiences create NAME"));
+                format!("no audiences; create one: {}", context.svc("audiences create NAME"));
             context.out.list(&output::to_values(&list), VIEW, &none)?;
         }
         Ok(())

@@ -1,4 +1,4 @@
-//! `svc config path`.
+//! The `svc config path` command.
 
 use clap::Args;
 use serde_json::json;
@@ -6,14 +6,14 @@ use serde_json::json;
 use crate::context::Context;
 use crate::failure::Failure;
 
-/// Print where the configuration, the keys and the sandbox's data are
+/// Print the paths of the configuration, credentials and data
 #[derive(Args, Debug)]
-#[command(after_help = "\
+#[command(after_long_help = "\
 Examples:
   svc config path
   $EDITOR \"$(svc config path --jq .config)\"
 
-Scope: none; nothing leaves this machine")]
+Scope: none (works offline)")]
 pub struct Path {}
 
 impl Path {

@@ -1,4 +1,4 @@
-//! `svc config show`.
+//! The `svc config show` command.
 
 use clap::Args;
 use serde_json::{Value, json};
@@ -15,34 +15,38 @@ const VIEW: View = View(&[
     Column::text("FROM", "/from"),
 ]);
 
-/// Show every setting and where it came from, keys masked
+/// Show every setting and its source; keys are masked
+///
+/// Precedence, highest first: option, environment variable, the file of --env-file, profile,
+/// default.
 #[derive(Args, Debug)]
-#[command(after_help = "\
+#[command(after_long_help = "\
 Examples:
   svc config show
   svc config show --profile staging --jq '.[] | select(.setting == \"email_url\") | .value'
 
-A profile is a table of the file that `svc config path` names. It holds addresses, and what a
-service has chosen otherwise than the documents; `svc login` makes it, an editor changes it:
+A profile is a table in config.toml (see `svc config path`). `svc login` creates it; edit the file
+to change it. Besides base URLs it can hold what a live service does differently from its
+reference:
 
   [profiles.staging]
   email_url = \"https://mail.example.com\"
   extraction_url = \"https://extract.example.com\"
-  organization = \"org_019a\"        # keys of another one are refused
+  organization = \"org_019a\"        # refuse keys of other organizations
   output = \"json\"
   timeout = \"30s\"
   retries = 2
   ca_bundle = \"/etc/company.pem\"
-  key_header = \"X-Api-Key\"         # carries the email service's key
-  key_prefix = \"Token \"            # stands before the key
-  batch_key = \"emails\"             # a batch is {\"emails\": [...]}, no bare array
-  event_header = \"X-Event\"         # names the event of a delivery
-  first_page = 0                   # the number of the first page
-  insecure_webhooks = true         # webhook addresses may be plain http
-  local_checks = false             # leaves the documents' limits to the service
-  honours_idempotency_key = true   # what has one may be repeated
+  key_header = \"X-Api-Key\"         # header with the email service's key
+  key_prefix = \"Token \"            # prefix of the key
+  batch_key = \"emails\"             # batch body {\"emails\": [...]}, not an array
+  event_header = \"X-Event\"         # header with the event of a delivery
+  first_page = 0                   # number of the first page
+  insecure_webhooks = true         # allow plain http webhook URLs
+  local_checks = false             # leave limits to the service
+  honours_idempotency_key = true   # retry requests with an idempotency key
 
-Scope: none; nothing leaves this machine")]
+Scope: none (works offline)")]
 pub struct Show {}
 
 impl Show {
@@ -61,17 +65,17 @@ impl Show {
                 rows.push(json!({"setting": key, "value": "the sandbox's", "from": "sandbox"}));
                 continue;
             }
-            let address = settings.url(service).map(|url| Sourced {
+            let base_url = settings.url(service).map(|url| Sourced {
                 value: without_password(&url.value),
                 source: url.source.clone(),
             });
-            rows.push(row(url, address.as_ref()));
+            rows.push(row(url, base_url.as_ref()));
             rows.push(match &settings.key_file {
                 Some(path) => {
                     let path = path.display().to_string();
                     json!({"setting": key, "value": path, "from": "--key-file"})
                 }
-                // Nobody's keyring is opened to show a masked key.
+                // Opening the keyring may prompt, so a masked key is not worth it.
                 None if settings.is_in_keyring(service)? => {
                     json!({"setting": key, "value": "(in the system's keyring)", "from": "profile"})
                 }
@@ -108,10 +112,10 @@ impl Show {
     }
 }
 
-/// What a live service chose otherwise, as the profile says.
+/// The profile's compatibility settings.
 fn wire(context: &Context) -> Vec<Value> {
     let wire = &context.settings.compatibility;
-    let said = |setting: &str, value: Value, default: bool| {
+    let entry = |setting: &str, value: Value, default: bool| {
         let from = if default { "default" } else { "profile" };
         json!({"setting": setting, "value": value, "from": from})
     };
@@ -119,19 +123,19 @@ fn wire(context: &Context) -> Vec<Value> {
         return Vec::new();
     }
     vec![
-        said(
+        entry(
             "organization",
             json!(context.settings.organization),
             context.settings.organization.is_none(),
         ),
-        said("key_header", json!(wire.key_header), wire.key_header.is_none()),
-        said("key_prefix", json!(wire.key_prefix), wire.key_prefix.is_none()),
-        said("batch_key", json!(wire.batch_key), wire.batch_key.is_none()),
-        said("event_header", json!(wire.event_header), wire.event_header.is_none()),
-        said("first_page", json!(wire.first_page), wire.first_page.is_none()),
-        said("insecure_webhooks", json!(wire.insecure_webhooks), !wire.insecure_webhooks),
-        said("local_checks", json!(!wire.local_checks_off), !wire.local_checks_off),
-        said(
+        entry("key_header", json!(wire.key_header), wire.key_header.is_none()),
+        entry("key_prefix", json!(wire.key_prefix), wire.key_prefix.is_none()),
+        entry("batch_key", json!(wire.batch_key), wire.batch_key.is_none()),
+        entry("event_header", json!(wire.event_header), wire.event_header.is_none()),
+        entry("first_page", json!(wire.first_page), wire.first_page.is_none()),
+        entry("insecure_webhooks", json!(wire.insecure_webhooks), !wire.insecure_webhooks),
+        entry("local_checks", json!(!wire.local_checks_off), !wire.local_checks_off),
+        entry(
             "honours_idempotency_key",
             json!(wire.honours_idempotency_key),
             !wire.honours_idempotency_key,
@@ -139,14 +143,14 @@ fn wire(context: &Context) -> Vec<Value> {
     ]
 }
 
-/// No address may hold a password; one that does is refused where it is used.
-fn without_password(address: &str) -> String {
-    match url::Url::parse(address) {
+/// Masks a password in a base URL. Such a URL is refused when it is used.
+fn without_password(base_url: &str) -> String {
+    match url::Url::parse(base_url) {
         Ok(mut url) if url.password().is_some() => {
             let _ = url.set_password(Some("***"));
             url.to_string()
         }
-        _ => address.to_owned(),
+        _ => base_url.to_owned(),
     }
 }
 

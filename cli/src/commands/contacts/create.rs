@@ -1,4 +1,4 @@
-//! `svc contacts create`.
+//! The `svc contacts create` command.
 
 use clap::Args;
 use svc_sdk::email::NewContact;
@@ -13,25 +13,27 @@ use super::VIEW;
 
 /// Add a contact to an audience
 #[derive(Args, Debug)]
-#[command(after_help = "\
+#[command(after_long_help = "\
 Examples:
   svc contacts create aud_019a ada@example.org --name 'Ada Lovelace'
   svc contacts create aud_019a ada@example.org --meta plan=pro --meta seats:=5 --topic news,offers
 
 Scope: contacts:manage")]
 pub struct Create {
-    /// The audience's id
+    /// Audience id
     #[arg(add = Values::Audience.candidates())]
     audience: String,
-    /// The contact's address
+    /// Email address of the contact
     email: String,
     /// Display name
     #[arg(long, value_name = "TEXT")]
     name: Option<String>,
-    /// Data of your own, repeatable; := takes JSON
-    #[arg(long, value_name = "KEY=TEXT|KEY:=JSON", value_parser = pairs::parse)]
+    /// Metadata entry; repeatable
+    ///
+    /// KEY=TEXT sets a text, KEY:=JSON a JSON value.
+    #[arg(long, value_name = "KEY=VALUE", value_parser = pairs::parse)]
     meta: Vec<pairs::Pair>,
-    /// A topic that the contact is subscribed to, repeatable
+    /// Topic the contact is subscribed to; repeatable
     #[arg(long, value_name = "TOPIC", value_delimiter = ',')]
     topic: Vec<String>,
 }

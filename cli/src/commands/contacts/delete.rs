@@ -1,4 +1,4 @@
-//! `svc contacts delete`.
+//! The `svc contacts delete` command.
 
 use clap::Args;
 
@@ -9,14 +9,14 @@ use crate::failure::Failure;
 
 /// Delete a contact
 #[derive(Args, Debug)]
-#[command(after_help = "\
+#[command(after_long_help = "\
 Examples:
   svc contacts delete con_019a
   svc contacts delete con_019a --yes
 
 Scope: contacts:manage")]
 pub struct Delete {
-    /// The contact's id
+    /// Contact id
     #[arg(add = Values::Contact.candidates())]
     id: String,
 }

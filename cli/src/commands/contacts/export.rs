@@ -1,4 +1,4 @@
-//! `svc contacts export`.
+//! The `svc contacts export` command.
 
 use std::pin::pin;
 
@@ -13,33 +13,33 @@ use crate::context::Context;
 use crate::failure::Failure;
 use crate::output::{self, Format};
 
-/// Write all contacts of an audience as CSV or NDJSON, page by page
+/// Export all contacts of an audience as CSV or NDJSON
+///
+/// Contacts are written page by page as they arrive. `svc contacts import` reads the CSV.
 #[derive(Args, Debug)]
-#[command(after_help = "\
+#[command(after_long_help = "\
 Examples:
   svc contacts export aud_019a > people.csv
   svc contacts export aud_019a --format ndjson | jq -r .email
 
-`svc contacts import` reads what it writes.
-
 Scope: contacts:manage")]
 pub struct Export {
-    /// The audience's id
+    /// Audience id
     #[arg(add = Values::Audience.candidates())]
     audience: String,
-    /// How to write them; CSV unless JSON is asked for
+    /// Export format [default: csv; JSON with --json]
     #[arg(long, value_name = "csv|ndjson", hide_possible_values = true)]
     format: Option<ExportFormat>,
-    /// How many contacts to ask for at once
+    /// Contacts per page [default: the service's]
     #[arg(long, value_name = "N")]
     page_size: Option<u64>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum ExportFormat {
-    /// A header line and a line for each contact
+    /// A header line and one line per contact
     Csv,
-    /// One JSON object a line
+    /// One JSON object per line
     Ndjson,
 }
 

@@ -1,4 +1,4 @@
-//! `svc contacts import`.
+//! The `svc contacts import` command.
 
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -19,7 +19,7 @@ use crate::output::{Column, Format, Show, View};
 
 mod rows;
 
-/// How many rows are under way at once.
+/// Maximum number of rows in flight.
 const MAX_CONCURRENT: usize = 4;
 
 const VIEW: View = View(&[
@@ -29,39 +29,42 @@ const VIEW: View = View(&[
     Column::text("WHY", "/error/message"),
 ]);
 
-/// Add the people of a CSV file to an audience; 11 is the exit code when some rows fail
+/// Import contacts from a CSV file into an audience
+///
+/// Columns are mapped by their header: email, name, topics, subscribed and metadata (a JSON
+/// object). Any other column becomes a metadata entry of its name. A row that fails does not stop
+/// the import; the exit code is then 11. Running the import again is safe: existing addresses are
+/// skipped, or updated with --existing update.
 #[derive(Args, Debug)]
-#[command(after_help = "\
+#[command(after_long_help = "\
 Examples:
   svc contacts import aud_019a people.csv
   svc contacts import aud_019a people.csv --existing update --map 'E-Mail Address=email'
   svc contacts import aud_019a - -o ndjson < people.csv
 
-Columns are mapped by their header: email, name, topics, subscribed, metadata (a JSON object);
-every other column becomes metadata of its own name. It is safe to run again: addresses that the
-audience has already are skipped, or updated where asked. A row that fails does not stop the rest.
-
 Scope: contacts:manage")]
 pub struct Import {
-    /// The audience's id
+    /// Audience id
     #[arg(add = Values::Audience.candidates())]
     audience: String,
-    /// A CSV file with a header line, - for standard input
+    /// CSV file with a header line; - for stdin
     #[arg(value_hint = ValueHint::FilePath)]
     file: PathBuf,
-    /// What to do with addresses that the audience has already
+    /// How to treat addresses already in the audience
     #[arg(long, value_name = "skip|update", hide_possible_values = true, default_value = "skip")]
     existing: Existing,
-    /// Map a column: to email, name, topics, subscribed, metadata.KEY or ignore, repeatable
+    /// Map a column to a field; repeatable
+    ///
+    /// Fields: email, name, topics, subscribed, metadata, metadata.KEY and ignore.
     #[arg(long, value_name = "COLUMN=FIELD", value_parser = crate::input::pairs::parse_text)]
     map: Vec<(String, String)>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Existing {
-    /// Leave them as they are
+    /// Keep the existing contact
     Skip,
-    /// Update them with the row
+    /// Update the contact with the row
     Update,
 }
 
@@ -74,7 +77,7 @@ impl Import {
         let known = if context.settings.dry_run {
             HashMap::new()
         } else {
-            existing(context, &client, &self.audience).await?
+            existing_contacts(context, &client, &self.audience).await?
         };
         let progress = context.out.progress(format!("importing {total} rows"));
         let (import, client, known) = (&self, &client, &known);
@@ -82,7 +85,7 @@ impl Import {
             .map(|row| async move {
                 let row = row.map_err(|(number, why)| (number, None, Failure::input(why)))?;
                 let (number, email) = (row.number, row.email.clone());
-                let done = import.one(context, client, known, row).await;
+                let done = import.import_row(context, client, known, row).await;
                 done.map_err(|failure| (number, Some(email), failure))
             })
             .buffered(MAX_CONCURRENT);
@@ -94,8 +97,8 @@ impl Import {
                 Ok(entry) => entry,
                 Err((number, email, failure)) => {
                     failed += 1;
-                    let entry = refused(number, email.as_deref(), &failure);
-                    if ends_everything(&failure) {
+                    let entry = failed_entry(number, email.as_deref(), &failure);
+                    if is_fatal(&failure) {
                         end = Some(failure);
                     }
                     entry
@@ -121,13 +124,13 @@ impl Import {
             None if failed > 0 => {
                 Err(Failure::new(Kind::PartlyRefused, format!("{failed} of {total} rows failed"))
                     .code("import_partly_refused")
-                    .hint("mend these rows and run it again: that does the others no harm"))
+                    .hint("fix these rows and run the import again; imported rows are skipped"))
             }
             None => Ok(()),
         }
     }
 
-    /// People see what went wrong and how much went right, programs every row.
+    /// Prints failed rows and totals in a table, and every row in JSON.
     fn report(&self, context: &Context, report: &[Value], total: usize) -> Result<(), Failure> {
         match context.out.format() {
             Format::Ndjson => Ok(()),
@@ -152,7 +155,7 @@ impl Import {
         }
     }
 
-    async fn one(
+    async fn import_row(
         &self,
         context: &Context,
         client: &EmailClient,
@@ -186,7 +189,7 @@ impl Import {
                 }
                 match context.run(call).await {
                     Ok(contact) => Ok(entry("created", Some(&contact.id))),
-                    // Somebody else added it in the meantime.
+                    // Another client added the contact in the meantime.
                     Err(failure)
                         if failure.details().status == Some(409)
                             && self.existing == Existing::Skip =>
@@ -200,8 +203,8 @@ impl Import {
     }
 }
 
-/// The audience's addresses with their contacts' ids.
-async fn existing(
+/// The audience's addresses with the ids of their contacts.
+async fn existing_contacts(
     context: &Context,
     client: &EmailClient,
     audience: &str,
@@ -218,15 +221,15 @@ async fn existing(
     Ok(known)
 }
 
-fn refused(number: usize, email: Option<&str>, failure: &Failure) -> Value {
+fn failed_entry(number: usize, email: Option<&str>, failure: &Failure) -> Value {
     let mut error = failure.to_json();
     let unknown = failure.kind() == Kind::OutcomeUnknown;
     let result = if unknown { "unknown" } else { "failed" };
     json!({"row": number, "email": email, "result": result, "error": error["error"].take()})
 }
 
-/// What would meet every further row as well.
-fn ends_everything(failure: &Failure) -> bool {
+/// Whether every further row would fail in the same way.
+fn is_fatal(failure: &Failure) -> bool {
     matches!(
         failure.kind(),
         Kind::Unauthenticated

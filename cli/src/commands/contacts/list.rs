@@ -1,4 +1,4 @@
-//! `svc contacts list`.
+//! The `svc contacts list` command.
 
 use std::pin::pin;
 
@@ -13,27 +13,27 @@ use crate::output::{self, Format};
 
 use super::VIEW;
 
-const NONE: &str = "no contact in this audience";
+const NONE: &str = "no contacts in this audience";
 
-/// List the contacts of an audience, a page or all of them
+/// List the contacts of an audience, one page or all
 #[derive(Args, Debug)]
-#[command(after_help = "\
+#[command(after_long_help = "\
 Examples:
   svc contacts list aud_019a --page 2 --page-size 50
   svc contacts list aud_019a --all -o ndjson
 
 Scope: contacts:manage")]
 pub struct List {
-    /// The audience's id
+    /// Audience id
     #[arg(add = Values::Audience.candidates())]
     audience: String,
-    /// Which page
+    /// Page number [default: the first page]
     #[arg(long, value_name = "N", conflicts_with = "all")]
     page: Option<u64>,
-    /// How many contacts on a page
+    /// Contacts per page [default: the service's]
     #[arg(long, value_name = "N")]
     page_size: Option<u64>,
-    /// Every page; NDJSON is written as the pages come
+    /// Fetch every page; NDJSON is written page by page
     #[arg(long)]
     all: bool,
 }
@@ -48,14 +48,14 @@ impl List {
             let call = client.contacts().list(&self.audience, query);
             let Some(list) = context.call(call, "reading").await? else { return Ok(()) };
             let none = match self.page {
-                Some(page) => format!("no contact on page {page} of this audience"),
+                Some(page) => format!("no contacts on page {page} of this audience"),
                 None => NONE.to_owned(),
             };
             context.out.list(&output::to_values(&list), VIEW, &none)?;
             if let (Some(page), Some(pages)) = (list.page, list.total_pages)
                 && pages > 1
             {
-                context.out.hint(&format!("page {page} of {pages}; --all shows every page"));
+                context.out.hint(&format!("page {page} of {pages}; use --all for every page"));
             }
             return Ok(());
         }

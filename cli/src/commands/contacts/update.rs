@@ -1,4 +1,4 @@
-//! `svc contacts update`.
+//! The `svc contacts update` command.
 
 use clap::Args;
 use serde_json::json;
@@ -12,9 +12,9 @@ use crate::output;
 
 use super::VIEW;
 
-/// Change a contact; metadata is merged into what is there
+/// Update a contact; metadata is merged
 #[derive(Args, Debug)]
-#[command(after_help = "\
+#[command(after_long_help = "\
 Examples:
   svc contacts update con_019a --name 'Ada King' --subscribed false
   svc contacts update con_019a --meta plan=free --meta seats:=null
@@ -22,23 +22,25 @@ Examples:
 
 Scope: contacts:manage")]
 pub struct Update {
-    /// The contact's id
+    /// Contact id
     #[arg(add = Values::Contact.candidates())]
     id: String,
     /// Display name
     #[arg(long, value_name = "TEXT")]
     name: Option<String>,
-    /// Data of your own, repeatable; := takes JSON, and null removes a key
-    #[arg(long, value_name = "KEY=TEXT|KEY:=JSON", value_parser = pairs::parse)]
+    /// Metadata entry; repeatable
+    ///
+    /// KEY=TEXT sets a text, KEY:=JSON a JSON value. The value null removes the entry.
+    #[arg(long, value_name = "KEY=VALUE", value_parser = pairs::parse)]
     meta: Vec<pairs::Pair>,
-    /// The topics that the contact is subscribed to from now on, repeatable
+    /// New list of topics; repeatable
     #[arg(long, value_name = "TOPIC", value_delimiter = ',')]
     topic: Vec<String>,
-    /// No topic at all
+    /// Remove all topics
     #[arg(long, conflicts_with = "topic")]
     no_topics: bool,
-    /// Whether the contact is subscribed
-    #[arg(long, value_name = "true|false")]
+    /// Subscribe or unsubscribe the contact
+    #[arg(long, value_name = "true|false", hide_possible_values = true)]
     subscribed: Option<bool>,
 }
 
@@ -52,8 +54,8 @@ impl Update {
         }
         update.subscribed = self.subscribed;
         if output::to_value(&update) == json!({}) {
-            return Err(Failure::usage("there is nothing to change")
-                .hint("say what: --name, --meta, --topic, --no-topics, --subscribed"));
+            return Err(Failure::usage("nothing to update")
+                .hint("give at least one of --name, --meta, --topic, --no-topics, --subscribed"));
         }
         let client = context.email_client().await?;
         let call = client.contacts().update(&self.id, &update);

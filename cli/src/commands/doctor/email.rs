@@ -1,5 +1,5 @@
-//! The email service beyond its key: scopes by harmless reads, sending
-//! domains, webhook endpoints.
+//! Checks of the email service beyond its key: scopes, sending domains and webhook endpoints.
+//! Scopes are found out with read-only requests.
 
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ use crate::dns::{Dns, compare};
 use crate::failure::Failure;
 use crate::settings::Key;
 
-/// An id that no email has: who may read gets 404 for it, who may not 403.
+/// An id of no email. With the scope `emails:read` the response is 404, without it 403.
 const NO_EMAIL: &str = "svc-doctor-looks-for-nothing";
 
 pub(super) async fn examine(
@@ -35,7 +35,7 @@ pub(super) async fn examine(
     scope("webhooks:manage", webhooks.as_ref().err(), findings);
     findings.unknown(
         "scope emails:send",
-        "cannot be known without sending",
+        "unknown: only sending an email can tell",
         &format!("send one to yourself: {}", context.svc("emails send")),
     );
     if let Ok(domains) = domains {
@@ -53,10 +53,14 @@ fn scope(name: &str, error: Option<&Error>, findings: &mut Findings) {
         None => findings.ok(&check, "the key has it"),
         Some(error) if error.is_not_found() => findings.ok(&check, "the key has it"),
         Some(error) if error.status() == Some(403) => {
-            findings.warning(&check, "the key lacks it", "use another key where you need it");
+            findings.warning(
+                &check,
+                "the key lacks it",
+                "use a key with this scope where you need it",
+            );
         }
         Some(error) => {
-            let finding = format!("not known: {}", error.kind());
+            let finding = format!("unknown: {}", error.kind());
             findings.unknown(&check, &finding, "run svc doctor again later");
         }
     }
@@ -70,7 +74,7 @@ async fn examine_domains(
     if domains.is_empty() {
         findings.warning(
             "sending domains",
-            "there is none, so nothing can be sent",
+            "none, so no email can be sent",
             &context.svc("domains create example.com"),
         );
         return Ok(());
@@ -90,7 +94,7 @@ async fn examine_domains(
             (Some(true), None) => findings.ok(&check, "verified"),
             (Some(true), Some(row)) => {
                 let finding =
-                    format!("verified, but its {} record is not right any more", kind(row));
+                    format!("verified, but its {} record is no longer correct", kind(row));
                 findings.problem(
                     &check,
                     &finding,
@@ -98,7 +102,7 @@ async fn examine_domains(
                 );
             }
             (_, Some(row)) => {
-                let why = row["why"].as_str().unwrap_or("it is not right");
+                let why = row["why"].as_str().unwrap_or("the record is wrong");
                 let finding = format!("not verified: {}: {why}", kind(row));
                 findings.problem(
                     &check,
@@ -124,14 +128,18 @@ async fn examine_webhooks(context: &Context, webhooks: &List<Webhook>, findings:
         };
         let enable = context.svc(&format!("webhooks update {} --active true", webhook.id));
         if webhook.active == Some(false) {
-            findings.warning(&check, "inactive: it is told of nothing", &enable);
+            findings.warning(&check, "inactive: it receives no events", &enable);
             continue;
         }
         let test = context.svc(&format!("webhooks test {}", webhook.id));
         match reachable(&url).await {
-            Ok(()) => findings.ok(&check, &format!("{} takes connections", host(&url))),
+            Ok(()) => findings.ok(&check, &format!("{} accepts connections", host(&url))),
             Err(why) => {
-                findings.warning(&check, &format!("{} from here: {why}", host(&url)), &test);
+                findings.warning(
+                    &check,
+                    &format!("{} is not reachable from here: {why}", host(&url)),
+                    &test,
+                );
             }
         }
     }
@@ -145,6 +153,6 @@ async fn reachable(url: &url::Url) -> Result<(), String> {
     match timeout(Duration::from_secs(3), TcpStream::connect(host(url))).await {
         Ok(Ok(_)) => Ok(()),
         Ok(Err(error)) => Err(error.to_string()),
-        Err(_) => Err("no connection in time".to_owned()),
+        Err(_) => Err("the connection timed out".to_owned()),
     }
 }

@@ -1,5 +1,4 @@
-//! One service: can it be reached, is the way there safe, is the key accepted,
-//! do the clocks agree.
+//! Checks of one service: connection, TLS, key and clock.
 
 use chrono::{DateTime, Utc};
 use svc_sdk::extraction::{KeyScope, Me};
@@ -10,7 +9,7 @@ use crate::commands::login::is_accepted;
 use crate::context::{Context, is_cleartext_url};
 use crate::failure::{Failure, with_causes};
 
-/// More than this, and signatures with a time in them, or logs, stop to fit.
+/// Clock difference in seconds that is worth a warning.
 const CLOCK_TOLERANCE: i64 = 60;
 
 pub(super) async fn examine(
@@ -21,21 +20,21 @@ pub(super) async fn examine(
     let (url, key) = context.endpoint(service).await?;
     let name = format!("{service} service");
     if is_cleartext_url(&url) {
-        let finding = format!("{url} is plain http: others can read the key on the way");
-        findings.problem(&format!("{service} TLS"), &finding, "use the https address");
+        let finding = format!("{url} is plain http: the key is sent in cleartext");
+        findings.problem(&format!("{service} TLS"), &finding, "use an https URL");
     }
-    let answer = match service {
+    let response = match service {
         Service::Email => {
             let call = context.email_client_at(&url, &key)?.audiences().list();
-            bounded(context, call).with_response().await.map(|answer| (None, answer.headers))
+            bounded(context, call).with_response().await.map(|response| (None, response.headers))
         }
         Service::Extraction => {
             let call = context.extraction_client_at(&url, &key)?.me();
-            let answer = bounded(context, call).with_response().await;
-            answer.map(|answer| (Some(answer.value), answer.headers))
+            let response = bounded(context, call).with_response().await;
+            response.map(|response| (Some(response.value), response.headers))
         }
     };
-    let accepted = match &answer {
+    let accepted = match &response {
         Ok(_) => true,
         Err(error) => match is_accepted(error) {
             Some(accepted) => accepted,
@@ -46,56 +45,55 @@ pub(super) async fn examine(
             }
         },
     };
-    findings.ok(&name, &format!("{url} answers"));
-    let headers = answer.as_ref().map_or_else(Error::headers, |(_, headers)| headers);
+    findings.ok(&name, &format!("{url} responds"));
+    let headers = response.as_ref().map_or_else(Error::headers, |(_, headers)| headers);
     clock(service, headers.get("date").and_then(|date| date.to_str().ok()), findings);
     let check = format!("{service} key");
     if !accepted {
         let next = format!("svc login --service {service}");
-        findings.problem(&check, &format!("{key} is not accepted"), &next);
+        findings.problem(&check, &format!("{key} is rejected"), &next);
         return Ok(());
     }
     let mode = key.mode().map(|mode| format!(", a {mode} key")).unwrap_or_default();
     findings.ok(&check, &format!("{key} is accepted{mode}"));
-    match (service, answer) {
+    match (service, response) {
         (Service::Email, _) => email::examine(context, &url, &key, findings).await?,
         (Service::Extraction, Ok((Some(me), _))) => organization(context, &me, findings),
         (Service::Extraction, _) => findings.unknown(
             "organization",
-            "this key may not ask",
-            "look at the service's dashboard whose key it is",
+            "this key has no access to it",
+            "find the key's organization in the service's dashboard",
         ),
     }
     Ok(())
 }
 
-/// An examination is no place for long patience.
+/// Bounds a check to 10 s and one attempt.
 pub(super) fn bounded<T>(context: &Context, call: Call<T>) -> Call<T> {
     call.timeout(context.settings.timeout.value.min(std::time::Duration::from_secs(10))).retries(0)
 }
 
-/// Why the service cannot be worked with, and what to do.
+/// The finding and the next step for a failed request.
 fn unusable(error: &Error, url: &str) -> (String, &'static str) {
     let cause = std::error::Error::source(error).map(with_causes).unwrap_or_default();
     let last = cause.rsplit(": ").next().unwrap_or_default();
     match (error.kind(), error.status()) {
         (ErrorKind::Tls, _) => (
-            format!("{url}: no secure connection: {last}"),
-            "give your company's certificates with --ca-bundle",
+            format!("{url}: the TLS connection failed: {last}"),
+            "add your organization's CA certificates with --ca-bundle",
         ),
         (ErrorKind::Timeout, _) => {
-            (format!("{url} does not answer in time"), "check the address and the proxy")
+            (format!("{url} does not respond in time"), "check the URL and the proxy")
         }
-        (_, None) => (
-            format!("{url} cannot be reached: {last}"),
-            "check the address, the network and the proxy",
-        ),
+        (_, None) => {
+            (format!("{url} cannot be reached: {last}"), "check the URL, the network and the proxy")
+        }
         (kind @ (ErrorKind::Server | ErrorKind::RateLimited), Some(status)) => {
-            (format!("{url} answers HTTP {status}: {kind}"), "run svc doctor again later")
+            (format!("{url} responds with HTTP {status}: {kind}"), "run svc doctor again later")
         }
         (kind, Some(status)) => (
-            format!("{url} answers HTTP {status}, but not as the service does: {kind}"),
-            "check the address",
+            format!("{url} responds with HTTP {status}, but not like the service: {kind}"),
+            "check the URL",
         ),
     }
 }
@@ -107,24 +105,24 @@ fn clock(service: Service, date: Option<&str>, findings: &mut Findings) {
     };
     let apart = (Utc::now() - theirs.with_timezone(&Utc)).num_seconds();
     if apart.abs() <= CLOCK_TOLERANCE {
-        findings.ok(&check, "this machine's clock agrees");
+        findings.ok(&check, "in sync with this machine's clock");
         return;
     }
     let direction = if apart > 0 { "ahead of" } else { "behind" };
     let finding = format!("this machine's clock is {} s {direction} the service's", apart.abs());
-    findings.warning(&check, &finding, "let the system set its clock (NTP)");
+    findings.warning(&check, &finding, "synchronize the system clock (NTP)");
 }
 
 fn organization(context: &Context, me: &Me, findings: &mut Findings) {
     let (id, name) = (&me.organization.id, &me.organization.name);
     match &context.settings.organization {
         _ if id.is_empty() => {
-            findings.problem("organization", "the service names none", "check the address");
+            findings.problem("organization", "the response names none", "check the URL");
         }
         Some(expected) if expected != id => findings.problem(
             "organization",
-            &format!("the key belongs to {id}, the profile to {expected}"),
-            "svc login --service extraction with the right key",
+            &format!("the key belongs to {id}, but the profile to {expected}"),
+            "svc login --service extraction with a key of the profile's organization",
         ),
         _ => findings.ok("organization", &format!("{name} ({id})")),
     }
@@ -132,13 +130,13 @@ fn organization(context: &Context, me: &Me, findings: &mut Findings) {
         Some(KeyScope::Full) => findings.ok("extraction scope", "full"),
         Some(scope) => findings.warning(
             "extraction scope",
-            &format!("{scope}: webhooks cannot be managed with this key"),
-            "use a key of scope full for that",
+            &format!("{scope}: this key cannot manage webhooks"),
+            "use a key with scope full to manage webhooks",
         ),
         None => findings.unknown(
             "extraction scope",
-            "the service does not say it",
-            "svc extraction webhooks list shows whether webhooks can be managed",
+            "the response does not include it",
+            "run svc extraction webhooks list to check access to webhooks",
         ),
     }
 }

@@ -1,4 +1,4 @@
-//! `svc domains create`.
+//! The `svc domains create` command.
 
 use clap::Args;
 
@@ -9,17 +9,17 @@ use crate::failure::Failure;
 use crate::output;
 
 /// Add a sending domain and show the DNS records to publish
+///
+/// On a terminal, the current DNS state is shown beside each record.
 #[derive(Args, Debug)]
-#[command(after_help = "\
+#[command(after_long_help = "\
 Examples:
   svc domains create example.com
   svc domains create example.com --jq '.records[] | [.type, .name, .value] | @tsv'
 
-On a terminal, what DNS answers right now stands beside each record.
-
 Scope: domains:manage")]
 pub struct Create {
-    /// The domain name
+    /// Domain name
     name: String,
     #[command(flatten)]
     lookup: live::Lookup,
@@ -37,16 +37,16 @@ impl Create {
         }
         context.out.note(&format!("added {} as {}; publish these records:", self.name, domain.id));
         let dns = self.lookup.dns(context).await?;
-        let progress = context.out.progress("asking DNS");
+        let progress = context.out.progress("querying DNS");
         let rows = compare::all(&dns, &records).await;
         drop(progress);
         live::show(context, &rows)?;
         if context.settings.sandbox && is_reserved(&self.name) {
             let publish = context.svc(&format!("sandbox dns publish {}", self.name));
-            context.out.hint(&format!("the sandbox can publish them: {publish}"));
+            context.out.hint(&format!("publish them in the sandbox: {publish}"));
         }
         let follow = context.svc(&format!("domains verify {} --wait", domain.id));
-        context.out.hint(&format!("then have them checked: {follow}"));
+        context.out.hint(&format!("then verify the domain: {follow}"));
         Ok(())
     }
 }

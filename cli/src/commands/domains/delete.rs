@@ -1,4 +1,4 @@
-//! `svc domains delete`.
+//! The `svc domains delete` command.
 
 use clap::Args;
 
@@ -7,16 +7,16 @@ use crate::confirm::confirm;
 use crate::context::Context;
 use crate::failure::Failure;
 
-/// Delete a domain
+/// Delete a domain and every mailbox under it
 #[derive(Args, Debug)]
-#[command(after_help = "\
+#[command(after_long_help = "\
 Examples:
   svc domains delete dom_019a
   svc domains delete dom_019a --yes
 
 Scope: domains:manage")]
 pub struct Delete {
-    /// The domain's id
+    /// Domain id
     #[arg(add = Values::Domain.candidates())]
     id: String,
 }

@@ -1,4 +1,4 @@
-//! `svc domains list`.
+//! The `svc domains list` command.
 
 use clap::Args;
 
@@ -8,9 +8,9 @@ use crate::output;
 
 use super::VIEW;
 
-/// List the sending domains
+/// List all sending domains
 #[derive(Args, Debug)]
-#[command(after_help = "\
+#[command(after_long_help = "\
 Examples:
   svc domains list
   svc domains list --jq '.[] | select(.verified | not) | .name'
@@ -23,7 +23,7 @@ impl List {
         let client = context.email_client().await?;
         if let Some(list) = context.call(client.domains().list(), "reading").await? {
             let none =
-                format!("no domain yet; add one: {}", context.svc("domains create example.com"));
+                format!("no domains; add one: {}", context.svc("domains create example.com"));
             context.out.list(&output::to_values(&list), VIEW, &none)?;
         }
         Ok(())

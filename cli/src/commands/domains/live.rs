@@ -1,4 +1,4 @@
-//! The records to publish with what DNS answers right now beside them.
+//! Shows DNS records to publish beside the current DNS state.
 
 use std::net::SocketAddr;
 
@@ -10,8 +10,7 @@ use crate::dns::Dns;
 use crate::failure::Failure;
 use crate::output::one_line;
 
-/// Shows records: a line about each with its value below, unbroken, so that it
-/// can be copied.
+/// Prints each record on a line, with its value unwrapped on the next so that it can be copied.
 pub fn show(context: &Context, rows: &[Value]) -> Result<(), Failure> {
     let text = |row: &Value, key: &str| row[key].as_str().map(one_line_of).unwrap_or_default();
     for (index, row) in rows.iter().enumerate() {
@@ -35,16 +34,16 @@ fn one_line_of(text: &str) -> String {
     one_line(text).into_owned()
 }
 
-/// Where to look records up.
+/// The DNS server to query.
 #[derive(Args, Clone, Debug)]
 pub struct Lookup {
-    /// Ask this DNS server instead of the domain's own
+    /// DNS server to query [default: the domain's own]
     #[arg(long, value_name = "ADDR")]
     resolver: Option<SocketAddr>,
 }
 
 impl Lookup {
-    /// The DNS to ask: the one that was named, the sandbox's, or the domain's own.
+    /// The DNS to query: the one of `--resolver`, the sandbox's, or the domain's own servers.
     pub async fn dns(&self, context: &Context) -> Result<Dns, Failure> {
         if let Some(server) = self.resolver {
             return Ok(Dns::At(server));

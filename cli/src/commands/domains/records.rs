@@ -1,4 +1,4 @@
-//! `svc domains records`.
+//! The `svc domains records` command.
 
 use clap::{Args, ValueEnum};
 use serde_json::{Value, json};
@@ -12,9 +12,9 @@ use crate::failure::{Failure, Kind};
 
 mod formats;
 
-/// Show the DNS records to publish beside what DNS answers right now
+/// Show the DNS records to publish and their current state
 #[derive(Args, Debug)]
-#[command(after_help = "\
+#[command(after_long_help = "\
 Examples:
   svc domains records dom_019a
   svc domains records dom_019a --format bind >> db.example.com
@@ -22,10 +22,10 @@ Examples:
 
 Scope: domains:manage")]
 pub struct Records {
-    /// The domain's id, or its name
+    /// Domain id or name
     #[arg(add = Values::DomainOrName.candidates())]
     id: String,
-    /// Print the records for another tool, and look nothing up
+    /// Format for another tool; skips DNS lookups
     #[arg(long, value_name = "bind|json|terraform", hide_possible_values = true)]
     format: Option<Format>,
     #[command(flatten)]
@@ -34,7 +34,7 @@ pub struct Records {
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum Format {
-    /// Lines of a zone file
+    /// Zone file lines
     Bind,
     /// A JSON array
     Json,
@@ -52,15 +52,15 @@ impl Records {
         let records = domain.dns_records();
         if records.is_empty() {
             return Err(Failure::other(format!(
-                "the service does not show the records of {}",
+                "the service does not list the DNS records of {}",
                 self.id
             ))
-            .hint("it shows them when the domain is created"));
+            .hint("it returns them when the domain is created"));
         }
         let text = match self.format {
             None => {
                 let dns = self.lookup.dns(context).await?;
-                let progress = context.out.progress("asking DNS");
+                let progress = context.out.progress("querying DNS");
                 let rows = compare::all(&dns, &records).await;
                 drop(progress);
                 if context.out.is_table() {
@@ -81,9 +81,9 @@ fn find<'a>(list: &'a [Domain], id: &str) -> Result<&'a Domain, Failure> {
         |domain: &&Domain| domain.name.as_deref().is_some_and(|name| name.eq_ignore_ascii_case(id));
     list.iter().find(|domain| domain.id == id).or_else(|| list.iter().find(by_name)).ok_or_else(
         || {
-            Failure::new(Kind::NotFound, format!("there is no domain {id}"))
+            Failure::new(Kind::NotFound, format!("domain {id} not found"))
                 .code("not_found")
-                .hint("svc domains list shows them")
+                .hint("list the domains: svc domains list")
         },
     )
 }

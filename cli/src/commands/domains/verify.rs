@@ -1,4 +1,4 @@
-//! `svc domains verify`.
+//! The `svc domains verify` command.
 
 use std::time::Duration;
 
@@ -18,9 +18,9 @@ use crate::settings::Source;
 use crate::wait::FailureBudget;
 
 const FIRST_PAUSE: Duration = Duration::from_millis(500);
-const LONGEST_PAUSE: Duration = Duration::from_secs(30);
+const MAX_PAUSE: Duration = Duration::from_secs(30);
 
-/// What people see of a verification: a line for each check.
+/// Table columns of a verification: one row per record.
 const CHECKS: View = View(&[
     Column::text("RECORD", "/record"),
     Column::new("VERIFIED", "/verified", Show::Status),
@@ -30,19 +30,23 @@ const CHECKS: View = View(&[
     Column::new("EXPECTED", "/expected", Show::Truncated),
 ]);
 
-/// Have the service look up the DNS records; 10 is the exit code when one is wrong
+/// Verify a domain: the service looks up its DNS records
+///
+/// The exit code is 10 if a record is missing or wrong.
 #[derive(Args, Debug)]
-#[command(after_help = "\
+#[command(after_long_help = "\
 Examples:
   svc domains verify dom_019a
   svc domains verify dom_019a --wait --timeout 1h
 
 Scope: domains:manage")]
 pub struct Verify {
-    /// The domain's id
+    /// Domain id
     #[arg(add = Values::Domain.candidates())]
     id: String,
-    /// Ask again until the domain is verified; with NDJSON each change is a line
+    /// Repeat until the domain is verified
+    ///
+    /// --timeout bounds the whole wait [default: no limit]. With -o ndjson, each change is a line.
     #[arg(long)]
     wait: bool,
     #[command(flatten)]
@@ -62,7 +66,7 @@ impl Verify {
         }
         let value = output::to_value(&result);
         if streams {
-            // Its last line is the state that the wait ended with.
+            // The last line of the wait is the final state.
         } else if context.out.is_table() {
             let rows = self.rows(context, &client, &result, &value).await?;
             context.out.one_as_list(&value, &rows, CHECKS)?;
@@ -72,7 +76,7 @@ impl Verify {
         verdict(context, &self.id, &result, &value)
     }
 
-    /// Asks again with growing pauses; `--timeout` bounds the whole wait.
+    /// Verifies again with growing pauses. `--timeout` bounds the whole wait.
     async fn until_verified(
         &self,
         context: &Context,
@@ -95,9 +99,9 @@ impl Verify {
                 break;
             }
             tokio::time::sleep_until(wake).await;
-            pause = (pause * 2).min(LONGEST_PAUSE);
+            pause = (pause * 2).min(MAX_PAUSE);
             match context.run(client.domains().verify(&self.id)).await {
-                Ok(answer) => result = answer,
+                Ok(response) => result = response,
                 Err(failure) => {
                     failures.with(context, failure)?;
                     continue;
@@ -114,7 +118,7 @@ impl Verify {
         Ok(result)
     }
 
-    /// The four checks, with what DNS answers us and what the service found.
+    /// The four checks, with the result of our own DNS lookup and of the service.
     async fn rows(
         &self,
         context: &Context,
@@ -127,16 +131,16 @@ impl Verify {
         } else {
             let dns = self.lookup.dns(context).await?;
             let records = records(context, client, &self.id).await;
-            let progress = context.out.progress("asking DNS");
+            let progress = context.out.progress("querying DNS");
             let rows = compare::all(&dns, &records).await;
             drop(progress);
             rows
         };
-        let said = |kind: &str, key: &str| {
+        let reported = |kind: &str, key: &str| {
             let check = value.get("checks")?.as_array()?.iter().find(|c| c["kind"] == kind)?;
             check.get(key).cloned()
         };
-        let ours = |kind: &str, key: &str| {
+        let looked_up = |kind: &str, key: &str| {
             live.iter().find(|row| row["kind"] == kind).map(|row| row[key].clone())
         };
         Ok(flags(result)
@@ -151,17 +155,17 @@ impl Verify {
                 json!({
                     "record": kind.to_uppercase(),
                     "verified": word,
-                    "dns": ours(kind, "dns").filter(|_| wrong),
-                    "why": said(kind, "reason").or_else(|| ours(kind, "why")).filter(|_| wrong),
-                    "found": said(kind, "found").or_else(|| ours(kind, "found")).filter(|_| wrong),
-                    "expected": said(kind, "expected").or_else(|| ours(kind, "value")).filter(|_| wrong),
+                    "dns": looked_up(kind, "dns").filter(|_| wrong),
+                    "why": reported(kind, "reason").or_else(|| looked_up(kind, "why")).filter(|_| wrong),
+                    "found": reported(kind, "found").or_else(|| looked_up(kind, "found")).filter(|_| wrong),
+                    "expected": reported(kind, "expected").or_else(|| looked_up(kind, "value")).filter(|_| wrong),
                 })
             })
             .collect())
     }
 }
 
-/// Each change: a line for programs, what is still missing for people.
+/// Reports a change: a line of NDJSON, or a note with the missing records.
 fn announce(context: &Context, result: &Verification) -> Result<(), Failure> {
     if context.out.format() == Format::Ndjson {
         return context.out.one(&output::to_value(result), CHECKS);
@@ -172,7 +176,7 @@ fn announce(context: &Context, result: &Verification) -> Result<(), Failure> {
     Ok(())
 }
 
-/// The records to publish, where the service shows them in its list.
+/// The records to publish, if the service lists them.
 async fn records(context: &Context, client: &EmailClient, id: &str) -> Vec<DnsRecord> {
     let list = context.run(client.domains().list()).await.unwrap_or_default();
     list.iter().find(|domain| domain.id == id).map(Domain::dns_records).unwrap_or_default()
@@ -187,17 +191,19 @@ fn verdict(
     if result.is_verified() {
         return Ok(());
     }
-    let failure =
-        Failure::check(format!("domain {id} is not verified, not right yet: {}", missing(result)))
-            .code("domain_not_verified");
+    let failure = Failure::check(format!(
+        "domain {id} is not verified; missing or wrong: {}",
+        missing(result)
+    ))
+    .code("domain_not_verified");
     let again = context.svc(&format!("domains verify {id} --wait"));
     let name = value.get("name").and_then(Value::as_str).unwrap_or("NAME");
     Err(if context.settings.sandbox && (name == "NAME" || is_reserved(name)) {
         let publish = context.svc(&format!("sandbox dns publish {name}"));
-        failure.hint(format!("publish its records: {publish}\nthen again: {again}"))
+        failure.hint(format!("publish its records: {publish}\nthen try again: {again}"))
     } else {
         let records = context.svc(&format!("domains records {id}"));
-        failure.hint(format!("what to publish: {records}\nthen again: {again}"))
+        failure.hint(format!("show the records to publish: {records}\nthen try again: {again}"))
     })
 }
 

@@ -1,4 +1,4 @@
-//! `svc emails batch`.
+//! The `svc emails batch` command.
 
 use std::path::PathBuf;
 
@@ -13,7 +13,7 @@ use crate::input::json_problem;
 use crate::output::{self, Column, Show, View};
 use crate::sent::SentEmails;
 
-/// The documents' limit of emails in one request.
+/// Maximum number of emails in one request (`docs/email-service/emails.md#batch`).
 const LIMIT: usize = 100;
 
 const VIEW: View = View(&[
@@ -24,19 +24,20 @@ const VIEW: View = View(&[
     Column::text("MESSAGE", "/error/message"),
 ]);
 
-/// Send up to 100 emails in one request; 11 is the exit code when some are refused
+/// Send up to 100 emails in one request
+///
+/// The file is a JSON array or NDJSON with one email per line, in the format of
+/// POST /api/v1/emails. The exit code is 11 if some of the emails are refused.
 #[derive(Args, Debug)]
-#[command(after_help = "\
+#[command(after_long_help = "\
 Examples:
   svc emails batch emails.json
   jq -c '.[]' people.json | ./to-emails | svc emails batch -
   svc emails batch emails.ndjson --jq '.[] | select(.error) | .index'
 
-The file is a JSON array, or NDJSON: one email a line, as for POST /api/v1/emails.
-
 Scope: emails:send")]
 pub struct Batch {
-    /// A JSON array or NDJSON of emails, - for standard input
+    /// JSON array or NDJSON of emails; - for stdin
     #[arg(value_hint = ValueHint::FilePath)]
     file: PathBuf,
 }
@@ -47,12 +48,12 @@ impl Batch {
         let emails = parse(&bytes).map_err(|failure| in_file(&self.file, failure))?;
         let client = context.email_client().await?;
         let call = client.emails().send_batch(&emails);
-        let Some(answer) = context.call(call, "sending").await? else { return Ok(()) };
+        let Some(response) = context.call(call, "sending").await? else { return Ok(()) };
         SentEmails::of(&context.settings)
-            .note(answer.accepted().map(|(_, email)| email.id.as_str()));
-        let items = answer.items.iter().map(item).collect::<Vec<_>>();
-        context.out.list(&items, VIEW, "the answer names no email")?;
-        verdict(&answer)
+            .note(response.accepted().map(|(_, email)| email.id.as_str()));
+        let items = response.items.iter().map(item).collect::<Vec<_>>();
+        context.out.list(&items, VIEW, "the response lists no email")?;
+        verdict(&response)
     }
 }
 
@@ -80,13 +81,13 @@ fn parse(bytes: &[u8]) -> Result<Vec<Email>, Failure> {
             .collect::<Result<_, _>>()?
     };
     match values.len() {
-        0 => return Err(Failure::input("no email in it")),
+        0 => return Err(Failure::input("the file contains no email")),
         1..=LIMIT => {}
         count => {
             return Err(Failure::input(format!(
-                "{count} emails, the limit of one request is {LIMIT}"
+                "{count} emails, but the limit per request is {LIMIT}"
             ))
-            .hint("split it: split -l 100 emails.ndjson part-"));
+            .hint("split the file: split -l 100 emails.ndjson part-"));
         }
     }
     values
@@ -99,7 +100,7 @@ fn parse(bytes: &[u8]) -> Result<Vec<Email>, Failure> {
         .collect()
 }
 
-/// One shape for every item, whatever the service's answer looks like.
+/// The same shape for every item, however the service reports it.
 fn item(item: &BatchItem) -> Value {
     match &item.outcome {
         BatchOutcome::Accepted(email) => {
@@ -117,7 +118,7 @@ fn item(item: &BatchItem) -> Value {
             merge(&mut value, output::to_value(record));
             value
         }
-        // The SDK may come to know more outcomes.
+        // The SDK may add outcomes.
         _ => json!({"index": item.index, "result": "unknown"}),
     }
 }
@@ -130,30 +131,32 @@ fn merge(into: &mut Value, from: Value) {
     }
 }
 
-fn verdict(answer: &BatchResponse) -> Result<(), Failure> {
-    let (asked, said) = (answer.requested, answer.items.len());
-    if said != asked {
-        // Which emails went out cannot be told, so nobody may take it for a success.
+fn verdict(response: &BatchResponse) -> Result<(), Failure> {
+    let (requested, reported) = (response.requested, response.items.len());
+    if reported != requested {
+        // It is unknown which emails were accepted, so this must not look like a success.
         return Err(Failure::new(
             Kind::OutcomeUnknown,
-            format!("{asked} emails were sent along, the answer speaks of {said}"),
+            format!(
+                "the request contained {requested} emails, but the response reports {reported}"
+            ),
         )
         .code("batch_incomplete")
-        .hint("do not send the file again before you know which emails went out"));
+        .hint("find out which emails were accepted before you send the file again"));
     }
-    let refused = answer.refused().count();
+    let refused = response.refused().count();
     if refused > 0 {
         return Err(Failure::new(
             Kind::PartlyRefused,
-            format!("{refused} of {asked} emails were refused"),
+            format!("{refused} of {requested} emails were refused"),
         )
         .code("batch_partly_refused")
-        .hint("the others are on their way: repeat only what was refused"));
+        .hint("the others were accepted: send only the refused ones again"));
     }
-    if !answer.all_accepted() {
+    if !response.all_accepted() {
         return Err(Failure::new(
             Kind::OutcomeUnknown,
-            "the answer does not say of every email whether it was accepted",
+            "the response does not report the result of every email",
         )
         .code("batch_incomplete"));
     }
@@ -167,7 +170,7 @@ mod tests {
     const EMAIL: &str = r#"{"from":"a@b.test","to":"c@d.test","subject":"s"}"#;
 
     #[test]
-    fn arrays_and_lines_are_read_alike() {
+    fn reads_arrays_and_ndjson() {
         let array = format!("[{EMAIL},\n{EMAIL}]");
         let lines = format!("{EMAIL}\n\n{EMAIL}\n");
         assert_eq!(parse(array.as_bytes()).expect("read").len(), 2);
@@ -175,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn the_hundredth_email_passes_and_the_next_does_not() {
+    fn accepts_100_emails_and_rejects_101() {
         let lines = |count: usize| format!("{EMAIL}\n").repeat(count);
         assert_eq!(parse(lines(100).as_bytes()).expect("read").len(), 100);
         let refused = parse(lines(101).as_bytes()).expect_err("refused");
@@ -184,15 +187,15 @@ mod tests {
     }
 
     #[test]
-    fn mistakes_name_their_place_and_not_the_content() {
-        for (text, place) in [
+    fn errors_give_the_location_but_not_the_content() {
+        for (text, location) in [
             ("[{]", "line 1"),
             ("{\"from\":1}", "email 0"),
             ("{}\nsecret words", "line 2"),
             ("", "no email"),
         ] {
             let message = parse(text.as_bytes()).expect_err("refused").details().message.clone();
-            assert!(message.contains(place) && !message.contains("secret"), "{message}");
+            assert!(message.contains(location) && !message.contains("secret"), "{message}");
         }
     }
 }

@@ -1,4 +1,4 @@
-//! `svc emails cancel`.
+//! The `svc emails cancel` command.
 
 use clap::Args;
 
@@ -11,13 +11,13 @@ use super::VIEW;
 
 /// Cancel a scheduled email
 #[derive(Args, Debug)]
-#[command(after_help = "\
+#[command(after_long_help = "\
 Examples:
   svc emails cancel eml_019a
 
 Scope: not documented")]
 pub struct Cancel {
-    /// The email's id
+    /// Email id
     #[arg(add = Values::Email.candidates())]
     id: String,
 }

@@ -1,4 +1,4 @@
-//! `svc emails get`.
+//! The `svc emails get` command.
 
 use clap::Args;
 
@@ -9,9 +9,9 @@ use crate::{output, wait};
 
 use super::VIEW;
 
-/// Show an email with its status
+/// Show an email and its status
 #[derive(Args, Debug)]
-#[command(after_help = "\
+#[command(after_long_help = "\
 Examples:
   svc emails get eml_019a
   svc emails get eml_019a --wait --timeout 5m
@@ -19,10 +19,13 @@ Examples:
 
 Scope: emails:read")]
 pub struct Get {
-    /// The email's id
+    /// Email id
     #[arg(add = Values::Email.candidates())]
     id: String,
-    /// Follow the status until it is final, with NDJSON a line for each change; 10 is the exit code when it bounced or failed
+    /// Wait for the final status
+    ///
+    /// The exit code is 10 if the email bounced or failed. With -o ndjson, each status change is
+    /// a line. --timeout bounds the wait.
     #[arg(long)]
     wait: bool,
 }

@@ -1,4 +1,4 @@
-//! `svc emails send`.
+//! The `svc emails send` command.
 
 use chrono::{DateTime, FixedOffset, Local};
 use clap::{Args, ValueHint};
@@ -18,7 +18,7 @@ use super::VIEW;
 
 /// Send an email
 #[derive(Args, Debug)]
-#[command(after_help = "\
+#[command(after_long_help = "\
 Examples:
   svc emails send --from hello@example.com --to ada@example.org --subject Hi --text Hello
   svc emails send --from hello@example.com --to ada@example.org --subject Report \\
@@ -27,58 +27,70 @@ Examples:
 
 Scope: emails:send (and emails:read with --wait)")]
 pub struct Send {
-    /// Sender, `a@b` or `Name <a@b>`; its domain must be verified
+    /// Sender: `a@b.com` or `Name <a@b.com>`
+    ///
+    /// The domain of the address must be verified (`svc domains verify`).
     #[arg(long, value_name = "ADDRESS", required_unless_present = "body")]
     from: Option<String>,
-    /// Recipients, at most 50
+    /// Recipients, 1 to 50; repeatable
     #[arg(long, value_name = "ADDRESS", num_args = 1.., required_unless_present = "body")]
     to: Vec<String>,
-    /// Recipients of copies
+    /// Copy recipients; repeatable
     #[arg(long, value_name = "ADDRESS", num_args = 1..)]
     cc: Vec<String>,
-    /// Recipients of hidden copies
+    /// Blind copy recipients; repeatable
     #[arg(long, value_name = "ADDRESS", num_args = 1..)]
     bcc: Vec<String>,
-    /// Where answers go
+    /// Reply addresses; repeatable
     #[arg(long, value_name = "ADDRESS", num_args = 1..)]
     reply_to: Vec<String>,
     /// Subject, at most 998 characters
     #[arg(long, value_name = "TEXT", required_unless_present = "body")]
     subject: Option<String>,
-    /// HTML part: the text itself, @file, or - for standard input
+    /// HTML body: text, @file or - for stdin
     #[arg(long, value_name = "TEXT|@FILE|-", allow_hyphen_values = true, add = at_file())]
     html: Option<String>,
-    /// Plain-text part; made from the HTML where it is not given
+    /// Plain-text body [default: derived from --html]
     #[arg(long, value_name = "TEXT|@FILE|-", allow_hyphen_values = true, add = at_file())]
     text: Option<String>,
-    /// Make no plain-text part from the HTML
-    #[arg(long, conflicts_with = "text")]
+    /// Do not derive a plain-text body from the HTML
+    #[arg(long, hide_short_help = true, conflicts_with = "text")]
     no_text: bool,
-    /// A header of the email, repeatable
+    /// Email header; repeatable
     #[arg(long, value_name = "NAME: VALUE", value_parser = pairs::parse_header)]
     header: Vec<(String, String)>,
-    /// A file that goes along, at most 20: PATH[;name=N][;type=MIME]; -;name=N reads standard input
+    /// Attachment, at most 20; repeatable
+    ///
+    /// Format: PATH[;name=NAME][;type=MIME]. The name and type default to those of the path.
+    /// `-;name=NAME` reads standard input.
     #[arg(long, value_name = "PATH[;…]", value_parser = attach::parser(), allow_hyphen_values = true, value_hint = ValueHint::FilePath)]
     attach: Vec<Attach>,
-    /// A tag for tracking, repeatable
-    #[arg(long, value_name = "KEY=TEXT", value_parser = pairs::parse_text)]
+    /// Tracking tag; repeatable
+    #[arg(long, value_name = "KEY=VALUE", value_parser = pairs::parse_text)]
     tag: Vec<(String, String)>,
-    /// When to send: RFC 3339, +2h, or words such as 'tomorrow 9am'
+    /// Send time: RFC 3339, +2h, 'tomorrow 9am'
+    ///
+    /// The default is now.
     #[arg(long, value_name = "TIME")]
     at: Option<String>,
-    /// The template to use
+    /// Template id
     #[arg(long, value_name = "ID")]
     template: Option<String>,
-    /// A variable of the template, repeatable; := takes JSON
-    #[arg(long, value_name = "KEY=TEXT|KEY:=JSON", value_parser = pairs::parse)]
+    /// Template variable; repeatable
+    ///
+    /// KEY=TEXT sets a text, KEY:=JSON a JSON value.
+    #[arg(long, value_name = "KEY=VALUE", value_parser = pairs::parse)]
     var: Vec<pairs::Pair>,
-    /// Variables of the template from a JSON object
-    #[arg(long, value_name = "@FILE|-", add = at_file())]
+    /// Template variables as a JSON object
+    #[arg(long, hide_short_help = true, value_name = "@FILE|-", add = at_file())]
     vars: Option<String>,
-    /// The whole email as JSON; the other options change it
+    /// Email as JSON; the other options override it
     #[arg(long, value_name = "@FILE|-|JSON", add = at_file())]
     body: Option<String>,
-    /// Follow the status until it is final, with NDJSON a line for each change; 10 is the exit code when it bounced or failed
+    /// Wait for the final status
+    ///
+    /// The exit code is 10 if the email bounced or failed. With -o ndjson, each status change is
+    /// a line. --timeout bounds the wait.
     #[arg(long)]
     wait: bool,
 }
@@ -95,32 +107,32 @@ impl Send {
             .map_err(|failure| advice::for_sender(failure, context, &email.from))?;
         let Some(accepted) = accepted else { return Ok(()) };
         let mut value = output::to_value(&accepted);
-        let speaks_of_an_error =
+        let has_error =
             accepted.id.is_empty() && value.get("error").is_some_and(|error| !error.is_null());
-        if !value.is_object() || speaks_of_an_error {
+        if !value.is_object() || has_error {
             context.out.value(&value)?;
-            return Err(not_understood());
+            return Err(unrecognized_response());
         }
         SentEmails::of(&context.settings).note([accepted.id.as_str()]);
         if accepted.id.is_empty() {
             context.out.one(&value, VIEW)?;
             if wait {
                 return Err(Failure::other(
-                    "the email was accepted, but the answer names no id: there is nothing to wait for",
+                    "the email was accepted, but the response has no id: cannot wait for its status",
                 ));
             }
-            context.out.note("accepted; the answer names no id, so it cannot be followed");
+            context.out.note("accepted; the response has no id, so the status cannot be tracked");
             return Ok(());
         }
         if !wait {
             context.out.one(&value, VIEW).map_err(|failure| accepted_as(&accepted.id, failure))?;
             let follow = format!("emails get {} --wait", accepted.id);
-            context.out.hint(&format!("follow it: {}", context.svc(&follow)));
+            context.out.hint(&format!("track its status: {}", context.svc(&follow)));
             return Ok(());
         }
         context.changes.follow(&accepted.id);
         let end = wait::for_email(context, &client, &accepted.id, Some(value.clone())).await;
-        let end = end.map_err(|failure| given_up(context, &accepted.id, failure));
+        let end = end.map_err(|failure| wait_failed(context, &accepted.id, failure));
         if let Ok(last) = &end {
             value.clone_from(last);
         }
@@ -142,10 +154,10 @@ impl Send {
         if let Some(subject) = self.subject {
             email.subject = subject;
         }
-        replace(&mut email.to, one_each("--to", self.to)?);
-        replace(&mut email.cc, one_each("--cc", self.cc)?);
-        replace(&mut email.bcc, one_each("--bcc", self.bcc)?);
-        replace(&mut email.reply_to, one_each("--reply-to", self.reply_to)?);
+        replace(&mut email.to, reject_lists("--to", self.to)?);
+        replace(&mut email.cc, reject_lists("--cc", self.cc)?);
+        replace(&mut email.bcc, reject_lists("--bcc", self.bcc)?);
+        replace(&mut email.reply_to, reject_lists("--reply-to", self.reply_to)?);
         if let Some(html) = &self.html {
             email.html = Some(read("--html", html)?);
         }
@@ -171,16 +183,18 @@ impl Send {
             (&email.html, &email.text, &email.template_id, self.no_text)
         {
             email.text = Some(html::to_text(html));
-            context.out.trace("made the text part from the HTML (--no-text prevents it)");
+            context.out.trace("derived the plain-text body from the HTML (--no-text prevents it)");
         }
         if email.subject.is_empty() && self.body.is_some() {
-            return Err(Failure::input("the email has no subject: add it to --body, or --subject"));
+            return Err(Failure::input(
+                "the email has no subject: add it to --body or give --subject",
+            ));
         }
         Ok(email)
     }
 }
 
-/// An answer that cannot be written must not look like an email that was not sent.
+/// A failure to print the result must not look like an email that was not sent.
 fn accepted_as(id: &str, failure: Failure) -> Failure {
     if failure.kind() == Kind::BrokenPipe {
         return failure;
@@ -188,8 +202,8 @@ fn accepted_as(id: &str, failure: Failure) -> Failure {
     failure.hint(format!("the email was accepted as {id}: do not send it again"))
 }
 
-/// The wait failed, not the send: no exit code may invite to send again.
-fn given_up(context: &Context, id: &str, mut failure: Failure) -> Failure {
+/// The wait failed, not the send: the exit code must not suggest sending again.
+fn wait_failed(context: &Context, id: &str, mut failure: Failure) -> Failure {
     if matches!(failure.kind(), Kind::BrokenPipe | Kind::Interrupted) {
         return failure;
     }
@@ -202,11 +216,11 @@ fn given_up(context: &Context, id: &str, mut failure: Failure) -> Failure {
     failure.hint(advice::accepted_as(context, id))
 }
 
-/// Something answered 2xx, but nothing that speaks of emails would answer so.
-fn not_understood() -> Failure {
+/// The response is 2xx but not the representation of an email.
+fn unrecognized_response() -> Failure {
     let mut failure = Failure::new(
         Kind::OutcomeUnknown,
-        "the answer is a success, but does not speak of an email",
+        "the response is a success, but does not describe an email",
     )
     .code("answer_not_understood");
     let details = failure.details_mut();
@@ -215,7 +229,7 @@ fn not_understood() -> Failure {
     failure
 }
 
-/// What the command line gives replaces what the body says.
+/// A list on the command line replaces the list of the body.
 fn replace(list: &mut Vec<String>, given: Vec<String>) {
     if !given.is_empty() {
         *list = given;
@@ -238,15 +252,15 @@ fn parse_variables(text: &str) -> Result<serde_json::Map<String, Value>, Failure
     })
 }
 
-/// Names may hold commas, so addresses are not taken apart; a list of them is a
-/// mistake that is better met here than as one odd address at the service.
-fn one_each(option: &str, addresses: Vec<String>) -> Result<Vec<String>, Failure> {
+/// Rejects several addresses in one value. Values are not split at commas because display names
+/// may contain them, and the service would see one invalid address.
+fn reject_lists(option: &str, addresses: Vec<String>) -> Result<Vec<String>, Failure> {
     let is_list = |text: &String| {
         !text.contains('"') && text.contains(',') && text.split(',').all(|part| part.contains('@'))
     };
     if addresses.iter().any(is_list) {
-        return Err(Failure::usage(format!("{option}: several addresses in one"))
-            .hint(format!("write them apart: {option} ADDRESS ADDRESS, or {option} for each")));
+        return Err(Failure::usage(format!("{option}: several addresses in one value"))
+            .hint(format!("separate them: {option} ADDRESS ADDRESS, or repeat {option}")));
     }
     Ok(addresses)
 }
@@ -266,21 +280,21 @@ fn attachment(context: &Context, file: Attach) -> Result<Attachment, Failure> {
     })
 }
 
-/// The instant that words mean, said back so that a mistake is seen.
+/// Parses the time and prints it, so that a misunderstanding is noticed.
 fn instant(context: &Context, words: &str) -> Result<DateTime<FixedOffset>, Failure> {
     let now = Local::now();
     let instant =
         at::parse(words, &now).map_err(|error| Failure::usage(format!("--at: {error}")))?;
     let shown = output::local_time(&instant.to_rfc3339());
-    let said = match instant <= now {
-        true => format!("sending at once: {shown} is not in the future"),
-        false => format!("to be sent at {shown}"),
+    let note = match instant <= now {
+        true => format!("sending now: {shown} is not in the future"),
+        false => format!("scheduled for {shown}"),
     };
-    // Programs find it in the request and in the answer.
+    // In JSON it is part of the response.
     if context.out.is_table() {
-        context.out.note(&said);
+        context.out.note(&note);
     } else {
-        context.out.trace(&said);
+        context.out.trace(&note);
     }
     Ok(instant)
 }

@@ -1,4 +1,4 @@
-//! `svc extraction me`.
+//! The `svc extraction me` command.
 
 use clap::Args;
 
@@ -6,7 +6,7 @@ use crate::context::Context;
 use crate::failure::Failure;
 use crate::output::{self, Column, Show, View};
 
-/// What people see of an organization and the key that shows it.
+/// Table columns of an organization and the API key.
 pub const VIEW: View = View(&[
     Column::text("ORGANIZATION", "/organization/name"),
     Column::text("ORGANIZATION ID", "/organization/id"),
@@ -16,9 +16,9 @@ pub const VIEW: View = View(&[
     Column::text("METHOD", "/auth/method"),
 ]);
 
-/// Show which organization and scope the key has
+/// Show the organization and scope of the API key
 #[derive(Args, Debug)]
-#[command(after_help = "\
+#[command(after_long_help = "\
 Examples:
   svc extraction me
   svc extraction me --jq .organization.id

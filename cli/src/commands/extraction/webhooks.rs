@@ -1,4 +1,4 @@
-//! `svc extraction webhooks`: endpoints that are told of finished extractions.
+//! The `svc extraction webhooks` commands: endpoints for extraction events.
 
 pub mod create;
 pub mod delete;
@@ -10,7 +10,7 @@ use crate::context::Context;
 use crate::failure::Failure;
 use crate::output::{Column, Show, View};
 
-/// What people see of an endpoint.
+/// Table columns of an endpoint.
 pub const VIEW: View = View(&[
     Column::text("ID", "/id"),
     Column::new("STATUS", "/status", Show::Status),
@@ -19,7 +19,7 @@ pub const VIEW: View = View(&[
     Column::text("SECRET", "/secret"),
 ]);
 
-/// Endpoints that are told of finished extractions
+/// Manage webhooks for extraction events
 #[derive(Subcommand, Debug)]
 pub enum Command {
     Create(create::Create),

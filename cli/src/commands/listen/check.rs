@@ -1,5 +1,4 @@
-//! How a delivery is verified, and what is said where it does not verify: to
-//! the person at the terminal, never to the sender.
+//! Verifies deliveries. The reason of a failure is shown on the terminal, never to the sender.
 
 use hyper::header::HeaderMap;
 use svc_sdk::Service;
@@ -15,7 +14,7 @@ pub(super) enum Check {
 
 pub(super) struct Signed<S: Scheme> {
     verifier: Verifier<S>,
-    /// As it stands in its file, to explain a mismatch.
+    /// The bytes of the file, to explain a mismatch.
     secret: Vec<u8>,
 }
 
@@ -34,7 +33,7 @@ impl Check {
         !matches!(self, Self::Nothing)
     }
 
-    /// What can be said before the body is read.
+    /// Checks the headers before the body is read.
     pub(super) fn admits(&self, headers: &HeaderMap) -> Result<(), String> {
         match self {
             Self::Mail(_) => admits::<Mail, Extraction>(headers, "extraction"),
@@ -43,7 +42,7 @@ impl Check {
         }
     }
 
-    /// Whether the secret signed these bytes.
+    /// Verifies the signature of the body.
     pub(super) fn verify(&self, headers: &HeaderMap, body: &[u8]) -> Result<(), String> {
         match self {
             Self::Mail(signed) => signed.verify(headers, body),
@@ -63,19 +62,17 @@ impl<S: Scheme> Signed<S> {
             Diagnosis::Explained(mistakes) => {
                 mistakes.iter().map(|mistake| mistake.advice()).collect::<Vec<_>>().join("; ")
             }
-            _ => "another secret was used, or the body was changed on the way".to_owned(),
+            _ => "another secret was used, or the body was changed in transit".to_owned(),
         };
         Err(format!("{error}: {why}"))
     }
 }
 
-/// `O` is the scheme of the other service, `other` its name.
+/// `O` is the scheme of the other service and `other` its name.
 fn admits<S: Scheme, O: Scheme>(headers: &HeaderMap, other: &str) -> Result<(), String> {
     signature::<S>(headers).map(drop).map_err(|error| {
         if error == VerifyError::MissingSignature && headers.contains_key(O::SIGNATURE_HEADER) {
-            return format!(
-                "it has the signature of the {other} service: listen with --service {other}"
-            );
+            return format!("the delivery is signed by the {other} service: use --service {other}");
         }
         error.to_string()
     })

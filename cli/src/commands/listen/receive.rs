@@ -1,4 +1,4 @@
-//! Receiving deliveries: verify, record, pass on, answer as the application did.
+//! Receives deliveries: verifies, records and forwards them, and returns the application's response.
 
 use std::convert::Infallible;
 use std::path::PathBuf;
@@ -26,13 +26,13 @@ use crate::deliver::{
 };
 use crate::recorded::{RecordedDelivery, Records};
 
-/// The largest delivery that is taken.
-const LARGEST: usize = 64 << 20;
-/// How long an application that restarts may be away before the service hears of it.
-const RESTART: Duration = Duration::from_secs(6);
+/// Maximum size of a delivery's body in bytes.
+const MAX_BODY: usize = 64 << 20;
+/// How long connecting is retried, for an application that restarts.
+const RESTART_LIMIT: Duration = Duration::from_secs(6);
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// Where the deliveries of some events go.
+/// The target URL of some events.
 #[derive(Clone, Debug)]
 pub(super) struct Route {
     pub(super) event: String,
@@ -45,12 +45,14 @@ pub(super) fn parse_route(text: &str) -> Result<Route, String> {
         Some((event, url)) if !event.is_empty() && !url.is_empty() => {
             Ok(Route { event: event.to_owned(), url: url.to_owned() })
         }
-        _ => Err(format!("`{text}` is no route: write email.bounced=http://localhost:3000/b")),
+        _ => Err(format!(
+            "`{text}` is not a route: use EVENT=URL, such as email.bounced=http://localhost:3000/b"
+        )),
     }
 }
 
 impl Route {
-    pub(super) fn takes(&self, event: &str) -> bool {
+    pub(super) fn matches(&self, event: &str) -> bool {
         match self.event.strip_suffix('*') {
             Some(start) => event.starts_with(start),
             None => self.event == event,
@@ -58,7 +60,7 @@ impl Route {
     }
 }
 
-/// What receives deliveries.
+/// Handles the requests of all connections.
 pub(super) struct Receiver {
     pub(super) service: Service,
     pub(super) check: Check,
@@ -68,13 +70,13 @@ pub(super) struct Receiver {
     pub(super) deliverer: Deliverer,
     pub(super) records: Records,
     pub(super) secret_file: Option<PathBuf>,
-    pub(super) seen: UnboundedSender<Seen>,
-    /// Read by each connection from its request to the end of its answer.
+    pub(super) report: UnboundedSender<Report>,
+    /// Locked for reading while a request is in flight.
     pub(super) busy: Arc<RwLock<()>>,
 }
 
-/// What became of one delivery.
-pub(super) struct Seen {
+/// The result of one delivery.
+pub(super) struct Report {
     pub(super) at: String,
     pub(super) id: Option<String>,
     pub(super) event: Option<String>,
@@ -85,7 +87,7 @@ pub(super) struct Seen {
     pub(super) problem: Option<String>,
 }
 
-impl Seen {
+impl Report {
     pub(super) fn to_json(&self) -> Value {
         json!({
             "at": self.at,
@@ -118,19 +120,18 @@ pub(super) async fn accept(listener: TcpListener, receiver: Arc<Receiver>) {
     loop {
         match listener.accept().await {
             Ok((stream, _)) => drop(tokio::spawn(serve(stream, Arc::clone(&receiver)))),
-            // Out of file descriptors, say: the next one may fare better.
+            // Out of file descriptors, for example: try again after a pause.
             Err(_) => tokio::time::sleep(PAUSE).await,
         }
     }
 }
 
-/// A connection is good for one request, so that at the end there are no idle
-/// ones to wait for.
+/// Serves one request per connection, so that no idle connection delays the end.
 async fn serve(stream: TcpStream, receiver: Arc<Receiver>) {
     let busy = Mutex::new(None::<OwnedRwLockReadGuard<()>>);
     let service = service_fn(|request| async {
         let guard = Arc::clone(&receiver.busy).read_owned().await;
-        *busy.lock().expect("nothing panics while it is held") = Some(guard);
+        *busy.lock().expect("no thread panics while holding the lock") = Some(guard);
         Ok::<_, Infallible>(receiver.receive(request).await)
     });
     let connection = http1::Builder::new()
@@ -139,30 +140,30 @@ async fn serve(stream: TcpStream, receiver: Arc<Receiver>) {
         .timer(TokioTimer::new())
         .header_read_timeout(RESPONSE_TIMEOUT)
         .serve_connection(TokioIo::new(stream), service);
-    // A peer that goes away is its own affair.
+    // A peer that disconnects needs no report.
     let _ = connection.await;
 }
 
 impl Receiver {
     async fn receive(&self, request: Request<Incoming>) -> Response<Full<Bytes>> {
-        let (seen, answer) = match self.take(request).await {
-            Ok(taken) => taken,
-            Err((status, problem)) => (Seen::refused(status, problem), empty(status)),
+        let (report, response) = match self.handle(request).await {
+            Ok(handled) => handled,
+            Err((status, problem)) => (Report::refused(status, problem), empty(status)),
         };
-        // The program is ending when nobody looks any more.
-        let _ = self.seen.send(seen);
-        answer
+        // The channel is closed only while the program ends.
+        let _ = self.report.send(report);
+        response
     }
 
-    async fn take(&self, request: Request<Incoming>) -> Result<Taken, (StatusCode, String)> {
+    async fn handle(&self, request: Request<Incoming>) -> Result<Handled, (StatusCode, String)> {
         if request.method() != Method::POST {
-            let problem = format!("{} is no delivery", request.method());
+            let problem = format!("{} is not a delivery, which is a POST", request.method());
             return Err((StatusCode::METHOD_NOT_ALLOWED, problem));
         }
         let (head, body) = request.into_parts();
-        // Nothing is read from somebody who cannot have signed it.
+        // The body of an unsigned request is not read.
         self.check.admits(&head.headers).map_err(|why| (StatusCode::UNAUTHORIZED, why))?;
-        let body = tokio::time::timeout(RESPONSE_TIMEOUT, Limited::new(body, LARGEST).collect())
+        let body = tokio::time::timeout(RESPONSE_TIMEOUT, Limited::new(body, MAX_BODY).collect())
             .await
             .map_err(|_| (StatusCode::REQUEST_TIMEOUT, "the body did not arrive".to_owned()))?
             .map_err(|_| (StatusCode::PAYLOAD_TOO_LARGE, "the body is too large".to_owned()))?
@@ -182,7 +183,7 @@ impl Receiver {
         record.secret_file.clone_from(&self.secret_file);
         let kept =
             self.records.store(&record).err().map(|failure| failure.details().message.clone());
-        let mut seen = Seen {
+        let mut report = Report {
             at: record.received_at.clone(),
             id: Some(record.id),
             event,
@@ -192,7 +193,7 @@ impl Receiver {
             duration_ms: 0,
             problem: kept,
         };
-        let Some(url) = target else { return Ok((seen, empty(StatusCode::OK))) };
+        let Some(url) = target else { return Ok((report, empty(StatusCode::OK))) };
         let delivery = Delivery {
             url: url.clone(),
             headers: record.headers,
@@ -200,31 +201,31 @@ impl Receiver {
             extensions: head.extensions,
         };
         let started = Instant::now();
-        let answered = self.pass_on(&delivery).await;
-        seen.duration_ms = started.elapsed().as_millis() as u64;
-        let answer = match answered {
+        let forwarded = self.forward(&delivery).await;
+        report.duration_ms = started.elapsed().as_millis() as u64;
+        let response = match forwarded {
             Ok(answer) => {
-                seen.status = answer.status;
-                pass_back(answer)
+                report.status = answer.status;
+                to_response(answer)
             }
             Err(none) => {
-                // The service takes it for a failure and tries again later.
+                // The service treats this status as a failure and retries.
                 let status = status_for(&none);
-                seen.status = status.as_u16();
-                seen.problem = Some(none.to_string());
+                report.status = status.as_u16();
+                report.problem = Some(none.to_string());
                 empty(status)
             }
         };
-        Ok((seen, answer))
+        Ok((report, response))
     }
 
-    /// Where there is no connection, the application may be restarting: nothing
-    /// was delivered, so trying again delivers nothing twice.
-    async fn pass_on(&self, delivery: &Delivery) -> Result<DeliveryResponse, DeliveryError> {
-        let patience = Instant::now() + RESTART;
+    /// Retries while there is no connection, because the application may be restarting. Nothing was
+    /// delivered then, so a retry cannot deliver twice.
+    async fn forward(&self, delivery: &Delivery) -> Result<DeliveryResponse, DeliveryError> {
+        let deadline = Instant::now() + RESTART_LIMIT;
         loop {
             match self.deliverer.post(delivery, RESPONSE_TIMEOUT).await {
-                Err(DeliveryError::NotSent(_)) if Instant::now() < patience => {
+                Err(DeliveryError::NotSent(_)) if Instant::now() < deadline => {
                     tokio::time::sleep(PAUSE).await;
                 }
                 done => return done,
@@ -232,11 +233,12 @@ impl Receiver {
         }
     }
 
-    /// The event is looked for in the signed body first (`docs/undocumented/email-service.md#delivery-payload`).
+    /// The event, from the signed body if it has one, else from a header
+    /// (`docs/undocumented/email-service.md#delivery-payload`).
     fn event(&self, headers: &HeaderMap, body: &[u8]) -> Option<String> {
-        let said = serde_json::from_slice::<Value>(body).ok();
-        let in_body = said.as_ref().and_then(|said| {
-            ["event", "type"].iter().find_map(|name| said.get(name)?.as_str().map(str::to_owned))
+        let payload = serde_json::from_slice::<Value>(body).ok();
+        let in_body = payload.as_ref().and_then(|payload| {
+            ["event", "type"].iter().find_map(|name| payload.get(name)?.as_str().map(str::to_owned))
         });
         in_body.or_else(|| {
             let name = self.event_header.as_deref().or(match self.service {
@@ -248,7 +250,7 @@ impl Receiver {
     }
 
     fn target(&self, event: Option<&str>) -> Option<&String> {
-        let routed = event.and_then(|event| self.routes.iter().find(|route| route.takes(event)));
+        let routed = event.and_then(|event| self.routes.iter().find(|route| route.matches(event)));
         routed.map(|route| &route.url).or(self.forward_to.as_ref())
     }
 }
@@ -262,9 +264,9 @@ fn status_for(none: &DeliveryError) -> StatusCode {
     }
 }
 
-type Taken = (Seen, Response<Full<Bytes>>);
+type Handled = (Report, Response<Full<Bytes>>);
 
-fn pass_back(mut answer: DeliveryResponse) -> Response<Full<Bytes>> {
+fn to_response(mut answer: DeliveryResponse) -> Response<Full<Bytes>> {
     let mut response = Response::new(Full::new(answer.body));
     *response.status_mut() = StatusCode::from_u16(answer.status).unwrap_or(StatusCode::BAD_GATEWAY);
     let names = answer.headers.keys().filter(|name| is_hop_by_hop(name.as_str()));
@@ -282,7 +284,7 @@ fn empty(status: StatusCode) -> Response<Full<Bytes>> {
     response
 }
 
-/// Header bytes as text, a character for each byte, so that they go out as they came.
+/// Header bytes as text with one character per byte, so that they are forwarded unchanged.
 fn latin1(bytes: &[u8]) -> String {
     bytes.iter().copied().map(char::from).collect()
 }
@@ -292,7 +294,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn no_answer_is_a_failure_that_the_service_tries_again_after() {
+    fn a_failed_forward_gets_a_status_that_the_service_retries() {
         let why = || "why".to_owned();
         for (none, status) in [
             (DeliveryError::TimedOut(RESPONSE_TIMEOUT), 504),
@@ -305,11 +307,11 @@ mod tests {
     }
 
     #[test]
-    fn routes_take_an_event_or_a_family_of_them() {
+    fn routes_match_an_event_or_a_prefix() {
         let route = |text: &str| parse_route(text).expect("a route");
-        assert!(route("email.sent=http://x").takes("email.sent"));
-        assert!(!route("email.sent=http://x").takes("email.sent2"));
-        assert!(route("email.*=http://x?a=b").takes("email.bounced"));
+        assert!(route("email.sent=http://x").matches("email.sent"));
+        assert!(!route("email.sent=http://x").matches("email.sent2"));
+        assert!(route("email.*=http://x?a=b").matches("email.bounced"));
         assert_eq!(route("email.*=http://x?a=b").url, "http://x?a=b");
         assert!(parse_route("email.sent").is_err() && parse_route("=http://x").is_err());
     }

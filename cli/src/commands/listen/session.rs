@@ -1,4 +1,4 @@
-//! The webhook of one session: registered at its start, removed at its end.
+//! The webhook of one session: created at its start, deleted at its end.
 
 use svc_sdk::{Call, Secret, Service, email, extraction};
 
@@ -8,12 +8,12 @@ use crate::settings::Source;
 
 pub(super) struct Session {
     pub(super) id: String,
-    /// Where the answer to the registration holds one.
+    /// The signing secret, if the response has one.
     pub(super) secret: Option<Secret>,
     service: Service,
 }
 
-/// Registers a webhook for these events.
+/// Creates a webhook for these events.
 pub(super) async fn register(
     context: &Context,
     service: Service,
@@ -23,19 +23,19 @@ pub(super) async fn register(
     let (id, secret) = match service {
         Service::Email => {
             let call = email_call(context, url, events).await?;
-            let webhook = context.call_always(call, "registering").await?;
+            let webhook = context.call_always(call, "creating the webhook").await?;
             (webhook.id, webhook.signing_secret)
         }
         Service::Extraction => {
             let call = extraction_call(context, url, events).await?;
-            let webhook = context.call_always(call, "registering").await?;
+            let webhook = context.call_always(call, "creating the webhook").await?;
             (webhook.id, webhook.secret)
         }
     };
     Ok(Session { id, secret, service })
 }
 
-/// `--dry-run`: the request that would register it.
+/// Shows the request that would create the webhook, for `--dry-run`.
 pub(super) async fn show(
     context: &Context,
     service: Service,
@@ -68,8 +68,8 @@ async fn extraction_call(
     Ok(context.extraction_client().await?.webhooks().create(&new))
 }
 
-/// Removes it; one that is gone already is as good. A failure says how to
-/// remove it by hand.
+/// Deletes the webhook. It is no failure if it is already gone; any other failure says how to
+/// delete it by hand.
 pub(super) async fn remove(context: &Context, session: &Session) -> Result<(), Failure> {
     let removed = match session.service {
         Service::Email => match context.email_client().await {
@@ -90,7 +90,7 @@ pub(super) async fn remove(context: &Context, session: &Session) -> Result<(), F
 }
 
 impl Session {
-    /// What to say of a webhook that could not be removed.
+    /// The failure for a webhook that could not be deleted.
     pub(super) fn left_behind(&self, context: &Context, why: &str) -> Failure {
         let group = match self.service {
             Service::Email => "webhooks",
@@ -101,8 +101,8 @@ impl Session {
             _ => String::new(),
         };
         let command = context.svc(&format!("{profile}{group} delete {} --yes", self.id));
-        Failure::other(format!("webhook {} is still registered: {why}", self.id))
+        Failure::other(format!("webhook {} was not deleted: {why}", self.id))
             .code("webhook_left_behind")
-            .hint(format!("remove it: {command}"))
+            .hint(format!("delete it: {command}"))
     }
 }

@@ -1,4 +1,4 @@
-//! `svc profiles list`.
+//! The `svc profiles list` command.
 
 use clap::Args;
 use serde_json::{Value, json};
@@ -18,13 +18,13 @@ const VIEW: View = View(&[
     Column::text("ORGANIZATION", "/organization").droppable(),
 ]);
 
-/// List the profiles
+/// List all profiles
 #[derive(Args, Debug)]
-#[command(after_help = "\
+#[command(after_long_help = "\
 Examples:
   svc profiles list
 
-Scope: none; nothing leaves this machine")]
+Scope: none (works offline)")]
 pub struct List {}
 
 impl List {
@@ -38,7 +38,7 @@ impl List {
         let items = names
             .iter()
             .map(|name| {
-                let said = profiles.get(name)?.unwrap_or_default();
+                let profile = profiles.get(name)?.unwrap_or_default();
                 let key = |service| {
                     if credentials.in_keyring(name, service) {
                         return Ok(Some("(in the system's keyring)".to_owned()));
@@ -48,14 +48,14 @@ impl List {
                 Ok(json!({
                     "name": name,
                     "active": *name == context.settings.profile.value,
-                    "email_url": said.email_url,
+                    "email_url": profile.email_url,
                     "email_key": key(Service::Email)?,
-                    "extraction_url": said.extraction_url,
+                    "extraction_url": profile.extraction_url,
                     "extraction_key": key(Service::Extraction)?,
-                    "organization": said.organization,
+                    "organization": profile.organization,
                 }))
             })
             .collect::<Result<Vec<Value>, Failure>>()?;
-        context.out.list(&items, VIEW, "no profile yet; make one: svc login")
+        context.out.list(&items, VIEW, "no profiles; create one: svc login")
     }
 }

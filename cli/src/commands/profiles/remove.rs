@@ -1,4 +1,4 @@
-//! `svc profiles remove`.
+//! The `svc profiles remove` command.
 
 use clap::Args;
 use serde_json::json;
@@ -11,15 +11,17 @@ use crate::context::Context;
 use crate::failure::Failure;
 use crate::settings::keyring;
 
-/// Remove a profile and its keys from this machine
+/// Remove a profile and its stored keys
+///
+/// The keys stay valid. Revoke them in the service's dashboard.
 #[derive(Args, Debug)]
-#[command(after_help = "\
+#[command(after_long_help = "\
 Examples:
   svc profiles remove staging --yes
 
-Scope: none; the keys stay valid, only this machine forgets them")]
+Scope: none (works offline)")]
 pub struct Remove {
-    /// The profile's name
+    /// Profile name
     #[arg(add = Values::Profile.candidates())]
     name: String,
 }
@@ -33,7 +35,7 @@ impl Remove {
             return Err(unknown(&self.name));
         }
         confirm(context, &format!("Remove profile `{}` and its keys?", self.name)).await?;
-        let _held = settings.lock()?;
+        let _lock = settings.lock()?;
         let (mut profiles, mut credentials) = (settings.profiles()?, settings.credentials()?);
         for service in [Service::Email, Service::Extraction] {
             if credentials.in_keyring(&self.name, service) {

@@ -1,4 +1,4 @@
-//! `svc profiles use`.
+//! The `svc profiles use` command.
 
 use clap::Args;
 use serde_json::json;
@@ -8,22 +8,22 @@ use crate::complete::Values;
 use crate::context::Context;
 use crate::failure::{Failure, Kind};
 
-/// Make a profile the one that is used where none is named
+/// Make a profile the default
 #[derive(Args, Debug)]
-#[command(after_help = "\
+#[command(after_long_help = "\
 Examples:
   svc profiles use staging
 
-Scope: none; nothing leaves this machine")]
+Scope: none (works offline)")]
 pub struct Use {
-    /// The profile's name
+    /// Profile name
     #[arg(add = Values::Profile.candidates())]
     name: String,
 }
 
 impl Use {
     pub fn run(self, context: &Context) -> Result<(), Failure> {
-        let _held = context.settings.lock()?;
+        let _lock = context.settings.lock()?;
         let mut profiles = context.settings.profiles()?;
         let known = profiles.names().contains(&self.name)
             || context.settings.credentials()?.names().contains(&self.name);
@@ -32,17 +32,17 @@ impl Use {
         }
         profiles.set_active(&self.name);
         profiles.save()?;
-        let sentence = format!("profile `{}` is used from now on", self.name);
+        let sentence = format!("profile `{}` is now the default", self.name);
         context.out.done(&sentence, &json!({"profile": self.name}))
     }
 }
 
-/// There is no such profile.
+/// The failure for a profile that does not exist.
 pub fn unknown(name: &str) -> Failure {
-    Failure::new(Kind::InvalidInput, format!("there is no profile `{name}`"))
+    Failure::new(Kind::InvalidInput, format!("profile `{name}` does not exist"))
         .code("unknown_profile")
         .hint(format!(
-            "svc profiles list shows them; svc login --profile {} makes it",
+            "list the profiles: svc profiles list; create it: svc login --profile {}",
             shell_quoted(name)
         ))
 }

@@ -1,4 +1,4 @@
-//! `svc sandbox clock`: the clock of the local server.
+//! The `svc sandbox clock` commands: the local server's clock.
 
 pub mod advance;
 pub mod freeze;
@@ -11,7 +11,7 @@ use crate::context::Context;
 use crate::failure::Failure;
 use crate::output::{Column, Show, View};
 
-/// What people see of the clock.
+/// Table columns of the clock.
 pub const VIEW: View = View(&[
     Column::new("NOW", "/now", Show::Time),
     Column::new("FROZEN", "/frozen", Show::Text),
@@ -19,7 +19,7 @@ pub const VIEW: View = View(&[
     Column::new("NEXT DUE", "/next_due", Show::Time),
 ]);
 
-/// The clock of the local server
+/// Show and control the local server's clock
 #[derive(Subcommand, Debug)]
 pub enum Command {
     Show(show::Show),

@@ -1,4 +1,4 @@
-//! `svc sandbox deliveries`: webhook deliveries, every attempt of them.
+//! The `svc sandbox deliveries` commands: webhook deliveries and their attempts.
 
 pub mod get;
 pub mod list;
@@ -10,7 +10,7 @@ use crate::context::Context;
 use crate::failure::Failure;
 use crate::output::{Column, Show, View};
 
-/// What people see of a delivery.
+/// Table columns of a delivery.
 pub const VIEW: View = View(&[
     Column::text("ID", "/id"),
     Column::new("STATE", "/state", Show::Status),
@@ -20,7 +20,7 @@ pub const VIEW: View = View(&[
     Column::new("NEXT DUE", "/nextDueAt", Show::Time).droppable(),
 ]);
 
-/// Webhook deliveries, every attempt of them
+/// Inspect and repeat webhook deliveries
 #[derive(Subcommand, Debug)]
 pub enum Command {
     List(list::List),

@@ -1,4 +1,4 @@
-//! `svc sandbox dns`: the DNS records that the built-in zone answers.
+//! The `svc sandbox dns` commands: records of the built-in DNS zone.
 
 pub mod publish;
 pub mod withdraw;
@@ -8,7 +8,7 @@ use clap::Subcommand;
 use crate::context::Context;
 use crate::failure::Failure;
 
-/// The DNS records that the built-in zone answers
+/// Publish and withdraw records in the built-in DNS zone
 #[derive(Subcommand, Debug)]
 pub enum Command {
     Publish(publish::Publish),

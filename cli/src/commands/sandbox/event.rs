@@ -1,4 +1,4 @@
-//! `svc sandbox event`.
+//! The `svc sandbox event` command.
 
 use clap::Args;
 use serde_json::{Value, json};
@@ -8,28 +8,30 @@ use crate::context::Context;
 use crate::control::{self, Request};
 use crate::failure::Failure;
 
-/// Make something happen to an email, webhooks included
+/// Simulate an event of an email
+///
+/// The status of the email changes and webhooks are delivered as they would be for a real event.
 #[derive(Args, Debug)]
-#[command(after_help = "\
+#[command(after_long_help = "\
 Examples:
   svc sandbox event eml_019a bounced --detail 'mailbox full'
   svc sandbox event eml_019a bounced --recipient ada@example.test --detail '{\"type\":\"soft\"}'
 
-Scope: none; the local server alone")]
+Scope: none (local server)")]
 pub struct Event {
-    /// The email's id
+    /// Email id
     #[arg(add = Values::Email.candidates())]
     id: String,
-    /// What happens
+    /// Event
     #[arg(value_parser = ["delivered", "bounced", "complained", "failed", "opened", "clicked"])]
     event: String,
-    /// To this recipient alone; without it to every one that it can happen to
+    /// Recipient concerned [default: all eligible ones]
     #[arg(long, value_name = "ADDRESS")]
     recipient: Option<String>,
-    /// The reason, or the link that was clicked; or both and the type as JSON
+    /// Reason or clicked link; or a JSON object with details
     #[arg(long, value_name = "TEXT|JSON")]
     detail: Option<String>,
-    /// The organization it belongs to; `Sandbox` unless named
+    /// Organization, by name or id [default: Sandbox]
     #[arg(long, value_name = "NAME|ID")]
     organization: Option<String>,
 }

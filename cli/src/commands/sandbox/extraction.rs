@@ -1,4 +1,4 @@
-//! `svc sandbox extraction`.
+//! The `svc sandbox extraction` command.
 
 use clap::Args;
 use serde_json::{Value, json};
@@ -9,22 +9,24 @@ use crate::control::{self, Request};
 use crate::failure::Failure;
 use crate::input::json_problem;
 
-/// Complete or fail an extraction; deliveries fire
+/// Simulate a completed or failed extraction
+///
+/// Webhooks are delivered as they would be for a real extraction.
 #[derive(Args, Debug)]
-#[command(after_help = "\
+#[command(after_long_help = "\
 Examples:
   svc sandbox extraction completed --data '{\"total\": 12}'
   svc sandbox extraction failed
 
-Scope: none; the local server alone")]
+Scope: none (local server)")]
 pub struct Extraction {
-    /// How the extraction ends
+    /// Outcome of the extraction
     #[arg(value_parser = ["completed", "failed"])]
     outcome: String,
-    /// The delivery's data as JSON: the text itself, @file, or - for standard input
+    /// Event data as JSON: text, @file or - for stdin
     #[arg(long, value_name = "JSON|@FILE|-", add = at_file())]
     data: Option<String>,
-    /// The organization it belongs to; `Sandbox` unless named
+    /// Organization, by name or id [default: Sandbox]
     #[arg(long, value_name = "NAME|ID")]
     organization: Option<String>,
 }
@@ -45,6 +47,6 @@ impl Extraction {
             "data": data,
         });
         let request = Request::post("/_sandbox/extractions").body(control::without_nulls(body));
-        control::done(context, request, &format!("an extraction {}", self.outcome)).await
+        control::done(context, request, &format!("extraction {}", self.outcome)).await
     }
 }

@@ -1,4 +1,4 @@
-//! `svc sandbox faults`: what the next matching requests meet.
+//! The `svc sandbox faults` commands: injected failures and delays.
 
 pub mod add;
 pub mod get;
@@ -11,7 +11,7 @@ use crate::context::Context;
 use crate::failure::Failure;
 use crate::output::{Column, Show, View};
 
-/// What people see of a fault.
+/// Table columns of a fault.
 pub const VIEW: View = View(&[
     Column::text("ID", "/id"),
     Column::text("OPERATION", "/operation"),
@@ -21,7 +21,7 @@ pub const VIEW: View = View(&[
     Column::text("DROP", "/drop"),
 ]);
 
-/// What the next matching requests meet
+/// Inject failures and delays into requests
 #[derive(Subcommand, Debug)]
 pub enum Command {
     Add(add::Add),

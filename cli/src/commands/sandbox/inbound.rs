@@ -1,4 +1,4 @@
-//! `svc sandbox inbound`.
+//! The `svc sandbox inbound` command.
 
 use std::net::IpAddr;
 use std::path::PathBuf;
@@ -11,40 +11,44 @@ use crate::context::Context;
 use crate::control::{self, Request};
 use crate::failure::Failure;
 
-/// Let an email come in; email.received fires
+/// Simulate an incoming email
+///
+/// Delivers the event email.received to the webhooks of the recipient's domain.
 #[derive(Args, Debug)]
-#[command(after_help = "\
+#[command(after_long_help = "\
 Examples:
   svc sandbox inbound --from ada@example.test --to hello@sandbox.test --subject Hi --text Hello
   svc sandbox inbound --raw message.eml
 
-Scope: none; the local server alone")]
+Scope: none (local server)")]
 pub struct Inbound {
-    /// Sender
+    /// Sender address
     #[arg(long, value_name = "ADDRESS", required_unless_present = "raw")]
     from: Option<String>,
-    /// Recipient, in a verified domain
+    /// Recipient address, in a verified domain
     #[arg(long, value_name = "ADDRESS", required_unless_present = "raw")]
     to: Option<String>,
     /// Subject
     #[arg(long, value_name = "TEXT", required_unless_present = "raw")]
     subject: Option<String>,
-    /// Plain-text part: the text itself, @file, or - for standard input
+    /// Plain-text body: text, @file or - for stdin
     #[arg(long, value_name = "TEXT|@FILE|-", allow_hyphen_values = true, add = at_file())]
     text: Option<String>,
-    /// HTML part: the text itself, @file, or - for standard input
+    /// HTML body: text, @file or - for stdin
     #[arg(long, value_name = "TEXT|@FILE|-", allow_hyphen_values = true, add = at_file())]
     html: Option<String>,
-    /// A whole RFC 5322 message: a file, or - for standard input
+    /// RFC 5322 message: a file or - for stdin
     #[arg(long, value_name = "PATH|-", conflicts_with_all = ["from", "to", "subject", "text", "html"], value_hint = ValueHint::FilePath)]
     raw: Option<PathBuf>,
-    /// Where it comes from, for SPF to judge; the verdict is `none` without it
+    /// IP address of the sending host, for SPF
+    ///
+    /// Without it the SPF result is `none`.
     #[arg(long, value_name = "ADDR")]
     ip: Option<IpAddr>,
-    /// The name that the sending host gives
+    /// HELO name of the sending host, for SPF
     #[arg(long, value_name = "HOST", requires = "ip")]
     helo: Option<String>,
-    /// The organization it belongs to; `Sandbox` unless named
+    /// Organization, by name or id [default: Sandbox]
     #[arg(long, value_name = "NAME|ID")]
     organization: Option<String>,
 }
@@ -78,6 +82,6 @@ impl Inbound {
                 })))
             }
         };
-        control::done(context, request, "the email came in").await
+        control::done(context, request, "received the email").await
     }
 }

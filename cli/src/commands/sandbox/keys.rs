@@ -1,4 +1,4 @@
-//! `svc sandbox keys`: aPI keys of the local server.
+//! The `svc sandbox keys` commands: API keys of the local server.
 
 pub mod create;
 pub mod delete;
@@ -10,7 +10,7 @@ use crate::context::Context;
 use crate::failure::Failure;
 use crate::output::{Column, Show, View};
 
-/// What people see of a key.
+/// Table columns of a key.
 pub const VIEW: View = View(&[
     Column::text("ID", "/id"),
     Column::text("SERVICE", "/service"),
@@ -22,7 +22,7 @@ pub const VIEW: View = View(&[
     Column::new("CREATED", "/createdAt", Show::Time).droppable(),
 ]);
 
-/// API keys of the local server
+/// Manage the API keys of the local server
 #[derive(Subcommand, Debug)]
 pub enum Command {
     Create(create::Create),

@@ -1,4 +1,4 @@
-//! `svc sandbox messages`: what the mail engine delivered into the local mailbox.
+//! The `svc sandbox messages` commands: messages in the local mailbox.
 
 pub mod get;
 pub mod list;
@@ -10,7 +10,7 @@ use crate::context::Context;
 use crate::failure::Failure;
 use crate::output::{Column, Show, View};
 
-/// What people see of a message.
+/// Table columns of a message.
 pub const VIEW: View = View(&[
     Column::text("ID", "/id"),
     Column::text("FROM", "/from"),
@@ -19,7 +19,7 @@ pub const VIEW: View = View(&[
     Column::new("RECEIVED", "/createdAt", Show::Time).droppable(),
 ]);
 
-/// What the mail engine delivered into the local mailbox
+/// Inspect the messages in the local mailbox
 #[derive(Subcommand, Debug)]
 pub enum Command {
     List(list::List),

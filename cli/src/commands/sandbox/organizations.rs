@@ -1,4 +1,4 @@
-//! `svc sandbox organizations`: organizations, which see nothing of each other.
+//! The `svc sandbox organizations` commands: isolated organizations.
 
 pub mod create;
 pub mod list;
@@ -9,7 +9,7 @@ use crate::context::Context;
 use crate::failure::Failure;
 use crate::output::{Column, Show, View};
 
-/// What people see of an organization.
+/// Table columns of an organization.
 pub const VIEW: View = View(&[
     Column::text("ID", "/id"),
     Column::text("NAME", "/name"),
@@ -18,14 +18,14 @@ pub const VIEW: View = View(&[
     Column::new("BALANCE", "/balance_cents", Show::Cents),
 ]);
 
-/// What people see of an organization in a list.
+/// Table columns of an organization in a list.
 pub const LISTED: View = View(&[
     Column::text("ID", "/id"),
     Column::text("NAME", "/name"),
     Column::new("BALANCE", "/balance_cents", Show::Cents),
 ]);
 
-/// Organizations, which see nothing of each other
+/// Manage isolated organizations
 #[derive(Subcommand, Debug)]
 pub enum Command {
     Create(create::Create),

@@ -1,4 +1,4 @@
-//! `svc sandbox reset`.
+//! The `svc sandbox reset` command.
 
 use clap::Args;
 use serde_json::json;
@@ -8,15 +8,17 @@ use crate::context::Context;
 use crate::control::{self, Request};
 use crate::failure::Failure;
 
-/// Remove everything, or one organization; seeds are put back
+/// Delete all data, or the data of one organization
+///
+/// The seeded organization, keys and domain are created again.
 #[derive(Args, Debug)]
-#[command(after_help = "\
+#[command(after_long_help = "\
 Examples:
   svc sandbox reset --yes
 
-Scope: none; the local server alone")]
+Scope: none (local server)")]
 pub struct Reset {
-    /// The organization to reset; the whole server without it
+    /// Organization to reset, by name or id [default: all]
     #[arg(long, value_name = "NAME|ID")]
     organization: Option<String>,
 }
@@ -24,12 +26,12 @@ pub struct Reset {
 impl Reset {
     pub async fn run(self, context: &Context) -> Result<(), Failure> {
         let what = match &self.organization {
-            Some(name) => format!("organization {name}"),
-            None => "everything in the sandbox".to_owned(),
+            Some(name) => format!("the data of organization {name}"),
+            None => "all data of the sandbox".to_owned(),
         };
-        confirm(context, &format!("Remove {what}?")).await?;
+        confirm(context, &format!("Delete {what}?")).await?;
         let body = json!({"organization": self.organization});
         let request = Request::post("/_sandbox/reset").body(control::without_nulls(body));
-        control::done(context, request, &format!("removed {what}; the seeds are put back")).await
+        control::done(context, request, &format!("deleted {what} and restored the seeds")).await
     }
 }

@@ -1,4 +1,4 @@
-//! `svc sandbox serve`.
+//! The `svc sandbox serve` command.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -8,59 +8,78 @@ use clap::{Args, ValueHint};
 use crate::context::Context;
 use crate::failure::Failure;
 
-/// Run the local server until it is stopped
+/// Run the local server in the foreground
+///
+/// Prints one line of JSON with its addresses when it is ready, and logs to standard error. The
+/// seeded keys are mk_test_sandbox (email service) and sk_test_sandbox (extraction service). Ctrl-C
+/// or SIGTERM stops the server; the data is kept.
 #[derive(Args, Debug)]
-#[command(after_help = "\
+#[command(after_long_help = "\
 Examples:
   svc sandbox serve
   svc sandbox serve --addr 127.0.0.1:0 --in-memory --set create-status=200
   svc --sandbox emails send --from hello@sandbox.test --to ada@example.test --subject Hi --text Hi
 
-When it is ready it prints one line of JSON with its addresses. Keys: mk_test_sandbox for the
-email service, sk_test_sandbox for the extraction service. Ctrl-C or SIGTERM ends it.
-
-Scope: none; the local server alone")]
+Scope: none (local server)")]
 pub struct Serve {
-    /// Where both services answer; port 0 takes a free one
+    /// HTTP listen address
+    ///
+    /// Both services and the control interface share this address. Port 0 picks a free port.
     #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:4080")]
     addr: SocketAddr,
-    /// Where the data is; default: the sandbox's directory [env: SVC_SANDBOX_DIR]
+    /// Data directory [env: SVC_SANDBOX_DIR]
+    ///
+    /// The default is the `sandbox` path that `svc config path` prints.
     #[arg(long, value_name = "DIR")]
     data: Option<PathBuf>,
-    /// Keep everything in memory
+    /// Keep all data in memory
     #[arg(long, conflicts_with = "data")]
     in_memory: bool,
-    /// No organization, no keys and no domain at the start
+    /// Skip the seeded organization, keys and domain
     #[arg(long)]
     no_seed: bool,
-    /// Where the built-in DNS server answers
+    /// DNS listen address [default: 127.0.0.1:0]
     #[arg(long, value_name = "ADDR")]
     dns: Option<SocketAddr>,
-    /// The DNS server to ask for other names, instead of the system's
+    /// DNS server for other names [default: system's]
+    ///
+    /// The built-in zone answers for names under .test, .example, .invalid and .localhost.
     #[arg(long, value_name = "ADDR")]
     resolver: Option<SocketAddr>,
-    /// Take mail for verified domains over SMTP at this address; port 0 takes a free one
+    /// SMTP listen address [default: no SMTP]
+    ///
+    /// Accepts mail for verified domains. Port 0 picks a free port.
     #[arg(long, value_name = "ADDR")]
     smtp: Option<SocketAddr>,
-    /// The certificate, with its chain, that STARTTLS encrypts with, in PEM form; the server makes
-    /// one that it signs itself without it
+    /// STARTTLS certificate, PEM [default: self-signed]
+    ///
+    /// The file holds the certificate and its chain.
     #[arg(long, value_name = "PATH", requires_all = ["smtp", "smtp_key_file"], value_hint = ValueHint::FilePath)]
     smtp_cert_file: Option<PathBuf>,
-    /// The key to it, in PEM form
+    /// Private key of the certificate, PEM
     #[arg(long, value_name = "PATH", requires = "smtp_cert_file", value_hint = ValueHint::FilePath)]
     smtp_key_file: Option<PathBuf>,
-    /// Send mail out to this SMTP server, smtp://HOST:PORT or smtps://HOST; with a user and a
-    /// password in the environment only [env: SVC_RELAY]
+    /// SMTP server for outgoing mail [env: SVC_RELAY]
+    ///
+    /// smtp://HOST:PORT or smtps://HOST. A URL with user and password is accepted only from the
+    /// environment variable. Without a relay, mail stays in the local mailbox.
     #[arg(long, value_name = "URL")]
     relay: Option<String>,
-    /// Be open to other machines: no seeds, and no webhook to a private address
+    /// Allow requests from other machines
+    ///
+    /// Nothing is seeded, the control interface needs a token, and webhooks to private addresses are
+    /// refused.
     #[arg(long)]
     public: bool,
-    /// Answer 429 to more requests a second than this, for each key
+    /// Requests per second and key [default: no limit]
+    ///
+    /// Requests above the limit get the response 429.
     #[arg(long, value_name = "N/s", value_parser = rate)]
     rate_limit: Option<u32>,
-    /// Choose otherwise where the documents leave it open, such as create-status=200, repeatable
-    #[arg(long, value_name = "POINT=CHOICE")]
+    /// Switch undocumented behavior; repeatable
+    ///
+    /// For example create-status=200. All switches are listed in docs/undocumented/README.md.
+    #[arg(long, value_name = "NAME=VALUE")]
     set: Vec<String>,
 }
 
@@ -68,7 +87,7 @@ fn rate(text: &str) -> Result<u32, String> {
     let number = text.strip_suffix("/s").unwrap_or(text);
     match number.parse::<u32>() {
         Ok(rate) if rate > 0 => Ok(rate),
-        _ => Err(format!("`{text}` is no rate: write 10/s")),
+        _ => Err(format!("`{text}` is not a rate: use N/s, such as 10/s")),
     }
 }
 
@@ -114,16 +133,16 @@ impl Serve {
         if let Some(rate) = self.rate_limit {
             builder = builder.rate_limit(rate);
         }
-        for choice in &self.set {
+        for setting in &self.set {
             builder = builder
-                .compatibility(choice)
-                .map_err(|error| Failure::usage(format!("--set {choice}: {error}")))?;
+                .compatibility(setting)
+                .map_err(|error| Failure::usage(format!("--set {setting}: {error}")))?;
         }
         let server = builder.start().await.map_err(|error| match &error {
             StartError::InUse { .. } => Failure::other(error.to_string())
                 .code("data_directory_in_use")
-                .hint("use that one, stop it with `svc sandbox stop`, or give another --data"),
-            _ => Failure::other(format!("the server cannot start: {}", with_causes(&error))),
+                .hint("use that server, stop it with `svc sandbox stop`, or choose another --data"),
+            _ => Failure::other(format!("cannot start the server: {}", with_causes(&error))),
         })?;
         let addresses = server.addresses();
         let mut line = json!({
@@ -135,12 +154,12 @@ impl Serve {
         if let Some(token) = server.control_token() {
             line["control_token"] = token.into();
         }
-        // Heard from here on: whoever reads the line may stop the server at once.
+        // Signals are handled before the line is printed: its reader may stop the server at once.
         let mut stop = crate::stop::StopSignal::listen()?;
-        // Nobody reads it: no reason to end a server that others use.
+        // A closed standard output is no reason to stop the server.
         let _ = context.out.ready(&line);
         context.out.hint(
-            "Ctrl-C stops it; in another terminal: svc --sandbox emails send \\\n  \
+            "press Ctrl-C to stop; try in another terminal: svc --sandbox emails send \\\n  \
              --from hello@sandbox.test --to ada@example.test --subject Hi --text Hello",
         );
         stop.recv().await;
@@ -148,14 +167,14 @@ impl Serve {
         Ok(())
     }
 
-    /// The relay of the option, or else of the environment.
+    /// The relay of the option, else of the environment.
     #[cfg(feature = "sandbox")]
     fn relay(&self) -> Result<Option<String>, Failure> {
         match &self.relay {
-            // Everybody on the machine can read it there.
+            // Every user of the machine can read process lists.
             Some(url) if url.contains('@') => Err(Failure::usage(
-                "--relay: options show up in process lists; \
-                 give an address with credentials in SVC_RELAY",
+                "--relay: options are visible in process lists; \
+                 give a URL with credentials in SVC_RELAY",
             )),
             Some(url) => Ok(Some(url.clone())),
             None => Ok(std::env::var("SVC_RELAY").ok().filter(|url| !url.is_empty())),

@@ -1,4 +1,4 @@
-//! `svc sandbox status`.
+//! The `svc sandbox status` command.
 
 use clap::Args;
 use serde_json::json;
@@ -19,14 +19,14 @@ const VIEW: View = View(&[
     Column::text("DATA", "/data"),
 ]);
 
-/// Show whether a local server runs, and where
+/// Show whether the local server is running, and where
 #[derive(Args, Debug)]
-#[command(after_help = "\
+#[command(after_long_help = "\
 Examples:
   svc sandbox status
   svc sandbox status --jq .addresses.http
 
-Scope: none; the local server alone")]
+Scope: none (local server)")]
 pub struct Status {}
 
 impl Status {

@@ -1,17 +1,17 @@
-//! `svc sandbox stop`.
+//! The `svc sandbox stop` command.
 
 use clap::Args;
 
 use crate::context::Context;
 use crate::failure::Failure;
 
-/// Stop the local server; everything is kept
+/// Stop the local server; its data is kept
 #[derive(Args, Debug)]
-#[command(after_help = "\
+#[command(after_long_help = "\
 Examples:
   svc sandbox stop
 
-Scope: none; the local server alone")]
+Scope: none (local server)")]
 pub struct Stop {}
 
 impl Stop {
@@ -26,15 +26,15 @@ impl Stop {
 
         let dir = &context.settings.sandbox_dir;
         let Some(server) = svc_reference_server::find_running(dir) else {
-            return context.out.done("no sandbox is running", &json!({"stopped": false}));
+            return context.out.done("the sandbox is not running", &json!({"stopped": false}));
         };
         terminate(server.pid)?;
-        let progress = context.out.progress("the sandbox ends what is under way");
-        let patience = tokio::time::Instant::now() + PATIENCE;
+        let progress = context.out.progress("waiting for the sandbox to stop");
+        let deadline = tokio::time::Instant::now() + STOP_TIMEOUT;
         while svc_reference_server::find_running(dir).is_some_and(|now| now.pid == server.pid) {
-            if tokio::time::Instant::now() > patience {
+            if tokio::time::Instant::now() > deadline {
                 return Err(Failure::other(format!(
-                    "the sandbox, process {}, does not end",
+                    "the sandbox (process {}) does not stop",
                     server.pid
                 )));
             }
@@ -46,19 +46,20 @@ impl Stop {
     }
 }
 
-/// Longer than the server's own patience with what is under way.
+/// Longer than the server's own shutdown time limit.
 #[cfg(feature = "sandbox")]
-const PATIENCE: std::time::Duration = std::time::Duration::from_secs(15);
+const STOP_TIMEOUT: std::time::Duration = std::time::Duration::from_secs(15);
 
 #[cfg(all(feature = "sandbox", unix))]
 fn terminate(pid: u32) -> Result<(), Failure> {
-    let gone = || Failure::other(format!("the sandbox, process {pid}, cannot be stopped"));
-    let pid = i32::try_from(pid).ok().and_then(rustix::process::Pid::from_raw).ok_or_else(gone)?;
+    let failed = || Failure::other(format!("cannot stop the sandbox (process {pid})"));
+    let pid =
+        i32::try_from(pid).ok().and_then(rustix::process::Pid::from_raw).ok_or_else(failed)?;
     rustix::process::kill_process(pid, rustix::process::Signal::TERM)
-        .map_err(|error| Failure::other(format!("the sandbox cannot be stopped: {error}")))
+        .map_err(|error| Failure::other(format!("cannot stop the sandbox: {error}")))
 }
 
 #[cfg(all(feature = "sandbox", not(unix)))]
 fn terminate(pid: u32) -> Result<(), Failure> {
-    Err(Failure::other(format!("end the process {pid}, in its window with Ctrl-C")))
+    Err(Failure::other(format!("cannot stop process {pid} from here: press Ctrl-C in its window")))
 }

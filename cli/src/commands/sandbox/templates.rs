@@ -1,4 +1,4 @@
-//! `svc sandbox templates`: templates that emails can use.
+//! The `svc sandbox templates` commands: email templates of the local server.
 
 pub mod delete;
 pub mod get;
@@ -9,7 +9,7 @@ use clap::Subcommand;
 use crate::context::Context;
 use crate::failure::Failure;
 
-/// Templates that emails can use
+/// Manage email templates
 #[derive(Subcommand, Debug)]
 pub enum Command {
     Put(put::Put),

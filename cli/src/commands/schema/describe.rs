@@ -1,4 +1,4 @@
-//! Every command as JSON Schema, made from the tree that parses it.
+//! Describes every command as JSON Schema, from the clap tree that parses it.
 
 use clap::{Arg, ArgAction, Command};
 use serde_json::{Map, Value, json};
@@ -8,30 +8,30 @@ use crate::command_spec::{COMMANDS, CommandSpec, Effect};
 use crate::exit;
 use crate::failure::Kind;
 
-/// Every leaf command: its input, its answer, its errors.
+/// Every leaf command: its input, output and errors.
 pub(super) fn all() -> Vec<Value> {
     let mut tree = crate::command();
     tree.build();
     COMMANDS
         .iter()
-        .filter_map(|leaf| {
-            let command = leaf.path.split(' ').try_fold(&tree, |at, name| at.find_subcommand(name));
-            command.map(|command| describe(leaf, command))
+        .filter_map(|spec| {
+            let command = spec.path.split(' ').try_fold(&tree, |at, name| at.find_subcommand(name));
+            command.map(|command| describe(spec, command))
         })
         .collect()
 }
 
-fn describe(leaf: &CommandSpec, command: &Command) -> Value {
+fn describe(spec: &CommandSpec, command: &Command) -> Value {
     let about = command.get_about().map(ToString::to_string).unwrap_or_default();
     json!({
-        "command": leaf.path,
+        "command": spec.path,
         "about": about,
-        "operations": leaf.operations.iter().map(operation).collect::<Vec<_>>(),
-        "effect": effect(leaf.effect),
-        "dry_run": leaf.has_dry_run(),
-        "asks": leaf.effect == Effect::Dangerous,
+        "operations": spec.operations.iter().map(operation).collect::<Vec<_>>(),
+        "effect": effect(spec.effect),
+        "dry_run": spec.has_dry_run(),
+        "asks_for_confirmation": spec.effect == Effect::Dangerous,
         "input": input(command),
-        "answer": super::answers::of(leaf.path).unwrap_or(Value::Bool(true)),
+        "output": super::output::of(spec.path).unwrap_or(Value::Bool(true)),
         "errors": errors(),
         "exit_codes": exit_codes(),
     })
@@ -48,7 +48,7 @@ fn operation(operation: &Operation) -> Value {
         "method": operation.method().as_str(),
         "path": operation.path(),
         "scope": scope,
-        "harmless_to_repeat": operation.is_idempotent(),
+        "idempotent": operation.is_idempotent(),
     })
 }
 
@@ -127,7 +127,7 @@ fn errors() -> Value {
     })
 }
 
-/// What is known about a failure.
+/// The error object.
 pub(super) fn failure() -> Value {
     json!({
         "type": "object",

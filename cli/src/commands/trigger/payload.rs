@@ -1,5 +1,5 @@
-//! A body for each documented event (`docs/email-service/events.md`, `docs/extraction-service/events.md`,
-//! `docs/undocumented/email-service.md#delivery-payload`).
+//! Sample bodies for the documented events (`docs/email-service/events.md` and
+//! `docs/extraction-service/events.md`).
 
 use chrono::{SecondsFormat, Utc};
 use serde_json::{Value, json};
@@ -7,7 +7,7 @@ use svc_sdk::Service;
 use uuid::Uuid;
 use webhook_verify::{Extraction, Scheme as _};
 
-/// The ten documented events.
+/// The documented events of both services.
 pub const EVENTS: [&str; 10] = [
     "email.sent",
     "email.delivered",
@@ -21,7 +21,7 @@ pub const EVENTS: [&str; 10] = [
     "extraction.failed",
 ];
 
-/// A body of the event, with a new id and the time of now.
+/// A body of the event, with a new id and the current time.
 pub(super) fn of(event: &str) -> Value {
     let now = Utc::now().to_rfc3339_opts(SecondsFormat::Millis, true);
     json!({
@@ -32,7 +32,7 @@ pub(super) fn of(event: &str) -> Value {
     })
 }
 
-/// The headers that stand beside the signature.
+/// The headers of the delivery, without the signature.
 pub(super) fn headers(service: Service, body: &Value) -> Vec<(String, String)> {
     let text = |key: &str| body[key].as_str().unwrap_or_default();
     let header = |name: &str, value: &str| (name.to_owned(), value.to_owned());

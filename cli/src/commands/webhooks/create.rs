@@ -1,4 +1,4 @@
-//! `svc webhooks create`.
+//! The `svc webhooks create` command.
 
 use clap::Args;
 use svc_sdk::email::NewWebhook;
@@ -10,9 +10,9 @@ use crate::output;
 
 use super::VIEW;
 
-/// Register an endpoint; its signing secret is shown only here
+/// Create a webhook; its signing secret is shown only once
 #[derive(Args, Debug)]
-#[command(after_help = "\
+#[command(after_long_help = "\
 Examples:
   svc webhooks create https://example.com/hooks --event email.delivered --event email.bounced
   svc webhooks create https://example.com/hooks --event email.received --jq .signingSecret
@@ -22,9 +22,9 @@ email.complained, email.failed, email.received
 
 Scope: webhooks:manage")]
 pub struct Create {
-    /// The HTTPS address that receives the events
+    /// HTTPS URL that receives the events
     url: String,
-    /// An event to be told of, repeatable
+    /// Event to subscribe to; repeatable
     #[arg(long, value_name = "EVENT", required = true, value_delimiter = ',', add = Values::EmailEvent.candidates())]
     event: Vec<String>,
 }
@@ -33,9 +33,9 @@ impl Create {
     pub async fn run(self, context: &Context) -> Result<(), Failure> {
         let client = context.email_client().await?;
         let call = client.webhooks().create(&NewWebhook::new(self.url, self.event));
-        if let Some(webhook) = context.call(call, "registering").await? {
+        if let Some(webhook) = context.call(call, "creating").await? {
             context.out.one(&output::to_value(&webhook), VIEW)?;
-            context.out.hint("keep the signing secret now: the service does not show it again");
+            context.out.hint("store the signing secret now: the service does not show it again");
         }
         Ok(())
     }

@@ -1,4 +1,4 @@
-//! `svc webhooks delete`.
+//! The `svc webhooks delete` command.
 
 use clap::Args;
 
@@ -9,14 +9,14 @@ use crate::failure::Failure;
 
 /// Delete a webhook
 #[derive(Args, Debug)]
-#[command(after_help = "\
+#[command(after_long_help = "\
 Examples:
   svc webhooks delete whk_019a
   svc webhooks delete whk_019a --yes
 
 Scope: webhooks:manage")]
 pub struct Delete {
-    /// The webhook's id
+    /// Webhook id
     #[arg(add = Values::Webhook.candidates())]
     id: String,
 }

@@ -1,4 +1,4 @@
-//! `svc webhooks list`.
+//! The `svc webhooks list` command.
 
 use clap::Args;
 
@@ -8,9 +8,9 @@ use crate::output;
 
 use super::VIEW;
 
-/// List the webhooks
+/// List all webhooks
 #[derive(Args, Debug)]
-#[command(after_help = "\
+#[command(after_long_help = "\
 Examples:
   svc webhooks list
 
@@ -22,7 +22,7 @@ impl List {
         let client = context.email_client().await?;
         if let Some(list) = context.call(client.webhooks().list(), "reading").await? {
             let none = format!(
-                "no webhook yet; register one: {}",
+                "no webhooks; create one: {}",
                 context.svc("webhooks create URL --event email.delivered")
             );
             context.out.list(&output::to_values(&list), VIEW, &none)?;

@@ -1,4 +1,4 @@
-//! `svc webhooks test`.
+//! The `svc webhooks test` command.
 
 use clap::Args;
 
@@ -13,15 +13,17 @@ const VIEW: View = View(&[
     Column::text("ERROR", "/error"),
 ]);
 
-/// Send a test event to a webhook; 10 is the exit code when its answer is not 2xx
+/// Send a test event to a webhook
+///
+/// The service sends the event. The exit code is 10 if the endpoint's response is not 2xx.
 #[derive(Args, Debug)]
-#[command(after_help = "\
+#[command(after_long_help = "\
 Examples:
   svc webhooks test whk_019a
 
 Scope: webhooks:manage")]
 pub struct Test {
-    /// The webhook's id
+    /// Webhook id
     #[arg(add = Values::Webhook.candidates())]
     id: String,
 }
@@ -35,15 +37,16 @@ impl Test {
         match test.status {
             Some(200..=299) => Ok(()),
             Some(status) => Err(Failure::check(format!(
-                "the endpoint of webhook {} answered {status}, which is not 2xx",
+                "the endpoint of webhook {} responded with {status}, which is not 2xx",
                 self.id
             ))
             .code("endpoint_answered_error")),
-            None => {
-                Err(Failure::check(format!("the endpoint of webhook {} was not reached", self.id))
-                    .code("endpoint_unreachable")
-                    .hint(format!("see where it points to: {}", context.svc("webhooks list"))))
-            }
+            None => Err(Failure::check(format!(
+                "the service could not reach the endpoint of webhook {}",
+                self.id
+            ))
+            .code("endpoint_unreachable")
+            .hint(format!("check its URL: {}", context.svc("webhooks list")))),
         }
     }
 }

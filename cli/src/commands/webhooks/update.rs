@@ -1,4 +1,4 @@
-//! `svc webhooks update`.
+//! The `svc webhooks update` command.
 
 use clap::Args;
 use serde_json::json;
@@ -11,26 +11,26 @@ use crate::output;
 
 use super::VIEW;
 
-/// Change a webhook, or switch it on or off
+/// Update, enable or disable a webhook
 #[derive(Args, Debug)]
-#[command(after_help = "\
+#[command(after_long_help = "\
 Examples:
   svc webhooks update whk_019a --active false
   svc webhooks update whk_019a --url https://example.com/new --event email.bounced
 
 Scope: webhooks:manage")]
 pub struct Update {
-    /// The webhook's id
+    /// Webhook id
     #[arg(add = Values::Webhook.candidates())]
     id: String,
-    /// The HTTPS address that receives the events
+    /// HTTPS URL that receives the events
     #[arg(long, value_name = "URL")]
     url: Option<String>,
-    /// The events to be told of from now on, repeatable
+    /// New list of events; repeatable
     #[arg(long, value_name = "EVENT", value_delimiter = ',', add = Values::EmailEvent.candidates())]
     event: Vec<String>,
-    /// Whether events are delivered
-    #[arg(long, value_name = "true|false")]
+    /// Enable or disable delivery
+    #[arg(long, value_name = "true|false", hide_possible_values = true)]
     active: Option<bool>,
 }
 
@@ -43,8 +43,8 @@ impl Update {
         }
         update.active = self.active;
         if output::to_value(&update) == json!({}) {
-            return Err(Failure::usage("there is nothing to change")
-                .hint("say what: --url, --event, --active"));
+            return Err(Failure::usage("nothing to update")
+                .hint("give at least one of --url, --event, --active"));
         }
         let client = context.email_client().await?;
         let call = client.webhooks().update(&self.id, &update);

@@ -10,9 +10,9 @@ pub fn rows() -> Vec<Row> {
             .not_found("api GET /api/v1/audiences/aud_missing")
             .also("creating", 0, "api POST /api/v1/audiences --data '{\"name\": \"Offers\"}'")
             .also("the other service", 0, "api GET /v1/me")
-            .also("an answer without a body", 0, "api DELETE /api/v1/audiences/$audience")
+            .also("a response without a body", 0, "api DELETE /api/v1/audiences/$audience")
             .also("a dry run", 0, "api POST /api/v1/audiences --data '{\"name\": \"Offers\"}' -H 'X-Team: sales' --dry-run")
             .also("every page", 0, "api GET /api/v1/audiences/$audience/contacts --all -o ndjson")
-            .also("a page that is not there", 5, "api GET /api/v1/nothing"),
+            .also("an unknown path", 5, "api GET /api/v1/nothing"),
     ]
 }

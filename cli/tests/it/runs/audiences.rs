@@ -8,16 +8,16 @@ pub fn rows() -> Vec<Row> {
     vec![
         Row::service("audiences create", "audiences create Newsletter")
             .wrong("audiences create")
-            .never(Situation::NotFound, "it names nothing by its id")
+            .never(Situation::NotFound, "it takes no id")
             .also("a dry run", 0, "audiences create Newsletter --dry-run"),
         Row::service("audiences list", "audiences list")
             .given(AUDIENCE)
             .given("audiences create Offers")
             .wrong("audiences list all")
-            .never(Situation::NotFound, "it names nothing by its id")
-            .also("as lines", 0, "audiences list -o ndjson")
-            .also("one value of each", 0, "audiences list --jq .[].name")
-            .also("a filter that is none", 2, "audiences list --jq .[")
+            .never(Situation::NotFound, "it takes no id")
+            .also("as NDJSON", 0, "audiences list -o ndjson")
+            .also("one field of each item", 0, "audiences list --jq .[].name")
+            .also("an invalid filter", 2, "audiences list --jq .[")
             .also("verbose", 0, "audiences list -v --jq length"),
         Row::service("audiences get", "audiences get $audience")
             .given(AUDIENCE)
@@ -27,9 +27,9 @@ pub fn rows() -> Vec<Row> {
             .given(AUDIENCE)
             .wrong("audiences delete --yes")
             .not_found("audiences delete aud_missing --yes")
-            .also("asked, and yes", 0, "audiences delete $audience")
+            .also("confirmed", 0, "audiences delete $audience")
             .when("[y/N] ", YES)
-            .also("asked, and no", 2, "audiences delete $audience")
+            .also("not confirmed", 2, "audiences delete $audience")
             .when("[y/N] ", NO),
     ]
 }

@@ -15,7 +15,7 @@ pub fn rows() -> Vec<Row> {
         .given(AUDIENCE)
         .wrong("contacts create $audience")
         .not_found("contacts create aud_missing ada@example.test")
-        .also("an address that is none", 2, "contacts create $audience nobody"),
+        .also("an invalid address", 2, "contacts create $audience nobody"),
         Row::service("contacts list", "contacts list $audience")
             .given(AUDIENCE)
             .given(ADA)
@@ -35,22 +35,22 @@ pub fn rows() -> Vec<Row> {
             .given(ADA)
             .wrong("contacts delete --yes")
             .not_found("contacts delete con_missing --yes")
-            .also("asked, and yes", 0, "contacts delete $contact")
+            .also("confirmed", 0, "contacts delete $contact")
             .when("[y/N] ", YES)
-            .also("asked, and no", 2, "contacts delete $contact")
+            .also("not confirmed", 2, "contacts delete $contact")
             .when("[y/N] ", NO),
         Row::service("contacts import", "contacts import $audience good.csv")
             .given(AUDIENCE)
             .wrong("contacts import $audience")
             .not_found("contacts import aud_missing good.csv")
-            .also("a row that is refused", 11, "contacts import $audience people.csv")
-            .also("a file that is not there", 2, "contacts import $audience nope.csv"),
+            .also("a row that fails", 11, "contacts import $audience people.csv")
+            .also("a missing file", 2, "contacts import $audience nope.csv"),
         Row::service("contacts export", "contacts export $audience")
             .given(AUDIENCE)
             .given(ADA)
             .given("contacts create $audience bob@example.test")
             .wrong("contacts export $audience --format xml")
             .not_found("contacts export aud_missing")
-            .also("as lines", 0, "contacts export $audience --format ndjson"),
+            .also("as NDJSON", 0, "contacts export $audience --format ndjson"),
     ]
 }

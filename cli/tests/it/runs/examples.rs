@@ -1,31 +1,31 @@
-//! What the help and the READMEs tell people to type is really typed, into a
-//! shell: with a server, an application and the files that the lines name.
-//! Only names are put in the place of other names (ids, addresses, ports).
+//! Runs the examples of the help texts and the READMEs in a shell, with a server, an application and
+//! the files that they use. Only ids, URLs and ports are replaced.
 
 use std::fs;
 use std::io::{BufRead as _, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+use super::in_parallel;
 use super::scene::{Scene, World};
 use crate::examples;
 use crate::support::Run;
 
-/// Lines that are not run, and why. A part of the line says which.
-const NOT_RUN: &[(&str, &str)] = &[("sha256=6b1f…", "the signature stands for the reader's own")];
+/// Lines that are not run, by a part of the line, and why.
+const NOT_RUN: &[(&str, &str)] = &[("sha256=6b1f…", "the signature is a placeholder")];
 
-/// Lines that do not succeed here, and why that is right.
+/// Lines with another exit code than 0, and why.
 const CODES: &[(&str, i32, &str)] = &[
-    ("svc audiences delete aud_019a", 2, "it asks, and here nobody answers"),
-    ("svc contacts delete con_019a", 2, "it asks"),
-    ("svc domains delete dom_019a", 2, "it asks"),
-    ("svc webhooks delete whk_019a", 2, "it asks"),
-    ("svc extraction webhooks delete whk_019a", 2, "it asks"),
+    ("svc audiences delete aud_019a", 2, "asks for confirmation, and standard input is empty"),
+    ("svc contacts delete con_019a", 2, "asks for confirmation"),
+    ("svc domains delete dom_019a", 2, "asks for confirmation"),
+    ("svc webhooks delete whk_019a", 2, "asks for confirmation"),
+    ("svc extraction webhooks delete whk_019a", 2, "asks for confirmation"),
     ("svc api GET /v1/extractions --service extraction", 5, "the server has no such path"),
 ];
 
-/// What stands for something else.
-const NAMES: &[(&str, &str)] = &[
+/// Replacements in the lines.
+const REPLACEMENTS: &[(&str, &str)] = &[
     ("cargo run --release --", "svc"),
     ("hello@example.com", "hello@sandbox.test"),
     ("https://mail.example.com", "$server"),
@@ -43,7 +43,7 @@ const NAMES: &[(&str, &str)] = &[
     ("emails cancel eml_019a", "emails cancel $scheduled"),
 ];
 
-/// What an id stands for, and the commands that make it, in their order.
+/// Ids, and the commands that create them, in order.
 const IDS: &[(&str, &str)] = &[
     ("aud_019a", "id=audiences create Newsletter --jq .id"),
     ("con_019a", "audience=audiences create Newsletter --jq .id"),
@@ -87,7 +87,7 @@ const IDS: &[(&str, &str)] = &[
     ("staging", "login --profile staging --email-url $server < key.txt"),
 ];
 
-/// Files that examples name, beside those of every scene.
+/// Files that examples use, besides those of every scene.
 const FILES: &[(&str, &str)] = &[
     ("q3.pdf", "%PDF-1.7"),
     ("new.txt", "whsec_3f1c\n"),
@@ -106,47 +106,47 @@ const FILES: &[(&str, &str)] = &[
     ),
 ];
 
-/// Programs of other people that examples use: they take what they are given.
-const OTHERS: &[(&str, &str)] =
+/// Stand-ins for other programs that examples use.
+const PROGRAMS: &[(&str, &str)] =
     &[("curl", "true"), ("jq", "cat"), ("man", "cat"), ("../to-emails", "cat emails.ndjson")];
 
 #[test]
-fn every_example_of_the_help_is_run() {
-    let world = World::start();
-    let lines = examples::of_the_help();
+fn every_help_example_runs() {
+    let lines = examples::help_examples();
     assert!(lines.len() > 100, "only {} examples were found", lines.len());
-    let wrong = lines.iter().filter_map(|line| typed(&world, line).err()).collect::<Vec<_>>();
+    let results = in_parallel(&lines, |world, line| run_example(world, line));
+    let wrong = results.into_iter().filter_map(Result::err).collect::<Vec<_>>();
     assert!(wrong.is_empty(), "{}", wrong.join("\n\n"));
 }
 
 #[test]
-fn every_command_of_the_readmes_is_run() {
-    let world = World::start();
-    let lines = of_the_readmes();
+fn every_readme_command_runs() {
+    let lines = readme_commands();
     assert!(lines.len() >= 5, "only {} commands were found", lines.len());
-    let wrong = lines.iter().filter_map(|line| typed(&world, line).err()).collect::<Vec<_>>();
+    let results = in_parallel(&lines, |world, line| run_example(world, line));
+    let wrong = results.into_iter().filter_map(Result::err).collect::<Vec<_>>();
     assert!(wrong.is_empty(), "{}", wrong.join("\n\n"));
 }
 
 #[test]
-fn nothing_is_excused_that_is_not_there() {
-    let lines = [examples::of_the_help(), of_the_readmes()].concat();
+fn exceptions_match_existing_examples() {
+    let lines = [examples::help_examples(), readme_commands()].concat();
     let named = NOT_RUN.iter().map(|(part, _)| part).chain(CODES.iter().map(|(part, ..)| part));
     for part in named {
         assert!(lines.iter().any(|line| line.contains(part)), "no example holds `{part}`");
     }
 }
 
-/// Runs a line in a home and with a server of its own making.
-fn typed(world: &World, line: &str) -> Result<(), String> {
+/// Runs a line in a new scene.
+fn run_example(world: &World, line: &str) -> Result<(), String> {
     if NOT_RUN.iter().any(|(part, _)| line.contains(part)) {
         return Ok(());
     }
     let mut scene = world.scene();
-    scene.prepare("sandbox clock resume");
+    scene.resume_clock();
     let mut text = line.to_owned();
-    for (said, meant) in NAMES {
-        text = text.replace(said, meant);
+    for (from, to) in REPLACEMENTS {
+        text = text.replace(from, to);
     }
     for (_, given) in IDS.iter().filter(|(part, _)| text.contains(part)) {
         scene.prepare(given);
@@ -170,14 +170,14 @@ fn in_a_shell(scene: &Scene<'_>, text: &str) -> Run {
     let bin = scene.home().path("bin");
     fs::create_dir_all(&bin).expect("made");
     std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_svc"), bin.join("svc")).expect("linked");
-    for (name, does) in OTHERS {
+    for (name, does) in PROGRAMS {
         let path = bin.join(name);
         fs::write(&path, format!("#!/bin/sh\n{does}\n")).expect("written");
         let executable = std::os::unix::fs::PermissionsExt::from_mode(0o755);
         fs::set_permissions(&path, executable).expect("changed");
     }
     let runs_on = text.contains(" listen") || text.contains("sandbox serve");
-    // These are about a server of their own.
+    // These examples start or stop a server of their own.
     let own = runs_on && !text.contains("listen") || text.contains("sandbox stop");
     let mut command = Command::new("bash");
     let text = text.trim_end_matches(" &");
@@ -186,14 +186,16 @@ fn in_a_shell(scene: &Scene<'_>, text: &str) -> Run {
     } else {
         text.to_owned()
     });
-    scene.surround(&mut command);
+    scene.configure(&mut command);
     command
         .env("PATH", format!("{}:/usr/bin:/bin", bin.display()))
         .env("EDITOR", "true")
-        .env("MAIL_SIGNATURE", scene.signature())
         .stdin(if text.starts_with("svc login") { scene.key().into() } else { Stdio::null() })
         .stdout(Stdio::piped())
         .stderr(Stdio::piped());
+    if text.contains("$MAIL_SIGNATURE") {
+        command.env("MAIL_SIGNATURE", scene.signature());
+    }
     if own {
         command.env("SVC_SANDBOX_DIR", scene.home().path("own"));
     }
@@ -207,11 +209,11 @@ fn in_a_shell(scene: &Scene<'_>, text: &str) -> Run {
     Run::of(child.wait_with_output().expect("bash ends"))
 }
 
-/// The lines of the shell's blocks that are about us.
-fn of_the_readmes() -> Vec<String> {
+/// The `svc` commands in the shell blocks of the READMEs.
+fn readme_commands() -> Vec<String> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
-    let rooms = ["", "cli", "sdk", "webhook-verify", "reference-server", "examples", "tests"];
-    let readmes = rooms.iter().map(|room| root.join(room).join("README.md"));
+    let dirs = ["", "cli", "sdk", "webhook-verify", "reference-server", "examples", "tests"];
+    let readmes = dirs.iter().map(|dir| root.join(dir).join("README.md"));
     let texts = readmes.filter(|path| path.exists()).map(|path: PathBuf| fs::read_to_string(path));
     let mut found = Vec::new();
     for text in texts.map(|text| text.expect("UTF-8")) {

@@ -9,25 +9,25 @@ pub fn rows() -> Vec<Row> {
     vec![
         Row::service("extraction me", "extraction me")
             .wrong("extraction me too")
-            .never(Situation::MissingScope, "any key may ask who it is")
-            .never(Situation::NotFound, "it names nothing by its id"),
+            .never(Situation::MissingScope, "any key is allowed")
+            .never(Situation::NotFound, "it takes no id"),
         Row::service(
             "extraction webhooks create",
             "extraction webhooks create https://shop.test/hooks --event extraction.completed",
         )
         .wrong("extraction webhooks create https://shop.test/hooks")
-        .never(Situation::NotFound, "it names nothing by its id"),
+        .never(Situation::NotFound, "it takes no id"),
         Row::service("extraction webhooks list", "extraction webhooks list")
             .given(HOOK)
             .wrong("extraction webhooks list all")
-            .never(Situation::NotFound, "it names nothing by its id"),
+            .never(Situation::NotFound, "it takes no id"),
         Row::service("extraction webhooks delete", "extraction webhooks delete $hook --yes")
             .given(HOOK)
             .wrong("extraction webhooks delete --yes")
             .not_found("extraction webhooks delete whk_missing --yes")
-            .also("asked, and yes", 0, "extraction webhooks delete $hook")
+            .also("confirmed", 0, "extraction webhooks delete $hook")
             .when("[y/N] ", YES)
-            .also("asked, and no", 2, "extraction webhooks delete $hook")
+            .also("not confirmed", 2, "extraction webhooks delete $hook")
             .when("[y/N] ", NO),
     ]
 }

@@ -1,4 +1,4 @@
-//! `svc completions`, `man` and `schema`: documents, of which the beginning is shown.
+//! `svc completions`, `man`, `schema`, `help` and `version`. Snapshots show the start of long output.
 
 use super::row::{Row, Situation};
 
@@ -7,16 +7,24 @@ pub fn rows() -> Vec<Row> {
         Row::here("completions", "completions bash")
             .head(3)
             .wrong("completions tcsh")
-            .never(Situation::NotFound, "it names nothing"),
+            .never(Situation::NotFound, "it takes no id"),
         Row::here("man", "man")
             .head(5)
             .wrong("man pages here")
-            .never(Situation::NotFound, "it names nothing")
+            .never(Situation::NotFound, "it takes no id")
             .also("into a directory", 0, "man pages --jq '.pages | length > 60'")
-            .also("into what is a file", 2, "man notes.txt"),
+            .also("into a file", 2, "man notes.txt"),
         Row::here("schema", "schema audiences get")
             .head(20)
             .wrong("schema audiences lost")
-            .never(Situation::NotFound, "a command that does not exist is wrong usage"),
+            .never(Situation::NotFound, "an unknown command is a usage error"),
+        Row::here("help", "help emails get")
+            .head(12)
+            .wrong("help emails lost")
+            .never(Situation::NotFound, "an unknown command is a usage error"),
+        Row::here("version", "version")
+            .wrong("version 2")
+            .never(Situation::NotFound, "it takes no id")
+            .also("as JSON", 0, "version --json"),
     ]
 }

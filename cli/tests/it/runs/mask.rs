@@ -1,12 +1,13 @@
-//! What differs from run to run, replaced by something as long that does not:
-//! tables keep their columns.
+//! Replaces values that differ between runs by fixed ones of the same length, so that the columns of
+//! tables stay aligned.
 
+use std::cell::RefCell;
 use std::collections::HashMap;
 
 use chrono::{DateTime, FixedOffset, TimeDelta, TimeZone as _, Utc};
 use regex_lite::{Captures, Regex};
 
-/// What is replaced, the same by the same in all outputs of a run.
+/// The replacements. Equal values get equal replacements in all outputs of a run.
 pub struct Mask {
     now: DateTime<Utc>,
     literals: Vec<(String, String)>,
@@ -16,7 +17,7 @@ pub struct Mask {
 }
 
 impl Mask {
-    /// A mask for a server whose clock stands at `now`.
+    /// A mask for a server whose clock is frozen at `now`.
     pub fn new(now: DateTime<Utc>) -> Self {
         Self {
             now,
@@ -27,17 +28,17 @@ impl Mask {
         }
     }
 
-    /// Replaces a text that is known, filled up to its length.
+    /// Replaces a known text, padded to its length.
     pub fn literally(&mut self, text: &str, shown: &str) {
         self.literals.push((text.to_owned(), format!("{shown:_<width$}", width = text.len())));
     }
 
-    /// Replaces a port by one that is the same in every run.
+    /// Replaces a port by a fixed one.
     pub fn port(&mut self, port: &str, shown: &'static str) {
         self.ports.push((port.to_owned(), shown));
     }
 
-    /// A port that nobody told us of is one that the command took.
+    /// The replacement of a port. Unknown ports were picked by the command.
     fn any_port(&self, port: &str) -> String {
         let known = self.ports.iter().find(|(known, _)| known == port);
         format!("127.0.0.1:{}", known.map_or("45000", |(_, shown)| shown))
@@ -49,11 +50,11 @@ impl Mask {
             text = text.replace(from, to);
         }
         let text = each(&text, TIME, |found| match found.get(1) {
-            // An example in a text.
+            // An example in a message.
             Some(_) => found[0].to_owned(),
             None => self.time(&found[0]),
         });
-        // By this machine's clock, however long the run took.
+        // These times are of this machine's clock.
         let text = each(&text, RECEIVED, |found| {
             let zone = if found[2].ends_with('Z') { "T09:00:00.000Z" } else { " 09:00:00 +00:00" };
             format!("{}2026-01-05{zone}", &found[1])
@@ -66,7 +67,7 @@ impl Mask {
         let text = each(&text, PUBLIC_KEY, |_| "MII…".to_owned());
         let text = each(&text, SELECTOR, |_| "svc00000000._domainkey".to_owned());
         let text = each(&text, DATE, |_| "Mon, 5 Jan 2026 09:00:00 +0000".to_owned());
-        // A day of one digit makes a shorter message.
+        // The size depends on the number of digits of the date.
         let text = each(&text, SIZE, |found| format!("{}1209", &found[1]));
         let text = each(&text, SIGNED, |found| format!("{}…{}", &found[1], &found[2]));
         let text = each(&text, BOUNDARY, |_| "=_alternative_0".to_owned());
@@ -80,11 +81,11 @@ impl Mask {
             format!("{}{:<width$}{}", &found[1], 7, &found[3], width = found[2].len())
         });
         let text = each(&text, VERSION, |found| format!("{}0.0.0", &found[1]));
-        // Escapes are to be seen, and are no escapes to whoever looks at the snapshot.
+        // Escape characters are made visible and harmless.
         text.replace('\u{1b}', "␛").replace('\r', "␍").replace('\u{7}', "␇")
     }
 
-    /// The same text gives the same number, in the order of appearance.
+    /// Numbers values in order of appearance; equal values get the same number.
     fn numbered(&mut self, prefix: &str, text: &str) -> String {
         let whole = format!("{prefix}{text}");
         if let Some(shown) = self.seen.get(&whole) {
@@ -103,8 +104,8 @@ impl Mask {
         shown
     }
 
-    /// Moves a time near the run's to where the run's is said to be: what lies
-    /// between two times stays, to the minute, or to the quarter of an hour.
+    /// Moves a time near the run to a fixed date. The distance between two times is kept, to the minute
+    /// or to the quarter of an hour.
     fn time(&self, text: &str) -> String {
         let (layout, parsed) = match DateTime::parse_from_rfc3339(text) {
             Ok(time) if text.contains('T') => (layout_of(text), time),
@@ -117,13 +118,13 @@ impl Mask {
         if past.abs() > TimeDelta::days(40) {
             return text.to_owned();
         }
-        // Of what lies hours ahead, this machine's clock was asked, when it came to it.
+        // Times hours ahead depend on this machine's clock at the moment of the run.
         let (step, around) = if past > TimeDelta::hours(1) { (15, 450) } else { (1, 30) };
         let minutes =
             (past + TimeDelta::seconds(around)).num_seconds().div_euclid(60 * step) * step;
-        let said = Utc.with_ymd_and_hms(2026, 1, 5, 9, 0, 0).single().expect("a time");
+        let fixed = Utc.with_ymd_and_hms(2026, 1, 5, 9, 0, 0).single().expect("a time");
         let moved =
-            (said + TimeDelta::minutes(minutes)).with_timezone::<FixedOffset>(parsed.offset());
+            (fixed + TimeDelta::minutes(minutes)).with_timezone::<FixedOffset>(parsed.offset());
         let moved = moved.format(&layout).to_string();
         if text.ends_with('Z') { moved.replace("+00:00", "Z") } else { moved }
     }
@@ -133,9 +134,9 @@ const TIME: &str = r"(RFC 3339 \()?\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(\.\d+)?(Z| 
 const TABLE: &str = "%Y-%m-%d %H:%M:%S %:z";
 const DATE: &str =
     r"(Mon|Tue|Wed|Thu|Fri|Sat|Sun), \d{1,2} [A-Z][a-z]{2} \d{4} \d\d:\d\d:\d\d (\+0000|GMT)";
-/// When `svc listen` got a delivery.
+/// The time at which `svc listen` received a delivery.
 const RECEIVED: &str = r#"(?m)^(\{"at":"|)(\d{4}-\d\d-\d\d(?:T[\d:.]+Z| [\d:]+ \+00:00))"#;
-/// The same on a terminal, where the day is said at the beginning.
+/// The same on a terminal, where only the first line has the date.
 const TIME_OF_DAY: &str = r"(?m)^\d\d:\d\d:\d\d  ";
 const TODAY: &str = r"\(\d{4}-\d\d-\d\d \+00:00\)";
 const SIZE: &str = r#"("size": ?|Size(?:\x1b\[22m)? +)\d+"#;
@@ -151,7 +152,7 @@ const BOUNDARY: &str = "=_alternative_[0-9a-f]{24}";
 const PORT: &str = r"\b127\.0\.0\.1:(\d{5})\b";
 const MILLISECONDS: &str = r"( in )\d+( ms)";
 const DURATION: &str = r#"("duration_ms": ?|"durationMs": ?|Duration ms(?:\x1b\[22m)? +)\d+"#;
-/// Milliseconds at the end of a table's line, behind a status.
+/// Milliseconds at the end of a table row, after a status.
 const LAST_COLUMN: &str = r"(?m)( (?:\x1b\[32m)?200(?:\x1b\[39m)?)( +\d+)$";
 /// The same in the table of a delivery's attempts.
 const ATTEMPT: &str = r"(000Z  )(\d+ +)(http)";
@@ -167,11 +168,19 @@ fn layout_of(text: &str) -> String {
     }
 }
 
-/// What shows on a slow machine alone: frames of the sign of life.
+/// Removes the frames of the progress indicator, which appear only on a slow machine.
 fn without_progress(text: &str) -> String {
     each(text, "\r\u{1b}\\[2K([⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏] [^\r\n]*)?", |_| String::new())
 }
 
-fn each(text: &str, pattern: &str, shown: impl FnMut(&Captures<'_>) -> String) -> String {
-    Regex::new(pattern).expect("a pattern").replace_all(text, shown).into_owned()
+fn each(text: &str, pattern: &'static str, shown: impl FnMut(&Captures<'_>) -> String) -> String {
+    thread_local! {
+        /// Compiled patterns: compiling takes longer than most replacements.
+        static COMPILED: RefCell<HashMap<&'static str, Regex>> = RefCell::default();
+    }
+    COMPILED.with_borrow_mut(|compiled| {
+        let regex =
+            compiled.entry(pattern).or_insert_with(|| Regex::new(pattern).expect("a pattern"));
+        regex.replace_all(text, shown).into_owned()
+    })
 }

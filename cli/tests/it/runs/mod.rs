@@ -1,9 +1,9 @@
-//! Every leaf in every situation, piped and on a terminal: what it prints and
-//! its exit code, in one snapshot for each leaf.
+//! Snapshots of the output and exit code of every command in every situation, piped and on a
+//! terminal.
 //!
-//! A leaf has a row in one of the tables below, and a row says of each
-//! situation what is run, or why it cannot come about. What differs from run to
-//! run (ids, times, ports, keys) is masked.
+//! Each leaf command has a row in one of the tables below. For each situation a row has a command
+//! line, or the reason why the situation cannot occur. Values that differ between runs (ids, times,
+//! ports, keys) are masked.
 
 mod api;
 mod audiences;
@@ -23,13 +23,15 @@ mod webhooks;
 
 use std::fmt::Write as _;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use serde_json::Value;
 
 use row::{Act, Case, Row, Run, Situation, Stream};
-use scene::{Left, World};
+use scene::{Outcome, World};
 
-/// Every table; each is a test of its own, so that they run at once.
+/// All tables. Each is a separate test, so that they run in parallel.
 const TABLES: &[fn() -> Vec<Row>] = &[
     emails::rows,
     audiences::rows,
@@ -72,69 +74,99 @@ tables! {
 }
 
 #[test]
-fn every_leaf_has_a_row_that_is_silent_about_no_situation() {
+fn every_command_has_a_row_that_covers_every_situation() {
     let rows = TABLES.iter().flat_map(|rows| rows()).collect::<Vec<_>>();
-    for leaf in svc_cli::COMMANDS {
-        let of_leaf = rows.iter().filter(|row| row.leaf == leaf.path).collect::<Vec<_>>();
-        assert_eq!(of_leaf.len(), 1, "`{}` has no row, or two", leaf.path);
+    for spec in svc_cli::COMMANDS {
+        let matching = rows.iter().filter(|row| row.command == spec.path).collect::<Vec<_>>();
+        assert_eq!(matching.len(), 1, "`{}` must have exactly one row", spec.path);
         for situation in Situation::ALL {
-            let said = of_leaf[0].cases.iter().filter(|(kept, _)| *kept == situation).count();
+            let cases = matching[0].cases.iter().filter(|(kept, _)| *kept == situation).count();
             assert_eq!(
-                said,
+                cases,
                 1,
-                "`{}` does not say what happens in: {}",
-                leaf.path,
+                "`{}` must have exactly one case for: {}",
+                spec.path,
                 situation.name()
             );
         }
-        if leaf.effect == svc_cli::Effect::Dangerous {
+        if spec.effect == svc_cli::Effect::Dangerous {
             let asked = |run: &Run| run.cues.iter().any(|(text, _)| *text == "[y/N] ");
-            let asks = of_leaf[0]
+            let asks = matching[0]
                 .cases
                 .iter()
                 .any(|(_, case)| matches!(case, Case::Run(run) if asked(run)));
-            assert!(asks, "`{}` is never seen asking", leaf.path);
+            assert!(asks, "`{}` has no case with its confirmation", spec.path);
         }
     }
-    assert_eq!(rows.len(), svc_cli::COMMANDS.len(), "a row without a leaf");
+    assert_eq!(rows.len(), svc_cli::COMMANDS.len(), "a row without a command");
 }
 
 #[test]
-fn no_snapshot_is_left_over() {
+fn every_snapshot_has_a_command() {
     let dir = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/it/runs/snapshots");
     for entry in std::fs::read_dir(dir).expect("a directory") {
         let name = entry.expect("an entry").file_name().into_string().expect("UTF-8");
-        let leaf = name.trim_end_matches(".snap").replace('-', " ");
-        let known = svc_cli::COMMANDS.iter().any(|known| known.path == leaf);
-        assert!(known || name.ends_with(".snap.new"), "{name} belongs to no leaf");
+        let path = name.trim_end_matches(".snap").replace('-', " ");
+        let known = svc_cli::COMMANDS.iter().any(|spec| spec.path == path);
+        assert!(known || name.ends_with(".snap.new"), "{name} belongs to no command");
     }
 }
 
+/// Number of servers, and threads, that share the work of a test.
+const WORKERS: usize = 3;
+
+/// Calls `work` for every item, in several threads with a server each, and returns the results in
+/// the order of the items. Most of the time of a run is spent waiting for another process.
+fn in_parallel<T: Sync, R: Send>(items: &[T], work: impl Fn(&World, &T) -> R + Sync) -> Vec<R> {
+    let next = AtomicUsize::new(0);
+    let results = Mutex::new(Vec::new());
+    std::thread::scope(|scope| {
+        for _ in 0..WORKERS.min(items.len()) {
+            scope.spawn(|| {
+                let world = World::start();
+                loop {
+                    let index = next.fetch_add(1, Ordering::Relaxed);
+                    let Some(item) = items.get(index) else { return };
+                    let result = work(&world, item);
+                    results.lock().expect("no panic").push((index, result));
+                }
+            });
+        }
+    });
+    let mut results = results.into_inner().expect("no panic");
+    results.sort_by_key(|(index, _)| *index);
+    results.into_iter().map(|(_, result)| result).collect()
+}
+
 fn check(rows: &[Row]) {
-    let world = World::start();
+    let texts = in_parallel(rows, |world, row| {
+        let mut wrong = Vec::new();
+        let text = play(world, row, &mut wrong);
+        (text, wrong)
+    });
     let mut wrong = Vec::new();
-    for row in rows {
-        let text = played(&world, row, &mut wrong);
+    for (row, (text, problems)) in rows.iter().zip(texts) {
+        wrong.extend(problems);
         let compared = catch_unwind(AssertUnwindSafe(|| {
             insta::with_settings!({
                 prepend_module_to_snapshot => false,
                 snapshot_path => "snapshots",
                 omit_expression => true,
             }, {
-                insta::assert_snapshot!(row.leaf.replace(' ', "-"), text);
+                insta::assert_snapshot!(row.command.replace(' ', "-"), text);
             });
         }));
         if compared.is_err() {
-            // insta has shown what differs; the other leaves are to be seen too.
-            wrong.push(format!("`{}` differs from its snapshot", row.leaf));
+            // insta has printed the difference. The other rows are compared as well.
+            wrong.push(format!("`{}` differs from its snapshot", row.command));
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n\n"));
 }
 
-/// Everything that is to be seen of a leaf.
-fn played(world: &World, row: &Row, wrong: &mut Vec<String>) -> String {
-    let mut text = format!("svc {}\n", row.leaf);
+/// Runs all cases of a row and returns the text of its snapshot.
+fn play(world: &World, row: &Row, wrong: &mut Vec<String>) -> String {
+    let mut text = format!("svc {}\n", row.command);
     let mut cases = row.cases.iter().collect::<Vec<_>>();
     let place = |situation: &Situation| Situation::ALL.iter().position(|s| s == situation);
     cases.sort_by_key(|(situation, _)| place(situation).unwrap_or(Situation::ALL.len()));
@@ -150,31 +182,31 @@ fn played(world: &World, row: &Row, wrong: &mut Vec<String>) -> String {
         text.push('\n');
         if run.only != Some(Stream::Terminal) {
             let mut scene = scene_of(world, row, *situation);
-            let left = scene.piped(row.leaf, run);
+            let outcome = scene.piped(row.command, run);
             let _ = writeln!(text, "$ svc {}", scene.shown(&run.line));
-            let _ = writeln!(text, "--- piped, exit code {}", left.code);
-            text.push_str(&shortened(&left.stdout, run.head));
-            if !left.stderr.is_empty() {
+            let _ = writeln!(text, "--- piped, exit code {}", outcome.code);
+            text.push_str(&shortened(&outcome.stdout, run.head));
+            if !outcome.stderr.is_empty() {
                 text.push_str("--- standard error\n");
-                text.push_str(&left.stderr);
+                text.push_str(&outcome.stderr);
             }
-            wrong.extend(problems(row, *situation, run, &left, Stream::Pipe));
+            wrong.extend(problems(row, *situation, run, &outcome, Stream::Pipe));
         }
         if run.only != Some(Stream::Pipe) {
             let mut scene = scene_of(world, row, *situation);
-            let left = scene.on_terminal(row.leaf, run);
+            let outcome = scene.on_terminal(row.command, run);
             if run.only == Some(Stream::Terminal) {
                 let _ = writeln!(text, "$ svc {}", scene.shown(&run.line));
             }
-            let _ = writeln!(text, "--- on a terminal, exit code {}", left.code);
-            text.push_str(&shortened(&left.stdout, run.head));
-            wrong.extend(problems(row, *situation, run, &left, Stream::Terminal));
+            let _ = writeln!(text, "--- on a terminal, exit code {}", outcome.code);
+            text.push_str(&shortened(&outcome.stdout, run.head));
+            wrong.extend(problems(row, *situation, run, &outcome, Stream::Terminal));
         }
     }
     text
 }
 
-/// The server and a home; what comes first has happened where it matters.
+/// A new scene, prepared for the situations in which the command succeeds.
 fn scene_of<'w>(world: &'w World, row: &Row, situation: Situation) -> scene::Scene<'w> {
     let mut scene = world.scene();
     if matches!(situation, Situation::Success | Situation::Also(_)) {
@@ -185,39 +217,39 @@ fn scene_of<'w>(world: &'w World, row: &Row, situation: Situation) -> scene::Sce
     scene
 }
 
-/// What holds of every run, whatever the snapshot says.
+/// Checks that apply to every run, independently of its snapshot.
 fn problems(
     row: &Row,
     situation: Situation,
     run: &Run,
-    left: &Left,
+    outcome: &Outcome,
     stream: Stream,
 ) -> Vec<String> {
     let mut found = Vec::new();
     let asked = run.cues.iter().any(|(_, act)| matches!(act, Act::Type(_)));
-    // Without a terminal a question is a refusal.
+    // Without a terminal, a command that asks for confirmation refuses to run.
     let code = if asked && stream == Stream::Pipe { 2 } else { run.code };
-    if left.code != code {
-        found.push(format!("the exit code is {} instead of {code}", left.code));
+    if outcome.code != code {
+        found.push(format!("the exit code is {} instead of {code}", outcome.code));
     }
     for secret in SECRETS {
-        if left.stderr.contains(secret) {
+        if outcome.stderr.contains(secret) {
             found.push("a secret is in standard error".to_owned());
         }
     }
-    if stream == Stream::Pipe && left.code != 0 && !run.line.contains("-o table") {
-        let last = left.stderr.lines().last().unwrap_or_default();
+    if stream == Stream::Pipe && outcome.code != 0 && !run.line.contains("-o table") {
+        let last = outcome.stderr.lines().last().unwrap_or_default();
         let object = serde_json::from_str::<Value>(last).unwrap_or_default();
         if !object["error"]["kind"].is_string() {
             found.push("standard error does not end with an error object".to_owned());
         }
     }
     let name = situation.name();
-    let said = format!("{}{}", left.stdout, left.stderr);
-    found.iter().map(|what| format!("`{}`, {name}: {what}:\n{said}", row.leaf)).collect()
+    let output = format!("{}{}", outcome.stdout, outcome.stderr);
+    found.iter().map(|what| format!("`{}`, {name}: {what}:\n{output}", row.command)).collect()
 }
 
-/// What nobody is to see on standard error.
+/// Texts that must not appear on standard error.
 const SECRETS: [&str; 3] = ["mk_test_", "sk_test_", "3f1c"];
 
 fn shortened(text: &str, head: Option<usize>) -> String {
@@ -228,7 +260,7 @@ fn shortened(text: &str, head: Option<usize>) -> String {
     let mut lines = text.lines();
     let mut shown = lines.by_ref().take(head).fold(String::new(), |all, line| all + line + "\n");
     if lines.next().is_some() {
-        shown.push_str("[and so on]\n");
+        shown.push_str("[…]\n");
     }
     shown
 }

@@ -1,17 +1,16 @@
-//! The table's language: what is tried with a leaf, in which surroundings.
+//! Rows: the command lines to run for a command, and the environment of each.
 
-/// A leaf and everything that is tried with it.
+/// A command and its cases.
 pub struct Row {
-    pub leaf: &'static str,
-    /// Command lines that come first; `name=line` keeps what it prints as `$name`.
+    pub command: &'static str,
+    /// Command lines that run first; `name=line` keeps its output as `$name`.
     pub given: Vec<&'static str>,
     pub cases: Vec<(Situation, Case)>,
-    /// Which of them the next words are about.
+    /// The case that the next builder calls change.
     last: usize,
 }
 
-/// Every situation that a leaf can be in; a leaf says of each what happens, or
-/// why it cannot come about.
+/// A situation that every row must cover, either with a run or with the reason why it cannot occur.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Situation {
     Success,
@@ -21,12 +20,12 @@ pub enum Situation {
     MissingScope,
     NotFound,
     ServiceDown,
-    /// Worth a look besides.
+    /// An additional case.
     Also(&'static str),
 }
 
 impl Situation {
-    /// What no leaf may be silent about.
+    /// The situations that every row must cover.
     pub const ALL: [Self; 7] = [
         Self::Success,
         Self::WrongUsage,
@@ -53,43 +52,43 @@ impl Situation {
 
 pub enum Case {
     Run(Run),
-    /// Why it cannot come about.
+    /// The reason why the situation cannot occur.
     Never(&'static str),
 }
 
-/// A command line to run, and what to expect of it.
+/// A command line to run and its expected exit code.
 #[derive(Clone)]
 pub struct Run {
     pub line: String,
-    pub around: Around,
+    pub setup: Setup,
     pub code: i32,
-    /// Texts to wait for, and what to do when they have come.
+    /// Texts to wait for in the output, and what to do then.
     pub cues: Vec<(&'static str, Act)>,
-    /// How many lines are shown of what is a document.
+    /// Number of output lines in the snapshot; all if `None`.
     pub head: Option<usize>,
     pub env: Vec<(&'static str, &'static str)>,
     pub only: Option<Stream>,
     pub columns: u16,
 }
 
-/// As wide as most terminals are or can be made.
+/// The usual terminal width of the runs.
 const COLUMNS: u16 = 100;
-/// So wide that nothing is wrapped: ids inside of long texts are masked only whole.
+/// A width at which nothing is wrapped, because wrapped ids are not masked.
 const WIDE: u16 = 2000;
 
-/// What the command finds around it.
+/// The configuration in the environment of a run.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub enum Around {
-    /// Addresses and keys of the server.
+pub enum Setup {
+    /// Base URLs and keys of the server.
     Keys,
-    /// Nothing: an empty home directory.
+    /// No configuration.
     Nothing,
-    /// Addresses, no keys.
-    Addresses,
-    /// Addresses, and keys that may do something else.
+    /// Base URLs without keys.
+    BaseUrls,
+    /// Base URLs, and keys without the required scope.
     OtherScope,
-    /// Keys, and addresses where nobody answers.
-    Nobody,
+    /// Keys, and base URLs of a closed port.
+    Unreachable,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -100,48 +99,47 @@ pub enum Stream {
 
 #[derive(Clone, Copy)]
 pub enum Act {
-    /// Type this, where a terminal is.
+    /// Type this text, on a terminal only.
     Type(&'static str),
-    /// Run this command line beside it.
-    Beside(&'static str),
-    /// Send the signal.
+    /// Run this command line at the same time.
+    Run(&'static str),
+    /// Send this signal.
     Signal(&'static str),
 }
 
-/// The answers to a question.
+/// The answers to a confirmation.
 pub const YES: Act = Act::Type("y\n");
 pub const NO: Act = Act::Type("\n");
 
 impl Row {
-    /// A leaf that calls an operation of a service: the line succeeds, and meets
-    /// every trouble that does not depend on the leaf.
-    pub fn service(leaf: &'static str, line: &str) -> Self {
+    /// A command that calls an operation of a service, with the cases that all such commands share.
+    pub fn service(command: &'static str, line: &str) -> Self {
         let plain = line.trim_start_matches("--sandbox ");
         let no_retry = format!("{plain} --retries 0");
-        Self::new(leaf, line)
-            .with(Situation::NothingSetUp, Run::new(plain, Around::Nothing, 3))
-            .with(Situation::MissingKey, Run::new(plain, Around::Addresses, 3))
-            .with(Situation::MissingScope, Run::new(plain, Around::OtherScope, 4))
-            .with(Situation::ServiceDown, Run::new(&no_retry, Around::Nobody, 8))
-            .about_success()
+        Self::new(command, line)
+            .with(Situation::NothingSetUp, Run::new(plain, Setup::Nothing, 3))
+            .with(Situation::MissingKey, Run::new(plain, Setup::BaseUrls, 3))
+            .with(Situation::MissingScope, Run::new(plain, Setup::OtherScope, 4))
+            .with(Situation::ServiceDown, Run::new(&no_retry, Setup::Unreachable, 8))
+            .select_success()
     }
 
-    /// A leaf of the local server's control interface.
-    pub fn control(leaf: &'static str, line: &str) -> Self {
-        Self::new(leaf, line).local("the local server needs no set-up, asks for no key, and runs inside the command where none is found")
+    /// A command of the local server's control interface.
+    pub fn control(command: &'static str, line: &str) -> Self {
+        Self::new(command, line).local("the local server needs no configuration and no key, and starts inside the command if none is running")
     }
 
-    /// A leaf that calls no service, so that no trouble with one comes about.
-    pub fn here(leaf: &'static str, line: &str) -> Self {
-        Self::new(leaf, line).local("it calls no service")
+    /// A command that calls no service, so that it has no failures of one.
+    pub fn here(command: &'static str, line: &str) -> Self {
+        Self::new(command, line).local("it calls no service")
     }
 
-    fn new(leaf: &'static str, line: &str) -> Self {
-        let success = (Situation::Success, Case::Run(Run::new(line, Around::Keys, 0)));
-        Self { leaf, given: Vec::new(), cases: vec![success], last: 0 }
+    fn new(command: &'static str, line: &str) -> Self {
+        let success = (Situation::Success, Case::Run(Run::new(line, Setup::Keys, 0)));
+        Self { command, given: Vec::new(), cases: vec![success], last: 0 }
     }
 
-    fn about_success(mut self) -> Self {
+    fn select_success(mut self) -> Self {
         self.last = 0;
         self
     }
@@ -154,18 +152,18 @@ impl Row {
         self
     }
 
-    /// A command line that comes before each run; `name=line` keeps what it prints.
+    /// Adds a command line that runs first; `name=line` keeps its output.
     pub fn given(mut self, line: &'static str) -> Self {
         self.given.push(line);
         self
     }
 
     pub fn wrong(self, line: &str) -> Self {
-        self.with(Situation::WrongUsage, Run::new(line, Around::Keys, 2))
+        self.with(Situation::WrongUsage, Run::new(line, Setup::Keys, 2))
     }
 
     pub fn not_found(self, line: &str) -> Self {
-        self.with(Situation::NotFound, Run::new(line, Around::Keys, 5))
+        self.with(Situation::NotFound, Run::new(line, Setup::Keys, 5))
     }
 
     pub fn never(mut self, situation: Situation, why: &'static str) -> Self {
@@ -174,12 +172,12 @@ impl Row {
         self
     }
 
-    /// Something else that is worth a look, with its exit code.
+    /// Adds a case with its exit code.
     pub fn also(self, name: &'static str, code: i32, line: &str) -> Self {
-        self.with(Situation::Also(name), Run::new(line, Around::Keys, code))
+        self.with(Situation::Also(name), Run::new(line, Setup::Keys, code))
     }
 
-    /// Replaces what happens in a situation.
+    /// Replaces the case of a situation.
     pub fn with(mut self, situation: Situation, run: Run) -> Self {
         self.cases.retain(|(kept, _)| *kept != situation);
         self.cases.push((situation, Case::Run(run)));
@@ -187,21 +185,21 @@ impl Row {
         self
     }
 
-    /// Changes the run that was described last.
+    /// Changes the run that was added last.
     fn last(mut self, change: impl FnOnce(&mut Run)) -> Self {
         match self.cases.get_mut(self.last) {
             Some((_, Case::Run(run))) => change(run),
-            _ => panic!("`{}`: nothing runs there", self.leaf),
+            _ => panic!("`{}`: the last case is not a run", self.command),
         }
         self
     }
 
-    /// When this text comes, do that.
+    /// Waits for the text in the output, then acts.
     pub fn when(self, text: &'static str, act: Act) -> Self {
         self.last(|run| run.cues.push((text, act)))
     }
 
-    /// Only so many lines of it are shown.
+    /// Limits the output in the snapshot to this number of lines.
     pub fn head(self, lines: usize) -> Self {
         self.last(|run| run.head = Some(lines))
     }
@@ -210,7 +208,7 @@ impl Row {
         self.last(|run| run.env.push((name, value)))
     }
 
-    /// On a terminal that is wide enough for anything.
+    /// Uses a terminal on which nothing is wrapped.
     pub fn wide(self) -> Self {
         self.last(|run| run.columns = WIDE)
     }
@@ -219,17 +217,17 @@ impl Row {
         self.last(|run| run.only = Some(stream))
     }
 
-    pub fn around(self, around: Around) -> Self {
-        self.last(|run| run.around = around)
+    pub fn setup(self, setup: Setup) -> Self {
+        self.last(|run| run.setup = setup)
     }
 }
 
 impl Run {
-    pub fn new(line: &str, around: Around, code: i32) -> Self {
+    pub fn new(line: &str, setup: Setup, code: i32) -> Self {
         let line = line.to_owned();
         Self {
             line,
-            around,
+            setup,
             code,
             cues: Vec::new(),
             head: None,

@@ -17,49 +17,49 @@ pub fn server_rows() -> Vec<Row> {
         Row::control("sandbox serve", "sandbox serve --addr 127.0.0.1:0 --in-memory -q")
             .when("\"http\"", Act::Signal("-TERM"))
             .wrong("sandbox serve --addr here")
-            .never(NotFound, "it names nothing")
-            .also("stopped from elsewhere", 0, "sandbox serve --addr 127.0.0.1:0 -q")
+            .never(NotFound, "it takes no id")
+            .also("stopped by another command", 0, "sandbox serve --addr 127.0.0.1:0 -q")
             .env("SVC_SANDBOX_DIR", "other")
-            .when("\"http\"", Act::Beside("sandbox stop"))
+            .when("\"http\"", Act::Run("sandbox stop"))
             .also("a data directory in use", 1, "sandbox serve --addr 127.0.0.1:0")
-            .also("a choice that there is not", 2, "sandbox serve --set create-status=201"),
+            .also("an unknown switch value", 2, "sandbox serve --set create-status=201"),
         Row::control("sandbox status", "sandbox status")
             .wrong("sandbox status now")
-            .never(NotFound, "it names nothing")
+            .never(NotFound, "it takes no id")
             .also("not running", 0, "sandbox status")
             .env("SVC_SANDBOX_DIR", "other"),
         Row::control("sandbox stop", "sandbox stop")
             .env("SVC_SANDBOX_DIR", "other")
             .wrong("sandbox stop now")
-            .never(NotFound, "it names nothing"),
+            .never(NotFound, "it takes no id"),
         Row::control("sandbox reset", "sandbox reset --yes")
             .wrong("sandbox reset --yes --email-url http://127.0.0.1:9")
             .not_found("sandbox reset --organization Nobody --yes")
-            .also("asked, and yes", 0, "sandbox reset")
+            .also("confirmed", 0, "sandbox reset")
             .when("[y/N] ", YES)
-            .also("asked, and no", 2, "sandbox reset")
+            .also("not confirmed", 2, "sandbox reset")
             .when("[y/N] ", NO),
         Row::control("sandbox clock show", "sandbox clock show")
             .wrong("sandbox clock show now")
-            .never(NotFound, "it names nothing"),
+            .never(NotFound, "it takes no id"),
         Row::control("sandbox clock freeze", "sandbox clock freeze")
             .wrong("sandbox clock freeze now")
-            .never(NotFound, "it names nothing")
+            .never(NotFound, "it takes no id")
             .also("a dry run", 0, "sandbox clock freeze --dry-run"),
         Row::control("sandbox clock advance", "sandbox clock advance 2m")
             .wrong("sandbox clock advance far")
-            .never(NotFound, "it names nothing"),
+            .never(NotFound, "it takes no id"),
         Row::control("sandbox clock resume", "sandbox clock resume")
             .wrong("sandbox clock resume now")
-            .never(NotFound, "it names nothing"),
+            .never(NotFound, "it takes no id"),
         Row::control(
             "sandbox faults add",
             "sandbox faults add --operation emails.send --status 503 --times 2",
         )
         .wrong("sandbox faults add --drop never")
-        .never(NotFound, "it names nothing by its id")
+        .never(NotFound, "it takes no id")
         .also(
-            "an operation that there is not",
+            "an unknown operation",
             6,
             "sandbox faults add --operation emails.lost --status 503",
         ),
@@ -67,7 +67,7 @@ pub fn server_rows() -> Vec<Row> {
             .given("sandbox faults add --operation emails.send --status 503 --times 2")
             .given("sandbox faults add --latency 2s")
             .wrong("sandbox faults list all")
-            .never(NotFound, "it names nothing"),
+            .never(NotFound, "it takes no id"),
         Row::control("sandbox faults get", "sandbox faults get $fault")
             .given("fault=sandbox faults add --operation emails.send --status 503 --jq .id")
             .wrong("sandbox faults get")
@@ -76,7 +76,7 @@ pub fn server_rows() -> Vec<Row> {
             .given("fault=sandbox faults add --drop after --jq .id")
             .wrong("sandbox faults remove $fault two")
             .not_found("sandbox faults remove flt_missing")
-            .also("all of them", 0, "sandbox faults remove"),
+            .also("all faults", 0, "sandbox faults remove"),
     ]
 }
 
@@ -86,8 +86,8 @@ pub fn mail_rows() -> Vec<Row> {
     vec![
         Row::control("sandbox templates put", "sandbox templates put welcome --subject 'Hi {{ name }}' --html @welcome.html")
             .wrong("sandbox templates put")
-            .never(NotFound, "it makes what it names")
-            .also("a template that cannot be read", 6, "sandbox templates put welcome --text '{{ name'"),
+            .never(NotFound, "it creates what it names")
+            .also("an invalid template", 6, "sandbox templates put welcome --text '{{ name'"),
         Row::control("sandbox templates get", "sandbox templates get welcome")
             .given("sandbox templates put welcome --subject 'Hi {{ name }}' --html @welcome.html")
             .wrong("sandbox templates get")
@@ -96,23 +96,23 @@ pub fn mail_rows() -> Vec<Row> {
             .given("sandbox templates put welcome --subject Hi --text Hello")
             .wrong("sandbox templates delete --yes")
             .not_found("sandbox templates delete nope --yes")
-            .also("asked, and yes", 0, "sandbox templates delete welcome")
+            .also("confirmed", 0, "sandbox templates delete welcome")
             .when("[y/N] ", YES)
-            .also("asked, and no", 2, "sandbox templates delete welcome")
+            .also("not confirmed", 2, "sandbox templates delete welcome")
             .when("[y/N] ", NO),
         Row::control("sandbox messages list", "sandbox messages list")
             .given(SENT)
             .given(SETTLED)
             .wrong("sandbox messages list --limit many")
-            .never(NotFound, "it names nothing by its id")
-            .also("nobody's", 0, "sandbox messages list --to nobody@example.test"),
+            .never(NotFound, "it takes no id")
+            .also("no match", 0, "sandbox messages list --to nobody@example.test"),
         Row::control("sandbox messages wait", "sandbox messages wait --to ada@example.test")
             .wide()
             .given(SENT)
             .given(SETTLED)
             .wrong("sandbox messages wait for me")
-            .never(NotFound, "it waits")
-            .also("in vain", 8, "sandbox messages wait --to nobody@example.test --timeout 100ms"),
+            .never(NotFound, "it waits instead")
+            .also("without a match", 8, "sandbox messages wait --to nobody@example.test --timeout 100ms"),
         Row::control("sandbox messages get", "sandbox messages get $message")
             .wide()
             .given(SENT)
@@ -120,30 +120,30 @@ pub fn mail_rows() -> Vec<Row> {
             .given(MESSAGE)
             .wrong("sandbox messages get $message --raw --links")
             .not_found("sandbox messages get msg_missing")
-            .also("its links", 0, "sandbox messages get $message --links")
-            .also("its HTML", 0, "sandbox messages get $message --html"),
+            .also("the links", 0, "sandbox messages get $message --links")
+            .also("the HTML body", 0, "sandbox messages get $message --html"),
         Row::control("sandbox event", "sandbox event $email bounced --detail 'mailbox full'")
             .given(SENT)
             .given(SETTLED)
             .wrong("sandbox event $email lost")
             .not_found("sandbox event eml_missing bounced")
-            .also("a type that is none", 6, "sandbox event $email bounced --detail '{\"type\":\"late\"}'"),
+            .also("an invalid type", 6, "sandbox event $email bounced --detail '{\"type\":\"late\"}'"),
         Row::control("sandbox inbound", "sandbox inbound --from ada@example.test --to hello@sandbox.test --subject Hi --text Hello")
             .wrong("sandbox inbound --from ada@example.test")
-            .never(NotFound, "it names nothing by its id")
+            .never(NotFound, "it takes no id")
             .also("a message from a file", 0, "sandbox inbound --raw message.eml")
-            .also("a host without an address", 2, "sandbox inbound --raw message.eml --helo mail.example.test")
-            .also("a domain that nobody verified", 6, "sandbox inbound --from ada@example.test --to hello@elsewhere.test --subject Hi"),
+            .also("a HELO name without an IP address", 2, "sandbox inbound --raw message.eml --helo mail.example.test")
+            .also("an unverified domain", 6, "sandbox inbound --from ada@example.test --to hello@elsewhere.test --subject Hi"),
         Row::control("sandbox extraction", "sandbox extraction completed --data '{\"total\": 12}'")
             .wrong("sandbox extraction halfway")
-            .never(NotFound, "it names nothing by its id"),
+            .never(NotFound, "it takes no id"),
         Row::control("sandbox deliveries list", "sandbox deliveries list")
             .given(HOOK)
             .given(SENT)
             .given(SETTLED)
             .wrong("sandbox deliveries list all")
-            .never(NotFound, "it names nothing by its id")
-            .also("none", 0, "sandbox deliveries list --event email.bounced"),
+            .never(NotFound, "it takes no id")
+            .also("no match", 0, "sandbox deliveries list --event email.bounced"),
         Row::control("sandbox deliveries get", "sandbox deliveries get $delivery")
             .wide()
             .given(HOOK)
@@ -171,12 +171,12 @@ pub fn control_rows() -> Vec<Row> {
             "sandbox organizations create --name Test --balance-cents 1250",
         )
         .wrong("sandbox organizations create Test")
-        .never(NotFound, "it names nothing")
+        .never(NotFound, "it takes no id")
         .also("inside the command", 0, "sandbox organizations create --name Test --jq .name")
         .env("SVC_SANDBOX_DIR", "other"),
         Row::control("sandbox organizations list", "sandbox organizations list")
             .wrong("sandbox organizations list all")
-            .never(NotFound, "it names nothing"),
+            .never(NotFound, "it takes no id"),
         Row::control(
             "sandbox keys create",
             "sandbox keys create --service email --scope emails:send --scope emails:read",
@@ -184,7 +184,7 @@ pub fn control_rows() -> Vec<Row> {
         .wrong("sandbox keys create --service email")
         .not_found("sandbox keys create --service email --scope emails:send --organization Nobody")
         .also(
-            "a scope that there is not",
+            "an unknown scope",
             6,
             "sandbox keys create --service email --scope emails:lose",
         ),
@@ -195,9 +195,9 @@ pub fn control_rows() -> Vec<Row> {
             .given("key=sandbox keys create --service extraction --scope extract_only --jq .id")
             .wrong("sandbox keys delete --yes")
             .not_found("sandbox keys delete key_missing --yes")
-            .also("asked, and yes", 0, "sandbox keys delete $key")
+            .also("confirmed", 0, "sandbox keys delete $key")
             .when("[y/N] ", YES)
-            .also("asked, and no", 2, "sandbox keys delete $key")
+            .also("not confirmed", 2, "sandbox keys delete $key")
             .when("[y/N] ", NO),
         Row::control("sandbox dns publish", "sandbox dns publish shop.test")
             .given("domains create shop.test")

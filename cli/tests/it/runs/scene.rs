@@ -1,5 +1,5 @@
-//! Where runs happen: a server that is emptied before each, with a clock that
-//! stands still, and a home directory with a few files.
+//! The environment of a run: a server that is reset before each run, with a frozen clock, and a home
+//! directory with a few files.
 
 use std::fs::File;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
@@ -10,12 +10,12 @@ use chrono::{DateTime, Utc};
 use serde_json::{Value, json};
 
 use super::mask::Mask;
-use super::row::{Act, Around, Run};
+use super::row::{Act, Run, Setup};
 use crate::pty::{self, Terminal};
 use crate::support::{Home, Service};
 use crate::words::words;
 
-/// Files that command lines name.
+/// Files that command lines use.
 const FILES: &[(&str, &str)] = &[
     ("body.json", r#"{"id":"evt_1","event":"email.sent","data":{"emailId":"eml_1"}}"#),
     (
@@ -71,7 +71,7 @@ pub struct World {
 
 impl World {
     pub fn start() -> Self {
-        let data = Home::short();
+        let data = Home::in_memory();
         let mut child = data
             .command(&["sandbox", "serve", "--addr", "127.0.0.1:0", "--data"])
             .arg(data.path("server"))
@@ -87,11 +87,11 @@ impl World {
         Self { child, http, dns, data, application: Service::always(200, "taken") }
     }
 
-    /// Empties the server, stops its clock, and makes a home with the files.
+    /// Resets the server, freezes its clock, and creates a home directory with the files.
     pub fn scene(&self) -> Scene<'_> {
         self.control("reset", &json!({}));
         self.control("clock", &json!({"freeze": true}));
-        // Answered when nothing is under way any more.
+        // The response arrives when all work is done.
         let clock = self.control("clock", &json!({"advance": "0ms"}));
         let now = clock["now"].as_str().expect("a time").parse::<DateTime<Utc>>().expect("a time");
         let home = Home::short();
@@ -123,16 +123,16 @@ impl World {
             body.len()
         );
         stream.write_all(request.as_bytes()).expect("sent");
-        let mut answer = String::new();
-        stream.read_to_string(&mut answer).expect("an answer");
-        assert!(answer.starts_with("HTTP/1.1 20"), "{path}: {answer}");
-        let (_, body) = answer.split_once("\r\n\r\n").expect("a body");
+        let mut response = String::new();
+        stream.read_to_string(&mut response).expect("a response");
+        assert!(response.starts_with("HTTP/1.1 20"), "{path}: {response}");
+        let (_, body) = response.split_once("\r\n\r\n").expect("a body");
         serde_json::from_str(body).unwrap_or_default()
     }
 
-    /// Keys that may do something, but not what the leaf needs.
-    fn other_keys(&self, leaf: &str) -> (String, String) {
-        let scope = if leaf.starts_with("emails") { "contacts:manage" } else { "emails:read" };
+    /// Keys with a scope that the command does not need.
+    fn other_keys(&self, spec: &str) -> (String, String) {
+        let scope = if spec.starts_with("emails") { "contacts:manage" } else { "emails:read" };
         let key =
             |body: &Value| self.control("keys", body)["key"].as_str().expect("a key").to_owned();
         (
@@ -157,22 +157,22 @@ pub struct Scene<'w> {
     pub mask: Mask,
 }
 
-/// What a run left behind, masked.
-pub struct Left {
+/// The result of a run, masked.
+pub struct Outcome {
     pub code: i32,
     pub stdout: String,
     pub stderr: String,
 }
 
 impl Scene<'_> {
-    /// Runs what comes first, and keeps what it prints under its name.
+    /// Runs a preparing command line and keeps its output under its name.
     pub fn prepare(&mut self, given: &str) {
         let (name, line) = match given.split_once('=') {
             Some((name, line)) if !name.contains(' ') => (Some(name), line),
             _ => (None, given),
         };
-        let line = self.filled(line);
-        let output = self.command(&line, "", Around::Keys).output().expect("svc runs");
+        let line = self.fill(line);
+        let output = self.command(&line, "", Setup::Keys).output().expect("svc runs");
         let stdout = String::from_utf8(output.stdout).expect("UTF-8");
         let stderr = String::from_utf8_lossy(&output.stderr);
         assert!(output.status.success(), "{line}: {stdout}{stderr}");
@@ -181,10 +181,10 @@ impl Scene<'_> {
         }
     }
 
-    /// With both streams piped, as scripts have it.
-    pub fn piped(&mut self, leaf: &str, run: &Run) -> Left {
-        let line = self.filled(&run.line);
-        let mut command = self.command(&line, leaf, run.around);
+    /// Runs with both output streams piped, as scripts do.
+    pub fn piped(&mut self, spec: &str, run: &Run) -> Outcome {
+        let line = self.fill(&run.line);
+        let mut command = self.command(&line, spec, run.setup);
         command.envs(run.env.iter().copied()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().expect("svc starts");
         let mut errors = child.stderr.take().expect("piped");
@@ -203,39 +203,39 @@ impl Scene<'_> {
         let stdout = String::from_utf8(stdout).expect("UTF-8");
         let code = child.wait().expect("ends").code().unwrap_or(-1);
         let stderr = errors.join().expect("read");
-        Left { code, stdout: self.mask.apply(&stdout), stderr: self.mask.apply(&stderr) }
+        Outcome { code, stdout: self.mask.apply(&stdout), stderr: self.mask.apply(&stderr) }
     }
 
-    /// With everything on a terminal, as people have it.
-    pub fn on_terminal(&mut self, leaf: &str, run: &Run) -> Left {
-        let line = self.filled(&run.line);
-        let mut command = self.command(&line, leaf, run.around);
+    /// Runs on a terminal, as people do.
+    pub fn on_terminal(&mut self, spec: &str, run: &Run) -> Outcome {
+        let line = self.fill(&run.line);
+        let mut command = self.command(&line, spec, run.setup);
         command.envs(run.env.iter().copied());
         let mut terminal = Terminal::run(command, run.columns, self.stdin(&line));
         let mut at = 0;
         for (cue, act) in &run.cues {
             at = terminal.until_after(at, cue);
             match act {
-                Act::Type(text) => terminal.write(&self.filled(text)),
+                Act::Type(text) => terminal.write(&self.fill(text)),
                 act => self.act(*act, run, terminal.child()),
             }
         }
         let seen = terminal.end();
-        Left { code: seen.code, stdout: self.mask.apply(&seen.raw), stderr: String::new() }
+        Outcome { code: seen.code, stdout: self.mask.apply(&seen.raw), stderr: String::new() }
     }
 
-    /// A line as it is shown: names for what changes from run to run.
+    /// A command line with masked values.
     pub fn shown(&mut self, line: &str) -> String {
-        let line = self.filled(line);
+        let line = self.fill(line);
         self.mask.apply(&line)
     }
 
     fn act(&self, act: Act, run: &Run, child: &Child) {
         match act {
             Act::Type(_) => {}
-            Act::Beside(line) => {
-                let line = self.filled(line);
-                let mut command = self.command(&line, "", Around::Keys);
+            Act::Run(line) => {
+                let line = self.fill(line);
+                let mut command = self.command(&line, "", Setup::Keys);
                 let output = command.envs(run.env.iter().copied()).output().expect("svc runs");
                 assert!(output.status.success(), "{line}: {output:?}");
             }
@@ -246,7 +246,7 @@ impl Scene<'_> {
         }
     }
 
-    fn filled(&self, line: &str) -> String {
+    fn fill(&self, line: &str) -> String {
         let mut line = line.to_owned();
         for (name, value) in &self.names {
             line = line.replace(name, value);
@@ -255,11 +255,11 @@ impl Scene<'_> {
             .replace("$server", &self.world.http)
             .replace("$dns", &self.world.dns)
             .replace("$application", &self.world.application.url());
-        // What never happened has no id; trouble comes before anybody looks for it.
+        // Names without a value stand for ids that the run does not reach.
         line.replace('$', "id_of_")
     }
 
-    /// A text with the names of this scene in it.
+    /// A text with the values of this scene.
     pub fn named(&self, text: &str) -> String {
         let mut text = text.to_owned();
         for (name, value) in &self.names {
@@ -273,9 +273,9 @@ impl Scene<'_> {
         &self.home
     }
 
-    /// The home, the addresses and the keys, for a program that is not `svc`.
-    pub fn surround(&self, command: &mut Command) {
-        let svc = self.command("--version", "", Around::Keys);
+    /// Gives a program other than `svc` the home directory, base URLs and keys.
+    pub fn configure(&self, command: &mut Command) {
+        let svc = self.command("--version", "", Setup::Keys);
         command.env_clear().current_dir(self.home.path(""));
         command.envs(svc.get_envs().filter_map(|(name, value)| Some((name, value?))));
     }
@@ -285,15 +285,20 @@ impl Scene<'_> {
         File::open(self.home.path("key.txt")).expect("one of the files")
     }
 
+    /// Lets the clock of the server run again.
+    pub fn resume_clock(&self) {
+        self.world.control("clock", &json!({"resume": true}));
+    }
+
     /// The signature of `body.json` by `secret.txt`.
     pub fn signature(&self) -> String {
         let line = "sign --service email --secret-file secret.txt --jq .signature body.json";
-        let output = self.command(line, "", Around::Keys).output().expect("svc runs");
+        let output = self.command(line, "", Setup::Keys).output().expect("svc runs");
         String::from_utf8(output.stdout).expect("UTF-8").trim_end().to_owned()
     }
 
     /// A command line without its `< file`.
-    fn command(&self, line: &str, leaf: &str, around: Around) -> Command {
+    fn command(&self, line: &str, spec: &str, setup: Setup) -> Command {
         let (typed, _) = line.split_once(" < ").unwrap_or((line, ""));
         let typed = words(typed);
         let mut command = self.home.command(&typed.iter().map(String::as_str).collect::<Vec<_>>());
@@ -301,16 +306,16 @@ impl Scene<'_> {
         if let Some(stdin) = self.stdin(line) {
             command.stdin(stdin);
         }
-        let url = if around == Around::Nobody { "http://127.0.0.1:9" } else { &self.world.http };
-        if around != Around::Nothing {
+        let url = if setup == Setup::Unreachable { "http://127.0.0.1:9" } else { &self.world.http };
+        if setup != Setup::Nothing {
             command.env("SVC_EMAIL_URL", url).env("SVC_EXTRACTION_URL", url);
         }
-        let keys = match around {
-            Around::Keys | Around::Nobody => {
+        let keys = match setup {
+            Setup::Keys | Setup::Unreachable => {
                 Some(("mk_test_sandbox".to_owned(), "sk_test_sandbox".to_owned()))
             }
-            Around::OtherScope => Some(self.world.other_keys(leaf)),
-            Around::Nothing | Around::Addresses => None,
+            Setup::OtherScope => Some(self.world.other_keys(spec)),
+            Setup::Nothing | Setup::BaseUrls => None,
         };
         if let Some((email, extraction)) = keys {
             command.env("SVC_EMAIL_KEY", email).env("SVC_EXTRACTION_KEY", extraction);

@@ -9,13 +9,13 @@ pub fn rows() -> Vec<Row> {
     vec![
         Row::service("webhooks create", "webhooks create https://shop.test/hooks --event email.sent --event email.bounced")
             .wrong("webhooks create https://shop.test/hooks")
-            .never(Situation::NotFound, "it names nothing by its id")
-            .also("an address without TLS", 2, "webhooks create http://shop.test/hooks --event email.sent")
-            .also("an event that nobody knows", 6, "webhooks create https://shop.test/hooks --event email.lost"),
+            .never(Situation::NotFound, "it takes no id")
+            .also("a URL without TLS", 2, "webhooks create http://shop.test/hooks --event email.sent")
+            .also("an unknown event", 6, "webhooks create https://shop.test/hooks --event email.lost"),
         Row::service("webhooks list", "webhooks list")
             .given(HOOK)
             .wrong("webhooks list all")
-            .never(Situation::NotFound, "it names nothing by its id"),
+            .never(Situation::NotFound, "it takes no id"),
         Row::service("webhooks update", "webhooks update $hook --active false")
             .given(HOOK)
             .wrong("webhooks update $hook --active maybe")
@@ -25,9 +25,9 @@ pub fn rows() -> Vec<Row> {
             .given(HOOK)
             .wrong("webhooks delete --yes")
             .not_found("webhooks delete whk_missing --yes")
-            .also("asked, and yes", 0, "webhooks delete $hook")
+            .also("confirmed", 0, "webhooks delete $hook")
             .when("[y/N] ", YES)
-            .also("asked, and no", 2, "webhooks delete $hook")
+            .also("not confirmed", 2, "webhooks delete $hook")
             .when("[y/N] ", NO),
         Row::service("webhooks test", "webhooks test $hook")
             .given(HOOK)

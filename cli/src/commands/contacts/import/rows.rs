@@ -1,4 +1,4 @@
-//! Rows of a CSV file as contacts.
+//! Parses the rows of a CSV file into contacts.
 
 use std::collections::HashMap;
 
@@ -6,10 +6,10 @@ use serde_json::{Map, Value};
 
 use crate::failure::Failure;
 
-/// One person of the file.
+/// One contact of the file.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Row {
-    /// The line number of spreadsheets: the header is row 1.
+    /// Row number as a spreadsheet shows it: the header is row 1.
     pub(super) number: usize,
     pub(super) email: String,
     pub(super) name: Option<String>,
@@ -18,8 +18,8 @@ pub(super) struct Row {
     pub(super) metadata: Map<String, Value>,
 }
 
-/// The number of a row that cannot be used, and why.
-pub(super) type Unusable = (usize, String);
+/// The number of an invalid row, and the reason.
+pub(super) type InvalidRow = (usize, String);
 
 #[derive(Clone, Debug, PartialEq)]
 enum Field {
@@ -32,12 +32,12 @@ enum Field {
     Ignore,
 }
 
-/// Every row, or why it cannot be used. Only a file without a usable header is
+/// Returns every row, or the reason why it is invalid. Only a file with an invalid header is
 /// refused as a whole.
 pub(super) fn read(
     bytes: &[u8],
     map: &[(String, String)],
-) -> Result<Vec<Result<Row, Unusable>>, Failure> {
+) -> Result<Vec<Result<Row, InvalidRow>>, Failure> {
     let bytes = bytes.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(bytes);
     let mut reader = csv::ReaderBuilder::new()
         .delimiter(delimiter(bytes))
@@ -59,11 +59,11 @@ pub(super) fn read(
         if !more.map_err(|error| Failure::input(format!("{error}")))? {
             return Ok(rows);
         }
-        // Spreadsheets count the rows that are empty as well.
+        // Spreadsheets count empty rows too.
         let within = record.as_slice().iter().filter(|byte| **byte == b'\n').count() as u64;
         let lines = reader.position().line() - start;
         number += 1 + usize::try_from(lines.saturating_sub(within + 1)).unwrap_or(0);
-        // What spreadsheets leave at the end of a file.
+        // Spreadsheets leave empty rows at the end of a file.
         if record.iter().all(<[u8]>::is_empty) {
             continue;
         }
@@ -71,17 +71,17 @@ pub(super) fn read(
             .map_err(|_| format!("the row is not UTF-8 text: {NOT_UTF8}"))
             .and_then(|record| row(number, &record, &fields))
             .and_then(|row| match seen.insert(row.email.to_lowercase(), number) {
-                Some(first) => Err(format!("the address stands in row {first} already")),
+                Some(first) => Err(format!("the address is already in row {first}")),
                 None => Ok(row),
             });
         rows.push(row.map_err(|why| (number, why)));
     }
 }
 
-/// What to do about it.
+/// The next step for a file in another encoding.
 const NOT_UTF8: &str = "save it as \"CSV UTF-8\", or convert it: iconv -f latin1 -t utf-8 FILE";
 
-/// Spreadsheets of half the world write semicolons.
+/// The most frequent delimiter of the header. Many spreadsheets write semicolons.
 fn delimiter(bytes: &[u8]) -> u8 {
     let header = bytes.split(|byte| *byte == b'\n').next().unwrap_or_default();
     let count = |wanted: u8| header.iter().filter(|byte| **byte == wanted).count();
@@ -104,15 +104,15 @@ fn fields(header: &csv::StringRecord, map: &[(String, String)]) -> Result<Vec<Fi
     });
     if let Some((index, _)) = twice {
         let column = header.get(index).unwrap_or_default();
-        return Err(Failure::input(format!("several columns are `{column}`"))
-            .hint(format!("rename one, or leave them out: --map '{column}=ignore'")));
+        return Err(Failure::input(format!("several columns map to the field of `{column}`"))
+            .hint(format!("rename one, or ignore it: --map '{column}=ignore'")));
     }
     match fields.iter().filter(|field| **field == Field::Email).count() {
         1 => Ok(fields),
-        0 => Err(Failure::input("no column is called `email`")
-            .hint("say which one it is: --map 'E-Mail Address=email'")),
-        _ => Err(Failure::input("several columns are the address")
-            .hint("leave one out: --map 'Other Email=ignore'")),
+        0 => Err(Failure::input("no column is named `email`")
+            .hint("name the column: --map 'E-Mail Address=email'")),
+        _ => Err(Failure::input("several columns map to `email`")
+            .hint("ignore one: --map 'Other Email=ignore'")),
     }
 }
 
@@ -128,7 +128,7 @@ fn named(field: &str) -> Result<Field, Failure> {
             Some(key) if !key.is_empty() => Field::Metadata(key.to_owned()),
             _ => {
                 return Err(Failure::usage(format!(
-                    "--map: `{field}` is none of email, name, topics, subscribed, metadata, metadata.KEY, ignore"
+                    "--map: unknown field `{field}`; use email, name, topics, subscribed, metadata, metadata.KEY or ignore"
                 )));
             }
         },
@@ -142,7 +142,7 @@ fn guessed(column: &str) -> Field {
         "topics" | "topic" => Field::Topics,
         "subscribed" => Field::Subscribed,
         "metadata" => Field::WholeMetadata,
-        // What an export writes and only the service can know.
+        // Columns of an export that only the service can set.
         "id" | "createdat" | "updatedat" | "" => Field::Ignore,
         _ => Field::Metadata(column.to_owned()),
     }
@@ -169,7 +169,7 @@ fn row(number: usize, record: &csv::StringRecord, fields: &[Field]) -> Result<Ro
                 row.subscribed = Some(match cell.to_lowercase().as_str() {
                     "true" | "yes" | "y" | "1" => true,
                     "false" | "no" | "n" | "0" => false,
-                    _ => return Err("`subscribed` is neither true nor false".to_owned()),
+                    _ => return Err("`subscribed` must be true or false".to_owned()),
                 });
             }
             Field::WholeMetadata => match serde_json::from_str(cell) {
@@ -183,7 +183,7 @@ fn row(number: usize, record: &csv::StringRecord, fields: &[Field]) -> Result<Ro
         }
     }
     if row.email.is_empty() {
-        return Err("the row has no address".to_owned());
+        return Err("the row has no email address".to_owned());
     }
     Ok(row)
 }
@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn a_row_that_cannot_be_used_does_not_stop_the_rest() {
+    fn an_invalid_row_does_not_stop_the_others() {
         let file =
             "email,metadata\nada@b.test,{}\n,{}\neve@b.test,nope\nADA@b.test,\nbob@b.test,\n";
         let rows = read(file.as_bytes(), &[]).expect("a file");
@@ -218,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn rows_are_counted_as_spreadsheets_do_and_empty_ones_are_none() {
+    fn row_numbers_match_spreadsheets_and_empty_rows_are_skipped() {
         let file = "\u{feff}email,name\r\na@b.test,\"two\r\nlines\"\r\n\r\n,\r\n  \r\n\
                     b@b.test,\r\nno,\"q\"\"x\"";
         let rows = read(file.as_bytes(), &[]).expect("a file");
@@ -233,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn columns_that_mean_the_same_are_a_mistake() {
+    fn rejects_two_columns_for_one_field() {
         for header in
             ["email,plan,plan", "email,name,Full Name", "email,email", "email,topics,topic"]
         {
@@ -244,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn maps_name_columns_that_exist_and_fields_that_exist() {
+    fn map_rejects_unknown_columns_and_fields() {
         let map = |from: &str, to: &str| vec![(from.to_owned(), to.to_owned())];
         let file = b"Kontakt,Alt\na@b.test,x\n";
         assert!(read(file, &[]).is_err(), "no address");

@@ -1,13 +1,13 @@
-//! DNS records as other tools read them.
+//! DNS records in the formats of other tools.
 
 use std::fmt::Write as _;
 
 use svc_sdk::email::DnsRecord;
 
-/// The longest string inside a TXT record (RFC 1035).
-const LONGEST: usize = 255;
+/// Maximum length of one string in a TXT record (RFC 1035).
+const MAX_STRING: usize = 255;
 
-/// Lines of a zone file.
+/// Zone file lines, as BIND reads them.
 pub(super) fn bind(records: &[DnsRecord]) -> String {
     let mut text = String::new();
     for (name, kind, value) in records.iter().filter_map(parts) {
@@ -17,18 +17,18 @@ pub(super) fn bind(records: &[DnsRecord]) -> String {
         };
         let priority = priority(records, name, kind).map(|p| format!("{p} ")).unwrap_or_default();
         writeln!(text, "{name}. 3600 IN {kind} {priority}{data}")
-            .expect("a string takes everything");
+            .expect("writing to a string cannot fail");
     }
     text
 }
 
-/// Resources of Terraform's AWS provider, the most common one.
+/// `aws_route53_record` resources of Terraform's AWS provider.
 pub(super) fn terraform(records: &[DnsRecord]) -> String {
     let mut text = String::from("variable \"zone_id\" {\n  type = string\n}\n");
     for (index, record) in records.iter().enumerate() {
         let Some((name, kind, value)) = parts(record) else { continue };
         let data = match kind {
-            // The provider puts quotes around the whole: the joints are ours.
+            // The provider quotes the whole value: only the inner quotes are added here.
             "TXT" => strings(value).map(|part| hcl(&part)).collect::<Vec<_>>().join("\\\"\\\""),
             _ => hcl(value),
         };
@@ -42,7 +42,7 @@ pub(super) fn terraform(records: &[DnsRecord]) -> String {
              name    = \"{name}\"\n  type    = \"{kind}\"\n  ttl     = 3600\n  \
              records = [\"{priority}{data}\"]\n}}"
         )
-        .expect("a string takes everything");
+        .expect("writing to a string cannot fail");
     }
     text
 }
@@ -53,13 +53,12 @@ fn parts(record: &DnsRecord) -> Option<(&str, &str, &str)> {
     Some((
         record.name.as_deref()?.trim_end_matches('.'),
         kind,
-        // The dot at the end of a text belongs to it.
+        // A trailing dot is part of a text, but not of a host name.
         if kind == "TXT" { value } else { value.trim_end_matches('.') },
     ))
 }
 
-/// What stands between quotes in Terraform's language, as data and never as a
-/// template of it.
+/// Escapes text for a quoted string of Terraform, so that it is never read as a template.
 fn hcl(text: &str) -> String {
     let mut safe = String::new();
     for character in text.chars() {
@@ -67,7 +66,7 @@ fn hcl(text: &str) -> String {
             '\\' => safe.push_str("\\\\"),
             '"' => safe.push_str("\\\""),
             c if c.is_control() => {
-                write!(safe, "\\u{:04x}", u32::from(c)).expect("a string takes everything");
+                write!(safe, "\\u{:04x}", u32::from(c)).expect("writing to a string cannot fail");
             }
             c => safe.push(c),
         }
@@ -88,7 +87,7 @@ fn priority(records: &[DnsRecord], name: &str, kind: &str) -> Option<u64> {
 fn strings(value: &str) -> impl Iterator<Item = String> + '_ {
     let characters = value.chars().collect::<Vec<_>>();
     let parts =
-        characters.chunks(LONGEST).map(|part| part.iter().collect()).collect::<Vec<String>>();
+        characters.chunks(MAX_STRING).map(|part| part.iter().collect()).collect::<Vec<String>>();
     parts.into_iter()
 }
 
@@ -104,7 +103,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_the_service_says_stays_data_in_every_format() {
+    fn record_values_are_escaped_in_every_format() {
         let domain = json!({"id": "dom_1", "records": [
             {"kind": "spf", "type": "TXT", "name": "a.test.", "value": "say \"${var.x}\" %{if} \\ ."},
             {"kind": "mx", "type": "MX", "name": "a.test", "value": "in.test.", "priority": 10},

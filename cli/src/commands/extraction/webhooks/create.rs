@@ -1,4 +1,4 @@
-//! `svc extraction webhooks create`.
+//! The `svc extraction webhooks create` command.
 
 use clap::Args;
 use svc_sdk::extraction::NewWebhook;
@@ -10,9 +10,9 @@ use crate::output;
 
 use super::VIEW;
 
-/// Register an endpoint; its secret is shown only here
+/// Create a webhook; its secret is shown only once
 #[derive(Args, Debug)]
-#[command(after_help = "\
+#[command(after_long_help = "\
 Examples:
   svc extraction webhooks create https://example.com/hooks --event extraction.completed
 
@@ -20,9 +20,9 @@ Events: extraction.completed, extraction.failed
 
 Scope: full")]
 pub struct Create {
-    /// The address that receives the deliveries
+    /// URL that receives the events
     url: String,
-    /// An event to be told of, repeatable
+    /// Event to subscribe to; repeatable
     #[arg(long, value_name = "EVENT", required = true, value_delimiter = ',', add = Values::ExtractionEvent.candidates())]
     event: Vec<String>,
 }
@@ -31,9 +31,9 @@ impl Create {
     pub async fn run(self, context: &Context) -> Result<(), Failure> {
         let client = context.extraction_client().await?;
         let call = client.webhooks().create(&NewWebhook::new(self.url, self.event));
-        if let Some(webhook) = context.call(call, "registering").await? {
+        if let Some(webhook) = context.call(call, "creating").await? {
             context.out.one(&output::to_value(&webhook), VIEW)?;
-            context.out.hint("keep the secret now: the service does not show it again");
+            context.out.hint("store the secret now: the service does not show it again");
         }
         Ok(())
     }

@@ -1,4 +1,4 @@
-//! `svc extraction webhooks delete`.
+//! The `svc extraction webhooks delete` command.
 
 use clap::Args;
 
@@ -9,14 +9,14 @@ use crate::failure::Failure;
 
 /// Delete a webhook
 #[derive(Args, Debug)]
-#[command(after_help = "\
+#[command(after_long_help = "\
 Examples:
   svc extraction webhooks delete whk_019a
   svc extraction webhooks delete whk_019a --yes
 
 Scope: full")]
 pub struct Delete {
-    /// The webhook's id
+    /// Webhook id
     #[arg(add = Values::ExtractionWebhook.candidates())]
     id: String,
 }

@@ -1,4 +1,4 @@
-//! `svc sandbox clock advance`.
+//! The `svc sandbox clock advance` command.
 
 use clap::Args;
 use serde_json::json;
@@ -9,15 +9,15 @@ use crate::control::{self, Request};
 use crate::failure::Failure;
 use crate::input::duration;
 
-/// Put the clock forward and run what falls due; answers when it has settled
+/// Advance the clock and wait until the work then due is done
 #[derive(Args, Debug)]
-#[command(after_help = "\
+#[command(after_long_help = "\
 Examples:
   svc sandbox clock advance 90s
 
-Scope: none; the local server alone")]
+Scope: none (local server)")]
 pub struct Advance {
-    /// How far, such as 90s, 2h, 1d
+    /// Duration, such as 90s, 2h or 1d
     #[arg(value_parser = duration::parse)]
     duration: Duration,
 }

@@ -1,4 +1,4 @@
-//! `svc sandbox clock freeze`.
+//! The `svc sandbox clock freeze` command.
 
 use clap::Args;
 use serde_json::json;
@@ -7,13 +7,13 @@ use crate::context::Context;
 use crate::control::{self, Request};
 use crate::failure::Failure;
 
-/// Stop the clock
+/// Freeze the clock
 #[derive(Args, Debug)]
-#[command(after_help = "\
+#[command(after_long_help = "\
 Examples:
   svc sandbox clock freeze
 
-Scope: none; the local server alone")]
+Scope: none (local server)")]
 pub struct Freeze {}
 
 impl Freeze {

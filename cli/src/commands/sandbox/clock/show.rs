@@ -1,4 +1,4 @@
-//! `svc sandbox clock show`.
+//! The `svc sandbox clock show` command.
 
 use clap::Args;
 
@@ -6,13 +6,13 @@ use crate::context::Context;
 use crate::control::{self, Request};
 use crate::failure::Failure;
 
-/// Show the time and what is due next
+/// Show the time and when the next work is due
 #[derive(Args, Debug)]
-#[command(after_help = "\
+#[command(after_long_help = "\
 Examples:
   svc sandbox clock show
 
-Scope: none; the local server alone")]
+Scope: none (local server)")]
 pub struct Show {}
 
 impl Show {

@@ -1,4 +1,4 @@
-//! `svc sandbox deliveries get`.
+//! The `svc sandbox deliveries get` command.
 
 use clap::Args;
 
@@ -7,18 +7,18 @@ use crate::context::Context;
 use crate::control::{self, Request};
 use crate::failure::Failure;
 
-/// Show a delivery with every attempt
+/// Show a delivery and its attempts
 #[derive(Args, Debug)]
-#[command(after_help = "\
+#[command(after_long_help = "\
 Examples:
   svc sandbox deliveries get dlv_019a --json
 
-Scope: none; the local server alone")]
+Scope: none (local server)")]
 pub struct Get {
-    /// The delivery's id
+    /// Delivery id
     #[arg(add = Values::Delivery.candidates())]
     id: String,
-    /// The organization it belongs to; `Sandbox` unless named
+    /// Organization, by name or id [default: Sandbox]
     #[arg(long, value_name = "NAME|ID")]
     organization: Option<String>,
 }

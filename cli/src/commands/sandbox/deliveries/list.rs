@@ -1,4 +1,4 @@
-//! `svc sandbox deliveries list`.
+//! The `svc sandbox deliveries list` command.
 
 use clap::Args;
 
@@ -7,27 +7,27 @@ use crate::context::Context;
 use crate::control::{self, Request};
 use crate::failure::Failure;
 
-/// List the deliveries
+/// List webhook deliveries, newest first
 #[derive(Args, Debug)]
-#[command(after_help = "\
+#[command(after_long_help = "\
 Examples:
   svc sandbox deliveries list --event email.bounced
 
-Scope: none; the local server alone")]
+Scope: none (local server)")]
 pub struct List {
-    /// Deliveries to this webhook
+    /// Filter by webhook id
     #[arg(long, value_name = "ID", add = Values::Webhook.candidates())]
     webhook: Option<String>,
-    /// Deliveries of this event
+    /// Filter by event
     #[arg(long, value_name = "EVENT", add = Values::Event.candidates())]
     event: Option<String>,
-    /// Deliveries in this state
+    /// Filter by state: pending, delivered, failed or dropped
     #[arg(long, value_name = "STATE")]
     state: Option<String>,
-    /// Every page
+    /// Fetch every page [default: the first 20]
     #[arg(long)]
     all: bool,
-    /// The organization it belongs to; `Sandbox` unless named
+    /// Organization, by name or id [default: Sandbox]
     #[arg(long, value_name = "NAME|ID")]
     organization: Option<String>,
 }
@@ -39,6 +39,6 @@ impl List {
             .query("event", self.event.as_deref())
             .query("state", self.state.as_deref())
             .query("organization", self.organization.as_deref());
-        control::pages(context, request, self.all, super::VIEW, "no delivery").await
+        control::pages(context, request, self.all, super::VIEW, "no deliveries").await
     }
 }

@@ -1,4 +1,4 @@
-//! `svc sandbox deliveries replay`.
+//! The `svc sandbox deliveries replay` command.
 
 use clap::Args;
 
@@ -7,18 +7,20 @@ use crate::context::Context;
 use crate::control::{self, Request};
 use crate::failure::Failure;
 
-/// Send a delivery again: same event id, current secret, one attempt
+/// Send a delivery again
+///
+/// Makes one attempt with the same event id, signed with the webhook's current secret.
 #[derive(Args, Debug)]
-#[command(after_help = "\
+#[command(after_long_help = "\
 Examples:
   svc sandbox deliveries replay dlv_019a
 
-Scope: none; the local server alone")]
+Scope: none (local server)")]
 pub struct Replay {
-    /// The delivery's id
+    /// Delivery id
     #[arg(add = Values::Delivery.candidates())]
     id: String,
-    /// The organization it belongs to; `Sandbox` unless named
+    /// Organization, by name or id [default: Sandbox]
     #[arg(long, value_name = "NAME|ID")]
     organization: Option<String>,
 }
@@ -27,6 +29,6 @@ impl Replay {
     pub async fn run(self, context: &Context) -> Result<(), Failure> {
         let path = format!("/_sandbox/deliveries/{}/replay", control::segment(&self.id)?);
         let request = Request::post(&path).query("organization", self.organization.as_deref());
-        control::done(context, request, &format!("delivery {} is sent again", self.id)).await
+        control::done(context, request, &format!("sent delivery {} again", self.id)).await
     }
 }

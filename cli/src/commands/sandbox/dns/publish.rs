@@ -1,4 +1,4 @@
-//! `svc sandbox dns publish`.
+//! The `svc sandbox dns publish` command.
 
 use clap::Args;
 use serde_json::json;
@@ -8,22 +8,22 @@ use crate::context::Context;
 use crate::control::{self, Request};
 use crate::failure::Failure;
 
-/// Publish the records that a domain asked for
+/// Publish the DNS records of a domain
 #[derive(Args, Debug)]
-#[command(after_help = "\
+#[command(after_long_help = "\
 Examples:
   svc sandbox dns publish example.test
   svc sandbox dns publish example.test --record spf --record dkim
 
-Scope: none; the local server alone")]
+Scope: none (local server)")]
 pub struct Publish {
-    /// The domain name
+    /// Domain name
     #[arg(add = Values::DomainName.candidates())]
     domain: String,
-    /// Which records; all by default
+    /// Record to publish; repeatable [default: all]
     #[arg(long, value_name = "RECORD", value_delimiter = ',', value_parser = ["mx", "spf", "dkim", "dmarc"])]
     record: Vec<String>,
-    /// The organization it belongs to; `Sandbox` unless named
+    /// Organization, by name or id [default: Sandbox]
     #[arg(long, value_name = "NAME|ID")]
     organization: Option<String>,
 }
@@ -36,7 +36,7 @@ impl Publish {
         let request = Request::post(&path).body(control::without_nulls(body));
         let sentence = format!("published the records of {}", self.domain);
         control::done(context, request, &sentence).await?;
-        context.out.hint("have them checked: svc --sandbox domains verify ID");
+        context.out.hint("then verify the domain: svc --sandbox domains verify ID");
         Ok(())
     }
 }

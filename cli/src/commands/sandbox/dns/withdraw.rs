@@ -1,4 +1,4 @@
-//! `svc sandbox dns withdraw`.
+//! The `svc sandbox dns withdraw` command.
 
 use clap::Args;
 
@@ -7,21 +7,21 @@ use crate::context::Context;
 use crate::control::{self, Request};
 use crate::failure::Failure;
 
-/// Withdraw the records of a domain, or one of them
+/// Withdraw the DNS records of a domain
 #[derive(Args, Debug)]
-#[command(after_help = "\
+#[command(after_long_help = "\
 Examples:
   svc sandbox dns withdraw example.test spf
 
-Scope: none; the local server alone")]
+Scope: none (local server)")]
 pub struct Withdraw {
-    /// The domain name
+    /// Domain name
     #[arg(add = Values::DomainName.candidates())]
     domain: String,
-    /// Which record; all without it
+    /// Record to withdraw [default: all]
     #[arg(value_parser = ["mx", "spf", "dkim", "dmarc"])]
     record: Option<String>,
-    /// The organization it belongs to; `Sandbox` unless named
+    /// Organization, by name or id [default: Sandbox]
     #[arg(long, value_name = "NAME|ID")]
     organization: Option<String>,
 }

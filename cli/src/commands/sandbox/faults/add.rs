@@ -1,4 +1,4 @@
-//! `svc sandbox faults add`.
+//! The `svc sandbox faults add` command.
 
 use clap::Args;
 use serde_json::{Value, json};
@@ -10,48 +10,53 @@ use crate::control::{self, Request};
 use crate::failure::Failure;
 use crate::input::{duration, pairs};
 
-/// Let the next matching requests fail in a given way
+/// Inject a fault into the next matching requests
+///
+/// Without --status and --drop, requests are only delayed by --latency.
 #[derive(Args, Debug)]
-#[command(after_help = "\
+#[command(after_long_help = "\
 Examples:
   svc sandbox faults add --operation 'emails.send' --status 503 --times 2
   svc sandbox faults add --latency 2s
   svc sandbox faults add --drop after
 
-Scope: none; the local server alone")]
+Scope: none (local server)")]
 pub struct Add {
-    /// Which operation; any without it
+    /// Operation, such as emails.send [default: any]
     #[arg(long, value_name = "OPERATION", add = Values::Operation.candidates())]
     operation: Option<String>,
-    /// How many requests
+    /// Number of requests affected [default: 1]
     #[arg(long, value_name = "N")]
     times: Option<u32>,
-    /// How many requests to let pass before
+    /// Requests to let pass first [default: 0]
     #[arg(long, value_name = "N")]
     skip: Option<u32>,
-    /// The status to answer with
+    /// Response status
     #[arg(long, value_name = "STATUS")]
     status: Option<u16>,
-    /// The body to answer with, as JSON or text
+    /// Response body: text or JSON, @file or -
     #[arg(long, value_name = "TEXT|@FILE|-", add = at_file())]
     body: Option<String>,
-    /// A header to answer with, repeatable
+    /// Response header; repeatable
     #[arg(long, value_name = "NAME: VALUE", value_parser = pairs::parse_header)]
     header: Vec<(String, String)>,
-    /// How long to wait before answering
+    /// Delay before the response, such as 2s
     #[arg(long, value_name = "DURATION", value_parser = duration::parse)]
     latency: Option<Duration>,
-    /// When to cut the connection; `after` has processed the request
+    /// Cut the connection
+    ///
+    /// `before`: before the request is processed. `after`: after it was processed, without a
+    /// response. `midway`: in the middle of the response.
     #[arg(long, value_parser = ["before", "after", "midway"])]
     drop: Option<String>,
-    /// The organization it belongs to; `Sandbox` unless named
+    /// Organization, by name or id [default: Sandbox]
     #[arg(long, value_name = "NAME|ID")]
     organization: Option<String>,
 }
 
 impl Add {
     pub async fn run(self, context: &Context) -> Result<(), Failure> {
-        let answer = self
+        let response_body = self
             .body
             .map(|body| {
                 let text = context.inputs.text(&context.out, "--body", &body)?;
@@ -66,7 +71,7 @@ impl Add {
             "times": self.times,
             "skip": self.skip,
             "status": self.status,
-            "body": answer,
+            "body": response_body,
             "headers": (!headers.is_empty()).then_some(headers),
             "latency": self.latency.map(|latency| format!("{}ms", latency.as_millis())),
             "drop": self.drop,

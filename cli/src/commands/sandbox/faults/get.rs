@@ -1,4 +1,4 @@
-//! `svc sandbox faults get`.
+//! The `svc sandbox faults get` command.
 
 use clap::Args;
 
@@ -7,18 +7,18 @@ use crate::context::Context;
 use crate::control::{self, Request};
 use crate::failure::Failure;
 
-/// Show a fault and what it met
+/// Show a fault and the requests it affected
 #[derive(Args, Debug)]
-#[command(after_help = "\
+#[command(after_long_help = "\
 Examples:
   svc sandbox faults get flt_019a --jq .met
 
-Scope: none; the local server alone")]
+Scope: none (local server)")]
 pub struct Get {
-    /// The fault's id
+    /// Fault id
     #[arg(add = Values::Fault.candidates())]
     id: String,
-    /// The organization it belongs to; `Sandbox` unless named
+    /// Organization, by name or id [default: Sandbox]
     #[arg(long, value_name = "NAME|ID")]
     organization: Option<String>,
 }

@@ -1,4 +1,4 @@
-//! `svc sandbox faults list`.
+//! The `svc sandbox faults list` command.
 
 use clap::Args;
 
@@ -6,15 +6,15 @@ use crate::context::Context;
 use crate::control::{self, Request};
 use crate::failure::Failure;
 
-/// List the faults and what they met
+/// List all faults and the requests they affected
 #[derive(Args, Debug)]
-#[command(after_help = "\
+#[command(after_long_help = "\
 Examples:
   svc sandbox faults list
 
-Scope: none; the local server alone")]
+Scope: none (local server)")]
 pub struct List {
-    /// The organization it belongs to; `Sandbox` unless named
+    /// Organization, by name or id [default: Sandbox]
     #[arg(long, value_name = "NAME|ID")]
     organization: Option<String>,
 }
@@ -23,6 +23,6 @@ impl List {
     pub async fn run(self, context: &Context) -> Result<(), Failure> {
         let request =
             Request::get("/_sandbox/faults").query("organization", self.organization.as_deref());
-        control::list(context, request, super::VIEW, "no fault").await
+        control::list(context, request, super::VIEW, "no faults").await
     }
 }

@@ -1,4 +1,4 @@
-//! `svc sandbox faults remove`.
+//! The `svc sandbox faults remove` command.
 
 use clap::Args;
 
@@ -7,19 +7,19 @@ use crate::context::Context;
 use crate::control::{self, Request};
 use crate::failure::Failure;
 
-/// Remove a fault, or all of them
+/// Remove one fault or all of them
 #[derive(Args, Debug)]
-#[command(after_help = "\
+#[command(after_long_help = "\
 Examples:
   svc sandbox faults remove flt_019a
   svc sandbox faults remove
 
-Scope: none; the local server alone")]
+Scope: none (local server)")]
 pub struct Remove {
-    /// The fault's id; all without it
+    /// Fault id [default: all]
     #[arg(add = Values::Fault.candidates())]
     id: Option<String>,
-    /// The organization it belongs to; `Sandbox` unless named
+    /// Organization, by name or id [default: Sandbox]
     #[arg(long, value_name = "NAME|ID")]
     organization: Option<String>,
 }

@@ -1,4 +1,4 @@
-//! `svc sandbox keys create`.
+//! The `svc sandbox keys create` command.
 
 use clap::Args;
 use serde_json::json;
@@ -9,25 +9,25 @@ use crate::context::Context;
 use crate::control::{self, Request};
 use crate::failure::Failure;
 
-/// Create a key; it is shown only here
+/// Create an API key; it is shown only once
 #[derive(Args, Debug)]
-#[command(after_help = "\
+#[command(after_long_help = "\
 Examples:
   svc sandbox keys create --service email --scope emails:send --scope emails:read
   svc sandbox keys create --service extraction --scope extract_only --mode test
 
-Scope: none; the local server alone")]
+Scope: none (local server)")]
 pub struct Create {
-    /// The service that the key is for
+    /// Service of the key
     #[arg(long, value_name = "email|extraction", hide_possible_values = true)]
     service: ServiceName,
-    /// A scope, repeatable for the email service
+    /// Scope; repeatable for the email service
     #[arg(long, value_name = "SCOPE", required = true, value_delimiter = ',', add = Values::Scope.candidates())]
     scope: Vec<String>,
-    /// The mode of an extraction key
+    /// Mode of an extraction key [default: test]
     #[arg(long, value_parser = ["live", "test"])]
     mode: Option<String>,
-    /// The organization it belongs to; `Sandbox` unless named
+    /// Organization, by name or id [default: Sandbox]
     #[arg(long, value_name = "NAME|ID")]
     organization: Option<String>,
 }
@@ -37,14 +37,16 @@ impl Create {
         let body = match self.service {
             ServiceName::Email => {
                 if self.mode.is_some() {
-                    return Err(Failure::usage("--mode is for keys of the extraction service"));
+                    return Err(Failure::usage(
+                        "--mode applies only to keys of the extraction service",
+                    ));
                 }
                 json!({"organization": self.organization, "service": "email", "scopes": self.scope})
             }
             ServiceName::Extraction => {
                 let [scope] = self.scope.as_slice() else {
                     return Err(Failure::usage(
-                        "a key of the extraction service has one scope: full or extract_only",
+                        "a key of the extraction service has exactly one scope: full or extract_only",
                     ));
                 };
                 json!({

@@ -1,4 +1,4 @@
-//! `svc sandbox keys delete`.
+//! The `svc sandbox keys delete` command.
 
 use clap::Args;
 
@@ -8,15 +8,15 @@ use crate::context::Context;
 use crate::control::{self, Request};
 use crate::failure::Failure;
 
-/// Revoke a key; it fails from the next request on
+/// Revoke an API key
 #[derive(Args, Debug)]
-#[command(after_help = "\
+#[command(after_long_help = "\
 Examples:
   svc sandbox keys delete key_019a --yes
 
-Scope: none; the local server alone")]
+Scope: none (local server)")]
 pub struct Delete {
-    /// The key's id
+    /// Key id
     #[arg(add = Values::SandboxKey.candidates())]
     id: String,
 }

@@ -1,4 +1,4 @@
-//! `svc sandbox keys list`.
+//! The `svc sandbox keys list` command.
 
 use clap::Args;
 
@@ -6,15 +6,15 @@ use crate::context::Context;
 use crate::control::{self, Request};
 use crate::failure::Failure;
 
-/// List the keys, without secrets
+/// List all API keys, masked
 #[derive(Args, Debug)]
-#[command(after_help = "\
+#[command(after_long_help = "\
 Examples:
   svc sandbox keys list
 
-Scope: none; the local server alone")]
+Scope: none (local server)")]
 pub struct List {
-    /// The organization it belongs to; `Sandbox` unless named
+    /// Organization, by name or id [default: Sandbox]
     #[arg(long, value_name = "NAME|ID")]
     organization: Option<String>,
 }
@@ -23,6 +23,6 @@ impl List {
     pub async fn run(self, context: &Context) -> Result<(), Failure> {
         let request =
             Request::get("/_sandbox/keys").query("organization", self.organization.as_deref());
-        control::list(context, request, super::VIEW, "no key").await
+        control::list(context, request, super::VIEW, "no keys").await
     }
 }

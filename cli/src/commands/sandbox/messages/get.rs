@@ -1,4 +1,4 @@
-//! `svc sandbox messages get`.
+//! The `svc sandbox messages get` command.
 
 use clap::Args;
 
@@ -9,27 +9,27 @@ use crate::failure::Failure;
 
 /// Show a message, its source, its HTML or its links
 #[derive(Args, Debug)]
-#[command(after_help = "\
+#[command(after_long_help = "\
 Examples:
   svc sandbox messages get msg_019a
   svc sandbox messages get msg_019a --raw > message.eml
   svc sandbox messages get msg_019a --links
 
-Scope: none; the local server alone")]
+Scope: none (local server)")]
 pub struct Get {
-    /// The message's id
+    /// Message id
     #[arg(add = Values::Message.candidates())]
     id: String,
-    /// Its RFC 5322 source
+    /// Print the RFC 5322 source
     #[arg(long, conflicts_with_all = ["html", "links"])]
     raw: bool,
-    /// Its HTML part
+    /// Print the HTML body
     #[arg(long, conflicts_with = "links")]
     html: bool,
-    /// The links in it
+    /// Print the links
     #[arg(long)]
     links: bool,
-    /// The organization it belongs to; `Sandbox` unless named
+    /// Organization, by name or id [default: Sandbox]
     #[arg(long, value_name = "NAME|ID")]
     organization: Option<String>,
 }

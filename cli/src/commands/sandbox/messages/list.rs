@@ -1,4 +1,4 @@
-//! `svc sandbox messages list`.
+//! The `svc sandbox messages list` command.
 
 use clap::Args;
 
@@ -6,34 +6,34 @@ use crate::context::Context;
 use crate::control::{self, Request};
 use crate::failure::Failure;
 
-/// List the delivered messages, the newest first
+/// List the delivered messages, newest first
 #[derive(Args, Debug)]
-#[command(after_help = "\
+#[command(after_long_help = "\
 Examples:
   svc sandbox messages list --to ada@example.test
   svc sandbox messages list --all -o ndjson
 
-Scope: none; the local server alone")]
+Scope: none (local server)")]
 pub struct List {
-    /// Whose mailbox
+    /// Filter by recipient
     #[arg(long, value_name = "ADDRESS")]
     to: Option<String>,
-    /// Who sent it
+    /// Filter by sender
     #[arg(long, value_name = "ADDRESS")]
     from: Option<String>,
-    /// What the subject holds
+    /// Filter by text in the subject
     #[arg(long, value_name = "TEXT")]
     subject: Option<String>,
-    /// Later than this instant, RFC 3339
+    /// Received after this RFC 3339 time
     #[arg(long, value_name = "TIME")]
     after: Option<String>,
-    /// How many at most on a page
+    /// Messages per page, 1 to 100 [default: 20]
     #[arg(long, value_name = "N")]
     limit: Option<u32>,
-    /// Every page
+    /// Fetch every page
     #[arg(long)]
     all: bool,
-    /// The organization it belongs to; `Sandbox` unless named
+    /// Organization, by name or id [default: Sandbox]
     #[arg(long, value_name = "NAME|ID")]
     organization: Option<String>,
 }
@@ -47,6 +47,6 @@ impl List {
             .query("after", self.after.as_deref())
             .query("organization", self.organization.as_deref())
             .query("limit", self.limit.map(|limit| limit.to_string()).as_deref());
-        control::pages(context, request, self.all, super::VIEW, "no message").await
+        control::pages(context, request, self.all, super::VIEW, "no messages").await
     }
 }

@@ -1,4 +1,4 @@
-//! `svc sandbox messages wait`.
+//! The `svc sandbox messages wait` command.
 
 use clap::Args;
 
@@ -6,27 +6,29 @@ use crate::context::Context;
 use crate::control::{self, Request};
 use crate::failure::Failure;
 
-/// Wait for a message; the first match, at once or when it comes
+/// Wait for a message that matches the filters
+///
+/// A message that was already delivered matches at once. --timeout bounds the wait [default: 30s].
 #[derive(Args, Debug)]
-#[command(after_help = "\
+#[command(after_long_help = "\
 Examples:
   svc sandbox messages wait --to ada@example.test --timeout 10s --jq .subject
 
-Scope: none; the local server alone")]
+Scope: none (local server)")]
 pub struct Wait {
-    /// Whose mailbox
+    /// Filter by recipient
     #[arg(long, value_name = "ADDRESS")]
     to: Option<String>,
-    /// Who sent it
+    /// Filter by sender
     #[arg(long, value_name = "ADDRESS")]
     from: Option<String>,
-    /// What the subject holds
+    /// Filter by text in the subject
     #[arg(long, value_name = "TEXT")]
     subject: Option<String>,
-    /// Later than this instant, RFC 3339
+    /// Received after this RFC 3339 time
     #[arg(long, value_name = "TIME")]
     after: Option<String>,
-    /// The organization it belongs to; `Sandbox` unless named
+    /// Organization, by name or id [default: Sandbox]
     #[arg(long, value_name = "NAME|ID")]
     organization: Option<String>,
 }
@@ -44,9 +46,9 @@ impl Wait {
         control::show(context, request.long_running(), super::VIEW).await.map_err(|mut failure| {
             if failure.details().status == Some(408) {
                 let details = failure.details_mut();
-                details.message = format!("no message that matches came within {timeout:?}");
+                details.message = format!("no matching message arrived within {timeout:?}");
                 details.hint =
-                    Some(format!("see what came: {}", context.svc("sandbox messages list")));
+                    Some(format!("list all messages: {}", context.svc("sandbox messages list")));
             }
             failure
         })

@@ -1,4 +1,4 @@
-//! `svc sandbox organizations create`.
+//! The `svc sandbox organizations create` command.
 
 use clap::Args;
 use serde_json::json;
@@ -7,18 +7,20 @@ use crate::context::Context;
 use crate::control::{self, Request};
 use crate::failure::Failure;
 
-/// Create an organization with keys that have all scopes
+/// Create an organization, with keys for both services
+///
+/// The keys have all scopes and are shown only once.
 #[derive(Args, Debug)]
-#[command(after_help = "\
+#[command(after_long_help = "\
 Examples:
   svc sandbox organizations create --name Test --jq .email_key
 
-Scope: none; the local server alone")]
+Scope: none (local server)")]
 pub struct Create {
-    /// What it is called
+    /// Organization name
     #[arg(long, value_name = "TEXT")]
     name: Option<String>,
-    /// Its balance, in cents
+    /// Balance in cents [default: 0]
     #[arg(long, value_name = "CENTS", allow_negative_numbers = true)]
     balance_cents: Option<i64>,
 }

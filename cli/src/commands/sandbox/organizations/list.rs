@@ -1,4 +1,4 @@
-//! `svc sandbox organizations list`.
+//! The `svc sandbox organizations list` command.
 
 use clap::Args;
 
@@ -6,18 +6,18 @@ use crate::context::Context;
 use crate::control::{self, Request};
 use crate::failure::Failure;
 
-/// List the organizations, without their keys
+/// List all organizations
 #[derive(Args, Debug)]
-#[command(after_help = "\
+#[command(after_long_help = "\
 Examples:
   svc sandbox organizations list
 
-Scope: none; the local server alone")]
+Scope: none (local server)")]
 pub struct List {}
 
 impl List {
     pub async fn run(self, context: &Context) -> Result<(), Failure> {
         let request = Request::get("/_sandbox/organizations");
-        control::list(context, request, super::LISTED, "no organization").await
+        control::list(context, request, super::LISTED, "no organizations").await
     }
 }

@@ -1,4 +1,4 @@
-//! `svc sandbox templates delete`.
+//! The `svc sandbox templates delete` command.
 
 use clap::Args;
 
@@ -9,15 +9,15 @@ use crate::failure::Failure;
 
 /// Delete a template
 #[derive(Args, Debug)]
-#[command(after_help = "\
+#[command(after_long_help = "\
 Examples:
   svc sandbox templates delete welcome --yes
 
-Scope: none; the local server alone")]
+Scope: none (local server)")]
 pub struct Delete {
-    /// The template's id
+    /// Template id
     id: String,
-    /// The organization it belongs to; `Sandbox` unless named
+    /// Organization, by name or id [default: Sandbox]
     #[arg(long, value_name = "NAME|ID")]
     organization: Option<String>,
 }

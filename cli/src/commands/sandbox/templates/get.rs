@@ -1,4 +1,4 @@
-//! `svc sandbox templates get`.
+//! The `svc sandbox templates get` command.
 
 use clap::Args;
 
@@ -9,15 +9,15 @@ use crate::failure::Failure;
 
 /// Show a template
 #[derive(Args, Debug)]
-#[command(after_help = "\
+#[command(after_long_help = "\
 Examples:
   svc sandbox templates get welcome
 
-Scope: none; the local server alone")]
+Scope: none (local server)")]
 pub struct Get {
-    /// The template's id
+    /// Template id
     id: String,
-    /// The organization it belongs to; `Sandbox` unless named
+    /// Organization, by name or id [default: Sandbox]
     #[arg(long, value_name = "NAME|ID")]
     organization: Option<String>,
 }

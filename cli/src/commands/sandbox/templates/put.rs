@@ -1,4 +1,4 @@
-//! `svc sandbox templates put`.
+//! The `svc sandbox templates put` command.
 
 use clap::Args;
 use serde_json::json;
@@ -11,24 +11,24 @@ use crate::failure::Failure;
 
 /// Create or replace a template
 #[derive(Args, Debug)]
-#[command(after_help = "\
+#[command(after_long_help = "\
 Examples:
   svc sandbox templates put welcome --subject 'Hi {{ name }}' --html @welcome.html
 
-Scope: none; the local server alone")]
+Scope: none (local server)")]
 pub struct Put {
-    /// The template's id
+    /// Template id
     id: String,
-    /// Subject, used where an email gives none
+    /// Default subject of emails with this template
     #[arg(long, value_name = "TEXT")]
     subject: Option<String>,
-    /// HTML part: the text itself, @file, or - for standard input
+    /// HTML body: text, @file or - for stdin
     #[arg(long, value_name = "TEXT|@FILE|-", allow_hyphen_values = true, add = at_file())]
     html: Option<String>,
-    /// Plain-text part
+    /// Plain-text body: text, @file or - for stdin
     #[arg(long, value_name = "TEXT|@FILE|-", allow_hyphen_values = true, add = at_file())]
     text: Option<String>,
-    /// The organization it belongs to; `Sandbox` unless named
+    /// Organization, by name or id [default: Sandbox]
     #[arg(long, value_name = "NAME|ID")]
     organization: Option<String>,
 }

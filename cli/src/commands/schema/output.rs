@@ -1,13 +1,14 @@
-//! The JSON Schema of each command's answer with `--json`. Of what a service
-//! answers: what the documents name, all of it optional, and room for more. Of
-//! what `svc` itself answers: everything.
+//! The JSON Schema of each command's output with `--json`.
+//!
+//! Output that comes from a service lists the documented fields, all optional, and allows more.
+//! Output of `svc` itself lists every field.
 
 mod own;
 mod sandbox;
 
 use serde_json::{Map, Value, json};
 
-/// The answer of a command, by its path.
+/// The output schema of a command, by its path.
 pub(super) fn of(path: &str) -> Option<Value> {
     Some(match path {
         "emails send" | "emails get" | "emails cancel" => email(),
@@ -28,7 +29,7 @@ pub(super) fn of(path: &str) -> Option<Value> {
         "extraction me" => me(),
         "extraction webhooks create" => webhook("secret"),
         "extraction webhooks list" => list(webhook("secret")),
-        "api" => json!({"description": "whatever the service answers"}),
+        "api" => json!({"description": "the response of the service"}),
         _ if path.ends_with(" delete") => ours(&[("id", string()), ("deleted", boolean())]),
         _ => return sandbox::of(path).or_else(|| own::of(path)),
     })
@@ -75,7 +76,7 @@ fn domain() -> Value {
     ])
 }
 
-/// What a DNS record has.
+/// The required fields of a DNS record.
 const RECORD: [&str; 4] = ["kind", "type", "name", "value"];
 
 fn webhook(secret: &str) -> Value {
@@ -97,13 +98,13 @@ fn me() -> Value {
     ])
 }
 
-/// What a service answers. No field is required: what the documents do not
-/// show, a service may leave out.
+/// An object from a service. No field is required, because a service may leave out what its
+/// reference does not promise.
 fn theirs(fields: &[(&str, Value)]) -> Value {
     json!({"type": "object", "properties": properties(fields), "additionalProperties": true})
 }
 
-/// What we answer: these fields, each of them, and no others.
+/// An object of `svc` itself: exactly these fields.
 fn ours(fields: &[(&str, Value)]) -> Value {
     let names = fields.iter().map(|(name, _)| *name).collect::<Vec<_>>();
     json!({
@@ -147,9 +148,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_leaf_has_an_answer_of_its_own() {
-        for leaf in crate::command_spec::COMMANDS {
-            assert!(of(leaf.path).is_some(), "nobody says what `{}` answers", leaf.path);
+    fn every_command_has_an_output_schema() {
+        for spec in crate::command_spec::COMMANDS {
+            assert!(of(spec.path).is_some(), "`svc {}` has no output schema", spec.path);
         }
         assert!(of("no such").is_none());
     }

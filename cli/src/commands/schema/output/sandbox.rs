@@ -1,4 +1,4 @@
-//! What the local server's commands answer.
+//! Output schemas of the `svc sandbox` commands.
 
 use serde_json::{Value, json};
 
@@ -8,7 +8,7 @@ pub(super) fn of(path: &str) -> Option<Value> {
     Some(match path.strip_prefix("sandbox ")? {
         "serve" => json!({
             "type": "object",
-            "description": "one line, when it is ready",
+            "description": "one line, printed when the server is ready",
             "properties": {
                 "http": string(),
                 "dns": string(),
@@ -90,7 +90,7 @@ fn key() -> Value {
         ("mode", string()),
         ("scopes", list(string())),
         ("scope", string()),
-        ("key", json!({"type": "string", "description": "when it is created, and never again"})),
+        ("key", json!({"type": "string", "description": "only when the key is created"})),
     ])
 }
 

@@ -1,4 +1,4 @@
-//! What commands answer that are more than one operation of a service.
+//! Output schemas of commands that are not a single operation of a service.
 
 use serde_json::{Value, json};
 
@@ -17,7 +17,7 @@ pub(super) fn of(path: &str) -> Option<Value> {
         "contacts import" => list(json!({
             "type": "object",
             "properties": {
-                "row": {"type": "integer", "description": "as spreadsheets count: the header is row 1"},
+                "row": {"type": "integer", "description": "row number as in a spreadsheet: the header is row 1"},
                 "email": nullable("string"),
                 "result": one_of(&["created", "updated", "skipped", "failed", "unknown"]),
                 "id": nullable("string"),
@@ -79,7 +79,7 @@ pub(super) fn of(path: &str) -> Option<Value> {
             ("sandbox", string()),
         ]),
         "listen" => json!({
-            "description": "a line each: first where it listens, then every delivery as it comes",
+            "description": "one line each: first the address, then every delivery",
             "oneOf": [listening(), received()],
         }),
         "replay" => list(json!({
@@ -106,6 +106,8 @@ pub(super) fn of(path: &str) -> Option<Value> {
         ]),
         "verify" => ours(&[("verified", boolean())]),
         "sign" => ours(&[("header", string()), ("signature", string()), ("line", string())]),
+        "help" => ours(&[("command", string()), ("text", string())]),
+        "version" => ours(&[("version", string())]),
         "completions" => ours(&[("shell", string()), ("script", string())]),
         "man" => json!({"oneOf": [
             ours(&[("name", string()), ("page", string())]),
@@ -168,5 +170,5 @@ fn mode() -> Value {
 }
 
 fn masked() -> Value {
-    json!({"type": "string", "description": "its documented prefix, the rest masked"})
+    json!({"type": "string", "description": "the documented prefix, the rest masked"})
 }
