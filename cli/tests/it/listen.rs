@@ -359,7 +359,7 @@ fn signature_diagnostics_are_not_sent_to_the_sender() {
     let response = listening.post(Some(&sign(BODY)), BODY.trim_end());
     assert!(response.starts_with("HTTP/1.1 401") && response.ends_with("\r\n\r\n"), "{response}");
     let problem = listening.next()["problem"].as_str().expect("a reason").to_owned();
-    assert!(problem.contains("trims"), "{problem}");
+    assert!(problem.contains("before they are trimmed"), "{problem}");
 
     let mut extraction = RunningListen::start(
         &home,

@@ -73,7 +73,8 @@ fn errors_take_at_most_five_lines() {
     let seen = with_service(&service, &["audiences", "list"], None);
     assert_eq!(seen.code, 4);
     assert!(
-        seen.raw.starts_with("\u{1b}[1;31merror:\u{1b}[0m the key lacks the scope contacts:manage")
+        seen.raw
+            .starts_with("\u{1b}[1;31merror:\u{1b}[0m the API key lacks the scope contacts:manage")
     );
     assert!(seen.raw.lines().count() <= 5, "{}", seen.raw);
 }
