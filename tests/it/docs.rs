@@ -364,8 +364,8 @@ fn prose(text: &str) -> String {
 #[cfg(unix)]
 fn shell_blocks(text: &str) -> Vec<String> {
     let mut blocks: Vec<String> = Vec::new();
-    each_line(text, |line, block| match block {
-        Some(Block { language: "sh", is_first }) => {
+    each_line(text, |line, block| {
+        if let Some(Block { language: "sh", is_first }) = block {
             if is_first {
                 blocks.push(String::new());
             }
@@ -374,7 +374,6 @@ fn shell_blocks(text: &str) -> Vec<String> {
                 last.push('\n');
             }
         }
-        _ => {}
     });
     blocks
 }
