@@ -308,6 +308,16 @@ impl Builder {
         self
     }
 
+    /// Sets how long a stop waits for requests and webhook deliveries in progress.
+    /// Default: ten seconds, in real time.
+    ///
+    /// The next start on the same data directory repeats the deliveries that a stop
+    /// interrupts.
+    pub fn stop_timeout(mut self, timeout: Duration) -> Self {
+        self.settings.limits.stop_timeout = timeout;
+        self
+    }
+
     /// Sets how long a client may pause within a request body before it gets
     /// status 408. Default: ten seconds, in real time.
     pub fn body_idle_timeout(mut self, timeout: Duration) -> Self {

@@ -2,11 +2,12 @@
 //! server does the rest.
 
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 use tokio::io::AsyncWriteExt as _;
 use tokio::net::TcpStream;
 
-use svc_reference_server::Server;
+use svc_reference_server::{Builder, Server};
 
 use crate::harness::{KEY, Sandbox};
 use crate::raw;
@@ -73,14 +74,15 @@ async fn a_stop_does_not_wait_for_a_hanging_endpoint() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().to_owned();
     let receiver = Receiver::start(&[NEVER]).await;
-    let sandbox = Sandbox::with(|builder| builder.data_dir(&path)).await;
+    let short = |builder: Builder| builder.data_dir(&path).stop_timeout(Duration::from_secs(1));
+    let sandbox = Sandbox::with(short).await;
     let body = format!(r#"{{"url":"{}","events":["email.delivered"]}}"#, receiver.url());
     assert_eq!(sandbox.call("POST /api/v1/webhooks", &body).await.status, 201);
     assert_eq!(sandbox.call("POST /api/v1/emails", EMAIL).await.status, 202);
     let first = receiver.until(1).await;
     within("the server to stop", sandbox.server.stop()).await;
 
-    let server = Server::builder().data_dir(&path).start().await.expect("started");
+    let server = short(Server::builder()).start().await.expect("started");
     let all = receiver.until(2).await;
     assert_eq!(all[1].body, first[0].body);
     server.stop().await;
