@@ -395,7 +395,7 @@ fn control_commands_work_against_a_server() {
     assert_eq!(failed.code, 8, "{failed:?}");
     assert_eq!(sandbox(&["faults", "list"]).json()[0]["id"], fault["id"]);
     let shown = sandbox(&["faults", "get", &text(&fault["id"])]).json();
-    assert_eq!(shown["met"][0]["operation"], "email audiences.list", "{shown}");
+    assert_eq!(shown["hits"][0]["operation"], "email audiences.list", "{shown}");
     sandbox(&["faults", "remove", &text(&fault["id"])]);
 
     sandbox(&["dns", "withdraw", "sandbox.test", "spf"]);

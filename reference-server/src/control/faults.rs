@@ -87,7 +87,6 @@ pub(crate) struct View<'a> {
     definition: &'a Value,
     /// How many more requests the fault affects.
     remaining: u32,
-    #[serde(rename = "met")]
     hits: Vec<Hit>,
 }
 

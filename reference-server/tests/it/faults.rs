@@ -47,7 +47,7 @@ async fn injects_a_status_after_skipped_requests() {
     assert_eq!(statuses, [202, 503, 503, 202]);
     let found = sandbox.control(&format!("GET /_sandbox/faults/{id}"), "").await;
     let hit = format!(r#"{{"at":"{now}","operation":"email emails.send"}}"#);
-    let expected = format!(r#"{{"id":"{id}",{asked},"remaining":0,"met":[{hit},{hit}]}}"#);
+    let expected = format!(r#"{{"id":"{id}",{asked},"remaining":0,"hits":[{hit},{hit}]}}"#);
     assert_eq!((found.status, found.body.as_str()), (200, expected.as_str()));
 
     assert_eq!(sandbox.control(&format!("DELETE /_sandbox/faults/{id}"), "").await.status, 204);

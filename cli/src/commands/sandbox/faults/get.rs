@@ -11,7 +11,7 @@ use crate::failure::Failure;
 #[derive(Args, Debug)]
 #[command(after_long_help = "\
 Examples:
-  svc sandbox faults get flt_019a --jq .met
+  svc sandbox faults get flt_019a --jq .hits
 
 Scope: none (local server)")]
 pub struct Get {

@@ -118,5 +118,5 @@ fn delivery() -> Value {
 }
 
 fn fault() -> Value {
-    theirs(&[("id", string()), ("remaining", nullable("integer")), ("met", list(theirs(&[])))])
+    theirs(&[("id", string()), ("remaining", nullable("integer")), ("hits", list(theirs(&[])))])
 }
