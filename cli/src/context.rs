@@ -21,7 +21,7 @@ use crate::failure::{Failure, Kind};
 use crate::input::content::Inputs;
 use crate::output::{Printer, View};
 use crate::sandbox::Sandbox;
-use crate::settings::{Key, Settings, Source};
+use crate::settings::{Key, Settings, Source, key_variable, url_setting_names};
 
 /// The keys that a new sandbox accepts (`docs/control-interface.md#seeds`).
 const SANDBOX_EMAIL_KEY: &str = "mk_test_sandbox";
@@ -380,7 +380,13 @@ impl Context {
                     .map_err(|_| Failure::input("--key-file: the content is not UTF-8 text"))?;
                 Key::parse(&text, "--key-file").map(Some)
             }
-            None => Ok(self.settings.stored_key(service)?.map(|key| key.value)),
+            None => {
+                let key = self.settings.stored_key(service)?;
+                if key.as_ref().is_some_and(|key| key.source == Source::Profile) {
+                    self.settings.check_destination_of_stored_key(service)?;
+                }
+                Ok(key.map(|key| key.value))
+            }
         }
     }
 
@@ -454,22 +460,6 @@ pub fn is_cleartext_url(url: &str) -> bool {
         };
         url.scheme() == "http" && !is_loopback
     })
-}
-
-/// The option and the environment variable that set a service's base URL.
-pub const fn url_setting_names(service: Service) -> &'static str {
-    match service {
-        Service::Email => "--email-url or SVC_EMAIL_URL",
-        Service::Extraction => "--extraction-url or SVC_EXTRACTION_URL",
-    }
-}
-
-/// The environment variable that holds a service's key.
-pub const fn key_variable(service: Service) -> &'static str {
-    match service {
-        Service::Email => "SVC_EMAIL_KEY",
-        Service::Extraction => "SVC_EXTRACTION_KEY",
-    }
 }
 
 /// A view that names no columns: every field as the service sent it.

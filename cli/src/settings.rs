@@ -8,7 +8,7 @@ pub mod keyring;
 mod proxy;
 mod resolve;
 
-pub use env::Env;
+pub use env::{Env, key_variable, url_setting_names};
 pub use files::{Compatibility, Credentials, Profiles};
 pub use flags::{GlobalFlags, OutputFormat};
 pub use key::Key;

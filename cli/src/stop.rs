@@ -32,10 +32,15 @@ impl StopSignal {
         })
     }
 
-    /// Also receives SIGHUP, for commands that must clean up when the terminal is closed.
+    /// Also receives SIGHUP, for commands that must clean up when the terminal is closed, unless
+    /// the command was started with SIGHUP ignored, as by `nohup`.
     pub fn listen_with_hangup() -> Result<Self, Failure> {
         use tokio::signal::unix::{SignalKind, signal};
-        Ok(Self { hangup: Some(signal(SignalKind::hangup())?), ..Self::listen()? })
+        let mut signals = Self::listen()?;
+        if !is_hangup_ignored() {
+            signals.hangup = Some(signal(SignalKind::hangup())?);
+        }
+        Ok(signals)
     }
 
     /// Waits for the next signal. Cancel safe.
@@ -52,6 +57,17 @@ impl StopSignal {
             _ = hangup => Stop::Terminate,
         }
     }
+}
+
+/// Whether the process ignores SIGHUP. Only Linux tells without unsafe code; elsewhere `false`.
+#[cfg(unix)]
+fn is_hangup_ignored() -> bool {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    // A mask in hexadecimal; SIGHUP is signal 1, the lowest bit.
+    ignored
+        .and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok())
+        .is_some_and(|mask| mask & 1 == 1)
 }
 
 #[cfg(not(unix))]

@@ -5,8 +5,9 @@ use serde_json::json;
 use svc_sdk::{ErrorKind, Service};
 
 use super::verify::ServiceName;
-use crate::context::{Context, is_cleartext_url, url_setting_names};
+use crate::context::{Context, is_cleartext_url};
 use crate::failure::{Failure, Kind};
+use crate::settings::url_setting_names;
 use crate::settings::{Key, keyring};
 
 /// Check an API key and store it in the profile

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
+use svc_sdk::Service;
 
 use crate::failure::Failure;
 
@@ -98,6 +99,22 @@ fn unquoted(value: &str) -> String {
         }
     }
     value.split_once(" #").map_or(value, |(value, _)| value.trim_end()).to_owned()
+}
+
+/// The option and the environment variable that set a service's base URL.
+pub const fn url_setting_names(service: Service) -> &'static str {
+    match service {
+        Service::Email => "--email-url or SVC_EMAIL_URL",
+        Service::Extraction => "--extraction-url or SVC_EXTRACTION_URL",
+    }
+}
+
+/// The environment variable that holds a service's key.
+pub const fn key_variable(service: Service) -> &'static str {
+    match service {
+        Service::Email => "SVC_EMAIL_KEY",
+        Service::Extraction => "SVC_EXTRACTION_KEY",
+    }
 }
 
 #[cfg(test)]

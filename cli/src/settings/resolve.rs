@@ -7,7 +7,7 @@ use clap::ValueEnum as _;
 use etcetera::BaseStrategy as _;
 use svc_sdk::Service;
 
-use super::env::{self, Env};
+use super::env::{self, Env, key_variable};
 use super::files::{self, DEFAULT_PROFILE, Profile};
 use super::{
     Compatibility, Credentials, GlobalFlags, Key, OutputFormat, Profiles, Proxies, keyring,
@@ -78,6 +78,9 @@ pub struct Settings {
     pub config_dir: PathBuf,
     pub data_dir: PathBuf,
     profile_known: bool,
+    /// The base URLs in the profile, which its keys were stored for.
+    profile_email_url: Option<String>,
+    profile_extraction_url: Option<String>,
     email_key: Option<Sourced<Key>>,
     extraction_key: Option<Sourced<Key>>,
 }
@@ -118,6 +121,8 @@ impl Settings {
                 .unwrap_or_else(|| data_dir.join("sandbox")),
             profile,
             profile_known,
+            profile_email_url: values.email_url.clone(),
+            profile_extraction_url: values.extraction_url.clone(),
             email_url: option("--email-url", flags.email_url.clone())
                 .or_else(|| variable("SVC_EMAIL_URL"))
                 .or_else(|| profile_value(values.email_url)),
@@ -186,6 +191,39 @@ impl Settings {
         Ok(self.credentials()?.key(&self.profile.value, service)?.map(from_profile))
     }
 
+    /// Fails if this run's base URL is not the one that the profile's key was stored for.
+    ///
+    /// An option or a variable that replaces only the base URL must not send the key of one
+    /// service to another.
+    pub fn check_destination_of_stored_key(&self, service: Service) -> Result<(), Failure> {
+        let Some(url) = self.url(service).filter(|url| url.source != Source::Profile) else {
+            return Ok(());
+        };
+        let stored_for = match service {
+            Service::Email => self.profile_email_url.as_deref(),
+            Service::Extraction => self.profile_extraction_url.as_deref(),
+        };
+        if stored_for.is_some_and(|stored| is_same_base_url(stored, &url.value)) {
+            return Ok(());
+        }
+        let belongs = match stored_for {
+            Some(stored) => format!("belongs to {stored}"),
+            None => "was stored without a base URL".to_owned(),
+        };
+        Err(Failure::usage(format!(
+            "the key of profile `{}` {belongs} and is not sent to {} ({})",
+            self.profile.value, url.value, url.source
+        ))
+        .code("key_for_another_url")
+        .hint(format!(
+            "use a key of that service: --key-file PATH or {}\n\
+             or store one in another profile: svc login --profile NAME --{}-url {}",
+            key_variable(service),
+            service,
+            url.value
+        )))
+    }
+
     /// Whether an option or the environment overrides the profile's key for a service.
     pub fn is_key_overridden(&self, service: Service) -> bool {
         self.key_file.is_some() || self.key_of_environment(service).is_some()
@@ -228,6 +266,12 @@ impl Settings {
     pub fn credentials(&self) -> Result<Credentials, Failure> {
         Credentials::load(self.config_dir.join("credentials.toml"))
     }
+}
+
+/// Compares base URLs as the client uses them: with or without a slash at the end.
+fn is_same_base_url(one: &str, other: &str) -> bool {
+    let parse = |text: &str| url::Url::parse(text.trim_end_matches('/')).ok();
+    parse(one).is_some_and(|one| Some(one) == parse(other))
 }
 
 fn chosen_profile(

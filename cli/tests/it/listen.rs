@@ -23,12 +23,12 @@ struct RunningListen {
 
 impl RunningListen {
     fn start(home: &Home, args: &[&str]) -> Self {
-        let mut child = home
-            .command(args)
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()
-            .expect("svc starts");
+        Self::start_command(home.command(args))
+    }
+
+    fn start_command(mut command: Command) -> Self {
+        let mut child =
+            command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("svc starts");
         let lines = BufReader::new(child.stdout.take().expect("piped"));
         let watchdog = Watchdog::start(&child);
         let mut listening = Self { child, _watchdog: watchdog, lines, ready: Value::Null };
@@ -74,7 +74,7 @@ impl RunningListen {
 
     fn signal(&self, signal: &str) {
         let pid = self.child.id().to_string();
-        assert!(Command::new("kill").args([signal, &pid]).status().expect("runs").success());
+        assert!(Command::new("kill").args([signal, pid.as_str()]).status().expect("runs").success());
     }
 
     fn end(mut self) -> Run {
@@ -349,6 +349,28 @@ fn the_body_of_an_unsigned_request_is_not_read() {
     stream.read_exact(&mut response).expect("a response");
     assert_eq!(&response, b"HTTP/1.1 401");
     assert_eq!(listening.next()["problem"], "the signature header is missing");
+}
+
+/// `nohup svc listen &` outlives its terminal.
+#[cfg(target_os = "linux")]
+#[test]
+fn listen_keeps_ignoring_a_hangup_that_was_ignored_at_its_start() {
+    let home = Home::new();
+    let secret = home.file("secret", SECRET);
+    let svc = home.command(&["listen", "--secret-file", &secret]);
+    let mut shell = Command::new("sh");
+    shell.args(["-c", "trap '' HUP; exec \"$0\" \"$@\""]).arg(svc.get_program());
+    shell.args(svc.get_args()).env_clear().current_dir(home.path("."));
+    shell.envs(svc.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    let mut listening = RunningListen::start_command(shell);
+
+    let pid = listening.child.id().to_string();
+    let kill = |signal: &str| Command::new("kill").args([signal, pid.as_str()]).status().expect("kill runs");
+    assert!(kill("-HUP").success());
+    let response = listening.post(Some(&sign(BODY)), BODY);
+    assert!(response.starts_with("HTTP/1.1 200"), "{response}");
+    assert!(kill("-TERM").success());
+    assert!(listening.child.wait().expect("svc ends").code().is_some());
 }
 
 #[test]

@@ -19,6 +19,36 @@ fn run(home: &Home, service: &Service, args: &[&str]) -> Run {
     home.run_with_env(args, &[("SVC_EMAIL_URL", &service.url()), ("SVC_EMAIL_KEY", "mk_test_x")])
 }
 
+/// A stored key is sent only to the base URL that it was stored for.
+#[test]
+fn a_stored_key_is_not_sent_to_another_base_url() {
+    let (own, other) = (Service::always(200, "[]"), Service::always(200, "[]"));
+    let home = Home::new();
+    let login = home.run_with_input(&["login", "--email-url", &own.url()], "mk_test_stored");
+    assert_eq!(login.code, 0, "{login:?}");
+    let list = ["audiences", "list", "--json"];
+
+    let by_option = home.run(&[&list[..], &["--email-url", &other.url()]].concat());
+    let by_variable = home.run_with_env(&list, &[("SVC_EMAIL_URL", &other.url())]);
+    for run in [by_option, by_variable] {
+        assert_eq!(run.code, 2, "{run:?}");
+        let error = run.error();
+        assert_eq!(error["code"], "key_for_another_url", "{error}");
+        let message = error["message"].as_str().expect("a message");
+        assert!(message.contains(&own.url()) && message.contains(&other.url()), "{message}");
+        assert!(!run.stderr.contains("mk_test_stored"), "{run:?}");
+    }
+    assert!(other.requests().is_empty(), "{:?}", other.requests());
+
+    // The same base URL in another form, and a key of its own, are fine.
+    let same = format!("{}/", own.url());
+    assert_eq!(home.run(&[&list[..], &["--email-url", &same]].concat()).code, 0);
+    let env = [("SVC_EMAIL_URL", other.url()), ("SVC_EMAIL_KEY", "mk_test_other".to_owned())];
+    let env = env.each_ref().map(|(name, value)| (*name, value.as_str()));
+    assert_eq!(home.run_with_env(&list, &env).code, 0);
+    assert!(other.requests()[0].contains("Bearer mk_test_other"), "{:?}", other.requests());
+}
+
 #[test]
 fn key_header_and_key_prefix() {
     for (config, header) in [
