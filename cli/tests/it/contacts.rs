@@ -139,3 +139,72 @@ fn a_conflict_during_import_counts_as_existing() {
         assert_eq!((run.code, results(&run)), (code, vec![result.into()]), "{run:?}");
     }
 }
+
+/// People who opted out stay opted out: in an import, an export, and an import of the export.
+#[test]
+fn opt_outs_survive_import_and_export() {
+    let home = Home::new();
+    let (from, to) = (audience(&home), audience(&home));
+    let row = |n: usize| format!("p{n}@example.test,{}\n", n % 3 != 0);
+    let file: String = (0..60).map(row).collect();
+    let file = home.file("people.csv", format!("email,subscribed\n{file}"));
+    assert_eq!(home.run(&["--sandbox", "contacts", "import", &from, &file]).code, 0);
+    let csv = home.run(&["--sandbox", "contacts", "export", &from]);
+    let run = home.run_with_input(&["--sandbox", "contacts", "import", &to, "-"], &csv.stdout);
+    assert_eq!(run.code, 0, "{run:?}");
+    for audience in [&from, &to] {
+        let all = home.sandbox_json(&["contacts", "list", audience, "--all"]);
+        let all = all.as_array().expect("a list");
+        assert_eq!(all.len(), 60);
+        for contact in all {
+            let email = contact["email"].as_str().expect("an address");
+            let number = email.trim_start_matches('p').split('@').next().expect("a number");
+            let number: usize = number.parse().expect("a number");
+            assert_eq!(contact["subscribed"], json!(number % 3 != 0), "{contact}");
+        }
+    }
+}
+
+/// A contact that was created, but could not be unsubscribed, is a failed row.
+#[test]
+fn an_import_reports_a_contact_that_is_created_but_not_unsubscribed() {
+    let home = Home::new();
+    let file = home.file("people.csv", "email,subscribed\nada@example.test,no\n");
+    let service = Service::with_responses(&[
+        http_response(200, "", r#"{"data":[],"total":0}"#),
+        http_response(201, "", r#"{"id":"con_1","email":"ada@example.test","subscribed":true}"#),
+        http_response(422, "", r#"{"error":{"code":"validation_failed","message":"no"}}"#),
+    ]);
+    let env = [("SVC_EMAIL_URL", &*service.url()), ("SVC_EMAIL_KEY", "mk_test_x")];
+    let run = home.run_with_env(&["contacts", "import", "aud_1", &file], &env);
+    assert_eq!((run.code, results(&run)), (11, vec!["failed".into()]), "{run:?}");
+    let error = &run.json()[0]["error"];
+    assert!(error["message"].as_str().is_some_and(|m| m.contains("created as con_1")), "{error}");
+    assert!(error["hint"].as_str().is_some_and(|h| h.contains("contacts update con_1")), "{error}");
+    assert!(service.requests()[2].ends_with(r#"{"subscribed":false}"#), "{:?}", service.requests());
+}
+
+#[test]
+fn an_import_warns_of_skipped_contacts_that_the_file_unsubscribes() {
+    let home = Home::new();
+    let audience = audience(&home);
+    home.sandbox_json(&["contacts", "create", &audience, "ada@example.test"]);
+    let file = home.file("people.csv", "email,subscribed\nada@example.test,no\n");
+    let import = ["--sandbox", "contacts", "import", &audience, &file];
+    let run = home.run(&import);
+    assert_eq!((run.code, results(&run)), (0, vec!["skipped".into()]), "{run:?}");
+    assert_eq!(run.json()[0]["still_subscribed"], true, "{run:?}");
+    let run = home.run(&[&import[..], &["-o", "table"]].concat());
+    assert!(run.stderr.contains("--existing update"), "{run:?}");
+}
+
+#[test]
+fn import_refuses_a_file_with_an_unclosed_quote() {
+    let home = Home::new();
+    let rows = "bob@example.test,Bob\n".repeat(50);
+    let file = home.file("people.csv", format!("email,name\nada@example.test,\"Ada\n{rows}"));
+    let env = [("SVC_EMAIL_URL", "http://127.0.0.1:9"), ("SVC_EMAIL_KEY", "mk_test_x")];
+    let run = home.run_with_env(&["contacts", "import", "aud_1", &file], &env);
+    assert_eq!(run.code, 2, "{run:?}");
+    assert!(run.error()["message"].as_str().is_some_and(|m| m.contains("line 2")), "{run:?}");
+}

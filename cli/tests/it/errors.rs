@@ -192,13 +192,13 @@ fn a_success_response_without_an_email_is_printed_and_unknown() {
         let run = run(&service, &SEND);
         assert_eq!(run.code, 9, "{body}: {run:?}");
         assert_eq!(run.json(), serde_json::from_str::<serde_json::Value>(body).expect("JSON"));
-        assert_eq!(run.error()["code"], "answer_not_understood");
+        assert_eq!(run.error()["code"], "response_not_understood");
         assert_eq!(service.requests().len(), 1, "sent twice");
     }
     let service = Service::always(200, r#"{"error":{"code":"x","message":"no"}}"#);
     let failed = run(&service, &SEND);
     let actual = (failed.code, &failed.error()["code"]);
-    assert_eq!(actual, (9, &"answer_not_understood".into()), "{failed:?}");
+    assert_eq!(actual, (9, &"response_not_understood".into()), "{failed:?}");
     // The reference does not fix the response's fields, so missing ones are only a note.
     for body in ["", "{}", r#"{"message":"accepted"}"#, r#"{"id":null,"error":null}"#] {
         let service = Service::always(202, body);

@@ -74,7 +74,9 @@ impl RunningListen {
 
     fn signal(&self, signal: &str) {
         let pid = self.child.id().to_string();
-        assert!(Command::new("kill").args([signal, pid.as_str()]).status().expect("runs").success());
+        assert!(
+            Command::new("kill").args([signal, pid.as_str()]).status().expect("runs").success()
+        );
     }
 
     fn end(mut self) -> Run {
@@ -365,7 +367,9 @@ fn listen_keeps_ignoring_a_hangup_that_was_ignored_at_its_start() {
     let mut listening = RunningListen::start_command(shell);
 
     let pid = listening.child.id().to_string();
-    let kill = |signal: &str| Command::new("kill").args([signal, pid.as_str()]).status().expect("kill runs");
+    let kill = |signal: &str| {
+        Command::new("kill").args([signal, pid.as_str()]).status().expect("kill runs")
+    };
     assert!(kill("-HUP").success());
     let response = listening.post(Some(&sign(BODY)), BODY);
     assert!(response.starts_with("HTTP/1.1 200"), "{response}");

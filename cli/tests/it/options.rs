@@ -51,9 +51,18 @@ fn emails_send() {
         (&["--html", "x", "--template", "t"], json!({"html": "x", "templateId": "t"})),
         (&["--header", "X-A: b: c"], json!({"headers": {"X-A": "b: c"}})),
         (&["--tag", "k=1", "--tag", "l="], json!({"tags": {"k": "1", "l": ""}})),
-        (&["--var", "k=1", "--var", "l:=[2]"], json!({"variables": {"k": "1", "l": [2]}})),
-        (&["--vars", "@vars.json"], json!({"variables": {"name": "Ada", "n": 1}})),
-        (&["--vars", "@vars.json", "--var", "n:=2"], json!({"variables": {"name": "Ada", "n": 2}})),
+        (
+            &["--template", "t", "--var", "k=1", "--var", "l:=[2]"],
+            json!({"templateId": "t", "variables": {"k": "1", "l": [2]}}),
+        ),
+        (
+            &["--template", "t", "--vars", "@vars.json"],
+            json!({"templateId": "t", "variables": {"name": "Ada", "n": 1}}),
+        ),
+        (
+            &["--template", "t", "--vars", "@vars.json", "--var", "n:=2"],
+            json!({"templateId": "t", "variables": {"name": "Ada", "n": 2}}),
+        ),
         (
             &["--at", "2099-01-02T03:04:05+01:00"],
             json!({"scheduledAt": "2099-01-02T02:04:05.000Z"}),

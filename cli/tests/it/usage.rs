@@ -228,3 +228,23 @@ fn an_endless_input_does_not_exhaust_memory() {
     assert_eq!(run.code, 2, "{run:?}");
     assert_eq!(run.error()["message"], "FILE: /dev/zero: larger than 256 MiB");
 }
+
+/// `--html body.html` without `@` would send the words "body.html".
+#[test]
+fn a_file_name_in_place_of_content_is_refused() {
+    let home = Home::new();
+    home.file("notes", "some text");
+    let send = ["--sandbox", "emails", "send", "--from", "a@sandbox.test", "--to", "b@x.test"];
+    let send = [&send[..], &["--subject", "s"]].concat();
+    for (option, value) in [("--html", "body.html"), ("--text", "BODY.TXT"), ("--text", "notes")] {
+        let run = home.run(&[&send[..], &[option, value]].concat());
+        assert_eq!(run.code, 2, "{run:?}");
+        let hint = run.error()["hint"].as_str().expect("a hint").to_owned();
+        assert!(hint.contains(&format!("{option} @{value}")), "{hint}");
+    }
+    let variables = home.run(&[&send[..], &["--text", "t", "--var", "name=Ada"]].concat());
+    assert_eq!(variables.code, 2, "{variables:?}");
+    assert!(variables.error()["hint"].as_str().is_some_and(|hint| hint.contains("--template")));
+    // An address of a file in a sentence is text.
+    assert_eq!(home.run(&[&send[..], &["--text", "see body.html"]].concat()).code, 0);
+}

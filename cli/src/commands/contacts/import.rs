@@ -8,7 +8,7 @@ use clap::{Args, ValueEnum, ValueHint};
 use futures_util::{StreamExt as _, TryStreamExt as _, stream};
 use serde_json::{Value, json};
 use svc_sdk::EmailClient;
-use svc_sdk::email::{ContactUpdate, NewContact};
+use svc_sdk::email::{Contact, ContactUpdate, NewContact};
 
 use self::rows::Row;
 use crate::complete::Values;
@@ -34,7 +34,8 @@ const VIEW: View = View(&[
 /// Columns are mapped by their header: email, name, topics, subscribed and metadata (a JSON
 /// object). Any other column becomes a metadata entry of its name. A row that fails does not stop
 /// the import; the exit code is then 11. Running the import again is safe: existing addresses are
-/// skipped, or updated with --existing update.
+/// skipped, or updated with --existing update. `subscribed` is set by an update after the creation;
+/// if only that fails, the row is reported as failed.
 #[derive(Args, Debug)]
 #[command(after_long_help = "\
 Examples:
@@ -90,7 +91,8 @@ impl Import {
             })
             .buffered(MAX_CONCURRENT);
         let mut results = pin!(results);
-        let (mut report, mut failed, mut seen, mut end) = (Vec::new(), 0, 0, None);
+        let (mut report, mut failed, mut seen, mut opted_out, mut end) =
+            (Vec::new(), 0, 0, 0, None);
         while let Some(result) = results.next().await {
             seen += 1;
             let entry = match result {
@@ -104,6 +106,7 @@ impl Import {
                     entry
                 }
             };
+            opted_out += usize::from(entry["still_subscribed"] == json!(true));
             if context.out.format() == Format::Ndjson && !entry.is_null() {
                 context.out.one(&entry, VIEW)?;
             } else if !entry.is_null() {
@@ -119,12 +122,21 @@ impl Import {
             return Ok(());
         }
         self.report(context, &report, total)?;
+        if opted_out > 0 {
+            context.out.warning(&format!(
+                "{opted_out} skipped contacts are subscribed, but not in the file; \
+                 apply the file with --existing update"
+            ));
+        }
         match end {
             Some(failure) => Err(failure),
             None if failed > 0 => {
                 Err(Failure::new(Kind::PartlyRefused, format!("{failed} of {total} rows failed"))
                     .code("import_partly_refused")
-                    .hint("fix these rows and run the import again; imported rows are skipped"))
+                    .hint(
+                        "fix these rows and run the import again with --existing update, \
+                         which also completes contacts that were only created",
+                    ))
             }
             None => Ok(()),
         }
@@ -159,36 +171,42 @@ impl Import {
         &self,
         context: &Context,
         client: &EmailClient,
-        known: &HashMap<String, String>,
+        known: &HashMap<String, Known>,
         row: Row,
     ) -> Result<Value, Failure> {
         let entry = |result: &str, id: Option<&str>| json!({"row": row.number, "email": row.email, "result": result, "id": id});
         match (known.get(&row.email.to_lowercase()), self.existing) {
-            (Some(id), Existing::Skip) => Ok(entry("skipped", Some(id))),
-            (Some(id), Existing::Update) => {
+            (Some(known), Existing::Skip) => {
+                let mut entry = entry("skipped", Some(&known.id));
+                if row.subscribed == Some(false) && known.subscribed != Some(false) {
+                    entry["still_subscribed"] = json!(true);
+                }
+                Ok(entry)
+            }
+            (Some(known), Existing::Update) => {
                 let mut update = ContactUpdate::new();
                 update.name = row.name.clone();
                 update.metadata = row.metadata.clone();
                 update.topics = (!row.topics.is_empty()).then(|| row.topics.clone());
                 update.subscribed = row.subscribed;
-                context.run(client.contacts().update(id, &update)).await?;
-                Ok(entry("updated", Some(id)))
+                context.run(client.contacts().update(&known.id, &update)).await?;
+                Ok(entry("updated", Some(&known.id)))
             }
             (None, _) => {
                 let mut contact = NewContact::new(row.email.clone());
                 contact.name = row.name.clone();
                 contact.metadata = row.metadata.clone();
                 contact.topics = row.topics.clone();
-                if let Some(subscribed) = row.subscribed {
-                    contact = contact.extra("subscribed", subscribed);
-                }
                 let call = client.contacts().create(&self.audience, contact);
                 if context.settings.dry_run {
                     context.call(call, "").await?;
                     return Ok(Value::Null);
                 }
                 match context.run(call).await {
-                    Ok(contact) => Ok(entry("created", Some(&contact.id))),
+                    Ok(contact) => {
+                        subscribe(context, client, &contact, row.subscribed).await?;
+                        Ok(entry("created", Some(&contact.id)))
+                    }
                     // Another client added the contact in the meantime.
                     Err(failure)
                         if failure.details().status == Some(409)
@@ -203,18 +221,48 @@ impl Import {
     }
 }
 
-/// The audience's addresses with the ids of their contacts.
+/// Sets the subscription of a new contact, which only an update can do.
+async fn subscribe(
+    context: &Context,
+    client: &EmailClient,
+    contact: &Contact,
+    wanted: Option<bool>,
+) -> Result<(), Failure> {
+    let Some(wanted) = wanted.filter(|wanted| contact.subscribed != Some(*wanted)) else {
+        return Ok(());
+    };
+    let update = ContactUpdate::new().subscribed(wanted);
+    let updated = context.run(client.contacts().update(&contact.id, &update)).await;
+    updated.map(drop).map_err(|mut failure| {
+        let command = format!("contacts update {} --subscribed {wanted}", contact.id);
+        let details = failure.details_mut();
+        details.message = format!(
+            "the contact was created as {}, but setting subscribed to {wanted} failed: {}",
+            contact.id, details.message
+        );
+        failure.hint(format!("run: {}", context.svc(&command)))
+    })
+}
+
+/// A contact that is already in the audience.
+struct Known {
+    id: String,
+    subscribed: Option<bool>,
+}
+
+/// The audience's contacts, by address in lower case.
 async fn existing_contacts(
     context: &Context,
     client: &EmailClient,
     audience: &str,
-) -> Result<HashMap<String, String>, Failure> {
+) -> Result<HashMap<String, Known>, Failure> {
     let progress = context.out.progress("reading the audience");
     let mut contacts = pin!(client.contacts().stream(audience));
     let mut known = HashMap::new();
     while let Some(contact) = contacts.try_next().await? {
         if let Some(email) = contact.email {
-            known.insert(email.to_lowercase(), contact.id);
+            let entry = Known { id: contact.id, subscribed: contact.subscribed };
+            known.insert(email.to_lowercase(), entry);
         }
     }
     drop(progress);

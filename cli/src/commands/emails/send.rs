@@ -159,9 +159,11 @@ impl Send {
         replace(&mut email.bcc, reject_lists("--bcc", self.bcc)?);
         replace(&mut email.reply_to, reject_lists("--reply-to", self.reply_to)?);
         if let Some(html) = &self.html {
+            reject_file_name("--html", html)?;
             email.html = Some(read("--html", html)?);
         }
         if let Some(text) = &self.text {
+            reject_file_name("--text", text)?;
             email.text = Some(read("--text", text)?);
         }
         email.headers.extend(pairs::object("--header", self.header)?);
@@ -184,6 +186,10 @@ impl Send {
         {
             email.text = Some(html::to_text(html));
             context.out.trace("derived the plain-text body from the HTML (--no-text prevents it)");
+        }
+        if !email.variables.is_empty() && email.template_id.is_none() {
+            return Err(Failure::usage("--var and --vars need a template")
+                .hint("name it with --template ID, or remove the variables"));
         }
         if email.subject.is_empty() && self.body.is_some() {
             return Err(Failure::input(
@@ -222,7 +228,7 @@ fn unrecognized_response() -> Failure {
         Kind::OutcomeUnknown,
         "the response is a success, but does not describe an email",
     )
-    .code("answer_not_understood");
+    .code("response_not_understood");
     let details = failure.details_mut();
     details.operation = Some(Operation::EmailsSend);
     details.outcome = Some(Outcome::Unknown.as_str());
@@ -241,6 +247,27 @@ pub(super) fn parse_body(text: &str) -> Result<Email, Failure> {
         Failure::input(format!("--body is not an email: {}", crate::input::json_problem(&error)))
             .hint("an email is {\"from\", \"to\", \"subject\", \"html\", \"text\", …}: svc schema emails send")
     })
+}
+
+/// Rejects a value that names a file, where `@` was probably forgotten: the recipients would get
+/// the name instead of the content.
+fn reject_file_name(option: &str, value: &str) -> Result<(), Failure> {
+    const EXTENSIONS: [&str; 5] = [".html", ".htm", ".txt", ".md", ".mjml"];
+    let is_one_word = !value.is_empty() && !value.contains(char::is_whitespace);
+    let looks_like_a_file = is_one_word
+        && !value.starts_with('@')
+        && value != "-"
+        && (EXTENSIONS.iter().any(|extension| value.to_lowercase().ends_with(extension))
+            || std::path::Path::new(value).is_file());
+    if !looks_like_a_file {
+        return Ok(());
+    }
+    Err(Failure::usage(format!("{option}: `{value}` is the name of a file, not its content")).hint(
+        format!(
+            "send the content: {option} @{value}\n\
+             or send the name itself: echo '{value}' | svc emails send … {option} -"
+        ),
+    ))
 }
 
 fn parse_variables(text: &str) -> Result<serde_json::Map<String, Value>, Failure> {

@@ -39,8 +39,10 @@ pub(super) fn read(
     map: &[(String, String)],
 ) -> Result<Vec<Result<Row, InvalidRow>>, Failure> {
     let bytes = bytes.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(bytes);
+    let delimiter = delimiter(bytes);
+    check_quotes(bytes, delimiter)?;
     let mut reader = csv::ReaderBuilder::new()
-        .delimiter(delimiter(bytes))
+        .delimiter(delimiter)
         .flexible(true)
         .trim(csv::Trim::All)
         .from_reader(bytes);
@@ -75,6 +77,42 @@ pub(super) fn read(
                 None => Ok(row),
             });
         rows.push(row.map_err(|why| (number, why)));
+    }
+}
+
+/// Rejects a file with a quote that is not closed, or closed within a value. The `csv` crate accepts
+/// both, and a stray quote then swallows all rows up to the next one.
+fn check_quotes(bytes: &[u8], delimiter: u8) -> Result<(), Failure> {
+    let mut line = 1;
+    let mut opened_in = None;
+    let mut at_start_of_value = true;
+    let mut rest = bytes.iter().copied().peekable();
+    while let Some(byte) = rest.next() {
+        match opened_in {
+            None if byte == b'"' && at_start_of_value => opened_in = Some(line),
+            Some(_) if byte == b'"' && rest.peek() == Some(&b'"') => {
+                rest.next();
+            }
+            Some(opened) if byte == b'"' => {
+                let ends =
+                    rest.peek().is_none_or(|next| *next == delimiter || b"\r\n".contains(next));
+                if !ends {
+                    return Err(Failure::input(format!(
+                        "line {line}: text follows a closing quote; the quote was opened in line {opened}"
+                    ))
+                    .hint("close the value with a quote before the separator, or write a quote within a value as \"\""));
+                }
+                opened_in = None;
+            }
+            _ => {}
+        }
+        at_start_of_value = byte == delimiter || byte == b'\n';
+        line += usize::from(byte == b'\n');
+    }
+    match opened_in {
+        None => Ok(()),
+        Some(opened) => Err(Failure::input(format!("line {opened}: the quote is never closed"))
+            .hint("close it, or remove it: all rows after it would become part of one value")),
     }
 }
 
@@ -230,6 +268,20 @@ mod tests {
         latin.insert(2, 0xeb);
         let refused = read(&latin, &[]).expect_err("refused");
         assert!(refused.details().hint.as_deref().is_some_and(|hint| hint.contains("iconv")));
+    }
+
+    #[test]
+    fn rejects_stray_quotes_and_names_their_line() {
+        let rows = "b@b.test,Bob\n".repeat(900);
+        let unclosed = format!("email,name\na@b.test,\"Ada\n{rows}");
+        let closed_later = format!("email,name\na@b.test,\"Ada\n{rows}c@b.test,\"Smith, J\"\n");
+        for (file, line) in [(unclosed, "line 2: "), (closed_later, "opened in line 2")] {
+            let failure = read(file.as_bytes(), &[]).expect_err("refused");
+            assert!(failure.details().message.contains(line), "{}", failure.details().message);
+        }
+        let valid =
+            "email,name\r\na@b.test,\"A \"\"the\"\" B\"\r\nc@b.test,5\" nails\n\"d@b.test\",\"\"";
+        assert_eq!(read(valid.as_bytes(), &[]).expect("a file").len(), 3);
     }
 
     #[test]
