@@ -1,5 +1,5 @@
-"""What a description cannot say: texts of our own formats, who may call what,
-and which template there is."""
+"""What the OpenAPI descriptions do not express: values of custom formats, the key
+of each service, and the existing template."""
 
 import re
 import uuid
@@ -38,11 +38,11 @@ class ExtractionKey(Key):
 
 @schemathesis.hook
 def before_call(context, case, kwargs):
-    # A key that comes again brings the first answer again, for a resource that
-    # may be deleted since.
+    # A repeated key returns the first response again, for a resource that may have
+    # been deleted since.
     key = case.headers.get("Idempotency-Key")
     if key is not None and re.fullmatch("[!-~]{1,255}", key):
         case.headers["Idempotency-Key"] = str(uuid.uuid4())
-    # A template that is not there is refused, rightly.
+    # The server rightly rejects an unknown template.
     if isinstance(case.body, dict) and isinstance(case.body.get("templateId"), str):
         case.body["templateId"] = "welcome"

@@ -245,12 +245,28 @@ fn report_clap_error(error: &clap::Error, args: &[OsString], env: &Env, streams:
             return exit::USAGE;
         }
         ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {
-            Failure::usage("no command given").hint("list the commands: svc --help")
+            let group = group_of(args);
+            Failure::usage("no command given").hint(format!("list the commands: svc{group} --help"))
         }
         _ => usage_failure(error),
     };
     printer.failure(&failure);
     exit::USAGE
+}
+
+/// The command group that was typed without a command, such as ` sandbox clock`.
+fn group_of(args: &[OsString]) -> String {
+    let mut level = &command();
+    let mut path = String::new();
+    let words = args.iter().skip(1).filter_map(|word| word.to_str());
+    for word in words.filter(|word| !word.starts_with('-')) {
+        if let Some(group) = level.find_subcommand(word) {
+            path.push(' ');
+            path.push_str(word);
+            level = group;
+        }
+    }
+    path
 }
 
 fn usage_failure(error: &clap::Error) -> Failure {

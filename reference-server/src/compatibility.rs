@@ -114,7 +114,9 @@ impl Compatibility {
             )));
         };
         let invalid_value = |valid: &str| {
-            Err(InvalidSetting(format!("`{value}` is not a value of {name}; use {valid}")))
+            Err(InvalidSetting(format!(
+                "invalid value `{value}` for {name}; valid values: {valid}"
+            )))
         };
         match (name.to_ascii_lowercase().as_str(), value) {
             ("create-status", "200") => self.create_status = CreateStatus::Ok,
@@ -195,7 +197,7 @@ mod tests {
         };
         assert_eq!(
             error(&mut compatibility, "error-format=xml"),
-            "`xml` is not a value of error-format; use problem, flat, text"
+            "invalid value `xml` for error-format; valid values: problem, flat, text"
         );
         assert_eq!(
             error(&mut compatibility, "create-status"),

@@ -31,7 +31,7 @@ pub struct Api {
     /// Path below the base URL, with its query string
     #[arg(add = Values::Path.candidates())]
     path: String,
-    /// Service [default: by the path]
+    /// Service [default: chosen by the path]
     ///
     /// Paths below /v1/ belong to the extraction service, all others to the email service.
     #[arg(long, value_name = "email|extraction", hide_possible_values = true)]

@@ -76,7 +76,7 @@ pub struct Listen {
     /// Do not verify signatures
     #[arg(long, conflicts_with_all = ["secret_file", "public_url"])]
     insecure: bool,
-    /// Port on 127.0.0.1; 0: a free port
+    /// Listen port on 127.0.0.1; 0 picks a free port
     #[arg(long, value_name = "N", default_value = "0")]
     port: u16,
 }
@@ -257,7 +257,7 @@ impl Listen {
         };
         let secret = read_secret(context, path)?;
         let absolute = std::path::absolute(path).ok();
-        // RecordedDelivery for `svc replay`, which needs a path that is text.
+        // Recorded for `svc replay`, which needs a UTF-8 path.
         let absolute = absolute.filter(|full| path.as_os_str() != "-" && full.to_str().is_some());
         Ok((Check::new(service, usable(&secret)?, &secret), absolute))
     }

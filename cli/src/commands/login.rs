@@ -80,13 +80,13 @@ impl Login {
             profiles.set_active(profile);
         }
         let mut credentials = settings.credentials()?;
-        let patience = settings.keyring_timeout();
+        let timeout = settings.keyring_timeout();
         if self.keyring {
-            keyring::set(profile, service, &key, patience)?;
+            keyring::set(profile, service, &key, timeout)?;
             credentials.set_in_keyring(profile, service);
         } else {
             if credentials.in_keyring(profile, service) {
-                keyring::forget(profile, service, patience)?;
+                keyring::forget(profile, service, timeout)?;
             }
             credentials.set(profile, service, &key);
         }

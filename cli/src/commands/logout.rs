@@ -34,9 +34,9 @@ impl Logout {
             Some(service) => vec![Service::from(service)],
             None => vec![Service::Email, Service::Extraction],
         };
-        let patience = context.settings.keyring_timeout();
+        let timeout = context.settings.keyring_timeout();
         for service in services.iter().filter(|s| credentials.in_keyring(profile, **s)) {
-            keyring::forget(profile, *service, patience)?;
+            keyring::forget(profile, *service, timeout)?;
         }
         let forgotten = services
             .into_iter()

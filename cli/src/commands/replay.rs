@@ -42,7 +42,7 @@ Examples:
 Scope: none (sends to the application only)")]
 pub struct Replay {
     /// Ids of recorded deliveries or of their events
-    #[arg(value_name = "ID", required_unless_present = "since", add = Values::Record.candidates())]
+    #[arg(value_name = "ID", add = Values::Record.candidates())]
     ids: Vec<String>,
     /// Replay every delivery since a time, such as 10m
     ///
@@ -59,6 +59,10 @@ pub struct Replay {
 
 impl Replay {
     pub async fn run(self, context: &Context) -> Result<(), Failure> {
+        if self.ids.is_empty() && self.since.is_none() {
+            return Err(Failure::usage("nothing to replay is named")
+                .hint("give the ids of deliveries, or --since TIME: svc replay --since 10m"));
+        }
         if let Some(to) = &self.to {
             check_url("--to", to)?;
         }

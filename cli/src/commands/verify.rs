@@ -27,8 +27,7 @@ Scope: none (works offline)")]
 pub struct Verify {
     /// Service that sent the delivery
     ///
-    /// The header Mail-Signature is of the email service, X-Service-Signature of the extraction
-    /// service.
+    /// The email service sends Mail-Signature, the extraction service X-Service-Signature.
     #[arg(long, value_name = "email|extraction", hide_possible_values = true)]
     service: ServiceName,
     /// File with the signing secret
@@ -36,7 +35,7 @@ pub struct Verify {
     /// One line break at the end of the file is ignored.
     #[arg(long, value_name = "PATH", value_hint = ValueHint::FilePath)]
     secret_file: PathBuf,
-    /// File with a former secret; repeatable
+    /// File with a previous secret; repeatable
     ///
     /// Used only to explain a mismatch.
     #[arg(long, value_name = "PATH", value_hint = ValueHint::FilePath)]

@@ -93,7 +93,7 @@ impl Whoami {
             context.settings.refuse_unknown_profile()?;
             return Err(Failure::new(Kind::Unauthenticated, "no key is configured")
                 .code("not_set_up")
-                .hint("try the sandbox: svc --sandbox whoami\nset up a service: svc login"));
+                .hint("try the sandbox: svc --sandbox whoami\nset up a service: svc login --email-url URL"));
         }
         context.out.one(&Value::Object(who), VIEW)?;
         refused.map_or(Ok(()), Err)

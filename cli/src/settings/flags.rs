@@ -88,7 +88,9 @@ pub struct GlobalFlags {
     )]
     pub timeout: Option<Duration>,
 
-    /// Maximum number of retries; only safe requests are retried [default: 2]
+    /// Maximum number of retries [default: 2]
+    ///
+    /// A request that may have taken effect is retried only if it is idempotent.
     #[arg(long, global = true, hide_short_help = true, value_name = "N")]
     pub retries: Option<u32>,
 

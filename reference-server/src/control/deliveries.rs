@@ -63,7 +63,7 @@ struct Attempt {
     error: Option<String>,
     /// The first 4 KiB of the response body; only for a single delivery.
     #[serde(skip_serializing_if = "Option::is_none")]
-    answer: Option<String>,
+    response_body: Option<String>,
 }
 
 /// Lists deliveries, newest first, without request and response bodies.
@@ -225,7 +225,7 @@ fn attempts(
             request_headers: serde_json::from_str(&headers).unwrap_or_default(),
             status: row.get(5)?,
             error: row.get(6)?,
-            answer: row.get::<_, Option<Vec<u8>>>(7)?.map(text),
+            response_body: row.get::<_, Option<Vec<u8>>>(7)?.map(text),
         })
     })?;
     Ok(rows.collect::<rusqlite::Result<_>>()?)

@@ -62,9 +62,9 @@ pub(super) async fn create(mut input: Input) -> ControlResponse {
                 return Err(ApiError::field("recipient", "is not a recipient of this email"));
             }
             let message = format!(
-                "an email with the status {} cannot have the event {}",
-                email.status.as_str(),
-                event.event
+                "the event {} is not possible for an email with the status {}",
+                event.event,
+                email.status.as_str()
             );
             return Err(ApiError::new(Code::Conflict, message));
         }

@@ -171,7 +171,10 @@ impl New {
         let operation = self.operation.as_deref().and_then(|name| {
             let found = operation(name);
             if found.is_none() {
-                problems.add("operation", "is not a documented operation, such as emails.send");
+                problems.add(
+                    "operation",
+                    "must be the name of a documented operation, such as emails.send",
+                );
             }
             found
         });

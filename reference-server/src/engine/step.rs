@@ -147,7 +147,7 @@ pub(crate) fn apply_event(
     };
     let Some(steps) = change.steps(from) else {
         let message =
-            format!("a recipient with the status {} cannot change to this", from.as_str());
+            format!("this event is not possible for a recipient with the status {}", from.as_str());
         return Err(ApiError::new(crate::error::Code::Conflict, message));
     };
     for (status, event) in steps {

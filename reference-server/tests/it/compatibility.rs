@@ -19,7 +19,8 @@ fn every_setting_is_tested() {
         assert!(tests.contains(&test), "no test of {name}");
         let error = Server::builder().compatibility(&format!("{name}="));
         let error = error.expect_err("an invalid value").to_string();
-        let (_, values) = error.split_once(&format!("{name}; use ")).expect("the valid values");
+        let (_, values) =
+            error.split_once(&format!("{name}; valid values: ")).expect("the valid values");
         for value in values.split(", ").filter(|value| !value.starts_with("the name of a")) {
             let tested = tests.contains(&format!("\"{name}={value}\""));
             assert!(tested, "no test of {name}={value}");

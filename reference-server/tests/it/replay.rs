@@ -43,12 +43,12 @@ async fn shows_every_attempt() {
     );
     assert_eq!(details.body.matches(&headers).count(), 2, "{headers}\n{}", details.body);
     assert!(
-        details.body.contains(r#""status":500,"error":null,"answer":"ok""#),
+        details.body.contains(r#""status":500,"error":null,"responseBody":"ok""#),
         "{}",
         details.body
     );
     assert!(
-        details.body.ends_with(r#""status":200,"error":null,"answer":"ok"}]}"#),
+        details.body.ends_with(r#""status":200,"error":null,"responseBody":"ok"}]}"#),
         "{}",
         details.body
     );

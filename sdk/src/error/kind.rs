@@ -85,8 +85,8 @@ pub enum ErrorKind {
     /// process the request.
     #[error("the request is larger than the service accepts")]
     TooLarge,
-    /// The service limits the request rate (HTTP 429), and the client's retries were used
-    /// up.
+    /// The service limits the request rate (HTTP 429), and the client did not retry, or
+    /// its retries were used up.
     ///
     /// Wait for [`Error::retry_after`](crate::Error::retry_after), or a few seconds if it
     /// is `None`, and repeat the call. The service did not process the request.

@@ -26,8 +26,8 @@ Examples:
   svc config show --profile staging --jq '.[] | select(.setting == \"email_url\") | .value'
 
 A profile is a table in config.toml (see `svc config path`). `svc login` creates it; edit the file
-to change it. Besides base URLs it can hold what a live service does differently from its
-reference:
+to change it. A profile also holds client settings, and compatibility settings for points that
+the service's reference leaves open:
 
   [profiles.staging]
   email_url = \"https://mail.example.com\"

@@ -15,7 +15,7 @@ use crate::dns::{Dns, compare};
 use crate::failure::Failure;
 use crate::settings::Key;
 
-/// An id of no email. With the scope `emails:read` the response is 404, without it 403.
+/// An id that does not exist. With the scope `emails:read` the response is 404, without it 403.
 const NO_EMAIL: &str = "svc-doctor-looks-for-nothing";
 
 pub(super) async fn examine(
@@ -35,7 +35,7 @@ pub(super) async fn examine(
     scope("webhooks:manage", webhooks.as_ref().err(), findings);
     findings.unknown(
         "scope emails:send",
-        "unknown: only sending an email can tell",
+        "cannot be checked without sending an email",
         &format!("send one to yourself: {}", context.svc("emails send")),
     );
     if let Ok(domains) = domains {
@@ -50,13 +50,13 @@ pub(super) async fn examine(
 fn scope(name: &str, error: Option<&Error>, findings: &mut Findings) {
     let check = format!("scope {name}");
     match error {
-        None => findings.ok(&check, "the key has it"),
-        Some(error) if error.is_not_found() => findings.ok(&check, "the key has it"),
+        None => findings.ok(&check, "granted"),
+        Some(error) if error.is_not_found() => findings.ok(&check, "granted"),
         Some(error) if error.status() == Some(403) => {
             findings.warning(
                 &check,
-                "the key lacks it",
-                "use a key with this scope where you need it",
+                "not granted",
+                "to use these operations, create a key with this scope",
             );
         }
         Some(error) => {

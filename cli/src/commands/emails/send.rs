@@ -35,13 +35,13 @@ pub struct Send {
     /// Recipients, 1 to 50; repeatable
     #[arg(long, value_name = "ADDRESS", num_args = 1.., required_unless_present = "body")]
     to: Vec<String>,
-    /// Copy recipients; repeatable
+    /// CC recipients; repeatable
     #[arg(long, value_name = "ADDRESS", num_args = 1..)]
     cc: Vec<String>,
-    /// Blind copy recipients; repeatable
+    /// BCC recipients; repeatable
     #[arg(long, value_name = "ADDRESS", num_args = 1..)]
     bcc: Vec<String>,
-    /// Reply addresses; repeatable
+    /// Reply-To addresses; repeatable
     #[arg(long, value_name = "ADDRESS", num_args = 1..)]
     reply_to: Vec<String>,
     /// Subject, at most 998 characters

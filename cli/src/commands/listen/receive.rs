@@ -157,7 +157,7 @@ impl Receiver {
 
     async fn handle(&self, request: Request<Incoming>) -> Result<Handled, (StatusCode, String)> {
         if request.method() != Method::POST {
-            let problem = format!("{} is not a delivery, which is a POST", request.method());
+            let problem = format!("expected POST, received {}", request.method());
             return Err((StatusCode::METHOD_NOT_ALLOWED, problem));
         }
         let (head, body) = request.into_parts();

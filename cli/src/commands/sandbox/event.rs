@@ -25,7 +25,7 @@ pub struct Event {
     /// Event
     #[arg(value_parser = ["delivered", "bounced", "complained", "failed", "opened", "clicked"])]
     event: String,
-    /// Recipient concerned [default: all eligible ones]
+    /// Affected recipient [default: all eligible ones]
     #[arg(long, value_name = "ADDRESS")]
     recipient: Option<String>,
     /// Reason or clicked link; or a JSON object with details

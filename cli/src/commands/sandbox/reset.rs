@@ -32,6 +32,7 @@ impl Reset {
         confirm(context, &format!("Delete {what}?")).await?;
         let body = json!({"organization": self.organization});
         let request = Request::post("/_sandbox/reset").body(control::without_nulls(body));
-        control::done(context, request, &format!("deleted {what} and restored the seeds")).await
+        control::done(context, request, &format!("deleted {what} and created the seed data again"))
+            .await
     }
 }

@@ -71,14 +71,17 @@ pub struct Serve {
     /// refused.
     #[arg(long)]
     public: bool,
-    /// Requests per second and key [default: no limit]
+    /// Maximum requests per second for each API key [default: no limit]
     ///
     /// Requests above the limit get the response 429.
     #[arg(long, value_name = "N/s", value_parser = rate)]
     rate_limit: Option<u32>,
-    /// Switch undocumented behavior; repeatable
+    /// Compatibility setting; repeatable
     ///
-    /// For example create-status=200. All switches are listed in docs/undocumented/README.md.
+    /// Changes behavior that the services leave undocumented: create-status=200,
+    /// list-shape=wrapped, resource-shape=wrapped, error-format=problem|flat|text,
+    /// idempotency=ignored, extraction-error=string, key-header=NAME,
+    /// contact-pages=array|zero-based or test-status-field=NAME.
     #[arg(long, value_name = "NAME=VALUE")]
     set: Vec<String>,
 }
@@ -142,6 +145,9 @@ impl Serve {
             StartError::InUse { .. } => Failure::other(error.to_string())
                 .code("data_directory_in_use")
                 .hint("use that server, stop it with `svc sandbox stop`, or choose another --data"),
+            StartError::Listen { .. } => Failure::other(with_causes(&error)).hint(
+                "choose another address, such as --addr 127.0.0.1:0, or stop the other program",
+            ),
             _ => Failure::other(format!("cannot start the server: {}", with_causes(&error))),
         })?;
         let addresses = server.addresses();
@@ -156,7 +162,7 @@ impl Serve {
         }
         // Signals are handled before the line is printed: its reader may stop the server at once.
         let mut stop = crate::stop::StopSignal::listen()?;
-        // A closed standard output is no reason to stop the server.
+        // The server keeps running if standard output is closed.
         let _ = context.out.ready(&line);
         context.out.hint(
             "press Ctrl-C to stop; try in another terminal: svc --sandbox emails send \\\n  \

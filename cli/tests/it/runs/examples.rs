@@ -35,7 +35,7 @@ const REPLACEMENTS: &[(&str, &str)] = &[
     ("--port 4242", "--port 0"),
     ("sandbox serve", "sandbox serve --addr 127.0.0.1:0"),
     ("--addr 127.0.0.1:0 --addr 127.0.0.1:0", "--addr 127.0.0.1:0"),
-    ("dlv_019a", "$delivery"),
+    ("0193a1f2-7c4e-7b51-9e8d-3f2a1c0b9d8e", "$delivery"),
     ("people.csv --existing update --map", "mapped.csv --existing update --map"),
     ("import aud_019a people.csv", "import aud_019a good.csv"),
     ("< people.csv", "< good.csv"),

@@ -11,7 +11,7 @@ use crate::failure::Failure;
 #[derive(Args, Debug)]
 #[command(after_long_help = "\
 Examples:
-  svc sandbox deliveries get dlv_019a --json
+  svc sandbox deliveries get 0193a1f2-7c4e-7b51-9e8d-3f2a1c0b9d8e --json
 
 Scope: none (local server)")]
 pub struct Get {

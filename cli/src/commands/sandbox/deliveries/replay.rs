@@ -13,7 +13,7 @@ use crate::failure::Failure;
 #[derive(Args, Debug)]
 #[command(after_long_help = "\
 Examples:
-  svc sandbox deliveries replay dlv_019a
+  svc sandbox deliveries replay 0193a1f2-7c4e-7b51-9e8d-3f2a1c0b9d8e
 
 Scope: none (local server)")]
 pub struct Replay {
