@@ -127,7 +127,7 @@ fn import_compares_addresses_case_insensitively() {
 fn a_conflict_during_import_counts_as_existing() {
     let conflict = http_response(409, "", r#"{"error":{"code":"conflict","message":"exists"}}"#);
     let home = Home::new();
-    let file = home.file("people.csv", "email\nada@example.test\n");
+    let file = home.file("people.csv", "email,subscribed\nada@example.test,no\n");
     for (existing, code, result) in [("skip", 0, "skipped"), ("update", 11, "failed")] {
         let service = Service::with_responses(&[
             http_response(200, "", r#"{"data":[],"total":0}"#),
@@ -137,6 +137,9 @@ fn a_conflict_during_import_counts_as_existing() {
         let args = ["contacts", "import", "aud_1", &file, "--existing", existing];
         let run = home.run_with_env(&args, &env);
         assert_eq!((run.code, results(&run)), (code, vec![result.into()]), "{run:?}");
+        // The opt-out of the file was not applied, and the report says so.
+        let flagged = run.json()[0]["still_subscribed"] == true;
+        assert_eq!(flagged, existing == "skip", "{run:?}");
     }
 }
 

@@ -212,7 +212,11 @@ impl Import {
                         if failure.details().status == Some(409)
                             && self.existing == Existing::Skip =>
                     {
-                        Ok(entry("skipped", None))
+                        let mut entry = entry("skipped", None);
+                        if row.subscribed == Some(false) {
+                            entry["still_subscribed"] = json!(true);
+                        }
+                        Ok(entry)
                     }
                     Err(failure) => Err(failure),
                 }

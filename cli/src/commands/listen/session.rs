@@ -68,7 +68,7 @@ async fn extraction_call(
     Ok(context.extraction_client().await?.webhooks().create(&new))
 }
 
-/// Deletes the webhook. It is no failure if it is already gone; any other failure says how to
+/// Deletes the webhook. A webhook that is already deleted is not an error; any other failure says how to
 /// delete it by hand.
 pub(super) async fn remove(context: &Context, session: &Session) -> Result<(), Failure> {
     let removed = match session.service {
