@@ -45,9 +45,7 @@ impl App {
                 limit_time(&stream);
                 let tls = ServerConnection::new(Arc::clone(&config)).expect("a connection");
                 // A client that does not trust the certificate closes the connection.
-                if let Some(request) = take(StreamOwned::new(tls, stream)) {
-                    kept.lock().expect("no panic").push(request);
-                }
+                serve(StreamOwned::new(tls, stream), &kept);
             }
         });
         Self { port, pem: made.cert.pem(), requests, connections }
@@ -62,17 +60,21 @@ impl App {
     }
 }
 
-fn take(mut stream: StreamOwned<ServerConnection, TcpStream>) -> Option<String> {
+/// Records one request, then responds: whoever has the response finds the request recorded.
+fn serve(
+    mut stream: StreamOwned<ServerConnection, TcpStream>,
+    requests: &Mutex<Vec<String>>,
+) -> Option<()> {
     let mut request = Vec::new();
     let mut buffer = [0; 4096];
     while !request.ends_with(b"}") {
         let read = stream.read(&mut buffer).ok().filter(|read| *read > 0)?;
         request.extend_from_slice(&buffer[..read]);
     }
+    requests.lock().expect("no panic").push(String::from_utf8_lossy(&request).into_owned());
     stream.write_all(http_response(201, "x-app: yes\r\n", "").as_bytes()).ok()?;
     stream.conn.send_close_notify();
-    stream.flush().ok()?;
-    Some(String::from_utf8_lossy(&request).into_owned())
+    stream.flush().ok()
 }
 
 #[test]
