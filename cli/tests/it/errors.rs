@@ -109,7 +109,7 @@ fn table_output_shows_errors_in_at_most_five_lines() {
     let run = run(&service, &[&["-o", "table"], &SEND[..]].concat());
     assert_eq!(run.code, 6);
     assert!(
-        run.stderr.starts_with("error: the service refused the request: not verified\n"),
+        run.stderr.starts_with("error: the service refused the request: not verified (HTTP 403)\n"),
         "{run:?}"
     );
     assert!(run.stderr.contains("svc domains create"), "{run:?}");

@@ -1,6 +1,6 @@
 //! The `svc emails send` command.
 
-use chrono::{DateTime, FixedOffset, Local};
+use chrono::{DateTime, FixedOffset};
 use clap::{Args, ValueHint};
 use serde_json::Value;
 use svc_sdk::email::{Attachment, Email, ScheduledAt};
@@ -9,10 +9,11 @@ use svc_sdk::{Operation, Outcome};
 use crate::complete::at_file;
 use crate::context::Context;
 use crate::failure::{Failure, Kind};
+use crate::input::at::Direction;
 use crate::input::attach::{self, Attach, Source};
-use crate::input::{at, html, pairs};
+use crate::input::{html, pairs};
 use crate::sent::SentEmails;
-use crate::{advice, output, wait};
+use crate::{advice, output, times, wait};
 
 use super::VIEW;
 
@@ -70,7 +71,7 @@ pub struct Send {
     tag: Vec<(String, String)>,
     /// Send time: RFC 3339, +2h, 'tomorrow 9am'
     ///
-    /// The default is now.
+    /// The default is now. With --sandbox, relative times use the clock of the sandbox.
     #[arg(long, value_name = "TIME")]
     at: Option<String>,
     /// Template id
@@ -89,8 +90,8 @@ pub struct Send {
     body: Option<String>,
     /// Wait for the final status
     ///
-    /// The exit code is 10 if the email bounced or failed. With -o ndjson, each status change is
-    /// a line. --timeout bounds the wait.
+    /// The exit code is 10 if the email bounced or failed, and 9 if its status is not final when
+    /// --timeout [default: 30s] has passed. With -o ndjson, each status change is a line.
     #[arg(long)]
     wait: bool,
 }
@@ -98,14 +99,23 @@ pub struct Send {
 impl Send {
     pub async fn run(self, context: &Context) -> Result<(), Failure> {
         let wait = self.wait;
-        let email = self.email(context)?;
+        let mut email = self.email(context).await?;
+        if !has_content(&email) {
+            let text = match context.out.can_ask() && context.out.is_table() {
+                true => context.out.ask("Text: ").await?.filter(|text| !text.is_empty()),
+                false => None,
+            };
+            email.text = Some(text.ok_or_else(no_content)?);
+        }
         let client = context.email_client().await?;
         let call = client.emails().send(&email);
-        let accepted = context
-            .call(call, "sending")
-            .await
-            .map_err(|failure| advice::for_sender(failure, context, &email.from))?;
-        let Some(accepted) = accepted else { return Ok(()) };
+        let accepted = match context.call(call, "sending").await {
+            Ok(Some(accepted)) => accepted,
+            Ok(None) => return Ok(()),
+            Err(failure) => {
+                return Err(advice::for_sender(failure, context, &client, &email.from).await);
+            }
+        };
         let mut value = output::to_value(&accepted);
         let has_error =
             accepted.id.is_empty() && value.get("error").is_some_and(|error| !error.is_null());
@@ -131,18 +141,18 @@ impl Send {
             return Ok(());
         }
         context.changes.follow(&accepted.id);
-        let end = wait::for_email(context, &client, &accepted.id, Some(value.clone())).await;
+        let mut last = Some(value.clone());
+        let end = wait::for_email(context, &client, &accepted.id, &mut last).await;
         let end = end.map_err(|failure| wait_failed(context, &accepted.id, failure));
-        if let Ok(last) = &end {
-            value.clone_from(last);
-        }
+        value = last.unwrap_or(value);
         if context.out.format() != output::Format::Ndjson || end.is_err() {
             context.out.one(&value, VIEW)?;
         }
-        wait::verdict(&accepted.id, &end?)
+        end?;
+        wait::verdict(&accepted.id, &value)
     }
 
-    fn email(self, context: &Context) -> Result<Email, Failure> {
+    async fn email(self, context: &Context) -> Result<Email, Failure> {
         let read = |option, value: &str| context.inputs.text(&context.out, option, value);
         let mut email = match &self.body {
             Some(body) => parse_body(&read("--body", body)?)?,
@@ -179,7 +189,7 @@ impl Send {
             email.attachments.push(attachment(context, file)?);
         }
         if let Some(at) = &self.at {
-            email.scheduled_at = Some(ScheduledAt::at(&instant(context, at)?));
+            email.scheduled_at = Some(ScheduledAt::at(&instant(context, at).await?));
         }
         if let (Some(html), None, None, false) =
             (&email.html, &email.text, &email.template_id, self.no_text)
@@ -198,6 +208,20 @@ impl Send {
         }
         Ok(email)
     }
+}
+
+/// Whether there is anything to send; an empty text that was asked for is content too.
+fn has_content(email: &Email) -> bool {
+    email.html.is_some()
+        || email.text.is_some()
+        || email.template_id.is_some()
+        || !email.attachments.is_empty()
+        || email.extra.keys().any(|field| field.to_lowercase().contains("template"))
+}
+
+fn no_content() -> Failure {
+    Failure::usage("the email has no content")
+        .hint("give --text, --html, --template or --attach; --text '' sends an empty email")
 }
 
 /// A failure to print the result must not look like an email that was not sent.
@@ -308,10 +332,8 @@ fn attachment(context: &Context, file: Attach) -> Result<Attachment, Failure> {
 }
 
 /// Parses the time and prints it, so that a misunderstanding is noticed.
-fn instant(context: &Context, words: &str) -> Result<DateTime<FixedOffset>, Failure> {
-    let now = Local::now();
-    let instant =
-        at::parse(words, &now).map_err(|error| Failure::usage(format!("--at: {error}")))?;
+async fn instant(context: &Context, words: &str) -> Result<DateTime<FixedOffset>, Failure> {
+    let (instant, now) = times::read(context, "--at", words, Direction::Future).await?;
     let shown = output::local_time(&instant.to_rfc3339());
     let note = match instant <= now {
         true => format!("sending now: {shown} is not in the future"),

@@ -25,7 +25,7 @@ pub struct Create {
     /// HTTPS URL that receives the events
     url: String,
     /// Event to subscribe to; repeatable
-    #[arg(long, value_name = "EVENT", required = true, value_delimiter = ',', add = Values::EmailEvent.candidates())]
+    #[arg(long, value_name = "EVENT", value_parser = crate::input::event::parse, required = true, value_delimiter = ',', add = Values::EmailEvent.candidates())]
     event: Vec<String>,
 }
 

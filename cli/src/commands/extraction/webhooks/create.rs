@@ -23,7 +23,7 @@ pub struct Create {
     /// URL that receives the events
     url: String,
     /// Event to subscribe to; repeatable
-    #[arg(long, value_name = "EVENT", required = true, value_delimiter = ',', add = Values::ExtractionEvent.candidates())]
+    #[arg(long, value_name = "EVENT", value_parser = crate::input::event::parse, required = true, value_delimiter = ',', add = Values::ExtractionEvent.candidates())]
     event: Vec<String>,
 }
 
