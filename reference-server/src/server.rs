@@ -1,5 +1,7 @@
 //! [`Server`] and its [`Builder`]: starting and stopping a server.
 
+pub(crate) mod organization;
+
 use std::fmt;
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -10,21 +12,25 @@ use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
-use crate::app::{Addresses, App, Shared};
-use crate::clock::{Clock, ClockMode};
-use crate::compatibility::InvalidSetting;
-use crate::data_dir::{DataDir, DataDirError, RunningServer};
-use crate::dns::{DnsServer, Resolver, Zone};
-use crate::email::domains;
-use crate::engine::{self, EngineHandle, local_delivery, relaying};
-use crate::error::ApiError;
-use crate::keys::random_hex;
-use crate::outbound::{Outbound, Policy};
-use crate::relay::{InvalidRelay, Relay, RelayTarget};
+use crate::api::app::{Addresses, App, Shared};
+use crate::api::email::domains;
+use crate::api::framework;
+use crate::api::seed;
+use crate::delivery::local;
+use crate::delivery::relaying;
+use crate::engine::{self, EngineHandle};
+use crate::mail::dns::{DnsServer, Resolver, Zone};
+use crate::mail::relay::{InvalidRelay, Relay, RelayTarget};
+use crate::model::clock::{Clock, ClockMode};
+use crate::model::compatibility::InvalidSetting;
+use crate::model::error::ApiError;
+use crate::net::outbound::{Outbound, Policy};
 use crate::settings::Settings;
 use crate::smtp::{Certificate, InvalidCertificate};
+use crate::store::data_dir::{DataDir, DataDirError, RunningServer};
+use crate::store::keys::random_hex;
 use crate::store::{Location, OpenError, Store};
-use crate::{seed, smtp, web};
+use crate::{routes, smtp};
 
 /// A running local server for the email service and the extraction service.
 ///
@@ -449,7 +455,7 @@ async fn start(mut settings: Settings) -> Result<Server, StartError> {
 
     let listen = |what, addr| move |source| StartError::Listen { addr, what, source };
     let (addr, dns_addr) = (settings.addr, settings.dns);
-    let listener = web::listen::bind(addr).map_err(listen("http", addr))?;
+    let listener = framework::listen::bind(addr).map_err(listen("http", addr))?;
     let addr = listener.local_addr().map_err(listen("http", addr))?;
     settings.seed &= !settings.is_exposed();
     let zone = Arc::new(Zone::new());
@@ -490,7 +496,8 @@ async fn start(mut settings: Settings) -> Result<Server, StartError> {
 
     let engine = engine::start(&app, commands, due);
     let smtp = mail.map(|listener| tokio::spawn(smtp::run(Arc::clone(&app), listener)));
-    let web = tokio::spawn(web::listen::run(Arc::clone(&app), listener, web::router(&app)));
+    let web =
+        tokio::spawn(framework::listen::run(Arc::clone(&app), listener, routes::router(&app)));
     if let Some(data_dir) = data_dir.as_ref().filter(|_| app.settings.discoverable) {
         data_dir.publish(&addresses).map_err(|source| StartError::Directory {
             directory: data_dir.path().to_owned(),
@@ -541,7 +548,7 @@ async fn load(app: &Shared) -> Result<Vec<(String, i64)>, ApiError> {
             let rows = statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?;
             let mut due = rows.collect::<rusqlite::Result<Vec<_>>>()?;
             due.extend(relaying::next_due(tx.connection())?);
-            due.extend(local_delivery::next_due(tx.connection())?);
+            due.extend(local::next_due(tx.connection())?);
             Ok(due)
         })
         .await

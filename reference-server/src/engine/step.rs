@@ -3,15 +3,18 @@
 
 use serde_json::{Value, json};
 
-use super::lifecycle::{self, Change, Outcome, Status};
-use super::{local_delivery, payload, post, relaying};
-use crate::app::App;
-use crate::email::domains;
-use crate::email::stored::{self, Stored};
-use crate::error::ApiError;
+use crate::api::app::App;
+use crate::api::email::domains;
+use crate::delivery::local;
+use crate::delivery::payload;
+use crate::delivery::post;
+use crate::delivery::relaying;
+use crate::model::error::ApiError;
+use crate::model::status::{self, Change, Outcome, Status};
+use crate::model::time::Millis;
+use crate::store::emails::{self, Stored};
+use crate::store::webhooks::Event;
 use crate::store::{DueKind, Tx};
-use crate::time::Millis;
-use crate::webhooks::Event;
 
 /// Maximum number of emails in one step. A step does fewer while requests wait.
 const BATCH: usize = 128;
@@ -64,7 +67,7 @@ pub(super) fn run(tx: &mut Tx<'_>, app: &App, until: Millis) -> Result<StepResul
 
 /// Starts sending a queued email.
 fn send(tx: &mut Tx<'_>, app: &App, id: &str) -> Result<(), ApiError> {
-    let Some(mut email) = stored::find(tx.connection(), id)? else { return Ok(()) };
+    let Some(mut email) = emails::find(tx.connection(), id)? else { return Ok(()) };
     if email.status != Status::Queued {
         return Ok(());
     }
@@ -109,16 +112,16 @@ fn send(tx: &mut Tx<'_>, app: &App, id: &str) -> Result<(), ApiError> {
         }
     }
     email.updated_at = tx.now;
-    email.status = lifecycle::overall(&email.recipients);
+    email.status = status::overall(&email.recipients);
     if relayed {
         relaying::queue(tx, email.organization, &email.id)?;
     }
-    stored::update(tx, &email)
+    emails::update(tx, &email)
 }
 
 fn deliver_delayed(tx: &mut Tx<'_>, app: &App, reference: &str) -> Result<(), ApiError> {
     let Some((id, position)) = reference.split_once(' ') else { return Ok(()) };
-    let Some(mut email) = stored::find(tx.connection(), id)? else { return Ok(()) };
+    let Some(mut email) = emails::find(tx.connection(), id)? else { return Ok(()) };
     let position: usize = position.parse().unwrap_or(usize::MAX);
     // The control interface may have changed the recipient in the meantime.
     let status = email.recipients.get(position).map(|recipient| recipient.status);
@@ -126,7 +129,7 @@ fn deliver_delayed(tx: &mut Tx<'_>, app: &App, reference: &str) -> Result<(), Ap
         return Ok(());
     }
     apply_event(tx, app, &mut email, position, Change::Delivered, None)?;
-    stored::update(tx, &email)
+    emails::update(tx, &email)
 }
 
 /// Applies a change to one recipient and emits its events. The caller stores the email.
@@ -148,7 +151,7 @@ pub(crate) fn apply_event(
     let Some(steps) = change.steps(from) else {
         let message =
             format!("this event is not possible for a recipient with the status {}", from.as_str());
-        return Err(ApiError::new(crate::error::Code::Conflict, message));
+        return Err(ApiError::new(crate::model::error::Code::Conflict, message));
     };
     for (status, event) in steps {
         let last = event == change.event();
@@ -158,7 +161,7 @@ pub(crate) fn apply_event(
             recipient.detail = detail.cloned().or(recipient.detail.take());
         }
         if status == Status::Delivered && event == Event::EmailDelivered {
-            local_delivery::deliver(tx, app, email, &email.recipients[position].address)?;
+            local::deliver(tx, app, email, &email.recipients[position].address)?;
         }
         let now = tx.now;
         let (organization, detail) = (email.organization, detail.filter(|_| last));
@@ -168,6 +171,6 @@ pub(crate) fn apply_event(
         email.last_event = Some(event.as_str().to_owned());
     }
     email.updated_at = tx.now;
-    email.status = lifecycle::overall(&email.recipients);
+    email.status = status::overall(&email.recipients);
     Ok(())
 }

@@ -12,12 +12,12 @@ use tokio::net::TcpStream;
 use tokio::time::timeout;
 
 use super::certificate::Tls;
-use crate::address::Address;
-use crate::app::{ActivityGuard, Shared};
-use crate::dkim::{self, DkimVerdict};
-use crate::dns::{self, INBOUND_HOST, SpfVerdict};
-use crate::id::{self, Prefix};
-use crate::inbound::{self, IncomingMessage};
+use crate::api::app::{ActivityGuard, Shared};
+use crate::delivery::inbound::{self, IncomingMessage};
+use crate::mail::dkim::{self, DkimVerdict};
+use crate::mail::dns::{self, INBOUND_HOST, SpfVerdict};
+use crate::model::address::Address;
+use crate::model::id::{self, Prefix};
 
 /// Maximum size of a message in bytes.
 const MAX_MESSAGE_SIZE: usize = 25 << 20;

@@ -69,7 +69,7 @@ fn deleting_an_organization_reads_only_its_own_rows() {
     // Small tables: pending work, DNS records, templates, and responses kept for one
     // day.
     let small = ["due", "dns_record", "template", "idempotency", "relay", "local_delivery"];
-    for (table, rows) in crate::seed::OWNED {
+    for (table, rows) in crate::api::seed::OWNED {
         let statement = format!("DELETE FROM {table} WHERE {rows}");
         for step in plan(&connection, &statement) {
             let full_scan = step.starts_with("SCAN ") && !small.contains(table);

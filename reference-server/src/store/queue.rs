@@ -119,7 +119,7 @@ mod tests {
     use crate::store::writer::JobResult;
 
     fn job(awaited: bool) -> Job {
-        let run = Box::new(|_: Result<&mut super::super::Tx<'_>, _>| JobResult {
+        let run = Box::new(|_: Result<&mut crate::store::Tx<'_>, _>| JobResult {
             keep: true,
             respond: Box::new(|_| {}),
         });

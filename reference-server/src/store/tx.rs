@@ -8,7 +8,7 @@ use tokio::sync::Notify;
 
 use super::lock;
 use super::queue::Pressure;
-use crate::time::Millis;
+use crate::model::time::Millis;
 
 /// A job's view of its transaction, with the effects to apply after the commit.
 pub(crate) struct Tx<'a> {

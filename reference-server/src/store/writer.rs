@@ -9,8 +9,8 @@ use rusqlite::Connection;
 use super::file_identity::FileIdentity;
 use super::queue::Queue;
 use super::tx::{Effects, Tx, Wake};
-use crate::clock::Clock;
-use crate::error::{ApiError, Code};
+use crate::model::clock::Clock;
+use crate::model::error::{ApiError, Code};
 
 pub(super) struct Job {
     /// Whether the data must be synced to disk before the result is sent.

@@ -1,0 +1,215 @@
+//! `/openapi.json`: an OpenAPI 3.1 description of the server.
+//!
+//! It is generated from the types of the handlers, the operation table and the
+//! compatibility settings. The server generates it for every request instead of keeping it
+//! in memory, because clients rarely ask for it.
+
+mod control;
+mod document;
+mod errors;
+mod operation;
+mod services;
+mod webhooks;
+
+use axum::Router;
+use axum::extract::State;
+use axum::routing::get;
+use http::{Response, StatusCode};
+
+use crate::api::app::Shared;
+use crate::api::framework::ApiResponse;
+use document::Document;
+
+/// The part of the server that a description covers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Part {
+    All,
+    Email,
+    Extraction,
+    Control,
+}
+
+impl Part {
+    const ALL: [Self; 4] = [Self::All, Self::Email, Self::Extraction, Self::Control];
+
+    const fn path(self) -> &'static str {
+        match self {
+            Self::All => "/openapi.json",
+            Self::Email => "/openapi/email.json",
+            Self::Extraction => "/openapi/extraction.json",
+            Self::Control => "/openapi/control.json",
+        }
+    }
+
+    fn includes(self, other: Self) -> bool {
+        self == Self::All || self == other
+    }
+}
+
+/// Adds a route for the description of the whole server, and one for each part.
+pub(crate) fn routes(mut router: Router<Shared>) -> Router<Shared> {
+    for part in Part::ALL {
+        let handler = move |State(app): State<Shared>| async move {
+            let document = Document::for_app(&app, part).into_value();
+            let response = ApiResponse::json(StatusCode::OK, &document);
+            response.map_or_else(
+                |error| {
+                    crate::api::framework::response::error(
+                        &error,
+                        app.settings.compatibility.error_format,
+                    )
+                },
+                Response::from,
+            )
+        };
+        router = router.route(part.path(), get(handler));
+    }
+    router
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::{BTreeMap, BTreeSet};
+
+    use serde_json::{Value, json};
+    use svc_sdk::Operation;
+
+    use super::*;
+    use crate::settings::Settings;
+
+    fn describe(settings: &Settings, part: Part) -> Value {
+        Document::new(settings, "http://127.0.0.1:4080".to_owned(), true, part).into_value()
+    }
+
+    /// The method and the path of every operation in a description.
+    fn operations(document: &Value) -> BTreeSet<(String, String)> {
+        let paths = document["paths"].as_object().expect("paths");
+        let operation = |path: &String, method: &String| (method.to_uppercase(), path.clone());
+        let operations = paths.iter().flat_map(|(path, methods)| {
+            let methods = methods.as_object().expect("methods");
+            methods.keys().map(move |method| operation(path, method))
+        });
+        operations.collect()
+    }
+
+    #[test]
+    fn describes_exactly_the_routes() {
+        let documented = Operation::ALL
+            .iter()
+            .map(|operation| (operation.method().as_str().to_owned(), operation.path().to_owned()));
+        let control = crate::api::control::endpoints();
+        let control =
+            control.iter().map(|(method, path)| ((*method).to_owned(), (*path).to_owned()));
+        let served: BTreeSet<_> = documented.chain(control).collect();
+        let settings = Settings::default();
+        assert_eq!(operations(&describe(&settings, Part::All)), served);
+        let parts = [Part::Email, Part::Extraction, Part::Control];
+        let parts = parts.iter().flat_map(|part| operations(&describe(&settings, *part)));
+        assert_eq!(parts.collect::<BTreeSet<_>>(), served);
+    }
+
+    #[test]
+    fn every_operation_is_complete() {
+        let document = describe(&Settings::default(), Part::All);
+        let mut ids = BTreeSet::new();
+        for (method, path) in operations(&document) {
+            let operation = &document["paths"][&path][method.to_lowercase()];
+            for field in ["operationId", "summary", "tags", "responses"] {
+                assert!(!operation[field].is_null(), "{method} {path} has no {field}");
+            }
+            assert!(ids.insert(operation["operationId"].to_string()), "{method} {path}");
+            let responses = operation["responses"].as_object().expect("responses");
+            let successful = responses.keys().filter(|status| status.starts_with('2'));
+            assert_eq!(successful.count(), 1, "{method} {path}");
+        }
+    }
+
+    #[test]
+    fn every_reference_resolves() {
+        for part in Part::ALL {
+            let document = describe(&Settings::default(), part);
+            let text = document.to_string();
+            for reference in text.split(r##""$ref":"#"##).skip(1) {
+                let pointer = reference.split('"').next().expect("a pointer");
+                assert!(document.pointer(pointer).is_some(), "{part:?}: {pointer}");
+            }
+        }
+    }
+
+    /// The schemas of requests and responses share one namespace.
+    #[test]
+    fn schema_names_are_unique() {
+        let settings = Settings::default();
+        let document = Document::new(&settings, "/".to_owned(), false, Part::All);
+        let (requests, responses) = document.definitions();
+        for (name, schema) in requests {
+            assert!(responses.get(name).is_none_or(|other| other == schema), "{name}");
+        }
+        let names: BTreeMap<_, _> = requests.iter().chain(responses).collect();
+        for name in names.keys() {
+            // schemars numbers types of the same name, which makes meaningless names.
+            assert!(!name.ends_with(|last: char| last.is_ascii_digit()), "{name}");
+            assert!(!["New", "View", "Update"].contains(&name.as_str()), "{name}");
+        }
+    }
+
+    #[test]
+    fn contains_the_documented_limits() {
+        let document = describe(&Settings::default(), Part::Email);
+        let email = &document["components"]["schemas"]["NewEmail"];
+        assert_eq!(email["required"], json!(["from", "to", "subject"]));
+        assert_eq!(email["properties"]["to"]["anyOf"][1]["maxItems"], 50);
+        assert_eq!(email["properties"]["subject"]["maxLength"], 998);
+        assert_eq!(email["properties"]["attachments"]["maxItems"], 20);
+        let send = &document["paths"]["/api/v1/emails"]["post"];
+        assert_eq!(send["security"], json!([{"emailKey": ["emails:send"]}]));
+    }
+
+    #[test]
+    fn reflects_compatibility_settings() {
+        let mut settings = Settings::default();
+        for setting in [
+            "create-status=200",
+            "list-shape=wrapped",
+            "error-format=problem",
+            "idempotency=ignored",
+            "resource-shape=wrapped",
+        ] {
+            settings.compatibility.set(setting).expect("a valid setting");
+        }
+        for setting in
+            ["key-header=X-Api-Key", "contact-pages=zero-based", "test-status-field=code"]
+        {
+            settings.compatibility.set(setting).expect("a valid setting");
+        }
+        let document = describe(&settings, Part::All);
+        let schemes = &document["components"]["securitySchemes"];
+        assert_eq!(
+            (&schemes["emailKey"]["in"], &schemes["emailKey"]["name"]),
+            (&json!("header"), &json!("x-api-key"))
+        );
+        let paths = &document["paths"];
+        let schema = |path: &str, method: &str| {
+            paths[path][method]["responses"]["200"]["content"]["application/json"]["schema"].clone()
+        };
+        let create = &paths["/api/v1/audiences"]["post"];
+        assert_eq!(create["parameters"], Value::Null, "no Idempotency-Key");
+        assert_eq!(
+            schema("/api/v1/audiences", "post")["properties"]["data"]["$ref"],
+            "#/components/schemas/Audience"
+        );
+        assert_eq!(schema("/api/v1/audiences", "get")["properties"]["data"]["type"], "array");
+        assert_eq!(schema("/api/v1/webhooks/{id}/test", "post")["required"], json!(["code"]));
+        let pages = &paths["/api/v1/audiences/{audienceId}/contacts"]["get"]["parameters"];
+        assert_eq!(pages[1]["schema"]["minimum"], 0);
+        let unauthorized = |path: &str| {
+            let reference = &paths[path]["get"]["responses"]["401"]["$ref"];
+            let pointer = reference.as_str().expect("a reference").trim_start_matches('#');
+            let types = document.pointer(pointer).expect("a response")["content"].clone();
+            types.as_object().expect("types").keys().next().expect("a type").clone()
+        };
+        assert_eq!(unauthorized("/api/v1/audiences"), "application/problem+json");
+        assert_eq!(unauthorized("/v1/me"), "application/json", "the documented format");
+        assert_eq!(unauthorized("/_sandbox/health"), "application/json");
+    }
+}
