@@ -6,5 +6,5 @@ pub(crate) mod email;
 pub(crate) mod extraction;
 pub(crate) mod framework;
 pub(crate) mod openapi;
-pub(crate) mod seed;
 pub(crate) mod tracking;
+pub(crate) mod webhooks;

@@ -6,6 +6,7 @@
 //! to due time and complete when nothing is left
 //! (`docs/control-interface.md#the-clock`).
 
+pub(crate) mod activity;
 mod handle;
 mod step;
 
@@ -16,25 +17,25 @@ use std::time::Duration;
 use tokio::sync::{Notify, mpsc, oneshot};
 use tokio::task::{AbortHandle, Id, JoinError, JoinSet};
 
-use crate::api::app::Shared;
-use crate::delivery::{local, relaying, webhook_worker};
+use crate::delivery::{Delivery, local, relaying, webhook_worker};
 use crate::model::clock::ClockMode;
 use crate::model::error::ApiError;
-use crate::model::id::Prefix;
 use crate::model::time::Millis;
+use crate::model::worker::Worker;
 use handle::Command;
 pub(crate) use handle::{EngineHandle, State};
 use step::StepResult;
-pub(crate) use step::apply_event;
 
 /// State of the engine task. `Millis::MAX` means that nothing is scheduled.
 struct Engine {
-    app: Shared,
+    delivery: Arc<Delivery>,
+    /// How long a stop waits for attempts in flight.
+    stop_timeout: Duration,
     commands: mpsc::UnboundedReceiver<Command>,
     /// The earliest time in the table `due`.
     next_step: Millis,
-    /// Schedules by webhook id or route name; only those with pending work.
-    routes: HashMap<String, Route>,
+    /// Only of workers with pending work.
+    routes: HashMap<Worker, Route>,
     workers: JoinSet<WorkerDone>,
     step: Option<oneshot::Receiver<Result<StepResult, ApiError>>>,
     pending_advances: VecDeque<(Millis, AdvanceSender)>,
@@ -48,16 +49,16 @@ struct Engine {
 type StateSender = oneshot::Sender<State>;
 type AdvanceSender = oneshot::Sender<Result<State, ApiError>>;
 
-/// Schedule of one worker: of a webhook, of the relay, or of local delivery.
+/// Schedule of one worker.
 #[derive(Debug)]
 struct Route {
     /// The earliest due time.
     next: Millis,
-    worker: Option<DeliveryWorker>,
+    running: Option<Running>,
 }
 
 #[derive(Debug)]
-struct DeliveryWorker {
+struct Running {
     task: AbortHandle,
     /// Tells the worker that more deliveries are due.
     more: Arc<Notify>,
@@ -65,9 +66,9 @@ struct DeliveryWorker {
     notified: bool,
 }
 
-/// Result of a finished worker: its webhook, and when the next delivery of it is due.
+/// Result of a finished worker: when its next work is due.
 struct WorkerDone {
-    webhook: String,
+    worker: Worker,
     next: Result<Millis, ApiError>,
 }
 
@@ -81,12 +82,14 @@ struct Advancing {
 
 /// Starts the engine with the pending work found in the database.
 pub(crate) fn start(
-    app: &Shared,
+    delivery: &Arc<Delivery>,
+    stop_timeout: Duration,
     commands: mpsc::UnboundedReceiver<Command>,
-    due: Vec<(String, Millis)>,
+    due: Vec<(Worker, Millis)>,
 ) -> tokio::task::JoinHandle<()> {
     let mut engine = Engine {
-        app: Arc::clone(app),
+        delivery: Arc::clone(delivery),
+        stop_timeout,
         commands,
         // Makes the first step read the table at once.
         next_step: Millis::MIN,
@@ -99,16 +102,16 @@ pub(crate) fn start(
         state_waiters: Vec::new(),
         backing_off: false,
     };
-    for (webhook, at) in due {
-        engine.route(webhook, at);
+    for (worker, at) in due {
+        engine.route(worker, at);
     }
     tokio::spawn(engine.run())
 }
 
 impl Engine {
     async fn run(mut self) {
-        let app = Arc::clone(&self.app);
-        let stopped = app.stopped();
+        let stop = Arc::clone(&self.delivery.stop);
+        let stopped = stop.requested();
         tokio::pin!(stopped);
         loop {
             self.drain_wakeups();
@@ -118,7 +121,7 @@ impl Engine {
                 continue;
             }
             let sleep = self.sleep();
-            let wake = Arc::clone(&self.app.store.wake);
+            let wake = Arc::clone(&self.delivery.store.wake);
             tokio::select! {
                 () = &mut stopped => break,
                 () = wake.notify.notified() => {}
@@ -133,22 +136,22 @@ impl Engine {
         // Attempts in flight end by their own time-out. They are recorded, or repeated
         // by the next server.
         let all = async { while self.workers.join_next().await.is_some() {} };
-        if tokio::time::timeout(self.app.settings.limits.stop_timeout, all).await.is_err() {
+        if tokio::time::timeout(self.stop_timeout, all).await.is_err() {
             tracing::warn!("stopped with deliveries in flight; the next start repeats them");
         }
     }
 
     /// Takes over the work that recent commits made due.
     fn drain_wakeups(&mut self) {
-        let (step, deliveries) = self.app.store.wake.take();
+        let (step, workers) = self.delivery.store.wake.take();
         self.next_step = self.next_step.min(step);
-        for (webhook, at) in deliveries {
-            self.route(webhook, at);
+        for (worker, at) in workers {
+            self.route(worker, at);
         }
     }
 
-    fn route(&mut self, webhook: String, at: Millis) {
-        let route = self.routes.entry(webhook).or_insert(Route { next: Millis::MAX, worker: None });
+    fn route(&mut self, worker: Worker, at: Millis) {
+        let route = self.routes.entry(worker).or_insert(Route { next: Millis::MAX, running: None });
         route.next = route.next.min(at);
     }
 
@@ -157,32 +160,32 @@ impl Engine {
         if self.backing_off {
             return;
         }
-        let now = self.app.clock.now();
+        let now = self.delivery.clock.now();
         if self.step.is_none() && self.next_step <= now {
             self.step = Some(self.start_step(now));
         }
-        for (webhook, route) in &mut self.routes {
+        for (worker, route) in &mut self.routes {
             if route.next > now {
                 continue;
             }
             route.next = Millis::MAX;
-            if let Some(worker) = &mut route.worker {
-                worker.notified = true;
-                worker.more.notify_one();
+            if let Some(running) = &mut route.running {
+                running.notified = true;
+                running.more.notify_one();
                 continue;
             }
-            let (app, webhook) = (Arc::clone(&self.app), webhook.clone());
+            let (delivery, worker) = (Arc::clone(&self.delivery), worker.clone());
             let more = Arc::new(Notify::new());
             let notified = Arc::clone(&more);
             let task = self.workers.spawn(async move {
-                let next = match webhook.as_str() {
-                    relaying::ROUTE => relaying::run(&app).await,
-                    local::ROUTE => local::run(&app).await,
-                    webhook => webhook_worker::run(&app, webhook, &notified).await,
+                let next = match &worker {
+                    Worker::Webhook(id) => webhook_worker::run(&delivery, id, &notified).await,
+                    Worker::Relay => relaying::run(&delivery).await,
+                    Worker::Local => local::run(&delivery).await,
                 };
-                WorkerDone { webhook, next }
+                WorkerDone { worker, next }
             });
-            route.worker = Some(DeliveryWorker { task, more, notified: false });
+            route.running = Some(Running { task, more, notified: false });
         }
     }
 
@@ -207,10 +210,11 @@ impl Engine {
             _ => now,
         };
         let (sender, receiver) = oneshot::channel();
-        let app = Arc::clone(&self.app);
+        let delivery = Arc::clone(&self.delivery);
         tokio::spawn(async move {
-            let context = Arc::clone(&app);
-            let result = app.store.write_relaxed(move |tx| step::run(tx, &context, until)).await;
+            let context = Arc::clone(&delivery);
+            let result =
+                delivery.store.write_relaxed(move |tx| step::run(tx, &context, until)).await;
             let _ = sender.send(result);
         });
         receiver
@@ -221,8 +225,8 @@ impl Engine {
         match result {
             Ok(result) => {
                 self.next_step = self.next_step.min(result.next);
-                if self.advancing.is_some() && result.reached > self.app.clock.now() {
-                    self.app.clock.freeze(result.reached);
+                if self.advancing.is_some() && result.reached > self.delivery.clock.now() {
+                    self.delivery.clock.freeze(result.reached);
                 }
             }
             Err(error) => {
@@ -238,7 +242,7 @@ impl Engine {
     fn fail_advances(&mut self, error: &ApiError) {
         if let Some(advancing) = self.advancing.take() {
             if advancing.was_running {
-                self.app.clock.run(self.app.clock.now());
+                self.delivery.clock.run(self.delivery.clock.now());
             }
             let _ = advancing.reply.send(Err(error.clone()));
         }
@@ -249,12 +253,13 @@ impl Engine {
 
     fn on_worker_done(&mut self, done: Result<(Id, WorkerDone), JoinError>) {
         match done {
-            Ok((task, WorkerDone { webhook, next })) => {
-                let Some(route) = self.routes.get_mut(&webhook) else { return };
-                let Some(worker) = route.worker.take_if(|worker| worker.task.id() == task) else {
+            Ok((task, WorkerDone { worker, next })) => {
+                let Some(route) = self.routes.get_mut(&worker) else { return };
+                let Some(running) = route.running.take_if(|running| running.task.id() == task)
+                else {
                     return;
                 };
-                if worker.notified {
+                if running.notified {
                     route.next = Millis::MIN;
                 }
                 let failed = match next {
@@ -268,7 +273,7 @@ impl Engine {
                     }
                 };
                 if route.next == Millis::MAX {
-                    self.routes.remove(&webhook);
+                    self.routes.remove(&worker);
                 }
                 if let Some(error) = failed {
                     tracing::error!(
@@ -282,9 +287,9 @@ impl Engine {
             Err(error) if error.is_cancelled() => {}
             Err(error) => {
                 tracing::error!(%error, "a delivery worker failed; starting another one");
-                let is_failed_worker = |worker: &mut DeliveryWorker| worker.task.id() == error.id();
+                let is_failed_worker = |running: &mut Running| running.task.id() == error.id();
                 for route in self.routes.values_mut() {
-                    if route.worker.take_if(is_failed_worker).is_some() {
+                    if route.running.take_if(is_failed_worker).is_some() {
                         route.next = Millis::MIN;
                     }
                 }
@@ -294,7 +299,7 @@ impl Engine {
     }
 
     fn is_settled(&self) -> bool {
-        let now = self.app.clock.now();
+        let now = self.delivery.clock.now();
         self.step.is_none()
             && self.workers.is_empty()
             && self.next_step > now
@@ -314,7 +319,7 @@ impl Engine {
     /// the next advance, or notifies those that wait for the engine to settle. Returns
     /// whether there may be more work now.
     fn finish_or_advance(&mut self) -> bool {
-        let clock = &self.app.clock;
+        let clock = &self.delivery.clock;
         if let Some(advancing) = &self.advancing {
             match self.next_due() {
                 Some(next) if next <= advancing.target => clock.freeze(next),
@@ -352,9 +357,9 @@ impl Engine {
         if self.backing_off {
             return Duration::from_millis(200);
         }
-        let ClockMode::Running { .. } = self.app.clock.mode() else { return LONG };
+        let ClockMode::Running { .. } = self.delivery.clock.mode() else { return LONG };
         let Some(next) = self.next_due() else { return LONG };
-        let wait = next.saturating_sub(self.app.clock.now()).max(1);
+        let wait = next.saturating_sub(self.delivery.clock.now()).max(1);
         Duration::from_millis(wait.unsigned_abs()).min(LONG)
     }
 
@@ -366,7 +371,7 @@ impl Engine {
             Command::Settled(reply) => self.settled_waiters.push(reply),
             Command::Advance(by, reply) => self.pending_advances.push_back((by, reply)),
             Command::Freeze(reply) => {
-                self.app.clock.freeze(self.app.clock.now());
+                self.delivery.clock.freeze(self.delivery.clock.now());
                 if let Some(advancing) = &mut self.advancing {
                     advancing.was_running = false;
                 }
@@ -375,7 +380,9 @@ impl Engine {
             Command::Resume(reply) => {
                 match &mut self.advancing {
                     Some(advancing) => advancing.was_running = true,
-                    None if self.app.clock.is_frozen() => self.app.clock.run(self.app.clock.now()),
+                    None if self.delivery.clock.is_frozen() => {
+                        self.delivery.clock.run(self.delivery.clock.now());
+                    }
                     None => {}
                 }
                 let _ = reply.send(self.state());
@@ -390,14 +397,16 @@ impl Engine {
     /// Aborts the workers of deleted webhooks, and reads the table `due` again. Other
     /// webhooks, including those of other organizations, are not affected.
     async fn reload(&mut self) {
-        let webhooks = Arc::clone(&self.app.webhooks);
+        let webhooks = Arc::clone(&self.delivery.webhooks);
         let mut aborted = Vec::new();
-        self.routes.retain(|webhook, route| {
-            let is_webhook = webhook.starts_with(Prefix::Webhook.as_str());
-            let keep = !is_webhook || webhooks.get(webhook).is_some();
-            if let Some(worker) = route.worker.take_if(|_| !keep) {
-                worker.task.abort();
-                aborted.push(worker.task);
+        self.routes.retain(|worker, route| {
+            let keep = match worker {
+                Worker::Webhook(id) => webhooks.get(id).is_some(),
+                Worker::Relay | Worker::Local => true,
+            };
+            if let Some(running) = route.running.take_if(|_| !keep) {
+                running.task.abort();
+                aborted.push(running.task);
             }
             keep
         });
@@ -413,8 +422,8 @@ impl Engine {
         let mut settled = self.is_settled() && self.advancing.is_none();
         settled &= self.pending_advances.is_empty();
         State {
-            now: self.app.clock.now(),
-            frozen: self.app.clock.is_frozen(),
+            now: self.delivery.clock.now(),
+            frozen: self.delivery.clock.is_frozen(),
             settled,
             next_due: self.next_due().filter(|at| *at != Millis::MIN),
         }

@@ -68,8 +68,8 @@ mod settings;
 mod smtp;
 mod store;
 
-pub use api::app::Addresses;
 pub use mail::relay::InvalidRelay;
+pub use model::addresses::Addresses;
 pub use model::compatibility::InvalidSetting;
 pub use server::organization::{CreateOrganizationError, Organization};
 pub use server::{Builder, Server, StartError};

@@ -6,3 +6,4 @@ pub(crate) mod links;
 pub(crate) mod mime;
 pub(crate) mod relay;
 pub(crate) mod template;
+pub(crate) mod tracking;

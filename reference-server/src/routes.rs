@@ -12,8 +12,9 @@ use axum::routing::{MethodFilter, on};
 use http::Response;
 use svc_sdk::{Method, Operation, Service};
 
-use crate::api::app::{App, Shared};
+use crate::api::app::Shared;
 use crate::api::control;
+use crate::api::control::guard::guard;
 use crate::api::email;
 use crate::api::extraction;
 use crate::api::framework::auth;
@@ -48,24 +49,76 @@ pub(crate) fn router(app: &Shared) -> Router {
         };
         router = router.route(operation.path(), on(filter, handler));
     }
-    router = control::routes(tracking::routes(router));
-    router = openapi::routes(router);
+    router = control_routes(tracking::routes(router));
+    router = openapi::routes(router, CONTROL);
     router
         .method_not_allowed_fallback(|State(app): State<Shared>, request: Request| async move {
             let message = format!("this path does not support the method {}", request.method());
             response::error(
                 &ApiError::new(Code::MethodNotAllowed, message),
-                error_format(&app, request.uri().path()),
+                app.error_format(request.uri().path()),
             )
         })
         .fallback(|State(app): State<Shared>, request: Request| async move {
-            response::error(&ApiError::not_found("path"), error_format(&app, request.uri().path()))
+            response::error(&ApiError::not_found("path"), app.error_format(request.uri().path()))
         })
         .with_state(Arc::clone(app))
 }
 
+/// Declares the routes of the control interface: a table for the description, and the
+/// function that adds them to a router.
+macro_rules! control_routes {
+    ($($method:ident $path:literal => $handler:path,)*) => {
+        /// The method and the path of every route of the control interface.
+        pub(crate) const CONTROL: &[(&str, &str)] = &[$((stringify!($method), $path),)*];
+
+        fn control_routes(router: Router<Shared>) -> Router<Shared> {
+            $(let router = control_route(router, MethodFilter::$method, $path, $handler);)*
+            router
+        }
+    };
+}
+
+control_routes! {
+    GET "/_sandbox/health" => control::health::get,
+    GET "/_sandbox/lease" => control::lease::get,
+    GET "/metrics" => control::metrics::get,
+    GET "/readyz" => control::metrics::ready,
+    POST "/_sandbox/organizations" => control::organizations::create,
+    GET "/_sandbox/organizations" => control::organizations::list,
+    POST "/_sandbox/keys" => control::keys::create,
+    GET "/_sandbox/keys" => control::keys::list,
+    DELETE "/_sandbox/keys/{id}" => control::keys::delete,
+    PUT "/_sandbox/templates/{id}" => control::templates::put,
+    GET "/_sandbox/templates/{id}" => control::templates::get,
+    DELETE "/_sandbox/templates/{id}" => control::templates::delete,
+    POST "/_sandbox/dns/{domain}/publish" => control::dns::publish,
+    DELETE "/_sandbox/dns/{domain}" => control::dns::withdraw,
+    DELETE "/_sandbox/dns/{domain}/{record}" => control::dns::withdraw,
+    GET "/_sandbox/messages" => control::messages::list,
+    GET "/_sandbox/messages/wait" => control::messages::wait,
+    GET "/_sandbox/messages/{id}" => control::messages::get,
+    GET "/_sandbox/messages/{id}/raw" => control::messages::raw,
+    GET "/_sandbox/messages/{id}/html" => control::messages::html,
+    GET "/_sandbox/messages/{id}/links" => control::messages::links,
+    POST "/_sandbox/emails/{id}/events" => control::events::create,
+    POST "/_sandbox/inbound" => control::inbound::create,
+    POST "/_sandbox/extractions" => control::extractions::create,
+    GET "/_sandbox/deliveries" => control::deliveries::list,
+    GET "/_sandbox/deliveries/{id}" => control::deliveries::get,
+    POST "/_sandbox/deliveries/{id}/replay" => control::deliveries::replay,
+    GET "/_sandbox/clock" => control::clock::get,
+    POST "/_sandbox/clock" => control::clock::set,
+    GET "/_sandbox/faults" => control::faults::list,
+    POST "/_sandbox/faults" => control::faults::create,
+    DELETE "/_sandbox/faults" => control::faults::clear,
+    GET "/_sandbox/faults/{id}" => control::faults::get,
+    DELETE "/_sandbox/faults/{id}" => control::faults::delete,
+    POST "/_sandbox/reset" => control::reset::reset,
+}
+
 /// Adds one route of the control interface.
-pub(crate) fn control<F, Fut>(
+fn control_route<F, Fut>(
     router: Router<Shared>,
     filter: MethodFilter,
     path: &str,
@@ -83,7 +136,7 @@ where
                 return response::error(&ApiError::not_found("path"), ErrorFormat::Nested);
             };
             let input = Input::new(app, parts, params, body);
-            let result = match control::guard(&input) {
+            let result = match guard(&input) {
                 Ok(()) => handler(input).await,
                 Err(error) => Err(error),
             };
@@ -113,7 +166,7 @@ async fn handle_documented(
         Err(error) => return response::error(&error, format),
     };
     let (fault, updates) = app.faults.trigger(key.organization, operation, app.clock.now());
-    faults::save(&app, updates).await;
+    faults::save(&app.store, updates).await;
     let aborter = parts.extensions.get::<ConnectionAborter>().cloned();
     let input = Input::new(app, parts, params, body);
     let process = async move {
@@ -169,13 +222,4 @@ type Params = Result<RawPathParams, RawPathParamsRejection>;
 fn pairs(params: &Params) -> Option<Vec<(String, String)>> {
     let pairs = params.as_ref().ok()?.iter();
     Some(pairs.map(|(name, value)| (name.to_owned(), value.to_owned())).collect())
-}
-
-/// The error format for a path. No setting changes that of the control interface.
-pub(crate) fn error_format(app: &App, path: &str) -> ErrorFormat {
-    if path.starts_with("/_sandbox/") {
-        ErrorFormat::Nested
-    } else {
-        app.settings.compatibility.error_format
-    }
 }

@@ -10,7 +10,12 @@ use tokio::net::TcpListener;
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 
-use crate::api::app::Shared;
+use crate::engine::activity::Activity;
+use crate::mail::dns::Resolver;
+use crate::model::clock::Clock;
+use crate::model::stop::Stop;
+use crate::store::Store;
+use crate::store::webhooks::Webhooks;
 pub(crate) use certificate::Certificate;
 pub use certificate::InvalidCertificate;
 use certificate::Tls;
@@ -18,12 +23,25 @@ use certificate::Tls;
 /// Maximum number of concurrent connections. Others wait until one ends.
 const MAX_CONNECTIONS: usize = 100;
 
+/// What the listener needs of the server.
+pub(crate) struct MailServer {
+    pub(crate) store: Arc<Store>,
+    pub(crate) clock: Arc<Clock>,
+    pub(crate) webhooks: Arc<Webhooks>,
+    pub(crate) resolver: Arc<Resolver>,
+    pub(crate) activity: Arc<Activity>,
+    pub(crate) stop: Arc<Stop>,
+    /// For `STARTTLS`; `None` for a generated one.
+    pub(crate) certificate: Option<Certificate>,
+}
+
 /// Accepts connections until the server stops. A message in transfer at that moment has
 /// not been confirmed, so the sending server retries it.
-pub(crate) async fn run(app: Shared, listener: TcpListener) {
-    let stopped = app.stopped();
+pub(crate) async fn run(server: MailServer, listener: TcpListener) {
+    let server = Arc::new(server);
+    let stopped = server.stop.requested();
     tokio::pin!(stopped);
-    let tls = Arc::new(Tls::with(app.settings.smtp_certificate.clone()));
+    let tls = Arc::new(Tls::with(server.certificate.clone()));
     let slots = Arc::new(Semaphore::new(MAX_CONNECTIONS));
     let mut sessions = JoinSet::new();
     loop {
@@ -36,9 +54,9 @@ pub(crate) async fn run(app: Shared, listener: TcpListener) {
             Some(_) = sessions.join_next() => {}
             (slot, accepted) = accepted => match (slot, accepted) {
                 (Ok(slot), Ok((stream, peer))) => {
-                    let (app, tls) = (Arc::clone(&app), Arc::clone(&tls));
+                    let (server, tls) = (Arc::clone(&server), Arc::clone(&tls));
                     sessions.spawn(async move {
-                        if let Err(error) = session::serve(&app, &tls, stream, peer).await {
+                        if let Err(error) = session::serve(&server, &tls, stream, peer).await {
                             tracing::debug!(%error, "an SMTP connection ended early");
                         }
                         drop(slot);

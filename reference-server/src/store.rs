@@ -6,34 +6,53 @@
 //! results. A successful result therefore means that the data is on disk, and
 //! concurrent jobs share the cost of the sync.
 
+pub(crate) mod attempts;
+pub(crate) mod audiences;
+pub(crate) mod contacts;
 pub(crate) mod data_dir;
+pub(crate) mod deliveries;
+pub(crate) mod dns_records;
+pub(crate) mod domains;
+pub(crate) mod due;
 pub(crate) mod emails;
 pub(crate) mod faults;
 mod file_identity;
+pub(crate) mod idempotency;
+mod job;
 pub(crate) mod keys;
+pub(crate) mod local_deliveries;
+mod lock;
+pub(crate) mod messages;
+pub(crate) mod meta;
 mod migrations;
 mod open;
+pub(crate) mod organizations;
 #[cfg(test)]
 mod plans;
+mod pressure;
 mod queue;
+pub(crate) mod relay_queue;
+pub(crate) mod reset;
 mod restore;
+pub(crate) mod templates;
 mod tx;
 pub(crate) mod webhooks;
 mod writer;
 
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 
 use rusqlite::Connection;
 use tokio::sync::oneshot;
 
 use file_identity::FileIdentity;
+use job::{Job, JobResult};
+pub(crate) use lock::lock;
 pub(crate) use open::{OpenError, limit_size};
 use queue::Queue;
 pub(crate) use restore::restore_clock_and_ids;
-pub(crate) use tx::{DueKind, Tx, Wake, find};
-use writer::{Job, JobResult};
+pub(crate) use tx::{Tx, Wake, find};
 
 use crate::model::clock::Clock;
 use crate::model::error::ApiError;
@@ -186,10 +205,6 @@ impl Drop for Store {
     fn drop(&mut self) {
         self.queue.close();
     }
-}
-
-pub(crate) fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]

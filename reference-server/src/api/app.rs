@@ -1,22 +1,21 @@
-//! The state that all tasks of a running server share.
+//! [`App`]: what the handlers of requests share.
 
 use std::collections::HashMap;
-use std::net::SocketAddr;
-use std::sync::atomic::{AtomicBool, AtomicUsize};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Instant;
 
-use tokio::sync::watch;
-
-use crate::api::email::domains::VerifiedDomains;
+use crate::delivery::Delivery;
 use crate::engine::EngineHandle;
+use crate::engine::activity::Activity;
 use crate::mail::dns::{Resolver, Zone};
-use crate::mail::relay::Relay;
+use crate::model::addresses::Addresses;
 use crate::model::clock::Clock;
+use crate::model::compatibility::ErrorFormat;
 use crate::model::metrics::Metrics;
-use crate::net::outbound::Outbound;
+use crate::model::stop::Stop;
 use crate::settings::Settings;
 use crate::store::Store;
+use crate::store::domains::VerifiedDomains;
 use crate::store::faults::Faults;
 use crate::store::keys::Keys;
 use crate::store::webhooks::Webhooks;
@@ -25,40 +24,25 @@ pub(crate) type Shared = Arc<App>;
 
 pub(crate) struct App {
     pub(crate) settings: Settings,
-    pub(crate) store: Store,
+    pub(crate) store: Arc<Store>,
     pub(crate) clock: Arc<Clock>,
     pub(crate) keys: Arc<Keys>,
     pub(crate) webhooks: Arc<Webhooks>,
-    pub(crate) engine: EngineHandle,
-    pub(crate) outbound: Outbound,
-    /// The SMTP server for outgoing mail, if one is configured.
-    pub(crate) relay: Option<Relay>,
-    pub(crate) resolver: Resolver,
+    pub(crate) faults: Arc<Faults>,
     pub(crate) zone: Arc<Zone>,
     pub(crate) verified: Arc<VerifiedDomains>,
+    pub(crate) resolver: Arc<Resolver>,
+    pub(crate) metrics: Arc<Metrics>,
+    pub(crate) activity: Arc<Activity>,
+    pub(crate) stop: Arc<Stop>,
+    pub(crate) delivery: Arc<Delivery>,
+    pub(crate) engine: EngineHandle,
     /// By key ID.
     pub(crate) rate_limits: Mutex<HashMap<String, TokenBucket>>,
-    pub(crate) faults: Faults,
-    pub(crate) metrics: Metrics,
-    pub(crate) activity: Activity,
     /// Set once the sockets are bound.
     pub(crate) addresses: OnceLock<Addresses>,
     /// Required for `/_sandbox/` if the server listens beyond loopback.
     pub(crate) control_token: Option<String>,
-    /// Becomes `true` when the server is asked to stop.
-    pub(crate) stopping: watch::Sender<bool>,
-}
-
-/// The listen addresses of a [`Server`](crate::Server).
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Addresses {
-    /// Both services and the control interface.
-    pub http: SocketAddr,
-    /// The built-in DNS server, on UDP and TCP.
-    pub dns: SocketAddr,
-    /// The SMTP listener, if the server has one.
-    pub smtp: Option<SocketAddr>,
 }
 
 /// The state of one key's rate limit (`--rate-limit`), in real time.
@@ -68,96 +52,13 @@ pub(crate) struct TokenBucket {
     pub(crate) updated: Instant,
 }
 
-/// Counts the requests in progress and the open leases.
-#[derive(Debug, Default)]
-pub(crate) struct Activity {
-    requests: AtomicUsize,
-    leases: AtomicUsize,
-    /// No more leases are granted.
-    closing: AtomicBool,
-    changed: tokio::sync::Notify,
-}
-
-/// Counts as one request or one lease until it is dropped.
-pub(crate) struct ActivityGuard {
-    app: Shared,
-    lease: bool,
-}
-
-impl ActivityGuard {
-    pub(crate) fn request(app: &Shared) -> Self {
-        Self::new(app, false)
-    }
-
-    /// Returns `None` if the server is about to stop.
-    pub(crate) fn lease(app: &Shared) -> Option<Self> {
-        // Count first, then check `closing`. `close_when_idle` does it in the opposite
-        // order, so at least one of the two sees the other.
-        let lease = Self::new(app, true);
-        let closing = app.activity.closing.load(std::sync::atomic::Ordering::SeqCst);
-        (!closing && !*app.stopping.borrow()).then_some(lease)
-    }
-
-    fn new(app: &Shared, lease: bool) -> Self {
-        app.activity.counter(lease).fetch_add(1, std::sync::atomic::Ordering::SeqCst);
-        Self { app: Arc::clone(app), lease }
-    }
-}
-
-impl Drop for ActivityGuard {
-    fn drop(&mut self) {
-        let activity = &self.app.activity;
-        activity.counter(self.lease).fetch_sub(1, std::sync::atomic::Ordering::SeqCst);
-        activity.changed.notify_waiters();
-    }
-}
-
-impl Activity {
-    fn counter(&self, lease: bool) -> &AtomicUsize {
-        if lease { &self.leases } else { &self.requests }
-    }
-
-    fn is_idle(&self) -> bool {
-        use std::sync::atomic::Ordering::SeqCst;
-        self.requests.load(SeqCst) == 0 && self.leases.load(SeqCst) == 0
-    }
-}
-
 impl App {
-    /// Completes when the server is asked to stop.
-    pub(crate) async fn stopped(&self) {
-        // The sender lives as long as the app does.
-        let _ = self.stopping.subscribe().wait_for(|stop| *stop).await;
-    }
-
-    /// Waits until no request is in progress, no lease is open, and no work is due.
-    pub(crate) async fn until_idle(&self) {
-        loop {
-            let changed = self.activity.changed.notified();
-            tokio::pin!(changed);
-            changed.as_mut().enable();
-            if !self.activity.is_idle() {
-                changed.await;
-                continue;
-            }
-            self.engine.settled().await;
-            if self.activity.is_idle() {
-                return;
-            }
-        }
-    }
-
-    /// Waits until the server is idle, and grants no lease from then on.
-    pub(crate) async fn close_when_idle(&self) {
-        let set_closing =
-            |closing| self.activity.closing.store(closing, std::sync::atomic::Ordering::SeqCst);
-        loop {
-            self.until_idle().await;
-            set_closing(true);
-            if self.activity.is_idle() {
-                return;
-            }
-            set_closing(false);
+    /// The error format for a path. No setting changes that of the control interface.
+    pub(crate) fn error_format(&self, path: &str) -> ErrorFormat {
+        if path.starts_with("/_sandbox/") {
+            ErrorFormat::Nested
+        } else {
+            self.settings.compatibility.error_format
         }
     }
 }

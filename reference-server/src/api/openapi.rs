@@ -8,6 +8,7 @@ mod control;
 mod document;
 mod errors;
 mod operation;
+mod part;
 mod services;
 mod webhooks;
 
@@ -15,50 +16,32 @@ use axum::Router;
 use axum::extract::State;
 use axum::routing::get;
 use http::{Response, StatusCode};
+use serde_json::Value;
+use svc_sdk::{Operation, Service};
 
 use crate::api::app::Shared;
-use crate::api::framework::ApiResponse;
+use crate::api::framework::{ApiResponse, response};
 use document::Document;
+use operation::OperationBuilder;
+use part::Part;
 
-/// The part of the server that a description covers.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Part {
-    All,
-    Email,
-    Extraction,
-    Control,
-}
-
-impl Part {
-    const ALL: [Self; 4] = [Self::All, Self::Email, Self::Extraction, Self::Control];
-
-    const fn path(self) -> &'static str {
-        match self {
-            Self::All => "/openapi.json",
-            Self::Email => "/openapi/email.json",
-            Self::Extraction => "/openapi/extraction.json",
-            Self::Control => "/openapi/control.json",
-        }
-    }
-
-    fn includes(self, other: Self) -> bool {
-        self == Self::All || self == other
-    }
-}
+/// The method and the path of each route of the control interface.
+pub(crate) type Endpoints = &'static [(&'static str, &'static str)];
 
 /// Adds a route for the description of the whole server, and one for each part.
-pub(crate) fn routes(mut router: Router<Shared>) -> Router<Shared> {
+pub(crate) fn routes(mut router: Router<Shared>, control: Endpoints) -> Router<Shared> {
     for part in Part::ALL {
         let handler = move |State(app): State<Shared>| async move {
-            let document = Document::for_app(&app, part).into_value();
+            // A server on all addresses does not know which one the client uses.
+            let http = app.addresses.get().map(|addresses| addresses.http);
+            let http = http.filter(|http| !http.ip().is_unspecified());
+            let base_url = http.map_or_else(|| "/".to_owned(), |http| format!("http://{http}"));
+            let has_token = app.control_token.is_some();
+            let document = Document::new(&app.settings, base_url, has_token, part);
+            let document = describe(document, control);
             let response = ApiResponse::json(StatusCode::OK, &document);
             response.map_or_else(
-                |error| {
-                    crate::api::framework::response::error(
-                        &error,
-                        app.settings.compatibility.error_format,
-                    )
-                },
+                |error| response::error(&error, app.settings.compatibility.error_format),
                 Response::from,
             )
         };
@@ -67,18 +50,49 @@ pub(crate) fn routes(mut router: Router<Shared>) -> Router<Shared> {
     router
 }
 
+/// Adds all operations and webhooks of the document's part.
+fn describe(mut document: Document<'_>, endpoints: Endpoints) -> Value {
+    add_operations(&mut document, endpoints);
+    let webhooks = webhooks::describe(&mut document);
+    document.into_value(&webhooks)
+}
+
+fn add_operations(document: &mut Document<'_>, endpoints: Endpoints) {
+    for operation in Operation::ALL {
+        let service = match operation.service() {
+            Service::Email => Part::Email,
+            Service::Extraction => Part::Extraction,
+        };
+        if document.part.includes(service) {
+            let builder = OperationBuilder::documented(document, operation);
+            let value = services::describe(operation, builder).finish();
+            document.add(operation.method().as_str(), operation.path(), value);
+        }
+    }
+    if document.part.includes(Part::Control) {
+        for (method, path) in endpoints {
+            let builder = OperationBuilder::control(document, method, path);
+            if let Some(builder) = control::describe(method, path, builder) {
+                let value = builder.finish();
+                document.add(method, path, value);
+            }
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use std::collections::{BTreeMap, BTreeSet};
 
-    use serde_json::{Value, json};
-    use svc_sdk::Operation;
+    use serde_json::json;
 
     use super::*;
+    use crate::routes::CONTROL;
     use crate::settings::Settings;
 
     fn describe(settings: &Settings, part: Part) -> Value {
-        Document::new(settings, "http://127.0.0.1:4080".to_owned(), true, part).into_value()
+        let document = Document::new(settings, "http://127.0.0.1:4080".to_owned(), true, part);
+        super::describe(document, CONTROL)
     }
 
     /// The method and the path of every operation in a description.
@@ -97,9 +111,8 @@ mod tests {
         let documented = Operation::ALL
             .iter()
             .map(|operation| (operation.method().as_str().to_owned(), operation.path().to_owned()));
-        let control = crate::api::control::endpoints();
         let control =
-            control.iter().map(|(method, path)| ((*method).to_owned(), (*path).to_owned()));
+            CONTROL.iter().map(|(method, path)| ((*method).to_owned(), (*path).to_owned()));
         let served: BTreeSet<_> = documented.chain(control).collect();
         let settings = Settings::default();
         assert_eq!(operations(&describe(&settings, Part::All)), served);
@@ -140,7 +153,8 @@ mod tests {
     #[test]
     fn schema_names_are_unique() {
         let settings = Settings::default();
-        let document = Document::new(&settings, "/".to_owned(), false, Part::All);
+        let mut document = Document::new(&settings, "/".to_owned(), false, Part::All);
+        add_operations(&mut document, CONTROL);
         let (requests, responses) = document.definitions();
         for (name, schema) in requests {
             assert!(responses.get(name).is_none_or(|other| other == schema), "{name}");

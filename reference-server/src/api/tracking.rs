@@ -14,53 +14,25 @@ use axum::extract::{Path, State};
 use axum::routing::get;
 use http::header::{CACHE_CONTROL, CONTENT_TYPE, LOCATION};
 use http::{HeaderValue, Method, Response, StatusCode};
-use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use crate::api::app::{App, Shared};
 use crate::api::framework::response;
-use crate::engine::apply_event;
+use crate::delivery::events;
 use crate::mail::links;
 use crate::model::compatibility::ErrorFormat;
 use crate::model::error::ApiError;
+use crate::model::event::Event;
 use crate::model::status::Change;
+use crate::model::tracking::Tracking;
 use crate::store::emails;
-use crate::store::webhooks::Event;
 
-/// What is tracked of an email, and the base URL of the pixel and the links.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Tracking {
-    base_url: String,
-    opens: bool,
-    clicks: bool,
-}
-
-impl Tracking {
-    /// The tracking that the organization's webhooks subscribe to, if any.
-    pub(crate) fn for_organization(app: &App, organization: i64) -> Option<Self> {
-        let subscribed = |event| !app.webhooks.subscribers(organization, event).is_empty();
-        let (opens, clicks) = (subscribed(Event::EmailOpened), subscribed(Event::EmailClicked));
-        let base_url = base_url(app.addresses.get()?.http);
-        (opens || clicks).then_some(Self { base_url, opens, clicks })
-    }
-
-    /// Returns the HTML for one recipient: its links redirect through the server, and
-    /// the pixel is at the end of the body.
-    pub(crate) fn add_to(&self, email: &str, recipient: usize, html: &str) -> String {
-        let base = &self.base_url;
-        let mut tracked = if self.clicks {
-            links::replace(html, |number| format!("{base}/t/c/{email}/{recipient}/{number}"))
-        } else {
-            html.to_owned()
-        };
-        if self.opens {
-            let url = format!("{base}/t/o/{email}/{recipient}");
-            let pixel = format!(r#"<img src="{url}" width="1" height="1" alt="">"#);
-            let end = tracked.to_ascii_lowercase().rfind("</body").unwrap_or(tracked.len());
-            tracked.insert_str(end, &pixel);
-        }
-        tracked
-    }
+/// The tracking that the organization's webhooks subscribe to, if any.
+pub(crate) fn for_organization(app: &App, organization: i64) -> Option<Tracking> {
+    let subscribed = |event| !app.webhooks.subscribers(organization, event).is_empty();
+    let (opens, clicks) = (subscribed(Event::EmailOpened), subscribed(Event::EmailClicked));
+    let base_url = base_url(app.addresses.get()?.http);
+    (opens || clicks).then_some(Tracking { base_url, opens, clicks })
 }
 
 /// The base URL for a browser: `localhost` if the server listens on all addresses.
@@ -162,7 +134,7 @@ async fn record(
     change: Change,
     url: Option<String>,
 ) -> Result<(), ApiError> {
-    let context = Arc::clone(app);
+    let context = Arc::clone(&app.delivery);
     let position: usize = recipient.parse().map_err(|_| ApiError::not_found("recipient"))?;
     let detail = url.map(|url| json!({"url": url}));
     app.store
@@ -176,7 +148,7 @@ async fn record(
             if !wanted || position >= email.recipients.len() {
                 return Err(not_found());
             }
-            apply_event(tx, &context, &mut email, position, change, detail.as_ref())?;
+            events::apply(tx, &context, &mut email, position, change, detail.as_ref())?;
             emails::update(tx, &email)
         })
         .await
@@ -195,19 +167,5 @@ mod tests {
         assert_eq!(base("127.0.0.1:80"), "http://127.0.0.1:80");
         assert_eq!(base("0.0.0.0:4080"), "http://localhost:4080");
         assert_eq!(base("[::]:4080"), "http://localhost:4080");
-    }
-
-    #[test]
-    fn redirects_links_and_appends_the_pixel() {
-        let tracking =
-            Tracking { base_url: "http://127.0.0.1:1".to_owned(), opens: true, clicks: true };
-        let html = r#"<HTML><body><a class=x href="https://a.test/?a=1&amp;b=2">A</a> <a href='mailto:x@y.test'>M</a><img src="https://a.test/i.png"><a href=http://b.test/>B</a></BODY></html>"#;
-        assert_eq!(
-            tracking.add_to("eml_1", 2, html),
-            r#"<HTML><body><a class=x href="http://127.0.0.1:1/t/c/eml_1/2/0">A</a> <a href='mailto:x@y.test'>M</a><img src="https://a.test/i.png"><a href=http://127.0.0.1:1/t/c/eml_1/2/1>B</a><img src="http://127.0.0.1:1/t/o/eml_1/2" width="1" height="1" alt=""></BODY></html>"#
-        );
-        assert_eq!(links::nth(html, 0).as_deref(), Some("https://a.test/?a=1&b=2"));
-        assert_eq!(links::nth(html, 1).as_deref(), Some("http://b.test/"));
-        assert_eq!(links::nth(html, 2), None);
     }
 }

@@ -11,18 +11,19 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-use crate::api::app::Shared;
 use crate::delivery::post;
 use crate::mail::dkim::DkimVerdict;
 use crate::mail::dns::SpfVerdict;
 use crate::mail::mime::Incoming;
 use crate::model::address::Address;
 use crate::model::error::ApiError;
+use crate::model::event::Event;
 use crate::model::id::{self, Prefix};
 use crate::model::schema;
 use crate::model::time;
-use crate::store::Tx;
-use crate::store::webhooks::{Event, Webhooks};
+use crate::store::messages::{self, NewIncoming};
+use crate::store::webhooks::Webhooks;
+use crate::store::{Store, Tx, domains};
 
 /// An incoming message that has not been stored yet.
 pub(crate) struct IncomingMessage {
@@ -45,16 +46,19 @@ pub(crate) struct Received {
 /// Stores a message for each of its recipients; durable when this returns. Skips
 /// recipients whose domain is not verified here.
 pub(crate) async fn receive(
-    app: &Shared,
+    store: &Store,
+    webhooks: &Arc<Webhooks>,
     incoming: IncomingMessage,
 ) -> Result<Vec<Received>, ApiError> {
     let IncomingMessage { organization, recipients, spf, dkim, source } = incoming;
     let message = parse(source, spf, dkim).await?;
-    let webhooks = Arc::clone(&app.webhooks);
-    let stored = app.store.write(move |tx| {
+    let webhooks = Arc::clone(webhooks);
+    let stored = store.write(move |tx| {
         let mut received = Vec::new();
         for recipient in &recipients {
-            for (domain, organization) in owners(tx, recipient.domain().as_str(), organization)? {
+            for (domain, organization) in
+                domains::owners(tx, recipient.domain().as_str(), organization)?
+            {
                 let id = store_message(tx, &webhooks, organization, &domain, recipient, &message)?;
                 received.push(Received { id, recipient: recipient.as_str().to_owned() });
             }
@@ -99,20 +103,19 @@ pub(crate) fn store_message(
     message: &AuthenticatedMessage,
 ) -> Result<String, ApiError> {
     let id = id::new(Prefix::Message);
-    tx.execute(
-        "INSERT INTO message (organization, id, recipient, domain, created_at)
-         VALUES (?1, ?2, ?3, ?4, ?5)",
-        (organization, &id, recipient.as_str(), domain, tx.now),
-    )?;
     let (from, subject) = message
         .message
         .as_ref()
         .map_or(("", ""), |parts| (parts.from.as_str(), parts.subject.as_str()));
-    tx.execute(
-        "INSERT INTO message_source (message, sender, subject, source) VALUES (?1, ?2, ?3, ?4)",
-        (&id, from, subject, &message.source),
-    )?;
-    tx.message_stored();
+    let new = NewIncoming {
+        id: &id,
+        recipient: recipient.as_str(),
+        domain,
+        sender: from,
+        subject,
+        source: &message.source,
+    };
+    messages::insert_incoming(tx, organization, &new)?;
     notify_received(tx, webhooks, organization, &id, recipient, message)?;
     Ok(id)
 }
@@ -202,35 +205,6 @@ impl Content {
             attachments: attachments.collect(),
         }
     }
-}
-
-/// Whether any organization receives mail for this domain.
-pub(crate) async fn accepts_domain(app: &Shared, domain: &str) -> Result<bool, ApiError> {
-    let domain = domain.to_owned();
-    let sql = format!("SELECT 1 FROM domain WHERE name = ?1 AND {VERIFIED} LIMIT 1");
-    app.store
-        .read(move |connection| {
-            Ok(crate::store::find(connection, &sql, [&domain], |_| Ok(()))?.is_some())
-        })
-        .await
-}
-
-const VERIFIED: &str = "mx_verified AND spf_verified AND dkim_verified AND dmarc_verified";
-
-/// The verified domains with this name, each as domain id and organization. Several
-/// organizations may have the same domain.
-pub(crate) fn owners(
-    tx: &Tx<'_>,
-    domain: &str,
-    organization: Option<i64>,
-) -> Result<Vec<(String, i64)>, ApiError> {
-    let sql = format!(
-        "SELECT id, organization FROM domain
-         WHERE name = ?1 AND {VERIFIED} AND (?2 IS NULL OR organization = ?2) ORDER BY id"
-    );
-    let mut statement = tx.statement(&sql)?;
-    let rows = statement.query_map((domain, organization), |row| Ok((row.get(0)?, row.get(1)?)))?;
-    Ok(rows.collect::<rusqlite::Result<_>>()?)
 }
 
 /// Converts line endings to CRLF.

@@ -2,28 +2,26 @@
 //! the recipient's domain is verified on this server, its owners also receive
 //! `email.received`, as for mail from anywhere.
 //!
-//! For the schedule, this is one more worker, under a route name that no webhook id can
-//! have. It renders and authenticates a message outside the transaction that delivers
+//! The worker renders and authenticates a message outside the transaction that delivers
 //! it, and only if someone subscribes to the event.
 
 use std::sync::Arc;
 
 use futures_util::{StreamExt as _, TryStreamExt as _, stream};
 
-use crate::api::app::{App, Shared};
+use super::Delivery;
 use crate::delivery::inbound::{self, AuthenticatedMessage};
 use crate::delivery::source::Message;
 use crate::mail::dkim;
-use crate::mail::dns::{self, INBOUND_HOST};
+use crate::mail::dns;
 use crate::model::address::{Address, Mailbox};
+use crate::model::dns::INBOUND_HOST;
 use crate::model::error::ApiError;
+use crate::model::event::Event;
 use crate::model::id::{self, Prefix};
 use crate::model::time::Millis;
 use crate::store::emails::Stored;
-use crate::store::webhooks::Event;
-use crate::store::{self, Tx};
-
-pub(crate) const ROUTE: &str = "local_delivery";
+use crate::store::{Tx, domains, local_deliveries, messages};
 
 /// Maximum number of messages rendered and authenticated at the same time.
 const MAX_CONCURRENT: usize = 8;
@@ -33,93 +31,75 @@ const READ_AHEAD: i64 = 64;
 /// Puts the message for this recipient into its mailbox.
 pub(crate) fn deliver(
     tx: &mut Tx<'_>,
-    app: &App,
+    delivery: &Delivery,
     email: &Stored,
     recipient: &str,
 ) -> Result<(), ApiError> {
     let id = id::new(Prefix::Message);
-    let owners = owners(tx, app, recipient)?;
+    let owners = owners(tx, delivery, recipient)?;
     let own_domain = owners.iter().find(|(_, organization)| *organization == email.organization);
-    tx.execute(
-        "INSERT INTO message (organization, id, recipient, email, domain, created_at)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
-        (
-            email.organization,
-            &id,
-            recipient,
-            &email.id,
-            own_domain.map(|(domain, _)| domain),
-            tx.now,
-        ),
-    )?;
-    tx.message_stored();
+    let domain = own_domain.map(|(domain, _)| domain.as_str());
+    messages::insert_outgoing(tx, email.organization, &id, recipient, &email.id, domain)?;
     let is_notified = |(_, organization): &(String, i64)| {
         *organization != email.organization
-            || !app.webhooks.subscribers(*organization, Event::EmailReceived).is_empty()
+            || !delivery.webhooks.subscribers(*organization, Event::EmailReceived).is_empty()
     };
     if owners.iter().any(is_notified) {
-        tx.execute("INSERT INTO local_delivery VALUES (?1, ?2)", (&id, email.organization))?;
-        tx.delivery_due(ROUTE, tx.now);
+        local_deliveries::insert(tx, &id, email.organization)?;
     }
     Ok(())
 }
 
 /// Organizations that own the recipient's domain on this server. None if mail is
 /// relayed: the relay decides where it goes, and may send it back.
-fn owners(tx: &Tx<'_>, app: &App, recipient: &str) -> Result<Vec<(String, i64)>, ApiError> {
-    if app.relay.is_some() || app.verified.is_empty() {
+fn owners(
+    tx: &Tx<'_>,
+    delivery: &Delivery,
+    recipient: &str,
+) -> Result<Vec<(String, i64)>, ApiError> {
+    if delivery.relay.is_some() || delivery.verified.is_empty() {
         return Ok(Vec::new());
     }
     match Address::parse(recipient) {
-        Ok(address) if app.verified.has(address.domain().as_str()) => {
-            inbound::owners(tx, address.domain().as_str(), None)
+        Ok(address) if delivery.verified.has(address.domain().as_str()) => {
+            domains::owners(tx, address.domain().as_str(), None)
         }
         _ => Ok(Vec::new()),
     }
 }
 
 /// Emits `email.received` for local deliveries until none is pending.
-pub(crate) async fn run(app: &Shared) -> Result<Millis, ApiError> {
+pub(crate) async fn run(delivery: &Arc<Delivery>) -> Result<Millis, ApiError> {
     loop {
-        let pending = app.store.read(|connection| {
-            let sql = "SELECT message FROM local_delivery ORDER BY message LIMIT ?1";
-            let mut statement = connection.prepare_cached(sql)?;
-            let rows = statement.query_map([READ_AHEAD], |row| row.get(0))?;
-            Ok(rows.collect::<rusqlite::Result<Vec<String>>>()?)
-        });
+        let pending =
+            delivery.store.read(|connection| local_deliveries::list(connection, READ_AHEAD));
         let pending = pending.await?;
         if pending.is_empty() {
             return Ok(Millis::MAX);
         }
-        let notified = stream::iter(pending).map(|id| notify(app, id)).buffered(MAX_CONCURRENT);
+        let notified =
+            stream::iter(pending).map(|id| notify(delivery, id)).buffered(MAX_CONCURRENT);
         notified.try_collect::<()>().await?;
     }
 }
 
-async fn notify(app: &Shared, id: String) -> Result<(), ApiError> {
+async fn notify(delivery: &Arc<Delivery>, id: String) -> Result<(), ApiError> {
     let message_id = id.clone();
-    let found = app.store.read(move |connection| {
-        let sql = "SELECT email, recipient FROM local_delivery JOIN message
-                   ON message.organization = local_delivery.organization AND id = message
-                   WHERE message = ?1";
-        let row = store::find(connection, sql, [&message_id], |row| {
-            Ok((row.get::<_, Option<String>>(0)?, row.get::<_, String>(1)?))
-        })?;
+    let found = delivery.store.read(move |connection| {
+        let row = local_deliveries::email_and_recipient(connection, &message_id)?;
         let Some((Some(email), recipient)) = row else { return Ok(None) };
         Ok(Message::load(connection, &email)?.map(|message| (message, recipient)))
     });
     // A message deleted in the meantime causes no event.
     let message = match found.await? {
-        Some((message, recipient)) => Some(authenticate(app, message, recipient).await?),
+        Some((message, recipient)) => Some(authenticate(delivery, message, recipient).await?),
         None => None,
     };
-    let context = Arc::clone(app);
-    let recorded = app.store.write_relaxed(move |tx| {
-        let sql = "SELECT organization FROM local_delivery WHERE message = ?1";
-        let sender: Option<i64> = tx.find(sql, [&id], |row| row.get(0))?;
-        tx.execute("DELETE FROM local_delivery WHERE message = ?1", [&id])?;
+    let context = Arc::clone(delivery);
+    let recorded = delivery.store.write_relaxed(move |tx| {
+        let sender = local_deliveries::take(tx, &id)?;
         let (Some(sender), Some((message, recipient))) = (sender, message) else { return Ok(()) };
-        for (domain, organization) in inbound::owners(tx, recipient.domain().as_str(), None)? {
+        for (domain, organization) in domains::owners(tx, recipient.domain().as_str(), None)? {
             if organization == sender {
                 inbound::notify_received(tx, &context.webhooks, sender, &id, &recipient, &message)?;
             } else {
@@ -140,29 +120,20 @@ async fn notify(app: &Shared, id: String) -> Result<(), ApiError> {
 
 /// Renders the message and checks SPF and DKIM, as a receiving server would.
 async fn authenticate(
-    app: &Shared,
+    delivery: &Arc<Delivery>,
     message: Message,
     recipient: String,
 ) -> Result<(AuthenticatedMessage, Address), ApiError> {
     let from = Mailbox::parse(&message.email.meta.from).map_err(ApiError::internal)?.address;
     let recipient = Address::parse(&recipient).map_err(ApiError::internal)?;
-    let open = app.settings.is_exposed();
+    let open = delivery.is_exposed;
     let address = recipient.as_str().to_owned();
     let source = tokio::task::spawn_blocking(move || message.source(&address, open));
     let source = source.await.unwrap_or_else(|error| Err(ApiError::internal(error)))?;
     // The message was sent from this machine.
     let client = std::net::Ipv4Addr::LOCALHOST.into();
     let (local, domain) = (from.local(), from.domain().as_str());
-    let spf = dns::evaluate_spf(&app.resolver, client, INBOUND_HOST, local, domain).await;
-    let dkim = dkim::verify(&app.resolver, &source, app.clock.now()).await;
+    let spf = dns::evaluate_spf(&delivery.resolver, client, INBOUND_HOST, local, domain).await;
+    let dkim = dkim::verify(&delivery.resolver, &source, delivery.clock.now()).await;
     Ok((inbound::parse(source, spf, dkim).await?, recipient))
-}
-
-/// The route of pending local deliveries, for the start of the engine.
-pub(crate) fn next_due(
-    connection: &rusqlite::Connection,
-) -> rusqlite::Result<Option<(String, Millis)>> {
-    let sql = "SELECT 1 FROM local_delivery LIMIT 1";
-    let pending = store::find(connection, sql, [], |_| Ok(()))?;
-    Ok(pending.map(|()| (ROUTE.to_owned(), Millis::MIN)))
 }

@@ -8,11 +8,11 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 
 use crate::model::error::ApiError;
+use crate::model::event::Event;
 use crate::model::schema;
 use crate::model::status::RecipientState;
 use crate::model::time::{self, Millis};
 use crate::store::emails::Stored;
-use crate::store::webhooks::Event;
 
 /// The body of a delivery.
 #[derive(Serialize, JsonSchema)]

@@ -6,10 +6,12 @@ use serde_json::Value;
 
 use super::payload::Body;
 use crate::model::error::ApiError;
+use crate::model::event::Event;
 use crate::model::id::{self, Prefix};
 use crate::model::time::{self, Millis};
 use crate::store::Tx;
-use crate::store::webhooks::{Event, Webhooks};
+use crate::store::deliveries::{self, NewDelivery};
+use crate::store::webhooks::Webhooks;
 
 /// Queues an event for every active webhook that subscribes to it. Calls `data` only if
 /// there is one. Returns the ids of the deliveries.
@@ -29,14 +31,15 @@ pub(crate) fn emit(
     for webhook in subscribers {
         let id = id::new(Prefix::Delivery);
         let body = body(event.as_str(), &id, tx.now, &data)?;
-        tx.execute(
-            "INSERT INTO delivery (id, organization, webhook, service, event, state, attempts,
-                                   retry, due_at, created_at, updated_at)
-             VALUES (?1, ?2, ?3, ?4, ?5, 'pending', 0, 0, ?6, ?6, ?6)",
-            (&id, organization, &webhook.id, event.service().as_str(), event.as_str(), tx.now),
-        )?;
-        tx.execute("INSERT INTO delivery_body VALUES (?1, ?2)", (&id, &body))?;
-        tx.delivery_due(&webhook.id, tx.now);
+        let new = NewDelivery {
+            id: &id,
+            organization,
+            webhook: &webhook.id,
+            service: event.service(),
+            event: event.as_str(),
+            body: &body,
+        };
+        deliveries::insert_pending(tx, &new)?;
         ids.push(id);
     }
     Ok(ids)

@@ -1,40 +1,23 @@
 //! Hands mail over to the relay. An email waits in the table `relay` until its
 //! recipients are accepted, rejected, or given up.
-//!
-//! For the schedule, the relay is one more worker, under a route name that no webhook
-//! id can have.
 
 use std::sync::Arc;
 
 use serde_json::json;
 
-use crate::api::app::Shared;
+use super::{Delivery, events};
 use crate::delivery::source::Message;
-use crate::engine::apply_event;
 use crate::mail::relay::{Handoff, Relay};
 use crate::model::address::{Address, Mailbox};
 use crate::model::error::ApiError;
 use crate::model::status::{Change, Outcome, Status};
 use crate::model::time::Millis;
 use crate::store::emails;
-use crate::store::{self, Tx};
-
-/// Route name of the relay in the engine's schedule.
-pub(crate) const ROUTE: &str = "relay";
+use crate::store::relay_queue;
 
 /// The pause before each retry after a temporary failure (4xx), in milliseconds of the
 /// server's clock.
 const SCHEDULE: [Millis; 6] = [30_000, 120_000, 600_000, 1_800_000, 7_200_000, 21_600_000];
-
-/// Queues an email that has recipients in `sending`.
-pub(crate) fn queue(tx: &mut Tx<'_>, organization: i64, email: &str) -> Result<(), ApiError> {
-    tx.execute(
-        "INSERT OR REPLACE INTO relay (email, organization, due_at, retry) VALUES (?1, ?2, ?3, 0)",
-        (email, organization, tx.now),
-    )?;
-    tx.delivery_due(ROUTE, tx.now);
-    Ok(())
-}
 
 /// Whether a recipient is relayed. Magic recipients are handled locally.
 pub(crate) fn is_for_relay(address: &str) -> bool {
@@ -43,17 +26,12 @@ pub(crate) fn is_for_relay(address: &str) -> bool {
 
 /// Hands over due messages, one after the other over one connection. Returns when the
 /// next one is due.
-pub(crate) async fn run(app: &Shared) -> Result<Millis, ApiError> {
-    let Some(relay) = &app.relay else { return Ok(Millis::MAX) };
-    while !*app.stopping.borrow() {
-        let now = app.clock.now();
-        let next = app.store.read(move |connection| {
-            let sql = "SELECT email, due_at FROM relay ORDER BY due_at LIMIT 1";
-            let read = |row: &rusqlite::Row<'_>| Ok((row.get::<_, String>(0)?, row.get(1)?));
-            Ok(store::find(connection, sql, [], read)?)
-        });
-        match next.await? {
-            Some((email, due_at)) if due_at <= now => hand_over(app, relay, email).await?,
+pub(crate) async fn run(delivery: &Arc<Delivery>) -> Result<Millis, ApiError> {
+    let Some(relay) = &delivery.relay else { return Ok(Millis::MAX) };
+    while !delivery.stop.is_requested() {
+        let now = delivery.clock.now();
+        match delivery.store.read(relay_queue::first).await? {
+            Some((email, due_at)) if due_at <= now => hand_over(delivery, relay, email).await?,
             Some((_, due_at)) => return Ok(due_at),
             None => return Ok(Millis::MAX),
         }
@@ -61,25 +39,26 @@ pub(crate) async fn run(app: &Shared) -> Result<Millis, ApiError> {
     Ok(Millis::MAX)
 }
 
-async fn hand_over(app: &Shared, relay: &Relay, id: String) -> Result<(), ApiError> {
+async fn hand_over(delivery: &Arc<Delivery>, relay: &Relay, id: String) -> Result<(), ApiError> {
     let email_id = id.clone();
-    let message = app.store.read(move |connection| Message::load(connection, &email_id)).await?;
-    let Some(message) = message else { return record(app, id, Vec::new()).await };
+    let message =
+        delivery.store.read(move |connection| Message::load(connection, &email_id)).await?;
+    let Some(message) = message else { return record(delivery, id, Vec::new()).await };
     let positions: Vec<usize> = pending_positions(&message.email).collect();
     // One message for all recipients, or one for each.
     let chunk_size = if message.is_individual() { 1 } else { positions.len().max(1) };
     let message = Arc::new(message);
     let mut outcomes = Vec::with_capacity(positions.len());
     for positions in positions.chunks(chunk_size) {
-        let handed_over = hand_to(app, relay, &message, positions).await?;
+        let handed_over = hand_to(delivery, relay, &message, positions).await?;
         outcomes.extend(positions.iter().copied().zip(handed_over));
     }
-    record(app, id, outcomes).await
+    record(delivery, id, outcomes).await
 }
 
 /// Hands over the message for the recipients at these positions.
 async fn hand_to(
-    app: &Shared,
+    delivery: &Arc<Delivery>,
     relay: &Relay,
     message: &Arc<Message>,
     positions: &[usize],
@@ -89,7 +68,7 @@ async fn hand_to(
     let recipients = addresses.map(envelope_address).collect::<Result<Vec<_>, _>>()?;
     let from = Mailbox::parse(&email.meta.from).map_err(ApiError::internal)?;
     let sender = from.address.to_ascii().into_owned();
-    let (message, first, open) = (Arc::clone(message), positions[0], app.settings.is_exposed());
+    let (message, first, open) = (Arc::clone(message), positions[0], delivery.is_exposed);
     let rendered = tokio::task::spawn_blocking(move || {
         message.source(&message.email.recipients[first].address, open)
     });
@@ -111,13 +90,16 @@ fn envelope_address(address: &str) -> Result<String, ApiError> {
 }
 
 /// Records the outcome of each recipient, and schedules the retry of deferred ones.
-async fn record(app: &Shared, id: String, outcomes: Vec<(usize, Handoff)>) -> Result<(), ApiError> {
-    let context = Arc::clone(app);
-    let recorded = app.store.write_relaxed(move |tx| {
-        let sql = "SELECT retry FROM relay WHERE email = ?1";
-        let retry: Option<i64> = tx.find(sql, [&id], |row| row.get(0))?;
+async fn record(
+    delivery: &Arc<Delivery>,
+    id: String,
+    outcomes: Vec<(usize, Handoff)>,
+) -> Result<(), ApiError> {
+    let context = Arc::clone(delivery);
+    let recorded = delivery.store.write_relaxed(move |tx| {
+        let retry = relay_queue::retries(tx, &id)?;
         let (Some(retry), Some(mut email)) = (retry, emails::find(tx.connection(), &id)?) else {
-            tx.execute("DELETE FROM relay WHERE email = ?1", [&id])?;
+            relay_queue::delete(tx, &id)?;
             return Ok(());
         };
         let pause = usize::try_from(retry).ok().and_then(|retry| SCHEDULE.get(retry));
@@ -142,30 +124,14 @@ async fn record(app: &Shared, id: String, outcomes: Vec<(usize, Handoff)>) -> Re
                     continue;
                 }
             };
-            apply_event(tx, &context, &mut email, position, change, detail.as_ref())?;
+            events::apply(tx, &context, &mut email, position, change, detail.as_ref())?;
         }
         emails::update(tx, &email)?;
         match pause.filter(|_| any_deferred) {
-            Some(pause) => {
-                let due_at = tx.now + pause;
-                let sql = "UPDATE relay SET due_at = ?2, retry = ?3 WHERE email = ?1";
-                tx.execute(sql, (&id, due_at, retry + 1))?;
-                tx.delivery_due(ROUTE, due_at);
-            }
-            None => {
-                tx.execute("DELETE FROM relay WHERE email = ?1", [&id])?;
-            }
+            Some(pause) => relay_queue::retry(tx, &id, tx.now + pause, retry + 1)?,
+            None => relay_queue::delete(tx, &id)?,
         }
         Ok(())
     });
     recorded.await
-}
-
-/// The due time of the first queued message, for the start of the engine.
-pub(crate) fn next_due(
-    connection: &rusqlite::Connection,
-) -> rusqlite::Result<Option<(String, Millis)>> {
-    let sql = "SELECT due_at FROM relay ORDER BY due_at LIMIT 1";
-    let next = store::find(connection, sql, [], |row| row.get(0))?;
-    Ok(next.map(|due_at| (ROUTE.to_owned(), due_at)))
 }

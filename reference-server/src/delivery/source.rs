@@ -4,13 +4,13 @@
 //! it. Rendering is deterministic.
 
 use rusqlite::Connection;
-use zeroize::Zeroizing;
 
 use crate::mail::dkim::SigningKey;
 use crate::mail::mime::{Attachment, Outgoing};
+use crate::mail::tracking;
 use crate::model::address::Mailbox;
 use crate::model::error::ApiError;
-use crate::store;
+use crate::store::domains::{self, Signer};
 use crate::store::emails::{self, Content, Stored};
 
 /// An email with everything that its source depends on.
@@ -21,22 +21,12 @@ pub(crate) struct Message {
     signer: Option<Signer>,
 }
 
-struct Signer {
-    selector: String,
-    key: Zeroizing<Vec<u8>>,
-}
-
 impl Message {
     /// Loads an email with its content.
     pub(crate) fn load(connection: &Connection, email: &str) -> Result<Option<Self>, ApiError> {
         let Some(email) = emails::find(connection, email)? else { return Ok(None) };
         let content = emails::content(connection, &email.id, true)?;
-        let sql =
-            "SELECT dkim_selector, dkim_private FROM domain WHERE name = ?1 AND organization = ?2";
-        let domain = (email.sender_domain(), email.organization);
-        let signer = store::find(connection, sql, domain, |row| {
-            Ok(Signer { selector: row.get(0)?, key: Zeroizing::new(row.get(1)?) })
-        })?;
+        let signer = domains::signer(connection, email.sender_domain(), email.organization)?;
         Ok(Some(Self { email, content, signer }))
     }
 
@@ -74,7 +64,7 @@ impl Message {
                 let mut states = self.email.recipients.iter();
                 let position =
                     states.position(|state| state.address.eq_ignore_ascii_case(recipient));
-                Some(tracking.add_to(&self.email.id, position.unwrap_or(0), html))
+                Some(tracking::add_to(tracking, &self.email.id, position.unwrap_or(0), html))
             }
             _ => None,
         };

@@ -12,13 +12,14 @@ use futures_util::StreamExt as _;
 use futures_util::stream::FuturesUnordered;
 use tokio::sync::Notify;
 
-use super::sign;
-use crate::api::app::Shared;
+use super::{Delivery, sign};
 use crate::model::error::ApiError;
 use crate::model::time::Millis;
+use crate::model::worker::Worker;
 use crate::net::outbound::{Attempt, AttemptError};
 use crate::store::Tx;
-use crate::store::keys::service_from;
+use crate::store::attempts::{self, NewAttempt};
+use crate::store::deliveries::{self, Due, DueDeliveries, State};
 use crate::store::webhooks::Webhook;
 use svc_sdk::Service;
 
@@ -29,39 +30,34 @@ const READ_AHEAD: usize = 64;
 /// Maximum size of the bodies read ahead, in bytes: received mail may be large.
 const READ_AHEAD_BYTES: usize = 4 << 20;
 
-/// A due delivery that was read ahead.
-struct Due {
-    id: String,
-    event: String,
-    service: Service,
-    attempts: i64,
-    retry: i64,
-    body: Vec<u8>,
-}
-
 /// Delivers until nothing is due any more or the server stops. Returns when the next of
 /// the known deliveries is due. Deliveries written later are reported to the engine by
 /// their transaction.
 ///
 /// `more` makes the worker read again, so that a hanging attempt does not hold back
 /// later deliveries.
-pub(crate) async fn run(app: &Shared, webhook: &str, more: &Notify) -> Result<Millis, ApiError> {
+pub(crate) async fn run(
+    delivery: &Arc<Delivery>,
+    webhook: &str,
+    more: &Notify,
+) -> Result<Millis, ApiError> {
     let mut in_flight = FuturesUnordered::new();
     let mut in_flight_ids: HashSet<String> = HashSet::new();
     let mut waiting: VecDeque<Due> = VecDeque::new();
     let (mut read_more, mut next) = (true, Millis::MAX);
     loop {
-        if *app.stopping.borrow() {
+        if delivery.stop.is_requested() {
             (read_more, waiting) = (false, VecDeque::new());
         }
         if read_more && waiting.is_empty() && in_flight.len() < MAX_CONCURRENT {
-            (waiting, read_more, next) = read_due(app, webhook, in_flight_ids.clone()).await?;
+            let due = read_due(delivery, webhook, in_flight_ids.clone()).await?;
+            (waiting, read_more, next) = (due.deliveries, due.more, due.next);
         }
         while in_flight.len() < MAX_CONCURRENT
             && let Some(due) = waiting.pop_front()
         {
             in_flight_ids.insert(due.id.clone());
-            in_flight.push(deliver(app, webhook, due));
+            in_flight.push(deliver(delivery, webhook, due));
         }
         tokio::select! {
             ended = in_flight.next() => match ended {
@@ -80,78 +76,44 @@ pub(crate) async fn run(app: &Shared, webhook: &str, more: &Notify) -> Result<Mi
 /// Reads due deliveries that are not in flight yet, within the read-ahead limits. Also
 /// returns whether there may be more, and when the next delivery after these is due.
 async fn read_due(
-    app: &Shared,
+    delivery: &Arc<Delivery>,
     webhook: &str,
     in_flight_ids: HashSet<String>,
-) -> Result<(VecDeque<Due>, bool, Millis), ApiError> {
-    let (webhook, now) = (webhook.to_owned(), app.clock.now());
+) -> Result<DueDeliveries, ApiError> {
+    let (webhook, now) = (webhook.to_owned(), delivery.clock.now());
     let limit = READ_AHEAD + in_flight_ids.len();
-    app.store
+    delivery
+        .store
         .read(move |connection| {
-            let mut statement = connection.prepare_cached(
-                "SELECT id, event, service, attempts, retry, body FROM delivery
-                 JOIN delivery_body ON delivery = id
-                 WHERE webhook = ?1 AND due_at <= ?2 ORDER BY due_at, id LIMIT ?3",
-            )?;
-            let mut rows = statement.query((&webhook, now, limit as i64))?;
-            let (mut due, mut seen, mut bytes) = (VecDeque::new(), 0, 0);
-            while bytes < READ_AHEAD_BYTES
-                && let Some(row) = rows.next()?
-            {
-                seen += 1;
-                let id: String = row.get(0)?;
-                if in_flight_ids.contains(&id) {
-                    continue;
-                }
-                let body: Vec<u8> = row.get(5)?;
-                bytes += body.len();
-                due.push_back(Due {
-                    id,
-                    event: row.get(1)?,
-                    service: service_from(&row.get::<_, String>(2)?),
-                    attempts: row.get(3)?,
-                    retry: row.get(4)?,
-                    body,
-                });
-            }
-            let more = seen == limit || bytes >= READ_AHEAD_BYTES;
-            let next = crate::store::find(
-                connection,
-                "SELECT due_at FROM delivery WHERE webhook = ?1 AND due_at > ?2
-                 ORDER BY due_at LIMIT 1",
-                (&webhook, now),
-                |row| row.get(0),
-            )?;
-            Ok((due, more, next.unwrap_or(Millis::MAX)))
+            deliveries::due(connection, &webhook, now, limit, READ_AHEAD_BYTES, &in_flight_ids)
         })
         .await
 }
 
 /// Makes one attempt and records it. A delivery that falls due while its webhook is
 /// inactive or deleted is dropped.
-async fn deliver(app: &Shared, webhook: &str, due: Due) -> (String, Result<(), ApiError>) {
+async fn deliver(
+    delivery: &Arc<Delivery>,
+    webhook: &str,
+    due: Due,
+) -> (String, Result<(), ApiError>) {
     let id = due.id.clone();
-    let result = match app.webhooks.begin_attempt(webhook) {
+    let result = match delivery.webhooks.begin_attempt(webhook) {
         Some(in_flight) => {
             let webhook = Arc::clone(&in_flight.webhook);
             let number = due.attempts + 1;
             let body = Bytes::from(due.body);
-            let sent = attempt(app, &webhook, due.service, &due.event, &due.id, number, body).await;
+            let sent =
+                attempt(delivery, &webhook, due.service, &due.event, &due.id, number, body).await;
             let retry = due.retry;
-            app.store.write_relaxed(move |tx| record(tx, &webhook, &due.id, retry, &sent)).await
+            delivery
+                .store
+                .write_relaxed(move |tx| record(tx, &webhook, &due.id, retry, &sent))
+                .await
         }
-        None => app.store.write_relaxed(move |tx| drop_delivery(tx, &due.id)).await,
+        None => delivery.store.write_relaxed(move |tx| deliveries::drop_pending(tx, &due.id)).await,
     };
     (id, result)
-}
-
-fn drop_delivery(tx: &mut Tx<'_>, id: &str) -> Result<(), ApiError> {
-    tx.execute(
-        "UPDATE delivery SET state = 'dropped', due_at = NULL, updated_at = ?2
-         WHERE id = ?1 AND state = 'pending'",
-        (id, tx.now),
-    )?;
-    Ok(())
 }
 
 /// An attempt with the data that is recorded about it.
@@ -166,7 +128,7 @@ pub(crate) struct RecordedAttempt {
 
 /// Signs and sends a delivery, with the webhook's current URL and secret.
 pub(crate) async fn attempt(
-    app: &Shared,
+    delivery: &Arc<Delivery>,
     webhook: &Webhook,
     service: Service,
     event: &str,
@@ -179,12 +141,12 @@ pub(crate) async fn attempt(
         .iter()
         .map(|(name, value)| (name.to_string(), value.to_str().unwrap_or_default().into()))
         .collect();
-    let started_at = app.clock.now();
+    let started_at = delivery.clock.now();
     let attempt = match url::Url::parse(&webhook.url) {
-        Ok(url) => app.outbound.post(&url, headers, body).await,
+        Ok(url) => delivery.outbound.post(&url, headers, body).await,
         Err(_) => Attempt { outcome: Err(AttemptError::InvalidUrl), duration: Duration::ZERO },
     };
-    app.metrics.attempt(service, attempt.is_delivered());
+    delivery.metrics.attempt(service, attempt.is_delivered());
     RecordedAttempt {
         number,
         started_at,
@@ -218,21 +180,15 @@ fn record(
     let pause = usize::try_from(retry).ok().and_then(|retry| schedule.get(retry));
     let next = pause.filter(|_| !delivered).map(|pause| tx.now + pause);
     let state = match (delivered, next) {
-        (true, _) => "delivered",
-        (false, Some(_)) => "pending",
-        (false, None) => "failed",
+        (true, _) => State::Delivered,
+        (false, Some(_)) => State::Pending,
+        (false, None) => State::Failed,
     };
-    // A delivery that was dropped in the meantime keeps its state and is not scheduled
-    // again.
-    let changed = tx.execute(
-        "UPDATE delivery SET state = ?2, attempts = ?3, retry = ?4, due_at = ?5, updated_at = ?6
-         WHERE id = ?1 AND state = 'pending'",
-        (id, state, sent.number, retry + 1, next, tx.now),
-    )?;
+    let changed = deliveries::record(tx, id, state, sent.number, retry + 1, next)?;
     if let Some(next) = next
-        && changed > 0
+        && changed
     {
-        tx.delivery_due(&webhook.id, next);
+        tx.worker_due(Worker::Webhook(webhook.id.clone()), next);
     }
     record_attempt(tx, id, sent)
 }
@@ -247,15 +203,17 @@ pub(crate) fn record_attempt(
         Ok(response) => (Some(response.status.as_u16()), Some(&response.body[..]), None),
         Err(error) => (None, None, Some(error.to_string())),
     };
-    let duration = sent.attempt.duration.as_millis() as i64;
-    tx.execute(
-        "INSERT OR REPLACE INTO attempt (delivery, number, started_at, duration_ms, url, request_headers,
-                              status, response_body, error)
-         SELECT ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9
-         WHERE EXISTS (SELECT 1 FROM delivery WHERE id = ?1)",
-        (id, sent.number, sent.started_at, duration, &sent.url, &sent.headers, status, response_body, error),
-    )?;
-    Ok(())
+    let attempt = NewAttempt {
+        number: sent.number,
+        started_at: sent.started_at,
+        duration_ms: sent.attempt.duration.as_millis() as i64,
+        url: &sent.url,
+        request_headers: &sent.headers,
+        status,
+        response_body,
+        error,
+    };
+    attempts::put(tx, id, &attempt)
 }
 
 /// The pause before each retry, in milliseconds after the previous attempt.

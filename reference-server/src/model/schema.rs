@@ -4,10 +4,10 @@
 use schemars::json_schema;
 use svc_sdk::{Scope, Service};
 
-use crate::api::control::organizations::EMAIL_SCOPES;
 use crate::model::address::RESERVED_HEADERS;
+use crate::model::event::Event;
+use crate::model::scope::EMAIL_SCOPES;
 use crate::model::status::Change;
-use crate::store::webhooks::Event;
 
 /// Defines types that exist only for their schema.
 macro_rules! formats {

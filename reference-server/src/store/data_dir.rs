@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::api::app::Addresses;
+use crate::model::addresses::Addresses;
 
 /// A server that is running on a data directory, returned by [`find_running`].
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -5,11 +5,11 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::api::tracking::Tracking;
 use crate::model::error::ApiError;
 use crate::model::schema;
 use crate::model::status::{RecipientState, Status};
 use crate::model::time::{self, Millis};
+use crate::model::tracking::Tracking;
 use crate::store::{self, Tx};
 
 /// The immutable part of an email, except its content.

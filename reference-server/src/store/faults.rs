@@ -11,11 +11,9 @@ use http::{HeaderMap, StatusCode};
 use rusqlite::Connection;
 use svc_sdk::Operation;
 
-use crate::api::app::App;
-use crate::api::control::faults::parse_definition;
 use crate::model::error::ApiError;
 use crate::model::time::Millis;
-use crate::store::Tx;
+use crate::store::{Store, Tx};
 
 /// What a fault does to a request.
 #[derive(Clone, Debug)]
@@ -85,13 +83,13 @@ pub(crate) struct FaultUpdate {
 
 impl Faults {
     /// Stores a fault. It takes effect when the transaction commits.
-    pub(crate) fn add(tx: &mut Tx<'_>, app: &Arc<App>, fault: &Fault) -> Result<(), ApiError> {
+    pub(crate) fn add(self: &Arc<Self>, tx: &mut Tx<'_>, fault: &Fault) -> Result<(), ApiError> {
         tx.execute(
             "INSERT INTO fault (id, organization, definition, skip, times) VALUES (?1, ?2, ?3, ?4, ?5)",
             (&fault.id, fault.organization, fault.definition.to_string(), fault.skip, fault.times),
         )?;
-        let (app, fault) = (Arc::clone(app), fault.clone());
-        tx.after_commit(move || app.faults.lock().push(fault));
+        let (faults, fault) = (Arc::clone(self), fault.clone());
+        tx.after_commit(move || faults.lock().push(fault));
         Ok(())
     }
 
@@ -134,8 +132,8 @@ impl Faults {
     /// Removes one fault of an organization, or all of them if `id` is `None`. Returns
     /// whether there was any.
     pub(crate) fn remove(
+        self: &Arc<Self>,
         tx: &mut Tx<'_>,
-        app: &Arc<App>,
         organization: i64,
         id: Option<String>,
     ) -> Result<bool, ApiError> {
@@ -146,9 +144,9 @@ impl Faults {
         )?;
         let removed =
             tx.execute(&format!("DELETE FROM fault WHERE {which}"), (organization, &id))?;
-        let app = Arc::clone(app);
+        let faults = Arc::clone(self);
         tx.after_commit(move || {
-            app.faults.lock().retain(|fault| {
+            faults.lock().retain(|fault| {
                 fault.organization != organization || id.as_ref().is_some_and(|id| *id != fault.id)
             });
         });
@@ -165,8 +163,12 @@ impl Faults {
         self.lock().clear();
     }
 
-    /// Replaces all faults by those in the database.
-    pub(crate) fn load(&self, connection: &Connection) -> Result<(), ApiError> {
+    /// Replaces all faults by those in the database. `parse` reads a definition.
+    pub(crate) fn load(
+        &self,
+        connection: &Connection,
+        parse: impl Fn(&str) -> Result<(Option<Operation>, Effect), ApiError>,
+    ) -> Result<(), ApiError> {
         let mut loaded = Vec::new();
         let mut statement = connection.prepare_cached(
             "SELECT id, organization, definition, skip, times FROM fault ORDER BY id",
@@ -175,7 +177,7 @@ impl Faults {
         while let Some(row) = rows.next()? {
             let (id, asked): (String, String) = (row.get(0)?, row.get(2)?);
             let definition = serde_json::from_str(&asked).map_err(ApiError::internal)?;
-            let (operation, effect) = parse_definition(&asked)?;
+            let (operation, effect) = parse(&asked)?;
             let (skip, times) = (row.get(3)?, row.get(4)?);
             let hits = hits(connection, &id)?;
             let organization = row.get(1)?;
@@ -201,11 +203,11 @@ impl Faults {
 
 /// Saves the updates of a request. An error is only logged: faults must also work
 /// while the disk is full.
-pub(crate) async fn save(app: &App, updates: Vec<FaultUpdate>) {
+pub(crate) async fn save(store: &Store, updates: Vec<FaultUpdate>) {
     if updates.is_empty() {
         return;
     }
-    let saved = app.store.write_relaxed(move |tx| {
+    let saved = store.write_relaxed(move |tx| {
         for FaultUpdate { fault, hit } in updates {
             let Some(hit) = hit else {
                 tx.execute("UPDATE fault SET skip = skip - 1 WHERE id = ?1", [&fault])?;

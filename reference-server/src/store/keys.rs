@@ -10,6 +10,7 @@ use svc_sdk::{Scope, Service};
 
 use crate::model::error::ApiError;
 use crate::model::id::{self, Prefix};
+use crate::model::time::Millis;
 use crate::store::Tx;
 
 /// An API key without its secret.
@@ -58,12 +59,11 @@ impl Keys {
         let mut statement = connection
             .prepare_cached("SELECT hash, id, organization, service, scopes FROM api_key")?;
         let rows = statement.query_map([], |row| {
-            let scopes: String = row.get(4)?;
             let key = Key {
                 id: row.get(1)?,
                 organization: row.get(2)?,
                 service: service_from(&row.get::<_, String>(3)?),
-                scopes: scopes.split(' ').filter_map(|scope| scope.parse().ok()).collect(),
+                scopes: scopes_from(&row.get::<_, String>(4)?),
             };
             Ok((row.get::<_, Hash>(0)?, Arc::new(key)))
         })?;
@@ -127,6 +127,66 @@ pub(crate) fn create(
     let (keys, added) = (Arc::clone(keys), key.clone());
     tx.after_commit(move || keys.add(&secret, added));
     Ok(key)
+}
+
+/// Deletes a key of an organization. Returns `false` if there is none. It stays valid until
+/// the transaction commits.
+pub(crate) fn delete(
+    tx: &mut Tx<'_>,
+    keys: &Arc<Keys>,
+    id: String,
+    organization: i64,
+) -> Result<bool, ApiError> {
+    let sql = "DELETE FROM api_key WHERE id = ?1 AND organization = ?2";
+    let deleted = tx.execute(sql, (&id, organization))?;
+    let keys = Arc::clone(keys);
+    tx.after_commit(move || keys.remove(&id));
+    Ok(deleted > 0)
+}
+
+/// Deletes all keys of an organization.
+pub(crate) fn delete_all(
+    tx: &mut Tx<'_>,
+    keys: &Arc<Keys>,
+    organization: i64,
+) -> Result<(), ApiError> {
+    tx.execute("DELETE FROM api_key WHERE organization = ?1", [organization])?;
+    let keys = Arc::clone(keys);
+    tx.after_commit(move || keys.remove_organization(organization));
+    Ok(())
+}
+
+/// A key as a list shows it.
+pub(crate) struct Listed {
+    pub(crate) id: String,
+    pub(crate) service: Service,
+    pub(crate) scopes: Vec<Scope>,
+    pub(crate) mode: String,
+    pub(crate) hint: String,
+    pub(crate) created_at: Millis,
+}
+
+/// Lists the keys of an organization, oldest first.
+pub(crate) fn list(connection: &Connection, organization: i64) -> Result<Vec<Listed>, ApiError> {
+    let mut statement = connection.prepare_cached(
+        "SELECT id, service, scopes, mode, hint, created_at FROM api_key
+         WHERE organization = ?1 ORDER BY id",
+    )?;
+    let rows = statement.query_map([organization], |row| {
+        Ok(Listed {
+            id: row.get(0)?,
+            service: service_from(&row.get::<_, String>(1)?),
+            scopes: scopes_from(&row.get::<_, String>(2)?),
+            mode: row.get(3)?,
+            hint: row.get(4)?,
+            created_at: row.get(5)?,
+        })
+    })?;
+    Ok(rows.collect::<rusqlite::Result<Vec<_>>>()?)
+}
+
+fn scopes_from(text: &str) -> Vec<Scope> {
+    text.split(' ').filter_map(|scope| scope.parse().ok()).collect()
 }
 
 /// Generates a secret with the documented prefix of the service and mode.

@@ -4,7 +4,7 @@
 
 use rusqlite::Connection;
 
-use super::find;
+use super::tx::find;
 use crate::model::clock::Clock;
 use crate::model::id;
 use crate::model::time::Millis;

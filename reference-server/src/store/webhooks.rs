@@ -10,14 +10,12 @@ use std::time::Duration;
 use rusqlite::Connection;
 use svc_sdk::Service;
 use tokio::sync::Notify;
-use url::Url;
 
-use crate::api::app::App;
-use crate::model::error::{ApiError, Problems};
+use crate::model::error::ApiError;
+use crate::model::event::Event;
 use crate::model::id::{self, Prefix};
-use crate::net::outbound::is_loopback;
 use crate::store::keys::{random_hex, service_from};
-use crate::store::{self, Tx};
+use crate::store::{self, Store, Tx, deliveries};
 
 #[derive(Clone)]
 pub(crate) struct Webhook {
@@ -35,57 +33,6 @@ pub(crate) struct Webhook {
 impl fmt::Debug for Webhook {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Webhook").field("id", &self.id).finish_non_exhaustive()
-    }
-}
-
-macro_rules! events {
-    ($($variant:ident $name:literal $service:ident,)*) => {
-        /// A documented event of one of the services.
-        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-        pub(crate) enum Event { $($variant,)* }
-
-        impl Event {
-            /// All events that a webhook can subscribe to.
-            pub(crate) const ALL: &[Self] = &[$(Self::$variant,)*];
-
-            pub(crate) const fn as_str(self) -> &'static str {
-                match self { $(Self::$variant => $name,)* }
-            }
-
-            pub(crate) const fn service(self) -> Service {
-                match self { $(Self::$variant => Service::$service,)* }
-            }
-        }
-    };
-}
-
-events! {
-    EmailSent "email.sent" Email,
-    EmailDelivered "email.delivered" Email,
-    EmailBounced "email.bounced" Email,
-    EmailOpened "email.opened" Email,
-    EmailClicked "email.clicked" Email,
-    EmailComplained "email.complained" Email,
-    EmailFailed "email.failed" Email,
-    EmailReceived "email.received" Email,
-    ExtractionCompleted "extraction.completed" Extraction,
-    ExtractionFailed "extraction.failed" Extraction,
-}
-
-impl Event {
-    /// Event name of the test operation. Webhooks cannot subscribe to it
-    /// (`docs/undocumented/email-service.md#webhook-test`).
-    pub(crate) const TEST: &str = "webhook.test";
-
-    pub(crate) fn parse(service: Service, name: &str) -> Option<Self> {
-        let mut all = Self::ALL.iter().copied();
-        all.find(|event| event.service() == service && event.as_str() == name)
-    }
-
-    /// The event names of a service, for error messages.
-    pub(crate) fn names(service: Service) -> String {
-        let all = Self::ALL.iter().filter(|event| event.service() == service);
-        all.map(|event| event.as_str()).collect::<Vec<_>>().join(", ")
     }
 }
 
@@ -245,92 +192,10 @@ pub(crate) fn read(row: &rusqlite::Row<'_>) -> rusqlite::Result<Webhook> {
     })
 }
 
-// Operations that the webhooks of both services share.
-
-/// Validates the URL and the events of a new webhook.
-pub(crate) fn check_new(
-    service: Service,
-    public: bool,
-    url: Option<String>,
-    events: Option<Vec<String>>,
-) -> Result<(String, Vec<Event>), ApiError> {
-    let mut problems = Problems::default();
-    match &url {
-        None => problems.add("url", "is required"),
-        Some(url) => {
-            if let Err(message) = check_url(service, public, url) {
-                problems.add("url", message);
-            }
-        }
-    }
-    let events = match events {
-        None => {
-            problems.add("events", "is required");
-            Vec::new()
-        }
-        Some(names) => check_events(service, &names, &mut problems),
-    };
-    problems.check()?;
-    Ok((url.unwrap_or_default(), events))
-}
-
-/// Validates a webhook URL. The extraction service accepts any absolute http(s) URL
-/// (`docs/undocumented/extraction-service.md#webhook-registration`). The email service
-/// requires https, except for loopback targets
-/// (`docs/undocumented/email-service.md#webhook-urls`).
-pub(crate) fn check_url(service: Service, public: bool, text: &str) -> Result<(), &'static str> {
-    let not_a_url = "must be an absolute http(s) URL";
-    // The URL parser drops white space, but the stored URL must be the one that is
-    // called.
-    if text.contains(|c: char| c.is_whitespace() || c.is_control()) {
-        return Err("must not contain white space or control characters");
-    }
-    let url = Url::parse(text).map_err(|_| not_a_url)?;
-    // The URL parser also accepts `https:a.test` and `https:///a.test`.
-    let rest = text.split_once("://").map(|(_, rest)| rest);
-    let has_host = rest.is_some_and(|rest| !rest.starts_with(['/', '\\']));
-    if !matches!(url.scheme(), "http" | "https") || !has_host {
-        return Err(not_a_url);
-    }
-    if text.len() > 2048 {
-        return Err("must not be longer than 2048 bytes");
-    }
-    if service == Service::Email && url.scheme() == "http" && (public || !is_loopback(&url)) {
-        return Err("must be an https URL; http is accepted for loopback addresses only");
-    }
-    Ok(())
-}
-
-/// Validates event names: at least one, all known. Duplicates are dropped.
-pub(crate) fn check_events(
-    service: Service,
-    names: &[String],
-    problems: &mut Problems,
-) -> Vec<Event> {
-    if names.is_empty() {
-        problems.add("events", "must name at least one event");
-    }
-    let mut events = Vec::new();
-    for (index, name) in names.iter().enumerate() {
-        match Event::parse(service, name) {
-            Some(event) if events.contains(&event) => {}
-            Some(event) => events.push(event),
-            None => problems.add(
-                format!("events[{index}]"),
-                format!(
-                    "is not an event of the {service} service; valid events: {}",
-                    Event::names(service)
-                ),
-            ),
-        }
-    }
-    events
-}
-
 /// Inserts a new webhook with a random signing secret.
 pub(crate) fn insert(
     tx: &mut Tx<'_>,
-    app: &Arc<App>,
+    webhooks: &Arc<Webhooks>,
     organization: i64,
     service: Service,
     url: String,
@@ -361,12 +226,16 @@ pub(crate) fn insert(
             tx.now,
         ),
     )?;
-    let (webhooks, added) = (Arc::clone(&app.webhooks), webhook.clone());
+    let (webhooks, added) = (Arc::clone(webhooks), webhook.clone());
     tx.after_commit(move || webhooks.put(added));
     Ok(webhook)
 }
 
-pub(crate) fn update(tx: &mut Tx<'_>, app: &Arc<App>, webhook: &Webhook) -> Result<(), ApiError> {
+pub(crate) fn update(
+    tx: &mut Tx<'_>,
+    webhooks: &Arc<Webhooks>,
+    webhook: &Webhook,
+) -> Result<(), ApiError> {
     tx.execute(
         "UPDATE webhook SET url = ?2, events = ?3, active = ?4, updated_at = ?5 WHERE id = ?1",
         (
@@ -377,33 +246,30 @@ pub(crate) fn update(tx: &mut Tx<'_>, app: &Arc<App>, webhook: &Webhook) -> Resu
             webhook.updated_at,
         ),
     )?;
-    let (webhooks, changed) = (Arc::clone(&app.webhooks), webhook.clone());
+    let (webhooks, changed) = (Arc::clone(webhooks), webhook.clone());
     tx.after_commit(move || webhooks.put(changed));
     Ok(())
 }
 
 /// Deletes a webhook. Its pending deliveries are dropped.
 pub(crate) async fn delete(
-    app: &Arc<App>,
+    store: &Store,
+    webhooks: &Arc<Webhooks>,
     id: String,
     organization: i64,
     service: Service,
 ) -> Result<(), ApiError> {
-    let (webhooks, gone) = (Arc::clone(&app.webhooks), id.clone());
-    app.store
+    let (registry, gone) = (Arc::clone(webhooks), id.clone());
+    store
         .write(move |tx| {
             find(tx.connection(), &id, organization, service)?;
             tx.execute("DELETE FROM webhook WHERE id = ?1", [&id])?;
-            tx.execute(
-                "UPDATE delivery SET state = 'dropped', due_at = NULL, updated_at = ?2
-                 WHERE webhook = ?1 AND due_at IS NOT NULL",
-                (&id, tx.now),
-            )?;
-            tx.after_commit(move || webhooks.remove(&id));
+            deliveries::drop_all(tx, &id)?;
+            tx.after_commit(move || registry.remove(&id));
             Ok(())
         })
         .await?;
-    app.webhooks.wait_until_idle(&gone).await;
+    webhooks.wait_until_idle(&gone).await;
     Ok(())
 }
 

@@ -11,6 +11,7 @@ use crate::engine::State;
 use crate::model::error::ApiError;
 use crate::model::schema;
 use crate::model::time;
+use crate::store::meta;
 
 /// Exactly one of the fields.
 #[derive(Deserialize, JsonSchema)]
@@ -40,12 +41,12 @@ pub(crate) struct Clock {
     next_due: Option<String>,
 }
 
-pub(super) async fn get(input: Input) -> ControlResponse {
+pub(crate) async fn get(input: Input) -> ControlResponse {
     let state = input.app.engine.state().await?;
     show(&state)
 }
 
-pub(super) async fn set(mut input: Input) -> ControlResponse {
+pub(crate) async fn set(mut input: Input) -> ControlResponse {
     let change: Change = input.object().await?;
     let engine = &input.app.engine;
     // Fail before the change if the database is not writable: an advance cannot be undone.
@@ -84,17 +85,9 @@ pub(super) async fn set(mut input: Input) -> ControlResponse {
 }
 
 /// Saves the state of the clock, so that it continues from there after a restart.
-///
-/// Deletes and inserts the row: SQLite skips the write if an update changes nothing, and
-/// would then not report a full disk.
 async fn save(input: &Input) -> Result<(), ApiError> {
-    let mode = input.app.clock.mode().to_text();
-    let saved = input.app.store.write(move |tx| {
-        tx.execute("DELETE FROM meta WHERE key = 'clock'", [])?;
-        tx.execute("INSERT INTO meta VALUES ('clock', ?1)", [&mode])?;
-        Ok(())
-    });
-    saved.await
+    let mode = input.app.clock.mode();
+    input.app.store.write(move |tx| meta::set_clock(tx, mode)).await
 }
 
 fn show(state: &State) -> ControlResponse {

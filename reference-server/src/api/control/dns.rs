@@ -8,10 +8,13 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{ControlResponse, json_response, no_content, organization, organization_param};
-use crate::api::email::domains;
 use crate::api::framework::Input;
-use crate::mail::dns::{Record, RecordKind, is_reserved};
+use crate::mail::dns::{Data, Zone, is_reserved};
+use crate::model::address::DomainName;
+use crate::model::dns::{Record, RecordKind, UnknownRecordKind};
 use crate::model::error::{ApiError, Problems};
+use crate::store::domains::{self, Domain};
+use crate::store::{Tx, dns_records};
 
 #[derive(Deserialize, JsonSchema)]
 #[schemars(rename = "Publish")]
@@ -27,7 +30,7 @@ pub(crate) struct Published {
     published: Vec<Record>,
 }
 
-pub(super) async fn publish(mut input: Input) -> ControlResponse {
+pub(crate) async fn publish(mut input: Input) -> ControlResponse {
     let publish: Publish = input.optional_object().await?;
     let name = publish.organization.or_else(|| organization_param(&input));
     let kinds = parse_kinds(publish.records)?;
@@ -40,14 +43,14 @@ pub(super) async fn publish(mut input: Input) -> ControlResponse {
                            publish its records at its DNS provider";
             return Err(ApiError::field("domain", message));
         }
-        domains::publish(tx, &app, &domain, &kinds)?;
+        publish_records(tx, &app.zone, &domain, &kinds)?;
         let published = |record: &Record| kinds.contains(&record.kind);
         Ok(domain.records().into_iter().filter(published).collect::<Vec<_>>())
     });
     json_response(StatusCode::OK, &Published { published: records.await? })
 }
 
-pub(super) async fn withdraw(input: Input) -> ControlResponse {
+pub(crate) async fn withdraw(input: Input) -> ControlResponse {
     let kind = match input.param("record") {
         "" => None,
         text => {
@@ -60,22 +63,12 @@ pub(super) async fn withdraw(input: Input) -> ControlResponse {
     let withdrawn = input.app.store.write(move |tx| {
         let organization = organization(tx.connection(), &app.settings, name.as_deref())?;
         // Query the records directly: the domain itself may already be deleted.
-        let owners: Vec<String> = {
-            let mut statement = tx.statement(
-                "SELECT DISTINCT owner FROM dns_record
-                 WHERE organization = ?1 AND (domain = ?2 OR owner = ?2)",
-            )?;
-            let rows = statement.query_map((organization, &domain), |row| row.get(0))?;
-            rows.collect::<rusqlite::Result<_>>()?
-        };
+        let owners = dns_records::owners(tx, organization, Some(&domain))?;
         if owners.is_empty() {
             domains::find_named(tx.connection(), &domain, organization)?;
         }
         for owner in owners {
-            tx.execute(
-                "DELETE FROM dns_record WHERE owner = ?1 AND (?2 IS NULL OR kind = ?2)",
-                (&owner, kind.map(RecordKind::as_str)),
-            )?;
+            dns_records::delete(tx, &owner, kind)?;
             let zone = Arc::clone(&app.zone);
             tx.after_commit(move || zone.withdraw(&owner, kind));
         }
@@ -85,10 +78,28 @@ pub(super) async fn withdraw(input: Input) -> ControlResponse {
     no_content()
 }
 
+/// Stores DNS records of a domain, and publishes them in the built-in zone.
+pub(crate) fn publish_records(
+    tx: &mut Tx<'_>,
+    zone: &Arc<Zone>,
+    domain: &Domain,
+    kinds: &[RecordKind],
+) -> Result<(), ApiError> {
+    for record in domain.records().into_iter().filter(|record| kinds.contains(&record.kind)) {
+        dns_records::put(tx, domain, &record)?;
+        let (zone, owner) = (Arc::clone(zone), domain.id.clone());
+        tx.after_commit(move || {
+            zone.withdraw(&owner, Some(record.kind));
+            zone.publish(&owner, record.kind, &record.name, Data::from(&record));
+        });
+    }
+    Ok(())
+}
+
 /// The domain in the path: a name in normalized form, or an ID.
 fn domain_param(input: &Input) -> String {
     let name_or_id = input.param("domain");
-    match crate::model::address::DomainName::parse(name_or_id) {
+    match DomainName::parse(name_or_id) {
         Ok(name) => name.as_str().to_owned(),
         Err(_) => name_or_id.to_owned(),
     }
@@ -102,7 +113,7 @@ fn parse_kinds(names: Option<Vec<String>>) -> Result<Vec<RecordKind>, ApiError> 
         match name.parse() {
             Ok(kind) => kinds.push(kind),
             Err(error) => {
-                let error: crate::mail::dns::UnknownRecordKind = error;
+                let error: UnknownRecordKind = error;
                 problems.add(format!("records[{index}]"), error.to_string());
             }
         }

@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use super::{ControlResponse, json_response, organization, organization_param};
 use crate::api::framework::Input;
-use crate::engine::apply_event;
+use crate::delivery::events;
 use crate::model::error::{ApiError, Code};
 use crate::model::schema;
 use crate::model::status::Change;
@@ -30,7 +30,7 @@ pub(crate) struct Event {
     detail: Option<Value>,
 }
 
-pub(super) async fn create(mut input: Input) -> ControlResponse {
+pub(crate) async fn create(mut input: Input) -> ControlResponse {
     let id = input.id().to_owned();
     let event: Event = input.object().await?;
     let Some(change) = Change::parse(&event.event) else {
@@ -70,7 +70,7 @@ pub(super) async fn create(mut input: Input) -> ControlResponse {
             return Err(ApiError::new(Code::Conflict, message));
         }
         for position in affected {
-            apply_event(tx, &app, &mut email, position, change, event.detail.as_ref())?;
+            events::apply(tx, &app.delivery, &mut email, position, change, event.detail.as_ref())?;
         }
         emails::update(tx, &email)?;
         Ok(email)

@@ -15,9 +15,9 @@ use crate::api::framework::Input;
 use crate::delivery::post;
 use crate::model::compatibility::{Compatibility, ExtractionErrorType};
 use crate::model::error::ApiError;
+use crate::model::event::Event;
 use crate::model::id::{self, Prefix};
 use crate::model::schema;
-use crate::store::webhooks::Event;
 
 #[derive(Deserialize, JsonSchema)]
 #[schemars(rename = "NewExtraction")]
@@ -41,7 +41,7 @@ pub(crate) struct Finished {
 
 /// Every subscribed endpoint gets a delivery with its own ID. `id` in the response is
 /// the first of them.
-pub(super) async fn create(mut input: Input) -> ControlResponse {
+pub(crate) async fn create(mut input: Input) -> ControlResponse {
     let new: New = input.object().await?;
     let Some(event) = Event::parse(Service::Extraction, &new.event) else {
         let message = format!("must be one of {}", Event::names(Service::Extraction));

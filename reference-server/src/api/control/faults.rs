@@ -17,7 +17,7 @@ use crate::model::error::{ApiError, Problems};
 use crate::model::id::{self, Prefix};
 use crate::model::schema;
 use crate::model::time;
-use crate::store::faults::{DropPoint, Effect, Fault, FaultResponse, Faults};
+use crate::store::faults::{DropPoint, Effect, Fault, FaultResponse};
 
 /// Maximum latency, in milliseconds.
 const MAX_LATENCY: i64 = 10 * 60_000;
@@ -100,7 +100,7 @@ struct Hit {
     operation: String,
 }
 
-pub(super) async fn create(mut input: Input) -> ControlResponse {
+pub(crate) async fn create(mut input: Input) -> ControlResponse {
     let new: New = input.object().await?;
     let (operation, effect) = new.resolve()?;
     let organization =
@@ -117,17 +117,17 @@ pub(super) async fn create(mut input: Input) -> ControlResponse {
         definition: serde_json::to_value(&new).map_err(ApiError::internal)?,
     };
     let (app, added) = (Arc::clone(&input.app), fault.clone());
-    input.app.store.write(move |tx| Faults::add(tx, &app, &added)).await?;
+    input.app.store.write(move |tx| app.faults.add(tx, &added)).await?;
     json_response(StatusCode::CREATED, &describe(&fault))
 }
 
-pub(super) async fn list(input: Input) -> ControlResponse {
+pub(crate) async fn list(input: Input) -> ControlResponse {
     let organization = find_organization(&input, organization_param(&input)).await?;
     let faults = input.app.faults.list(organization);
     json_response(StatusCode::OK, &faults.iter().map(describe).collect::<Vec<_>>())
 }
 
-pub(super) async fn get(input: Input) -> ControlResponse {
+pub(crate) async fn get(input: Input) -> ControlResponse {
     let organization = find_organization(&input, organization_param(&input)).await?;
     let faults = input.app.faults.list(organization);
     let fault = faults.iter().find(|fault| fault.id == input.id());
@@ -135,12 +135,12 @@ pub(super) async fn get(input: Input) -> ControlResponse {
 }
 
 /// Removes all faults of the organization.
-pub(super) async fn clear(input: Input) -> ControlResponse {
+pub(crate) async fn clear(input: Input) -> ControlResponse {
     remove(&input, None).await?;
     no_content()
 }
 
-pub(super) async fn delete(input: Input) -> ControlResponse {
+pub(crate) async fn delete(input: Input) -> ControlResponse {
     if remove(&input, Some(input.id().to_owned())).await? {
         return no_content();
     }
@@ -150,7 +150,7 @@ pub(super) async fn delete(input: Input) -> ControlResponse {
 async fn remove(input: &Input, id: Option<String>) -> Result<bool, ApiError> {
     let organization = find_organization(input, organization_param(input)).await?;
     let app = Arc::clone(&input.app);
-    input.app.store.write(move |tx| Faults::remove(tx, &app, organization, id)).await
+    input.app.store.write(move |tx| app.faults.remove(tx, organization, id)).await
 }
 
 /// Parses the stored definition of a fault.

@@ -30,7 +30,7 @@ struct Addresses {
     dns: Option<SocketAddr>,
 }
 
-pub(super) async fn get(input: Input) -> ControlResponse {
+pub(crate) async fn get(input: Input) -> ControlResponse {
     let app = &input.app;
     let addresses = app.addresses.get();
     let health = Health {

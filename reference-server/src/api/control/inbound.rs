@@ -62,7 +62,7 @@ struct ReceivedMessage {
     recipient: String,
 }
 
-pub(super) async fn create(mut input: Input) -> ControlResponse {
+pub(crate) async fn create(mut input: Input) -> ControlResponse {
     let mut organization_name = organization_param(&input);
     let content_type = input.header(CONTENT_TYPE).unwrap_or_default().to_ascii_lowercase();
     let (recipients, source, peer) = if content_type.starts_with("message/rfc822") {
@@ -87,7 +87,7 @@ pub(super) async fn create(mut input: Input) -> ControlResponse {
     };
     let organization = Some(organization.await?);
     let message = IncomingMessage { organization, recipients, spf, dkim, source };
-    let received = inbound::receive(&input.app, message).await?;
+    let received = inbound::receive(&input.app.store, &input.app.webhooks, message).await?;
     if received.is_empty() {
         let message = "contains no recipient in a verified domain of this organization";
         return Err(ApiError::field("to", message));

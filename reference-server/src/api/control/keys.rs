@@ -7,11 +7,11 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use svc_sdk::{Scope, Service};
 
-use super::organizations::EMAIL_SCOPES;
 use super::{ControlResponse, json_response, no_content, organization, organization_param};
 use crate::api::framework::Input;
 use crate::model::error::{ApiError, Problems};
 use crate::model::schema;
+use crate::model::scope::EMAIL_SCOPES;
 use crate::model::time::{self, Millis};
 use crate::store::keys::{self, Mode};
 
@@ -65,7 +65,7 @@ pub(crate) struct View {
     created_at: String,
 }
 
-pub(super) async fn create(mut input: Input) -> ControlResponse {
+pub(crate) async fn create(mut input: Input) -> ControlResponse {
     let new: New = input.object().await?;
     let (service, scopes, mode) = new.resolve()?;
     let app = Arc::clone(&input.app);
@@ -127,29 +127,21 @@ impl New {
     }
 }
 
-pub(super) async fn list(input: Input) -> ControlResponse {
+pub(crate) async fn list(input: Input) -> ControlResponse {
     let app = Arc::clone(&input.app);
     let name = organization_param(&input);
     let all = input.app.store.read(move |connection| {
         let organization = organization(connection, &app.settings, name.as_deref())?;
-        let mut statement = connection.prepare_cached(
-            "SELECT id, service, scopes, mode, hint, created_at FROM api_key
-             WHERE organization = ?1 ORDER BY id",
-        )?;
-        let rows = statement.query_map([organization], |row| {
-            let scopes: String = row.get(2)?;
-            let scopes: Vec<Scope> =
-                scopes.split(' ').filter_map(|name| name.parse().ok()).collect();
-            let service = keys::service_from(&row.get::<_, String>(1)?);
-            let view = View::new(row.get(0)?, service, &scopes, row.get(3)?, row.get(5)?);
-            Ok(View { hint: row.get(4)?, ..view })
-        })?;
-        Ok(rows.collect::<rusqlite::Result<Vec<_>>>()?)
+        keys::list(connection, organization)
     });
-    json_response(StatusCode::OK, &all.await?)
+    let views = all.await?.into_iter().map(|key| {
+        let view = View::new(key.id, key.service, &key.scopes, key.mode, key.created_at);
+        View { hint: Some(key.hint), ..view }
+    });
+    json_response(StatusCode::OK, &views.collect::<Vec<_>>())
 }
 
-pub(super) async fn delete(input: Input) -> ControlResponse {
+pub(crate) async fn delete(input: Input) -> ControlResponse {
     let app = Arc::clone(&input.app);
     let (id, name) = (input.id().to_owned(), organization_param(&input));
     input
@@ -157,15 +149,9 @@ pub(super) async fn delete(input: Input) -> ControlResponse {
         .store
         .write(move |tx| {
             let organization = organization(tx.connection(), &app.settings, name.as_deref())?;
-            let deleted = tx.execute(
-                "DELETE FROM api_key WHERE id = ?1 AND organization = ?2",
-                (&id, organization),
-            )?;
-            if deleted == 0 {
+            if !keys::delete(tx, &app.keys, id, organization)? {
                 return Err(ApiError::not_found("key"));
             }
-            let keys = Arc::clone(&app.keys);
-            tx.after_commit(move || keys.remove(&id));
             Ok(())
         })
         .await?;

@@ -2,6 +2,7 @@
 //! server that runs inside a command does not stop.
 
 use std::convert::Infallible;
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::body::Body;
@@ -11,27 +12,27 @@ use http::header::CONTENT_TYPE;
 use http::{HeaderValue, Response};
 
 use super::ControlResponse;
-use crate::api::app::ActivityGuard;
 use crate::api::framework::Input;
 use crate::model::error::{ApiError, Code};
-
-pub(crate) const PATH: &str = "/_sandbox/lease";
 
 /// The interval of the line feeds, which detect a client that is gone.
 const HEARTBEAT: Duration = Duration::from_secs(1);
 
-pub(super) async fn get(input: Input) -> ControlResponse {
-    let lease = ActivityGuard::lease(&input.app)
+pub(crate) async fn get(input: Input) -> ControlResponse {
+    let lease = input
+        .app
+        .activity
+        .lease(&input.app.stop)
         .ok_or_else(|| ApiError::new(Code::Unavailable, "the server is stopping"))?;
-    let app = std::sync::Arc::clone(&input.app);
-    let heartbeats = stream::unfold((lease, app, true), |(lease, app, first)| async move {
+    let stop = Arc::clone(&input.app.stop);
+    let heartbeats = stream::unfold((lease, stop, true), |(lease, stop, first)| async move {
         if !first {
             tokio::select! {
                 () = tokio::time::sleep(HEARTBEAT) => {}
-                () = app.stopped() => return None,
+                () = stop.requested() => return None,
             }
         }
-        Some((Ok::<_, Infallible>(Bytes::from_static(b"\n")), (lease, app, false)))
+        Some((Ok::<_, Infallible>(Bytes::from_static(b"\n")), (lease, stop, false)))
     });
     let mut response = Response::new(Body::from_stream(heartbeats));
     response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("text/plain"));

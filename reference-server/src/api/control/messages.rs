@@ -14,13 +14,14 @@ use super::{ControlResponse, Page, json_response};
 use crate::api::framework::Input;
 use crate::model::error::{ApiError, Code};
 use crate::model::time;
+use crate::store::messages;
 use search::Search;
 pub(crate) use search::Summary;
 pub(crate) use view::{Links, View};
-pub(super) use view::{get, html, links, raw};
+pub(crate) use view::{get, html, links, raw};
 
 /// Lists one page of the matching messages, newest first.
-pub(super) async fn list(input: Input) -> ControlResponse {
+pub(crate) async fn list(input: Input) -> ControlResponse {
     let search = Search::from_query(&input)?;
     let app = Arc::clone(&input.app);
     let page = input.app.store.read(move |connection| {
@@ -37,7 +38,7 @@ pub(super) async fn list(input: Input) -> ControlResponse {
 
 /// Returns the newest matching message, or waits for one. Returns 408 after `timeout`, in
 /// real time.
-pub(super) async fn wait(input: Input) -> ControlResponse {
+pub(crate) async fn wait(input: Input) -> ControlResponse {
     let mut search = Search::from_query(&input)?;
     let timeout = match input.query().get("timeout") {
         None => DEFAULT_TIMEOUT,
@@ -52,7 +53,7 @@ pub(super) async fn wait(input: Input) -> ControlResponse {
         },
     };
     let deadline = Instant::now() + timeout;
-    let stopped = input.app.stopped();
+    let stopped = input.app.stop.requested();
     tokio::pin!(stopped);
     loop {
         let arrived = input.app.store.wake.messages.notified();
@@ -67,7 +68,7 @@ pub(super) async fn wait(input: Input) -> ControlResponse {
                 let organization = current.organization(connection, &app.settings)?;
                 let found = current.run(connection, organization, 1)?.into_iter().next();
                 let found = found.map(|found| (organization, found.id));
-                Ok((found, search::newest(connection, organization)?))
+                Ok((found, messages::newest(connection, organization)?))
             })
             .await?;
         if let Some((organization, id)) = found {

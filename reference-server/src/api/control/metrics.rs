@@ -10,14 +10,13 @@ use serde::Serialize;
 use super::{ControlResponse, json_response};
 use crate::api::framework::Input;
 use crate::model::error::{ApiError, Code};
+use crate::store::{deliveries, due, meta};
 
-pub(super) async fn get(input: Input) -> ControlResponse {
-    let counts = input.app.store.read(|connection| {
-        let count = |sql| connection.query_row(sql, [], |row| row.get(0));
-        let pending: i64 = count("SELECT COUNT(*) FROM delivery WHERE due_at IS NOT NULL")?;
-        let due: i64 = count("SELECT COUNT(*) FROM due")?;
-        Ok((pending, due))
-    });
+pub(crate) async fn get(input: Input) -> ControlResponse {
+    let counts = input
+        .app
+        .store
+        .read(|connection| Ok((deliveries::count_pending(connection)?, due::count(connection)?)));
     let (pending, due) = counts.await?;
     let mut response = Response::new(Body::from(input.app.metrics.text(pending, due)));
     let format = HeaderValue::from_static("text/plain; version=0.0.4; charset=utf-8");
@@ -32,14 +31,10 @@ pub(crate) struct Ready {
 }
 
 /// The server is ready if it can read the database and is not stopping.
-pub(super) async fn ready(input: Input) -> ControlResponse {
-    if *input.app.stopping.borrow() {
+pub(crate) async fn ready(input: Input) -> ControlResponse {
+    if input.app.stop.is_requested() {
         return Err(ApiError::new(Code::Unavailable, "the server is stopping"));
     }
-    input
-        .app
-        .store
-        .read(|connection| Ok(connection.query_row("SELECT 1", [], |_| Ok(()))?))
-        .await?;
+    input.app.store.read(meta::check).await?;
     json_response(StatusCode::OK, &Ready { status: "ready" })
 }

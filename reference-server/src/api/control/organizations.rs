@@ -13,12 +13,10 @@ use crate::api::app::App;
 use crate::api::framework::integer;
 use crate::api::framework::{Input, MAX_SAFE_INTEGER};
 use crate::model::error::{ApiError, Code};
-use crate::model::id::{self, Prefix};
+use crate::model::scope::EMAIL_SCOPES;
 use crate::store::Tx;
 use crate::store::keys::{self, Keys, Mode};
-
-/// The name of the seeded organization.
-pub(crate) const SANDBOX: &str = "Sandbox";
+use crate::store::organizations::{self, Organization, SANDBOX};
 
 /// Maximum length of an organization's name, in characters.
 const MAX_NAME_LENGTH: usize = 200;
@@ -54,7 +52,7 @@ pub(crate) struct View {
     balance_cents: i64,
 }
 
-pub(super) async fn create(mut input: Input) -> ControlResponse {
+pub(crate) async fn create(mut input: Input) -> ControlResponse {
     let new: New = input.optional_object().await?;
     if let Some(name) = &new.name {
         let length = name.chars().count();
@@ -80,48 +78,26 @@ pub(crate) async fn create_with_keys(
 ) -> Result<Created, ApiError> {
     let keys = Arc::clone(&app.keys);
     let created = app.store.write(move |tx| {
-        let organization = insert(tx, name.as_deref(), balance_cents)?;
+        let organization = organizations::insert(tx, name.as_deref(), balance_cents)?;
         let email_key = keys::new_secret(Service::Email, Mode::Test)?;
         let extraction_key = keys::new_secret(Service::Extraction, Mode::Test)?;
         insert_keys(tx, &keys, organization.seq, email_key.clone(), extraction_key.clone())?;
-        let Organization { id, name, .. } = organization;
-        let organization = View { id, name, balance_cents };
-        Ok(Created { organization, email_key, extraction_key })
+        Ok(Created { organization: organization.into(), email_key, extraction_key })
     });
     created.await
 }
 
-pub(super) async fn list(input: Input) -> ControlResponse {
-    let all = input.app.store.read(|connection| {
-        let mut statement = connection
-            .prepare_cached("SELECT id, name, balance_cents FROM organization ORDER BY seq")?;
-        let rows = statement.query_map([], |row| {
-            Ok(View { id: row.get(0)?, name: row.get(1)?, balance_cents: row.get(2)? })
-        })?;
-        Ok(rows.collect::<rusqlite::Result<Vec<_>>>()?)
-    });
-    json_response(StatusCode::OK, &all.await?)
+pub(crate) async fn list(input: Input) -> ControlResponse {
+    let all = input.app.store.read(organizations::list).await?;
+    let views: Vec<View> = all.into_iter().map(View::from).collect();
+    json_response(StatusCode::OK, &views)
 }
 
-pub(crate) struct Organization {
-    pub(crate) seq: i64,
-    id: String,
-    name: String,
-}
-
-/// Inserts an organization. Without a name, its ID becomes its name.
-pub(crate) fn insert(
-    tx: &Tx<'_>,
-    name: Option<&str>,
-    balance_cents: i64,
-) -> Result<Organization, ApiError> {
-    let id = id::new(Prefix::Organization);
-    let name = name.unwrap_or(&id).to_owned();
-    tx.execute(
-        "INSERT INTO organization (id, name, balance_cents, created_at) VALUES (?1, ?2, ?3, ?4)",
-        (&id, &name, balance_cents, tx.now),
-    )?;
-    Ok(Organization { seq: tx.connection().last_insert_rowid(), id, name })
+impl From<Organization> for View {
+    fn from(organization: Organization) -> Self {
+        let Organization { id, name, balance_cents, .. } = organization;
+        Self { id, name, balance_cents }
+    }
 }
 
 /// Inserts a key of each service, with all scopes.
@@ -138,12 +114,3 @@ pub(crate) fn insert_keys(
     keys::create(tx, keys, extraction_key, organization, Service::Extraction, scopes, Mode::Test)?;
     Ok(())
 }
-
-/// All scopes of the email service.
-pub(crate) const EMAIL_SCOPES: [Scope; 5] = [
-    Scope::EmailsSend,
-    Scope::EmailsRead,
-    Scope::ContactsManage,
-    Scope::DomainsManage,
-    Scope::WebhooksManage,
-];

@@ -5,10 +5,10 @@ use std::sync::Arc;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
+use super::seed;
 use super::{ControlResponse, no_content, organization, organization_param};
 use crate::api::app::App;
 use crate::api::framework::Input;
-use crate::api::seed;
 use crate::model::error::{ApiError, Code};
 use crate::store::Location;
 
@@ -18,7 +18,7 @@ pub(crate) struct Reset {
     organization: Option<String>,
 }
 
-pub(super) async fn reset(mut input: Input) -> ControlResponse {
+pub(crate) async fn reset(mut input: Input) -> ControlResponse {
     let reset: Reset = input.optional_object().await?;
     let name = reset.organization.or_else(|| organization_param(&input));
     let app = Arc::clone(&input.app);

@@ -13,7 +13,7 @@ use crate::mail::template::{self, Part};
 use crate::model::error::{ApiError, Problems};
 use crate::model::schema;
 use crate::model::time;
-use crate::store;
+use crate::store::templates;
 
 #[derive(Deserialize, JsonSchema)]
 #[schemars(rename = "NewTemplate")]
@@ -39,7 +39,7 @@ pub(crate) struct View {
 }
 
 /// Creates or replaces a template.
-pub(super) async fn put(mut input: Input) -> ControlResponse {
+pub(crate) async fn put(mut input: Input) -> ControlResponse {
     let new: Template = input.object().await?;
     let mut problems = Problems::default();
     let parts = [
@@ -57,18 +57,14 @@ pub(super) async fn put(mut input: Input) -> ControlResponse {
     let (app, id) = (Arc::clone(&input.app), input.id().to_owned());
     let put = input.app.store.write(move |tx| {
         let organization = organization(tx.connection(), &app.settings, name.as_deref())?;
-        tx.execute(
-            "INSERT INTO template (organization, id, subject, html, text, created_at, updated_at)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?6)
-             ON CONFLICT DO UPDATE SET subject = ?3, html = ?4, text = ?5, updated_at = ?6",
-            (organization, &id, &new.subject, &new.html, &new.text, tx.now),
-        )?;
+        let [subject, html, text] = [&new.subject, &new.html, &new.text].map(Option::as_deref);
+        templates::put(tx, organization, &id, subject, html, text)?;
         read(tx.connection(), organization, &id)
     });
     json_response(StatusCode::OK, &put.await?)
 }
 
-pub(super) async fn get(input: Input) -> ControlResponse {
+pub(crate) async fn get(input: Input) -> ControlResponse {
     let (app, id) = (Arc::clone(&input.app), input.id().to_owned());
     let name = organization_param(&input);
     let found = input.app.store.read(move |connection| {
@@ -78,15 +74,14 @@ pub(super) async fn get(input: Input) -> ControlResponse {
     json_response(StatusCode::OK, &found.await?)
 }
 
-pub(super) async fn delete(input: Input) -> ControlResponse {
+pub(crate) async fn delete(input: Input) -> ControlResponse {
     let (app, id) = (Arc::clone(&input.app), input.id().to_owned());
     let name = organization_param(&input);
     let deleted = input.app.store.write(move |tx| {
         let organization = organization(tx.connection(), &app.settings, name.as_deref())?;
-        let sql = "DELETE FROM template WHERE organization = ?1 AND id = ?2";
-        match tx.execute(sql, (organization, &id))? {
-            0 => Err(ApiError::not_found("template")),
-            _ => Ok(()),
+        match templates::delete(tx, organization, &id)? {
+            false => Err(ApiError::not_found("template")),
+            true => Ok(()),
         }
     });
     deleted.await?;
@@ -94,17 +89,14 @@ pub(super) async fn delete(input: Input) -> ControlResponse {
 }
 
 fn read(connection: &rusqlite::Connection, organization: i64, id: &str) -> Result<View, ApiError> {
-    let sql = "SELECT subject, html, text, created_at, updated_at FROM template
-               WHERE organization = ?1 AND id = ?2";
-    let found = store::find(connection, sql, (organization, id), |row| {
-        Ok(View {
-            id: id.to_owned(),
-            subject: row.get(0)?,
-            html: row.get(1)?,
-            text: row.get(2)?,
-            created_at: time::rfc3339(row.get(3)?),
-            updated_at: time::rfc3339(row.get(4)?),
-        })
-    })?;
-    found.ok_or_else(|| ApiError::not_found("template"))
+    let found = templates::find(connection, organization, id)?;
+    let found = found.ok_or_else(|| ApiError::not_found("template"))?;
+    Ok(View {
+        id: found.id,
+        subject: found.subject,
+        html: found.html,
+        text: found.text,
+        created_at: time::rfc3339(found.created_at),
+        updated_at: time::rfc3339(found.updated_at),
+    })
 }

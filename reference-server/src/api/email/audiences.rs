@@ -1,17 +1,16 @@
 //! Audiences (`docs/email-service/audiences.md`).
 
 use http::StatusCode;
-use rusqlite::{Connection, Row};
+use rusqlite::Connection;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::api::framework::input::object;
 use crate::api::framework::{ApiResponse, Call};
 use crate::model::error::ApiError;
-use crate::model::id::{self, Prefix};
 use crate::model::schema;
 use crate::model::time;
-use crate::store;
+use crate::store::audiences;
 
 #[derive(Deserialize, JsonSchema)]
 #[schemars(rename = "NewAudience")]
@@ -32,20 +31,24 @@ pub(crate) struct Audience {
     updated_at: String,
 }
 
+impl From<audiences::Audience> for Audience {
+    fn from(audience: audiences::Audience) -> Self {
+        Self {
+            id: audience.id,
+            name: audience.name,
+            created_at: time::rfc3339(audience.created_at),
+            updated_at: time::rfc3339(audience.updated_at),
+        }
+    }
+}
+
 pub(crate) async fn create(mut call: Call) -> Result<ApiResponse, ApiError> {
     let body = call.input.json_bytes().await?;
     let new: New = object(&body)?;
     let name = required_name(new.name)?;
     let (compatibility, organization) = (call.compatibility().clone(), call.organization());
     call.create(&body, move |tx| {
-        let id = id::new(Prefix::Audience);
-        tx.execute(
-            "INSERT INTO audience (id, organization, name, contacts, created_at, updated_at)
-             VALUES (?1, ?2, ?3, 0, ?4, ?4)",
-            (&id, organization, &name, tx.now),
-        )?;
-        let at = time::rfc3339(tx.now);
-        let audience = Audience { id, name, created_at: at.clone(), updated_at: at };
+        let audience = Audience::from(audiences::insert(tx, organization, name)?);
         ApiResponse::created(&compatibility, StatusCode::CREATED, &audience)
     })
     .await
@@ -53,23 +56,17 @@ pub(crate) async fn create(mut call: Call) -> Result<ApiResponse, ApiError> {
 
 pub(crate) async fn list(call: Call) -> Result<ApiResponse, ApiError> {
     let organization = call.organization();
-    let all = call.app().store.read(move |connection| {
-        let sql = format!("SELECT {COLUMNS} FROM audience WHERE organization = ?1 ORDER BY id");
-        let mut statement = connection.prepare_cached(&sql)?;
-        let rows = statement.query_map([organization], read)?;
-        Ok(rows.collect::<rusqlite::Result<Vec<_>>>()?)
-    });
-    ApiResponse::list(call.compatibility(), &all.await?)
+    let all =
+        call.app().store.read(move |connection| audiences::list(connection, organization)).await?;
+    let views: Vec<Audience> = all.into_iter().map(Audience::from).collect();
+    ApiResponse::list(call.compatibility(), &views)
 }
 
 pub(crate) async fn get(call: Call) -> Result<ApiResponse, ApiError> {
     let (id, organization) = (call.input.id().to_owned(), call.organization());
-    let audience = call.app().store.read(move |connection| {
-        let sql = format!("SELECT {COLUMNS} FROM audience WHERE id = ?1 AND organization = ?2");
-        store::find(connection, &sql, (&id, organization), read)?
-            .ok_or_else(|| ApiError::not_found("audience"))
-    });
-    ApiResponse::resource(call.compatibility(), &audience.await?)
+    let find = move |connection: &Connection| audiences::find(connection, &id, organization);
+    let audience = Audience::from(call.app().store.read(find).await?);
+    ApiResponse::resource(call.compatibility(), &audience)
 }
 
 /// Deletes an audience with its contacts
@@ -79,23 +76,10 @@ pub(crate) async fn delete(call: Call) -> Result<ApiResponse, ApiError> {
     call.app()
         .store
         .write(move |tx| {
-            require(tx.connection(), &id, organization)?;
-            tx.execute("DELETE FROM contact WHERE audience = ?1", [&id])?;
-            tx.execute("DELETE FROM audience WHERE id = ?1", [&id])?;
+            audiences::delete(tx, &id, organization)?;
             Ok(ApiResponse::no_content())
         })
         .await
-}
-
-/// Returns 404 if the organization has no such audience.
-pub(super) fn require(
-    connection: &Connection,
-    id: &str,
-    organization: i64,
-) -> Result<(), ApiError> {
-    let sql = "SELECT 1 FROM audience WHERE id = ?1 AND organization = ?2";
-    store::find(connection, sql, (id, organization), |_| Ok(()))?
-        .ok_or_else(|| ApiError::not_found("audience"))
 }
 
 /// Returns 422 if the name is missing or blank.
@@ -105,15 +89,4 @@ pub(super) fn required_name(name: Option<String>) -> Result<String, ApiError> {
         Some(name) if name.trim().is_empty() => Err(ApiError::field("name", "must not be empty")),
         Some(name) => Ok(name),
     }
-}
-
-const COLUMNS: &str = "id, name, created_at, updated_at";
-
-fn read(row: &Row<'_>) -> rusqlite::Result<Audience> {
-    Ok(Audience {
-        id: row.get(0)?,
-        name: row.get(1)?,
-        created_at: time::rfc3339(row.get(2)?),
-        updated_at: time::rfc3339(row.get(3)?),
-    })
 }

@@ -8,18 +8,19 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-use super::domains;
 use super::request::{Checked, NewEmail};
 use crate::api::app::{App, Shared};
 use crate::api::framework::input::object;
 use crate::api::framework::{ApiResponse, Call};
-use crate::api::tracking::Tracking;
+use crate::api::tracking;
 use crate::mail::template::{self, Part};
 use crate::model::error::{ApiError, Code};
 use crate::model::id::{self, Prefix};
 use crate::model::status::{RecipientState, Status};
+use crate::store::due::{self, Due};
 use crate::store::emails::{self, Attachment, Content, Stored, View};
-use crate::store::{self, DueKind, Tx};
+use crate::store::templates::{self, Template};
+use crate::store::{Tx, domains};
 
 /// Larger bodies are parsed on a blocking thread.
 const LARGE_BODY: usize = 128 << 10;
@@ -54,13 +55,9 @@ pub(super) async fn apply_template(
     checked: &mut Checked,
 ) -> Result<(), ApiError> {
     let Some(id) = checked.meta.template_id.clone() else { return Ok(()) };
-    let found = app.store.read(move |connection| {
-        let sql = "SELECT html, text FROM template WHERE organization = ?1 AND id = ?2";
-        let read = |row: &rusqlite::Row<'_>| Ok((row.get(0)?, row.get(1)?));
-        Ok(store::find(connection, sql, (organization, &id), read)?)
-    });
-    let parts: Option<(Option<String>, Option<String>)> = found.await?;
-    let Some((html, text)) = parts else {
+    let find =
+        move |connection: &rusqlite::Connection| templates::find(connection, organization, &id);
+    let Some(Template { html, text, .. }) = app.store.read(find).await? else {
         return Err(ApiError::field("templateId", "no such template"));
     };
     let render = |part, template: Option<String>| {
@@ -92,7 +89,7 @@ pub(super) fn accept(
             .with(|details| details.domain = Some(domain.clone())));
     }
     if checked.content.html.is_some() {
-        checked.meta.tracking = Tracking::for_organization(app, organization);
+        checked.meta.tracking = tracking::for_organization(app, organization);
     }
     let due_at = checked.scheduled_at.unwrap_or(tx.now).max(tx.now);
     let email = Stored {
@@ -108,7 +105,7 @@ pub(super) fn accept(
         recipients: checked.recipients,
     };
     emails::insert(tx, &email, &checked.content)?;
-    tx.due(due_at, DueKind::Email, &email.id)?;
+    due::add(tx, due_at, &Due::Email(email.id.clone()))?;
     Ok(email)
 }
 
@@ -169,7 +166,7 @@ pub(crate) async fn cancel(call: Call) -> Result<ApiResponse, ApiError> {
                     return Err(error.with(|details| details.status = Some(email.status.as_str())));
                 }
             };
-            tx.cancel_due(due_at, DueKind::Email, &id)?;
+            due::cancel(tx, due_at, &Due::Email(id))?;
             email.status = Status::Cancelled;
             email.due_at = None;
             email.updated_at = tx.now;

@@ -10,16 +10,19 @@ use serde_json::{Map, Value, json};
 use svc_sdk::Service;
 
 use crate::api::framework::input::object;
-use crate::api::framework::{ApiResponse, Call, IdempotencyKey};
+use crate::api::framework::{ApiResponse, Call};
+use crate::api::webhooks::{check_events, check_new, check_url};
 use crate::delivery::payload;
 use crate::delivery::post;
 use crate::delivery::webhook_worker;
 use crate::model::compatibility::Compatibility;
 use crate::model::error::{ApiError, Problems};
+use crate::model::event::Event;
 use crate::model::id::{self, Prefix};
 use crate::model::schema;
 use crate::model::time;
-use crate::store::webhooks::{self, Event, Webhook};
+use crate::store::deliveries::{self, NewDelivery, State};
+use crate::store::webhooks::{self, Webhook};
 
 #[derive(Deserialize, JsonSchema)]
 #[schemars(rename = "NewWebhook")]
@@ -79,11 +82,12 @@ pub(crate) async fn create(mut call: Call) -> Result<ApiResponse, ApiError> {
     let body = call.input.json_bytes().await?;
     let new: New = object(&body)?;
     let public = call.app().settings.public;
-    let (url, events) = webhooks::check_new(Service::Email, public, new.url, new.events)?;
+    let (url, events) = check_new(Service::Email, public, new.url, new.events)?;
     let app = Arc::clone(call.app());
     let organization = call.organization();
     call.create(&body, move |tx| {
-        let webhook = webhooks::insert(tx, &app, organization, Service::Email, url, events)?;
+        let webhook =
+            webhooks::insert(tx, &app.webhooks, organization, Service::Email, url, events)?;
         ApiResponse::created(
             &app.settings.compatibility,
             StatusCode::CREATED,
@@ -114,12 +118,11 @@ pub(crate) async fn update(mut call: Call) -> Result<ApiResponse, ApiError> {
     let update: Update = call.input.object().await?;
     let mut problems = Problems::default();
     if let Some(url) = &update.url
-        && let Err(message) = webhooks::check_url(Service::Email, call.app().settings.public, url)
+        && let Err(message) = check_url(Service::Email, call.app().settings.public, url)
     {
         problems.add("url", message);
     }
-    let events =
-        update.events.map(|names| webhooks::check_events(Service::Email, &names, &mut problems));
+    let events = update.events.map(|names| check_events(Service::Email, &names, &mut problems));
     problems.check()?;
     let app = Arc::clone(call.app());
     call.app()
@@ -132,7 +135,7 @@ pub(crate) async fn update(mut call: Call) -> Result<ApiResponse, ApiError> {
             webhook.active = update.active.unwrap_or(webhook.active);
             if before != (webhook.url.clone(), webhook.events.clone(), webhook.active) {
                 webhook.updated_at = tx.now;
-                webhooks::update(tx, &app, &webhook)?;
+                webhooks::update(tx, &app.webhooks, &webhook)?;
             }
             ApiResponse::resource(&app.settings.compatibility, &view(&webhook, false))
         })
@@ -141,7 +144,8 @@ pub(crate) async fn update(mut call: Call) -> Result<ApiResponse, ApiError> {
 
 pub(crate) async fn delete(call: Call) -> Result<ApiResponse, ApiError> {
     let (id, organization) = (call.input.id().to_owned(), call.organization());
-    webhooks::delete(call.app(), id, organization, Service::Email).await?;
+    webhooks::delete(&call.app().store, &call.app().webhooks, id, organization, Service::Email)
+        .await?;
     Ok(ApiResponse::no_content())
 }
 
@@ -156,7 +160,7 @@ pub(crate) async fn test(mut call: Call) -> Result<ApiResponse, ApiError> {
     // The operation has no body, but a body that was sent must be read.
     let request_body = call.input.bytes().await?;
     let app = call.app();
-    let key = Arc::new(IdempotencyKey::from_call(&call, &request_body)?);
+    let key = Arc::new(call.idempotency_key(&request_body)?);
     let lookup_key = Arc::clone(&key);
     let stored = app.store.write(move |tx| match &*lookup_key {
         Some(key) => key.stored_response(tx),
@@ -174,7 +178,7 @@ pub(crate) async fn test(mut call: Call) -> Result<ApiResponse, ApiError> {
     };
     let body = Bytes::from(post::body(Event::TEST, &delivery, now, &data)?);
     let sent = webhook_worker::attempt(
-        app,
+        &app.delivery,
         &webhook,
         Service::Email,
         Event::TEST,
@@ -200,14 +204,16 @@ pub(crate) async fn test(mut call: Call) -> Result<ApiResponse, ApiError> {
     let response = ApiResponse::json(StatusCode::OK, &result)?;
     app.store
         .write(move |tx| {
-            let state = if sent.attempt.is_delivered() { "delivered" } else { "failed" };
-            tx.execute(
-                "INSERT INTO delivery (id, organization, webhook, service, event, state, attempts,
-                                       retry, due_at, created_at, updated_at)
-                 VALUES (?1, ?2, ?3, 'email', ?4, ?5, 1, 0, NULL, ?6, ?7)",
-                (&delivery, organization, &webhook.id, Event::TEST, state, now, tx.now),
-            )?;
-            tx.execute("INSERT INTO delivery_body VALUES (?1, ?2)", (&delivery, &body[..]))?;
+            let state = if sent.attempt.is_delivered() { State::Delivered } else { State::Failed };
+            let new = NewDelivery {
+                id: &delivery,
+                organization,
+                webhook: &webhook.id,
+                service: Service::Email,
+                event: Event::TEST,
+                body: &body,
+            };
+            deliveries::insert_ended(tx, &new, state, now)?;
             webhook_worker::record_attempt(tx, &delivery, &sent)?;
             if let Some(key) = &*key {
                 key.store_response(tx, &response)?;

@@ -7,6 +7,7 @@ use serde::Serialize;
 
 use crate::api::framework::{ApiResponse, Call};
 use crate::model::error::ApiError;
+use crate::store::organizations;
 
 /// The organization and the authentication context.
 #[derive(Serialize, JsonSchema)]
@@ -34,21 +35,21 @@ struct Auth {
 }
 
 pub(crate) async fn get(call: Call) -> Result<ApiResponse, ApiError> {
-    let key = call.key.clone();
-    let me = call.app().store.read(move |connection| {
-        let mut statement = connection
-            .prepare_cached("SELECT id, name, balance_cents FROM organization WHERE seq = ?1")?;
-        Ok(statement.query_row([key.organization], |row| {
-            let (id, name, balance_cents) = (row.get(0)?, row.get(1)?, row.get(2)?);
-            Ok(Me {
-                organization: Organization { id, name, balance_cents },
-                auth: Auth {
-                    method: "api_key",
-                    scope: key.scopes.first().map_or("", |scope| scope.as_str()),
-                    key_id: key.id.clone(),
-                },
-            })
-        })?)
-    });
-    ApiResponse::json(StatusCode::OK, &me.await?)
+    let key = &call.key;
+    let seq = key.organization;
+    let organization =
+        call.app().store.read(move |connection| organizations::get(connection, seq)).await?;
+    let me = Me {
+        organization: Organization {
+            id: organization.id,
+            name: organization.name,
+            balance_cents: organization.balance_cents,
+        },
+        auth: Auth {
+            method: "api_key",
+            scope: key.scopes.first().map_or("", |scope| scope.as_str()),
+            key_id: key.id.clone(),
+        },
+    };
+    ApiResponse::json(StatusCode::OK, &me)
 }

@@ -9,6 +9,7 @@ use svc_sdk::Service;
 
 use crate::api::framework::input::object;
 use crate::api::framework::{ApiResponse, Call};
+use crate::api::webhooks::check_new;
 use crate::model::error::ApiError;
 use crate::model::schema;
 use crate::store::webhooks::{self, Webhook};
@@ -53,11 +54,12 @@ pub(crate) async fn create(mut call: Call) -> Result<ApiResponse, ApiError> {
     let body = call.input.json_bytes().await?;
     let new: New = object(&body)?;
     let public = call.app().settings.public;
-    let (url, events) = webhooks::check_new(Service::Extraction, public, new.url, new.events)?;
+    let (url, events) = check_new(Service::Extraction, public, new.url, new.events)?;
     let app = Arc::clone(call.app());
     let organization = call.organization();
     call.create(&body, move |tx| {
-        let webhook = webhooks::insert(tx, &app, organization, Service::Extraction, url, events)?;
+        let webhook =
+            webhooks::insert(tx, &app.webhooks, organization, Service::Extraction, url, events)?;
         ApiResponse::created(
             &app.settings.compatibility,
             StatusCode::CREATED,
@@ -80,6 +82,13 @@ pub(crate) async fn list(call: Call) -> Result<ApiResponse, ApiError> {
 
 pub(crate) async fn delete(call: Call) -> Result<ApiResponse, ApiError> {
     let (id, organization) = (call.input.id().to_owned(), call.organization());
-    webhooks::delete(call.app(), id, organization, Service::Extraction).await?;
+    webhooks::delete(
+        &call.app().store,
+        &call.app().webhooks,
+        id,
+        organization,
+        Service::Extraction,
+    )
+    .await?;
     Ok(ApiResponse::no_content())
 }

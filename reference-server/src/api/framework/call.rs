@@ -32,13 +32,18 @@ impl Call {
         &self.input.app.settings.compatibility
     }
 
+    /// The `Idempotency-Key` of the request, unless the server ignores it.
+    pub(crate) fn idempotency_key(&self, body: &[u8]) -> Result<Option<IdempotencyKey>, ApiError> {
+        IdempotencyKey::read(self.operation, self.organization(), &self.input, body)
+    }
+
     /// Runs `job`, which stores what the call creates. If the request repeats an
     /// `Idempotency-Key`, returns the stored response instead.
     pub(crate) async fn create<F>(&self, body: &[u8], job: F) -> Result<ApiResponse, ApiError>
     where
         F: FnOnce(&mut Tx<'_>) -> Result<ApiResponse, ApiError> + Send + 'static,
     {
-        let key = IdempotencyKey::from_call(self, body)?;
+        let key = self.idempotency_key(body)?;
         self.app()
             .store
             .write(move |tx| {

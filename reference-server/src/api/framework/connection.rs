@@ -75,7 +75,7 @@ impl Connection {
         };
         tokio::select! {
             _ = timeout(LINGER, send) => {}
-            () = app.stopped() => {}
+            () = app.stop.requested() => {}
         }
     }
 }

@@ -24,11 +24,13 @@ use tower_service::Service as _;
 
 use super::connection::{Connection, ResponseState, TrackedBody};
 use super::response;
-use crate::api::app::{ActivityGuard, Shared};
+use crate::api::app::Shared;
 use crate::model::compatibility::ErrorFormat;
 use crate::model::error::{ApiError, Code};
 use crate::model::id::{self, Prefix};
-use crate::routes;
+
+/// A request for a lease counts as a lease, not as a request in progress.
+pub(crate) const LEASE_PATH: &str = "/_sandbox/lease";
 
 static REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
@@ -51,7 +53,7 @@ pub(crate) fn bind(addr: SocketAddr) -> std::io::Result<TcpListener> {
 
 /// Accepts connections until the server stops, then waits for those in progress.
 pub(crate) async fn run(app: Shared, listener: TcpListener, router: Router) {
-    let stopped = app.stopped();
+    let stopped = app.stop.requested();
     tokio::pin!(stopped);
     let slots = Arc::new(Semaphore::new(app.settings.limits.max_connections));
     let mut connections = JoinSet::new();
@@ -120,7 +122,7 @@ async fn serve(app: Shared, stream: TcpStream, router: Router, _slot: OwnedSemap
     let ended = tokio::select! {
         result = &mut connection => Some(result),
         () = aborter.0.notified() => return,
-        () = app.stopped() => None,
+        () = app.stop.requested() => None,
     };
     let result = match ended {
         Some(result) => result,
@@ -162,9 +164,7 @@ async fn respond(
 ) -> Response<Body> {
     let id = id::new(Prefix::Request);
     let started = std::time::Instant::now();
-    // A lease request counts as a lease, not as a request in progress.
-    let active = (request.uri().path() != crate::api::control::LEASE_PATH)
-        .then(|| ActivityGuard::request(&app));
+    let active = (request.uri().path() != LEASE_PATH).then(|| app.activity.request());
     let line = tracing::enabled!(tracing::Level::WARN)
         .then(|| (request.method().clone(), request.uri().path().to_owned()));
     request.extensions_mut().insert(aborter);
@@ -173,7 +173,7 @@ async fn respond(
     } else {
         let error =
             ApiError::new(Code::InvalidRequest, "a request must have exactly one Host header");
-        Ok(Ok(response::error(&error, routes::error_format(&app, request.uri().path()))))
+        Ok(Ok(response::error(&error, app.error_format(request.uri().path()))))
     };
     let mut response = match result {
         Ok(Ok(response)) => response,

@@ -1,18 +1,10 @@
-//! A complete OpenAPI document: operations, and the schemas and error responses that they
-//! share.
+//! An OpenAPI document: operations, and the schemas and error responses that they share.
 
 use schemars::generate::SchemaSettings;
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde_json::{Map, Value, json};
-use svc_sdk::{Operation, Service};
 
-use super::Part;
-use super::control;
-use super::operation::OperationBuilder;
-use super::services;
-use super::webhooks;
-use crate::api::app::App;
-use crate::api::control as sandbox;
+use super::part::Part;
 use crate::settings::Settings;
 
 pub(super) struct Document<'a> {
@@ -28,14 +20,6 @@ pub(super) struct Document<'a> {
 }
 
 impl<'a> Document<'a> {
-    pub(super) fn for_app(app: &'a App, part: Part) -> Self {
-        // A server on all addresses does not know which one the client uses.
-        let http = app.addresses.get().map(|addresses| addresses.http);
-        let http = http.filter(|http| !http.ip().is_unspecified());
-        let base_url = http.map_or_else(|| "/".to_owned(), |http| format!("http://{http}"));
-        Self::new(&app.settings, base_url, app.control_token.is_some(), part)
-    }
-
     pub(super) fn new(
         settings: &'a Settings,
         base_url: String,
@@ -48,7 +32,7 @@ impl<'a> Document<'a> {
                 settings.meta_schema = None;
             })
         };
-        let mut document = Self {
+        Self {
             settings,
             base_url,
             has_control_token,
@@ -57,34 +41,11 @@ impl<'a> Document<'a> {
             requests: generator().for_deserialize().into_generator(),
             responses: generator().for_serialize().into_generator(),
             errors: Map::new(),
-        };
-        for operation in Operation::ALL {
-            let service = match operation.service() {
-                Service::Email => Part::Email,
-                Service::Extraction => Part::Extraction,
-            };
-            if part.includes(service) {
-                let builder = OperationBuilder::documented(&mut document, operation);
-                let value = services::describe(operation, builder).finish();
-                document.add(operation.method().as_str(), operation.path(), value);
-            }
         }
-        if part.includes(Part::Control) {
-            for (method, path) in sandbox::endpoints() {
-                if let Some(builder) = control::describe(
-                    method,
-                    path,
-                    OperationBuilder::control(&mut document, method, path),
-                ) {
-                    let value = builder.finish();
-                    document.add(method, path, value);
-                }
-            }
-        }
-        document
     }
 
-    fn add(&mut self, method: &str, path: &str, builder: Value) {
+    /// Adds an operation.
+    pub(super) fn add(&mut self, method: &str, path: &str, builder: Value) {
         let methods = self.paths.entry(path).or_insert_with(|| json!({}));
         methods[method.to_ascii_lowercase()] = builder;
     }
@@ -102,9 +63,8 @@ impl<'a> Document<'a> {
         self.has_control_token
     }
 
-    pub(super) fn into_value(mut self) -> Value {
+    pub(super) fn into_value(mut self, webhooks: &Map<String, Value>) -> Value {
         let security = self.security_schemes();
-        let webhooks = webhooks::describe(&mut self);
         let mut schemas = self.requests.take_definitions(true);
         schemas.extend(self.responses.take_definitions(true));
         schemas.sort_keys();
@@ -166,4 +126,15 @@ impl<'a> Document<'a> {
         }
         schemes
     }
+}
+
+/// The headers of every response.
+pub(super) fn headers() -> Value {
+    json!({
+        "X-Request-Id": {
+            "description": "Identifies the request in the server's log.",
+            "required": true,
+            "schema": {"type": "string"},
+        },
+    })
 }

@@ -6,8 +6,7 @@ use std::collections::BTreeMap;
 use schemars::Schema;
 use serde_json::{Map, Value, json};
 
-use super::document::Document;
-use super::operation::headers;
+use super::document::{Document, headers};
 use crate::api::framework::response::{Nested, Problem, error_body};
 use crate::model::compatibility::ErrorFormat;
 use crate::model::error::{ApiError, Code, ErrorObject};

@@ -6,15 +6,15 @@ use schemars::{JsonSchema, Schema};
 use serde_json::{Map, Value, json};
 use svc_sdk::{Operation, ScopeRule, Service};
 
-use super::document::Document;
+use super::document::{Document, headers};
 use super::errors;
-use crate::api::control::organizations::SANDBOX;
 use crate::api::framework::auth;
-use crate::mail::dns::RecordKind;
 use crate::model::compatibility::{
     Compatibility, CreateStatus, ErrorFormat, Idempotency, Wrapping,
 };
+use crate::model::dns::RecordKind;
 use crate::model::error::Code;
+use crate::store::organizations::SANDBOX;
 
 pub(super) struct OperationBuilder<'d, 'a> {
     document: &'d mut Document<'a>,
@@ -336,17 +336,6 @@ const COMMON_CODES: [Code; 6] = [
     Code::Unavailable,
     Code::StorageFull,
 ];
-
-/// The headers of every response.
-pub(super) fn headers() -> Value {
-    json!({
-        "X-Request-Id": {
-            "description": "Identifies the request in the server's log.",
-            "required": true,
-            "schema": {"type": "string"},
-        },
-    })
-}
 
 fn wrapped(wrapping: Wrapping, schema: Schema) -> Schema {
     match wrapping {

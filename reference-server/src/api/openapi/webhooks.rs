@@ -6,13 +6,13 @@ use serde::Serialize;
 use serde_json::{Map, Value, json};
 use svc_sdk::Service;
 
-use super::Part;
 use super::document::Document;
+use super::part::Part;
 use crate::delivery::inbound::ReceivedEmail;
 use crate::delivery::payload;
 use crate::delivery::webhook_worker;
 use crate::model::compatibility::ExtractionErrorType;
-use crate::store::webhooks::Event;
+use crate::model::event::Event;
 
 /// The description of every event, by its name.
 pub(super) fn describe(document: &mut Document<'_>) -> Map<String, Value> {

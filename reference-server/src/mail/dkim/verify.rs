@@ -255,7 +255,8 @@ mod tests {
     use super::super::SANDBOX_KEY;
     use super::super::SigningKey;
     use super::*;
-    use crate::mail::dns::{Data, RecordKind, Zone};
+    use crate::mail::dns::{Data, Zone};
+    use crate::model::dns::RecordKind;
 
     const MESSAGE: &str = "From: Ada <a@sandbox.test>\r\nTo: b@example.test\r\n\
         Subject: Hello\r\n there\r\n\r\nHi  you \r\n\r\n";

@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use super::resolver::{LookupError, Resolver};
 use super::spf;
-use super::{Record, RecordKind};
+use crate::model::dns::{Record, RecordKind};
 
 /// Result of one check.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
@@ -158,10 +158,10 @@ mod tests {
 
     use super::super::Data;
     use super::super::DnsServer;
-    use super::super::INBOUND_HOST;
     use super::super::Zone;
-    use super::super::records;
     use super::*;
+    use crate::model::dns::INBOUND_HOST;
+    use crate::model::dns::records;
 
     const DOMAIN: &str = "mail.shop.test";
     const KEY: &str = "v=DKIM1; k=rsa; p=QUJDREVG";
@@ -196,7 +196,7 @@ mod tests {
             assert!(!check.passed && check.found.is_empty() && check.reason.is_some(), "{check:?}");
         }
         for record in &f.records {
-            f.zone.publish("d", record.kind, &record.name, record.data());
+            f.zone.publish("d", record.kind, &record.name, Data::from(record));
         }
         for check in check(&f.resolver, &f.records).await {
             assert!(check.passed && check.reason.is_none(), "{check:?}");

@@ -156,9 +156,9 @@ mod tests {
     use tokio::net::UdpSocket;
 
     use super::super::DnsServer;
-    use super::super::INBOUND_HOST;
-    use super::super::RecordKind;
     use super::*;
+    use crate::model::dns::INBOUND_HOST;
+    use crate::model::dns::RecordKind;
 
     #[tokio::test]
     async fn reserved_names_are_looked_up_in_the_zone() {

@@ -226,8 +226,8 @@ fn format_error(packet: &[u8]) -> Option<Vec<u8>> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::RecordKind;
     use super::*;
+    use crate::model::dns::RecordKind;
 
     fn zone() -> Arc<Zone> {
         let zone = Zone::new();

@@ -3,18 +3,16 @@
 
 mod includes;
 mod term;
+mod verdict;
 
-use std::fmt;
 use std::future::Future;
 use std::net::{IpAddr, Ipv4Addr};
 use std::pin::Pin;
 
-use schemars::JsonSchema;
-use serde::Serialize;
-
 use super::resolver::{LookupError, Resolver};
 pub(super) use includes::includes;
 use term::{Term, terms};
+pub(crate) use verdict::SpfVerdict;
 
 /// Whether a TXT record is an SPF policy.
 pub(super) fn is_spf(text: &str) -> bool {
@@ -23,39 +21,6 @@ pub(super) fn is_spf(text: &str) -> bool {
 }
 
 type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
-
-/// Result of an SPF evaluation (§2.6).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
-pub(crate) enum SpfVerdict {
-    None,
-    Neutral,
-    Pass,
-    Fail,
-    SoftFail,
-    TempError,
-    PermError,
-}
-
-impl SpfVerdict {
-    pub(crate) const fn as_str(self) -> &'static str {
-        match self {
-            Self::None => "none",
-            Self::Neutral => "neutral",
-            Self::Pass => "pass",
-            Self::Fail => "fail",
-            Self::SoftFail => "softfail",
-            Self::TempError => "temperror",
-            Self::PermError => "permerror",
-        }
-    }
-}
-
-impl fmt::Display for SpfVerdict {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
-    }
-}
 
 /// Evaluates the policy of the envelope sender's domain for a client address. If the
 /// sender is empty, uses the domain given in `HELO`.
@@ -337,9 +302,9 @@ mod tests {
     use std::sync::Arc;
 
     use super::super::Data;
-    use super::super::RecordKind;
     use super::super::Zone;
     use super::*;
+    use crate::model::dns::RecordKind;
 
     fn resolver(policies: &[(&str, &str)]) -> Resolver {
         let zone = Arc::new(Zone::new());

@@ -6,7 +6,7 @@ use std::collections::btree_map::Entry;
 use std::net::{Ipv4Addr, Ipv6Addr};
 use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
-use super::{INBOUND_HOST, RecordKind, spf_host};
+use crate::model::dns::{INBOUND_HOST, Record, RecordKind, spf_host};
 
 /// Reserved top-level domains (RFC 2606, RFC 6761) for which the zone is authoritative.
 pub(super) const RESERVED: [&str; 4] = ["test", "example", "invalid", "localhost"];
@@ -25,6 +25,20 @@ pub(crate) enum Data {
     Txt(String),
     A(Ipv4Addr),
     Aaaa(Ipv6Addr),
+}
+
+impl From<&Record> for Data {
+    fn from(record: &Record) -> Self {
+        match record.kind {
+            RecordKind::Mx => Self::Mx {
+                preference: record.priority.unwrap_or_default(),
+                exchange: record.value.clone(),
+            },
+            RecordKind::Spf | RecordKind::Dkim | RecordKind::Dmarc => {
+                Self::Txt(record.value.clone())
+            }
+        }
+    }
 }
 
 /// Records published under the reserved names, in memory. The callers store the records

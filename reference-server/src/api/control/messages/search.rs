@@ -12,7 +12,7 @@ use crate::model::error::{ApiError, Problems};
 use crate::model::schema;
 use crate::model::time::{self, Millis};
 use crate::settings::Settings;
-use crate::store;
+use crate::store::messages::{self, Range};
 
 const DEFAULT_LIMIT: usize = 20;
 const MAX_LIMIT: usize = 100;
@@ -126,61 +126,41 @@ impl Search {
         organization: i64,
         count: usize,
     ) -> Result<Vec<Summary>, ApiError> {
-        // SQLite does not use the index for an optional condition (`?4 IS NULL OR …`), and
-        // prefers the primary key unless told otherwise.
-        let (index, recipient) = match self.to {
-            Some(_) => ("INDEXED BY message_recipient", "AND m.recipient = ?4"),
-            None => ("", "AND ?4 IS NULL"),
-        };
-        let sql = format!(
-            "SELECT m.id, m.recipient, m.email, m.created_at, e.meta, s.sender, s.subject
-             FROM message m {index} LEFT JOIN email e ON e.id = m.email
-             LEFT JOIN message_source s ON s.message = m.id
-             WHERE m.organization = ?1 AND m.id > ?2 AND m.id < ?3 {recipient}
-             ORDER BY m.id DESC"
-        );
         let oldest = match &self.after {
             Some(After::Message(id)) => id.as_str(),
             _ => "",
         };
         let oldest = oldest.max(self.since.as_deref().unwrap_or_default());
-        let cursor = self.cursor.as_deref().unwrap_or(PAST_EVERY_ID);
-        let mut statement = connection.prepare_cached(&sql)?;
-        let mut rows = statement.query((organization, oldest, cursor, &self.to))?;
+        let before = self.cursor.as_deref().unwrap_or(messages::PAST_EVERY_ID);
+        let range = Range { after: oldest, before };
         let mut found = Vec::new();
-        while let Some(row) = rows.next()? {
-            let created_at: Millis = row.get(3)?;
+        messages::each(connection, organization, &range, self.to.as_deref(), |head| {
+            let messages::Head { message, meta, sender, subject } = head;
             // The server's clock never goes backwards, so all further messages are older.
+            let created_at = message.created_at;
             if matches!(self.after, Some(After::Time(after)) if created_at <= after) {
-                break;
+                return Ok(false);
             }
-            let email_id: Option<String> = row.get(2)?;
-            let (from, subject) = match row.get::<_, Option<String>>(4)? {
+            let (from, subject) = match meta {
                 Some(meta) => {
                     let head: Head = serde_json::from_str(&meta).map_err(ApiError::internal)?;
                     (head.from, head.subject)
                 }
-                None => {
-                    let text = |index| row.get::<_, Option<String>>(index);
-                    (text(5)?.unwrap_or_default(), text(6)?.unwrap_or_default())
-                }
+                None => (sender.unwrap_or_default(), subject.unwrap_or_default()),
             };
-            if !self.matches(&from, &subject) {
-                continue;
+            if self.matches(&from, &subject) {
+                found.push(Summary {
+                    id: message.id,
+                    direction: if message.email.is_some() { "outgoing" } else { "incoming" },
+                    email_id: message.email,
+                    from,
+                    recipient: message.recipient,
+                    subject,
+                    created_at: time::rfc3339(created_at),
+                });
             }
-            found.push(Summary {
-                id: row.get(0)?,
-                direction: if email_id.is_some() { "outgoing" } else { "incoming" },
-                email_id,
-                from,
-                recipient: row.get(1)?,
-                subject,
-                created_at: time::rfc3339(created_at),
-            });
-            if found.len() == count {
-                break;
-            }
-        }
+            Ok(found.len() < count)
+        })?;
         Ok(found)
     }
 
@@ -199,18 +179,6 @@ impl Search {
 struct Head {
     from: String,
     subject: String,
-}
-
-/// Sorts after every ID that starts with `msg_`.
-const PAST_EVERY_ID: &str = "msg`";
-
-/// The ID of the newest message of an organization.
-pub(super) fn newest(
-    connection: &Connection,
-    organization: i64,
-) -> Result<Option<String>, ApiError> {
-    let sql = "SELECT id FROM message WHERE organization = ?1 ORDER BY id DESC LIMIT 1";
-    Ok(store::find(connection, sql, [organization], |row| row.get(0))?)
 }
 
 /// The bare address of a mailbox. A space in it was a `+` that was not percent-encoded in

@@ -19,7 +19,7 @@ use crate::mail::mime::Incoming;
 use crate::model::error::ApiError;
 use crate::model::schema;
 use crate::model::time::{self, Millis};
-use crate::store;
+use crate::store::messages;
 
 /// A message with its content.
 #[derive(Serialize, JsonSchema)]
@@ -78,20 +78,20 @@ pub(crate) struct Links {
     codes: Vec<String>,
 }
 
-pub(in crate::api::control) async fn get(input: Input) -> ControlResponse {
+pub(crate) async fn get(input: Input) -> ControlResponse {
     let (organization, id) = find(&input).await?;
     show(&input.app, organization, id).await
 }
 
 /// Returns the message with its content.
-pub(super) async fn show(app: &Shared, organization: i64, id: String) -> ControlResponse {
+pub(crate) async fn show(app: &Shared, organization: i64, id: String) -> ControlResponse {
     let (found, source) = source(app, organization, id).await?;
     let view = blocking(move || Ok(found.into_view(&source))).await?;
     json_response(StatusCode::OK, &view)
 }
 
 /// Returns the RFC 5322 source.
-pub(in crate::api::control) async fn raw(input: Input) -> ControlResponse {
+pub(crate) async fn raw(input: Input) -> ControlResponse {
     let (organization, id) = find(&input).await?;
     let (_, source) = source(&input.app, organization, id).await?;
     Ok(typed("message/rfc822", source))
@@ -99,7 +99,7 @@ pub(in crate::api::control) async fn raw(input: Input) -> ControlResponse {
 
 /// Returns the HTML part. A content security policy disables scripts and forms, because
 /// the page has the same origin as the control interface.
-pub(in crate::api::control) async fn html(input: Input) -> ControlResponse {
+pub(crate) async fn html(input: Input) -> ControlResponse {
     let (organization, id) = find(&input).await?;
     let (_, source) = source(&input.app, organization, id).await?;
     let html = blocking(move || Ok(Incoming::parse(&source).and_then(|message| message.html)));
@@ -114,7 +114,7 @@ const HTML_POLICY: HeaderValue = HeaderValue::from_static(
 );
 
 /// Returns the links and the one-time codes of the message.
-pub(in crate::api::control) async fn links(input: Input) -> ControlResponse {
+pub(crate) async fn links(input: Input) -> ControlResponse {
     let (organization, id) = find(&input).await?;
     let (_, source) = source(&input.app, organization, id).await?;
     let found = blocking(move || {
@@ -133,10 +133,8 @@ async fn find(input: &Input) -> Result<(i64, String), ApiError> {
     let name = organization_param(input);
     let found = input.app.store.read(move |connection| {
         let organization = organization(connection, &app.settings, name.as_deref())?;
-        let sql = "SELECT id FROM message WHERE organization = ?1 AND id = ?2";
-        Ok(store::find(connection, sql, (organization, &id), |row| {
-            Ok((organization, row.get(0)?))
-        })?)
+        let found = messages::find(connection, organization, &id)?;
+        Ok(found.map(|message| (organization, message.id)))
     });
     found.await?.ok_or_else(|| ApiError::not_found("message"))
 }
@@ -176,20 +174,12 @@ fn load(
     id: String,
 ) -> Result<(Found, StoredSource), ApiError> {
     let not_found = || ApiError::not_found("message");
-    let sql =
-        "SELECT recipient, created_at, email FROM message WHERE organization = ?1 AND id = ?2";
-    let row = store::find(connection, sql, (organization, &id), |row| {
-        Ok((row.get(0)?, row.get(1)?, row.get::<_, Option<String>>(2)?))
-    })?;
-    let (recipient, created_at, email) = row.ok_or_else(not_found)?;
+    let found = messages::find(connection, organization, &id)?.ok_or_else(not_found)?;
+    let messages::Message { recipient, created_at, email, .. } = found;
     let Some(email) = email else {
-        let sql = "SELECT source FROM message_source WHERE message = ?1";
-        let source =
-            store::find(connection, sql, [&id], |row| row.get(0))?.ok_or_else(not_found)?;
-        return Ok((
-            Found { id, recipient, created_at, email: None },
-            StoredSource::Incoming(source),
-        ));
+        let source = messages::source(connection, &id)?.ok_or_else(not_found)?;
+        let found = Found { id, recipient, created_at, email: None };
+        return Ok((found, StoredSource::Incoming(source)));
     };
     let message = Message::load(connection, &email)?.ok_or_else(not_found)?;
     let meta = &message.email.meta;

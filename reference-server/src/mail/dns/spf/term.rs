@@ -2,7 +2,7 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use super::SpfVerdict;
+use super::verdict::SpfVerdict;
 
 #[derive(Clone, Copy)]
 pub(super) enum Qualifier {
