@@ -133,7 +133,7 @@ pub(crate) fn create(
 pub(crate) fn new_secret(service: Service, mode: Mode) -> Result<String, ApiError> {
     let service = match service {
         Service::Email => "mk",
-        Service::Extraction => "sk",
+        _ => "sk",
     };
     Ok(format!("{service}_{}_{}", mode.as_str(), random_hex::<24>()?))
 }

@@ -55,10 +55,10 @@ impl<'a> Document<'a> {
             responses: generator().for_serialize().into_generator(),
             errors: Map::new(),
         };
-        for operation in Operation::ALL {
+        for &operation in Operation::ALL {
             let service = match operation.service() {
                 Service::Email => Part::Email,
-                Service::Extraction => Part::Extraction,
+                _ => Part::Extraction,
             };
             if part.includes(service) {
                 let builder = OperationBuilder::documented(&mut document, operation);
