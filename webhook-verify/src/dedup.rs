@@ -10,6 +10,8 @@
 //! handler. [`Dedup`] therefore *claims* a delivery for the duration of a lease,
 //! runs the handler, and then *completes* the claim, or *releases* it if the
 //! handler failed.
+//!
+//! It needs a tokio runtime with a timer, which `#[tokio::main]` and actix-web provide.
 
 #[cfg(feature = "actix")]
 mod actix;
@@ -18,48 +20,62 @@ mod axum;
 #[cfg(feature = "lambda")]
 mod lambda;
 mod memory;
+mod outcome;
 #[cfg(feature = "redis")]
 mod redis;
+mod run;
+mod store;
 #[cfg(feature = "tower")]
 mod tower;
 
 pub use memory::MemoryStore;
+pub use outcome::{DedupError, Outcome};
 #[cfg(feature = "redis")]
 pub use redis::RedisStore;
+pub use store::{Claim, DedupStore, StoreFuture, Ticket};
 #[cfg(feature = "tower")]
 pub use tower::{DedupLayer, DedupService};
 
-use std::error::Error;
+#[cfg(any(feature = "axum", feature = "actix", feature = "lambda", feature = "tower"))]
+use outcome::{STORE_RETRY_AFTER, log_store_error, retry_after_seconds};
+
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::log_text::LogText;
-use crate::{Delivery, DeliveryKey, Scheme};
+use crate::{BoxError, DeliveryKey, Keyed};
 
 /// Runs a handler once per delivery.
+///
+/// The handler runs in a task of its own. If the sender disconnects before the response,
+/// for example because it waits for 10 seconds only, the handler is not canceled. It
+/// finishes, and the sender's next attempt gets a 200 response without running it again.
+/// A handler that returns in time is answered as soon as it returns.
 ///
 /// Clones are cheap and share the store.
 ///
 /// ```
-/// # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {
+/// # tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap().block_on(async {
 /// # use webhook_verify::{MailSigner, MailVerifier, Secret};
+/// use webhook_verify::MailDelivery;
 /// use webhook_verify::dedup::{Dedup, MemoryStore, Outcome};
 ///
+/// async fn handle(delivery: MailDelivery) -> Result<(), std::io::Error> {
+///     println!("handling {}", delivery.event());
+///     Ok(())
+/// }
+///
 /// # let secret = Secret::new("whsec_3f1c").unwrap();
-/// # let body = r#"{"event":"email.sent","id":"7c0e"}"#;
-/// # let header = MailSigner::new(&secret).sign(body).to_string();
+/// # let body = bytes::Bytes::from(r#"{"event":"email.sent","id":"7c0e"}"#);
+/// # let header = MailSigner::new(&secret).sign(&body).to_string();
 /// # let verifier = MailVerifier::new(secret);
 /// # let delivery = verifier.verify(header, body).unwrap().into_delivery().unwrap();
-/// let dedup = Dedup::new(MemoryStore::new());
-/// let handle = async || {
-///     println!("handling {}", delivery.event());
-///     Ok::<_, std::io::Error>(())
-/// };
+/// # let retried = delivery.clone();
+/// let dedup = Dedup::new(MemoryStore::new()); // create once and share
 ///
-/// let first = dedup.run_once(&delivery, handle()).await;
+/// let first = dedup.run_once(delivery, handle).await;
 /// assert!(matches!(first, Ok(Outcome::Handled(()))));
-/// let retry = dedup.run_once(&delivery, handle()).await;
+/// let retry = dedup.run_once(retried, handle).await;
 /// assert!(matches!(retry, Ok(Outcome::Duplicate)));
 /// # });
 /// ```
@@ -69,38 +85,97 @@ use crate::{Delivery, DeliveryKey, Scheme};
 ///
 /// # Choosing the durations
 ///
-/// - [`lease`](Self::lease) (default: 30 seconds) must be longer than your handler
-///   takes, and must end before the sender's last retry.
+/// - [`lease`](Self::lease) (default: 30 seconds) must end before the sender's last
+///   retry. A handler may take longer: its lease is renewed while it runs.
 /// - [`retention`](Self::retention) (default: 3 days) must be longer than the
 ///   period over which the sender retries.
 ///
 /// The email service retries up to three times. The schedules are described in
 /// `docs/undocumented/email-service.md#retry-schedule` and
 /// `docs/undocumented/extraction-service.md#retry-schedule`.
-pub struct Dedup<Store> {
-    store: Arc<Store>,
+#[derive(Clone)]
+pub struct Dedup {
+    store: Arc<dyn DedupStore>,
+    scope: Option<Arc<str>>,
     lease: Duration,
     retention: Duration,
+    store_timeout: Duration,
+    tasks: Arc<run::Tasks>,
 }
 
-impl<Store: DedupStore> Dedup<Store> {
-    /// Creates a `Dedup` with a lease of 30 seconds and a retention of 3 days.
-    pub fn new(store: Store) -> Self {
+impl Dedup {
+    /// Creates a `Dedup` with a lease of 30 seconds, a retention of 3 days and a store
+    /// timeout of half a second.
+    pub fn new(store: impl DedupStore) -> Self {
         // Three times as long as the email service waits for a response, and short
         // enough to end before the last of three retries with back-off.
         const LEASE: Duration = Duration::from_secs(30);
         const DAY: Duration = Duration::from_secs(24 * 60 * 60);
-        Self { store: store.into(), lease: LEASE, retention: 3 * DAY }
+        Self {
+            store: Arc::new(store),
+            scope: None,
+            lease: LEASE,
+            retention: 3 * DAY,
+            store_timeout: Duration::from_millis(500),
+            tasks: Arc::new(run::Tasks::new()),
+        }
     }
 
-    /// Sets how long a handler may take. Default: 30 seconds.
+    /// Returns a `Dedup` with the same store that keeps its deliveries apart from those
+    /// of other scopes. Default: no scope.
     ///
-    /// When the lease ends, the delivery counts as abandoned, and its next retry
-    /// is handled even if the first handler is still running.
+    /// A delivery's `id` is unique only within the account that sent it. Without a scope,
+    /// a delivery of one tenant counts as a duplicate of another tenant's delivery with
+    /// the same event and `id`. Use one scope for each tenant:
     ///
-    /// If a handler crashes, retries get a 503 response until the lease ends. The
-    /// lease must therefore end before the sender's last retry, or the delivery is
-    /// lost.
+    /// ```
+    /// use axum::extract::Path;
+    /// use axum::{Extension, http::StatusCode, response::IntoResponse};
+    /// use webhook_verify::MailDelivery;
+    /// use webhook_verify::dedup::Dedup;
+    ///
+    /// // POST /tenants/{tenant}/hooks
+    /// async fn receive(
+    ///     Path(tenant): Path<String>,
+    ///     Extension(dedup): Extension<Dedup>,
+    ///     delivery: MailDelivery,
+    /// ) -> impl IntoResponse {
+    ///     dedup.scope(tenant).run_once(delivery, handle).await
+    /// }
+    ///
+    /// async fn handle(delivery: MailDelivery) -> Result<StatusCode, StatusCode> {
+    ///     Ok(StatusCode::NO_CONTENT)
+    /// }
+    /// # let _: axum::routing::MethodRouter = axum::routing::post(async || ());
+    /// ```
+    ///
+    /// If two endpoints of one application share a store and must both handle a
+    /// delivery, give each its own scope:
+    ///
+    /// ```
+    /// use webhook_verify::dedup::{Dedup, MemoryStore};
+    ///
+    /// let dedup = Dedup::new(MemoryStore::new());
+    /// let billing = dedup.scope("billing"); // for POST /billing/hooks
+    /// let search = dedup.scope("search"); // for POST /search/hooks
+    /// # drop((billing, search));
+    /// ```
+    ///
+    /// It replaces an earlier scope.
+    #[must_use]
+    pub fn scope(&self, scope: impl Into<Arc<str>>) -> Self {
+        Self { scope: Some(scope.into()), ..self.clone() }
+    }
+
+    /// Sets after which time without a renewal a delivery counts as abandoned. Default:
+    /// 30 seconds.
+    ///
+    /// While a handler runs, its lease is renewed three times in this duration. If its
+    /// process crashes, retries get a 503 response until the lease ends. The lease must
+    /// therefore end before the sender's last retry, or the delivery is lost.
+    ///
+    /// A handler that never returns keeps its lease: limit its duration with
+    /// `tokio::time::timeout`.
     #[must_use]
     pub fn lease(mut self, lease: Duration) -> Self {
         self.lease = lease;
@@ -118,210 +193,90 @@ impl<Store: DedupStore> Dedup<Store> {
         self
     }
 
-    /// Runs `handler`, unless the delivery was handled before or is being handled.
+    /// Sets how long an operation of the store may take. Default: 500 milliseconds.
+    ///
+    /// If a claim takes longer, the handler does not run, and the sender gets a 503
+    /// response. The claim is released in the background, in case the store executes it
+    /// later.
+    #[must_use]
+    pub fn store_timeout(mut self, timeout: Duration) -> Self {
+        self.store_timeout = timeout;
+        self
+    }
+
+    /// Runs `handler` in a task of its own, unless the delivery was handled before or is
+    /// being handled.
     ///
     /// `Ok` completes the delivery, whatever the value. Return `Err` if the
     /// sender should retry: an `Ok` that contains a 500 response loses the
     /// delivery, because its retry is then a duplicate.
     ///
-    /// If the returned future is dropped, for example because the sender
-    /// disconnected, or if the handler panics, the delivery stays claimed until
-    /// the lease ends. To avoid that, run the handler in a spawned task.
+    /// The handler finishes even if the returned future is dropped, which is what servers
+    /// do if the sender disconnects. Its error is then logged with `tracing`.
     ///
     /// # Errors
     ///
     /// [`DedupError::Handler`] if the handler failed, [`DedupError::Store`] if the
     /// store failed before the handler ran. If the store fails after the handler
-    /// ran, the failure is logged and the handler's result is returned.
-    pub async fn run_once<S, B, T, E>(
+    /// ran, the failure is logged, the operation is repeated in the background, and the
+    /// handler's result is returned.
+    ///
+    /// # Panics
+    ///
+    /// If the handler panics: the delivery is released and the panic is resumed. Also
+    /// outside of a tokio runtime with a timer.
+    pub async fn run_once<D, F, Fut, T, E>(
         &self,
-        delivery: &Delivery<S, B>,
-        handler: impl Future<Output = Result<T, E>>,
-    ) -> Result<Outcome<T>, DedupError<E, Store::Error>>
+        delivery: D,
+        handler: F,
+    ) -> Result<Outcome<T>, DedupError<E>>
     where
-        S: Scheme,
-        B: AsRef<[u8]>,
+        D: Keyed + Send + 'static,
+        F: FnOnce(D) -> Fut + Send + 'static,
+        Fut: Future<Output = Result<T, E>> + Send + 'static,
+        T: Send + 'static,
+        E: Send + 'static,
     {
-        self.run_once_by_key(&delivery.key(), handler).await
+        self.run_detached(self.scoped(delivery.key()), move || handler(delivery)).await
     }
 
-    /// Like [`run_once`](Self::run_once), with the delivery's key instead of the
-    /// delivery.
+    /// Forgets a handled delivery, so that a repeated delivery is handled again, for
+    /// example after a defect in the handler was fixed. Returns whether it was remembered.
+    ///
+    /// A delivery in flight is not affected. The key belongs to this `Dedup`'s
+    /// [`scope`](Self::scope).
     ///
     /// # Errors
     ///
-    /// The errors of [`run_once`](Self::run_once).
-    pub async fn run_once_by_key<T, E>(
-        &self,
-        key: &DeliveryKey,
-        handler: impl Future<Output = Result<T, E>>,
-    ) -> Result<Outcome<T>, DedupError<E, Store::Error>> {
-        let ticket = match self.store.claim(key, self.lease).await.map_err(DedupError::Store)? {
-            Claim::New(ticket) => ticket,
-            Claim::InFlight { retry_after } => return Ok(Outcome::InFlight { retry_after }),
-            Claim::Done => return Ok(Outcome::Duplicate),
-        };
-        match handler.await {
-            Ok(value) => {
-                // The delivery is handled. A store failure must not make the sender
-                // retry it: the claim still blocks retries until the lease ends.
-                match self.store.complete(&ticket, self.retention).await {
-                    Ok(true) => {}
-                    Ok(false) => {
-                        tracing::warn!("handling a webhook delivery took longer than its lease");
-                    }
-                    Err(error) => tracing::error!(
-                        error = ?LogText(&error),
-                        "failed to mark a handled webhook delivery as done"
-                    ),
-                }
-                Ok(Outcome::Handled(value))
-            }
-            Err(error) => {
-                if let Err(error) = self.store.release(&ticket).await {
-                    tracing::error!(
-                        error = ?LogText(&error),
-                        "failed to release a webhook delivery; it stays claimed until its lease ends"
-                    );
-                }
-                Err(DedupError::Handler(error))
-            }
+    /// The error of the store, or a timeout.
+    pub async fn forget(&self, key: &DeliveryKey) -> Result<bool, BoxError> {
+        let key = self.scoped(key.clone());
+        self.within_timeout(self.store.forget(&key)).await
+    }
+
+    /// Waits until no handler runs.
+    ///
+    /// Call it after your server has stopped, and before the process exits: a handler
+    /// whose sender has disconnected is not part of the server's graceful shutdown.
+    pub async fn idle(&self) {
+        self.tasks.idle().await;
+    }
+
+    fn scoped(&self, key: DeliveryKey) -> DeliveryKey {
+        match &self.scope {
+            Some(scope) => key.scoped(scope),
+            None => key,
         }
     }
 }
 
-impl<Store> Clone for Dedup<Store> {
-    fn clone(&self) -> Self {
-        Self { store: self.store.clone(), lease: self.lease, retention: self.retention }
-    }
-}
-
-impl<Store> fmt::Debug for Dedup<Store> {
+impl fmt::Debug for Dedup {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Dedup")
+            .field("scope", &self.scope)
             .field("lease", &self.lease)
             .field("retention", &self.retention)
+            .field("store_timeout", &self.store_timeout)
             .finish_non_exhaustive()
     }
-}
-
-/// The result of [`Dedup::run_once`].
-///
-/// As an HTTP response: the handler's own response, 200 for a duplicate, and 503
-/// with `Retry-After` for a delivery in flight.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Outcome<T> {
-    /// The delivery was new. Contains the handler's value.
-    Handled(T),
-    /// The delivery was handled before. The handler did not run.
-    Duplicate,
-    /// Another handler is handling the delivery. The sender should retry later.
-    InFlight {
-        /// Time until the other handler's lease ends.
-        retry_after: Duration,
-    },
-}
-
-/// The error of [`Dedup::run_once`]: the delivery was not handled.
-///
-/// As an HTTP response: the handler's own error response, or 503 with
-/// `Retry-After` if the store failed.
-#[derive(Clone, Debug, thiserror::Error)]
-pub enum DedupError<E, StoreError> {
-    /// The handler failed. The delivery is released, so its retry is handled.
-    #[error("the handler failed")]
-    Handler(#[source] E),
-    /// The store failed before the handler ran.
-    #[error("the de-duplication store failed")]
-    Store(#[source] StoreError),
-}
-
-/// Keeps the states of deliveries for [`Dedup`].
-///
-/// [`MemoryStore`] works within one process, `RedisStore` (feature `redis`) across
-/// several. To implement another store, make each of the three methods one atomic
-/// operation.
-pub trait DedupStore: Send + Sync + 'static {
-    /// The error if the store is unavailable.
-    type Error: Error + Send + Sync + 'static;
-
-    /// Claims the delivery for the duration of `lease`, if it is new or its
-    /// previous lease has ended.
-    fn claim(
-        &self,
-        key: &DeliveryKey,
-        lease: Duration,
-    ) -> impl Future<Output = Result<Claim, Self::Error>> + Send;
-
-    /// Marks a claimed delivery as done and remembers it for `retention`.
-    ///
-    /// Returns `false`, and changes nothing, if the lease has ended and another
-    /// handler has claimed the delivery since.
-    fn complete(
-        &self,
-        ticket: &Ticket,
-        retention: Duration,
-    ) -> impl Future<Output = Result<bool, Self::Error>> + Send;
-
-    /// Releases a claimed delivery, so that its next retry is new again.
-    ///
-    /// Changes nothing if another handler has claimed the delivery since.
-    fn release(&self, ticket: &Ticket) -> impl Future<Output = Result<(), Self::Error>> + Send;
-}
-
-/// The result of [`DedupStore::claim`].
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Claim {
-    /// The delivery is claimed for the caller, who must complete or release it.
-    New(Ticket),
-    /// Another handler has claimed the delivery.
-    InFlight {
-        /// Time until the other handler's lease ends.
-        retry_after: Duration,
-    },
-    /// The delivery was handled before.
-    Done,
-}
-
-/// Proof of a claim, needed to complete or release it.
-///
-/// The token is unique, so a ticket whose lease has ended cannot affect a later
-/// claim of the same delivery.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Ticket {
-    key: DeliveryKey,
-    token: Box<str>,
-}
-
-impl Ticket {
-    /// Creates a ticket. The token must be different for every claim.
-    pub fn new(key: DeliveryKey, token: impl Into<Box<str>>) -> Self {
-        Self { key, token: token.into() }
-    }
-
-    /// The key of the claimed delivery.
-    pub fn key(&self) -> &DeliveryKey {
-        &self.key
-    }
-
-    /// The token that distinguishes this claim from later ones.
-    pub fn token(&self) -> &str {
-        &self.token
-    }
-}
-
-/// The duration in seconds for `Retry-After`, rounded up and at least 1.
-#[cfg(any(feature = "axum", feature = "actix", feature = "lambda", feature = "tower"))]
-pub(crate) fn retry_after_seconds(retry_after: Duration) -> u64 {
-    let fraction = u64::from(retry_after.subsec_nanos() > 0);
-    retry_after.as_secs().saturating_add(fraction).max(1)
-}
-
-/// `Retry-After` in seconds if the store fails.
-#[cfg(any(feature = "axum", feature = "actix", feature = "lambda", feature = "tower"))]
-const STORE_RETRY_AFTER: u64 = 5;
-
-#[cfg(any(feature = "axum", feature = "actix", feature = "lambda", feature = "tower"))]
-fn log_store_error(error: &dyn Error) {
-    tracing::error!(error = ?LogText(error), "the de-duplication store failed");
 }
