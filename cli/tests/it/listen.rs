@@ -551,7 +551,7 @@ fn large_bodies_and_many_connections_are_refused() {
     waiting.set_read_timeout(Some(Duration::from_millis(300))).expect("set");
     assert!(waiting.read(&mut [0; 16]).is_err(), "no place is free");
     drop(idle);
-    waiting.set_read_timeout(Some(crate::support::TIME_LIMIT)).expect("set");
+    waiting.set_read_timeout(Some(support::TIME_LIMIT)).expect("set");
     let mut seen = [0; 12];
     waiting.read_exact(&mut seen).expect("a response");
     assert_eq!(&seen, b"HTTP/1.1 200");

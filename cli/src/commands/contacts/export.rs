@@ -3,7 +3,7 @@
 use clap::{Args, ValueEnum};
 use serde_json::Value;
 use svc_sdk::EmailClient;
-use svc_sdk::email::{Contact, PageQuery};
+use svc_sdk::email::Contact;
 
 use super::{VIEW, pages};
 use crate::complete::Values;
@@ -56,7 +56,7 @@ impl Export {
         audience: &str,
     ) -> Result<(), Failure> {
         if context.settings.dry_run {
-            let call = client.contacts().list(audience, PageQuery::default());
+            let call = client.contacts().list(audience);
             context.call(call, "").await?;
             return Ok(());
         }

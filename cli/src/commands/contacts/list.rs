@@ -2,7 +2,6 @@
 
 use clap::Args;
 use svc_sdk::EmailClient;
-use svc_sdk::email::PageQuery;
 
 use crate::complete::Values;
 use crate::context::Context;
@@ -45,11 +44,15 @@ impl List {
             let list = async |audience: &str| self.all(context, &client, audience).await;
             return names::with_id(context, names, &self.audience, list).await;
         }
-        let mut query = PageQuery::default();
-        query.page = self.page;
-        query.page_size = self.page_size;
         let list = async |audience: &str| {
-            context.call(client.contacts().list(audience, query), "reading").await
+            let mut call = client.contacts().list(audience);
+            if let Some(page) = self.page {
+                call = call.page(page);
+            }
+            if let Some(size) = self.page_size {
+                call = call.page_size(size);
+            }
+            context.call(call, "reading").await
         };
         let list = names::with_id(context, names, &self.audience, list).await?;
         let Some(list) = list else { return Ok(()) };

@@ -42,6 +42,8 @@ const REPLACEMENTS: &[(&str, &str)] = &[
     ("extraction webhooks delete whk_019a", "extraction webhooks delete $extraction_hook"),
     ("domains verify example.com", "domains verify sandbox.test"),
     ("domains delete example.com", "domains delete sandbox.test"),
+    ("example.test spf", "sandbox.test spf"),
+    ("dns publish example.test", "dns publish sandbox.test"),
     ("emails cancel eml_019a", "emails cancel $scheduled"),
 ];
 
@@ -50,8 +52,7 @@ const IDS: &[(&str, &str)] = &[
     ("aud_019a", "id=audiences create Newsletter --jq .id"),
     ("con_019a", "audience=audiences create Newsletter --jq .id"),
     ("con_019a", "id=contacts create $audience bob@example.test --jq .id"),
-    ("dom_019a", "id=domains create shop.test --jq .id"),
-    ("dom_019a", "sandbox dns publish shop.test"),
+    ("dom_019a", "id=domains list --jq .[0].id"),
     (
         "$extraction_hook",
         "extraction_hook=extraction webhooks create $application --event extraction.completed --jq .id",
