@@ -12,9 +12,9 @@ const DIRECTORIES: [&str; 4] =
 pub(super) fn check(name: Option<&str>) -> Result<(), Failure> {
     let Some(name) = name.filter(|_| cfg!(unix)) else { return Ok(()) };
     let file = name.strip_prefix(':').unwrap_or(name);
-    let exists = |directory: &&str| Path::new(directory).join(file).is_file();
+    let exists = |directory: &str| Path::new(directory).join(file).is_file();
     let is_known = matches!(name, "localtime" | "UTC" | "GMT")
-        || DIRECTORIES.iter().any(|directory| exists(&directory))
+        || DIRECTORIES.iter().any(|directory| exists(directory))
         || (!name.starts_with(':') && is_rule(name));
     if is_known {
         return Ok(());

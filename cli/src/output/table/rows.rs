@@ -175,8 +175,9 @@ mod tests {
         let id = "eml_01a1fd75-b965-7772-a397-95b85f868b54";
         let item = json!({"id": id, "note": "a remark that is long", "at": "2026-12-01T09:00:00Z",
             "why": "one of two sentences"});
-        let shown =
-            |width| list(&[item.clone()], CONTACTS, Canvas { width: Some(width), color: false });
+        let shown = |width| {
+            list(std::slice::from_ref(&item), CONTACTS, Canvas { width: Some(width), color: false })
+        };
         assert!(shown(115).text.contains(":00 +"), "{}", shown(115).text);
         let fitting = shown(104);
         assert!(fitting.text.contains("a remark that is long"), "{}", fitting.text);
@@ -193,7 +194,11 @@ mod tests {
             assert_eq!(titles + list.hidden, 4, "{}", list.text);
         }
         assert_eq!((shown(60).hidden, shown(74).hidden), (2, 1));
-        assert_eq!(list(&[item.clone()], CONTACTS, Canvas { width: None, color: false }).hidden, 0);
+        assert_eq!(
+            list(std::slice::from_ref(&item), CONTACTS, Canvas { width: None, color: false })
+                .hidden,
+            0
+        );
     }
 
     #[test]

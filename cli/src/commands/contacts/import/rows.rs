@@ -251,8 +251,8 @@ pub(super) fn implausible(rows: &[Result<Row, InvalidRow>]) -> Option<String> {
             _ => None,
         });
         let lengths = named.chain(topics).chain(metadata);
-        let lengths = lengths.map(|(field, value)| (field, value.chars().count()));
-        let (field, length) = lengths.filter(|(_, length)| *length > PLAUSIBLE).next()?;
+        let mut lengths = lengths.map(|(field, value)| (field, value.chars().count()));
+        let (field, length) = lengths.find(|(_, length)| *length > PLAUSIBLE)?;
         Some(format!("row {}: the value of {field} has {length} characters", row.number))
     })
 }
