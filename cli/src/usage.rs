@@ -166,25 +166,29 @@ pub fn ask(
     let Some((_, questions)) = QUESTIONS.iter().find(|(asking, _)| *asking == path) else {
         return Ok(None);
     };
-    let mut complete = args.to_vec();
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let names = missing.iter().map(|name| name.split(' ').next().unwrap_or_default());
     let names = names.collect::<Vec<_>>();
     if names.iter().any(|name| !questions.iter().any(|(known, _)| known == name)) {
         return Ok(None);
     }
-    for (name, question) in questions.iter().filter(|(name, _)| names.contains(name)) {
-        let answer = runtime.block_on(out.ask(question));
-        let Some(answer) = answer?.filter(|answer| !answer.is_empty()) else { return Ok(None) };
-        complete.push(match name.starts_with("--") {
-            // With `=`, an answer that begins with a dash is a value too.
-            true => format!("{name}={answer}").into(),
-            false => answer.into(),
-        });
-    }
-    // The thread of a prompt that was interrupted may still be reading standard input.
+    let questions = questions.iter().filter(|(name, _)| names.contains(name));
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let answers: Result<_, Failure> = runtime.block_on(async {
+        let mut answers = Vec::<OsString>::new();
+        for (name, question) in questions {
+            let answer = out.ask(question).await?.filter(|answer| !answer.is_empty());
+            let Some(answer) = answer else { return Ok(None) };
+            answers.push(match name.starts_with("--") {
+                // With `=`, an answer that begins with a dash is a value too.
+                true => format!("{name}={answer}").into(),
+                false => answer.into(),
+            });
+        }
+        Ok(Some(answers))
+    });
+    // The thread of a prompt that was interrupted is still reading standard input.
     runtime.shutdown_background();
-    Ok(Some(complete))
+    Ok(answers?.map(|answers| [args, &answers].concat()))
 }
 
 /// The command that was typed, as far as it exists.

@@ -201,3 +201,12 @@ fn missing_values_of_a_webhook_are_asked_for() {
     let request = service.requests().pop().expect("sent");
     assert!(request.contains(r#""events":["email.sent","email.failed"]"#), "{request}");
 }
+
+#[test]
+fn ctrl_c_ends_a_question_for_a_missing_value() {
+    let mut terminal = Terminal::start(&Home::new(), &["emails", "send"], &[("NO_COLOR", "1")], 80);
+    terminal.until("From: ");
+    terminal.signal("-INT");
+    let seen = terminal.end();
+    assert_eq!((seen.code, seen.raw.as_str()), (130, "From: \ninterrupted\n"));
+}

@@ -69,9 +69,15 @@ impl Cells {
     /// The same cells with times without seconds and zone.
     pub(super) fn with_short_times(&self, columns: &[&Column]) -> Self {
         let shorter = |(column, cells): (&&Column, &Vec<String>)| match column.show {
-            Show::Time => {
-                cells.iter().map(|cell| cell.get(..SHORT_TIME).unwrap_or(cell).to_owned()).collect()
-            }
+            Show::Time => cells
+                .iter()
+                .map(|cell| {
+                    cell.get(..SHORT_TIME)
+                        .filter(|_| cell[SHORT_TIME..].starts_with(':'))
+                        .unwrap_or(cell)
+                        .to_owned()
+                })
+                .collect(),
             _ => cells.clone(),
         };
         Self(columns.iter().zip(&self.0).map(shorter).collect())
