@@ -13,6 +13,7 @@ mod clients;
 #[cfg_attr(all(target_arch = "wasm32", target_os = "unknown"), path = "web/exchange.rs")]
 mod exchange;
 mod json_string;
+mod key;
 #[cfg(feature = "tower")]
 mod layer;
 mod observer;
@@ -46,7 +47,8 @@ pub use layer::{AttemptFuture, AttemptService, Body};
 pub use observer::Attempt;
 pub(crate) use payload::Payload;
 pub use preview::RequestPreview;
-pub use response::{Deleted, RawResponse, Response};
+pub use response::{CallOutput, Deleted, RawResponse, Response};
+pub(crate) use response::{FromResponse, Resource, ResponseParts};
 pub(crate) use shared::Shared;
 pub use wait::Wait;
 
