@@ -3,8 +3,8 @@
 use chrono::{DateTime, FixedOffset, Local};
 use clap::{Args, ValueHint};
 use serde_json::Value;
+use svc_sdk::Outcome;
 use svc_sdk::email::{Attachment, Email, ScheduledAt};
-use svc_sdk::{Operation, Outcome};
 
 use crate::complete::at_file;
 use crate::context::Context;
