@@ -10,7 +10,7 @@ mod body;
 mod builder;
 mod call;
 mod clients;
-#[cfg_attr(all(target_arch = "wasm32", target_os = "unknown"), path = "web/exchange.rs")]
+#[cfg_attr(all(target_arch = "wasm32", target_os = "unknown"), path = "client/web/exchange.rs")]
 mod exchange;
 mod json_string;
 mod key;
@@ -28,7 +28,7 @@ mod retry;
 #[cfg(feature = "rustls")]
 mod rustls;
 mod shared;
-#[cfg_attr(all(target_arch = "wasm32", target_os = "unknown"), path = "web/time.rs")]
+#[cfg_attr(all(target_arch = "wasm32", target_os = "unknown"), path = "client/web/time.rs")]
 mod time;
 #[cfg(any(feature = "rustls", feature = "native-tls"))]
 mod tls;
