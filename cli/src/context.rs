@@ -271,8 +271,16 @@ impl Context {
             false => response.await,
         };
         let response = result.map_err(|error| {
-            if matches!(error.kind(), ErrorKind::InvalidResponse { .. }) {
-                trace::foreign_body(&self.out, error.body());
+            match error.kind() {
+                ErrorKind::InvalidResponse { .. } => trace::foreign_body(&self.out, error.body()),
+                // The response may tell the reader what svc does not understand.
+                ErrorKind::MissingId => {
+                    if let Ok(value) = serde_json::from_slice(error.body()) {
+                        // The failure matters more than a closed standard output.
+                        let _ = self.out.value(&value);
+                    }
+                }
+                _ => {}
             }
             match retry_safe {
                 Some(retry_safe) => Failure::from_sdk(&error, retry_safe),

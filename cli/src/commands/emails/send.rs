@@ -3,8 +3,8 @@
 use chrono::{DateTime, FixedOffset};
 use clap::{Args, ValueHint};
 use serde_json::Value;
+use svc_sdk::Outcome;
 use svc_sdk::email::{Attachment, Email, ScheduledAt};
-use svc_sdk::{Operation, Outcome};
 
 use crate::complete::at_file;
 use crate::context::Context;
@@ -117,23 +117,7 @@ impl Send {
             }
         };
         let mut value = output::to_value(&accepted);
-        let has_error =
-            accepted.id.is_empty() && value.get("error").is_some_and(|error| !error.is_null());
-        if !value.is_object() || has_error {
-            context.out.value(&value)?;
-            return Err(unrecognized_response());
-        }
         SentEmails::of(&context.settings).note([accepted.id.as_str()]);
-        if accepted.id.is_empty() {
-            context.out.one(&value, VIEW)?;
-            if wait {
-                return Err(Failure::other(
-                    "the email was accepted, but the response has no id: cannot wait for its status",
-                ));
-            }
-            context.out.note("accepted; the response has no id, so the status cannot be tracked");
-            return Ok(());
-        }
         if !wait {
             context.out.one(&value, VIEW).map_err(|failure| accepted_as(&accepted.id, failure))?;
             let follow = format!("emails get {} --wait", accepted.id);
@@ -244,19 +228,6 @@ fn wait_failed(context: &Context, id: &str, mut failure: Failure) -> Failure {
     details.outcome = Some(Outcome::Unknown.as_str());
     details.retryable = Some(false);
     failure.hint(advice::accepted_as(context, id))
-}
-
-/// The response is 2xx but not the representation of an email.
-fn unrecognized_response() -> Failure {
-    let mut failure = Failure::new(
-        Kind::OutcomeUnknown,
-        "the response is a success, but does not describe an email",
-    )
-    .code("response_not_understood");
-    let details = failure.details_mut();
-    details.operation = Some(Operation::EmailsSend);
-    details.outcome = Some(Outcome::Unknown.as_str());
-    failure
 }
 
 /// A list on the command line replaces the list of the body.

@@ -32,7 +32,11 @@ impl Create {
         let client = context.extraction_client().await?;
         let call = client.webhooks().create(NewWebhook::new(self.url, self.event));
         if let Some(webhook) = context.call(call, "creating").await? {
-            context.out.one(&output::to_value(&webhook), VIEW)?;
+            let mut value = output::to_value(&webhook);
+            if let Some(secret) = &webhook.secret {
+                value["secret"] = secret.expose().into();
+            }
+            context.out.one(&value, VIEW)?;
             context.out.hint("store the secret now: the service does not show it again");
         }
         Ok(())
