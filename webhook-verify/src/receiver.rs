@@ -91,15 +91,7 @@ pub type MailDelivery = Delivery<Mail, Bytes>;
 pub struct Receiver<S> {
     verifiers: Verifiers<S>,
     body_limit: usize,
-    #[cfg_attr(
-        not(any(feature = "_body", feature = "actix")),
-        expect(dead_code, reason = "only bodies that arrive in pieces")
-    )]
     body_timeout: Option<Duration>,
-    #[cfg_attr(
-        not(any(feature = "_body", feature = "actix")),
-        expect(dead_code, reason = "only bodies that arrive in pieces")
-    )]
     unverified_limit: usize,
     #[cfg(any(feature = "_body", feature = "actix"))]
     unverified: Arc<unverified::Unverified>,
