@@ -98,6 +98,39 @@ fn each_rust_version_is_the_lowest_that_the_crates_dependencies_allow() {
     }
 }
 
+/// The SDK does not change other parts of the program that uses it: `serde_json` keeps the
+/// type behind `Map`, and without a TLS feature, reqwest has none.
+#[test]
+fn the_sdk_switches_on_no_feature_that_changes_its_host() {
+    let options = ["-p", "svc-sdk", "-e", "normal,features", "--prefix", "none"];
+    let tree = tree(&options);
+    assert!(!tree.contains("serde_json feature \"preserve_order\""), "{tree}");
+    assert!(!tree.contains("reqwest feature \"__"), "{tree}");
+    let all = "blocking,http2,native-tls,rate-limit,rustls,tower,tracing";
+    let tree = self::tree(&[&options[..], &["--features", all]].concat());
+    assert!(tree.contains("reqwest feature \"rustls\""), "{tree}");
+    assert!(!tree.contains("serde_json feature \"preserve_order\""), "{tree}");
+}
+
+/// TLS is rustls on ring: aws-lc spends 40 ms of CPU time on its first random number, and
+/// takes long to compile.
+#[test]
+fn the_programs_of_this_workspace_use_ring_only() {
+    let tree = tree(&["--workspace", "-e", "normal,build,dev", "--prefix", "none"]);
+    assert!(tree.contains("ring v") && !tree.contains("aws-lc"), "{tree}");
+}
+
+fn tree(options: &[&str]) -> String {
+    let output = Command::new(env!("CARGO"))
+        .args(["tree", "--offline", "--locked"])
+        .args(options)
+        .current_dir(root())
+        .output()
+        .expect("cargo runs");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).expect("UTF-8")
+}
+
 fn workspace_packages() -> BTreeMap<String, Vec<String>> {
     metadata(&["--no-deps"])["packages"]
         .as_array()

@@ -195,7 +195,7 @@ impl FromResponse for Deleted {
 
 impl FromResponse for BatchResponse {
     fn from_response(response: &ResponseParts<'_>) -> Result<Self, Error> {
-        Self::read(&response.body, response.request.batch_size)
+        Self::read(&response.body, &response.request.batch)
             .map_err(|bad| response.decode_error(bad))
     }
 }

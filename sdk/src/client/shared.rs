@@ -2,19 +2,19 @@
 
 use std::borrow::Cow;
 use std::fmt;
-#[cfg(feature = "tower")]
-use std::sync::Arc;
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use http::{HeaderMap, HeaderName};
 use url::Url;
 
 use super::call::Request;
+use super::connections::Connections;
+use super::hold::Hold;
 #[cfg(feature = "tower")]
 use super::layer::RequestUrl;
-use super::observer::Observer;
+use super::observer::Observers;
 use super::retry::{BackOff, RetryBudget};
 use crate::email::BatchShape;
 use crate::error::Target;
@@ -22,9 +22,7 @@ use crate::{Error, ErrorKind, Operation, Outcome, Scopes, Secret, Service};
 
 pub(crate) struct Shared {
     pub(crate) service: Service,
-    pub(crate) http: reqwest::Client,
-    /// Whether this crate created `http`, as opposed to the application.
-    pub(crate) own_http: bool,
+    pub(crate) connections: Arc<Connections>,
     pub(crate) base: Url,
     /// Cached URLs of operations whose path contains no id.
     pub(crate) urls: [OnceLock<Url>; Operation::ALL.len()],
@@ -40,11 +38,13 @@ pub(crate) struct Shared {
     pub(crate) key_prefix: String,
     pub(crate) settings: Settings,
     pub(crate) budget: RetryBudget,
-    pub(crate) observer: Option<Observer>,
+    /// The pause that the service asked for.
+    pub(crate) hold: Hold,
+    pub(crate) observers: Observers,
     #[cfg(feature = "rate-limit")]
     pub(crate) rate_limit: Option<super::rate_limit::RateLimit>,
     #[cfg(feature = "tower")]
-    pub(crate) layered: Option<super::layer::AttemptService>,
+    pub(crate) layered: Option<super::layer::Layered>,
     pub(crate) scopes: KnownScopes,
 }
 
@@ -52,6 +52,8 @@ pub(crate) struct Shared {
 #[derive(Clone, Debug)]
 pub(crate) struct Settings {
     pub(crate) timeout: Duration,
+    /// `None`: a share of the deadline.
+    pub(crate) attempt_timeout: Option<Duration>,
     pub(crate) retries: u32,
     pub(crate) max_retry_after: Duration,
     pub(crate) back_off: BackOff,

@@ -6,6 +6,8 @@ use bytes::Bytes;
 #[cfg(feature = "client")]
 use serde_json::{Map, Value};
 
+#[cfg(feature = "client")]
+use crate::InvalidInput;
 use crate::Scope;
 #[cfg(feature = "client")]
 use crate::decode::parse_value;
@@ -18,6 +20,13 @@ pub struct FieldProblem {
     pub field: String,
     /// The service's message. It may quote the field's value.
     pub message: String,
+}
+
+#[cfg(feature = "client")]
+impl From<&InvalidInput> for FieldProblem {
+    fn from(invalid: &InvalidInput) -> Self {
+        Self { field: invalid.field.to_string(), message: invalid.problem.to_string() }
+    }
 }
 
 /// Omits the message, which may quote the field's value.
