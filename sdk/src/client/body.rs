@@ -42,6 +42,7 @@ impl Progress {
     }
 
     /// The whole body was taken, or it is not known how much.
+    #[cfg(feature = "tower")]
     pub(crate) fn complete(&self) {
         self.advance(COMPLETE);
     }

@@ -2,11 +2,13 @@
 //!
 //! If all waiting calls started when the pause is over, the service would refuse most of
 //! them again. So they start in the order of their calls, one at first, and each attempt
-//! that is not limited lets two more start, until the next 429.
+//! that is not limited lets two more start, until the next 429. A slow attempt does not hold
+//! up the others: at least one starts each second.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use tokio::sync::Notify;
 
@@ -26,6 +28,8 @@ struct State {
     /// How many attempts may run at once after the pause.
     window: u32,
     running: u32,
+    /// When the latest attempt started.
+    last_start: Instant,
     next_place: Place,
     waiting: BTreeMap<Place, Arc<Notify>>,
 }
@@ -35,10 +39,12 @@ pub(crate) type Place = u64;
 
 impl Hold {
     pub(crate) fn new() -> Self {
+        let now = Instant::now();
         let state = State {
-            until: Instant::now(),
+            until: now,
             window: 1,
             running: 0,
+            last_start: now,
             next_place: 0,
             waiting: BTreeMap::new(),
         };
@@ -65,16 +71,14 @@ impl Hold {
         }
         let waiter = self.join(place);
         loop {
-            let now = Instant::now();
-            let wake = match waiter.step(now) {
+            match waiter.step(Instant::now(), deadline) {
                 Step::Start => return Ok(Turn(Some(self))),
-                Step::Pause(until) if until >= deadline => return Err(until),
-                Step::Pause(until) => until,
-                Step::Wait(until) if now >= deadline => return Err(until.max(now)),
-                Step::Wait(_) => deadline,
-            };
-            // Either a change, or the time has come: look again.
-            let _ = timeout_at(wake, waiter.changed.notified()).await;
+                Step::TooLate(until) => return Err(until),
+                // Either a change, or the time has come: look again.
+                Step::Wait(wake) => {
+                    let _ = timeout_at(wake.min(deadline), waiter.changed.notified()).await;
+                }
+            }
         }
     }
 
@@ -112,25 +116,34 @@ struct Waiter<'a> {
 
 enum Step {
     Start,
-    /// First in the queue; the pause ends at this time.
-    Pause(Instant),
-    /// Others are first. The pause ends at this time.
+    /// The pause, which ends at this time, or the queue is too long for the deadline.
+    TooLate(Instant),
+    /// Look again at this time.
     Wait(Instant),
 }
 
+/// At least one waiting attempt starts in this time.
+const LONGEST_GAP: Duration = Duration::from_secs(1);
+
 impl Waiter<'_> {
-    fn step(&self, now: Instant) -> Step {
+    fn step(&self, now: Instant, deadline: Instant) -> Step {
         let mut state = self.hold.state();
+        if now >= deadline || state.until >= deadline {
+            return Step::TooLate(state.until.max(now));
+        }
         if state.waiting.first_key_value().is_none_or(|(first, _)| *first != self.place) {
-            return Step::Wait(state.until);
+            // Notified when it is the first.
+            return Step::Wait(deadline);
         }
         if now < state.until {
-            return Step::Pause(state.until);
-        }
-        if state.running >= state.window {
             return Step::Wait(state.until);
         }
+        let next = state.last_start + LONGEST_GAP;
+        if state.running >= state.window && now < next {
+            return Step::Wait(next);
+        }
         state.running += 1;
+        state.last_start = now;
         Step::Start
     }
 }
@@ -169,8 +182,6 @@ impl Drop for Turn<'_> {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use futures_util::FutureExt;
 
     use super::*;
@@ -233,6 +244,22 @@ mod tests {
         let start = Instant::now();
         drop(second.await.unwrap());
         assert!((1_000..=1_001).contains(&start.elapsed().as_millis()));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_slow_attempt_does_not_hold_up_the_others() {
+        let hold = Hold::new();
+        let start = Instant::now();
+        hold.pause_until(start + ms(1_000));
+        let far = start + ms(60_000);
+        let _slow: Vec<_> = {
+            let mut turns = Vec::new();
+            for _ in 0..3 {
+                turns.push(hold.turn(&mut None, far).await.unwrap());
+            }
+            turns
+        };
+        assert!((3_000..=3_003).contains(&start.elapsed().as_millis()));
     }
 
     #[tokio::test(start_paused = true)]

@@ -10,6 +10,7 @@ mod contacts;
 mod domains;
 mod emails;
 mod limits;
+mod recipients;
 mod webhooks;
 
 pub use attachment::Attachment;
@@ -21,7 +22,7 @@ pub use audiences::{Audience, NewAudience};
 #[cfg(feature = "client")]
 pub(crate) use batch::BatchPlan;
 pub use batch::{BatchItem, BatchOutcome, BatchResponse, BatchShape, Refusal};
-pub use contacts::{Contact, ContactUpdate, NewContact, PageQuery};
+pub use contacts::{Contact, ContactUpdate, NewContact};
 #[cfg(feature = "client")]
 pub use contacts::{ContactPages, ContactStream, Contacts};
 #[cfg(feature = "client")]
@@ -32,6 +33,7 @@ pub use emails::Emails;
 #[cfg(feature = "client")]
 pub(crate) use emails::Fields;
 pub use emails::{Email, EmailRecord, EmailStatus, ScheduledAt};
+pub use recipients::Recipients;
 #[cfg(feature = "client")]
 pub use webhooks::Webhooks;
 pub use webhooks::{Event, NewWebhook, Webhook, WebhookTest, WebhookUpdate};
