@@ -102,7 +102,7 @@ async fn layers_may_change_url_and_bodies() {
     let client = server.email().layer(change).build().unwrap();
     let email = svc_sdk::email::Email::new("a@b", "c@d", "s");
     let sent = client.emails().send(&email).with_response().await.unwrap();
-    assert_eq!((sent.status, sent.value.id.as_str()), (202, "x"));
+    assert_eq!((sent.status.as_u16(), sent.value.id.as_str()), (202, "x"));
     let request = server.single_request();
     assert_eq!(request.line, "POST /v2/mail?of=us HTTP/1.1");
     assert_eq!(request.body, r#"{"from":"a@b","to":["c@d"],"subject":"s"}"#);
