@@ -61,7 +61,7 @@ async fn send_serializes_every_documented_field() {
 async fn send_serializes_only_required_fields() {
     let server = MockServer::json(202, r#"{"id":"eml_1","status":"queued"}"#).await;
     let client = server.email().build().unwrap();
-    client.emails().send(&Email::new("a@b.test", "c@d.test", "Hi")).await.unwrap();
+    client.emails().send(Email::new("a@b.test", "c@d.test", "Hi")).await.unwrap();
     assert_eq!(
         server.single_request().body,
         r#"{"from":"a@b.test","to":["c@d.test"],"subject":"Hi"}"#

@@ -278,12 +278,12 @@ async fn local_checks_report_field_and_limit_and_can_be_disabled() {
         let ErrorKind::InvalidInput(invalid) = error.kind() else { panic!("{error}") };
         assert_eq!(invalid.field, "emails");
     }
-    client.emails().send(&many(50)).await.unwrap();
-    client.emails().send(&long(998)).await.unwrap();
+    client.emails().send(many(50)).await.unwrap();
+    client.emails().send(long(998)).await.unwrap();
     client.emails().send_batch(&vec![many(1); 100]).await.unwrap_err();
     assert_eq!(server.request_count(), 3);
     let off = server.email().local_checks(false).build().unwrap();
-    off.emails().send(&many(51)).await.unwrap();
+    off.emails().send(many(51)).await.unwrap();
     assert_eq!(server.request_count(), 4);
 }
 

@@ -47,7 +47,7 @@ async fn a_configured_http_client_does_not_follow_redirects_either() {
         let builders = [builder];
         for builder in builders {
             let client = builder.build().unwrap();
-            let error = client.emails().send(&Email::new("a@b", "c@d", "s")).await.unwrap_err();
+            let error = client.emails().send(Email::new("a@b", "c@d", "s")).await.unwrap_err();
             let seen = (error.kind(), error.status().map(u16::from));
             assert_eq!(seen, (&ErrorKind::Redirected, Some(status)));
             assert_eq!(client.emails().get("x").await.unwrap_err().attempts(), 1);
