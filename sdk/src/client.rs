@@ -10,8 +10,11 @@ mod body;
 mod builder;
 mod call;
 mod clients;
+#[cfg_attr(all(target_arch = "wasm32", target_os = "unknown"), path = "client/web/connections.rs")]
+mod connections;
 #[cfg_attr(all(target_arch = "wasm32", target_os = "unknown"), path = "client/web/exchange.rs")]
 mod exchange;
+mod hold;
 mod json_string;
 mod key;
 #[cfg(feature = "tower")]
@@ -25,12 +28,12 @@ mod rate_limit;
 mod raw;
 mod response;
 mod retry;
-#[cfg(feature = "rustls")]
+#[cfg(feature = "_rustls")]
 mod rustls;
 mod shared;
 #[cfg_attr(all(target_arch = "wasm32", target_os = "unknown"), path = "client/web/time.rs")]
 mod time;
-#[cfg(any(feature = "rustls", feature = "native-tls"))]
+#[cfg(any(feature = "_rustls", feature = "native-tls"))]
 mod tls;
 #[cfg(feature = "tracing")]
 mod trace;

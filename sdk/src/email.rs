@@ -19,6 +19,8 @@ pub(crate) use attachment::Source;
 #[cfg(feature = "client")]
 pub use audiences::Audiences;
 pub use audiences::{Audience, NewAudience};
+#[cfg(feature = "client")]
+pub(crate) use batch::BatchPlan;
 pub use batch::{BatchItem, BatchOutcome, BatchResponse, BatchShape, Refusal};
 pub use contacts::{Contact, ContactUpdate, NewContact};
 #[cfg(feature = "client")]

@@ -79,6 +79,34 @@ struct Inner {
     source: Option<Cause>,
     /// Whether the call is idempotent.
     idempotent: bool,
+    stopped: Option<Stopped>,
+}
+
+/// Why the client stopped before the retries or the time were used up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Stopped {
+    /// The retry budget that all clones share was spent.
+    BudgetSpent,
+    /// The client's own rate limit has no room before the deadline.
+    #[cfg_attr(not(feature = "rate-limit"), expect(dead_code, reason = "no rate limit"))]
+    OwnRateLimit,
+    /// After a 429, the pause that the service asked for ends after the deadline.
+    HeldBack,
+}
+
+impl Stopped {
+    const fn as_str(self) -> &'static str {
+        match self {
+            Self::BudgetSpent => "not retried, because the client's retry budget is spent",
+            Self::OwnRateLimit => {
+                "not sent, because the client's own `rate_limit` allows no request before the \
+                 deadline"
+            }
+            Self::HeldBack => {
+                "not sent, because the service asked for a pause that ends after the deadline"
+            }
+        }
+    }
 }
 
 /// What the failed call was for.
@@ -122,6 +150,7 @@ impl Error {
             body: Bytes::new(),
             source: None,
             idempotent: false,
+            stopped: None,
         }))
     }
 
@@ -242,10 +271,16 @@ impl Error {
         matches!(self.0.kind, ErrorKind::MissingScope { .. })
     }
 
-    /// True if the service limited the request rate (HTTP 429) and the retries were used
-    /// up.
+    /// True if the service limited the request rate (HTTP 429) and the retries or the
+    /// deadline were used up, or if the client's own rate limit left no time for the call.
     pub fn is_rate_limited(&self) -> bool {
         matches!(self.0.kind, ErrorKind::RateLimited)
+    }
+
+    /// True if the call was not retried because the
+    /// [retry budget](crate::EmailClientBuilder::retry_budget) was spent.
+    pub fn is_retry_budget_spent(&self) -> bool {
+        self.0.stopped == Some(Stopped::BudgetSpent)
     }
 
     /// True if the deadline passed.
@@ -279,6 +314,11 @@ impl Error {
     /// Overrides the default, for raw requests that the caller marked as idempotent.
     pub(crate) fn with_idempotent(mut self, idempotent: bool) -> Self {
         self.0.idempotent = idempotent;
+        self
+    }
+
+    pub(crate) fn with_stopped(mut self, stopped: Stopped) -> Self {
+        self.0.stopped = Some(stopped);
         self
     }
 
@@ -384,6 +424,9 @@ impl fmt::Display for Error {
         }
         if self.0.attempts > 1 {
             write!(f, "; after {} attempts", self.0.attempts)?;
+        }
+        if let Some(stopped) = self.0.stopped {
+            write!(f, "; {}", stopped.as_str())?;
         }
         if self.0.outcome == Outcome::Unknown && !self.0.idempotent {
             f.write_str("; the request may have been processed")?;

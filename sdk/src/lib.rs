@@ -47,7 +47,15 @@
 //!
 //! Failed attempts are retried with exponential back-off and jitter, honouring
 //! `Retry-After`. All attempts of a call share one deadline, 30 seconds by default, and all
-//! clones of a client share a retry budget.
+//! clones of a client share a retry budget. An attempt that hangs is given up after a third
+//! of the deadline if it can be retried, see
+//! [`attempt_timeout`](EmailClientBuilder::attempt_timeout).
+//!
+//! A 429 with `Retry-After` holds back all clones of the client: until the pause is over,
+//! none of them sends anything. Then their calls start in order, few at first and more as
+//! long as the service accepts them. Such a retry counts neither towards the number of
+//! retries nor towards the budget; only the deadline limits it. To send much, allow a long
+//! `timeout` and pass many calls to the client at once.
 //!
 //! An [idempotent](Operation::is_idempotent) operation has the same effect whether it is
 //! performed once or twice. It is retried after every transient failure. Any other
@@ -77,8 +85,15 @@
 //! [`EmailClientBuilder::on_attempt`] registers a callback that runs after every attempt,
 //! and the feature `tracing` adds a span to each. With the feature `tower`,
 //! `EmailClientBuilder::layer` wraps every attempt in middleware.
-//! [`EmailClientBuilder::http_client`] replaces the HTTP client. Proxies come from the
-//! environment (`HTTPS_PROXY` and so on) unless the builder sets one.
+//! [`EmailClientBuilder::configure_http`] sets options of the HTTP client. Proxies come from
+//! the environment (`HTTPS_PROXY` and so on) unless the builder sets one.
+//!
+//! # Runtimes
+//!
+//! Calls need a tokio runtime; `Call::block` (feature `blocking`) brings its own. One client
+//! may be used in several runtimes, such as a static client in `#[tokio::test]` functions:
+//! it keeps the connections of each runtime apart, and drops them when the runtime ends.
+//! Retry budget, rate limit and pauses are shared by all of them.
 //!
 //! # Testing your code
 //!
@@ -127,18 +142,22 @@
 //! | feature | |
 //! |---|---|
 //! | `client` (default) | The clients. Without it, only models, scopes, errors and [`Operation`] are available. |
-//! | `rustls` (default) | TLS with rustls and ring. Uses the platform's certificates, loaded at the first handshake. |
-//! | `native-tls` | TLS with the platform's library. Used if `rustls` is off, or if selected on the builder. |
+//! | `rustls` | TLS with rustls. Uses the platform's certificates, loaded at the first handshake. |
+//! | `rustls-ring` | The same with fewer dependencies, see below. |
+//! | `native-tls` | TLS with the platform's library. Used if rustls is off, or if selected on the builder. |
 //! | `http2` | HTTP/2, if the service supports it. |
 //! | `blocking` | `Call::block` for programs without an async runtime. |
 //! | `tracing` | A span per attempt with OpenTelemetry's attribute names. |
 //! | `tower` | Tower layers around every attempt. |
 //! | `rate-limit` | A client-side limit on the request rate. |
 //!
-//! `rustls` enables reqwest's feature `rustls-no-provider`. This crate configures its own
-//! crypto provider. A program that also calls `reqwest::Client::new()` and enables no other
-//! TLS feature of reqwest has to install one first, with
-//! `rustls::crypto::CryptoProvider::install_default`.
+//! An `https` base URL needs one of the three TLS features; without, `build` fails. None is
+//! a default, because features of reqwest apply to every `reqwest::Client` of the program:
+//! with `rustls`, another client uses rustls as well, with reqwest's default provider.
+//! `rustls-ring` leaves out that provider, and `reqwest::Client::new()` then panics unless
+//! the program installs one (`rustls::crypto::CryptoProvider::install_default`) or enables a
+//! TLS feature of reqwest. Choose it for a program without HTTP clients of its own. The
+//! clients of this crate use ring in both cases.
 #![warn(missing_docs)]
 #![cfg_attr(docsrs, feature(doc_cfg))]
 #![cfg_attr(

@@ -26,6 +26,15 @@ impl Service {
             Self::Extraction => "extraction",
         }
     }
+
+    /// What the paths of all operations start with.
+    #[cfg(feature = "client")]
+    pub(crate) const fn path_prefix(self) -> &'static str {
+        match self {
+            Self::Email => "/api/v1",
+            Self::Extraction => "/v1",
+        }
+    }
 }
 
 impl fmt::Display for Service {

@@ -98,6 +98,38 @@ fn each_rust_version_is_the_lowest_that_the_crates_dependencies_allow() {
     }
 }
 
+/// The SDK does not change other parts of the program that uses it: `serde_json` keeps the
+/// type behind `Map`, and without a TLS feature, reqwest has none.
+#[test]
+fn the_sdk_switches_on_no_feature_that_changes_its_host() {
+    let tree = tree(&["-p", "svc-sdk", "-e", "normal,features", "--prefix", "none"]);
+    assert!(tree.contains("serde_json v") && tree.contains("reqwest v"), "{tree}");
+    assert!(!tree.contains("preserve_order"), "{tree}");
+    assert!(!tree.contains("reqwest feature"), "{tree}");
+    // Nor does any other feature of the SDK.
+    let manifest = std::fs::read_to_string(root().join("sdk/Cargo.toml")).expect("readable");
+    assert!(!manifest.contains("preserve_order"), "{manifest}");
+}
+
+/// TLS is rustls on ring: aws-lc spends 40 ms of CPU time on its first random number, and
+/// takes long to compile.
+#[test]
+fn the_programs_of_this_workspace_use_ring_only() {
+    let tree = tree(&["--workspace", "-e", "normal,build,dev", "--prefix", "none"]);
+    assert!(tree.contains("ring v") && !tree.contains("aws-lc"), "{tree}");
+}
+
+fn tree(options: &[&str]) -> String {
+    let output = Command::new(env!("CARGO"))
+        .args(["tree", "--offline", "--locked"])
+        .args(options)
+        .current_dir(root())
+        .output()
+        .expect("cargo runs");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).expect("UTF-8")
+}
+
 fn workspace_packages() -> BTreeMap<String, Vec<String>> {
     metadata(&["--no-deps"])["packages"]
         .as_array()

@@ -1,5 +1,7 @@
 //! Exit codes and error objects of every kind of failure.
 
+use std::io::{Read, Write};
+
 use crate::support::{Home, Service, http_response, with_longer_timeouts};
 
 const KEY: (&str, &str) = ("SVC_EMAIL_KEY", "mk_test_0123456789");
@@ -134,6 +136,42 @@ fn a_partly_refused_batch_has_its_own_exit_code() {
     assert_eq!(run.error()["kind"], "partly_refused");
 }
 
+/// A bad row keeps none of the others from being sent. The service gets only the good ones.
+#[test]
+fn a_bad_row_of_a_batch_is_refused_and_the_others_are_sent() {
+    let body = r#"[{"id":"eml_1","status":"queued"},{"id":"eml_2","status":"queued"}]"#;
+    let service = Service::always(200, body);
+    let home = Home::new();
+    let rows = [
+        r#"{"from":"a@b.test","to":"first@d.test","subject":"s"}"#,
+        r#"{"from":"a@b.test","to":"private","subject":"s"}"#,
+        r#"{"from":"a@b.test","to":"third@d.test","subject":"s"}"#,
+        r#"{"from":"a@b.test","to":"x@d.test","subject":["private"]}"#,
+    ];
+    let file = home.file("emails.ndjson", rows.join("\n"));
+    let env = [KEY, ("SVC_EMAIL_URL", &*service.url())];
+    let run = home.run_with_env(&["emails", "batch", &file], &env);
+    assert_eq!(run.code, 11, "{run:?}");
+    let items = run.json();
+    let at = |index: usize, pointer: &str| items[index].pointer(pointer).cloned();
+    for (index, result) in ["accepted", "refused", "accepted", "refused"].into_iter().enumerate() {
+        assert_eq!(at(index, "/index"), Some(index.into()));
+        assert_eq!(at(index, "/result"), Some(result.into()));
+    }
+    assert_eq!(at(2, "/id"), Some("eml_2".into()));
+    assert_eq!(at(1, "/error/code"), Some("invalid_input".into()));
+    assert_eq!(at(1, "/error/fields/0/field"), Some("to[0]".into()));
+    assert_eq!(at(3, "/error/fields/0/field"), Some("subject".into()));
+    assert!(!format!("{}{}", run.stdout, run.stderr).contains("private"), "{run:?}");
+    assert!(run.error()["message"].as_str().expect("text").starts_with("2 of 4 emails"), "{run:?}");
+
+    // Nothing is left to send.
+    let file = home.file("bad.ndjson", format!("{}\n{}", rows[1], rows[3]));
+    let run = home.run_with_env(&["emails", "batch", &file], &env);
+    assert_eq!(run.code, 2, "{run:?}");
+    assert_eq!(run.error()["fields"][1]["field"], "emails[1].subject", "{run:?}");
+}
+
 #[test]
 fn an_incomplete_batch_response_is_an_unknown_outcome() {
     let service = Service::always(200, r#"[{"id":"eml_1","status":"queued"}]"#);
@@ -175,6 +213,42 @@ fn a_time_out_after_a_send_is_unknown_and_after_a_read_is_not() {
         });
         assert_eq!((run.code, run.stdout.as_str()), (code, ""), "{run:?}");
         assert_eq!(run.error()["outcome"], "unknown");
+    }
+}
+
+/// A service that refuses an upload as soon as it has the head, and closes the connection
+/// while the rest is being sent. The exit code is always that of the refusal.
+#[test]
+fn an_upload_that_is_refused_while_it_is_sent_reports_the_refusal() {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+    let url = format!("http://{}", listener.local_addr().expect("an address"));
+    std::thread::spawn(move || {
+        for stream in listener.incoming() {
+            let mut stream = stream.expect("a connection");
+            std::thread::spawn(move || {
+                let mut head = Vec::new();
+                let mut byte = [0];
+                while !head.ends_with(b"\r\n\r\n") {
+                    stream.read_exact(&mut byte).expect("a head");
+                    head.push(byte[0]);
+                }
+                let body = r#"{"error":{"code":"payload_too_large","message":"too large",
+                    "details":{"limit":1048576}}}"#;
+                // Unread data makes the system reset the connection.
+                let _ = stream.write_all(http_response(413, "", body).as_bytes());
+            });
+        }
+    });
+    let home = Home::new();
+    let large = home.file("large.bin", "x".repeat(8 << 20));
+    for _ in 0..3 {
+        let args = [&SEND[..], &["--attach", &large, "--retries", "0"]].concat();
+        let run = home.run_with_env(&args, &[KEY, ("SVC_EMAIL_URL", &url)]);
+        assert_eq!(run.code, 6, "{run:?}");
+        let text = "the request is larger than the service accepts: too large; \
+                    the limit is 1048576 bytes";
+        assert_eq!(run.error()["message"], text, "{run:?}");
+        assert_eq!(run.error()["outcome"], "refused");
     }
 }
 

@@ -1,13 +1,17 @@
 //! A single attempt of a call: sends the request, reads the response, and classifies
 //! failures.
 
+use std::io::Read;
+use std::pin::pin;
 use std::sync::Arc;
 
 use bytes::{Bytes, BytesMut};
-use http::header::{CONTENT_LENGTH, CONTENT_TYPE, DATE, RETRY_AFTER};
+use flate2::read::MultiGzDecoder;
+use http::header::{CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, DATE, RETRY_AFTER};
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
 
 use super::call::{Options, Request};
+pub(super) use super::exchange::Pace;
 use super::exchange::{self, BoxError, Incoming, Progress};
 use super::payload::JSON;
 use super::response::request_id;
@@ -65,24 +69,36 @@ pub(crate) fn headers(shared: &Shared, request: &Request, options: &Options) -> 
     headers
 }
 
+/// When an attempt ends.
+#[derive(Clone, Copy)]
+pub(crate) struct AttemptEnd {
+    /// The deadline of the call.
+    pub(crate) deadline: Instant,
+    /// The end of this attempt, if it is earlier.
+    pub(crate) early: Option<EarlyEnd>,
+}
+
+#[derive(Clone, Copy)]
+pub(crate) struct EarlyEnd {
+    pub(crate) at: Instant,
+    /// Whether only an attempt ends early whose request no connection has taken yet.
+    pub(crate) only_unsent: bool,
+}
+
 pub(crate) async fn attempt(
     shared: &Shared,
     request: &Request,
     options: &Options,
-    deadline: Instant,
+    end: AttemptEnd,
+    pace: Pace,
 ) -> Result<Success, Failed> {
-    let progress = Arc::new(Progress::default());
-    let mut headers = headers(shared, request, options);
-    if let Some(key) = shared.provided_key().map_err(Failed::permanent)? {
-        headers.insert(&shared.key_header, key);
-    }
-    let sent = exchange::send(shared, request, headers, &progress);
-    let mut response = match timeout_at(deadline, sent).await {
-        Ok(response) => response?,
-        Err(_) => return Err(timed_out(&progress)),
+    let mut response = head(shared, request, options, end, pace).await?;
+    let until = match end.early {
+        Some(early) if !early.only_unsent => early.at.min(end.deadline),
+        _ => end.deadline,
     };
     let status = response.status;
-    let headers = std::mem::take(&mut response.headers);
+    let mut headers = std::mem::take(&mut response.headers);
     if response.redirected {
         // The response comes from another URL, and perhaps from another method: most
         // redirects of a POST turn it into a GET.
@@ -95,18 +111,70 @@ pub(crate) async fn attempt(
         // The error body is useful, but the status alone decides. If the body is slow,
         // endless or truncated, the request still failed with this status.
         let mut body = BytesMut::new();
-        let until = deadline.min(Instant::now() + ERROR_BODY_TIMEOUT);
+        let until = until.min(Instant::now() + ERROR_BODY_TIMEOUT);
         let _ = timeout_at(until, read_into(&mut body, &mut response, MAX_ERROR_BODY)).await;
         body.truncate(usize::try_from(MAX_ERROR_BODY).unwrap_or(usize::MAX));
-        return Err(error_response(shared, request, status, headers, body.freeze()));
+        let body = decompress(&mut headers, body.freeze(), MAX_ERROR_BODY);
+        return Err(error_response(shared, request, status, headers, body));
     }
-    let problem =
-        match timeout_at(deadline, read(&mut response, shared.settings.max_response_size)).await {
-            Ok(Ok(body)) => return Ok(Success { status, headers, body }),
-            Ok(Err(problem)) => problem,
-            Err(_) => ReadProblem::TimedOut,
-        };
+    let limit = shared.settings.max_response_size;
+    let problem = match timeout_at(until, read(&mut response, limit)).await {
+        Ok(Ok(body)) => return Ok(Success { status, headers, body }),
+        Ok(Err(problem)) => problem,
+        Err(_) => ReadProblem::TimedOut,
+    };
     Err(problem.into_failed(shared, status, headers))
+}
+
+/// Sends the request and waits for the head of the response.
+async fn head(
+    shared: &Shared,
+    request: &Request,
+    options: &Options,
+    end: AttemptEnd,
+    pace: Pace,
+) -> Result<Incoming, Failed> {
+    let progress = Arc::new(Progress::default());
+    let mut headers = headers(shared, request, options);
+    if let Some(key) = shared.provided_key().map_err(Failed::permanent)? {
+        headers.insert(&shared.key_header, key);
+    }
+    let mut sent = pin!(exchange::send(shared, request, headers, &progress, pace));
+    if let Some(early) = end.early.filter(|early| early.at < end.deadline) {
+        match timeout_at(early.at, &mut sent).await {
+            Ok(response) => return response,
+            Err(_) if !early.only_unsent || progress.not_started() => {
+                return Err(timed_out(&progress));
+            }
+            Err(_) => {}
+        }
+    }
+    match timeout_at(end.deadline, sent).await {
+        Ok(response) => response,
+        Err(_) => Err(timed_out(&progress)),
+    }
+}
+
+/// Decodes the gzip body of an error response, up to `limit` bytes. The request does not
+/// allow one, but some servers and proxies compress every response. If it is truncated or
+/// not valid, it is useful up to there.
+fn decompress(headers: &mut HeaderMap, body: Bytes, limit: u64) -> Bytes {
+    let is_gzip = |value: &HeaderValue| {
+        let name = value.as_bytes().trim_ascii();
+        name.eq_ignore_ascii_case(b"gzip") || name.eq_ignore_ascii_case(b"x-gzip")
+    };
+    if !headers.get(CONTENT_ENCODING).is_some_and(is_gzip) {
+        return body;
+    }
+    let mut decoded = Vec::new();
+    let result = MultiGzDecoder::new(&body[..]).take(limit).read_to_end(&mut decoded);
+    if result.is_err() && decoded.is_empty() {
+        return body;
+    }
+    // They describe the body as it was sent.
+    headers.remove(CONTENT_ENCODING);
+    headers.remove(CONTENT_LENGTH);
+    decoded.into()
 }
 
 /// The part of an error response's body that is read.
@@ -161,7 +229,7 @@ impl ReadProblem {
                 (Failure::Permanent, ErrorKind::ResponseTooLarge { limit }, None)
             }
             Self::Lost(error) => (Failure::Ambiguous, ErrorKind::ConnectionLost, Some(error)),
-            Self::TimedOut => (Failure::Permanent, ErrorKind::Timeout, None),
+            Self::TimedOut => (Failure::Ambiguous, ErrorKind::Timeout, None),
         };
         let mut error = Error::new(kind, Outcome::Unknown);
         if let Some(source) = source {
@@ -173,7 +241,8 @@ impl ReadProblem {
 
 fn timed_out(progress: &Progress) -> Failed {
     let outcome = if progress.is_incomplete() { Outcome::NotSent } else { Outcome::Unknown };
-    Failed::permanent(Error::new(ErrorKind::Timeout, outcome))
+    let failure = if progress.not_started() { Failure::NotSent } else { Failure::Ambiguous };
+    Failed { failure, error: Error::new(ErrorKind::Timeout, outcome) }
 }
 
 /// Maps a response whose status is not 2xx to an error.

@@ -3,11 +3,9 @@
 use std::panic::{AssertUnwindSafe, resume_unwind};
 use std::sync::OnceLock;
 use std::sync::mpsc;
-use std::task::{Context, Poll, Waker};
 
 use futures_util::{FutureExt, StreamExt};
-use tokio::runtime::{Builder, Runtime};
-use tokio::task::coop::poll_proceed;
+use tokio::runtime::{Builder, Handle, Runtime};
 
 use super::{Call, Wait};
 use crate::email::{Contact, ContactPages, ContactStream};
@@ -15,9 +13,10 @@ use crate::{Error, ErrorKind, List, Outcome};
 
 /// Runs a future on this crate's own runtime and blocks until it is done.
 fn block<T: Send + 'static>(future: impl Future<Output = T> + Send + 'static) -> Result<T, Error> {
-    if in_async_code() {
+    if Handle::try_current().is_ok() {
         return Err(Error::config(
-            "cannot block inside an async task; await the call, or use `spawn_blocking`",
+            "cannot block inside an async runtime; await the call, or in `spawn_blocking` use \
+             `Handle::current().block_on`",
         ));
     }
     static RUNTIME: OnceLock<Option<Runtime>> = OnceLock::new();
@@ -27,6 +26,12 @@ fn block<T: Send + 'static>(future: impl Future<Output = T> + Send + 'static) ->
     });
     let Some(runtime) = runtime else {
         return Err(Error::config("cannot start the runtime's thread"));
+    };
+    // Spans of the attempts belong to the caller's span.
+    #[cfg(feature = "tracing")]
+    let future = {
+        use tracing::instrument::{Instrument, WithSubscriber};
+        future.in_current_span().with_current_subscriber()
     };
     let (done, result) = mpsc::sync_channel(1);
     runtime.spawn(async move {
@@ -41,28 +46,6 @@ fn block<T: Send + 'static>(future: impl Future<Output = T> + Send + 'static) ->
     }
 }
 
-/// Whether this thread is currently polling a tokio task.
-///
-/// Blocking there would also block the connections that the same thread drives, including
-/// those of this client, until the deadline. Threads that may block, such as those of
-/// `spawn_blocking` and `block_in_place`, have a runtime handle as well. The difference:
-/// tasks have a cooperative budget of at most 255 operations before they must yield. This
-/// function spends the budget to see whether there is one, then restores it.
-fn in_async_code() -> bool {
-    let mut cx = Context::from_waker(Waker::noop());
-    let Poll::Ready(before) = poll_proceed(&mut cx) else { return true };
-    let is_spent = (0..=u8::MAX).any(|_| match poll_proceed(&mut cx) {
-        Poll::Ready(more) => {
-            // Keep the budget spent until the end, then restore it at once.
-            more.made_progress();
-            false
-        }
-        Poll::Pending => true,
-    });
-    drop(before);
-    is_spent
-}
-
 impl<T: Send + 'static> Call<T>
 where
     Self: IntoFuture<Output = Result<T, Error>, IntoFuture: Send + 'static>,
@@ -70,9 +53,9 @@ where
     /// Sends the request and blocks the current thread until the call is done. For programs
     /// without an async runtime.
     ///
-    /// Calling this from an async task fails, because it would block the thread and the
-    /// connections that it drives. `await` the call there, or use
-    /// `tokio::task::spawn_blocking`.
+    /// Calling this inside an async runtime fails, because it would block the thread and the
+    /// tasks that it drives. `await` the call there. In `tokio::task::spawn_blocking`, pass
+    /// the call's future to `Handle::current().block_on`.
     ///
     /// ```no_run
     /// # fn main() -> Result<(), svc_sdk::Error> {
@@ -84,7 +67,8 @@ where
     ///
     /// # Errors
     ///
-    /// Like awaiting it; also [`Config`](ErrorKind::Config) if called from an async task.
+    /// Like awaiting it; also [`Config`](ErrorKind::Config) if called inside an async
+    /// runtime.
     ///
     /// # Panics
     ///
@@ -104,7 +88,8 @@ where
     ///
     /// # Errors
     ///
-    /// Like awaiting it; also [`Config`](ErrorKind::Config) if called from an async task.
+    /// Like awaiting it; also [`Config`](ErrorKind::Config) if called inside an async
+    /// runtime.
     ///
     /// # Panics
     ///

@@ -5,10 +5,12 @@ use std::pin::Pin;
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll, ready};
+use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
 use http_body::{Body, Frame, SizeHint};
 use tokio::task::JoinHandle;
+use tokio::time::{Sleep, sleep};
 
 use super::attachment_reader::{AttachmentReader, CHUNK_SIZE, encode};
 use super::payload::{Payload, Piece, Streamed};
@@ -39,6 +41,12 @@ impl Progress {
         matches!(self.stage.load(Ordering::Acquire), NOT_STARTED | STARTED)
     }
 
+    /// The whole body was taken, or it is not known how much.
+    #[cfg(feature = "tower")]
+    pub(crate) fn complete(&self) {
+        self.advance(COMPLETE);
+    }
+
     /// Why the body was aborted.
     pub(crate) fn failure(&self) -> Option<&BodyFailure> {
         self.failure.get()
@@ -60,21 +68,48 @@ pub(crate) struct BodyFailure {
     pub(crate) source: Option<Arc<std::io::Error>>,
 }
 
+/// How fast a body is sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Pace {
+    Fast,
+    /// With a pause between the request's head and its body, and short ones between chunks,
+    /// in which an early response can be read. If the service refuses a request and closes
+    /// the connection while the body is being written, the HTTP library reports the failed
+    /// write and loses the response.
+    Careful,
+}
+
+/// The pause after the head of a [`Pace::Careful`] request.
+const PAUSE: Duration = Duration::from_secs(1);
+/// The pause before every other chunk: the shortest in which sockets are looked at.
+const BREATH: Duration = Duration::from_millis(1);
+
 /// Creates the body for one attempt.
-pub(crate) fn body(payload: &Payload, progress: &Arc<Progress>) -> Outgoing {
+pub(crate) fn body(payload: &Payload, progress: &Arc<Progress>, pace: Pace) -> Outgoing {
     let progress = Arc::clone(progress);
-    match payload {
-        Payload::Bytes(bytes, _) if !bytes.is_empty() => Outgoing::Full(bytes.clone(), progress),
-        Payload::Empty | Payload::Bytes(..) => Outgoing::Empty(progress),
-        Payload::Streamed(streamed) => Outgoing::Stream(Box::new(Stream {
-            left: streamed.length,
-            streamed: Arc::clone(streamed),
-            next: 0,
-            content: None,
-            recent: Default::default(),
-            progress,
-        })),
-    }
+    let streamed = match payload {
+        // A large body is sent in chunks, so that the progress tells how much was taken.
+        Payload::Bytes(bytes, _) if bytes.len() > CHUNK_SIZE => {
+            let (pieces, length) = (vec![Piece::Text(bytes.clone())], bytes.len() as u64);
+            Arc::new(Streamed { pieces, length })
+        }
+        Payload::Bytes(bytes, _) if !bytes.is_empty() => {
+            return Outgoing::Full(bytes.clone(), progress);
+        }
+        Payload::Empty | Payload::Bytes(..) => return Outgoing::Empty(progress),
+        Payload::Streamed(streamed) => Arc::clone(streamed),
+    };
+    Outgoing::Stream(Box::new(Stream {
+        left: streamed.length,
+        streamed,
+        next: 0,
+        text: Bytes::new(),
+        content: None,
+        recent: Default::default(),
+        pause: (pace == Pace::Careful).then(|| Box::pin(sleep(PAUSE))),
+        pace,
+        progress,
+    }))
 }
 
 pub(crate) enum Outgoing {
@@ -127,15 +162,63 @@ impl Body for Outgoing {
     }
 }
 
+#[cfg(feature = "tower")]
+impl Outgoing {
+    /// Makes this body report to another progress.
+    pub(crate) fn report_to(&mut self, other: Arc<Progress>) {
+        match self {
+            Self::Empty(progress) | Self::Full(_, progress) => *progress = other,
+            Self::Stream(stream) => stream.progress = other,
+        }
+    }
+}
+
+/// A request body that a layer created. How much of it makes a complete request is not
+/// known here, so the request counts as sent once a connection has asked for it.
+#[cfg(feature = "tower")]
+pub(crate) struct Foreign {
+    pub(crate) body: reqwest::Body,
+    pub(crate) progress: Arc<Progress>,
+}
+
+#[cfg(feature = "tower")]
+impl Body for Foreign {
+    type Data = Bytes;
+    type Error = reqwest::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, reqwest::Error>>> {
+        self.progress.complete();
+        Pin::new(&mut self.body).poll_frame(cx)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        // As for `Outgoing::Empty`.
+        self.progress.complete();
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}
+
 pub(crate) struct Stream {
     streamed: Arc<Streamed>,
     /// Index of the next piece.
     next: usize,
+    /// The rest of the current piece of text.
+    text: Bytes,
     content: Option<Content>,
     /// The last two encoded chunks. When the next chunk is requested, the connection has
     /// finished with the older one, and its memory is reused.
     recent: [Bytes; 2],
     left: u64,
+    pace: Pace,
+    /// The pause before the next chunk.
+    pause: Option<Pin<Box<Sleep>>>,
     progress: Arc<Progress>,
 }
 
@@ -152,10 +235,13 @@ enum Content {
 
 impl Stream {
     fn next_piece(&mut self) -> Option<Bytes> {
+        if !self.text.is_empty() {
+            return Some(self.text.split_to(self.text.len().min(CHUNK_SIZE)));
+        }
         let piece = self.streamed.pieces.get(self.next)?.clone();
         self.next += 1;
         match piece {
-            Piece::Text(text) => return Some(text),
+            Piece::Text(text) => self.text = text,
             Piece::Content { source: Source::Bytes(bytes), .. } => {
                 self.content = Some(Content::InMemory(bytes));
             }
@@ -179,17 +265,12 @@ impl Stream {
                 }
                 out.freeze()
             }
-            Some(Content::Idle(mut reader)) => {
-                let mut buffer = self.take_buffer(reader.next_chunk_len());
-                if reader.read_cached(&mut buffer) {
-                    self.content = (!reader.is_finished()).then_some(Content::Idle(reader));
-                    buffer.freeze()
-                } else {
-                    let (email, attachment) = (reader.email, reader.attachment);
-                    let job = tokio::task::spawn_blocking(move || reader.read(buffer));
-                    self.content = Some(Content::Busy { job, email, attachment });
-                    return self.poll_content(cx);
-                }
+            Some(Content::Idle(reader)) => {
+                let buffer = self.take_buffer(reader.next_chunk_len());
+                let (email, attachment) = (reader.email, reader.attachment);
+                let job = tokio::task::spawn_blocking(move || reader.read(buffer));
+                self.content = Some(Content::Busy { job, email, attachment });
+                return self.poll_content(cx);
             }
             Some(Content::Busy { mut job, email, attachment }) => {
                 let Poll::Ready(done) = Pin::new(&mut job).poll(cx) else {
@@ -224,6 +305,10 @@ impl Stream {
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, BodyFailure>>> {
         self.progress.advance(STARTED);
+        if let Some(pause) = &mut self.pause {
+            ready!(pause.as_mut().poll(cx));
+            self.pause = None;
+        }
         loop {
             let data = if self.content.is_some() {
                 match ready!(self.poll_content(cx)) {
@@ -243,6 +328,8 @@ impl Stream {
                 self.left -= data.len() as u64;
                 if self.left == 0 {
                     self.progress.advance(COMPLETE);
+                } else if self.pace == Pace::Careful {
+                    self.pause = Some(Box::pin(sleep(BREATH)));
                 }
                 return Poll::Ready(Some(Ok(Frame::data(data))));
             }

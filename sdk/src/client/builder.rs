@@ -15,21 +15,18 @@ use url::Url;
 
 use super::call::{is_framing, is_secret};
 use super::clients::{EmailClient, ExtractionClient};
+use super::connections::{Connections, HttpConfig, ProxyChoice};
+use super::hold::Hold;
 use super::key::{KeyProvider, key_value};
 #[cfg(feature = "tower")]
 use super::layer::{AttemptService, Body};
-use super::observer::{Attempt, Observer};
+use super::observer::{Attempt, Observers};
 use super::payload::JSON;
 use super::retry::{BackOff, RetryBudget};
 use super::shared::{KnownScopes, Settings, Shared};
 use super::transport::MAX_TIMEOUT;
 use crate::email::BatchShape;
 use crate::{Error, Scope, Scopes, Secret, Service};
-
-/// How long an idle connection stays in the pool. Servers close idle connections after 5 s
-/// (Node) or more. If a server closes a connection while a request is being sent, the
-/// outcome of that request is unknown, so the client closes it first.
-const POOL_IDLE_TIMEOUT: Duration = Duration::from_secs(4);
 
 /// The options of both builders.
 #[derive(Clone)]
@@ -39,22 +36,16 @@ struct Builder {
     key_header: String,
     key_prefix: String,
     key_provider: Option<KeyProvider>,
-    user_agent: String,
     headers: Vec<(String, String)>,
-    connect_timeout: Duration,
     scopes: Option<Scopes>,
     settings: Settings,
-    http: Option<reqwest::Client>,
-    proxy: ProxyChoice,
-    proxy_except: String,
+    http: HttpConfig,
     retry_budget: u32,
-    observer: Option<Observer>,
+    observers: Observers,
     #[cfg(feature = "rate-limit")]
     rate_limit: Option<(NonZeroU32, NonZeroU32)>,
     #[cfg(feature = "tower")]
     layers: super::layer::Layers,
-    #[cfg(any(feature = "rustls", feature = "native-tls"))]
-    tls: super::tls::TlsChoice,
     request_id_headers: Vec<String>,
 }
 
@@ -68,17 +59,9 @@ impl fmt::Debug for Builder {
             .field("key_header", &self.key_header)
             .field("headers", &self.headers.iter().map(|(name, _)| name).collect::<Vec<_>>())
             .field("settings", &self.settings)
-            .field("proxy", &self.proxy)
+            .field("proxy", &self.http.proxy)
             .finish_non_exhaustive()
     }
-}
-
-#[derive(Clone, Debug)]
-enum ProxyChoice {
-    /// `HTTPS_PROXY`, `HTTP_PROXY`, `ALL_PROXY`, `NO_PROXY`.
-    Environment,
-    None,
-    Url(Secret),
 }
 
 impl Builder {
@@ -89,12 +72,11 @@ impl Builder {
             key_header: AUTHORIZATION.as_str().to_owned(),
             key_prefix: "Bearer ".to_owned(),
             key_provider: None,
-            user_agent: concat!("svc-sdk/", env!("CARGO_PKG_VERSION")).to_owned(),
             headers: Vec::new(),
-            connect_timeout: Duration::from_secs(10),
             scopes: None,
             settings: Settings {
                 timeout: Duration::from_secs(30),
+                attempt_timeout: None,
                 retries: 2,
                 max_retry_after: Duration::from_secs(60),
                 back_off: BackOff::default(),
@@ -107,23 +89,20 @@ impl Builder {
                 request_id_headers: Vec::new(),
                 max_response_size: 16 * 1024 * 1024,
             },
-            http: None,
-            proxy: ProxyChoice::Environment,
-            proxy_except: String::new(),
+            http: HttpConfig::default(),
             retry_budget: 50,
-            observer: None,
+            observers: Observers::default(),
             #[cfg(feature = "rate-limit")]
             rate_limit: None,
             #[cfg(feature = "tower")]
             layers: super::layer::Layers::default(),
-            #[cfg(any(feature = "rustls", feature = "native-tls"))]
-            tls: super::tls::TlsChoice::default(),
             request_id_headers: Vec::new(),
         }
     }
 
     fn build(self, service: Service) -> Result<Arc<Shared>, Error> {
         let base = parse_base_url(&self.base)?;
+        check_base_url(&base, service)?;
         let key = self.key_provider.as_ref().map_or(self.key, KeyProvider::key);
         let key_value = key_value(&self.key_prefix, &key)?;
         let key_header = header_name(&self.key_header)?;
@@ -135,12 +114,17 @@ impl Builder {
                     "the header {name} cannot be set: the client sets it"
                 )));
             }
+            if known == key_header {
+                return Err(Error::config(format!(
+                    "the header {name} carries the API key and cannot be set"
+                )));
+            }
             let mut value = header_value(name, value)?;
             value.set_sensitive(is_secret(&known));
             headers.insert(known, value);
         }
         headers.entry(ACCEPT).or_insert(HeaderValue::from_static("application/json"));
-        headers.insert(USER_AGENT, header_value("user-agent", &self.user_agent)?);
+        headers.entry(USER_AGENT).or_insert(DEFAULT_USER_AGENT);
         headers.insert(&key_header, key_value);
 
         let mut settings = self.settings;
@@ -155,55 +139,17 @@ impl Builder {
                 .collect::<Result<_, _>>()?
         };
 
-        let own_http = self.http.is_none();
-        let http = match self.http {
-            Some(http) => http,
-            None => {
-                let builder = reqwest::Client::builder();
-                // A browser manages connections and proxies itself.
-                #[cfg(all(target_arch = "wasm32", target_os = "unknown"))]
-                let _ = (self.connect_timeout, POOL_IDLE_TIMEOUT, &self.proxy, &self.proxy_except);
-                #[cfg(not(all(target_arch = "wasm32", target_os = "unknown")))]
-                let builder = builder
-                    // The API key must only be sent to the configured host.
-                    .redirect(reqwest::redirect::Policy::none())
-                    // Retries are decided in one place: `super::retry`.
-                    .retry(reqwest::retry::never())
-                    .connect_timeout(self.connect_timeout)
-                    .pool_idle_timeout(POOL_IDLE_TIMEOUT);
-                #[cfg(not(all(target_arch = "wasm32", target_os = "unknown")))]
-                let builder = match &self.proxy {
-                    ProxyChoice::Environment if env_disables_proxy() => builder.no_proxy(),
-                    ProxyChoice::Environment => builder,
-                    ProxyChoice::None => builder.no_proxy(),
-                    ProxyChoice::Url(_) if matches_all_hosts(&self.proxy_except) => {
-                        builder.no_proxy()
-                    }
-                    ProxyChoice::Url(url) => builder.proxy(
-                        reqwest::Proxy::all(url.expose())
-                            .map_err(|_| Error::config("the proxy URL is not a valid URL"))?
-                            .no_proxy(reqwest::NoProxy::from_string(&self.proxy_except)),
-                    ),
-                };
-                #[cfg(any(feature = "rustls", feature = "native-tls"))]
-                let builder = self.tls.apply(builder)?;
-                builder.build().map_err(|error| {
-                    Error::config("cannot create the HTTP client").with_source(error.without_url())
-                })?
-            }
-        };
-
+        let connections = Connections::new(self.http)?;
         Ok(Arc::new(Shared {
             service,
-            observer: self.observer,
+            observers: self.observers,
             #[cfg(feature = "rate-limit")]
             rate_limit: self
                 .rate_limit
                 .map(|(rate, burst)| Arc::new(super::rate_limit::RateLimit::new(rate, burst))),
             #[cfg(feature = "tower")]
-            layered: self.layers.around(&http, own_http),
-            http,
-            own_http,
+            layered: self.layers.around(&connections),
+            connections,
             base,
             urls: Default::default(),
             #[cfg(feature = "tower")]
@@ -220,24 +166,10 @@ impl Builder {
             key_provider: self.key_provider,
             settings,
             budget: Arc::new(RetryBudget::new(self.retry_budget)),
+            hold: Arc::new(Hold::new()),
             scopes: KnownScopes::new(self.scopes),
         }))
     }
-}
-
-/// Whether `NO_PROXY` disables proxies for all hosts.
-#[cfg(not(all(target_arch = "wasm32", target_os = "unknown")))]
-fn env_disables_proxy() -> bool {
-    let named = ["NO_PROXY", "no_proxy"].into_iter().filter_map(|name| std::env::var(name).ok());
-    let mut named = named.filter(|value| !value.is_empty());
-    named.next().is_some_and(|list| matches_all_hosts(&list))
-}
-
-/// Whether a list in the format of `NO_PROXY` contains `*`. reqwest applies `*` to host
-/// names only, not to IP addresses.
-#[cfg(not(all(target_arch = "wasm32", target_os = "unknown")))]
-fn matches_all_hosts(list: &str) -> bool {
-    list.split(',').any(|host| host.trim() == "*")
 }
 
 fn parse_base_url(text: &str) -> Result<Url, Error> {
@@ -254,6 +186,32 @@ fn parse_base_url(text: &str) -> Result<Url, Error> {
     };
     Err(Error::config(problem))
 }
+
+/// Rejects base URLs with which no call can succeed.
+fn check_base_url(base: &Url, service: Service) -> Result<(), Error> {
+    let prefix = service.path_prefix();
+    if base.path().trim_end_matches('/').ends_with(prefix) {
+        return Err(Error::config(format!(
+            "the base URL must not end in {prefix}: the client appends it to the base URL; \
+             leave it out"
+        )));
+    }
+    let has_tls = cfg!(any(
+        feature = "_rustls",
+        feature = "native-tls",
+        all(target_arch = "wasm32", target_os = "unknown")
+    ));
+    if base.scheme() == "https" && !has_tls {
+        return Err(Error::config(
+            "the base URL uses https, but svc-sdk was compiled without TLS; \
+             enable its feature `rustls` in Cargo.toml",
+        ));
+    }
+    Ok(())
+}
+
+const DEFAULT_USER_AGENT: HeaderValue =
+    HeaderValue::from_static(concat!("svc-sdk/", env!("CARGO_PKG_VERSION")));
 
 fn header_name(name: &str) -> Result<HeaderName, Error> {
     name.parse().map_err(|_| Error::config(format!("{name:?} is not a valid header name")))
@@ -286,10 +244,27 @@ macro_rules! common_options {
                 self
             }
 
+            /// Sets the time limit of each attempt, from the start of the connection to the end
+            /// of the response. Default: a third of the deadline, see below. A single call can
+            /// override it with [`Call::attempt_timeout`](crate::Call::attempt_timeout).
+            ///
+            /// An attempt that takes longer fails with [`Timeout`](crate::ErrorKind::Timeout),
+            /// and the call is retried if that is safe. A send that was already transmitted is
+            /// not retried, and its outcome is unknown.
+            ///
+            /// The default limit only ends attempts that can be retried: those of idempotent
+            /// calls, and others as long as no connection has taken the request. It does not
+            /// apply to the last attempt of a call, and not to requests with streamed
+            /// attachments that are being sent.
+            pub fn attempt_timeout(mut self, timeout: Duration) -> Self {
+                self.inner.settings.attempt_timeout = Some(timeout);
+                self
+            }
+
             /// Sets the time limit for establishing a connection, TLS handshake included.
             /// Default: 10 seconds.
             pub fn connect_timeout(mut self, timeout: Duration) -> Self {
-                self.inner.connect_timeout = timeout;
+                self.inner.http.connect_timeout = timeout;
                 self
             }
         }
@@ -297,6 +272,9 @@ macro_rules! common_options {
         /// # Retries
         impl $builder {
             /// Sets the maximum number of retries per call. Default: 2; 0 disables retries.
+            ///
+            /// A 429 with `Retry-After` does not count: the call is repeated as often as its
+            /// deadline allows.
             ///
             /// Calls that are not idempotent are retried only if the failed attempt was
             /// certainly not processed, see [Retries](crate#retries).
@@ -307,6 +285,10 @@ macro_rules! common_options {
 
             /// Sets the longest `Retry-After` that the client waits for. Default: 60 seconds.
             /// If the service asks for more, the call fails at once.
+            ///
+            /// A 429 with `Retry-After` holds back all clones of the client. When the pause is
+            /// over, their calls start in order, and few at first. A call fails at once if the
+            /// pause ends after its deadline.
             pub fn max_retry_after(mut self, max: Duration) -> Self {
                 self.inner.settings.max_retry_after = max;
                 self
@@ -325,10 +307,11 @@ macro_rules! common_options {
             }
 
             /// Sets the retry budget that all clones of the client share. Each retry takes one
-            /// from it, every ten successful attempts put one back. Default: 50.
+            /// from it, except after a 429 with `Retry-After`. Every ten successful attempts put
+            /// one back, and an empty budget is full again after a minute. Default: 50.
             ///
-            /// Once it is spent, failed attempts are not retried. This limits the load on a
-            /// service that is down.
+            /// While it is spent, failed attempts are not retried, and the error says so. This
+            /// limits the load on a service that is down.
             pub fn retry_budget(mut self, retries: u32) -> Self {
                 self.inner.retry_budget = retries;
                 self
@@ -390,13 +373,14 @@ macro_rules! common_options {
 
         /// # Logging, limits and middleware
         impl $builder {
-            /// Sets a callback that runs after every attempt, for logs and metrics. It blocks
-            /// the call, so it should return quickly.
+            /// Adds a callback that runs after every attempt, for logs and metrics. It blocks
+            /// the call, so it should return quickly. If this is called more than once, all
+            /// callbacks run, in that order.
             pub fn on_attempt(
                 mut self,
                 observe: impl Fn(&Attempt<'_>) + Send + Sync + 'static,
             ) -> Self {
-                self.inner.observer = Some(Observer::new(observe));
+                self.inner.observers.push(observe);
                 self
             }
 
@@ -405,7 +389,7 @@ macro_rules! common_options {
             ///
             /// All clones of the client share the limit. Waiting counts towards the call's
             /// deadline. A call that could only start after its deadline fails at once with
-            /// [`Timeout`](crate::ErrorKind::Timeout); nothing is sent.
+            /// [`RateLimited`](crate::ErrorKind::RateLimited); nothing is sent.
             #[cfg(feature = "rate-limit")]
             pub fn rate_limit(mut self, per_second: NonZeroU32, burst: NonZeroU32) -> Self {
                 self.inner.rate_limit = Some((per_second, burst));
@@ -447,73 +431,90 @@ macro_rules! common_options {
 
         /// # Headers
         impl $builder {
-            /// Adds a header to every request.
+            /// Adds a header to every request. It replaces a header of the same name. The header
+            /// that carries the API key cannot be set.
             pub fn header(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
                 self.inner.headers.push((name.into(), value.into()));
                 self
             }
 
             /// Sets the `User-Agent` header. Default: `svc-sdk/VERSION`.
-            pub fn user_agent(mut self, user_agent: impl Into<String>) -> Self {
-                self.inner.user_agent = user_agent.into();
-                self
+            pub fn user_agent(self, user_agent: impl Into<String>) -> Self {
+                self.header(USER_AGENT.as_str(), user_agent)
             }
         }
 
         /// # HTTP and TLS
         impl $builder {
-            /// Sends requests with the given HTTP client, using its connection pool, TLS, proxy
-            /// and timeout settings. The builder's proxy, certificate and connect timeout
-            /// options then have no effect.
+            /// Configures the HTTP client with reqwest's own options, such as a DNS resolver, a
+            /// local address, or the number of idle connections.
             ///
-            /// Disable redirects and retries in that client. This crate cannot detect retries
-            /// made by the HTTP client, and reqwest forwards a custom key header to the target
-            /// of a redirect.
-            pub fn http_client(mut self, client: reqwest::Client) -> Self {
-                self.inner.http = Some(client);
+            /// The function gets a builder on which this builder's proxy and connect timeout are
+            /// set. Redirects, retries and TLS remain as this crate sets them: use
+            /// [`attempt_timeout`](Self::attempt_timeout), [`retries`](Self::retries),
+            /// `ca_bundle`, `platform_certificates` and `native_tls` instead. The function runs
+            /// once in `build`, and once in each further runtime that uses the client.
+            ///
+            /// ```
+            /// # fn main() -> Result<(), svc_sdk::Error> {
+            /// let client = svc_sdk::EmailClient::builder("http://127.0.0.1:4080", "mk_…")
+            ///     .configure_http(|http| http.pool_max_idle_per_host(4))
+            ///     .build()?;
+            /// # Ok(())
+            /// # }
+            /// ```
+            #[cfg(not(all(target_arch = "wasm32", target_os = "unknown")))]
+            pub fn configure_http(
+                mut self,
+                configure: impl Fn(reqwest::ClientBuilder) -> reqwest::ClientBuilder
+                + Send
+                + Sync
+                + 'static,
+            ) -> Self {
+                self.inner.http.configure = Some(Arc::new(configure));
                 self
             }
 
             /// Sends all requests through this proxy. By default, the environment variables
             /// `HTTPS_PROXY`, `HTTP_PROXY`, `ALL_PROXY` and `NO_PROXY` apply.
             pub fn proxy(mut self, url: impl Into<Secret>) -> Self {
-                self.inner.proxy = ProxyChoice::Url(url.into());
+                self.inner.http.proxy = ProxyChoice::Url(url.into());
                 self
             }
 
             /// Sets the hosts that bypass [`proxy`](Self::proxy), in the format of `NO_PROXY`:
             /// for example `internal.example,10.0.0.0/8`, or `*` for all hosts.
             pub fn proxy_except(mut self, hosts: impl Into<String>) -> Self {
-                self.inner.proxy_except = hosts.into();
+                self.inner.http.proxy_except = hosts.into();
                 self
             }
 
             /// Ignores the proxy settings of the environment and connects directly.
             pub fn no_proxy(mut self) -> Self {
-                self.inner.proxy = ProxyChoice::None;
+                self.inner.http.proxy = ProxyChoice::None;
                 self
             }
 
             /// Trusts the certificates in this PEM text, in addition to the platform's. Can be
             /// called more than once.
-            #[cfg(any(feature = "rustls", feature = "native-tls"))]
+            #[cfg(any(feature = "_rustls", feature = "native-tls"))]
             pub fn ca_bundle(mut self, pem: impl AsRef<[u8]>) -> Self {
-                self.inner.tls.add_bundle(pem.as_ref());
+                self.inner.http.tls.add_bundle(pem.as_ref());
                 self
             }
 
             /// Whether to trust the platform's root certificates. Default: true.
-            #[cfg(any(feature = "rustls", feature = "native-tls"))]
+            #[cfg(any(feature = "_rustls", feature = "native-tls"))]
             pub fn platform_certificates(mut self, trust: bool) -> Self {
-                self.inner.tls.trust_platform(trust);
+                self.inner.http.tls.trust_platform(trust);
                 self
             }
 
             /// Whether to use the platform's TLS library (OpenSSL on Linux) instead of rustls.
-            /// Default: false, unless the feature `rustls` is off.
+            /// Default: false, unless rustls is not compiled in.
             #[cfg(feature = "native-tls")]
             pub fn native_tls(mut self, native: bool) -> Self {
-                self.inner.tls.prefer_native(native);
+                self.inner.http.tls.prefer_native(native);
                 self
             }
         }
@@ -525,7 +526,8 @@ macro_rules! common_options {
 /// # Options
 ///
 /// - **API key:** [`from_env`](Self::from_env), [`key_provider`](Self::key_provider)
-/// - **Timeouts:** [`timeout`](Self::timeout), [`connect_timeout`](Self::connect_timeout)
+/// - **Timeouts:** [`timeout`](Self::timeout), [`attempt_timeout`](Self::attempt_timeout),
+///   [`connect_timeout`](Self::connect_timeout)
 /// - **Retries:** [`retries`](Self::retries), [`back_off`](Self::back_off),
 ///   [`max_retry_after`](Self::max_retry_after), [`retry_budget`](Self::retry_budget),
 ///   [`service_honours_idempotency_key`](Self::service_honours_idempotency_key)
@@ -537,7 +539,7 @@ macro_rules! common_options {
 ///   [`max_response_size`](Self::max_response_size), `rate_limit` (feature `rate-limit`)
 /// - **Logging and middleware:** [`on_attempt`](Self::on_attempt), `layer` (feature
 ///   `tower`)
-/// - **HTTP and TLS:** [`http_client`](Self::http_client), [`proxy`](Self::proxy),
+/// - **HTTP and TLS:** [`configure_http`](Self::configure_http), [`proxy`](Self::proxy),
 ///   [`proxy_except`](Self::proxy_except), [`no_proxy`](Self::no_proxy), `ca_bundle`,
 ///   `platform_certificates`, `native_tls`
 /// - **Undocumented details of the service:** [`key_header`](Self::key_header),
@@ -623,7 +625,8 @@ impl EmailClientBuilder {
     /// # Errors
     ///
     /// [`ErrorKind::Config`](crate::ErrorKind::Config) if the base URL is not an `http` or
-    /// `https` URL, the key is empty, or the value of an option is invalid.
+    /// `https` URL, it uses `https` and the crate was compiled without TLS, the key is
+    /// empty, or the value of an option is invalid.
     pub fn build(self) -> Result<EmailClient, Error> {
         Ok(EmailClient { shared: self.inner.build(Service::Email)? })
     }
@@ -634,7 +637,8 @@ impl EmailClientBuilder {
 /// # Options
 ///
 /// - **API key:** [`from_env`](Self::from_env), [`key_provider`](Self::key_provider)
-/// - **Timeouts:** [`timeout`](Self::timeout), [`connect_timeout`](Self::connect_timeout)
+/// - **Timeouts:** [`timeout`](Self::timeout), [`attempt_timeout`](Self::attempt_timeout),
+///   [`connect_timeout`](Self::connect_timeout)
 /// - **Retries:** [`retries`](Self::retries), [`back_off`](Self::back_off),
 ///   [`max_retry_after`](Self::max_retry_after), [`retry_budget`](Self::retry_budget),
 ///   [`service_honours_idempotency_key`](Self::service_honours_idempotency_key)
@@ -645,7 +649,7 @@ impl EmailClientBuilder {
 ///   [`max_response_size`](Self::max_response_size), `rate_limit` (feature `rate-limit`)
 /// - **Logging and middleware:** [`on_attempt`](Self::on_attempt), `layer` (feature
 ///   `tower`)
-/// - **HTTP and TLS:** [`http_client`](Self::http_client), [`proxy`](Self::proxy),
+/// - **HTTP and TLS:** [`configure_http`](Self::configure_http), [`proxy`](Self::proxy),
 ///   [`proxy_except`](Self::proxy_except), [`no_proxy`](Self::no_proxy), `ca_bundle`,
 ///   `platform_certificates`, `native_tls`
 ///
@@ -681,7 +685,8 @@ impl ExtractionClientBuilder {
     /// # Errors
     ///
     /// [`ErrorKind::Config`](crate::ErrorKind::Config) if the base URL is not an `http` or
-    /// `https` URL, the key is empty, or the value of an option is invalid.
+    /// `https` URL, it uses `https` and the crate was compiled without TLS, the key is
+    /// empty, or the value of an option is invalid.
     pub fn build(self) -> Result<ExtractionClient, Error> {
         Ok(ExtractionClient { shared: self.inner.build(Service::Extraction)? })
     }

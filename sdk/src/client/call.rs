@@ -12,6 +12,7 @@ use http::{HeaderMap, HeaderName, HeaderValue, Method};
 use super::preview::RequestPreview;
 use super::response::{CallOutput, Response};
 use super::{BoxFuture, Payload, Shared, path, transport};
+use crate::email::BatchPlan;
 use crate::error::Target;
 use crate::{Error, InvalidInput, Operation};
 
@@ -21,7 +22,8 @@ use crate::{Error, InvalidInput, Operation};
 /// Every operation of a client returns a `Call`. Options that apply to this call only are
 /// set before awaiting it, and override those of the client:
 ///
-/// - [`timeout`](Self::timeout) and [`retries`](Self::retries)
+/// - [`timeout`](Self::timeout), [`attempt_timeout`](Self::attempt_timeout) and
+///   [`retries`](Self::retries)
 /// - [`idempotency_key`](Self::idempotency_key) and [`header`](Self::header)
 /// - [`with_response`](Self::with_response) also returns status, headers and request id
 ///
@@ -72,8 +74,8 @@ pub(crate) struct Request {
     pub(super) payload: Payload,
     /// Whether performing the request twice has the same effect as performing it once.
     pub(super) idempotent: bool,
-    /// The number of emails in a batch, 0 for other requests.
-    pub(super) batch_size: usize,
+    /// The emails of a batch; empty for other requests.
+    pub(super) batch: BatchPlan,
     pub(super) organization: Option<String>,
 }
 
@@ -81,6 +83,7 @@ pub(crate) struct Request {
 #[derive(Default)]
 pub(crate) struct Options {
     pub(super) timeout: Option<Duration>,
+    pub(super) attempt_timeout: Option<Duration>,
     pub(super) retries: Option<u32>,
     pub(super) idempotency_key: Option<HeaderValue>,
     pub(super) headers: HeaderMap,
@@ -103,7 +106,7 @@ impl<T> Call<T> {
                 path,
                 payload: payload?,
                 idempotent: operation.is_idempotent(),
-                batch_size: 0,
+                batch: BatchPlan::default(),
                 organization: None,
             })
         };
@@ -122,6 +125,13 @@ impl<T> Call<T> {
     /// Sets the deadline of this call, including all attempts and the pauses between them.
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.options.timeout = Some(timeout);
+        self
+    }
+
+    /// Sets the time limit of each attempt of this call, see
+    /// [`EmailClientBuilder::attempt_timeout`](crate::EmailClientBuilder::attempt_timeout).
+    pub fn attempt_timeout(mut self, timeout: Duration) -> Self {
+        self.options.attempt_timeout = Some(timeout);
         self
     }
 
@@ -221,9 +231,9 @@ impl<T> Call<T> {
         }
     }
 
-    pub(crate) fn expect_items(mut self, count: usize) -> Self {
+    pub(crate) fn expect_items(mut self, batch: BatchPlan) -> Self {
         if let Ok(request) = &mut self.request {
-            request.batch_size = count;
+            request.batch = batch;
         }
         self
     }

@@ -10,7 +10,7 @@ use http::HeaderMap;
 
 use super::attempt::Failed;
 use super::body;
-pub(super) use super::body::Progress;
+pub(super) use super::body::{Pace, Progress};
 use super::call::Request;
 use super::retry::Failure;
 use super::shared::Shared;
@@ -22,7 +22,7 @@ pub(super) type BoxError = Box<dyn StdError + Send + Sync>;
 pub(super) struct Incoming {
     pub(super) status: u16,
     pub(super) headers: HeaderMap,
-    /// Whether the response comes from another URL than the requested one.
+    /// Whether a browser followed a redirect. This client follows none.
     pub(super) redirected: bool,
     body: Body,
 }
@@ -39,61 +39,80 @@ pub(super) async fn send(
     request: &Request,
     headers: HeaderMap,
     progress: &Arc<Progress>,
+    pace: Pace,
 ) -> Result<Incoming, Failed> {
     #[cfg(feature = "tower")]
     if let Some(layers) = &shared.layered {
-        return send_through(layers.clone(), shared, request, headers, progress).await;
+        return send_through(layers, shared, request, headers, progress, pace).await;
     }
-    let body = body::body(&request.payload, progress);
+    let http = shared.connections.current().map_err(Failed::permanent)?;
+    let body = body::body(&request.payload, progress, pace);
     let url = shared.url(request).into_owned();
     let mut outgoing = reqwest::Request::new(request.method.clone(), url);
     *outgoing.headers_mut() = headers;
     *outgoing.body_mut() = Some(reqwest::Body::wrap(body));
-    // The client that this crate creates does not follow redirects.
-    let requested_url = (!shared.own_http).then(|| outgoing.url().clone());
-    let response = shared.http.execute(outgoing).await;
+    let response = http.execute(outgoing).await;
     let mut response = response.map_err(|error| classify_error(shared, error, progress))?;
     Ok(Incoming {
         status: response.status().as_u16(),
         headers: std::mem::take(response.headers_mut()),
-        redirected: requested_url.is_some_and(|requested_url| requested_url != *response.url()),
+        redirected: false,
         body: Body::Plain(response),
     })
 }
 
 #[cfg(feature = "tower")]
 async fn send_through(
-    layers: super::AttemptService,
+    layers: &super::layer::Layered,
     shared: &Shared,
     request: &Request,
     headers: HeaderMap,
     progress: &Arc<Progress>,
+    pace: Pace,
 ) -> Result<Incoming, Failed> {
     use tower::ServiceExt;
 
     let request_url = shared.layer_url(request).map_err(Failed::permanent)?;
     let uri = request_url.uri.clone();
-    let body = body::body(&request.payload, progress);
+    // How far a layer reads the body does not matter. What is handed to reqwest reports to
+    // `progress`.
+    let read_by_layers = Arc::new(Progress::default());
+    let body = body::body(&request.payload, &read_by_layers, pace);
     let mut outgoing = http::Request::new(super::Body::outgoing(body, request_url));
     *outgoing.method_mut() = request.method.clone();
     *outgoing.uri_mut() = uri;
     *outgoing.headers_mut() = headers;
-    let response = layers.oneshot(outgoing).await;
-    let response = response.map_err(|error| match error.downcast::<reqwest::Error>() {
-        Ok(error) => classify_error(shared, *error, progress),
-        // An error of a layer. The body's progress tells whether anything was sent.
-        Err(error) => {
-            let outcome =
-                if progress.is_incomplete() { Outcome::NotSent } else { Outcome::Unknown };
-            let error = Error::new(ErrorKind::Layer, outcome).with_source(error);
-            Failed::permanent(error)
+    outgoing.extensions_mut().insert(super::layer::Tracker(Arc::clone(progress)));
+    let strays = layers.strays();
+    let response = layers.service.clone().oneshot(outgoing).await;
+    if layers.strays() != strays {
+        progress.complete();
+    }
+    let response = response.map_err(|error| {
+        if let Some(failed) = attachment_failure(&read_by_layers, progress) {
+            return failed;
+        }
+        match error.downcast::<reqwest::Error>() {
+            Ok(error) => classify_error(shared, *error, progress),
+            Err(error) => match error.downcast::<Error>() {
+                // This crate's own, made before anything was sent.
+                Ok(error) => Failed::permanent(*error),
+                // An error of a layer. The body's progress tells whether anything was sent,
+                // unless the request still exists, for example in a layer's queue.
+                Err(error) => {
+                    let not_sent = progress.is_incomplete() && Arc::strong_count(progress) == 1;
+                    let outcome = if not_sent { Outcome::NotSent } else { Outcome::Unknown };
+                    let error = Error::new(ErrorKind::Layer, outcome).with_source(error);
+                    Failed::permanent(error)
+                }
+            },
         }
     })?;
     let (head, body) = response.into_parts();
     Ok(Incoming {
         status: head.status.as_u16(),
         headers: head.headers,
-        redirected: head.extensions.get::<super::layer::Redirected>().is_some(),
+        redirected: false,
         body: Body::Layered(body),
     })
 }
@@ -130,20 +149,29 @@ impl Incoming {
     }
 }
 
+/// The failure of an attachment that was being read, if that is why there is no response.
+fn attachment_failure(read: &Progress, sent: &Progress) -> Option<Failed> {
+    let failure = read.failure().or(sent.failure())?;
+    let kind = ErrorKind::Attachment {
+        email: failure.email,
+        attachment: failure.attachment,
+        problem: failure.problem,
+    };
+    // The body ended early, so the service did not receive a complete request, unless a
+    // layer sent something else.
+    let not_sent = sent.failure().is_some() || sent.is_incomplete();
+    let outcome = if not_sent { Outcome::NotSent } else { Outcome::Unknown };
+    let mut error = Error::new(kind, outcome);
+    if let Some(source) = &failure.source {
+        error = error.with_source(Arc::clone(source));
+    }
+    Some(Failed::permanent(error))
+}
+
 /// Classifies an error of a request without a response.
 fn classify_error(shared: &Shared, error: reqwest::Error, progress: &Progress) -> Failed {
-    if let Some(failure) = progress.failure() {
-        let kind = ErrorKind::Attachment {
-            email: failure.email,
-            attachment: failure.attachment,
-            problem: failure.problem,
-        };
-        // The body ended early, so the service did not receive a complete request.
-        let mut error = Error::new(kind, Outcome::NotSent);
-        if let Some(source) = &failure.source {
-            error = error.with_source(Arc::clone(source));
-        }
-        return Failed::permanent(error);
+    if let Some(failed) = attachment_failure(progress, progress) {
+        return failed;
     }
     if error.is_builder() {
         let error = Error::config("the request cannot be built").with_source(error.without_url());
@@ -154,7 +182,7 @@ fn classify_error(shared: &Shared, error: reqwest::Error, progress: &Progress) -
         let kind = if is_tls(&error, https) { ErrorKind::Tls } else { ErrorKind::Connect };
         (Failure::NotSent, kind)
     } else if error.is_timeout() {
-        // Only a client passed to `http_client` has timeouts of its own.
+        // Only `configure_http` sets timeouts of the HTTP client's own.
         (Failure::Ambiguous, ErrorKind::Timeout)
     } else if is_not_http(&error) {
         let problem = "not an HTTP response, or its head is too large; check the base URL";
@@ -165,7 +193,13 @@ fn classify_error(shared: &Shared, error: reqwest::Error, progress: &Progress) -
     // If the connection was closed before anything was written to it, the request was not
     // sent.
     let not_processed = progress.not_started() || is_http2_refusal(&error);
-    let failure = if not_processed { Failure::NotSent } else { failure };
+    let failure = if not_processed {
+        Failure::NotSent
+    } else if kind == ErrorKind::ConnectionLost && progress.is_incomplete() {
+        Failure::CutOff
+    } else {
+        failure
+    };
     let not_sent = failure == Failure::NotSent || progress.is_incomplete();
     let outcome = if not_sent { Outcome::NotSent } else { Outcome::Unknown };
     let error = Error::new(kind, outcome).with_source(error.without_url());
@@ -192,7 +226,7 @@ fn is_http2_refusal(_: &reqwest::Error) -> bool {
 /// closed the connection after TCP had connected.
 fn is_tls(error: &reqwest::Error, https: bool) -> bool {
     causes(error).any(|cause| {
-        #[cfg(feature = "rustls")]
+        #[cfg(feature = "_rustls")]
         if cause.is::<rustls::Error>() {
             return true;
         }

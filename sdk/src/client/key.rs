@@ -59,8 +59,7 @@ impl Shared {
         json_headers.insert(&self.key_header, value);
         Ok(Arc::new(Self {
             service: self.service,
-            http: self.http.clone(),
-            own_http: self.own_http,
+            connections: self.connections.clone(),
             base: self.base.clone(),
             urls: Default::default(),
             #[cfg(feature = "tower")]
@@ -73,7 +72,8 @@ impl Shared {
             key_provider: None,
             settings: self.settings.clone(),
             budget: Arc::clone(&self.budget),
-            observer: self.observer.clone(),
+            hold: Arc::clone(&self.hold),
+            observers: self.observers.clone(),
             #[cfg(feature = "rate-limit")]
             rate_limit: self.rate_limit.clone(),
             #[cfg(feature = "tower")]

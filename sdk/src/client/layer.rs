@@ -6,6 +6,7 @@
 use std::fmt;
 use std::pin::{Pin, pin};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
@@ -17,7 +18,8 @@ use tower_service::Service;
 use url::Url;
 
 use super::BoxFuture;
-use super::body::Outgoing;
+use super::body::{Foreign, Outgoing, Progress};
+use super::connections::Connections;
 use super::exchange::BoxError;
 
 /// The body of a request or response, as seen by tower layers.
@@ -127,9 +129,9 @@ pub struct AttemptService(ServiceKind);
 #[derive(Clone)]
 enum ServiceKind {
     Http {
-        client: reqwest::Client,
-        /// Whether the client may follow redirects.
-        follows_redirects: bool,
+        connections: Arc<Connections>,
+        /// Requests of unknown calls.
+        strays: Arc<AtomicU64>,
     },
     Layers(BoxCloneSyncService<http::Request<Body>, http::Response<Body>, BoxError>),
 }
@@ -148,11 +150,11 @@ impl Service<http::Request<Body>> for AttemptService {
 
     fn call(&mut self, request: http::Request<Body>) -> AttemptFuture {
         AttemptFuture(match &mut self.0 {
-            ServiceKind::Http { client, follows_redirects } => match to_reqwest(request) {
-                Ok(request) => {
-                    let requested_url = follows_redirects.then(|| Box::new(request.url().clone()));
-                    AttemptState::Http { response: client.call(request), requested_url }
-                }
+            ServiceKind::Http { connections, strays } => match connections.current() {
+                Ok(mut client) => match to_reqwest(request, strays) {
+                    Ok(request) => AttemptState::Http(client.call(request)),
+                    Err(error) => AttemptState::Failed(Some(error.into())),
+                },
                 Err(error) => AttemptState::Failed(Some(error.into())),
             },
             ServiceKind::Layers(layers) => AttemptState::Layers(layers.call(request)),
@@ -171,10 +173,7 @@ impl fmt::Debug for AttemptService {
 pub struct AttemptFuture(AttemptState);
 
 enum AttemptState {
-    Http {
-        response: <reqwest::Client as Service<reqwest::Request>>::Future,
-        requested_url: Option<Box<Url>>,
-    },
+    Http(<reqwest::Client as Service<reqwest::Request>>::Future),
     Layers(BoxFuture<Result<http::Response<Body>, BoxError>>),
     Failed(Option<BoxError>),
 }
@@ -184,9 +183,9 @@ impl Future for AttemptFuture {
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         match &mut self.0 {
-            AttemptState::Http { response, requested_url } => {
+            AttemptState::Http(response) => {
                 let response = ready!(Pin::new(response).poll(cx))?;
-                Poll::Ready(Ok(to_http(response, requested_url.as_deref())))
+                Poll::Ready(Ok(to_http(response)))
             }
             AttemptState::Layers(layers) => layers.as_mut().poll(cx),
             AttemptState::Failed(error) => match error.take() {
@@ -203,28 +202,49 @@ impl fmt::Debug for AttemptFuture {
     }
 }
 
-fn to_reqwest(request: http::Request<Body>) -> Result<reqwest::Request, reqwest::Error> {
-    let (parts, body) = request.into_parts();
-    let url = match &body.0 {
-        Inner::Outgoing(_, request_url) if request_url.uri == parts.uri => request_url.url.clone(),
+/// Converts the request as the innermost layer passed it on. Its body, whoever created it,
+/// reports to the progress of the attempt: what is handed to reqwest decides whether the
+/// request may have been processed.
+fn to_reqwest(
+    request: http::Request<Body>,
+    strays: &AtomicU64,
+) -> Result<reqwest::Request, reqwest::Error> {
+    let (mut parts, body) = request.into_parts();
+    let progress = match parts.extensions.remove::<Tracker>() {
+        Some(Tracker(progress)) => progress,
+        None => {
+            // A layer created a request of its own.
+            strays.fetch_add(1, Ordering::AcqRel);
+            Arc::default()
+        }
+    };
+    let (body, request_url) = match body.0 {
+        Inner::Outgoing(mut body, request_url) => {
+            body.report_to(progress);
+            (reqwest::Body::wrap(body), Some(request_url))
+        }
+        other => {
+            let body = Body(other).into();
+            (reqwest::Body::wrap(Foreign { body, progress }), None)
+        }
+    };
+    let url = match request_url {
+        Some(request_url) if request_url.uri == parts.uri => request_url.url.clone(),
         // A layer changed the URL or the body.
         _ => return http::Request::from_parts(parts, body).try_into(),
     };
     let mut request = reqwest::Request::new(parts.method, url);
     *request.headers_mut() = parts.headers;
     *request.version_mut() = parts.version;
-    *request.body_mut() = Some(body.into());
+    *request.body_mut() = Some(body);
     Ok(request)
 }
 
-fn to_http(mut response: reqwest::Response, requested_url: Option<&Url>) -> http::Response<Body> {
+fn to_http(mut response: reqwest::Response) -> http::Response<Body> {
     let status = response.status();
     let version = response.version();
     let headers = std::mem::take(response.headers_mut());
-    let mut extensions = std::mem::take(response.extensions_mut());
-    if requested_url.is_some_and(|requested_url| requested_url != response.url()) {
-        extensions.insert(Redirected);
-    }
+    let extensions = std::mem::take(response.extensions_mut());
     let mut converted = http::Response::new(Body(Inner::Response(response)));
     *converted.status_mut() = status;
     *converted.version_mut() = version;
@@ -233,9 +253,24 @@ fn to_http(mut response: reqwest::Response, requested_url: Option<&Url>) -> http
     converted
 }
 
-/// Marks a response that comes from another URL than the requested one.
-#[derive(Clone, Copy)]
-pub(super) struct Redirected;
+/// The layers around the client's connections.
+#[derive(Clone)]
+pub(crate) struct Layered {
+    pub(super) service: AttemptService,
+    strays: Arc<AtomicU64>,
+}
+
+impl Layered {
+    /// The number of requests so far that cannot be attributed to a call, because a layer
+    /// created them. If it grows during an attempt, they may be that attempt's.
+    pub(super) fn strays(&self) -> u64 {
+        self.strays.load(Ordering::Acquire)
+    }
+}
+
+/// A request's extension: the progress of its attempt.
+#[derive(Clone)]
+pub(super) struct Tracker(pub(super) Arc<Progress>);
 
 /// The layers, innermost first.
 #[derive(Clone, Default)]
@@ -258,13 +293,16 @@ impl Layers {
         }));
     }
 
-    /// Wraps all layers around this client; `None` if there are no layers.
-    pub(crate) fn around(&self, client: &reqwest::Client, own: bool) -> Option<AttemptService> {
+    /// Wraps all layers around these connections; `None` if there are no layers.
+    pub(crate) fn around(&self, connections: &Arc<Connections>) -> Option<Layered> {
         if self.0.is_empty() {
             return None;
         }
-        let innermost = ServiceKind::Http { client: client.clone(), follows_redirects: !own };
-        Some(self.0.iter().fold(AttemptService(innermost), |inner, layer| layer(inner)))
+        let strays = Arc::new(AtomicU64::new(0));
+        let connections = Arc::clone(connections);
+        let innermost = ServiceKind::Http { connections, strays: Arc::clone(&strays) };
+        let service = self.0.iter().fold(AttemptService(innermost), |inner, layer| layer(inner));
+        Some(Layered { service, strays })
     }
 }
 

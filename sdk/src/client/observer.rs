@@ -35,22 +35,28 @@ pub struct Attempt<'a> {
     pub retry_in: Option<Duration>,
 }
 
-/// The callback.
-#[derive(Clone)]
-pub(crate) struct Observer(Arc<dyn Fn(&Attempt<'_>) + Send + Sync>);
+/// The callbacks, in the order in which they were added.
+#[derive(Clone, Default)]
+pub(crate) struct Observers(Vec<Arc<Observe>>);
 
-impl Observer {
-    pub(crate) fn new(observe: impl Fn(&Attempt<'_>) + Send + Sync + 'static) -> Self {
-        Self(Arc::new(observe))
+type Observe = dyn Fn(&Attempt<'_>) + Send + Sync;
+
+impl Observers {
+    pub(crate) fn push(&mut self, observe: impl Fn(&Attempt<'_>) + Send + Sync + 'static) {
+        self.0.push(Arc::new(observe));
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
     }
 
     pub(crate) fn notify(&self, attempt: &Attempt<'_>) {
-        (self.0)(attempt);
+        self.0.iter().for_each(|observe| observe(attempt));
     }
 }
 
-impl fmt::Debug for Observer {
+impl fmt::Debug for Observers {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Observer")
+        f.debug_tuple("Observers").field(&self.0.len()).finish()
     }
 }

@@ -53,15 +53,20 @@ impl Payload {
         Ok(writer.finish())
     }
 
-    pub(crate) fn batch(emails: &[Email], shape: &BatchShape) -> Result<Self, Error> {
-        let mut writer = Writer::with_capacity(emails.iter().map(estimated_size).sum());
+    /// Each email comes with its index, for errors about its attachments.
+    pub(crate) fn batch<'a>(
+        emails: impl Iterator<Item = (usize, &'a Email)> + Clone,
+        shape: &BatchShape,
+    ) -> Result<Self, Error> {
+        let size = emails.clone().map(|(_, email)| estimated_size(email)).sum();
+        let mut writer = Writer::with_capacity(size);
         if let BatchShape::Object(key) = shape {
             writer.text.push(b'{');
             writer.name(key);
         }
         writer.text.push(b'[');
-        for (index, email) in emails.iter().enumerate() {
-            if index > 0 {
+        for (position, (index, email)) in emails.enumerate() {
+            if position > 0 {
                 writer.text.push(b',');
             }
             writer.email(index, email)?;

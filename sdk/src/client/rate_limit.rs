@@ -55,9 +55,9 @@ impl RateLimit {
         Self { interval, burst: interval * (burst.get() - 1), slots: Mutex::default() }
     }
 
-    /// Reserves the next free slot. Returns `None`, and reserves nothing, if it starts
-    /// after the deadline.
-    pub(crate) fn reserve(&self, now: Instant, deadline: Instant) -> Option<Slot<'_>> {
+    /// Reserves the next free slot. If it starts after the deadline, reserves nothing and
+    /// returns its start.
+    pub(crate) fn reserve(&self, now: Instant, deadline: Instant) -> Result<Slot<'_>, Instant> {
         let mut slots = self.slots();
         while slots.free.first().is_some_and(|free| *free < now) {
             slots.free.pop_first();
@@ -66,13 +66,13 @@ impl RateLimit {
         let due = free.unwrap_or_else(|| slots.due.unwrap_or(now).max(now));
         let start = due.checked_sub(self.burst).map_or(now, |start| start.max(now));
         if start >= deadline {
-            return None;
+            return Err(start);
         }
         match free {
             Some(_) => drop(slots.free.pop_first()),
             None => slots.due = Some(due + self.interval),
         }
-        Some(Slot { start, due, limit: Some(self) })
+        Ok(Slot { start, due, limit: Some(self) })
     }
 
     fn slots(&self) -> MutexGuard<'_, Slots> {
@@ -121,8 +121,8 @@ mod tests {
         let now = Instant::now();
         assert_eq!(starts(&limit, now, 1), [0]);
         let soon = now + Duration::from_millis(500);
-        assert!(limit.reserve(now, soon).is_none());
-        assert!(limit.reserve(now, soon).is_none());
+        assert_eq!(limit.reserve(now, soon).unwrap_err(), now + Duration::from_secs(1));
+        assert_eq!(limit.reserve(now, soon).unwrap_err(), now + Duration::from_secs(1));
         assert_eq!(starts(&limit, now, 1), [1_000]);
     }
 
@@ -132,10 +132,10 @@ mod tests {
         let now = Instant::now();
         let never = now + Duration::from_secs(3_600);
         let mut waiting: Vec<_> = (0..5).map(|_| limit.reserve(now, never)).collect();
-        assert!(waiting.iter().all(Option::is_some));
+        assert!(waiting.iter().all(Result::is_ok));
         // The slots at 100 and 300 ms are returned; occupied slots are not reassigned.
         drop((waiting.remove(3), waiting.remove(1)));
-        assert!(limit.reserve(now, now + Duration::from_millis(50)).is_none());
+        assert!(limit.reserve(now, now + Duration::from_millis(50)).is_err());
         assert_eq!(starts(&limit, now, 4), [100, 300, 500, 600]);
         // A slot that is returned after its time is lost.
         drop(waiting);

@@ -7,6 +7,7 @@ use serde::Serialize;
 
 use super::call::Request;
 use super::{Call, Payload, RawResponse, Shared, path};
+use crate::email::BatchPlan;
 use crate::error::Target;
 use crate::{Error, InvalidInput};
 
@@ -29,7 +30,7 @@ pub(super) fn raw(shared: &Arc<Shared>, method: &str, path: &str) -> Call<RawRes
             method,
             path: path.to_owned().into(),
             payload: Payload::Empty,
-            batch_size: 0,
+            batch: BatchPlan::default(),
             organization: None,
         })
     };

@@ -12,6 +12,7 @@ use serde_json::Value;
 use super::Shared;
 use super::call::Request;
 use crate::decode::{DecodeError, Extra, Record, parse_value, read_list, read_object};
+use crate::email::BatchPlan;
 use crate::error::{ErrorReport, reports_failure};
 use crate::{Error, ErrorKind, List, Operation, Outcome, Scopes};
 
@@ -146,9 +147,9 @@ impl ResponseParts<'_> {
         self.request.organization.as_deref()
     }
 
-    /// The number of emails in the request, if it was a batch.
-    pub(crate) fn batch_size(&self) -> usize {
-        self.request.batch_size
+    /// The emails of a batch; empty for other requests.
+    pub(crate) fn batch(&self) -> &BatchPlan {
+        &self.request.batch
     }
 
     fn request_id(&self) -> Option<String> {

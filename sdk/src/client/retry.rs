@@ -6,8 +6,10 @@
 //! established, the TLS handshake failed, the service responded with 429, or an HTTP/2
 //! server refused the stream.
 
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
+
+use super::time::Instant;
 
 /// A failed attempt and everything the decision depends on.
 #[derive(Clone, Copy, Debug)]
@@ -16,7 +18,8 @@ pub(crate) struct RetryContext {
     /// Whether the request is idempotent or has an idempotency key that the service
     /// honours.
     pub(crate) retry_safe: bool,
-    /// Number of attempts made, including this one.
+    /// Number of attempts made, including this one, without those that
+    /// [are invited back](Self::is_invited).
     pub(crate) attempts: u32,
     /// Maximum number of retries.
     pub(crate) retries: u32,
@@ -57,6 +60,8 @@ impl BackOff {
 pub(crate) enum Failure {
     /// The request certainly did not reach the service, or an HTTP/2 server refused it.
     NotSent,
+    /// The connection was lost before the whole body was sent.
+    CutOff,
     /// The request may have reached the service.
     Ambiguous,
     /// The service responded with this status.
@@ -71,14 +76,28 @@ pub(crate) enum Decision {
     GiveUp,
 }
 
+impl RetryContext {
+    /// Whether the service limits the request rate and says when to come back. Such a retry
+    /// adds no load that the service did not ask for: it counts neither towards the maximum
+    /// number of retries nor towards the retry budget. Zero says nothing about the time, so
+    /// it counts: the client would otherwise repeat without a pause until the deadline.
+    pub(crate) fn is_invited(&self) -> bool {
+        self.failure == Failure::Status(429)
+            && self.retry_after.is_some_and(|requested| !requested.is_zero())
+    }
+}
+
 pub(crate) fn decide(context: &RetryContext) -> Decision {
     let RetryContext { failure, retry_safe, attempts, retries, .. } = *context;
     let may_repeat = match failure {
         Failure::NotSent | Failure::Status(429) => true,
-        Failure::Ambiguous | Failure::Status(408 | 425 | 500 | 502 | 503 | 504) => retry_safe,
+        Failure::CutOff
+        | Failure::Ambiguous
+        | Failure::Status(408 | 425 | 500 | 502 | 503 | 504) => retry_safe,
         Failure::Status(_) | Failure::Permanent => false,
     };
-    if !may_repeat || attempts > retries {
+    let is_used_up = if context.is_invited() { retries == 0 } else { attempts > retries };
+    if !may_repeat || is_used_up {
         return Decision::GiveUp;
     }
     let wait = match context.retry_after {
@@ -92,36 +111,62 @@ pub(crate) fn decide(context: &RetryContext) -> Decision {
     }
 }
 
-/// The retry budget that all clones of a client share.
+/// The retry budget that all clones of a client share. It refills with successes and with
+/// time.
 #[derive(Debug)]
 pub(crate) struct RetryBudget {
-    /// The remaining retries, in tenths.
-    tenths: AtomicU32,
-    max_tenths: u32,
+    max: u32,
+    state: Mutex<BudgetState>,
 }
 
+#[derive(Debug)]
+struct BudgetState {
+    /// The remaining retries.
+    left: f64,
+    /// When the part that time returns was last added.
+    since: Instant,
+}
+
+/// An empty budget is full again after this time.
+const REFILL_TIME: Duration = Duration::from_secs(60);
+
+/// The part of a retry that a success returns.
+const PER_SUCCESS: f64 = 0.1;
+
 impl RetryBudget {
-    pub(crate) fn new(retries: u32) -> Self {
-        let max_tenths = retries.saturating_mul(10);
-        Self { tenths: AtomicU32::new(max_tenths), max_tenths }
+    pub(crate) fn new(max: u32) -> Self {
+        Self { max, state: Mutex::new(BudgetState { left: max.into(), since: Instant::now() }) }
     }
 
-    /// Takes one retry from the budget. Returns false if the budget is spent.
-    pub(crate) fn withdraw(&self) -> bool {
-        let take = |tenths: u32| tenths.checked_sub(10);
-        self.tenths.fetch_update(Ordering::Relaxed, Ordering::Relaxed, take).is_ok()
-    }
-
-    /// Returns a guard for a retry that was taken and is now being waited for.
-    pub(crate) fn permit(&self) -> RetryPermit<'_> {
-        RetryPermit(Some(self))
+    /// Takes one retry from the budget. Returns `None` if the budget is spent. The retry
+    /// returns to the budget if the permit is dropped unused.
+    pub(crate) fn withdraw(&self) -> Option<RetryPermit<'_>> {
+        let mut state = self.state();
+        let now = Instant::now();
+        let elapsed = now.saturating_duration_since(state.since).as_secs_f64();
+        let refilled = elapsed / REFILL_TIME.as_secs_f64() * f64::from(self.max);
+        state.left = (state.left + refilled).min(self.max.into());
+        state.since = now;
+        // Ten tenths do not add up to one exactly.
+        if state.left < 1.0 - f64::EPSILON * 16.0 {
+            return None;
+        }
+        state.left -= 1.0;
+        Some(RetryPermit(Some(self)))
     }
 
     /// Puts back a tenth of a retry, after a success.
     pub(crate) fn deposit(&self) {
-        if self.tenths.load(Ordering::Relaxed) < self.max_tenths {
-            self.tenths.fetch_add(1, Ordering::Relaxed);
-        }
+        self.give(PER_SUCCESS);
+    }
+
+    fn give(&self, retries: f64) {
+        let mut state = self.state();
+        state.left = (state.left + retries).min(self.max.into());
+    }
+
+    fn state(&self) -> MutexGuard<'_, BudgetState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -130,6 +175,9 @@ impl RetryBudget {
 pub(crate) struct RetryPermit<'a>(Option<&'a RetryBudget>);
 
 impl RetryPermit<'_> {
+    /// A permit for a retry that costs nothing.
+    pub(crate) const FREE: Self = Self(None);
+
     pub(crate) fn commit(mut self) {
         self.0 = None;
     }
@@ -137,9 +185,8 @@ impl RetryPermit<'_> {
 
 impl Drop for RetryPermit<'_> {
     fn drop(&mut self) {
-        if let Some(RetryBudget { tenths, max_tenths }) = self.0 {
-            let give = |tenths: u32| Some(tenths.saturating_add(10).min(*max_tenths));
-            let _ = tenths.fetch_update(Ordering::Relaxed, Ordering::Relaxed, give);
+        if let Some(budget) = self.0 {
+            budget.give(1.0);
         }
     }
 }
@@ -162,7 +209,7 @@ mod tests {
 
     use proptest::prelude::*;
 
-    use super::Failure::{Ambiguous, NotSent, Permanent, Status};
+    use super::Failure::{Ambiguous, CutOff, NotSent, Permanent, Status};
     use super::*;
 
     const NO_WAIT: Decision = Decision::RetryAfter(Duration::ZERO);
@@ -192,6 +239,7 @@ mod tests {
         let table = [
             // failure       retry-safe  other
             (NotSent,        true,     true),
+            (CutOff,         true,     false),
             (Ambiguous,      true,     false),
             (Permanent,      false,    false),
             (Status(302),    false,    false),
@@ -228,7 +276,7 @@ mod tests {
             decide(&context)
         };
         let wait = |wait| Decision::RetryAfter(ms(wait));
-        let table: [(Change, Decision); 18] = [
+        let table: [(Change, Decision); 22] = [
             // Full jitter over an exponential back-off.
             (|s| s.jitter = 1.0, wait(250)),
             (|s| s.jitter = 0.5, wait(125)),
@@ -241,6 +289,14 @@ mod tests {
             (|s| (s.retry_after, s.time_left) = (Some(ms(60_000)), ms(90_000)), wait(60_000)),
             (|s| (s.retry_after, s.time_left) = (Some(ms(60_001)), ms(90_000)), Decision::GiveUp),
             (|s| s.retry_after = Some(Duration::MAX), Decision::GiveUp),
+            // Invited back by the service: as often as the deadline allows.
+            (|s| (s.retry_after, s.attempts) = (Some(ms(1_000)), 9), wait(1_000)),
+            (|s| (s.retry_after, s.attempts) = (Some(ms(0)), 9), Decision::GiveUp),
+            (|s| (s.retry_after, s.retries) = (Some(ms(1_000)), 0), Decision::GiveUp),
+            (
+                |s| (s.retry_after, s.attempts, s.failure) = (Some(ms(1_000)), 9, NotSent),
+                Decision::GiveUp,
+            ),
             // No more attempts than allowed.
             (|s| s.retries = 0, Decision::GiveUp),
             (|s| s.attempts = 2, wait(0)),
@@ -294,10 +350,12 @@ mod tests {
         let transient = not_processed || matches!(context.failure, Ambiguous | Status(503));
         let allowed = transient && (not_processed || context.retry_safe);
         let max = context.back_off.after(context.attempts);
+        let is_invited = context.failure == Status(429) && context.retry_after > Some(ms(0));
+        let has_retries =
+            context.retries > 0 && (is_invited || context.attempts <= context.retries);
         match decide(context) {
             Decision::RetryAfter(wait) => {
-                assert!(allowed, "{context:?}");
-                assert!(context.attempts <= context.retries, "{context:?}");
+                assert!(allowed && has_retries, "{context:?}");
                 assert!(wait + context.took < context.time_left, "{context:?}");
                 match context.retry_after {
                     Some(requested) => assert_eq!(wait, requested),
@@ -307,7 +365,7 @@ mod tests {
             Decision::GiveUp => {
                 let wait = context.retry_after.unwrap_or(max.mul_f64(context.jitter));
                 let possible = allowed
-                    && context.attempts <= context.retries
+                    && has_retries
                     && wait <= context.max_retry_after
                     && wait + context.took < context.time_left;
                 assert!(!possible, "{context:?}");
@@ -354,16 +412,34 @@ mod tests {
     #[test]
     fn budget_is_spent_by_retries_and_refilled_by_successes() {
         let budget = RetryBudget::new(2);
-        assert!(budget.withdraw());
-        assert!(budget.withdraw());
-        assert!(!budget.withdraw());
+        let spend = || budget.withdraw().map(RetryPermit::commit).is_some();
+        assert!(spend() && spend() && !spend());
         (0..9).for_each(|_| budget.deposit());
-        assert!(!budget.withdraw());
+        assert!(!spend());
         budget.deposit();
-        assert!(budget.withdraw());
+        assert!(spend());
         (0..1_000).for_each(|_| budget.deposit());
-        assert!(budget.withdraw());
-        assert!(budget.withdraw());
-        assert!(!budget.withdraw());
+        assert!(spend() && spend() && !spend());
+        // A retry that is not made returns.
+        budget.give(1.0);
+        drop(budget.withdraw());
+        assert!(spend() && !spend());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn budget_is_refilled_by_time() {
+        let budget = RetryBudget::new(60);
+        let spend = || budget.withdraw().map(RetryPermit::commit).is_some();
+        assert_eq!((0..100).filter(|_| spend()).count(), 60);
+        tokio::time::advance(ms(999)).await;
+        assert!(!spend());
+        tokio::time::advance(ms(2)).await;
+        assert!(spend() && !spend());
+        tokio::time::advance(Duration::from_secs(3_600)).await;
+        assert_eq!((0..100).filter(|_| spend()).count(), 60);
+        // A budget of zero stays zero.
+        let none = RetryBudget::new(0);
+        tokio::time::advance(Duration::from_secs(3_600)).await;
+        assert!(none.withdraw().is_none());
     }
 }

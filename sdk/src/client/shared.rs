@@ -10,10 +10,12 @@ use http::{HeaderMap, HeaderName};
 use url::Url;
 
 use super::call::Request;
+use super::connections::Connections;
+use super::hold::Hold;
 use super::key::KeyProvider;
 #[cfg(feature = "tower")]
 use super::layer::RequestUrl;
-use super::observer::Observer;
+use super::observer::Observers;
 use super::retry::{BackOff, RetryBudget};
 use crate::email::BatchShape;
 use crate::error::Target;
@@ -21,9 +23,7 @@ use crate::{Error, ErrorKind, Operation, Outcome, Scopes, Secret, Service};
 
 pub(crate) struct Shared {
     pub(crate) service: Service,
-    pub(crate) http: reqwest::Client,
-    /// Whether this crate created `http`, as opposed to the application.
-    pub(crate) own_http: bool,
+    pub(crate) connections: Arc<Connections>,
     pub(crate) base: Url,
     /// Cached URLs of operations whose path contains no id.
     pub(crate) urls: [OnceLock<Url>; Operation::ALL.len()],
@@ -40,11 +40,13 @@ pub(crate) struct Shared {
     pub(crate) key_provider: Option<KeyProvider>,
     pub(crate) settings: Settings,
     pub(crate) budget: Arc<RetryBudget>,
-    pub(crate) observer: Option<Observer>,
+    /// The pause that the service asked for.
+    pub(crate) hold: Arc<Hold>,
+    pub(crate) observers: Observers,
     #[cfg(feature = "rate-limit")]
     pub(crate) rate_limit: Option<Arc<super::rate_limit::RateLimit>>,
     #[cfg(feature = "tower")]
-    pub(crate) layered: Option<super::layer::AttemptService>,
+    pub(crate) layered: Option<super::layer::Layered>,
     pub(crate) scopes: KnownScopes,
 }
 
@@ -52,6 +54,8 @@ pub(crate) struct Shared {
 #[derive(Clone, Debug)]
 pub(crate) struct Settings {
     pub(crate) timeout: Duration,
+    /// `None`: a share of the deadline.
+    pub(crate) attempt_timeout: Option<Duration>,
     pub(crate) retries: u32,
     pub(crate) max_retry_after: Duration,
     pub(crate) back_off: BackOff,

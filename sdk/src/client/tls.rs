@@ -13,7 +13,7 @@ pub(crate) struct TlsChoice {
 
 impl Default for TlsChoice {
     fn default() -> Self {
-        Self { bundles: Vec::new(), platform: true, native: !cfg!(feature = "rustls") }
+        Self { bundles: Vec::new(), platform: true, native: !cfg!(feature = "_rustls") }
     }
 }
 
@@ -28,7 +28,7 @@ impl TlsChoice {
 
     #[cfg(feature = "native-tls")]
     pub(crate) fn prefer_native(&mut self, native: bool) {
-        self.native = native || !cfg!(feature = "rustls");
+        self.native = native || !cfg!(feature = "_rustls");
     }
 
     pub(crate) fn apply(
@@ -38,7 +38,7 @@ impl TlsChoice {
         if self.native { self.apply_native(builder) } else { self.apply_rustls(builder) }
     }
 
-    #[cfg(feature = "rustls")]
+    #[cfg(feature = "_rustls")]
     fn apply_rustls(
         &self,
         builder: reqwest::ClientBuilder,
@@ -46,7 +46,7 @@ impl TlsChoice {
         Ok(builder.tls_backend_preconfigured(super::rustls::config(self)?))
     }
 
-    #[cfg(not(feature = "rustls"))]
+    #[cfg(not(feature = "_rustls"))]
     fn apply_rustls(
         &self,
         builder: reqwest::ClientBuilder,

@@ -8,6 +8,7 @@ use super::attempt::{Failed, Success};
 use super::call::Request;
 use super::response::request_id_str;
 use super::shared::Shared;
+use crate::ErrorKind;
 
 pub(crate) fn span(shared: &Shared, request: &Request, attempt: u32) -> Span {
     let operation = request.target.operation();
@@ -59,7 +60,15 @@ pub(crate) fn record(span: &Span, shared: &Shared, result: &Result<Success, Fail
             if let Some(id) = error.request_id() {
                 span.record("svc.request_id", id);
             }
-            tracing::warn!(target: "svc_sdk", parent: span, error = %error, "attempt failed");
+            match error.kind() {
+                // Often expected, and only the caller knows.
+                ErrorKind::NotFound | ErrorKind::Conflict => {
+                    tracing::debug!(target: "svc_sdk", parent: span, error = %error, "attempt failed");
+                }
+                _ => {
+                    tracing::warn!(target: "svc_sdk", parent: span, error = %error, "attempt failed");
+                }
+            }
         }
     }
 }

@@ -4,15 +4,19 @@
 use bytes::Bytes;
 use http::StatusCode;
 
-use super::attempt::{Failed, Success, attempt};
+use super::attempt::{AttemptEnd, EarlyEnd, Failed, Pace, Success, attempt};
 use super::call::{Options, Request};
+use super::connections::Connections;
+use super::hold::Place;
 use super::observer::Attempt;
+use super::payload::Payload;
 use super::response::{ResponseParts, request_id_str};
-use super::retry::{Decision, Failure, RetryContext, decide};
+use super::retry::{Decision, Failure, RetryContext, RetryPermit, decide};
 use super::shared::Shared;
 #[cfg(feature = "rate-limit")]
 use super::time::sleep_until;
 use super::time::{Duration, Instant, sleep};
+use crate::error::Stopped;
 use crate::{Error, ErrorKind, Outcome};
 
 /// Sends a request and retries it where that is safe, until the deadline.
@@ -21,15 +25,16 @@ pub(crate) async fn send<'a>(
     request: &'a Request,
     options: &'a Options,
 ) -> Result<ResponseParts<'a>, Error> {
+    Connections::check_runtime().map_err(|error| error.with_target(request.target))?;
     let mut call = RetryLoop::new(shared, request, options);
     loop {
         match call.attempt_once().await {
             Step::Done(response) => return Ok(response),
-            // Skipped, because a timer would wait at least a millisecond.
-            Step::Retry(Duration::ZERO) => {}
-            Step::Retry(wait) => {
-                let permit = shared.budget.permit();
-                sleep(wait).await;
+            Step::Retry(wait, permit) => {
+                // A timer would wait at least a millisecond.
+                if !wait.is_zero() {
+                    sleep(wait).await;
+                }
                 permit.commit();
             }
             Step::Failed(error) => {
@@ -50,8 +55,15 @@ struct RetryLoop<'a> {
     retry_safe: bool,
     retries: u32,
     start: Instant,
+    timeout: Duration,
     deadline: Instant,
     attempts: u32,
+    /// Those of the attempts that do not count: after them, the service said when to come
+    /// back, or an upload was repeated to read the response.
+    free: u32,
+    pace: Pace,
+    /// The place in the queue after a pause of all calls.
+    place: Option<Place>,
     /// Whether a failed attempt of this call may have been processed.
     may_be_processed: bool,
     /// The error of the previous attempt.
@@ -60,7 +72,7 @@ struct RetryLoop<'a> {
 
 enum Step<'a> {
     Done(ResponseParts<'a>),
-    Retry(Duration),
+    Retry(Duration, RetryPermit<'a>),
     Failed(Error),
 }
 
@@ -77,9 +89,13 @@ impl<'a> RetryLoop<'a> {
             retry_safe: request.idempotent || honoured,
             retries: options.retries.unwrap_or(settings.retries),
             start,
+            timeout,
             // The clock cannot represent the deadline if the timeout is very long.
             deadline: start.checked_add(timeout).unwrap_or(start + MAX_TIMEOUT),
             attempts: 0,
+            free: 0,
+            pace: Pace::Fast,
+            place: None,
             may_be_processed: false,
             last_error: None,
         }
@@ -87,6 +103,11 @@ impl<'a> RetryLoop<'a> {
 
     /// Makes one attempt and decides how to continue.
     async fn attempt_once(&mut self) -> Step<'a> {
+        let shared = self.shared;
+        let turn = match shared.hold.turn(&mut self.place, self.deadline).await {
+            Ok(turn) => turn,
+            Err(until) => return Step::Failed(self.held_back(until)),
+        };
         #[cfg(feature = "rate-limit")]
         if let Err(error) = self.wait_for_slot().await {
             return Step::Failed(error);
@@ -97,7 +118,8 @@ impl<'a> RetryLoop<'a> {
             return Step::Failed(self.last_error.take().unwrap_or_else(timeout));
         }
         self.attempts += 1;
-        let attempt = attempt(self.shared, self.request, self.options, self.deadline);
+        let end = self.attempt_end(started);
+        let attempt = attempt(self.shared, self.request, self.options, end, self.pace);
         #[cfg(feature = "tracing")]
         let span = super::trace::span(self.shared, self.request, self.attempts);
         #[cfg(feature = "tracing")]
@@ -107,6 +129,13 @@ impl<'a> RetryLoop<'a> {
         super::trace::record(&span, self.shared, &result);
 
         let took = started.elapsed();
+        let status = match &result {
+            Ok(success) => Some(success.status),
+            Err(failed) => failed.error.status().map(|status| status.as_u16()),
+        };
+        if status.is_some_and(|status| status != 429) {
+            turn.was_not_limited();
+        }
         match result {
             Ok(success) => {
                 self.shared.budget.deposit();
@@ -122,35 +151,92 @@ impl<'a> RetryLoop<'a> {
                 )
             }
             Err(Failed { failure, error }) => {
-                let wait = self.retry_delay(failure, &error, took);
-                self.notify(took, Err((&error, wait)));
+                let (error, retry) = self.retry(failure, error, took);
+                self.notify(took, Err((&error, retry.as_ref().map(|retry| retry.wait))));
                 self.may_be_processed |= error.outcome() == Outcome::Unknown;
-                let Some(wait) = wait else { return Step::Failed(error) };
+                let Some(retry) = retry else { return Step::Failed(error) };
                 self.last_error = Some(error);
-                Step::Retry(wait)
+                // The pause of all calls is waited for in turn.
+                let wait = if retry.is_invited { Duration::ZERO } else { retry.wait };
+                Step::Retry(wait, retry.permit)
             }
         }
     }
 
-    /// The pause before the next attempt; `None` if there is no next attempt.
-    fn retry_delay(&self, failure: Failure, error: &Error, took: Duration) -> Option<Duration> {
+    /// When the attempt that starts now ends.
+    fn attempt_end(&self, now: Instant) -> AttemptEnd {
+        let limit = self.options.attempt_timeout.or(self.shared.settings.attempt_timeout);
+        let early = match limit {
+            Some(limit) => now.checked_add(limit).map(|at| EarlyEnd { at, only_unsent: false }),
+            // The last attempt has all the time that is left.
+            None if self.attempts - self.free > self.retries => None,
+            None => {
+                let is_streamed = matches!(self.request.payload, Payload::Streamed(_));
+                let only_unsent = !self.retry_safe || is_streamed;
+                let at = now.checked_add(self.timeout / 3);
+                at.map(|at| EarlyEnd { at, only_unsent })
+            }
+        };
+        AttemptEnd { deadline: self.deadline, early }
+    }
+
+    /// Decides about the next attempt.
+    fn retry(
+        &mut self,
+        failure: Failure,
+        error: Error,
+        took: Duration,
+    ) -> (Error, Option<Retry<'a>>) {
+        // An upload that was cut off is repeated once, and carefully: perhaps the service
+        // refused it, and its response was lost. An incomplete request was not processed.
+        if failure == Failure::CutOff && self.pace == Pace::Fast {
+            self.pace = Pace::Careful;
+            self.free += 1;
+            let permit = RetryPermit::FREE;
+            return (error, Some(Retry { wait: Duration::ZERO, is_invited: false, permit }));
+        }
         let settings = &self.shared.settings;
-        let decision = decide(&RetryContext {
+        let now = Instant::now();
+        let mut context = RetryContext {
             failure,
             retry_safe: self.retry_safe,
-            attempts: self.attempts,
+            attempts: self.attempts - self.free,
             retries: self.retries,
             retry_after: error.retry_after(),
             max_retry_after: settings.max_retry_after,
-            time_left: self.deadline.saturating_duration_since(Instant::now()),
-            took,
+            time_left: self.deadline.saturating_duration_since(now),
+            // An attempt that was given up does not tell how long the next one takes.
+            took: if error.is_timeout() { Duration::ZERO } else { took },
             back_off: settings.back_off,
             jitter: fastrand::f64(),
-        });
-        match decision {
-            Decision::RetryAfter(wait) if self.shared.budget.withdraw() => Some(wait),
-            Decision::RetryAfter(_) | Decision::GiveUp => None,
+        };
+        let is_invited = context.is_invited();
+        if is_invited {
+            self.free += 1;
+            context.attempts -= 1;
+            let pause = context.retry_after.filter(|pause| *pause <= context.max_retry_after);
+            if let Some(until) = pause.and_then(|pause| now.checked_add(pause)) {
+                self.shared.hold.pause_until(until);
+            }
         }
+        let Decision::RetryAfter(wait) = decide(&context) else { return (error, None) };
+        if is_invited {
+            return (error, Some(Retry { wait, is_invited, permit: RetryPermit::FREE }));
+        }
+        match self.shared.budget.withdraw() {
+            Some(permit) => (error, Some(Retry { wait, is_invited, permit })),
+            None => (error.with_stopped(Stopped::BudgetSpent), None),
+        }
+    }
+
+    /// The error of a call that cannot start before its deadline, because the service asked
+    /// for a pause.
+    fn held_back(&mut self, until: Instant) -> Error {
+        self.last_error.take().unwrap_or_else(|| {
+            Error::new(ErrorKind::RateLimited, Outcome::NotSent)
+                .with_stopped(Stopped::HeldBack)
+                .with_retry_after(Some(until.saturating_duration_since(Instant::now())))
+        })
     }
 
     /// Whether the resource is gone because an earlier attempt, whose response was lost,
@@ -174,12 +260,15 @@ impl<'a> RetryLoop<'a> {
     }
 
     fn notify(&self, elapsed: Duration, result: Result<&Success, (&Error, Option<Duration>)>) {
-        let Some(observer) = &self.shared.observer else { return };
+        let observers = &self.shared.observers;
+        if observers.is_empty() {
+            return;
+        }
         let id = match result {
             Ok(success) => request_id_str(self.shared, &success.headers),
             Err((error, _)) => error.request_id(),
         };
-        observer.notify(&Attempt {
+        observers.notify(&Attempt {
             operation: self.request.target.operation(),
             method: self.request.method.as_str(),
             url: self.shared.url(self.request).as_str(),
@@ -196,11 +285,18 @@ impl<'a> RetryLoop<'a> {
     }
 
     #[cfg(feature = "rate-limit")]
-    async fn wait_for_slot(&self) -> Result<(), Error> {
+    async fn wait_for_slot(&mut self) -> Result<(), Error> {
         let Some(limit) = &self.shared.rate_limit else { return Ok(()) };
         let now = Instant::now();
-        let Some(slot) = limit.reserve(now, self.deadline) else {
-            return Err(Error::new(ErrorKind::Timeout, Outcome::NotSent));
+        let slot = match limit.reserve(now, self.deadline) {
+            Ok(slot) => slot,
+            Err(next) => {
+                return Err(self.last_error.take().unwrap_or_else(|| {
+                    Error::new(ErrorKind::RateLimited, Outcome::NotSent)
+                        .with_stopped(Stopped::OwnRateLimit)
+                        .with_retry_after(Some(next.saturating_duration_since(now)))
+                }));
+            }
         };
         if slot.start > now {
             sleep_until(slot.start).await;
@@ -208,6 +304,15 @@ impl<'a> RetryLoop<'a> {
         slot.commit();
         Ok(())
     }
+}
+
+/// The next attempt.
+struct Retry<'a> {
+    /// The pause before it.
+    wait: Duration,
+    /// Whether the service said when to come back.
+    is_invited: bool,
+    permit: RetryPermit<'a>,
 }
 
 pub(super) const MAX_TIMEOUT: Duration = Duration::from_secs(100 * 365 * 86_400);

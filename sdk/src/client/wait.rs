@@ -19,10 +19,11 @@ use crate::{Error, ErrorKind, Operation, Outcome};
 /// every change on the way. Returned by [`Emails::wait`](crate::email::Emails::wait) and
 /// [`Domains::wait_until_verified`](crate::email::Domains::wait_until_verified).
 ///
-/// Transient failures do not end the wait. If the deadline passes first (5 minutes by
-/// default, see [`timeout`](Self::timeout)), the error has the kind
-/// [`Timeout`](ErrorKind::Timeout); its source is the last failure, if the last poll
-/// failed.
+/// Transient failures do not end the wait. After one with `Retry-After`, the next poll is
+/// not sooner than the service asked for. If the deadline passes first (5 minutes by default,
+/// see [`timeout`](Self::timeout)), or the service asks for a longer pause, the error has the
+/// kind [`Timeout`](ErrorKind::Timeout); its source is the last failure, if the last poll
+/// failed, and [`Error::retry_after`] is that failure's.
 ///
 /// ```no_run
 /// # async fn f(client: svc_sdk::EmailClient) -> Result<(), svc_sdk::Error> {
@@ -104,7 +105,7 @@ where
         let now = Instant::now();
         let deadline = now.checked_add(self.timeout).unwrap_or(now + MAX_TIMEOUT);
         let state =
-            State { interval: Duration::ZERO, deadline, last: None, done: false, wait: self };
+            State { pause: None, deadline, last: None, failure: None, done: false, wait: self };
         let changes = stream::unfold(state, |mut state| async move {
             if state.done {
                 return None;
@@ -142,9 +143,12 @@ where
 
 struct State<T> {
     wait: Wait<T>,
-    interval: Duration,
+    /// The pause before the next poll, without jitter.
+    pause: Option<Duration>,
     deadline: Instant,
     last: Option<T>,
+    /// The failure of the last poll.
+    failure: Option<Error>,
     done: bool,
 }
 
@@ -155,24 +159,26 @@ where
     /// Waits for the next change.
     async fn next(&mut self) -> Result<T, Error> {
         loop {
-            if self.interval > Duration::ZERO {
+            if let Some(pause) = self.pause {
                 // Jitter, so that many waiting clients do not poll at the same moment.
-                let interval = self.interval.mul_f64(0.75 + fastrand::f64() / 4.0);
-                if Instant::now() + interval >= self.deadline {
-                    return Err(self.timed_out(None));
+                let pause = pause.mul_f64(0.75 + fastrand::f64() / 4.0);
+                let requested = self.failure.as_ref().and_then(Error::retry_after);
+                let pause = pause.max(requested.unwrap_or_default()).min(MAX_TIMEOUT);
+                if Instant::now() + pause >= self.deadline {
+                    return Err(self.timed_out());
                 }
-                sleep(interval).await;
+                sleep(pause).await;
             }
-            self.interval = if self.interval.is_zero() {
-                self.wait.initial_interval
-            } else {
-                self.interval.mul_f64(1.5).min(self.wait.max_interval)
-            };
+            self.pause = Some(match self.pause {
+                None => self.wait.initial_interval,
+                Some(pause) => pause.mul_f64(1.5).min(self.wait.max_interval),
+            });
             let left = self.deadline.saturating_duration_since(Instant::now());
             let call = (self.wait.poll)();
             let shorter = left.min(call.shared.settings.timeout);
             match call.timeout(shorter).await {
                 Ok(now) => {
+                    self.failure = None;
                     self.done = (self.wait.is_done)(&now);
                     let is_new =
                         self.last.as_ref().is_none_or(|last| !(self.wait.is_same)(last, &now));
@@ -181,18 +187,22 @@ where
                         return Ok(now);
                     }
                 }
-                Err(error) if error.is_retryable() && Instant::now() < self.deadline => {}
-                Err(error) if error.is_retryable() => return Err(self.timed_out(Some(error))),
+                Err(error) if error.is_retryable() => {
+                    self.failure = Some(error);
+                    if Instant::now() >= self.deadline {
+                        return Err(self.timed_out());
+                    }
+                }
                 Err(error) => return Err(error),
             }
         }
     }
 
-    fn timed_out(&self, cause: Option<Error>) -> Error {
+    fn timed_out(&mut self) -> Error {
         let error = Error::new(ErrorKind::Timeout, Outcome::Unknown)
             .with_target(Target::Operation(self.wait.operation));
-        match cause {
-            Some(cause) => error.with_source(cause),
+        match self.failure.take() {
+            Some(failure) => error.with_retry_after(failure.retry_after()).with_source(failure),
             None => error,
         }
     }

@@ -350,7 +350,7 @@ mod tests {
         let _ = read_object::<Contact>(&body).map(|contact| serde_json::to_string(&contact));
         let _ = read_object::<Me>(&body);
         let _ = crate::decode::read_list::<Contact>(&body);
-        let _ = BatchResponse::read(&body, 2);
+        let _ = BatchResponse::read(&body, &crate::email::BatchPlan::default());
         let _ = WebhookTest::read(&body);
         let _ = ErrorReport::read(&body);
     }

@@ -5,9 +5,11 @@
 use bytes::Bytes;
 use serde_json::{Map, Value};
 
+#[cfg(feature = "client")]
+use super::Email;
 use super::EmailRecord;
 #[cfg(feature = "client")]
-use crate::Error;
+use crate::FieldProblem;
 #[cfg(feature = "client")]
 use crate::client::{FromResponse, ResponseParts};
 #[cfg(feature = "client")]
@@ -16,9 +18,11 @@ use crate::decode::{
     record,
 };
 #[cfg(feature = "client")]
-use crate::email::limits::MAX_BATCH;
+use crate::email::limits::{self, MAX_BATCH};
 #[cfg(feature = "client")]
 use crate::error::ErrorReport;
+#[cfg(feature = "client")]
+use crate::{Error, InvalidInput};
 
 /// The JSON shape of a batch request, which the service's reference does not specify
 /// (`docs/undocumented/email-service.md#batch-body`).
@@ -32,15 +36,61 @@ pub enum BatchShape {
     Object(String),
 }
 
+/// Which emails of a batch are sent.
+#[cfg(feature = "client")]
+#[derive(Default)]
+pub(crate) struct BatchPlan {
+    /// Indices of the emails in the request.
+    pub(crate) sent: Vec<usize>,
+    /// The emails that are not sent.
+    rejected: Vec<(usize, InvalidInput)>,
+}
+
+#[cfg(feature = "client")]
+impl BatchPlan {
+    /// Sends all emails.
+    pub(crate) fn all(emails: &[Email]) -> Self {
+        Self { sent: (0..emails.len()).collect(), rejected: Vec::new() }
+    }
+
+    /// Sends the emails that keep to the documented limits.
+    pub(crate) fn check(emails: &[Email]) -> Result<Self, Error> {
+        limits::check_batch_size(emails)?;
+        let mut plan = Self::default();
+        for (index, email) in emails.iter().enumerate() {
+            match email.check() {
+                Ok(()) => plan.sent.push(index),
+                Err(invalid) => plan.rejected.push((index, invalid)),
+            }
+        }
+        if !plan.sent.is_empty() {
+            return Ok(plan);
+        }
+        let invalid = plan
+            .rejected
+            .into_iter()
+            .map(|(index, invalid)| invalid.within(&format!("emails[{index}]")))
+            .collect::<Vec<_>>();
+        let fields = invalid.iter().map(FieldProblem::from).collect();
+        let first = invalid.into_iter().next();
+        let first = first.unwrap_or_else(|| InvalidInput::new("emails", "none can be sent"));
+        Err(Error::from(first).with_report(ErrorReport { fields, ..ErrorReport::default() }))
+    }
+
+    fn len(&self) -> usize {
+        self.sent.len() + self.rejected.len()
+    }
+}
+
 /// The result of a batch, with one item per email.
 #[must_use = "some of its emails may have been refused"]
 #[derive(Clone, PartialEq)]
 #[non_exhaustive]
 pub struct BatchResponse {
-    /// The results, in the response's order. Usually one per email; see
-    /// [`is_complete`](Self::is_complete).
+    /// The results, in the order of the emails if the response tells it. Usually one per
+    /// email; see [`is_complete`](Self::is_complete).
     pub items: Vec<BatchItem>,
-    /// The number of emails in the request.
+    /// The number of emails passed to the call, including those that were not sent.
     pub requested: usize,
     raw: Bytes,
 }
@@ -49,8 +99,9 @@ pub struct BatchResponse {
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct BatchItem {
-    /// Index of the email in the request, starting at 0. Taken from the response, or from
-    /// the order of the items if there are as many items as emails; `None` otherwise.
+    /// Index of the email in the slice passed to the call, starting at 0. Taken from the
+    /// response, or from the order of its items if there are as many items as emails were
+    /// sent; `None` otherwise.
     pub index: Option<usize>,
     /// Whether the email was accepted.
     pub outcome: BatchOutcome,
@@ -62,7 +113,8 @@ pub struct BatchItem {
 pub enum BatchOutcome {
     /// The service accepted the email.
     Accepted(EmailRecord),
-    /// The service refused the email. This does not affect the other emails.
+    /// The service refused the email, or the client did not send it because it exceeds a
+    /// documented limit. This does not affect the other emails.
     Refused(Refusal),
     /// The item indicates neither success nor failure. It is returned unmodified.
     Unrecognized(EmailRecord),
@@ -72,11 +124,13 @@ pub enum BatchOutcome {
 #[derive(Clone, Default, PartialEq)]
 #[non_exhaustive]
 pub struct Refusal {
-    /// The service's error code.
+    /// The service's error code; `invalid_input` if the client did not send the email.
     pub code: Option<String>,
     /// The service's error message. It may quote the request.
     pub message: Option<String>,
-    /// The item, unmodified.
+    /// The invalid fields of the email.
+    pub fields: Vec<FieldProblem>,
+    /// The item, unmodified. Empty if the client did not send the email.
     pub raw: Map<String, Value>,
 }
 
@@ -194,16 +248,25 @@ impl Refusal {
 
 #[cfg(feature = "client")]
 impl BatchResponse {
-    pub(crate) fn read(body: &Bytes, requested: usize) -> Result<Self, DecodeError> {
+    pub(crate) fn read(body: &Bytes, plan: &BatchPlan) -> Result<Self, DecodeError> {
         parse_lenient(body, |text| {
-            let buffer = Vec::with_capacity(requested.min(MAX_BATCH));
+            let buffer = Vec::with_capacity(plan.len().min(MAX_BATCH));
             let mut items = find_array(text, buffer, &read_item)?.items;
-            if items.len() == requested {
-                for (index, item) in items.iter_mut().enumerate() {
-                    item.index.get_or_insert(index);
+            let is_complete = items.len() == plan.sent.len();
+            for (position, item) in items.iter_mut().enumerate() {
+                if is_complete {
+                    item.index.get_or_insert(position);
+                }
+                // The service counts only what it received.
+                item.index = item.index.and_then(|index| plan.sent.get(index).copied());
+            }
+            if !plan.rejected.is_empty() {
+                items.extend(plan.rejected.iter().map(BatchItem::rejected));
+                if items.iter().all(|item| item.index.is_some()) {
+                    items.sort_by_key(|item| item.index);
                 }
             }
-            Ok(Self { items, requested, raw: text.clone() })
+            Ok(Self { items, requested: plan.len(), raw: text.clone() })
         })
     }
 }
@@ -211,7 +274,21 @@ impl BatchResponse {
 #[cfg(feature = "client")]
 impl FromResponse for BatchResponse {
     fn from_response(response: &ResponseParts<'_>) -> Result<Self, Error> {
-        Self::read(&response.body, response.batch_size()).map_err(|bad| response.decode_error(bad))
+        Self::read(&response.body, response.batch()).map_err(|bad| response.decode_error(bad))
+    }
+}
+
+#[cfg(feature = "client")]
+impl BatchItem {
+    /// The result of an email that was not sent.
+    fn rejected((index, invalid): &(usize, InvalidInput)) -> Self {
+        let refusal = Refusal {
+            code: Some("invalid_input".to_owned()),
+            message: Some(invalid.to_string()),
+            fields: vec![FieldProblem::from(invalid)],
+            raw: Map::new(),
+        };
+        Self { index: Some(*index), outcome: BatchOutcome::Refused(refusal) }
     }
 }
 
@@ -286,16 +363,24 @@ fn read_item(cursor: &mut JsonCursor<'_>) -> Result<BatchItem, DecodeError> {
     };
     let report = ErrorReport::from_object(&all);
     let outcome = if refused || report.code.is_some() || report.message.is_some() {
-        BatchOutcome::Refused(Refusal { code: report.code, message: report.message, raw: all })
+        BatchOutcome::Refused(Refusal {
+            code: report.code,
+            message: report.message,
+            fields: report.fields,
+            raw: all,
+        })
     } else {
         BatchOutcome::Unrecognized(email)
     };
     Ok(BatchItem { index, outcome })
 }
 
-/// Omits the message and the item, which may quote the request.
+/// Omits the messages and the item, which may quote the request.
 impl std::fmt::Debug for Refusal {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Refusal").field("code", &self.code).finish_non_exhaustive()
+        f.debug_struct("Refusal")
+            .field("code", &self.code)
+            .field("fields", &self.fields)
+            .finish_non_exhaustive()
     }
 }

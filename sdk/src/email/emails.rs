@@ -9,9 +9,9 @@ use serde::ser::SerializeMap;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::{Map, Value};
 
-#[cfg(feature = "client")]
-use super::BatchResponse;
 use super::{Attachment, Recipients, limits};
+#[cfg(feature = "client")]
+use super::{BatchPlan, BatchResponse};
 #[cfg(feature = "client")]
 use crate::client::{Call, Payload, Resource, Shared, Wait};
 use crate::decode::{record, text_enum};
@@ -480,7 +480,9 @@ impl Emails {
     /// Sends 1 to 100 emails in one request. Requires the scope `emails:send`.
     ///
     /// Each email is accepted or refused on its own, so check the response even if the call
-    /// succeeds (`docs/email-service/emails.md#batch`).
+    /// succeeds (`docs/email-service/emails.md#batch`). Emails that exceed a documented limit
+    /// are not sent: they are [refused](super::BatchOutcome::Refused) in the response, with
+    /// the code `invalid_input` and the field. The indices are those of `emails`.
     ///
     /// ```no_run
     /// # async fn f(client: svc_sdk::EmailClient) -> Result<(), svc_sdk::Error> {
@@ -496,15 +498,26 @@ impl Emails {
     /// # Ok(())
     /// # }
     /// ```
+    ///
+    /// # Errors
+    ///
+    /// If there are no or too many emails, or none of them can be sent, the error is
+    /// [`InvalidInput`](crate::ErrorKind::InvalidInput), and [`Error::fields`] lists the
+    /// problem of each email.
     pub fn send_batch(&self, emails: &[Email]) -> Call<BatchResponse> {
-        let payload = || -> Result<Payload, Error> {
-            if self.shared.local_checks() {
-                limits::check_batch(emails)?;
-            }
-            Payload::batch(emails, self.shared.batch_shape())
+        let plan = match self.shared.local_checks() {
+            true => BatchPlan::check(emails),
+            false => Ok(BatchPlan::all(emails)),
         };
-        Call::new(&self.shared, Operation::EmailsSendBatch, &[], payload())
-            .expect_items(emails.len())
+        let (plan, payload) = match plan {
+            Ok(plan) => {
+                let sent = plan.sent.iter().map(|&index| (index, &emails[index]));
+                let payload = Payload::batch(sent, self.shared.batch_shape());
+                (plan, payload)
+            }
+            Err(error) => (BatchPlan::default(), Err(error)),
+        };
+        Call::new(&self.shared, Operation::EmailsSendBatch, &[], payload).expect_items(plan)
     }
 
     /// Returns an email with its status. Requires the scope `emails:read`.

@@ -55,16 +55,14 @@ pub(super) fn check_email(email: &Email) -> Result<(), InvalidInput> {
     Ok(())
 }
 
+/// Checks the number of emails in a batch.
 #[cfg(feature = "client")]
-pub(super) fn check_batch(emails: &[Email]) -> Result<(), InvalidInput> {
+pub(super) fn check_batch_size(emails: &[Email]) -> Result<(), InvalidInput> {
     if emails.is_empty() {
         return Err(InvalidInput::new("emails", "at least one email is required"));
     }
     if emails.len() > MAX_BATCH {
         return Err(over_limit("emails", "emails", MAX_BATCH, emails.len()));
-    }
-    for (index, email) in emails.iter().enumerate() {
-        check_email(email).map_err(|invalid| invalid.within(&format!("emails[{index}]")))?;
     }
     Ok(())
 }

@@ -6,6 +6,8 @@ use bytes::Bytes;
 #[cfg(feature = "client")]
 use serde_json::{Map, Value};
 
+#[cfg(feature = "client")]
+use crate::InvalidInput;
 use crate::Scope;
 #[cfg(feature = "client")]
 use crate::decode::parse_value;
@@ -34,6 +36,13 @@ impl FieldProblem {
         };
         let name = self.field.as_str();
         (!name.is_empty() && name.len() <= 64 && name.bytes().all(is_part)).then_some(name)
+    }
+}
+
+#[cfg(feature = "client")]
+impl From<&InvalidInput> for FieldProblem {
+    fn from(invalid: &InvalidInput) -> Self {
+        Self { field: invalid.field.to_string(), message: invalid.problem.to_string() }
     }
 }
 

@@ -1,8 +1,11 @@
 //! Requests and responses of the email operations (`docs/email-service/emails.md`).
 
-use svc_sdk::email::{Attachment, BatchOutcome, BatchShape, Email, EmailStatus, ScheduledAt};
+use std::sync::{Arc, Mutex};
 
-use crate::mock_server::MockServer;
+use svc_sdk::email::{Attachment, BatchOutcome, BatchShape, Email, EmailStatus, ScheduledAt};
+use tokio::io::AsyncWriteExt;
+
+use crate::mock_server::{MockServer, read_request};
 
 #[tokio::test]
 async fn send_serializes_every_documented_field() {
@@ -25,8 +28,8 @@ async fn send_serializes_every_documented_field() {
         .tag("kind", "note")
         .scheduled_at("2026-12-24T18:00:00Z")
         .template("tpl_1")
-        .variable("name", "Ada")
         .variable("count", 3)
+        .variable("name", "Ada")
         .extra("priority", "high");
     let accepted = client.emails().send(&email).await.unwrap();
 
@@ -44,7 +47,7 @@ async fn send_serializes_every_documented_field() {
             r#""html":"<p>Hello</p>","text":"Hello","cc":["g@h.test"],"bcc":["i@j.test"],"#,
             r#""replyTo":["k@l.test"],"headers":{"X-Thing":"1"},"tags":{"kind":"note"},"#,
             r#""scheduledAt":"2026-12-24T18:00:00Z","templateId":"tpl_1","#,
-            r#""variables":{"name":"Ada","count":3},"priority":"high","#,
+            r#""variables":{"count":3,"name":"Ada"},"priority":"high","#,
             r#""attachments":[{"filename":"a.txt","contentType":"text/plain","content":"aGVsbG8="},"#,
             r#"{"filename":"b.bin","content":"AAEC"}]}"#
         )
@@ -260,4 +263,94 @@ async fn parses_documented_and_unknown_statuses() {
         assert_eq!(email.status.as_ref(), Some(&status));
         assert_eq!((status.as_str(), status.is_final()), (text, is_final));
     }
+}
+
+/// Starts a server that accepts every email of a batch, and returns what it received.
+async fn start_batch_server() -> (String, Arc<Mutex<Vec<Vec<String>>>>) {
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    let received = Arc::<Mutex<Vec<Vec<String>>>>::default();
+    let batches = Arc::clone(&received);
+    tokio::spawn(async move {
+        while let Ok((mut stream, _)) = listener.accept().await {
+            let batches = Arc::clone(&batches);
+            tokio::spawn(async move {
+                let mut buffer = Vec::new();
+                while let Some(request) = read_request(&mut stream, &mut buffer).await {
+                    let emails: Vec<serde_json::Value> =
+                        serde_json::from_str(&request.body).unwrap();
+                    let to = emails.iter().map(|email| email["to"][0].as_str().unwrap().to_owned());
+                    let to: Vec<_> = to.collect();
+                    let ids: Vec<_> =
+                        to.iter().map(|to| format!(r#"{{"id":"for {to}"}}"#)).collect();
+                    batches.lock().unwrap().push(to);
+                    let body = format!("[{}]", ids.join(","));
+                    let response = crate::mock_server::response(202, &body);
+                    stream.write_all(response.as_bytes()).await.unwrap();
+                }
+            });
+        }
+    });
+    (url, received)
+}
+
+/// 10 bad rows in 5 000 keep none of the others from being sent.
+#[tokio::test]
+async fn a_bad_email_stops_no_other_of_its_batch() {
+    let (url, received) = start_batch_server().await;
+    let client = svc_sdk::EmailClient::builder(url, "k").no_proxy().build().unwrap();
+    let is_bad = |row: usize| row % 500 == 250;
+    let email = |row: usize| {
+        let to = if is_bad(row) { "private".to_owned() } else { format!("{row}@d.test") };
+        Email::new("a@b.test", to, "s")
+    };
+    let rows: Vec<_> = (0..5_000).map(email).collect();
+    let (mut accepted, mut refused) = (Vec::new(), Vec::new());
+    for (number, chunk) in rows.chunks(100).enumerate() {
+        let response = client.emails().send_batch(chunk).await.unwrap();
+        assert!(response.is_complete());
+        assert_eq!(response.items.len(), chunk.len());
+        for (position, item) in response.items.iter().enumerate() {
+            assert_eq!(item.index, Some(position), "in the order of the rows");
+        }
+        let row = |index: Option<usize>| number * 100 + index.unwrap();
+        for (index, email) in response.accepted() {
+            assert_eq!(email.id, format!("for {}@d.test", row(index)));
+            accepted.push(row(index));
+        }
+        for (index, refusal) in response.refused() {
+            assert_eq!(refusal.code.as_deref(), Some("invalid_input"));
+            assert_eq!(refusal.fields[0].field, "to[0]");
+            let message = refusal.message.as_deref().unwrap();
+            assert_eq!(message, "to[0]: not an email address; use `a@b` or `Name <a@b>`");
+            assert!(!format!("{refusal:?}").contains("private"));
+            refused.push(row(index));
+        }
+    }
+    let (bad, good): (Vec<_>, Vec<_>) = (0..5_000).partition(|row| is_bad(*row));
+    assert_eq!((refused, accepted.len()), (bad, good.len()));
+    assert_eq!(accepted, good);
+    assert_eq!(received.lock().unwrap().iter().map(Vec::len).sum::<usize>(), 4_990);
+}
+
+/// The service's indices count what it received, the response's what was passed to the call.
+#[tokio::test]
+async fn indices_of_a_batch_skip_the_emails_that_were_not_sent() {
+    let server = MockServer::json(
+        200,
+        r#"[{"index":1,"error":{"code":"no","fields":[{"field":"to","message":"m"}]}},
+            {"index":0,"id":"eml_1"}]"#,
+    )
+    .await;
+    let client = server.email().build().unwrap();
+    let emails = ["bad", "b@d.test", "bad", "d@d.test"].map(|to| Email::new("a@b.test", to, "s"));
+    let response = client.emails().send_batch(&emails).await.unwrap();
+    assert!(response.is_complete() && !response.all_accepted());
+    let accepted: Vec<_> = response.accepted().map(|(index, email)| (index, &*email.id)).collect();
+    assert_eq!(accepted, [(Some(1), "eml_1")]);
+    let refused: Vec<_> = response
+        .refused()
+        .map(|(index, refusal)| (index.unwrap(), &*refusal.fields[0].field))
+        .collect();
+    assert_eq!(refused, [(0, "to[0]"), (2, "to[0]"), (3, "to")]);
 }

@@ -76,22 +76,30 @@ async fn reports_durations_of_attempts_and_calls() {
 }
 
 #[tokio::test]
-async fn uses_a_custom_http_client() {
-    let own = reqwest::Client::builder().no_proxy();
-    #[cfg(feature = "rustls")]
-    let own = own.tls_backend_preconfigured({
-        let provider = Arc::new(rustls::crypto::ring::default_provider());
-        rustls::ClientConfig::builder_with_provider(provider)
-            .with_safe_default_protocol_versions()
-            .unwrap()
-            .with_root_certificates(rustls::RootCertStore::empty())
-            .with_no_client_auth()
-    });
-    let own = own.timeout(Duration::from_secs(5)).build().unwrap();
+async fn configures_the_http_client() {
     let server = MockServer::json(200, r#"{"id":"x"}"#).await;
-    let client = server.email().http_client(own).build().unwrap();
-    assert_eq!(client.emails().get("x").await.unwrap().id, "x");
+    let host = format!("http://mail.invalid:{}", server.address().port());
+    let address = server.address();
+    let client = EmailClient::builder(host, "mk_secret")
+        .no_proxy()
+        .configure_http(move |http| http.resolve("mail.invalid", address));
+    assert_eq!(client.build().unwrap().emails().get("x").await.unwrap().id, "x");
     assert_eq!(server.single_request().header("authorization"), Some("Bearer mk_secret"));
+}
+
+#[tokio::test]
+async fn all_callbacks_run_in_order() {
+    let server = MockServer::json(200, r#"{"id":"x"}"#).await;
+    let log = Arc::new(Mutex::new(Vec::new()));
+    let (first, second) = (Arc::clone(&log), Arc::clone(&log));
+    let client = server
+        .email()
+        .on_attempt(move |_| first.lock().unwrap().push("first"))
+        .on_attempt(move |_| second.lock().unwrap().push("second"))
+        .build()
+        .unwrap();
+    client.emails().get("x").await.unwrap();
+    assert_eq!(*log.lock().unwrap(), ["first", "second"]);
 }
 
 #[tokio::test]
@@ -165,16 +173,15 @@ fn blocking_calls_work_without_a_runtime() {
     assert_eq!(ids, ["1", "2", "3"]);
 }
 
-/// In an async task, blocking would wait for connections that the same thread drives, so it
-/// fails at once. On threads that may block it works, with or without a runtime.
+/// Inside a runtime, blocking would keep a thread from its tasks, so it fails at once.
 #[cfg(feature = "blocking")]
 #[test]
-fn blocking_is_rejected_in_async_tasks_only() {
+fn blocking_is_rejected_inside_a_runtime() {
     let peers = tokio::runtime::Runtime::new().unwrap();
     let server = peers.block_on(MockServer::json(200, r#"{"id":"x"}"#));
     let mut current = tokio::runtime::Builder::new_current_thread();
     let mut many = tokio::runtime::Builder::new_multi_thread();
-    for (builder, has_many) in [(&mut current, false), (&mut many, true)] {
+    for builder in [&mut current, &mut many] {
         let runtime = builder.enable_all().build().unwrap();
         let client = server.email().build().unwrap();
         let refused = |client: &EmailClient| {
@@ -192,18 +199,16 @@ fn blocking_is_rejected_in_async_tasks_only() {
             let other = client.clone();
             tokio::spawn(async move { refused(&other) }).await.unwrap();
             let other = client.clone();
-            let get = move || other.emails().get("x").block().unwrap().id;
+            let get = move || {
+                refused(&other);
+                let call = other.emails().get("x").into_future();
+                tokio::runtime::Handle::current().block_on(call).unwrap().id
+            };
             assert_eq!(tokio::task::spawn_blocking(get).await.unwrap(), "x");
-            if has_many {
-                let id = tokio::task::block_in_place(|| client.emails().get("x").block());
-                assert_eq!(id.unwrap().id, "x");
-            }
             assert_eq!(client.emails().get("x").await.unwrap().id, "x");
         });
-        // This thread runs no task, although it has entered a runtime.
-        let _entered = runtime.enter();
-        let other = server.email().build().unwrap();
-        assert_eq!(other.emails().get("x").block().unwrap().id, "x");
+        // Outside, the same client works, with connections of its own.
+        assert_eq!(client.emails().get("x").block().unwrap().id, "x");
     }
 }
 
@@ -258,7 +263,7 @@ async fn limits_the_request_rate() {
     let client = server.email().rate_limit(number(1), number(1)).build().unwrap();
     client.emails().get("x").await.unwrap();
     let error = client.emails().get("x").timeout(Duration::from_millis(100)).await.unwrap_err();
-    assert!(error.is_timeout());
+    assert!(error.is_rate_limited());
     assert_eq!((error.outcome(), error.attempts()), (svc_sdk::Outcome::NotSent, 0));
     assert_eq!(server.request_count(), 5);
 }
@@ -303,6 +308,7 @@ mod spans {
     use tracing::field::{Field, Visit};
     use tracing::span;
     use tracing_subscriber::layer::{Context, SubscriberExt};
+    use tracing_subscriber::registry::LookupSpan;
     use tracing_subscriber::{Layer, registry};
 
     use super::*;
@@ -318,8 +324,11 @@ mod spans {
         }
     }
 
-    impl<S: tracing::Subscriber> Layer<S> for Written {
-        fn on_new_span(&self, span: &span::Attributes<'_>, _: &span::Id, _: Context<'_, S>) {
+    impl<S: tracing::Subscriber + for<'a> LookupSpan<'a>> Layer<S> for Written {
+        fn on_new_span(&self, span: &span::Attributes<'_>, id: &span::Id, all: Context<'_, S>) {
+            let parent = all.span(id).and_then(|span| Some(span.parent()?.name()));
+            let parent = format!("parent={}\n", parent.unwrap_or("none"));
+            self.0.lock().unwrap().push_str(&parent);
             span.record(&mut self.clone());
         }
 
@@ -329,21 +338,74 @@ mod spans {
 
         fn on_event(&self, event: &tracing::Event<'_>, _: Context<'_, S>) {
             if event.metadata().target() == "svc_sdk" {
+                let level = format!("level={}\n", event.metadata().level());
+                self.0.lock().unwrap().push_str(&level);
                 event.record(&mut self.clone());
             }
         }
     }
 
-    /// Runs in a separate process: if another test creates a span first, tracing caches
-    /// that it is disabled.
-    #[test]
-    fn spans_contain_operation_and_scope_but_no_content() {
+    /// Runs a test in a separate process: if another test creates a span first, tracing
+    /// caches that it is disabled.
+    fn run_alone(test: &str) {
         let output = std::process::Command::new(std::env::current_exe().unwrap())
-            .args(["--exact", "--ignored", "integrations::spans::child"])
+            .args(["--exact", "--ignored", test])
             .output()
             .unwrap();
         let said = String::from_utf8_lossy(&output.stdout);
         assert!(output.status.success() && said.contains("1 passed"), "{said}");
+    }
+
+    #[test]
+    fn spans_contain_operation_and_scope_but_no_content() {
+        run_alone("integrations::spans::child");
+    }
+
+    /// Whether a missing resource is a problem is for the caller to decide.
+    #[test]
+    fn a_404_is_no_warning() {
+        run_alone("integrations::spans::levels_child");
+    }
+
+    #[tokio::test]
+    #[ignore = "started by the test above"]
+    async fn levels_child() {
+        let written = Written::default();
+        let _guard = tracing::subscriber::set_default(registry().with(written.clone()));
+        for (status, level) in [(404, "DEBUG"), (409, "DEBUG"), (422, "WARN"), (500, "WARN")] {
+            let server = MockServer::json(status, "").await;
+            let client = server.email().retries(0).build().unwrap();
+            client.emails().get("x").await.unwrap_err();
+            let written = std::mem::take(&mut *written.0.lock().unwrap());
+            assert!(written.contains(&format!("level={level}\n")), "{status}: {written}");
+        }
+    }
+
+    /// `block` runs the call on another thread, in the span of the caller.
+    #[cfg(feature = "blocking")]
+    #[test]
+    fn a_blocking_call_keeps_the_span_of_its_caller() {
+        run_alone("integrations::spans::blocking_child");
+    }
+
+    #[cfg(feature = "blocking")]
+    #[test]
+    #[ignore = "started by the test above"]
+    fn blocking_child() {
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(1)
+            .enable_all()
+            .build()
+            .unwrap();
+        let server = runtime.block_on(MockServer::json(200, r#"{"id":"x"}"#));
+        let written = Written::default();
+        let _guard = tracing::subscriber::set_default(registry().with(written.clone()));
+        let span = tracing::info_span!("order");
+        let client = server.email().build().unwrap();
+        span.in_scope(|| client.emails().get("x").block()).unwrap();
+        let written = written.0.lock().unwrap();
+        assert!(written.contains("parent=order\n"), "{written}");
+        assert!(written.contains("http.response.status_code=200"), "{written}");
     }
 
     #[tokio::test]

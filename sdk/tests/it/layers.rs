@@ -1,11 +1,12 @@
 //! Tower layers around attempts.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use svc_sdk::{AttemptService, Body};
 use tower::ServiceExt;
 
-use crate::mock_server::{MockServer, response, response_with_headers};
+use crate::mock_server::{MockServer, read_request, response, response_with_headers};
 
 #[tokio::test]
 async fn layers_wrap_every_attempt() {
@@ -101,7 +102,7 @@ async fn layers_may_change_url_and_bodies() {
     let client = server.email().layer(change).build().unwrap();
     let email = svc_sdk::email::Email::new("a@b", "c@d", "s");
     let sent = client.emails().send(&email).with_response().await.unwrap();
-    assert_eq!((sent.status, sent.value.id.as_str()), (202, "x"));
+    assert_eq!((sent.status.as_u16(), sent.value.id.as_str()), (202, "x"));
     let request = server.single_request();
     assert_eq!(request.line, "POST /v2/mail?of=us HTTP/1.1");
     assert_eq!(request.body, r#"{"from":"a@b","to":["c@d"],"subject":"s"}"#);
@@ -137,4 +138,81 @@ async fn the_last_layer_is_outermost() {
     let request = server.single_request();
     let layers = request.headers.iter().filter(|(name, _)| name == "x-layers");
     assert_eq!(layers.map(|(_, value)| value.as_str()).collect::<Vec<_>>(), ["outer", "inner"]);
+}
+
+/// Starts a server that processes each request and closes the connection without a response.
+async fn start_cutting_server() -> (String, Arc<AtomicUsize>) {
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    let processed = Arc::new(AtomicUsize::new(0));
+    let count = Arc::clone(&processed);
+    tokio::spawn(async move {
+        while let Ok((mut stream, _)) = listener.accept().await {
+            if read_request(&mut stream, &mut Vec::new()).await.is_some() {
+                count.fetch_add(1, Ordering::SeqCst);
+            }
+        }
+    });
+    (url, processed)
+}
+
+/// The body that is handed to the HTTP client decides whether a send may be repeated,
+/// whatever a layer did with the original.
+#[tokio::test]
+async fn a_send_whose_body_a_layer_replaced_is_not_repeated() {
+    type Change = fn(http::Request<Body>) -> http::Request<Body>;
+    let changes: [Change; 5] = [
+        |request| request.map(|_| Body::new("{}")),
+        |request| request.map(|_| Body::new("")),
+        |request| request.map(Body::wrap),
+        // Without the original's extensions.
+        |request| {
+            let mut new = http::Request::new(Body::new("{}"));
+            *new.method_mut() = request.method().clone();
+            *new.uri_mut() = request.uri().clone();
+            new
+        },
+        |request| {
+            let (head, body) = request.into_parts();
+            let mut new = http::Request::new(body);
+            (*new.method_mut(), *new.uri_mut()) = (head.method, head.uri);
+            new
+        },
+    ];
+    for (number, change) in changes.into_iter().enumerate() {
+        let (url, processed) = start_cutting_server().await;
+        let layer = tower::layer::layer_fn(move |inner: AttemptService| inner.map_request(change));
+        let client = svc_sdk::EmailClient::builder(url, "k").no_proxy().layer(layer);
+        let client = client.build().unwrap();
+        let email = svc_sdk::email::Email::new("a@b", "c@d", "s");
+        let error = client.emails().send(&email).await.unwrap_err();
+        assert_eq!(error.outcome(), svc_sdk::Outcome::Unknown, "change {number}: {error}");
+        assert_eq!((error.attempts(), processed.load(Ordering::SeqCst)), (1, 1), "change {number}");
+    }
+}
+
+/// A layer may read the whole body before a connection exists, for example to sign it.
+#[tokio::test]
+async fn a_send_whose_body_was_only_read_by_a_layer_is_not_sent() {
+    let socket = tokio::net::TcpSocket::new_v4().unwrap();
+    socket.bind("127.0.0.1:0".parse().unwrap()).unwrap();
+    let url = format!("http://{}", socket.local_addr().unwrap());
+    let read = tower::layer::layer_fn(|inner: AttemptService| {
+        tower::service_fn(move |request: http::Request<Body>| {
+            let inner = inner.clone();
+            async move {
+                let (head, mut body) = request.into_parts();
+                let frame = std::future::poll_fn(|cx| {
+                    http_body::Body::poll_frame(std::pin::Pin::new(&mut body), cx)
+                });
+                let bytes = frame.await.unwrap().unwrap().into_data().unwrap();
+                inner.oneshot(http::Request::from_parts(head, Body::new(bytes))).await
+            }
+        })
+    });
+    let client = svc_sdk::EmailClient::builder(url, "k").no_proxy().layer(read).retries(0);
+    let email = svc_sdk::email::Email::new("a@b", "c@d", "s");
+    let error = client.build().unwrap().emails().send(&email).await.unwrap_err();
+    assert_eq!(error.kind(), &svc_sdk::ErrorKind::Connect);
+    assert_eq!(error.outcome(), svc_sdk::Outcome::NotSent);
 }

@@ -10,20 +10,22 @@ mod emails;
 mod errors;
 mod extraction;
 mod false_success;
-#[cfg(feature = "rustls")]
+#[cfg(feature = "_rustls")]
 mod faults;
-#[cfg(all(feature = "http2", feature = "rustls"))]
+#[cfg(all(feature = "http2", feature = "_rustls"))]
 mod http2;
 mod integrations;
 #[cfg(feature = "tower")]
 mod layers;
 mod mock_server;
-#[cfg(feature = "rustls")]
+mod pacing;
+#[cfg(feature = "_rustls")]
 mod proxies;
 mod requests;
 mod retries;
+mod runtimes;
 mod streaming;
-#[cfg(any(feature = "native-tls", feature = "rustls"))]
+#[cfg(any(feature = "native-tls", feature = "_rustls"))]
 mod tls;
 mod tolerance;
 mod types;

@@ -58,6 +58,10 @@ impl MockServer {
         Self::start([response(status, body)]).await
     }
 
+    pub(crate) fn address(&self) -> std::net::SocketAddr {
+        self.address.parse().unwrap()
+    }
+
     pub(crate) fn url(&self) -> String {
         format!("http://{}", self.address)
     }

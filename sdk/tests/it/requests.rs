@@ -261,10 +261,13 @@ async fn local_checks_report_field_and_limit_and_can_be_disabled() {
         assert_eq!((invalid.field.as_ref(), invalid.limit), (field, limit));
         assert_eq!((error.outcome(), error.attempts()), (Outcome::NotSent, 0));
 
-        let batch = [many(1), email.clone()];
+        // If there is no other email in the batch.
+        let batch = [email.clone(), email.clone()];
         let error = client.emails().send_batch(&batch).await.unwrap_err();
         let ErrorKind::InvalidInput(invalid) = error.kind() else { panic!("{error}") };
-        assert_eq!(invalid.field, format!("emails[1].{field}"));
+        assert_eq!(invalid.field, format!("emails[0].{field}"));
+        let fields: Vec<_> = error.fields().iter().map(|each| each.field.clone()).collect();
+        assert_eq!(fields, [format!("emails[0].{field}"), format!("emails[1].{field}")]);
         assert_eq!(server.request_count(), 0);
         // If local checks are disabled, the service decides.
         let client = server.email().local_checks(false).build().unwrap();
@@ -310,8 +313,56 @@ fn build_rejects_invalid_options() {
     assert!(builder().header("content-length", "3").build().is_err());
     assert!(builder().request_id_headers([""]).build().is_err());
     assert!(builder().proxy("::").build().is_err());
-    #[cfg(feature = "rustls")]
+    #[cfg(feature = "_rustls")]
     assert!(builder().ca_bundle("no certificate").build().is_err());
+}
+
+/// The client appends `/api/v1` itself.
+#[test]
+fn build_rejects_a_base_url_with_the_path_of_the_operations() {
+    for base in ["https://x.test/api/v1", "https://x.test/api/v1/", "https://x.test/mail/api/v1"] {
+        let error = EmailClient::builder(base, "k").build().unwrap_err();
+        let text = "the base URL must not end in /api/v1: the client appends it to the base URL; \
+                    leave it out";
+        assert_eq!(error.to_string(), text);
+    }
+    let error = ExtractionClient::builder("https://x.test/v1", "k").build().unwrap_err();
+    assert!(error.to_string().contains("must not end in /v1"), "{error}");
+    for base in ["https://x.test/api", "https://x.test/api/v1x", "https://v1"] {
+        assert!(EmailClient::builder(base, "k").build().is_ok(), "{base}");
+        assert!(ExtractionClient::builder(base, "k").build().is_ok(), "{base}");
+    }
+}
+
+#[tokio::test]
+async fn the_user_agent_can_be_set_as_a_header_too() {
+    let own = concat!("svc-sdk/", env!("CARGO_PKG_VERSION"));
+    type Change = fn(svc_sdk::EmailClientBuilder) -> svc_sdk::EmailClientBuilder;
+    let table: [(Change, &str); 5] = [
+        (|builder| builder, own),
+        (|builder| builder.header("User-Agent", "shop/1"), "shop/1"),
+        (|builder| builder.user_agent("shop/2"), "shop/2"),
+        (|builder| builder.user_agent("shop/2").header("user-agent", "shop/3"), "shop/3"),
+        (|builder| builder.header("user-agent", "shop/3").user_agent("shop/4"), "shop/4"),
+    ];
+    for (change, expected) in table {
+        let server = MockServer::json(200, "[]").await;
+        change(server.email()).build().unwrap().domains().list().await.unwrap();
+        assert_eq!(server.single_request().header("user-agent"), Some(expected));
+    }
+}
+
+/// A header that would be replaced by the key is not dropped in silence.
+#[test]
+fn build_rejects_a_header_that_carries_the_key() {
+    for (builder, name) in [
+        (EmailClient::builder("https://x.test", "k"), "Authorization"),
+        (EmailClient::builder("https://x.test", "k").key_header("X-Key"), "x-key"),
+    ] {
+        let error = builder.header(name, "private").build().unwrap_err();
+        let text = format!("the header {name} carries the API key and cannot be set");
+        assert_eq!(error.to_string(), text);
+    }
 }
 
 #[test]

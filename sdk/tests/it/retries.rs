@@ -130,13 +130,20 @@ async fn an_earlier_ambiguous_attempt_makes_the_outcome_unknown() {
 
 #[tokio::test]
 async fn clones_share_the_retry_budget() {
+    let _clock = Clock::pause();
     for budget in [0, 3, 60] {
         let server = MockServer::start([response(503, "")]).await;
         let client = server.email().retry_budget(budget).back_off(Duration::ZERO, Duration::ZERO);
         let client = client.build().unwrap();
+        let mut spent = 0;
         for _ in 0..40 {
-            client.clone().domains().list().await.unwrap_err();
+            let error = client.clone().domains().list().await.unwrap_err();
+            spent += usize::from(error.is_retry_budget_spent());
+            let says_so = error.to_string().contains("retry budget is spent");
+            assert_eq!(says_so, error.is_retry_budget_spent(), "{error}");
         }
+        // A call makes up to two retries.
+        assert_eq!(spent, 40 - budget as usize / 2, "budget {budget}");
         // One first attempt per call, and as many retries as the budget allows.
         assert_eq!(server.request_count(), 40 + budget as usize);
     }
@@ -186,7 +193,8 @@ async fn ten_successes_refill_one_retry() {
 /// A call that is cancelled while it waits for a retry does not spend the budget.
 #[tokio::test]
 async fn a_cancelled_retry_returns_to_the_budget() {
-    let server = MockServer::start([limited("10")]).await;
+    let unavailable = response_with_headers(503, "Retry-After: 10\r\n", "");
+    let server = MockServer::start([unavailable]).await;
     let failed = Arc::new(Mutex::new(0));
     let count = Arc::clone(&failed);
     let client = server.email().retry_budget(1).on_attempt(move |_| *count.lock().unwrap() += 1);

@@ -8,7 +8,7 @@ use svc_sdk::email::EmailStatus;
 use svc_sdk::{ErrorKind, Operation};
 
 use crate::clock::{Clock, wait_until};
-use crate::mock_server::{MockServer, response};
+use crate::mock_server::{MockServer, response, response_with_headers};
 
 fn statuses(statuses: &[&str]) -> Vec<String> {
     let response = |status: &&str| response(200, &format!(r#"{{"id":"e","status":"{status}"}}"#));
@@ -173,6 +173,43 @@ async fn transient_failures_do_not_end_a_wait_but_permanent_ones_do() {
     let error = client.emails().wait("e").poll_interval(SHORT, SHORT).await.unwrap_err();
     assert!(error.is_not_found());
     assert!(client.emails().wait("").await.unwrap_err().is_invalid_input());
+}
+
+/// A poll is not made sooner than the service asked for.
+#[tokio::test]
+async fn a_wait_honours_retry_after() {
+    let clock = Clock::pause();
+    let [queued, delivered] = statuses(&["queued", "delivered"]).try_into().unwrap();
+    for status in [429, 503] {
+        let busy = response_with_headers(status, "Retry-After: 40\r\n", "");
+        let server = MockServer::start([queued.clone(), busy, delivered.clone()]).await;
+        let client = server.email().retries(0).build().unwrap();
+        let wait = tokio::spawn(client.emails().wait("e").into_future());
+        wait_until("first poll", || server.request_count() == 1).await;
+        clock.advance(Duration::from_millis(501)).await;
+        wait_until("second poll", || server.request_count() == 2).await;
+        clock.advance(Duration::from_millis(39_900)).await;
+        assert_eq!(server.request_count(), 2, "{status}");
+        clock.advance(Duration::from_millis(200)).await;
+        wait_until("wait finished", || wait.is_finished()).await;
+        assert_eq!(wait.await.unwrap().unwrap().status, Some(EmailStatus::Delivered));
+    }
+}
+
+/// The error of a wait that cannot go on tells why, and when the service can be asked again.
+#[tokio::test]
+async fn a_wait_ends_if_retry_after_exceeds_its_deadline() {
+    let _clock = Clock::pause();
+    let busy = response_with_headers(429, "Retry-After: 120\r\n", r#"{"code":"slow"}"#);
+    let server = MockServer::start([busy]).await;
+    let client = server.email().build().unwrap();
+    let wait = client.emails().wait("e").timeout(Duration::from_secs(5));
+    let error = wait.await.unwrap_err();
+    assert!(error.is_timeout());
+    assert_eq!(error.retry_after(), Some(Duration::from_secs(120)));
+    let source = std::error::Error::source(&error).unwrap().downcast_ref::<svc_sdk::Error>();
+    assert_eq!(source.unwrap().code(), Some("slow"));
+    assert_eq!(server.request_count(), 1);
 }
 
 #[tokio::test]

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueHint};
 use serde_json::{Value, json};
+use svc_sdk::FieldProblem;
 use svc_sdk::email::{BatchItem, BatchOutcome, BatchResponse, Email};
 
 use crate::context::Context;
@@ -27,7 +28,9 @@ const VIEW: View = View(&[
 /// Send up to 100 emails in one request
 ///
 /// The file is a JSON array or NDJSON with one email per line, in the format of
-/// POST /api/v1/emails. The exit code is 11 if some of the emails are refused.
+/// POST /api/v1/emails. An email that cannot be sent, for example because of an invalid
+/// address, is left out and reported as refused; the others are sent. The exit code is 11
+/// if some of the emails are refused.
 #[derive(Args, Debug)]
 #[command(after_long_help = "\
 Examples:
@@ -45,19 +48,116 @@ pub struct Batch {
 impl Batch {
     pub async fn run(self, context: &Context) -> Result<(), Failure> {
         let bytes = context.inputs.bytes(&context.out, "FILE", &self.file)?;
-        let emails = parse(&bytes).map_err(|failure| in_file(&self.file, failure))?;
+        let local_checks = !context.settings.compatibility.local_checks_off;
+        let rows = parse(&bytes, local_checks).map_err(|failure| in_file(&self.file, failure))?;
         let client = context.email_client().await?;
-        let call = client.emails().send_batch(&emails);
-        let Some(response) = context.call(call, "sending").await? else { return Ok(()) };
+        let call = client.emails().send_batch(&rows.emails);
+        let Some(response) = context.call(call, "sending").await? else {
+            if !rows.refused.is_empty() {
+                context.out.warning(&rows.summary());
+            }
+            return Ok(());
+        };
         SentEmails::of(&context.settings)
             .note(response.accepted().map(|(_, email)| email.id.as_str()));
-        let items = response.items.iter().map(item).collect::<Vec<_>>();
-        context.out.list(&items, VIEW, "the response lists no email")?;
-        verdict(&response)
+        context.out.list(&rows.items(&response), VIEW, "the response lists no email")?;
+        verdict(&response, rows.refused.len())
     }
 }
 
-fn parse(bytes: &[u8]) -> Result<Vec<Email>, Failure> {
+/// The emails of the file.
+#[derive(Debug)]
+struct Rows {
+    /// Those that are sent.
+    emails: Vec<Email>,
+    /// The index in the file of each email that is sent.
+    sent: Vec<usize>,
+    /// Those that are not sent: index in the file, field and problem.
+    refused: Vec<(usize, String, String)>,
+}
+
+impl Rows {
+    /// Reads each email of the file. One that cannot be sent does not stop the others.
+    fn read(values: Vec<Value>, local_checks: bool) -> Result<Self, Failure> {
+        let mut rows = Self { emails: Vec::new(), sent: Vec::new(), refused: Vec::new() };
+        for (index, value) in values.into_iter().enumerate() {
+            match email(value, local_checks) {
+                Ok(email) => {
+                    rows.emails.push(email);
+                    rows.sent.push(index);
+                }
+                Err((field, problem)) => rows.refused.push((index, field, problem)),
+            }
+        }
+        if !rows.emails.is_empty() {
+            return Ok(rows);
+        }
+        let mut failure = Failure::input(rows.summary());
+        failure.details_mut().fields = rows
+            .refused
+            .into_iter()
+            .map(|(index, field, problem)| (format!("emails[{index}].{field}"), problem))
+            .collect();
+        Err(failure)
+    }
+
+    /// How many emails are not sent, and why the first one is not.
+    fn summary(&self) -> String {
+        let (count, all) = (self.refused.len(), self.refused.len() + self.emails.len());
+        let first = self.refused.first();
+        let first =
+            first.map(|(index, field, problem)| format!("email {index}: {field}: {problem}"));
+        format!("{count} of {all} emails cannot be sent; {}", first.unwrap_or_default())
+    }
+
+    /// The result of every email of the file, in its order if the response tells it.
+    fn items(&self, response: &BatchResponse) -> Vec<Value> {
+        let in_file = |index: Option<usize>| index.and_then(|index| self.sent.get(index).copied());
+        let mut items = response
+            .items
+            .iter()
+            .map(|each| (in_file(each.index), item(each, in_file(each.index))))
+            .collect::<Vec<_>>();
+        items.extend(self.refused.iter().map(|(index, field, problem)| {
+            let fields = json!([{"field": field, "message": problem}]);
+            let message = format!("{field}: {problem}");
+            let error = json!({"code": "invalid_input", "message": message, "fields": fields});
+            (Some(*index), json!({"index": index, "result": "refused", "error": error}))
+        }));
+        if items.iter().all(|(index, _)| index.is_some()) {
+            items.sort_by_key(|(index, _)| *index);
+        }
+        items.into_iter().map(|(_, item)| item).collect()
+    }
+}
+
+/// Reads one email. The error is a field and its problem, without the value.
+fn email(value: Value, local_checks: bool) -> Result<Email, (String, String)> {
+    let Value::Object(object) = value else {
+        return Err(("email".to_owned(), "must be an object".to_owned()));
+    };
+    let read = |value| serde_json::from_value::<Email>(value);
+    let email = read(Value::Object(object.clone())).map_err(|error| {
+        // The error does not name the field. Read alone, each other field is valid.
+        let is_bad = |(key, value): &(String, Value)| read(json!({ key.as_str(): value })).is_err();
+        let field = object.into_iter().find(is_bad).map_or("email".to_owned(), |(key, _)| key);
+        // The rest of the error may quote the value.
+        let text = error.to_string();
+        let problem = match text.split_once(", expected ") {
+            Some((_, expected)) => format!("wrong type, expected {expected}"),
+            None => "not a valid value".to_owned(),
+        };
+        (field, problem)
+    })?;
+    if local_checks {
+        email
+            .check()
+            .map_err(|invalid| (invalid.field.to_string(), invalid.problem.to_string()))?;
+    }
+    Ok(email)
+}
+
+fn parse(bytes: &[u8], local_checks: bool) -> Result<Rows, Failure> {
     let text = std::str::from_utf8(bytes)
         .map_err(|_| Failure::input("not UTF-8 text"))?
         .trim_start_matches('\u{feff}');
@@ -90,36 +190,33 @@ fn parse(bytes: &[u8]) -> Result<Vec<Email>, Failure> {
             .hint("split the file: split -l 100 emails.ndjson part-"));
         }
     }
-    values
-        .into_iter()
-        .enumerate()
-        .map(|(index, value)| {
-            serde_json::from_value(value)
-                .map_err(|error| Failure::input(format!("email {index}: {}", json_problem(&error))))
-        })
-        .collect()
+    Rows::read(values, local_checks)
 }
 
 /// The same shape for every item, however the service reports it.
-fn item(item: &BatchItem) -> Value {
+fn item(item: &BatchItem, index: Option<usize>) -> Value {
     match &item.outcome {
         BatchOutcome::Accepted(email) => {
-            let mut value = json!({"index": item.index, "result": "accepted"});
+            let mut value = json!({"index": index, "result": "accepted"});
             merge(&mut value, output::to_value(email));
             value
         }
-        BatchOutcome::Refused(refusal) => json!({
-            "index": item.index,
-            "result": "refused",
-            "error": {"code": refusal.code, "message": refusal.message},
-        }),
+        BatchOutcome::Refused(refusal) => {
+            let mut error = json!({"code": refusal.code, "message": refusal.message});
+            if !refusal.fields.is_empty() {
+                let field =
+                    |each: &FieldProblem| json!({"field": each.field, "message": each.message});
+                error["fields"] = refusal.fields.iter().map(field).collect();
+            }
+            json!({"index": index, "result": "refused", "error": error})
+        }
         BatchOutcome::Unrecognized(record) => {
-            let mut value = json!({"index": item.index, "result": "unknown"});
+            let mut value = json!({"index": index, "result": "unknown"});
             merge(&mut value, output::to_value(record));
             value
         }
         // The SDK may add outcomes.
-        _ => json!({"index": item.index, "result": "unknown"}),
+        _ => json!({"index": index, "result": "unknown"}),
     }
 }
 
@@ -131,7 +228,8 @@ fn merge(into: &mut Value, from: Value) {
     }
 }
 
-fn verdict(response: &BatchResponse) -> Result<(), Failure> {
+/// `not_sent` emails of the file are not in the response.
+fn verdict(response: &BatchResponse, not_sent: usize) -> Result<(), Failure> {
     let (requested, reported) = (response.requested, response.items.len());
     if reported != requested {
         // It is unknown which emails were accepted, so this must not look like a success.
@@ -144,7 +242,7 @@ fn verdict(response: &BatchResponse) -> Result<(), Failure> {
         .code("batch_incomplete")
         .hint("find out which emails were accepted before you send the file again"));
     }
-    let refused = response.refused().count();
+    let (refused, requested) = (response.refused().count() + not_sent, requested + not_sent);
     if refused > 0 {
         return Err(Failure::new(
             Kind::PartlyRefused,
@@ -173,15 +271,15 @@ mod tests {
     fn reads_arrays_and_ndjson() {
         let array = format!("[{EMAIL},\n{EMAIL}]");
         let lines = format!("{EMAIL}\n\n{EMAIL}\n");
-        assert_eq!(parse(array.as_bytes()).expect("read").len(), 2);
-        assert_eq!(parse(lines.as_bytes()).expect("read").len(), 2);
+        assert_eq!(parse(array.as_bytes(), true).expect("read").emails.len(), 2);
+        assert_eq!(parse(lines.as_bytes(), true).expect("read").emails.len(), 2);
     }
 
     #[test]
     fn accepts_100_emails_and_rejects_101() {
         let lines = |count: usize| format!("{EMAIL}\n").repeat(count);
-        assert_eq!(parse(lines(100).as_bytes()).expect("read").len(), 100);
-        let refused = parse(lines(101).as_bytes()).expect_err("refused");
+        assert_eq!(parse(lines(100).as_bytes(), true).expect("read").emails.len(), 100);
+        let refused = parse(lines(101).as_bytes(), true).expect_err("refused");
         assert_eq!(refused.kind(), Kind::InvalidInput);
         assert!(refused.details().message.contains("101"));
     }
@@ -190,11 +288,13 @@ mod tests {
     fn errors_give_the_location_but_not_the_content() {
         for (text, location) in [
             ("[{]", "line 1"),
-            ("{\"from\":1}", "email 0"),
+            ("{\"from\":1}", "email 0: from"),
+            ("[3]", "email 0: email: must be an object"),
             ("{}\nsecret words", "line 2"),
             ("", "no email"),
         ] {
-            let message = parse(text.as_bytes()).expect_err("refused").details().message.clone();
+            let message =
+                parse(text.as_bytes(), true).expect_err("refused").details().message.clone();
             assert!(message.contains(location) && !message.contains("secret"), "{message}");
         }
     }

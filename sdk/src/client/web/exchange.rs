@@ -24,11 +24,22 @@ use crate::{Error, ErrorKind, Outcome};
 
 pub(super) type BoxError = Box<dyn StdError + Send + Sync>;
 
+/// `fetch` decides how a body is sent.
+#[derive(Clone, Copy)]
+pub(super) enum Pace {
+    Fast,
+    Careful,
+}
+
 /// Whether the request was passed to `fetch`.
 #[derive(Default)]
 pub(super) struct Progress(AtomicBool);
 
 impl Progress {
+    pub(super) fn not_started(&self) -> bool {
+        self.is_incomplete()
+    }
+
     pub(super) fn is_incomplete(&self) -> bool {
         !self.0.load(Ordering::Acquire)
     }
@@ -50,6 +61,7 @@ pub(super) async fn send(
     request: &Request,
     headers: HeaderMap,
     progress: &Arc<Progress>,
+    _: Pace,
 ) -> Result<Incoming, Failed> {
     let url = shared.url(request).into_owned();
     let mut outgoing = reqwest::Request::new(request.method.clone(), url);
@@ -58,7 +70,7 @@ pub(super) async fn send(
     progress.0.store(true, Ordering::Release);
 
     let (mut done, response) = oneshot::channel();
-    let http = shared.http.clone();
+    let http = shared.connections.current().map_err(Failed::permanent)?;
     let limit = shared.settings.max_response_size;
     spawn_local(async move {
         let response = {

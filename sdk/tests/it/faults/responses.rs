@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use svc_sdk::email::{Attachment, Email};
 use svc_sdk::{EmailClient, ErrorKind, Outcome};
-use tokio::io::AsyncWriteExt;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 
 use super::faulty_server::{Fault, FaultyServer};
@@ -190,9 +190,43 @@ async fn the_size_limit_applies_after_layers() {
         });
         let server = FaultyServer::start(Fault::Responds(response(status, "compressed")), 1).await;
         let client = server.builder().layer(decompress);
-        let error = client.build().unwrap().emails().send(&email()).await.unwrap_err();
+        let error = client.build().unwrap().emails().send(email()).await.unwrap_err();
         assert_eq!(error.kind(), &kind);
         assert_eq!(polled.load(Ordering::Relaxed), chunks, "chunks of 64 KiB");
+    }
+}
+
+/// Some proxies compress every response. The message of an error is worth decoding it.
+#[tokio::test]
+async fn reads_gzip_error_bodies() {
+    let body = br#"{"error":{"code":"domain_not_verified","message":"verify it"}}"#;
+    let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    io::Write::write_all(&mut gzip, body).unwrap();
+    let complete = gzip.finish().unwrap();
+    // Followed by 20 MiB of spaces, which are not decoded.
+    let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    io::Write::write_all(&mut gzip, body).unwrap();
+    io::copy(&mut io::Read::take(io::repeat(b' '), 20 << 20), &mut gzip).unwrap();
+    let bomb = gzip.finish().unwrap();
+    for (compressed, is_complete) in [(&complete[..], true), (&bomb, true), (b"no gzip", false)] {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url = format!("http://{}", listener.local_addr().unwrap());
+        let head = format!(
+            "HTTP/1.1 422 No\r\nContent-Encoding: gzip\r\nContent-Length: {}\r\n\r\n",
+            compressed.len()
+        );
+        let response = [head.as_bytes(), compressed].concat();
+        tokio::spawn(async move {
+            let (mut stream, _) = listener.accept().await.unwrap();
+            read_request(&mut stream, &mut Vec::new()).await.unwrap();
+            stream.write_all(&response).await.unwrap();
+        });
+        let client = EmailClient::builder(url, "k").no_proxy().build().unwrap();
+        let error = client.emails().send(email()).await.unwrap_err();
+        assert_eq!(error.kind(), &ErrorKind::Invalid);
+        assert_eq!(error.code(), is_complete.then_some("domain_not_verified"));
+        assert!(error.body().len() <= 64 << 10);
+        assert_eq!(error.headers().contains_key("content-encoding"), !is_complete);
     }
 }
 
@@ -243,5 +277,53 @@ async fn reads_an_early_error_response() {
             "{error:?}"
         );
         assert_ne!(error.outcome(), Outcome::NotSent);
+    }
+}
+
+/// A server that refuses every upload as soon as it has its head, and closes the connection
+/// while the rest is being sent. The response must not be lost.
+#[tokio::test]
+async fn reads_the_refusal_of_an_upload_that_is_cut_off() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    tokio::spawn(async move {
+        while let Ok((mut stream, _)) = listener.accept().await {
+            tokio::spawn(async move {
+                let mut head = Vec::new();
+                while !head.windows(4).any(|end| end == b"\r\n\r\n") {
+                    assert_ne!(stream.read_buf(&mut head).await.unwrap(), 0);
+                }
+                let body = r#"{"error":{"code":"payload_too_large","message":"at most 1 MiB"}}"#;
+                // Unread data makes the system reset the connection.
+                let response = response_with_headers(413, "Connection: close\r\n", body);
+                let _ = stream.write_all(response.as_bytes()).await;
+            });
+        }
+    });
+    let client = EmailClient::builder(url, "k").no_proxy().retries(0).build().unwrap();
+    let zeros = |length: usize| move || Ok(io::Read::take(io::repeat(0), length as u64));
+    let length = 8 << 20;
+    let file = {
+        let mut file = tempfile::NamedTempFile::new().unwrap();
+        io::Write::write_all(&mut file, &vec![0; length]).unwrap();
+        file
+    };
+    for _ in 0..5 {
+        for email in [
+            email().text("x".repeat(length)),
+            email().attachment(Attachment::from_bytes("b", vec![0; length])),
+            email().attachment(Attachment::from_path(file.path()).unwrap()),
+            email().attachment(Attachment::from_opener("z", length as u64, zeros(length))),
+        ] {
+            let error = client.emails().send(&email).await.unwrap_err();
+            assert_eq!(error.kind(), &ErrorKind::TooLarge);
+            assert_eq!(error.outcome(), Outcome::Refused);
+            assert_eq!(
+                error.code(),
+                Some("payload_too_large"),
+                "after {} attempts",
+                error.attempts()
+            );
+        }
     }
 }

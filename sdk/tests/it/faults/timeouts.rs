@@ -13,7 +13,6 @@ use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
 use super::faulty_server::{Fault, FaultyServer};
-use super::redirects::own_client;
 use crate::clock::{Clock, wait_until};
 use crate::mock_server::{MockServer, read_request, response, response_with_headers};
 
@@ -234,17 +233,18 @@ async fn interprets_retry_after_dates_by_the_service_clock() {
     call.await.unwrap().unwrap();
 }
 
-/// A custom HTTP client may have its own timeouts.
+/// The application may set timeouts of the HTTP client's own.
 #[tokio::test]
-async fn classifies_timeouts_of_a_custom_client() {
+async fn classifies_timeouts_of_a_configured_client() {
     let clock = Clock::pause();
     let stalls = FaultyServer::start(Fault::Stalls(String::new()), 9).await;
     let silent = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let silent_url = format!("https://{}", silent.local_addr().unwrap());
-    let own = || own_client().timeout(seconds(5)).connect_timeout(seconds(3)).build().unwrap();
+    let configure =
+        |http: reqwest::ClientBuilder| http.timeout(seconds(5)).connect_timeout(seconds(3));
 
     // Timeout of the whole attempt: it may have been processed, so a send fails.
-    let client = stalls.builder().http_client(own()).build().unwrap();
+    let client = stalls.builder().configure_http(configure).build().unwrap();
     let call = send(&client);
     wait_until("request received", || stalls.complete_requests() == 1).await;
     clock.advance(seconds(6)).await;
@@ -260,7 +260,8 @@ async fn classifies_timeouts_of_a_custom_client() {
     assert_eq!(call.await.unwrap().unwrap_err().attempts(), 2);
 
     // Connect timeout: it was not sent.
-    let client = EmailClient::builder(silent_url, "k").http_client(own()).retries(0);
+    let client =
+        EmailClient::builder(silent_url, "k").configure_http(configure).retries(0).no_proxy();
     let call = send(&client.build().unwrap());
     let (_connection, _) = silent.accept().await.unwrap();
     clock.advance(seconds(4)).await;
@@ -372,6 +373,7 @@ async fn does_not_start_an_attempt_that_cannot_finish_in_time() {
             }
         });
         let client = EmailClient::builder(url, "k").no_proxy().timeout(seconds(30));
+        let client = client.attempt_timeout(seconds(30));
         let client = client.back_off(Duration::ZERO, Duration::ZERO).build().unwrap();
         let call = get(&client, 9);
         for attempt in 1..=attempts {
@@ -394,4 +396,85 @@ async fn closes_idle_connections_early() {
         get(&client, 0).await.unwrap().unwrap();
         assert_eq!(server.connections(), connections, "after {idle} s");
     }
+}
+
+/// One attempt that hangs does not use up the whole deadline.
+#[tokio::test]
+async fn a_read_is_retried_after_a_third_of_the_deadline() {
+    let clock = Clock::pause();
+    let server = FaultyServer::start(Fault::Stalls(String::new()), 1).await;
+    let call = get(&server.client(), 2);
+    wait_until("request received", || server.complete_requests() == 1).await;
+    clock.advance(Duration::from_millis(9_900)).await;
+    assert_eq!(server.complete_requests(), 1);
+    clock.advance(Duration::from_millis(200)).await;
+    wait_until("second attempt finished", || call.is_finished()).await;
+    assert_eq!(call.await.unwrap().unwrap(), 2);
+
+    // The last attempt has all the time that is left.
+    let server = FaultyServer::start(Fault::Stalls(String::new()), 9).await;
+    let call = get(&server.client(), 1);
+    wait_until("first request received", || server.complete_requests() == 1).await;
+    clock.advance(Duration::from_millis(10_001)).await;
+    wait_until("second request received", || server.complete_requests() == 2).await;
+    clock.advance(Duration::from_millis(19_900)).await;
+    assert!(!call.is_finished());
+    clock.advance(Duration::from_millis(200)).await;
+    let error = call.await.unwrap().unwrap_err();
+    assert_eq!((error.kind(), error.attempts()), (&ErrorKind::Timeout, 2));
+
+    // A send that was transmitted may be processed: it has the whole deadline.
+    let call = send(&server.client());
+    wait_until("request received", || server.complete_requests() == 3).await;
+    clock.advance(Duration::from_millis(29_900)).await;
+    assert!(!call.is_finished());
+    clock.advance(Duration::from_millis(200)).await;
+    let error = call.await.unwrap().unwrap_err();
+    assert_eq!((error.outcome(), server.complete_requests()), (Outcome::Unknown, 3));
+}
+
+/// A connection that hangs is given up, also for a send, whose request no connection took.
+#[tokio::test]
+async fn a_send_is_retried_if_the_first_connection_hangs() {
+    let clock = Clock::pause();
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("https://{}", listener.local_addr().unwrap());
+    let client = EmailClient::builder(url, "k").no_proxy().timeout(seconds(9));
+    let client = client.back_off(Duration::ZERO, Duration::ZERO);
+    let call = send(&client.build().unwrap());
+    for _ in 0..2 {
+        // The TLS handshake waits.
+        let (_connection, _) = listener.accept().await.unwrap();
+        clock.advance(Duration::from_millis(3_300)).await;
+    }
+    clock.advance(seconds(4)).await;
+    let error = call.await.unwrap().unwrap_err();
+    assert_eq!((error.kind(), error.outcome()), (&ErrorKind::Timeout, Outcome::NotSent));
+    assert_eq!(error.attempts(), 3);
+}
+
+#[tokio::test]
+async fn attempt_timeout_limits_each_attempt() {
+    let clock = Clock::pause();
+    let server = FaultyServer::start(Fault::Stalls(String::new()), 9).await;
+    let client = server.builder().attempt_timeout(seconds(2)).build().unwrap();
+    let call = get(&client, 1);
+    for attempt in 1..=2 {
+        wait_until("request received", || server.complete_requests() == attempt).await;
+        clock.advance(Duration::from_millis(2_001)).await;
+    }
+    let error = call.await.unwrap().unwrap_err();
+    assert_eq!((error.kind(), error.attempts()), (&ErrorKind::Timeout, 2));
+    // Also a send, which is not retried.
+    let call = send(&client);
+    wait_until("request received", || server.complete_requests() == 3).await;
+    clock.advance(Duration::from_millis(2_001)).await;
+    let error = call.await.unwrap().unwrap_err();
+    assert_eq!((error.outcome(), error.attempts()), (Outcome::Unknown, 1));
+    // One call overrides it.
+    let call = client.emails().get("x").attempt_timeout(seconds(1)).retries(0).into_future();
+    let call = tokio::spawn(call);
+    wait_until("request received", || server.complete_requests() == 4).await;
+    clock.advance(Duration::from_millis(1_001)).await;
+    assert!(call.await.unwrap().unwrap_err().is_timeout());
 }

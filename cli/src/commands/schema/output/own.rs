@@ -12,7 +12,14 @@ pub(super) fn of(path: &str) -> Option<Value> {
             ("result", one_of(&["accepted", "refused", "unknown"])),
             ("id", string()),
             ("status", nullable("string")),
-            ("error", theirs(&[("code", nullable("string")), ("message", nullable("string"))])),
+            (
+                "error",
+                theirs(&[
+                    ("code", nullable("string")),
+                    ("message", nullable("string")),
+                    ("fields", list(theirs(&[("field", string()), ("message", string())]))),
+                ]),
+            ),
         ])),
         "contacts import" => list(json!({
             "type": "object",

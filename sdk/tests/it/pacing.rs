@@ -1,0 +1,166 @@
+//! A service that limits the request rate: no email is lost, and none is sent twice.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use futures_util::{StreamExt, TryStreamExt, stream};
+use svc_sdk::email::Email;
+use svc_sdk::{EmailClient, ErrorKind, Outcome};
+use tokio::io::AsyncWriteExt;
+use tokio::net::TcpListener;
+use tokio::time::Instant;
+
+use crate::clock::{Clock, wait_until};
+use crate::mock_server::{MockServer, read_request, response, response_with_headers};
+
+const fn ms(ms: u64) -> Duration {
+    Duration::from_millis(ms)
+}
+
+/// A server that accepts `per_second` requests in each second of tokio's clock.
+struct LimitedServer {
+    url: String,
+    received: Arc<AtomicUsize>,
+    accepted: Arc<AtomicUsize>,
+}
+
+impl LimitedServer {
+    async fn start(per_second: u32) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url = format!("http://{}", listener.local_addr().unwrap());
+        let (received, accepted) = (Arc::<AtomicUsize>::default(), Arc::<AtomicUsize>::default());
+        let server = Self { url, received: Arc::clone(&received), accepted: Arc::clone(&accepted) };
+        let window = Arc::new(Mutex::new((Instant::now(), 0)));
+        tokio::spawn(async move {
+            while let Ok((mut stream, _)) = listener.accept().await {
+                let (received, accepted) = (Arc::clone(&received), Arc::clone(&accepted));
+                let window = Arc::clone(&window);
+                tokio::spawn(async move {
+                    let mut buffer = Vec::new();
+                    while read_request(&mut stream, &mut buffer).await.is_some() {
+                        received.fetch_add(1, Ordering::SeqCst);
+                        let is_accepted = {
+                            let mut window = window.lock().unwrap();
+                            if window.0.elapsed() >= ms(1_000) {
+                                *window = (Instant::now(), 0);
+                            }
+                            window.1 += 1;
+                            window.1 <= per_second
+                        };
+                        let response = if is_accepted {
+                            let id = accepted.fetch_add(1, Ordering::SeqCst);
+                            response(202, &format!(r#"{{"id":"eml_{id}"}}"#))
+                        } else {
+                            response_with_headers(429, "Retry-After: 1\r\n", "")
+                        };
+                        if stream.write_all(response.as_bytes()).await.is_err() {
+                            return;
+                        }
+                    }
+                });
+            }
+        });
+        server
+    }
+}
+
+/// With the default options: 2 retries, a deadline of 30 seconds and a budget of 50.
+#[tokio::test]
+async fn three_hundred_sends_against_five_a_second_are_all_accepted() {
+    let clock = Clock::pause();
+    let server = LimitedServer::start(5).await;
+    let client = EmailClient::builder(&server.url, "k").no_proxy().build().unwrap();
+    let sends = tokio::spawn(async move {
+        let send = |number| {
+            let email = Email::new("a@b.test", format!("{number}@d.test"), "s");
+            client.emails().send(&email).into_future()
+        };
+        let sends = stream::iter(0..300).map(send).buffer_unordered(50);
+        sends.map_ok(|accepted| accepted.id).collect::<Vec<_>>().await
+    });
+    let start = Instant::now();
+    while !sends.is_finished() {
+        assert!(start.elapsed() < ms(90_000), "the sends do not end");
+        clock.advance(ms(250)).await;
+    }
+    let results = sends.await.unwrap();
+    let failures: Vec<_> = results.iter().filter_map(|result| result.as_ref().err()).collect();
+    assert!(failures.is_empty(), "{} of 300 failed, the first: {}", failures.len(), failures[0]);
+    assert_eq!(server.accepted.load(Ordering::SeqCst), 300);
+    // The service refuses few requests, because the calls wait together.
+    let received = server.received.load(Ordering::SeqCst);
+    assert!(received < 600, "{received} requests for 300 emails");
+}
+
+#[tokio::test]
+async fn a_429_holds_back_all_clones() {
+    let clock = Clock::pause();
+    let server = MockServer::start([
+        response_with_headers(429, "Retry-After: 10\r\n", ""),
+        response(200, r#"{"id":"x"}"#),
+    ])
+    .await;
+    let client = server.email().build().unwrap();
+    let refused = client.emails().get("x").retries(0).await.unwrap_err();
+    assert!(refused.is_rate_limited());
+    let calls: Vec<_> = (0..3)
+        .map(|_| tokio::spawn(client.clone().emails().get("x").with_response().into_future()))
+        .collect();
+    clock.advance(ms(9_900)).await;
+    assert_eq!(server.request_count(), 1);
+    clock.advance(ms(200)).await;
+    for call in calls {
+        wait_until("call finished", || call.is_finished()).await;
+        assert_eq!(call.await.unwrap().unwrap().attempts, 1);
+    }
+    assert_eq!(server.request_count(), 4);
+}
+
+/// A call whose deadline is before the end of the pause fails at once and says why.
+#[tokio::test]
+async fn a_call_that_cannot_wait_for_the_pause_is_not_sent() {
+    let _clock = Clock::pause();
+    let server = MockServer::start([response_with_headers(429, "Retry-After: 10\r\n", "")]).await;
+    let client = server.email().build().unwrap();
+    client.emails().get("x").retries(0).await.unwrap_err();
+    let error = client.emails().get("x").timeout(ms(5_000)).await.unwrap_err();
+    assert_eq!((error.kind(), error.outcome()), (&ErrorKind::RateLimited, Outcome::NotSent));
+    assert_eq!((error.attempts(), error.retry_after()), (0, Some(ms(10_000))));
+    let text = error.to_string();
+    assert!(text.contains("asked for a pause that ends after the deadline"), "{text}");
+    assert!(error.is_retryable());
+    assert_eq!(server.request_count(), 1);
+}
+
+/// A pause costs no retries and no budget.
+#[tokio::test]
+async fn retry_after_costs_no_budget() {
+    let clock = Clock::pause();
+    let limited = response_with_headers(429, "Retry-After: 2\r\n", "");
+    let responses = std::iter::repeat_n(limited, 9).chain([response(202, r#"{"id":"x"}"#)]);
+    let server = MockServer::start(responses).await;
+    let client = server.email().retry_budget(0).retries(1).build().unwrap();
+    let email = Email::new("a@b", "c@d", "s");
+    let call = tokio::spawn(client.emails().send(&email).with_response().into_future());
+    for requests in 1..=9 {
+        wait_until("request received", || server.request_count() == requests).await;
+        clock.advance(ms(2_001)).await;
+    }
+    assert_eq!(call.await.unwrap().unwrap().attempts, 10);
+}
+
+#[cfg(feature = "rate-limit")]
+#[tokio::test]
+async fn a_refusal_by_the_own_rate_limit_says_so() {
+    let _clock = Clock::pause();
+    let server = MockServer::json(200, r#"{"id":"x"}"#).await;
+    let one = std::num::NonZeroU32::MIN;
+    let client = server.email().rate_limit(one, one).build().unwrap();
+    client.emails().get("x").await.unwrap();
+    let error = client.emails().get("x").timeout(ms(500)).await.unwrap_err();
+    assert_eq!((error.kind(), error.outcome()), (&ErrorKind::RateLimited, Outcome::NotSent));
+    assert_eq!((error.attempts(), error.retry_after()), (0, Some(ms(1_000))));
+    assert!(error.to_string().contains("own `rate_limit`"), "{error}");
+    assert_eq!(server.request_count(), 1);
+}

@@ -1,0 +1,78 @@
+//! One client in several runtimes, such as a static one in `#[tokio::test]` functions.
+
+use std::time::{Duration, Instant};
+
+use svc_sdk::{EmailClient, ErrorKind};
+use tokio::runtime::{Builder, Runtime};
+
+use crate::mock_server::MockServer;
+
+fn runtime() -> Runtime {
+    Builder::new_current_thread().enable_all().build().unwrap()
+}
+
+/// A server on a thread of its own.
+fn server() -> (Runtime, MockServer) {
+    let runtime = Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
+    let server = runtime.block_on(MockServer::json(200, r#"{"id":"x"}"#));
+    (runtime, server)
+}
+
+/// A runtime that exists but does not run drives none of its connections.
+#[test]
+fn a_client_works_in_runtimes_that_take_turns() {
+    let (_server_runtime, server) = server();
+    let client = server.email().timeout(Duration::from_secs(5)).retries(0).build().unwrap();
+    let start = Instant::now();
+    let (first, second) = (runtime(), runtime());
+    for _ in 0..3 {
+        for runtime in [&first, &second] {
+            runtime.block_on(client.emails().get("x").into_future()).unwrap();
+        }
+    }
+    assert!(start.elapsed() < Duration::from_secs(4), "a call hung");
+}
+
+/// A runtime that ends takes none of the others' connections with it.
+#[test]
+fn a_client_survives_the_end_of_a_runtime() {
+    let (_server_runtime, server) = server();
+    let client = server.email().timeout(Duration::from_secs(5)).retries(0).build().unwrap();
+    for _ in 0..20 {
+        runtime().block_on(client.emails().get("x").into_future()).unwrap();
+    }
+    let threads: Vec<_> = (0..8)
+        .map(|_| {
+            let client = client.clone();
+            std::thread::spawn(move || {
+                for _ in 0..10 {
+                    runtime().block_on(client.emails().get("x").into_future()).unwrap();
+                }
+            })
+        })
+        .collect();
+    threads.into_iter().for_each(|thread| thread.join().unwrap());
+    assert_eq!(server.request_count(), 100);
+}
+
+/// With tower layers, too.
+#[cfg(feature = "tower")]
+#[test]
+fn a_client_with_layers_works_in_runtimes_that_take_turns() {
+    let (_server_runtime, server) = server();
+    let client = server.email().layer(tower::layer::util::Identity::new()).retries(0);
+    let client = client.timeout(Duration::from_secs(5)).build().unwrap();
+    let (first, second) = (runtime(), runtime());
+    for runtime in [&first, &second, &first, &second] {
+        runtime.block_on(client.emails().get("x").into_future()).unwrap();
+    }
+}
+
+#[test]
+fn a_call_outside_a_runtime_says_what_to_do() {
+    let client = EmailClient::builder("http://127.0.0.1:9", "k").build().unwrap();
+    let error = futures_util::FutureExt::now_or_never(client.emails().get("x").into_future());
+    let error = error.unwrap().unwrap_err();
+    assert!(matches!(error.kind(), ErrorKind::Config { .. }), "{error}");
+    assert!(error.to_string().contains("#[tokio::main]"), "{error}");
+}
