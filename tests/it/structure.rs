@@ -176,9 +176,12 @@ fn imports_are_found() {
     let known = ["a", "a::b", "a::c", "d"].map(|name| (name.to_owned(), String::new()));
     let known = BTreeMap::from(known);
     let source = "//! use crate::d::X;\nmod e;\nuse super::c::{self, Y};\nuse std::io;\n\
-                  use crate::{d::{Z, W as V}, a};\nfn f() { crate::d::g(); super::c::h() }\n\
+                  use crate::{d::{Z, W as V}, a};\npub(in crate::a) fn f() { crate::d::g(); super::c::h() }\n\
                   #[cfg(test)]\nmod tests { use crate::e; }";
-    assert_eq!(paths("a::b", source), ["a::c", "a::c::Y", "d::Z", "d::W", "a", "d::g", "a::c::h"]);
+    assert_eq!(
+        paths("a::b", source),
+        ["a::c", "a::c::Y", "a::b::std::io", "d::Z", "d::W", "a", "d::g", "a::c::h"]
+    );
     assert_eq!(imports("a::b", source, &known), ["a", "a::c", "d"].map(str::to_owned).into());
     assert_eq!(paths("a", "use b::B;\nuse c;"), ["a::b::B", "a::c"]);
 }
@@ -227,11 +230,17 @@ fn imports(module: &str, source: &str, known: &BTreeMap<String, String>) -> BTre
 /// All paths in a module that start in this crate, from its root.
 fn paths(module: &str, source: &str) -> Vec<String> {
     let program = source.split("#[cfg(test)]\nmod tests").next().unwrap_or_default();
-    let code: Vec<&str> =
-        program.lines().filter(|line| !line.trim_start().starts_with("//")).collect();
+    let is_comment = |line: &&str| line.trim_start().starts_with("//");
+    let code: Vec<&str> = program.lines().filter(|line| !is_comment(line)).collect();
+    // The module in `pub(in …)` is no import.
+    let code = code.join("\n");
+    let parts = code.split("pub(in ").enumerate();
+    let code: String = parts
+        .map(|(index, part)| if index == 0 { part } else { part.split_once(')').expect(")").1 })
+        .collect();
     let mut paths = Vec::new();
     let mut rest = String::new();
-    for statement in code.join("\n").split_inclusive(';') {
+    for statement in code.split_inclusive(';') {
         let mut starts = statement.match_indices("use ").map(|(at, _)| at);
         let start = starts.find(|at| {
             let before = statement[..*at].rsplit('\n').next().unwrap_or_default().trim();

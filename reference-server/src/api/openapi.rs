@@ -56,10 +56,10 @@ fn describe(mut document: Document<'_>) -> Value {
 }
 
 fn add_operations(document: &mut Document<'_>) {
-    for operation in Operation::ALL {
+    for &operation in Operation::ALL {
         let service = match operation.service() {
             Service::Email => Part::Email,
-            Service::Extraction => Part::Extraction,
+            _ => Part::Extraction,
         };
         if document.part.includes(service) {
             let builder = OperationBuilder::documented(document, operation);
@@ -68,7 +68,7 @@ fn add_operations(document: &mut Document<'_>) {
         }
     }
     if document.part.includes(Part::Control) {
-        for operation in ControlOperation::ALL.iter().copied() {
+        for &operation in ControlOperation::ALL {
             let builder = OperationBuilder::control(document, operation);
             let value = control::describe(operation, builder).finish();
             document.add(operation.method().as_str(), operation.path(), value);
