@@ -1,6 +1,5 @@
 //! Routes, and the checks that run before every handler.
 
-use std::future::Future;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -14,7 +13,9 @@ use svc_sdk::{Method, Operation, Service};
 
 use crate::api::app::Shared;
 use crate::api::control;
+use crate::api::control::ControlResponse;
 use crate::api::control::guard::guard;
+use crate::api::control::operation::ControlOperation;
 use crate::api::email;
 use crate::api::extraction;
 use crate::api::framework::auth;
@@ -51,9 +52,14 @@ pub(crate) fn router(app: &Shared) -> Router {
         };
         router = router.route(operation.path(), on(filter, handler));
     }
-    router = control_routes(tracking::routes(router));
-    router = openapi::routes(router, CONTROL);
-    router
+    for &operation in ControlOperation::ALL {
+        let filter = MethodFilter::try_from(operation.method()).expect("a common method");
+        let handler = move |State(app): State<Shared>, params: Params, request: Request| {
+            handle_control(app, operation, pairs(&params), request)
+        };
+        router = router.route(operation.path(), on(filter, handler));
+    }
+    openapi::routes(tracking::routes(router))
         .method_not_allowed_fallback(|State(app): State<Shared>, request: Request| async move {
             let message = format!("this path does not support the method {}", request.method());
             response::error(
@@ -67,85 +73,63 @@ pub(crate) fn router(app: &Shared) -> Router {
         .with_state(Arc::clone(app))
 }
 
-/// Declares the routes of the control interface: a table for the description, and the
-/// function that adds them to a router.
-macro_rules! control_routes {
-    ($($method:ident $path:literal => $handler:path,)*) => {
-        /// The method and the path of every route of the control interface.
-        pub(crate) const CONTROL: &[(&str, &str)] = &[$((stringify!($method), $path),)*];
-
-        fn control_routes(router: Router<Shared>) -> Router<Shared> {
-            $(let router = control_route(router, MethodFilter::$method, $path, $handler);)*
-            router
-        }
+/// Handles a request to the control interface.
+async fn handle_control(
+    app: Shared,
+    operation: ControlOperation,
+    params: Option<Vec<(String, String)>>,
+    request: Request,
+) -> Response<Body> {
+    let (parts, body) = request.into_parts();
+    let Some(params) = params else {
+        return response::error(&ApiError::not_found("path"), ErrorFormat::Nested);
     };
+    let input = Input::new(app, parts, params, body);
+    let result = match guard(&input) {
+        Ok(()) => control(operation, input).await,
+        Err(error) => Err(error),
+    };
+    result.unwrap_or_else(|error| response::error(&error, ErrorFormat::Nested))
 }
 
-control_routes! {
-    GET "/_sandbox/health" => control::health::get,
-    GET "/_sandbox/lease" => control::lease::get,
-    GET "/metrics" => control::metrics::get,
-    GET "/readyz" => control::metrics::ready,
-    POST "/_sandbox/organizations" => control::organizations::create,
-    GET "/_sandbox/organizations" => control::organizations::list,
-    POST "/_sandbox/keys" => control::keys::create,
-    GET "/_sandbox/keys" => control::keys::list,
-    DELETE "/_sandbox/keys/{id}" => control::keys::delete,
-    PUT "/_sandbox/templates/{id}" => control::templates::put,
-    GET "/_sandbox/templates/{id}" => control::templates::get,
-    DELETE "/_sandbox/templates/{id}" => control::templates::delete,
-    POST "/_sandbox/dns/{domain}/publish" => control::dns::publish,
-    DELETE "/_sandbox/dns/{domain}" => control::dns::withdraw,
-    DELETE "/_sandbox/dns/{domain}/{record}" => control::dns::withdraw,
-    GET "/_sandbox/messages" => control::messages::list,
-    GET "/_sandbox/messages/wait" => control::messages::wait,
-    GET "/_sandbox/messages/{id}" => control::messages::get,
-    GET "/_sandbox/messages/{id}/raw" => control::messages::raw,
-    GET "/_sandbox/messages/{id}/html" => control::messages::html,
-    GET "/_sandbox/messages/{id}/links" => control::messages::links,
-    POST "/_sandbox/emails/{id}/events" => control::events::create,
-    POST "/_sandbox/inbound" => control::inbound::create,
-    POST "/_sandbox/extractions" => control::extractions::create,
-    GET "/_sandbox/deliveries" => control::deliveries::list,
-    GET "/_sandbox/deliveries/{id}" => control::deliveries::get,
-    POST "/_sandbox/deliveries/{id}/replay" => control::deliveries::replay,
-    GET "/_sandbox/clock" => control::clock::get,
-    POST "/_sandbox/clock" => control::clock::set,
-    GET "/_sandbox/faults" => control::faults::list,
-    POST "/_sandbox/faults" => control::faults::create,
-    DELETE "/_sandbox/faults" => control::faults::clear,
-    GET "/_sandbox/faults/{id}" => control::faults::get,
-    DELETE "/_sandbox/faults/{id}" => control::faults::delete,
-    POST "/_sandbox/reset" => control::reset::reset,
-}
-
-/// Adds one route of the control interface.
-fn control_route<F, Fut>(
-    router: Router<Shared>,
-    filter: MethodFilter,
-    path: &str,
-    handler: F,
-) -> Router<Shared>
-where
-    F: Fn(Input) -> Fut + Clone + Send + Sync + 'static,
-    Fut: Future<Output = Result<Response<Body>, ApiError>> + Send + 'static,
-{
-    let handler = move |State(app): State<Shared>, params: Params, request: Request| {
-        let handler = handler.clone();
-        async move {
-            let (parts, body) = request.into_parts();
-            let Some(params) = pairs(&params) else {
-                return response::error(&ApiError::not_found("path"), ErrorFormat::Nested);
-            };
-            let input = Input::new(app, parts, params, body);
-            let result = match guard(&input) {
-                Ok(()) => handler(input).await,
-                Err(error) => Err(error),
-            };
-            result.unwrap_or_else(|error| response::error(&error, ErrorFormat::Nested))
-        }
-    };
-    router.route(path, on(filter, handler))
+async fn control(operation: ControlOperation, input: Input) -> ControlResponse {
+    use ControlOperation as O;
+    match operation {
+        O::Health => control::health::get(input).await,
+        O::Lease => control::lease::get(input).await,
+        O::Metrics => control::metrics::get(input).await,
+        O::Ready => control::metrics::ready(input).await,
+        O::OrganizationsCreate => control::organizations::create(input).await,
+        O::OrganizationsList => control::organizations::list(input).await,
+        O::KeysCreate => control::keys::create(input).await,
+        O::KeysList => control::keys::list(input).await,
+        O::KeysDelete => control::keys::delete(input).await,
+        O::TemplatesPut => control::templates::put(input).await,
+        O::TemplatesGet => control::templates::get(input).await,
+        O::TemplatesDelete => control::templates::delete(input).await,
+        O::DnsPublish => control::dns::publish(input).await,
+        O::DnsWithdraw | O::DnsWithdrawRecord => control::dns::withdraw(input).await,
+        O::MessagesList => control::messages::list(input).await,
+        O::MessagesWait => control::messages::wait(input).await,
+        O::MessagesGet => control::messages::get(input).await,
+        O::MessagesRaw => control::messages::raw(input).await,
+        O::MessagesHtml => control::messages::html(input).await,
+        O::MessagesLinks => control::messages::links(input).await,
+        O::EventsCreate => control::events::create(input).await,
+        O::InboundCreate => control::inbound::create(input).await,
+        O::ExtractionsCreate => control::extractions::create(input).await,
+        O::DeliveriesList => control::deliveries::list(input).await,
+        O::DeliveriesGet => control::deliveries::get(input).await,
+        O::DeliveriesReplay => control::deliveries::replay(input).await,
+        O::ClockGet => control::clock::get(input).await,
+        O::ClockSet => control::clock::set(input).await,
+        O::FaultsList => control::faults::list(input).await,
+        O::FaultsCreate => control::faults::create(input).await,
+        O::FaultsClear => control::faults::clear(input).await,
+        O::FaultsGet => control::faults::get(input).await,
+        O::FaultsDelete => control::faults::delete(input).await,
+        O::Reset => control::reset::reset(input).await,
+    }
 }
 
 /// Handles a request to a documented operation.

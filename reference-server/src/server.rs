@@ -1,15 +1,18 @@
-//! [`Server`] and its [`Builder`]: starting and stopping a server.
+//! [`Server`]: puts the parts together, starts and stops them.
 
+mod builder;
 pub(crate) mod organization;
+mod start_error;
 
 use std::fmt;
 use std::net::SocketAddr;
-use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
-use std::time::Duration;
 
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
+
+pub use builder::Builder;
+pub use start_error::StartError;
 
 use crate::api::app::{App, Shared};
 use crate::api::control::faults::parse_definition;
@@ -18,21 +21,19 @@ use crate::api::framework::listen;
 use crate::delivery::Delivery;
 use crate::engine::{self, EngineHandle};
 use crate::mail::dns::{Data, DnsServer, Resolver, Zone};
-use crate::mail::relay::{InvalidRelay, Relay, RelayTarget};
+use crate::mail::relay::Relay;
 use crate::model::addresses::Addresses;
-use crate::model::clock::{Clock, ClockMode};
-use crate::model::compatibility::InvalidSetting;
 use crate::model::error::ApiError;
 use crate::model::time::Millis;
 use crate::model::worker::Worker;
 use crate::net::outbound::{Outbound, Policy};
 use crate::settings::Settings;
-use crate::smtp::{Certificate, InvalidCertificate, MailServer};
-use crate::store::data_dir::{DataDir, DataDirError, RunningServer};
+use crate::smtp::MailServer;
+use crate::store::data_dir::{DataDir, DataDirError};
 use crate::store::keys::random_hex;
 use crate::store::{Location, OpenError, Store};
 use crate::store::{deliveries, dns_records, local_deliveries, meta, relay_queue};
-use crate::{routes, smtp, store};
+use crate::{routes, smtp};
 
 /// A running local server for the email service and the extraction service.
 ///
@@ -182,273 +183,21 @@ impl fmt::Debug for Server {
     }
 }
 
-/// Options of a [`Server`]; created by [`Server::builder`].
-///
-/// The defaults suit a test: in memory, with seed data, HTTP and DNS on free
-/// loopback ports, no SMTP, no relay, no rate limit.
-#[derive(Clone, Debug)]
-#[must_use = "a builder does nothing until `start` is called"]
-pub struct Builder {
-    settings: Settings,
-}
-
-impl Builder {
-    /// Sets the HTTP listen address of both services and the control interface.
-    ///
-    /// Port 0 picks a free port. Default: `127.0.0.1:0`.
-    ///
-    /// On an address beyond loopback the server does not accept the seeded keys, and
-    /// the control interface requires [`Server::control_token`].
-    pub fn addr(mut self, addr: SocketAddr) -> Self {
-        self.settings.addr = addr;
-        self
-    }
-
-    /// Keeps all data in this directory, which is created if it does not exist.
-    ///
-    /// One server at a time can use a data directory. On Unix, only its owner can
-    /// read the directory and the files in it.
-    pub fn data_dir(mut self, directory: impl Into<PathBuf>) -> Self {
-        self.settings.location = Location::Directory(directory.into());
-        self
-    }
-
-    /// Keeps all data in memory. This is the default.
-    pub fn in_memory(mut self) -> Self {
-        self.settings.location = Location::Memory;
-        self
-    }
-
-    /// Sets whether a new database gets seed data. Default: `true`.
-    ///
-    /// The seed data is the organization `Sandbox` with the keys `mk_test_sandbox`
-    /// and `sk_test_sandbox`, and the verified domain `sandbox.test`. A server that
-    /// is [`public`](Self::public) or listens beyond loopback never seeds. See
-    /// `docs/control-interface.md#seeds`.
-    pub fn seed(mut self, seed: bool) -> Self {
-        self.settings.seed = seed;
-        self
-    }
-
-    /// Sets the listen address of the built-in DNS server, for UDP and TCP.
-    ///
-    /// Port 0 picks a free port. Default: `127.0.0.1:0`.
-    pub fn dns(mut self, addr: SocketAddr) -> Self {
-        self.settings.dns = addr;
-        self
-    }
-
-    /// Sets the upstream DNS server for names outside the built-in zone.
-    ///
-    /// Default: the resolver configuration of the system. The built-in zone answers
-    /// for names under `.test`, `.example`, `.invalid` and `.localhost`.
-    pub fn resolver(mut self, addr: SocketAddr) -> Self {
-        self.settings.resolver = Some(addr);
-        self
-    }
-
-    /// Sends outgoing mail to an SMTP server.
-    ///
-    /// The URL is `smtp://user:password@mail.example.com:587`, which uses `STARTTLS`
-    /// if the server offers it, or `smtps://…` for TLS from the start. Without a
-    /// relay, no mail leaves the machine. With one, the magic recipients (such as
-    /// `bounced@example.test`) still stay local.
-    ///
-    /// # Errors
-    ///
-    /// Returns [`InvalidRelay`] if the URL is not a valid relay URL. The error does
-    /// not repeat the URL, because it may hold a password.
-    pub fn relay(mut self, url: &str) -> Result<Self, InvalidRelay> {
-        self.settings.relay = Some(RelayTarget::parse(url)?);
-        Ok(self)
-    }
-
-    /// Accepts incoming mail for verified domains over SMTP on this listen address.
-    ///
-    /// Port 0 picks a free port. Default: no SMTP listener.
-    pub fn smtp(mut self, addr: SocketAddr) -> Self {
-        self.settings.smtp = Some(addr);
-        self
-    }
-
-    /// Sets the certificate chain and the private key, both PEM-encoded, that the
-    /// SMTP listener uses for `STARTTLS`.
-    ///
-    /// Default: a self-signed certificate for `localhost`, generated at each start.
-    ///
-    /// # Errors
-    ///
-    /// Returns [`InvalidCertificate`] if either file is not valid PEM, or if the key
-    /// does not belong to the certificate.
-    pub fn smtp_certificate(
-        mut self,
-        chain_pem: &[u8],
-        key_pem: &[u8],
-    ) -> Result<Self, InvalidCertificate> {
-        self.settings.smtp_certificate = Some(Certificate::from_pem(chain_pem, key_pem)?);
-        Ok(self)
-    }
-
-    /// Sets whether untrusted clients may reach the server. Default: `false`.
-    ///
-    /// A public server has no seed data, rejects the seeded keys, and delivers
-    /// webhooks to `https` URLs with public addresses only.
-    pub fn public(mut self, public: bool) -> Self {
-        self.settings.public = public;
-        self
-    }
-
-    /// Sets whether [`find_running`](crate::find_running) can find this server.
-    /// Default: `true`.
-    ///
-    /// Disable it for a server that stops again in a moment and that other processes
-    /// should not start to use.
-    pub fn discoverable(mut self, discoverable: bool) -> Self {
-        self.settings.discoverable = discoverable;
-        self
-    }
-
-    /// Limits the requests per second of each API key, at least 1. Default: no limit.
-    ///
-    /// Requests over the limit get status 429 with `Retry-After`.
-    pub fn rate_limit(mut self, requests_per_second: u32) -> Self {
-        self.settings.rate_limit = Some(requests_per_second.max(1));
-        self
-    }
-
-    /// Sets how long a stop waits for requests and webhook deliveries in progress.
-    /// Default: ten seconds, in real time.
-    ///
-    /// The next start on the same data directory repeats the deliveries that a stop
-    /// interrupts.
-    pub fn stop_timeout(mut self, timeout: Duration) -> Self {
-        self.settings.limits.stop_timeout = timeout;
-        self
-    }
-
-    /// Sets how long a client may pause within a request body before it gets
-    /// status 408. Default: ten seconds, in real time.
-    pub fn body_idle_timeout(mut self, timeout: Duration) -> Self {
-        self.settings.limits.body_idle_timeout = timeout;
-        self
-    }
-
-    /// Sets how long a client may take to send the request line and the headers,
-    /// including the time that the connection is idle before. Default: thirty
-    /// seconds, in real time.
-    pub fn header_timeout(mut self, timeout: Duration) -> Self {
-        self.settings.limits.header_timeout = timeout;
-        self
-    }
-
-    /// Limits the size of the database, in bytes. Default: no limit.
-    ///
-    /// When the database is full, requests that store something get status 507, as
-    /// on a full disk, until data is deleted.
-    pub fn max_database_size(mut self, bytes: u64) -> Self {
-        self.settings.limits.max_database_bytes = Some(bytes);
-        self
-    }
-
-    /// Applies a compatibility setting `NAME=VALUE`, such as `create-status=200`.
-    ///
-    /// Where the services' reference is silent, the server has to choose: whether a
-    /// create operation returns 201 or 200, for example. A compatibility setting
-    /// selects the other choice, so that you can test a client against both. Call it
-    /// once per setting. `docs/undocumented/README.md` lists the settings.
-    ///
-    /// # Errors
-    ///
-    /// Returns [`InvalidSetting`] if the name or the value is unknown. The message
-    /// lists the valid ones.
-    pub fn compatibility(mut self, setting: &str) -> Result<Self, InvalidSetting> {
-        self.settings.compatibility.set(setting)?;
-        Ok(self)
-    }
-
-    /// Starts the server. It accepts requests when this method returns.
-    ///
-    /// # Errors
-    ///
-    /// Returns a [`StartError`] if another server uses the data directory, an address
-    /// is not available, or the database cannot be opened.
-    ///
-    /// # Panics
-    ///
-    /// Panics when called outside of a Tokio runtime.
-    pub async fn start(self) -> Result<Server, StartError> {
-        start(self.settings).await
-    }
-}
-
-/// The reason why a server did not start.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum StartError {
-    /// Another server uses the data directory. Use that server, stop it, or choose
-    /// another directory.
-    #[error("another server is running on {}{}", .directory.display(), at(.running.as_ref()))]
-    InUse {
-        /// The data directory.
-        directory: PathBuf,
-        /// The other server, or `None` if it is still starting or is not
-        /// [discoverable](Builder::discoverable).
-        running: Option<RunningServer>,
-    },
-    /// The data directory cannot be used. Check that it is writable.
-    #[error("cannot use the data directory {}", .directory.display())]
-    Directory {
-        /// The data directory.
-        directory: PathBuf,
-        /// The underlying error.
-        source: std::io::Error,
-    },
-    /// A newer version wrote the database. It was not changed.
-    #[error(
-        "the database was written by a newer version of svc and was not changed; \
-         update svc, or use another data directory"
-    )]
-    NewerDatabase,
-    /// The database cannot be opened. The message contains the reason.
-    #[error("cannot open the database: {0}")]
-    Database(String),
-    /// An address is already in use, or does not belong to this machine.
-    #[error("cannot listen on {addr} for {what}")]
-    Listen {
-        /// The listen address.
-        addr: SocketAddr,
-        /// The protocol: `http`, `dns` or `smtp`.
-        what: &'static str,
-        /// The underlying error.
-        source: std::io::Error,
-    },
-}
-
-fn at(running: Option<&RunningServer>) -> String {
-    running.map(|running| format!(" at {}", running.base_url())).unwrap_or_default()
-}
-
 async fn start(mut settings: Settings) -> Result<Server, StartError> {
     let data_dir = match &settings.location {
         Location::Memory => None,
         Location::Directory(directory) => Some(lock(directory).await?),
     };
     let location = settings.location.clone();
-    let opened = tokio::task::spawn_blocking(move || Store::open(&location)).await;
-    let (store, connection) = match opened {
+    let max_bytes = settings.limits.max_database_bytes;
+    let opened = tokio::task::spawn_blocking(move || Store::open(&location, max_bytes)).await;
+    let (store, clock) = match opened {
         Ok(opened) => opened.map_err(|error| match error {
             OpenError::Newer { .. } => StartError::NewerDatabase,
-            OpenError::Sqlite(error) => sqlite(&error),
-            OpenError::Read { source, .. } => StartError::Database(source.to_string()),
+            other => StartError::Database(other.reason()),
         })?,
         Err(error) => return Err(StartError::Database(error.to_string())),
     };
-    if let Some(bytes) = settings.limits.max_database_bytes {
-        store::limit_size(&connection, bytes).map_err(|error| sqlite(&error))?;
-    }
-    let mode = meta::clock(&connection).map_err(|error| sqlite(&error))?;
-    let clock = Arc::new(Clock::new(mode.unwrap_or(ClockMode::Running { offset: 0 })));
-    store::restore_clock_and_ids(&connection, &clock).map_err(|error| sqlite(&error))?;
 
     let cannot_listen = |what, addr| move |source| StartError::Listen { addr, what, source };
     let (addr, dns_addr) = (settings.addr, settings.dns);
@@ -486,7 +235,7 @@ async fn start(mut settings: Settings) -> Result<Server, StartError> {
     });
     let app = Arc::new(App {
         store,
-        clock: Arc::clone(&clock),
+        clock,
         keys: Arc::default(),
         webhooks,
         faults: Arc::default(),
@@ -503,7 +252,6 @@ async fn start(mut settings: Settings) -> Result<Server, StartError> {
         control_token: control_token.map_err(|error| database(&error))?,
         settings,
     });
-    app.store.start(connection, clock).map_err(|error| StartError::Database(error.to_string()))?;
     let due = load(&app).await.map_err(|error| database(&error))?;
 
     let engine = engine::start(&app.delivery, app.settings.limits.stop_timeout, commands, due);
@@ -553,34 +301,25 @@ async fn load(app: &Shared) -> Result<Vec<(Worker, Millis)>, ApiError> {
             if is_new && context.settings.seed {
                 seed::create(tx, &context)?;
             }
-            context.keys.load(tx.connection())?;
+            context.keys.load(tx.reader())?;
             if context.settings.is_exposed() {
                 // An earlier start on loopback may have seeded these keys.
                 seed::KEYS.into_iter().for_each(|key| context.keys.reject(key));
             }
-            context.webhooks.load(tx.connection())?;
-            context.faults.load(tx.connection(), parse_definition)?;
-            context.verified.load(tx.connection())?;
+            context.webhooks.load(tx.reader())?;
+            context.faults.load(tx.reader(), parse_definition)?;
+            context.verified.load(tx.reader())?;
             context.zone.clear();
-            for (owner, record) in dns_records::all(tx.connection())? {
+            for (owner, record) in dns_records::all(tx.reader())? {
                 context.zone.publish(&owner, record.kind, &record.name, Data::from(&record));
             }
-            let mut due = deliveries::next_by_webhook(tx.connection())?;
-            let relay = relay_queue::first(tx.connection())?;
+            let mut due = deliveries::next_by_webhook(tx.reader())?;
+            let relay = relay_queue::first(tx.reader())?;
             due.extend(relay.map(|(_, at)| (Worker::Relay, at)));
-            due.extend(local_deliveries::next(tx.connection())?);
+            due.extend(local_deliveries::next(tx.reader())?);
             Ok(due)
         })
         .await
-}
-
-fn sqlite(error: &rusqlite::Error) -> StartError {
-    use rusqlite::ErrorCode::{DiskFull, SystemIoFailure};
-    StartError::Database(match error.sqlite_error_code() {
-        // On a disk that is completely full, SQLite reports an I/O failure.
-        Some(DiskFull | SystemIoFailure) => format!("{error} (is the disk full?)"),
-        _ => error.to_string(),
-    })
 }
 
 fn database(error: &ApiError) -> StartError {

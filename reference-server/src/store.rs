@@ -5,6 +5,9 @@
 //! each in its own savepoint of one transaction, commits, and only then sends the
 //! results. A successful result therefore means that the data is on disk, and
 //! concurrent jobs share the cost of the sync.
+//!
+//! Each table has a module, which holds every statement for it. No other code can run one:
+//! a job gets a [`Tx`] or a [`Reader`], and only the store can run statements with those.
 
 pub(crate) mod attempts;
 pub(crate) mod audiences;
@@ -15,6 +18,7 @@ pub(crate) mod dns_records;
 pub(crate) mod domains;
 pub(crate) mod due;
 pub(crate) mod emails;
+mod error;
 pub(crate) mod faults;
 mod file_identity;
 pub(crate) mod idempotency;
@@ -27,10 +31,11 @@ pub(crate) mod meta;
 mod migrations;
 mod open;
 pub(crate) mod organizations;
-#[cfg(test)]
+#[cfg(debug_assertions)]
 mod plans;
 mod pressure;
 mod queue;
+mod reader;
 pub(crate) mod relay_queue;
 pub(crate) mod reset;
 mod restore;
@@ -49,10 +54,11 @@ use tokio::sync::oneshot;
 use file_identity::FileIdentity;
 use job::{Job, JobResult};
 pub(crate) use lock::lock;
-pub(crate) use open::{OpenError, limit_size};
+pub(crate) use open::OpenError;
 use queue::Queue;
-pub(crate) use restore::restore_clock_and_ids;
-pub(crate) use tx::{Tx, Wake, find};
+pub(crate) use reader::Reader;
+use restore::restore_clock_and_ids;
+pub(crate) use tx::{Tx, Wake};
 
 use crate::model::clock::Clock;
 use crate::model::error::ApiError;
@@ -84,9 +90,13 @@ struct Readers {
 const IDLE_READERS: usize = 4;
 
 impl Store {
-    /// Opens the database and applies missing migrations. Returns the connection for
-    /// [`Store::start`].
-    pub(crate) fn open(location: &Location) -> Result<(Self, Connection), OpenError> {
+    /// Opens the database, applies missing migrations, and starts the writer thread. Also
+    /// returns the clock, which continues from where it was saved. The database may grow to
+    /// `max_bytes`.
+    pub(crate) fn open(
+        location: &Location,
+        max_bytes: Option<u64>,
+    ) -> Result<(Self, Arc<Clock>), OpenError> {
         let (connection, readers) = match location {
             Location::Memory => (open::memory()?, None),
             Location::Directory(directory) => {
@@ -95,13 +105,17 @@ impl Store {
                 (connection, Some(Readers { path, idle: Arc::default() }))
             }
         };
+        if let Some(bytes) = max_bytes {
+            open::limit_size(&connection, bytes)?;
+        }
+        let clock = Arc::new(restore_clock_and_ids(Reader::new(&connection))?);
         let store =
             Self { queue: Arc::default(), thread: Mutex::new(None), readers, wake: Arc::default() };
-        Ok((store, connection))
+        store.start(connection, Arc::clone(&clock)).map_err(OpenError::Start)?;
+        Ok((store, clock))
     }
 
-    /// Starts the writer thread on the connection returned by [`Store::open`].
-    pub(crate) fn start(&self, connection: Connection, clock: Arc<Clock>) -> std::io::Result<()> {
+    fn start(&self, connection: Connection, clock: Arc<Clock>) -> std::io::Result<()> {
         let (queue, wake) = (Arc::clone(&self.queue), Arc::clone(&self.wake));
         let file =
             self.readers.as_ref().map(|readers| FileIdentity::of(&readers.path)).transpose()?;
@@ -138,10 +152,10 @@ impl Store {
     pub(crate) async fn read<T, F>(&self, job: F) -> Result<T, ApiError>
     where
         T: Send + 'static,
-        F: FnOnce(&Connection) -> Result<T, ApiError> + Send + 'static,
+        F: FnOnce(Reader<'_>) -> Result<T, ApiError> + Send + 'static,
     {
         let Some(readers) = &self.readers else {
-            return self.submit(false, true, move |tx| job(tx.connection())).await;
+            return self.submit(false, true, move |tx| job(tx.reader())).await;
         };
         let (path, idle) = (readers.path.clone(), Arc::clone(&readers.idle));
         let task = tokio::task::spawn_blocking(move || {
@@ -150,7 +164,7 @@ impl Store {
                 Some(connection) => connection,
                 None => open::reader(&path)?,
             };
-            let result = job(&connection);
+            let result = job(Reader::new(&connection));
             let mut idle = lock(&idle);
             if idle.len() < IDLE_READERS {
                 idle.push(connection);
@@ -210,13 +224,10 @@ impl Drop for Store {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::clock::ClockMode;
 
     #[tokio::test]
     async fn a_failed_job_leaves_no_rows() {
-        let (store, connection) = Store::open(&Location::Memory).unwrap();
-        let clock = Arc::new(Clock::new(ClockMode::Running { offset: 0 }));
-        store.start(connection, clock).unwrap();
+        let (store, _) = Store::open(&Location::Memory, None).unwrap();
         let insert = |tx: &mut Tx<'_>, key: &str| -> Result<(), ApiError> {
             tx.execute("INSERT INTO meta VALUES (?1, 'x')", [key])?;
             Ok(())
@@ -233,8 +244,8 @@ mod tests {
         assert!(panicked.await.is_err());
         store.write(move |tx| insert(tx, "done")).await.unwrap();
 
-        let keys = store.read(|connection| {
-            let mut statement = connection.prepare("SELECT key FROM meta WHERE value = 'x'")?;
+        let keys = store.read(|reader| {
+            let mut statement = reader.statement("SELECT key FROM meta WHERE value = 'x'")?;
             let rows = statement.query_map([], |row| row.get(0))?;
             Ok(rows.collect::<rusqlite::Result<Vec<String>>>()?)
         });

@@ -1,7 +1,9 @@
 //! Rules about the structure of the workspace that neither the compiler nor clippy
-//! checks: which crates may depend on which, and each crate's `rust-version`.
+//! checks: which crates may depend on which, the layers of the server, and each crate's
+//! `rust-version`.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -128,6 +130,221 @@ fn tree(options: &[&str]) -> String {
         .expect("cargo runs");
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     String::from_utf8(output.stdout).expect("UTF-8")
+}
+
+/// The layers of the server, lowest first. A module may import from its own layer and from
+/// those before it. A name covers the modules below it.
+const SERVER_LAYERS: [&[&str]; 13] = [
+    &["model"],
+    &["store"],
+    &["net"],
+    &["mail"],
+    &["delivery"],
+    &["engine"],
+    &["smtp", "settings"],
+    &["api::app", "api::framework"],
+    &["api::tracking", "api::webhooks", "api::email", "api::extraction"],
+    &["api::control"],
+    &["api::openapi"],
+    &["routes"],
+    &["server"],
+];
+
+#[test]
+fn the_server_reads_downwards() {
+    let modules = server_modules();
+    let layer = |module: &str| {
+        SERVER_LAYERS
+            .iter()
+            .position(|layer| layer.iter().any(|name| is_within(module, name)))
+            .unwrap_or_else(|| panic!("`{module}` is in no layer: add it to SERVER_LAYERS"))
+    };
+    let mut upwards = Vec::new();
+    for (module, imports) in &modules {
+        // `api` and the root only declare modules.
+        if imports.is_empty() {
+            continue;
+        }
+        for import in imports.iter().filter(|import| layer(import) > layer(module)) {
+            upwards.push(format!("{module} imports {import}"));
+        }
+    }
+    assert!(upwards.is_empty(), "imports against the layers:\n{}", upwards.join("\n"));
+}
+
+#[test]
+fn the_modules_of_the_server_form_no_circles() {
+    let modules = server_modules();
+    let reachable = |from: &str| {
+        let mut seen = BTreeSet::new();
+        let mut waiting = vec![from.to_owned()];
+        while let Some(module) = waiting.pop() {
+            for import in &modules[&module] {
+                if seen.insert(import.clone()) {
+                    waiting.push(import.clone());
+                }
+            }
+        }
+        seen
+    };
+    let reachable: BTreeMap<&String, BTreeSet<String>> =
+        modules.keys().map(|module| (module, reachable(module))).collect();
+    for module in modules.keys() {
+        let circle: Vec<&String> = reachable[module]
+            .iter()
+            .filter(|other| *other != module && reachable[other].contains(module))
+            .collect();
+        let is_pair = |other: &&String| is_child(module, other) || is_child(other, module);
+        assert!(
+            circle.is_empty() || circle.len() == 1 && circle.iter().all(is_pair),
+            "{module} is in a circle with {circle:?}; only a module and its own child may \
+             import each other"
+        );
+    }
+}
+
+#[test]
+fn imports_are_found() {
+    let known = ["a", "a::b", "a::c", "d"].map(|name| (name.to_owned(), String::new()));
+    let known = BTreeMap::from(known);
+    let source = "//! use crate::d::X;\nmod e;\nuse super::c::{self, Y};\nuse std::io;\n\
+                  use crate::{d::{Z, W as V}, a};\npub(in crate::a) fn f() { crate::d::g(); super::c::h() }\n\
+                  #[cfg(test)]\nmod tests { use crate::e; }";
+    assert_eq!(
+        paths("a::b", source),
+        ["a::c", "a::c::Y", "a::b::std::io", "d::Z", "d::W", "a", "d::g", "a::c::h"]
+    );
+    assert_eq!(imports("a::b", source, &known), ["a", "a::c", "d"].map(str::to_owned).into());
+    assert_eq!(paths("a", "use b::B;\nuse c;"), ["a::b::B", "a::c"]);
+}
+
+/// The modules of the server, each with the modules that it imports from, except in tests.
+fn server_modules() -> BTreeMap<String, BTreeSet<String>> {
+    let folder = root().join("reference-server/src");
+    let mut sources = BTreeMap::new();
+    let mut waiting = vec![folder.clone()];
+    while let Some(next) = waiting.pop() {
+        for entry in fs::read_dir(&next).expect("a folder").map(|entry| entry.expect("an entry")) {
+            let path = entry.path();
+            if path.is_dir() {
+                waiting.push(path);
+            } else if path.extension().is_some_and(|extension| extension == "rs") {
+                let name = path.strip_prefix(&folder).expect("below the folder");
+                let name = name.with_extension("");
+                let parts: Vec<_> = name.iter().map(|part| part.to_string_lossy()).collect();
+                assert!(parts.last().is_some_and(|last| last != "mod"), "{}", path.display());
+                sources.insert(parts.join("::"), fs::read_to_string(&path).expect("UTF-8"));
+            }
+        }
+    }
+    sources.remove("lib");
+    assert!(sources.len() > 100, "found only {} modules", sources.len());
+    sources
+        .iter()
+        .map(|(module, source)| (module.clone(), imports(module, source, &sources)))
+        .collect()
+}
+
+/// The modules that a module names in its paths, except itself.
+fn imports(module: &str, source: &str, known: &BTreeMap<String, String>) -> BTreeSet<String> {
+    paths(module, source)
+        .into_iter()
+        .filter_map(|path| {
+            let mut name = path.as_str();
+            while !known.contains_key(name) {
+                name = name.rsplit_once("::")?.0;
+            }
+            (name != module).then(|| name.to_owned())
+        })
+        .collect()
+}
+
+/// All paths in a module that start in this crate, from its root.
+fn paths(module: &str, source: &str) -> Vec<String> {
+    let program = source.split("#[cfg(test)]\nmod tests").next().unwrap_or_default();
+    let is_comment = |line: &&str| line.trim_start().starts_with("//");
+    let code: Vec<&str> = program.lines().filter(|line| !is_comment(line)).collect();
+    // The module in `pub(in …)` is no import.
+    let code = code.join("\n");
+    let parts = code.split("pub(in ").enumerate();
+    let code: String = parts
+        .map(|(index, part)| if index == 0 { part } else { part.split_once(')').expect(")").1 })
+        .collect();
+    let mut paths = Vec::new();
+    let mut rest = String::new();
+    for statement in code.split_inclusive(';') {
+        let mut starts = statement.match_indices("use ").map(|(at, _)| at);
+        let start = starts.find(|at| {
+            let before = statement[..*at].rsplit('\n').next().unwrap_or_default().trim();
+            before.is_empty() || before.starts_with("pub")
+        });
+        match start {
+            Some(at) => {
+                rest.push_str(&statement[..at]);
+                let tree = statement[at + 4..].trim_end_matches(';');
+                paths.extend(leaves(tree).iter().filter_map(|leaf| absolute(module, leaf)));
+            }
+            None => rest.push_str(statement),
+        }
+    }
+    let is_path = |letter: char| letter.is_alphanumeric() || letter == '_' || letter == ':';
+    let words = rest.split(|letter| !is_path(letter));
+    let inline = words.filter(|word| word.contains("::"));
+    paths.extend(inline.filter_map(|word| absolute(module, word)));
+    paths
+}
+
+/// The single paths of a `use` tree.
+fn leaves(tree: &str) -> Vec<String> {
+    let tree = tree.trim();
+    let Some((prefix, inner)) = tree.split_once('{') else {
+        let path = tree.split(" as ").next().unwrap_or_default().trim();
+        return vec![path.trim_end_matches("::self").to_owned()];
+    };
+    let inner = &inner[..inner.rfind('}').expect("a closing brace")];
+    let (mut depth, mut start, mut branches) = (0, 0, Vec::new());
+    for (at, letter) in inner.char_indices() {
+        match letter {
+            '{' => depth += 1,
+            '}' => depth -= 1,
+            ',' if depth == 0 => {
+                branches.push(&inner[start..at]);
+                start = at + 1;
+            }
+            _ => {}
+        }
+    }
+    branches.push(&inner[start..]);
+    let branches = branches.into_iter().map(str::trim).filter(|branch| !branch.is_empty());
+    branches.flat_map(|branch| leaves(&format!("{}{branch}", prefix.trim()))).collect()
+}
+
+/// A path from the root of the crate. A path that starts with no keyword is taken as one to
+/// a child; if there is none, it names another crate and no module is found.
+fn absolute(module: &str, path: &str) -> Option<String> {
+    if let Some(rest) = path.strip_prefix("crate::") {
+        return Some(rest.to_owned());
+    }
+    let mut base: Vec<&str> = module.split("::").collect();
+    let mut rest = path;
+    while let Some(up) = rest.strip_prefix("super::") {
+        base.pop()?;
+        rest = up;
+    }
+    base.push(rest.trim_start_matches("self::"));
+    Some(base.join("::"))
+}
+
+fn is_within(module: &str, name: &str) -> bool {
+    module == name || is_child_or_deeper(module, name)
+}
+
+fn is_child_or_deeper(module: &str, parent: &str) -> bool {
+    module.strip_prefix(parent).is_some_and(|rest| rest.starts_with("::"))
+}
+
+fn is_child(module: &str, parent: &str) -> bool {
+    module.rsplit_once("::").is_some_and(|(above, _)| above == parent)
 }
 
 fn workspace_packages() -> BTreeMap<String, Vec<String>> {

@@ -14,6 +14,7 @@ pub(crate) mod keys;
 pub(crate) mod lease;
 pub(crate) mod messages;
 pub(crate) mod metrics;
+pub(crate) mod operation;
 pub(crate) mod organizations;
 pub(crate) mod reset;
 pub(crate) mod seed;
@@ -21,12 +22,12 @@ pub(crate) mod templates;
 
 use axum::body::Body;
 use http::{Response, StatusCode};
-use rusqlite::Connection;
 use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::api::framework::{ApiResponse, Input};
 use crate::model::error::ApiError;
+use crate::store::Reader;
 use crate::store::organizations::{SANDBOX, find_named};
 
 /// The response of a handler of the control interface.
@@ -56,7 +57,7 @@ fn organization_param(input: &Input) -> Option<String> {
 /// Finds an organization by its ID or its name. The default is the seeded organization
 /// `Sandbox`.
 pub(crate) fn organization(
-    connection: &Connection,
+    reader: Reader<'_>,
     settings: &crate::settings::Settings,
     id_or_name: Option<&str>,
 ) -> Result<i64, ApiError> {
@@ -70,5 +71,5 @@ pub(crate) fn organization(
             ));
         }
     };
-    find_named(connection, id_or_name)
+    find_named(reader, id_or_name)
 }

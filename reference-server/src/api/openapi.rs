@@ -20,16 +20,14 @@ use serde_json::Value;
 use svc_sdk::{Operation, Service};
 
 use crate::api::app::Shared;
+use crate::api::control::operation::ControlOperation;
 use crate::api::framework::{ApiResponse, response};
 use document::Document;
 use operation::OperationBuilder;
 use part::Part;
 
-/// The method and the path of each route of the control interface.
-pub(crate) type Endpoints = &'static [(&'static str, &'static str)];
-
 /// Adds a route for the description of the whole server, and one for each part.
-pub(crate) fn routes(mut router: Router<Shared>, control: Endpoints) -> Router<Shared> {
+pub(crate) fn routes(mut router: Router<Shared>) -> Router<Shared> {
     for part in Part::ALL {
         let handler = move |State(app): State<Shared>| async move {
             // A server on all addresses does not know which one the client uses.
@@ -38,7 +36,7 @@ pub(crate) fn routes(mut router: Router<Shared>, control: Endpoints) -> Router<S
             let base_url = http.map_or_else(|| "/".to_owned(), |http| format!("http://{http}"));
             let has_token = app.control_token.is_some();
             let document = Document::new(&app.settings, base_url, has_token, part);
-            let document = describe(document, control);
+            let document = describe(document);
             let response = ApiResponse::json(StatusCode::OK, &document);
             response.map_or_else(
                 |error| response::error(&error, app.settings.compatibility.error_format),
@@ -51,13 +49,13 @@ pub(crate) fn routes(mut router: Router<Shared>, control: Endpoints) -> Router<S
 }
 
 /// Adds all operations and webhooks of the document's part.
-fn describe(mut document: Document<'_>, endpoints: Endpoints) -> Value {
-    add_operations(&mut document, endpoints);
+fn describe(mut document: Document<'_>) -> Value {
+    add_operations(&mut document);
     let webhooks = webhooks::describe(&mut document);
     document.into_value(&webhooks)
 }
 
-fn add_operations(document: &mut Document<'_>, endpoints: Endpoints) {
+fn add_operations(document: &mut Document<'_>) {
     for &operation in Operation::ALL {
         let service = match operation.service() {
             Service::Email => Part::Email,
@@ -70,12 +68,10 @@ fn add_operations(document: &mut Document<'_>, endpoints: Endpoints) {
         }
     }
     if document.part.includes(Part::Control) {
-        for (method, path) in endpoints {
-            let builder = OperationBuilder::control(document, method, path);
-            if let Some(builder) = control::describe(method, path, builder) {
-                let value = builder.finish();
-                document.add(method, path, value);
-            }
+        for &operation in ControlOperation::ALL {
+            let builder = OperationBuilder::control(document, operation);
+            let value = control::describe(operation, builder).finish();
+            document.add(operation.method().as_str(), operation.path(), value);
         }
     }
 }
@@ -87,12 +83,11 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::routes::CONTROL;
     use crate::settings::Settings;
 
     fn describe(settings: &Settings, part: Part) -> Value {
         let document = Document::new(settings, "http://127.0.0.1:4080".to_owned(), true, part);
-        super::describe(document, CONTROL)
+        super::describe(document)
     }
 
     /// The method and the path of every operation in a description.
@@ -111,8 +106,9 @@ mod tests {
         let documented = Operation::ALL
             .iter()
             .map(|operation| (operation.method().as_str().to_owned(), operation.path().to_owned()));
-        let control =
-            CONTROL.iter().map(|(method, path)| ((*method).to_owned(), (*path).to_owned()));
+        let control = ControlOperation::ALL
+            .iter()
+            .map(|operation| (operation.method().to_string(), operation.path().to_owned()));
         let served: BTreeSet<_> = documented.chain(control).collect();
         let settings = Settings::default();
         assert_eq!(operations(&describe(&settings, Part::All)), served);
@@ -154,7 +150,7 @@ mod tests {
     fn schema_names_are_unique() {
         let settings = Settings::default();
         let mut document = Document::new(&settings, "/".to_owned(), false, Part::All);
-        add_operations(&mut document, CONTROL);
+        add_operations(&mut document);
         let (requests, responses) = document.definitions();
         for (name, schema) in requests {
             assert!(responses.get(name).is_none_or(|other| other == schema), "{name}");

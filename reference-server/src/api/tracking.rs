@@ -110,12 +110,12 @@ async fn resolve_link(
     let number: usize = number.parse().map_err(|_| not_found())?;
     let position: usize = recipient.parse().map_err(|_| not_found())?;
     let id = email.clone();
-    let html = app.store.read(move |connection| {
-        let tracked = emails::find(connection, &id)?.is_some_and(|email| {
+    let html = app.store.read(move |reader| {
+        let tracked = emails::find(reader, &id)?.is_some_and(|email| {
             position < email.recipients.len()
                 && email.meta.tracking.is_some_and(|tracking| tracking.clicks)
         });
-        Ok(if tracked { emails::content(connection, &id, false)?.html } else { None })
+        Ok(if tracked { emails::content(reader, &id, false)?.html } else { None })
     });
     let html = html.await?.ok_or_else(not_found)?;
     let url = links::nth(&html, number).ok_or_else(not_found)?;
@@ -140,7 +140,7 @@ async fn record(
     app.store
         .write(move |tx| {
             let not_found = || ApiError::not_found("email");
-            let mut email = emails::find(tx.connection(), &id)?.ok_or_else(not_found)?;
+            let mut email = emails::find(tx.reader(), &id)?.ok_or_else(not_found)?;
             let wanted = email.meta.tracking.as_ref().is_some_and(|tracking| match change {
                 Change::Clicked => tracking.clicks,
                 _ => tracking.opens,

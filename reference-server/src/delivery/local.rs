@@ -71,8 +71,7 @@ fn owners(
 /// Emits `email.received` for local deliveries until none is pending.
 pub(crate) async fn run(delivery: &Arc<Delivery>) -> Result<Millis, ApiError> {
     loop {
-        let pending =
-            delivery.store.read(|connection| local_deliveries::list(connection, READ_AHEAD));
+        let pending = delivery.store.read(|reader| local_deliveries::list(reader, READ_AHEAD));
         let pending = pending.await?;
         if pending.is_empty() {
             return Ok(Millis::MAX);
@@ -85,10 +84,10 @@ pub(crate) async fn run(delivery: &Arc<Delivery>) -> Result<Millis, ApiError> {
 
 async fn notify(delivery: &Arc<Delivery>, id: String) -> Result<(), ApiError> {
     let message_id = id.clone();
-    let found = delivery.store.read(move |connection| {
-        let row = local_deliveries::email_and_recipient(connection, &message_id)?;
+    let found = delivery.store.read(move |reader| {
+        let row = local_deliveries::email_and_recipient(reader, &message_id)?;
         let Some((Some(email), recipient)) = row else { return Ok(None) };
-        Ok(Message::load(connection, &email)?.map(|message| (message, recipient)))
+        Ok(Message::load(reader, &email)?.map(|message| (message, recipient)))
     });
     // A message deleted in the meantime causes no event.
     let message = match found.await? {

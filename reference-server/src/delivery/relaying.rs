@@ -41,8 +41,7 @@ pub(crate) async fn run(delivery: &Arc<Delivery>) -> Result<Millis, ApiError> {
 
 async fn hand_over(delivery: &Arc<Delivery>, relay: &Relay, id: String) -> Result<(), ApiError> {
     let email_id = id.clone();
-    let message =
-        delivery.store.read(move |connection| Message::load(connection, &email_id)).await?;
+    let message = delivery.store.read(move |reader| Message::load(reader, &email_id)).await?;
     let Some(message) = message else { return record(delivery, id, Vec::new()).await };
     let positions: Vec<usize> = pending_positions(&message.email).collect();
     // One message for all recipients, or one for each.
@@ -98,7 +97,7 @@ async fn record(
     let context = Arc::clone(delivery);
     let recorded = delivery.store.write_relaxed(move |tx| {
         let retry = relay_queue::retries(tx, &id)?;
-        let (Some(retry), Some(mut email)) = (retry, emails::find(tx.connection(), &id)?) else {
+        let (Some(retry), Some(mut email)) = (retry, emails::find(tx.reader(), &id)?) else {
             relay_queue::delete(tx, &id)?;
             return Ok(());
         };

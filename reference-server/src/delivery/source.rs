@@ -3,13 +3,12 @@
 //! The source is rendered on demand, when a client reads the message or the relay sends
 //! it. Rendering is deterministic.
 
-use rusqlite::Connection;
-
 use crate::mail::dkim::SigningKey;
 use crate::mail::mime::{Attachment, Outgoing};
 use crate::mail::tracking;
 use crate::model::address::Mailbox;
 use crate::model::error::ApiError;
+use crate::store::Reader;
 use crate::store::domains::{self, Signer};
 use crate::store::emails::{self, Content, Stored};
 
@@ -23,10 +22,10 @@ pub(crate) struct Message {
 
 impl Message {
     /// Loads an email with its content.
-    pub(crate) fn load(connection: &Connection, email: &str) -> Result<Option<Self>, ApiError> {
-        let Some(email) = emails::find(connection, email)? else { return Ok(None) };
-        let content = emails::content(connection, &email.id, true)?;
-        let signer = domains::signer(connection, email.sender_domain(), email.organization)?;
+    pub(crate) fn load(reader: Reader<'_>, email: &str) -> Result<Option<Self>, ApiError> {
+        let Some(email) = emails::find(reader, email)? else { return Ok(None) };
+        let content = emails::content(reader, &email.id, true)?;
+        let signer = domains::signer(reader, email.sender_domain(), email.organization)?;
         Ok(Some(Self { email, content, signer }))
     }
 

@@ -84,8 +84,8 @@ async fn read_due(
     let limit = READ_AHEAD + in_flight_ids.len();
     delivery
         .store
-        .read(move |connection| {
-            deliveries::due(connection, &webhook, now, limit, READ_AHEAD_BYTES, &in_flight_ids)
+        .read(move |reader| {
+            deliveries::due(reader, &webhook, now, limit, READ_AHEAD_BYTES, &in_flight_ids)
         })
         .await
 }

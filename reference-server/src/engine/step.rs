@@ -53,7 +53,7 @@ pub(super) fn run(
 
 /// Starts sending a queued email.
 fn send(tx: &mut Tx<'_>, delivery: &Delivery, id: &str) -> Result<(), ApiError> {
-    let Some(mut email) = emails::find(tx.connection(), id)? else { return Ok(()) };
+    let Some(mut email) = emails::find(tx.reader(), id)? else { return Ok(()) };
     if email.status != Status::Queued {
         return Ok(());
     }
@@ -119,7 +119,7 @@ fn deliver_delayed(
     id: &str,
     position: usize,
 ) -> Result<(), ApiError> {
-    let Some(mut email) = emails::find(tx.connection(), id)? else { return Ok(()) };
+    let Some(mut email) = emails::find(tx.reader(), id)? else { return Ok(()) };
     // The control interface may have changed the recipient in the meantime.
     let status = email.recipients.get(position).map(|recipient| recipient.status);
     if status != Some(Status::Sending) {

@@ -188,24 +188,6 @@ impl ApiError {
     }
 }
 
-impl From<rusqlite::Error> for ApiError {
-    fn from(error: rusqlite::Error) -> Self {
-        use rusqlite::ErrorCode::{CannotOpen, DiskFull, SystemIoFailure};
-        match error.sqlite_error_code() {
-            Some(DiskFull) => {
-                tracing::error!("the disk is full");
-                Self::new(Code::StorageFull, "the server's disk is full; nothing was stored")
-            }
-            Some(CannotOpen | SystemIoFailure) => {
-                tracing::error!(%error, "the database cannot be read or written");
-                Self::new(Code::Unavailable, "the server's database cannot be read or written")
-                    .retry_after(1)
-            }
-            _ => Self::internal(error),
-        }
-    }
-}
-
 /// Collects the invalid fields of a request, so that one response (422) lists all of
 /// them.
 #[derive(Debug, Default)]

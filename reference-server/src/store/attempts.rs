@@ -1,11 +1,10 @@
 //! The table `attempt`: the attempts of webhook deliveries.
 
-use rusqlite::Connection;
 use serde_json::{Map, Value};
 
 use crate::model::error::ApiError;
 use crate::model::time::Millis;
-use crate::store::Tx;
+use crate::store::{Reader, Tx};
 
 /// An attempt to insert.
 pub(crate) struct NewAttempt<'a> {
@@ -56,11 +55,11 @@ pub(crate) fn put(tx: &Tx<'_>, delivery: &str, new: &NewAttempt<'_>) -> Result<(
 
 /// The attempts of a delivery, oldest first. Only on request with the response bodies.
 pub(crate) fn list(
-    connection: &Connection,
+    reader: Reader<'_>,
     delivery: &str,
     with_bodies: bool,
 ) -> Result<Vec<Attempt>, ApiError> {
-    let mut statement = connection.prepare_cached(
+    let mut statement = reader.statement(
         "SELECT number, started_at, duration_ms, url, request_headers, status, error,
                 CASE WHEN ?2 THEN response_body END
          FROM attempt WHERE delivery = ?1 ORDER BY number",

@@ -1,11 +1,11 @@
 //! The table `audience`.
 
-use rusqlite::{Connection, Row};
+use rusqlite::Row;
 
 use crate::model::error::ApiError;
 use crate::model::id::{self, Prefix};
 use crate::model::time::Millis;
-use crate::store::{self, Tx};
+use crate::store::{Reader, Tx};
 
 pub(crate) struct Audience {
     pub(crate) id: String,
@@ -25,35 +25,30 @@ pub(crate) fn insert(tx: &Tx<'_>, organization: i64, name: String) -> Result<Aud
 }
 
 /// Lists the audiences of an organization, oldest first.
-pub(crate) fn list(connection: &Connection, organization: i64) -> Result<Vec<Audience>, ApiError> {
+pub(crate) fn list(reader: Reader<'_>, organization: i64) -> Result<Vec<Audience>, ApiError> {
     let sql = format!("SELECT {COLUMNS} FROM audience WHERE organization = ?1 ORDER BY id");
-    let mut statement = connection.prepare_cached(&sql)?;
+    let mut statement = reader.statement(&sql)?;
     let rows = statement.query_map([organization], read)?;
     Ok(rows.collect::<rusqlite::Result<Vec<_>>>()?)
 }
 
-pub(crate) fn find(
-    connection: &Connection,
-    id: &str,
-    organization: i64,
-) -> Result<Audience, ApiError> {
+pub(crate) fn find(reader: Reader<'_>, id: &str, organization: i64) -> Result<Audience, ApiError> {
     let sql = format!("SELECT {COLUMNS} FROM audience WHERE id = ?1 AND organization = ?2");
-    store::find(connection, &sql, (id, organization), read)?
-        .ok_or_else(|| ApiError::not_found("audience"))
+    reader.find(&sql, (id, organization), read)?.ok_or_else(|| ApiError::not_found("audience"))
 }
 
 /// Deletes an audience with its contacts.
 pub(crate) fn delete(tx: &Tx<'_>, id: &str, organization: i64) -> Result<(), ApiError> {
-    find(tx.connection(), id, organization)?;
+    find(tx.reader(), id, organization)?;
     tx.execute("DELETE FROM contact WHERE audience = ?1", [id])?;
     tx.execute("DELETE FROM audience WHERE id = ?1", [id])?;
     Ok(())
 }
 
 /// How many contacts an audience has.
-pub(crate) fn count(connection: &Connection, id: &str) -> Result<i64, ApiError> {
+pub(crate) fn count(reader: Reader<'_>, id: &str) -> Result<i64, ApiError> {
     let sql = "SELECT contacts FROM audience WHERE id = ?1";
-    Ok(connection.prepare_cached(sql)?.query_row([id], |row| row.get(0))?)
+    Ok(reader.statement(sql)?.query_row([id], |row| row.get(0))?)
 }
 
 /// Changes the stored number of contacts, which a count would have to read one by one.

@@ -1,6 +1,6 @@
 //! The table `contact`.
 
-use rusqlite::{Connection, Row};
+use rusqlite::Row;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
@@ -8,7 +8,7 @@ use super::audiences;
 use crate::model::error::{ApiError, Code};
 use crate::model::id::{self, Prefix};
 use crate::model::time::Millis;
-use crate::store::{self, Tx};
+use crate::store::{Reader, Tx};
 
 pub(crate) struct Contact {
     pub(crate) id: String,
@@ -34,7 +34,7 @@ pub(crate) struct NewContact {
 /// Inserts a subscribed contact. Returns 404 if there is no such audience, and 409 if it has
 /// a contact with this address.
 pub(crate) fn insert(tx: &Tx<'_>, organization: i64, new: NewContact) -> Result<Contact, ApiError> {
-    audiences::find(tx.connection(), &new.audience, organization)?;
+    audiences::find(tx.reader(), &new.audience, organization)?;
     let key = new.email.to_lowercase();
     let existing = tx.find(
         "SELECT 1 FROM contact WHERE audience = ?1 AND email_key = ?2",
@@ -78,26 +78,21 @@ pub(crate) fn insert(tx: &Tx<'_>, organization: i64, new: NewContact) -> Result<
 
 /// Lists contacts of an audience, oldest first.
 pub(crate) fn list(
-    connection: &Connection,
+    reader: Reader<'_>,
     audience: &str,
     limit: i64,
     offset: i64,
 ) -> Result<Vec<Contact>, ApiError> {
     let sql =
         format!("SELECT {COLUMNS} FROM contact WHERE audience = ?1 ORDER BY id LIMIT ?2 OFFSET ?3");
-    let mut statement = connection.prepare_cached(&sql)?;
+    let mut statement = reader.statement(&sql)?;
     let rows = statement.query_map((audience, limit, offset), read)?;
     Ok(rows.collect::<rusqlite::Result<Vec<_>>>()?)
 }
 
-pub(crate) fn find(
-    connection: &Connection,
-    id: &str,
-    organization: i64,
-) -> Result<Contact, ApiError> {
+pub(crate) fn find(reader: Reader<'_>, id: &str, organization: i64) -> Result<Contact, ApiError> {
     let sql = format!("SELECT {COLUMNS} FROM contact WHERE id = ?1 AND organization = ?2");
-    store::find(connection, &sql, (id, organization), read)?
-        .ok_or_else(|| ApiError::not_found("contact"))
+    reader.find(&sql, (id, organization), read)?.ok_or_else(|| ApiError::not_found("contact"))
 }
 
 /// Stores a changed contact.
@@ -119,7 +114,7 @@ pub(crate) fn update(tx: &Tx<'_>, contact: &mut Contact) -> Result<(), ApiError>
 }
 
 pub(crate) fn delete(tx: &Tx<'_>, id: &str, organization: i64) -> Result<(), ApiError> {
-    let contact = find(tx.connection(), id, organization)?;
+    let contact = find(tx.reader(), id, organization)?;
     tx.execute("DELETE FROM contact WHERE id = ?1", [id])?;
     audiences::add_to_count(tx, &contact.audience, -1)?;
     Ok(())

@@ -2,14 +2,14 @@
 
 use std::collections::{HashSet, VecDeque};
 
-use rusqlite::{Connection, Row};
+use rusqlite::Row;
 use svc_sdk::Service;
 
 use super::keys::service_from;
 use crate::model::error::ApiError;
 use crate::model::time::Millis;
 use crate::model::worker::Worker;
-use crate::store::{self, Tx};
+use crate::store::{Reader, Tx};
 
 /// The state of a delivery.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -128,14 +128,14 @@ pub(crate) struct DueDeliveries {
 /// Reads due deliveries to a webhook, in order of their due time, except those in flight:
 /// at most `limit`, and no more after `max_bytes` of bodies.
 pub(crate) fn due(
-    connection: &Connection,
+    reader: Reader<'_>,
     webhook: &str,
     now: Millis,
     limit: usize,
     max_bytes: usize,
     in_flight: &HashSet<String>,
 ) -> Result<DueDeliveries, ApiError> {
-    let mut statement = connection.prepare_cached(
+    let mut statement = reader.statement(
         "SELECT id, event, service, attempts, retry, body FROM delivery
          JOIN delivery_body ON delivery = id
          WHERE webhook = ?1 AND due_at <= ?2 ORDER BY due_at, id LIMIT ?3",
@@ -164,13 +164,13 @@ pub(crate) fn due(
     let more = seen == limit || bytes >= max_bytes;
     let sql = "SELECT due_at FROM delivery WHERE webhook = ?1 AND due_at > ?2
                ORDER BY due_at LIMIT 1";
-    let next = store::find(connection, sql, (webhook, now), |row| row.get(0))?;
+    let next = reader.find(sql, (webhook, now), |row| row.get(0))?;
     Ok(DueDeliveries { deliveries, more, next: next.unwrap_or(Millis::MAX) })
 }
 
 /// The webhooks with pending deliveries, each with the time when the first is due.
-pub(crate) fn next_by_webhook(connection: &Connection) -> Result<Vec<(Worker, Millis)>, ApiError> {
-    let mut statement = connection.prepare_cached(
+pub(crate) fn next_by_webhook(reader: Reader<'_>) -> Result<Vec<(Worker, Millis)>, ApiError> {
+    let mut statement = reader.statement(
         "SELECT webhook, MIN(due_at) FROM delivery WHERE due_at IS NOT NULL GROUP BY webhook",
     )?;
     let rows = statement.query_map([], |row| Ok((Worker::Webhook(row.get(0)?), row.get(1)?)))?;
@@ -260,12 +260,12 @@ const PAST_EVERY_ID: &str = "g";
 
 /// Lists the matching deliveries of an organization, newest first.
 pub(crate) fn list(
-    connection: &Connection,
+    reader: Reader<'_>,
     organization: i64,
     filter: &Filter,
     limit: i64,
 ) -> Result<Vec<Delivery>, ApiError> {
-    let mut statement = connection.prepare_cached(&filter.statement())?;
+    let mut statement = reader.statement(&filter.statement())?;
     let cursor = filter.cursor.as_deref().unwrap_or(PAST_EVERY_ID);
     let state = filter.state.map(State::as_str);
     let params = (organization, cursor, &filter.webhook, &filter.event, state, limit);
@@ -273,26 +273,22 @@ pub(crate) fn list(
     Ok(rows.collect::<rusqlite::Result<Vec<_>>>()?)
 }
 
-pub(crate) fn find(
-    connection: &Connection,
-    id: &str,
-    organization: i64,
-) -> Result<Delivery, ApiError> {
+pub(crate) fn find(reader: Reader<'_>, id: &str, organization: i64) -> Result<Delivery, ApiError> {
     let sql = format!("SELECT {COLUMNS} FROM delivery WHERE id = ?1 AND organization = ?2");
-    let found = store::find(connection, &sql, (id, organization), read)?;
+    let found = reader.find(&sql, (id, organization), read)?;
     found.ok_or_else(|| ApiError::not_found("delivery"))
 }
 
 /// The exact request body of a delivery.
-pub(crate) fn body(connection: &Connection, id: &str) -> Result<Option<Vec<u8>>, ApiError> {
+pub(crate) fn body(reader: Reader<'_>, id: &str) -> Result<Option<Vec<u8>>, ApiError> {
     let sql = "SELECT body FROM delivery_body WHERE delivery = ?1";
-    Ok(store::find(connection, sql, [id], |row| row.get(0))?)
+    Ok(reader.find(sql, [id], |row| row.get(0))?)
 }
 
 /// Counts the pending deliveries.
-pub(crate) fn count_pending(connection: &Connection) -> Result<i64, ApiError> {
+pub(crate) fn count_pending(reader: Reader<'_>) -> Result<i64, ApiError> {
     let sql = "SELECT COUNT(*) FROM delivery WHERE due_at IS NOT NULL";
-    Ok(store::find(connection, sql, [], |row| row.get(0))?.unwrap_or(0))
+    Ok(reader.find(sql, [], |row| row.get(0))?.unwrap_or(0))
 }
 
 const COLUMNS: &str =

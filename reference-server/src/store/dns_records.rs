@@ -1,11 +1,9 @@
 //! The table `dns_record`: the records published in the built-in zone.
 
-use rusqlite::Connection;
-
 use super::domains::Domain;
 use crate::model::dns::{Record, RecordKind};
 use crate::model::error::ApiError;
-use crate::store::Tx;
+use crate::store::{Reader, Tx};
 
 /// Stores a record of the domain, in place of an earlier one of this kind.
 pub(crate) fn put(tx: &Tx<'_>, domain: &Domain, record: &Record) -> Result<(), ApiError> {
@@ -49,9 +47,9 @@ pub(crate) fn owners(
 }
 
 /// All records, each with its owner.
-pub(crate) fn all(connection: &Connection) -> Result<Vec<(String, Record)>, ApiError> {
+pub(crate) fn all(reader: Reader<'_>) -> Result<Vec<(String, Record)>, ApiError> {
     let mut statement =
-        connection.prepare_cached("SELECT owner, kind, name, value, priority FROM dns_record")?;
+        reader.statement("SELECT owner, kind, name, value, priority FROM dns_record")?;
     let rows = statement.query_map([], |row| {
         let kind: String = row.get(1)?;
         let record = |kind| -> rusqlite::Result<Record> {

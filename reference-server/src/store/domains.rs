@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::sync::{Arc, PoisonError, RwLock};
 
-use rusqlite::{Connection, Row};
+use rusqlite::Row;
 use schemars::JsonSchema;
 use serde::Serialize;
 use zeroize::Zeroizing;
@@ -12,7 +12,7 @@ use crate::model::dns::{self, Record};
 use crate::model::error::{ApiError, Code};
 use crate::model::id::{self, Prefix};
 use crate::model::time::Millis;
-use crate::store::{self, Tx};
+use crate::store::{Reader, Tx};
 
 pub(crate) struct Domain {
     pub(crate) id: String,
@@ -96,9 +96,9 @@ pub(crate) fn insert(
 }
 
 /// Lists the domains of an organization, oldest first.
-pub(crate) fn list(connection: &Connection, organization: i64) -> Result<Vec<Domain>, ApiError> {
+pub(crate) fn list(reader: Reader<'_>, organization: i64) -> Result<Vec<Domain>, ApiError> {
     let sql = format!("SELECT {COLUMNS} FROM domain WHERE organization = ?1 ORDER BY id");
-    let mut statement = connection.prepare_cached(&sql)?;
+    let mut statement = reader.statement(&sql)?;
     let rows = statement.query_map([organization], read)?;
     Ok(rows.collect::<rusqlite::Result<Vec<_>>>()?)
 }
@@ -136,7 +136,7 @@ pub(crate) fn set_flags(
 
 /// Deletes a domain with its mailboxes and their messages.
 pub(crate) fn delete(tx: &Tx<'_>, id: &str, organization: i64) -> Result<(), ApiError> {
-    find(tx.connection(), id, organization)?;
+    find(tx.reader(), id, organization)?;
     tx.execute(
         "DELETE FROM message_source WHERE message IN (SELECT id FROM message WHERE domain = ?1)",
         [id],
@@ -146,26 +146,20 @@ pub(crate) fn delete(tx: &Tx<'_>, id: &str, organization: i64) -> Result<(), Api
     Ok(())
 }
 
-pub(crate) fn find(
-    connection: &Connection,
-    id: &str,
-    organization: i64,
-) -> Result<Domain, ApiError> {
+pub(crate) fn find(reader: Reader<'_>, id: &str, organization: i64) -> Result<Domain, ApiError> {
     let sql = format!("SELECT {COLUMNS} FROM domain WHERE id = ?1 AND organization = ?2");
-    store::find(connection, &sql, (id, organization), read)?
-        .ok_or_else(|| ApiError::not_found("domain"))
+    reader.find(&sql, (id, organization), read)?.ok_or_else(|| ApiError::not_found("domain"))
 }
 
 /// Finds a domain by its name or its ID.
 pub(crate) fn find_named(
-    connection: &Connection,
+    reader: Reader<'_>,
     name: &str,
     organization: i64,
 ) -> Result<Domain, ApiError> {
     let sql =
         format!("SELECT {COLUMNS} FROM domain WHERE (name = ?1 OR id = ?1) AND organization = ?2");
-    store::find(connection, &sql, (name, organization), read)?
-        .ok_or_else(|| ApiError::not_found("domain"))
+    reader.find(&sql, (name, organization), read)?.ok_or_else(|| ApiError::not_found("domain"))
 }
 
 /// Whether an organization may send from this domain. A subdomain of a verified domain
@@ -176,9 +170,9 @@ pub(crate) fn is_verified(tx: &Tx<'_>, organization: i64, domain: &str) -> Resul
 }
 
 /// Whether any organization receives mail for this domain.
-pub(crate) fn is_verified_by_any(connection: &Connection, domain: &str) -> Result<bool, ApiError> {
+pub(crate) fn is_verified_by_any(reader: Reader<'_>, domain: &str) -> Result<bool, ApiError> {
     let sql = format!("SELECT 1 FROM domain WHERE name = ?1 AND {VERIFIED} LIMIT 1");
-    Ok(store::find(connection, &sql, [domain], |_| Ok(()))?.is_some())
+    Ok(reader.find(&sql, [domain], |_| Ok(()))?.is_some())
 }
 
 /// The verified domains with this name, each as domain id and organization. Several
@@ -204,13 +198,13 @@ pub(crate) struct Signer {
 }
 
 pub(crate) fn signer(
-    connection: &Connection,
+    reader: Reader<'_>,
     domain: &str,
     organization: i64,
 ) -> Result<Option<Signer>, ApiError> {
     let sql =
         "SELECT dkim_selector, dkim_private FROM domain WHERE name = ?1 AND organization = ?2";
-    Ok(store::find(connection, sql, (domain, organization), |row| {
+    Ok(reader.find(sql, (domain, organization), |row| {
         Ok(Signer { selector: row.get(0)?, key: Zeroizing::new(row.get(1)?) })
     })?)
 }
@@ -238,9 +232,9 @@ impl VerifiedDomains {
         self.0.write().unwrap_or_else(PoisonError::into_inner).clear();
     }
 
-    pub(crate) fn load(&self, connection: &Connection) -> rusqlite::Result<()> {
+    pub(crate) fn load(&self, reader: Reader<'_>) -> rusqlite::Result<()> {
         let sql = format!("SELECT name FROM domain WHERE {VERIFIED}");
-        let mut statement = connection.prepare_cached(&sql)?;
+        let mut statement = reader.statement(&sql)?;
         let names = statement.query_map([], |row| row.get(0))?;
         let names = names.collect::<rusqlite::Result<_>>()?;
         *self.0.write().unwrap_or_else(PoisonError::into_inner) = names;

@@ -1,10 +1,8 @@
 //! The table `due`: work that the engine does in steps, in the order of its time.
 
-use rusqlite::Connection;
-
 use crate::model::error::ApiError;
 use crate::model::time::Millis;
-use crate::store::{self, Tx};
+use crate::store::{Reader, Tx};
 
 /// Scheduled work.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -84,7 +82,7 @@ pub(crate) fn next(tx: &Tx<'_>) -> Result<Option<Millis>, ApiError> {
 }
 
 /// Counts the scheduled work.
-pub(crate) fn count(connection: &Connection) -> Result<i64, ApiError> {
-    let count = store::find(connection, "SELECT COUNT(*) FROM due", [], |row| row.get(0))?;
+pub(crate) fn count(reader: Reader<'_>) -> Result<i64, ApiError> {
+    let count = reader.find("SELECT COUNT(*) FROM due", [], |row| row.get(0))?;
     Ok(count.unwrap_or(0))
 }

@@ -1,6 +1,5 @@
 //! [`Stored`]: an email in the database, with its status.
 
-use rusqlite::Connection;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -10,7 +9,7 @@ use crate::model::schema;
 use crate::model::status::{RecipientState, Status};
 use crate::model::time::{self, Millis};
 use crate::model::tracking::Tracking;
-use crate::store::{self, Tx};
+use crate::store::{Reader, Tx};
 
 /// The immutable part of an email, except its content.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -170,10 +169,10 @@ pub(crate) fn update(tx: &Tx<'_>, email: &Stored) -> Result<(), ApiError> {
     Ok(())
 }
 
-pub(crate) fn find(connection: &Connection, id: &str) -> Result<Option<Stored>, ApiError> {
+pub(crate) fn find(reader: Reader<'_>, id: &str) -> Result<Option<Stored>, ApiError> {
     let sql = "SELECT id, organization, status, last_event, scheduled_at, due_at, created_at,
                       updated_at, meta, recipients FROM email WHERE id = ?1";
-    let found = store::find(connection, sql, [id], |row| {
+    let found = reader.find(sql, [id], |row| {
         let parsed = (
             serde_json::from_str(row.get_ref(8)?.as_str()?),
             serde_json::from_str(row.get_ref(9)?.as_str()?),
@@ -198,13 +197,9 @@ pub(crate) fn find(connection: &Connection, id: &str) -> Result<Option<Stored>, 
 }
 
 /// Loads the content of an email, with or without the bytes of its attachments.
-pub(crate) fn content(
-    connection: &Connection,
-    id: &str,
-    with_bytes: bool,
-) -> Result<Content, ApiError> {
+pub(crate) fn content(reader: Reader<'_>, id: &str, with_bytes: bool) -> Result<Content, ApiError> {
     let sql = "SELECT html, text, headers, attachments FROM email_content WHERE email = ?1";
-    let content = store::find(connection, sql, [id], |row| {
+    let content = reader.find(sql, [id], |row| {
         let parsed = |text: Option<String>| text.unwrap_or_else(|| "null".to_owned());
         Ok(Content {
             html: row.get(0)?,
@@ -217,7 +212,7 @@ pub(crate) fn content(
     if with_bytes {
         for (position, attachment) in content.attachments.iter_mut().enumerate() {
             let sql = "SELECT content FROM email_attachment WHERE email = ?1 AND position = ?2";
-            let bytes = store::find(connection, sql, (id, position as i64), |row| row.get(0))?;
+            let bytes = reader.find(sql, (id, position as i64), |row| row.get(0))?;
             attachment.content = bytes.unwrap_or_default();
         }
     }

@@ -8,12 +8,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use http::{HeaderMap, StatusCode};
-use rusqlite::Connection;
 use svc_sdk::Operation;
 
 use crate::model::error::ApiError;
 use crate::model::time::Millis;
-use crate::store::{Store, Tx};
+use crate::store::{Reader, Store, Tx};
 
 /// What a fault does to a request.
 #[derive(Clone, Debug)]
@@ -166,20 +165,19 @@ impl Faults {
     /// Replaces all faults by those in the database. `parse` reads a definition.
     pub(crate) fn load(
         &self,
-        connection: &Connection,
+        reader: Reader<'_>,
         parse: impl Fn(&str) -> Result<(Option<Operation>, Effect), ApiError>,
     ) -> Result<(), ApiError> {
         let mut loaded = Vec::new();
-        let mut statement = connection.prepare_cached(
-            "SELECT id, organization, definition, skip, times FROM fault ORDER BY id",
-        )?;
+        let mut statement = reader
+            .statement("SELECT id, organization, definition, skip, times FROM fault ORDER BY id")?;
         let mut rows = statement.query([])?;
         while let Some(row) = rows.next()? {
             let (id, asked): (String, String) = (row.get(0)?, row.get(2)?);
             let definition = serde_json::from_str(&asked).map_err(ApiError::internal)?;
             let (operation, effect) = parse(&asked)?;
             let (skip, times) = (row.get(3)?, row.get(4)?);
-            let hits = hits(connection, &id)?;
+            let hits = hits(reader, &id)?;
             let organization = row.get(1)?;
             loaded.push(Fault {
                 id,
@@ -228,9 +226,9 @@ pub(crate) async fn save(store: &Store, updates: Vec<FaultUpdate>) {
     }
 }
 
-fn hits(connection: &Connection, fault: &str) -> rusqlite::Result<Vec<FaultHit>> {
+fn hits(reader: Reader<'_>, fault: &str) -> rusqlite::Result<Vec<FaultHit>> {
     let sql = "SELECT at, operation FROM fault_hit WHERE fault = ?1 ORDER BY seq";
-    let mut statement = connection.prepare_cached(sql)?;
+    let mut statement = reader.statement(sql)?;
     let rows = statement.query_map([fault], |row| {
         let name: String = row.get(1)?;
         let operation = Operation::ALL.iter().copied().find(|known| known.to_string() == name);

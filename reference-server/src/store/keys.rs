@@ -4,14 +4,13 @@ use std::collections::HashMap;
 use std::sync::{Arc, PoisonError, RwLock};
 
 use ring::rand::{SecureRandom, SystemRandom};
-use rusqlite::Connection;
 use sha2::{Digest, Sha256};
 use svc_sdk::{Scope, Service};
 
 use crate::model::error::ApiError;
 use crate::model::id::{self, Prefix};
 use crate::model::time::Millis;
-use crate::store::Tx;
+use crate::store::{Reader, Tx};
 
 /// An API key without its secret.
 #[derive(Clone, Debug)]
@@ -55,9 +54,9 @@ impl Keys {
     }
 
     /// Replaces all keys by those in the database.
-    pub(crate) fn load(&self, connection: &Connection) -> rusqlite::Result<()> {
-        let mut statement = connection
-            .prepare_cached("SELECT hash, id, organization, service, scopes FROM api_key")?;
+    pub(crate) fn load(&self, reader: Reader<'_>) -> rusqlite::Result<()> {
+        let mut statement =
+            reader.statement("SELECT hash, id, organization, service, scopes FROM api_key")?;
         let rows = statement.query_map([], |row| {
             let key = Key {
                 id: row.get(1)?,
@@ -167,8 +166,8 @@ pub(crate) struct Listed {
 }
 
 /// Lists the keys of an organization, oldest first.
-pub(crate) fn list(connection: &Connection, organization: i64) -> Result<Vec<Listed>, ApiError> {
-    let mut statement = connection.prepare_cached(
+pub(crate) fn list(reader: Reader<'_>, organization: i64) -> Result<Vec<Listed>, ApiError> {
+    let mut statement = reader.statement(
         "SELECT id, service, scopes, mode, hint, created_at FROM api_key
          WHERE organization = ?1 ORDER BY id",
     )?;

@@ -1,10 +1,8 @@
 //! The tables `message` and `message_source`: delivered messages, one for each recipient.
 
-use rusqlite::Connection;
-
 use crate::model::error::ApiError;
 use crate::model::time::Millis;
-use crate::store::{self, Tx};
+use crate::store::{Reader, Tx};
 
 /// Stores the message of an email for one recipient. `domain` is the recipient's domain if
 /// the organization has verified it.
@@ -65,13 +63,13 @@ pub(crate) struct Message {
 }
 
 pub(crate) fn find(
-    connection: &Connection,
+    reader: Reader<'_>,
     organization: i64,
     id: &str,
 ) -> Result<Option<Message>, ApiError> {
     let sql =
         "SELECT recipient, created_at, email FROM message WHERE organization = ?1 AND id = ?2";
-    Ok(store::find(connection, sql, (organization, id), |row| {
+    Ok(reader.find(sql, (organization, id), |row| {
         Ok(Message {
             id: id.to_owned(),
             recipient: row.get(0)?,
@@ -82,18 +80,15 @@ pub(crate) fn find(
 }
 
 /// The source of a received message.
-pub(crate) fn source(connection: &Connection, id: &str) -> Result<Option<Vec<u8>>, ApiError> {
+pub(crate) fn source(reader: Reader<'_>, id: &str) -> Result<Option<Vec<u8>>, ApiError> {
     let sql = "SELECT source FROM message_source WHERE message = ?1";
-    Ok(store::find(connection, sql, [id], |row| row.get(0))?)
+    Ok(reader.find(sql, [id], |row| row.get(0))?)
 }
 
 /// The ID of the newest message of an organization.
-pub(crate) fn newest(
-    connection: &Connection,
-    organization: i64,
-) -> Result<Option<String>, ApiError> {
+pub(crate) fn newest(reader: Reader<'_>, organization: i64) -> Result<Option<String>, ApiError> {
     let sql = "SELECT id FROM message WHERE organization = ?1 ORDER BY id DESC LIMIT 1";
-    Ok(store::find(connection, sql, [organization], |row| row.get(0))?)
+    Ok(reader.find(sql, [organization], |row| row.get(0))?)
 }
 
 /// A message as a list shows it.
@@ -134,13 +129,13 @@ fn list_statement(to_one_recipient: bool) -> String {
 
 /// Reads messages of an organization, newest first, until `take` returns `false`.
 pub(crate) fn each(
-    connection: &Connection,
+    reader: Reader<'_>,
     organization: i64,
     range: &Range<'_>,
     recipient: Option<&str>,
     mut take: impl FnMut(Head) -> Result<bool, ApiError>,
 ) -> Result<(), ApiError> {
-    let mut statement = connection.prepare_cached(&list_statement(recipient.is_some()))?;
+    let mut statement = reader.statement(&list_statement(recipient.is_some()))?;
     let mut rows = statement.query((organization, range.after, range.before, recipient))?;
     while let Some(row) = rows.next()? {
         let message = Message {

@@ -1,15 +1,14 @@
 //! The table `meta`: what is known about the database as a whole.
 
-use rusqlite::Connection;
-
+use super::reader::Reader;
+use super::tx::Tx;
 use crate::model::clock::ClockMode;
 use crate::model::error::ApiError;
-use crate::store::{self, Tx};
 
 /// The saved state of the clock.
-pub(crate) fn clock(connection: &Connection) -> rusqlite::Result<Option<ClockMode>> {
+pub(super) fn clock(reader: Reader<'_>) -> rusqlite::Result<Option<ClockMode>> {
     let sql = "SELECT value FROM meta WHERE key = 'clock'";
-    let mode = store::find(connection, sql, [], |row| row.get::<_, String>(0))?;
+    let mode = reader.find(sql, [], |row| row.get::<_, String>(0))?;
     Ok(mode.as_deref().and_then(ClockMode::from_text))
 }
 
@@ -38,6 +37,7 @@ pub(crate) fn is_new(tx: &Tx<'_>) -> Result<bool, ApiError> {
 }
 
 /// Fails if the database cannot be read.
-pub(crate) fn check(connection: &Connection) -> Result<(), ApiError> {
-    Ok(connection.query_row("SELECT 1", [], |_| Ok(()))?)
+pub(crate) fn check(reader: Reader<'_>) -> Result<(), ApiError> {
+    reader.find("SELECT 1", [], |_| Ok(()))?;
+    Ok(())
 }

@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 
 use rusqlite::{Connection, OpenFlags};
 
+use super::data_dir;
 use super::migrations;
-use crate::store::data_dir;
 
 /// Why the database cannot be opened.
 #[derive(Debug, thiserror::Error)]
@@ -22,6 +22,24 @@ pub(crate) enum OpenError {
     Sqlite(#[from] rusqlite::Error),
     #[error("cannot read {path}")]
     Read { path: PathBuf, source: std::io::Error },
+    #[error("cannot start the thread that writes the database")]
+    Start(std::io::Error),
+}
+
+impl OpenError {
+    /// Why the database cannot be opened.
+    pub(crate) fn reason(&self) -> String {
+        use rusqlite::ErrorCode::{DiskFull, SystemIoFailure};
+        match self {
+            Self::Sqlite(error) => match error.sqlite_error_code() {
+                // On a disk that is completely full, SQLite reports an I/O failure.
+                Some(DiskFull | SystemIoFailure) => format!("{error} (is the disk full?)"),
+                _ => error.to_string(),
+            },
+            Self::Read { source, .. } | Self::Start(source) => source.to_string(),
+            Self::Newer { .. } => self.to_string(),
+        }
+    }
 }
 
 /// Opens the file, creating or upgrading it. A database with a newer schema is left
@@ -87,7 +105,7 @@ pub(super) fn reader(path: &Path) -> rusqlite::Result<Connection> {
 }
 
 /// Limits the size of the database, in bytes.
-pub(crate) fn limit_size(connection: &Connection, bytes: u64) -> rusqlite::Result<()> {
+pub(super) fn limit_size(connection: &Connection, bytes: u64) -> rusqlite::Result<()> {
     let page: u32 = connection.query_row("PRAGMA page_size", [], |row| row.get(0))?;
     let pages = (bytes / u64::from(page)).max(1);
     connection.query_row(&format!("PRAGMA max_page_count = {pages}"), [], |_| Ok(()))

@@ -1,10 +1,8 @@
 //! The table `organization`.
 
-use rusqlite::Connection;
-
 use crate::model::error::{ApiError, Code};
 use crate::model::id::{self, Prefix};
-use crate::store::{self, Tx};
+use crate::store::{Reader, Tx};
 
 /// The name of the seeded organization.
 pub(crate) const SANDBOX: &str = "Sandbox";
@@ -29,25 +27,25 @@ pub(crate) fn insert(
         "INSERT INTO organization (id, name, balance_cents, created_at) VALUES (?1, ?2, ?3, ?4)",
         (&id, &name, balance_cents, tx.now),
     )?;
-    Ok(Organization { seq: tx.connection().last_insert_rowid(), id, name, balance_cents })
+    Ok(Organization { seq: tx.last_row(), id, name, balance_cents })
 }
 
 /// Lists the organizations, oldest first.
-pub(crate) fn list(connection: &Connection) -> Result<Vec<Organization>, ApiError> {
+pub(crate) fn list(reader: Reader<'_>) -> Result<Vec<Organization>, ApiError> {
     let sql = "SELECT seq, id, name, balance_cents FROM organization ORDER BY seq";
-    let mut statement = connection.prepare_cached(sql)?;
+    let mut statement = reader.statement(sql)?;
     let rows = statement.query_map([], read)?;
     Ok(rows.collect::<rusqlite::Result<Vec<_>>>()?)
 }
 
-pub(crate) fn get(connection: &Connection, seq: i64) -> Result<Organization, ApiError> {
+pub(crate) fn get(reader: Reader<'_>, seq: i64) -> Result<Organization, ApiError> {
     let sql = "SELECT seq, id, name, balance_cents FROM organization WHERE seq = ?1";
-    store::find(connection, sql, [seq], read)?.ok_or_else(|| ApiError::not_found("organization"))
+    reader.find(sql, [seq], read)?.ok_or_else(|| ApiError::not_found("organization"))
 }
 
 /// Finds an organization by its ID or its name. An ID takes precedence.
-pub(crate) fn find_named(connection: &Connection, id_or_name: &str) -> Result<i64, ApiError> {
-    let mut statement = connection.prepare_cached(
+pub(crate) fn find_named(reader: Reader<'_>, id_or_name: &str) -> Result<i64, ApiError> {
+    let mut statement = reader.statement(
         "SELECT seq, id = ?1 FROM organization WHERE id = ?1 OR name = ?1 ORDER BY 2 DESC LIMIT 2",
     )?;
     let rows = statement.query_map([id_or_name], |row| Ok((row.get(0)?, row.get(1)?)))?;

@@ -1,11 +1,9 @@
 //! The table `relay`: emails with recipients that have not been handed over to the relay.
 
-use rusqlite::Connection;
-
 use crate::model::error::ApiError;
 use crate::model::time::Millis;
 use crate::model::worker::Worker;
-use crate::store::{self, Tx};
+use crate::store::{Reader, Tx};
 
 /// Queues an email, due now.
 pub(crate) fn put(tx: &mut Tx<'_>, organization: i64, email: &str) -> Result<(), ApiError> {
@@ -18,9 +16,9 @@ pub(crate) fn put(tx: &mut Tx<'_>, organization: i64, email: &str) -> Result<(),
 }
 
 /// The email that is due first, with its time.
-pub(crate) fn first(connection: &Connection) -> Result<Option<(String, Millis)>, ApiError> {
+pub(crate) fn first(reader: Reader<'_>) -> Result<Option<(String, Millis)>, ApiError> {
     let sql = "SELECT email, due_at FROM relay ORDER BY due_at LIMIT 1";
-    Ok(store::find(connection, sql, [], |row| Ok((row.get(0)?, row.get(1)?)))?)
+    Ok(reader.find(sql, [], |row| Ok((row.get(0)?, row.get(1)?)))?)
 }
 
 /// How many retries an email has had; `None` if it is not in the queue.

@@ -2,10 +2,9 @@
 //! that a restarted server continues from its last state even if the system clock was
 //! set back.
 
-use rusqlite::Connection;
-
-use super::tx::find;
-use crate::model::clock::Clock;
+use super::meta;
+use super::reader::Reader;
+use crate::model::clock::{Clock, ClockMode};
 use crate::model::id;
 use crate::model::time::Millis;
 
@@ -19,19 +18,17 @@ const NEWEST: [&str; 3] = [
      ORDER BY message.id DESC LIMIT 1",
 ];
 
-/// Makes new ids sort after the stored ones, and moves the clock to the latest stored
-/// time.
-pub(crate) fn restore_clock_and_ids(
-    connection: &Connection,
-    clock: &Clock,
-) -> rusqlite::Result<()> {
+/// Makes new ids sort after the stored ones, and returns a clock that continues from the
+/// latest stored time.
+pub(super) fn restore_clock_and_ids(reader: Reader<'_>) -> rusqlite::Result<Clock> {
+    let clock = Clock::new(meta::clock(reader)?.unwrap_or(ClockMode::Running { offset: 0 }));
     for newest in NEWEST {
         let read = |row: &rusqlite::Row<'_>| Ok((row.get::<_, String>(0)?, row.get(1)?));
-        let found: Option<(String, Millis)> = find(connection, newest, [], read)?;
+        let found: Option<(String, Millis)> = reader.find(newest, [], read)?;
         if let Some((newest, at)) = found {
             id::advance_past(&newest);
             clock.advance_to(at);
         }
     }
-    Ok(())
+    Ok(clock)
 }

@@ -1,10 +1,8 @@
 //! The table `template`.
 
-use rusqlite::Connection;
-
 use crate::model::error::ApiError;
 use crate::model::time::Millis;
-use crate::store::{self, Tx};
+use crate::store::{Reader, Tx};
 
 pub(crate) struct Template {
     pub(crate) id: String,
@@ -40,13 +38,13 @@ pub(crate) fn delete(tx: &Tx<'_>, organization: i64, id: &str) -> Result<bool, A
 }
 
 pub(crate) fn find(
-    connection: &Connection,
+    reader: Reader<'_>,
     organization: i64,
     id: &str,
 ) -> Result<Option<Template>, ApiError> {
     let sql = "SELECT subject, html, text, created_at, updated_at FROM template
                WHERE organization = ?1 AND id = ?2";
-    Ok(store::find(connection, sql, (organization, id), |row| {
+    Ok(reader.find(sql, (organization, id), |row| {
         Ok(Template {
             id: id.to_owned(),
             subject: row.get(0)?,

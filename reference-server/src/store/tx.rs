@@ -8,6 +8,7 @@ use tokio::sync::Notify;
 
 use super::lock::lock;
 use super::pressure::Pressure;
+use super::reader::Reader;
 use crate::model::time::Millis;
 use crate::model::worker::Worker;
 
@@ -46,27 +47,33 @@ impl<'a> Tx<'a> {
         self.pressure.is_enough(done)
     }
 
-    pub(crate) fn connection(&self) -> &'a Connection {
-        self.connection
+    /// Reads what this transaction sees.
+    pub(crate) fn reader(&self) -> Reader<'a> {
+        Reader::new(self.connection)
+    }
+
+    /// The row number that the last `INSERT` chose.
+    pub(super) fn last_row(&self) -> i64 {
+        self.connection.last_insert_rowid()
     }
 
     /// Executes one statement and returns the number of changed rows.
-    pub(crate) fn execute(&self, sql: &str, params: impl Params) -> rusqlite::Result<usize> {
+    pub(super) fn execute(&self, sql: &str, params: impl Params) -> rusqlite::Result<usize> {
         self.statement(sql)?.execute(params)
     }
 
     /// Returns the first row of a query, if any.
-    pub(crate) fn find<T>(
+    pub(super) fn find<T>(
         &self,
         sql: &str,
         params: impl Params,
         read: impl FnOnce(&Row<'_>) -> rusqlite::Result<T>,
     ) -> rusqlite::Result<Option<T>> {
-        find(self.connection, sql, params, read)
+        self.reader().find(sql, params, read)
     }
 
-    pub(crate) fn statement(&self, sql: &str) -> rusqlite::Result<CachedStatement<'a>> {
-        self.connection.prepare_cached(sql)
+    pub(super) fn statement(&self, sql: &str) -> rusqlite::Result<CachedStatement<'a>> {
+        self.reader().statement(sql)
     }
 
     /// Tells the engine, after the commit, that the table `due` has work at `at`.
@@ -107,17 +114,6 @@ impl<'a> Tx<'a> {
     pub(crate) fn after_commit(&mut self, action: impl FnOnce() + Send + 'static) {
         self.effects.after_commit.push(Box::new(action));
     }
-}
-
-/// Returns the first row of a query, if any.
-pub(crate) fn find<T>(
-    connection: &Connection,
-    sql: &str,
-    params: impl Params,
-    read: impl FnOnce(&Row<'_>) -> rusqlite::Result<T>,
-) -> rusqlite::Result<Option<T>> {
-    use rusqlite::OptionalExtension as _;
-    connection.prepare_cached(sql)?.query_row(params, read).optional()
 }
 
 impl Effects {

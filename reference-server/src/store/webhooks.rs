@@ -7,7 +7,6 @@ use std::fmt;
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
-use rusqlite::Connection;
 use svc_sdk::Service;
 use tokio::sync::Notify;
 
@@ -15,7 +14,7 @@ use crate::model::error::ApiError;
 use crate::model::event::Event;
 use crate::model::id::{self, Prefix};
 use crate::store::keys::{random_hex, service_from};
-use crate::store::{self, Store, Tx, deliveries};
+use crate::store::{Reader, Store, Tx, deliveries};
 
 #[derive(Clone)]
 pub(crate) struct Webhook {
@@ -128,8 +127,8 @@ impl Webhooks {
     }
 
     /// Replaces all webhooks by those in the database.
-    pub(crate) fn load(&self, connection: &Connection) -> rusqlite::Result<()> {
-        let mut statement = connection.prepare_cached(
+    pub(crate) fn load(&self, reader: Reader<'_>) -> rusqlite::Result<()> {
+        let mut statement = reader.statement(
             "SELECT id, organization, service, url, events, active, secret, created_at, updated_at
              FROM webhook ORDER BY id",
         )?;
@@ -262,7 +261,7 @@ pub(crate) async fn delete(
     let (registry, gone) = (Arc::clone(webhooks), id.clone());
     store
         .write(move |tx| {
-            find(tx.connection(), &id, organization, service)?;
+            find(tx.reader(), &id, organization, service)?;
             tx.execute("DELETE FROM webhook WHERE id = ?1", [&id])?;
             deliveries::drop_all(tx, &id)?;
             tx.after_commit(move || registry.remove(&id));
@@ -274,7 +273,7 @@ pub(crate) async fn delete(
 }
 
 pub(crate) fn find(
-    connection: &Connection,
+    reader: Reader<'_>,
     id: &str,
     organization: i64,
     service: Service,
@@ -282,17 +281,18 @@ pub(crate) fn find(
     let sql =
         "SELECT id, organization, service, url, events, active, secret, created_at, updated_at
                FROM webhook WHERE id = ?1 AND organization = ?2 AND service = ?3";
-    store::find(connection, sql, (id, organization, service.as_str()), read)?
+    reader
+        .find(sql, (id, organization, service.as_str()), read)?
         .ok_or_else(|| ApiError::not_found("webhook"))
 }
 
 /// Lists webhooks, oldest first.
 pub(crate) fn list(
-    connection: &Connection,
+    reader: Reader<'_>,
     organization: i64,
     service: Service,
 ) -> Result<Vec<Webhook>, ApiError> {
-    let mut statement = connection.prepare_cached(
+    let mut statement = reader.statement(
         "SELECT id, organization, service, url, events, active, secret, created_at, updated_at
          FROM webhook WHERE organization = ?1 AND service = ?2 ORDER BY id",
     )?;

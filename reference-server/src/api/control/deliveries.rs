@@ -91,14 +91,14 @@ pub(crate) async fn list(input: Input) -> ControlResponse {
     let limit = limit.unwrap_or(DEFAULT_LIMIT);
     let app = Arc::clone(&input.app);
     let filter = Filter { webhook, event, state: parsed, cursor };
-    let page = input.app.store.read(move |connection| {
-        let organization = organization(connection, &app.settings, name.as_deref())?;
-        let mut found = deliveries::list(connection, organization, &filter, limit + 1)?;
+    let page = input.app.store.read(move |reader| {
+        let organization = organization(reader, &app.settings, name.as_deref())?;
+        let mut found = deliveries::list(reader, organization, &filter, limit + 1)?;
         let more = found.len() as i64 > limit;
         found.truncate(limit as usize);
         let next = found.last().filter(|_| more).map(|last| last.id.clone());
         let views = found.into_iter().map(|delivery| {
-            let attempts = attempts::list(connection, &delivery.id, false)?;
+            let attempts = attempts::list(reader, &delivery.id, false)?;
             Ok(Delivery { attempts: Some(views(attempts)), ..Delivery::from(delivery) })
         });
         Ok(Page { data: views.collect::<Result<_, ApiError>>()?, next })
@@ -109,11 +109,11 @@ pub(crate) async fn list(input: Input) -> ControlResponse {
 pub(crate) async fn get(input: Input) -> ControlResponse {
     let name = organization_param(&input);
     let (app, id) = (Arc::clone(&input.app), input.id().to_owned());
-    let found = input.app.store.read(move |connection| {
-        let organization = organization(connection, &app.settings, name.as_deref())?;
-        let delivery = deliveries::find(connection, &id, organization)?;
-        let body = deliveries::body(connection, &id)?;
-        let attempts = attempts::list(connection, &id, true)?;
+    let found = input.app.store.read(move |reader| {
+        let organization = organization(reader, &app.settings, name.as_deref())?;
+        let delivery = deliveries::find(reader, &id, organization)?;
+        let body = deliveries::body(reader, &id)?;
+        let attempts = attempts::list(reader, &id, true)?;
         Ok(Delivery {
             body: body.map(text),
             attempts: Some(views(attempts)),
@@ -130,8 +130,8 @@ pub(crate) async fn replay(mut input: Input) -> ControlResponse {
     let name = organization_param(&input);
     let (app, id) = (Arc::clone(&input.app), input.id().to_owned());
     let replayed = input.app.store.write(move |tx| {
-        let organization = organization(tx.connection(), &app.settings, name.as_deref())?;
-        let delivery = deliveries::find(tx.connection(), &id, organization)?;
+        let organization = organization(tx.reader(), &app.settings, name.as_deref())?;
+        let delivery = deliveries::find(tx.reader(), &id, organization)?;
         let conflict = |message: &str| Err(ApiError::new(Code::Conflict, message));
         if delivery.state == State::Pending {
             return conflict("the delivery is still pending");
@@ -145,7 +145,7 @@ pub(crate) async fn replay(mut input: Input) -> ControlResponse {
         // Start after the last retry, so that no retry follows.
         let retry = webhook_worker::schedule(webhook.service).len() as i64;
         deliveries::repeat(tx, &delivery, retry)?;
-        deliveries::find(tx.connection(), &id, organization)
+        deliveries::find(tx.reader(), &id, organization)
     });
     json_response(StatusCode::ACCEPTED, &Delivery::from(replayed.await?))
 }

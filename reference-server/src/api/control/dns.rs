@@ -36,8 +36,8 @@ pub(crate) async fn publish(mut input: Input) -> ControlResponse {
     let kinds = parse_kinds(publish.records)?;
     let (app, domain) = (Arc::clone(&input.app), domain_param(&input));
     let records = input.app.store.write(move |tx| {
-        let organization = organization(tx.connection(), &app.settings, name.as_deref())?;
-        let domain = domains::find_named(tx.connection(), &domain, organization)?;
+        let organization = organization(tx.reader(), &app.settings, name.as_deref())?;
+        let domain = domains::find_named(tx.reader(), &domain, organization)?;
         if !is_reserved(&domain.name) {
             let message = "is not a name under .test, .example, .invalid or .localhost; \
                            publish its records at its DNS provider";
@@ -61,11 +61,11 @@ pub(crate) async fn withdraw(input: Input) -> ControlResponse {
     let (name, domain) = (organization_param(&input), domain_param(&input));
     let app = Arc::clone(&input.app);
     let withdrawn = input.app.store.write(move |tx| {
-        let organization = organization(tx.connection(), &app.settings, name.as_deref())?;
+        let organization = organization(tx.reader(), &app.settings, name.as_deref())?;
         // Query the records directly: the domain itself may already be deleted.
         let owners = dns_records::owners(tx, organization, Some(&domain))?;
         if owners.is_empty() {
-            domains::find_named(tx.connection(), &domain, organization)?;
+            domains::find_named(tx.reader(), &domain, organization)?;
         }
         for owner in owners {
             dns_records::delete(tx, &owner, kind)?;

@@ -44,8 +44,8 @@ pub(crate) async fn create(mut input: Input) -> ControlResponse {
     let name = event.organization.or_else(|| organization_param(&input));
     let app = Arc::clone(&input.app);
     let email = input.app.store.write(move |tx| {
-        let organization = organization(tx.connection(), &app.settings, name.as_deref())?;
-        let mut email = emails::find(tx.connection(), &id)?
+        let organization = organization(tx.reader(), &app.settings, name.as_deref())?;
+        let mut email = emails::find(tx.reader(), &id)?
             .filter(|email| email.organization == organization)
             .ok_or_else(|| ApiError::not_found("email"))?;
         let affected: Vec<usize> = email

@@ -50,7 +50,7 @@ pub(crate) async fn create(mut input: Input) -> ControlResponse {
     let name = new.organization.or_else(|| organization_param(&input));
     let app = Arc::clone(&input.app);
     let finished = input.app.store.write(move |tx| {
-        let organization = organization(tx.connection(), &app.settings, name.as_deref())?;
+        let organization = organization(tx.reader(), &app.settings, name.as_deref())?;
         let data = new
             .data
             .map_or_else(|| default_data(event, &app.settings.compatibility), Value::Object);

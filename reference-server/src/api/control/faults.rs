@@ -17,6 +17,7 @@ use crate::model::error::{ApiError, Problems};
 use crate::model::id::{self, Prefix};
 use crate::model::schema;
 use crate::model::time;
+use crate::store::Reader;
 use crate::store::faults::{DropPoint, Effect, Fault, FaultResponse};
 
 /// Maximum latency, in milliseconds.
@@ -160,9 +161,7 @@ pub(crate) fn parse_definition(definition: &str) -> Result<(Option<Operation>, E
 
 async fn find_organization(input: &Input, name: Option<String>) -> Result<i64, ApiError> {
     let app = Arc::clone(&input.app);
-    let find = move |connection: &rusqlite::Connection| {
-        organization(connection, &app.settings, name.as_deref())
-    };
+    let find = move |reader: Reader<'_>| organization(reader, &app.settings, name.as_deref());
     input.app.store.read(find).await
 }
 

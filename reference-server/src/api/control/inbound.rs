@@ -76,9 +76,10 @@ pub(crate) async fn create(mut input: Input) -> ControlResponse {
         new.compose(input.app.clock.now(), parse_host(&input)?)?
     };
     let app = std::sync::Arc::clone(&input.app);
-    let organization = input.app.store.read(move |connection| {
-        organization(connection, &app.settings, organization_name.as_deref())
-    });
+    let organization = input
+        .app
+        .store
+        .read(move |reader| organization(reader, &app.settings, organization_name.as_deref()));
     let dkim = dkim::verify(&input.app.resolver, &source, input.app.clock.now()).await;
     let spf = match &peer {
         Some(peer) => peer.check_spf(&input.app.resolver).await,

@@ -70,8 +70,7 @@ pub(crate) async fn create(mut input: Input) -> ControlResponse {
     let (service, scopes, mode) = new.resolve()?;
     let app = Arc::clone(&input.app);
     let view = input.app.store.write(move |tx| {
-        let organization =
-            organization(tx.connection(), &app.settings, new.organization.as_deref())?;
+        let organization = organization(tx.reader(), &app.settings, new.organization.as_deref())?;
         let secret = keys::new_secret(service, mode)?;
         let key = keys::create(tx, &app.keys, secret.clone(), organization, service, scopes, mode)?;
         let view = View::new(key.id, service, &key.scopes, mode.as_str().to_owned(), tx.now);
@@ -130,9 +129,9 @@ impl New {
 pub(crate) async fn list(input: Input) -> ControlResponse {
     let app = Arc::clone(&input.app);
     let name = organization_param(&input);
-    let all = input.app.store.read(move |connection| {
-        let organization = organization(connection, &app.settings, name.as_deref())?;
-        keys::list(connection, organization)
+    let all = input.app.store.read(move |reader| {
+        let organization = organization(reader, &app.settings, name.as_deref())?;
+        keys::list(reader, organization)
     });
     let views = all.await?.into_iter().map(|key| {
         let view = View::new(key.id, key.service, &key.scopes, key.mode, key.created_at);
@@ -148,7 +147,7 @@ pub(crate) async fn delete(input: Input) -> ControlResponse {
         .app
         .store
         .write(move |tx| {
-            let organization = organization(tx.connection(), &app.settings, name.as_deref())?;
+            let organization = organization(tx.reader(), &app.settings, name.as_deref())?;
             if !keys::delete(tx, &app.keys, id, organization)? {
                 return Err(ApiError::not_found("key"));
             }

@@ -24,9 +24,9 @@ pub(crate) use view::{get, html, links, raw};
 pub(crate) async fn list(input: Input) -> ControlResponse {
     let search = Search::from_query(&input)?;
     let app = Arc::clone(&input.app);
-    let page = input.app.store.read(move |connection| {
-        let organization = search.organization(connection, &app.settings)?;
-        search.run(connection, organization, search.limit + 1)
+    let page = input.app.store.read(move |reader| {
+        let organization = search.organization(reader, &app.settings)?;
+        search.run(reader, organization, search.limit + 1)
     });
     let mut found = page.await?;
     let limit = Search::from_query(&input)?.limit;
@@ -64,11 +64,11 @@ pub(crate) async fn wait(input: Input) -> ControlResponse {
         let (found, newest) = input
             .app
             .store
-            .read(move |connection| {
-                let organization = current.organization(connection, &app.settings)?;
-                let found = current.run(connection, organization, 1)?.into_iter().next();
+            .read(move |reader| {
+                let organization = current.organization(reader, &app.settings)?;
+                let found = current.run(reader, organization, 1)?.into_iter().next();
                 let found = found.map(|found| (organization, found.id));
-                Ok((found, messages::newest(connection, organization)?))
+                Ok((found, messages::newest(reader, organization)?))
             })
             .await?;
         if let Some((organization, id)) = found {

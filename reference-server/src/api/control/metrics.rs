@@ -16,7 +16,7 @@ pub(crate) async fn get(input: Input) -> ControlResponse {
     let counts = input
         .app
         .store
-        .read(|connection| Ok((deliveries::count_pending(connection)?, due::count(connection)?)));
+        .read(|reader| Ok((deliveries::count_pending(reader)?, due::count(reader)?)));
     let (pending, due) = counts.await?;
     let mut response = Response::new(Body::from(input.app.metrics.text(pending, due)));
     let format = HeaderValue::from_static("text/plain; version=0.0.4; charset=utf-8");

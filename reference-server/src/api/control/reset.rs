@@ -24,7 +24,7 @@ pub(crate) async fn reset(mut input: Input) -> ControlResponse {
     let app = Arc::clone(&input.app);
     let done = input.app.store.write(move |tx| match name {
         Some(name) => {
-            let organization = organization(tx.connection(), &app.settings, Some(&name))?;
+            let organization = organization(tx.reader(), &app.settings, Some(&name))?;
             seed::reset_organization(tx, &app, organization)
         }
         None => seed::reset_server(tx, &app),

@@ -55,7 +55,7 @@ pub(crate) fn reset_organization(
             context.zone.withdraw(&owner, None);
         }
     });
-    let name = organizations::get(tx.connection(), organization)?.name;
+    let name = organizations::get(tx.reader(), organization)?.name;
     if name == SANDBOX && app.settings.seed {
         create_keys_and_domain(tx, app, organization)?;
     }

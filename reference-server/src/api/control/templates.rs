@@ -13,6 +13,7 @@ use crate::mail::template::{self, Part};
 use crate::model::error::{ApiError, Problems};
 use crate::model::schema;
 use crate::model::time;
+use crate::store::Reader;
 use crate::store::templates;
 
 #[derive(Deserialize, JsonSchema)]
@@ -56,10 +57,10 @@ pub(crate) async fn put(mut input: Input) -> ControlResponse {
     let name = new.organization.clone().or_else(|| organization_param(&input));
     let (app, id) = (Arc::clone(&input.app), input.id().to_owned());
     let put = input.app.store.write(move |tx| {
-        let organization = organization(tx.connection(), &app.settings, name.as_deref())?;
+        let organization = organization(tx.reader(), &app.settings, name.as_deref())?;
         let [subject, html, text] = [&new.subject, &new.html, &new.text].map(Option::as_deref);
         templates::put(tx, organization, &id, subject, html, text)?;
-        read(tx.connection(), organization, &id)
+        read(tx.reader(), organization, &id)
     });
     json_response(StatusCode::OK, &put.await?)
 }
@@ -67,9 +68,9 @@ pub(crate) async fn put(mut input: Input) -> ControlResponse {
 pub(crate) async fn get(input: Input) -> ControlResponse {
     let (app, id) = (Arc::clone(&input.app), input.id().to_owned());
     let name = organization_param(&input);
-    let found = input.app.store.read(move |connection| {
-        let organization = organization(connection, &app.settings, name.as_deref())?;
-        read(connection, organization, &id)
+    let found = input.app.store.read(move |reader| {
+        let organization = organization(reader, &app.settings, name.as_deref())?;
+        read(reader, organization, &id)
     });
     json_response(StatusCode::OK, &found.await?)
 }
@@ -78,7 +79,7 @@ pub(crate) async fn delete(input: Input) -> ControlResponse {
     let (app, id) = (Arc::clone(&input.app), input.id().to_owned());
     let name = organization_param(&input);
     let deleted = input.app.store.write(move |tx| {
-        let organization = organization(tx.connection(), &app.settings, name.as_deref())?;
+        let organization = organization(tx.reader(), &app.settings, name.as_deref())?;
         match templates::delete(tx, organization, &id)? {
             false => Err(ApiError::not_found("template")),
             true => Ok(()),
@@ -88,8 +89,8 @@ pub(crate) async fn delete(input: Input) -> ControlResponse {
     no_content()
 }
 
-fn read(connection: &rusqlite::Connection, organization: i64, id: &str) -> Result<View, ApiError> {
-    let found = templates::find(connection, organization, id)?;
+fn read(reader: Reader<'_>, organization: i64, id: &str) -> Result<View, ApiError> {
+    let found = templates::find(reader, organization, id)?;
     let found = found.ok_or_else(|| ApiError::not_found("template"))?;
     Ok(View {
         id: found.id,

@@ -1,7 +1,6 @@
 //! Audiences (`docs/email-service/audiences.md`).
 
 use http::StatusCode;
-use rusqlite::Connection;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -10,6 +9,7 @@ use crate::api::framework::{ApiResponse, Call};
 use crate::model::error::ApiError;
 use crate::model::schema;
 use crate::model::time;
+use crate::store::Reader;
 use crate::store::audiences;
 
 #[derive(Deserialize, JsonSchema)]
@@ -56,15 +56,14 @@ pub(crate) async fn create(mut call: Call) -> Result<ApiResponse, ApiError> {
 
 pub(crate) async fn list(call: Call) -> Result<ApiResponse, ApiError> {
     let organization = call.organization();
-    let all =
-        call.app().store.read(move |connection| audiences::list(connection, organization)).await?;
+    let all = call.app().store.read(move |reader| audiences::list(reader, organization)).await?;
     let views: Vec<Audience> = all.into_iter().map(Audience::from).collect();
     ApiResponse::list(call.compatibility(), &views)
 }
 
 pub(crate) async fn get(call: Call) -> Result<ApiResponse, ApiError> {
     let (id, organization) = (call.input.id().to_owned(), call.organization());
-    let find = move |connection: &Connection| audiences::find(connection, &id, organization);
+    let find = move |reader: Reader<'_>| audiences::find(reader, &id, organization);
     let audience = Audience::from(call.app().store.read(find).await?);
     ApiResponse::resource(call.compatibility(), &audience)
 }

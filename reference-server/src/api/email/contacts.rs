@@ -1,7 +1,6 @@
 //! Contacts of an audience (`docs/email-service/audiences.md#contacts`).
 
 use http::StatusCode;
-use rusqlite::Connection;
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value};
@@ -13,6 +12,7 @@ use crate::model::address::Address;
 use crate::model::error::{ApiError, Problems};
 use crate::model::schema;
 use crate::model::time;
+use crate::store::Reader;
 use crate::store::audiences;
 use crate::store::contacts::{self, NewContact};
 
@@ -78,7 +78,7 @@ impl From<contacts::Contact> for Contact {
 pub(crate) async fn create(mut call: Call) -> Result<ApiResponse, ApiError> {
     let (audience, organization) = (call.input.id().to_owned(), call.organization());
     let wanted = audience.clone();
-    let check = move |connection: &Connection| audiences::find(connection, &wanted, organization);
+    let check = move |reader: Reader<'_>| audiences::find(reader, &wanted, organization);
     call.app().store.read(check).await?;
     let body = call.input.json_bytes().await?;
     let new: New = object(&body)?;
@@ -107,12 +107,12 @@ pub(crate) async fn create(mut call: Call) -> Result<ApiResponse, ApiError> {
 pub(crate) async fn list(call: Call) -> Result<ApiResponse, ApiError> {
     let (audience, organization) = (call.input.id().to_owned(), call.organization());
     let page = Page::from_query(&call.input.query(), call.compatibility());
-    let found = call.app().store.read(move |connection| {
+    let found = call.app().store.read(move |reader| {
         // Check for 404 before 422 (`docs/undocumented/both-services.md#order-of-checks`).
-        audiences::find(connection, &audience, organization)?;
+        audiences::find(reader, &audience, organization)?;
         let page = page?;
-        let total = audiences::count(connection, &audience)?;
-        let contacts = contacts::list(connection, &audience, page.size, page.offset())?;
+        let total = audiences::count(reader, &audience)?;
+        let contacts = contacts::list(reader, &audience, page.size, page.offset())?;
         Ok((page, contacts, total))
     });
     let (page, contacts, total) = found.await?;
@@ -123,16 +123,13 @@ pub(crate) async fn list(call: Call) -> Result<ApiResponse, ApiError> {
 pub(crate) async fn update(mut call: Call) -> Result<ApiResponse, ApiError> {
     let (id, organization) = (call.input.id().to_owned(), call.organization());
     let wanted = id.clone();
-    call.app()
-        .store
-        .read(move |connection| contacts::find(connection, &wanted, organization))
-        .await?;
+    call.app().store.read(move |reader| contacts::find(reader, &wanted, organization)).await?;
     let update: Update = call.input.object().await?;
     let compatibility = call.compatibility().clone();
     call.app()
         .store
         .write(move |tx| {
-            let mut contact = contacts::find(tx.connection(), &id, organization)?;
+            let mut contact = contacts::find(tx.reader(), &id, organization)?;
             if update.apply(&mut contact)? {
                 contacts::update(tx, &mut contact)?;
             }

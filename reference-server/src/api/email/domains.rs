@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use http::StatusCode;
-use rusqlite::Connection;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -17,6 +16,7 @@ use crate::model::dns::{Record, RecordKind};
 use crate::model::error::ApiError;
 use crate::model::schema;
 use crate::model::time;
+use crate::store::Reader;
 use crate::store::domains::{self, Domain, Flags, NewDomain};
 use crate::store::keys::random_hex;
 
@@ -96,7 +96,7 @@ pub(crate) async fn create(mut call: Call) -> Result<ApiResponse, ApiError> {
 
 pub(crate) async fn list(call: Call) -> Result<ApiResponse, ApiError> {
     let organization = call.organization();
-    let all = call.app().store.read(move |connection| domains::list(connection, organization));
+    let all = call.app().store.read(move |reader| domains::list(reader, organization));
     let all = all.await?;
     let views: Vec<View<'_>> = all.iter().map(|domain| view(domain, None)).collect();
     ApiResponse::list(call.compatibility(), &views)
@@ -108,7 +108,7 @@ pub(crate) async fn verify(mut call: Call) -> Result<ApiResponse, ApiError> {
     let (id, organization) = (call.input.id().to_owned(), call.organization());
     let find_it = {
         let id = id.clone();
-        move |connection: &Connection| domains::find(connection, &id, organization)
+        move |reader: Reader<'_>| domains::find(reader, &id, organization)
     };
     let records = call.app().store.read(find_it).await?.records();
     // The operation has no body, but a body that was sent must be read.
@@ -124,7 +124,7 @@ pub(crate) async fn verify(mut call: Call) -> Result<ApiResponse, ApiError> {
     };
     let verified = Arc::clone(&call.app().verified);
     let domain = call.app().store.write(move |tx| {
-        let mut domain = domains::find(tx.connection(), &id, organization)?;
+        let mut domain = domains::find(tx.reader(), &id, organization)?;
         domains::set_flags(tx, &verified, &mut domain, flags)?;
         Ok(domain)
     });

@@ -17,6 +17,7 @@ use crate::mail::template::{self, Part};
 use crate::model::error::{ApiError, Code};
 use crate::model::id::{self, Prefix};
 use crate::model::status::{RecipientState, Status};
+use crate::store::Reader;
 use crate::store::due::{self, Due};
 use crate::store::emails::{self, Attachment, Content, Stored, View};
 use crate::store::templates::{self, Template};
@@ -55,8 +56,7 @@ pub(super) async fn apply_template(
     checked: &mut Checked,
 ) -> Result<(), ApiError> {
     let Some(id) = checked.meta.template_id.clone() else { return Ok(()) };
-    let find =
-        move |connection: &rusqlite::Connection| templates::find(connection, organization, &id);
+    let find = move |reader: Reader<'_>| templates::find(reader, organization, &id);
     let Some(Template { html, text, .. }) = app.store.read(find).await? else {
         return Err(ApiError::field("templateId", "no such template"));
     };
@@ -124,11 +124,10 @@ pub(crate) struct Full<'a> {
 
 pub(crate) async fn get(call: Call) -> Result<ApiResponse, ApiError> {
     let (id, organization) = (call.input.id().to_owned(), call.organization());
-    let found = call.app().store.read(move |connection| {
-        let email =
-            emails::find(connection, &id)?.filter(|email| email.organization == organization);
+    let found = call.app().store.read(move |reader| {
+        let email = emails::find(reader, &id)?.filter(|email| email.organization == organization);
         let email = email.ok_or_else(|| ApiError::not_found("email"))?;
-        let content = emails::content(connection, &id, false)?;
+        let content = emails::content(reader, &id, false)?;
         Ok((email, content))
     });
     let (email, content): (Stored, Content) = found.await?;
@@ -151,7 +150,7 @@ pub(crate) async fn cancel(call: Call) -> Result<ApiResponse, ApiError> {
     call.app()
         .store
         .write(move |tx| {
-            let email = emails::find(tx.connection(), &id)?;
+            let email = emails::find(tx.reader(), &id)?;
             let mut email = email
                 .filter(|email| email.organization == organization)
                 .ok_or_else(|| ApiError::not_found("email"))?;

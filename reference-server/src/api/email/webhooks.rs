@@ -21,6 +21,7 @@ use crate::model::event::Event;
 use crate::model::id::{self, Prefix};
 use crate::model::schema;
 use crate::model::time;
+use crate::store::Reader;
 use crate::store::deliveries::{self, NewDelivery, State};
 use crate::store::webhooks::{self, Webhook};
 
@@ -99,10 +100,8 @@ pub(crate) async fn create(mut call: Call) -> Result<ApiResponse, ApiError> {
 
 pub(crate) async fn list(call: Call) -> Result<ApiResponse, ApiError> {
     let organization = call.organization();
-    let all = call
-        .app()
-        .store
-        .read(move |connection| webhooks::list(connection, organization, Service::Email));
+    let all =
+        call.app().store.read(move |reader| webhooks::list(reader, organization, Service::Email));
     let all = all.await?;
     let views: Vec<View<'_>> = all.iter().map(|webhook| view(webhook, false)).collect();
     ApiResponse::list(call.compatibility(), &views)
@@ -111,9 +110,8 @@ pub(crate) async fn list(call: Call) -> Result<ApiResponse, ApiError> {
 pub(crate) async fn update(mut call: Call) -> Result<ApiResponse, ApiError> {
     let (id, organization) = (call.input.id().to_owned(), call.organization());
     let wanted = id.clone();
-    let find = move |connection: &rusqlite::Connection| {
-        webhooks::find(connection, &wanted, organization, Service::Email)
-    };
+    let find =
+        move |reader: Reader<'_>| webhooks::find(reader, &wanted, organization, Service::Email);
     call.app().store.read(find).await?;
     let update: Update = call.input.object().await?;
     let mut problems = Problems::default();
@@ -128,7 +126,7 @@ pub(crate) async fn update(mut call: Call) -> Result<ApiResponse, ApiError> {
     call.app()
         .store
         .write(move |tx| {
-            let mut webhook = webhooks::find(tx.connection(), &id, organization, Service::Email)?;
+            let mut webhook = webhooks::find(tx.reader(), &id, organization, Service::Email)?;
             let before = (webhook.url.clone(), webhook.events.clone(), webhook.active);
             webhook.url = update.url.unwrap_or(webhook.url);
             webhook.events = events.unwrap_or(webhook.events);
@@ -153,9 +151,7 @@ pub(crate) async fn delete(call: Call) -> Result<ApiResponse, ApiError> {
 /// (`docs/undocumented/email-service.md#webhook-test`). The attempt is recorded as a delivery.
 pub(crate) async fn test(mut call: Call) -> Result<ApiResponse, ApiError> {
     let (id, organization) = (call.input.id().to_owned(), call.organization());
-    let find = move |connection: &rusqlite::Connection| {
-        webhooks::find(connection, &id, organization, Service::Email)
-    };
+    let find = move |reader: Reader<'_>| webhooks::find(reader, &id, organization, Service::Email);
     let webhook = call.app().store.read(find).await?;
     // The operation has no body, but a body that was sent must be read.
     let request_body = call.input.bytes().await?;

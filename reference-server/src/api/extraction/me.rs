@@ -37,8 +37,7 @@ struct Auth {
 pub(crate) async fn get(call: Call) -> Result<ApiResponse, ApiError> {
     let key = &call.key;
     let seq = key.organization;
-    let organization =
-        call.app().store.read(move |connection| organizations::get(connection, seq)).await?;
+    let organization = call.app().store.read(move |reader| organizations::get(reader, seq)).await?;
     let me = Me {
         organization: Organization {
             id: organization.id,

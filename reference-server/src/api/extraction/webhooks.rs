@@ -74,7 +74,7 @@ pub(crate) async fn list(call: Call) -> Result<ApiResponse, ApiError> {
     let all = call
         .app()
         .store
-        .read(move |connection| webhooks::list(connection, organization, Service::Extraction));
+        .read(move |reader| webhooks::list(reader, organization, Service::Extraction));
     let all = all.await?;
     let views: Vec<View<'_>> = all.iter().map(|webhook| view(webhook, false)).collect();
     ApiResponse::list(call.compatibility(), &views)

@@ -11,7 +11,7 @@ use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use axum::body::Body;
-use http::{Response, StatusCode};
+use http::Response;
 use hyper::body::{Frame, SizeHint};
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt as _, ReadBuf};
 use tokio::net::TcpStream;
@@ -30,40 +30,31 @@ const LINGER: Duration = Duration::from_secs(2);
 pub(super) struct Connection {
     stream: TcpStream,
     state: ResponseState,
-    /// The status of the discarded rejection.
-    rejected: Option<StatusCode>,
+    /// Whether a rejection was discarded.
+    rejected: bool,
 }
 
 impl Connection {
     pub(super) fn new(stream: TcpStream, state: ResponseState) -> Self {
-        Self { stream, state, rejected: None }
+        Self { stream, state, rejected: false }
     }
 
-    /// Returns whether the bytes are a rejection by hyper, which must not be sent, and notes
-    /// its status.
-    fn is_rejection(&mut self, start: &[u8]) -> bool {
-        if self.state.0.load(Ordering::Relaxed) != IDLE {
-            return false;
-        }
-        let status = start.get(9..12).and_then(|code| StatusCode::from_bytes(code).ok());
-        let rejected = status.filter(StatusCode::is_client_error);
-        self.rejected = self.rejected.or(rejected);
-        rejected.is_some()
+    /// Returns whether what hyper is about to write is a rejection, which must not be sent.
+    fn is_rejection(&mut self) -> bool {
+        self.rejected |= self.state.0.load(Ordering::Relaxed) == IDLE;
+        self.rejected
     }
 
     /// After the connection failed: sends an error response to a client that has sent at
     /// least a part of a request, and waits until the client has read it.
-    ///
-    /// `code` is the error to send if hyper did not write a rejection.
-    pub(super) async fn reject(mut self, app: &App, code: Option<Code>) {
-        use StatusCode as S;
+    pub(super) async fn reject(mut self, app: &App, error: &hyper::Error, timed_out: bool) {
         let code = match self.rejected {
-            Some(S::REQUEST_HEADER_FIELDS_TOO_LARGE | S::URI_TOO_LONG) => Code::HeadersTooLarge,
-            Some(_) => Code::InvalidRequest,
-            None => match code {
-                Some(code) => code,
-                None => return,
-            },
+            true if error.is_parse_too_large() => Code::HeadersTooLarge,
+            true => Code::InvalidRequest,
+            // hyper writes no response in these cases.
+            false if timed_out => Code::RequestTimeout,
+            false if error.is_parse_version_h2() => Code::InvalidRequest,
+            false => return,
         };
         let rejection = rejection(app, code);
         let send = async {
@@ -186,7 +177,7 @@ impl AsyncWrite for Connection {
         cx: &mut Context<'_>,
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
-        if self.is_rejection(bytes) {
+        if self.is_rejection() {
             return Poll::Ready(Ok(bytes.len()));
         }
         Pin::new(&mut self.stream).poll_write(cx, bytes)
@@ -197,7 +188,7 @@ impl AsyncWrite for Connection {
         cx: &mut Context<'_>,
         slices: &[IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        if slices.first().is_some_and(|first| self.is_rejection(first)) {
+        if self.is_rejection() {
             return Poll::Ready(Ok(slices.iter().map(|slice| slice.len()).sum()));
         }
         Pin::new(&mut self.stream).poll_write_vectored(cx, slices)
@@ -215,7 +206,7 @@ impl AsyncWrite for Connection {
 
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         // The rejection is still to be sent.
-        if self.rejected.is_some() {
+        if self.rejected {
             return Poll::Ready(Ok(()));
         }
         Pin::new(&mut self.stream).poll_shutdown(cx)

@@ -137,12 +137,7 @@ async fn serve(app: Shared, stream: TcpStream, router: Router, _slot: OwnedSemap
         // An idle client gets no timeout response: it could take it for the response to its
         // next request.
         let timed_out = error.is_timeout() && !parts.read_buf.is_empty();
-        // hyper writes no response to an HTTP/2 preface.
-        let code = match timed_out {
-            true => Some(Code::RequestTimeout),
-            false => error.is_parse_version_h2().then_some(Code::InvalidRequest),
-        };
-        parts.io.into_inner().reject(&app, code).await;
+        parts.io.into_inner().reject(&app, &error, timed_out).await;
     }
 }
 

@@ -8,6 +8,7 @@ use svc_sdk::{Operation, ScopeRule, Service};
 
 use super::document::{Document, headers};
 use super::errors;
+use crate::api::control::operation::ControlOperation;
 use crate::api::framework::auth;
 use crate::model::compatibility::{
     Compatibility, CreateStatus, ErrorFormat, Idempotency, Wrapping,
@@ -62,10 +63,10 @@ impl<'d, 'a> OperationBuilder<'d, 'a> {
     }
 
     /// Starts an operation of the control interface.
-    pub(super) fn control(document: &'d mut Document<'a>, method: &str, path: &str) -> Self {
-        let mut builder = Self::new(document, path);
+    pub(super) fn control(document: &'d mut Document<'a>, operation: ControlOperation) -> Self {
+        let mut builder = Self::new(document, operation.path());
         builder.is_control = true;
-        builder.value.insert("operationId".to_owned(), control_id(method, path).into());
+        builder.value.insert("operationId".to_owned(), control_id(operation).into());
         builder.codes.extend([Code::WrongHost, Code::Forbidden]);
         if builder.document.has_control_token() {
             builder.value.insert("security".to_owned(), json!([{"controlToken": []}]));
@@ -291,9 +292,9 @@ impl<'d, 'a> OperationBuilder<'d, 'a> {
 
     /// Links to operations of the control interface. `value` is the runtime expression of
     /// their first path parameter.
-    pub(super) fn links_to_control(self, endpoints: &[(&str, &str)], value: &str) -> Self {
-        endpoints.iter().fold(self, |builder, (method, path)| {
-            builder.link(control_id(method, path), path, value)
+    pub(super) fn links_to_control(self, operations: &[ControlOperation], value: &str) -> Self {
+        operations.iter().fold(self, |builder, operation| {
+            builder.link(control_id(*operation), operation.path(), value)
         })
     }
 
@@ -354,8 +355,9 @@ fn lower_first(name: &str) -> String {
     first.into_iter().chain(letters).collect()
 }
 
-fn control_id(method: &str, path: &str) -> String {
-    camel_case(&format!("{method} {}", path.trim_start_matches("/_sandbox/")).to_ascii_lowercase())
+fn control_id(operation: ControlOperation) -> String {
+    let path = operation.path().trim_start_matches("/_sandbox/");
+    camel_case(&format!("{} {path}", operation.method()).to_ascii_lowercase())
 }
 
 /// Turns `get messages/{id}/raw` into `sandboxGetMessagesIdRaw`.

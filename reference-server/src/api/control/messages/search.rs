@@ -1,7 +1,6 @@
 //! The query parameters that select messages: `to`, `from`, `subject`, `after`, `limit`,
 //! `cursor`.
 
-use rusqlite::Connection;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -12,6 +11,7 @@ use crate::model::error::{ApiError, Problems};
 use crate::model::schema;
 use crate::model::time::{self, Millis};
 use crate::settings::Settings;
+use crate::store::Reader;
 use crate::store::messages::{self, Range};
 
 const DEFAULT_LIMIT: usize = 20;
@@ -113,16 +113,16 @@ impl Search {
 
     pub(super) fn organization(
         &self,
-        connection: &Connection,
+        reader: Reader<'_>,
         settings: &Settings,
     ) -> Result<i64, ApiError> {
-        organization(connection, settings, self.organization.as_deref())
+        organization(reader, settings, self.organization.as_deref())
     }
 
     /// Returns the newest `count` matching messages, newest first.
     pub(super) fn run(
         &self,
-        connection: &Connection,
+        reader: Reader<'_>,
         organization: i64,
         count: usize,
     ) -> Result<Vec<Summary>, ApiError> {
@@ -134,7 +134,7 @@ impl Search {
         let before = self.cursor.as_deref().unwrap_or(messages::PAST_EVERY_ID);
         let range = Range { after: oldest, before };
         let mut found = Vec::new();
-        messages::each(connection, organization, &range, self.to.as_deref(), |head| {
+        messages::each(reader, organization, &range, self.to.as_deref(), |head| {
             let messages::Head { message, meta, sender, subject } = head;
             // The server's clock never goes backwards, so all further messages are older.
             let created_at = message.created_at;

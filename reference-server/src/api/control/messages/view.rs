@@ -5,7 +5,6 @@ use std::sync::Arc;
 use axum::body::Body;
 use http::header::{CONTENT_SECURITY_POLICY, CONTENT_TYPE, HeaderValue, X_CONTENT_TYPE_OPTIONS};
 use http::{Response, StatusCode};
-use rusqlite::Connection;
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Map, Value};
@@ -19,6 +18,7 @@ use crate::mail::mime::Incoming;
 use crate::model::error::ApiError;
 use crate::model::schema;
 use crate::model::time::{self, Millis};
+use crate::store::Reader;
 use crate::store::messages;
 
 /// A message with its content.
@@ -131,9 +131,9 @@ pub(crate) async fn links(input: Input) -> ControlResponse {
 async fn find(input: &Input) -> Result<(i64, String), ApiError> {
     let (app, id) = (Arc::clone(&input.app), input.id().to_owned());
     let name = organization_param(input);
-    let found = input.app.store.read(move |connection| {
-        let organization = organization(connection, &app.settings, name.as_deref())?;
-        let found = messages::find(connection, organization, &id)?;
+    let found = input.app.store.read(move |reader| {
+        let organization = organization(reader, &app.settings, name.as_deref())?;
+        let found = messages::find(reader, organization, &id)?;
         Ok(found.map(|message| (organization, message.id)))
     });
     found.await?.ok_or_else(|| ApiError::not_found("message"))
@@ -155,8 +155,7 @@ enum StoredSource {
 }
 
 async fn source(app: &Shared, organization: i64, id: String) -> Result<(Found, Vec<u8>), ApiError> {
-    let (found, stored) =
-        app.store.read(move |connection| load(connection, organization, id)).await?;
+    let (found, stored) = app.store.read(move |reader| load(reader, organization, id)).await?;
     let source = match stored {
         StoredSource::Incoming(source) => source,
         StoredSource::Outgoing(message) => {
@@ -169,19 +168,19 @@ async fn source(app: &Shared, organization: i64, id: String) -> Result<(Found, V
 }
 
 fn load(
-    connection: &Connection,
+    reader: Reader<'_>,
     organization: i64,
     id: String,
 ) -> Result<(Found, StoredSource), ApiError> {
     let not_found = || ApiError::not_found("message");
-    let found = messages::find(connection, organization, &id)?.ok_or_else(not_found)?;
+    let found = messages::find(reader, organization, &id)?.ok_or_else(not_found)?;
     let messages::Message { recipient, created_at, email, .. } = found;
     let Some(email) = email else {
-        let source = messages::source(connection, &id)?.ok_or_else(not_found)?;
+        let source = messages::source(reader, &id)?.ok_or_else(not_found)?;
         let found = Found { id, recipient, created_at, email: None };
         return Ok((found, StoredSource::Incoming(source)));
     };
-    let message = Message::load(connection, &email)?.ok_or_else(not_found)?;
+    let message = Message::load(reader, &email)?.ok_or_else(not_found)?;
     let meta = &message.email.meta;
     let email = Some((email, meta.from.clone(), meta.tags.clone()));
     Ok((Found { id, recipient, created_at, email }, StoredSource::Outgoing(Box::new(message))))

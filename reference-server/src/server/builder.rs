@@ -1,0 +1,212 @@
+//! [`Builder`]: the options of a server.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use super::start_error::StartError;
+use super::{Server, start};
+use crate::mail::relay::{InvalidRelay, RelayTarget};
+use crate::model::compatibility::InvalidSetting;
+use crate::settings::Settings;
+use crate::smtp::{Certificate, InvalidCertificate};
+use crate::store::Location;
+
+/// Options of a [`Server`]; created by [`Server::builder`].
+///
+/// The defaults suit a test: in memory, with seed data, HTTP and DNS on free
+/// loopback ports, no SMTP, no relay, no rate limit.
+#[derive(Clone, Debug)]
+#[must_use = "a builder does nothing until `start` is called"]
+pub struct Builder {
+    pub(super) settings: Settings,
+}
+
+impl Builder {
+    /// Sets the HTTP listen address of both services and the control interface.
+    ///
+    /// Port 0 picks a free port. Default: `127.0.0.1:0`.
+    ///
+    /// On an address beyond loopback the server does not accept the seeded keys, and
+    /// the control interface requires [`Server::control_token`].
+    pub fn addr(mut self, addr: SocketAddr) -> Self {
+        self.settings.addr = addr;
+        self
+    }
+
+    /// Keeps all data in this directory, which is created if it does not exist.
+    ///
+    /// One server at a time can use a data directory. On Unix, only its owner can
+    /// read the directory and the files in it.
+    pub fn data_dir(mut self, directory: impl Into<PathBuf>) -> Self {
+        self.settings.location = Location::Directory(directory.into());
+        self
+    }
+
+    /// Keeps all data in memory. This is the default.
+    pub fn in_memory(mut self) -> Self {
+        self.settings.location = Location::Memory;
+        self
+    }
+
+    /// Sets whether a new database gets seed data. Default: `true`.
+    ///
+    /// The seed data is the organization `Sandbox` with the keys `mk_test_sandbox`
+    /// and `sk_test_sandbox`, and the verified domain `sandbox.test`. A server that
+    /// is [`public`](Self::public) or listens beyond loopback never seeds. See
+    /// `docs/control-interface.md#seeds`.
+    pub fn seed(mut self, seed: bool) -> Self {
+        self.settings.seed = seed;
+        self
+    }
+
+    /// Sets the listen address of the built-in DNS server, for UDP and TCP.
+    ///
+    /// Port 0 picks a free port. Default: `127.0.0.1:0`.
+    pub fn dns(mut self, addr: SocketAddr) -> Self {
+        self.settings.dns = addr;
+        self
+    }
+
+    /// Sets the upstream DNS server for names outside the built-in zone.
+    ///
+    /// Default: the resolver configuration of the system. The built-in zone answers
+    /// for names under `.test`, `.example`, `.invalid` and `.localhost`.
+    pub fn resolver(mut self, addr: SocketAddr) -> Self {
+        self.settings.resolver = Some(addr);
+        self
+    }
+
+    /// Sends outgoing mail to an SMTP server.
+    ///
+    /// The URL is `smtp://user:password@mail.example.com:587`, which uses `STARTTLS`
+    /// if the server offers it, or `smtps://…` for TLS from the start. Without a
+    /// relay, no mail leaves the machine. With one, the magic recipients (such as
+    /// `bounced@example.test`) still stay local.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`InvalidRelay`] if the URL is not a valid relay URL. The error does
+    /// not repeat the URL, because it may hold a password.
+    pub fn relay(mut self, url: &str) -> Result<Self, InvalidRelay> {
+        self.settings.relay = Some(RelayTarget::parse(url)?);
+        Ok(self)
+    }
+
+    /// Accepts incoming mail for verified domains over SMTP on this listen address.
+    ///
+    /// Port 0 picks a free port. Default: no SMTP listener.
+    pub fn smtp(mut self, addr: SocketAddr) -> Self {
+        self.settings.smtp = Some(addr);
+        self
+    }
+
+    /// Sets the certificate chain and the private key, both PEM-encoded, that the
+    /// SMTP listener uses for `STARTTLS`.
+    ///
+    /// Default: a self-signed certificate for `localhost`, generated at each start.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`InvalidCertificate`] if either file is not valid PEM, or if the key
+    /// does not belong to the certificate.
+    pub fn smtp_certificate(
+        mut self,
+        chain_pem: &[u8],
+        key_pem: &[u8],
+    ) -> Result<Self, InvalidCertificate> {
+        self.settings.smtp_certificate = Some(Certificate::from_pem(chain_pem, key_pem)?);
+        Ok(self)
+    }
+
+    /// Sets whether untrusted clients may reach the server. Default: `false`.
+    ///
+    /// A public server has no seed data, rejects the seeded keys, and delivers
+    /// webhooks to `https` URLs with public addresses only.
+    pub fn public(mut self, public: bool) -> Self {
+        self.settings.public = public;
+        self
+    }
+
+    /// Sets whether [`find_running`](crate::find_running) can find this server.
+    /// Default: `true`.
+    ///
+    /// Disable it for a server that stops again in a moment and that other processes
+    /// should not start to use.
+    pub fn discoverable(mut self, discoverable: bool) -> Self {
+        self.settings.discoverable = discoverable;
+        self
+    }
+
+    /// Limits the requests per second of each API key, at least 1. Default: no limit.
+    ///
+    /// Requests over the limit get status 429 with `Retry-After`.
+    pub fn rate_limit(mut self, requests_per_second: u32) -> Self {
+        self.settings.rate_limit = Some(requests_per_second.max(1));
+        self
+    }
+
+    /// Sets how long a stop waits for requests and webhook deliveries in progress.
+    /// Default: ten seconds, in real time.
+    ///
+    /// The next start on the same data directory repeats the deliveries that a stop
+    /// interrupts.
+    pub fn stop_timeout(mut self, timeout: Duration) -> Self {
+        self.settings.limits.stop_timeout = timeout;
+        self
+    }
+
+    /// Sets how long a client may pause within a request body before it gets
+    /// status 408. Default: ten seconds, in real time.
+    pub fn body_idle_timeout(mut self, timeout: Duration) -> Self {
+        self.settings.limits.body_idle_timeout = timeout;
+        self
+    }
+
+    /// Sets how long a client may take to send the request line and the headers,
+    /// including the time that the connection is idle before. Default: thirty
+    /// seconds, in real time.
+    pub fn header_timeout(mut self, timeout: Duration) -> Self {
+        self.settings.limits.header_timeout = timeout;
+        self
+    }
+
+    /// Limits the size of the database, in bytes. Default: no limit.
+    ///
+    /// When the database is full, requests that store something get status 507, as
+    /// on a full disk, until data is deleted.
+    pub fn max_database_size(mut self, bytes: u64) -> Self {
+        self.settings.limits.max_database_bytes = Some(bytes);
+        self
+    }
+
+    /// Applies a compatibility setting `NAME=VALUE`, such as `create-status=200`.
+    ///
+    /// Where the services' reference is silent, the server has to choose: whether a
+    /// create operation returns 201 or 200, for example. A compatibility setting
+    /// selects the other choice, so that you can test a client against both. Call it
+    /// once per setting. `docs/undocumented/README.md` lists the settings.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`InvalidSetting`] if the name or the value is unknown. The message
+    /// lists the valid ones.
+    pub fn compatibility(mut self, setting: &str) -> Result<Self, InvalidSetting> {
+        self.settings.compatibility.set(setting)?;
+        Ok(self)
+    }
+
+    /// Starts the server. It accepts requests when this method returns.
+    ///
+    /// # Errors
+    ///
+    /// Returns a [`StartError`] if another server uses the data directory, an address
+    /// is not available, or the database cannot be opened.
+    ///
+    /// # Panics
+    ///
+    /// Panics when called outside of a Tokio runtime.
+    pub async fn start(self) -> Result<Server, StartError> {
+        start(self.settings).await
+    }
+}

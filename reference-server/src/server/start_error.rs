@@ -1,0 +1,53 @@
+//! [`StartError`]: why a server did not start.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use crate::store::data_dir::RunningServer;
+
+/// The reason why a server did not start.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum StartError {
+    /// Another server uses the data directory. Use that server, stop it, or choose
+    /// another directory.
+    #[error("another server is running on {}{}", .directory.display(), at(.running.as_ref()))]
+    InUse {
+        /// The data directory.
+        directory: PathBuf,
+        /// The other server, or `None` if it is still starting or is not
+        /// [discoverable](crate::Builder::discoverable).
+        running: Option<RunningServer>,
+    },
+    /// The data directory cannot be used. Check that it is writable.
+    #[error("cannot use the data directory {}", .directory.display())]
+    Directory {
+        /// The data directory.
+        directory: PathBuf,
+        /// The underlying error.
+        source: std::io::Error,
+    },
+    /// A newer version wrote the database. It was not changed.
+    #[error(
+        "the database was written by a newer version of svc and was not changed; \
+         update svc, or use another data directory"
+    )]
+    NewerDatabase,
+    /// The database cannot be opened. The message contains the reason.
+    #[error("cannot open the database: {0}")]
+    Database(String),
+    /// An address is already in use, or does not belong to this machine.
+    #[error("cannot listen on {addr} for {what}")]
+    Listen {
+        /// The listen address.
+        addr: SocketAddr,
+        /// The protocol: `http`, `dns` or `smtp`.
+        what: &'static str,
+        /// The underlying error.
+        source: std::io::Error,
+    },
+}
+
+fn at(running: Option<&RunningServer>) -> String {
+    running.map(|running| format!(" at {}", running.base_url())).unwrap_or_default()
+}
