@@ -1,6 +1,7 @@
 //! MIME: builds the RFC 5322 source of accepted emails and parses incoming messages.
 
 mod content_type;
+mod guard;
 mod incoming;
 
 use std::borrow::Cow;
