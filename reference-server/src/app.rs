@@ -6,12 +6,12 @@ use std::sync::atomic::{AtomicBool, AtomicUsize};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Instant;
 
-use tokio::sync::watch;
+use tokio::sync::{Semaphore, watch};
 
 use crate::clock::Clock;
 use crate::dns::{Resolver, Zone};
 use crate::email::domains::VerifiedDomains;
-use crate::engine::EngineHandle;
+use crate::engine::{EngineHandle, Unrecorded};
 use crate::faults::Faults;
 use crate::keys::Keys;
 use crate::metrics::Metrics;
@@ -41,6 +41,11 @@ pub(crate) struct App {
     pub(crate) faults: Faults,
     pub(crate) metrics: Metrics,
     pub(crate) activity: Activity,
+    pub(crate) unrecorded: Unrecorded,
+    /// KiB that the bodies of requests in progress may still take.
+    pub(crate) bodies: Arc<Semaphore>,
+    /// KiB that messages in transfer over SMTP may still take.
+    pub(crate) transfers: Arc<Semaphore>,
     /// Set once the sockets are bound.
     pub(crate) addresses: OnceLock<Addresses>,
     /// Required for `/_sandbox/` if the server listens beyond loopback.

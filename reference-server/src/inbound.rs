@@ -112,7 +112,7 @@ pub(crate) fn store_message(
         "INSERT INTO message_source (message, sender, subject, source) VALUES (?1, ?2, ?3, ?4)",
         (&id, from, subject, &message.source),
     )?;
-    tx.message_stored();
+    tx.message_stored(organization, recipient.as_str());
     notify_received(tx, webhooks, organization, &id, recipient, message)?;
     Ok(id)
 }

@@ -7,7 +7,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use tokio::net::TcpListener;
-use tokio::sync::watch;
+use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinHandle;
 
 use crate::app::{Addresses, App, Shared};
@@ -102,8 +102,8 @@ impl Server {
 
     /// The bearer token that the control interface requires.
     ///
-    /// `None` while the server listens on loopback, where the control interface
-    /// needs no token.
+    /// `None` for a server that is not [`public`](Builder::public) and listens on
+    /// loopback, where the control interface needs no token.
     pub fn control_token(&self) -> Option<&str> {
         self.app.control_token.as_deref()
     }
@@ -189,8 +189,7 @@ impl Builder {
     ///
     /// Port 0 picks a free port. Default: `127.0.0.1:0`.
     ///
-    /// On an address beyond loopback the server does not accept the seeded keys, and
-    /// the control interface requires [`Server::control_token`].
+    /// A server on an address beyond loopback is [`public`](Self::public).
     pub fn addr(mut self, addr: SocketAddr) -> Self {
         self.settings.addr = addr;
         self
@@ -255,6 +254,27 @@ impl Builder {
         Ok(self)
     }
 
+    /// Sets whether a message is sent again if the relay broke off after it had all of it,
+    /// without a reply. Default: `false`.
+    ///
+    /// Such a message may or may not have been accepted. By default its recipients stay
+    /// `sent`, and `detail.reason` says why; sent again, it may arrive twice.
+    pub fn relay_again(mut self, again: bool) -> Self {
+        self.settings.relay_again = again;
+        self
+    }
+
+    /// Adds a host name under which clients reach this server, such as `sandbox` in a
+    /// network of containers. Call it once per name.
+    ///
+    /// Requests for other names cannot use the control interface or the seeded keys: a
+    /// name that an attacker controls could point to this machine (DNS rebinding).
+    /// `localhost` and IP addresses need not be named.
+    pub fn host(mut self, name: &str) -> Self {
+        self.settings.hosts.push(name.to_ascii_lowercase());
+        self
+    }
+
     /// Accepts incoming mail for verified domains over SMTP on this listen address.
     ///
     /// Port 0 picks a free port. Default: no SMTP listener.
@@ -284,7 +304,9 @@ impl Builder {
     /// Sets whether untrusted clients may reach the server. Default: `false`.
     ///
     /// A public server has no seed data, rejects the seeded keys, and delivers
-    /// webhooks to `https` URLs with public addresses only.
+    /// webhooks to `https` URLs with public addresses only. Its control interface
+    /// requires [`Server::control_token`]. A server that listens beyond loopback is
+    /// always public.
     pub fn public(mut self, public: bool) -> Self {
         self.settings.public = public;
         self
@@ -339,6 +361,13 @@ impl Builder {
     /// on a full disk, until data is deleted.
     pub fn max_database_size(mut self, bytes: u64) -> Self {
         self.settings.limits.max_database_bytes = Some(bytes);
+        self
+    }
+
+    /// Sets how long a client may leave a response unread, over HTTP and SMTP, before its
+    /// connection is closed. Default: sixty seconds, in real time.
+    pub fn write_timeout(mut self, timeout: Duration) -> Self {
+        self.settings.limits.write_timeout = timeout;
         self
     }
 
@@ -421,6 +450,9 @@ fn at(running: Option<&RunningServer>) -> String {
 }
 
 async fn start(mut settings: Settings) -> Result<Server, StartError> {
+    raise_descriptor_limit();
+    // Whoever can reach the machine can reach the server.
+    settings.public |= !settings.addr.ip().is_loopback();
     let data_dir = match &settings.location {
         Location::Memory => None,
         Location::Directory(directory) => Some(lock(directory).await?),
@@ -458,7 +490,7 @@ async fn start(mut settings: Settings) -> Result<Server, StartError> {
 
     let policy = if settings.public { Policy::Public } else { Policy::Development };
     let (handle, commands) = EngineHandle::new();
-    let control_token = (!addr.ip().is_loopback()).then(random_hex::<24>).transpose();
+    let control_token = settings.public.then(random_hex::<24>).transpose();
     let mail = match settings.smtp {
         Some(addr) => Some(TcpListener::bind(addr).await.map_err(listen("smtp", addr))?),
         None => None,
@@ -480,6 +512,9 @@ async fn start(mut settings: Settings) -> Result<Server, StartError> {
         faults: Default::default(),
         metrics: Default::default(),
         activity: Default::default(),
+        unrecorded: Default::default(),
+        bodies: Arc::new(Semaphore::new(web::input::BODY_BUDGET)),
+        transfers: Arc::new(Semaphore::new(smtp::TRANSFER_BUDGET)),
         addresses: OnceLock::from(addresses.clone()),
         control_token: control_token.map_err(|error| database(&error))?,
         stopping: watch::Sender::new(false),
@@ -500,6 +535,24 @@ async fn start(mut settings: Settings) -> Result<Server, StartError> {
     tracing::info!(http = %addresses.http, dns = %addresses.dns, smtp = addresses.smtp.map(tracing::field::display), "ready");
     let tasks = Tasks { web, engine, smtp, _dns: dns, _data_dir: data_dir };
     Ok(Server { app, addresses, tasks: Some(tasks) })
+}
+
+/// Raises the process's soft limit of open files to its hard limit, at most 65 536: every
+/// connection, delivery and reader takes a descriptor, and the usual soft limit is 1024.
+fn raise_descriptor_limit() {
+    #[cfg(unix)]
+    {
+        use rustix::process::{Resource, getrlimit, setrlimit};
+        const WANTED: u64 = 65_536;
+        let mut limit = getrlimit(Resource::Nofile);
+        let wanted = limit.maximum.unwrap_or(WANTED).min(WANTED);
+        if limit.current.is_some_and(|current| current < wanted) {
+            limit.current = Some(wanted);
+            if let Err(error) = setrlimit(Resource::Nofile, limit) {
+                tracing::warn!(%error, "cannot raise the limit of open files");
+            }
+        }
+    }
 }
 
 async fn lock(directory: &std::path::Path) -> Result<DataDir, StartError> {
@@ -532,6 +585,7 @@ async fn load(app: &Shared) -> Result<Vec<(String, i64)>, ApiError> {
                 // An earlier start on loopback may have seeded these keys.
                 seed::KEYS.into_iter().for_each(|key| context.keys.reject(key));
             }
+            crate::email::webhooks::settle_interrupted_tests(tx)?;
             context.webhooks.load(tx.connection())?;
             context.faults.load(tx.connection())?;
             domains::load_zone(tx.connection(), &context)?;

@@ -13,7 +13,7 @@ use tokio::sync::Notify;
 use url::Url;
 
 use crate::app::App;
-use crate::error::{ApiError, Problems};
+use crate::error::{ApiError, Code, Problems};
 use crate::id::{self, Prefix};
 use crate::keys::{random_hex, service_from};
 use crate::outbound::is_loopback;
@@ -327,6 +327,10 @@ pub(crate) fn check_events(
     events
 }
 
+/// Maximum number of webhooks of an organization, of both services: each event is written
+/// once for each of them (`docs/undocumented/both-services.md#bounds`).
+const MAX_WEBHOOKS: i64 = 200;
+
 /// Inserts a new webhook with a random signing secret.
 pub(crate) fn insert(
     tx: &mut Tx<'_>,
@@ -336,6 +340,13 @@ pub(crate) fn insert(
     url: String,
     events: Vec<Event>,
 ) -> Result<Webhook, ApiError> {
+    let sql = "SELECT COUNT(*) FROM webhook WHERE organization = ?1";
+    let count: i64 = tx.connection().query_row(sql, [organization], |row| row.get(0))?;
+    if count >= MAX_WEBHOOKS {
+        let message = format!("an organization can have at most {MAX_WEBHOOKS} webhooks");
+        return Err(ApiError::new(Code::Conflict, message)
+            .with(|details| details.limit = Some(MAX_WEBHOOKS as usize)));
+    }
     let webhook = Webhook {
         id: id::new(Prefix::Webhook),
         organization,

@@ -14,6 +14,7 @@ use crate::error::{ApiError, Problems};
 use crate::web::Input;
 
 #[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
 #[schemars(rename = "Publish")]
 pub(crate) struct Publish {
     organization: Option<String>,

@@ -16,6 +16,7 @@ use crate::openapi::schema;
 use crate::web::Input;
 
 #[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
 #[schemars(rename = "EmailEvent")]
 pub(crate) struct Event {
     organization: Option<String>,

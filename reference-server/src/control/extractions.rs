@@ -20,6 +20,7 @@ use crate::web::Input;
 use crate::webhooks::Event;
 
 #[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
 #[schemars(rename = "NewExtraction")]
 pub(crate) struct New {
     organization: Option<String>,

@@ -21,6 +21,7 @@ use crate::web::Input;
 use crate::web::input::object;
 
 #[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
 #[schemars(rename = "InboundMessage")]
 pub(crate) struct New {
     organization: Option<String>,

@@ -29,7 +29,7 @@ use serde::Serialize;
 use crate::app::Shared;
 use crate::error::{ApiError, Code};
 use crate::web::{ApiResponse, Input};
-pub(crate) use guard::guard;
+pub(crate) use guard::{check_query, guard};
 pub(crate) use lease::PATH as LEASE_PATH;
 
 type ControlResponse = Result<Response<Body>, ApiError>;

@@ -13,6 +13,7 @@ use crate::store::Location;
 use crate::web::Input;
 
 #[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
 #[schemars(rename = "Reset")]
 pub(crate) struct Reset {
     organization: Option<String>,

@@ -16,6 +16,7 @@ use crate::time;
 use crate::web::Input;
 
 #[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
 #[schemars(rename = "NewTemplate")]
 pub(crate) struct Template {
     organization: Option<String>,

@@ -9,11 +9,13 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use svc_sdk::Service;
 
+use crate::app::{ActivityGuard, Shared};
 use crate::compatibility::Compatibility;
 use crate::engine::{delivery_worker, payload, post};
 use crate::error::{ApiError, Problems};
 use crate::id::{self, Prefix};
 use crate::openapi::schema;
+use crate::store::Tx;
 use crate::time;
 use crate::web::input::object;
 use crate::web::{ApiResponse, Call, IdempotencyKey};
@@ -153,16 +155,22 @@ pub(crate) async fn test(mut call: Call) -> Result<ApiResponse, ApiError> {
     let webhook = call.app().store.read(find).await?;
     // The operation has no body, but a body that was sent must be read.
     let request_body = call.input.bytes().await?;
-    let app = call.app();
-    let key = Arc::new(IdempotencyKey::from_call(&call, &request_body)?);
-    let lookup_key = Arc::clone(&key);
-    let stored = app.store.write(move |tx| match &*lookup_key {
-        Some(key) => key.stored_response(tx),
-        None => Ok(None),
+    let key = IdempotencyKey::from_call(&call, &request_body)?;
+    let app = Arc::clone(call.app());
+    // The attempt goes on if the client disconnects: it is stored, and must be recorded.
+    let attempt = tokio::spawn(async move {
+        let _active = ActivityGuard::request(&app);
+        test_once(&app, &webhook, key).await
     });
-    if let Some(response) = stored.await? {
-        return Ok(response);
-    }
+    attempt.await.unwrap_or_else(|error| Err(ApiError::internal(error)))
+}
+
+async fn test_once(
+    app: &Shared,
+    webhook: &Webhook,
+    key: Option<IdempotencyKey>,
+) -> Result<ApiResponse, ApiError> {
+    let key = Arc::new(key);
     let delivery = id::new(Prefix::Delivery);
     let now = app.clock.now();
     let data = payload::Test {
@@ -171,16 +179,32 @@ pub(crate) async fn test(mut call: Call) -> Result<ApiResponse, ApiError> {
         timestamp: time::rfc3339(now),
     };
     let body = Bytes::from(post::body(Event::TEST, &delivery, now, &data)?);
-    let sent = delivery_worker::attempt(
-        app,
-        &webhook,
-        Service::Email,
-        Event::TEST,
-        &delivery,
-        1,
-        body.clone(),
-    )
-    .await;
+    // Like every delivery, it is stored before it is sent; and so is the key, so that it
+    // is sent once.
+    let (claimed, stored, stored_body) = (Arc::clone(&key), delivery.clone(), body.clone());
+    let (organization, webhook_id) = (webhook.organization, webhook.id.clone());
+    let earlier = app.store.write(move |tx| {
+        if let Some(key) = &*claimed {
+            if let Some(response) = key.stored_response(tx)? {
+                return Ok(Some(response));
+            }
+            key.store_response(tx, &ApiResponse::in_progress())?;
+        }
+        tx.execute(
+            "INSERT INTO delivery (id, organization, webhook, service, event, state, attempts,
+                                   retry, due_at, created_at, updated_at)
+             VALUES (?1, ?2, ?3, 'email', ?4, 'pending', 0, 0, NULL, ?5, ?5)",
+            (&stored, organization, &webhook_id, Event::TEST, now),
+        )?;
+        tx.execute("INSERT INTO delivery_body VALUES (?1, ?2)", (&stored, &stored_body[..]))?;
+        Ok(None)
+    });
+    if let Some(response) = earlier.await? {
+        return Ok(response);
+    }
+    let sent =
+        delivery_worker::attempt(app, webhook, Service::Email, Event::TEST, &delivery, 1, body)
+            .await;
     // The reference names "the HTTP status code" of the endpoint, but not its field.
     let mut result = Map::new();
     let field = app.settings.compatibility.test_status_field.clone();
@@ -200,12 +224,9 @@ pub(crate) async fn test(mut call: Call) -> Result<ApiResponse, ApiError> {
         .write(move |tx| {
             let state = if sent.attempt.is_delivered() { "delivered" } else { "failed" };
             tx.execute(
-                "INSERT INTO delivery (id, organization, webhook, service, event, state, attempts,
-                                       retry, due_at, created_at, updated_at)
-                 VALUES (?1, ?2, ?3, 'email', ?4, ?5, 1, 0, NULL, ?6, ?7)",
-                (&delivery, organization, &webhook.id, Event::TEST, state, now, tx.now),
+                "UPDATE delivery SET state = ?2, attempts = 1, updated_at = ?3 WHERE id = ?1",
+                (&delivery, state, tx.now),
             )?;
-            tx.execute("INSERT INTO delivery_body VALUES (?1, ?2)", (&delivery, &body[..]))?;
             delivery_worker::record_attempt(tx, &delivery, &sent)?;
             if let Some(key) = &*key {
                 key.store_response(tx, &response)?;
@@ -213,6 +234,17 @@ pub(crate) async fn test(mut call: Call) -> Result<ApiResponse, ApiError> {
             Ok(response)
         })
         .await
+}
+
+/// At the start of the server: settles the tests that the last one did not finish.
+pub(crate) fn settle_interrupted_tests(tx: &Tx<'_>) -> Result<(), ApiError> {
+    tx.execute(
+        "UPDATE delivery SET state = 'failed', updated_at = ?1
+         WHERE organization IN (SELECT seq FROM organization) AND event = ?2
+         AND state = 'pending' AND due_at IS NULL",
+        (tx.now, Event::TEST),
+    )?;
+    Ok(())
 }
 
 /// The schema of the response of `test`.

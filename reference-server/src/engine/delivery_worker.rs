@@ -4,12 +4,13 @@
 //! `docs/undocumented/extraction-service.md#retry-schedule`).
 
 use std::collections::{HashSet, VecDeque};
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use futures_util::StreamExt as _;
 use futures_util::stream::FuturesUnordered;
+use futures_util::{FutureExt as _, StreamExt as _};
 use tokio::sync::Notify;
 
 use super::sign;
@@ -136,9 +137,27 @@ async fn deliver(app: &Shared, webhook: &str, due: Due) -> (String, Result<(), A
             let webhook = Arc::clone(&in_flight.webhook);
             let number = due.attempts + 1;
             let body = Bytes::from(due.body);
-            let sent = attempt(app, &webhook, due.service, &due.event, &due.id, number, body).await;
+            let kept = app.unrecorded.deliveries().get(&due.id).cloned();
+            let sent = match kept {
+                // Sent before, but the outcome could not be stored.
+                Some(sent) => sent,
+                None => {
+                    let sent =
+                        attempt(app, &webhook, due.service, &due.event, &due.id, number, body);
+                    let sent = Arc::new(sent.await);
+                    app.unrecorded.deliveries().insert(due.id.clone(), Arc::clone(&sent));
+                    sent
+                }
+            };
             let retry = due.retry;
-            app.store.write_relaxed(move |tx| record(tx, &webhook, &due.id, retry, &sent)).await
+            let recorded = app
+                .store
+                .write_relaxed(move |tx| record(tx, &webhook, &due.id, retry, &sent))
+                .await;
+            if recorded.is_ok() {
+                app.unrecorded.deliveries().remove(&id);
+            }
+            recorded
         }
         None => app.store.write_relaxed(move |tx| drop_delivery(tx, &due.id)).await,
     };
@@ -179,9 +198,10 @@ pub(crate) async fn attempt(
         .iter()
         .map(|(name, value)| (name.to_string(), value.to_str().unwrap_or_default().into()))
         .collect();
+    let _slot = app.outbound.slot(webhook.organization).await;
     let started_at = app.clock.now();
     let attempt = match url::Url::parse(&webhook.url) {
-        Ok(url) => app.outbound.post(&url, headers, body).await,
+        Ok(url) => post(app, &url, headers, body).await,
         Err(_) => Attempt { outcome: Err(AttemptError::InvalidUrl), duration: Duration::ZERO },
     };
     app.metrics.attempt(service, attempt.is_delivered());
@@ -191,6 +211,24 @@ pub(crate) async fn attempt(
         url: without_password(&webhook.url),
         headers: serde_json::Value::Object(recorded_headers).to_string(),
         attempt,
+    }
+}
+
+/// Posts the body. Waits while this machine has no free file descriptor: that is no failure
+/// of the endpoint.
+async fn post(app: &Shared, url: &url::Url, headers: http::HeaderMap, body: Bytes) -> Attempt {
+    loop {
+        let sending = app.outbound.post(url, headers.clone(), body.clone());
+        // A defect must not be repeated for ever.
+        let attempt = AssertUnwindSafe(sending)
+            .catch_unwind()
+            .await
+            .unwrap_or(Attempt { outcome: Err(AttemptError::Internal), duration: Duration::ZERO });
+        if !matches!(attempt.outcome, Err(AttemptError::NoDescriptor)) || *app.stopping.borrow() {
+            return attempt;
+        }
+        tracing::warn!("a delivery waits for a free file descriptor");
+        tokio::time::sleep(Duration::from_millis(500)).await;
     }
 }
 

@@ -52,7 +52,7 @@ pub(super) fn deliver(
             tx.now,
         ),
     )?;
-    tx.message_stored();
+    tx.message_stored(email.organization, recipient);
     let is_notified = |(_, organization): &(String, i64)| {
         *organization != email.organization
             || !app.webhooks.subscribers(*organization, Event::EmailReceived).is_empty()

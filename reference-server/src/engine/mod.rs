@@ -15,6 +15,7 @@ pub(crate) mod post;
 pub(crate) mod relaying;
 mod sign;
 mod step;
+mod unrecorded;
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
@@ -33,6 +34,7 @@ pub(crate) use handle::{EngineHandle, State};
 pub(crate) use lifecycle::{Change, RecipientState, Status};
 use step::StepResult;
 pub(crate) use step::apply_event;
+pub(crate) use unrecorded::Unrecorded;
 
 /// State of the engine task. `Millis::MAX` means that nothing is scheduled.
 struct Engine {
@@ -50,6 +52,8 @@ struct Engine {
     state_waiters: Vec<StateSender>,
     /// Set after a database error, so that the engine waits before it retries.
     backing_off: bool,
+    /// Errors in a row. Each doubles the wait.
+    failures: u32,
 }
 
 type StateSender = oneshot::Sender<State>;
@@ -105,6 +109,7 @@ pub(crate) fn start(
         settled_waiters: Vec::new(),
         state_waiters: Vec::new(),
         backing_off: false,
+        failures: 0,
     };
     for (webhook, at) in due {
         engine.route(webhook, at);
@@ -227,6 +232,7 @@ impl Engine {
         self.step = None;
         match result {
             Ok(result) => {
+                self.failures = 0;
                 self.next_step = self.next_step.min(result.next);
                 if self.advancing.is_some() && result.reached > self.app.clock.now() {
                     self.app.clock.freeze(result.reached);
@@ -235,7 +241,7 @@ impl Engine {
             Err(error) => {
                 tracing::error!(message = error.message(), "a step failed and will be retried");
                 self.next_step = Millis::MIN;
-                self.backing_off = true;
+                self.back_off();
                 self.fail_advances(&error);
             }
         }
@@ -266,6 +272,7 @@ impl Engine {
                 }
                 let failed = match next {
                     Ok(next) => {
+                        self.failures = 0;
                         route.next = route.next.min(next);
                         None
                     }
@@ -282,7 +289,7 @@ impl Engine {
                         message = error.message(),
                         "deliveries are waiting for the database"
                     );
-                    self.backing_off = true;
+                    self.back_off();
                     self.fail_advances(&error);
                 }
             }
@@ -295,9 +302,14 @@ impl Engine {
                         route.next = Millis::MIN;
                     }
                 }
-                self.backing_off = true;
+                self.back_off();
             }
         }
+    }
+
+    fn back_off(&mut self) {
+        self.backing_off = true;
+        self.failures = self.failures.saturating_add(1);
     }
 
     fn is_settled(&self) -> bool {
@@ -357,7 +369,7 @@ impl Engine {
     fn sleep(&self) -> Duration {
         const LONG: Duration = Duration::from_secs(3600);
         if self.backing_off {
-            return Duration::from_millis(200);
+            return Duration::from_millis(100 << self.failures.clamp(1, 6));
         }
         let ClockMode::Running { .. } = self.app.clock.mode() else { return LONG };
         let Some(next) = self.next_due() else { return LONG };

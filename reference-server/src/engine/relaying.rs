@@ -62,9 +62,26 @@ pub(super) async fn run(app: &Shared) -> Result<Millis, ApiError> {
 }
 
 async fn hand_over(app: &Shared, relay: &Relay, id: String) -> Result<(), ApiError> {
-    let email_id = id.clone();
+    let kept = app.unrecorded.relayed().get(&id).cloned();
+    let outcomes = match kept {
+        // Handed over before, but the outcomes could not be stored.
+        Some(outcomes) => outcomes,
+        None => {
+            let outcomes = send(app, relay, &id).await?;
+            app.unrecorded.relayed().insert(id.clone(), outcomes.clone());
+            outcomes
+        }
+    };
+    record(app, id.clone(), outcomes).await?;
+    app.unrecorded.relayed().remove(&id);
+    Ok(())
+}
+
+/// Sends the messages of an email. Returns the outcome of each recipient, by position.
+async fn send(app: &Shared, relay: &Relay, id: &str) -> Result<Vec<(usize, Handoff)>, ApiError> {
+    let email_id = id.to_owned();
     let message = app.store.read(move |connection| Message::load(connection, &email_id)).await?;
-    let Some(message) = message else { return record(app, id, Vec::new()).await };
+    let Some(message) = message else { return Ok(Vec::new()) };
     let positions: Vec<usize> = pending_positions(&message.email).collect();
     // One message for all recipients, or one for each.
     let chunk_size = if message.is_individual() { 1 } else { positions.len().max(1) };
@@ -74,7 +91,7 @@ async fn hand_over(app: &Shared, relay: &Relay, id: String) -> Result<(), ApiErr
         let handed_over = hand_to(app, relay, &message, positions).await?;
         outcomes.extend(positions.iter().copied().zip(handed_over));
     }
-    record(app, id, outcomes).await
+    Ok(outcomes)
 }
 
 /// Hands over the message for the recipients at these positions.
@@ -132,10 +149,13 @@ async fn record(app: &Shared, id: String, outcomes: Vec<(usize, Handoff)>) -> Re
                 (Handoff::Refused(reason), _) => {
                     (Change::Bounced, Some(json!({"type": "hard", "reason": reason.to_string()})))
                 }
-                (Handoff::Deferred(reason), None) => {
+                (Handoff::Unknown(reason), _) if !context.settings.relay_again => {
+                    (Change::Sent, Some(json!({"reason": reason.to_string()})))
+                }
+                (Handoff::Deferred(reason) | Handoff::Unknown(reason), None) => {
                     (Change::Bounced, Some(json!({"type": "soft", "reason": reason.to_string()})))
                 }
-                (Handoff::Deferred(reason), Some(_)) => {
+                (Handoff::Deferred(reason) | Handoff::Unknown(reason), Some(_)) => {
                     let reason = json!({"reason": reason.to_string()});
                     email.recipients[position].detail = Some(reason);
                     any_deferred = true;

@@ -16,6 +16,10 @@ use crate::webhooks::Event;
 /// Maximum number of emails in one step. A step does fewer while requests wait.
 const BATCH: usize = 128;
 
+/// Number of emails and further recipients after which a step leaves the rest to another
+/// transaction, even if no request waits.
+const MAX_UNITS: usize = 512;
+
 /// How long a `delayed@…` recipient stays in `sending`, in milliseconds.
 const DELAY: Millis = 60_000;
 
@@ -38,8 +42,9 @@ pub(super) fn run(tx: &mut Tx<'_>, app: &App, until: Millis) -> Result<StepResul
         })?;
         rows.collect::<rusqlite::Result<_>>()?
     };
-    for (done, (at, kind, reference)) in due.into_iter().enumerate() {
-        if tx.is_enough(done) {
+    let mut done = 0;
+    for (at, kind, reference) in due {
+        if tx.is_enough(done) || done > MAX_UNITS {
             break;
         }
         if at > tx.now {
@@ -53,20 +58,21 @@ pub(super) fn run(tx: &mut Tx<'_>, app: &App, until: Millis) -> Result<StepResul
             (at, kind, &reference),
         )?;
         match DueKind::from_number(kind) {
-            Some(DueKind::Email) => send(tx, app, &reference)?,
+            Some(DueKind::Email) => done += send(tx, app, &reference)?,
             Some(DueKind::Recipient) => deliver_delayed(tx, app, &reference)?,
             None => tracing::error!(kind, "unknown kind of scheduled work"),
         }
+        done += 1;
     }
     let next = tx.find("SELECT at FROM due ORDER BY at LIMIT 1", [], |row| row.get(0))?;
     Ok(StepResult { next: next.unwrap_or(Millis::MAX), reached: tx.now })
 }
 
-/// Starts sending a queued email.
-fn send(tx: &mut Tx<'_>, app: &App, id: &str) -> Result<(), ApiError> {
-    let Some(mut email) = stored::find(tx.connection(), id)? else { return Ok(()) };
+/// Starts sending a queued email. Returns the number of recipients beyond the first.
+fn send(tx: &mut Tx<'_>, app: &App, id: &str) -> Result<usize, ApiError> {
+    let Some(mut email) = stored::find(tx.connection(), id)? else { return Ok(0) };
     if email.status != Status::Queued {
-        return Ok(());
+        return Ok(0);
     }
     email.due_at = None;
     // Check again: the domain of a scheduled email may have been deleted since
@@ -78,7 +84,7 @@ fn send(tx: &mut Tx<'_>, app: &App, id: &str) -> Result<(), ApiError> {
         email.recipients[position].status = Status::Sending;
         if !verified {
             let reason = json!({"reason": "the sender's domain is no longer verified"});
-            apply_event(tx, app, &mut email, position, Change::Failed, Some(&reason))?;
+            change_recipient(tx, app, &mut email, position, Change::Failed, Some(&reason))?;
             continue;
         }
         let address = &email.recipients[position].address;
@@ -88,20 +94,20 @@ fn send(tx: &mut Tx<'_>, app: &App, id: &str) -> Result<(), ApiError> {
         }
         match Outcome::of(address) {
             Outcome::Delivered => {
-                apply_event(tx, app, &mut email, position, Change::Delivered, None)?;
+                change_recipient(tx, app, &mut email, position, Change::Delivered, None)?;
             }
             Outcome::Bounced => {
                 let detail = json!({"type": "hard", "reason": "550 5.1.1 no such mailbox"});
-                apply_event(tx, app, &mut email, position, Change::Bounced, Some(&detail))?;
+                change_recipient(tx, app, &mut email, position, Change::Bounced, Some(&detail))?;
             }
             Outcome::Complained => {
-                apply_event(tx, app, &mut email, position, Change::Delivered, None)?;
+                change_recipient(tx, app, &mut email, position, Change::Delivered, None)?;
                 let detail = json!({"reason": "marked as spam by the recipient"});
-                apply_event(tx, app, &mut email, position, Change::Complained, Some(&detail))?;
+                change_recipient(tx, app, &mut email, position, Change::Complained, Some(&detail))?;
             }
             Outcome::Failed => {
                 let detail = json!({"reason": "the mail engine could not send the message"});
-                apply_event(tx, app, &mut email, position, Change::Failed, Some(&detail))?;
+                change_recipient(tx, app, &mut email, position, Change::Failed, Some(&detail))?;
             }
             Outcome::Delayed => {
                 tx.due(tx.now + DELAY, DueKind::Recipient, &format!("{id} {position}"))?;
@@ -113,7 +119,8 @@ fn send(tx: &mut Tx<'_>, app: &App, id: &str) -> Result<(), ApiError> {
     if relayed {
         relaying::queue(tx, email.organization, &email.id)?;
     }
-    stored::update(tx, &email)
+    stored::update(tx, &email)?;
+    Ok(email.recipients.len().saturating_sub(1))
 }
 
 fn deliver_delayed(tx: &mut Tx<'_>, app: &App, reference: &str) -> Result<(), ApiError> {
@@ -135,6 +142,21 @@ fn deliver_delayed(tx: &mut Tx<'_>, app: &App, reference: &str) -> Result<(), Ap
 ///
 /// `Conflict` (409) if the change is not possible in the recipient's status.
 pub(crate) fn apply_event(
+    tx: &mut Tx<'_>,
+    app: &App,
+    email: &mut Stored,
+    position: usize,
+    change: Change,
+    detail: Option<&Value>,
+) -> Result<(), ApiError> {
+    change_recipient(tx, app, email, position, change, detail)?;
+    email.status = lifecycle::overall(&email.recipients);
+    Ok(())
+}
+
+/// Like [`apply_event`], but leaves the status of the email to the caller, which may change
+/// many recipients.
+fn change_recipient(
     tx: &mut Tx<'_>,
     app: &App,
     email: &mut Stored,
@@ -168,6 +190,5 @@ pub(crate) fn apply_event(
         email.last_event = Some(event.as_str().to_owned());
     }
     email.updated_at = tx.now;
-    email.status = lifecycle::overall(&email.recipients);
     Ok(())
 }

@@ -29,6 +29,9 @@ pub(crate) enum Handoff {
     Deferred(Reason),
     /// Permanent failure: a 5xx reply.
     Refused(Reason),
+    /// The relay got the whole message, but its reply did not arrive. It may have accepted
+    /// the message.
+    Unknown(Reason),
 }
 
 /// Why a message was not accepted, such as `550 5.1.1 no such user`.
@@ -75,7 +78,7 @@ impl Relay {
         let result = match connection {
             Ok(mut connection) => {
                 let result = connection.transact(sender, recipients, source).await;
-                if result.is_ok() {
+                if result.is_ok() && connection.is_usable() {
                     *slot = Some(connection);
                 }
                 result

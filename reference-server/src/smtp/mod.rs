@@ -1,6 +1,7 @@
 //! The SMTP listener (`--smtp`): receives mail for verified domains.
 
 mod certificate;
+mod data;
 mod session;
 
 use std::sync::Arc;
@@ -15,6 +16,8 @@ pub(crate) use certificate::Certificate;
 pub use certificate::InvalidCertificate;
 use certificate::Tls;
 
+/// Budget for the messages in transfer, in KiB.
+pub(crate) const TRANSFER_BUDGET: usize = 128 << 10;
 /// Maximum number of concurrent connections. Others wait until one ends.
 const MAX_CONNECTIONS: usize = 100;
 

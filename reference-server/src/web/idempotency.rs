@@ -74,6 +74,11 @@ impl IdempotencyKey {
             ));
         }
         let status = StatusCode::from_u16(status).map_err(ApiError::internal)?;
+        if status == StatusCode::PROCESSING {
+            let message = "a request with this Idempotency-Key is in progress, or was interrupted \
+                           by a restart; it is not repeated";
+            return Err(ApiError::new(Code::Conflict, message));
+        }
         Ok(Some(ApiResponse { status, body }))
     }
 

@@ -63,7 +63,7 @@ pub(crate) fn router(app: &Shared) -> Router {
 pub(crate) fn control<F, Fut>(
     router: Router<Shared>,
     filter: MethodFilter,
-    path: &str,
+    path: &'static str,
     handler: F,
 ) -> Router<Shared>
 where
@@ -77,8 +77,9 @@ where
             let Some(params) = pairs(&params) else {
                 return response::error(&ApiError::not_found("path"), ErrorFormat::Nested);
             };
-            let input = Input::new(app, parts, params, body);
-            let result = match control::guard(&input) {
+            let mut input = Input::new(app, parts, params, body);
+            input.route = path;
+            let result = match control::guard(&input).and_then(|()| control::check_query(&input)) {
                 Ok(()) => handler(input).await,
                 Err(error) => Err(error),
             };
@@ -98,7 +99,7 @@ async fn handle_documented(
     let format = app.settings.compatibility.error_format;
     let (parts, body) = request.into_parts();
     let Some(params) = params else { return response::error(&ApiError::not_found("path"), format) };
-    let key = match auth::authenticate(&app, operation.service(), &parts.headers) {
+    let key = match auth::authenticate(&app, operation.service(), &parts) {
         Ok(key) => key,
         // The format of this error is documented (`docs/extraction-service/errors.md`), so no
         // setting changes it.
