@@ -56,45 +56,22 @@
 //! ```
 #![warn(missing_docs)]
 
-mod address;
-mod app;
-mod clock;
-mod compatibility;
-mod control;
-mod data_dir;
-mod dkim;
-mod dns;
-mod email;
+mod api;
+mod delivery;
 mod engine;
-mod error;
-mod extraction;
-mod faults;
-mod id;
-mod inbound;
-mod keys;
-mod links;
-mod metrics;
-mod mime;
-mod openapi;
-mod organization;
-mod outbound;
-mod relay;
-mod seed;
+mod mail;
+mod model;
+mod net;
+mod routes;
 mod server;
 mod settings;
 mod smtp;
 mod store;
-mod template;
-mod time;
-mod tls;
-mod tracking;
-mod web;
-mod webhooks;
 
-pub use app::Addresses;
-pub use compatibility::InvalidSetting;
-pub use data_dir::{RunningServer, find_running};
-pub use organization::{CreateOrganizationError, Organization};
-pub use relay::InvalidRelay;
+pub use mail::relay::InvalidRelay;
+pub use model::addresses::Addresses;
+pub use model::compatibility::InvalidSetting;
+pub use server::organization::{CreateOrganizationError, Organization};
 pub use server::{Builder, Server, StartError};
 pub use smtp::InvalidCertificate;
+pub use store::data_dir::{RunningServer, find_running};

@@ -1,5 +1,7 @@
 //! [`Server`] and its [`Builder`]: starting and stopping a server.
 
+pub(crate) mod organization;
+
 use std::fmt;
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -7,24 +9,32 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use tokio::net::TcpListener;
-use tokio::sync::{Semaphore, watch};
+use tokio::sync::Semaphore;
 use tokio::task::JoinHandle;
 
-use crate::app::{Addresses, App, Shared};
-use crate::clock::{Clock, ClockMode};
-use crate::compatibility::InvalidSetting;
-use crate::data_dir::{DataDir, DataDirError, RunningServer};
-use crate::dns::{DnsServer, Resolver, Zone};
-use crate::email::domains;
-use crate::engine::{self, EngineHandle, local_delivery, relaying};
-use crate::error::ApiError;
-use crate::keys::random_hex;
-use crate::outbound::{Outbound, Policy};
-use crate::relay::{InvalidRelay, Relay, RelayTarget};
+use crate::api::app::{App, Shared};
+use crate::api::control::faults::parse_definition;
+use crate::api::control::seed;
+use crate::api::framework::input::BODY_BUDGET;
+use crate::api::framework::listen;
+use crate::delivery::Delivery;
+use crate::engine::{self, EngineHandle};
+use crate::mail::dns::{Data, DnsServer, Resolver, Zone};
+use crate::mail::relay::{InvalidRelay, Relay, RelayTarget};
+use crate::model::addresses::Addresses;
+use crate::model::clock::{Clock, ClockMode};
+use crate::model::compatibility::InvalidSetting;
+use crate::model::error::ApiError;
+use crate::model::time::Millis;
+use crate::model::worker::Worker;
+use crate::net::outbound::{Outbound, Policy};
 use crate::settings::Settings;
-use crate::smtp::{Certificate, InvalidCertificate};
+use crate::smtp::{Certificate, InvalidCertificate, MailServer};
+use crate::store::data_dir::{DataDir, DataDirError, RunningServer};
+use crate::store::keys::random_hex;
 use crate::store::{Location, OpenError, Store};
-use crate::{seed, smtp, web};
+use crate::store::{deliveries, dns_records, local_deliveries, meta, relay_queue};
+use crate::{routes, smtp, store};
 
 /// A running local server for the email service and the extraction service.
 ///
@@ -119,7 +129,7 @@ impl Server {
     /// done: emails, webhook deliveries and retries. Work that is due later, such as
     /// a scheduled email, does not count.
     pub async fn until_idle(&self) {
-        self.app.until_idle().await;
+        self.app.activity.until_idle(&self.app.engine).await;
     }
 
     /// Waits until the server is idle, as [`until_idle`](Self::until_idle) does,
@@ -128,7 +138,7 @@ impl Server {
     /// A client that requests a lease while the server is about to stop either gets
     /// the lease, and the server waits for it, or gets an error.
     pub async fn stop_when_idle(self) {
-        self.app.close_when_idle().await;
+        self.app.activity.close_when_idle(&self.app.engine).await;
         self.stop().await;
     }
 
@@ -138,14 +148,14 @@ impl Server {
     /// Pending work stays in the database; a server that starts again on the same
     /// data directory continues with it.
     pub async fn stop(mut self) {
-        self.app.stopping.send_replace(true);
+        self.app.stop.request();
         if let Some(tasks) = self.tasks.take() {
             for task in [tasks.web, tasks.engine].into_iter().chain(tasks.smtp) {
                 if let Err(error) = task.await {
                     tracing::error!(%error, "a server task failed");
                 }
             }
-            if let Some(relay) = &self.app.relay {
+            if let Some(relay) = &self.app.delivery.relay {
                 relay.close().await;
             }
             let app = Arc::clone(&self.app);
@@ -159,7 +169,7 @@ impl Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        self.app.stopping.send_replace(true);
+        self.app.stop.request();
         if let Some(tasks) = self.tasks.take() {
             tasks.web.abort();
             tasks.engine.abort();
@@ -468,64 +478,74 @@ async fn start(mut settings: Settings) -> Result<Server, StartError> {
         Err(error) => return Err(StartError::Database(error.to_string())),
     };
     if let Some(bytes) = settings.limits.max_database_bytes {
-        crate::store::limit_size(&connection, bytes).map_err(|error| sqlite(&error))?;
+        store::limit_size(&connection, bytes).map_err(|error| sqlite(&error))?;
     }
-    let mode =
-        crate::store::find(&connection, "SELECT value FROM meta WHERE key = 'clock'", [], |row| {
-            row.get::<_, String>(0)
-        });
-    let mode = mode.map_err(|error| sqlite(&error))?;
-    let mode = mode.as_deref().and_then(ClockMode::from_text);
+    let mode = meta::clock(&connection).map_err(|error| sqlite(&error))?;
     let clock = Arc::new(Clock::new(mode.unwrap_or(ClockMode::Running { offset: 0 })));
-    crate::store::restore_clock_and_ids(&connection, &clock).map_err(|error| sqlite(&error))?;
+    store::restore_clock_and_ids(&connection, &clock).map_err(|error| sqlite(&error))?;
 
-    let listen = |what, addr| move |source| StartError::Listen { addr, what, source };
+    let cannot_listen = |what, addr| move |source| StartError::Listen { addr, what, source };
     let (addr, dns_addr) = (settings.addr, settings.dns);
-    let listener = web::listen::bind(addr).map_err(listen("http", addr))?;
-    let addr = listener.local_addr().map_err(listen("http", addr))?;
+    let listener = listen::bind(addr).map_err(cannot_listen("http", addr))?;
+    let addr = listener.local_addr().map_err(cannot_listen("http", addr))?;
     settings.seed &= !settings.is_exposed();
     let zone = Arc::new(Zone::new());
-    let dns =
-        DnsServer::start(dns_addr, Arc::clone(&zone)).await.map_err(listen("dns", dns_addr))?;
+    let dns = DnsServer::start(dns_addr, Arc::clone(&zone))
+        .await
+        .map_err(cannot_listen("dns", dns_addr))?;
 
     let policy = if settings.public { Policy::Public } else { Policy::Development };
     let (handle, commands) = EngineHandle::new();
     let control_token = settings.public.then(random_hex::<24>).transpose();
     let mail = match settings.smtp {
-        Some(addr) => Some(TcpListener::bind(addr).await.map_err(listen("smtp", addr))?),
+        Some(addr) => Some(TcpListener::bind(addr).await.map_err(cannot_listen("smtp", addr))?),
         None => None,
     };
     let smtp = mail.as_ref().and_then(|listener| listener.local_addr().ok());
     let addresses = Addresses { http: addr, dns: dns.address(), smtp };
+    let (store, verified, webhooks, metrics, stop) =
+        (Arc::new(store), Arc::default(), Arc::default(), Arc::default(), Arc::default());
+    let resolver = Arc::new(Resolver::new(Arc::clone(&zone), settings.resolver));
+    let delivery = Arc::new(Delivery {
+        store: Arc::clone(&store),
+        clock: Arc::clone(&clock),
+        webhooks: Arc::clone(&webhooks),
+        verified: Arc::clone(&verified),
+        resolver: Arc::clone(&resolver),
+        metrics: Arc::clone(&metrics),
+        stop: Arc::clone(&stop),
+        outbound: Outbound::new(policy),
+        unrecorded: Default::default(),
+        relay_again: settings.relay_again,
+        relay: settings.relay.clone().map(Relay::new),
+        is_exposed: settings.is_exposed(),
+    });
     let app = Arc::new(App {
         store,
         clock: Arc::clone(&clock),
         keys: Arc::default(),
-        webhooks: Arc::default(),
-        engine: handle,
-        outbound: Outbound::new(policy),
-        relay: settings.relay.clone().map(Relay::new),
-        resolver: Resolver::new(Arc::clone(&zone), settings.resolver),
+        webhooks,
+        faults: Arc::default(),
         zone,
-        verified: Default::default(),
+        verified,
+        resolver,
+        metrics,
+        activity: Arc::default(),
+        stop,
+        delivery,
+        engine: handle,
         rate_limits: std::sync::Mutex::default(),
-        faults: Default::default(),
-        metrics: Default::default(),
-        activity: Default::default(),
-        unrecorded: Default::default(),
-        bodies: Arc::new(Semaphore::new(web::input::BODY_BUDGET)),
-        transfers: Arc::new(Semaphore::new(smtp::TRANSFER_BUDGET)),
+        bodies: Arc::new(Semaphore::new(BODY_BUDGET)),
         addresses: OnceLock::from(addresses.clone()),
         control_token: control_token.map_err(|error| database(&error))?,
-        stopping: watch::Sender::new(false),
         settings,
     });
     app.store.start(connection, clock).map_err(|error| StartError::Database(error.to_string()))?;
     let due = load(&app).await.map_err(|error| database(&error))?;
 
-    let engine = engine::start(&app, commands, due);
-    let smtp = mail.map(|listener| tokio::spawn(smtp::run(Arc::clone(&app), listener)));
-    let web = tokio::spawn(web::listen::run(Arc::clone(&app), listener, web::router(&app)));
+    let engine = engine::start(&app.delivery, app.settings.limits.stop_timeout, commands, due);
+    let smtp = mail.map(|listener| tokio::spawn(smtp::run(mail_server(&app), listener)));
+    let web = tokio::spawn(listen::run(Arc::clone(&app), listener, routes::router(&app)));
     if let Some(data_dir) = data_dir.as_ref().filter(|_| app.settings.discoverable) {
         data_dir.publish(&addresses).map_err(|source| StartError::Directory {
             directory: data_dir.path().to_owned(),
@@ -566,36 +586,47 @@ async fn lock(directory: &std::path::Path) -> Result<DataDir, StartError> {
     })
 }
 
-/// Seeds a new database, loads what the server keeps in memory, and returns the
-/// pending deliveries of each webhook, with the time when the first is due.
-async fn load(app: &Shared) -> Result<Vec<(String, i64)>, ApiError> {
+fn mail_server(app: &App) -> MailServer {
+    MailServer {
+        store: Arc::clone(&app.store),
+        clock: Arc::clone(&app.clock),
+        webhooks: Arc::clone(&app.webhooks),
+        resolver: Arc::clone(&app.resolver),
+        activity: Arc::clone(&app.activity),
+        stop: Arc::clone(&app.stop),
+        certificate: app.settings.smtp_certificate.clone(),
+        transfers: Arc::new(Semaphore::new(smtp::TRANSFER_BUDGET)),
+        write_timeout: app.settings.limits.write_timeout,
+    }
+}
+
+/// Seeds a new database, loads what the server keeps in memory, and returns the workers
+/// with pending work, with the time when the first is due.
+async fn load(app: &Shared) -> Result<Vec<(Worker, Millis)>, ApiError> {
     let context = Arc::clone(app);
     app.store
         .write(move |tx| {
-            let seeded = tx.find("SELECT 1 FROM meta WHERE key = 'seeded'", [], |_| Ok(()))?;
-            let is_new = seeded.is_none();
-            if is_new {
-                tx.execute("INSERT INTO meta VALUES ('seeded', '1')", [])?;
-            }
+            let is_new = meta::is_new(tx)?;
             if is_new && context.settings.seed {
                 seed::create(tx, &context)?;
             }
             context.keys.load(tx.connection())?;
             if context.settings.is_exposed() {
                 // An earlier start on loopback may have seeded these keys.
-                seed::KEYS.into_iter().for_each(|key| context.keys.reject(key));
+                store::keys::SEEDED.into_iter().for_each(|key| context.keys.reject(key));
             }
-            crate::email::webhooks::settle_interrupted_tests(tx)?;
+            deliveries::fail_interrupted(tx)?;
             context.webhooks.load(tx.connection())?;
-            context.faults.load(tx.connection())?;
-            domains::load_zone(tx.connection(), &context)?;
-            let mut statement = tx.statement(
-                "SELECT webhook, MIN(due_at) FROM delivery WHERE due_at IS NOT NULL GROUP BY webhook",
-            )?;
-            let rows = statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?;
-            let mut due = rows.collect::<rusqlite::Result<Vec<_>>>()?;
-            due.extend(relaying::next_due(tx.connection())?);
-            due.extend(local_delivery::next_due(tx.connection())?);
+            context.faults.load(tx.connection(), parse_definition)?;
+            context.verified.load(tx.connection())?;
+            context.zone.clear();
+            for (owner, record) in dns_records::all(tx.connection())? {
+                context.zone.publish(&owner, record.kind, &record.name, Data::from(&record));
+            }
+            let mut due = deliveries::next_by_webhook(tx.connection())?;
+            let relay = relay_queue::first(tx.connection())?;
+            due.extend(relay.map(|(_, at)| (Worker::Relay, at)));
+            due.extend(local_deliveries::next(tx.connection())?);
             Ok(due)
         })
         .await

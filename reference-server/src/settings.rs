@@ -3,8 +3,8 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use crate::compatibility::Compatibility;
-use crate::relay::RelayTarget;
+use crate::mail::relay::RelayTarget;
+use crate::model::compatibility::Compatibility;
 use crate::smtp::Certificate;
 use crate::store::Location;
 

@@ -2,8 +2,8 @@
 
 use tokio::sync::{mpsc, oneshot};
 
-use crate::error::{ApiError, Code};
-use crate::time::Millis;
+use crate::model::error::{ApiError, Code};
+use crate::model::time::Millis;
 
 /// Commands to the engine, each with the channel for its reply.
 #[derive(Debug)]

@@ -13,7 +13,7 @@ use tokio::net::TcpStream;
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
 
-use crate::dns::INBOUND_HOST;
+use crate::model::dns::INBOUND_HOST;
 
 /// A certificate chain with its private key.
 #[derive(Clone)]

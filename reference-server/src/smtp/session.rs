@@ -12,14 +12,17 @@ use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 
+use super::MailServer;
 use super::certificate::Tls;
 use super::data::{Data, Rejected};
-use crate::address::Address;
-use crate::app::{ActivityGuard, Shared};
-use crate::dkim::{self, DkimVerdict};
-use crate::dns::{self, INBOUND_HOST, SpfVerdict};
-use crate::id::{self, Prefix};
-use crate::inbound::{self, IncomingMessage};
+use crate::delivery::inbound::{self, IncomingMessage};
+use crate::mail::dkim::{self, DkimVerdict};
+use crate::mail::dns::{self, SpfVerdict};
+use crate::model::address::Address;
+use crate::model::dns::INBOUND_HOST;
+use crate::model::error::ApiError;
+use crate::model::id::{self, Prefix};
+use crate::store::domains;
 
 /// Maximum size of a message in bytes.
 pub(super) const MAX_MESSAGE_SIZE: usize = 25 << 20;
@@ -38,7 +41,7 @@ const MAX_HOPS: usize = 100;
 /// Serves one client until it disconnects, is idle for too long, or sends too many
 /// invalid commands.
 pub(super) async fn serve(
-    app: &Shared,
+    server: &MailServer,
     tls: &Tls,
     mut stream: TcpStream,
     peer: SocketAddr,
@@ -46,19 +49,19 @@ pub(super) async fn serve(
     stream.set_nodelay(true)?;
     let client = peer.ip().to_canonical();
     let greeting = format!("220 {INBOUND_HOST} ESMTP\r\n");
-    write(app, &mut stream, greeting.as_bytes()).await?;
-    if run_session(Session::new(app, client, false), &mut stream).await? == End::StartTls {
+    write(server, &mut stream, greeting.as_bytes()).await?;
+    if run_session(Session::new(server, client, false), &mut stream).await? == End::StartTls {
         let mut stream = timeout(IDLE_TIMEOUT, tls.accept(stream)).await??;
         // The session starts over, since anyone could have injected the earlier
         // cleartext commands (RFC 3207 §4.2).
-        run_session(Session::new(app, client, true), &mut stream).await?;
+        run_session(Session::new(server, client, true), &mut stream).await?;
     }
     Ok(())
 }
 
 /// Writes within a time limit: a client that does not read must not keep its connection.
 async fn write<S: AsyncWrite + Unpin>(
-    app: &Shared,
+    server: &MailServer,
     stream: &mut S,
     bytes: &[u8],
 ) -> io::Result<()> {
@@ -66,7 +69,7 @@ async fn write<S: AsyncWrite + Unpin>(
         stream.write_all(bytes).await?;
         stream.flush().await
     };
-    timeout(app.settings.limits.write_timeout, write).await?
+    timeout(server.write_timeout, write).await?
 }
 
 /// How a session ended.
@@ -85,7 +88,8 @@ where
     let mut buffer = vec![0; 16 * 1024];
     loop {
         let Ok(read) = timeout(IDLE_TIMEOUT, stream.read(&mut buffer)).await else {
-            write(session.app, stream, b"421 4.4.2 idle time-out, closing connection\r\n").await?;
+            write(session.server, stream, b"421 4.4.2 idle time-out, closing connection\r\n")
+                .await?;
             return Ok(End::Closed);
         };
         let count = read?;
@@ -94,7 +98,7 @@ where
         }
         let mut bytes = buffer[..count].iter();
         if session.data.as_ref().is_some_and(|data| data.started.elapsed() > TRANSFER_TIMEOUT) {
-            write(session.app, stream, b"421 4.4.2 the message took too long\r\n").await?;
+            write(session.server, stream, b"421 4.4.2 the message took too long\r\n").await?;
             return Ok(End::Closed);
         }
         // Several commands may arrive at once (pipelining). Their replies are sent
@@ -117,7 +121,7 @@ where
             replies.push_str(&reply);
             replies.push_str("\r\n");
         }
-        write(session.app, stream, replies.as_bytes()).await?;
+        write(session.server, stream, replies.as_bytes()).await?;
         match session.end {
             None => {}
             // Discard cleartext input that follows the command (RFC 3207 §6).
@@ -130,8 +134,14 @@ where
     }
 }
 
+/// Whether any organization receives mail for this domain.
+async fn accepts_domain(server: &MailServer, domain: &str) -> Result<bool, ApiError> {
+    let domain = domain.to_owned();
+    server.store.read(move |connection| domains::is_verified_by_any(connection, &domain)).await
+}
+
 struct Session<'a> {
-    app: &'a Shared,
+    server: &'a MailServer,
     client: IpAddr,
     /// The name from the client's `HELO` or `EHLO`.
     helo: Option<String>,
@@ -151,9 +161,9 @@ struct Transaction {
 }
 
 impl<'a> Session<'a> {
-    fn new(app: &'a Shared, client: IpAddr, encrypted: bool) -> Self {
+    fn new(server: &'a MailServer, client: IpAddr, encrypted: bool) -> Self {
         Self {
-            app,
+            server,
             client,
             helo: None,
             extended: false,
@@ -188,7 +198,7 @@ impl<'a> Session<'a> {
             Request::Rcpt { to } => self.recipient(&to.address).await,
             Request::Data => match &self.transaction {
                 Some(transaction) if !transaction.recipients.is_empty() => {
-                    self.data = Some(Data::new(Arc::clone(&self.app.transfers)));
+                    self.data = Some(Data::new(Arc::clone(&self.server.transfers)));
                     "354 end data with <CR><LF>.<CR><LF>".to_owned()
                 }
                 Some(_) => self.reject("554 5.5.1 no valid recipients"),
@@ -248,7 +258,7 @@ impl<'a> Session<'a> {
         let Ok(address) = Address::parse(address) else {
             return self.reject("501 5.1.3 invalid recipient address");
         };
-        match inbound::accepts_domain(self.app, address.domain().as_str()).await {
+        match accepts_domain(self.server, address.domain().as_str()).await {
             Ok(true) => {
                 if !transaction.recipients.contains(&address) {
                     transaction.recipients.push(address);
@@ -282,20 +292,20 @@ impl<'a> Session<'a> {
             return "554 5.4.6 too many hops: mail loop detected".to_owned();
         }
         // The server is busy until the message's events have been emitted.
-        let _active = ActivityGuard::request(self.app);
+        let _active = self.server.activity.request();
         let helo = self.helo.clone().unwrap_or_default();
         let (local, domain) = match &transaction.sender {
             Some(sender) => (sender.local(), sender.domain().as_str()),
             None => ("", ""),
         };
-        let spf = dns::evaluate_spf(&self.app.resolver, self.client, &helo, local, domain).await;
-        let dkim = dkim::verify(&self.app.resolver, &data.source, self.app.clock.now()).await;
+        let spf = dns::evaluate_spf(&self.server.resolver, self.client, &helo, local, domain).await;
+        let dkim = dkim::verify(&self.server.resolver, &data.source, self.server.clock.now()).await;
         let id = id::new(Prefix::Request);
         let mut source = self.trace(&id, &helo, &transaction, spf, dkim).into_bytes();
         source.extend_from_slice(&data.source);
         let recipients = transaction.recipients;
         let message = IncomingMessage { organization: None, recipients, spf, dkim, source };
-        match inbound::receive(self.app, message).await {
+        match inbound::receive(&self.server.store, &self.server.webhooks, message).await {
             Ok(received) if received.is_empty() => {
                 "550 5.7.1 mail for this domain is no longer accepted".to_owned()
             }
@@ -323,7 +333,7 @@ impl<'a> Session<'a> {
             (true, false) => "ESMTP",
             (false, _) => "SMTP",
         };
-        let date = Date::new(self.app.clock.now() / 1000).to_rfc822();
+        let date = Date::new(self.server.clock.now() / 1000).to_rfc822();
         format!(
             "Return-Path: <{sender}>\r\n\
              Authentication-Results: {INBOUND_HOST}; spf={spf} smtp.helo={helo}; dkim={dkim}\r\n\

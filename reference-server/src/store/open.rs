@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use rusqlite::{Connection, OpenFlags};
 
 use super::migrations;
-use crate::data_dir;
+use crate::store::data_dir;
 
 /// Why the database cannot be opened.
 #[derive(Debug, thiserror::Error)]

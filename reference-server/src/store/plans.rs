@@ -12,16 +12,16 @@ use super::open;
 const PLACEHOLDERS: &[(&str, &str)] = &[
     ("{COLUMNS}", "*"),
     ("{VERIFIED}", "mx_verified"),
-    // Deletions by table name; the test below checks all of `seed::OWNED`.
+    // Deletions by table name; the test below checks all of `reset::OWNED`.
     ("{table}", "email"),
     ("{rows}", "organization = ?1"),
-    // `control::deliveries`, whose tests query every list.
-    ("{delivery_index}", "delivery_webhook"),
+    // `deliveries::Filter`, whose tests query every list.
+    ("{index}", "delivery_webhook"),
     ("{condition}", "webhook = ?3"),
-    // `faults::delete`
+    // `Faults::remove`
     ("{which}", "organization = ?1"),
-    // `messages::search`
-    ("{index}", "INDEXED BY message_recipient"),
+    // `messages::each`
+    ("{hint}", "INDEXED BY message_recipient"),
     ("{recipient}", "AND m.recipient = ?4"),
 ];
 
@@ -69,7 +69,7 @@ fn deleting_an_organization_reads_only_its_own_rows() {
     // Small tables: pending work, DNS records, templates, and responses kept for one
     // day.
     let small = ["due", "dns_record", "template", "idempotency", "relay", "local_delivery"];
-    for (table, rows) in crate::seed::OWNED {
+    for (table, rows) in super::reset::OWNED {
         let statement = format!("DELETE FROM {table} WHERE {rows}");
         for step in plan(&connection, &statement) {
             let full_scan = step.starts_with("SCAN ") && !small.contains(table);

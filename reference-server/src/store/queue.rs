@@ -2,11 +2,12 @@
 //! precedence over background jobs of the engine.
 
 use std::collections::VecDeque;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::Ordering;
 use std::sync::{Condvar, Mutex, PoisonError};
 
-use super::lock;
-use super::writer::Job;
+use super::job::Job;
+use super::lock::lock;
+use super::pressure::Pressure;
 
 /// Maximum number of jobs in one transaction: enough to share the cost of a sync, few
 /// enough that none waits long.
@@ -14,9 +15,6 @@ const MAX_JOBS: usize = 256;
 
 /// Maximum number of background jobs in a transaction with awaited jobs.
 const MAX_BACKGROUND: usize = 32;
-
-/// Units of background work that a transaction always does, however many requests wait.
-const MIN_SHARE: usize = 16;
 
 #[derive(Default)]
 pub(super) struct Queue {
@@ -30,33 +28,6 @@ struct Jobs {
     awaited: VecDeque<Job>,
     background: VecDeque<Job>,
     closed: bool,
-}
-
-/// Number of jobs that requests wait for. Background jobs use it to limit their work.
-#[derive(Debug, Default)]
-pub(crate) struct Pressure {
-    /// In the current transaction.
-    in_group: AtomicUsize,
-    /// In the queue.
-    waiting: AtomicUsize,
-}
-
-impl Pressure {
-    /// How many units of work a background job may do in this transaction: all that it
-    /// wants if no request waits, otherwise about as many as there are awaited jobs, so
-    /// that the work that requests cause does not pile up.
-    pub(super) fn share(&self, wanted: usize) -> usize {
-        match self.in_group.load(Ordering::Relaxed) {
-            0 => wanted,
-            awaited => wanted.min(awaited.max(MIN_SHARE)),
-        }
-    }
-
-    /// Whether a background job that has done this many units should leave the rest to
-    /// another transaction.
-    pub(super) fn is_enough(&self, done: usize) -> bool {
-        done >= MIN_SHARE && self.waiting.load(Ordering::Relaxed) > 0 && done >= self.share(done)
-    }
 }
 
 impl Queue {
@@ -115,11 +86,12 @@ impl Queue {
 
 #[cfg(test)]
 mod tests {
+    use super::super::job::JobResult;
+    use super::super::pressure::MIN_SHARE;
     use super::*;
-    use crate::store::writer::JobResult;
 
     fn job(awaited: bool) -> Job {
-        let run = Box::new(|_: Result<&mut super::super::Tx<'_>, _>| JobResult {
+        let run = Box::new(|_: Result<&mut crate::store::Tx<'_>, _>| JobResult {
             keep: true,
             respond: Box::new(|_| {}),
         });

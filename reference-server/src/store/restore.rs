@@ -4,10 +4,10 @@
 
 use rusqlite::Connection;
 
-use super::find;
-use crate::clock::Clock;
-use crate::id;
-use crate::time::Millis;
+use super::tx::find;
+use crate::model::clock::Clock;
+use crate::model::id;
+use crate::model::time::Millis;
 
 /// The newest row of each large table that is listed newest first.
 const NEWEST: [&str; 3] = [

@@ -6,9 +6,10 @@ use std::sync::{Arc, Mutex};
 use rusqlite::{CachedStatement, Connection, Params, Row};
 use tokio::sync::{Notify, Semaphore, broadcast};
 
-use super::lock;
-use super::queue::Pressure;
-use crate::time::Millis;
+use super::lock::lock;
+use super::pressure::Pressure;
+use crate::model::time::Millis;
+use crate::model::worker::Worker;
 
 /// A job's view of its transaction, with the effects to apply after the commit.
 pub(crate) struct Tx<'a> {
@@ -24,26 +25,10 @@ pub(crate) struct Tx<'a> {
 pub(super) struct Effects {
     earliest_due: Option<Millis>,
     recheck_due: bool,
-    deliveries: Vec<(String, Millis)>,
+    workers: Vec<(Worker, Millis)>,
     /// The organization and the recipient of each stored message.
     messages: Vec<(i64, String)>,
     after_commit: Vec<Box<dyn FnOnce() + Send>>,
-}
-
-/// Kinds of work in the table `due`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(i64)]
-pub(crate) enum DueKind {
-    /// An email, by its id.
-    Email = 1,
-    /// A recipient that stays in `sending` for a while: `<email id> <position>`.
-    Recipient = 2,
-}
-
-impl DueKind {
-    pub(crate) fn from_number(number: i64) -> Option<Self> {
-        [Self::Email, Self::Recipient].into_iter().find(|kind| *kind as i64 == number)
-    }
 }
 
 impl<'a> Tx<'a> {
@@ -85,44 +70,22 @@ impl<'a> Tx<'a> {
         self.connection.prepare_cached(sql)
     }
 
-    /// Schedules work in the table `due`.
-    pub(crate) fn due(
-        &mut self,
-        at: Millis,
-        kind: DueKind,
-        reference: &str,
-    ) -> rusqlite::Result<()> {
-        self.execute(
-            "INSERT OR IGNORE INTO due VALUES (?1, ?2, ?3)",
-            (at, kind as i64, reference),
-        )?;
+    /// Tells the engine, after the commit, that the table `due` has work at `at`.
+    pub(super) fn step_due(&mut self, at: Millis) {
         let earliest = self.effects.earliest_due.get_or_insert(at);
         *earliest = at.min(*earliest);
-        Ok(())
     }
 
-    /// Removes scheduled work from the table `due`.
-    pub(crate) fn cancel_due(
-        &mut self,
-        at: Millis,
-        kind: DueKind,
-        reference: &str,
-    ) -> rusqlite::Result<()> {
-        self.execute(
-            "DELETE FROM due WHERE at = ?1 AND kind = ?2 AND ref = ?3",
-            (at, kind as i64, reference),
-        )?;
-        // The next due time may be a later one now.
+    /// Tells the engine, after the commit, that the next due time may be a later one now.
+    pub(super) fn recheck_due(&mut self) {
         self.effects.recheck_due = true;
-        Ok(())
     }
 
-    /// Tells the engine, after the commit, that a delivery to this webhook is due at
-    /// `at`.
-    pub(crate) fn delivery_due(&mut self, webhook: &str, at: Millis) {
-        match self.effects.deliveries.iter_mut().find(|(known, _)| known == webhook) {
+    /// Tells the engine, after the commit, that this worker has work at `at`.
+    pub(crate) fn worker_due(&mut self, worker: Worker, at: Millis) {
+        match self.effects.workers.iter_mut().find(|(known, _)| *known == worker) {
             Some((_, earliest)) => *earliest = at.min(*earliest),
-            None => self.effects.deliveries.push((webhook.to_owned(), at)),
+            None => self.effects.workers.push((worker, at)),
         }
     }
 
@@ -136,9 +99,9 @@ impl<'a> Tx<'a> {
         self.effects.earliest_due
     }
 
-    /// Whether this job has scheduled a delivery.
-    pub(crate) fn has_deliveries(&self) -> bool {
-        !self.effects.deliveries.is_empty()
+    /// Whether this job has left work for a worker.
+    pub(crate) fn has_work_for_workers(&self) -> bool {
+        !self.effects.workers.is_empty()
     }
 
     /// Runs an action after the commit, before any result is sent.
@@ -168,14 +131,14 @@ impl Effects {
             let _ = wake.messages.send(Arc::new(self.messages));
         }
         let earliest_due = if self.recheck_due { Some(Millis::MIN) } else { self.earliest_due };
-        if earliest_due.is_none() && self.deliveries.is_empty() {
+        if earliest_due.is_none() && self.workers.is_empty() {
             return;
         }
         if let Some(at) = earliest_due {
             wake.earliest_due.fetch_min(at, Ordering::SeqCst);
         }
-        if !self.deliveries.is_empty() {
-            lock(&wake.deliveries).extend(self.deliveries);
+        if !self.workers.is_empty() {
+            lock(&wake.workers).extend(self.workers);
         }
         wake.notify.notify_one();
     }
@@ -185,7 +148,7 @@ impl Effects {
 #[derive(Debug)]
 pub(crate) struct Wake {
     earliest_due: AtomicI64,
-    deliveries: Mutex<Vec<(String, Millis)>>,
+    workers: Mutex<Vec<(Worker, Millis)>>,
     pub(crate) notify: Notify,
     /// Gets, after each commit, the organization and the recipient of each stored message.
     pub(crate) messages: broadcast::Sender<Arc<Vec<(i64, String)>>>,
@@ -197,7 +160,7 @@ impl Default for Wake {
     fn default() -> Self {
         Self {
             earliest_due: AtomicI64::new(Millis::MAX),
-            deliveries: Mutex::default(),
+            workers: Mutex::default(),
             notify: Notify::new(),
             messages: broadcast::Sender::new(256),
             searches: Semaphore::new(4),
@@ -207,9 +170,9 @@ impl Default for Wake {
 
 impl Wake {
     /// Takes what became due since the last call: the earliest time in the table `due`,
-    /// and webhooks with the earliest time of a delivery.
-    pub(crate) fn take(&self) -> (Millis, Vec<(String, Millis)>) {
+    /// and workers with the earliest time of their work.
+    pub(crate) fn take(&self) -> (Millis, Vec<(Worker, Millis)>) {
         let earliest = self.earliest_due.swap(Millis::MAX, Ordering::SeqCst);
-        (earliest, std::mem::take(&mut *lock(&self.deliveries)))
+        (earliest, std::mem::take(&mut *lock(&self.workers)))
     }
 }

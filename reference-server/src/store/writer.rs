@@ -7,28 +7,11 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use rusqlite::Connection;
 
 use super::file_identity::FileIdentity;
+use super::job::{Job, JobResult};
 use super::queue::Queue;
 use super::tx::{Effects, Tx, Wake};
-use crate::clock::Clock;
-use crate::error::{ApiError, Code};
-
-pub(super) struct Job {
-    /// Whether the data must be synced to disk before the result is sent.
-    pub(super) durable: bool,
-    /// Whether a request waits for the result; false for background work.
-    pub(super) awaited: bool,
-    /// Does the work, or receives the error that prevents it.
-    pub(super) run: Box<Run>,
-}
-
-type Run = dyn FnOnce(Result<&mut Tx<'_>, ApiError>) -> JobResult + Send;
-
-pub(super) struct JobResult {
-    /// Whether to keep what the job wrote.
-    pub(super) keep: bool,
-    /// Sends the result, given whether the commit succeeded.
-    pub(super) respond: Box<dyn FnOnce(Result<(), ApiError>) + Send>,
-}
+use crate::model::clock::Clock;
+use crate::model::error::{ApiError, Code};
 
 /// Runs until the queue is closed and empty, then closes the connection.
 pub(super) fn run(

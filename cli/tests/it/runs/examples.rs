@@ -40,6 +40,8 @@ const REPLACEMENTS: &[(&str, &str)] = &[
     ("import aud_019a people.csv", "import aud_019a good.csv"),
     ("< people.csv", "< good.csv"),
     ("extraction webhooks delete whk_019a", "extraction webhooks delete $extraction_hook"),
+    ("example.test spf", "sandbox.test spf"),
+    ("dns publish example.test", "dns publish sandbox.test"),
     ("emails cancel eml_019a", "emails cancel $scheduled"),
 ];
 
@@ -48,8 +50,7 @@ const IDS: &[(&str, &str)] = &[
     ("aud_019a", "id=audiences create Newsletter --jq .id"),
     ("con_019a", "audience=audiences create Newsletter --jq .id"),
     ("con_019a", "id=contacts create $audience bob@example.test --jq .id"),
-    ("dom_019a", "id=domains create shop.test --jq .id"),
-    ("dom_019a", "sandbox dns publish shop.test"),
+    ("dom_019a", "id=domains list --jq .[0].id"),
     (
         "$extraction_hook",
         "extraction_hook=extraction webhooks create $application --event extraction.completed --jq .id",
@@ -82,8 +83,6 @@ const IDS: &[(&str, &str)] = &[
     ("flt_019a", "id=sandbox faults add --operation audiences.list --status 503 --jq .id"),
     ("templates get welcome", "sandbox templates put welcome --subject Hi --text Hello"),
     ("templates delete welcome", "sandbox templates put welcome --subject Hi --text Hello"),
-    ("example.test spf", "domains create example.test"),
-    ("dns publish example.test", "domains create example.test"),
     ("staging", "login --profile staging --email-url $server < key.txt"),
 ];
 

@@ -28,6 +28,12 @@ impl Mask {
         }
     }
 
+    /// Forgets the values of earlier outputs, so that numbering starts again.
+    pub fn forget(&mut self) {
+        self.seen.clear();
+        self.numbers.clear();
+    }
+
     /// Replaces a known text, padded to its length.
     pub fn literally(&mut self, text: &str, shown: &str) {
         self.literals.push((text.to_owned(), format!("{shown:_<width$}", width = text.len())));

@@ -29,7 +29,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use serde_json::Value;
 
 use row::{Act, Case, Row, Run, Situation, Stream};
-use scene::{Outcome, World};
+use scene::{Outcome, Scene, World};
 
 /// All tables. Each is a separate test, so that they run in parallel.
 const TABLES: &[fn() -> Vec<Row>] = &[
@@ -170,6 +170,7 @@ fn play(world: &World, row: &Row, wrong: &mut Vec<String>) -> String {
     let mut cases = row.cases.iter().collect::<Vec<_>>();
     let place = |situation: &Situation| Situation::ALL.iter().position(|s| s == situation);
     cases.sort_by_key(|(situation, _)| place(situation).unwrap_or(Situation::ALL.len()));
+    let mut kept = None;
     for (situation, case) in cases {
         let _ = write!(text, "\n=== {}", situation.name());
         let run = match case {
@@ -181,7 +182,7 @@ fn play(world: &World, row: &Row, wrong: &mut Vec<String>) -> String {
         };
         text.push('\n');
         if run.only != Some(Stream::Terminal) {
-            let mut scene = scene_of(world, row, *situation);
+            let mut scene = scene_of(world, row, *situation, kept.take());
             let outcome = scene.piped(row.command, run);
             let _ = writeln!(text, "$ svc {}", scene.shown(&run.line));
             let _ = writeln!(text, "--- piped, exit code {}", outcome.code);
@@ -191,9 +192,10 @@ fn play(world: &World, row: &Row, wrong: &mut Vec<String>) -> String {
                 text.push_str(&outcome.stderr);
             }
             wrong.extend(problems(row, *situation, run, &outcome, Stream::Pipe));
+            kept = Some((prepared(*situation), scene));
         }
         if run.only != Some(Stream::Pipe) {
-            let mut scene = scene_of(world, row, *situation);
+            let mut scene = scene_of(world, row, *situation, kept.take());
             let outcome = scene.on_terminal(row.command, run);
             if run.only == Some(Stream::Terminal) {
                 let _ = writeln!(text, "$ svc {}", scene.shown(&run.line));
@@ -201,15 +203,37 @@ fn play(world: &World, row: &Row, wrong: &mut Vec<String>) -> String {
             let _ = writeln!(text, "--- on a terminal, exit code {}", outcome.code);
             text.push_str(&shortened(&outcome.stdout, run.head));
             wrong.extend(problems(row, *situation, run, &outcome, Stream::Terminal));
+            kept = Some((prepared(*situation), scene));
         }
     }
     text
 }
 
-/// A new scene, prepared for the situations in which the command succeeds.
-fn scene_of<'w>(world: &'w World, row: &Row, situation: Situation) -> scene::Scene<'w> {
+/// Whether the row's preparing commands run before this situation.
+fn prepared(situation: Situation) -> bool {
+    matches!(situation, Situation::Success | Situation::Also(_))
+}
+
+/// A scene for a run, prepared for the situations in which the command succeeds. The scene of the
+/// previous run is used again if the command only reads.
+fn scene_of<'w>(
+    world: &'w World,
+    row: &Row,
+    situation: Situation,
+    previous: Option<(bool, Scene<'w>)>,
+) -> Scene<'w> {
+    let reads = svc_cli::COMMANDS
+        .iter()
+        .any(|spec| spec.path == row.command && spec.effect == svc_cli::Effect::Reads);
+    match previous {
+        Some((was_prepared, mut scene)) if reads && was_prepared == prepared(situation) => {
+            scene.forget_masked_values();
+            return scene;
+        }
+        _ => {}
+    }
     let mut scene = world.scene();
-    if matches!(situation, Situation::Success | Situation::Also(_)) {
+    if prepared(situation) {
         for line in &row.given {
             scene.prepare(line);
         }

@@ -199,14 +199,11 @@ pub fn control_rows() -> Vec<Row> {
             .when("[y/N] ", YES)
             .also("not confirmed", 2, "sandbox keys delete $key")
             .when("[y/N] ", NO),
-        Row::control("sandbox dns publish", "sandbox dns publish shop.test")
-            .given("domains create shop.test")
-            .wrong("sandbox dns publish shop.test --record txt")
+        Row::control("sandbox dns publish", "sandbox dns publish sandbox.test")
+            .wrong("sandbox dns publish sandbox.test --record txt")
             .not_found("sandbox dns publish other.test"),
-        Row::control("sandbox dns withdraw", "sandbox dns withdraw shop.test spf")
-            .given("domains create shop.test")
-            .given("sandbox dns publish shop.test")
-            .wrong("sandbox dns withdraw shop.test txt")
+        Row::control("sandbox dns withdraw", "sandbox dns withdraw sandbox.test spf")
+            .wrong("sandbox dns withdraw sandbox.test txt")
             .not_found("sandbox dns withdraw other.test"),
     ]
 }

@@ -94,7 +94,7 @@ impl World {
         // The response arrives when all work is done.
         let clock = self.control("clock", &json!({"advance": "0ms"}));
         let now = clock["now"].as_str().expect("a time").parse::<DateTime<Utc>>().expect("a time");
-        let home = Home::short();
+        let home = Home::in_memory();
         for (name, content) in FILES {
             home.file(name, content);
         }
@@ -165,6 +165,11 @@ pub struct Outcome {
 }
 
 impl Scene<'_> {
+    /// Numbers ids from one again, for the next run in this scene.
+    pub fn forget_masked_values(&mut self) {
+        self.mask.forget();
+    }
+
     /// Runs a preparing command line and keeps its output under its name.
     pub fn prepare(&mut self, given: &str) {
         let (name, line) = match given.split_once('=') {

@@ -209,13 +209,14 @@ CREATE TABLE relay (
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX relay_due ON relay (due_at);
 
--- Scheduled work other than webhook deliveries. `kind` is a `DueKind`; `ref` identifies
--- the email or recipient.
+-- Scheduled work other than webhook deliveries: 1 sends an email, 2 delivers to the
+-- recipient at `position`.
 CREATE TABLE due (
     at INTEGER NOT NULL,
     kind INTEGER NOT NULL,
-    ref TEXT NOT NULL,
-    PRIMARY KEY (at, kind, ref)
+    email TEXT NOT NULL,
+    position INTEGER NOT NULL,
+    PRIMARY KEY (at, kind, email, position)
 ) STRICT, WITHOUT ROWID;
 
 CREATE TABLE idempotency (

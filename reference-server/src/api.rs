@@ -1,0 +1,10 @@
+//! The HTTP interfaces: both services, and the control interface.
+
+pub(crate) mod app;
+pub(crate) mod control;
+pub(crate) mod email;
+pub(crate) mod extraction;
+pub(crate) mod framework;
+pub(crate) mod openapi;
+pub(crate) mod tracking;
+pub(crate) mod webhooks;

@@ -1,0 +1,74 @@
+//! The control interface under `/_sandbox/`: what tests need beyond the documented
+//! services (`docs/control-interface.md`).
+
+pub(crate) mod clock;
+pub(crate) mod deliveries;
+pub(crate) mod dns;
+pub(crate) mod events;
+pub(crate) mod extractions;
+pub(crate) mod faults;
+pub(crate) mod guard;
+pub(crate) mod health;
+pub(crate) mod inbound;
+pub(crate) mod keys;
+pub(crate) mod lease;
+pub(crate) mod messages;
+pub(crate) mod metrics;
+pub(crate) mod organizations;
+pub(crate) mod reset;
+pub(crate) mod seed;
+pub(crate) mod templates;
+
+use axum::body::Body;
+use http::{Response, StatusCode};
+use rusqlite::Connection;
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use crate::api::framework::{ApiResponse, Input};
+use crate::model::error::ApiError;
+use crate::store::organizations::{SANDBOX, find_named};
+
+/// The response of a handler of the control interface.
+pub(crate) type ControlResponse = Result<Response<Body>, ApiError>;
+
+/// One page of a list. `next` is the cursor of the next page, or null on the last page.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "{T}List")]
+pub(crate) struct Page<T> {
+    data: Vec<T>,
+    next: Option<String>,
+}
+
+fn json_response(status: StatusCode, value: &impl Serialize) -> ControlResponse {
+    Ok(ApiResponse::json(status, value)?.into())
+}
+
+fn no_content() -> ControlResponse {
+    Ok(ApiResponse::no_content().into())
+}
+
+/// The `organization` query parameter.
+fn organization_param(input: &Input) -> Option<String> {
+    input.query().remove("organization")
+}
+
+/// Finds an organization by its ID or its name. The default is the seeded organization
+/// `Sandbox`.
+pub(crate) fn organization(
+    connection: &Connection,
+    settings: &crate::settings::Settings,
+    id_or_name: Option<&str>,
+) -> Result<i64, ApiError> {
+    let id_or_name = match id_or_name {
+        Some(id_or_name) => id_or_name,
+        None if settings.seed => SANDBOX,
+        None => {
+            return Err(ApiError::field(
+                "organization",
+                "is required, because the server has no seed data",
+            ));
+        }
+    };
+    find_named(connection, id_or_name)
+}

@@ -1,0 +1,102 @@
+//! `/_sandbox/clock`: freezes, advances and resumes the server's clock
+//! (`docs/control-interface.md#the-clock`).
+
+use http::StatusCode;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::{ControlResponse, json_response};
+use crate::api::framework::Input;
+use crate::engine::State;
+use crate::model::error::ApiError;
+use crate::model::schema;
+use crate::model::time;
+use crate::store::meta;
+
+/// Exactly one of the fields.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "ClockChange")]
+#[schemars(extend("oneOf" = [
+    {"properties": {"freeze": {"const": true}}, "required": ["freeze"]},
+    {"properties": {"advance": {"type": "string"}}, "required": ["advance"]},
+    {"properties": {"resume": {"const": true}}, "required": ["resume"]},
+]))]
+pub(crate) struct Change {
+    #[schemars(extend("enum" = [true, null]))]
+    freeze: Option<bool>,
+    #[schemars(with = "Option<schema::Duration>")]
+    advance: Option<String>,
+    #[schemars(extend("enum" = [true, null]))]
+    resume: Option<bool>,
+}
+
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct Clock {
+    #[schemars(with = "schema::Time")]
+    now: String,
+    frozen: bool,
+    /// Whether no work is in progress and none is due at or before `now`.
+    settled: bool,
+    #[schemars(with = "Option<schema::Time>")]
+    next_due: Option<String>,
+}
+
+pub(crate) async fn get(input: Input) -> ControlResponse {
+    let state = input.app.engine.state().await?;
+    show(&state)
+}
+
+pub(crate) async fn set(mut input: Input) -> ControlResponse {
+    let change: Change = input.object().await?;
+    let engine = &input.app.engine;
+    // Fail before the change if the database is not writable: an advance cannot be undone.
+    save(&input).await?;
+    let state = match (change.freeze, change.advance, change.resume) {
+        (Some(true), None, None) => engine.freeze().await?,
+        (None, Some(duration), None) => {
+            let by = time::parse_duration(&duration).ok_or_else(|| {
+                ApiError::field("advance", "must be a number with ms, s, m, h or d, such as 90s")
+            })?;
+            if !time::is_representable(input.app.clock.now().saturating_add(by)) {
+                return Err(ApiError::field(
+                    "advance",
+                    "must not move the clock beyond the year 9999",
+                ));
+            }
+            engine.advance(by).await?
+        }
+        (None, None, Some(true)) => engine.resume().await?,
+        _ => {
+            let message =
+                "must be one of {\"freeze\":true}, {\"advance\":\"90s\"}, {\"resume\":true}";
+            return Err(ApiError::field("", message));
+        }
+    };
+    // The clock has changed, even if that cannot be saved.
+    save(&input).await.map_err(|error| {
+        let now = time::rfc3339(state.now);
+        let why = error.message();
+        ApiError::new(
+            error.code(),
+            format!("the clock is now at {now}, but this was not saved: {why}"),
+        )
+    })?;
+    show(&state)
+}
+
+/// Saves the state of the clock, so that it continues from there after a restart.
+async fn save(input: &Input) -> Result<(), ApiError> {
+    let mode = input.app.clock.mode();
+    input.app.store.write(move |tx| meta::set_clock(tx, mode)).await
+}
+
+fn show(state: &State) -> ControlResponse {
+    let clock = Clock {
+        now: time::rfc3339(state.now),
+        frozen: state.frozen,
+        settled: state.settled,
+        next_due: state.next_due.map(time::rfc3339),
+    };
+    json_response(StatusCode::OK, &clock)
+}

@@ -1,0 +1,194 @@
+//! `/_sandbox/deliveries`: webhook deliveries with their attempts, and replay.
+
+use std::sync::Arc;
+
+use http::StatusCode;
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde_json::{Map, Value};
+use uuid::Uuid;
+
+use super::{ControlResponse, Page, json_response, organization, organization_param};
+use crate::api::framework::Input;
+use crate::delivery::webhook_worker;
+use crate::model::error::{ApiError, Code, Problems};
+use crate::model::schema;
+use crate::model::time;
+use crate::store::attempts;
+use crate::store::deliveries::{self, Filter, State};
+
+const DEFAULT_LIMIT: i64 = 20;
+const MAX_LIMIT: i64 = 100;
+pub(crate) const STATES: [&str; 4] = {
+    let [pending, delivered, failed, dropped] = State::ALL;
+    [pending.as_str(), delivered.as_str(), failed.as_str(), dropped.as_str()]
+};
+
+/// A webhook delivery.
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Delivery {
+    /// The event ID, which is the same in the body of every attempt.
+    id: String,
+    webhook: String,
+    #[schemars(extend("enum" = ["email", "extraction"]))]
+    service: &'static str,
+    event: String,
+    #[schemars(extend("enum" = STATES))]
+    state: &'static str,
+    attempt_count: i64,
+    #[schemars(with = "Option<schema::Time>")]
+    next_due_at: Option<String>,
+    #[schemars(with = "schema::Time")]
+    created_at: String,
+    #[schemars(with = "schema::Time")]
+    updated_at: String,
+    /// The exact request body; only for a single delivery.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    body: Option<String>,
+    /// Oldest first.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    attempts: Option<Vec<Attempt>>,
+}
+
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+struct Attempt {
+    number: i64,
+    #[schemars(with = "schema::Time")]
+    started_at: String,
+    duration_ms: i64,
+    url: String,
+    request_headers: Map<String, Value>,
+    /// The status of the response; null if there was none.
+    status: Option<i64>,
+    error: Option<String>,
+    /// The first 4 KiB of the response body; only for a single delivery.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    response_body: Option<String>,
+}
+
+/// Lists deliveries, newest first, without request and response bodies.
+pub(crate) async fn list(input: Input) -> ControlResponse {
+    let name = organization_param(&input);
+    let mut query = input.query();
+    let (webhook, event) = (query.remove("webhook"), query.remove("event"));
+    let (state, cursor) = (query.remove("state"), query.remove("cursor"));
+    let mut problems = Problems::default();
+    let parsed = state.as_deref().and_then(State::parse);
+    if state.is_some() && parsed.is_none() {
+        problems.add("state", format!("must be one of {}", STATES.join(", ")));
+    }
+    if cursor.as_deref().is_some_and(|cursor| !is_id(cursor)) {
+        problems.add("cursor", "must be the `next` value of the previous page");
+    }
+    let limit = query.remove("limit").map_or(Ok(DEFAULT_LIMIT), |text| text.parse());
+    let limit = limit.ok().filter(|limit| (1..=MAX_LIMIT).contains(limit));
+    if limit.is_none() {
+        problems.add("limit", format!("must be an integer from 1 to {MAX_LIMIT}"));
+    }
+    problems.check()?;
+    let limit = limit.unwrap_or(DEFAULT_LIMIT);
+    let app = Arc::clone(&input.app);
+    let filter = Filter { webhook, event, state: parsed, cursor };
+    let page = input.app.store.read(move |connection| {
+        let organization = organization(connection, &app.settings, name.as_deref())?;
+        let mut found = deliveries::list(connection, organization, &filter, limit + 1)?;
+        let more = found.len() as i64 > limit;
+        found.truncate(limit as usize);
+        let next = found.last().filter(|_| more).map(|last| last.id.clone());
+        let views = found.into_iter().map(|delivery| {
+            let attempts = attempts::list(connection, &delivery.id, false)?;
+            Ok(Delivery { attempts: Some(views(attempts)), ..Delivery::from(delivery) })
+        });
+        Ok(Page { data: views.collect::<Result<_, ApiError>>()?, next })
+    });
+    json_response(StatusCode::OK, &page.await?)
+}
+
+pub(crate) async fn get(input: Input) -> ControlResponse {
+    let name = organization_param(&input);
+    let (app, id) = (Arc::clone(&input.app), input.id().to_owned());
+    let found = input.app.store.read(move |connection| {
+        let organization = organization(connection, &app.settings, name.as_deref())?;
+        let delivery = deliveries::find(connection, &id, organization)?;
+        let body = deliveries::body(connection, &id)?;
+        let attempts = attempts::list(connection, &id, true)?;
+        Ok(Delivery {
+            body: body.map(text),
+            attempts: Some(views(attempts)),
+            ..Delivery::from(delivery)
+        })
+    });
+    json_response(StatusCode::OK, &found.await?)
+}
+
+/// Makes one more attempt, with the same ID and body, and with the current URL and secret.
+pub(crate) async fn replay(mut input: Input) -> ControlResponse {
+    // The operation has no body, but a body that was sent must be read.
+    input.bytes().await?;
+    let name = organization_param(&input);
+    let (app, id) = (Arc::clone(&input.app), input.id().to_owned());
+    let replayed = input.app.store.write(move |tx| {
+        let organization = organization(tx.connection(), &app.settings, name.as_deref())?;
+        let delivery = deliveries::find(tx.connection(), &id, organization)?;
+        let conflict = |message: &str| Err(ApiError::new(Code::Conflict, message));
+        if delivery.state == State::Pending {
+            return conflict("the delivery is still pending");
+        }
+        let Some(webhook) = app.webhooks.get(&delivery.webhook) else {
+            return conflict("the webhook of the delivery was deleted");
+        };
+        if !webhook.active {
+            return conflict("the webhook of the delivery is inactive");
+        }
+        // Start after the last retry, so that no retry follows.
+        let retry = webhook_worker::schedule(webhook.service).len() as i64;
+        deliveries::repeat(tx, &delivery, retry)?;
+        deliveries::find(tx.connection(), &id, organization)
+    });
+    json_response(StatusCode::ACCEPTED, &Delivery::from(replayed.await?))
+}
+
+impl From<deliveries::Delivery> for Delivery {
+    fn from(delivery: deliveries::Delivery) -> Self {
+        Self {
+            id: delivery.id,
+            webhook: delivery.webhook,
+            service: delivery.service.as_str(),
+            event: delivery.event,
+            state: delivery.state.as_str(),
+            attempt_count: delivery.attempts,
+            next_due_at: delivery.due_at.map(time::rfc3339),
+            created_at: time::rfc3339(delivery.created_at),
+            updated_at: time::rfc3339(delivery.updated_at),
+            body: None,
+            attempts: None,
+        }
+    }
+}
+
+fn views(attempts: Vec<attempts::Attempt>) -> Vec<Attempt> {
+    let view = |attempt: attempts::Attempt| Attempt {
+        number: attempt.number,
+        started_at: time::rfc3339(attempt.started_at),
+        duration_ms: attempt.duration_ms,
+        url: attempt.url,
+        request_headers: attempt.request_headers,
+        status: attempt.status,
+        error: attempt.error,
+        response_body: attempt.response_body.map(text),
+    };
+    attempts.into_iter().map(view).collect()
+}
+
+/// Whether the text is a UUID with hyphens, like the IDs of deliveries.
+fn is_id(text: &str) -> bool {
+    text.len() == 36 && Uuid::try_parse(text).is_ok()
+}
+
+/// Request bodies are JSON; response bodies may be invalid UTF-8.
+fn text(bytes: Vec<u8>) -> String {
+    String::from_utf8(bytes)
+        .unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned())
+}

@@ -1,0 +1,124 @@
+//! `/_sandbox/dns/{domain}`: publishes the DNS records of a sending domain in the
+//! built-in zone, and withdraws them.
+
+use std::sync::Arc;
+
+use http::StatusCode;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::{ControlResponse, json_response, no_content, organization, organization_param};
+use crate::api::framework::Input;
+use crate::mail::dns::{Data, Zone, is_reserved};
+use crate::model::address::DomainName;
+use crate::model::dns::{Record, RecordKind, UnknownRecordKind};
+use crate::model::error::{ApiError, Problems};
+use crate::store::domains::{self, Domain};
+use crate::store::{Tx, dns_records};
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "Publish")]
+pub(crate) struct Publish {
+    organization: Option<String>,
+    /// The kinds of records to publish. Default: all four.
+    #[schemars(with = "Option<Vec<RecordKind>>")]
+    records: Option<Vec<String>>,
+}
+
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct Published {
+    published: Vec<Record>,
+}
+
+pub(crate) async fn publish(mut input: Input) -> ControlResponse {
+    let publish: Publish = input.optional_object().await?;
+    let name = publish.organization.or_else(|| organization_param(&input));
+    let kinds = parse_kinds(publish.records)?;
+    let (app, domain) = (Arc::clone(&input.app), domain_param(&input));
+    let records = input.app.store.write(move |tx| {
+        let organization = organization(tx.connection(), &app.settings, name.as_deref())?;
+        let domain = domains::find_named(tx.connection(), &domain, organization)?;
+        if !is_reserved(&domain.name) {
+            let message = "is not a name under .test, .example, .invalid or .localhost; \
+                           publish its records at its DNS provider";
+            return Err(ApiError::field("domain", message));
+        }
+        publish_records(tx, &app.zone, &domain, &kinds)?;
+        let published = |record: &Record| kinds.contains(&record.kind);
+        Ok(domain.records().into_iter().filter(published).collect::<Vec<_>>())
+    });
+    json_response(StatusCode::OK, &Published { published: records.await? })
+}
+
+pub(crate) async fn withdraw(input: Input) -> ControlResponse {
+    let kind = match input.param("record") {
+        "" => None,
+        text => {
+            let kind: Result<RecordKind, _> = text.parse();
+            Some(kind.map_err(|error| ApiError::field("record", error.to_string()))?)
+        }
+    };
+    let (name, domain) = (organization_param(&input), domain_param(&input));
+    let app = Arc::clone(&input.app);
+    let withdrawn = input.app.store.write(move |tx| {
+        let organization = organization(tx.connection(), &app.settings, name.as_deref())?;
+        // Query the records directly: the domain itself may already be deleted.
+        let owners = dns_records::owners(tx, organization, Some(&domain))?;
+        if owners.is_empty() {
+            domains::find_named(tx.connection(), &domain, organization)?;
+        }
+        for owner in owners {
+            dns_records::delete(tx, &owner, kind)?;
+            let zone = Arc::clone(&app.zone);
+            tx.after_commit(move || zone.withdraw(&owner, kind));
+        }
+        Ok(())
+    });
+    withdrawn.await?;
+    no_content()
+}
+
+/// Stores DNS records of a domain, and publishes them in the built-in zone.
+pub(crate) fn publish_records(
+    tx: &mut Tx<'_>,
+    zone: &Arc<Zone>,
+    domain: &Domain,
+    kinds: &[RecordKind],
+) -> Result<(), ApiError> {
+    for record in domain.records().into_iter().filter(|record| kinds.contains(&record.kind)) {
+        dns_records::put(tx, domain, &record)?;
+        let (zone, owner) = (Arc::clone(zone), domain.id.clone());
+        tx.after_commit(move || {
+            zone.withdraw(&owner, Some(record.kind));
+            zone.publish(&owner, record.kind, &record.name, Data::from(&record));
+        });
+    }
+    Ok(())
+}
+
+/// The domain in the path: a name in normalized form, or an ID.
+fn domain_param(input: &Input) -> String {
+    let name_or_id = input.param("domain");
+    match DomainName::parse(name_or_id) {
+        Ok(name) => name.as_str().to_owned(),
+        Err(_) => name_or_id.to_owned(),
+    }
+}
+
+fn parse_kinds(names: Option<Vec<String>>) -> Result<Vec<RecordKind>, ApiError> {
+    let Some(names) = names else { return Ok(RecordKind::ALL.to_vec()) };
+    let mut problems = Problems::default();
+    let mut kinds = Vec::new();
+    for (index, name) in names.iter().enumerate() {
+        match name.parse() {
+            Ok(kind) => kinds.push(kind),
+            Err(error) => {
+                let error: UnknownRecordKind = error;
+                problems.add(format!("records[{index}]"), error.to_string());
+            }
+        }
+    }
+    problems.check()?;
+    Ok(kinds)
+}

@@ -1,0 +1,80 @@
+//! `POST /_sandbox/emails/{id}/events`: simulates an event of an email, such as a bounce,
+//! and delivers it to webhooks.
+
+use std::sync::Arc;
+
+use http::StatusCode;
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::{ControlResponse, json_response, organization, organization_param};
+use crate::api::framework::Input;
+use crate::delivery::events;
+use crate::model::error::{ApiError, Code};
+use crate::model::schema;
+use crate::model::status::Change;
+use crate::store::emails;
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "EmailEvent")]
+pub(crate) struct Event {
+    organization: Option<String>,
+    #[schemars(with = "schema::EmailChange")]
+    event: String,
+    /// The address of the affected recipient. Default: all recipients whose status allows
+    /// the event.
+    recipient: Option<String>,
+    /// `{type, reason}` for a bounce, `{url}` for a click, `{reason}` for other events. A
+    /// string is short for the reason or the URL.
+    detail: Option<Value>,
+}
+
+pub(crate) async fn create(mut input: Input) -> ControlResponse {
+    let id = input.id().to_owned();
+    let event: Event = input.object().await?;
+    let Some(change) = Change::parse(&event.event) else {
+        let names: Vec<&str> = Change::ALL.iter().map(|(name, _)| *name).collect();
+        return Err(ApiError::field("event", format!("must be one of {}", names.join(", "))));
+    };
+    let kind = event.detail.as_ref().and_then(|detail| detail.get("type"));
+    if change == Change::Bounced && kind.is_some_and(|kind| kind != "hard" && kind != "soft") {
+        return Err(ApiError::field("detail.type", "must be hard or soft"));
+    }
+    let name = event.organization.or_else(|| organization_param(&input));
+    let app = Arc::clone(&input.app);
+    let email = input.app.store.write(move |tx| {
+        let organization = organization(tx.connection(), &app.settings, name.as_deref())?;
+        let mut email = emails::find(tx.connection(), &id)?
+            .filter(|email| email.organization == organization)
+            .ok_or_else(|| ApiError::not_found("email"))?;
+        let affected: Vec<usize> = email
+            .recipients
+            .iter()
+            .enumerate()
+            .filter(|(_, state)| match &event.recipient {
+                Some(address) => state.address.eq_ignore_ascii_case(address),
+                None => change.steps(state.status).is_some(),
+            })
+            .map(|(position, _)| position)
+            .collect();
+        if affected.is_empty() {
+            if event.recipient.is_some() {
+                return Err(ApiError::field("recipient", "is not a recipient of this email"));
+            }
+            let message = format!(
+                "the event {} is not possible for an email with the status {}",
+                event.event,
+                email.status.as_str()
+            );
+            return Err(ApiError::new(Code::Conflict, message));
+        }
+        for position in affected {
+            events::apply(tx, &app.delivery, &mut email, position, change, event.detail.as_ref())?;
+        }
+        emails::update(tx, &email)?;
+        Ok(email)
+    });
+    json_response(StatusCode::OK, &email.await?.view())
+}

@@ -1,0 +1,74 @@
+//! `POST /_sandbox/extractions`: simulates a completed or failed extraction and delivers
+//! the event to webhooks
+//! (`docs/undocumented/extraction-service.md#operations-not-covered`).
+
+use std::sync::Arc;
+
+use http::StatusCode;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
+use svc_sdk::Service;
+
+use super::{ControlResponse, json_response, organization, organization_param};
+use crate::api::framework::Input;
+use crate::delivery::post;
+use crate::model::compatibility::{Compatibility, ExtractionErrorType};
+use crate::model::error::ApiError;
+use crate::model::event::Event;
+use crate::model::id::{self, Prefix};
+use crate::model::schema;
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "NewExtraction")]
+pub(crate) struct New {
+    organization: Option<String>,
+    #[schemars(with = "schema::ExtractionEvent")]
+    event: String,
+    /// The data of the event. Default: an example.
+    data: Option<Map<String, Value>>,
+}
+
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "Extraction")]
+pub(crate) struct Finished {
+    id: String,
+    #[schemars(with = "schema::ExtractionEvent")]
+    event: &'static str,
+    /// The IDs of the deliveries, one for each subscribed webhook endpoint.
+    deliveries: Vec<String>,
+}
+
+/// Every subscribed endpoint gets a delivery with its own ID. `id` in the response is
+/// the first of them.
+pub(crate) async fn create(mut input: Input) -> ControlResponse {
+    let new: New = input.object().await?;
+    let Some(event) = Event::parse(Service::Extraction, &new.event) else {
+        let message = format!("must be one of {}", Event::names(Service::Extraction));
+        return Err(ApiError::field("event", message));
+    };
+    let name = new.organization.or_else(|| organization_param(&input));
+    let app = Arc::clone(&input.app);
+    let finished = input.app.store.write(move |tx| {
+        let organization = organization(tx.connection(), &app.settings, name.as_deref())?;
+        let data = new
+            .data
+            .map_or_else(|| default_data(event, &app.settings.compatibility), Value::Object);
+        let deliveries = post::emit(tx, &app.webhooks, organization, event, || Ok(data))?;
+        let id = deliveries.first().cloned().unwrap_or_else(|| id::new(Prefix::Delivery));
+        Ok(Finished { id, event: event.as_str(), deliveries })
+    });
+    json_response(StatusCode::ACCEPTED, &finished.await?)
+}
+
+fn default_data(event: Event, compatibility: &Compatibility) -> Value {
+    let message = "the document could not be read";
+    match (event, compatibility.extraction_error) {
+        (Event::ExtractionFailed, ExtractionErrorType::Object) => {
+            json!({"error": {"code": "unreadable_document", "message": message}})
+        }
+        (Event::ExtractionFailed, ExtractionErrorType::String) => json!({"error": message}),
+        _ => json!({}),
+    }
+}

@@ -1,0 +1,217 @@
+//! `POST /_sandbox/inbound`: receives a message as if it had arrived over SMTP.
+
+use std::net::IpAddr;
+
+use http::StatusCode;
+use http::header::CONTENT_TYPE;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::{ControlResponse, json_response, organization, organization_param};
+use crate::api::email::one_or_many::OneOrMany;
+use crate::api::framework::Input;
+use crate::api::framework::input::object;
+use crate::delivery::inbound::{self, IncomingMessage};
+use crate::mail::dkim;
+use crate::mail::dns::{self, Resolver, SpfVerdict};
+use crate::mail::mime::{Incoming, Outgoing};
+use crate::model::address::{Address, Mailbox, reject_line_breaks};
+use crate::model::error::{ApiError, Problems};
+use crate::model::id::{self, Prefix};
+use crate::model::schema;
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "InboundMessage")]
+pub(crate) struct New {
+    organization: Option<String>,
+    #[schemars(with = "schema::Mailbox")]
+    from: Option<String>,
+    #[schemars(required)]
+    to: Option<OneOrMany>,
+    #[schemars(regex(pattern = r"^[^\r\n]*$"))]
+    subject: Option<String>,
+    text: Option<String>,
+    html: Option<String>,
+    /// The IP address of the sending host, for the SPF check. Without it, the SPF result is
+    /// `none`.
+    #[schemars(with = "Option<schema::IpAddress>")]
+    ip: Option<String>,
+    /// The name that the sending host gives in `HELO`. Default: the domain of the sender.
+    #[schemars(regex(pattern = r"^[A-Za-z0-9.:\[\]_-]+$"))]
+    helo: Option<String>,
+}
+
+/// The sending host of the simulated SMTP connection.
+struct Peer {
+    ip: IpAddr,
+    helo: Option<String>,
+    /// The envelope sender.
+    sender: Option<Address>,
+}
+
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "InboundMessages")]
+pub(crate) struct Received {
+    messages: Vec<ReceivedMessage>,
+}
+
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "InboundMessageReceived")]
+struct ReceivedMessage {
+    id: String,
+    recipient: String,
+}
+
+pub(crate) async fn create(mut input: Input) -> ControlResponse {
+    let mut organization_name = organization_param(&input);
+    let content_type = input.header(CONTENT_TYPE).unwrap_or_default().to_ascii_lowercase();
+    let (recipients, source, peer) = if content_type.starts_with("message/rfc822") {
+        let source = inbound::with_crlf(&input.bytes().await?);
+        let recipients = parse_recipients(&input, &source)?;
+        let peer = parse_peer(&input, &source)?;
+        (recipients, source, peer)
+    } else {
+        let new: New = object(&input.json_bytes().await?)?;
+        organization_name = new.organization.clone().or(organization_name);
+        new.compose(input.app.clock.now(), parse_host(&input)?)?
+    };
+    let app = std::sync::Arc::clone(&input.app);
+    let organization = input.app.store.read(move |connection| {
+        organization(connection, &app.settings, organization_name.as_deref())
+    });
+    let dkim = dkim::verify(&input.app.resolver, &source, input.app.clock.now()).await;
+    let spf = match &peer {
+        Some(peer) => peer.check_spf(&input.app.resolver).await,
+        // Without an IP address there is nothing to check.
+        None => SpfVerdict::None,
+    };
+    let organization = Some(organization.await?);
+    let message = IncomingMessage { organization, recipients, spf, dkim, source };
+    let received = inbound::receive(&input.app.store, &input.app.webhooks, message).await?;
+    if received.is_empty() {
+        let message = "contains no recipient in a verified domain of this organization";
+        return Err(ApiError::field("to", message));
+    }
+    let messages = received.into_iter();
+    let messages = messages.map(|one| ReceivedMessage { id: one.id, recipient: one.recipient });
+    json_response(StatusCode::ACCEPTED, &Received { messages: messages.collect() })
+}
+
+/// The recipients of a complete message: the envelope recipients in the query parameter
+/// `to`, or those in the header.
+fn parse_recipients(input: &Input, source: &[u8]) -> Result<Vec<Address>, ApiError> {
+    let to = input.query().remove("to");
+    let texts = match to {
+        // A `+` in a query that is not percent-encoded decodes to a space.
+        Some(text) => text.split(',').map(|one| one.trim().replace(' ', "+")).collect(),
+        None => {
+            let message = Incoming::parse(source)
+                .ok_or_else(|| ApiError::field("", "is not an email message: it has no header"))?;
+            [message.to, message.cc].concat()
+        }
+    };
+    let parsed = texts.iter().map(|text| Mailbox::parse(text).map(|mailbox| mailbox.address));
+    parsed.collect::<Result<_, _>>().map_err(|error| ApiError::field("to", error.to_string()))
+}
+
+/// The sending host of a complete message: the query parameters `ip` and `helo`, and the
+/// envelope sender in `from`, which defaults to the sender in the header.
+fn parse_peer(input: &Input, source: &[u8]) -> Result<Option<Peer>, ApiError> {
+    let (ip, helo) = parse_host(input)?;
+    let sender = match input.query().remove("from") {
+        Some(text) => Some(text.replace(' ', "+")),
+        None => Incoming::parse(source).and_then(|message| message.from),
+    };
+    let sender = sender.and_then(|text| Mailbox::parse(&text).ok()).map(|from| from.address);
+    Ok(ip.map(|ip| Peer { ip, helo, sender }))
+}
+
+/// The IP address and the `HELO` name of a host.
+type Host = (Option<IpAddr>, Option<String>);
+
+/// Reads the query parameters `ip` and `helo`.
+fn parse_host(input: &Input) -> Result<Host, ApiError> {
+    let mut query = input.query();
+    let mut problems = Problems::default();
+    let ip = query.remove("ip").and_then(|text| check_ip(&text, &mut problems));
+    let helo = query.remove("helo").filter(|helo| check_helo(helo, &mut problems));
+    problems.check()?;
+    Ok((ip, helo))
+}
+
+fn check_ip(text: &str, problems: &mut Problems) -> Option<IpAddr> {
+    let ip = text.parse().ok();
+    if ip.is_none() {
+        problems.add("ip", "must be an IP address");
+    }
+    ip
+}
+
+fn check_helo(text: &str, problems: &mut Problems) -> bool {
+    let is_allowed = |c: char| c.is_ascii_alphanumeric() || ".-:[]_".contains(c);
+    let is_valid = !text.is_empty() && text.chars().all(is_allowed);
+    if !is_valid {
+        problems.add("helo", "must be a host name");
+    }
+    is_valid
+}
+
+impl Peer {
+    async fn check_spf(&self, resolver: &Resolver) -> SpfVerdict {
+        let (local, domain) = match &self.sender {
+            Some(sender) => (sender.local(), sender.domain().as_str()),
+            None => ("", ""),
+        };
+        let helo = self.helo.as_deref().unwrap_or(domain);
+        dns::evaluate_spf(resolver, self.ip, helo, local, domain).await
+    }
+}
+
+/// Recipients, source and sending host.
+type Composed = (Vec<Address>, Vec<u8>, Option<Peer>);
+
+impl New {
+    /// Builds the message. `host` is from the query; fields of the body take precedence.
+    fn compose(self, now: i64, host: Host) -> Result<Composed, ApiError> {
+        let mut problems = Problems::default();
+        let ip = self.ip.as_deref().and_then(|text| check_ip(text, &mut problems)).or(host.0);
+        let helo = self.helo.filter(|helo| check_helo(helo, &mut problems)).or(host.1);
+        let mut mailbox = |field: &str, text: &str| match Mailbox::parse(text) {
+            Ok(mailbox) => Some(mailbox),
+            Err(error) => {
+                problems.add(field, error.to_string());
+                None
+            }
+        };
+        let from = mailbox("from", self.from.as_deref().unwrap_or_default());
+        let texts = self.to.unwrap_or_default().0;
+        let to: Vec<Mailbox> = texts.iter().filter_map(|text| mailbox("to", text)).collect();
+        if texts.is_empty() {
+            problems.add("to", "is required: at least one recipient");
+        }
+        let subject = self.subject.unwrap_or_default();
+        if let Err(error) = reject_line_breaks(&subject) {
+            problems.add("subject", error.to_string());
+        }
+        problems.check()?;
+        let Some(from) = from else { return Err(ApiError::field("from", "is required")) };
+        let message_id = format!("{}@{}", id::new(Prefix::Delivery), from.address.domain());
+        let message = Outgoing {
+            from: &from,
+            to: &to,
+            cc: &[],
+            reply_to: &[],
+            subject: &subject,
+            html: self.html.as_deref(),
+            text: self.text.as_deref(),
+            headers: &[],
+            attachments: &[],
+            message_id: &message_id,
+            date: now / 1000,
+        };
+        let source = message.source();
+        let peer = ip.map(|ip| Peer { ip, helo, sender: Some(from.address.clone()) });
+        Ok((to.into_iter().map(|mailbox| mailbox.address).collect(), source, peer))
+    }
+}

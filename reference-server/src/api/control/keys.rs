@@ -1,0 +1,181 @@
+//! `/_sandbox/keys`: creates, lists and revokes API keys of both services.
+
+use std::sync::Arc;
+
+use http::StatusCode;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use svc_sdk::{Scope, Service};
+
+use super::{ControlResponse, json_response, no_content, organization, organization_param};
+use crate::api::framework::Input;
+use crate::model::error::{ApiError, Problems};
+use crate::model::schema;
+use crate::model::scope::EMAIL_SCOPES;
+use crate::model::time::{self, Millis};
+use crate::store::keys::{self, Mode};
+
+/// A key of the email service needs `scopes`, one of the extraction service `scope`.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "NewKey")]
+#[schemars(extend("oneOf" = [
+    {
+        "properties": {"service": {"const": "email"}, "scopes": {"type": "array"}},
+        "required": ["scopes"],
+    },
+    {
+        "properties": {"service": {"const": "extraction"}, "scope": {"type": "string"}},
+        "required": ["scope"],
+    },
+]))]
+pub(crate) struct New {
+    organization: Option<String>,
+    #[schemars(extend("enum" = ["email", "extraction"]))]
+    service: String,
+    #[schemars(with = "Option<schema::EmailScopes>")]
+    scopes: Option<Vec<String>>,
+    #[schemars(extend("enum" = ["full", "extract_only", null]))]
+    scope: Option<String>,
+    #[schemars(extend("enum" = ["live", "test", null], "default" = "test"))]
+    mode: Option<String>,
+}
+
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(rename = "Key")]
+pub(crate) struct View {
+    id: String,
+    #[schemars(extend("enum" = ["email", "extraction"]))]
+    service: &'static str,
+    #[schemars(extend("enum" = ["live", "test"]))]
+    mode: String,
+    /// Only for a key of the email service.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    scopes: Option<Vec<&'static str>>,
+    /// Only for a key of the extraction service.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    scope: Option<&'static str>,
+    /// The key itself; only in the response that creates it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    key: Option<String>,
+    /// The start of the key; only in lists.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    hint: Option<String>,
+    #[schemars(with = "schema::Time")]
+    created_at: String,
+}
+
+pub(crate) async fn create(mut input: Input) -> ControlResponse {
+    let new: New = input.object().await?;
+    let (service, scopes, mode) = new.resolve()?;
+    let app = Arc::clone(&input.app);
+    let view = input.app.store.write(move |tx| {
+        let organization =
+            organization(tx.connection(), &app.settings, new.organization.as_deref())?;
+        let secret = keys::new_secret(service, mode)?;
+        let key = keys::create(tx, &app.keys, secret.clone(), organization, service, scopes, mode)?;
+        let view = View::new(key.id, service, &key.scopes, mode.as_str().to_owned(), tx.now);
+        Ok(View { key: Some(secret), ..view })
+    });
+    json_response(StatusCode::CREATED, &view.await?)
+}
+
+impl New {
+    fn resolve(&self) -> Result<(Service, Vec<Scope>, Mode), ApiError> {
+        let mut problems = Problems::default();
+        let service = match self.service.as_str() {
+            "email" => Service::Email,
+            "extraction" => Service::Extraction,
+            _ => return Err(ApiError::field("service", "must be email or extraction")),
+        };
+        let mode = match self.mode.as_deref() {
+            None | Some("test") => Mode::Test,
+            Some("live") => Mode::Live,
+            Some(_) => {
+                problems.add("mode", "must be live or test");
+                Mode::Test
+            }
+        };
+        let mut email_scopes = Vec::new();
+        for (index, name) in self.scopes.iter().flatten().enumerate() {
+            match name.parse().ok().filter(|scope| EMAIL_SCOPES.contains(scope)) {
+                Some(scope) if email_scopes.contains(&scope) => {}
+                Some(scope) => email_scopes.push(scope),
+                None => {
+                    problems.add(format!("scopes[{index}]"), "is not a scope of the email service");
+                }
+            }
+        }
+        let extraction_scopes = match self.scope.as_deref() {
+            Some("full") => vec![Scope::Full],
+            Some("extract_only") => vec![Scope::ExtractOnly],
+            None if service == Service::Email => Vec::new(),
+            _ => {
+                problems.add("scope", "must be full or extract_only");
+                Vec::new()
+            }
+        };
+        if service == Service::Email && self.scopes.is_none() {
+            problems.add("scopes", "is required for a key of the email service");
+        }
+        problems.check()?;
+        let scopes = match service {
+            Service::Email => email_scopes,
+            Service::Extraction => extraction_scopes,
+        };
+        Ok((service, scopes, mode))
+    }
+}
+
+pub(crate) async fn list(input: Input) -> ControlResponse {
+    let app = Arc::clone(&input.app);
+    let name = organization_param(&input);
+    let all = input.app.store.read(move |connection| {
+        let organization = organization(connection, &app.settings, name.as_deref())?;
+        keys::list(connection, organization)
+    });
+    let views = all.await?.into_iter().map(|key| {
+        let view = View::new(key.id, key.service, &key.scopes, key.mode, key.created_at);
+        View { hint: Some(key.hint), ..view }
+    });
+    json_response(StatusCode::OK, &views.collect::<Vec<_>>())
+}
+
+pub(crate) async fn delete(input: Input) -> ControlResponse {
+    let app = Arc::clone(&input.app);
+    let (id, name) = (input.id().to_owned(), organization_param(&input));
+    input
+        .app
+        .store
+        .write(move |tx| {
+            let organization = organization(tx.connection(), &app.settings, name.as_deref())?;
+            if !keys::delete(tx, &app.keys, id, organization)? {
+                return Err(ApiError::not_found("key"));
+            }
+            Ok(())
+        })
+        .await?;
+    no_content()
+}
+
+impl View {
+    fn new(id: String, service: Service, scopes: &[Scope], mode: String, at: Millis) -> Self {
+        let names: Vec<&str> = scopes.iter().map(|scope| scope.as_str()).collect();
+        let (scopes, scope) = match service {
+            Service::Email => (Some(names), None),
+            Service::Extraction => (None, names.first().copied()),
+        };
+        let created_at = time::rfc3339(at);
+        Self {
+            id,
+            service: service.as_str(),
+            mode,
+            scopes,
+            scope,
+            key: None,
+            hint: None,
+            created_at,
+        }
+    }
+}

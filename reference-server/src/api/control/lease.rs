@@ -1,0 +1,40 @@
+//! `GET /_sandbox/lease`: a response that never ends. While a client keeps it open, a
+//! server that runs inside a command does not stop.
+
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::body::Body;
+use bytes::Bytes;
+use futures_util::stream;
+use http::header::CONTENT_TYPE;
+use http::{HeaderValue, Response};
+
+use super::ControlResponse;
+use crate::api::framework::Input;
+use crate::model::error::{ApiError, Code};
+
+/// The interval of the line feeds, which detect a client that is gone.
+const HEARTBEAT: Duration = Duration::from_secs(1);
+
+pub(crate) async fn get(input: Input) -> ControlResponse {
+    let lease = input
+        .app
+        .activity
+        .lease(&input.app.stop)
+        .ok_or_else(|| ApiError::new(Code::Unavailable, "the server is stopping"))?;
+    let stop = Arc::clone(&input.app.stop);
+    let heartbeats = stream::unfold((lease, stop, true), |(lease, stop, first)| async move {
+        if !first {
+            tokio::select! {
+                () = tokio::time::sleep(HEARTBEAT) => {}
+                () = stop.requested() => return None,
+            }
+        }
+        Some((Ok::<_, Infallible>(Bytes::from_static(b"\n")), (lease, stop, false)))
+    });
+    let mut response = Response::new(Body::from_stream(heartbeats));
+    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("text/plain"));
+    Ok(response)
+}

@@ -1,0 +1,108 @@
+//! `/_sandbox/messages`: lists delivered and received messages, shows one, and waits for
+//! one to arrive.
+
+mod search;
+mod view;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use http::StatusCode;
+use tokio::time::{Instant, timeout_at};
+
+use super::{ControlResponse, Page, json_response};
+use crate::api::framework::Input;
+use crate::model::error::{ApiError, Code};
+use crate::model::time;
+use crate::store::messages;
+use search::Search;
+pub(crate) use search::Summary;
+pub(crate) use view::{Links, View};
+pub(crate) use view::{get, html, links, raw};
+
+/// Lists one page of the matching messages, newest first.
+pub(crate) async fn list(input: Input) -> ControlResponse {
+    let search = Search::from_query(&input)?;
+    let app = Arc::clone(&input.app);
+    let page = input.app.store.read(move |connection| {
+        let organization = search.organization(connection, &app.settings)?;
+        search.run(connection, organization, search.limit + 1)
+    });
+    let mut found = page.await?;
+    let limit = Search::from_query(&input)?.limit;
+    let more = found.len() > limit;
+    found.truncate(limit);
+    let next = found.last().filter(|_| more).map(|last| last.id.clone());
+    json_response(StatusCode::OK, &Page { data: found, next })
+}
+
+/// Returns the newest matching message, or waits for one. Returns 408 after `timeout`, in
+/// real time.
+pub(crate) async fn wait(input: Input) -> ControlResponse {
+    let mut search = Search::from_query(&input)?;
+    let timeout = match input.query().get("timeout") {
+        None => DEFAULT_TIMEOUT,
+        Some(text) => match time::parse_duration(text) {
+            Some(ms) if ms <= MAX_TIMEOUT.as_millis() as i64 => {
+                Duration::from_millis(ms.unsigned_abs())
+            }
+            _ => {
+                let message = "must be a duration of at most 10 minutes, such as 30s";
+                return Err(ApiError::field("timeout", message));
+            }
+        },
+    };
+    let deadline = Instant::now() + timeout;
+    let stopped = input.app.stop.requested();
+    tokio::pin!(stopped);
+    loop {
+        // Many clients may wait: they take turns, so that others can read, too.
+        let turn = timeout_at(deadline, input.app.store.wake.searches.acquire()).await;
+        // Register before the query, so that no message is missed in between.
+        let mut stored = input.app.store.wake.messages.subscribe();
+        let (app, current) = (Arc::clone(&input.app), search.clone());
+        let (organization, found, newest) = input
+            .app
+            .store
+            .read(move |connection| {
+                let organization = current.organization(connection, &app.settings)?;
+                let found = current.run(connection, organization, 1)?.into_iter().next();
+                let found = found.map(|found| (organization, found.id));
+                Ok((organization, found, messages::newest(connection, organization)?))
+            })
+            .await?;
+        drop(turn);
+        if let Some((organization, id)) = found {
+            return view::show(&input.app, organization, id).await;
+        }
+        // The next query only needs to look at newer messages.
+        search.since = newest.or(search.since);
+        let current = &search;
+        let arrived = async {
+            loop {
+                let is_wanted = |(owner, recipient): &(i64, String)| {
+                    *owner == organization && current.may_match(recipient)
+                };
+                match stored.recv().await {
+                    Ok(messages) if !messages.iter().any(is_wanted) => {}
+                    // Some were missed, or one may match.
+                    _ => break,
+                }
+            }
+        };
+        tokio::select! {
+            arrived = timeout_at(deadline, arrived) => {
+                if arrived.is_err() {
+                    let message = "no matching message arrived within the timeout";
+                    return Err(ApiError::new(Code::RequestTimeout, message));
+                }
+            }
+            () = &mut stopped => {
+                return Err(ApiError::new(Code::Unavailable, "the server is stopping"));
+            }
+        }
+    }
+}
+
+const DEFAULT_TIMEOUT: Duration = Duration::from_secs(30);
+const MAX_TIMEOUT: Duration = Duration::from_secs(600);

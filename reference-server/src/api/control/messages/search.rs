@@ -1,0 +1,194 @@
+//! The query parameters that select messages: `to`, `from`, `subject`, `after`, `limit`,
+//! `cursor`.
+
+use rusqlite::Connection;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::api::control::{organization, organization_param};
+use crate::api::framework::Input;
+use crate::model::address::Mailbox;
+use crate::model::error::{ApiError, Problems};
+use crate::model::schema;
+use crate::model::time::{self, Millis};
+use crate::settings::Settings;
+use crate::store::messages::{self, Range};
+
+const DEFAULT_LIMIT: usize = 20;
+const MAX_LIMIT: usize = 100;
+
+#[derive(Clone)]
+pub(super) struct Search {
+    organization: Option<String>,
+    /// The complete address of the recipient; case-insensitive.
+    to: Option<String>,
+    /// The complete address of the sender; case-insensitive.
+    from: Option<String>,
+    /// A part of the subject, in lower case.
+    subject: Option<String>,
+    after: Option<After>,
+    pub(super) limit: usize,
+    /// Selects messages older than this one.
+    cursor: Option<String>,
+    /// Selects messages newer than this one.
+    pub(super) since: Option<String>,
+}
+
+#[derive(Clone)]
+enum After {
+    Time(Millis),
+    Message(String),
+}
+
+/// A message in a list.
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(rename = "MessageSummary")]
+pub(crate) struct Summary {
+    pub(super) id: String,
+    #[schemars(extend("enum" = ["outgoing", "incoming"]))]
+    direction: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    email_id: Option<String>,
+    from: String,
+    recipient: String,
+    subject: String,
+    #[schemars(with = "schema::Time")]
+    created_at: String,
+}
+
+impl Search {
+    /// Whether a message for this recipient can be one that is searched for.
+    pub(super) fn may_match(&self, recipient: &str) -> bool {
+        self.to.as_deref().is_none_or(|to| to.eq_ignore_ascii_case(recipient))
+    }
+
+    pub(super) fn from_query(input: &Input) -> Result<Self, ApiError> {
+        let mut query = input.query();
+        let mut problems = Problems::default();
+        let mut address = |name: &str| {
+            let text = query.remove(name)?;
+            match parse_address(&text) {
+                Some(address) => Some(address),
+                None => {
+                    problems.add(name, "must be an address such as ada@example.test");
+                    None
+                }
+            }
+        };
+        let (to, from) = (address("to"), address("from"));
+        let after = query.remove("after").and_then(|text| {
+            // A `+` in a query that is not percent-encoded decodes to a space.
+            let time = time::parse(&text).or_else(|| time::parse(&text.replace(' ', "+")));
+            let after = match time {
+                Some(time) => Some(After::Time(time)),
+                None => text.starts_with("msg_").then_some(After::Message(text)),
+            };
+            if after.is_none() {
+                problems.add("after", "must be an ISO 8601 date-time or a message ID");
+            }
+            after
+        });
+        let limit = match query.remove("limit") {
+            None => DEFAULT_LIMIT,
+            Some(text) => match text.parse() {
+                Ok(limit @ 1..=MAX_LIMIT) => limit,
+                _ => {
+                    problems.add("limit", format!("must be an integer from 1 to {MAX_LIMIT}"));
+                    DEFAULT_LIMIT
+                }
+            },
+        };
+        let cursor = query.remove("cursor");
+        if cursor.as_deref().is_some_and(|cursor| !cursor.starts_with("msg_")) {
+            problems.add("cursor", "must be the `next` value of the previous page");
+        }
+        problems.check()?;
+        Ok(Self {
+            organization: organization_param(input),
+            to,
+            from,
+            subject: query.remove("subject").map(|text| text.to_lowercase()),
+            after,
+            limit,
+            cursor,
+            since: None,
+        })
+    }
+
+    pub(super) fn organization(
+        &self,
+        connection: &Connection,
+        settings: &Settings,
+    ) -> Result<i64, ApiError> {
+        organization(connection, settings, self.organization.as_deref())
+    }
+
+    /// Returns the newest `count` matching messages, newest first.
+    pub(super) fn run(
+        &self,
+        connection: &Connection,
+        organization: i64,
+        count: usize,
+    ) -> Result<Vec<Summary>, ApiError> {
+        let oldest = match &self.after {
+            Some(After::Message(id)) => id.as_str(),
+            _ => "",
+        };
+        let oldest = oldest.max(self.since.as_deref().unwrap_or_default());
+        let before = self.cursor.as_deref().unwrap_or(messages::PAST_EVERY_ID);
+        let range = Range { after: oldest, before };
+        let mut found = Vec::new();
+        messages::each(connection, organization, &range, self.to.as_deref(), |head| {
+            let messages::Head { message, meta, sender, subject } = head;
+            // The server's clock never goes backwards, so all further messages are older.
+            let created_at = message.created_at;
+            if matches!(self.after, Some(After::Time(after)) if created_at <= after) {
+                return Ok(false);
+            }
+            let (from, subject) = match meta {
+                Some(meta) => {
+                    let head: Head = serde_json::from_str(&meta).map_err(ApiError::internal)?;
+                    (head.from, head.subject)
+                }
+                None => (sender.unwrap_or_default(), subject.unwrap_or_default()),
+            };
+            if self.matches(&from, &subject) {
+                found.push(Summary {
+                    id: message.id,
+                    direction: if message.email.is_some() { "outgoing" } else { "incoming" },
+                    email_id: message.email,
+                    from,
+                    recipient: message.recipient,
+                    subject,
+                    created_at: time::rfc3339(created_at),
+                });
+            }
+            Ok(found.len() < count)
+        })?;
+        Ok(found)
+    }
+
+    fn matches(&self, from: &str, subject: &str) -> bool {
+        let sender = |wanted: &String| {
+            let address = parse_address(from).unwrap_or_else(|| from.to_owned());
+            address.eq_ignore_ascii_case(wanted)
+        };
+        self.from.as_ref().is_none_or(sender)
+            && self.subject.as_ref().is_none_or(|part| subject.to_lowercase().contains(part))
+    }
+}
+
+/// The part of an email's `meta` that a list shows.
+#[derive(Deserialize)]
+struct Head {
+    from: String,
+    subject: String,
+}
+
+/// The bare address of a mailbox. A space in it was a `+` that was not percent-encoded in
+/// the query.
+fn parse_address(text: &str) -> Option<String> {
+    let mailbox = Mailbox::parse(text).or_else(|_| Mailbox::parse(&text.replace(' ', "+")));
+    mailbox.ok().map(|mailbox| mailbox.address.as_str().to_owned())
+}

@@ -1,0 +1,57 @@
+//! `POST /_sandbox/reset`: deletes the data of one organization, or of the whole server.
+
+use std::sync::Arc;
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use super::seed;
+use super::{ControlResponse, no_content, organization, organization_param};
+use crate::api::app::App;
+use crate::api::framework::Input;
+use crate::model::error::{ApiError, Code};
+use crate::store::Location;
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "Reset")]
+pub(crate) struct Reset {
+    organization: Option<String>,
+}
+
+pub(crate) async fn reset(mut input: Input) -> ControlResponse {
+    let reset: Reset = input.optional_object().await?;
+    let name = reset.organization.or_else(|| organization_param(&input));
+    let app = Arc::clone(&input.app);
+    let done = input.app.store.write(move |tx| match name {
+        Some(name) => {
+            let organization = organization(tx.connection(), &app.settings, Some(&name))?;
+            seed::reset_organization(tx, &app, organization)
+        }
+        None => seed::reset_server(tx, &app),
+    });
+    done.await.map_err(|error| explain_full_disk(&input.app, error))?;
+    // Abort the work in progress for deleted data.
+    input.app.engine.reload().await?;
+    no_content()
+}
+
+/// Explains how to recover: on a full disk, even deleting data fails.
+fn explain_full_disk(app: &App, error: ApiError) -> ApiError {
+    if error.code() != Code::StorageFull {
+        return error;
+    }
+    let message = match &app.settings.location {
+        Location::Directory(directory) => format!(
+            "the server's disk is full, and a reset needs free space: free some space, or stop \
+             the server and delete {}",
+            directory.display()
+        ),
+        Location::Memory => {
+            "the database reached its maximum size, and a reset needs free space: restart the \
+             server"
+                .to_owned()
+        }
+    };
+    ApiError::new(Code::StorageFull, message)
+}

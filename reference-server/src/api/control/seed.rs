@@ -1,0 +1,102 @@
+//! Seed data of a new database, and resetting an organization or the whole server
+//! (`docs/control-interface.md#seeds`).
+
+use std::sync::Arc;
+
+use crate::api::app::App;
+use crate::api::control::dns::publish_records;
+use crate::api::control::organizations::insert_keys;
+use crate::mail::dkim::{SANDBOX_KEY, SigningKey};
+use crate::model::clock;
+use crate::model::dns::RecordKind;
+use crate::model::error::ApiError;
+use crate::store::domains::{self, Flags, NewDomain};
+use crate::store::organizations::{self, SANDBOX};
+use crate::store::{Tx, dns_records, keys, reset};
+
+const EMAIL_KEY: &str = keys::SEEDED[0];
+const EXTRACTION_KEY: &str = keys::SEEDED[1];
+
+const DOMAIN: &str = "sandbox.test";
+
+/// Creates the seed data.
+pub(crate) fn create(tx: &mut Tx<'_>, app: &Arc<App>) -> Result<(), ApiError> {
+    let organization = organizations::insert(tx, Some(SANDBOX), 0)?.seq;
+    create_keys_and_domain(tx, app, organization)
+}
+
+fn create_keys_and_domain(
+    tx: &mut Tx<'_>,
+    app: &Arc<App>,
+    organization: i64,
+) -> Result<(), ApiError> {
+    keys::delete_all(tx, &app.keys, organization)?;
+    let (email_key, extraction_key) = (EMAIL_KEY.to_owned(), EXTRACTION_KEY.to_owned());
+    insert_keys(tx, &app.keys, organization, email_key, extraction_key)?;
+    seed_domain(tx, app, organization)
+}
+
+/// Deletes all data of one organization except its keys, so that a test can continue
+/// to use them.
+pub(crate) fn reset_organization(
+    tx: &mut Tx<'_>,
+    app: &Arc<App>,
+    organization: i64,
+) -> Result<(), ApiError> {
+    let owners = dns_records::owners(tx, organization, None)?;
+    reset::organization(tx, organization)?;
+    let context = Arc::clone(app);
+    tx.after_commit(move || {
+        context.webhooks.remove_organization(organization);
+        context.faults.remove_organization(organization);
+        for owner in owners {
+            context.zone.withdraw(&owner, None);
+        }
+    });
+    let name = organizations::get(tx.connection(), organization)?.name;
+    if name == SANDBOX && app.settings.seed {
+        create_keys_and_domain(tx, app, organization)?;
+    }
+    Ok(())
+}
+
+/// Deletes all data of the server and creates the seed data again.
+pub(crate) fn reset_server(tx: &mut Tx<'_>, app: &Arc<App>) -> Result<(), ApiError> {
+    reset::server(tx)?;
+    tx.now = clock::system();
+    // Clear the copies in memory only after the commit: it may fail on a full disk.
+    let context = Arc::clone(app);
+    tx.after_commit(move || {
+        context.clock.restart();
+        context.keys.clear();
+        context.webhooks.clear();
+        context.faults.clear();
+        context.verified.clear();
+        context.zone.clear();
+    });
+    if app.settings.seed {
+        create(tx, app)?;
+    }
+    Ok(())
+}
+
+/// Creates the seeded domain: its records are published, and it is verified.
+fn seed_domain(tx: &mut Tx<'_>, app: &App, organization: i64) -> Result<(), ApiError> {
+    let key = SigningKey::from_pkcs8(SANDBOX_KEY).map_err(ApiError::internal)?;
+    let new = NewDomain {
+        name: DOMAIN,
+        selector: "sandbox",
+        private_key: SANDBOX_KEY,
+        public_key: key.record(),
+    };
+    let mut domain = domains::insert(tx, organization, new)?;
+    let flags = Flags {
+        mx_verified: true,
+        spf_verified: true,
+        dkim_verified: true,
+        dmarc_verified: true,
+        verified: true,
+    };
+    domains::set_flags(tx, &app.verified, &mut domain, flags)?;
+    publish_records(tx, &app.zone, &domain, &RecordKind::ALL)
+}

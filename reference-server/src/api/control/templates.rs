@@ -1,0 +1,106 @@
+//! `/_sandbox/templates/{id}`: the templates that the `templateId` of an email refers to
+//! (`docs/undocumented/email-service.md#templates`).
+
+use std::sync::Arc;
+
+use http::StatusCode;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::{ControlResponse, json_response, no_content, organization, organization_param};
+use crate::api::framework::Input;
+use crate::mail::template::{self, Part};
+use crate::model::error::{ApiError, Problems};
+use crate::model::schema;
+use crate::model::time;
+use crate::store::templates;
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "NewTemplate")]
+pub(crate) struct Template {
+    organization: Option<String>,
+    subject: Option<String>,
+    html: Option<String>,
+    text: Option<String>,
+}
+
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(rename = "Template")]
+pub(crate) struct View {
+    id: String,
+    subject: Option<String>,
+    html: Option<String>,
+    text: Option<String>,
+    #[schemars(with = "schema::Time")]
+    created_at: String,
+    #[schemars(with = "schema::Time")]
+    updated_at: String,
+}
+
+/// Creates or replaces a template.
+pub(crate) async fn put(mut input: Input) -> ControlResponse {
+    let new: Template = input.object().await?;
+    let new = template::run(move || {
+        let mut problems = Problems::default();
+        let parts = [
+            ("subject", Part::Subject, &new.subject),
+            ("html", Part::Html, &new.html),
+            ("text", Part::Text, &new.text),
+        ];
+        for (field, part, text) in parts {
+            if let Some(Err(error)) = text.as_deref().map(|text| template::check(part, text)) {
+                problems.add(field, error.to_string());
+            }
+        }
+        problems.check().map(|()| new)
+    });
+    let new = new.await?;
+    let name = new.organization.clone().or_else(|| organization_param(&input));
+    let (app, id) = (Arc::clone(&input.app), input.id().to_owned());
+    let put = input.app.store.write(move |tx| {
+        let organization = organization(tx.connection(), &app.settings, name.as_deref())?;
+        let [subject, html, text] = [&new.subject, &new.html, &new.text].map(Option::as_deref);
+        templates::put(tx, organization, &id, subject, html, text)?;
+        read(tx.connection(), organization, &id)
+    });
+    json_response(StatusCode::OK, &put.await?)
+}
+
+pub(crate) async fn get(input: Input) -> ControlResponse {
+    let (app, id) = (Arc::clone(&input.app), input.id().to_owned());
+    let name = organization_param(&input);
+    let found = input.app.store.read(move |connection| {
+        let organization = organization(connection, &app.settings, name.as_deref())?;
+        read(connection, organization, &id)
+    });
+    json_response(StatusCode::OK, &found.await?)
+}
+
+pub(crate) async fn delete(input: Input) -> ControlResponse {
+    let (app, id) = (Arc::clone(&input.app), input.id().to_owned());
+    let name = organization_param(&input);
+    let deleted = input.app.store.write(move |tx| {
+        let organization = organization(tx.connection(), &app.settings, name.as_deref())?;
+        match templates::delete(tx, organization, &id)? {
+            false => Err(ApiError::not_found("template")),
+            true => Ok(()),
+        }
+    });
+    deleted.await?;
+    no_content()
+}
+
+fn read(connection: &rusqlite::Connection, organization: i64, id: &str) -> Result<View, ApiError> {
+    let found = templates::find(connection, organization, id)?;
+    let found = found.ok_or_else(|| ApiError::not_found("template"))?;
+    Ok(View {
+        id: found.id,
+        subject: found.subject,
+        html: found.html,
+        text: found.text,
+        created_at: time::rfc3339(found.created_at),
+        updated_at: time::rfc3339(found.updated_at),
+    })
+}

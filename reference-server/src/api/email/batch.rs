@@ -1,0 +1,137 @@
+//! `POST /api/v1/emails/batch`: every email is accepted or rejected on its own
+//! (`docs/undocumented/email-service.md#batch-result`).
+
+use std::sync::Arc;
+
+use http::StatusCode;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use serde_json::value::RawValue;
+
+use super::emails::{accept, apply_template, run_blocking};
+use super::request::{Checked, NewEmail};
+use crate::api::framework::input::{not_json, object};
+use crate::api::framework::{ApiResponse, Call};
+use crate::model::error::{ApiError, Code, ErrorObject};
+use crate::model::status::Status;
+
+/// Maximum number of emails in a batch.
+const MAX_EMAILS: usize = 100;
+
+/// An array of emails, or an object with such an array.
+#[derive(JsonSchema)]
+#[schemars(rename = "NewEmails", untagged)]
+#[expect(dead_code, reason = "only for the OpenAPI description; every email is parsed on its own")]
+pub(crate) enum New {
+    Bare(#[schemars(length(min = 1, max = 100))] Vec<NewEmail>),
+    Wrapped {
+        #[schemars(length(min = 1, max = 100))]
+        emails: Vec<NewEmail>,
+    },
+}
+
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "BatchResults")]
+pub(crate) struct Results {
+    /// One result for each email, in the order of the request.
+    results: Vec<Item>,
+}
+
+#[derive(Serialize, JsonSchema)]
+#[serde(untagged)]
+#[schemars(rename = "BatchResult")]
+enum Item {
+    Accepted {
+        index: usize,
+        id: String,
+        status: Status,
+    },
+    Rejected {
+        index: usize,
+        #[schemars(with = "ErrorObject<'_>")]
+        error: Value,
+    },
+}
+
+pub(crate) async fn send(mut call: Call) -> Result<ApiResponse, ApiError> {
+    let body = call.input.json_bytes().await?;
+    let bytes = body.clone();
+    let mut emails = run_blocking(move || parse(&bytes)).await?;
+    for email in &mut emails {
+        if let Ok(checked) = email
+            && let Err(error) = apply_template(call.app(), call.organization(), checked).await
+        {
+            *email = Err(error);
+        }
+    }
+    let organization = call.organization();
+    let app = Arc::clone(call.app());
+    call.create(&body, move |tx| {
+        let mut results = Vec::with_capacity(emails.len());
+        for (index, email) in emails.into_iter().enumerate() {
+            // `accept` writes nothing if it rejects an email.
+            let accepted = email.and_then(|checked| accept(tx, &app, organization, checked));
+            results.push(match accepted {
+                Ok(email) => Item::Accepted { index, id: email.id, status: email.status },
+                Err(error) if error.code().status().is_server_error() => return Err(error),
+                Err(error) => Item::Rejected {
+                    index,
+                    error: serde_json::to_value(error.object()).map_err(ApiError::internal)?,
+                },
+            });
+        }
+        let accepted = results.iter().filter(|item| matches!(item, Item::Accepted { .. })).count();
+        tx.after_commit(move || app.metrics.emails(accepted as u64));
+        ApiResponse::json(StatusCode::OK, &Results { results })
+    })
+    .await
+}
+
+/// Parses an array of emails, or an object with such an array in `emails`.
+fn parse(bytes: &[u8]) -> Result<Vec<Result<Checked, ApiError>>, ApiError> {
+    #[derive(Deserialize)]
+    struct Wrapped<'a> {
+        #[serde(borrow)]
+        emails: Vec<&'a RawValue>,
+    }
+    let first = bytes.iter().find(|byte| !byte.is_ascii_whitespace());
+    let emails: Vec<&RawValue> = match first {
+        Some(b'[') => serde_json::from_slice(bytes).map_err(|error| not_json(bytes, &error))?,
+        Some(b'{') => match serde_json::from_slice::<Wrapped<'_>>(bytes) {
+            Ok(wrapped) => wrapped.emails,
+            Err(error) if error.is_data() => {
+                object::<serde::de::IgnoredAny>(bytes)?;
+                return Err(ApiError::field("emails", "must be a list of emails"));
+            }
+            Err(error) => return Err(not_json(bytes, &error)),
+        },
+        _ => {
+            if let Err(error) = serde_json::from_slice::<serde::de::IgnoredAny>(bytes) {
+                return Err(not_json(bytes, &error));
+            }
+            return Err(ApiError::field("", "must be a list of emails or {\"emails\": […]}"));
+        }
+    };
+    match emails.len() {
+        0 => Err(ApiError::field("emails", "must contain at least one email")),
+        count if count > MAX_EMAILS => {
+            let message = format!("contains {count} emails, at most {MAX_EMAILS} are allowed");
+            Err(ApiError::field("emails", message))
+        }
+        _ => emails.into_iter().map(|email| parse_email(bytes, email)).collect(),
+    }
+}
+
+/// Parses one email. An invalid field fails only this email (inner error). Invalid JSON,
+/// such as too many levels or half a surrogate pair, fails the request (outer error).
+fn parse_email(bytes: &[u8], email: &RawValue) -> Result<Result<Checked, ApiError>, ApiError> {
+    match object::<NewEmail>(email.get().as_bytes()) {
+        Ok(email) => Ok(email.check()),
+        Err(error) if error.code() == Code::InvalidJson => {
+            let request = serde_json::from_slice::<Value>(bytes);
+            Err(request.err().map_or(error, |error| not_json(bytes, &error)))
+        }
+        Err(error) => Ok(Err(error)),
+    }
+}

@@ -1,0 +1,206 @@
+//! Contacts of an audience (`docs/email-service/audiences.md#contacts`).
+
+use http::StatusCode;
+use rusqlite::Connection;
+use schemars::JsonSchema;
+use serde::{Deserialize, Deserializer, Serialize};
+use serde_json::{Map, Value};
+
+use super::pages::Page;
+use crate::api::framework::input::object;
+use crate::api::framework::{ApiResponse, Call};
+use crate::model::address::Address;
+use crate::model::error::{ApiError, Problems};
+use crate::model::schema;
+use crate::model::time;
+use crate::store::audiences;
+use crate::store::contacts::{self, NewContact};
+
+#[derive(Deserialize, JsonSchema)]
+#[schemars(rename = "NewContact")]
+pub(crate) struct New {
+    #[schemars(required, email)]
+    email: Option<String>,
+    name: Option<String>,
+    metadata: Option<Map<String, Value>>,
+    topics: Option<Vec<String>>,
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[schemars(rename = "ContactUpdate")]
+pub(crate) struct Update {
+    /// Read-only: accepted only with the current value
+    /// (`docs/undocumented/both-services.md#unknown-request-fields`).
+    #[schemars(skip)]
+    email: Option<String>,
+    #[serde(default, deserialize_with = "present")]
+    name: Option<Option<String>>,
+    /// Merged into the existing metadata, key by key. A null value removes the key.
+    metadata: Option<Map<String, Value>>,
+    /// Replaces the existing topics.
+    topics: Option<Vec<String>>,
+    subscribed: Option<bool>,
+}
+
+/// A contact of an audience.
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Contact {
+    id: String,
+    audience_id: String,
+    email: String,
+    name: Option<String>,
+    metadata: Map<String, Value>,
+    topics: Vec<String>,
+    subscribed: bool,
+    #[schemars(with = "schema::Time")]
+    created_at: String,
+    #[schemars(with = "schema::Time")]
+    updated_at: String,
+}
+
+impl From<contacts::Contact> for Contact {
+    fn from(contact: contacts::Contact) -> Self {
+        Self {
+            id: contact.id,
+            audience_id: contact.audience,
+            email: contact.email,
+            name: contact.name,
+            metadata: contact.metadata,
+            topics: contact.topics,
+            subscribed: contact.subscribed,
+            created_at: time::rfc3339(contact.created_at),
+            updated_at: time::rfc3339(contact.updated_at),
+        }
+    }
+}
+
+pub(crate) async fn create(mut call: Call) -> Result<ApiResponse, ApiError> {
+    let (audience, organization) = (call.input.id().to_owned(), call.organization());
+    let wanted = audience.clone();
+    let check = move |connection: &Connection| audiences::find(connection, &wanted, organization);
+    call.app().store.read(check).await?;
+    let body = call.input.json_bytes().await?;
+    let new: New = object(&body)?;
+    let email = match new.email {
+        None => return Err(ApiError::field("email", "is required")),
+        Some(email) => match Address::parse(&email) {
+            Ok(_) => email,
+            Err(error) => return Err(ApiError::field("email", error.to_string())),
+        },
+    };
+    let compatibility = call.compatibility().clone();
+    call.create(&body, move |tx| {
+        let new = NewContact {
+            audience,
+            email,
+            name: new.name,
+            metadata: without_nulls(new.metadata.unwrap_or_default()),
+            topics: new.topics.unwrap_or_default(),
+        };
+        let contact = contacts::insert(tx, organization, new)?;
+        ApiResponse::created(&compatibility, StatusCode::CREATED, &Contact::from(contact))
+    })
+    .await
+}
+
+pub(crate) async fn list(call: Call) -> Result<ApiResponse, ApiError> {
+    let (audience, organization) = (call.input.id().to_owned(), call.organization());
+    let page = Page::from_query(&call.input.query(), call.compatibility());
+    let found = call.app().store.read(move |connection| {
+        // Check for 404 before 422 (`docs/undocumented/both-services.md#order-of-checks`).
+        audiences::find(connection, &audience, organization)?;
+        let page = page?;
+        let total = audiences::count(connection, &audience)?;
+        let contacts = contacts::list(connection, &audience, page.size, page.offset())?;
+        Ok((page, contacts, total))
+    });
+    let (page, contacts, total) = found.await?;
+    let contacts: Vec<Contact> = contacts.into_iter().map(Contact::from).collect();
+    page.response(call.compatibility(), &contacts, total)
+}
+
+pub(crate) async fn update(mut call: Call) -> Result<ApiResponse, ApiError> {
+    let (id, organization) = (call.input.id().to_owned(), call.organization());
+    let wanted = id.clone();
+    call.app()
+        .store
+        .read(move |connection| contacts::find(connection, &wanted, organization))
+        .await?;
+    let update: Update = call.input.object().await?;
+    let compatibility = call.compatibility().clone();
+    call.app()
+        .store
+        .write(move |tx| {
+            let mut contact = contacts::find(tx.connection(), &id, organization)?;
+            if update.apply(&mut contact)? {
+                contacts::update(tx, &mut contact)?;
+            }
+            ApiResponse::resource(&compatibility, &Contact::from(contact))
+        })
+        .await
+}
+
+impl Update {
+    /// Updates the contact and returns whether anything changed
+    /// (`docs/undocumented/both-services.md#empty-updates`).
+    fn apply(self, contact: &mut contacts::Contact) -> Result<bool, ApiError> {
+        let mut problems = Problems::default();
+        if self.email.is_some_and(|email| email != contact.email) {
+            problems.add("email", "cannot be changed");
+        }
+        problems.check()?;
+        let before = (
+            contact.name.clone(),
+            contact.metadata.clone(),
+            contact.topics.clone(),
+            contact.subscribed,
+        );
+        if let Some(name) = self.name {
+            contact.name = name;
+        }
+        // The merge is shallow (`docs/undocumented/email-service.md#metadata-merge`).
+        for (key, value) in self.metadata.unwrap_or_default() {
+            if value.is_null() {
+                contact.metadata.shift_remove(&key);
+            } else {
+                contact.metadata.insert(key, value);
+            }
+        }
+        if let Some(topics) = self.topics {
+            contact.topics = topics;
+        }
+        if let Some(subscribed) = self.subscribed {
+            contact.subscribed = subscribed;
+        }
+        let after = (&contact.name, &contact.metadata, &contact.topics, contact.subscribed);
+        Ok(after != (&before.0, &before.1, &before.2, before.3))
+    }
+}
+
+pub(crate) async fn delete(call: Call) -> Result<ApiResponse, ApiError> {
+    let (id, organization) = (call.input.id().to_owned(), call.organization());
+    call.app()
+        .store
+        .write(move |tx| {
+            contacts::delete(tx, &id, organization)?;
+            Ok(ApiResponse::no_content())
+        })
+        .await
+}
+
+/// Removes keys with a null value.
+fn without_nulls(mut metadata: Map<String, Value>) -> Map<String, Value> {
+    metadata.retain(|_, value| !value.is_null());
+    metadata
+}
+
+/// Deserializes a field that is present, even as null. With `default`, an absent field is
+/// `None`.
+fn present<'de, D, T>(deserializer: D) -> Result<Option<T>, D::Error>
+where
+    D: Deserializer<'de>,
+    T: Deserialize<'de>,
+{
+    T::deserialize(deserializer).map(Some)
+}

@@ -1,0 +1,181 @@
+//! Sending, getting and cancelling emails (`docs/email-service/emails.md`). Batches are in
+//! `batch`.
+
+use std::sync::Arc;
+
+use http::StatusCode;
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde_json::{Map, Value};
+
+use super::request::{Checked, NewEmail};
+use crate::api::app::{App, Shared};
+use crate::api::framework::input::object;
+use crate::api::framework::{ApiResponse, Call};
+use crate::api::tracking;
+use crate::mail::template::{self, Part};
+use crate::model::error::{ApiError, Code};
+use crate::model::id::{self, Prefix};
+use crate::model::status::{RecipientState, Status};
+use crate::store::due::{self, Due};
+use crate::store::emails::{self, Attachment, Content, Stored, View};
+use crate::store::templates::{self, Template};
+use crate::store::{Tx, domains};
+
+/// Larger bodies are parsed on a blocking thread.
+const LARGE_BODY: usize = 128 << 10;
+
+pub(crate) async fn send(mut call: Call) -> Result<ApiResponse, ApiError> {
+    let body = call.input.json_bytes().await?;
+    let bytes = body.clone();
+    let parse = move || object::<NewEmail>(&bytes)?.check();
+    let mut checked = if body.len() > LARGE_BODY { run_blocking(parse).await? } else { parse()? };
+    apply_template(call.app(), call.organization(), &mut checked).await?;
+    let (compatibility, organization) = (call.compatibility().clone(), call.organization());
+    let app = Arc::clone(call.app());
+    call.create(&body, move |tx| {
+        let email = accept(tx, &app, organization, checked)?;
+        tx.after_commit(move || app.metrics.emails(1));
+        ApiResponse::created(&compatibility, StatusCode::ACCEPTED, &email.view())
+    })
+    .await
+}
+
+pub(super) async fn run_blocking<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, ApiError> + Send + 'static,
+) -> Result<T, ApiError> {
+    tokio::task::spawn_blocking(work).await.unwrap_or_else(|error| Err(ApiError::internal(error)))
+}
+
+/// Renders the template of the email into each part that the request does not contain
+/// (`docs/undocumented/email-service.md#templates`).
+pub(super) async fn apply_template(
+    app: &Shared,
+    organization: i64,
+    checked: &mut Checked,
+) -> Result<(), ApiError> {
+    let Some(id) = checked.meta.template_id.clone() else { return Ok(()) };
+    let find =
+        move |connection: &rusqlite::Connection| templates::find(connection, organization, &id);
+    let Some(Template { html, text, .. }) = app.store.read(find).await? else {
+        return Err(ApiError::field("templateId", "no such template"));
+    };
+    let variables = std::mem::take(&mut checked.variables);
+    let html = html.filter(|_| checked.content.html.is_none());
+    let text = text.filter(|_| checked.content.text.is_none());
+    let render = move || {
+        let render = |part, template: Option<String>| {
+            let rendered = template.map(|template| template::render(part, &template, &variables));
+            rendered.transpose().map_err(|error| ApiError::field("variables", error.to_string()))
+        };
+        Ok((render(Part::Html, html)?, render(Part::Text, text)?))
+    };
+    let (html, text) = template::run(render).await?;
+    checked.content.html = checked.content.html.take().or(html);
+    checked.content.text = checked.content.text.take().or(text);
+    Ok(())
+}
+
+/// Stores an email, due now or at its scheduled time.
+pub(super) fn accept(
+    tx: &mut Tx<'_>,
+    app: &App,
+    organization: i64,
+    mut checked: Checked,
+) -> Result<Stored, ApiError> {
+    if !domains::is_verified(tx, organization, &checked.meta.domain)? {
+        let domain = &checked.meta.domain;
+        let message = format!("the domain {domain} is not a verified domain of this organization");
+        return Err(ApiError::new(Code::DomainNotVerified, message)
+            .with(|details| details.domain = Some(domain.clone())));
+    }
+    if checked.content.html.is_some() {
+        checked.meta.tracking = tracking::for_organization(app, organization);
+    }
+    let due_at = checked.scheduled_at.unwrap_or(tx.now).max(tx.now);
+    let email = Stored {
+        id: id::new(Prefix::Email),
+        organization,
+        status: Status::Queued,
+        last_event: None,
+        scheduled_at: checked.scheduled_at,
+        due_at: Some(due_at),
+        created_at: tx.now,
+        updated_at: tx.now,
+        meta: checked.meta,
+        recipients: checked.recipients,
+    };
+    emails::insert(tx, &email, &checked.content)?;
+    due::add(tx, due_at, &Due::Email(email.id.clone()))?;
+    Ok(email)
+}
+
+/// An email with its content and the status of each recipient.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "EmailInFull")]
+pub(crate) struct Full<'a> {
+    #[serde(flatten)]
+    email: View<'a>,
+    html: Option<&'a str>,
+    text: Option<&'a str>,
+    headers: &'a Map<String, Value>,
+    attachments: &'a [Attachment],
+    recipients: &'a [RecipientState],
+}
+
+pub(crate) async fn get(call: Call) -> Result<ApiResponse, ApiError> {
+    let (id, organization) = (call.input.id().to_owned(), call.organization());
+    let found = call.app().store.read(move |connection| {
+        let email =
+            emails::find(connection, &id)?.filter(|email| email.organization == organization);
+        let email = email.ok_or_else(|| ApiError::not_found("email"))?;
+        let content = emails::content(connection, &id, false)?;
+        Ok((email, content))
+    });
+    let (email, content): (Stored, Content) = found.await?;
+    let full = Full {
+        email: email.view(),
+        html: content.html.as_deref(),
+        text: content.text.as_deref(),
+        headers: &content.headers,
+        attachments: &content.attachments,
+        recipients: &email.recipients,
+    };
+    ApiResponse::resource(call.compatibility(), &full)
+}
+
+/// Cancels an email that is still waiting for its scheduled time
+/// (`docs/undocumented/email-service.md#status-after-cancel`).
+pub(crate) async fn cancel(call: Call) -> Result<ApiResponse, ApiError> {
+    let (id, organization) = (call.input.id().to_owned(), call.organization());
+    let compatibility = call.compatibility().clone();
+    call.app()
+        .store
+        .write(move |tx| {
+            let email = emails::find(tx.connection(), &id)?;
+            let mut email = email
+                .filter(|email| email.organization == organization)
+                .ok_or_else(|| ApiError::not_found("email"))?;
+            let due_at = match email.due_at {
+                Some(due_at) if email.status == Status::Queued && due_at > tx.now => due_at,
+                _ => {
+                    let message = format!(
+                        "the email is not waiting for its scheduled time: its status is {}",
+                        email.status.as_str()
+                    );
+                    let error = ApiError::new(Code::NotCancellable, message);
+                    return Err(error.with(|details| details.status = Some(email.status.as_str())));
+                }
+            };
+            due::cancel(tx, due_at, &Due::Email(id))?;
+            email.status = Status::Cancelled;
+            email.due_at = None;
+            email.updated_at = tx.now;
+            for recipient in &mut email.recipients {
+                recipient.status = Status::Cancelled;
+            }
+            emails::update(tx, &email)?;
+            ApiResponse::resource(&compatibility, &email.view())
+        })
+        .await
+}

@@ -1,0 +1,105 @@
+//! Pagination with `page` and `pageSize` (`docs/undocumented/email-service.md#contact-pages`).
+
+use std::collections::HashMap;
+
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use crate::api::framework::ApiResponse;
+use crate::model::compatibility::{Compatibility, ContactPages};
+use crate::model::error::{ApiError, Problems};
+
+const DEFAULT_SIZE: i64 = 20;
+const MAX_SIZE: i64 = 100;
+const LAST_PAGE: i64 = i32::MAX as i64;
+
+/// The requested page.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Page {
+    /// In the numbering of the client.
+    number: i64,
+    /// The number of the first page.
+    first: i64,
+    pub(super) size: i64,
+}
+
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(rename = "{T}Page")]
+pub(crate) struct Paged<'a, T> {
+    data: &'a [T],
+    page: i64,
+    page_size: i64,
+    total: i64,
+    total_pages: i64,
+}
+
+impl Page {
+    pub(super) fn from_query(
+        query: &HashMap<String, String>,
+        compatibility: &Compatibility,
+    ) -> Result<Self, ApiError> {
+        let first = first(compatibility);
+        let mut problems = Problems::default();
+        let mut number = |name: &str, min: i64, max: i64, default: i64| match query.get(name) {
+            None => default,
+            Some(text) => match text.parse().ok().filter(|number| (min..=max).contains(number)) {
+                Some(number) if text.bytes().all(|byte| byte.is_ascii_digit()) => number,
+                _ => {
+                    problems.add(name, format!("must be an integer from {min} to {max}"));
+                    default
+                }
+            },
+        };
+        let page = Self {
+            number: number("page", first, LAST_PAGE, first),
+            size: number("pageSize", 1, MAX_SIZE, DEFAULT_SIZE),
+            first,
+        };
+        problems.check()?;
+        Ok(page)
+    }
+
+    /// The two query parameters, for the OpenAPI description.
+    pub(crate) fn parameters(compatibility: &Compatibility) -> [Value; 2] {
+        let first = first(compatibility);
+        let parameter = |name, description, min, max, default| {
+            json!({
+                "name": name,
+                "in": "query",
+                "description": description,
+                "schema":
+                    {"type": "integer", "minimum": min, "maximum": max, "default": default},
+            })
+        };
+        [
+            parameter("page", "The number of the page.", first, LAST_PAGE, first),
+            parameter("pageSize", "Contacts per page.", 1, MAX_SIZE, DEFAULT_SIZE),
+        ]
+    }
+
+    /// The number of items before the page.
+    pub(super) const fn offset(self) -> i64 {
+        (self.number - self.first) * self.size
+    }
+
+    pub(super) fn response<T: Serialize>(
+        self,
+        compatibility: &Compatibility,
+        data: &[T],
+        total: i64,
+    ) -> Result<ApiResponse, ApiError> {
+        if compatibility.contact_pages == ContactPages::Array {
+            return ApiResponse::json(http::StatusCode::OK, &data);
+        }
+        let total_pages = (total + self.size - 1) / self.size;
+        let paged = Paged { data, page: self.number, page_size: self.size, total, total_pages };
+        ApiResponse::json(http::StatusCode::OK, &paged)
+    }
+}
+
+/// The number of the first page (`docs/undocumented/email-service.md#contact-pages`).
+fn first(compatibility: &Compatibility) -> i64 {
+    i64::from(compatibility.contact_pages != ContactPages::ZeroBased)
+}

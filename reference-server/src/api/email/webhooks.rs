@@ -1,0 +1,266 @@
+//! Webhooks of the email service (`docs/email-service/webhooks.md`).
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use http::StatusCode;
+use schemars::{JsonSchema, Schema, json_schema};
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
+use svc_sdk::Service;
+
+use crate::api::app::Shared;
+use crate::api::framework::input::object;
+use crate::api::framework::{ApiResponse, Call, IdempotencyKey};
+use crate::api::webhooks::{check_events, check_new, check_url};
+use crate::delivery::payload;
+use crate::delivery::post;
+use crate::delivery::webhook_worker;
+use crate::model::compatibility::Compatibility;
+use crate::model::error::{ApiError, Problems};
+use crate::model::event::Event;
+use crate::model::id::{self, Prefix};
+use crate::model::schema;
+use crate::model::time;
+use crate::store::deliveries::{self, NewDelivery, State};
+use crate::store::webhooks::{self, Webhook};
+
+#[derive(Deserialize, JsonSchema)]
+#[schemars(rename = "NewWebhook")]
+pub(crate) struct New {
+    /// An `https` URL, or an `http` URL with a loopback address if the server is not public.
+    /// Credentials in the URL are sent as `Authorization: Basic`.
+    #[schemars(required, length(max = 2048), url)]
+    url: Option<String>,
+    #[schemars(with = "schema::EmailEvents")]
+    events: Option<Vec<String>>,
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[schemars(rename = "WebhookUpdate")]
+pub(crate) struct Update {
+    /// An `https` URL, or an `http` URL with a loopback address if the server is not public.
+    /// Credentials in the URL are sent as `Authorization: Basic`.
+    #[schemars(length(max = 2048), url)]
+    url: Option<String>,
+    #[schemars(with = "Option<schema::EmailEvents>")]
+    events: Option<Vec<String>>,
+    active: Option<bool>,
+}
+
+/// A webhook.
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(rename = "Webhook")]
+pub(crate) struct View<'a> {
+    id: &'a str,
+    url: &'a str,
+    #[schemars(with = "schema::EmailEvents")]
+    events: Vec<&'static str>,
+    active: bool,
+    /// Only in the response to the creation.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    signing_secret: Option<&'a str>,
+    #[schemars(with = "schema::Time")]
+    created_at: String,
+    #[schemars(with = "schema::Time")]
+    updated_at: String,
+}
+
+fn view(webhook: &Webhook, signing_secret: bool) -> View<'_> {
+    View {
+        id: &webhook.id,
+        url: &webhook.url,
+        events: webhook.events.iter().map(|event| event.as_str()).collect(),
+        active: webhook.active,
+        signing_secret: signing_secret.then_some(webhook.secret.as_str()),
+        created_at: time::rfc3339(webhook.created_at),
+        updated_at: time::rfc3339(webhook.updated_at),
+    }
+}
+
+pub(crate) async fn create(mut call: Call) -> Result<ApiResponse, ApiError> {
+    let body = call.input.json_bytes().await?;
+    let new: New = object(&body)?;
+    let public = call.app().settings.public;
+    let (url, events) = check_new(Service::Email, public, new.url, new.events)?;
+    let app = Arc::clone(call.app());
+    let organization = call.organization();
+    call.create(&body, move |tx| {
+        let webhook =
+            webhooks::insert(tx, &app.webhooks, organization, Service::Email, url, events)?;
+        ApiResponse::created(
+            &app.settings.compatibility,
+            StatusCode::CREATED,
+            &view(&webhook, true),
+        )
+    })
+    .await
+}
+
+pub(crate) async fn list(call: Call) -> Result<ApiResponse, ApiError> {
+    let organization = call.organization();
+    let all = call
+        .app()
+        .store
+        .read(move |connection| webhooks::list(connection, organization, Service::Email));
+    let all = all.await?;
+    let views: Vec<View<'_>> = all.iter().map(|webhook| view(webhook, false)).collect();
+    ApiResponse::list(call.compatibility(), &views)
+}
+
+pub(crate) async fn update(mut call: Call) -> Result<ApiResponse, ApiError> {
+    let (id, organization) = (call.input.id().to_owned(), call.organization());
+    let wanted = id.clone();
+    let find = move |connection: &rusqlite::Connection| {
+        webhooks::find(connection, &wanted, organization, Service::Email)
+    };
+    call.app().store.read(find).await?;
+    let update: Update = call.input.object().await?;
+    let mut problems = Problems::default();
+    if let Some(url) = &update.url
+        && let Err(message) = check_url(Service::Email, call.app().settings.public, url)
+    {
+        problems.add("url", message);
+    }
+    let events = update.events.map(|names| check_events(Service::Email, &names, &mut problems));
+    problems.check()?;
+    let app = Arc::clone(call.app());
+    call.app()
+        .store
+        .write(move |tx| {
+            let mut webhook = webhooks::find(tx.connection(), &id, organization, Service::Email)?;
+            let before = (webhook.url.clone(), webhook.events.clone(), webhook.active);
+            webhook.url = update.url.unwrap_or(webhook.url);
+            webhook.events = events.unwrap_or(webhook.events);
+            webhook.active = update.active.unwrap_or(webhook.active);
+            if before != (webhook.url.clone(), webhook.events.clone(), webhook.active) {
+                webhook.updated_at = tx.now;
+                webhooks::update(tx, &app.webhooks, &webhook)?;
+            }
+            ApiResponse::resource(&app.settings.compatibility, &view(&webhook, false))
+        })
+        .await
+}
+
+pub(crate) async fn delete(call: Call) -> Result<ApiResponse, ApiError> {
+    let (id, organization) = (call.input.id().to_owned(), call.organization());
+    webhooks::delete(&call.app().store, &call.app().webhooks, id, organization, Service::Email)
+        .await?;
+    Ok(ApiResponse::no_content())
+}
+
+/// Sends a signed test event in a single attempt, even if the webhook is inactive
+/// (`docs/undocumented/email-service.md#webhook-test`). The attempt is recorded as a delivery.
+pub(crate) async fn test(mut call: Call) -> Result<ApiResponse, ApiError> {
+    let (id, organization) = (call.input.id().to_owned(), call.organization());
+    let find = move |connection: &rusqlite::Connection| {
+        webhooks::find(connection, &id, organization, Service::Email)
+    };
+    let webhook = call.app().store.read(find).await?;
+    // The operation has no body, but a body that was sent must be read.
+    let request_body = call.input.bytes().await?;
+    let key = call.idempotency_key(&request_body)?;
+    let app = Arc::clone(call.app());
+    // The attempt goes on if the client disconnects: it is stored, and must be recorded.
+    let attempt = tokio::spawn(async move {
+        let _active = app.activity.request();
+        test_once(&app, &webhook, key).await
+    });
+    attempt.await.unwrap_or_else(|error| Err(ApiError::internal(error)))
+}
+
+async fn test_once(
+    app: &Shared,
+    webhook: &Webhook,
+    key: Option<IdempotencyKey>,
+) -> Result<ApiResponse, ApiError> {
+    let key = Arc::new(key);
+    let delivery = id::new(Prefix::Delivery);
+    let now = app.clock.now();
+    let data = payload::Test {
+        webhook_id: &webhook.id,
+        message: "a test of this webhook",
+        timestamp: time::rfc3339(now),
+    };
+    let body = Bytes::from(post::body(Event::TEST, &delivery, now, &data)?);
+    // Like every delivery, it is stored before it is sent; and so is the key, so that it
+    // is sent once.
+    let (claimed, stored, stored_body) = (Arc::clone(&key), delivery.clone(), body.clone());
+    let (organization, webhook_id) = (webhook.organization, webhook.id.clone());
+    let earlier = app.store.write(move |tx| {
+        if let Some(key) = &*claimed {
+            if let Some(response) = key.stored_response(tx)? {
+                return Ok(Some(response));
+            }
+            key.store_response(tx, &ApiResponse::in_progress())?;
+        }
+        let new = NewDelivery {
+            id: &stored,
+            organization,
+            webhook: &webhook_id,
+            service: Service::Email,
+            event: Event::TEST,
+            body: &stored_body,
+        };
+        deliveries::insert_under_way(tx, &new, now)?;
+        Ok(None)
+    });
+    if let Some(response) = earlier.await? {
+        return Ok(response);
+    }
+    let sent = webhook_worker::attempt(
+        &app.delivery,
+        webhook,
+        Service::Email,
+        Event::TEST,
+        &delivery,
+        1,
+        body,
+    )
+    .await;
+    // The reference names "the HTTP status code" of the endpoint, but not its field.
+    let mut result = Map::new();
+    let field = app.settings.compatibility.test_status_field.clone();
+    match &sent.attempt.outcome {
+        Ok(got) => {
+            result.insert(field, got.status.as_u16().into());
+            result
+                .insert("durationMs".to_owned(), (sent.attempt.duration.as_millis() as u64).into());
+        }
+        Err(error) => {
+            result.insert(field, Value::Null);
+            result.insert("error".to_owned(), error.to_string().into());
+        }
+    }
+    let response = ApiResponse::json(StatusCode::OK, &result)?;
+    app.store
+        .write(move |tx| {
+            let state = if sent.attempt.is_delivered() { State::Delivered } else { State::Failed };
+            deliveries::record(tx, &delivery, state, 1, 0, None)?;
+            webhook_worker::record_attempt(tx, &delivery, &sent)?;
+            if let Some(key) = &*key {
+                key.store_response(tx, &response)?;
+            }
+            Ok(response)
+        })
+        .await
+}
+
+/// The schema of the response of `test`.
+pub(crate) fn test_schema(compatibility: &Compatibility) -> Schema {
+    let field = compatibility.test_status_field.as_str();
+    let mut properties = Map::new();
+    properties.insert("durationMs".to_owned(), json!({"type": "integer", "minimum": 0}));
+    properties.insert("error".to_owned(), json!({"type": "string"}));
+    let status = json!({
+        "description": "The status that the endpoint returned; null if there was no response.",
+        "type": ["integer", "null"],
+    });
+    properties.insert(field.to_owned(), status);
+    json_schema!({
+        "type": "object",
+        "properties": properties,
+        "required": [field],
+    })
+}

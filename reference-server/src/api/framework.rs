@@ -1,0 +1,19 @@
+//! The HTTP server: accept loop, routes, authentication, request bodies and responses.
+
+pub(crate) mod auth;
+pub(crate) mod call;
+mod connection;
+pub(crate) mod fault;
+mod idempotency;
+pub(crate) mod input;
+mod integer;
+pub(crate) mod listen;
+mod object;
+pub(crate) mod response;
+
+pub(crate) use call::Call;
+pub(crate) use idempotency::IdempotencyKey;
+pub(crate) use input::Input;
+pub(crate) use integer::{MAX_SAFE_INTEGER, integer};
+pub(crate) use object::Object;
+pub(crate) use response::ApiResponse;

@@ -1,0 +1,60 @@
+//! [`Call`]: an authorized request to a documented operation.
+
+use std::sync::Arc;
+
+use svc_sdk::Operation;
+
+use super::idempotency::IdempotencyKey;
+use super::input::Input;
+use super::response::ApiResponse;
+use crate::api::app::Shared;
+use crate::model::compatibility::Compatibility;
+use crate::model::error::ApiError;
+use crate::store::Tx;
+use crate::store::keys::Key;
+
+pub(crate) struct Call {
+    pub(crate) operation: Operation,
+    pub(crate) key: Arc<Key>,
+    pub(crate) input: Input,
+}
+
+impl Call {
+    pub(crate) fn app(&self) -> &Shared {
+        &self.input.app
+    }
+
+    pub(crate) fn organization(&self) -> i64 {
+        self.key.organization
+    }
+
+    pub(crate) fn compatibility(&self) -> &Compatibility {
+        &self.input.app.settings.compatibility
+    }
+
+    /// The `Idempotency-Key` of the request, unless the server ignores it.
+    pub(crate) fn idempotency_key(&self, body: &[u8]) -> Result<Option<IdempotencyKey>, ApiError> {
+        IdempotencyKey::read(self.operation, self.organization(), &self.input, body)
+    }
+
+    /// Runs `job`, which stores what the call creates. If the request repeats an
+    /// `Idempotency-Key`, returns the stored response instead.
+    pub(crate) async fn create<F>(&self, body: &[u8], job: F) -> Result<ApiResponse, ApiError>
+    where
+        F: FnOnce(&mut Tx<'_>) -> Result<ApiResponse, ApiError> + Send + 'static,
+    {
+        let key = self.idempotency_key(body)?;
+        self.app()
+            .store
+            .write(move |tx| {
+                let Some(key) = key else { return job(tx) };
+                if let Some(response) = key.stored_response(tx)? {
+                    return Ok(response);
+                }
+                let response = job(tx)?;
+                key.store_response(tx, &response)?;
+                Ok(response)
+            })
+            .await
+    }
+}

@@ -1,0 +1,85 @@
+//! `Idempotency-Key`: the first response is stored for 24 hours and returned again for
+//! a repeated request (`docs/undocumented/both-services.md#idempotency`).
+
+use http::StatusCode;
+use sha2::{Digest, Sha256};
+use svc_sdk::Operation;
+
+use super::input::Input;
+use super::response::ApiResponse;
+use crate::model::compatibility::Idempotency;
+use crate::model::error::{ApiError, Code};
+use crate::store::Tx;
+use crate::store::idempotency::{self, Request};
+
+const MAX_KEY_LENGTH: usize = 255;
+
+/// The idempotency key of a request.
+#[derive(Debug)]
+pub(crate) struct IdempotencyKey(Request);
+
+impl IdempotencyKey {
+    /// Reads the `Idempotency-Key` header, unless the server ignores it.
+    pub(crate) fn read(
+        operation: Operation,
+        organization: i64,
+        input: &Input,
+        body: &[u8],
+    ) -> Result<Option<Self>, ApiError> {
+        let honored = input.app.settings.compatibility.idempotency == Idempotency::Honored;
+        let mut keys = input.parts.headers.get_all("idempotency-key").iter();
+        let Some(key) = keys.next().filter(|_| honored) else {
+            return Ok(None);
+        };
+        if keys.next().is_some() {
+            return Err(ApiError::field("Idempotency-Key", "is given more than once"));
+        }
+        let key = key.to_str().unwrap_or_default();
+        let visible = key.bytes().all(|byte| byte.is_ascii_graphic());
+        if !visible || !(1..=MAX_KEY_LENGTH).contains(&key.len()) {
+            let message = format!("must be 1 to {MAX_KEY_LENGTH} visible ASCII characters");
+            return Err(ApiError::field("Idempotency-Key", message));
+        }
+        let fingerprint = Sha256::new()
+            .chain_update(operation.name())
+            .chain_update([0])
+            .chain_update(input.parts.uri.path())
+            .chain_update([0])
+            .chain_update(body)
+            .finalize();
+        Ok(Some(Self(Request {
+            organization,
+            service: operation.service(),
+            key: key.to_owned(),
+            fingerprint: fingerprint.into(),
+        })))
+    }
+
+    /// Returns the stored response, or 409 if it belongs to a different request.
+    pub(crate) fn stored_response(&self, tx: &Tx<'_>) -> Result<Option<ApiResponse>, ApiError> {
+        let Some(stored) = idempotency::find(tx, &self.0)? else { return Ok(None) };
+        if stored.fingerprint != self.0.fingerprint {
+            return Err(ApiError::new(
+                Code::IdempotencyMismatch,
+                "this Idempotency-Key was already used with a different request",
+            ));
+        }
+        let status = StatusCode::from_u16(stored.status).map_err(ApiError::internal)?;
+        if status == StatusCode::PROCESSING {
+            let message = "a request with this Idempotency-Key is in progress, or was interrupted \
+                           by a restart; it is not repeated";
+            return Err(ApiError::new(Code::Conflict, message));
+        }
+        Ok(Some(ApiResponse { status, body: stored.body }))
+    }
+
+    /// Stores the response, in the same transaction as what the request created, and
+    /// deletes some expired ones.
+    pub(crate) fn store_response(
+        &self,
+        tx: &Tx<'_>,
+        response: &ApiResponse,
+    ) -> Result<(), ApiError> {
+        idempotency::put(tx, &self.0, response.status.as_u16(), &response.body)
+    }
+}

@@ -1,0 +1,289 @@
+//! [`Input`]: the path parameters, query, headers and body of a request. The body is
+//! read on demand, with limits on its size and duration.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use axum::body::Body;
+use bytes::{Bytes, BytesMut};
+use http::HeaderValue;
+use http::header::{CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE};
+use http::request::Parts;
+use http_body_util::BodyExt as _;
+use serde::de::DeserializeOwned;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::time::{Instant, timeout_at};
+
+use crate::api::app::Shared;
+use crate::model::error::{ApiError, Code};
+
+pub(crate) struct Input {
+    pub(crate) app: Shared,
+    pub(crate) parts: Parts,
+    params: Vec<(String, String)>,
+    /// The path of the route, with the names of its parameters; only in the control
+    /// interface.
+    pub(crate) route: &'static str,
+    /// What the body takes of the server's budget, as long as the request is processed.
+    reserved: Option<OwnedSemaphorePermit>,
+    /// `Body` is not `Sync`; the mutex makes `Input` so. It is never locked.
+    body: Mutex<Body>,
+}
+
+impl Input {
+    pub(crate) fn new(
+        app: Shared,
+        parts: Parts,
+        params: Vec<(String, String)>,
+        body: Body,
+    ) -> Self {
+        Self { app, parts, params, route: "", reserved: None, body: Mutex::new(body) }
+    }
+
+    /// A path parameter, decoded.
+    pub(crate) fn param(&self, name: &str) -> &str {
+        let found = self.params.iter().find(|(known, _)| known == name);
+        found.map_or("", |(_, value)| value)
+    }
+
+    /// The first path parameter, which is the ID of the resource.
+    pub(crate) fn id(&self) -> &str {
+        self.params.first().map_or("", |(_, value)| value)
+    }
+
+    /// The value of a header, if it is valid text.
+    pub(crate) fn header(&self, name: impl http::header::AsHeaderName) -> Option<&str> {
+        self.parts.headers.get(name)?.to_str().ok()
+    }
+
+    /// The query parameters. For a repeated parameter, the last value wins.
+    pub(crate) fn query(&self) -> HashMap<String, String> {
+        let query = self.parts.uri.query().unwrap_or_default();
+        url::form_urlencoded::parse(query.as_bytes()).into_owned().collect()
+    }
+
+    /// Reads the body as a JSON object.
+    pub(crate) async fn object<T: DeserializeOwned>(&mut self) -> Result<T, ApiError> {
+        let bytes = self.json_bytes().await?;
+        object(&bytes)
+    }
+
+    /// Like `object`, but treats an empty body as `{}`.
+    pub(crate) async fn optional_object<T: DeserializeOwned>(&mut self) -> Result<T, ApiError> {
+        let bytes = self.bytes().await?;
+        if bytes.is_empty() {
+            return object(b"{}");
+        }
+        self.expect_json()?;
+        object(&bytes)
+    }
+
+    /// Reads the raw body and checks that the request declares it as JSON.
+    pub(crate) async fn json_bytes(&mut self) -> Result<Bytes, ApiError> {
+        let bytes = self.bytes().await?;
+        self.expect_json()?;
+        Ok(bytes)
+    }
+
+    /// Reads the raw body.
+    pub(crate) async fn bytes(&mut self) -> Result<Bytes, ApiError> {
+        let limits = self.app.settings.limits;
+        let too_large = || {
+            let text = format!("the body is larger than {} bytes", limits.max_body_bytes);
+            ApiError::new(Code::PayloadTooLarge, text)
+                .with(|details| details.limit = Some(limits.max_body_bytes))
+        };
+        let declared = self.header(CONTENT_LENGTH).and_then(|text| text.parse::<usize>().ok());
+        if declared.is_some_and(|length| length > limits.max_body_bytes) {
+            return Err(too_large());
+        }
+        let budget = Arc::clone(&self.app.bodies);
+        let mut reserved = None;
+        reserve(&budget, &mut reserved, declared.unwrap_or(0))?;
+        let body = self.body.get_mut().unwrap_or_else(PoisonError::into_inner);
+        let end = Instant::now() + limits.body_timeout;
+        let mut first: Option<Bytes> = None;
+        let mut all = BytesMut::new();
+        loop {
+            let pause = Instant::now() + limits.body_idle_timeout;
+            let Ok(frame) = timeout_at(pause.min(end), body.frame()).await else {
+                return Err(ApiError::new(Code::RequestTimeout, "the body did not arrive in time"));
+            };
+            let Some(frame) = frame else { break };
+            let frame = frame.map_err(|_| {
+                ApiError::new(Code::InvalidRequest, "the body is shorter than announced")
+            })?;
+            let Ok(data) = frame.into_data() else { continue };
+            let have = first.as_ref().map_or(all.len(), Bytes::len);
+            if have + data.len() > limits.max_body_bytes {
+                return Err(too_large());
+            }
+            reserve(&budget, &mut reserved, have + data.len())?;
+            // Most bodies arrive in one frame, which need not be copied.
+            if first.is_none() && all.is_empty() {
+                first = Some(data);
+            } else {
+                if let Some(first) = first.take() {
+                    all.reserve(declared.unwrap_or(0).max(first.len() + data.len()));
+                    all.extend_from_slice(&first);
+                }
+                all.extend_from_slice(&data);
+            }
+        }
+        self.reserved = reserved;
+        Ok(first.unwrap_or_else(|| all.freeze()))
+    }
+
+    /// Returns 415 if the request declares its body as something other than JSON.
+    fn expect_json(&self) -> Result<(), ApiError> {
+        let unsupported = |what| Err(ApiError::new(Code::UnsupportedMediaType, what));
+        let headers = &self.parts.headers;
+        if headers.get_all(CONTENT_ENCODING).iter().any(|encoding| encoding != "identity") {
+            return unsupported("compressed bodies are not supported");
+        }
+        if headers.get_all(CONTENT_TYPE).iter().all(is_json) {
+            return Ok(());
+        }
+        unsupported("the body must be JSON; send `Content-Type: application/json`")
+    }
+}
+
+/// Budget for the bodies of all requests in progress, in KiB.
+pub(crate) const BODY_BUDGET: usize = 256 << 10;
+/// Bodies up to this size, in bytes, are free: many small requests must not wait for a
+/// large one.
+const FREE_BODY: usize = 64 << 10;
+
+/// Reserves memory for a body of this size, or returns 503.
+fn reserve(
+    budget: &Arc<Semaphore>,
+    reserved: &mut Option<OwnedSemaphorePermit>,
+    size: usize,
+) -> Result<(), ApiError> {
+    let have = reserved.as_ref().map_or(0, OwnedSemaphorePermit::num_permits);
+    let wanted = if size <= FREE_BODY { 0 } else { size.div_ceil(1024) };
+    let Some(more) = wanted.checked_sub(have).filter(|more| *more > 0) else { return Ok(()) };
+    let more = u32::try_from(more).unwrap_or(u32::MAX);
+    match Arc::clone(budget).try_acquire_many_owned(more) {
+        Ok(permit) => match reserved {
+            Some(reserved) => reserved.merge(permit),
+            None => *reserved = Some(permit),
+        },
+        Err(_) => {
+            let message = "the server is processing too many large requests";
+            return Err(ApiError::new(Code::Unavailable, message).retry_after(1));
+        }
+    }
+    Ok(())
+}
+
+fn is_json(content_type: &HeaderValue) -> bool {
+    let content_type = content_type.to_str().unwrap_or_default();
+    let essence = content_type.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
+    essence == "application/json" || essence.ends_with("+json")
+}
+
+/// Parses a JSON object. Returns 400 for invalid JSON and 422 for an invalid field.
+pub(crate) fn object<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, ApiError> {
+    // serde does not validate strings in fields that it skips.
+    if std::str::from_utf8(bytes).is_err() {
+        return Err(ApiError::new(
+            Code::InvalidJson,
+            "the body is not valid JSON: it is not UTF-8",
+        ));
+    }
+    if has_too_many_values(bytes) {
+        let message = format!("the body has more than {MAX_VALUES} values");
+        return Err(ApiError::new(Code::PayloadTooLarge, message)
+            .with(|details| details.limit = Some(MAX_VALUES)));
+    }
+    // A derived `Deserialize` also accepts an array of the field values.
+    let is_object = bytes.iter().find(|byte| !byte.is_ascii_whitespace()) == Some(&b'{');
+    if is_object && let Ok(value) = serde_json::from_slice(bytes) {
+        return Ok(value);
+    }
+    if let Err(error) = serde_json::from_slice::<serde_json::Value>(bytes) {
+        return Err(not_json(bytes, &error));
+    }
+    if !is_object {
+        return Err(ApiError::field("", "must be an object"));
+    }
+    Err(invalid_field::<T>(bytes))
+}
+
+/// Maximum number of values in a JSON body: strings, numbers, lists and objects
+/// (`docs/undocumented/both-services.md#size-limits`). Each takes more memory than text.
+const MAX_VALUES: usize = 250_000;
+
+/// Counts what separates values, before they are parsed.
+fn has_too_many_values(bytes: &[u8]) -> bool {
+    let (mut values, mut in_string, mut escaped) = (0, false, false);
+    for byte in bytes {
+        if in_string {
+            (in_string, escaped) = (escaped || *byte != b'"', !escaped && *byte == b'\\');
+            continue;
+        }
+        match byte {
+            b'"' => in_string = true,
+            b',' | b'[' | b'{' => values += 1,
+            _ => {}
+        }
+    }
+    values > MAX_VALUES
+}
+
+/// 400 with the position of the syntax error.
+pub(crate) fn not_json(bytes: &[u8], error: &serde_json::Error) -> ApiError {
+    let text = if bytes.is_empty() {
+        "the body is empty; expected JSON".to_owned()
+    } else if error.to_string().starts_with("recursion limit exceeded") {
+        "the body is nested too deeply; the limit is 127 levels".to_owned()
+    } else {
+        format!(
+            "the body is not valid JSON: error at line {} column {}",
+            error.line(),
+            error.column()
+        )
+    };
+    ApiError::new(Code::InvalidJson, text)
+}
+
+/// Parses the body again, in a slower way that tracks the path, to find the invalid field.
+fn invalid_field<T: DeserializeOwned>(bytes: &[u8]) -> ApiError {
+    let mut reader = serde_json::Deserializer::from_slice(bytes);
+    let Err(error) = serde_path_to_error::deserialize::<_, T>(&mut reader) else {
+        return ApiError::field("", "is invalid");
+    };
+    let path = error.path().to_string();
+    let path = if path == "." { String::new() } else { path };
+    let text = error.into_inner().to_string();
+    let quoted = |text: &str| text.split('`').nth(1).map(str::to_owned);
+    if text.starts_with("missing field") {
+        let name = quoted(&text).unwrap_or_default();
+        let field = if path.is_empty() { name } else { format!("{path}.{name}") };
+        return ApiError::field(field, "is required");
+    }
+    if text.starts_with("unknown field") {
+        let name = quoted(&text).unwrap_or_default();
+        // The name is the client's; repeat it only if it can be a field's name.
+        let is_name =
+            name.len() <= 40 && name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_');
+        let field = if is_name { name } else { path };
+        let known = text.rsplit_once("expected ").map_or("", |(_, known)| known);
+        let known = known.split(" at line ").next().unwrap_or_default();
+        let known = known.trim_start_matches("one of ").replace('`', "");
+        return ApiError::field(field, format!("is not a field of this request; it has {known}"));
+    }
+    if text.starts_with("duplicate field") {
+        return ApiError::field(quoted(&text).unwrap_or(path), "is given more than once");
+    }
+    // Drop what precedes "expected": it quotes the value, which is user content.
+    let expected = text.rsplit_once("expected ").map_or("of another type", |(_, rest)| rest);
+    let expected = match expected.split(" at line ").next().unwrap_or(expected) {
+        "a map" => "an object",
+        "a sequence" => "a list",
+        "i64" => "an integer",
+        other => other,
+    };
+    ApiError::field(path, format!("must be {expected}"))
+}

@@ -1,0 +1,229 @@
+//! `/openapi.json`: an OpenAPI 3.1 description of the server.
+//!
+//! It is generated from the types of the handlers, the operation table and the
+//! compatibility settings. The server generates it for every request instead of keeping it
+//! in memory, because clients rarely ask for it.
+
+mod control;
+mod document;
+mod errors;
+mod operation;
+mod part;
+mod services;
+mod webhooks;
+
+use axum::Router;
+use axum::extract::State;
+use axum::routing::get;
+use http::{Response, StatusCode};
+use serde_json::Value;
+use svc_sdk::{Operation, Service};
+
+use crate::api::app::Shared;
+use crate::api::framework::{ApiResponse, response};
+use document::Document;
+use operation::OperationBuilder;
+use part::Part;
+
+/// The method and the path of each route of the control interface.
+pub(crate) type Endpoints = &'static [(&'static str, &'static str)];
+
+/// Adds a route for the description of the whole server, and one for each part.
+pub(crate) fn routes(mut router: Router<Shared>, control: Endpoints) -> Router<Shared> {
+    for part in Part::ALL {
+        let handler = move |State(app): State<Shared>| async move {
+            // A server on all addresses does not know which one the client uses.
+            let http = app.addresses.get().map(|addresses| addresses.http);
+            let http = http.filter(|http| !http.ip().is_unspecified());
+            let base_url = http.map_or_else(|| "/".to_owned(), |http| format!("http://{http}"));
+            let has_token = app.control_token.is_some();
+            let document = Document::new(&app.settings, base_url, has_token, part);
+            let document = describe(document, control);
+            let response = ApiResponse::json(StatusCode::OK, &document);
+            response.map_or_else(
+                |error| response::error(&error, app.settings.compatibility.error_format),
+                Response::from,
+            )
+        };
+        router = router.route(part.path(), get(handler));
+    }
+    router
+}
+
+/// Adds all operations and webhooks of the document's part.
+fn describe(mut document: Document<'_>, endpoints: Endpoints) -> Value {
+    add_operations(&mut document, endpoints);
+    let webhooks = webhooks::describe(&mut document);
+    document.into_value(&webhooks)
+}
+
+fn add_operations(document: &mut Document<'_>, endpoints: Endpoints) {
+    for operation in Operation::ALL {
+        let service = match operation.service() {
+            Service::Email => Part::Email,
+            Service::Extraction => Part::Extraction,
+        };
+        if document.part.includes(service) {
+            let builder = OperationBuilder::documented(document, operation);
+            let value = services::describe(operation, builder).finish();
+            document.add(operation.method().as_str(), operation.path(), value);
+        }
+    }
+    if document.part.includes(Part::Control) {
+        for (method, path) in endpoints {
+            let builder = OperationBuilder::control(document, method, path);
+            if let Some(builder) = control::describe(method, path, builder) {
+                let value = builder.finish();
+                document.add(method, path, value);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::{BTreeMap, BTreeSet};
+
+    use serde_json::json;
+
+    use super::*;
+    use crate::routes::CONTROL;
+    use crate::settings::Settings;
+
+    fn describe(settings: &Settings, part: Part) -> Value {
+        let document = Document::new(settings, "http://127.0.0.1:4080".to_owned(), true, part);
+        super::describe(document, CONTROL)
+    }
+
+    /// The method and the path of every operation in a description.
+    fn operations(document: &Value) -> BTreeSet<(String, String)> {
+        let paths = document["paths"].as_object().expect("paths");
+        let operation = |path: &String, method: &String| (method.to_uppercase(), path.clone());
+        let operations = paths.iter().flat_map(|(path, methods)| {
+            let methods = methods.as_object().expect("methods");
+            methods.keys().map(move |method| operation(path, method))
+        });
+        operations.collect()
+    }
+
+    #[test]
+    fn describes_exactly_the_routes() {
+        let documented = Operation::ALL
+            .iter()
+            .map(|operation| (operation.method().as_str().to_owned(), operation.path().to_owned()));
+        let control =
+            CONTROL.iter().map(|(method, path)| ((*method).to_owned(), (*path).to_owned()));
+        let served: BTreeSet<_> = documented.chain(control).collect();
+        let settings = Settings::default();
+        assert_eq!(operations(&describe(&settings, Part::All)), served);
+        let parts = [Part::Email, Part::Extraction, Part::Control];
+        let parts = parts.iter().flat_map(|part| operations(&describe(&settings, *part)));
+        assert_eq!(parts.collect::<BTreeSet<_>>(), served);
+    }
+
+    #[test]
+    fn every_operation_is_complete() {
+        let document = describe(&Settings::default(), Part::All);
+        let mut ids = BTreeSet::new();
+        for (method, path) in operations(&document) {
+            let operation = &document["paths"][&path][method.to_lowercase()];
+            for field in ["operationId", "summary", "tags", "responses"] {
+                assert!(!operation[field].is_null(), "{method} {path} has no {field}");
+            }
+            assert!(ids.insert(operation["operationId"].to_string()), "{method} {path}");
+            let responses = operation["responses"].as_object().expect("responses");
+            let successful = responses.keys().filter(|status| status.starts_with('2'));
+            assert_eq!(successful.count(), 1, "{method} {path}");
+        }
+    }
+
+    #[test]
+    fn every_reference_resolves() {
+        for part in Part::ALL {
+            let document = describe(&Settings::default(), part);
+            let text = document.to_string();
+            for reference in text.split(r##""$ref":"#"##).skip(1) {
+                let pointer = reference.split('"').next().expect("a pointer");
+                assert!(document.pointer(pointer).is_some(), "{part:?}: {pointer}");
+            }
+        }
+    }
+
+    /// The schemas of requests and responses share one namespace.
+    #[test]
+    fn schema_names_are_unique() {
+        let settings = Settings::default();
+        let mut document = Document::new(&settings, "/".to_owned(), false, Part::All);
+        add_operations(&mut document, CONTROL);
+        let (requests, responses) = document.definitions();
+        for (name, schema) in requests {
+            assert!(responses.get(name).is_none_or(|other| other == schema), "{name}");
+        }
+        let names: BTreeMap<_, _> = requests.iter().chain(responses).collect();
+        for name in names.keys() {
+            // schemars numbers types of the same name, which makes meaningless names.
+            assert!(!name.ends_with(|last: char| last.is_ascii_digit()), "{name}");
+            assert!(!["New", "View", "Update"].contains(&name.as_str()), "{name}");
+        }
+    }
+
+    #[test]
+    fn contains_the_documented_limits() {
+        let document = describe(&Settings::default(), Part::Email);
+        let email = &document["components"]["schemas"]["NewEmail"];
+        assert_eq!(email["required"], json!(["from", "to", "subject"]));
+        assert_eq!(email["properties"]["to"]["anyOf"][1]["maxItems"], 50);
+        assert_eq!(email["properties"]["subject"]["maxLength"], 998);
+        assert_eq!(email["properties"]["attachments"]["maxItems"], 20);
+        let send = &document["paths"]["/api/v1/emails"]["post"];
+        assert_eq!(send["security"], json!([{"emailKey": ["emails:send"]}]));
+    }
+
+    #[test]
+    fn reflects_compatibility_settings() {
+        let mut settings = Settings::default();
+        for setting in [
+            "create-status=200",
+            "list-shape=wrapped",
+            "error-format=problem",
+            "idempotency=ignored",
+            "resource-shape=wrapped",
+        ] {
+            settings.compatibility.set(setting).expect("a valid setting");
+        }
+        for setting in
+            ["key-header=X-Api-Key", "contact-pages=zero-based", "test-status-field=code"]
+        {
+            settings.compatibility.set(setting).expect("a valid setting");
+        }
+        let document = describe(&settings, Part::All);
+        let schemes = &document["components"]["securitySchemes"];
+        assert_eq!(
+            (&schemes["emailKey"]["in"], &schemes["emailKey"]["name"]),
+            (&json!("header"), &json!("x-api-key"))
+        );
+        let paths = &document["paths"];
+        let schema = |path: &str, method: &str| {
+            paths[path][method]["responses"]["200"]["content"]["application/json"]["schema"].clone()
+        };
+        let create = &paths["/api/v1/audiences"]["post"];
+        assert_eq!(create["parameters"], Value::Null, "no Idempotency-Key");
+        assert_eq!(
+            schema("/api/v1/audiences", "post")["properties"]["data"]["$ref"],
+            "#/components/schemas/Audience"
+        );
+        assert_eq!(schema("/api/v1/audiences", "get")["properties"]["data"]["type"], "array");
+        assert_eq!(schema("/api/v1/webhooks/{id}/test", "post")["required"], json!(["code"]));
+        let pages = &paths["/api/v1/audiences/{audienceId}/contacts"]["get"]["parameters"];
+        assert_eq!(pages[1]["schema"]["minimum"], 0);
+        let unauthorized = |path: &str| {
+            let reference = &paths[path]["get"]["responses"]["401"]["$ref"];
+            let pointer = reference.as_str().expect("a reference").trim_start_matches('#');
+            let types = document.pointer(pointer).expect("a response")["content"].clone();
+            types.as_object().expect("types").keys().next().expect("a type").clone()
+        };
+        assert_eq!(unauthorized("/api/v1/audiences"), "application/problem+json");
+        assert_eq!(unauthorized("/v1/me"), "application/json", "the documented format");
+        assert_eq!(unauthorized("/_sandbox/health"), "application/json");
+    }
+}

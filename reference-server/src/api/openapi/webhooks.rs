@@ -1,0 +1,204 @@
+//! The `webhooks` section of a description: every event with the headers and the body of
+//! its deliveries, generated from the types that the deliveries are serialized from.
+
+use schemars::{JsonSchema, Schema, json_schema};
+use serde::Serialize;
+use serde_json::{Map, Value, json};
+use svc_sdk::Service;
+
+use super::document::Document;
+use super::part::Part;
+use crate::delivery::inbound::ReceivedEmail;
+use crate::delivery::payload;
+use crate::delivery::webhook_worker;
+use crate::model::compatibility::ExtractionErrorType;
+use crate::model::event::Event;
+
+/// The description of every event, by its name.
+pub(super) fn describe(document: &mut Document<'_>) -> Map<String, Value> {
+    let part = document.part;
+    let mut webhooks = Map::new();
+    for event in Event::ALL {
+        let service = match event.service() {
+            Service::Email => Part::Email,
+            Service::Extraction => Part::Extraction,
+        };
+        if part.includes(service) {
+            let (description, body) = describe_event(document, *event);
+            let retries = retries(event.service());
+            let webhook = webhook(event.service(), event.as_str(), description, &body, &retries);
+            webhooks.insert(event.as_str().to_owned(), webhook);
+        }
+    }
+    if part.includes(Part::Email) {
+        let body = document.response_schema::<payload::Body<'_, payload::Test<'_>>>();
+        let description = "The test operation was called. Webhooks cannot subscribe to this event.";
+        let webhook =
+            webhook(Service::Email, Event::TEST, description, &body, "It is not retried.");
+        webhooks.insert(Event::TEST.to_owned(), webhook);
+    }
+    webhooks
+}
+
+/// Describes when an event occurs (`docs/email-service/events.md`,
+/// `docs/extraction-service/events.md`), and the body of its deliveries.
+fn describe_event(document: &mut Document<'_>, event: Event) -> (&'static str, Schema) {
+    use payload::{Body, Bounced, Clicked, Outgoing, WithReason};
+    match event {
+        Event::EmailSent => (
+            "An email was accepted and sent to the recipient's server.",
+            document.response_schema::<Body<'_, Outgoing<'_>>>(),
+        ),
+        Event::EmailDelivered => (
+            "An email was delivered to the recipient's mailbox.",
+            document.response_schema::<Body<'_, Outgoing<'_>>>(),
+        ),
+        Event::EmailBounced => (
+            "The delivery of an email failed permanently (`hard`) or after all retries (`soft`).",
+            document.response_schema::<Body<'_, Bounced<'_>>>(),
+        ),
+        Event::EmailOpened => {
+            ("A recipient opened an email.", document.response_schema::<Body<'_, Outgoing<'_>>>())
+        }
+        Event::EmailClicked => (
+            "A recipient clicked a link in an email.",
+            document.response_schema::<Body<'_, Clicked<'_>>>(),
+        ),
+        Event::EmailComplained => (
+            "A recipient marked an email as spam.",
+            document.response_schema::<Body<'_, WithReason<'_>>>(),
+        ),
+        Event::EmailFailed => (
+            "An email could not be sent because of an error.",
+            document.response_schema::<Body<'_, WithReason<'_>>>(),
+        ),
+        Event::EmailReceived => (
+            "An email arrived for a verified domain.",
+            document.response_schema::<Body<'_, ReceivedEmail<'_>>>(),
+        ),
+        Event::ExtractionCompleted => (
+            "An extraction finished. `data` contains the extracted fields.",
+            document.response_schema::<Body<'_, Fields>>(),
+        ),
+        Event::ExtractionFailed => {
+            let body = match document.settings.compatibility.extraction_error {
+                ExtractionErrorType::Object => {
+                    document.response_schema::<Body<'_, Failure<FailureObject>>>()
+                }
+                ExtractionErrorType::String => {
+                    document.response_schema::<Body<'_, Failure<String>>>()
+                }
+            };
+            ("An extraction failed.", body)
+        }
+    }
+}
+
+fn webhook(
+    service: Service,
+    event: &str,
+    description: &str,
+    body: &Schema,
+    retries: &str,
+) -> Value {
+    let id: String = event.split(['.', '_']).map(capitalize).collect();
+    json!({"post": {
+        "operationId": format!("on{id}"),
+        "tags": ["Events"],
+        "summary": format!("`{event}`"),
+        "description": description,
+        "security": [],
+        "parameters": headers(service, event),
+        "requestBody": {
+            "required": true,
+            "content": {"application/json": {"schema": {
+                "allOf": [body],
+                "properties": {"event": {"const": event}},
+            }}},
+        },
+        "responses": {
+            "2XX": {"description": "The delivery succeeded. The server waits ten seconds for the response."},
+            "default": {"description": format!("The delivery failed. {retries} Redirects are not followed.")},
+        },
+    }})
+}
+
+/// The headers of a delivery.
+fn headers(service: Service, event: &str) -> Vec<Value> {
+    let header = |name: &str, description: &str, schema: Value| json!({"name": name, "in": "header", "description": description, "required": true, "schema": schema});
+    let event = json!({"const": event});
+    match service {
+        Service::Email => vec![
+            header("Mail-Event", "The name of the event. The signature does not cover it.", event),
+            header(
+                "Mail-Delivery-Id",
+                "The ID of the delivery; the same on every attempt, and equal to `id` in the body.",
+                json!({"type": "string", "format": "uuid"}),
+            ),
+            header(
+                "Mail-Attempt",
+                "The number of the attempt; the first is 1.",
+                json!({"type": "integer", "minimum": 1}),
+            ),
+            header(
+                "Mail-Signature",
+                "The HMAC-SHA256 of the raw body in hex, keyed with the webhook's `signingSecret`.",
+                json!({"type": "string", "pattern": "^[0-9a-f]{64}$"}),
+            ),
+        ],
+        Service::Extraction => vec![
+            header(
+                "X-Service-Event",
+                "The name of the event. The signature does not cover it.",
+                event,
+            ),
+            header(
+                "X-Service-Signature",
+                "`sha256=` followed by the HMAC-SHA256 of the raw body in hex, keyed with the endpoint's `secret`.",
+                json!({"type": "string", "pattern": "^sha256=[0-9a-f]{64}$"}),
+            ),
+        ],
+    }
+}
+
+fn retries(service: Service) -> String {
+    let delays: Vec<String> = webhook_worker::schedule(service)
+        .iter()
+        .map(|delay| format!("{} s", delay / 1000))
+        .collect();
+    format!("It is retried with these delays after the previous attempt: {}.", delays.join(", "))
+}
+
+fn capitalize(word: &str) -> String {
+    let mut letters = word.chars();
+    let first = letters.next().map(|letter| letter.to_ascii_uppercase());
+    first.into_iter().chain(letters).collect()
+}
+
+/// The extracted fields. Their names depend on the template.
+#[derive(Serialize)]
+struct Fields;
+
+impl JsonSchema for Fields {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "ExtractedFields".into()
+    }
+
+    fn json_schema(_: &mut schemars::SchemaGenerator) -> Schema {
+        json_schema!({"type": "object", "additionalProperties": true})
+    }
+}
+
+/// The data of a failed extraction that the control interface sends by default.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "ExtractionFailure", extend("additionalProperties" = true))]
+struct Failure<E> {
+    error: E,
+}
+
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "ExtractionError", extend("additionalProperties" = true))]
+struct FailureObject {
+    code: String,
+    message: String,
+}

@@ -1,0 +1,173 @@
+//! Open and click tracking: a pixel and redirect links in the HTML of an email.
+//!
+//! An email is tracked if a webhook subscribes to `email.opened` or `email.clicked`
+//! when the email is accepted. Every recipient of a tracked email gets a message of
+//! its own, because the pixel and the links contain the recipient's index.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use axum::Router;
+use axum::body::Body;
+use axum::extract::rejection::PathRejection;
+use axum::extract::{Path, State};
+use axum::routing::get;
+use http::header::{CACHE_CONTROL, CONTENT_TYPE, LOCATION};
+use http::{HeaderValue, Method, Response, StatusCode};
+use serde_json::json;
+
+use crate::api::app::{App, Shared};
+use crate::api::framework::response;
+use crate::delivery::events;
+use crate::mail::links;
+use crate::model::compatibility::ErrorFormat;
+use crate::model::error::ApiError;
+use crate::model::event::Event;
+use crate::model::status::Change;
+use crate::model::tracking::Tracking;
+use crate::store::emails;
+
+/// The tracking that the organization's webhooks subscribe to, if any.
+pub(crate) fn for_organization(app: &App, organization: i64) -> Option<Tracking> {
+    let subscribed = |event| !app.webhooks.subscribers(organization, event).is_empty();
+    let (opens, clicks) = (subscribed(Event::EmailOpened), subscribed(Event::EmailClicked));
+    let base_url = base_url(app.addresses.get()?.http);
+    (opens || clicks).then_some(Tracking { base_url, opens, clicks })
+}
+
+/// The base URL for a browser: `localhost` if the server listens on all addresses.
+fn base_url(addr: SocketAddr) -> String {
+    if addr.ip().is_unspecified() {
+        return format!("http://localhost:{}", addr.port());
+    }
+    format!("http://{addr}")
+}
+
+/// Adds the routes of the pixels and the links.
+pub(crate) fn routes(router: Router<Shared>) -> Router<Shared> {
+    router
+        .route("/t/o/{email}/{recipient}", get(open))
+        .route("/t/c/{email}/{recipient}/{number}", get(click))
+}
+
+/// The path parameters, or an error if they are not UTF-8.
+type PathResult<T> = Result<Path<T>, PathRejection>;
+
+async fn open(
+    State(app): State<Shared>,
+    method: Method,
+    path: PathResult<(String, String)>,
+) -> Response<Body> {
+    // Return the image even if the open cannot be recorded: a person may be looking at
+    // the message.
+    if let (Ok(Path((email, recipient))), Method::GET) = (path, method)
+        && let Err(error) = record(&app, email, &recipient, Change::Opened, None).await
+    {
+        tracing::debug!(message = error.message(), "did not record an open");
+    }
+    let mut response = Response::new(Body::from(PIXEL));
+    let headers = response.headers_mut();
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static("image/gif"));
+    headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    response
+}
+
+async fn click(
+    State(app): State<Shared>,
+    method: Method,
+    path: PathResult<(String, String, String)>,
+) -> Response<Body> {
+    let resolved = match path {
+        Ok(Path((email, recipient, number))) => {
+            // A HEAD request, such as one from a link checker, is not a click.
+            resolve_link(&app, email, &recipient, &number, method == Method::GET).await
+        }
+        Err(_) => Err(ApiError::not_found("link")),
+    };
+    match resolved {
+        Ok(url) => {
+            let mut response = Response::new(Body::empty());
+            *response.status_mut() = StatusCode::FOUND;
+            let headers = response.headers_mut();
+            headers.insert(LOCATION, url);
+            headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+            response
+        }
+        Err(error) => response::error(&error, ErrorFormat::Nested),
+    }
+}
+
+/// Returns the target of a link, which is always a URL from the email itself, and
+/// records the click.
+async fn resolve_link(
+    app: &Shared,
+    email: String,
+    recipient: &str,
+    number: &str,
+    clicked: bool,
+) -> Result<HeaderValue, ApiError> {
+    let not_found = || ApiError::not_found("link");
+    let number: usize = number.parse().map_err(|_| not_found())?;
+    let position: usize = recipient.parse().map_err(|_| not_found())?;
+    let id = email.clone();
+    let html = app.store.read(move |connection| {
+        let tracked = emails::find(connection, &id)?.is_some_and(|email| {
+            position < email.recipients.len()
+                && email.meta.tracking.is_some_and(|tracking| tracking.clicks)
+        });
+        Ok(if tracked { emails::content(connection, &id, false)?.html } else { None })
+    });
+    let html = html.await?.ok_or_else(not_found)?;
+    // The HTML may be large, and anyone can follow a link.
+    let found = tokio::task::spawn_blocking(move || links::nth(&html, number)).await;
+    let url = found.map_err(ApiError::internal)?.ok_or_else(not_found)?;
+    let location = HeaderValue::try_from(url::Url::parse(&url).map_err(|_| not_found())?.as_str());
+    let location = location.map_err(|_| not_found())?;
+    if clicked && let Err(error) = record(app, email, recipient, Change::Clicked, Some(url)).await {
+        tracing::debug!(message = error.message(), "did not record a click");
+    }
+    Ok(location)
+}
+
+async fn record(
+    app: &Shared,
+    id: String,
+    recipient: &str,
+    change: Change,
+    url: Option<String>,
+) -> Result<(), ApiError> {
+    let context = Arc::clone(&app.delivery);
+    let position: usize = recipient.parse().map_err(|_| ApiError::not_found("recipient"))?;
+    let detail = url.map(|url| json!({"url": url}));
+    app.store
+        .write(move |tx| {
+            let not_found = || ApiError::not_found("email");
+            let mut email = emails::find(tx.connection(), &id)?.ok_or_else(not_found)?;
+            let wanted = email.meta.tracking.as_ref().is_some_and(|tracking| match change {
+                Change::Clicked => tracking.clicks,
+                _ => tracking.opens,
+            });
+            if !wanted || position >= email.recipients.len() {
+                return Err(not_found());
+            }
+            events::apply(tx, &context, &mut email, position, change, detail.as_ref())?;
+            emails::update(tx, &email)
+        })
+        .await
+}
+
+/// A transparent GIF of one pixel.
+const PIXEL: &[u8] = b"GIF89a\x01\x00\x01\x00\x80\x00\x00\x00\x00\x00\xff\xff\xff!\xf9\x04\x01\x00\x00\x00\x00,\x00\x00\x00\x00\x01\x00\x01\x00\x00\x02\x02D\x01\x00;";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn base_url_is_reachable_from_a_browser() {
+        let base = |addr: &str| base_url(addr.parse().expect("an address"));
+        assert_eq!(base("127.0.0.1:80"), "http://127.0.0.1:80");
+        assert_eq!(base("0.0.0.0:4080"), "http://localhost:4080");
+        assert_eq!(base("[::]:4080"), "http://localhost:4080");
+    }
+}

@@ -1,0 +1,88 @@
+//! Validation of webhooks, which both services share.
+
+use svc_sdk::Service;
+use url::Url;
+
+use crate::model::error::{ApiError, Problems};
+use crate::model::event::Event;
+use crate::net::outbound::is_loopback;
+
+/// Validates the URL and the events of a new webhook.
+pub(crate) fn check_new(
+    service: Service,
+    public: bool,
+    url: Option<String>,
+    events: Option<Vec<String>>,
+) -> Result<(String, Vec<Event>), ApiError> {
+    let mut problems = Problems::default();
+    match &url {
+        None => problems.add("url", "is required"),
+        Some(url) => {
+            if let Err(message) = check_url(service, public, url) {
+                problems.add("url", message);
+            }
+        }
+    }
+    let events = match events {
+        None => {
+            problems.add("events", "is required");
+            Vec::new()
+        }
+        Some(names) => check_events(service, &names, &mut problems),
+    };
+    problems.check()?;
+    Ok((url.unwrap_or_default(), events))
+}
+
+/// Validates a webhook URL. The extraction service accepts any absolute http(s) URL
+/// (`docs/undocumented/extraction-service.md#webhook-registration`). The email service
+/// requires https, except for loopback targets
+/// (`docs/undocumented/email-service.md#webhook-urls`).
+pub(crate) fn check_url(service: Service, public: bool, text: &str) -> Result<(), &'static str> {
+    let not_a_url = "must be an absolute http(s) URL";
+    // The URL parser drops white space, but the stored URL must be the one that is
+    // called.
+    if text.contains(|c: char| c.is_whitespace() || c.is_control()) {
+        return Err("must not contain white space or control characters");
+    }
+    let url = Url::parse(text).map_err(|_| not_a_url)?;
+    // The URL parser also accepts `https:a.test` and `https:///a.test`.
+    let rest = text.split_once("://").map(|(_, rest)| rest);
+    let has_host = rest.is_some_and(|rest| !rest.starts_with(['/', '\\']));
+    if !matches!(url.scheme(), "http" | "https") || !has_host {
+        return Err(not_a_url);
+    }
+    if text.len() > 2048 {
+        return Err("must not be longer than 2048 bytes");
+    }
+    if service == Service::Email && url.scheme() == "http" && (public || !is_loopback(&url)) {
+        return Err("must be an https URL; http is accepted for loopback addresses only");
+    }
+    Ok(())
+}
+
+/// Validates event names: at least one, all known. Duplicates are dropped.
+pub(crate) fn check_events(
+    service: Service,
+    names: &[String],
+    problems: &mut Problems,
+) -> Vec<Event> {
+    if names.is_empty() {
+        problems.add("events", "must name at least one event");
+    }
+    let mut events = Vec::new();
+    for (index, name) in names.iter().enumerate() {
+        match Event::parse(service, name) {
+            Some(event) if events.contains(&event) => {}
+            Some(event) => events.push(event),
+            None => problems.add(
+                format!("events[{index}]"),
+                format!(
+                    "is not an event of the {service} service; valid events: {}",
+                    Event::names(service)
+                ),
+            ),
+        }
+    }
+    events
+}

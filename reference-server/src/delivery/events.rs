@@ -1,0 +1,67 @@
+//! Applies a change to a recipient: the delivery into a mailbox, and the webhook events.
+
+use serde_json::Value;
+
+use super::{Delivery, local, payload, post};
+use crate::model::error::{ApiError, Code};
+use crate::model::event::Event;
+use crate::model::status::{self, Change, Status};
+use crate::store::Tx;
+use crate::store::emails::Stored;
+
+/// Applies a change to one recipient and emits its events. The caller stores the email.
+///
+/// # Errors
+///
+/// `Conflict` (409) if the change is not possible in the recipient's status.
+pub(crate) fn apply(
+    tx: &mut Tx<'_>,
+    delivery: &Delivery,
+    email: &mut Stored,
+    position: usize,
+    change: Change,
+    detail: Option<&Value>,
+) -> Result<(), ApiError> {
+    self::change(tx, delivery, email, position, change, detail)?;
+    email.status = status::overall(&email.recipients);
+    Ok(())
+}
+
+/// Like [`apply`], but leaves the status of the email to the caller, which may change many
+/// recipients.
+pub(crate) fn change(
+    tx: &mut Tx<'_>,
+    delivery: &Delivery,
+    email: &mut Stored,
+    position: usize,
+    change: Change,
+    detail: Option<&Value>,
+) -> Result<(), ApiError> {
+    let Some(from) = email.recipients.get(position).map(|recipient| recipient.status) else {
+        return Ok(());
+    };
+    let Some(steps) = change.steps(from) else {
+        let message =
+            format!("this event is not possible for a recipient with the status {}", from.as_str());
+        return Err(ApiError::new(Code::Conflict, message));
+    };
+    for (status, event) in steps {
+        let last = event == change.event();
+        let recipient = &mut email.recipients[position];
+        recipient.status = status;
+        if last {
+            recipient.detail = detail.cloned().or(recipient.detail.take());
+        }
+        if status == Status::Delivered && event == Event::EmailDelivered {
+            local::deliver(tx, delivery, email, &email.recipients[position].address)?;
+        }
+        let now = tx.now;
+        let (organization, detail) = (email.organization, detail.filter(|_| last));
+        post::emit(tx, &delivery.webhooks, organization, event, || {
+            payload::outgoing(email, &email.recipients[position], event, detail, now)
+        })?;
+        email.last_event = Some(event.as_str().to_owned());
+    }
+    email.updated_at = tx.now;
+    Ok(())
+}

@@ -1,0 +1,223 @@
+//! Incoming mail: stored once for each recipient in a verified domain, and announced to
+//! the owner's webhooks as `email.received`
+//! (`docs/undocumented/email-service.md#delivery-payload`,
+//! `docs/undocumented/email-service.md#mailboxes`).
+
+use std::sync::Arc;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD as BASE64;
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde_json::{Map, Value};
+
+use crate::delivery::post;
+use crate::mail::dkim::DkimVerdict;
+use crate::mail::dns::SpfVerdict;
+use crate::mail::mime::Incoming;
+use crate::model::address::Address;
+use crate::model::error::ApiError;
+use crate::model::event::Event;
+use crate::model::id::{self, Prefix};
+use crate::model::schema;
+use crate::model::time;
+use crate::store::messages::{self, NewIncoming};
+use crate::store::webhooks::Webhooks;
+use crate::store::{Store, Tx, domains};
+
+/// An incoming message that has not been stored yet.
+pub(crate) struct IncomingMessage {
+    /// Set if only this organization may receive the message.
+    pub(crate) organization: Option<i64>,
+    pub(crate) recipients: Vec<Address>,
+    pub(crate) spf: SpfVerdict,
+    pub(crate) dkim: DkimVerdict,
+    /// Message source with CRLF line endings.
+    pub(crate) source: Vec<u8>,
+}
+
+/// A message stored for one recipient.
+#[derive(Debug)]
+pub(crate) struct Received {
+    pub(crate) id: String,
+    pub(crate) recipient: String,
+}
+
+/// Stores a message for each of its recipients; durable when this returns. Skips
+/// recipients whose domain is not verified here.
+pub(crate) async fn receive(
+    store: &Store,
+    webhooks: &Arc<Webhooks>,
+    incoming: IncomingMessage,
+) -> Result<Vec<Received>, ApiError> {
+    let IncomingMessage { organization, recipients, spf, dkim, source } = incoming;
+    let message = parse(source, spf, dkim).await?;
+    let webhooks = Arc::clone(webhooks);
+    let stored = store.write(move |tx| {
+        let mut received = Vec::new();
+        for recipient in &recipients {
+            for (domain, organization) in
+                domains::owners(tx, recipient.domain().as_str(), organization)?
+            {
+                let id = store_message(tx, &webhooks, organization, &domain, recipient, &message)?;
+                received.push(Received { id, recipient: recipient.as_str().to_owned() });
+            }
+        }
+        Ok(received)
+    });
+    stored.await
+}
+
+/// A parsed message with its authentication results (SPF and DKIM).
+pub(crate) struct AuthenticatedMessage {
+    /// `None` if the source cannot be parsed as a message.
+    message: Option<Content>,
+    spf: SpfVerdict,
+    dkim: DkimVerdict,
+    source: Vec<u8>,
+}
+
+/// Parses a message on a blocking thread.
+pub(crate) async fn parse(
+    source: Vec<u8>,
+    spf: SpfVerdict,
+    dkim: DkimVerdict,
+) -> Result<AuthenticatedMessage, ApiError> {
+    let parsing = tokio::task::spawn_blocking(move || AuthenticatedMessage {
+        message: Incoming::parse(&source).map(Content::of),
+        spf,
+        dkim,
+        source,
+    });
+    parsing.await.map_err(ApiError::internal)
+}
+
+/// Stores a message in a mailbox of the domain with this id, and emits
+/// `email.received`.
+pub(crate) fn store_message(
+    tx: &mut Tx<'_>,
+    webhooks: &Webhooks,
+    organization: i64,
+    domain: &str,
+    recipient: &Address,
+    message: &AuthenticatedMessage,
+) -> Result<String, ApiError> {
+    let id = id::new(Prefix::Message);
+    let (from, subject) = message
+        .message
+        .as_ref()
+        .map_or(("", ""), |parts| (parts.from.as_str(), parts.subject.as_str()));
+    let new = NewIncoming {
+        id: &id,
+        recipient: recipient.as_str(),
+        domain,
+        sender: from,
+        subject,
+        source: &message.source,
+    };
+    messages::insert_incoming(tx, organization, &new)?;
+    notify_received(tx, webhooks, organization, &id, recipient, message)?;
+    Ok(id)
+}
+
+/// Emits `email.received` to an organization's webhooks.
+pub(crate) fn notify_received(
+    tx: &mut Tx<'_>,
+    webhooks: &Webhooks,
+    organization: i64,
+    id: &str,
+    recipient: &Address,
+    message: &AuthenticatedMessage,
+) -> Result<(), ApiError> {
+    let now = tx.now;
+    post::emit(tx, webhooks, organization, Event::EmailReceived, || {
+        let data = ReceivedEmail {
+            message: message.message.as_ref(),
+            spf: message.spf,
+            dkim: message.dkim,
+            recipient: recipient.as_str(),
+            message_id: id,
+            timestamp: time::rfc3339(now),
+        };
+        serde_json::to_value(data).map_err(ApiError::internal)
+    })?;
+    Ok(())
+}
+
+/// The data of `email.received`.
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct ReceivedEmail<'a> {
+    #[serde(flatten)]
+    #[schemars(with = "Option<Content>")]
+    message: Option<&'a Content>,
+    spf: SpfVerdict,
+    dkim: DkimVerdict,
+    /// Address of the mailbox that received the message.
+    recipient: &'a str,
+    /// Id of the message in the control interface.
+    message_id: &'a str,
+    #[schemars(with = "schema::Time")]
+    timestamp: String,
+}
+
+/// Content of the message; absent if the source cannot be parsed.
+#[derive(Serialize, JsonSchema)]
+struct Content {
+    from: String,
+    to: Vec<String>,
+    subject: String,
+    text: Option<String>,
+    html: Option<String>,
+    headers: Map<String, Value>,
+    attachments: Vec<Attachment>,
+}
+
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(rename = "ReceivedAttachment")]
+struct Attachment {
+    filename: Option<String>,
+    content_type: String,
+    content_id: Option<String>,
+    /// Size in bytes.
+    size: usize,
+    #[schemars(with = "schema::Base64")]
+    content: String,
+}
+
+impl Content {
+    fn of(message: Incoming) -> Self {
+        let attachments = message.attachments.into_iter().map(|attachment| Attachment {
+            filename: attachment.filename,
+            content_type: attachment.content_type,
+            content_id: attachment.content_id,
+            size: attachment.content.len(),
+            content: BASE64.encode(&attachment.content),
+        });
+        Self {
+            from: message.from.unwrap_or_default(),
+            to: message.to,
+            subject: message.subject.unwrap_or_default(),
+            text: message.text,
+            html: message.html,
+            headers: message.headers,
+            attachments: attachments.collect(),
+        }
+    }
+}
+
+/// Converts line endings to CRLF.
+pub(crate) fn with_crlf(source: &[u8]) -> Vec<u8> {
+    let mut lines = Vec::with_capacity(source.len() + source.len() / 40);
+    for line in source.split_inclusive(|&byte| byte == b'\n') {
+        match line.strip_suffix(b"\n") {
+            Some(text) => {
+                lines.extend_from_slice(text.strip_suffix(b"\r").unwrap_or(text));
+                lines.extend_from_slice(b"\r\n");
+            }
+            None => lines.extend_from_slice(line),
+        }
+    }
+    lines
+}

@@ -1,0 +1,139 @@
+//! Local delivery: mail that does not leave the server goes into a local mailbox. If
+//! the recipient's domain is verified on this server, its owners also receive
+//! `email.received`, as for mail from anywhere.
+//!
+//! The worker renders and authenticates a message outside the transaction that delivers
+//! it, and only if someone subscribes to the event.
+
+use std::sync::Arc;
+
+use futures_util::{StreamExt as _, TryStreamExt as _, stream};
+
+use super::Delivery;
+use crate::delivery::inbound::{self, AuthenticatedMessage};
+use crate::delivery::source::Message;
+use crate::mail::dkim;
+use crate::mail::dns;
+use crate::model::address::{Address, Mailbox};
+use crate::model::dns::INBOUND_HOST;
+use crate::model::error::ApiError;
+use crate::model::event::Event;
+use crate::model::id::{self, Prefix};
+use crate::model::time::Millis;
+use crate::store::emails::Stored;
+use crate::store::{Tx, domains, local_deliveries, messages};
+
+/// Maximum number of messages rendered and authenticated at the same time.
+const MAX_CONCURRENT: usize = 8;
+/// Maximum number of messages read ahead.
+const READ_AHEAD: i64 = 64;
+
+/// Puts the message for this recipient into its mailbox.
+pub(crate) fn deliver(
+    tx: &mut Tx<'_>,
+    delivery: &Delivery,
+    email: &Stored,
+    recipient: &str,
+) -> Result<(), ApiError> {
+    let id = id::new(Prefix::Message);
+    let owners = owners(tx, delivery, recipient)?;
+    let own_domain = owners.iter().find(|(_, organization)| *organization == email.organization);
+    let domain = own_domain.map(|(domain, _)| domain.as_str());
+    messages::insert_outgoing(tx, email.organization, &id, recipient, &email.id, domain)?;
+    let is_notified = |(_, organization): &(String, i64)| {
+        *organization != email.organization
+            || !delivery.webhooks.subscribers(*organization, Event::EmailReceived).is_empty()
+    };
+    if owners.iter().any(is_notified) {
+        local_deliveries::insert(tx, &id, email.organization)?;
+    }
+    Ok(())
+}
+
+/// Organizations that own the recipient's domain on this server. None if mail is
+/// relayed: the relay decides where it goes, and may send it back.
+fn owners(
+    tx: &Tx<'_>,
+    delivery: &Delivery,
+    recipient: &str,
+) -> Result<Vec<(String, i64)>, ApiError> {
+    if delivery.relay.is_some() || delivery.verified.is_empty() {
+        return Ok(Vec::new());
+    }
+    match Address::parse(recipient) {
+        Ok(address) if delivery.verified.has(address.domain().as_str()) => {
+            domains::owners(tx, address.domain().as_str(), None)
+        }
+        _ => Ok(Vec::new()),
+    }
+}
+
+/// Emits `email.received` for local deliveries until none is pending.
+pub(crate) async fn run(delivery: &Arc<Delivery>) -> Result<Millis, ApiError> {
+    loop {
+        let pending =
+            delivery.store.read(|connection| local_deliveries::list(connection, READ_AHEAD));
+        let pending = pending.await?;
+        if pending.is_empty() {
+            return Ok(Millis::MAX);
+        }
+        let notified =
+            stream::iter(pending).map(|id| notify(delivery, id)).buffered(MAX_CONCURRENT);
+        notified.try_collect::<()>().await?;
+    }
+}
+
+async fn notify(delivery: &Arc<Delivery>, id: String) -> Result<(), ApiError> {
+    let message_id = id.clone();
+    let found = delivery.store.read(move |connection| {
+        let row = local_deliveries::email_and_recipient(connection, &message_id)?;
+        let Some((Some(email), recipient)) = row else { return Ok(None) };
+        Ok(Message::load(connection, &email)?.map(|message| (message, recipient)))
+    });
+    // A message deleted in the meantime causes no event.
+    let message = match found.await? {
+        Some((message, recipient)) => Some(authenticate(delivery, message, recipient).await?),
+        None => None,
+    };
+    let context = Arc::clone(delivery);
+    let recorded = delivery.store.write_relaxed(move |tx| {
+        let sender = local_deliveries::take(tx, &id)?;
+        let (Some(sender), Some((message, recipient))) = (sender, message) else { return Ok(()) };
+        for (domain, organization) in domains::owners(tx, recipient.domain().as_str(), None)? {
+            if organization == sender {
+                inbound::notify_received(tx, &context.webhooks, sender, &id, &recipient, &message)?;
+            } else {
+                inbound::store_message(
+                    tx,
+                    &context.webhooks,
+                    organization,
+                    &domain,
+                    &recipient,
+                    &message,
+                )?;
+            }
+        }
+        Ok(())
+    });
+    recorded.await
+}
+
+/// Renders the message and checks SPF and DKIM, as a receiving server would.
+async fn authenticate(
+    delivery: &Arc<Delivery>,
+    message: Message,
+    recipient: String,
+) -> Result<(AuthenticatedMessage, Address), ApiError> {
+    let from = Mailbox::parse(&message.email.meta.from).map_err(ApiError::internal)?.address;
+    let recipient = Address::parse(&recipient).map_err(ApiError::internal)?;
+    let open = delivery.is_exposed;
+    let address = recipient.as_str().to_owned();
+    let source = tokio::task::spawn_blocking(move || message.source(&address, open));
+    let source = source.await.unwrap_or_else(|error| Err(ApiError::internal(error)))?;
+    // The message was sent from this machine.
+    let client = std::net::Ipv4Addr::LOCALHOST.into();
+    let (local, domain) = (from.local(), from.domain().as_str());
+    let spf = dns::evaluate_spf(&delivery.resolver, client, INBOUND_HOST, local, domain).await;
+    let dkim = dkim::verify(&delivery.resolver, &source, delivery.clock.now()).await;
+    Ok((inbound::parse(source, spf, dkim).await?, recipient))
+}

@@ -1,0 +1,134 @@
+//! Bodies of webhook deliveries: the types that they are serialized from, which also
+//! describe them in `/openapi.json` (`docs/extraction-service/events.md`,
+//! `docs/undocumented/email-service.md#delivery-payload`,
+//! `docs/undocumented/extraction-service.md#extraction-error`).
+
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde_json::{Map, Value};
+
+use crate::model::error::ApiError;
+use crate::model::event::Event;
+use crate::model::schema;
+use crate::model::status::RecipientState;
+use crate::model::time::{self, Millis};
+use crate::store::emails::Stored;
+
+/// The body of a delivery.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "{D}Delivery")]
+pub(crate) struct Body<'a, D> {
+    pub(crate) event: &'a str,
+    /// The same for every attempt and every replay.
+    #[schemars(extend("format" = "uuid"))]
+    pub(crate) id: &'a str,
+    #[schemars(with = "schema::Time")]
+    pub(crate) created: String,
+    pub(crate) data: D,
+}
+
+/// Data of the events of an outgoing email. Each event is about one recipient.
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(rename = "OutgoingEmail")]
+pub(crate) struct Outgoing<'a> {
+    email_id: &'a str,
+    from: &'a str,
+    recipient: &'a str,
+    subject: &'a str,
+    tags: &'a Map<String, Value>,
+    #[schemars(with = "schema::Time")]
+    timestamp: String,
+}
+
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "BouncedEmail")]
+pub(crate) struct Bounced<'a> {
+    #[serde(flatten)]
+    email: Outgoing<'a>,
+    bounce: Bounce<'a>,
+}
+
+/// Why an email bounced.
+#[derive(Serialize, JsonSchema)]
+struct Bounce<'a> {
+    #[schemars(extend("enum" = ["hard", "soft"]))]
+    r#type: &'a str,
+    /// Reply of the receiving server.
+    reason: &'a str,
+}
+
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "ClickedEmail")]
+pub(crate) struct Clicked<'a> {
+    #[serde(flatten)]
+    email: Outgoing<'a>,
+    click: Click<'a>,
+}
+
+/// Which link was followed.
+#[derive(Serialize, JsonSchema)]
+struct Click<'a> {
+    /// Null only if the event was made by the control interface without a URL.
+    url: Option<&'a str>,
+}
+
+/// Data of `email.failed` and `email.complained`.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "EmailWithReason")]
+pub(crate) struct WithReason<'a> {
+    #[serde(flatten)]
+    email: Outgoing<'a>,
+    reason: &'a str,
+}
+
+/// Data of the event that the test operation sends.
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(rename = "WebhookTest")]
+pub(crate) struct Test<'a> {
+    pub(crate) webhook_id: &'a str,
+    pub(crate) message: &'a str,
+    #[schemars(with = "schema::Time")]
+    pub(crate) timestamp: String,
+}
+
+/// The data of an event about one recipient. `detail` describes the cause, if known.
+pub(crate) fn outgoing(
+    email: &Stored,
+    recipient: &RecipientState,
+    event: Event,
+    detail: Option<&Value>,
+    now: Millis,
+) -> Result<Value, ApiError> {
+    let text = |name: &str| detail.and_then(|detail| detail.get(name)).and_then(Value::as_str);
+    let detail_text = detail.and_then(Value::as_str);
+    let reason = text("reason").or(detail_text);
+    let email = Outgoing {
+        email_id: &email.id,
+        from: &email.meta.from,
+        recipient: &recipient.address,
+        subject: &email.meta.subject,
+        tags: &email.meta.tags,
+        timestamp: time::rfc3339(now),
+    };
+    let value = match event {
+        Event::EmailBounced => serde_json::to_value(Bounced {
+            email,
+            bounce: Bounce {
+                r#type: text("type").unwrap_or("hard"),
+                reason: reason.unwrap_or("550 5.1.1 no such mailbox"),
+            },
+        }),
+        Event::EmailClicked => serde_json::to_value(Clicked {
+            email,
+            click: Click { url: text("url").or(detail_text) },
+        }),
+        Event::EmailFailed | Event::EmailComplained => serde_json::to_value(WithReason {
+            email,
+            reason: reason.unwrap_or("no reason was given"),
+        }),
+        _ => serde_json::to_value(email),
+    };
+    value.map_err(ApiError::internal)
+}

@@ -1,0 +1,161 @@
+//! Hands mail over to the relay. An email waits in the table `relay` until its
+//! recipients are accepted, rejected, or given up.
+
+use std::sync::Arc;
+
+use serde_json::json;
+
+use super::{Delivery, events};
+use crate::delivery::source::Message;
+use crate::mail::relay::{Handoff, Relay};
+use crate::model::address::{Address, Mailbox};
+use crate::model::error::ApiError;
+use crate::model::status::{Change, Outcome, Status};
+use crate::model::time::Millis;
+use crate::store::emails;
+use crate::store::relay_queue;
+
+/// The pause before each retry after a temporary failure (4xx), in milliseconds of the
+/// server's clock.
+const SCHEDULE: [Millis; 6] = [30_000, 120_000, 600_000, 1_800_000, 7_200_000, 21_600_000];
+
+/// Whether a recipient is relayed. Magic recipients are handled locally.
+pub(crate) fn is_for_relay(address: &str) -> bool {
+    Outcome::of(address) == Outcome::Delivered
+}
+
+/// Hands over due messages, one after the other over one connection. Returns when the
+/// next one is due.
+pub(crate) async fn run(delivery: &Arc<Delivery>) -> Result<Millis, ApiError> {
+    let Some(relay) = &delivery.relay else { return Ok(Millis::MAX) };
+    while !delivery.stop.is_requested() {
+        let now = delivery.clock.now();
+        match delivery.store.read(relay_queue::first).await? {
+            Some((email, due_at)) if due_at <= now => hand_over(delivery, relay, email).await?,
+            Some((_, due_at)) => return Ok(due_at),
+            None => return Ok(Millis::MAX),
+        }
+    }
+    Ok(Millis::MAX)
+}
+
+async fn hand_over(delivery: &Arc<Delivery>, relay: &Relay, id: String) -> Result<(), ApiError> {
+    let kept = delivery.unrecorded.relayed().get(&id).cloned();
+    let outcomes = match kept {
+        // Handed over before, but the outcomes could not be stored.
+        Some(outcomes) => outcomes,
+        None => {
+            let outcomes = send(delivery, relay, &id).await?;
+            delivery.unrecorded.relayed().insert(id.clone(), outcomes.clone());
+            outcomes
+        }
+    };
+    record(delivery, id.clone(), outcomes).await?;
+    delivery.unrecorded.relayed().remove(&id);
+    Ok(())
+}
+
+/// Sends the messages of an email. Returns the outcome of each recipient, by position.
+async fn send(
+    delivery: &Arc<Delivery>,
+    relay: &Relay,
+    id: &str,
+) -> Result<Vec<(usize, Handoff)>, ApiError> {
+    let email_id = id.to_owned();
+    let message =
+        delivery.store.read(move |connection| Message::load(connection, &email_id)).await?;
+    let Some(message) = message else { return Ok(Vec::new()) };
+    let positions: Vec<usize> = pending_positions(&message.email).collect();
+    // One message for all recipients, or one for each.
+    let chunk_size = if message.is_individual() { 1 } else { positions.len().max(1) };
+    let message = Arc::new(message);
+    let mut outcomes = Vec::with_capacity(positions.len());
+    for positions in positions.chunks(chunk_size) {
+        let handed_over = hand_to(delivery, relay, &message, positions).await?;
+        outcomes.extend(positions.iter().copied().zip(handed_over));
+    }
+    Ok(outcomes)
+}
+
+/// Hands over the message for the recipients at these positions.
+async fn hand_to(
+    delivery: &Arc<Delivery>,
+    relay: &Relay,
+    message: &Arc<Message>,
+    positions: &[usize],
+) -> Result<Vec<Handoff>, ApiError> {
+    let email = &message.email;
+    let addresses = positions.iter().map(|&position| email.recipients[position].address.as_str());
+    let recipients = addresses.map(envelope_address).collect::<Result<Vec<_>, _>>()?;
+    let from = Mailbox::parse(&email.meta.from).map_err(ApiError::internal)?;
+    let sender = from.address.to_ascii().into_owned();
+    let (message, first, open) = (Arc::clone(message), positions[0], delivery.is_exposed);
+    let rendered = tokio::task::spawn_blocking(move || {
+        message.source(&message.email.recipients[first].address, open)
+    });
+    let source = rendered.await.unwrap_or_else(|error| Err(ApiError::internal(error)))?;
+    Ok(relay.send(&sender, &recipients, &source).await)
+}
+
+fn pending_positions(email: &emails::Stored) -> impl Iterator<Item = usize> {
+    let all = email.recipients.iter().enumerate();
+    all.filter(|(_, recipient)| {
+        recipient.status == Status::Sending && is_for_relay(&recipient.address)
+    })
+    .map(|(position, _)| position)
+}
+
+fn envelope_address(address: &str) -> Result<String, ApiError> {
+    let address = Address::parse(address).map_err(ApiError::internal)?;
+    Ok(address.to_ascii().into_owned())
+}
+
+/// Records the outcome of each recipient, and schedules the retry of deferred ones.
+async fn record(
+    delivery: &Arc<Delivery>,
+    id: String,
+    outcomes: Vec<(usize, Handoff)>,
+) -> Result<(), ApiError> {
+    let context = Arc::clone(delivery);
+    let recorded = delivery.store.write_relaxed(move |tx| {
+        let retry = relay_queue::retries(tx, &id)?;
+        let (Some(retry), Some(mut email)) = (retry, emails::find(tx.connection(), &id)?) else {
+            relay_queue::delete(tx, &id)?;
+            return Ok(());
+        };
+        let pause = usize::try_from(retry).ok().and_then(|retry| SCHEDULE.get(retry));
+        let mut any_deferred = false;
+        for (position, outcome) in outcomes {
+            // The control interface may have changed the recipient in the meantime.
+            if email.recipients[position].status != Status::Sending {
+                continue;
+            }
+            let (change, detail) = match (outcome, pause) {
+                (Handoff::Accepted, _) => (Change::Delivered, None),
+                (Handoff::Refused(reason), _) => {
+                    (Change::Bounced, Some(json!({"type": "hard", "reason": reason.to_string()})))
+                }
+                (Handoff::Unknown(reason), _) if !context.relay_again => {
+                    (Change::Sent, Some(json!({"reason": reason.to_string()})))
+                }
+                (Handoff::Deferred(reason) | Handoff::Unknown(reason), None) => {
+                    (Change::Bounced, Some(json!({"type": "soft", "reason": reason.to_string()})))
+                }
+                (Handoff::Deferred(reason) | Handoff::Unknown(reason), Some(_)) => {
+                    let reason = json!({"reason": reason.to_string()});
+                    email.recipients[position].detail = Some(reason);
+                    any_deferred = true;
+                    continue;
+                }
+            };
+            events::apply(tx, &context, &mut email, position, change, detail.as_ref())?;
+        }
+        emails::update(tx, &email)?;
+        match pause.filter(|_| any_deferred) {
+            Some(pause) => relay_queue::retry(tx, &id, tx.now + pause, retry + 1)?,
+            None => relay_queue::delete(tx, &id)?,
+        }
+        Ok(())
+    });
+    recorded.await
+}

@@ -1,0 +1,95 @@
+//! [`Message`]: renders the RFC 5322 source of an accepted email.
+//!
+//! The source is rendered on demand, when a client reads the message or the relay sends
+//! it. Rendering is deterministic.
+
+use rusqlite::Connection;
+
+use crate::mail::dkim::SigningKey;
+use crate::mail::mime::{Attachment, Outgoing};
+use crate::mail::tracking;
+use crate::model::address::Mailbox;
+use crate::model::error::ApiError;
+use crate::store::domains::{self, Signer};
+use crate::store::emails::{self, Content, Stored};
+
+/// An email with everything that its source depends on.
+pub(crate) struct Message {
+    pub(crate) email: Stored,
+    content: Content,
+    /// `None` if the sender's domain was deleted; the message is then not signed.
+    signer: Option<Signer>,
+}
+
+impl Message {
+    /// Loads an email with its content.
+    pub(crate) fn load(connection: &Connection, email: &str) -> Result<Option<Self>, ApiError> {
+        let Some(email) = emails::find(connection, email)? else { return Ok(None) };
+        let content = emails::content(connection, &email.id, true)?;
+        let signer = domains::signer(connection, email.sender_domain(), email.organization)?;
+        Ok(Some(Self { email, content, signer }))
+    }
+
+    /// Whether every recipient gets a different message, because it is tracked.
+    pub(crate) fn is_individual(&self) -> bool {
+        self.email.meta.tracking.is_some() && self.content.html.is_some()
+    }
+
+    /// Renders the RFC 5322 source and signs it with DKIM. Blocks for a time that depends on
+    /// the size of the attachments, so do not call it on an async thread.
+    ///
+    /// `recipient` is an address as in `RecipientState`; it matters only for a tracked email.
+    /// If the server is `exposed`, it does not sign with the seeded key, which is public
+    /// knowledge.
+    pub(crate) fn source(&self, recipient: &str, exposed: bool) -> Result<Vec<u8>, ApiError> {
+        let meta = &self.email.meta;
+        let from = Mailbox::parse(&meta.from).map_err(ApiError::internal)?;
+        let (to, cc, reply_to) =
+            (mailboxes(&meta.to)?, mailboxes(&meta.cc)?, mailboxes(&meta.reply_to)?);
+        let text = |value: &serde_json::Value| value.as_str().unwrap_or_default().to_owned();
+        let headers: Vec<(String, String)> =
+            self.content.headers.iter().map(|(name, value)| (name.clone(), text(value))).collect();
+        let attachments: Vec<Attachment<'_>> = self
+            .content
+            .attachments
+            .iter()
+            .map(|attachment| Attachment {
+                filename: &attachment.filename,
+                content_type: attachment.content_type.as_deref(),
+                content: &attachment.content,
+            })
+            .collect();
+        let tracked = match (&meta.tracking, &self.content.html) {
+            (Some(tracking), Some(html)) => {
+                let mut states = self.email.recipients.iter();
+                let position =
+                    states.position(|state| state.address.eq_ignore_ascii_case(recipient));
+                Some(tracking::add_to(tracking, &self.email.id, position.unwrap_or(0), html))
+            }
+            _ => None,
+        };
+        let outgoing = Outgoing {
+            from: &from,
+            to: &to,
+            cc: &cc,
+            reply_to: &reply_to,
+            subject: &meta.subject,
+            html: tracked.as_deref().or(self.content.html.as_deref()),
+            text: self.content.text.as_deref(),
+            headers: &headers,
+            attachments: &attachments,
+            message_id: &format!("{}@{}", self.email.id, meta.domain),
+            date: self.email.scheduled_at.unwrap_or_default().max(self.email.created_at) / 1000,
+        };
+        let Some(signer) = &self.signer else { return Ok(outgoing.source()) };
+        let key = SigningKey::from_pkcs8(&signer.key).map_err(ApiError::internal)?;
+        if exposed && key.is_sandbox_key() {
+            return Ok(outgoing.source());
+        }
+        outgoing.signed(&key, &meta.domain, &signer.selector).map_err(ApiError::internal)
+    }
+}
+
+fn mailboxes(texts: &[String]) -> Result<Vec<Mailbox>, ApiError> {
+    texts.iter().map(|text| Mailbox::parse(text).map_err(ApiError::internal)).collect()
+}

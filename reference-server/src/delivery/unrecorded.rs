@@ -1,0 +1,27 @@
+//! Outcomes that could not be stored, because the disk is full: they are kept, so that
+//! what has been sent is not sent again before they are.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard};
+
+use super::webhook_worker::RecordedAttempt;
+use crate::mail::relay::Handoff;
+use crate::store::lock;
+
+#[derive(Default)]
+pub(crate) struct Unrecorded {
+    deliveries: Mutex<HashMap<String, Arc<RecordedAttempt>>>,
+    relayed: Mutex<HashMap<String, Vec<(usize, Handoff)>>>,
+}
+
+impl Unrecorded {
+    /// The attempts that are not recorded yet, by the id of the delivery.
+    pub(super) fn deliveries(&self) -> MutexGuard<'_, HashMap<String, Arc<RecordedAttempt>>> {
+        lock(&self.deliveries)
+    }
+
+    /// The outcomes at the relay that are not recorded yet, by the id of the email.
+    pub(super) fn relayed(&self) -> MutexGuard<'_, HashMap<String, Vec<(usize, Handoff)>>> {
+        lock(&self.relayed)
+    }
+}

@@ -1,0 +1,266 @@
+//! Delivers the pending deliveries of one webhook, in order of their due time and
+//! several at once. Each webhook has its own worker, so that a slow endpoint does not
+//! delay the deliveries of others (`docs/undocumented/email-service.md#retry-schedule`,
+//! `docs/undocumented/extraction-service.md#retry-schedule`).
+
+use std::collections::{HashSet, VecDeque};
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures_util::stream::FuturesUnordered;
+use futures_util::{FutureExt as _, StreamExt as _};
+use tokio::sync::Notify;
+
+use super::{Delivery, sign};
+use crate::model::error::ApiError;
+use crate::model::time::Millis;
+use crate::model::worker::Worker;
+use crate::net::outbound::{Attempt, AttemptError};
+use crate::store::Tx;
+use crate::store::attempts::{self, NewAttempt};
+use crate::store::deliveries::{self, Due, DueDeliveries, State};
+use crate::store::webhooks::Webhook;
+use svc_sdk::Service;
+
+/// Maximum number of concurrent attempts per endpoint.
+const MAX_CONCURRENT: usize = 16;
+/// Maximum number of deliveries read ahead.
+const READ_AHEAD: usize = 64;
+/// Maximum size of the bodies read ahead, in bytes: received mail may be large.
+const READ_AHEAD_BYTES: usize = 4 << 20;
+
+/// Delivers until nothing is due any more or the server stops. Returns when the next of
+/// the known deliveries is due. Deliveries written later are reported to the engine by
+/// their transaction.
+///
+/// `more` makes the worker read again, so that a hanging attempt does not hold back
+/// later deliveries.
+pub(crate) async fn run(
+    delivery: &Arc<Delivery>,
+    webhook: &str,
+    more: &Notify,
+) -> Result<Millis, ApiError> {
+    let mut in_flight = FuturesUnordered::new();
+    let mut in_flight_ids: HashSet<String> = HashSet::new();
+    let mut waiting: VecDeque<Due> = VecDeque::new();
+    let (mut read_more, mut next) = (true, Millis::MAX);
+    loop {
+        if delivery.stop.is_requested() {
+            (read_more, waiting) = (false, VecDeque::new());
+        }
+        if read_more && waiting.is_empty() && in_flight.len() < MAX_CONCURRENT {
+            let due = read_due(delivery, webhook, in_flight_ids.clone()).await?;
+            (waiting, read_more, next) = (due.deliveries, due.more, due.next);
+        }
+        while in_flight.len() < MAX_CONCURRENT
+            && let Some(due) = waiting.pop_front()
+        {
+            in_flight_ids.insert(due.id.clone());
+            in_flight.push(deliver(delivery, webhook, due));
+        }
+        tokio::select! {
+            ended = in_flight.next() => match ended {
+                Some((id, result)) => {
+                    result?;
+                    in_flight_ids.remove(&id);
+                }
+                None if read_more => {}
+                None => return Ok(next),
+            },
+            () = more.notified() => read_more = true,
+        }
+    }
+}
+
+/// Reads due deliveries that are not in flight yet, within the read-ahead limits. Also
+/// returns whether there may be more, and when the next delivery after these is due.
+async fn read_due(
+    delivery: &Arc<Delivery>,
+    webhook: &str,
+    in_flight_ids: HashSet<String>,
+) -> Result<DueDeliveries, ApiError> {
+    let (webhook, now) = (webhook.to_owned(), delivery.clock.now());
+    let limit = READ_AHEAD + in_flight_ids.len();
+    delivery
+        .store
+        .read(move |connection| {
+            deliveries::due(connection, &webhook, now, limit, READ_AHEAD_BYTES, &in_flight_ids)
+        })
+        .await
+}
+
+/// Makes one attempt and records it. A delivery that falls due while its webhook is
+/// inactive or deleted is dropped.
+async fn deliver(
+    delivery: &Arc<Delivery>,
+    webhook: &str,
+    due: Due,
+) -> (String, Result<(), ApiError>) {
+    let id = due.id.clone();
+    let result = match delivery.webhooks.begin_attempt(webhook) {
+        Some(in_flight) => {
+            let webhook = Arc::clone(&in_flight.webhook);
+            let number = due.attempts + 1;
+            let body = Bytes::from(due.body);
+            let kept = delivery.unrecorded.deliveries().get(&due.id).cloned();
+            let sent = match kept {
+                // Sent before, but the outcome could not be stored.
+                Some(sent) => sent,
+                None => {
+                    let sent =
+                        attempt(delivery, &webhook, due.service, &due.event, &due.id, number, body);
+                    let sent = Arc::new(sent.await);
+                    delivery.unrecorded.deliveries().insert(due.id.clone(), Arc::clone(&sent));
+                    sent
+                }
+            };
+            let retry = due.retry;
+            let recorded = delivery
+                .store
+                .write_relaxed(move |tx| record(tx, &webhook, &due.id, retry, &sent))
+                .await;
+            if recorded.is_ok() {
+                delivery.unrecorded.deliveries().remove(&id);
+            }
+            recorded
+        }
+        None => delivery.store.write_relaxed(move |tx| deliveries::drop_pending(tx, &due.id)).await,
+    };
+    (id, result)
+}
+
+/// An attempt with the data that is recorded about it.
+pub(crate) struct RecordedAttempt {
+    number: i64,
+    started_at: Millis,
+    url: String,
+    /// Request headers as a JSON object.
+    headers: String,
+    pub(crate) attempt: Attempt,
+}
+
+/// Signs and sends a delivery, with the webhook's current URL and secret.
+pub(crate) async fn attempt(
+    delivery: &Arc<Delivery>,
+    webhook: &Webhook,
+    service: Service,
+    event: &str,
+    id: &str,
+    number: i64,
+    body: Bytes,
+) -> RecordedAttempt {
+    let headers = sign::headers(service, &webhook.secret, event, id, number, &body);
+    let recorded_headers: serde_json::Map<String, serde_json::Value> = headers
+        .iter()
+        .map(|(name, value)| (name.to_string(), value.to_str().unwrap_or_default().into()))
+        .collect();
+    let _slot = delivery.outbound.slot(webhook.organization).await;
+    let started_at = delivery.clock.now();
+    let attempt = match url::Url::parse(&webhook.url) {
+        Ok(url) => post(delivery, &url, headers, body).await,
+        Err(_) => Attempt { outcome: Err(AttemptError::InvalidUrl), duration: Duration::ZERO },
+    };
+    delivery.metrics.attempt(service, attempt.is_delivered());
+    RecordedAttempt {
+        number,
+        started_at,
+        url: without_password(&webhook.url),
+        headers: serde_json::Value::Object(recorded_headers).to_string(),
+        attempt,
+    }
+}
+
+/// Posts the body. Waits while this machine has no free file descriptor: that is no failure
+/// of the endpoint.
+async fn post(
+    delivery: &Delivery,
+    url: &url::Url,
+    headers: http::HeaderMap,
+    body: Bytes,
+) -> Attempt {
+    loop {
+        let sending = delivery.outbound.post(url, headers.clone(), body.clone());
+        // A defect must not be repeated for ever.
+        let attempt = AssertUnwindSafe(sending)
+            .catch_unwind()
+            .await
+            .unwrap_or(Attempt { outcome: Err(AttemptError::Internal), duration: Duration::ZERO });
+        if !matches!(attempt.outcome, Err(AttemptError::NoDescriptor))
+            || delivery.stop.is_requested()
+        {
+            return attempt;
+        }
+        tracing::warn!("a delivery waits for a free file descriptor");
+        tokio::time::sleep(Duration::from_millis(500)).await;
+    }
+}
+
+/// The URL with its password masked, for the record.
+fn without_password(text: &str) -> String {
+    match url::Url::parse(text) {
+        // A URL with a password has a host, so its password can be replaced.
+        Ok(mut url) if url.password().is_some() => {
+            url.set_password(Some("***")).map_or_else(|()| String::new(), |()| url.into())
+        }
+        _ => text.to_owned(),
+    }
+}
+
+/// Records an attempt and schedules the next one.
+fn record(
+    tx: &mut Tx<'_>,
+    webhook: &Arc<Webhook>,
+    id: &str,
+    retry: i64,
+    sent: &RecordedAttempt,
+) -> Result<(), ApiError> {
+    let schedule = schedule(webhook.service);
+    let delivered = sent.attempt.is_delivered();
+    let pause = usize::try_from(retry).ok().and_then(|retry| schedule.get(retry));
+    let next = pause.filter(|_| !delivered).map(|pause| tx.now + pause);
+    let state = match (delivered, next) {
+        (true, _) => State::Delivered,
+        (false, Some(_)) => State::Pending,
+        (false, None) => State::Failed,
+    };
+    let changed = deliveries::record(tx, id, state, sent.number, retry + 1, next)?;
+    if let Some(next) = next
+        && changed
+    {
+        tx.worker_due(Worker::Webhook(webhook.id.clone()), next);
+    }
+    record_attempt(tx, id, sent)
+}
+
+/// Inserts the row of the attempt.
+pub(crate) fn record_attempt(
+    tx: &Tx<'_>,
+    id: &str,
+    sent: &RecordedAttempt,
+) -> Result<(), ApiError> {
+    let (status, response_body, error) = match &sent.attempt.outcome {
+        Ok(response) => (Some(response.status.as_u16()), Some(&response.body[..]), None),
+        Err(error) => (None, None, Some(error.to_string())),
+    };
+    let attempt = NewAttempt {
+        number: sent.number,
+        started_at: sent.started_at,
+        duration_ms: sent.attempt.duration.as_millis() as i64,
+        url: &sent.url,
+        request_headers: &sent.headers,
+        status,
+        response_body,
+        error,
+    };
+    attempts::put(tx, id, &attempt)
+}
+
+/// The pause before each retry, in milliseconds after the previous attempt.
+pub(crate) fn schedule(service: Service) -> &'static [Millis] {
+    match service {
+        Service::Email => &[2_000, 8_000, 32_000],
+        Service::Extraction => &[2_000, 4_000, 8_000, 16_000, 32_000],
+    }
+}

@@ -1,0 +1,9 @@
+//! Mail as other servers see it: messages, signatures, DNS, and SMTP out.
+
+pub(crate) mod dkim;
+pub(crate) mod dns;
+pub(crate) mod links;
+pub(crate) mod mime;
+pub(crate) mod relay;
+pub(crate) mod template;
+pub(crate) mod tracking;

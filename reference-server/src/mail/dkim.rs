@@ -1,0 +1,224 @@
+//! DKIM (RFC 6376): signing keys, their DNS records, and signatures (`rsa-sha256`,
+//! `relaxed/relaxed`).
+
+mod canonical;
+mod keys;
+mod verify;
+
+use std::fmt;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD as BASE64;
+use ring::rand::SystemRandom;
+use ring::signature::{RSA_PKCS1_SHA256, RsaKeyPair};
+
+use canonical::Form;
+pub(crate) use keys::new_key;
+pub(crate) use verify::{DkimVerdict, verify};
+
+/// A domain's RSA-2048 signing key.
+///
+/// Parsing a key validates it, which is slow: parse it once and keep it.
+pub(crate) struct SigningKey {
+    pair: RsaKeyPair,
+    embedded: bool,
+}
+
+impl SigningKey {
+    /// Parses the stored form, an unencrypted PKCS#8 document.
+    pub(crate) fn from_pkcs8(der: &[u8]) -> Result<Self, InvalidKey> {
+        let pair = RsaKeyPair::from_pkcs8(der).map_err(|_| InvalidKey)?;
+        if pair.public().modulus_len() != MODULUS_LEN {
+            return Err(InvalidKey);
+        }
+        Ok(Self { pair, embedded: der == SANDBOX_KEY })
+    }
+
+    /// Whether this is the public [`SANDBOX_KEY`]. A server that is reachable from
+    /// other machines must not sign with it.
+    pub(crate) fn is_sandbox_key(&self) -> bool {
+        self.embedded
+    }
+
+    /// The public key as the value of the TXT record under `_domainkey`.
+    pub(crate) fn record(&self) -> String {
+        let pkcs1 = self.pair.public().as_ref();
+        let mut spki = Vec::with_capacity(SPKI_PREFIX.len() + pkcs1.len());
+        spki.extend_from_slice(&SPKI_PREFIX);
+        spki.extend_from_slice(pkcs1);
+        format!("v=DKIM1; k=rsa; p={}", BASE64.encode(spki))
+    }
+
+    /// Returns the `DKIM-Signature` field to prepend to a message, including its line
+    /// break.
+    ///
+    /// The result is deterministic. It contains no signing time: the server's clock may
+    /// be in the future, and verifiers reject signatures from the future.
+    pub(crate) fn sign(
+        &self,
+        domain: &str,
+        selector: &str,
+        message: &[u8],
+    ) -> Result<String, SigningFailed> {
+        let (head, body) = canonical::split(message);
+        let fields = canonical::fields(head);
+        let mut names: Vec<&str> = Vec::new();
+        let mut data = Vec::new();
+        for wanted in SIGNED {
+            // Repeated fields are signed from the last to the first (§5.4.2).
+            for field in fields.iter().rev().filter(|field| field.is(wanted)) {
+                names.push(wanted);
+                field.relaxed(&mut data);
+                data.extend_from_slice(b"\r\n");
+            }
+        }
+        // Naming `From` once more than it occurs prevents that a second one is added.
+        names.push("From");
+
+        let body_hash = BASE64.encode(canonical::body_hash(body, Form::Relaxed, None));
+        let names = names.join(":\r\n\t ");
+        let mut field = format!(
+            "DKIM-Signature: v=1; a=rsa-sha256; c=relaxed/relaxed;\r\n\td={domain}; s={selector};\
+             \r\n\th={names};\r\n\tbh={body_hash};\r\n\tb="
+        );
+        canonical::Field::new(field.as_bytes()).relaxed(&mut data);
+
+        let mut signature = vec![0; MODULUS_LEN];
+        self.pair
+            .sign(&RSA_PKCS1_SHA256, &SystemRandom::new(), &data, &mut signature)
+            .map_err(|_| SigningFailed)?;
+        fold_into(&mut field, &BASE64.encode(signature));
+        field.push_str("\r\n");
+        Ok(field)
+    }
+}
+
+impl fmt::Debug for SigningKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("SigningKey([redacted])")
+    }
+}
+
+/// The key of `sandbox.test`. It is the same on every installation, so that the first
+/// start does not have to generate one. It is not secret, and must not be trusted
+/// outside this machine.
+pub(crate) const SANDBOX_KEY: &[u8] = include_bytes!("dkim/sandbox-key.pkcs8");
+
+/// The stored key is not a PKCS#8 document of an RSA-2048 key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the stored DKIM key is not an RSA-2048 key in PKCS#8 form")]
+pub(crate) struct InvalidKey;
+
+/// Signing failed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the message could not be signed")]
+pub(crate) struct SigningFailed;
+
+/// The signed fields, if present: those that RFC 6376 §5.4.1 recommends.
+const SIGNED: [&str; 19] = [
+    "From",
+    "Reply-To",
+    "Subject",
+    "Date",
+    "To",
+    "Cc",
+    "Message-ID",
+    "In-Reply-To",
+    "References",
+    "MIME-Version",
+    "Content-Type",
+    "Content-Transfer-Encoding",
+    "List-Id",
+    "List-Help",
+    "List-Unsubscribe",
+    "List-Unsubscribe-Post",
+    "List-Subscribe",
+    "List-Owner",
+    "List-Archive",
+];
+
+const MODULUS_LEN: usize = 256;
+
+/// DER prefix of an RSA-2048 `SubjectPublicKeyInfo`, the form used in DNS, before the
+/// 270 bytes of the `RSAPublicKey`.
+const SPKI_PREFIX: [u8; 24] = [
+    0x30, 0x82, 0x01, 0x22, 0x30, 0x0d, 0x06, 0x09, 0x2a, 0x86, 0x48, 0x86, 0xf7, 0x0d, 0x01, 0x01,
+    0x01, 0x05, 0x00, 0x03, 0x82, 0x01, 0x0f, 0x00,
+];
+
+fn fold_into(field: &mut String, base64: &str) {
+    for (index, chunk) in base64.as_bytes().chunks(72).enumerate() {
+        if index > 0 {
+            field.push_str("\r\n\t ");
+        }
+        field.extend(chunk.iter().map(|&byte| char::from(byte)));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use ring::signature::{RSA_PKCS1_2048_8192_SHA256, UnparsedPublicKey};
+
+    use super::*;
+
+    const MESSAGE: &[u8] = b"From: Ada <a@sandbox.test>\r\nTo: b@example.test\r\n\
+        Subject: Hello\r\n  there\r\nX-Other: 1\r\n\r\nHi  \t you \r\n\r\n\r\n";
+
+    #[test]
+    fn signing_is_deterministic() {
+        let key = SigningKey::from_pkcs8(SANDBOX_KEY).expect("valid");
+        let field = key.sign("sandbox.test", "s1", MESSAGE).expect("signed");
+        assert_eq!(field, key.sign("sandbox.test", "s1", MESSAGE).expect("signed"));
+        assert!(field.starts_with("DKIM-Signature: v=1; a=rsa-sha256; c=relaxed/relaxed;\r\n"));
+        assert!(field.contains("\th=From:\r\n\t Subject:\r\n\t To:\r\n\t From;\r\n"), "{field}");
+        assert!(field.ends_with("\r\n"));
+        assert!(field.lines().all(|line| line.len() <= 78), "{field}");
+    }
+
+    #[test]
+    fn the_signature_is_over_the_canonical_fields() {
+        let key = SigningKey::from_pkcs8(SANDBOX_KEY).expect("valid");
+        let field = key.sign("sandbox.test", "s1", MESSAGE).expect("signed");
+        let (unsigned, signature) = field.rsplit_once("b=").expect("b=");
+        // Written by hand according to RFC 6376 §3.4.2 and §3.4.4.
+        let body_hash = BASE64.encode(ring::digest::digest(&ring::digest::SHA256, b"Hi you\r\n"));
+        assert!(unsigned.contains(&format!("bh={body_hash};")), "{unsigned}");
+        let data = format!(
+            "from:Ada <a@sandbox.test>\r\nsubject:Hello there\r\nto:b@example.test\r\n\
+             dkim-signature:v=1; a=rsa-sha256; c=relaxed/relaxed; d=sandbox.test; s=s1; \
+             h=From: Subject: To: From; bh={body_hash}; b="
+        );
+        let signature: String = signature.split_whitespace().collect();
+        let signature = BASE64.decode(signature).expect("base64");
+        UnparsedPublicKey::new(&RSA_PKCS1_2048_8192_SHA256, key.pair.public().as_ref())
+            .verify(data.as_bytes(), &signature)
+            .expect("verifies");
+    }
+
+    #[test]
+    fn the_record_has_the_key_in_the_form_of_openssl() {
+        let key = SigningKey::from_pkcs8(SANDBOX_KEY).expect("valid");
+        let record = key.record();
+        let public = record.strip_prefix("v=DKIM1; k=rsa; p=").expect("prefix");
+        assert!(public.starts_with("MIIBIjANBgkqhkiG9w0BAQEFAAOCAQ8AMIIBCgKCAQEA"), "{public}");
+        assert!(public.ends_with("IDAQAB"), "{public}");
+        assert_eq!(public.len(), 392);
+    }
+
+    #[test]
+    fn recognizes_the_sandbox_key_and_hides_keys_in_debug_output() {
+        let key = SigningKey::from_pkcs8(SANDBOX_KEY).expect("valid");
+        assert!(key.is_sandbox_key());
+        assert_eq!(format!("{key:?}"), "SigningKey([redacted])");
+        assert_eq!(SigningKey::from_pkcs8(b"no key").expect_err("refused"), InvalidKey);
+    }
+
+    #[tokio::test]
+    async fn new_keys_differ() {
+        let (first, second) = (new_key().await.expect("a key"), new_key().await.expect("a key"));
+        assert_ne!(*first, *second);
+        let key = SigningKey::from_pkcs8(&first).expect("valid");
+        assert!(!key.is_sandbox_key());
+        assert!(key.sign("a.test", "s1", MESSAGE).is_ok());
+    }
+}

@@ -1,0 +1,305 @@
+//! The four DNS checks of a sending domain (MX, SPF, DKIM, DMARC), each as a mail
+//! receiver would perform it.
+
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use super::resolver::{LookupError, Resolver};
+use super::spf;
+use crate::model::dns::{Record, RecordKind};
+
+/// Result of one check.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[schemars(rename = "DnsCheck")]
+pub(crate) struct Check {
+    pub(crate) kind: RecordKind,
+    pub(crate) name: String,
+    pub(crate) expected: String,
+    pub(crate) found: Vec<String>,
+    #[serde(rename = "verified")]
+    pub(crate) passed: bool,
+    /// Why the check failed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) reason: Option<String>,
+}
+
+/// Looks up each record. The results are in the order of the records.
+pub(crate) async fn check(resolver: &Resolver, records: &[Record]) -> Vec<Check> {
+    let checks = records.iter().map(|record| check_one(resolver, record));
+    futures_util::future::join_all(checks).await
+}
+
+async fn check_one(resolver: &Resolver, record: &Record) -> Check {
+    let outcome = match record.kind {
+        RecordKind::Mx => check_mx(resolver, record).await,
+        RecordKind::Spf => check_spf(resolver, record).await,
+        RecordKind::Dkim => check_dkim(resolver, record).await,
+        RecordKind::Dmarc => check_dmarc(resolver, record).await,
+    };
+    let (found, verdict) = match outcome {
+        Ok(outcome) => outcome,
+        Err(error) => (Vec::new(), Err(error.to_string())),
+    };
+    Check {
+        kind: record.kind,
+        name: record.name.clone(),
+        expected: match record.priority {
+            Some(priority) => format!("{priority} {}", record.value),
+            None => record.value.clone(),
+        },
+        found,
+        passed: verdict.is_ok(),
+        reason: verdict.err(),
+    }
+}
+
+/// The records found, and whether they pass.
+type Outcome = Result<(Vec<String>, Result<(), String>), LookupError>;
+
+async fn check_mx(resolver: &Resolver, record: &Record) -> Outcome {
+    let exchangers = resolver.mx(&record.name).await?;
+    let points_here = exchangers.iter().any(|(_, host)| same_name(host, &record.value));
+    let found: Vec<_> = exchangers.iter().map(|(n, host)| format!("{n} {host}")).collect();
+    let verdict = match (points_here, found.is_empty()) {
+        (true, _) => Ok(()),
+        (false, true) => Err("no MX record found".to_owned()),
+        (false, false) => Err(format!("no MX record points to {}", record.value)),
+    };
+    Ok((found, verdict))
+}
+
+async fn check_spf(resolver: &Resolver, record: &Record) -> Outcome {
+    let texts = resolver.txt(&record.name).await?;
+    let found: Vec<_> = texts.into_iter().filter(|text| spf::is_spf(text)).collect();
+    let include = record.value.split(' ').find_map(|term| term.strip_prefix("include:"));
+    let verdict = match &found[..] {
+        [] => Err("no TXT record with v=spf1 found".to_owned()),
+        [policy] => {
+            let include = include.unwrap_or_default();
+            if spf::includes(resolver, policy, include).await? {
+                Ok(())
+            } else {
+                Err(format!("the SPF policy does not include {include}"))
+            }
+        }
+        _ => Err("several TXT records with v=spf1 found; receivers ignore all of them".to_owned()),
+    };
+    Ok((found, verdict))
+}
+
+async fn check_dkim(resolver: &Resolver, record: &Record) -> Outcome {
+    let found = resolver.txt(&record.name).await?;
+    let expected = tag(&record.value, "p").unwrap_or_default();
+    let key_matches = found.iter().any(|text| {
+        let version = tag(text, "v").is_none_or(|v| v == "DKIM1");
+        let kind = tag(text, "k").is_none_or(|k| k.eq_ignore_ascii_case("rsa"));
+        version && kind && tag(text, "p").is_some_and(|key| key == expected)
+    });
+    let verdict = match (key_matches, found.is_empty()) {
+        (true, _) => Ok(()),
+        (false, true) => Err("no TXT record found".to_owned()),
+        (false, false) => Err("the key in p= does not match, or is not an RSA key".to_owned()),
+    };
+    Ok((found, verdict))
+}
+
+/// Looks at the domain and, as receivers do, at its parent domains.
+async fn check_dmarc(resolver: &Resolver, record: &Record) -> Outcome {
+    let mut domain = record.name.strip_prefix("_dmarc.").unwrap_or(&record.name);
+    loop {
+        let texts = resolver.txt(&format!("_dmarc.{domain}")).await?;
+        let found: Vec<_> = texts.into_iter().filter(|text| is_dmarc(text)).collect();
+        let parent = domain.split_once('.').map(|(_, parent)| parent);
+        match (&found[..], parent.filter(|parent| parent.contains('.'))) {
+            ([], Some(parent)) => domain = parent,
+            ([], None) => {
+                return Ok((found, Err("no TXT record with v=DMARC1 found".to_owned())));
+            }
+            ([policy], _) => {
+                let policy = tag(policy, "p").unwrap_or_default().to_ascii_lowercase();
+                let verdict = match policy.as_str() {
+                    "none" | "quarantine" | "reject" => Ok(()),
+                    _ => Err("p= must be none, quarantine or reject".to_owned()),
+                };
+                return Ok((found, verdict));
+            }
+            _ => {
+                let verdict =
+                    Err("several DMARC records found; receivers ignore all of them".to_owned());
+                return Ok((found, verdict));
+            }
+        }
+    }
+}
+
+fn is_dmarc(text: &str) -> bool {
+    let first = text.split(';').next().unwrap_or_default();
+    first.split_once('=').is_some_and(|(name, value)| {
+        name.trim().eq_ignore_ascii_case("v") && value.trim() == "DMARC1"
+    })
+}
+
+/// Returns the value of a tag in a `tag=value; …` list, without white space.
+pub(crate) fn tag(text: &str, name: &str) -> Option<String> {
+    text.split(';').find_map(|pair| {
+        let (key, value) = pair.split_once('=')?;
+        (key.trim() == name).then(|| value.split_whitespace().collect())
+    })
+}
+
+fn same_name(a: &str, b: &str) -> bool {
+    let normalized = |name: &str| name.strip_suffix('.').unwrap_or(name).to_ascii_lowercase();
+    normalized(a) == normalized(b)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::super::Data;
+    use super::super::DnsServer;
+    use super::super::Zone;
+    use super::*;
+    use crate::model::dns::INBOUND_HOST;
+    use crate::model::dns::records;
+
+    const DOMAIN: &str = "mail.shop.test";
+    const KEY: &str = "v=DKIM1; k=rsa; p=QUJDREVG";
+
+    struct Fixture {
+        zone: Arc<Zone>,
+        resolver: Resolver,
+        records: [Record; 4],
+    }
+
+    fn fixture() -> Fixture {
+        let zone = Arc::new(Zone::new());
+        let resolver = Resolver::new(Arc::clone(&zone), None);
+        Fixture { zone, resolver, records: records(DOMAIN, "s1", KEY, INBOUND_HOST) }
+    }
+
+    impl Fixture {
+        fn txt(&self, name: &str, text: &str) {
+            self.zone.publish(text, RecordKind::Spf, name, Data::Txt(text.to_owned()));
+        }
+
+        async fn check(&self, kind: RecordKind) -> Check {
+            let checks = check(&self.resolver, &self.records).await;
+            checks.into_iter().find(|check| check.kind == kind).expect("every kind")
+        }
+    }
+
+    #[tokio::test]
+    async fn the_requested_records_pass() {
+        let f = fixture();
+        for check in check(&f.resolver, &f.records).await {
+            assert!(!check.passed && check.found.is_empty() && check.reason.is_some(), "{check:?}");
+        }
+        for record in &f.records {
+            f.zone.publish("d", record.kind, &record.name, Data::from(record));
+        }
+        for check in check(&f.resolver, &f.records).await {
+            assert!(check.passed && check.reason.is_none(), "{check:?}");
+            assert_eq!(check.found, [check.expected.as_str()]);
+        }
+    }
+
+    #[tokio::test]
+    async fn mx_may_be_one_of_several() {
+        let f = fixture();
+        let mx = |host: &str| Data::Mx { preference: 5, exchange: host.to_owned() };
+        f.zone.publish("d", RecordKind::Mx, DOMAIN, mx("mx.other.test"));
+        let check = f.check(RecordKind::Mx).await;
+        assert_eq!(check.found, ["5 mx.other.test"]);
+        assert_eq!(
+            check.reason.as_deref(),
+            Some("no MX record points to inbound.sandbox.localhost")
+        );
+        f.zone.publish("d", RecordKind::Mx, DOMAIN, mx("Inbound.Sandbox.LOCALHOST."));
+        assert!(f.check(RecordKind::Mx).await.passed);
+    }
+
+    #[tokio::test]
+    async fn spf_accepts_the_include_among_other_terms_and_records() {
+        for (policy, passes) in [
+            ("v=spf1 mx include:spf.inbound.sandbox.localhost ip4:1.2.3.4 -all", true),
+            ("V=SPF1 a +INCLUDE:SPF.inbound.sandbox.localhost ?all", true),
+            ("v=spf1 include:team.shop.test -all", true),
+            ("v=spf1 redirect=team.shop.test", true),
+            ("v=spf1 mx -all", false),
+            ("v=spf1 -all include:spf.inbound.sandbox.localhost", false),
+            ("v=spf1 -include:spf.inbound.sandbox.localhost", false),
+            ("v=spf1 include:loop.shop.test -all", false),
+            ("v=spf1 all redirect=team.shop.test", false),
+        ] {
+            let f = fixture();
+            f.txt("team.shop.test", "v=spf1 include:spf.inbound.sandbox.localhost ~all");
+            f.txt("loop.shop.test", "v=spf1 include:loop.shop.test ~all");
+            f.txt(DOMAIN, "google-site-verification=x");
+            f.txt(DOMAIN, policy);
+            let check = f.check(RecordKind::Spf).await;
+            assert_eq!(check.passed, passes, "{policy}: {check:?}");
+            assert_eq!(check.found, [policy]);
+        }
+    }
+
+    #[tokio::test]
+    async fn two_spf_records_fail() {
+        let f = fixture();
+        f.txt(DOMAIN, &f.records[1].value);
+        f.txt(DOMAIN, "v=spf1 -all");
+        let check = f.check(RecordKind::Spf).await;
+        assert!(!check.passed && check.found.len() == 2, "{check:?}");
+        assert!(check.reason.is_some_and(|reason| reason.contains("several")));
+    }
+
+    #[tokio::test]
+    async fn dkim_compares_only_the_key() {
+        for (text, passes) in [
+            ("p=QUJDREVG", true),
+            ("v=DKIM1; h=sha256; k=rsa; t=s; p=QUJD REVG; n=note", true),
+            ("v=DKIM1; k=rsa; p=", false),
+            ("v=DKIM1; k=rsa; p=AAAA", false),
+            ("v=DKIM2; k=rsa; p=QUJDREVG", false),
+            ("v=DKIM1; k=ed25519; p=QUJDREVG", false),
+        ] {
+            let f = fixture();
+            f.txt(&f.records[2].name, text);
+            assert_eq!(f.check(RecordKind::Dkim).await.passed, passes, "{text}");
+        }
+    }
+
+    #[tokio::test]
+    async fn dmarc_accepts_any_policy_also_of_a_parent_domain() {
+        for (name, text, passes) in [
+            ("_dmarc.mail.shop.test", "v=DMARC1; p=reject; rua=mailto:x@y.test", true),
+            ("_dmarc.mail.shop.test", "v=DMARC1;p=Quarantine;pct=50", true),
+            ("_dmarc.shop.test", "v=DMARC1; p=none", true),
+            ("_dmarc.test", "v=DMARC1; p=none", false),
+            ("_dmarc.mail.shop.test", "v=DMARC1; p=maybe", false),
+            ("_dmarc.mail.shop.test", "p=none; v=DMARC1", false),
+        ] {
+            let f = fixture();
+            f.txt(name, text);
+            assert_eq!(f.check(RecordKind::Dmarc).await.passed, passes, "{name} {text}");
+        }
+        let f = fixture();
+        f.txt("_dmarc.mail.shop.test", "v=DMARC1; p=none");
+        f.txt("_dmarc.mail.shop.test", "v=DMARC1; p=reject");
+        assert!(!f.check(RecordKind::Dmarc).await.passed);
+    }
+
+    #[tokio::test]
+    async fn a_failed_lookup_fails_the_check() {
+        let f = fixture();
+        let records = records("shop.example.com", "s1", KEY, INBOUND_HOST);
+        // This server refuses names outside its zone.
+        let server = DnsServer::start("127.0.0.1:0".parse().expect("an address"), f.zone.clone());
+        let server = server.await.expect("started");
+        let refusing = Resolver::new(f.zone, Some(server.address()));
+        for check in check(&refusing, &records).await {
+            assert!(!check.passed && check.found.is_empty(), "{check:?}");
+            assert!(check.reason.is_some_and(|reason| reason.contains("lookup")));
+        }
+    }
+}

@@ -1,0 +1,212 @@
+//! DNS lookups: reserved names in the built-in zone, all other names on the network.
+
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+use std::time::Duration;
+
+use hickory_proto::rr::{Name, RData, RecordType};
+use hickory_resolver::TokioResolver;
+use hickory_resolver::config::{
+    ConnectionConfig, NameServerConfig, ResolveHosts, ResolverConfig, ResolverOpts,
+};
+use hickory_resolver::net::NetError;
+use hickory_resolver::net::runtime::TokioRuntimeProvider;
+use tokio::sync::OnceCell;
+use tokio::time::timeout;
+
+use super::zone::{Data, Zone, is_reserved};
+
+/// Looks up names without a cache.
+pub(crate) struct Resolver {
+    zone: Arc<Zone>,
+    server: Option<SocketAddr>,
+    /// Created on first use, because reading the system configuration takes time.
+    upstream: OnceCell<TokioResolver>,
+}
+
+impl Resolver {
+    /// Creates a resolver that asks `server` for names that are not reserved; without
+    /// it, the system's name servers.
+    pub(crate) fn new(zone: Arc<Zone>, server: Option<SocketAddr>) -> Self {
+        Self { zone, server, upstream: OnceCell::new() }
+    }
+
+    /// Returns the TXT records of a name, the strings of each joined.
+    pub(crate) async fn txt(&self, name: &str) -> Result<Vec<String>, LookupError> {
+        let records = self.lookup(name, RecordType::TXT).await?;
+        Ok(records
+            .into_iter()
+            .filter_map(|data| match data {
+                Data::Txt(text) => Some(text),
+                _ => None,
+            })
+            .collect())
+    }
+
+    /// Returns the mail exchangers of a name, each with its preference.
+    pub(crate) async fn mx(&self, name: &str) -> Result<Vec<(u16, String)>, LookupError> {
+        let records = self.lookup(name, RecordType::MX).await?;
+        Ok(records
+            .into_iter()
+            .filter_map(|data| match data {
+                Data::Mx { preference, exchange } => Some((preference, exchange)),
+                _ => None,
+            })
+            .collect())
+    }
+
+    /// Returns the addresses of a name, of the same IP version as `like`.
+    pub(crate) async fn addresses(
+        &self,
+        name: &str,
+        like: IpAddr,
+    ) -> Result<Vec<IpAddr>, LookupError> {
+        let kind = if like.is_ipv4() { RecordType::A } else { RecordType::AAAA };
+        let records = self.lookup(name, kind).await?;
+        Ok(records
+            .into_iter()
+            .filter_map(|data| match data {
+                Data::A(address) if like.is_ipv4() => Some(IpAddr::V4(address)),
+                Data::Aaaa(address) if like.is_ipv6() => Some(IpAddr::V6(address)),
+                _ => None,
+            })
+            .collect())
+    }
+
+    /// Returns the records of a name; none if the name or the record does not exist.
+    async fn lookup(&self, name: &str, kind: RecordType) -> Result<Vec<Data>, LookupError> {
+        if is_reserved(name) {
+            return Ok(self.zone.lookup(name).unwrap_or_default());
+        }
+        let upstream = self.upstream.get_or_try_init(|| async { self.connect() }).await?;
+        let mut name = Name::from_ascii(name).map_err(|_| LookupError::Name)?;
+        name.set_fqdn(true);
+        let response = timeout(LOOKUP_TIMEOUT, upstream.lookup(name, kind)).await;
+        let response = match response.map_err(|_| LookupError::TimedOut)? {
+            Ok(response) => response,
+            Err(error) if error.is_no_records_found() => return Ok(Vec::new()),
+            Err(NetError::Timeout) => return Err(LookupError::TimedOut),
+            Err(_) => return Err(LookupError::Failed),
+        };
+        Ok(response.answers().iter().filter_map(|record| data(&record.data)).collect())
+    }
+
+    fn connect(&self) -> Result<TokioResolver, LookupError> {
+        let mut builder = match self.server {
+            Some(server) => {
+                let connections = [ConnectionConfig::udp(), ConnectionConfig::tcp()];
+                let connections = connections.into_iter().map(|mut connection| {
+                    connection.port = server.port();
+                    connection
+                });
+                let server = NameServerConfig::new(server.ip(), true, connections.collect());
+                let config = ResolverConfig::from_name_servers(vec![server]);
+                TokioResolver::builder_with_config(config, TokioRuntimeProvider::default())
+            }
+            None => TokioResolver::builder_tokio().map_err(|_| LookupError::NoResolver)?,
+        };
+        let options: &mut ResolverOpts = builder.options_mut();
+        options.cache_size = 0;
+        options.use_hosts_file = ResolveHosts::Never;
+        options.timeout = ATTEMPT_TIMEOUT;
+        options.attempts = 1;
+        builder.build().map_err(|_| LookupError::NoResolver)
+    }
+}
+
+const ATTEMPT_TIMEOUT: Duration = Duration::from_secs(2);
+const LOOKUP_TIMEOUT: Duration = Duration::from_secs(5);
+
+fn data(data: &RData) -> Option<Data> {
+    Some(match data {
+        RData::A(address) => Data::A(address.0),
+        RData::AAAA(address) => Data::Aaaa(address.0),
+        RData::MX(mx) => {
+            Data::Mx { preference: mx.preference, exchange: without_dot(&mx.exchange.to_ascii()) }
+        }
+        RData::TXT(text) => {
+            let joined: Vec<u8> = text.txt_data.concat();
+            Data::Txt(String::from_utf8_lossy(&joined).into_owned())
+        }
+        _ => return None,
+    })
+}
+
+fn without_dot(name: &str) -> String {
+    name.strip_suffix('.').unwrap_or(name).to_owned()
+}
+
+/// The lookup failed, so it is unknown whether the record exists.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum LookupError {
+    #[error("the name is not a valid DNS name")]
+    Name,
+    #[error("no DNS resolver is configured on this system")]
+    NoResolver,
+    #[error("the DNS lookup timed out")]
+    TimedOut,
+    #[error("the DNS lookup failed")]
+    Failed,
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::Ipv4Addr;
+
+    use tokio::net::UdpSocket;
+
+    use super::super::DnsServer;
+    use super::*;
+    use crate::model::dns::INBOUND_HOST;
+    use crate::model::dns::RecordKind;
+
+    #[tokio::test]
+    async fn reserved_names_are_looked_up_in_the_zone() {
+        let zone = Arc::new(Zone::new());
+        // No server listens on this port. It must not be asked.
+        let resolver = Resolver::new(Arc::clone(&zone), "127.0.0.1:1".parse().ok());
+        for domain in ["a.test", "a.example", "a.invalid", "a.localhost"] {
+            assert_eq!(resolver.txt(domain).await, Ok(vec![]));
+            zone.publish("d", RecordKind::Spf, domain, Data::Txt(domain.into()));
+            assert_eq!(resolver.txt(domain).await, Ok(vec![domain.into()]));
+        }
+        let like = Ipv4Addr::UNSPECIFIED.into();
+        let local = resolver.addresses(INBOUND_HOST, like).await;
+        assert_eq!(local, Ok(vec![Ipv4Addr::LOCALHOST.into()]));
+    }
+
+    #[tokio::test]
+    async fn other_names_are_looked_up_on_the_given_server_every_time() {
+        let server = UdpSocket::bind("127.0.0.1:0").await.expect("bound");
+        let address = server.local_addr().expect("an address");
+        // Answers each query with its number as TXT record.
+        tokio::spawn(async move {
+            let mut buffer = [0; 2048];
+            for number in 1.. {
+                let (length, peer) = server.recv_from(&mut buffer).await.expect("received");
+                use hickory_proto::op::Message;
+                use hickory_proto::rr::{Record, rdata::TXT};
+                let query = Message::from_vec(&buffer[..length]).expect("decodes");
+                let mut response = Message::response(query.metadata.id, query.metadata.op_code);
+                response.add_queries(query.queries.iter().cloned());
+                let name = query.queries[0].name().clone();
+                let text = RData::TXT(TXT::new(vec!["number ".into(), format!("{number}")]));
+                response.add_answer(Record::from_rdata(name, 3600, text));
+                let bytes = response.to_vec().expect("encodes");
+                server.send_to(&bytes, peer).await.expect("sent");
+            }
+        });
+        let resolver = Resolver::new(Arc::new(Zone::new()), Some(address));
+        assert_eq!(resolver.txt("Example.com").await, Ok(vec!["number 1".into()]));
+        assert_eq!(resolver.txt("example.com").await, Ok(vec!["number 2".into()]));
+    }
+
+    #[tokio::test]
+    async fn a_refusal_by_the_name_server_is_a_failed_lookup() {
+        let server =
+            DnsServer::start("127.0.0.1:0".parse().expect("an address"), Arc::new(Zone::new()));
+        let server = server.await.expect("started");
+        let resolver = Resolver::new(Arc::new(Zone::new()), Some(server.address()));
+        assert_eq!(resolver.mx("example.com").await, Err(LookupError::Failed));
+    }
+}

@@ -1,0 +1,374 @@
+//! The authoritative name server for the built-in zone, over UDP and TCP.
+
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use hickory_proto::op::{Edns, Message, MessageType, OpCode, Query, ResponseCode};
+use hickory_proto::rr::rdata::{A, AAAA, MX, NS, SOA, TXT};
+use hickory_proto::rr::{DNSClass, Name, RData, Record, RecordType};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::{TcpListener, TcpStream, UdpSocket};
+use tokio::sync::Semaphore;
+use tokio::task::JoinSet;
+use tokio::time::timeout;
+
+use super::zone::{Data, RESERVED, Zone};
+
+/// A running name server. It stops when it is dropped.
+pub(crate) struct DnsServer {
+    address: SocketAddr,
+    _tasks: JoinSet<()>,
+}
+
+impl DnsServer {
+    /// Listens on UDP and TCP. Port 0 selects a port that is free for both.
+    pub(crate) async fn start(address: SocketAddr, zone: Arc<Zone>) -> io::Result<Self> {
+        let (udp, tcp) = bind(address).await?;
+        let address = udp.local_addr()?;
+        let mut tasks = JoinSet::new();
+        tasks.spawn(serve_udp(udp, Arc::clone(&zone)));
+        tasks.spawn(serve_tcp(tcp, zone));
+        Ok(Self { address, _tasks: tasks })
+    }
+
+    pub(crate) fn address(&self) -> SocketAddr {
+        self.address
+    }
+}
+
+async fn bind(address: SocketAddr) -> io::Result<(UdpSocket, TcpListener)> {
+    let mut tries = if address.port() == 0 { 20 } else { 1 };
+    loop {
+        let udp = UdpSocket::bind(address).await?;
+        // A port that is free for UDP may be in use for TCP.
+        match TcpListener::bind(udp.local_addr()?).await {
+            Ok(tcp) => return Ok((udp, tcp)),
+            Err(error) => {
+                tries -= 1;
+                if tries == 0 {
+                    return Err(error);
+                }
+            }
+        }
+    }
+}
+
+async fn serve_udp(socket: UdpSocket, zone: Arc<Zone>) {
+    let mut buffer = vec![0; 4096];
+    loop {
+        // Errors concern single packets, such as a peer that is gone.
+        let Ok((length, peer)) = socket.recv_from(&mut buffer).await else { continue };
+        let Some(response) = respond(&buffer[..length], &zone, Transport::Udp) else { continue };
+        let _ = socket.send_to(&response, peer).await;
+    }
+}
+
+async fn serve_tcp(listener: TcpListener, zone: Arc<Zone>) {
+    let connections = Arc::new(Semaphore::new(MAX_CONNECTIONS));
+    let mut tasks = JoinSet::new();
+    loop {
+        let Ok((stream, _)) = listener.accept().await else {
+            // Most likely the process has no free file descriptor.
+            tokio::time::sleep(Duration::from_millis(100)).await;
+            continue;
+        };
+        while tasks.try_join_next().is_some() {}
+        // Over the limit, drop the connection: the client will retry.
+        if let Ok(permit) = Arc::clone(&connections).try_acquire_owned() {
+            let zone = Arc::clone(&zone);
+            tasks.spawn(async move {
+                let _ = serve_connection(stream, &zone).await;
+                drop(permit);
+            });
+        }
+    }
+}
+
+/// Answers the queries of one connection until the client disconnects or is idle.
+async fn serve_connection(mut stream: TcpStream, zone: &Zone) -> io::Result<()> {
+    loop {
+        let exchange = async {
+            let length = stream.read_u16().await?;
+            let mut query = vec![0; length.into()];
+            stream.read_exact(&mut query).await?;
+            let Some(response) = respond(&query, zone, Transport::Tcp) else { return Ok(false) };
+            let length = u16::try_from(response.len()).map_err(io::Error::other)?;
+            stream.write_all(&[&length.to_be_bytes()[..], &response].concat()).await?;
+            Ok::<_, io::Error>(true)
+        };
+        match timeout(IDLE_TIMEOUT, exchange).await {
+            Ok(Ok(true)) => {}
+            _ => return Ok(()),
+        }
+    }
+}
+
+const MAX_CONNECTIONS: usize = 64;
+const IDLE_TIMEOUT: Duration = Duration::from_secs(10);
+/// Maximum size of a UDP response that is not fragmented (DNS flag day 2020).
+const MAX_UDP_RESPONSE: u16 = 1232;
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Transport {
+    Udp,
+    Tcp,
+}
+
+/// Returns the response to a packet, or `None` if it is not a query.
+fn respond(packet: &[u8], zone: &Zone, transport: Transport) -> Option<Vec<u8>> {
+    let Ok(query) = Message::from_vec(packet) else { return format_error(packet) };
+    if query.metadata.message_type != MessageType::Query {
+        return None;
+    }
+    let mut response = Message::response(query.metadata.id, query.metadata.op_code);
+    response.metadata.recursion_desired = query.metadata.recursion_desired;
+    response.add_queries(query.queries.iter().cloned());
+    if let Some(edns) = &query.edns {
+        let mut response_edns = Edns::new();
+        response_edns.set_max_payload(MAX_UDP_RESPONSE);
+        response_edns.set_dnssec_ok(edns.flags().dnssec_ok);
+        response.set_edns(response_edns);
+    }
+    response.metadata.response_code = match &query.queries[..] {
+        _ if query.version() > 0 => ResponseCode::BADVERS,
+        _ if query.metadata.op_code != OpCode::Query => ResponseCode::NotImp,
+        [question] => resolve(question, zone, &mut response),
+        _ => ResponseCode::FormErr,
+    };
+    if let (Some(edns), ResponseCode::BADVERS) =
+        (&mut response.edns, response.metadata.response_code)
+    {
+        edns.set_rcode_high(ResponseCode::BADVERS.high());
+    }
+
+    let encoded = response.to_vec().ok()?;
+    let limit = query.max_payload().min(MAX_UDP_RESPONSE);
+    if transport == Transport::Udp && encoded.len() > limit.into() {
+        return response.truncate().to_vec().ok();
+    }
+    Some(encoded)
+}
+
+fn resolve(question: &Query, zone: &Zone, response: &mut Message) -> ResponseCode {
+    let name = question.name();
+    let text = name.to_ascii().to_ascii_lowercase();
+    let text = text.strip_suffix('.').unwrap_or(&text);
+    let top = text.rsplit('.').next().unwrap_or_default();
+    let in_class = matches!(question.query_class(), DNSClass::IN | DNSClass::ANY);
+    let Some(apex) = RESERVED.iter().find(|reserved| **reserved == top && in_class) else {
+        return ResponseCode::Refused;
+    };
+    // Zone transfers are not supported.
+    let wanted = question.query_type();
+    if matches!(wanted, RecordType::AXFR | RecordType::IXFR) {
+        return ResponseCode::Refused;
+    }
+    response.metadata.authoritative = true;
+    let at_apex = text == *apex;
+    let found = zone.lookup(text);
+    let is_wanted = |kind| wanted == kind || wanted == RecordType::ANY;
+    if at_apex && is_wanted(RecordType::SOA) {
+        response.add_answer(soa(apex));
+    }
+    if at_apex && is_wanted(RecordType::NS) {
+        response.add_answer(Record::from_rdata(name.clone(), 0, RData::NS(NS(name_server()))));
+    }
+    for data in found.iter().flatten().filter_map(rdata) {
+        if is_wanted(data.record_type()) {
+            // Repeat the name as queried: some clients compare its case.
+            response.add_answer(Record::from_rdata(name.clone(), 0, data));
+        }
+    }
+    if response.answers.is_empty() {
+        response.add_authority(soa(apex));
+    }
+    if found.is_some() { ResponseCode::NoError } else { ResponseCode::NXDomain }
+}
+
+fn rdata(data: &Data) -> Option<RData> {
+    Some(match data {
+        Data::A(address) => RData::A(A(*address)),
+        Data::Aaaa(address) => RData::AAAA(AAAA(*address)),
+        Data::Mx { preference, exchange } => RData::MX(MX::new(*preference, absolute(exchange)?)),
+        Data::Txt(text) => RData::TXT(TXT::from_bytes(text.as_bytes().chunks(255).collect())),
+    })
+}
+
+/// A negative TTL of zero: the record may be published at any moment.
+fn soa(apex: &str) -> Record {
+    let contact = absolute("hostmaster.localhost").unwrap_or_default();
+    let soa = SOA::new(name_server(), contact, 1, 3600, 600, 86400, 0);
+    Record::from_rdata(absolute(apex).unwrap_or_default(), 0, RData::SOA(soa))
+}
+
+fn name_server() -> Name {
+    absolute("ns.localhost").unwrap_or_default()
+}
+
+fn absolute(name: &str) -> Option<Name> {
+    let mut name = Name::from_ascii(name).ok()?;
+    name.set_fqdn(true);
+    Some(name)
+}
+
+/// Responds to a malformed packet, if its id can be read.
+fn format_error(packet: &[u8]) -> Option<Vec<u8>> {
+    let [a, b, flags, ..] = *packet else { return None };
+    // Never respond to a response: it could cause an endless exchange.
+    if packet.len() < 12 || flags & 0x80 != 0 {
+        return None;
+    }
+    let id = u16::from_be_bytes([a, b]);
+    Message::error_msg(id, OpCode::Query, ResponseCode::FormErr).to_vec().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::dns::RecordKind;
+
+    fn zone() -> Arc<Zone> {
+        let zone = Zone::new();
+        zone.publish("d", RecordKind::Spf, "a.test", Data::Txt("v=spf1 -all".into()));
+        let mx = |n, host: &str| Data::Mx { preference: n, exchange: host.into() };
+        zone.publish("d", RecordKind::Mx, "a.test", mx(10, "inbound.sandbox.localhost"));
+        zone.publish("d", RecordKind::Dkim, "s1._domainkey.a.test", Data::Txt("k".repeat(400)));
+        for n in 0..10 {
+            zone.publish(
+                "d",
+                RecordKind::Spf,
+                "big.test",
+                Data::Txt(format!("{n}{}", "x".repeat(200))),
+            );
+        }
+        Arc::new(zone)
+    }
+
+    fn query(name: &str, kind: RecordType, edns: bool) -> Message {
+        let mut message = Message::query();
+        message.metadata.id = 7;
+        message.add_query(Query::query(Name::from_ascii(name).expect("a name"), kind));
+        if edns {
+            message.set_edns(Edns::new());
+        }
+        message
+    }
+
+    fn ask(message: &Message, transport: Transport) -> Message {
+        let packet = message.to_vec().expect("encodes");
+        let response = respond(&packet, &zone(), transport).expect("a response");
+        Message::from_vec(&response).expect("decodes")
+    }
+
+    fn lookup(name: &str, kind: RecordType) -> (ResponseCode, Vec<String>, usize) {
+        let response = ask(&query(name, kind, true), Transport::Udp);
+        assert_eq!(response.metadata.id, 7);
+        assert!(response.metadata.authoritative && !response.metadata.recursion_available);
+        let texts = response.answers.iter().map(|r| format!("{} {} {}", r.name, r.ttl, r.data));
+        (response.metadata.response_code, texts.collect(), response.authorities.len())
+    }
+
+    #[test]
+    fn records_repeat_the_queried_name_and_have_no_ttl() {
+        let (code, records, soa) = lookup("A.TesT.", RecordType::MX);
+        assert_eq!((code, soa), (ResponseCode::NoError, 0));
+        assert_eq!(records, ["A.TesT. 0 10 inbound.sandbox.localhost."]);
+        let (_, records, _) = lookup("a.test.", RecordType::ANY);
+        assert_eq!(records.len(), 2);
+        let (_, records, _) = lookup("x.localhost.", RecordType::A);
+        assert_eq!(records, ["x.localhost. 0 127.0.0.1"]);
+    }
+
+    #[test]
+    fn negative_responses_contain_the_soa() {
+        assert_eq!(lookup("nobody.test.", RecordType::TXT), (ResponseCode::NXDomain, vec![], 1));
+        assert_eq!(lookup("a.test.", RecordType::A), (ResponseCode::NoError, vec![], 1));
+        assert_eq!(
+            lookup("_domainkey.a.test.", RecordType::TXT),
+            (ResponseCode::NoError, vec![], 1)
+        );
+        let (code, records, _) = lookup("test.", RecordType::SOA);
+        assert_eq!(code, ResponseCode::NoError);
+        assert_eq!(records, ["test. 0 ns.localhost. hostmaster.localhost. 1 3600 600 86400 0"]);
+    }
+
+    #[test]
+    fn refuses_other_zones_and_unsupported_queries() {
+        let response = ask(&query("example.com.", RecordType::A, false), Transport::Udp);
+        assert_eq!(response.metadata.response_code, ResponseCode::Refused);
+        assert!(!response.metadata.authoritative && response.edns.is_none());
+
+        let response = ask(&query("test.", RecordType::AXFR, false), Transport::Tcp);
+        assert_eq!(response.metadata.response_code, ResponseCode::Refused);
+
+        let mut update = query("a.test.", RecordType::A, false);
+        update.metadata.op_code = OpCode::Notify;
+        let response = ask(&update, Transport::Udp);
+        assert_eq!(response.metadata.response_code, ResponseCode::NotImp);
+
+        let mut future = query("a.test.", RecordType::A, true);
+        future.edns.as_mut().expect("EDNS").set_version(1);
+        let response = ask(&future, Transport::Udp);
+        assert_eq!(u16::from(response.metadata.response_code), 16);
+
+        let mut packet = query("a.test.", RecordType::A, false).to_vec().expect("encodes");
+        packet.truncate(14);
+        let response = respond(&packet, &zone(), Transport::Udp).expect("a response");
+        let response = Message::from_vec(&response).expect("decodes");
+        assert_eq!(response.metadata.response_code, ResponseCode::FormErr);
+        for nonsense in [&b""[..], b"\0\x01\x80", b"\0\x01\x80\0\0\0\0\0\0\0\0\0\0\0"] {
+            assert_eq!(respond(nonsense, &zone(), Transport::Udp), None);
+        }
+    }
+
+    #[test]
+    fn long_texts_are_split_into_strings() {
+        let response = ask(&query("s1._domainkey.a.test.", RecordType::TXT, true), Transport::Udp);
+        let RData::TXT(text) = &response.answers[0].data else { panic!("not a TXT record") };
+        let lengths: Vec<_> = text.txt_data.iter().map(|s| s.len()).collect();
+        assert_eq!(lengths, [255, 145]);
+    }
+
+    #[test]
+    fn large_responses_are_truncated_over_udp_and_complete_over_tcp() {
+        for (edns, size) in [(false, 512), (true, 1232)] {
+            let question = query("big.test.", RecordType::TXT, edns);
+            let udp = respond(&question.to_vec().expect("encodes"), &zone(), Transport::Udp);
+            let udp = udp.expect("a response");
+            assert!(udp.len() <= size);
+            let udp = Message::from_vec(&udp).expect("decodes");
+            assert!(udp.metadata.truncation && udp.answers.is_empty() && udp.queries.len() == 1);
+            let tcp = ask(&question, Transport::Tcp);
+            assert!(!tcp.metadata.truncation);
+            assert_eq!(tcp.answers.len(), 10);
+        }
+    }
+
+    #[tokio::test]
+    async fn serves_udp_and_tcp_on_the_same_port() {
+        let server = DnsServer::start("127.0.0.1:0".parse().expect("an address"), zone());
+        let address = server.await.expect("started").address();
+        let question = query("a.test.", RecordType::MX, true).to_vec().expect("encodes");
+
+        // The server was dropped, so its port is closed.
+        assert!(TcpStream::connect(address).await.is_err());
+
+        let server = DnsServer::start(address, zone()).await.expect("started again");
+        assert_eq!(server.address(), address);
+        let udp = UdpSocket::bind("127.0.0.1:0").await.expect("bound");
+        udp.send_to(&question, address).await.expect("sent");
+        let mut buffer = [0; 2048];
+        let length = udp.recv(&mut buffer).await.expect("received");
+        let over_udp = buffer[..length].to_vec();
+        let mut tcp = TcpStream::connect(address).await.expect("connected");
+        for _ in 0..2 {
+            let framed = [&(question.len() as u16).to_be_bytes()[..], &question].concat();
+            tcp.write_all(&framed).await.expect("written");
+            let mut response = vec![0; tcp.read_u16().await.expect("a length").into()];
+            tcp.read_exact(&mut response).await.expect("a response");
+            assert_eq!(response, over_udp);
+        }
+    }
+}

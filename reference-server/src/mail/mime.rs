@@ -1,0 +1,423 @@
+//! MIME: builds the RFC 5322 source of accepted emails and parses incoming messages.
+
+mod content_type;
+mod encode;
+mod guard;
+mod incoming;
+
+use std::borrow::Cow;
+
+use mail_builder::MessageBuilder;
+use mail_builder::headers::address::Address as HeaderAddress;
+use mail_builder::headers::content_type::ContentType;
+use mail_builder::headers::date::Date;
+use mail_builder::headers::message_id::MessageId;
+use mail_builder::headers::text::Text;
+use mail_builder::mime::MimePart;
+use percent_encoding::percent_decode_str;
+use ring::digest;
+
+use self::content_type::detect;
+use crate::mail::dkim::{SigningFailed, SigningKey};
+use crate::model::address::Mailbox;
+
+pub(crate) use content_type::check_content_type;
+pub(crate) use incoming::Incoming;
+
+/// An outgoing message. It has no `bcc`, which must not appear in the message.
+///
+/// The source is deterministic: the caller provides the id and the date.
+pub(crate) struct Outgoing<'a> {
+    pub(crate) from: &'a Mailbox,
+    pub(crate) to: &'a [Mailbox],
+    pub(crate) cc: &'a [Mailbox],
+    pub(crate) reply_to: &'a [Mailbox],
+    pub(crate) subject: &'a str,
+    pub(crate) html: Option<&'a str>,
+    pub(crate) text: Option<&'a str>,
+    /// Custom headers, validated by `address::check_header`.
+    pub(crate) headers: &'a [(String, String)],
+    pub(crate) attachments: &'a [Attachment<'a>],
+    /// Without the angle brackets.
+    pub(crate) message_id: &'a str,
+    /// Seconds since the Unix epoch.
+    pub(crate) date: i64,
+}
+
+/// A file attached to an email.
+pub(crate) struct Attachment<'a> {
+    pub(crate) filename: &'a str,
+    /// Detected from the name and the content if not given.
+    pub(crate) content_type: Option<&'a str>,
+    pub(crate) content: &'a [u8],
+}
+
+impl Outgoing<'_> {
+    /// The unsigned source.
+    pub(crate) fn source(&self) -> Vec<u8> {
+        let mut message = MessageBuilder::new()
+            .header("From", header_address(self.from))
+            .header("Date", Date::new(self.date))
+            .header("Message-ID", MessageId::new(self.message_id))
+            .header("Subject", Text::new(self.subject));
+        for (name, mailboxes) in [("To", self.to), ("Cc", self.cc), ("Reply-To", self.reply_to)] {
+            if !mailboxes.is_empty() {
+                let list = mailboxes.iter().map(header_address).collect();
+                message = message.header(name, HeaderAddress::new_list(list));
+            }
+        }
+        for (name, value) in self.headers {
+            message = message.header(name.as_str(), Text::new(value.as_str()));
+        }
+        let mut source = Vec::new();
+        message.body(self.body()).serialize(&mut source);
+        source
+    }
+
+    /// The source with the domain's `DKIM-Signature` prepended.
+    pub(crate) fn signed(
+        &self,
+        key: &SigningKey,
+        domain: &str,
+        selector: &str,
+    ) -> Result<Vec<u8>, SigningFailed> {
+        let source = self.source();
+        let mut signed = key.sign(domain, selector, &source)?.into_bytes();
+        signed.extend_from_slice(&source);
+        Ok(signed)
+    }
+
+    /// Builds `mixed(alternative(text, related(html, inline…)), attachments…)`. A level
+    /// with only one part is omitted.
+    fn body(&self) -> MimePart<'_> {
+        let references = self.html.map(cid_references).unwrap_or_default();
+        let mut inline = Vec::new();
+        let mut attached = Vec::new();
+        for attachment in self.attachments {
+            match references.iter().find(|r| r.names(attachment.filename)) {
+                Some(reference) => {
+                    inline.push(attachment.part("inline").cid(reference.id().to_owned()));
+                }
+                None => attached.push(attachment.part("attachment")),
+            }
+        }
+        let html = self.html.map(|html| {
+            let html = text_part("text/html", html);
+            self.multipart("related", std::iter::once(html).chain(inline))
+        });
+        let text = match (self.text, &html) {
+            (None, Some(_)) => None,
+            (text, _) => Some(text_part("text/plain", text.unwrap_or_default())),
+        };
+        let body = self.multipart("alternative", text.into_iter().chain(html));
+        self.multipart("mixed", std::iter::once(body).chain(attached))
+    }
+
+    fn multipart<'p>(
+        &self,
+        subtype: &str,
+        parts: impl Iterator<Item = MimePart<'p>>,
+    ) -> MimePart<'p> {
+        let mut parts: Vec<_> = parts.collect();
+        if parts.len() == 1 {
+            return parts.remove(0);
+        }
+        let kind = ContentType::new(format!("multipart/{subtype}"))
+            .attribute("boundary", self.boundary(subtype));
+        MimePart::new(kind, parts)
+    }
+
+    /// Returns a boundary that is deterministic, unpredictable for the sender, and
+    /// contains `=_`, which occurs in no Base64 or quoted-printable text.
+    fn boundary(&self, subtype: &str) -> String {
+        let hash = digest::digest(&digest::SHA256, self.message_id.as_bytes());
+        format!("=_{subtype}_{}", hex::encode(&hash.as_ref()[..12]))
+    }
+}
+
+impl Attachment<'_> {
+    fn part(&self, disposition: &'static str) -> MimePart<'_> {
+        let kind = match self.content_type {
+            Some(given) => Cow::Borrowed(given),
+            None => detect(self.filename, self.content),
+        };
+        let part = if encode::needs_encoding(self.content) {
+            MimePart::new(ContentType::new(kind), encode::base64_lines(self.content).into_bytes())
+                .transfer_encoding("base64")
+        } else {
+            MimePart::new(ContentType::new(kind), self.content)
+        };
+        part.header(
+            "Content-Disposition",
+            ContentType::new(disposition).attribute("filename", self.filename),
+        )
+    }
+}
+
+fn text_part<'p>(kind: &'static str, text: &'p str) -> MimePart<'p> {
+    if !encode::needs_encoding(text.as_bytes()) {
+        return MimePart::new(kind, text);
+    }
+    MimePart::new(kind, encode::quoted_printable(text)).transfer_encoding("quoted-printable")
+}
+
+/// A `cid:…` reference in the HTML part. The attachment with this file name becomes an
+/// inline image.
+struct CidReference {
+    raw: String,
+    decoded: String,
+}
+
+impl CidReference {
+    fn names(&self, filename: &str) -> bool {
+        self.decoded == filename || self.raw == filename
+    }
+
+    /// The content id: the decoded text (RFC 2392), or the raw text if the decoded text
+    /// is not allowed in a header.
+    fn id(&self) -> &str {
+        let is_header_safe =
+            self.decoded.bytes().all(|b| b.is_ascii_graphic() && b != b'<' && b != b'>');
+        if is_header_safe { &self.decoded } else { &self.raw }
+    }
+}
+
+fn cid_references(html: &str) -> Vec<CidReference> {
+    let mut references = Vec::new();
+    let is_cid = |at: usize| {
+        let before = &html.as_bytes()[..at];
+        before.len().checked_sub(3).is_some_and(|n| before[n..].eq_ignore_ascii_case(b"cid"))
+    };
+    let found = html.match_indices(':').map(|(at, _)| at).filter(|&at| is_cid(at));
+    for at in found.take(MAX_REFERENCES) {
+        let rest = &html[at + 1..];
+        let window = rest.char_indices().take(MAX_REFERENCE + 1);
+        let mut ends = window.filter(|(_, c)| c.is_whitespace() || "\"'<>()".contains(*c));
+        let end = ends.next().map_or(rest.len(), |(end, _)| end);
+        let raw = &rest[..end];
+        if !raw.is_empty() && raw.len() <= 4 * MAX_REFERENCE {
+            let decoded = percent_decode_str(raw).decode_utf8_lossy().into_owned();
+            references.push(CidReference { raw: raw.to_owned(), decoded });
+        }
+    }
+    references
+}
+
+/// Maximum length of a reference, in characters.
+const MAX_REFERENCE: usize = 256;
+/// Maximum number of references that are looked at.
+const MAX_REFERENCES: usize = 10_000;
+
+fn header_address(mailbox: &Mailbox) -> HeaderAddress<'_> {
+    HeaderAddress::new_address(mailbox.name.as_deref(), mailbox.address.to_ascii())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::mail::dkim::SANDBOX_KEY;
+
+    struct Email {
+        from: Mailbox,
+        to: Vec<Mailbox>,
+        cc: Vec<Mailbox>,
+        reply_to: Vec<Mailbox>,
+        headers: Vec<(String, String)>,
+    }
+
+    fn mailboxes(texts: &[&str]) -> Vec<Mailbox> {
+        texts.iter().map(|text| Mailbox::parse(text).expect("valid")).collect()
+    }
+
+    fn email() -> Email {
+        Email {
+            from: Mailbox::parse("Zoë \"Z\" Müller <hello@sandbox.test>".replace('"', "").as_str())
+                .expect("valid"),
+            to: mailboxes(&["ada@example.test", "\"Doe, John\" <john@münchen.test>"]),
+            cc: mailboxes(&["carol@example.test"]),
+            reply_to: mailboxes(&["Support <help@sandbox.test>"]),
+            headers: vec![("X-Campaign".into(), "Frühling".into())],
+        }
+    }
+
+    impl Email {
+        fn outgoing<'a>(
+            &'a self,
+            html: Option<&'a str>,
+            text: Option<&'a str>,
+            attachments: &'a [Attachment<'a>],
+        ) -> Outgoing<'a> {
+            Outgoing {
+                from: &self.from,
+                to: &self.to,
+                cc: &self.cc,
+                reply_to: &self.reply_to,
+                subject: "Grüße — 你好 🎉",
+                html,
+                text,
+                headers: &self.headers,
+                attachments,
+                message_id: "0190-abc@sandbox.test",
+                date: 1_700_000_000,
+            }
+        }
+    }
+
+    #[test]
+    fn builds_a_plain_message() {
+        let email = Email {
+            from: Mailbox::parse("Ada <ada@sandbox.test>").expect("valid"),
+            to: mailboxes(&["bob@example.test"]),
+            cc: vec![],
+            reply_to: vec![],
+            headers: vec![],
+        };
+        let mut outgoing = email.outgoing(None, Some("Hello\nthere\n"), &[]);
+        outgoing.subject = "Hi";
+        let source = String::from_utf8(outgoing.source()).expect("ASCII");
+        assert_eq!(
+            source,
+            "From: \"Ada\" <ada@sandbox.test>\r\n\
+             Date: Tue, 14 Nov 2023 22:13:20 +0000\r\n\
+             Message-ID: <0190-abc@sandbox.test>\r\n\
+             Subject: Hi\r\n\
+             To: <bob@example.test>\r\n\
+             MIME-Version: 1.0\r\n\
+             Content-Type: text/plain; charset=\"utf-8\"\r\n\
+             Content-Transfer-Encoding: 7bit\r\n\
+             \r\n\
+             Hello\r\nthere\r\n"
+        );
+    }
+
+    #[test]
+    fn built_messages_parse_back() {
+        let files = [
+            Attachment { filename: "logo.png", content_type: None, content: b"\x89PNG\r\n\x1a\n0" },
+            Attachment { filename: "größe 1.csv", content_type: None, content: b"a,b\nc,d\r\ne" },
+            Attachment { filename: "x", content_type: Some("application/x-y"), content: b"\0\xff" },
+        ];
+        let html = "<p>Grüße</p><img src=\"cid:logo.png\">";
+        let text = "Grüße\n.\nFrom here  \n";
+        let email = email();
+        let source = email.outgoing(Some(html), Some(text), &files).source();
+        let incoming = Incoming::parse(&source).expect("a message");
+        assert_eq!(incoming.from.as_deref(), Some("Zoë Z Müller <hello@sandbox.test>"));
+        let to = ["ada@example.test", "\"Doe, John\" <john@xn--mnchen-3ya.test>"];
+        assert_eq!(incoming.to, to);
+        assert_eq!(incoming.cc, ["carol@example.test"]);
+        assert_eq!(incoming.subject.as_deref(), Some("Grüße — 你好 🎉"));
+        assert_eq!(incoming.html.as_deref(), Some(html));
+        assert_eq!(incoming.text.map(|t| t.replace("\r\n", "\n")).as_deref(), Some(text));
+        let header = |name| incoming.headers.get(name).and_then(|v| v.as_str());
+        assert_eq!(header("X-Campaign"), Some("Frühling"));
+        assert_eq!(header("Reply-To"), Some("\"Support\" <help@sandbox.test>"));
+        assert_eq!(header("Message-ID"), Some("<0190-abc@sandbox.test>"));
+        assert_eq!(header("Date"), Some("Tue, 14 Nov 2023 22:13:20 +0000"));
+        assert_eq!(header("Bcc"), None);
+        let found: Vec<_> = incoming
+            .attachments
+            .iter()
+            .map(|a| (a.filename.as_deref(), a.content_type.as_str(), &a.content[..]))
+            .collect();
+        assert_eq!(
+            found,
+            [
+                (Some("logo.png"), "image/png", files[0].content),
+                (Some("größe 1.csv"), "text/csv", files[1].content),
+                (Some("x"), "application/x-y", files[2].content),
+            ]
+        );
+        assert_eq!(incoming.attachments[0].content_id.as_deref(), Some("logo.png"));
+        let source = String::from_utf8(source).expect("ASCII");
+        assert!(source.lines().all(|line| line.len() <= 78), "{source}");
+        for line in ["inline; filename=\"logo.png\"", "attachment; filename=\"x\""] {
+            assert!(source.contains(&format!("Content-Disposition: {line}\r\n")), "{source}");
+        }
+        for subtype in ["mixed", "alternative", "related"] {
+            assert!(source.contains(&format!("Content-Type: multipart/{subtype};")), "{source}");
+        }
+    }
+
+    #[test]
+    fn source_and_signature_are_deterministic() {
+        let files = [Attachment { filename: "a.txt", content_type: None, content: b"x" }];
+        let email = email();
+        let outgoing = email.outgoing(Some("<b>x</b>"), Some("x"), &files);
+        let key = SigningKey::from_pkcs8(SANDBOX_KEY).expect("valid");
+        let signed = outgoing.signed(&key, "sandbox.test", "s1").expect("signed");
+        assert_eq!(signed, outgoing.signed(&key, "sandbox.test", "s1").expect("signed"));
+        assert!(signed.starts_with(b"DKIM-Signature: v=1;"));
+        assert!(signed.ends_with(&outgoing.source()));
+    }
+
+    #[test]
+    fn supports_html_only_and_empty_emails() {
+        let email = email();
+        let nothing = Incoming::parse(&email.outgoing(None, None, &[]).source()).expect("parses");
+        assert_eq!((nothing.html, nothing.text.as_deref()), (None, Some("")));
+        let html = email.outgoing(Some("<i>x</i>"), None, &[]).source();
+        let html = Incoming::parse(&html).expect("parses");
+        assert_eq!((html.html.as_deref(), html.text), (Some("<i>x</i>"), None));
+    }
+
+    #[test]
+    fn lines_stay_within_the_length_limit() {
+        let mut email = email();
+        email.headers = vec![("X-Long".into(), "x".repeat(5000))];
+        email.to = (0..50)
+            .map(|n| Mailbox::parse(&format!("Recipient {n} <r{n}@example.test>")).expect("valid"))
+            .collect();
+        let long = "y".repeat(5000);
+        let mut outgoing = email.outgoing(Some(&long), Some(&long), &[]);
+        let subject = "s".repeat(998);
+        outgoing.subject = &subject;
+        let source = outgoing.source();
+        assert!(source.split(|&b| b == b'\n').all(|line| line.len() <= 999), "a line is too long");
+        let incoming = Incoming::parse(&source).expect("parses");
+        assert_eq!(incoming.subject.as_deref(), Some(subject.as_str()));
+        assert_eq!(incoming.to.len(), 50);
+        assert_eq!(incoming.text.as_deref(), Some(long.as_str()));
+        let header = incoming.headers.get("X-Long").and_then(|v| v.as_str());
+        assert_eq!(header.map(str::len), Some(5000));
+    }
+
+    #[test]
+    fn a_bare_line_break_or_a_nul_byte_is_encoded() {
+        let files = [
+            Attachment { filename: "a.txt", content_type: None, content: b"a\r.\r\nb" },
+            Attachment { filename: "b.txt", content_type: None, content: b"a\0b" },
+        ];
+        let email = email();
+        for text in ["one\r.\r\ntwo", "\r.\r", "a\0b", "= caf\u{e9} \r \n\t\n.\r\n x"] {
+            let html = format!("<pre>{text}</pre>");
+            let source = email.outgoing(Some(&html), Some(text), &files).source();
+            assert!(!encode::needs_encoding(&source), "{text:?}");
+            assert!(source.split(|&b| b == b'\n').all(|line| line.len() <= 78), "{text:?}");
+            let parsed = Incoming::parse(&source).expect("parses");
+            let lines = text.replace("\r\n", "\n").replace('\n', "\r\n");
+            assert_eq!(parsed.text.as_deref(), Some(lines.as_str()));
+            for (file, parsed) in files.iter().zip(&parsed.attachments) {
+                assert_eq!(parsed.content, file.content);
+            }
+        }
+    }
+
+    #[test]
+    fn many_references_take_linear_time() {
+        let started = std::time::Instant::now();
+        assert!(cid_references(&"cid:".repeat(100_000)).len() < 2000);
+        assert!(started.elapsed() < std::time::Duration::from_secs(5));
+    }
+
+    #[test]
+    fn finds_content_id_references() {
+        let html = "<img src=cid:a.png><img src='CID:my%20logo.png'> url(cid:c.svg) cid: acid:x";
+        let ids: Vec<_> = cid_references(html).into_iter().map(|r| (r.decoded, r.raw)).collect();
+        let names: Vec<_> = ids.iter().map(|(decoded, _)| decoded.as_str()).collect();
+        assert_eq!(names, ["a.png", "my logo.png", "c.svg", "x"]);
+        let reference = &cid_references("cid:my%20logo.png")[0];
+        assert!(reference.names("my logo.png"));
+        assert_eq!(reference.id(), "my%20logo.png");
+    }
+}

@@ -1,0 +1,350 @@
+//! One SMTP client connection to a relay (RFC 5321, 3207, 4954, 6531).
+
+use std::io;
+use std::time::Duration;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD as BASE64;
+use tokio::io::{
+    AsyncBufReadExt as _, AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _, BufReader,
+};
+use tokio::net::TcpStream;
+use tokio::time::timeout;
+
+use super::target::RelayTarget;
+use super::{Handoff, Reason};
+use crate::net::tls;
+
+pub(super) struct Connection {
+    stream: BufReader<Box<dyn Stream>>,
+    extensions: Extensions,
+    usable: bool,
+}
+
+impl std::fmt::Debug for Connection {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Connection")
+    }
+}
+
+trait Stream: AsyncRead + AsyncWrite + Unpin + Send {}
+
+impl<T: AsyncRead + AsyncWrite + Unpin + Send> Stream for T {}
+
+/// Why a connection is unusable. The failure of a single message is not an error of the
+/// connection.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum ConnectionError {
+    #[error("{0}")]
+    Io(#[from] io::Error),
+    #[error("timed out")]
+    TimedOut,
+    #[error("the server did not speak SMTP")]
+    NotSmtp,
+    #[error("unexpected reply: {0}")]
+    Reply(Reply),
+    #[error("the server rejected the credentials: {0}")]
+    Credentials(Reply),
+    #[error("the server offers no supported authentication mechanism (PLAIN, LOGIN)")]
+    NoMechanism,
+    #[error("the server does not offer TLS, and passwords are not sent in cleartext")]
+    NoTls,
+}
+
+#[derive(Default)]
+struct Extensions {
+    start_tls: bool,
+    size: bool,
+    eight_bit: bool,
+    utf8: bool,
+    plain: bool,
+    login: bool,
+}
+
+impl Connection {
+    /// Connects, starts TLS if the server offers it, and logs in if there are
+    /// credentials.
+    pub(super) async fn open(target: &RelayTarget) -> Result<Self, ConnectionError> {
+        let address = (target.host.as_str(), target.port);
+        let tcp = within(CONNECT_TIMEOUT, TcpStream::connect(address)).await??;
+        tcp.set_nodelay(true)?;
+        if target.implicit_tls {
+            let tls = within(CONNECT_TIMEOUT, tls::connect(&target.host, tcp)).await??;
+            let mut connection = Self::new(Box::new(tls));
+            connection.greet().await?;
+            return connection.log_in(target, true).await;
+        }
+        // Do not box the stream yet: the TLS handshake needs it.
+        let mut plain = BufReader::new(tcp);
+        expect(within(COMMAND_TIMEOUT, read_reply(&mut plain)).await??, 2)?;
+        let extensions = hello(&mut plain).await?;
+        if !extensions.start_tls {
+            let connection = Self {
+                stream: BufReader::new(Box::new(plain.into_inner())),
+                extensions,
+                usable: true,
+            };
+            return connection.log_in(target, false).await;
+        }
+        expect(command(&mut plain, "STARTTLS").await?, 2)?;
+        // Cleartext after the reply may have been injected (RFC 3207 §6).
+        if !plain.buffer().is_empty() {
+            return Err(ConnectionError::NotSmtp);
+        }
+        let tls = within(CONNECT_TIMEOUT, tls::connect(&target.host, plain.into_inner())).await??;
+        let mut connection = Self::new(Box::new(tls));
+        connection.extensions = hello(&mut connection.stream).await?;
+        connection.log_in(target, true).await
+    }
+
+    fn new(stream: Box<dyn Stream>) -> Self {
+        Self { stream: BufReader::new(stream), extensions: Extensions::default(), usable: true }
+    }
+
+    async fn greet(&mut self) -> Result<(), ConnectionError> {
+        expect(within(COMMAND_TIMEOUT, read_reply(&mut self.stream)).await??, 2)?;
+        self.extensions = hello(&mut self.stream).await?;
+        Ok(())
+    }
+
+    async fn log_in(mut self, target: &RelayTarget, tls: bool) -> Result<Self, ConnectionError> {
+        let Some((user, password)) = &target.credentials else { return Ok(self) };
+        if !tls && !target.is_loopback() {
+            return Err(ConnectionError::NoTls);
+        }
+        let mut reply;
+        if self.extensions.plain {
+            let secret = BASE64.encode(format!("\0{user}\0{password}"));
+            reply = self.command(&format!("AUTH PLAIN {secret}")).await?;
+        } else if self.extensions.login {
+            reply = self.command("AUTH LOGIN").await?;
+            for part in [user, password] {
+                if reply.class() == 3 {
+                    reply = self.command(&BASE64.encode(part)).await?;
+                }
+            }
+        } else {
+            return Err(ConnectionError::NoMechanism);
+        }
+        if reply.class() == 2 { Ok(self) } else { Err(ConnectionError::Credentials(reply)) }
+    }
+
+    /// Resets the connection for the next message. Fails if the connection is dead.
+    pub(super) async fn reset(&mut self) -> Result<(), ConnectionError> {
+        expect(self.command("RSET").await?, 2)
+    }
+
+    pub(super) async fn quit(&mut self) {
+        let _ = timeout(QUIT_TIMEOUT, self.command("QUIT")).await;
+    }
+
+    /// Sends one message. Fails if the connection is unusable afterwards; rejections by
+    /// the relay are outcomes.
+    pub(super) async fn transact(
+        &mut self,
+        sender: &str,
+        recipients: &[String],
+        source: &[u8],
+    ) -> Result<Vec<Handoff>, ConnectionError> {
+        let utf8 = |address: &str| !address.is_ascii();
+        if utf8(sender) && !self.extensions.utf8 {
+            return Ok(vec![Handoff::Refused(no_utf8()); recipients.len()]);
+        }
+        let mail = self.mail_command(sender, recipients, source);
+        let reply = self.command(&mail).await?;
+        if reply.class() != 2 {
+            return Ok(vec![reply.handoff(); recipients.len()]);
+        }
+        let mut outcomes = Vec::with_capacity(recipients.len());
+        for recipient in recipients {
+            outcomes.push(if utf8(recipient) && !self.extensions.utf8 {
+                Handoff::Refused(no_utf8())
+            } else {
+                self.command(&format!("RCPT TO:<{recipient}>")).await?.handoff()
+            });
+        }
+        if !outcomes.contains(&Handoff::Accepted) {
+            return Ok(outcomes);
+        }
+        let reply = self.command("DATA").await?;
+        let outcome_of_data = match reply.class() {
+            3 => {
+                within(MESSAGE_TIMEOUT, self.write_message(source)).await??;
+                match self.end_message().await {
+                    Ok(reply) => reply.handoff(),
+                    Err(failure) => {
+                        self.usable = false;
+                        Handoff::Unknown(Reason::new(format!(
+                            "the relay did not confirm the message, and may have accepted it: {failure}"
+                        )))
+                    }
+                }
+            }
+            2 => return Err(ConnectionError::NotSmtp),
+            _ => reply.handoff(),
+        };
+        for outcome in &mut outcomes {
+            if *outcome == Handoff::Accepted {
+                *outcome = outcome_of_data.clone();
+            }
+        }
+        Ok(outcomes)
+    }
+
+    fn mail_command(&self, sender: &str, recipients: &[String], source: &[u8]) -> String {
+        let mut mail = format!("MAIL FROM:<{sender}>");
+        if self.extensions.size {
+            mail.push_str(&format!(" SIZE={}", source.len()));
+        }
+        if self.extensions.eight_bit {
+            mail.push_str(" BODY=8BITMIME");
+        }
+        let international = !sender.is_ascii() || recipients.iter().any(|r| !r.is_ascii());
+        if self.extensions.utf8 && international {
+            mail.push_str(" SMTPUTF8");
+        }
+        mail
+    }
+
+    /// Whether another message can be sent over the connection.
+    pub(super) fn is_usable(&self) -> bool {
+        self.usable
+    }
+
+    /// Writes the final dot and reads the reply. If this fails, the relay may have accepted
+    /// the message.
+    async fn end_message(&mut self) -> Result<Reply, ConnectionError> {
+        let exchange = async {
+            self.stream.write_all(b".\r\n").await?;
+            self.stream.flush().await?;
+            read_reply(&mut self.stream).await
+        };
+        within(MESSAGE_TIMEOUT, exchange).await?
+    }
+
+    /// Writes the message with dot-stuffing, without the final dot.
+    async fn write_message(&mut self, source: &[u8]) -> io::Result<()> {
+        let mut stuffed = Vec::with_capacity(source.len() + source.len() / 50 + 8);
+        for line in source.split_inclusive(|&byte| byte == b'\n') {
+            if line.first() == Some(&b'.') {
+                stuffed.push(b'.');
+            }
+            stuffed.extend_from_slice(line);
+        }
+        if !stuffed.ends_with(b"\r\n") {
+            stuffed.extend_from_slice(b"\r\n");
+        }
+        self.stream.write_all(&stuffed).await?;
+        self.stream.flush().await
+    }
+
+    async fn command(&mut self, line: &str) -> Result<Reply, ConnectionError> {
+        command(&mut self.stream, line).await
+    }
+}
+
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(15);
+const COMMAND_TIMEOUT: Duration = Duration::from_secs(60);
+const QUIT_TIMEOUT: Duration = Duration::from_secs(1);
+const MESSAGE_TIMEOUT: Duration = Duration::from_secs(300);
+const MAX_REPLY: u64 = 64 * 1024;
+
+async fn within<T>(limit: Duration, work: impl Future<Output = T>) -> Result<T, ConnectionError> {
+    timeout(limit, work).await.map_err(|_| ConnectionError::TimedOut)
+}
+
+async fn command<S: AsyncRead + AsyncWrite + Unpin>(
+    stream: &mut BufReader<S>,
+    line: &str,
+) -> Result<Reply, ConnectionError> {
+    let exchange = async {
+        stream.write_all(format!("{line}\r\n").as_bytes()).await?;
+        stream.flush().await?;
+        read_reply(stream).await
+    };
+    within(COMMAND_TIMEOUT, exchange).await?
+}
+
+async fn hello<S: AsyncRead + AsyncWrite + Unpin>(
+    stream: &mut BufReader<S>,
+) -> Result<Extensions, ConnectionError> {
+    let reply = command(stream, "EHLO sandbox.localhost").await?;
+    let mut extensions = Extensions::default();
+    for line in reply.lines.iter().skip(1) {
+        let mut words = line.split_ascii_whitespace().map(str::to_ascii_uppercase);
+        match words.next().as_deref() {
+            Some("STARTTLS") => extensions.start_tls = true,
+            Some("SIZE") => extensions.size = true,
+            Some("8BITMIME") => extensions.eight_bit = true,
+            Some("SMTPUTF8") => extensions.utf8 = true,
+            Some("AUTH") => {
+                let mechanisms: Vec<_> = words.collect();
+                extensions.plain = mechanisms.iter().any(|m| m == "PLAIN");
+                extensions.login = mechanisms.iter().any(|m| m == "LOGIN");
+            }
+            _ => {}
+        }
+    }
+    expect(reply, 2)?;
+    Ok(extensions)
+}
+
+fn expect(reply: Reply, class: u16) -> Result<(), ConnectionError> {
+    if reply.class() == class { Ok(()) } else { Err(ConnectionError::Reply(reply)) }
+}
+
+fn no_utf8() -> Reason {
+    Reason::new("550 5.6.7 the relay does not support internationalized addresses")
+}
+
+/// A reply with one or more lines.
+#[derive(Debug)]
+pub(super) struct Reply {
+    code: u16,
+    lines: Vec<String>,
+}
+
+impl Reply {
+    fn class(&self) -> u16 {
+        self.code / 100
+    }
+
+    fn handoff(&self) -> Handoff {
+        let reason = || Reason::new(self.to_string());
+        match self.class() {
+            2 => Handoff::Accepted,
+            5 => Handoff::Refused(reason()),
+            _ => Handoff::Deferred(reason()),
+        }
+    }
+}
+
+impl std::fmt::Display for Reply {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} {}", self.code, self.lines.join(" "))
+    }
+}
+
+async fn read_reply<S: AsyncRead + Unpin>(
+    stream: &mut BufReader<S>,
+) -> Result<Reply, ConnectionError> {
+    let mut limited = stream.take(MAX_REPLY);
+    let mut lines = Vec::new();
+    loop {
+        let mut line = Vec::new();
+        if limited.read_until(b'\n', &mut line).await? == 0 {
+            return Err(io::Error::from(io::ErrorKind::UnexpectedEof).into());
+        }
+        let line = String::from_utf8_lossy(&line);
+        let line = line.trim_end();
+        let code = line.get(..3).and_then(|code| code.parse::<u16>().ok());
+        let Some(code) = code.filter(|code| (200..600).contains(code)) else {
+            return Err(ConnectionError::NotSmtp);
+        };
+        let last = line.as_bytes().get(3) != Some(&b'-');
+        lines.push(line.get(4..).unwrap_or_default().to_owned());
+        if last {
+            return Ok(Reply { code, lines });
+        }
+    }
+}

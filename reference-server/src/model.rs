@@ -1,0 +1,18 @@
+//! What the server knows: addresses, statuses, events, ids, times and errors. No I/O.
+
+pub(crate) mod address;
+pub(crate) mod addresses;
+pub(crate) mod clock;
+pub(crate) mod compatibility;
+pub(crate) mod dns;
+pub(crate) mod error;
+pub(crate) mod event;
+pub(crate) mod id;
+pub(crate) mod metrics;
+pub(crate) mod schema;
+pub(crate) mod scope;
+pub(crate) mod status;
+pub(crate) mod stop;
+pub(crate) mod time;
+pub(crate) mod tracking;
+pub(crate) mod worker;

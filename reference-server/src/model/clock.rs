@@ -1,0 +1,175 @@
+//! The server's clock. It runs at an offset to the system clock or is frozen.
+//! Everything scheduled uses this clock (`docs/control-interface.md#the-clock`).
+//! Network time-outs use real time.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use crate::model::time::Millis;
+
+/// A clock that can be frozen and advanced, and never goes back.
+#[derive(Debug)]
+pub(crate) struct Clock(Mutex<State>);
+
+#[derive(Debug)]
+struct State {
+    mode: ClockMode,
+    /// The latest time returned, and when. If the system clock is set back, this clock
+    /// continues from here until the system clock has caught up.
+    latest: Option<(Millis, Instant)>,
+}
+
+/// Whether the clock runs or is frozen. Stored in the database, so that it survives a
+/// restart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ClockMode {
+    /// Runs this many milliseconds ahead of the system clock.
+    Running { offset: Millis },
+    /// Frozen at this time.
+    Frozen { at: Millis },
+}
+
+impl Clock {
+    pub(crate) fn new(mode: ClockMode) -> Self {
+        Self(Mutex::new(State { mode, latest: None }))
+    }
+
+    pub(crate) fn now(&self) -> Millis {
+        self.state().at(system(), Instant::now())
+    }
+
+    pub(crate) fn mode(&self) -> ClockMode {
+        self.state().mode
+    }
+
+    pub(crate) fn is_frozen(&self) -> bool {
+        matches!(self.mode(), ClockMode::Frozen { .. })
+    }
+
+    /// Freezes the clock at `at`, which must not be before [`Clock::now`].
+    pub(crate) fn freeze(&self, at: Millis) {
+        self.state().mode = ClockMode::Frozen { at };
+    }
+
+    /// Lets the clock run from `from`.
+    pub(crate) fn run(&self, from: Millis) {
+        self.state().mode = ClockMode::Running { offset: from - system() };
+    }
+
+    /// Moves the clock forward to `time`, unless it is already later.
+    pub(crate) fn advance_to(&self, time: Millis) {
+        if self.now() < time {
+            self.state().latest = Some((time, Instant::now()));
+        }
+    }
+
+    /// Follows the system clock again, even if this sets the clock back. Used only to
+    /// reset the whole server.
+    pub(crate) fn restart(&self) {
+        *self.state() = State { mode: ClockMode::Running { offset: 0 }, latest: None };
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    /// The time of this clock when the system clock shows `system` at `instant`.
+    fn at(&mut self, system: Millis, instant: Instant) -> Millis {
+        let target = match self.mode {
+            ClockMode::Running { offset } => system.saturating_add(offset),
+            ClockMode::Frozen { at } => at,
+        };
+        let Some((latest, when)) = self.latest.filter(|(latest, _)| target < *latest) else {
+            self.latest = Some((target, instant));
+            return target;
+        };
+        if matches!(self.mode, ClockMode::Frozen { .. }) {
+            return latest;
+        }
+        let passed = instant.saturating_duration_since(when).as_millis() as u64;
+        let now = latest.saturating_add_unsigned(passed);
+        // Carry the remaining fraction of a millisecond over to the next call.
+        self.latest = Some((now, when + Duration::from_millis(passed)));
+        now
+    }
+}
+
+impl ClockMode {
+    /// The form stored in the database.
+    pub(crate) fn to_text(self) -> String {
+        match self {
+            Self::Running { offset } => format!("running {offset}"),
+            Self::Frozen { at } => format!("frozen {at}"),
+        }
+    }
+
+    pub(crate) fn from_text(text: &str) -> Option<Self> {
+        let (word, number) = text.split_once(' ')?;
+        let number = number.parse().ok()?;
+        match word {
+            "running" => Some(Self::Running { offset: number }),
+            "frozen" => Some(Self::Frozen { at: number }),
+            _ => None,
+        }
+    }
+}
+
+/// The system time.
+pub(crate) fn system() -> Millis {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_millis() as Millis)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_frozen_clock_stops_and_resumes_from_its_own_time() {
+        let clock = Clock::new(ClockMode::Running { offset: 0 });
+        let start = clock.now();
+        clock.freeze(start + 1_000_000);
+        assert_eq!(clock.now(), start + 1_000_000);
+        clock.run(start + 1_000_000);
+        assert!((start + 1_000_000..start + 1_100_000).contains(&clock.now()));
+    }
+
+    #[test]
+    fn runs_on_while_the_system_clock_is_set_back() {
+        let mut state = State { mode: ClockMode::Running { offset: 500 }, latest: None };
+        let start = Instant::now();
+        let mut at = |system, micros| state.at(system, start + Duration::from_micros(micros));
+        assert_eq!(at(100_000, 0), 100_500);
+        assert_eq!(at(100_010, 10_000), 100_510);
+        // The system clock is set back. This clock runs on, also in steps of less than
+        // a millisecond.
+        assert_eq!(at(10, 10_600), 100_510);
+        assert_eq!(at(10, 11_200), 100_511);
+        assert_eq!(at(90_000, 2_010_000), 102_510);
+        // It follows the system clock once that is ahead again.
+        assert_eq!(at(200_000, 2_020_000), 200_500);
+        assert_eq!(at(200_000, 2_020_000), 200_500);
+    }
+
+    #[test]
+    fn advance_to_never_goes_back() {
+        let clock = Clock::new(ClockMode::Running { offset: 0 });
+        let ahead = clock.now() + 3_600_000;
+        clock.advance_to(ahead);
+        assert!(clock.now() >= ahead);
+        clock.advance_to(ahead - 1_000_000);
+        assert!(clock.now() >= ahead);
+        clock.restart();
+        assert!(clock.now() < ahead);
+    }
+
+    #[test]
+    fn mode_round_trips_through_text() {
+        for mode in [ClockMode::Running { offset: -5 }, ClockMode::Frozen { at: 1_795_000_000_000 }]
+        {
+            assert_eq!(ClockMode::from_text(&mode.to_text()), Some(mode));
+        }
+        assert_eq!(ClockMode::from_text("walking 5"), None);
+    }
+}

@@ -1,0 +1,228 @@
+//! The lifecycle of an email: the status of each recipient, the transitions between
+//! statuses, and the status of the email as a whole
+//! (`docs/undocumented/email-service.md#status-transitions`,
+//! `docs/undocumented/email-service.md#several-recipients`).
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::model::event::Event;
+
+/// Status of an email or of one of its recipients.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "EmailStatus")]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Status {
+    Queued,
+    Sending,
+    Sent,
+    Delivered,
+    Bounced,
+    Failed,
+    Complained,
+    Cancelled,
+}
+
+impl Status {
+    pub(crate) const fn as_str(self) -> &'static str {
+        match self {
+            Self::Queued => "queued",
+            Self::Sending => "sending",
+            Self::Sent => "sent",
+            Self::Delivered => "delivered",
+            Self::Bounced => "bounced",
+            Self::Failed => "failed",
+            Self::Complained => "complained",
+            Self::Cancelled => "cancelled",
+        }
+    }
+
+    pub(crate) fn from_text(text: &str) -> Self {
+        match text {
+            "sending" => Self::Sending,
+            "sent" => Self::Sent,
+            "delivered" => Self::Delivered,
+            "bounced" => Self::Bounced,
+            "failed" => Self::Failed,
+            "complained" => Self::Complained,
+            "cancelled" => Self::Cancelled,
+            _ => Self::Queued,
+        }
+    }
+
+    /// Severity: the status of an email is the most severe status of its recipients.
+    const fn severity(self) -> u8 {
+        match self {
+            Self::Cancelled => 8,
+            Self::Failed => 7,
+            Self::Bounced => 6,
+            Self::Complained => 5,
+            Self::Queued => 4,
+            Self::Sending => 3,
+            Self::Sent => 2,
+            Self::Delivered => 1,
+        }
+    }
+}
+
+/// State of one recipient.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "Recipient")]
+pub(crate) struct RecipientState {
+    pub(crate) address: String,
+    pub(crate) status: Status,
+    pub(crate) detail: Option<Value>,
+}
+
+/// The status of an email with these recipients.
+pub(crate) fn overall(recipients: &[RecipientState]) -> Status {
+    let all = recipients.iter().map(|recipient| recipient.status);
+    all.max_by_key(|status| status.severity()).unwrap_or(Status::Delivered)
+}
+
+/// Changes of a recipient's state.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Change {
+    /// Handed over, with an unknown outcome.
+    Sent,
+    Delivered,
+    Bounced,
+    Complained,
+    Failed,
+    Opened,
+    Clicked,
+}
+
+impl Change {
+    pub(crate) const ALL: [(&'static str, Self); 6] = [
+        ("delivered", Self::Delivered),
+        ("bounced", Self::Bounced),
+        ("complained", Self::Complained),
+        ("failed", Self::Failed),
+        ("opened", Self::Opened),
+        ("clicked", Self::Clicked),
+    ];
+
+    pub(crate) fn parse(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|(known, _)| *known == name).map(|(_, change)| change)
+    }
+
+    pub(crate) const fn event(self) -> Event {
+        match self {
+            Self::Sent => Event::EmailSent,
+            Self::Delivered => Event::EmailDelivered,
+            Self::Bounced => Event::EmailBounced,
+            Self::Complained => Event::EmailComplained,
+            Self::Failed => Event::EmailFailed,
+            Self::Opened => Event::EmailOpened,
+            Self::Clicked => Event::EmailClicked,
+        }
+    }
+
+    /// The transitions that this change makes from `from`, each with its event. `None`
+    /// if the change is not possible in that status.
+    pub(crate) fn steps(self, from: Status) -> Option<Vec<(Status, Event)>> {
+        const SENT: (Status, Event) = (Status::Sent, Event::EmailSent);
+        let to = match self {
+            Self::Sent => Status::Sent,
+            Self::Delivered => Status::Delivered,
+            Self::Bounced => Status::Bounced,
+            Self::Complained => Status::Complained,
+            Self::Failed => Status::Failed,
+            Self::Opened | Self::Clicked => from,
+        };
+        let last = (to, self.event());
+        match (self, from) {
+            (Self::Delivered | Self::Bounced, Status::Sending) => Some(vec![SENT, last]),
+            (Self::Delivered | Self::Bounced, Status::Sent)
+            | (Self::Bounced | Self::Complained, Status::Delivered)
+            | (Self::Failed | Self::Sent, Status::Sending)
+            | (Self::Opened | Self::Clicked, Status::Delivered | Status::Complained) => {
+                Some(vec![last])
+            }
+            _ => None,
+        }
+    }
+}
+
+/// Outcome of the simulated delivery. Magic recipients name theirs in the local part,
+/// with an optional `+label`, in any domain under `.test`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Outcome {
+    Delivered,
+    Bounced,
+    Complained,
+    Failed,
+    /// Stays in `sending` for a minute.
+    Delayed,
+}
+
+impl Outcome {
+    /// Determines the outcome for an address without display name.
+    pub(crate) fn of(address: &str) -> Self {
+        let Some((local, domain)) = address.rsplit_once('@') else { return Self::Delivered };
+        let top = domain.rsplit('.').next().unwrap_or(domain);
+        if top.eq_ignore_ascii_case(domain) || !top.eq_ignore_ascii_case("test") {
+            return Self::Delivered;
+        }
+        let name = local.split('+').next().unwrap_or(local);
+        match name.to_ascii_lowercase().as_str() {
+            "bounced" => Self::Bounced,
+            "complained" => Self::Complained,
+            "failed" => Self::Failed,
+            "delayed" => Self::Delayed,
+            _ => Self::Delivered,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn magic_recipients_allow_labels_and_require_a_test_domain() {
+        assert_eq!(Outcome::of("bounced@a.test"), Outcome::Bounced);
+        assert_eq!(Outcome::of("Failed+x+y@mail.a.TEST"), Outcome::Failed);
+        assert_eq!(Outcome::of("complained+1@a.test"), Outcome::Complained);
+        assert_eq!(Outcome::of("delayed@sandbox.test"), Outcome::Delayed);
+        for other in ["bounced@a.example", "notbounced@a.test", "bounced.x@a.test", "bounced@test"]
+        {
+            assert_eq!(Outcome::of(other), Outcome::Delivered, "{other}");
+        }
+    }
+
+    #[test]
+    fn the_email_has_the_most_severe_recipient_status() {
+        let with = |statuses: &[Status]| {
+            let state = |status: &Status| RecipientState {
+                address: "a@b".to_owned(),
+                status: *status,
+                detail: None,
+            };
+            overall(&statuses.iter().map(state).collect::<Vec<_>>())
+        };
+        use Status::{Bounced, Complained, Delivered, Failed, Sending, Sent};
+        assert_eq!(with(&[Delivered, Delivered]), Delivered);
+        assert_eq!(with(&[Delivered, Sending, Sent]), Sending);
+        assert_eq!(with(&[Complained, Sending]), Complained);
+        assert_eq!(with(&[Complained, Bounced, Delivered]), Bounced);
+        assert_eq!(with(&[Failed, Bounced]), Failed);
+    }
+
+    #[test]
+    fn only_documented_transitions_are_possible() {
+        use Status::{Bounced, Cancelled, Complained, Delivered, Failed, Queued, Sending, Sent};
+        let all = [Queued, Sending, Sent, Delivered, Bounced, Failed, Complained, Cancelled];
+        let from = |change: Change| {
+            all.into_iter().filter(|from| change.steps(*from).is_some()).collect::<Vec<_>>()
+        };
+        assert_eq!(from(Change::Delivered), [Sending, Sent]);
+        assert_eq!(from(Change::Bounced), [Sending, Sent, Delivered]);
+        assert_eq!(from(Change::Complained), [Delivered]);
+        assert_eq!(from(Change::Failed), [Sending]);
+        assert_eq!(from(Change::Opened), [Delivered, Complained]);
+        assert_eq!(from(Change::Clicked), [Delivered, Complained]);
+    }
+}

@@ -1,0 +1,23 @@
+//! [`Stop`]: the request to stop, which all tasks of a server watch.
+
+use tokio::sync::watch;
+
+/// Becomes requested once, and stays so.
+#[derive(Debug, Default)]
+pub(crate) struct Stop(watch::Sender<bool>);
+
+impl Stop {
+    pub(crate) fn request(&self) {
+        self.0.send_replace(true);
+    }
+
+    pub(crate) fn is_requested(&self) -> bool {
+        *self.0.borrow()
+    }
+
+    /// Completes when the server is asked to stop.
+    pub(crate) async fn requested(&self) {
+        // The sender lives as long as `self` does.
+        let _ = self.0.subscribe().wait_for(|stop| *stop).await;
+    }
+}

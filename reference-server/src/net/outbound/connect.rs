@@ -1,0 +1,223 @@
+//! Connections to webhook targets: DNS lookup, target policy, TCP, TLS.
+
+use std::future::Future;
+use std::net::{IpAddr, SocketAddr};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::task::{Context, Poll};
+use std::time::Duration;
+use std::{fmt, io};
+
+use http::Uri;
+use hyper_util::client::legacy::connect::{CaptureConnection, Connected, Connection};
+use hyper_util::rt::TokioIo;
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::net::TcpStream;
+use tokio::sync::Semaphore;
+use tokio::time::timeout;
+use tokio_rustls::client::TlsStream;
+use tower_service::Service;
+
+use super::AttemptError;
+use super::target::{Policy, RefusedTarget};
+use crate::net::tls;
+
+#[derive(Clone)]
+pub(super) struct Connector {
+    policy: Policy,
+}
+
+impl Connector {
+    pub(super) fn new(policy: Policy) -> Self {
+        Self { policy }
+    }
+
+    async fn connect(self, uri: Uri) -> Result<Stream, ConnectError> {
+        let host = uri.host().ok_or(ConnectError::Unresolved)?;
+        let host = host.strip_prefix('[').and_then(|h| h.strip_suffix(']')).unwrap_or(host);
+        let https = uri.scheme_str() == Some("https");
+        let port = uri.port_u16().unwrap_or(if https { 443 } else { 80 });
+        let tcp = self.open(&addresses(host, port).await?).await?;
+        tcp.set_nodelay(true).map_err(ConnectError::Io)?;
+        if !https {
+            return Ok(Stream::Plain(tcp));
+        }
+        let stream = tls::connect(host, tcp).await.map_err(ConnectError::Tls)?;
+        Ok(Stream::Tls(Box::new(stream)))
+    }
+
+    /// Connects to the first address that is allowed and accepts the connection.
+    async fn open(&self, addresses: &[SocketAddr]) -> Result<TcpStream, ConnectError> {
+        let mut error = ConnectError::Unresolved;
+        for &address in addresses {
+            if let Err(refused) = self.policy.check(address.ip()) {
+                error = ConnectError::Refused(refused);
+                continue;
+            }
+            // The last address may use all the remaining time of the attempt.
+            let limit = if Some(&address) == addresses.last() {
+                LAST_CONNECT_TIMEOUT
+            } else {
+                CONNECT_TIMEOUT
+            };
+            match timeout(limit, TcpStream::connect(address)).await {
+                Ok(Ok(stream)) => return Ok(stream),
+                Ok(Err(io)) => error = ConnectError::Io(io),
+                Err(_) => error = ConnectError::Io(io::ErrorKind::TimedOut.into()),
+            }
+        }
+        Err(error)
+    }
+}
+
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
+const LAST_CONNECT_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// Maximum number of look-ups under way, of 512 threads; more than one organization's
+/// attempts can take.
+const MAX_LOOKUPS: usize = 256;
+
+async fn addresses(host: &str, port: u16) -> Result<Vec<SocketAddr>, ConnectError> {
+    if let Ok(address) = host.parse::<IpAddr>() {
+        return Ok(vec![SocketAddr::new(address, port)]);
+    }
+    // A look-up takes a thread for as long as the name server does, and the threads are
+    // those that read the database.
+    static LOOKUPS: Semaphore = Semaphore::const_new(MAX_LOOKUPS);
+    let _slot = LOOKUPS.acquire().await;
+    match tokio::net::lookup_host((host, port)).await {
+        Ok(found) => Ok(found.collect()),
+        Err(error) if matches!(error.raw_os_error(), Some(23 | 24)) => Err(ConnectError::Io(error)),
+        Err(_) => Err(ConnectError::Unresolved),
+    }
+}
+
+impl Service<Uri> for Connector {
+    type Response = TokioIo<Stream>;
+    type Error = ConnectError;
+    type Future = Pin<Box<dyn Future<Output = Result<Self::Response, Self::Error>> + Send>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Self::Error>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, uri: Uri) -> Self::Future {
+        let connector = self.clone();
+        Box::pin(async move { connector.connect(uri).await.map(TokioIo::new) })
+    }
+}
+
+#[derive(Debug)]
+pub(super) enum ConnectError {
+    Refused(RefusedTarget),
+    Unresolved,
+    Io(io::Error),
+    Tls(io::Error),
+}
+
+impl ConnectError {
+    /// hyper owns the original error, so build a new one from its parts.
+    pub(super) fn to_attempt_error(&self) -> AttemptError {
+        match self {
+            Self::Refused(refused) => AttemptError::Refused(*refused),
+            Self::Unresolved => AttemptError::Unresolved,
+            // ENFILE and EMFILE
+            Self::Io(error) if matches!(error.raw_os_error(), Some(23 | 24)) => {
+                AttemptError::NoDescriptor
+            }
+            Self::Io(error) => AttemptError::NoConnection(error.kind().into()),
+            Self::Tls(error) => AttemptError::Tls(io::Error::other(error.to_string())),
+        }
+    }
+}
+
+impl fmt::Display for ConnectError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.to_attempt_error().fmt(f)
+    }
+}
+
+impl std::error::Error for ConnectError {}
+
+/// How many requests a connection has served.
+#[derive(Clone, Default)]
+struct Uses(Arc<AtomicUsize>);
+
+/// Counts a request on its connection. Returns how many it had served before.
+pub(super) fn count_use(connection: &CaptureConnection) -> usize {
+    let mut extras = http::Extensions::new();
+    if let Some(connected) = connection.connection_metadata().as_ref() {
+        connected.get_extras(&mut extras);
+    }
+    extras.get::<Uses>().map_or(0, |uses| uses.0.fetch_add(1, Ordering::Relaxed))
+}
+
+pub(super) enum Stream {
+    Plain(TcpStream),
+    Tls(Box<TlsStream<TcpStream>>),
+}
+
+impl Connection for Stream {
+    fn connected(&self) -> Connected {
+        Connected::new().extra(Uses::default())
+    }
+}
+
+impl AsyncRead for Stream {
+    fn poll_read(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        match self.get_mut() {
+            Self::Plain(stream) => Pin::new(stream).poll_read(cx, buf),
+            Self::Tls(stream) => Pin::new(stream).poll_read(cx, buf),
+        }
+    }
+}
+
+impl AsyncWrite for Stream {
+    fn poll_write(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        match self.get_mut() {
+            Self::Plain(stream) => Pin::new(stream).poll_write(cx, buf),
+            Self::Tls(stream) => Pin::new(stream).poll_write(cx, buf),
+        }
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        match self.get_mut() {
+            Self::Plain(stream) => Pin::new(stream).poll_flush(cx),
+            Self::Tls(stream) => Pin::new(stream).poll_flush(cx),
+        }
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        match self.get_mut() {
+            Self::Plain(stream) => Pin::new(stream).poll_shutdown(cx),
+            Self::Tls(stream) => Pin::new(stream).poll_shutdown(cx),
+        }
+    }
+
+    fn poll_write_vectored(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bufs: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        match self.get_mut() {
+            Self::Plain(stream) => Pin::new(stream).poll_write_vectored(cx, bufs),
+            Self::Tls(stream) => Pin::new(stream).poll_write_vectored(cx, bufs),
+        }
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        match self {
+            Self::Plain(stream) => stream.is_write_vectored(),
+            Self::Tls(stream) => stream.is_write_vectored(),
+        }
+    }
+}

@@ -1,0 +1,245 @@
+//! The database: one SQLite file, one writer thread with group commit, and separate
+//! connections for readers.
+//!
+//! A write is a closure, called a job. The writer thread takes all waiting jobs, runs
+//! each in its own savepoint of one transaction, commits, and only then sends the
+//! results. A successful result therefore means that the data is on disk, and
+//! concurrent jobs share the cost of the sync.
+
+pub(crate) mod attempts;
+pub(crate) mod audiences;
+pub(crate) mod contacts;
+pub(crate) mod data_dir;
+pub(crate) mod deliveries;
+pub(crate) mod dns_records;
+pub(crate) mod domains;
+pub(crate) mod due;
+pub(crate) mod emails;
+pub(crate) mod faults;
+mod file_identity;
+pub(crate) mod idempotency;
+mod job;
+pub(crate) mod keys;
+pub(crate) mod local_deliveries;
+mod lock;
+pub(crate) mod messages;
+pub(crate) mod meta;
+mod migrations;
+mod open;
+pub(crate) mod organizations;
+#[cfg(test)]
+mod plans;
+mod pressure;
+mod queue;
+pub(crate) mod relay_queue;
+pub(crate) mod reset;
+mod restore;
+pub(crate) mod templates;
+mod tx;
+pub(crate) mod webhooks;
+mod writer;
+
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex};
+use std::thread::JoinHandle;
+
+use rusqlite::Connection;
+use tokio::sync::oneshot;
+
+use file_identity::FileIdentity;
+use job::{Job, JobResult};
+pub(crate) use lock::lock;
+pub(crate) use open::{OpenError, limit_size};
+use queue::Queue;
+pub(crate) use restore::restore_clock_and_ids;
+pub(crate) use tx::{Tx, Wake, find};
+
+use crate::model::clock::Clock;
+use crate::model::error::ApiError;
+
+/// Where the data is stored.
+#[derive(Clone, Debug)]
+pub(crate) enum Location {
+    /// The file `svc.db` in this directory.
+    Directory(PathBuf),
+    Memory,
+}
+
+/// Handle to the database, shared by the whole server.
+pub(crate) struct Store {
+    queue: Arc<Queue>,
+    thread: Mutex<Option<JoinHandle<()>>>,
+    /// `None` for an in-memory database, whose only connection is the writer's.
+    readers: Option<Readers>,
+    /// Notified after each commit about work that became due.
+    pub(crate) wake: Arc<Wake>,
+}
+
+struct Readers {
+    path: PathBuf,
+    idle: Arc<Mutex<Vec<Connection>>>,
+}
+
+/// Maximum number of idle read connections; others are closed after use.
+const IDLE_READERS: usize = 4;
+
+impl Store {
+    /// Opens the database and applies missing migrations. Returns the connection for
+    /// [`Store::start`].
+    pub(crate) fn open(location: &Location) -> Result<(Self, Connection), OpenError> {
+        let (connection, readers) = match location {
+            Location::Memory => (open::memory()?, None),
+            Location::Directory(directory) => {
+                let path = directory.join("svc.db");
+                let connection = open::file(&path)?;
+                (connection, Some(Readers { path, idle: Arc::default() }))
+            }
+        };
+        let store =
+            Self { queue: Arc::default(), thread: Mutex::new(None), readers, wake: Arc::default() };
+        Ok((store, connection))
+    }
+
+    /// Starts the writer thread on the connection returned by [`Store::open`].
+    pub(crate) fn start(&self, connection: Connection, clock: Arc<Clock>) -> std::io::Result<()> {
+        let (queue, wake) = (Arc::clone(&self.queue), Arc::clone(&self.wake));
+        let files = match &self.readers {
+            Some(readers) => FileIdentity::of_all(&readers.path)?,
+            None => Vec::new(),
+        };
+        let thread = std::thread::Builder::new()
+            .name("svc-writer".to_owned())
+            .spawn(move || writer::run(connection, &queue, &clock, &wake, &files))?;
+        *lock(&self.thread) = Some(thread);
+        Ok(())
+    }
+
+    /// Runs a job in a transaction and returns once it is on disk.
+    ///
+    /// If the job fails, nothing that it wrote is kept.
+    pub(crate) async fn write<T, F>(&self, job: F) -> Result<T, ApiError>
+    where
+        T: Send + 'static,
+        F: FnOnce(&mut Tx<'_>) -> Result<T, ApiError> + Send + 'static,
+    {
+        self.submit(true, true, job).await
+    }
+
+    /// Like [`Store::write`], for background work of the engine. It yields to jobs that
+    /// a request waits for. After a power failure the work may have to be done again;
+    /// after a killed process it is not lost.
+    pub(crate) async fn write_relaxed<T, F>(&self, job: F) -> Result<T, ApiError>
+    where
+        T: Send + 'static,
+        F: FnOnce(&mut Tx<'_>) -> Result<T, ApiError> + Send + 'static,
+    {
+        self.submit(false, false, job).await
+    }
+
+    /// Reads committed data on a blocking thread.
+    pub(crate) async fn read<T, F>(&self, job: F) -> Result<T, ApiError>
+    where
+        T: Send + 'static,
+        F: FnOnce(&Connection) -> Result<T, ApiError> + Send + 'static,
+    {
+        let Some(readers) = &self.readers else {
+            return self.submit(false, true, move |tx| job(tx.connection())).await;
+        };
+        let (path, idle) = (readers.path.clone(), Arc::clone(&readers.idle));
+        let task = tokio::task::spawn_blocking(move || {
+            let pooled = lock(&idle).pop();
+            let connection = match pooled {
+                Some(connection) => connection,
+                None => open::reader(&path)?,
+            };
+            let result = job(&connection);
+            let mut idle = lock(&idle);
+            if idle.len() < IDLE_READERS {
+                idle.push(connection);
+            }
+            result
+        });
+        task.await.unwrap_or_else(|error| Err(ApiError::internal(error)))
+    }
+
+    /// Waits for all submitted jobs and closes the database.
+    pub(crate) fn close(&self) {
+        // Close the readers first: the last connection to close copies the write-ahead
+        // log into the database file, and a read-only connection cannot.
+        if let Some(readers) = &self.readers {
+            lock(&readers.idle).clear();
+        }
+        self.queue.close();
+        if let Some(thread) = lock(&self.thread).take()
+            && thread.join().is_err()
+        {
+            tracing::error!("the database writer thread panicked");
+        }
+    }
+
+    async fn submit<T, F>(&self, durable: bool, awaited: bool, job: F) -> Result<T, ApiError>
+    where
+        T: Send + 'static,
+        F: FnOnce(&mut Tx<'_>) -> Result<T, ApiError> + Send + 'static,
+    {
+        let (sender, receiver) = oneshot::channel();
+        let run = Box::new(move |tx: Result<&mut Tx<'_>, ApiError>| {
+            let result = tx.and_then(job);
+            JobResult {
+                keep: result.is_ok(),
+                respond: Box::new(move |committed: Result<(), ApiError>| {
+                    // The receiver is gone if the client disconnected.
+                    let _ = sender.send(result.and_then(|value| committed.map(|()| value)));
+                }),
+            }
+        });
+        if !self.queue.push(Job { durable, awaited, run }) {
+            return Err(ApiError::new(
+                crate::model::error::Code::Unavailable,
+                "the server is stopping",
+            ));
+        }
+        receiver.await.unwrap_or_else(|_| Err(ApiError::internal("a database job panicked")))
+    }
+}
+
+impl Drop for Store {
+    fn drop(&mut self) {
+        self.queue.close();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::clock::ClockMode;
+
+    #[tokio::test]
+    async fn a_failed_job_leaves_no_rows() {
+        let (store, connection) = Store::open(&Location::Memory).unwrap();
+        let clock = Arc::new(Clock::new(ClockMode::Running { offset: 0 }));
+        store.start(connection, clock).unwrap();
+        let insert = |tx: &mut Tx<'_>, key: &str| -> Result<(), ApiError> {
+            tx.execute("INSERT INTO meta VALUES (?1, 'x')", [key])?;
+            Ok(())
+        };
+        let failed = store.write(move |tx| {
+            insert(tx, "failed")?;
+            Err::<(), _>(ApiError::not_found("thing"))
+        });
+        assert!(failed.await.is_err());
+        let panicked = store.write::<(), _>(move |tx| {
+            insert(tx, "panicked")?;
+            panic!("intentional panic of this test")
+        });
+        assert!(panicked.await.is_err());
+        store.write(move |tx| insert(tx, "done")).await.unwrap();
+
+        let keys = store.read(|connection| {
+            let mut statement = connection.prepare("SELECT key FROM meta WHERE value = 'x'")?;
+            let rows = statement.query_map([], |row| row.get(0))?;
+            Ok(rows.collect::<rusqlite::Result<Vec<String>>>()?)
+        });
+        assert_eq!(keys.await.unwrap(), ["done"]);
+    }
+}

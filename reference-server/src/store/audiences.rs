@@ -1,0 +1,74 @@
+//! The table `audience`.
+
+use rusqlite::{Connection, Row};
+
+use crate::model::error::ApiError;
+use crate::model::id::{self, Prefix};
+use crate::model::time::Millis;
+use crate::store::{self, Tx};
+
+pub(crate) struct Audience {
+    pub(crate) id: String,
+    pub(crate) name: String,
+    pub(crate) created_at: Millis,
+    pub(crate) updated_at: Millis,
+}
+
+pub(crate) fn insert(tx: &Tx<'_>, organization: i64, name: String) -> Result<Audience, ApiError> {
+    let id = id::new(Prefix::Audience);
+    tx.execute(
+        "INSERT INTO audience (id, organization, name, contacts, created_at, updated_at)
+         VALUES (?1, ?2, ?3, 0, ?4, ?4)",
+        (&id, organization, &name, tx.now),
+    )?;
+    Ok(Audience { id, name, created_at: tx.now, updated_at: tx.now })
+}
+
+/// Lists the audiences of an organization, oldest first.
+pub(crate) fn list(connection: &Connection, organization: i64) -> Result<Vec<Audience>, ApiError> {
+    let sql = format!("SELECT {COLUMNS} FROM audience WHERE organization = ?1 ORDER BY id");
+    let mut statement = connection.prepare_cached(&sql)?;
+    let rows = statement.query_map([organization], read)?;
+    Ok(rows.collect::<rusqlite::Result<Vec<_>>>()?)
+}
+
+pub(crate) fn find(
+    connection: &Connection,
+    id: &str,
+    organization: i64,
+) -> Result<Audience, ApiError> {
+    let sql = format!("SELECT {COLUMNS} FROM audience WHERE id = ?1 AND organization = ?2");
+    store::find(connection, &sql, (id, organization), read)?
+        .ok_or_else(|| ApiError::not_found("audience"))
+}
+
+/// Deletes an audience with its contacts.
+pub(crate) fn delete(tx: &Tx<'_>, id: &str, organization: i64) -> Result<(), ApiError> {
+    find(tx.connection(), id, organization)?;
+    tx.execute("DELETE FROM contact WHERE audience = ?1", [id])?;
+    tx.execute("DELETE FROM audience WHERE id = ?1", [id])?;
+    Ok(())
+}
+
+/// How many contacts an audience has.
+pub(crate) fn count(connection: &Connection, id: &str) -> Result<i64, ApiError> {
+    let sql = "SELECT contacts FROM audience WHERE id = ?1";
+    Ok(connection.prepare_cached(sql)?.query_row([id], |row| row.get(0))?)
+}
+
+/// Changes the stored number of contacts, which a count would have to read one by one.
+pub(super) fn add_to_count(tx: &Tx<'_>, id: &str, difference: i64) -> rusqlite::Result<()> {
+    tx.execute("UPDATE audience SET contacts = contacts + ?2 WHERE id = ?1", (id, difference))?;
+    Ok(())
+}
+
+const COLUMNS: &str = "id, name, created_at, updated_at";
+
+fn read(row: &Row<'_>) -> rusqlite::Result<Audience> {
+    Ok(Audience {
+        id: row.get(0)?,
+        name: row.get(1)?,
+        created_at: row.get(2)?,
+        updated_at: row.get(3)?,
+    })
+}

@@ -1,0 +1,147 @@
+//! The table `contact`.
+
+use rusqlite::{Connection, Row};
+use serde::Serialize;
+use serde_json::{Map, Value};
+
+use super::audiences;
+use crate::model::error::{ApiError, Code};
+use crate::model::id::{self, Prefix};
+use crate::model::time::Millis;
+use crate::store::{self, Tx};
+
+pub(crate) struct Contact {
+    pub(crate) id: String,
+    pub(crate) audience: String,
+    pub(crate) email: String,
+    pub(crate) name: Option<String>,
+    pub(crate) metadata: Map<String, Value>,
+    pub(crate) topics: Vec<String>,
+    pub(crate) subscribed: bool,
+    pub(crate) created_at: Millis,
+    pub(crate) updated_at: Millis,
+}
+
+/// A contact to insert.
+pub(crate) struct NewContact {
+    pub(crate) audience: String,
+    pub(crate) email: String,
+    pub(crate) name: Option<String>,
+    pub(crate) metadata: Map<String, Value>,
+    pub(crate) topics: Vec<String>,
+}
+
+/// Inserts a subscribed contact. Returns 404 if there is no such audience, and 409 if it has
+/// a contact with this address.
+pub(crate) fn insert(tx: &Tx<'_>, organization: i64, new: NewContact) -> Result<Contact, ApiError> {
+    audiences::find(tx.connection(), &new.audience, organization)?;
+    let key = new.email.to_lowercase();
+    let existing = tx.find(
+        "SELECT 1 FROM contact WHERE audience = ?1 AND email_key = ?2",
+        (&new.audience, &key),
+        |_| Ok(()),
+    )?;
+    if existing.is_some() {
+        let message = "the audience already has a contact with this address";
+        return Err(ApiError::new(Code::Conflict, message));
+    }
+    let contact = Contact {
+        id: id::new(Prefix::Contact),
+        audience: new.audience,
+        email: new.email,
+        name: new.name,
+        metadata: new.metadata,
+        topics: new.topics,
+        subscribed: true,
+        created_at: tx.now,
+        updated_at: tx.now,
+    };
+    tx.execute(
+        "INSERT INTO contact (id, organization, audience, email, email_key, name, metadata,
+                              topics, subscribed, created_at, updated_at)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, 1, ?9, ?9)",
+        (
+            &contact.id,
+            organization,
+            &contact.audience,
+            &contact.email,
+            &key,
+            &contact.name,
+            json(&contact.metadata)?,
+            json(&contact.topics)?,
+            tx.now,
+        ),
+    )?;
+    audiences::add_to_count(tx, &contact.audience, 1)?;
+    Ok(contact)
+}
+
+/// Lists contacts of an audience, oldest first.
+pub(crate) fn list(
+    connection: &Connection,
+    audience: &str,
+    limit: i64,
+    offset: i64,
+) -> Result<Vec<Contact>, ApiError> {
+    let sql =
+        format!("SELECT {COLUMNS} FROM contact WHERE audience = ?1 ORDER BY id LIMIT ?2 OFFSET ?3");
+    let mut statement = connection.prepare_cached(&sql)?;
+    let rows = statement.query_map((audience, limit, offset), read)?;
+    Ok(rows.collect::<rusqlite::Result<Vec<_>>>()?)
+}
+
+pub(crate) fn find(
+    connection: &Connection,
+    id: &str,
+    organization: i64,
+) -> Result<Contact, ApiError> {
+    let sql = format!("SELECT {COLUMNS} FROM contact WHERE id = ?1 AND organization = ?2");
+    store::find(connection, &sql, (id, organization), read)?
+        .ok_or_else(|| ApiError::not_found("contact"))
+}
+
+/// Stores a changed contact.
+pub(crate) fn update(tx: &Tx<'_>, contact: &mut Contact) -> Result<(), ApiError> {
+    contact.updated_at = tx.now;
+    tx.execute(
+        "UPDATE contact SET name = ?2, metadata = ?3, topics = ?4, subscribed = ?5,
+                            updated_at = ?6 WHERE id = ?1",
+        (
+            &contact.id,
+            &contact.name,
+            json(&contact.metadata)?,
+            json(&contact.topics)?,
+            contact.subscribed,
+            contact.updated_at,
+        ),
+    )?;
+    Ok(())
+}
+
+pub(crate) fn delete(tx: &Tx<'_>, id: &str, organization: i64) -> Result<(), ApiError> {
+    let contact = find(tx.connection(), id, organization)?;
+    tx.execute("DELETE FROM contact WHERE id = ?1", [id])?;
+    audiences::add_to_count(tx, &contact.audience, -1)?;
+    Ok(())
+}
+
+const COLUMNS: &str =
+    "id, audience, email, name, metadata, topics, subscribed, created_at, updated_at";
+
+fn read(row: &Row<'_>) -> rusqlite::Result<Contact> {
+    Ok(Contact {
+        id: row.get(0)?,
+        audience: row.get(1)?,
+        email: row.get(2)?,
+        name: row.get(3)?,
+        metadata: serde_json::from_str(row.get_ref(4)?.as_str()?).unwrap_or_default(),
+        topics: serde_json::from_str(row.get_ref(5)?.as_str()?).unwrap_or_default(),
+        subscribed: row.get(6)?,
+        created_at: row.get(7)?,
+        updated_at: row.get(8)?,
+    })
+}
+
+fn json(value: &impl Serialize) -> Result<String, ApiError> {
+    serde_json::to_string(value).map_err(ApiError::internal)
+}

@@ -1,0 +1,201 @@
+//! The data directory: locked by the server that uses it, with a file that tells
+//! other processes where that server listens.
+
+use std::fs::{File, OpenOptions, TryLockError};
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use crate::model::addresses::Addresses;
+
+/// A server that is running on a data directory, returned by [`find_running`].
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct RunningServer {
+    /// The HTTP listen address, such as `127.0.0.1:4080`.
+    pub http: SocketAddr,
+    /// The listen address of the DNS server.
+    pub dns: SocketAddr,
+    /// The listen address for SMTP, if the server accepts mail.
+    pub smtp: Option<SocketAddr>,
+    /// The process ID.
+    pub pid: u32,
+}
+
+impl RunningServer {
+    /// The base URL, such as `http://127.0.0.1:4080`, without a trailing slash.
+    pub fn base_url(&self) -> String {
+        format!("http://{}", self.http)
+    }
+}
+
+/// Finds the server that is running on this data directory.
+///
+/// The lookup relies on a file lock, which the system releases when the process
+/// ends, so it does not report a server that was killed. Returns `None` if no
+/// server is running, if it is still starting, or if it is not
+/// [discoverable](crate::Builder::discoverable).
+pub fn find_running(data_dir: impl AsRef<Path>) -> Option<RunningServer> {
+    let directory = data_dir.as_ref();
+    let file = File::open(directory.join(LOCK_FILE)).ok()?;
+    match file.try_lock_shared() {
+        Err(TryLockError::WouldBlock) => read_server_file(directory),
+        Ok(()) | Err(TryLockError::Error(_)) => None,
+    }
+}
+
+const LOCK_FILE: &str = "server.lock";
+const SERVER_FILE: &str = "server.json";
+
+/// A locked data directory. The lock ends when this value is dropped or the
+/// process ends.
+#[derive(Debug)]
+pub(crate) struct DataDir {
+    path: PathBuf,
+    _lock: File,
+    published: OnceLock<RunningServer>,
+}
+
+/// Why a data directory could not be locked.
+#[derive(Debug)]
+pub(crate) enum DataDirError {
+    InUse(Option<RunningServer>),
+    Io(std::io::Error),
+}
+
+impl DataDir {
+    /// Locks the directory, and creates it if it does not exist.
+    pub(crate) async fn lock(directory: &Path) -> Result<Self, DataDirError> {
+        create_private_dir(directory).map_err(DataDirError::Io)?;
+        check_owner(directory).map_err(DataDirError::Io)?;
+        let path = directory.join(LOCK_FILE);
+        create_private_file(&path).map_err(DataDirError::Io)?;
+        let lock = no_follow(OpenOptions::new().read(true).write(true)).open(path);
+        let lock = lock.map_err(DataDirError::Io)?;
+        // `find_running` in another process also holds the lock for a moment.
+        for _ in 0..10 {
+            match lock.try_lock() {
+                Ok(()) => {
+                    let _ = std::fs::remove_file(directory.join(SERVER_FILE));
+                    return Ok(Self {
+                        path: directory.to_owned(),
+                        _lock: lock,
+                        published: OnceLock::new(),
+                    });
+                }
+                Err(TryLockError::WouldBlock) => match read_server_file(directory) {
+                    Some(running) => return Err(DataDirError::InUse(Some(running))),
+                    None => tokio::time::sleep(Duration::from_millis(20)).await,
+                },
+                Err(TryLockError::Error(error)) => return Err(DataDirError::Io(error)),
+            }
+        }
+        Err(DataDirError::InUse(None))
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Writes the server's addresses, so that [`find_running`] finds them. The file
+    /// is replaced atomically.
+    pub(crate) fn publish(&self, addresses: &Addresses) -> std::io::Result<()> {
+        let running = RunningServer {
+            http: addresses.http,
+            dns: addresses.dns,
+            smtp: addresses.smtp,
+            pid: std::process::id(),
+        };
+        let new = self.path.join("server.json.new");
+        // Whatever is there is a leftover, or a link that someone planted.
+        match std::fs::remove_file(&new) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error),
+            _ => {}
+        }
+        create_private_file(&new)?;
+        std::fs::write(&new, serde_json::to_vec(&running)?)?;
+        std::fs::rename(new, self.path.join(SERVER_FILE))?;
+        let _ = self.published.set(running);
+        Ok(())
+    }
+}
+
+impl Drop for DataDir {
+    fn drop(&mut self) {
+        // While this server was stopping, the directory may have been replaced by one
+        // that belongs to another server.
+        let running = read_server_file(&self.path);
+        if running.is_some_and(|running| Some(&running) == self.published.get()) {
+            let _ = std::fs::remove_file(self.path.join(SERVER_FILE));
+        }
+    }
+}
+
+fn read_server_file(directory: &Path) -> Option<RunningServer> {
+    serde_json::from_slice(&std::fs::read(directory.join(SERVER_FILE)).ok()?).ok()
+}
+
+/// Makes opening fail if the last part of the path is a symbolic link.
+fn no_follow(options: &mut OpenOptions) -> &mut OpenOptions {
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::custom_flags(
+        options,
+        rustix::fs::OFlags::NOFOLLOW.bits() as i32,
+    );
+    options
+}
+
+/// Returns an error if other users may write to the directory: they could replace the
+/// database.
+#[cfg(unix)]
+fn check_owner(directory: &Path) -> std::io::Result<()> {
+    use std::os::unix::fs::PermissionsExt as _;
+    let mode = std::fs::metadata(directory)?.permissions().mode();
+    if mode & 0o022 == 0 {
+        return Ok(());
+    }
+    let message = format!(
+        "other users may write to it (mode {:03o}); run `chmod go-w`, or use another directory",
+        mode & 0o777
+    );
+    Err(std::io::Error::new(std::io::ErrorKind::PermissionDenied, message))
+}
+
+#[cfg(not(unix))]
+fn check_owner(_: &Path) -> std::io::Result<()> {
+    Ok(())
+}
+
+/// Creates a directory that only its owner can read: the database holds emails and
+/// secrets.
+fn create_private_dir(directory: &Path) -> std::io::Result<()> {
+    let mut builder = std::fs::DirBuilder::new();
+    builder.recursive(true);
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    builder.create(directory)
+}
+
+/// Creates the file if it does not exist, and makes it readable by its owner only.
+/// SQLite gives its journal files the permissions of the database file.
+pub(crate) fn create_private_file(path: &Path) -> std::io::Result<()> {
+    let mut options = OpenOptions::new();
+    options.write(true).create(true).truncate(false);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    let file = no_follow(&mut options).open(path)?;
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt as _;
+        let mut permissions = file.metadata()?.permissions();
+        if permissions.mode() & 0o077 != 0 {
+            permissions.set_mode(0o600);
+            file.set_permissions(permissions)?;
+        }
+    }
+    drop(file);
+    Ok(())
+}

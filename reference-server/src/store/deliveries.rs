@@ -1,0 +1,326 @@
+//! The tables `delivery` and `delivery_body`: webhook deliveries with their exact bodies.
+
+use std::collections::{HashSet, VecDeque};
+
+use rusqlite::{Connection, Row};
+use svc_sdk::Service;
+
+use super::keys::service_from;
+use crate::model::error::ApiError;
+use crate::model::event::Event;
+use crate::model::time::Millis;
+use crate::model::worker::Worker;
+use crate::store::{self, Tx};
+
+/// The state of a delivery.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum State {
+    Pending,
+    Delivered,
+    Failed,
+    Dropped,
+}
+
+impl State {
+    pub(crate) const ALL: [Self; 4] = [Self::Pending, Self::Delivered, Self::Failed, Self::Dropped];
+
+    pub(crate) const fn as_str(self) -> &'static str {
+        match self {
+            Self::Pending => "pending",
+            Self::Delivered => "delivered",
+            Self::Failed => "failed",
+            Self::Dropped => "dropped",
+        }
+    }
+
+    pub(crate) fn parse(text: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|state| state.as_str() == text)
+    }
+}
+
+/// A delivery without its body.
+pub(crate) struct Delivery {
+    pub(crate) id: String,
+    pub(crate) webhook: String,
+    pub(crate) service: Service,
+    pub(crate) event: String,
+    pub(crate) state: State,
+    pub(crate) attempts: i64,
+    pub(crate) due_at: Option<Millis>,
+    pub(crate) created_at: Millis,
+    pub(crate) updated_at: Millis,
+}
+
+/// A delivery to insert.
+pub(crate) struct NewDelivery<'a> {
+    pub(crate) id: &'a str,
+    pub(crate) organization: i64,
+    pub(crate) webhook: &'a str,
+    pub(crate) service: Service,
+    pub(crate) event: &'a str,
+    pub(crate) body: &'a [u8],
+}
+
+/// Inserts a delivery that is due now.
+pub(crate) fn insert_pending(tx: &mut Tx<'_>, new: &NewDelivery<'_>) -> Result<(), ApiError> {
+    insert(tx, new, State::Pending, 0, Some(tx.now), tx.now)?;
+    tx.worker_due(Worker::Webhook(new.webhook.to_owned()), tx.now);
+    Ok(())
+}
+
+/// Inserts a delivery whose only attempt begins now, outside of the schedule.
+pub(crate) fn insert_under_way(
+    tx: &Tx<'_>,
+    new: &NewDelivery<'_>,
+    created_at: Millis,
+) -> Result<(), ApiError> {
+    insert(tx, new, State::Pending, 0, None, created_at)
+}
+
+/// Fails the deliveries that the last server left under way outside of the schedule: they
+/// have one attempt.
+pub(crate) fn fail_interrupted(tx: &Tx<'_>) -> Result<(), ApiError> {
+    tx.execute(
+        "UPDATE delivery SET state = 'failed', updated_at = ?1
+         WHERE organization IN (SELECT seq FROM organization) AND event = ?2
+         AND state = 'pending' AND due_at IS NULL",
+        (tx.now, Event::TEST),
+    )?;
+    Ok(())
+}
+
+fn insert(
+    tx: &Tx<'_>,
+    new: &NewDelivery<'_>,
+    state: State,
+    attempts: i64,
+    due_at: Option<Millis>,
+    created_at: Millis,
+) -> Result<(), ApiError> {
+    tx.execute(
+        "INSERT INTO delivery (id, organization, webhook, service, event, state, attempts,
+                               retry, due_at, created_at, updated_at)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, 0, ?8, ?9, ?10)",
+        (
+            new.id,
+            new.organization,
+            new.webhook,
+            new.service.as_str(),
+            new.event,
+            state.as_str(),
+            attempts,
+            due_at,
+            created_at,
+            tx.now,
+        ),
+    )?;
+    tx.execute("INSERT INTO delivery_body VALUES (?1, ?2)", (new.id, new.body))?;
+    Ok(())
+}
+
+/// A due delivery that was read ahead.
+pub(crate) struct Due {
+    pub(crate) id: String,
+    pub(crate) event: String,
+    pub(crate) service: Service,
+    pub(crate) attempts: i64,
+    pub(crate) retry: i64,
+    pub(crate) body: Vec<u8>,
+}
+
+/// The due deliveries to one webhook.
+pub(crate) struct DueDeliveries {
+    pub(crate) deliveries: VecDeque<Due>,
+    /// Whether there may be more.
+    pub(crate) more: bool,
+    /// When the next delivery after these is due; `Millis::MAX` for never.
+    pub(crate) next: Millis,
+}
+
+/// Reads due deliveries to a webhook, in order of their due time, except those in flight:
+/// at most `limit`, and no more after `max_bytes` of bodies.
+pub(crate) fn due(
+    connection: &Connection,
+    webhook: &str,
+    now: Millis,
+    limit: usize,
+    max_bytes: usize,
+    in_flight: &HashSet<String>,
+) -> Result<DueDeliveries, ApiError> {
+    let mut statement = connection.prepare_cached(
+        "SELECT id, event, service, attempts, retry, body FROM delivery
+         JOIN delivery_body ON delivery = id
+         WHERE webhook = ?1 AND due_at <= ?2 ORDER BY due_at, id LIMIT ?3",
+    )?;
+    let mut rows = statement.query((webhook, now, limit as i64))?;
+    let (mut deliveries, mut seen, mut bytes) = (VecDeque::new(), 0, 0);
+    while bytes < max_bytes
+        && let Some(row) = rows.next()?
+    {
+        seen += 1;
+        let id: String = row.get(0)?;
+        if in_flight.contains(&id) {
+            continue;
+        }
+        let body: Vec<u8> = row.get(5)?;
+        bytes += body.len();
+        deliveries.push_back(Due {
+            id,
+            event: row.get(1)?,
+            service: service_from(&row.get::<_, String>(2)?),
+            attempts: row.get(3)?,
+            retry: row.get(4)?,
+            body,
+        });
+    }
+    let more = seen == limit || bytes >= max_bytes;
+    let sql = "SELECT due_at FROM delivery WHERE webhook = ?1 AND due_at > ?2
+               ORDER BY due_at LIMIT 1";
+    let next = store::find(connection, sql, (webhook, now), |row| row.get(0))?;
+    Ok(DueDeliveries { deliveries, more, next: next.unwrap_or(Millis::MAX) })
+}
+
+/// The webhooks with pending deliveries, each with the time when the first is due.
+pub(crate) fn next_by_webhook(connection: &Connection) -> Result<Vec<(Worker, Millis)>, ApiError> {
+    let mut statement = connection.prepare_cached(
+        "SELECT webhook, MIN(due_at) FROM delivery WHERE due_at IS NOT NULL GROUP BY webhook",
+    )?;
+    let rows = statement.query_map([], |row| Ok((Worker::Webhook(row.get(0)?), row.get(1)?)))?;
+    Ok(rows.collect::<rusqlite::Result<_>>()?)
+}
+
+/// Records the state after an attempt, unless the delivery was dropped in the meantime.
+/// Returns whether it was pending.
+pub(crate) fn record(
+    tx: &Tx<'_>,
+    id: &str,
+    state: State,
+    attempts: i64,
+    retry: i64,
+    next: Option<Millis>,
+) -> Result<bool, ApiError> {
+    let changed = tx.execute(
+        "UPDATE delivery SET state = ?2, attempts = ?3, retry = ?4, due_at = ?5, updated_at = ?6
+         WHERE id = ?1 AND state = 'pending'",
+        (id, state.as_str(), attempts, retry, next, tx.now),
+    )?;
+    Ok(changed > 0)
+}
+
+/// Drops a delivery if it is pending.
+pub(crate) fn drop_pending(tx: &Tx<'_>, id: &str) -> Result<(), ApiError> {
+    tx.execute(
+        "UPDATE delivery SET state = 'dropped', due_at = NULL, updated_at = ?2
+         WHERE id = ?1 AND state = 'pending'",
+        (id, tx.now),
+    )?;
+    Ok(())
+}
+
+/// Drops the pending deliveries to a webhook.
+pub(crate) fn drop_all(tx: &Tx<'_>, webhook: &str) -> Result<(), ApiError> {
+    tx.execute(
+        "UPDATE delivery SET state = 'dropped', due_at = NULL, updated_at = ?2
+         WHERE webhook = ?1 AND due_at IS NOT NULL",
+        (webhook, tx.now),
+    )?;
+    Ok(())
+}
+
+/// Makes a delivery due now, `retry` attempts into its schedule.
+pub(crate) fn repeat(tx: &mut Tx<'_>, delivery: &Delivery, retry: i64) -> Result<(), ApiError> {
+    tx.execute(
+        "UPDATE delivery SET state = 'pending', retry = ?2, due_at = ?3, updated_at = ?3
+         WHERE id = ?1",
+        (&delivery.id, retry, tx.now),
+    )?;
+    tx.worker_due(Worker::Webhook(delivery.webhook.clone()), tx.now);
+    Ok(())
+}
+
+/// Which deliveries to list.
+pub(crate) struct Filter {
+    pub(crate) webhook: Option<String>,
+    pub(crate) event: Option<String>,
+    pub(crate) state: Option<State>,
+    /// Selects deliveries older than this one.
+    pub(crate) cursor: Option<String>,
+}
+
+impl Filter {
+    /// The statement for this filter: it reads along the index that covers the fewest rows.
+    fn statement(&self) -> String {
+        let (index, condition) = match self.state {
+            Some(State::Pending | State::Failed | State::Dropped) => {
+                ("delivery_state", "state <> 'delivered' AND state = ?5")
+            }
+            _ if self.webhook.is_some() => ("delivery_webhook", "webhook = ?3"),
+            _ if self.event.is_some() => ("delivery_event", "event = ?4"),
+            _ => ("delivery_organization", "TRUE"),
+        };
+        format!(
+            "SELECT {COLUMNS} FROM delivery INDEXED BY {index}
+             WHERE {condition} AND organization = ?1 AND id < ?2
+             AND (?3 IS NULL OR webhook = ?3) AND (?4 IS NULL OR event = ?4)
+             AND (?5 IS NULL OR state = ?5) ORDER BY id DESC LIMIT ?6"
+        )
+    }
+}
+
+/// Sorts after every ID: IDs are hexadecimal.
+const PAST_EVERY_ID: &str = "g";
+
+/// Lists the matching deliveries of an organization, newest first.
+pub(crate) fn list(
+    connection: &Connection,
+    organization: i64,
+    filter: &Filter,
+    limit: i64,
+) -> Result<Vec<Delivery>, ApiError> {
+    let mut statement = connection.prepare_cached(&filter.statement())?;
+    let cursor = filter.cursor.as_deref().unwrap_or(PAST_EVERY_ID);
+    let state = filter.state.map(State::as_str);
+    let params = (organization, cursor, &filter.webhook, &filter.event, state, limit);
+    let rows = statement.query_map(params, read)?;
+    Ok(rows.collect::<rusqlite::Result<Vec<_>>>()?)
+}
+
+pub(crate) fn find(
+    connection: &Connection,
+    id: &str,
+    organization: i64,
+) -> Result<Delivery, ApiError> {
+    let sql = format!("SELECT {COLUMNS} FROM delivery WHERE id = ?1 AND organization = ?2");
+    let found = store::find(connection, &sql, (id, organization), read)?;
+    found.ok_or_else(|| ApiError::not_found("delivery"))
+}
+
+/// The exact request body of a delivery.
+pub(crate) fn body(connection: &Connection, id: &str) -> Result<Option<Vec<u8>>, ApiError> {
+    let sql = "SELECT body FROM delivery_body WHERE delivery = ?1";
+    Ok(store::find(connection, sql, [id], |row| row.get(0))?)
+}
+
+/// Counts the pending deliveries.
+pub(crate) fn count_pending(connection: &Connection) -> Result<i64, ApiError> {
+    let sql = "SELECT COUNT(*) FROM delivery WHERE due_at IS NOT NULL";
+    Ok(store::find(connection, sql, [], |row| row.get(0))?.unwrap_or(0))
+}
+
+const COLUMNS: &str =
+    "id, webhook, service, event, state, attempts, due_at, created_at, updated_at";
+
+fn read(row: &Row<'_>) -> rusqlite::Result<Delivery> {
+    let state: String = row.get(4)?;
+    Ok(Delivery {
+        id: row.get(0)?,
+        webhook: row.get(1)?,
+        service: service_from(&row.get::<_, String>(2)?),
+        event: row.get(3)?,
+        state: State::parse(&state).unwrap_or(State::Dropped),
+        attempts: row.get(5)?,
+        due_at: row.get(6)?,
+        created_at: row.get(7)?,
+        updated_at: row.get(8)?,
+    })
+}

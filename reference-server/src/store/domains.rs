@@ -1,0 +1,274 @@
+//! The table `domain`: sending domains, and the names of the verified ones in memory.
+
+use std::collections::HashSet;
+use std::sync::{Arc, PoisonError, RwLock};
+
+use rusqlite::{Connection, Row};
+use schemars::JsonSchema;
+use serde::Serialize;
+use zeroize::Zeroizing;
+
+use crate::model::dns::{self, Record};
+use crate::model::error::{ApiError, Code};
+use crate::model::id::{self, Prefix};
+use crate::model::time::Millis;
+use crate::store::{self, Tx};
+
+pub(crate) struct Domain {
+    pub(crate) id: String,
+    pub(crate) organization: i64,
+    pub(crate) name: String,
+    selector: String,
+    /// The value of the DKIM record.
+    public_key: String,
+    pub(crate) flags: Flags,
+    pub(crate) created_at: Millis,
+    pub(crate) updated_at: Millis,
+}
+
+/// The results of the last verification, with the documented names.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
+#[expect(clippy::struct_excessive_bools, reason = "the five documented fields")]
+pub(crate) struct Flags {
+    pub(crate) mx_verified: bool,
+    pub(crate) spf_verified: bool,
+    pub(crate) dkim_verified: bool,
+    pub(crate) dmarc_verified: bool,
+    /// Whether all four checks passed.
+    pub(crate) verified: bool,
+}
+
+impl Domain {
+    /// The DNS records that the owner of the domain must publish.
+    pub(crate) fn records(&self) -> [Record; 4] {
+        dns::records(&self.name, &self.selector, &self.public_key, dns::INBOUND_HOST)
+    }
+}
+
+/// A new domain: its key, and the value of the DKIM record for it.
+pub(crate) struct NewDomain<'a> {
+    pub(crate) name: &'a str,
+    pub(crate) selector: &'a str,
+    pub(crate) private_key: &'a [u8],
+    pub(crate) public_key: String,
+}
+
+/// Inserts a domain that is not verified yet, or returns 409 if the organization has it.
+pub(crate) fn insert(
+    tx: &Tx<'_>,
+    organization: i64,
+    new: NewDomain<'_>,
+) -> Result<Domain, ApiError> {
+    let existing = tx.find(
+        "SELECT 1 FROM domain WHERE name = ?1 AND organization = ?2",
+        (new.name, organization),
+        |_| Ok(()),
+    )?;
+    if existing.is_some() {
+        return Err(ApiError::new(Code::Conflict, "the organization already has this domain"));
+    }
+    let domain = Domain {
+        id: id::new(Prefix::Domain),
+        organization,
+        name: new.name.to_owned(),
+        selector: new.selector.to_owned(),
+        public_key: new.public_key,
+        flags: Flags::default(),
+        created_at: tx.now,
+        updated_at: tx.now,
+    };
+    tx.execute(
+        "INSERT INTO domain (id, organization, name, dkim_selector, dkim_private, dkim_public,
+                             mx_verified, spf_verified, dkim_verified, dmarc_verified, created_at,
+                             updated_at)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, 0, 0, 0, 0, ?7, ?7)",
+        (
+            &domain.id,
+            organization,
+            new.name,
+            new.selector,
+            new.private_key,
+            &domain.public_key,
+            tx.now,
+        ),
+    )?;
+    Ok(domain)
+}
+
+/// Lists the domains of an organization, oldest first.
+pub(crate) fn list(connection: &Connection, organization: i64) -> Result<Vec<Domain>, ApiError> {
+    let sql = format!("SELECT {COLUMNS} FROM domain WHERE organization = ?1 ORDER BY id");
+    let mut statement = connection.prepare_cached(&sql)?;
+    let rows = statement.query_map([organization], read)?;
+    Ok(rows.collect::<rusqlite::Result<Vec<_>>>()?)
+}
+
+/// Stores the results of a verification. With all checks passed, mail for the domain
+/// reaches this organization once the transaction commits.
+pub(crate) fn set_flags(
+    tx: &mut Tx<'_>,
+    verified: &Arc<VerifiedDomains>,
+    domain: &mut Domain,
+    flags: Flags,
+) -> Result<(), ApiError> {
+    if flags.verified {
+        let (verified, name) = (Arc::clone(verified), domain.name.clone());
+        tx.after_commit(move || verified.add(name));
+    }
+    if domain.flags != flags {
+        domain.flags = flags;
+        domain.updated_at = tx.now;
+        tx.execute(
+            "UPDATE domain SET mx_verified = ?2, spf_verified = ?3, dkim_verified = ?4,
+                               dmarc_verified = ?5, updated_at = ?6 WHERE id = ?1",
+            (
+                &domain.id,
+                flags.mx_verified,
+                flags.spf_verified,
+                flags.dkim_verified,
+                flags.dmarc_verified,
+                tx.now,
+            ),
+        )?;
+    }
+    Ok(())
+}
+
+/// Deletes a domain with its mailboxes and their messages.
+pub(crate) fn delete(tx: &Tx<'_>, id: &str, organization: i64) -> Result<(), ApiError> {
+    find(tx.connection(), id, organization)?;
+    tx.execute(
+        "DELETE FROM message_source WHERE message IN (SELECT id FROM message WHERE domain = ?1)",
+        [id],
+    )?;
+    tx.execute("DELETE FROM message WHERE domain = ?1", [id])?;
+    tx.execute("DELETE FROM domain WHERE id = ?1", [id])?;
+    Ok(())
+}
+
+pub(crate) fn find(
+    connection: &Connection,
+    id: &str,
+    organization: i64,
+) -> Result<Domain, ApiError> {
+    let sql = format!("SELECT {COLUMNS} FROM domain WHERE id = ?1 AND organization = ?2");
+    store::find(connection, &sql, (id, organization), read)?
+        .ok_or_else(|| ApiError::not_found("domain"))
+}
+
+/// Finds a domain by its name or its ID.
+pub(crate) fn find_named(
+    connection: &Connection,
+    name: &str,
+    organization: i64,
+) -> Result<Domain, ApiError> {
+    let sql =
+        format!("SELECT {COLUMNS} FROM domain WHERE (name = ?1 OR id = ?1) AND organization = ?2");
+    store::find(connection, &sql, (name, organization), read)?
+        .ok_or_else(|| ApiError::not_found("domain"))
+}
+
+/// Whether an organization may send from this domain. A subdomain of a verified domain
+/// must be verified itself (`docs/undocumented/email-service.md#addresses`).
+pub(crate) fn is_verified(tx: &Tx<'_>, organization: i64, domain: &str) -> Result<bool, ApiError> {
+    let sql = format!("SELECT 1 FROM domain WHERE name = ?1 AND organization = ?2 AND {VERIFIED}");
+    Ok(tx.find(&sql, (domain, organization), |_| Ok(()))?.is_some())
+}
+
+/// Whether any organization receives mail for this domain.
+pub(crate) fn is_verified_by_any(connection: &Connection, domain: &str) -> Result<bool, ApiError> {
+    let sql = format!("SELECT 1 FROM domain WHERE name = ?1 AND {VERIFIED} LIMIT 1");
+    Ok(store::find(connection, &sql, [domain], |_| Ok(()))?.is_some())
+}
+
+/// The verified domains with this name, each as domain id and organization. Several
+/// organizations may have the same domain.
+pub(crate) fn owners(
+    tx: &Tx<'_>,
+    domain: &str,
+    organization: Option<i64>,
+) -> Result<Vec<(String, i64)>, ApiError> {
+    let sql = format!(
+        "SELECT id, organization FROM domain
+         WHERE name = ?1 AND {VERIFIED} AND (?2 IS NULL OR organization = ?2) ORDER BY id"
+    );
+    let mut statement = tx.statement(&sql)?;
+    let rows = statement.query_map((domain, organization), |row| Ok((row.get(0)?, row.get(1)?)))?;
+    Ok(rows.collect::<rusqlite::Result<_>>()?)
+}
+
+/// The DKIM selector and private key of an organization's domain.
+pub(crate) struct Signer {
+    pub(crate) selector: String,
+    pub(crate) key: Zeroizing<Vec<u8>>,
+}
+
+pub(crate) fn signer(
+    connection: &Connection,
+    domain: &str,
+    organization: i64,
+) -> Result<Option<Signer>, ApiError> {
+    let sql =
+        "SELECT dkim_selector, dkim_private FROM domain WHERE name = ?1 AND organization = ?2";
+    Ok(store::find(connection, sql, (domain, organization), |row| {
+        Ok(Signer { selector: row.get(0)?, key: Zeroizing::new(row.get(1)?) })
+    })?)
+}
+
+/// The names of verified domains, as a filter in memory: most outgoing mail is for other
+/// domains and needs no database lookup.
+#[derive(Debug, Default)]
+pub(crate) struct VerifiedDomains(RwLock<HashSet<String>>);
+
+impl VerifiedDomains {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.read().unwrap_or_else(PoisonError::into_inner).is_empty()
+    }
+
+    /// Whether the domain may be verified. It may also have been deleted since.
+    pub(crate) fn has(&self, name: &str) -> bool {
+        self.0.read().unwrap_or_else(PoisonError::into_inner).contains(name)
+    }
+
+    fn add(&self, name: String) {
+        self.0.write().unwrap_or_else(PoisonError::into_inner).insert(name);
+    }
+
+    pub(crate) fn clear(&self) {
+        self.0.write().unwrap_or_else(PoisonError::into_inner).clear();
+    }
+
+    pub(crate) fn load(&self, connection: &Connection) -> rusqlite::Result<()> {
+        let sql = format!("SELECT name FROM domain WHERE {VERIFIED}");
+        let mut statement = connection.prepare_cached(&sql)?;
+        let names = statement.query_map([], |row| row.get(0))?;
+        let names = names.collect::<rusqlite::Result<_>>()?;
+        *self.0.write().unwrap_or_else(PoisonError::into_inner) = names;
+        Ok(())
+    }
+}
+
+const VERIFIED: &str = "mx_verified AND spf_verified AND dkim_verified AND dmarc_verified";
+
+const COLUMNS: &str = "id, organization, name, dkim_selector, dkim_public, mx_verified, \
+                       spf_verified, dkim_verified, dmarc_verified, created_at, updated_at";
+
+fn read(row: &Row<'_>) -> rusqlite::Result<Domain> {
+    let (mx, spf, dkim, dmarc) = (row.get(5)?, row.get(6)?, row.get(7)?, row.get(8)?);
+    Ok(Domain {
+        id: row.get(0)?,
+        organization: row.get(1)?,
+        name: row.get(2)?,
+        selector: row.get(3)?,
+        public_key: row.get(4)?,
+        flags: Flags {
+            mx_verified: mx,
+            spf_verified: spf,
+            dkim_verified: dkim,
+            dmarc_verified: dmarc,
+            verified: mx && spf && dkim && dmarc,
+        },
+        created_at: row.get(9)?,
+        updated_at: row.get(10)?,
+    })
+}

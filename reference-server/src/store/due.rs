@@ -1,0 +1,90 @@
+//! The table `due`: work that the engine does in steps, in the order of its time.
+
+use rusqlite::Connection;
+
+use crate::model::error::ApiError;
+use crate::model::time::Millis;
+use crate::store::{self, Tx};
+
+/// Scheduled work.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Due {
+    /// Sends an email.
+    Email(String),
+    /// Delivers to a recipient that stays in `sending` for a while.
+    Recipient { email: String, position: usize },
+}
+
+impl Due {
+    /// The columns `kind`, `email` and `position`.
+    fn columns(&self) -> (i64, &str, i64) {
+        match self {
+            Self::Email(email) => (1, email, 0),
+            Self::Recipient { email, position } => (2, email, *position as i64),
+        }
+    }
+
+    fn from_columns(kind: i64, email: String, position: i64) -> Option<Self> {
+        let position = usize::try_from(position).ok()?;
+        match kind {
+            1 => Some(Self::Email(email)),
+            2 => Some(Self::Recipient { email, position }),
+            _ => None,
+        }
+    }
+}
+
+/// Schedules work.
+pub(crate) fn add(tx: &mut Tx<'_>, at: Millis, due: &Due) -> Result<(), ApiError> {
+    let (kind, email, position) = due.columns();
+    tx.execute("INSERT OR IGNORE INTO due VALUES (?1, ?2, ?3, ?4)", (at, kind, email, position))?;
+    tx.step_due(at);
+    Ok(())
+}
+
+/// Removes scheduled work before it is due.
+pub(crate) fn cancel(tx: &mut Tx<'_>, at: Millis, due: &Due) -> Result<(), ApiError> {
+    done(tx, at, due)?;
+    tx.recheck_due();
+    Ok(())
+}
+
+/// Removes work that is done.
+pub(crate) fn done(tx: &Tx<'_>, at: Millis, due: &Due) -> Result<(), ApiError> {
+    let (kind, email, position) = due.columns();
+    let sql = "DELETE FROM due WHERE at = ?1 AND kind = ?2 AND email = ?3 AND position = ?4";
+    tx.execute(sql, (at, kind, email, position))?;
+    Ok(())
+}
+
+/// The work that is due up to `until`, earliest first.
+pub(crate) fn list(
+    tx: &Tx<'_>,
+    until: Millis,
+    limit: usize,
+) -> Result<Vec<(Millis, Due)>, ApiError> {
+    let mut statement = tx.statement(
+        "SELECT at, kind, email, position FROM due WHERE at <= ?1
+         ORDER BY at, kind, email, position LIMIT ?2",
+    )?;
+    let mut rows = statement.query((until, limit as i64))?;
+    let mut due = Vec::new();
+    while let Some(row) = rows.next()? {
+        match Due::from_columns(row.get(1)?, row.get(2)?, row.get(3)?) {
+            Some(work) => due.push((row.get(0)?, work)),
+            None => return Err(ApiError::internal("the table `due` has an unknown kind of work")),
+        }
+    }
+    Ok(due)
+}
+
+/// The earliest time of scheduled work.
+pub(crate) fn next(tx: &Tx<'_>) -> Result<Option<Millis>, ApiError> {
+    Ok(tx.find("SELECT at FROM due ORDER BY at LIMIT 1", [], |row| row.get(0))?)
+}
+
+/// Counts the scheduled work.
+pub(crate) fn count(connection: &Connection) -> Result<i64, ApiError> {
+    let count = store::find(connection, "SELECT COUNT(*) FROM due", [], |row| row.get(0))?;
+    Ok(count.unwrap_or(0))
+}

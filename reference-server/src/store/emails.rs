@@ -1,0 +1,229 @@
+//! [`Stored`]: an email in the database, with its status.
+
+use rusqlite::Connection;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use crate::model::error::ApiError;
+use crate::model::schema;
+use crate::model::status::{RecipientState, Status};
+use crate::model::time::{self, Millis};
+use crate::model::tracking::Tracking;
+use crate::store::{self, Tx};
+
+/// The immutable part of an email, except its content.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Meta {
+    pub(crate) from: String,
+    pub(crate) to: Vec<String>,
+    pub(crate) cc: Vec<String>,
+    pub(crate) bcc: Vec<String>,
+    pub(crate) reply_to: Vec<String>,
+    pub(crate) subject: String,
+    pub(crate) tags: Map<String, Value>,
+    pub(crate) template_id: Option<String>,
+    /// The domain of `from` in normalized form.
+    pub(crate) domain: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) tracking: Option<Tracking>,
+}
+
+#[derive(Debug)]
+pub(crate) struct Stored {
+    pub(crate) id: String,
+    pub(crate) organization: i64,
+    pub(crate) status: Status,
+    pub(crate) last_event: Option<String>,
+    pub(crate) scheduled_at: Option<Millis>,
+    pub(crate) due_at: Option<Millis>,
+    pub(crate) created_at: Millis,
+    pub(crate) updated_at: Millis,
+    pub(crate) meta: Meta,
+    pub(crate) recipients: Vec<RecipientState>,
+}
+
+/// The content of an email, stored apart from it.
+#[derive(Debug, Default)]
+pub(crate) struct Content {
+    pub(crate) html: Option<String>,
+    pub(crate) text: Option<String>,
+    pub(crate) headers: Map<String, Value>,
+    pub(crate) attachments: Vec<Attachment>,
+}
+
+/// An attachment, without its content.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Attachment {
+    pub(crate) filename: String,
+    pub(crate) content_type: Option<String>,
+    /// In bytes.
+    pub(crate) size: usize,
+    /// Stored in a separate table.
+    #[serde(skip)]
+    pub(crate) content: Vec<u8>,
+}
+
+impl Stored {
+    pub(crate) fn sender_domain(&self) -> &str {
+        &self.meta.domain
+    }
+
+    /// The JSON form of the email (`docs/undocumented/email-service.md#email-fields`).
+    pub(crate) fn view(&self) -> View<'_> {
+        let meta = &self.meta;
+        View {
+            id: &self.id,
+            status: self.status,
+            from: &meta.from,
+            to: &meta.to,
+            cc: &meta.cc,
+            bcc: &meta.bcc,
+            reply_to: &meta.reply_to,
+            subject: &meta.subject,
+            tags: &meta.tags,
+            scheduled_at: self.scheduled_at.map(time::rfc3339),
+            template_id: meta.template_id.as_deref(),
+            created_at: time::rfc3339(self.created_at),
+            updated_at: time::rfc3339(self.updated_at),
+            last_event: self.last_event.as_deref(),
+        }
+    }
+}
+
+/// An email.
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(rename = "Email")]
+pub(crate) struct View<'a> {
+    id: &'a str,
+    status: Status,
+    from: &'a str,
+    to: &'a [String],
+    cc: &'a [String],
+    bcc: &'a [String],
+    reply_to: &'a [String],
+    subject: &'a str,
+    tags: &'a Map<String, Value>,
+    #[schemars(with = "Option<schema::Time>")]
+    scheduled_at: Option<String>,
+    template_id: Option<&'a str>,
+    #[schemars(with = "schema::Time")]
+    created_at: String,
+    #[schemars(with = "schema::Time")]
+    updated_at: String,
+    /// The last event of any recipient.
+    last_event: Option<&'a str>,
+}
+
+/// Inserts an email with its content.
+pub(crate) fn insert(tx: &Tx<'_>, email: &Stored, content: &Content) -> Result<(), ApiError> {
+    tx.execute(
+        "INSERT INTO email (id, organization, status, last_event, scheduled_at, due_at, created_at,
+                            updated_at, meta, recipients)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)",
+        (
+            &email.id,
+            email.organization,
+            email.status.as_str(),
+            &email.last_event,
+            email.scheduled_at,
+            email.due_at,
+            email.created_at,
+            email.updated_at,
+            json(&email.meta)?,
+            json(&email.recipients)?,
+        ),
+    )?;
+    let headers = (!content.headers.is_empty()).then(|| json(&content.headers)).transpose()?;
+    let attachments =
+        (!content.attachments.is_empty()).then(|| json(&content.attachments)).transpose()?;
+    tx.execute(
+        "INSERT INTO email_content VALUES (?1, ?2, ?3, ?4, ?5)",
+        (&email.id, &content.html, &content.text, headers, attachments),
+    )?;
+    for (position, attachment) in content.attachments.iter().enumerate() {
+        tx.execute(
+            "INSERT INTO email_attachment VALUES (?1, ?2, ?3)",
+            (&email.id, position as i64, &attachment.content),
+        )?;
+    }
+    Ok(())
+}
+
+/// Updates the status of an email.
+pub(crate) fn update(tx: &Tx<'_>, email: &Stored) -> Result<(), ApiError> {
+    tx.execute(
+        "UPDATE email SET status = ?2, last_event = ?3, due_at = ?4, updated_at = ?5, recipients = ?6
+         WHERE id = ?1",
+        (
+            &email.id,
+            email.status.as_str(),
+            &email.last_event,
+            email.due_at,
+            email.updated_at,
+            json(&email.recipients)?,
+        ),
+    )?;
+    Ok(())
+}
+
+pub(crate) fn find(connection: &Connection, id: &str) -> Result<Option<Stored>, ApiError> {
+    let sql = "SELECT id, organization, status, last_event, scheduled_at, due_at, created_at,
+                      updated_at, meta, recipients FROM email WHERE id = ?1";
+    let found = store::find(connection, sql, [id], |row| {
+        let parsed = (
+            serde_json::from_str(row.get_ref(8)?.as_str()?),
+            serde_json::from_str(row.get_ref(9)?.as_str()?),
+        );
+        let (Ok(meta), Ok(recipients)) = parsed else {
+            return Ok(Err("the database row of an email is corrupt"));
+        };
+        Ok(Ok(Stored {
+            id: row.get(0)?,
+            organization: row.get(1)?,
+            status: Status::from_text(row.get_ref(2)?.as_str()?),
+            last_event: row.get(3)?,
+            scheduled_at: row.get(4)?,
+            due_at: row.get(5)?,
+            created_at: row.get(6)?,
+            updated_at: row.get(7)?,
+            meta,
+            recipients,
+        }))
+    })?;
+    found.transpose().map_err(ApiError::internal)
+}
+
+/// Loads the content of an email, with or without the bytes of its attachments.
+pub(crate) fn content(
+    connection: &Connection,
+    id: &str,
+    with_bytes: bool,
+) -> Result<Content, ApiError> {
+    let sql = "SELECT html, text, headers, attachments FROM email_content WHERE email = ?1";
+    let content = store::find(connection, sql, [id], |row| {
+        let parsed = |text: Option<String>| text.unwrap_or_else(|| "null".to_owned());
+        Ok(Content {
+            html: row.get(0)?,
+            text: row.get(1)?,
+            headers: serde_json::from_str(&parsed(row.get(2)?)).unwrap_or_default(),
+            attachments: serde_json::from_str(&parsed(row.get(3)?)).unwrap_or_default(),
+        })
+    })?;
+    let mut content = content.unwrap_or_default();
+    if with_bytes {
+        for (position, attachment) in content.attachments.iter_mut().enumerate() {
+            let sql = "SELECT content FROM email_attachment WHERE email = ?1 AND position = ?2";
+            let bytes = store::find(connection, sql, (id, position as i64), |row| row.get(0))?;
+            attachment.content = bytes.unwrap_or_default();
+        }
+    }
+    Ok(content)
+}
+
+fn json(value: &impl Serialize) -> Result<String, ApiError> {
+    serde_json::to_string(value).map_err(ApiError::internal)
+}

@@ -1,0 +1,226 @@
+//! API keys: creation, storage as hashes, and lookup on every request.
+
+use std::collections::HashMap;
+use std::sync::{Arc, PoisonError, RwLock};
+
+use ring::rand::{SecureRandom, SystemRandom};
+use rusqlite::Connection;
+use sha2::{Digest, Sha256};
+use svc_sdk::{Scope, Service};
+
+use crate::model::error::ApiError;
+use crate::model::id::{self, Prefix};
+use crate::model::time::Millis;
+use crate::store::Tx;
+
+/// The keys of the email service and of the extraction service that a new server on loopback
+/// has. They are public knowledge.
+pub(crate) const SEEDED: [&str; 2] = ["mk_test_sandbox", "sk_test_sandbox"];
+
+/// An API key without its secret.
+#[derive(Clone, Debug)]
+pub(crate) struct Key {
+    pub(crate) id: String,
+    pub(crate) organization: i64,
+    pub(crate) service: Service,
+    pub(crate) scopes: Vec<Scope>,
+}
+
+/// Whether a key is a live or a test key
+/// (`docs/undocumented/both-services.md#live-and-test-keys`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Mode {
+    Live,
+    Test,
+}
+
+impl Mode {
+    pub(crate) const fn as_str(self) -> &'static str {
+        match self {
+            Self::Live => "live",
+            Self::Test => "test",
+        }
+    }
+}
+
+type Hash = [u8; 32];
+
+/// All valid keys, by the hash of their secret. A copy of the database table that
+/// only the database writer changes.
+#[derive(Debug, Default)]
+pub(crate) struct Keys(RwLock<HashMap<Hash, Arc<Key>>>);
+
+impl Keys {
+    /// Finds the key with this secret. The lookup uses the hash, so its duration
+    /// reveals nothing about the secrets.
+    pub(crate) fn find(&self, secret: &[u8]) -> Option<Arc<Key>> {
+        let hash = hash(secret);
+        self.0.read().unwrap_or_else(PoisonError::into_inner).get(&hash).cloned()
+    }
+
+    /// Replaces all keys by those in the database.
+    pub(crate) fn load(&self, connection: &Connection) -> rusqlite::Result<()> {
+        let mut statement = connection
+            .prepare_cached("SELECT hash, id, organization, service, scopes FROM api_key")?;
+        let rows = statement.query_map([], |row| {
+            let key = Key {
+                id: row.get(1)?,
+                organization: row.get(2)?,
+                service: service_from(&row.get::<_, String>(3)?),
+                scopes: scopes_from(&row.get::<_, String>(4)?),
+            };
+            Ok((row.get::<_, Hash>(0)?, Arc::new(key)))
+        })?;
+        let keys = rows.collect::<rusqlite::Result<HashMap<_, _>>>()?;
+        *self.0.write().unwrap_or_else(PoisonError::into_inner) = keys;
+        Ok(())
+    }
+
+    pub(crate) fn add(&self, secret: &str, key: Key) {
+        let hash = hash(secret.as_bytes());
+        self.0.write().unwrap_or_else(PoisonError::into_inner).insert(hash, Arc::new(key));
+    }
+
+    pub(crate) fn remove(&self, id: &str) {
+        self.0.write().unwrap_or_else(PoisonError::into_inner).retain(|_, key| key.id != id);
+    }
+
+    /// Rejects the key with this secret until the server restarts.
+    pub(crate) fn reject(&self, secret: &str) {
+        let hash = hash(secret.as_bytes());
+        self.0.write().unwrap_or_else(PoisonError::into_inner).remove(&hash);
+    }
+
+    /// Removes all keys of an organization.
+    pub(crate) fn remove_organization(&self, organization: i64) {
+        let mut keys = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        keys.retain(|_, key| key.organization != organization);
+    }
+
+    pub(crate) fn clear(&self) {
+        self.0.write().unwrap_or_else(PoisonError::into_inner).clear();
+    }
+}
+
+/// Stores a new key. It becomes valid when the transaction commits.
+pub(crate) fn create(
+    tx: &mut Tx<'_>,
+    keys: &Arc<Keys>,
+    secret: String,
+    organization: i64,
+    service: Service,
+    scopes: Vec<Scope>,
+    mode: Mode,
+) -> Result<Key, ApiError> {
+    let key = Key { id: id::new(Prefix::Key), organization, service, scopes };
+    let scopes: Vec<&str> = key.scopes.iter().map(|scope| scope.as_str()).collect();
+    tx.execute(
+        "INSERT INTO api_key (id, organization, service, scopes, mode, hint, hash, created_at)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
+        (
+            &key.id,
+            organization,
+            service.as_str(),
+            scopes.join(" "),
+            mode.as_str(),
+            hint(&secret),
+            hash(secret.as_bytes()),
+            tx.now,
+        ),
+    )?;
+    let (keys, added) = (Arc::clone(keys), key.clone());
+    tx.after_commit(move || keys.add(&secret, added));
+    Ok(key)
+}
+
+/// Deletes a key of an organization. Returns `false` if there is none. It stays valid until
+/// the transaction commits.
+pub(crate) fn delete(
+    tx: &mut Tx<'_>,
+    keys: &Arc<Keys>,
+    id: String,
+    organization: i64,
+) -> Result<bool, ApiError> {
+    let sql = "DELETE FROM api_key WHERE id = ?1 AND organization = ?2";
+    let deleted = tx.execute(sql, (&id, organization))?;
+    let keys = Arc::clone(keys);
+    tx.after_commit(move || keys.remove(&id));
+    Ok(deleted > 0)
+}
+
+/// Deletes all keys of an organization.
+pub(crate) fn delete_all(
+    tx: &mut Tx<'_>,
+    keys: &Arc<Keys>,
+    organization: i64,
+) -> Result<(), ApiError> {
+    tx.execute("DELETE FROM api_key WHERE organization = ?1", [organization])?;
+    let keys = Arc::clone(keys);
+    tx.after_commit(move || keys.remove_organization(organization));
+    Ok(())
+}
+
+/// A key as a list shows it.
+pub(crate) struct Listed {
+    pub(crate) id: String,
+    pub(crate) service: Service,
+    pub(crate) scopes: Vec<Scope>,
+    pub(crate) mode: String,
+    pub(crate) hint: String,
+    pub(crate) created_at: Millis,
+}
+
+/// Lists the keys of an organization, oldest first.
+pub(crate) fn list(connection: &Connection, organization: i64) -> Result<Vec<Listed>, ApiError> {
+    let mut statement = connection.prepare_cached(
+        "SELECT id, service, scopes, mode, hint, created_at FROM api_key
+         WHERE organization = ?1 ORDER BY id",
+    )?;
+    let rows = statement.query_map([organization], |row| {
+        Ok(Listed {
+            id: row.get(0)?,
+            service: service_from(&row.get::<_, String>(1)?),
+            scopes: scopes_from(&row.get::<_, String>(2)?),
+            mode: row.get(3)?,
+            hint: row.get(4)?,
+            created_at: row.get(5)?,
+        })
+    })?;
+    Ok(rows.collect::<rusqlite::Result<Vec<_>>>()?)
+}
+
+fn scopes_from(text: &str) -> Vec<Scope> {
+    text.split(' ').filter_map(|scope| scope.parse().ok()).collect()
+}
+
+/// Generates a secret with the documented prefix of the service and mode.
+pub(crate) fn new_secret(service: Service, mode: Mode) -> Result<String, ApiError> {
+    let service = match service {
+        Service::Email => "mk",
+        Service::Extraction => "sk",
+    };
+    Ok(format!("{service}_{}_{}", mode.as_str(), random_hex::<24>()?))
+}
+
+/// Returns `N` random bytes in hex.
+pub(crate) fn random_hex<const N: usize>() -> Result<String, ApiError> {
+    let mut bytes = [0; N];
+    SystemRandom::new()
+        .fill(&mut bytes)
+        .map_err(|_| ApiError::internal("the system random number generator failed"))?;
+    Ok(hex::encode(bytes))
+}
+
+pub(crate) fn service_from(text: &str) -> Service {
+    if text == "extraction" { Service::Extraction } else { Service::Email }
+}
+
+/// The start of a key: enough to recognize it, too little to use it.
+fn hint(secret: &str) -> String {
+    let shown: String = secret.chars().take(11).collect();
+    format!("{shown}…")
+}
+
+fn hash(secret: &[u8]) -> Hash {
+    Sha256::digest(secret).into()
+}

@@ -1,0 +1,50 @@
+//! The table `local_delivery`: messages for domains that are verified on this server, for
+//! which `email.received` has not been emitted yet.
+
+use rusqlite::Connection;
+
+use crate::model::error::ApiError;
+use crate::model::time::Millis;
+use crate::model::worker::Worker;
+use crate::store::{self, Tx};
+
+/// Queues a message that was just stored.
+pub(crate) fn insert(tx: &mut Tx<'_>, message: &str, sender: i64) -> Result<(), ApiError> {
+    tx.execute("INSERT INTO local_delivery VALUES (?1, ?2)", (message, sender))?;
+    tx.worker_due(Worker::Local, tx.now);
+    Ok(())
+}
+
+/// The ids of the queued messages, oldest first.
+pub(crate) fn list(connection: &Connection, limit: i64) -> Result<Vec<String>, ApiError> {
+    let sql = "SELECT message FROM local_delivery ORDER BY message LIMIT ?1";
+    let mut statement = connection.prepare_cached(sql)?;
+    let rows = statement.query_map([limit], |row| row.get(0))?;
+    Ok(rows.collect::<rusqlite::Result<_>>()?)
+}
+
+/// The email and the recipient of a queued message.
+pub(crate) fn email_and_recipient(
+    connection: &Connection,
+    message: &str,
+) -> Result<Option<(Option<String>, String)>, ApiError> {
+    let sql = "SELECT email, recipient FROM local_delivery JOIN message
+               ON message.organization = local_delivery.organization AND id = message
+               WHERE message = ?1";
+    Ok(store::find(connection, sql, [message], |row| Ok((row.get(0)?, row.get(1)?)))?)
+}
+
+/// Removes a message from the queue. Returns the organization that sent it.
+pub(crate) fn take(tx: &Tx<'_>, message: &str) -> Result<Option<i64>, ApiError> {
+    let sql = "SELECT organization FROM local_delivery WHERE message = ?1";
+    let sender = tx.find(sql, [message], |row| row.get(0))?;
+    tx.execute("DELETE FROM local_delivery WHERE message = ?1", [message])?;
+    Ok(sender)
+}
+
+/// When the queue has work: at once, or never.
+pub(crate) fn next(connection: &Connection) -> Result<Option<(Worker, Millis)>, ApiError> {
+    let sql = "SELECT 1 FROM local_delivery LIMIT 1";
+    let pending = store::find(connection, sql, [], |_| Ok(()))?;
+    Ok(pending.map(|()| (Worker::Local, Millis::MIN)))
+}

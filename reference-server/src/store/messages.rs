@@ -1,0 +1,158 @@
+//! The tables `message` and `message_source`: delivered messages, one for each recipient.
+
+use rusqlite::Connection;
+
+use crate::model::error::ApiError;
+use crate::model::time::Millis;
+use crate::store::{self, Tx};
+
+/// Stores the message of an email for one recipient. `domain` is the recipient's domain if
+/// the organization has verified it.
+pub(crate) fn insert_outgoing(
+    tx: &mut Tx<'_>,
+    organization: i64,
+    id: &str,
+    recipient: &str,
+    email: &str,
+    domain: Option<&str>,
+) -> Result<(), ApiError> {
+    tx.execute(
+        "INSERT INTO message (organization, id, recipient, email, domain, created_at)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
+        (organization, id, recipient, email, domain, tx.now),
+    )?;
+    tx.message_stored(organization, recipient);
+    Ok(())
+}
+
+/// A received message to insert.
+pub(crate) struct NewIncoming<'a> {
+    pub(crate) id: &'a str,
+    pub(crate) recipient: &'a str,
+    /// The verified domain that receives it.
+    pub(crate) domain: &'a str,
+    pub(crate) sender: &'a str,
+    pub(crate) subject: &'a str,
+    pub(crate) source: &'a [u8],
+}
+
+/// Stores a received message for one recipient.
+pub(crate) fn insert_incoming(
+    tx: &mut Tx<'_>,
+    organization: i64,
+    new: &NewIncoming<'_>,
+) -> Result<(), ApiError> {
+    tx.execute(
+        "INSERT INTO message (organization, id, recipient, domain, created_at)
+         VALUES (?1, ?2, ?3, ?4, ?5)",
+        (organization, new.id, new.recipient, new.domain, tx.now),
+    )?;
+    tx.execute(
+        "INSERT INTO message_source (message, sender, subject, source) VALUES (?1, ?2, ?3, ?4)",
+        (new.id, new.sender, new.subject, new.source),
+    )?;
+    tx.message_stored(organization, new.recipient);
+    Ok(())
+}
+
+/// A message without its source.
+pub(crate) struct Message {
+    pub(crate) id: String,
+    pub(crate) recipient: String,
+    pub(crate) created_at: Millis,
+    /// The email that it was rendered from; `None` for a received message.
+    pub(crate) email: Option<String>,
+}
+
+pub(crate) fn find(
+    connection: &Connection,
+    organization: i64,
+    id: &str,
+) -> Result<Option<Message>, ApiError> {
+    let sql =
+        "SELECT recipient, created_at, email FROM message WHERE organization = ?1 AND id = ?2";
+    Ok(store::find(connection, sql, (organization, id), |row| {
+        Ok(Message {
+            id: id.to_owned(),
+            recipient: row.get(0)?,
+            created_at: row.get(1)?,
+            email: row.get(2)?,
+        })
+    })?)
+}
+
+/// The source of a received message.
+pub(crate) fn source(connection: &Connection, id: &str) -> Result<Option<Vec<u8>>, ApiError> {
+    let sql = "SELECT source FROM message_source WHERE message = ?1";
+    Ok(store::find(connection, sql, [id], |row| row.get(0))?)
+}
+
+/// The ID of the newest message of an organization.
+pub(crate) fn newest(
+    connection: &Connection,
+    organization: i64,
+) -> Result<Option<String>, ApiError> {
+    let sql = "SELECT id FROM message WHERE organization = ?1 ORDER BY id DESC LIMIT 1";
+    Ok(store::find(connection, sql, [organization], |row| row.get(0))?)
+}
+
+/// A message as a list shows it.
+pub(crate) struct Head {
+    pub(crate) message: Message,
+    /// The `meta` of the email, as JSON; `None` for a received message.
+    pub(crate) meta: Option<String>,
+    /// Of a received message.
+    pub(crate) sender: Option<String>,
+    pub(crate) subject: Option<String>,
+}
+
+/// The range of message ids to read, both exclusive.
+pub(crate) struct Range<'a> {
+    pub(crate) after: &'a str,
+    pub(crate) before: &'a str,
+}
+
+/// Sorts after every ID of a message.
+pub(crate) const PAST_EVERY_ID: &str = "msg`";
+
+fn list_statement(to_one_recipient: bool) -> String {
+    // SQLite does not use the index for an optional condition (`?4 IS NULL OR …`), and
+    // prefers the primary key unless told otherwise.
+    let (hint, recipient) = if to_one_recipient {
+        ("INDEXED BY message_recipient", "AND m.recipient = ?4")
+    } else {
+        ("", "AND ?4 IS NULL")
+    };
+    format!(
+        "SELECT m.id, m.recipient, m.email, m.created_at, e.meta, s.sender, s.subject
+         FROM message m {hint} LEFT JOIN email e ON e.id = m.email
+         LEFT JOIN message_source s ON s.message = m.id
+         WHERE m.organization = ?1 AND m.id > ?2 AND m.id < ?3 {recipient}
+         ORDER BY m.id DESC"
+    )
+}
+
+/// Reads messages of an organization, newest first, until `take` returns `false`.
+pub(crate) fn each(
+    connection: &Connection,
+    organization: i64,
+    range: &Range<'_>,
+    recipient: Option<&str>,
+    mut take: impl FnMut(Head) -> Result<bool, ApiError>,
+) -> Result<(), ApiError> {
+    let mut statement = connection.prepare_cached(&list_statement(recipient.is_some()))?;
+    let mut rows = statement.query((organization, range.after, range.before, recipient))?;
+    while let Some(row) = rows.next()? {
+        let message = Message {
+            id: row.get(0)?,
+            recipient: row.get(1)?,
+            email: row.get(2)?,
+            created_at: row.get(3)?,
+        };
+        let head = Head { message, meta: row.get(4)?, sender: row.get(5)?, subject: row.get(6)? };
+        if !take(head)? {
+            break;
+        }
+    }
+    Ok(())
+}
