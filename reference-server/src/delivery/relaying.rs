@@ -7,9 +7,9 @@ use serde_json::json;
 
 use super::{Delivery, events};
 use crate::delivery::source::Message;
-use crate::mail::relay::{Handoff, Relay};
+use crate::mail::relay::{Handoff, Reason, Relay};
 use crate::model::address::{Address, Mailbox};
-use crate::model::error::ApiError;
+use crate::model::error::{ApiError, Code};
 use crate::model::status::{Change, Outcome, Status};
 use crate::model::time::Millis;
 use crate::store::emails;
@@ -71,7 +71,14 @@ async fn send(
     let message = Arc::new(message);
     let mut outcomes = Vec::with_capacity(positions.len());
     for positions in positions.chunks(chunk_size) {
-        let handed_over = hand_to(delivery, relay, &message, positions).await?;
+        let handed_over = match hand_to(delivery, relay, &message, positions).await {
+            // A defect of this server must not hold back the messages after this one.
+            Err(error) if error.code() == Code::Internal => {
+                let reason = Reason::new("the message cannot be sent by this server; see its log");
+                vec![Handoff::Deferred(reason); positions.len()]
+            }
+            handed_over => handed_over?,
+        };
         outcomes.extend(positions.iter().copied().zip(handed_over));
     }
     Ok(outcomes)

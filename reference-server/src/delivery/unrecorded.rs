@@ -12,12 +12,19 @@ use crate::store::lock;
 pub(crate) struct Unrecorded {
     deliveries: Mutex<HashMap<String, Arc<RecordedAttempt>>>,
     relayed: Mutex<HashMap<String, Vec<(usize, Handoff)>>>,
+    announced: Mutex<HashMap<String, i64>>,
 }
 
 impl Unrecorded {
     /// The attempts that are not recorded yet, by the id of the delivery.
     pub(super) fn deliveries(&self) -> MutexGuard<'_, HashMap<String, Arc<RecordedAttempt>>> {
         lock(&self.deliveries)
+    }
+
+    /// The messages whose announcement has begun, by their id, with the number of defects
+    /// that they met in this process.
+    pub(super) fn announced(&self) -> MutexGuard<'_, HashMap<String, i64>> {
+        lock(&self.announced)
     }
 
     /// The outcomes at the relay that are not recorded yet, by the id of the email.

@@ -39,7 +39,7 @@ pub(crate) enum Handoff {
 pub(crate) struct Reason(String);
 
 impl Reason {
-    fn new(text: impl Into<String>) -> Self {
+    pub(crate) fn new(text: impl Into<String>) -> Self {
         // The text comes from the relay: reduce it to one line of limited length.
         let text: String = text.into();
         let plain = text.chars().map(|c| if c.is_control() { ' ' } else { c });

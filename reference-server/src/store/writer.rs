@@ -29,9 +29,9 @@ pub(super) fn run(
         if group.is_empty() {
             break;
         }
-        // Once gone, the data of earlier commits is lost, even if the file comes back.
-        if present && !files.iter().all(FileIdentity::is_present) {
-            present = false;
+        let was_present = present;
+        present = files.iter().all(FileIdentity::is_present);
+        if was_present && !present {
             tracing::error!("{DATABASE_GONE}");
         }
         if !present {
@@ -54,7 +54,8 @@ pub(super) fn run(
     }
 }
 
-const DATABASE_GONE: &str = "a file of the data directory was removed or replaced, so nothing is stored; restart the server";
+const DATABASE_GONE: &str = "a file of the data directory was removed or replaced, so nothing is \
+                             stored; restart the server";
 
 /// Abandons the queue when the writer ends, even by a panic, so that no caller waits
 /// for ever.
