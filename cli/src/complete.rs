@@ -90,8 +90,8 @@ impl Values {
             }
             Self::Event => plain(EVENTS),
             Self::Route => plain(EVENTS.iter().map(|event| format!("{event}="))),
-            Self::Scope => plain(Scope::ALL.map(Scope::as_str)),
-            Self::Operation => plain(Operation::ALL.map(Operation::name)),
+            Self::Scope => plain(Scope::ALL.iter().map(|scope| scope.as_str())),
+            Self::Operation => plain(Operation::ALL.iter().map(|operation| operation.name())),
             Self::Method => plain(["GET", "POST", "PUT", "PATCH", "DELETE"]),
             Self::Path => Operation::ALL
                 .iter()

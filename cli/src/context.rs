@@ -334,7 +334,7 @@ impl Context {
         if self.settings.sandbox {
             let key = match service {
                 Service::Email => SANDBOX_EMAIL_KEY,
-                Service::Extraction => SANDBOX_EXTRACTION_KEY,
+                _ => SANDBOX_EXTRACTION_KEY,
             };
             let url = self.sandbox_url().await?;
             return Ok((url, Key::parse(key, "the sandbox")?));

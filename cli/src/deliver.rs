@@ -185,7 +185,7 @@ impl Delivery {
             Service::Email => {
                 (Mail::SIGNATURE_HEADER, MailSigner::new(secret).sign(&self.body).to_string())
             }
-            Service::Extraction => (
+            _ => (
                 Extraction::SIGNATURE_HEADER,
                 ExtractionSigner::new(secret).sign(&self.body).to_string(),
             ),

@@ -1,6 +1,6 @@
 //! Converts the SDK's errors to failures of `svc`.
 
-use svc_sdk::{Error, ErrorKind, Operation, Outcome};
+use svc_sdk::{Error, ErrorKind, Operation, Outcome, StatusCode};
 
 use crate::failure::{Failure, Kind};
 
@@ -19,7 +19,7 @@ impl Failure {
         let mut failure = Self::new(kind, message(error));
         let details = failure.details_mut();
         details.code = error.code().map(str::to_owned);
-        details.status = error.status();
+        details.status = error.status().map(|status| status.as_u16());
         details.operation = error.operation();
         details.required_scope = match error.kind() {
             ErrorKind::MissingScope { required: Some(scope), .. } => Some(scope.to_string()),
@@ -60,7 +60,9 @@ fn kind(error: &Error, retry_safe: bool) -> Kind {
         ErrorKind::Forbidden | ErrorKind::Conflict | ErrorKind::Invalid | ErrorKind::TooLarge => {
             Kind::Refused
         }
-        ErrorKind::Rejected if error.status() == Some(415) => Kind::Refused,
+        ErrorKind::Rejected if error.status() == Some(StatusCode::UNSUPPORTED_MEDIA_TYPE) => {
+            Kind::Refused
+        }
         ErrorKind::RateLimited => Kind::RateLimited,
         ErrorKind::WrongOrganization { .. } => Kind::CheckFailed,
         _ if unknown => Kind::OutcomeUnknown,
@@ -69,7 +71,9 @@ fn kind(error: &Error, retry_safe: bool) -> Kind {
         | ErrorKind::ConnectionLost
         | ErrorKind::Timeout
         | ErrorKind::Server => Kind::Unavailable,
-        ErrorKind::Rejected if error.status() == Some(408) => Kind::Unavailable,
+        ErrorKind::Rejected if error.status() == Some(StatusCode::REQUEST_TIMEOUT) => {
+            Kind::Unavailable
+        }
         _ => Kind::Other,
     }
 }

@@ -25,7 +25,7 @@ use http_body::{Frame, SizeHint};
 use libfuzzer_sys::fuzz_target;
 use serde::Serialize;
 use serde_json::Value;
-use svc_sdk::email::{ContactUpdate, Email, NewWebhook, PageQuery, WebhookUpdate};
+use svc_sdk::email::{ContactUpdate, Email, NewWebhook, WebhookUpdate};
 use svc_sdk::{
     AttemptService, Body, Call, EmailClient, Error, ErrorKind, ExtractionClient, Operation, Outcome,
 };
@@ -256,8 +256,7 @@ impl Target {
             Op::AudiencesDelete => check_deleted(email.audiences().delete(id)).await?,
             Op::ContactsCreate => drop(check_value(email.contacts().create(id, "c@d.test")).await?),
             Op::ContactsList => {
-                let query = PageQuery::new().page(1).page_size(2);
-                check_value(email.contacts().list(id, query)).await?;
+                check_value(email.contacts().list(id).page(1).page_size(2)).await?;
             }
             Op::ContactsUpdate => {
                 check_value(email.contacts().update(id, &ContactUpdate::new())).await?;

@@ -2,6 +2,9 @@
 //! accepted, decoded as the event says.
 #![no_main]
 
+use std::pin::pin;
+use std::task::{Context, Poll, Waker};
+
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use libfuzzer_sys::fuzz_target;
@@ -44,5 +47,10 @@ fuzz_target!(|input: &[u8]| {
 });
 
 fn rejection_status(receiver: &Receiver<Extraction>, request: &LambdaRequest) -> Option<u16> {
-    receiver.receive_lambda(request).err().map(|rejection: Rejection| rejection.status())
+    // Only the resolution of a verifier waits, and this receiver has one.
+    let mut context = Context::from_waker(Waker::noop());
+    let Poll::Ready(result) = pin!(receiver.receive_lambda(request)).poll(&mut context) else {
+        panic!("the receiver waits")
+    };
+    result.err().map(|rejection: Rejection| rejection.status())
 }

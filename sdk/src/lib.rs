@@ -173,6 +173,8 @@ pub use client::{
 pub use client::{AttemptFuture, AttemptService, Body};
 pub use decode::{Extra, List};
 pub use error::{Error, ErrorKind, FieldProblem, InvalidInput, Outcome};
+/// The type of HTTP statuses, from the crate `http`.
+pub use http::StatusCode;
 pub use operation::{Method, Operation, ScopeRule, Service};
 pub use scope::{Scope, UnknownScope};
 pub use scopes::Scopes;

@@ -29,7 +29,7 @@ pub enum Scope {
 
 impl Scope {
     /// All documented scopes of both services.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: &'static [Self] = &[
         Self::EmailsSend,
         Self::EmailsRead,
         Self::ContactsManage,
@@ -83,6 +83,6 @@ impl FromStr for Scope {
     type Err = UnknownScope;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        Self::ALL.into_iter().find(|scope| scope.as_str() == text).ok_or(UnknownScope)
+        Self::ALL.iter().copied().find(|scope| scope.as_str() == text).ok_or(UnknownScope)
     }
 }

@@ -7,7 +7,7 @@ use futures_util::TryStreamExt as _;
 use serde_json::json;
 use svc_sdk::email::{
     self, Attachment, BatchOutcome, ContactUpdate, Email, EmailStatus, NewContact, NewWebhook,
-    PageQuery, WebhookUpdate,
+    WebhookUpdate,
 };
 use svc_sdk::{ErrorKind, Operation, Outcome, Scope, extraction};
 
@@ -83,7 +83,10 @@ async fn a_scheduled_email_waits_and_can_be_cancelled() {
     let still = emails.get(&dropped.id).await.expect("found").status;
     assert_eq!(still, Some(EmailStatus::Other("cancelled".into())));
     let error = emails.cancel(&kept.id).await.expect_err("already delivered");
-    assert_eq!((error.status(), error.code()), (Some(409), Some("not_cancellable")));
+    assert_eq!(
+        (error.status().map(|status| status.as_u16()), error.code()),
+        (Some(409), Some("not_cancellable"))
+    );
 }
 
 #[tokio::test]
@@ -101,8 +104,7 @@ async fn audiences_and_contacts_are_created_changed_and_deleted() {
             .topic("news");
         ids.push(contacts.create(&readers.id, new).await.expect("created").id);
     }
-    let page =
-        contacts.list(&readers.id, PageQuery::new().page(2).page_size(20)).await.expect("a page");
+    let page = contacts.list(&readers.id).page(2).page_size(20).await.expect("a page");
     assert_eq!((page.items.len(), page.total, page.total_pages), (20, Some(45), Some(3)));
     let mut stream = pin!(contacts.stream(&readers.id).page_size(7));
     let mut seen = Vec::new();
@@ -176,9 +178,9 @@ async fn webhooks_of_both_services_are_created_changed_tested_and_deleted() {
     let paused = webhooks.update(&created.id, &WebhookUpdate::new().active(false)).await;
     assert_eq!(paused.expect("updated").active, Some(false));
     let test = webhooks.test(&created.id).await.expect("tested");
-    assert_eq!((test.status, test.is_success()), (Some(200), true));
+    assert_eq!((test.status.map(u16::from), test.is_success()), (Some(200), true));
     let test = webhooks.test(&created.id).await.expect("tested");
-    assert_eq!((test.status, test.is_success()), (Some(418), false));
+    assert_eq!((test.status.map(u16::from), test.is_success()), (Some(418), false));
     webhooks.delete(&created.id).await.expect("deleted");
     assert!(webhooks.list().await.expect("a list").items.is_empty());
 
@@ -216,7 +218,7 @@ async fn errors_name_the_missing_scope_of_every_email_operation() {
     let all =
         ["emails:send", "emails:read", "contacts:manage", "domains:manage", "webhooks:manage"];
 
-    for operation in Operation::ALL {
+    for &operation in Operation::ALL {
         let Some(required) = operation.required_scope() else { continue };
         if operation.service() != svc_sdk::Service::Email {
             continue;
@@ -255,9 +257,7 @@ async fn call(client: &svc_sdk::EmailClient, operation: Operation) -> Result<(),
         Operation::ContactsCreate => {
             client.contacts().create("aud_1", NewContact::new("a@b.test")).await.map(drop)
         }
-        Operation::ContactsList => {
-            client.contacts().list("aud_1", PageQuery::new()).await.map(drop)
-        }
+        Operation::ContactsList => client.contacts().list("aud_1").await.map(drop),
         Operation::ContactsUpdate => {
             client.contacts().update("con_1", &ContactUpdate::new()).await.map(drop)
         }
@@ -283,5 +283,6 @@ async fn call(client: &svc_sdk::EmailClient, operation: Operation) -> Result<(),
         | Operation::ExtractionWebhooksDelete => {
             panic!("{operation} is not an operation of the email service")
         }
+        _ => panic!("no sample arguments for {operation}"),
     }
 }

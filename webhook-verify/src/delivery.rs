@@ -9,7 +9,9 @@ use core::time::Duration;
 use serde::Deserialize;
 
 use crate::envelope::Envelope;
-use crate::{AgeError, DeliveryKey, EnvelopeError, JsonError, Scheme, Tag, Timestamp, Verified};
+use crate::{
+    AgeError, BodyBytes, DeliveryKey, EnvelopeError, JsonError, Scheme, Tag, Timestamp, Verified,
+};
 
 /// A verified delivery with its envelope parsed: event, id, creation time and data.
 ///
@@ -18,7 +20,8 @@ use crate::{AgeError, DeliveryKey, EnvelopeError, JsonError, Scheme, Tag, Timest
 /// framework adapter through `Receiver`, or from
 /// [`Verified::into_delivery`].
 ///
-/// Only the event name is required. An unknown event is kept by name
+/// Only the event name is required. If a header that you configured names it, the body
+/// may be any JSON, such as an array. An unknown event is kept by name
 /// ([`Unknown`](crate::ExtractionEvent::Unknown)), and unknown fields are
 /// available through [`json`](Self::json).
 ///
@@ -75,10 +78,18 @@ pub enum HeaderEvent {
     Fallback,
 }
 
-impl<S: Scheme, B: AsRef<[u8]>> Delivery<S, B> {
+impl<S: Scheme, B: BodyBytes> Delivery<S, B> {
     pub(crate) fn parse(verified: Verified<S, B>) -> Result<Self, EnvelopeError> {
         let body = verified.body();
-        let envelope = Envelope::parse(body)?;
+        let envelope = match Envelope::parse(body) {
+            // The header names the event of any JSON.
+            Err(EnvelopeError::NotAnObject)
+                if verified.event_header().is_some() && verified.event_header_is_fallback() =>
+            {
+                Envelope::default()
+            }
+            envelope => envelope?,
+        };
 
         let in_body = envelope.event();
         let in_header = verified.event_header().map(String::from_utf8_lossy);
@@ -225,7 +236,7 @@ impl<S: Scheme, B: AsRef<[u8]>> Delivery<S, B> {
 }
 
 /// Shows event, id, creation time and size, and no other content.
-impl<S: Scheme, B: AsRef<[u8]>> fmt::Debug for Delivery<S, B> {
+impl<S: Scheme, B: BodyBytes> fmt::Debug for Delivery<S, B> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Delivery")
             .field("event", &self.event)

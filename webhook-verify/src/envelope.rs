@@ -11,7 +11,7 @@ use serde_json::value::RawValue;
 
 /// The envelope fields as raw JSON, so that an unexpected type in one field
 /// does not make the others unreadable.
-#[derive(Deserialize)]
+#[derive(Default, Deserialize)]
 pub(crate) struct Envelope<'a> {
     #[serde(borrow, default)]
     event: Option<&'a RawValue>,
@@ -83,7 +83,8 @@ pub enum EnvelopeError {
         /// Column of the first syntax error, starting at 1.
         column: usize,
     },
-    /// The body is JSON but not an object.
+    /// The body is JSON but not an object, and no header configured with
+    /// `Receiver::event_header` names the event.
     #[error("the body is not a JSON object")]
     NotAnObject,
     /// An envelope field occurs more than once. Two parsers could pick

@@ -25,3 +25,7 @@ pub enum VerifyError {
     #[error("the signature does not match")]
     Mismatch,
 }
+
+/// An error of your own: of a store, or of a function that resolves verifiers.
+#[cfg(any(feature = "_receiver", feature = "dedup"))]
+pub type BoxError = Box<dyn core::error::Error + Send + Sync>;

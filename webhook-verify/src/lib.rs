@@ -6,8 +6,15 @@
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
 
+#[cfg(all(feature = "dedup", target_family = "wasm", target_os = "unknown"))]
+compile_error!(
+    "the feature `dedup` of svc-webhook-verify needs a tokio runtime with a timer, which \
+     wasm32-unknown-unknown does not have: remember `Delivery::key` in a store of your platform"
+);
+
 extern crate alloc;
 
+mod body_bytes;
 #[cfg(feature = "dedup")]
 pub mod dedup;
 mod delivery;
@@ -31,15 +38,18 @@ mod timestamp;
 mod verified;
 mod verifier;
 
+pub use body_bytes::BodyBytes;
 pub use delivery::{Delivery, HeaderEvent};
-pub use delivery_key::DeliveryKey;
+pub use delivery_key::{DeliveryKey, Keyed};
 pub use envelope::{EnvelopeError, JsonError};
+#[cfg(any(feature = "_receiver", feature = "dedup"))]
+pub use error::BoxError;
 pub use error::VerifyError;
 pub use event::{ExtractionEvent, MailEvent};
 #[cfg(feature = "lambda")]
 pub use receiver::lambda::{LambdaRequest, LambdaResponse};
 #[cfg(feature = "tower")]
-pub use receiver::tower::{VerifyLayer, VerifyService};
+pub use receiver::tower::{Endpoint, VerifyLayer, VerifyService};
 #[cfg(feature = "_receiver")]
 #[cfg_attr(
     docsrs,
@@ -51,7 +61,10 @@ pub use receiver::tower::{VerifyLayer, VerifyService};
         feature = "lambda"
     )))
 )]
-pub use receiver::{ExtractionDelivery, MailDelivery, Receiver, Rejection};
+pub use receiver::{
+    AnyDelivery, AnyReceiver, ExtractionDelivery, MailDelivery, Receiver, Rejection, RequestHead,
+    RequestParts,
+};
 pub use scheme::{Extraction, Mail, Scheme};
 #[cfg(feature = "std")]
 pub use secret::SecretEnvError;

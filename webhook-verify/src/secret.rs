@@ -10,13 +10,17 @@ use zeroize::Zeroizing;
 /// The signing secret of a webhook, as the service returned it when the webhook
 /// was created.
 ///
-/// A `Secret` is validated when it is created: it is not empty, and it neither
+/// A `Secret` is validated when it is created: it is not empty, and as text it neither
 /// starts nor ends with whitespace or a byte order mark. Nothing is trimmed,
 /// because a trimmed secret is a different key. A stray newline from a file is
 /// therefore an error at startup instead of a signature that never matches.
 ///
 /// `Debug` prints `[redacted]`, there is no `Display`, and the memory is zeroized
-/// on drop. With serde, a `Secret` can be a field of your configuration struct.
+/// on drop. With serde, a `Secret` can be a field of your configuration struct. The
+/// errors of the `Secret` itself contain nothing of it, but those of some file formats do:
+/// the crate `toml` quotes the line of an invalid value. Do not print the error of a file
+/// with secrets (for `toml`, `error.message()` and `error.span()` are safe), or use
+/// [`from_env`](Self::from_env).
 ///
 /// ```
 /// use webhook_verify::{Secret, SecretError};
@@ -29,7 +33,7 @@ use zeroize::Zeroizing;
 pub struct Secret(Zeroizing<Vec<u8>>);
 
 impl Secret {
-    /// Creates a secret from its exact bytes.
+    /// Creates a secret from text, such as the secret that a service returned.
     ///
     /// A `String` or `Vec<u8>` is moved and not copied, so that its memory is
     /// zeroized with the secret.
@@ -39,17 +43,31 @@ impl Secret {
     /// [`SecretError`] if the secret is empty, or starts or ends with
     /// whitespace or a byte order mark. The error contains nothing of the secret.
     pub fn new(secret: impl Into<Vec<u8>>) -> Result<Self, SecretError> {
+        let secret = Self::from_bytes(secret)?;
+        if secret.0.starts_with(b"\xEF\xBB\xBF") {
+            return Err(SecretError::ByteOrderMark);
+        }
+        if has_surrounding_whitespace(&secret.0) {
+            return Err(SecretError::SurroundingWhitespace);
+        }
+        Ok(secret)
+    }
+
+    /// Creates a secret from a binary key, such as 32 random bytes, of which any byte may
+    /// happen to be whitespace.
+    ///
+    /// A `Vec<u8>` is moved and not copied, so that its memory is zeroized with the
+    /// secret.
+    ///
+    /// # Errors
+    ///
+    /// [`SecretError::Empty`] if there is no byte other than zero.
+    pub fn from_bytes(key: impl Into<Vec<u8>>) -> Result<Self, SecretError> {
         // Wrapped first, so that a rejected secret is zeroized too.
-        let bytes = Zeroizing::new(secret.into());
+        let bytes = Zeroizing::new(key.into());
         // HMAC pads the key with zero bytes, so zero bytes alone equal the empty key.
         if bytes.iter().all(|byte| *byte == 0) {
             return Err(SecretError::Empty);
-        }
-        if bytes.starts_with(b"\xEF\xBB\xBF") {
-            return Err(SecretError::ByteOrderMark);
-        }
-        if has_surrounding_whitespace(&bytes) {
-            return Err(SecretError::SurroundingWhitespace);
         }
         Ok(Self(bytes))
     }
@@ -113,7 +131,8 @@ pub enum SecretError {
     #[error("the signing secret is empty")]
     Empty,
     /// The secret starts or ends with whitespace, most often the newline at the
-    /// end of a file. Remove it where the secret is stored.
+    /// end of a file. Remove it where the secret is stored. For a binary key, use
+    /// [`Secret::from_bytes`].
     #[error("the signing secret starts or ends with whitespace")]
     SurroundingWhitespace,
     /// The secret starts with a UTF-8 byte order mark, which some editors
@@ -131,6 +150,9 @@ pub enum SecretError {
     /// more than [`MAX_SECRETS`](crate::MAX_SECRETS) secrets.
     #[error("more than {} signing secrets were given", crate::MAX_SECRETS)]
     TooManySecrets,
+    /// Both services have the same secret. Use a separate secret for each webhook.
+    #[error("both services have the same signing secret")]
+    Shared,
 }
 
 /// An environment variable does not contain a valid [`Secret`].

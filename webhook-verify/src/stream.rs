@@ -28,7 +28,7 @@ impl<S: Scheme> Verifier<S> {
     /// Like [`verify_stream`](Self::verify_stream), with a parsed signature.
     #[inline]
     pub fn verify_stream_signature(&self, signature: &Signature<S>) -> StreamVerifier<S> {
-        StreamVerifier { mac: HmacStream::new(self.keys()), signature: *signature }
+        StreamVerifier { mac: HmacStream::new(&self.keys()), signature: *signature }
     }
 
     /// Starts to verify a body that arrives in chunks, and buffers up to `limit`
@@ -173,6 +173,27 @@ impl<S: Scheme> BufferedVerifier<S> {
         self.verifier.update(chunk);
         self.body.extend_from_slice(chunk);
         Ok(())
+    }
+
+    /// The capacity of the buffer after a chunk of `len` bytes is added.
+    #[cfg(any(feature = "_body", feature = "actix"))]
+    pub(crate) fn capacity_for(&self, len: usize) -> Result<usize, BodyTooLarge> {
+        const MIN_CAPACITY: usize = 4096;
+        let (capacity, limit) = (self.body.capacity(), self.limit);
+        if self.too_large || len > limit - self.body.len() {
+            return Err(BodyTooLarge { limit });
+        }
+        let needed = self.body.len() + len;
+        if needed <= capacity {
+            return Ok(capacity);
+        }
+        Ok(needed.max(2 * capacity).max(MIN_CAPACITY).min(limit))
+    }
+
+    /// Allocates exactly the given capacity.
+    #[cfg(any(feature = "_body", feature = "actix"))]
+    pub(crate) fn reserve(&mut self, capacity: usize) {
+        self.body.reserve_exact(capacity - self.body.len());
     }
 
     /// Verifies the signature and returns the body.

@@ -26,7 +26,14 @@ impl Timestamp {
     /// The current time of the system clock.
     #[cfg(feature = "std")]
     pub fn now() -> Self {
-        std::time::SystemTime::now().into()
+        // The clock of std panics in a browser.
+        #[cfg(all(target_family = "wasm", target_os = "unknown"))]
+        let since_epoch = web_time::SystemTime::now().duration_since(web_time::UNIX_EPOCH);
+        #[cfg(all(target_family = "wasm", target_os = "unknown"))]
+        let now = std::time::UNIX_EPOCH + since_epoch.unwrap_or_default();
+        #[cfg(not(all(target_family = "wasm", target_os = "unknown")))]
+        let now = std::time::SystemTime::now();
+        now.into()
     }
 
     /// Parses an ISO 8601 date-time such as `2026-03-01T09:30:00.250Z`, with

@@ -4,7 +4,7 @@ use alloc::boxed::Box;
 use core::fmt;
 use core::marker::PhantomData;
 
-use crate::{Delivery, DeliveryKey, EnvelopeError, JsonError, Scheme, Tag};
+use crate::{BodyBytes, Delivery, DeliveryKey, EnvelopeError, JsonError, Scheme, Tag};
 
 /// A body whose signature was verified.
 ///
@@ -32,7 +32,7 @@ pub struct Verified<S, B> {
     scheme: PhantomData<S>,
 }
 
-impl<S: Scheme, B: AsRef<[u8]>> Verified<S, B> {
+impl<S: Scheme, B: BodyBytes> Verified<S, B> {
     pub(crate) fn new(body: B, tag: Tag, matched_secret: usize) -> Self {
         Self {
             body,
@@ -136,7 +136,7 @@ impl<S: Scheme, B: AsRef<[u8]>> Verified<S, B> {
     }
 }
 
-impl<S: Scheme, B: AsRef<[u8]>> fmt::Debug for Verified<S, B> {
+impl<S: Scheme, B: BodyBytes> fmt::Debug for Verified<S, B> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Verified")
             .field("scheme", &S::NAME)

@@ -6,7 +6,9 @@ use core::fmt;
 use core::marker::PhantomData;
 
 use crate::mac::{HmacKey, tags_equal};
-use crate::{Extraction, Mail, Scheme, Secret, SecretError, Signature, Tag, Verified, VerifyError};
+use crate::{
+    BodyBytes, Extraction, Mail, Scheme, Secret, SecretError, Signature, Tag, Verified, VerifyError,
+};
 
 /// Verifies deliveries of the extraction service.
 pub type ExtractionVerifier = Verifier<Extraction>;
@@ -23,7 +25,7 @@ pub const MAX_SECRETS: usize = 4;
 /// [`MailVerifier`], and has one secret, or up to [`MAX_SECRETS`] during a
 /// rotation. Create it once and reuse it: the part of the computation that
 /// depends only on the secret is done on creation. Clones are cheap and share
-/// their state. Verification does not allocate, and compares signatures in
+/// their secrets, so that [`replace`](Self::replace) affects all of them. Verification does not allocate, and compares signatures in
 /// constant time.
 ///
 /// Pass in the body as the exact bytes that were received. JSON that was parsed
@@ -46,6 +48,9 @@ pub const MAX_SECRETS: usize = 4;
 /// ```
 #[derive(Clone)]
 pub struct Verifier<S> {
+    #[cfg(feature = "std")]
+    keys: Arc<std::sync::RwLock<Arc<[HmacKey]>>>,
+    #[cfg(not(feature = "std"))]
     keys: Arc<[HmacKey]>,
     scheme: PhantomData<S>,
 }
@@ -82,13 +87,43 @@ impl<S: Scheme> Verifier<S> {
     pub fn with_secrets(
         newest_first: impl IntoIterator<Item = Secret>,
     ) -> Result<Self, SecretError> {
-        let keys: Vec<_> =
-            newest_first.into_iter().take(MAX_SECRETS + 1).map(|s| HmacKey::new(&s)).collect();
-        match keys.len() {
-            0 => Err(SecretError::NoSecrets),
-            1..=MAX_SECRETS => Ok(Self::from_keys(keys.into())),
-            _ => Err(SecretError::TooManySecrets),
-        }
+        Ok(Self::from_keys(keys_of(newest_first)?))
+    }
+
+    /// Replaces the secrets of this verifier and all its clones, the newest first, to
+    /// rotate a secret without a restart.
+    ///
+    /// A verification in progress, such as that of a body that is still arriving, uses the
+    /// secrets that it began with.
+    ///
+    /// ```
+    /// use webhook_verify::{MailSigner, MailVerifier, Secret};
+    ///
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let old = Secret::new("whsec_9a80")?;
+    /// let verifier = MailVerifier::new(old.clone());
+    /// let in_the_receiver = verifier.clone();
+    ///
+    /// let new = Secret::new("whsec_3f1c")?;
+    /// let header = MailSigner::new(&new).sign("{}").to_string();
+    /// verifier.replace([new, old])?;
+    /// assert!(in_the_receiver.verify(header, "{}").is_ok());
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// The errors of [`with_secrets`](Self::with_secrets). The secrets are then not
+    /// replaced.
+    #[cfg(feature = "std")]
+    pub fn replace(
+        &self,
+        newest_first: impl IntoIterator<Item = Secret>,
+    ) -> Result<(), SecretError> {
+        let keys = keys_of(newest_first)?;
+        *self.keys.write().unwrap_or_else(std::sync::PoisonError::into_inner) = keys;
+        Ok(())
     }
 
     /// Verifies a body against the value of its signature header.
@@ -101,7 +136,7 @@ impl<S: Scheme> Verifier<S> {
     /// [`VerifyError::MalformedSignature`] if the header does not have the
     /// scheme's format, [`VerifyError::Mismatch`] if no secret produces this
     /// signature.
-    pub fn verify<B: AsRef<[u8]>>(
+    pub fn verify<B: BodyBytes>(
         &self,
         header: impl AsRef<[u8]>,
         body: B,
@@ -116,7 +151,7 @@ impl<S: Scheme> Verifier<S> {
     ///
     /// The errors of [`Signature::from_header_values`] and
     /// [`verify`](Self::verify).
-    pub fn verify_header_values<B: AsRef<[u8]>, V: AsRef<[u8]>>(
+    pub fn verify_header_values<B: BodyBytes, V: AsRef<[u8]>>(
         &self,
         values: impl IntoIterator<Item = V>,
         body: B,
@@ -129,7 +164,7 @@ impl<S: Scheme> Verifier<S> {
     /// # Errors
     ///
     /// [`VerifyError::Mismatch`] if no secret produces this signature.
-    pub fn verify_signature<B: AsRef<[u8]>>(
+    pub fn verify_signature<B: BodyBytes>(
         &self,
         signature: &Signature<S>,
         body: B,
@@ -137,7 +172,7 @@ impl<S: Scheme> Verifier<S> {
         let bytes = body.as_ref();
         // Which secret matched is not confidential, so the search can stop early.
         let matched_secret = self
-            .keys
+            .keys()
             .iter()
             .position(|key| tags_equal(&key.tag(bytes), signature.tag()))
             .ok_or(VerifyError::Mismatch)?;
@@ -146,15 +181,46 @@ impl<S: Scheme> Verifier<S> {
 
     /// The number of secrets that this verifier accepts.
     pub fn secret_count(&self) -> usize {
-        self.keys.len()
+        self.keys().len()
     }
 
+    #[cfg(feature = "std")]
+    pub(crate) fn keys(&self) -> Arc<[HmacKey]> {
+        self.keys.read().unwrap_or_else(std::sync::PoisonError::into_inner).clone()
+    }
+
+    #[cfg(not(feature = "std"))]
     pub(crate) fn keys(&self) -> &[HmacKey] {
         &self.keys
     }
 
+    #[cfg(feature = "std")]
+    fn from_keys(keys: Arc<[HmacKey]>) -> Self {
+        Self { keys: Arc::new(keys.into()), scheme: PhantomData }
+    }
+
+    #[cfg(not(feature = "std"))]
     fn from_keys(keys: Arc<[HmacKey]>) -> Self {
         Self { keys, scheme: PhantomData }
+    }
+
+    /// Whether a secret of this verifier is also one of the other's.
+    #[cfg(feature = "_receiver")]
+    pub(crate) fn shares_a_secret_with<Other: Scheme>(&self, other: &Verifier<Other>) -> bool {
+        // Keys are equal if they produce equal tags.
+        let tags = |keys: &[HmacKey]| keys.iter().map(|key| key.tag(b"")).collect::<Vec<_>>();
+        let others = tags(&other.keys());
+        tags(&self.keys()).iter().any(|tag| others.iter().any(|other| tags_equal(tag, other)))
+    }
+}
+
+fn keys_of(newest_first: impl IntoIterator<Item = Secret>) -> Result<Arc<[HmacKey]>, SecretError> {
+    let keys: Vec<_> =
+        newest_first.into_iter().take(MAX_SECRETS + 1).map(|s| HmacKey::new(&s)).collect();
+    match keys.len() {
+        0 => Err(SecretError::NoSecrets),
+        1..=MAX_SECRETS => Ok(keys.into()),
+        _ => Err(SecretError::TooManySecrets),
     }
 }
 

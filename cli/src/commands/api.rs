@@ -63,7 +63,7 @@ impl Api {
             .transpose()?;
         let client = match service {
             Service::Email => Client::Email(context.email_client().await?),
-            Service::Extraction => Client::Extraction(context.extraction_client().await?),
+            _ => Client::Extraction(context.extraction_client().await?),
         };
         let call = |page: Option<u64>| {
             let mut call = client.raw(&self.method, &self.path);
@@ -113,15 +113,18 @@ fn guess(path: &str) -> Service {
 
 fn show(context: &Context, response: &RawResponse) -> Result<(), Failure> {
     if response.body.is_empty() {
-        return context
-            .out
-            .done(&format!("{}", response.status), &json!({"status": response.status}));
+        return context.out.done(
+            &format!("{}", response.status.as_u16()),
+            &json!({"status": response.status.as_u16()}),
+        );
     }
     match response.json::<Value>() {
         Ok(value) => context.out.value(&value),
         Err(_) => {
             let text = response.text();
-            context.out.document(&text, || json!({"status": response.status, "text": text}))
+            context
+                .out
+                .document(&text, || json!({"status": response.status.as_u16(), "text": text}))
         }
     }
 }

@@ -137,7 +137,7 @@ fn check_base_url(context: &Context, service: Service, url: &str) -> Result<(), 
     let placeholder = Key::parse("none", "placeholder")?;
     match service {
         Service::Email => context.email_client_at(url, &placeholder).map(drop),
-        Service::Extraction => context.extraction_client_at(url, &placeholder).map(drop),
+        _ => context.extraction_client_at(url, &placeholder).map(drop),
     }
 }
 
@@ -173,7 +173,7 @@ async fn check(
             let me = me.map_err(|failure| next_step(failure, service))?;
             Ok(Some((me.organization.id, me.organization.name)))
         }
-        Service::Email => {
+        _ => {
             let client = context.email_client_at(url, key)?;
             let call = client.audiences().list();
             match context.call_always(call, "checking the key").await {
@@ -203,7 +203,7 @@ fn next_step(failure: Failure, service: Service) -> Failure {
 const fn url_setting(service: Service) -> &'static str {
     match service {
         Service::Email => "email_url",
-        Service::Extraction => "extraction_url",
+        _ => "extraction_url",
     }
 }
 

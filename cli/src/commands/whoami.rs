@@ -65,7 +65,7 @@ impl Whoami {
                         Err(failure) => refused = refused.or(Some(failure)),
                     }
                 }
-                Service::Email => {
+                _ => {
                     let client = context.email_client_at(&url, &key)?;
                     if context.settings.dry_run {
                         context.call(client.audiences().list(), "reading").await?;

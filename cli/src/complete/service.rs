@@ -6,7 +6,6 @@ use std::time::Duration;
 use futures_util::future::join_all;
 use serde_json::Value;
 use svc_sdk::Service;
-use svc_sdk::email::PageQuery;
 
 use super::{Found, SHOWN, Values};
 use crate::context::Context;
@@ -64,8 +63,7 @@ async fn find(context: &Context, values: Values) -> Option<Vec<Found>> {
         Values::Contact => {
             let audiences = context.run(client.audiences().list()).await.ok()?;
             let pages = audiences.iter().take(MAX_AUDIENCES).map(|audience| {
-                let query = PageQuery::new().page_size(SHOWN as u64);
-                context.run(client.contacts().list(&audience.id, query))
+                context.run(client.contacts().list(&audience.id).page_size(SHOWN as u64))
             });
             let pages = join_all(pages).await.into_iter().flatten();
             pages.flat_map(|page| named(&to_values(&page), &["email"])).collect()

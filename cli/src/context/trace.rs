@@ -11,7 +11,7 @@ const MAX_TRACED_LINES: usize = 20;
 pub(super) fn attempt(tracer: Tracer, attempt: &Attempt<'_>) {
     tracer.trace(&format!("> {} {}", attempt.method, attempt.url));
     let status = match (attempt.status, attempt.failure) {
-        (Some(status), _) => status.to_string(),
+        (Some(status), _) => status.as_u16().to_string(),
         (None, Some(kind)) => format!("no response ({kind})"),
         (None, None) => "no response".to_owned(),
     };

@@ -105,7 +105,7 @@ fn unquoted(value: &str) -> String {
 pub const fn url_setting_names(service: Service) -> &'static str {
     match service {
         Service::Email => "--email-url or SVC_EMAIL_URL",
-        Service::Extraction => "--extraction-url or SVC_EXTRACTION_URL",
+        _ => "--extraction-url or SVC_EXTRACTION_URL",
     }
 }
 
@@ -113,7 +113,7 @@ pub const fn url_setting_names(service: Service) -> &'static str {
 pub const fn key_variable(service: Service) -> &'static str {
     match service {
         Service::Email => "SVC_EMAIL_KEY",
-        Service::Extraction => "SVC_EXTRACTION_KEY",
+        _ => "SVC_EXTRACTION_KEY",
     }
 }
 

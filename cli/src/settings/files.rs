@@ -235,7 +235,7 @@ impl Credentials {
 const fn entry(service: Service) -> &'static str {
     match service {
         Service::Email => "email_key",
-        Service::Extraction => "extraction_key",
+        _ => "extraction_key",
     }
 }
 
@@ -243,7 +243,7 @@ const fn entry(service: Service) -> &'static str {
 const fn location_entry(service: Service) -> &'static str {
     match service {
         Service::Email => "email_key_in",
-        Service::Extraction => "extraction_key_in",
+        _ => "extraction_key_in",
     }
 }
 

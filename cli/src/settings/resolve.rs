@@ -174,7 +174,7 @@ impl Settings {
     pub fn url(&self, service: Service) -> Option<&Sourced<String>> {
         match service {
             Service::Email => self.email_url.as_ref(),
-            Service::Extraction => self.extraction_url.as_ref(),
+            _ => self.extraction_url.as_ref(),
         }
     }
 
@@ -201,7 +201,7 @@ impl Settings {
         };
         let stored_for = match service {
             Service::Email => self.profile_email_url.as_deref(),
-            Service::Extraction => self.profile_extraction_url.as_deref(),
+            _ => self.profile_extraction_url.as_deref(),
         };
         if stored_for.is_some_and(|stored| is_same_base_url(stored, &url.value)) {
             return Ok(());
@@ -243,7 +243,7 @@ impl Settings {
     fn key_of_environment(&self, service: Service) -> Option<&Sourced<Key>> {
         match service {
             Service::Email => self.email_key.as_ref(),
-            Service::Extraction => self.extraction_key.as_ref(),
+            _ => self.extraction_key.as_ref(),
         }
     }
 

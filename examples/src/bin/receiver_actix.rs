@@ -6,23 +6,20 @@
 use std::error::Error;
 
 use actix_web::rt::System;
-use actix_web::{App, HttpResponse, HttpServer, Responder, web};
+use actix_web::{App, HttpServer, Responder, web};
 use webhook_verify::dedup::{Dedup, MemoryStore};
 use webhook_verify::{ExtractionDelivery, ExtractionVerifier, Receiver, Secret};
 
-/// Called with verified deliveries only. The extractor responds 401, 413 or 400 to
-/// other requests.
-async fn receive(
-    dedup: web::Data<Dedup<MemoryStore>>,
-    delivery: ExtractionDelivery,
-) -> impl Responder {
-    dedup.run_once(&delivery, handle(&delivery)).await
+/// Called with verified deliveries only. The extractor rejects other requests.
+async fn receive(dedup: web::Data<Dedup>, delivery: ExtractionDelivery) -> impl Responder {
+    dedup.run_once(delivery, handle).await
 }
 
-/// Return an error to make the service retry the delivery.
-async fn handle(delivery: &ExtractionDelivery) -> Result<HttpResponse, actix_web::Error> {
+/// Runs to its end even if the service disconnects. Return an error to make the service
+/// retry the delivery.
+async fn handle(delivery: ExtractionDelivery) -> Result<(), std::io::Error> {
     println!("{} {}", delivery.event(), delivery.id().unwrap_or("-"));
-    Ok(HttpResponse::NoContent().finish())
+    Ok(())
 }
 
 fn main() -> Result<(), Box<dyn Error>> {

@@ -5,26 +5,40 @@
 
 use std::error::Error;
 
+use axum::Router;
+use axum::extract::{FromRef, State};
 use axum::http::StatusCode;
+use axum::response::IntoResponse;
 use axum::routing::post;
-use axum::{Extension, Router};
-use webhook_verify::dedup::{Dedup, DedupError, MemoryStore, Outcome};
-use webhook_verify::{ExtractionDelivery, ExtractionEvent, ExtractionVerifier, Receiver, Secret};
+use webhook_verify::dedup::{Dedup, MemoryStore};
+use webhook_verify::{
+    Extraction, ExtractionDelivery, ExtractionEvent, ExtractionVerifier, Receiver, Secret,
+};
 
-/// Called with verified deliveries only. The extractor responds 401, 413 or 400 to
-/// other requests.
+/// The state of the application. The extractor takes the receiver from it.
+#[derive(Clone)]
+struct App {
+    receiver: Receiver<Extraction>,
+    dedup: Dedup,
+}
+
+impl FromRef<App> for Receiver<Extraction> {
+    fn from_ref(app: &App) -> Self {
+        app.receiver.clone()
+    }
+}
+
+/// Called with verified deliveries only. The extractor rejects other requests.
 ///
-/// The result of `run_once` becomes a 200 response for a delivery that was handled
-/// before, and a 503 response for one that is being handled.
-async fn receive(
-    Extension(dedup): Extension<Dedup<MemoryStore>>,
-    delivery: ExtractionDelivery,
-) -> Result<Outcome<StatusCode>, DedupError<StatusCode, std::convert::Infallible>> {
-    dedup.run_once(&delivery, handle(&delivery)).await
+/// `run_once` runs the handler to its end even if the service disconnects. Its result
+/// becomes a 200 response for a delivery that was handled before, and a 503 response for
+/// one that is being handled.
+async fn receive(State(app): State<App>, delivery: ExtractionDelivery) -> impl IntoResponse {
+    app.dedup.run_once(delivery, handle).await
 }
 
 /// Return an error to make the service retry the delivery.
-async fn handle(delivery: &ExtractionDelivery) -> Result<StatusCode, StatusCode> {
+async fn handle(delivery: ExtractionDelivery) -> Result<StatusCode, StatusCode> {
     match delivery.event() {
         ExtractionEvent::Completed | ExtractionEvent::Failed => {
             println!("{} {}", delivery.event(), delivery.id().unwrap_or("-"));
@@ -37,13 +51,23 @@ async fn handle(delivery: &ExtractionDelivery) -> Result<StatusCode, StatusCode>
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn Error>> {
     let receiver = Receiver::new(ExtractionVerifier::new(Secret::from_env("WEBHOOK_SECRET")?));
+    let dedup = Dedup::new(MemoryStore::new());
     let app = Router::new()
         .route("/hooks", post(receive))
-        .layer(Extension(Dedup::new(MemoryStore::new())))
-        .with_state(receiver);
+        .with_state(App { receiver, dedup: dedup.clone() });
 
     let addr = std::env::var("ADDR").unwrap_or_else(|_| "127.0.0.1:3000".to_owned());
     let listener = tokio::net::TcpListener::bind(addr).await?;
     println!("http://{}/hooks", listener.local_addr()?);
-    Ok(axum::serve(listener, app).await?)
+    axum::serve(listener, app).with_graceful_shutdown(stop()).await?;
+    // Handlers whose sender has disconnected are not part of the graceful shutdown.
+    dedup.idle().await;
+    Ok(())
+}
+
+async fn stop() {
+    // Without a handler for Ctrl-C, the process runs until it is killed.
+    if tokio::signal::ctrl_c().await.is_err() {
+        std::future::pending().await
+    }
 }

@@ -11,10 +11,11 @@
 use std::error::Error;
 
 use axum::http::StatusCode;
+use axum::response::IntoResponse;
 use axum::routing::post;
 use axum::{Extension, Router};
 use serde::Deserialize;
-use webhook_verify::dedup::{Dedup, DedupError, MemoryStore, Outcome};
+use webhook_verify::dedup::{Dedup, MemoryStore};
 use webhook_verify::{MailDelivery, MailEvent, MailVerifier, Receiver, Secret};
 
 /// The fields of a delivery's `data` that this program uses.
@@ -23,17 +24,14 @@ struct Data {
     recipient: Option<String>,
 }
 
-/// Called with verified deliveries only. The extractor responds 401, 413 or 400 to
-/// other requests.
-async fn receive(
-    Extension(dedup): Extension<Dedup<MemoryStore>>,
-    delivery: MailDelivery,
-) -> Result<Outcome<StatusCode>, DedupError<StatusCode, std::convert::Infallible>> {
-    dedup.run_once(&delivery, handle(&delivery)).await
+/// Called with verified deliveries only. The extractor rejects other requests.
+async fn receive(Extension(dedup): Extension<Dedup>, delivery: MailDelivery) -> impl IntoResponse {
+    dedup.run_once(delivery, handle).await
 }
 
-/// Return an error to make the service retry the delivery.
-async fn handle(delivery: &MailDelivery) -> Result<StatusCode, StatusCode> {
+/// Runs to its end even if the service disconnects. Return an error to make the service
+/// retry the delivery.
+async fn handle(delivery: MailDelivery) -> Result<StatusCode, StatusCode> {
     let data = delivery.data::<Data>().map_err(|_| StatusCode::UNPROCESSABLE_ENTITY)?;
     let recipient = data.recipient.as_deref().unwrap_or("-");
     match delivery.event() {

@@ -17,7 +17,8 @@ use tower::ServiceBuilder;
 use webhook_verify::dedup::{Dedup, DedupLayer, MemoryStore};
 use webhook_verify::{ExtractionDelivery, ExtractionVerifier, Receiver, Secret, VerifyLayer};
 
-/// Called once for each verified delivery.
+/// Called once for each verified delivery. It runs to its end even if the service
+/// disconnects. A status other than 2xx makes the service retry the delivery.
 async fn receive(request: Request<Full<Bytes>>) -> Result<Response<Empty<Bytes>>, Infallible> {
     let mut response = Response::new(Empty::new());
     match request.extensions().get::<ExtractionDelivery>() {

@@ -16,21 +16,21 @@ use webhook_verify::{
 
 async fn receive(
     receiver: &Receiver<Extraction>,
-    dedup: &Dedup<MemoryStore>,
+    dedup: &Dedup,
     request: &LambdaRequest,
 ) -> LambdaResponse {
-    let delivery = match receiver.receive_lambda(request) {
+    let delivery = match receiver.receive_lambda(request).await {
         Ok(delivery) => delivery,
         Err(rejection) => return rejection.into(),
     };
-    match dedup.run_once(&delivery, handle(&delivery)).await {
+    match dedup.run_once(delivery, handle).await {
         Ok(outcome) => outcome.into(),
         Err(error) => error.into(),
     }
 }
 
 /// Return an error to make the service retry the delivery.
-async fn handle(delivery: &ExtractionDelivery) -> Result<LambdaResponse, LambdaResponse> {
+async fn handle(delivery: ExtractionDelivery) -> Result<LambdaResponse, LambdaResponse> {
     println!("{} {}", delivery.event(), delivery.id().unwrap_or("-"));
     Ok(LambdaResponse::new(204))
 }

@@ -47,9 +47,9 @@ fn advice(error: &Error) -> String {
         (ErrorKind::Forbidden, _) if error.code() == Some("domain_not_verified") => {
             "verify the sender's domain first".to_owned()
         }
-        (_, Outcome::Unknown) => "it may have been sent: check before you send it again".to_owned(),
         (_, Outcome::NotSent) => "nothing was sent: it is safe to retry".to_owned(),
         (_, Outcome::Refused) => "the service rejected it: nothing was sent".to_owned(),
+        _ => "it may have been sent: check before you send it again".to_owned(),
     }
 }
 

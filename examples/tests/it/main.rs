@@ -4,6 +4,7 @@
 
 mod against_the_server;
 mod lambda;
+mod memory;
 mod program;
 mod sending;
 mod servers;

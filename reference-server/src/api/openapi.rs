@@ -58,10 +58,10 @@ fn describe(mut document: Document<'_>, endpoints: Endpoints) -> Value {
 }
 
 fn add_operations(document: &mut Document<'_>, endpoints: Endpoints) {
-    for operation in Operation::ALL {
+    for &operation in Operation::ALL {
         let service = match operation.service() {
             Service::Email => Part::Email,
-            Service::Extraction => Part::Extraction,
+            _ => Part::Extraction,
         };
         if document.part.includes(service) {
             let builder = OperationBuilder::documented(document, operation);

@@ -33,7 +33,7 @@ pub(crate) fn headers(
             put("mail-attempt", &attempt.to_string());
             put("mail-signature", &signature);
         }
-        Service::Extraction => {
+        _ => {
             put("x-service-event", event);
             put("x-service-signature", &format!("sha256={signature}"));
         }

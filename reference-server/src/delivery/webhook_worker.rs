@@ -261,6 +261,6 @@ pub(crate) fn record_attempt(
 pub(crate) fn schedule(service: Service) -> &'static [Millis] {
     match service {
         Service::Email => &[2_000, 8_000, 32_000],
-        Service::Extraction => &[2_000, 4_000, 8_000, 16_000, 32_000],
+        _ => &[2_000, 4_000, 8_000, 16_000, 32_000],
     }
 }

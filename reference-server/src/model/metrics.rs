@@ -63,7 +63,7 @@ impl Metrics {
         let mut requests = Vec::new();
         let mut all = 0;
         for operation in Operation::ALL {
-            for (class, counter) in CLASSES.iter().zip(&self.requests[operation as usize]) {
+            for (class, counter) in CLASSES.iter().zip(&self.requests[*operation as usize]) {
                 all += count(counter);
                 if count(counter) > 0 {
                     let (service, name) = (operation.service(), operation.name());
@@ -118,7 +118,7 @@ mod tests {
 
     #[test]
     fn operations_index_the_counters() {
-        for (index, operation) in Operation::ALL.into_iter().enumerate() {
+        for (index, operation) in Operation::ALL.iter().copied().enumerate() {
             assert_eq!(operation as usize, index);
         }
     }

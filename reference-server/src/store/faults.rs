@@ -233,7 +233,7 @@ fn hits(connection: &Connection, fault: &str) -> rusqlite::Result<Vec<FaultHit>>
     let mut statement = connection.prepare_cached(sql)?;
     let rows = statement.query_map([fault], |row| {
         let name: String = row.get(1)?;
-        let operation = Operation::ALL.into_iter().find(|known| known.to_string() == name);
+        let operation = Operation::ALL.iter().copied().find(|known| known.to_string() == name);
         Ok(operation.map(|operation| (row.get(0), operation)))
     })?;
     let mut hits = Vec::new();

@@ -197,7 +197,7 @@ fn scopes_from(text: &str) -> Vec<Scope> {
 pub(crate) fn new_secret(service: Service, mode: Mode) -> Result<String, ApiError> {
     let service = match service {
         Service::Email => "mk",
-        Service::Extraction => "sk",
+        _ => "sk",
     };
     Ok(format!("{service}_{}_{}", mode.as_str(), random_hex::<24>()?))
 }

@@ -232,7 +232,7 @@ impl<T> Call<T> {
 
     pub(crate) fn with_query(mut self, name: &str, value: Option<u64>) -> Self {
         if let (Ok(request), Some(value)) = (&mut self.request, value) {
-            path::push_query(request.path.to_mut(), name, &value.to_string());
+            path::set_query(request.path.to_mut(), name, &value.to_string());
         }
         self
     }

@@ -4,6 +4,8 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
+use http::StatusCode;
+
 use crate::{ErrorKind, Operation};
 
 /// A finished attempt, as passed to the callback of
@@ -22,7 +24,7 @@ pub struct Attempt<'a> {
     /// Number of the attempt within its call, starting at 1.
     pub number: u32,
     /// HTTP status of the response. `None` if there was no response.
-    pub status: Option<u16>,
+    pub status: Option<StatusCode>,
     /// The id that the service assigned to the request.
     pub request_id: Option<&'a str>,
     /// Why the attempt failed. `None` if it succeeded.

@@ -50,6 +50,19 @@ pub(crate) fn push_query(path: &mut String, name: &str, value: &str) {
     path.extend(utf8_percent_encode(value, ENCODED));
 }
 
+/// Sets a query parameter that may be set already.
+pub(crate) fn set_query(path: &mut String, name: &str, value: &str) {
+    if let Some((start, query)) = path.split_once('?') {
+        let is_other = |pair: &&str| pair.split('=').next() != Some(name);
+        let others: Vec<&str> = query.split('&').filter(is_other).collect();
+        *path = match others.is_empty() {
+            true => start.to_owned(),
+            false => format!("{start}?{}", others.join("&")),
+        };
+    }
+    push_query(path, name, value);
+}
+
 /// Checks the path of a raw request: it must be absolute and must not leave the base URL.
 pub(crate) fn check_raw(path: &str) -> Result<(), InvalidInput> {
     let only_path = path.split('?').next().unwrap_or_default();
@@ -79,7 +92,7 @@ pub(crate) fn documented(
     path: &str,
 ) -> Option<Operation> {
     let path = path.split('?').next().unwrap_or_default();
-    Operation::ALL.into_iter().find(|operation| {
+    Operation::ALL.iter().copied().find(|operation| {
         operation.service() == service
             && operation.method().as_str() == method.as_str()
             && matches(operation.path(), path)

@@ -4,8 +4,8 @@ use std::fmt;
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::HeaderMap;
 use http::header::CONTENT_ENCODING;
+use http::{HeaderMap, StatusCode};
 
 use super::Shared;
 use super::call::Request;
@@ -22,7 +22,7 @@ pub struct Response<T> {
     /// The decoded value.
     pub value: T,
     /// The HTTP status.
-    pub status: u16,
+    pub status: StatusCode,
     /// The response's headers.
     pub headers: HeaderMap,
     /// The id that the service assigned to the request, for support inquiries.
@@ -63,7 +63,7 @@ pub struct Deleted {
 #[non_exhaustive]
 pub struct RawResponse {
     /// The HTTP status, 2xx.
-    pub status: u16,
+    pub status: StatusCode,
     /// The response's headers.
     pub headers: HeaderMap,
     /// The id that the service assigned to the request, for support inquiries.
@@ -113,6 +113,11 @@ pub(crate) struct ResponseParts<'a> {
 }
 
 impl ResponseParts<'_> {
+    fn status(&self) -> StatusCode {
+        // Only a 2xx status gets here.
+        StatusCode::from_u16(self.status).unwrap_or_default()
+    }
+
     fn request_id(&self) -> Option<String> {
         request_id(self.shared, &self.headers)
     }
@@ -164,7 +169,7 @@ impl<T: FromResponse> FromResponse for Response<T> {
     fn from_response(response: &ResponseParts<'_>) -> Result<Self, Error> {
         Ok(Self {
             value: T::from_response(response)?,
-            status: response.status,
+            status: response.status(),
             headers: response.headers.clone(),
             request_id: response.request_id(),
             attempts: response.attempts,
@@ -176,7 +181,7 @@ impl<T: FromResponse> FromResponse for Response<T> {
 impl FromResponse for RawResponse {
     fn from_response(response: &ResponseParts<'_>) -> Result<Self, Error> {
         Ok(Self {
-            status: response.status,
+            status: response.status(),
             headers: response.headers.clone(),
             request_id: response.request_id(),
             body: response.body.clone(),

@@ -54,7 +54,7 @@ pub(crate) fn record(span: &Span, shared: &Shared, result: &Result<Success, Fail
             span.record("error.type", error.kind().name());
             span.record("svc.outcome", error.outcome().as_str());
             if let Some(status) = error.status() {
-                span.record("http.response.status_code", status);
+                span.record("http.response.status_code", status.as_u16());
             }
             if let Some(id) = error.request_id() {
                 span.record("svc.request_id", id);

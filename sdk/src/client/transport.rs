@@ -2,6 +2,7 @@
 //! crate goes through [`send`].
 
 use bytes::Bytes;
+use http::StatusCode;
 
 use super::attempt::{Failed, Success, attempt};
 use super::call::{Options, Request};
@@ -115,7 +116,7 @@ impl<'a> RetryLoop<'a> {
             Err(Failed { error, .. }) if self.is_already_deleted(&error) => {
                 self.notify(took, Err((&error, None)));
                 let headers = error.headers().clone();
-                let status = error.status().unwrap_or_default();
+                let status = error.status().map_or(0, |status| status.as_u16());
                 Step::Done(
                     self.response_parts(Success { status, headers, body: Bytes::new() }, true),
                 )
@@ -183,7 +184,10 @@ impl<'a> RetryLoop<'a> {
             method: self.request.method.as_str(),
             url: self.shared.url(self.request).as_str(),
             number: self.attempts,
-            status: result.map_or_else(|(error, _)| error.status(), |success| Some(success.status)),
+            status: result.map_or_else(
+                |(error, _)| error.status(),
+                |success| StatusCode::from_u16(success.status).ok(),
+            ),
             request_id: id,
             failure: result.err().map(|(error, _)| error.kind()),
             elapsed,

@@ -226,6 +226,27 @@ impl<'de> Deserialize<'de> for Attachment {
     }
 }
 
+/// Attachments are equal if name, type and source are equal: the same bytes, the same path
+/// and length, or the same opener (a clone, not a second closure).
+impl PartialEq for Attachment {
+    fn eq(&self, other: &Self) -> bool {
+        self.filename == other.filename
+            && self.content_type == other.content_type
+            && match (&self.source, &other.source) {
+                (Source::Encoded(a), Source::Encoded(b)) | (Source::Bytes(a), Source::Bytes(b)) => {
+                    a == b
+                }
+                (Source::Path(a, a_length), Source::Path(b, b_length)) => {
+                    a == b && a_length == b_length
+                }
+                (Source::Opener(a, a_length), Source::Opener(b, b_length)) => {
+                    Arc::ptr_eq(a, b) && a_length == b_length
+                }
+                _ => false,
+            }
+    }
+}
+
 /// Omits the file name and the content.
 impl fmt::Debug for Attachment {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 #[cfg(feature = "client")]
@@ -22,7 +22,7 @@ record! {
 }
 
 /// The parameters of a new audience. A string converts into one with that name.
-#[derive(Clone, Serialize)]
+#[derive(Clone, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct NewAudience {
     /// The audience's name.
@@ -50,6 +50,12 @@ impl NewAudience {
 impl fmt::Debug for NewAudience {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("NewAudience").field("name", &self.name).finish_non_exhaustive()
+    }
+}
+
+impl From<&Self> for NewAudience {
+    fn from(audience: &Self) -> Self {
+        audience.clone()
     }
 }
 

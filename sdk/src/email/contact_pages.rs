@@ -10,7 +10,7 @@ use std::task::{Context, Poll};
 use futures_core::Stream;
 use futures_util::stream::{self, StreamExt};
 
-use super::{Contact, Contacts, PageQuery};
+use super::{Contact, Contacts};
 use crate::client::BoxStream;
 use crate::error::Target;
 use crate::{Error, ErrorKind, List, Operation, Outcome};
@@ -106,8 +106,9 @@ fn run(
         let audience = audience.clone();
         async move {
             let Some(mut paginator) = paginator else { return Ok(None) };
-            let query = PageQuery { page: paginator.next, page_size };
-            let page = contacts.list(&audience, query).await?;
+            let call = contacts.list(&audience);
+            let call = call.with_query("page", paginator.next).with_query("pageSize", page_size);
+            let page = call.await?;
             Ok(match paginator.step(&page)? {
                 Step::More => Some((page, Some(paginator))),
                 Step::Last => Some((page, None)),

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use serde::Serialize;
+use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value};
 
 #[cfg(feature = "client")]
@@ -33,7 +33,7 @@ record! {
 }
 
 /// The parameters of a new contact. A string converts into one with that email address.
-#[derive(Clone, Serialize)]
+#[derive(Clone, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct NewContact {
     /// The email address. It cannot be changed later.
@@ -42,10 +42,10 @@ pub struct NewContact {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
     /// Custom data.
-    #[serde(skip_serializing_if = "Map::is_empty")]
+    #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub metadata: Map<String, Value>,
     /// Subscription topics.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub topics: Vec<String>,
     /// Additional fields without a setter of their own; sent as given.
     #[serde(flatten)]
@@ -93,6 +93,12 @@ impl NewContact {
     }
 }
 
+impl From<&Self> for NewContact {
+    fn from(contact: &Self) -> Self {
+        contact.clone()
+    }
+}
+
 impl<T: Into<String>> From<T> for NewContact {
     fn from(email: T) -> Self {
         Self::new(email)
@@ -107,15 +113,16 @@ impl fmt::Debug for NewContact {
 }
 
 /// Changes to a contact. Fields that are not set stay unchanged.
-#[derive(Clone, Default, Serialize)]
+#[derive(Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
 #[non_exhaustive]
 pub struct ContactUpdate {
-    /// The display name.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub name: Option<String>,
+    /// The display name. `None` leaves it unchanged, `Some(None)` clears it.
+    #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "present")]
+    pub name: Option<Option<String>>,
     /// Custom data, merged into the existing data
     /// (`docs/undocumented/email-service.md#metadata-merge`).
-    #[serde(skip_serializing_if = "Map::is_empty")]
+    #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub metadata: Map<String, Value>,
     /// Subscription topics, which replace the existing ones.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -137,7 +144,23 @@ impl ContactUpdate {
     /// Sets the display name.
     #[must_use]
     pub fn name(mut self, name: impl Into<String>) -> Self {
-        self.name = Some(name.into());
+        self.name = Some(Some(name.into()));
+        self
+    }
+
+    /// Clears the display name: it is sent as `null`
+    /// (`docs/undocumented/email-service.md#clearing-a-name`).
+    ///
+    /// ```
+    /// use svc_sdk::email::ContactUpdate;
+    ///
+    /// let update = ContactUpdate::new().clear_name();
+    /// assert_eq!(serde_json::to_string(&update)?, r#"{"name":null}"#);
+    /// # Ok::<(), serde_json::Error>(())
+    /// ```
+    #[must_use]
+    pub fn clear_name(mut self) -> Self {
+        self.name = Some(None);
         self
     }
 
@@ -180,35 +203,15 @@ impl fmt::Debug for ContactUpdate {
     }
 }
 
-/// Which page of a list to request. Parameters that are not set are not sent.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct PageQuery {
-    /// The page number.
-    pub page: Option<u64>,
-    /// The number of contacts per page.
-    pub page_size: Option<u64>,
+impl From<&Self> for ContactUpdate {
+    fn from(update: &Self) -> Self {
+        update.clone()
+    }
 }
 
-impl PageQuery {
-    /// The first page, with the service's default size.
-    pub fn new() -> Self {
-        Self::default()
-    }
-
-    /// Sets the page number.
-    #[must_use]
-    pub fn page(mut self, page: u64) -> Self {
-        self.page = Some(page);
-        self
-    }
-
-    /// Sets the number of contacts per page.
-    #[must_use]
-    pub fn page_size(mut self, page_size: u64) -> Self {
-        self.page_size = Some(page_size);
-        self
-    }
+/// Keeps a `null` apart from a missing field.
+fn present<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Option<String>>, D::Error> {
+    Option::deserialize(deserializer).map(Some)
 }
 
 /// The operations on contacts. All of them require the scope `contacts:manage`.
@@ -247,12 +250,19 @@ impl Contacts {
         Call::new(&self.shared, Operation::ContactsCreate, &[audience.as_ref()], payload())
     }
 
-    /// Returns one page of an audience's contacts, by default the first. For all contacts,
-    /// use [`stream`](Self::stream).
-    pub fn list(&self, audience: impl AsRef<str>, query: PageQuery) -> Call<List<Contact>> {
+    /// Returns one page of an audience's contacts: the first one, of the service's default
+    /// size, unless [`page`](Call::page) and [`page_size`](Call::page_size) say otherwise.
+    /// For all contacts, use [`stream`](Self::stream).
+    ///
+    /// ```no_run
+    /// # async fn f(client: svc_sdk::EmailClient) -> Result<(), svc_sdk::Error> {
+    /// let contacts = client.contacts().list("aud_1").page(2).page_size(50).await?;
+    /// println!("{} of {:?}", contacts.len(), contacts.total);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn list(&self, audience: impl AsRef<str>) -> Call<List<Contact>> {
         Call::new(&self.shared, Operation::ContactsList, &[audience.as_ref()], Ok(Payload::Empty))
-            .with_query("page", query.page)
-            .with_query("pageSize", query.page_size)
     }
 
     /// Returns a stream of all contacts of an audience, which requests page after page.
@@ -268,8 +278,8 @@ impl Contacts {
     /// # Ok(())
     /// # }
     /// ```
-    pub fn stream(&self, audience: impl Into<String>) -> ContactStream {
-        ContactStream::new(self.clone(), audience.into())
+    pub fn stream(&self, audience: impl AsRef<str>) -> ContactStream {
+        ContactStream::new(self.clone(), audience.as_ref().to_owned())
     }
 
     /// Changes a contact. Custom data is merged into the existing data.
@@ -279,17 +289,32 @@ impl Contacts {
     /// use svc_sdk::email::ContactUpdate;
     ///
     /// let update = ContactUpdate::new().subscribed(false);
-    /// client.contacts().update("con_1", &update).await?;
+    /// client.contacts().update("con_1", update).await?;
     /// # Ok(())
     /// # }
     /// ```
-    pub fn update(&self, id: impl AsRef<str>, update: &ContactUpdate) -> Call<Contact> {
-        let payload = Payload::json(update);
+    pub fn update(&self, id: impl AsRef<str>, update: impl Into<ContactUpdate>) -> Call<Contact> {
+        let payload = Payload::json(&update.into());
         Call::new(&self.shared, Operation::ContactsUpdate, &[id.as_ref()], payload)
     }
 
     /// Deletes a contact.
     pub fn delete(&self, id: impl AsRef<str>) -> Call<Deleted> {
         Call::new(&self.shared, Operation::ContactsDelete, &[id.as_ref()], Ok(Payload::Empty))
+    }
+}
+
+/// Which page of an audience's contacts to return.
+#[cfg(feature = "client")]
+impl Call<List<Contact>> {
+    /// Sets the number of the page. Usually the first page is 1
+    /// (`docs/undocumented/email-service.md#contact-pages`).
+    pub fn page(self, page: u64) -> Self {
+        self.with_query("page", Some(page))
+    }
+
+    /// Sets the maximum number of contacts per page.
+    pub fn page_size(self, page_size: u64) -> Self {
+        self.with_query("pageSize", Some(page_size))
     }
 }

@@ -4,7 +4,7 @@ use std::fmt;
 #[cfg(feature = "client")]
 use std::time::Duration;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::Extra;
@@ -126,7 +126,7 @@ fn dns_records(extra: &Extra) -> Vec<DnsRecord> {
 }
 
 /// The parameters of a new domain. A string converts into one with that name.
-#[derive(Clone, Serialize)]
+#[derive(Clone, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct NewDomain {
     /// The domain name.
@@ -157,6 +157,12 @@ impl fmt::Debug for NewDomain {
     }
 }
 
+impl From<&Self> for NewDomain {
+    fn from(domain: &Self) -> Self {
+        domain.clone()
+    }
+}
+
 impl<T: Into<String>> From<T> for NewDomain {
     fn from(name: T) -> Self {
         Self::new(name)
@@ -172,7 +178,7 @@ pub struct Domains {
 
 #[cfg(feature = "client")]
 impl Domains {
-    /// Adds a domain. The response contains the DNS records to publish, see
+    /// Adds a domain. `domain` can be a name. The response contains the DNS records to publish, see
     /// [`Domain::dns_records`].
     pub fn create(&self, domain: impl Into<NewDomain>) -> Call<Domain> {
         let payload = Payload::json(&domain.into());
@@ -214,8 +220,8 @@ impl Domains {
     /// # Ok(())
     /// # }
     /// ```
-    pub fn wait_until_verified(&self, id: impl Into<String>) -> Wait<Verification> {
-        let (domains, id) = (self.clone(), id.into());
+    pub fn wait_until_verified(&self, id: impl AsRef<str>) -> Wait<Verification> {
+        let (domains, id) = (self.clone(), id.as_ref().to_owned());
         let is_same = |a: &Verification, b: &Verification| {
             (a.verified, a.mx_verified, a.spf_verified, a.dkim_verified, a.dmarc_verified)
                 == (b.verified, b.mx_verified, b.spf_verified, b.dkim_verified, b.dmarc_verified)

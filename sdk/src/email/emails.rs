@@ -1,5 +1,7 @@
 //! Emails: send, fetch, await and cancel (`docs/email-service/emails.md`).
 
+#[cfg(feature = "client")]
+use std::borrow::Borrow;
 use std::fmt;
 
 use chrono::{DateTime, SecondsFormat, TimeZone, Utc};
@@ -9,7 +11,7 @@ use serde_json::{Map, Value};
 
 #[cfg(feature = "client")]
 use super::BatchResponse;
-use super::{Attachment, limits};
+use super::{Attachment, Recipients, limits};
 #[cfg(feature = "client")]
 use crate::client::{Call, Payload, Shared, Wait};
 use crate::decode::{record, text_enum};
@@ -32,7 +34,7 @@ use crate::{Error, Operation};
 ///     .tag("kind", "invoice");
 /// assert_eq!(email.to, ["ada@example.com"]);
 /// ```
-#[derive(Clone, Default, Deserialize)]
+#[derive(Clone, Default, PartialEq, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 #[non_exhaustive]
 pub struct Email {
@@ -74,37 +76,50 @@ pub struct Email {
 }
 
 impl Email {
-    /// Creates an email with its required fields. Recipients after the first are added with
-    /// [`to`](Self::to).
-    pub fn new(from: impl Into<String>, to: impl Into<String>, subject: impl Into<String>) -> Self {
-        Self { from: from.into(), to: vec![to.into()], subject: subject.into(), ..Self::default() }
+    /// Creates an email with its required fields. `to` is one address or many: a text, or
+    /// an array, a slice or a `Vec` of texts.
+    ///
+    /// ```
+    /// use svc_sdk::email::Email;
+    ///
+    /// let one = Email::new("hello@shop.example", "ada@example.com", "Hi");
+    /// let two = Email::new("hello@shop.example", ["ada@example.com", "bob@example.com"], "Hi");
+    /// assert_eq!((one.to.len(), two.to.len()), (1, 2));
+    /// ```
+    pub fn new(
+        from: impl Into<String>,
+        to: impl Into<Recipients>,
+        subject: impl Into<String>,
+    ) -> Self {
+        let to = to.into().into_vec();
+        Self { from: from.into(), to, subject: subject.into(), ..Self::default() }
     }
 
-    /// Adds a recipient.
+    /// Adds one or more recipients.
     #[must_use]
-    pub fn to(mut self, address: impl Into<String>) -> Self {
-        self.to.push(address.into());
+    pub fn to(mut self, addresses: impl Into<Recipients>) -> Self {
+        self.to.extend(addresses.into().into_vec());
         self
     }
 
-    /// Adds a recipient of a copy (Cc).
+    /// Adds one or more recipients of copies (Cc).
     #[must_use]
-    pub fn cc(mut self, address: impl Into<String>) -> Self {
-        self.cc.push(address.into());
+    pub fn cc(mut self, addresses: impl Into<Recipients>) -> Self {
+        self.cc.extend(addresses.into().into_vec());
         self
     }
 
-    /// Adds a recipient of a blind copy (Bcc).
+    /// Adds one or more recipients of blind copies (Bcc).
     #[must_use]
-    pub fn bcc(mut self, address: impl Into<String>) -> Self {
-        self.bcc.push(address.into());
+    pub fn bcc(mut self, addresses: impl Into<Recipients>) -> Self {
+        self.bcc.extend(addresses.into().into_vec());
         self
     }
 
-    /// Adds an address for replies (`Reply-To`).
+    /// Adds one or more addresses for replies (`Reply-To`).
     #[must_use]
-    pub fn reply_to(mut self, address: impl Into<String>) -> Self {
-        self.reply_to.push(address.into());
+    pub fn reply_to(mut self, addresses: impl Into<Recipients>) -> Self {
+        self.reply_to.extend(addresses.into().into_vec());
         self
     }
 
@@ -398,7 +413,8 @@ impl Emails {
     /// # Ok(())
     /// # }
     /// ```
-    pub fn send(&self, email: &Email) -> Call<EmailRecord> {
+    pub fn send(&self, email: impl Borrow<Email>) -> Call<EmailRecord> {
+        let email = email.borrow();
         let payload = || -> Result<Payload, Error> {
             if self.shared.local_checks() {
                 email.check()?;
@@ -453,8 +469,8 @@ impl Emails {
     /// # Ok(())
     /// # }
     /// ```
-    pub fn wait(&self, id: impl Into<String>) -> Wait<EmailRecord> {
-        let (emails, id) = (self.clone(), id.into());
+    pub fn wait(&self, id: impl AsRef<str>) -> Wait<EmailRecord> {
+        let (emails, id) = (self.clone(), id.as_ref().to_owned());
         let is_final = |email: &EmailRecord| {
             // Without a status in the response, waiting is pointless.
             email.status.as_ref().is_none_or(EmailStatus::is_final)

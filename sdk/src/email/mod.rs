@@ -10,6 +10,7 @@ mod contacts;
 mod domains;
 mod emails;
 mod limits;
+mod recipients;
 mod webhooks;
 
 pub use attachment::Attachment;
@@ -19,7 +20,7 @@ pub(crate) use attachment::Source;
 pub use audiences::Audiences;
 pub use audiences::{Audience, NewAudience};
 pub use batch::{BatchItem, BatchOutcome, BatchResponse, BatchShape, Refusal};
-pub use contacts::{Contact, ContactUpdate, NewContact, PageQuery};
+pub use contacts::{Contact, ContactUpdate, NewContact};
 #[cfg(feature = "client")]
 pub use contacts::{ContactPages, ContactStream, Contacts};
 #[cfg(feature = "client")]
@@ -30,6 +31,7 @@ pub use emails::Emails;
 #[cfg(feature = "client")]
 pub(crate) use emails::Fields;
 pub use emails::{Email, EmailRecord, EmailStatus, ScheduledAt};
+pub use recipients::Recipients;
 #[cfg(feature = "client")]
 pub use webhooks::Webhooks;
 pub use webhooks::{Event, NewWebhook, Webhook, WebhookTest, WebhookUpdate};

@@ -1,7 +1,8 @@
 //! Webhooks of the email service (`docs/email-service/webhooks.md`,
 //! `docs/email-service/events.md`).
 
-use serde::Serialize;
+use http::StatusCode;
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 #[cfg(feature = "client")]
@@ -52,7 +53,7 @@ text_enum! {
 }
 
 /// The parameters of a new webhook.
-#[derive(Clone, Serialize)]
+#[derive(Clone, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct NewWebhook {
     /// The `https` URL of the endpoint.
@@ -85,6 +86,12 @@ impl NewWebhook {
     }
 }
 
+impl From<&Self> for NewWebhook {
+    fn from(webhook: &Self) -> Self {
+        webhook.clone()
+    }
+}
+
 /// Omits the URL, which may contain a secret in its path or query.
 impl std::fmt::Debug for NewWebhook {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -93,7 +100,8 @@ impl std::fmt::Debug for NewWebhook {
 }
 
 /// Changes to a webhook. Fields that are not set stay unchanged.
-#[derive(Clone, Default, Serialize)]
+#[derive(Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
 #[non_exhaustive]
 pub struct WebhookUpdate {
     /// The new URL.
@@ -145,6 +153,12 @@ impl WebhookUpdate {
     }
 }
 
+impl From<&Self> for WebhookUpdate {
+    fn from(update: &Self) -> Self {
+        update.clone()
+    }
+}
+
 /// Omits the URL, which may contain a secret in its path or query.
 impl std::fmt::Debug for WebhookUpdate {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -161,7 +175,7 @@ impl std::fmt::Debug for WebhookUpdate {
 pub struct WebhookTest {
     /// The HTTP status of the endpoint's response. `None` if the endpoint did not respond,
     /// or the service does not report the status.
-    pub status: Option<u16>,
+    pub status: Option<StatusCode>,
     /// The whole response of the service.
     pub extra: Extra,
 }
@@ -169,7 +183,7 @@ pub struct WebhookTest {
 impl WebhookTest {
     /// True if the endpoint responded with a 2xx status.
     pub fn is_success(&self) -> bool {
-        self.status.is_some_and(|status| (200..300).contains(&status))
+        self.status.is_some_and(|status| status.is_success())
     }
 }
 
@@ -216,9 +230,10 @@ impl WebhookTest {
 }
 
 #[cfg(feature = "client")]
-fn as_status(value: &Value) -> Option<u16> {
-    let number = value.as_u64()?;
-    u16::try_from(number).ok().filter(|status| (100..600).contains(status))
+fn as_status(value: &Value) -> Option<StatusCode> {
+    let number =
+        u16::try_from(value.as_u64()?).ok().filter(|status| (100..600).contains(status))?;
+    StatusCode::from_u16(number).ok()
 }
 
 /// The operations on webhooks. All of them require the scope `webhooks:manage`.
@@ -238,15 +253,16 @@ impl Webhooks {
     ///
     /// let events = [Event::Delivered, Event::Bounced];
     /// let webhook = NewWebhook::new("https://shop.example/hooks", events);
-    /// let webhook = client.webhooks().create(&webhook).await?;
+    /// let webhook = client.webhooks().create(webhook).await?;
     /// let secret = webhook.signing_secret.expect("the response to the creation contains the secret");
     /// # Ok(())
     /// # }
     /// ```
-    pub fn create(&self, webhook: &NewWebhook) -> Call<Webhook> {
+    pub fn create(&self, webhook: impl Into<NewWebhook>) -> Call<Webhook> {
+        let webhook = webhook.into();
         let payload = || -> Result<Payload, Error> {
             self.check_url(&webhook.url)?;
-            Payload::json(webhook)
+            Payload::json(&webhook)
         };
         Call::new(&self.shared, Operation::WebhooksCreate, &[], payload())
     }
@@ -263,16 +279,17 @@ impl Webhooks {
     /// use svc_sdk::email::WebhookUpdate;
     ///
     /// let update = WebhookUpdate::new().active(false);
-    /// client.webhooks().update("whk_1", &update).await?;
+    /// client.webhooks().update("whk_1", update).await?;
     /// # Ok(())
     /// # }
     /// ```
-    pub fn update(&self, id: impl AsRef<str>, update: &WebhookUpdate) -> Call<Webhook> {
+    pub fn update(&self, id: impl AsRef<str>, update: impl Into<WebhookUpdate>) -> Call<Webhook> {
+        let update = update.into();
         let payload = || -> Result<Payload, Error> {
             if let Some(url) = &update.url {
                 self.check_url(url)?;
             }
-            Payload::json(update)
+            Payload::json(&update)
         };
         Call::new(&self.shared, Operation::WebhooksUpdate, &[id.as_ref()], payload())
     }

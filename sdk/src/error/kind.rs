@@ -22,6 +22,7 @@ pub enum ErrorKind {
     ///
     /// Fix the configuration that `problem` names. The request was not sent.
     #[error("{problem}")]
+    #[non_exhaustive]
     Config {
         /// What is wrong. Contains no secrets.
         problem: String,
@@ -46,6 +47,7 @@ pub enum ErrorKind {
     ///
     /// Use a key that has the scope `required`. The service did not process the request.
     #[error("{}", MissingScope { required: *required, granted: *granted })]
+    #[non_exhaustive]
     MissingScope {
         /// The required scope, as documented or else as named by the service. `None` if
         /// neither is known, which can happen for `emails.cancel`.
@@ -142,6 +144,7 @@ pub enum ErrorKind {
     /// Check the base URL: a web page or a proxy's login form is a frequent cause. The
     /// service may have processed the request.
     #[error("invalid response: {problem}")]
+    #[non_exhaustive]
     InvalidResponse {
         /// What is wrong with the response. Contains none of its content.
         problem: String,
@@ -151,6 +154,7 @@ pub enum ErrorKind {
     /// Raise the limit with `max_response_size` on the client's builder. The service
     /// processed the request.
     #[error("the response body exceeds the limit of {limit} bytes")]
+    #[non_exhaustive]
     ResponseTooLarge {
         /// The limit, in bytes.
         limit: u64,
@@ -161,6 +165,7 @@ pub enum ErrorKind {
     /// Make the file readable and repeat the call. The service did not receive a complete
     /// request.
     #[error("attachment {} of email {}: {problem}", .attachment + 1, .email + 1)]
+    #[non_exhaustive]
     Attachment {
         /// Index of the email in the batch, starting at 0; 0 for a single email.
         email: usize,
@@ -187,6 +192,7 @@ pub enum ErrorKind {
     ///
     /// Use a key of the expected organization. The call only read data.
     #[error("the API key belongs to organization {actual}, expected {expected}")]
+    #[non_exhaustive]
     WrongOrganization {
         /// The id of the expected organization.
         expected: String,
@@ -196,6 +202,37 @@ pub enum ErrorKind {
 }
 
 impl ErrorKind {
+    /// Creates [`Config`](Self::Config).
+    pub fn config(problem: impl Into<String>) -> Self {
+        Self::Config { problem: problem.into() }
+    }
+
+    /// Creates [`MissingScope`](Self::MissingScope). `granted` is `None` if the scopes of
+    /// the key are not known.
+    pub fn missing_scope(required: Option<Scope>, granted: Option<Scopes>) -> Self {
+        Self::MissingScope { required, granted }
+    }
+
+    /// Creates [`InvalidResponse`](Self::InvalidResponse).
+    pub fn invalid_response(problem: impl Into<String>) -> Self {
+        Self::InvalidResponse { problem: problem.into() }
+    }
+
+    /// Creates [`ResponseTooLarge`](Self::ResponseTooLarge), with the limit in bytes.
+    pub fn response_too_large(limit: u64) -> Self {
+        Self::ResponseTooLarge { limit }
+    }
+
+    /// Creates [`Attachment`](Self::Attachment), with indexes that start at 0.
+    pub fn attachment(email: usize, attachment: usize, problem: &'static str) -> Self {
+        Self::Attachment { email, attachment, problem }
+    }
+
+    /// Creates [`WrongOrganization`](Self::WrongOrganization).
+    pub fn wrong_organization(expected: impl Into<String>, actual: impl Into<String>) -> Self {
+        Self::WrongOrganization { expected: expected.into(), actual: actual.into() }
+    }
+
     /// A stable name for logs and metrics, such as `missing_scope`.
     pub const fn name(&self) -> &'static str {
         match self {
@@ -231,6 +268,7 @@ impl ErrorKind {
 /// It covers all attempts of a call. Only [`Unknown`](Self::Unknown) needs care: repeating
 /// such a call may, for example, send an email twice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum Outcome {
     /// The service did not receive the complete request. Repeating the call is safe.
     NotSent,
@@ -243,6 +281,9 @@ pub enum Outcome {
 }
 
 impl Outcome {
+    /// All outcomes.
+    pub const ALL: &'static [Self] = &[Self::NotSent, Self::Refused, Self::Unknown];
+
     /// Returns `not_sent`, `refused` or `unknown`.
     pub const fn as_str(self) -> &'static str {
         match self {

@@ -8,7 +8,7 @@ use std::fmt;
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::HeaderMap;
+use http::{HeaderMap, StatusCode};
 
 pub use kind::{ErrorKind, InvalidInput, Outcome};
 pub(crate) use report::ErrorReport;
@@ -67,7 +67,7 @@ struct Inner {
     kind: ErrorKind,
     outcome: Outcome,
     target: Option<Target>,
-    status: Option<u16>,
+    status: Option<StatusCode>,
     report: ErrorReport,
     request_id: Option<String>,
     retry_after: Option<Duration>,
@@ -138,7 +138,7 @@ impl Error {
     }
 
     /// The HTTP status of the response. `None` if there was no response.
-    pub fn status(&self) -> Option<u16> {
+    pub fn status(&self) -> Option<StatusCode> {
         self.0.status
     }
 
@@ -195,8 +195,14 @@ impl Error {
             | ErrorKind::Connect
             | ErrorKind::ConnectionLost
             | ErrorKind::Timeout => true,
-            ErrorKind::Server => !matches!(self.0.status, Some(501 | 505)),
-            ErrorKind::Rejected => matches!(self.0.status, Some(408 | 425)),
+            ErrorKind::Server => {
+                let permanent =
+                    [StatusCode::NOT_IMPLEMENTED, StatusCode::HTTP_VERSION_NOT_SUPPORTED];
+                self.0.status.is_none_or(|status| !permanent.contains(&status))
+            }
+            ErrorKind::Rejected => {
+                matches!(self.0.status, Some(StatusCode::REQUEST_TIMEOUT | StatusCode::TOO_EARLY))
+            }
             _ => false,
         };
         passing && (self.0.idempotent || self.0.outcome != Outcome::Unknown)
@@ -297,7 +303,7 @@ impl Error {
             // A slice would keep the whole response in memory.
             body = Bytes::copy_from_slice(&body[..KEPT_BODY]);
         }
-        self.0.status = Some(status);
+        self.0.status = StatusCode::from_u16(status).ok();
         self.0.headers = headers;
         self.0.request_id = request_id;
         self.0.body = body;
@@ -324,7 +330,7 @@ impl fmt::Display for Error {
         }
         write!(f, "{}", self.0.kind)?;
         if let Some(status) = self.0.status {
-            write!(f, " (HTTP {status}")?;
+            write!(f, " (HTTP {}", status.as_u16())?;
             if let Some(code) = self.0.report.shown_code() {
                 write!(f, ", {code}")?;
             }

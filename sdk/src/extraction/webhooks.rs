@@ -1,6 +1,6 @@
 //! Webhook endpoints of the extraction service (`docs/extraction-service/webhooks.md`).
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::Secret;
@@ -38,7 +38,7 @@ text_enum! {
 }
 
 /// The parameters of a new webhook endpoint.
-#[derive(Clone, Serialize)]
+#[derive(Clone, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct NewWebhook {
     /// The URL of the endpoint.
@@ -71,6 +71,12 @@ impl NewWebhook {
     }
 }
 
+impl From<&Self> for NewWebhook {
+    fn from(webhook: &Self) -> Self {
+        webhook.clone()
+    }
+}
+
 /// Omits the URL, which may contain a secret in its path or query.
 impl std::fmt::Debug for NewWebhook {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -94,13 +100,13 @@ impl Webhooks {
     /// use svc_sdk::extraction::{Event, NewWebhook};
     ///
     /// let webhook = NewWebhook::new("https://shop.example/hooks", [Event::Completed]);
-    /// let webhook = client.webhooks().create(&webhook).await?;
+    /// let webhook = client.webhooks().create(webhook).await?;
     /// let secret = webhook.secret.expect("the response to the registration contains the secret");
     /// # Ok(())
     /// # }
     /// ```
-    pub fn create(&self, webhook: &NewWebhook) -> Call<Webhook> {
-        let payload = Payload::json(webhook);
+    pub fn create(&self, webhook: impl Into<NewWebhook>) -> Call<Webhook> {
+        let payload = Payload::json(&webhook.into());
         Call::new(&self.shared, Operation::ExtractionWebhooksCreate, &[], payload)
     }
 

@@ -3,7 +3,7 @@
 
 use futures_util::TryStreamExt;
 use serde_json::json;
-use svc_sdk::email::{Contact, ContactUpdate, NewContact, PageQuery};
+use svc_sdk::email::{Contact, ContactUpdate, NewContact};
 use svc_sdk::{ErrorKind, Operation, Outcome};
 
 use crate::mock_server::{MockServer, response};
@@ -54,11 +54,11 @@ async fn list() {
     )
     .await;
     let client = server.email().build().unwrap();
-    let query = PageQuery::new().page(2).page_size(1);
-    let page = client.contacts().list("aud_1", query).await.unwrap();
+    let call = client.contacts().list("aud_1").page(7).page_size(1).page(2);
+    let page = call.await.unwrap();
     assert_eq!(
         server.single_request().line,
-        "GET /api/v1/audiences/aud_1/contacts?page=2&pageSize=1 HTTP/1.1"
+        "GET /api/v1/audiences/aud_1/contacts?pageSize=1&page=2 HTTP/1.1"
     );
     assert_eq!(
         (page.page, page.page_size, page.total, page.total_pages),
@@ -71,7 +71,7 @@ async fn list() {
 async fn list_sends_only_the_paging_parameters_that_are_set() {
     let server = MockServer::json(200, "[]").await;
     let client = server.email().build().unwrap();
-    let page = client.contacts().list("aud_1", PageQuery::new()).await.unwrap();
+    let page = client.contacts().list("aud_1").await.unwrap();
     assert!(page.is_empty());
     assert_eq!(server.single_request().line, "GET /api/v1/audiences/aud_1/contacts HTTP/1.1");
 }

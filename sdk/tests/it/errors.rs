@@ -15,7 +15,7 @@ async fn send(status: u16, body: &str) -> Error {
     let client = server.email().retries(0).build().unwrap();
     let email = Email::new("a@b.test", "private@d.test", "private subject").text("private");
     let error = client.emails().send(&email).await.unwrap_err();
-    assert_eq!(error.status(), Some(status));
+    assert_eq!(error.status().unwrap(), status);
     assert_eq!(error.operation(), Some(Operation::EmailsSend));
     assert_eq!(error.attempts(), 1);
     assert_eq!(error.body(), body.as_bytes());
@@ -85,7 +85,7 @@ async fn a_403_that_mentions_a_scope_is_a_missing_scope() {
         let error = send(403, body).await;
         assert_eq!(
             error.kind(),
-            &ErrorKind::MissingScope { required: Some(Scope::EmailsSend), granted: None },
+            &ErrorKind::missing_scope(Some(Scope::EmailsSend), None),
             "{body}"
         );
         assert_eq!(error.required_scope(), Some(Scope::EmailsSend));
@@ -94,7 +94,7 @@ async fn a_403_that_mentions_a_scope_is_a_missing_scope() {
     // The documented scope takes precedence over the one in the response.
     let error = send(403, r#"{"code":"x","details":{"required_scope":"emails:read"}}"#).await;
     let required = Some(Scope::EmailsSend);
-    assert_eq!(error.kind(), &ErrorKind::MissingScope { required, granted: None });
+    assert_eq!(error.kind(), &ErrorKind::missing_scope(required, None));
     let error = send(401, r#"{"error":{"code":"unauthorized","message":"scope"}}"#).await;
     assert_eq!(error.kind(), &ErrorKind::Unauthorized);
     let error = send(404, r#"{"message":"no such scope"}"#).await;
@@ -108,10 +108,7 @@ async fn a_missing_scope_error_lists_the_known_scopes() {
     let client = server.email().scopes(scopes).build().unwrap();
     let error = client.webhooks().list().await.unwrap_err();
     let granted: Scopes = scopes.into_iter().collect();
-    assert_eq!(
-        error.kind(),
-        &ErrorKind::MissingScope { required: Some(Scope::WebhooksManage), granted: Some(granted) }
-    );
+    assert_eq!(error.kind(), &ErrorKind::missing_scope(Some(Scope::WebhooksManage), Some(granted)));
     assert_eq!(
         error.to_string(),
         "email webhooks.list: the API key lacks the scope webhooks:manage, \
@@ -139,7 +136,7 @@ async fn errors_of_cancel_explain_that_its_scope_is_undocumented() {
     assert_eq!(error.required_scope(), None);
     assert_eq!(
         error.kind(),
-        &ErrorKind::MissingScope { required: Some(Scope::EmailsSend), granted: Some(Scopes::NONE) }
+        &ErrorKind::missing_scope(Some(Scope::EmailsSend), Some(Scopes::NONE))
     );
     for body in [r#"{"error":{"code":"insufficient_scope"}}"#, r#"{"error":{"code":"nope"}}"#] {
         let server = MockServer::json(403, body).await;

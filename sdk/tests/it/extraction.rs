@@ -30,10 +30,7 @@ async fn verify_organization_rejects_another_organization() {
     let client = server.extraction().build().unwrap();
     assert_eq!(client.verify_organization("org_1").await.unwrap().organization.name, "Acme");
     let error = client.verify_organization("org_2").await.unwrap_err();
-    assert_eq!(
-        error.kind(),
-        &ErrorKind::WrongOrganization { expected: "org_2".into(), actual: "org_1".into() }
-    );
+    assert_eq!(error.kind(), &ErrorKind::wrong_organization("org_2", "org_1"));
     assert_eq!(
         error.to_string(),
         "extraction me: the API key belongs to organization org_1, expected org_2 (HTTP 200); \
@@ -89,10 +86,10 @@ async fn check_scopes_uses_the_scope_learned_from_me() {
     let error = client.webhooks().list().await.unwrap_err();
     assert_eq!(
         error.kind(),
-        &ErrorKind::MissingScope {
-            required: Some(Scope::Full),
-            granted: Some([Scope::ExtractOnly].into_iter().collect()),
-        }
+        &ErrorKind::missing_scope(
+            Some(Scope::Full),
+            Some([Scope::ExtractOnly].into_iter().collect())
+        )
     );
     assert_eq!(error.outcome(), Outcome::NotSent);
     assert_eq!(error.operation(), Some(Operation::ExtractionWebhooksList));

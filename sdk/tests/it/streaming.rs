@@ -191,7 +191,7 @@ async fn aborts_if_a_file_changes_its_length() {
         let client = server.email().build().unwrap();
         let small = Attachment::from_bytes("a", "b");
         let error = client.emails().send(&email([small, attachment])).await.unwrap_err();
-        assert_eq!(error.kind(), &ErrorKind::Attachment { email: 0, attachment: 1, problem });
+        assert_eq!(error.kind(), &ErrorKind::attachment(0, 1, problem));
         assert_eq!((error.outcome(), error.attempts()), (Outcome::NotSent, 1));
         assert_eq!(
             error.to_string(),
@@ -222,7 +222,7 @@ async fn reports_why_an_attachment_cannot_be_read() {
         (panics, "its source panicked or was cancelled"),
     ] {
         let error = client.emails().send(&email([attachment])).await.unwrap_err();
-        assert_eq!(error.kind(), &ErrorKind::Attachment { email: 0, attachment: 0, problem });
+        assert_eq!(error.kind(), &ErrorKind::attachment(0, 0, problem));
         assert_eq!(error.outcome(), Outcome::NotSent);
         assert_eq!(std::error::Error::source(&error).is_some(), !problem.contains("panicked"));
     }

@@ -175,10 +175,10 @@ async fn invalid_json_errors_contain_the_position_but_no_content() {
         let client = server.email().build().unwrap();
         let email = svc_sdk::email::Email::new("a@b", "c@d", "s");
         let error = client.emails().send(&email).await.unwrap_err();
-        assert_eq!(error.kind(), &svc_sdk::ErrorKind::InvalidResponse { problem: problem.into() });
+        assert_eq!(error.kind(), &svc_sdk::ErrorKind::invalid_response(problem));
         assert_eq!(error.outcome(), svc_sdk::Outcome::Unknown);
         assert_eq!(error.body(), body.as_bytes());
-        assert_eq!(error.status(), Some(202));
+        assert_eq!(error.status().unwrap(), 202);
         assert!(!error.is_retryable());
         assert!(!format!("{error} {error:?}").contains("secret"));
         assert_eq!(server.request_count(), 1);
@@ -231,7 +231,10 @@ async fn replaces_unrepresentable_values() {
         let server = MockServer::start([response(422, &body), response(200, &body)]).await;
         let client = server.email().build().unwrap();
         assert_eq!(client.webhooks().test("x").await.unwrap_err().code(), Some("c"));
-        assert_eq!(client.webhooks().test("x").await.unwrap().status, Some(418));
+        assert_eq!(
+            client.webhooks().test("x").await.unwrap().status,
+            Some(svc_sdk::StatusCode::IM_A_TEAPOT)
+        );
     }
     // In a typed field.
     for (odd, id) in [(r#""cut\ud83d""#, "cut\u{fffd}"), ("1e999", "1e999"), (&deep, "")] {
@@ -255,7 +258,7 @@ async fn limits_the_number_of_list_items() {
                 Err(error) => {
                     assert!(!fits);
                     let problem = format!("the list has more than {max} items");
-                    assert_eq!(error.kind(), &svc_sdk::ErrorKind::InvalidResponse { problem });
+                    assert_eq!(error.kind(), &svc_sdk::ErrorKind::invalid_response(problem));
                 }
             }
         }

@@ -1,7 +1,5 @@
 //! Turns de-duplication results into axum responses.
 
-use std::error::Error;
-
 use axum_core::response::{IntoResponse, Response};
 
 use super::{DedupError, Outcome, STORE_RETRY_AFTER, retry_after_seconds};
@@ -19,7 +17,7 @@ impl<T: IntoResponse> IntoResponse for Outcome<T> {
     }
 }
 
-impl<E: IntoResponse, StoreError: Error> IntoResponse for DedupError<E, StoreError> {
+impl<E: IntoResponse> IntoResponse for DedupError<E> {
     fn into_response(self) -> Response {
         match self {
             Self::Handler(response) => response.into_response(),

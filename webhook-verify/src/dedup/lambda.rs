@@ -1,7 +1,5 @@
 //! Turns de-duplication results into AWS Lambda responses.
 
-use std::error::Error;
-
 use super::{DedupError, Outcome, STORE_RETRY_AFTER, retry_after_seconds};
 use crate::LambdaResponse;
 
@@ -15,10 +13,8 @@ impl<T: Into<LambdaResponse>> From<Outcome<T>> for LambdaResponse {
     }
 }
 
-impl<E: Into<LambdaResponse>, StoreError: Error> From<DedupError<E, StoreError>>
-    for LambdaResponse
-{
-    fn from(error: DedupError<E, StoreError>) -> Self {
+impl<E: Into<LambdaResponse>> From<DedupError<E>> for LambdaResponse {
+    fn from(error: DedupError<E>) -> Self {
         match error {
             DedupError::Handler(response) => response.into(),
             DedupError::Store(error) => {

@@ -1,12 +1,11 @@
 //! A de-duplication store in the memory of one process.
 
 use std::collections::HashMap;
-use std::convert::Infallible;
 use std::fmt;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use super::{Claim, DedupStore, Ticket};
+use super::{Claim, DedupStore, StoreFuture, Ticket};
 use crate::DeliveryKey;
 
 /// Keeps the states of deliveries in memory.
@@ -25,7 +24,6 @@ pub struct MemoryStore {
 #[derive(Default)]
 struct State {
     entries: HashMap<DeliveryKey, Entry>,
-    last_token: u64,
     /// Number of entries at which expired ones are removed.
     sweep_at_len: usize,
     /// Time at which every entry left by the last sweep has expired.
@@ -60,21 +58,26 @@ impl MemoryStore {
 }
 
 impl State {
-    fn claim(&mut self, key: &DeliveryKey, lease: Duration, now: Duration) -> Claim {
-        if let Some(entry) = self.entries.get(key)
+    fn claim(&mut self, ticket: &Ticket, lease: Duration, now: Duration) -> Claim {
+        if let Some(entry) = self.entries.get(ticket.key())
             && entry.expires_at > now
         {
-            return match entry.token {
-                Some(_) => Claim::InFlight { retry_after: entry.expires_at - now },
-                None => Claim::Done,
-            };
+            match entry.token.as_deref() {
+                None => return Claim::Done,
+                Some(token) if token != ticket.token() => {
+                    return Claim::InFlight { retry_after: entry.expires_at - now };
+                }
+                Some(_) => {}
+            }
         }
         self.sweep(now);
-        self.last_token += 1;
-        let ticket = Ticket::new(key.clone(), self.last_token.to_string());
-        let token = Some(ticket.token().into());
-        self.entries.insert(key.clone(), Entry { expires_at: now.saturating_add(lease), token });
-        Claim::New(ticket)
+        self.set(ticket, Some(ticket.token()), now.saturating_add(lease));
+        Claim::New
+    }
+
+    fn set(&mut self, ticket: &Ticket, token: Option<&str>, expires_at: Duration) {
+        let entry = Entry { expires_at, token: token.map(Into::into) };
+        self.entries.insert(ticket.key().clone(), entry);
     }
 
     /// Removes expired entries. It runs when the number of entries has doubled
@@ -92,43 +95,67 @@ impl State {
         }
     }
 
-    /// Whether no other ticket holds an unexpired claim on the delivery.
-    fn is_available_to(&self, ticket: &Ticket, now: Duration) -> bool {
-        match self.entries.get(ticket.key()) {
-            Some(entry) if entry.expires_at > now => {
-                entry.token.as_deref().is_none_or(|token| token == ticket.token())
-            }
-            _ => true,
+    /// The entry of the ticket's delivery, unless it has expired.
+    fn current(&self, key: &DeliveryKey, now: Duration) -> Option<&Entry> {
+        self.entries.get(key).filter(|entry| entry.expires_at > now)
+    }
+
+    fn renew(&mut self, ticket: &Ticket, lease: Duration, now: Duration) -> bool {
+        let entry = self.current(ticket.key(), now);
+        let owned = entry.is_none_or(|entry| entry.token.as_deref() == Some(ticket.token()));
+        if owned {
+            self.set(ticket, Some(ticket.token()), now.saturating_add(lease));
         }
+        owned
+    }
+
+    fn complete(&mut self, ticket: &Ticket, retention: Duration, now: Duration) -> bool {
+        let token = self.current(ticket.key(), now).and_then(|entry| entry.token.as_deref());
+        let available = token.is_none_or(|token| token == ticket.token());
+        if available {
+            self.set(ticket, None, now.saturating_add(retention));
+        }
+        available
+    }
+
+    fn release(&mut self, ticket: &Ticket) {
+        let entry = self.entries.get(ticket.key());
+        if entry.is_some_and(|entry| entry.token.as_deref() == Some(ticket.token())) {
+            self.entries.remove(ticket.key());
+        }
+    }
+
+    fn forget(&mut self, key: &DeliveryKey, now: Duration) -> bool {
+        let done = self.current(key, now).is_some_and(|entry| entry.token.is_none());
+        if done {
+            self.entries.remove(key);
+        }
+        done
     }
 }
 
 impl DedupStore for MemoryStore {
-    type Error = Infallible;
-
-    async fn claim(&self, key: &DeliveryKey, lease: Duration) -> Result<Claim, Infallible> {
-        Ok(self.with(|state, now| state.claim(key, lease, now)))
+    fn claim<'a>(&'a self, ticket: &'a Ticket, lease: Duration) -> StoreFuture<'a, Claim> {
+        Box::pin(async move { Ok(self.with(|state, now| state.claim(ticket, lease, now))) })
     }
 
-    async fn complete(&self, ticket: &Ticket, retention: Duration) -> Result<bool, Infallible> {
-        Ok(self.with(|state, now| {
-            let available = state.is_available_to(ticket, now);
-            if available {
-                let done = Entry { expires_at: now.saturating_add(retention), token: None };
-                state.entries.insert(ticket.key().clone(), done);
-            }
-            available
-        }))
+    fn renew<'a>(&'a self, ticket: &'a Ticket, lease: Duration) -> StoreFuture<'a, bool> {
+        Box::pin(async move { Ok(self.with(|state, now| state.renew(ticket, lease, now))) })
     }
 
-    async fn release(&self, ticket: &Ticket) -> Result<(), Infallible> {
-        self.with(|state, _| {
-            let entry = state.entries.get(ticket.key());
-            if entry.is_some_and(|entry| entry.token.as_deref() == Some(ticket.token())) {
-                state.entries.remove(ticket.key());
-            }
-        });
-        Ok(())
+    fn complete<'a>(&'a self, ticket: &'a Ticket, retention: Duration) -> StoreFuture<'a, bool> {
+        Box::pin(async move { Ok(self.with(|state, now| state.complete(ticket, retention, now))) })
+    }
+
+    fn release<'a>(&'a self, ticket: &'a Ticket) -> StoreFuture<'a, ()> {
+        Box::pin(async move {
+            self.with(|state, _| state.release(ticket));
+            Ok(())
+        })
+    }
+
+    fn forget<'a>(&'a self, key: &'a DeliveryKey) -> StoreFuture<'a, bool> {
+        Box::pin(async move { Ok(self.with(|state, now| state.forget(key, now))) })
     }
 }
 
@@ -149,16 +176,20 @@ impl fmt::Debug for MemoryStore {
 mod tests {
     use super::*;
 
+    fn ticket(n: impl fmt::Display) -> Ticket {
+        Ticket::new(DeliveryKey::new(&format!("mail:id:{n}")))
+    }
+
     #[test]
     #[cfg_attr(miri, ignore = "takes minutes under Miri, and the code is safe Rust")]
     fn expired_entries_are_removed() {
         let mut state = State::default();
         let second = Duration::from_secs(1);
         for n in 0..100_000 {
-            let key = DeliveryKey::new(&format!("mail:id:{n}"));
+            let (ticket, other) = (ticket(n), ticket(n));
             let now = second * n;
-            assert!(matches!(state.claim(&key, 100 * second, now), Claim::New(_)));
-            assert!(matches!(state.claim(&key, 100 * second, now), Claim::InFlight { .. }));
+            assert_eq!(state.claim(&ticket, 100 * second, now), Claim::New);
+            assert!(matches!(state.claim(&other, 100 * second, now), Claim::InFlight { .. }));
         }
         assert!(state.entries.len() <= 1024, "{}", state.entries.len());
     }
@@ -168,17 +199,15 @@ mod tests {
     async fn unexpired_entries_are_kept_by_every_sweep() {
         let store = MemoryStore::with_clock(|| Duration::ZERO);
         let instant = Duration::from_nanos(1);
-        let key = |n| DeliveryKey::new(&format!("mail:id:{n}"));
         for n in 0..3000 {
-            let Claim::New(ticket) = store.claim(&key(n), instant).await.unwrap() else {
-                panic!("delivery {n} should be new")
-            };
+            let ticket = ticket(n);
+            assert_eq!(store.claim(&ticket, instant).await.unwrap(), Claim::New);
             if n % 2 == 0 {
                 assert!(store.complete(&ticket, instant).await.unwrap());
             }
         }
         for n in 0..3000 {
-            let claim = store.claim(&key(n), instant).await.unwrap();
+            let claim = store.claim(&ticket(n), instant).await.unwrap();
             match n % 2 {
                 0 => assert_eq!(claim, Claim::Done),
                 _ => assert_eq!(claim, Claim::InFlight { retry_after: instant }),
@@ -192,8 +221,7 @@ mod tests {
         let mut state = State::default();
         let lease = Duration::from_secs(60);
         let mut claim = |n, now| {
-            let key = DeliveryKey::new(&format!("mail:id:{n}"));
-            assert!(matches!(state.claim(&key, lease, now), Claim::New(_)));
+            assert_eq!(state.claim(&ticket(n), lease, now), Claim::New);
             state.entries.len()
         };
         let deliveries = 5000;

@@ -1,57 +1,67 @@
 //! A de-duplication store in Redis, shared by several processes.
 
 use std::fmt;
-use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use redis::aio::ConnectionLike;
-use redis::{Cmd, RedisError};
+use redis::aio::{ConnectionLike, ConnectionManager, ConnectionManagerConfig};
+use redis::{Client, Cmd, RedisResult};
 
-use super::{Claim, DedupStore, Ticket};
-use crate::DeliveryKey;
+use super::{Claim, DedupStore, StoreFuture, Ticket};
+use crate::{BoxError, DeliveryKey};
 
 /// Keeps the states of deliveries in Redis or Valkey, shared by several processes.
 ///
-/// It works with every connection type that can be cloned: `ConnectionManager`,
-/// which reconnects automatically, `MultiplexedConnection`, or a cluster
-/// connection. Each operation is one script over one key, so it is atomic in a
-/// cluster too.
+/// It connects when it is first used, and again whenever the connection is lost. While
+/// Redis is unreachable, or takes longer than [`Dedup::store_timeout`](super::Dedup::store_timeout)
+/// to respond, no handler runs, and [`Dedup`](super::Dedup) returns
+/// [`DedupError::Store`](super::DedupError::Store), which the adapters turn into a 503
+/// response. Once Redis is back, so is the receiver.
 ///
-/// If Redis is unreachable, or does not respond within the connection's response
-/// timeout (500 ms by default), [`Dedup`](super::Dedup) does not run the handler
-/// and returns [`DedupError::Store`](super::DedupError::Store), which the adapters
-/// turn into a 503 response.
+/// Each operation is one script over one key, so it is atomic in a cluster too.
 ///
-/// ```no_run
+/// ```
+/// # tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(async {
 /// use webhook_verify::dedup::{Dedup, RedisStore};
 ///
-/// # async fn connect() -> redis::RedisResult<()> {
 /// let client = redis::Client::open("redis://127.0.0.1/")?;
-/// // In a server, use `get_connection_manager` (feature `connection-manager` of `redis`).
-/// let connection = client.get_multiplexed_async_connection().await?;
-/// let dedup = Dedup::new(RedisStore::new(connection));
-/// # Ok(())
-/// # }
+/// let dedup = Dedup::new(RedisStore::new(client)?);
+/// # redis::RedisResult::Ok(())
+/// # }).unwrap();
 /// ```
-pub struct RedisStore<C> {
+///
+/// For TLS, enable a TLS feature of the crate `redis`.
+pub struct RedisStore<C = ConnectionManager> {
     connection: C,
     prefix: Arc<str>,
-    /// A token consists of a random number for this process and a counter.
-    process_id: u64,
-    counter: AtomicU64,
+}
+
+impl RedisStore {
+    /// Creates a store that connects with `client`, and whose keys start with `webhook:`.
+    ///
+    /// Call it inside a tokio runtime. It does not connect yet.
+    ///
+    /// # Errors
+    ///
+    /// The error of the client if it is configured in an unusable way.
+    pub fn new(client: Client) -> RedisResult<Self> {
+        // `Dedup` limits the duration of an operation. These settings only let the
+        // connection come back soon after Redis does.
+        const MAX_DELAY: Duration = Duration::from_millis(500);
+        const CONNECT: Duration = Duration::from_secs(2);
+        let config = ConnectionManagerConfig::new()
+            .set_max_delay(MAX_DELAY)
+            .set_connection_timeout(Some(CONNECT))
+            .set_response_timeout(None);
+        Ok(Self::with_connection(ConnectionManager::new_lazy_with_config(client, config)?))
+    }
 }
 
 impl<C: ConnectionLike + Clone + Send + Sync + 'static> RedisStore<C> {
-    /// Creates a store whose keys start with `webhook:`.
-    pub fn new(connection: C) -> Self {
-        Self {
-            connection,
-            prefix: "webhook:".into(),
-            process_id: RandomState::new().hash_one(std::process::id()),
-            counter: AtomicU64::new(0),
-        }
+    /// Creates a store with a connection of another type, such as a cluster connection.
+    /// It must reconnect by itself: a `MultiplexedConnection` does not.
+    pub fn with_connection(connection: C) -> Self {
+        Self { connection, prefix: "webhook:".into() }
     }
 
     /// Sets the prefix of the keys. Default: `webhook:`.
@@ -70,39 +80,53 @@ impl<C: ConnectionLike + Clone + Send + Sync + 'static> RedisStore<C> {
         command
     }
 
-    async fn run<T: redis::FromRedisValue>(&self, command: &Cmd) -> Result<T, RedisError> {
-        command.query_async(&mut self.connection.clone()).await
+    async fn run<T: redis::FromRedisValue>(&self, command: &Cmd) -> Result<T, BoxError> {
+        Ok(command.query_async(&mut self.connection.clone()).await?)
     }
 }
 
 impl<C: ConnectionLike + Clone + Send + Sync + 'static> DedupStore for RedisStore<C> {
-    type Error = RedisError;
-
-    async fn claim(&self, key: &DeliveryKey, lease: Duration) -> Result<Claim, RedisError> {
-        let counter = self.counter.fetch_add(1, Ordering::Relaxed);
-        let ticket = Ticket::new(key.clone(), format!("{:016x}{counter:x}", self.process_id));
-        let mut command = self.script(CLAIM, key);
-        command.arg(ticket.token()).arg(millis(lease));
-        let (state, remaining): (String, i64) = self.run(&command).await?;
-        Ok(match state.as_str() {
-            "new" => Claim::New(ticket),
-            "done" => Claim::Done,
-            _ => Claim::InFlight {
-                retry_after: Duration::from_millis(u64::try_from(remaining).unwrap_or(0)),
-            },
+    fn claim<'a>(&'a self, ticket: &'a Ticket, lease: Duration) -> StoreFuture<'a, Claim> {
+        Box::pin(async move {
+            let mut command = self.script(CLAIM, ticket.key());
+            command.arg(ticket.token()).arg(millis(lease));
+            let (state, remaining): (String, i64) = self.run(&command).await?;
+            Ok(match state.as_str() {
+                "new" => Claim::New,
+                "done" => Claim::Done,
+                _ => Claim::InFlight {
+                    retry_after: Duration::from_millis(u64::try_from(remaining).unwrap_or(0)),
+                },
+            })
         })
     }
 
-    async fn complete(&self, ticket: &Ticket, retention: Duration) -> Result<bool, RedisError> {
-        let mut command = self.script(COMPLETE, ticket.key());
-        command.arg(ticket.token()).arg(millis(retention));
-        self.run(&command).await
+    fn renew<'a>(&'a self, ticket: &'a Ticket, lease: Duration) -> StoreFuture<'a, bool> {
+        Box::pin(async move {
+            let mut command = self.script(RENEW, ticket.key());
+            command.arg(ticket.token()).arg(millis(lease));
+            self.run(&command).await
+        })
     }
 
-    async fn release(&self, ticket: &Ticket) -> Result<(), RedisError> {
-        let mut command = self.script(RELEASE, ticket.key());
-        command.arg(ticket.token());
-        self.run::<i64>(&command).await.map(drop)
+    fn complete<'a>(&'a self, ticket: &'a Ticket, retention: Duration) -> StoreFuture<'a, bool> {
+        Box::pin(async move {
+            let mut command = self.script(COMPLETE, ticket.key());
+            command.arg(ticket.token()).arg(millis(retention));
+            self.run(&command).await
+        })
+    }
+
+    fn release<'a>(&'a self, ticket: &'a Ticket) -> StoreFuture<'a, ()> {
+        Box::pin(async move {
+            let mut command = self.script(RELEASE, ticket.key());
+            command.arg(ticket.token());
+            self.run::<i64>(&command).await.map(drop)
+        })
+    }
+
+    fn forget<'a>(&'a self, key: &'a DeliveryKey) -> StoreFuture<'a, bool> {
+        Box::pin(async move { self.run(&self.script(FORGET, key)).await })
     }
 }
 
@@ -122,7 +146,7 @@ fn millis(duration: Duration) -> u64 {
 /// The value of a key is the token of the current claim, or `done`. Tokens are hex
 /// digits, so `done` cannot be a token.
 ///
-/// All three scripts are idempotent, because a cluster connection repeats a
+/// The scripts are idempotent, because a cluster connection repeats a
 /// command whose response was lost. A repeated claim must recognize its own token.
 const CLAIM: &str = "
 local state = redis.call('GET', KEYS[1])
@@ -133,6 +157,15 @@ elseif state == 'done' then
     return {'done', 0}
 else
     return {'claimed', redis.call('PTTL', KEYS[1])}
+end";
+
+const RENEW: &str = "
+local state = redis.call('GET', KEYS[1])
+if not state or state == ARGV[1] then
+    redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2])
+    return 1
+else
+    return 0
 end";
 
 const COMPLETE: &str = "
@@ -146,6 +179,13 @@ end";
 
 const RELEASE: &str = "
 if redis.call('GET', KEYS[1]) == ARGV[1] then
+    return redis.call('DEL', KEYS[1])
+else
+    return 0
+end";
+
+const FORGET: &str = "
+if redis.call('GET', KEYS[1]) == 'done' then
     return redis.call('DEL', KEYS[1])
 else
     return 0

@@ -2,14 +2,16 @@
 
 use std::fmt;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use http::header::RETRY_AFTER;
+use http::request::Parts;
 use http::{HeaderValue, Request, Response, StatusCode};
 use tower_layer::Layer;
 use tower_service::Service;
 
-use super::{Dedup, DedupError, DedupStore, Outcome, STORE_RETRY_AFTER, retry_after_seconds};
+use super::{Dedup, DedupError, Outcome, STORE_RETRY_AFTER, retry_after_seconds};
 use crate::DeliveryKey;
 
 /// A tower layer that calls the inner service once for each delivery.
@@ -34,65 +36,68 @@ use crate::DeliveryKey;
 /// 200 to a duplicate, and 503 with `Retry-After` to a delivery that is in flight
 /// or if the store fails.
 ///
+/// The inner service runs in a task of its own: it finishes even if the sender
+/// disconnects ([`Dedup::run_once`]).
+///
 /// Do not use it for gRPC, where failures have the HTTP status 200 too. Call
-/// [`Dedup::run_once_by_key`] in the handler instead.
-pub struct DedupLayer<Store> {
-    dedup: Dedup<Store>,
+/// [`Dedup::run_once`] in the handler instead.
+#[derive(Clone)]
+pub struct DedupLayer {
+    dedup: Dedup,
+    scope: Option<ScopeOf>,
 }
 
-impl<Store: DedupStore> DedupLayer<Store> {
+type ScopeOf = Arc<dyn Fn(&Parts) -> String + Send + Sync>;
+
+impl DedupLayer {
     /// Creates a layer that de-duplicates with `dedup`.
-    pub fn new(dedup: Dedup<Store>) -> Self {
-        Self { dedup }
+    pub fn new(dedup: Dedup) -> Self {
+        Self { dedup, scope: None }
+    }
+
+    /// Sets a function that returns the [scope](Dedup::scope) of each request, such as
+    /// its tenant. Default: the scope of the `Dedup`.
+    #[must_use]
+    pub fn scope_by(mut self, scope: impl Fn(&Parts) -> String + Send + Sync + 'static) -> Self {
+        self.scope = Some(Arc::new(scope));
+        self
     }
 }
 
-impl<Store> Clone for DedupLayer<Store> {
-    fn clone(&self) -> Self {
-        Self { dedup: self.dedup.clone() }
-    }
-}
-
-impl<Store> fmt::Debug for DedupLayer<Store> {
+impl fmt::Debug for DedupLayer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("DedupLayer").field("dedup", &self.dedup).finish()
+        f.debug_struct("DedupLayer").field("dedup", &self.dedup).finish_non_exhaustive()
     }
 }
 
-impl<Store, Inner> Layer<Inner> for DedupLayer<Store> {
-    type Service = DedupService<Store, Inner>;
+impl<Inner> Layer<Inner> for DedupLayer {
+    type Service = DedupService<Inner>;
 
     fn layer(&self, inner: Inner) -> Self::Service {
-        DedupService { dedup: self.dedup.clone(), inner }
+        DedupService { layer: self.clone(), inner }
     }
 }
 
 /// The service that [`DedupLayer`] creates.
-pub struct DedupService<Store, Inner> {
-    dedup: Dedup<Store>,
+#[derive(Clone)]
+pub struct DedupService<Inner> {
+    layer: DedupLayer,
     inner: Inner,
 }
 
-impl<Store, Inner: Clone> Clone for DedupService<Store, Inner> {
-    fn clone(&self) -> Self {
-        Self { dedup: self.dedup.clone(), inner: self.inner.clone() }
-    }
-}
-
-impl<Store, Inner> fmt::Debug for DedupService<Store, Inner> {
+impl<Inner> fmt::Debug for DedupService<Inner> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("DedupService").field("dedup", &self.dedup).finish_non_exhaustive()
+        f.debug_struct("DedupService").field("layer", &self.layer).finish_non_exhaustive()
     }
 }
 
-impl<Store, Inner, B, R> Service<Request<B>> for DedupService<Store, Inner>
+impl<Inner, B, R> Service<Request<B>> for DedupService<Inner>
 where
-    Store: DedupStore,
     Inner: Service<Request<B>, Response = Response<R>> + Clone + Send + 'static,
     Inner::Future: Send,
-    Inner::Error: Send,
+    Inner::Error: Send + 'static,
     B: Send + 'static,
-    R: Default + Send,
+    R: Default + Send + 'static,
 {
     type Response = Response<R>;
     type Error = Inner::Error;
@@ -105,19 +110,25 @@ where
     fn call(&mut self, request: Request<B>) -> Self::Future {
         let clone = self.inner.clone();
         let mut inner = std::mem::replace(&mut self.inner, clone);
-        let dedup = self.dedup.clone();
+        let layer = self.layer.clone();
         Box::pin(async move {
             let Some(key) = request.extensions().get::<DeliveryKey>().cloned() else {
                 tracing::error!("`DedupLayer` must be inside `VerifyLayer`");
                 return Ok(empty_response(StatusCode::INTERNAL_SERVER_ERROR, None));
             };
-            let handle = async {
+            let (parts, body) = request.into_parts();
+            let dedup = match layer.scope {
+                Some(scope) => layer.dedup.scope(scope(&parts)),
+                None => layer.dedup,
+            };
+            let request = Request::from_parts(parts, body);
+            let handle = move |_| async move {
                 match inner.call(request).await {
                     Ok(response) if response.status().is_success() => Ok(response),
                     failed => Err(failed),
                 }
             };
-            match dedup.run_once_by_key(&key, handle).await {
+            match dedup.run_once(key, handle).await {
                 Ok(Outcome::Handled(response)) => Ok(response),
                 Ok(Outcome::Duplicate) => Ok(empty_response(StatusCode::OK, None)),
                 Ok(Outcome::InFlight { retry_after }) => Ok(empty_response(

@@ -146,7 +146,7 @@ fn json_serializations(body: &[u8]) -> Vec<Vec<u8>> {
     serializations
 }
 
-fn serialize(value: &Value, formatter: impl Formatter) -> Option<String> {
+pub(super) fn serialize(value: &Value, formatter: impl Formatter) -> Option<String> {
     let mut out = Vec::new();
     value.serialize(&mut Serializer::with_formatter(&mut out, formatter)).ok()?;
     String::from_utf8(out).ok()
@@ -169,7 +169,7 @@ fn escape_non_ascii(json: &str) -> String {
 }
 
 /// Puts a space after each comma and colon, which is Python's default.
-struct Spaced;
+pub(super) struct Spaced;
 
 impl Formatter for Spaced {
     fn begin_array_value<W: ?Sized + io::Write>(

@@ -113,6 +113,9 @@ described! {
         Reserialized: "reserialized",
             "the body was parsed as JSON and serialized again",
             "verify the received bytes, then parse them";
+        KeysReordered: "keys_reordered",
+            "the body was parsed as JSON and serialized again with its keys in another order",
+            "verify the received bytes, then parse them";
         JsonInJson: "json_in_json",
             "the body was wrapped in a JSON string",
             "verify the received bytes, not an encoding of them";

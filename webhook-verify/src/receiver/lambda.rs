@@ -13,7 +13,12 @@ use bytes::Bytes;
 use serde::ser::SerializeMap as _;
 use serde::{Deserialize, Serialize, Serializer};
 
-use crate::{BodyTooLarge, Delivery, Receiver, Rejection, Scheme};
+use super::RequestHead;
+use super::any::AnyOf;
+use super::resolver::sealed::{self, RequestParts as _};
+use crate::{
+    AnyDelivery, AnyReceiver, BodyTooLarge, Delivery, Receiver, Rejection, Scheme, Verified,
+};
 
 /// An HTTP request as AWS Lambda passes it to a function. Use it as the payload
 /// type of `lambda_runtime::LambdaEvent`.
@@ -21,18 +26,18 @@ use crate::{BodyTooLarge, Delivery, Receiver, Rejection, Scheme};
 /// ```
 /// use webhook_verify::{ExtractionVerifier, LambdaRequest, LambdaResponse, Receiver, Secret};
 ///
-/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {
 /// let receiver = Receiver::new(ExtractionVerifier::new(Secret::new("whsec_3f1c")?));
 /// let request: LambdaRequest = serde_json::from_str(
 ///     r#"{"headers":{"host":"example.com"},"body":"e30=","isBase64Encoded":true}"#,
 /// )?;
-/// let response = request.respond(match receiver.receive_lambda(&request) {
+/// let response = request.respond(match receiver.receive_lambda(&request).await {
 ///     Ok(delivery) => LambdaResponse::new(200),
 ///     Err(rejection) => rejection.into(),
 /// });
 /// assert_eq!(response.status_code, 401);
-/// # Ok(())
-/// # }
+/// # Ok::<_, Box<dyn std::error::Error>>(())
+/// # }).unwrap();
 /// ```
 #[derive(Clone, Default, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -43,6 +48,14 @@ pub struct LambdaRequest {
     /// balancers send one of the two fields, depending on their configuration.
     #[serde(default)]
     multi_value_headers: Option<BTreeMap<String, Option<Vec<String>>>>,
+    /// The path, from REST APIs and load balancers.
+    #[serde(default)]
+    path: Option<String>,
+    /// The path, from HTTP APIs and function URLs.
+    #[serde(default)]
+    raw_path: Option<String>,
+    #[serde(default)]
+    raw_query_string: Option<String>,
     #[serde(default)]
     body: Option<String>,
     #[serde(default)]
@@ -106,21 +119,70 @@ impl<S: Scheme> Receiver<S> {
     /// Verifies a request that was received as a Lambda event. A Base64 body is
     /// decoded first.
     ///
+    /// Only the function of [`Receiver::resolving`] makes it wait.
+    ///
     /// # Errors
     ///
     /// [`Rejection`], which converts into a [`LambdaResponse`]. The reason is also
     /// logged with `tracing`.
-    pub fn receive_lambda(&self, request: &LambdaRequest) -> Result<Delivery<S, Bytes>, Rejection> {
-        self.log(self.verify_lambda(request))
+    pub async fn receive_lambda(
+        &self,
+        request: &LambdaRequest,
+    ) -> Result<Delivery<S, Bytes>, Rejection> {
+        let verified = self.verify_lambda(request).await;
+        self.log(verified.and_then(|verified| self.parse(verified)))
     }
 
-    fn verify_lambda(&self, request: &LambdaRequest) -> Result<Delivery<S, Bytes>, Rejection> {
-        let signature = request.header_values(S::SIGNATURE_HEADER);
+    async fn verify_lambda(
+        &self,
+        request: &LambdaRequest,
+    ) -> Result<Verified<S, Bytes>, Rejection> {
         // The header is checked before the body is decoded.
-        crate::Signature::<S>::from_header_values(&signature)?;
-        let verified = self.verify(&signature, request.decoded_body(self.body_limit)?)?;
-        let event = self.event_header.as_deref().map(|name| request.header_values(name));
-        self.parse(self.with_event_header_values(verified, event.into_iter().flatten()))
+        crate::Signature::<S>::from_header_values(request.values(S::SIGNATURE_HEADER))?;
+        self.verify_complete(request, request.decoded_body(self.body_limit)?).await
+    }
+}
+
+impl AnyReceiver {
+    /// Verifies a request that was received as a Lambda event, like
+    /// [`Receiver::receive_lambda`].
+    ///
+    /// # Errors
+    ///
+    /// [`Rejection`], which converts into a [`LambdaResponse`]. The reason is also
+    /// logged with `tracing`.
+    pub async fn receive_lambda(&self, request: &LambdaRequest) -> Result<AnyDelivery, Rejection> {
+        let result = self.verify_lambda(request).await;
+        self.log(result)
+    }
+
+    async fn verify_lambda(&self, request: &LambdaRequest) -> Result<AnyDelivery, Rejection> {
+        match self.receiver_for(request).await? {
+            AnyOf::Extraction(receiver) => {
+                receiver.parse(receiver.verify_lambda(request).await?).map(AnyDelivery::Extraction)
+            }
+            AnyOf::Mail(receiver) => {
+                receiver.parse(receiver.verify_lambda(request).await?).map(AnyDelivery::Mail)
+            }
+        }
+    }
+}
+
+impl sealed::RequestParts for LambdaRequest {
+    fn values(&self, name: &str) -> Vec<&[u8]> {
+        self.header_values(name).into_iter().map(str::as_bytes).collect()
+    }
+
+    fn to_head(&self) -> RequestHead {
+        let path = self.raw_path.as_deref().or(self.path.as_deref()).unwrap_or_default();
+        let query = self.raw_query_string.as_deref().filter(|query| !query.is_empty());
+        let multiple = self.multi_value_headers.iter().flatten().flat_map(|(name, values)| {
+            values.iter().flatten().map(move |value| (name.as_str(), value.as_bytes()))
+        });
+        let single = self.headers.iter().flatten().filter_map(|(name, value)| {
+            value.as_ref().map(|value| (name.as_str(), value.as_bytes()))
+        });
+        RequestHead::new(path, query, multiple.chain(single))
     }
 }
 
@@ -193,7 +255,11 @@ impl Serialize for LambdaResponse {
 
 impl From<Rejection> for LambdaResponse {
     fn from(rejection: Rejection) -> Self {
-        Self::new(rejection.status())
+        let response = Self::new(rejection.status());
+        match rejection.retry_after() {
+            Some(seconds) => response.header("retry-after", seconds.to_string()),
+            None => response,
+        }
     }
 }
 

@@ -7,20 +7,23 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
-use http::{Request, Response, StatusCode};
+use http::header::RETRY_AFTER;
+use http::request::Parts;
+use http::{HeaderValue, Request, Response, StatusCode};
 use http_body::Body;
 use http_body_util::Full;
 use tower_layer::Layer;
 use tower_service::Service;
 
-use crate::{Receiver, Rejection, Scheme};
+use super::any::AnyOf;
+use crate::{AnyDelivery, AnyReceiver, Keyed, Receiver, Rejection, Scheme, Verified};
 
 /// A tower layer that passes only verified deliveries to the inner service.
 ///
 /// The inner service gets the request with the body as [`Full<Bytes>`](Full). The
-/// request's extensions contain the [`Delivery`](crate::Delivery) and its
-/// [`DeliveryKey`](crate::DeliveryKey). The layer responds to every other request
-/// with [`Rejection::status`] and an empty body. Trailers of the request are
+/// request's extensions contain the [`Delivery`](crate::Delivery), or the
+/// [`AnyDelivery`] of an [`AnyReceiver`], and its [`DeliveryKey`](crate::DeliveryKey). The
+/// layer responds to every other request with [`Rejection::status`] and an empty body. Trailers of the request are
 /// dropped, because they are not signed. The response is not changed.
 ///
 /// ```
@@ -39,26 +42,27 @@ use crate::{Receiver, Rejection, Scheme};
 ///         assert!(delivery.is_some(), "the layer adds the delivery");
 ///         Ok::<_, std::convert::Infallible>(Response::new(Full::<Bytes>::default()))
 ///     });
-/// # let _: webhook_verify::VerifyService<webhook_verify::Extraction, _> = service;
+/// # let _: webhook_verify::VerifyService<Receiver<webhook_verify::Extraction>, _> = service;
 /// # Ok(())
 /// # }
 /// ```
 #[derive(Clone, Debug)]
-pub struct VerifyLayer<S: Scheme> {
-    receiver: Receiver<S>,
+pub struct VerifyLayer<R> {
+    receiver: R,
     parse_envelope: bool,
 }
 
-impl<S: Scheme> VerifyLayer<S> {
-    /// Creates a layer that passes the deliveries that `receiver` accepts.
-    pub fn new(receiver: impl Into<Receiver<S>>) -> Self {
-        Self { receiver: receiver.into(), parse_envelope: true }
+impl<R: Endpoint> VerifyLayer<R> {
+    /// Creates a layer that passes the deliveries that `receiver` accepts: a [`Receiver`]
+    /// or an [`AnyReceiver`].
+    pub fn new(receiver: R) -> Self {
+        Self { receiver, parse_envelope: true }
     }
 
     /// Passes every verified body without parsing an envelope, for bodies that
     /// are not JSON, such as gRPC messages.
     ///
-    /// The request's extensions contain the [`Verified`](crate::Verified) body
+    /// The request's extensions contain the [`Verified`] body
     /// instead of the delivery. The maximum age is not checked.
     #[must_use]
     pub fn without_envelope(mut self) -> Self {
@@ -67,29 +71,24 @@ impl<S: Scheme> VerifyLayer<S> {
     }
 }
 
-impl<S: Scheme, Inner> Layer<Inner> for VerifyLayer<S> {
-    type Service = VerifyService<S, Inner>;
+impl<R: Endpoint, Inner> Layer<Inner> for VerifyLayer<R> {
+    type Service = VerifyService<R, Inner>;
 
     fn layer(&self, inner: Inner) -> Self::Service {
-        VerifyService {
-            receiver: self.receiver.clone(),
-            parse_envelope: self.parse_envelope,
-            inner,
-        }
+        VerifyService { layer: self.clone(), inner }
     }
 }
 
 /// The service that [`VerifyLayer`] creates.
 #[derive(Clone)]
-pub struct VerifyService<S: Scheme, Inner> {
-    receiver: Receiver<S>,
-    parse_envelope: bool,
+pub struct VerifyService<R, Inner> {
+    layer: VerifyLayer<R>,
     inner: Inner,
 }
 
-impl<S, Inner, B, R> Service<Request<B>> for VerifyService<S, Inner>
+impl<E, Inner, B, R> Service<Request<B>> for VerifyService<E, Inner>
 where
-    S: Scheme,
+    E: Endpoint,
     Inner: Service<Request<Full<Bytes>>, Response = Response<R>> + Clone + Send + 'static,
     Inner::Future: Send,
     B: Body + Send + 'static,
@@ -109,53 +108,129 @@ where
         // `poll_ready` was called on the original, so that one must be called.
         let clone = self.inner.clone();
         let mut inner = std::mem::replace(&mut self.inner, clone);
-        let receiver = self.receiver.clone();
-        let parse_envelope = self.parse_envelope;
+        let layer = self.layer.clone();
         Box::pin(async move {
-            match receiver.verify_request(request, parse_envelope).await {
+            match layer.receiver.accept(request, layer.parse_envelope).await {
                 Ok(request) => inner.call(request).await,
-                Err(rejection) => {
-                    let mut response = Response::new(R::default());
-                    *response.status_mut() = StatusCode::from_u16(rejection.status())
-                        .unwrap_or(StatusCode::UNAUTHORIZED);
-                    Ok(response)
-                }
+                Err(rejection) => Ok(response_to(&rejection)),
             }
         })
     }
 }
 
-impl<S: Scheme> Receiver<S> {
-    async fn verify_request<B>(
+fn response_to<R: Default>(rejection: &Rejection) -> Response<R> {
+    let mut response = Response::new(R::default());
+    *response.status_mut() =
+        StatusCode::from_u16(rejection.status()).unwrap_or(StatusCode::UNAUTHORIZED);
+    if let Some(seconds) = rejection.retry_after() {
+        response.headers_mut().insert(RETRY_AFTER, HeaderValue::from(seconds));
+    }
+    response
+}
+
+/// A receiver that a [`VerifyLayer`] accepts: [`Receiver`] or [`AnyReceiver`].
+///
+/// This trait is sealed and cannot be implemented outside this crate.
+pub trait Endpoint: sealed::Endpoint {}
+
+impl<T: sealed::Endpoint> Endpoint for T {}
+
+mod sealed {
+    use super::{Body, Bytes, Error, Full, Rejection, Request};
+
+    pub trait Endpoint: Clone + Send + Sync + 'static {
+        /// Verifies a request and adds the result to its extensions.
+        fn accept<B>(
+            &self,
+            request: Request<B>,
+            parse_envelope: bool,
+        ) -> impl Future<Output = Result<Request<Full<Bytes>>, Rejection>> + Send
+        where
+            B: Body + Send,
+            B::Data: Send,
+            B::Error: Into<Box<dyn Error + Send + Sync>>;
+    }
+}
+
+impl<S: Scheme> sealed::Endpoint for Receiver<S> {
+    async fn accept<B>(
         &self,
         request: Request<B>,
         parse_envelope: bool,
     ) -> Result<Request<Full<Bytes>>, Rejection>
     where
-        B: Body,
+        B: Body + Send,
+        B::Data: Send,
         B::Error: Into<Box<dyn Error + Send + Sync>>,
     {
-        let (mut parts, body) = request.into_parts();
-        let body = if parse_envelope {
-            let delivery = self.receive_body(&parts.headers, body).await?;
-            let body = delivery.verified().body_ref().clone();
-            parts.extensions.insert(delivery.key());
-            parts.extensions.insert(delivery);
-            body
-        } else {
-            let verified = self.verify_body(&parts.headers, body).await;
-            let verified = self.log(verified)?;
+        let (parts, body) = request.into_parts();
+        let verified = self.verify_body(&parts, body, usize::MAX).await;
+        self.log(verified.and_then(|verified| {
+            if !parse_envelope {
+                return Ok(with_verified(parts, verified));
+            }
             let body = verified.body_ref().clone();
-            parts.extensions.insert(verified.key());
-            parts.extensions.insert(verified);
-            body
-        };
-        Ok(Request::from_parts(parts, Full::new(body)))
+            Ok(with_extension(parts, self.parse(verified)?, body))
+        }))
     }
 }
 
-impl<S: Scheme, Inner> fmt::Debug for VerifyService<S, Inner> {
+impl sealed::Endpoint for AnyReceiver {
+    async fn accept<B>(
+        &self,
+        request: Request<B>,
+        parse_envelope: bool,
+    ) -> Result<Request<Full<Bytes>>, Rejection>
+    where
+        B: Body + Send,
+        B::Data: Send,
+        B::Error: Into<Box<dyn Error + Send + Sync>>,
+    {
+        let (parts, body) = request.into_parts();
+        let accepted = async {
+            match self.receiver_for(&parts).await? {
+                AnyOf::Extraction(receiver) => {
+                    let verified = receiver.verify_body(&parts, body, usize::MAX).await?;
+                    if !parse_envelope {
+                        return Ok(with_verified(parts, verified));
+                    }
+                    let delivery = AnyDelivery::Extraction(receiver.parse(verified)?);
+                    let body = delivery.body().clone();
+                    Ok(with_extension(parts, delivery, body))
+                }
+                AnyOf::Mail(receiver) => {
+                    let verified = receiver.verify_body(&parts, body, usize::MAX).await?;
+                    if !parse_envelope {
+                        return Ok(with_verified(parts, verified));
+                    }
+                    let delivery = AnyDelivery::Mail(receiver.parse(verified)?);
+                    let body = delivery.body().clone();
+                    Ok(with_extension(parts, delivery, body))
+                }
+            }
+        };
+        self.log(accepted.await)
+    }
+}
+
+fn with_verified<S: Scheme>(parts: Parts, verified: Verified<S, Bytes>) -> Request<Full<Bytes>> {
+    let body = verified.body_ref().clone();
+    with_extension(parts, verified, body)
+}
+
+fn with_extension<T>(mut parts: Parts, verified: T, body: Bytes) -> Request<Full<Bytes>>
+where
+    T: Keyed + Clone + Send + Sync + 'static,
+{
+    parts.extensions.insert(verified.key());
+    parts.extensions.insert(verified);
+    Request::from_parts(parts, Full::new(body))
+}
+
+impl<R: fmt::Debug, Inner> fmt::Debug for VerifyService<R, Inner> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("VerifyService").field("receiver", &self.receiver).finish_non_exhaustive()
+        f.debug_struct("VerifyService")
+            .field("receiver", &self.layer.receiver)
+            .finish_non_exhaustive()
     }
 }

@@ -95,6 +95,59 @@ fn rejects_bodies_that_are_too_large_or_incomplete() {
     });
 }
 
+/// A registered `PayloadConfig` applies if its limit is lower than the receiver's.
+#[test]
+fn the_limit_of_a_payload_config_applies() {
+    let status = |config: web::PayloadConfig, length: usize| {
+        System::new().block_on(async {
+            let body = vec![b' '; length];
+            let request = TestRequest::post()
+                .app_data(receiver())
+                .app_data(config)
+                .insert_header(("X-Service-Signature", signature(&body)))
+                .insert_header(("content-type", "application/json"));
+            let (request, mut payload) = request.set_payload(body).to_http_parts();
+            assert!(request.headers().contains_key("content-length"));
+            let verified = Verified::<Extraction, Bytes>::from_request(&request, &mut payload);
+            match verified.await {
+                Ok(_) => 200,
+                Err(error) => error.error_response().status().as_u16(),
+            }
+        })
+    };
+    let limit = web::PayloadConfig::new;
+    assert_eq!(status(limit(100), 100), 200);
+    assert_eq!(status(limit(100), 101), 413);
+    assert_eq!(status(limit(0), 1), 413);
+    assert_eq!(status(limit(1), 1), 200);
+    let two_mib = 2 * 1024 * 1024;
+    assert_eq!(status(limit(two_mib), 1024 * 1024), 200);
+    assert_eq!(status(limit(two_mib), 1024 * 1024 + 1), 413, "the receiver's own limit");
+    let json = limit(100).mimetype("application/json".parse().unwrap());
+    assert_eq!(status(json, 101), 413);
+}
+
+/// A body without an announced length is limited as well.
+#[test]
+fn the_limit_of_a_payload_config_applies_to_chunks() {
+    System::new().block_on(async {
+        for (limit, status) in [(10, None), (9, Some(413))] {
+            let request = TestRequest::post()
+                .app_data(web::Data::new(receiver()))
+                .app_data(web::Data::new(web::PayloadConfig::new(limit)))
+                .insert_header(("X-Service-Signature", signature("0123456789")))
+                .to_http_request();
+            let chunks = ["01234", "56789"].map(|chunk| Ok(Bytes::from_static(chunk.as_bytes())));
+            let stream = futures_util::stream::iter(chunks);
+            let mut payload: Payload = Payload::Stream { payload: Box::pin(stream) };
+            let verified = Verified::<Extraction, Bytes>::from_request(&request, &mut payload);
+            let rejected = verified.await.err();
+            let rejected = rejected.map(|error| error.error_response().status().as_u16());
+            assert_eq!(rejected, status);
+        }
+    });
+}
+
 #[test]
 fn responds_500_without_a_receiver() {
     System::new().block_on(async {

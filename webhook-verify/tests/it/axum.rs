@@ -2,7 +2,7 @@
 
 use axum::Router;
 use axum::body::Body;
-use axum::extract::{FromRef, State};
+use axum::extract::{DefaultBodyLimit, FromRef, State};
 use axum::http::{Request, StatusCode};
 use axum::routing::post;
 use bytes::Bytes;
@@ -109,20 +109,47 @@ async fn the_event_header_is_compared_for_a_verified_body() {
     assert_eq!(send(app, named).await, (200, expected));
 }
 
-/// axum's default limit of 2 MB applies to its own extractors only.
+/// The lower one of the receiver's limit and axum's applies.
 #[tokio::test]
-async fn only_the_receivers_body_limit_applies() {
+async fn the_lower_body_limit_applies() {
     async fn receive(delivery: ExtractionDelivery) -> String {
         delivery.body().len().to_string()
     }
-    let limited =
-        |bytes| Router::new().route("/", post(receive)).with_state(receiver().body_limit(bytes));
-    let large = format!(r#"{{"event":"e","data":"{}"}}"#, "x".repeat(3 << 20));
-    let length = large.len();
-    let request = || request("/", "X-Service-Signature", &signature(&large), large.clone());
-    let accepted = send(limited(length), request()).await;
-    assert_eq!(accepted, (200, Bytes::from(length.to_string())));
-    assert_eq!(send(limited(length - 1), request()).await, (413, Bytes::new()));
+    let limited = |bytes, axum: Option<DefaultBodyLimit>| {
+        let app = Router::new().route("/", post(receive));
+        let app = match axum {
+            Some(limit) => app.layer(limit),
+            None => app,
+        };
+        app.with_state(receiver().body_limit(bytes))
+    };
+    let body = |length: usize| {
+        let envelope = r#"{"event":"e","data":""}"#.len();
+        format!(r#"{{"event":"e","data":"{}"}}"#, "x".repeat(length - envelope))
+    };
+    let large = 3 << 20;
+    for (length, ours, axum, status) in [
+        (100, 100, None, 200),
+        (101, 100, None, 413),
+        (large, large, Some(DefaultBodyLimit::disable()), 200),
+        (large, large - 1, Some(DefaultBodyLimit::disable()), 413),
+        (100, large, Some(DefaultBodyLimit::max(100)), 200),
+        (101, large, Some(DefaultBodyLimit::max(100)), 413),
+        (large, large, Some(DefaultBodyLimit::max(large)), 200),
+        // axum's default.
+        (2_097_152, large, None, 200),
+        (2_097_153, large, None, 413),
+    ] {
+        let body = body(length);
+        let signature = signature(&body);
+        // With and without an announced length.
+        let frames = futures_util::stream::iter([Ok::<_, std::io::Error>(body.clone())]);
+        for body in [Body::from(body), Body::from_stream(frames)] {
+            let request = request("/", "X-Service-Signature", &signature, body);
+            let response = send(limited(ours, axum), request).await;
+            assert_eq!(response.0, status, "{length} bytes, {ours}, {axum:?}");
+        }
+    }
 }
 
 #[tokio::test]

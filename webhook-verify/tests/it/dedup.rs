@@ -5,12 +5,17 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use webhook_verify::dedup::{Claim, Dedup, DedupError, DedupStore, MemoryStore, Outcome};
-use webhook_verify::{Delivery, Mail, MailSigner, MailVerifier, Secret};
+use webhook_verify::dedup::{
+    Claim, Dedup, DedupError, DedupStore, MemoryStore, Outcome, StoreFuture, Ticket,
+};
+use webhook_verify::{Delivery, DeliveryKey, Mail, MailSigner, MailVerifier, Secret};
 
-pub(crate) fn delivery(body: &str) -> Delivery<Mail, &str> {
+type TestDelivery = Delivery<Mail, String>;
+
+pub(crate) fn delivery(body: impl Into<String>) -> TestDelivery {
+    let body = body.into();
     let secret = Secret::new("whsec_77").unwrap();
-    let signature = MailSigner::new(&secret).sign(body);
+    let signature = MailSigner::new(&secret).sign(&body);
     let verified = MailVerifier::new(secret).verify_signature(&signature, body).unwrap();
     verified.into_delivery().unwrap()
 }
@@ -23,6 +28,50 @@ fn store() -> (Arc<AtomicU64>, MemoryStore) {
     (now, store)
 }
 
+/// A handler that succeeds.
+async fn handle(_: TestDelivery) -> Result<(), Infallible> {
+    Ok(())
+}
+
+/// A handler that never returns.
+async fn hang(_: TestDelivery) -> Result<(), Infallible> {
+    std::future::pending().await
+}
+
+/// Starts a handler that never returns, in a process that then crashes.
+fn crash(dedup: &Dedup, delivery: &TestDelivery) {
+    let (dedup, delivery) = (dedup.clone(), delivery.clone());
+    let runtime = || {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
+        let hangs = dedup.run_once(delivery, hang);
+        runtime.block_on(async {
+            assert!(tokio::time::timeout(Duration::from_millis(20), hangs).await.is_err());
+        });
+    };
+    std::thread::scope(|scope| scope.spawn(runtime).join().unwrap());
+}
+
+pub(crate) async fn claim(
+    store: &impl DedupStore,
+    key: &DeliveryKey,
+    lease: Duration,
+) -> (Ticket, Claim) {
+    let ticket = Ticket::new(key.clone());
+    let claim = store.claim(&ticket, lease).await.unwrap();
+    (ticket, claim)
+}
+
+/// Claims a delivery that should be new.
+pub(crate) async fn claim_new(
+    store: &impl DedupStore,
+    key: &DeliveryKey,
+    lease: Duration,
+) -> Ticket {
+    let (ticket, claimed) = claim(store, key, lease).await;
+    assert_eq!(claimed, Claim::New);
+    ticket
+}
+
 const LEASE: Duration = Duration::from_secs(60);
 const RETENTION: Duration = Duration::from_secs(600);
 
@@ -30,50 +79,67 @@ const RETENTION: Duration = Duration::from_secs(600);
 async fn leases_and_retention_expire() {
     let (now, store) = store();
     let key = delivery(r#"{"event":"email.sent","id":"1"}"#).key();
-    let claim = async || store.claim(&key, LEASE).await.unwrap();
+    let state = async || claim(&store, &key, LEASE).await.1;
 
-    let Claim::New(first) = claim().await else { panic!("should be new") };
+    let first = claim_new(&store, &key, LEASE).await;
+    assert_eq!(store.claim(&first, LEASE).await.unwrap(), Claim::New, "it owns the delivery");
     now.store(59, Ordering::Relaxed);
-    assert_eq!(claim().await, Claim::InFlight { retry_after: Duration::from_secs(1) });
+    assert_eq!(state().await, Claim::InFlight { retry_after: Duration::from_secs(1) });
     now.store(60, Ordering::Relaxed);
-    let Claim::New(second) = claim().await else { panic!("the lease should have ended") };
+    let second = claim_new(&store, &key, LEASE).await;
     assert_ne!(first, second);
 
     // The first ticket has expired and changes nothing.
     store.release(&first).await.unwrap();
+    assert!(!store.renew(&first, LEASE).await.unwrap());
     assert!(!store.complete(&first, RETENTION).await.unwrap());
-    assert!(matches!(claim().await, Claim::InFlight { .. }));
+    assert!(matches!(state().await, Claim::InFlight { .. }));
 
     assert!(store.complete(&second, RETENTION).await.unwrap());
+    assert!(!store.renew(&second, LEASE).await.unwrap(), "a done delivery stays done");
     now.store(659, Ordering::Relaxed);
-    assert_eq!(claim().await, Claim::Done);
+    assert_eq!(state().await, Claim::Done);
     now.store(660, Ordering::Relaxed);
-    assert!(matches!(claim().await, Claim::New(_)));
+    assert_eq!(state().await, Claim::New);
+}
+
+#[tokio::test]
+async fn a_renewed_lease_ends_later() {
+    let (now, store) = store();
+    let key = delivery(r#"{"event":"email.sent","id":"1"}"#).key();
+    let ticket = claim_new(&store, &key, LEASE).await;
+    now.store(50, Ordering::Relaxed);
+    assert!(store.renew(&ticket, LEASE).await.unwrap());
+    now.store(109, Ordering::Relaxed);
+    let in_flight = Claim::InFlight { retry_after: Duration::from_secs(1) };
+    assert_eq!(claim(&store, &key, LEASE).await.1, in_flight);
+    // An ended lease that nobody has claimed is claimed again.
+    now.store(1000, Ordering::Relaxed);
+    assert!(store.renew(&ticket, LEASE).await.unwrap());
+    assert!(matches!(claim(&store, &key, LEASE).await.1, Claim::InFlight { .. }));
 }
 
 #[tokio::test]
 async fn accepts_unlimited_durations() {
     let (now, store) = store();
     let key = delivery(r#"{"event":"email.sent","id":"1"}"#).key();
-    let claim = async || store.claim(&key, Duration::MAX).await.unwrap();
+    let state = async || claim(&store, &key, Duration::MAX).await.1;
     now.store(1, Ordering::Relaxed);
-    let Claim::New(ticket) = claim().await else { panic!("should be new") };
+    let ticket = claim_new(&store, &key, Duration::MAX).await;
     now.store(u64::MAX - 1, Ordering::Relaxed);
-    assert!(matches!(claim().await, Claim::InFlight { .. }));
+    assert!(matches!(state().await, Claim::InFlight { .. }));
     assert!(store.complete(&ticket, Duration::MAX).await.unwrap());
-    assert_eq!(claim().await, Claim::Done);
+    assert_eq!(state().await, Claim::Done);
 }
 
 #[tokio::test]
 async fn completes_after_the_lease_ended() {
     let (now, store) = store();
     let key = delivery(r#"{"event":"email.sent","id":"1"}"#).key();
-    let Claim::New(ticket) = store.claim(&key, LEASE).await.unwrap() else {
-        panic!("should be new")
-    };
+    let ticket = claim_new(&store, &key, LEASE).await;
     now.store(1000, Ordering::Relaxed);
     assert!(store.complete(&ticket, RETENTION).await.unwrap(), "no other handler has claimed it");
-    assert_eq!(store.claim(&key, LEASE).await.unwrap(), Claim::Done);
+    assert_eq!(claim(&store, &key, LEASE).await.1, Claim::Done);
 }
 
 /// The same as in Redis, which deletes a claim when its lease ends.
@@ -81,16 +147,15 @@ async fn completes_after_the_lease_ended() {
 async fn an_expired_claim_does_not_block_an_older_ticket() {
     let (now, store) = store();
     let key = delivery(r#"{"event":"email.sent","id":"1"}"#).key();
-    let claim = async || store.claim(&key, LEASE).await.unwrap();
-    let Claim::New(first) = claim().await else { panic!("should be new") };
+    let first = claim_new(&store, &key, LEASE).await;
     now.store(60, Ordering::Relaxed);
-    let Claim::New(crashed) = claim().await else { panic!("the lease should have ended") };
+    let crashed = claim_new(&store, &key, LEASE).await;
     now.store(120, Ordering::Relaxed);
     assert!(store.complete(&first, RETENTION).await.unwrap());
-    assert_eq!(claim().await, Claim::Done);
+    assert_eq!(claim(&store, &key, LEASE).await.1, Claim::Done);
     // The expired ticket cannot release a delivery that is done.
     store.release(&crashed).await.unwrap();
-    assert_eq!(claim().await, Claim::Done);
+    assert_eq!(claim(&store, &key, LEASE).await.1, Claim::Done);
     assert!(
         store.complete(&crashed, RETENTION).await.unwrap(),
         "completing a done delivery succeeds"
@@ -101,29 +166,29 @@ async fn an_expired_claim_does_not_block_an_older_ticket() {
 async fn a_failed_delivery_is_handled_on_retry() {
     let dedup = Dedup::new(MemoryStore::new());
     let delivery = delivery(r#"{"event":"email.sent","id":"1"}"#);
-    let failed = dedup.run_once(&delivery, async { Err::<(), _>("no disk") }).await;
+    let failed = dedup.run_once(delivery.clone(), async |_| Err::<(), _>("no disk")).await;
     assert!(matches!(failed, Err(DedupError::Handler("no disk"))));
-    let handled = dedup.run_once(&delivery, async { Ok::<_, Infallible>(7) }).await.unwrap();
+    let seven = async |_| Ok::<_, Infallible>(7);
+    let handled = dedup.run_once(delivery.clone(), seven).await.unwrap();
     assert_eq!(handled, Outcome::Handled(7));
-    let duplicate =
-        dedup.run_once(&delivery, async { Err::<u8, _>("must not run") }).await.unwrap();
+    let must_not_run = async |_| Err::<u8, _>("must not run");
+    let duplicate = dedup.run_once(delivery, must_not_run).await.unwrap();
     assert_eq!(duplicate, Outcome::Duplicate);
 }
 
-/// A crash or a disconnected sender leaves the claim. Of three retries, 2 s, 8 s and
+/// A crash leaves the claim. Of three retries, 2 s, 8 s and
 /// 32 s after the previous attempt, at least one must be after the lease.
 #[tokio::test]
 async fn an_abandoned_delivery_is_handled_before_the_last_retry() {
     let (now, store) = store();
     let dedup = Dedup::new(store);
     let delivery = delivery(r#"{"event":"email.sent","id":"1"}"#);
-    let hangs = dedup.run_once(&delivery, std::future::pending::<Result<(), Infallible>>());
-    assert!(tokio::time::timeout(Duration::ZERO, hangs).await.is_err());
+    crash(&dedup, &delivery);
 
     let mut handled = Vec::new();
     for retry in [2, 10, 42] {
         now.store(retry, Ordering::Relaxed);
-        let outcome = dedup.run_once(&delivery, async { Ok::<_, Infallible>(()) }).await.unwrap();
+        let outcome = dedup.run_once(delivery.clone(), handle).await.unwrap();
         handled.push(outcome == Outcome::Handled(()));
     }
     assert_eq!(handled, [false, false, true]);
@@ -134,8 +199,7 @@ async fn uses_the_configured_lease_and_retention() {
     let (now, store) = store();
     let dedup = Dedup::new(store).lease(Duration::from_secs(5)).retention(Duration::from_secs(100));
     let delivery = delivery(r#"{"event":"email.sent","id":"1"}"#);
-    let hangs = dedup.run_once(&delivery, std::future::pending::<Result<(), Infallible>>());
-    assert!(tokio::time::timeout(Duration::ZERO, hangs).await.is_err());
+    crash(&dedup, &delivery);
     for (at, expected) in [
         (4, Outcome::InFlight { retry_after: Duration::from_secs(1) }),
         (5, Outcome::Handled(())),
@@ -143,8 +207,8 @@ async fn uses_the_configured_lease_and_retention() {
         (105, Outcome::Handled(())),
     ] {
         now.store(at, Ordering::Relaxed);
-        let handle = async { Ok::<_, Infallible>(()) };
-        assert_eq!(dedup.run_once(&delivery, handle).await.unwrap(), expected, "at {at} s");
+        let outcome = dedup.run_once(delivery.clone(), handle).await.unwrap();
+        assert_eq!(outcome, expected, "at {at} s");
     }
 }
 
@@ -153,7 +217,7 @@ async fn the_default_retention_is_three_days() {
     let (now, store) = store();
     let dedup = Dedup::new(store);
     let delivery = delivery(r#"{"event":"email.sent","id":"1"}"#);
-    let once = async || dedup.run_once(&delivery, async { Ok::<_, Infallible>(()) }).await.unwrap();
+    let once = async || dedup.run_once(delivery.clone(), handle).await.unwrap();
     let days = 3 * 24 * 60 * 60;
     for (at, expected) in
         [(0, Outcome::Handled(())), (days - 1, Outcome::Duplicate), (days, Outcome::Handled(()))]
@@ -167,8 +231,9 @@ async fn the_default_retention_is_three_days() {
 async fn a_concurrent_attempt_is_in_flight() {
     let dedup = Dedup::new(MemoryStore::new());
     let delivery = delivery(r#"{"event":"email.sent","id":"1"}"#);
-    let outer = dedup.run_once(&delivery, async {
-        let inner = dedup.run_once(&delivery, async { Ok::<_, Infallible>(()) }).await.unwrap();
+    let again = dedup.clone();
+    let outer = dedup.run_once(delivery.clone(), async move |_| {
+        let inner = again.run_once(delivery, handle).await.unwrap();
         let Outcome::InFlight { retry_after } = inner else { panic!("{inner:?}") };
         assert!(retry_after <= LEASE / 2 && retry_after > LEASE / 4);
         Ok::<_, Infallible>(())
@@ -188,10 +253,10 @@ fn only_one_thread_gets_the_claim() {
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
         for _ in 0..500 {
             barrier.wait();
-            let claim = runtime.block_on(store.claim(&key, LEASE)).unwrap();
+            let (ticket, claim) = runtime.block_on(claim(&store, &key, LEASE));
             // Release only after every thread has tried.
             barrier.wait();
-            if let Claim::New(ticket) = claim {
+            if claim == Claim::New {
                 claimed.fetch_add(1, Ordering::Relaxed);
                 runtime.block_on(store.release(&ticket)).unwrap();
             }
@@ -228,26 +293,24 @@ pub(crate) struct StoreDown;
 pub(crate) struct UnreachableStore;
 
 impl DedupStore for UnreachableStore {
-    type Error = StoreDown;
-
-    async fn claim(
-        &self,
-        _: &webhook_verify::DeliveryKey,
-        _: Duration,
-    ) -> Result<Claim, StoreDown> {
-        Err(StoreDown)
+    fn claim<'a>(&'a self, _: &'a Ticket, _: Duration) -> StoreFuture<'a, Claim> {
+        Box::pin(async { Err(StoreDown.into()) })
     }
 
-    async fn complete(
-        &self,
-        _: &webhook_verify::dedup::Ticket,
-        _: Duration,
-    ) -> Result<bool, StoreDown> {
-        Err(StoreDown)
+    fn renew<'a>(&'a self, _: &'a Ticket, _: Duration) -> StoreFuture<'a, bool> {
+        Box::pin(async { Err(StoreDown.into()) })
     }
 
-    async fn release(&self, _: &webhook_verify::dedup::Ticket) -> Result<(), StoreDown> {
-        Err(StoreDown)
+    fn complete<'a>(&'a self, _: &'a Ticket, _: Duration) -> StoreFuture<'a, bool> {
+        Box::pin(async { Err(StoreDown.into()) })
+    }
+
+    fn release<'a>(&'a self, _: &'a Ticket) -> StoreFuture<'a, ()> {
+        Box::pin(async { Err(StoreDown.into()) })
+    }
+
+    fn forget<'a>(&'a self, _: &'a DeliveryKey) -> StoreFuture<'a, bool> {
+        Box::pin(async { Err(StoreDown.into()) })
     }
 }
 
@@ -255,13 +318,11 @@ impl DedupStore for UnreachableStore {
 async fn does_not_run_the_handler_if_the_store_is_down() {
     let dedup = Dedup::new(UnreachableStore);
     let delivery = delivery(r#"{"event":"email.sent","id":"1"}"#);
-    let mut handled = false;
-    let result = dedup.run_once(&delivery, async {
-        handled = true;
-        Ok::<(), Infallible>(())
-    });
-    assert!(matches!(result.await, Err(DedupError::Store(StoreDown))));
-    assert!(!handled);
+    let must_not_run = async |_| -> Result<(), Infallible> { panic!("without a claim") };
+    let result = dedup.run_once(delivery.clone(), must_not_run).await;
+    let Err(DedupError::Store(error)) = result else { panic!("{result:?}") };
+    assert!(error.is::<StoreDown>());
+    assert!(dedup.forget(&delivery.key()).await.unwrap_err().is::<StoreDown>());
 }
 
 #[tokio::test]
@@ -282,30 +343,33 @@ async fn converts_into_axum_responses() {
     assert_eq!(respond(in_flight(1001)), (503, Some("2".to_owned())));
     let unlimited = Outcome::InFlight { retry_after: Duration::MAX };
     assert_eq!(respond(unlimited), (503, Some(u64::MAX.to_string())));
-    let failed: DedupError<StatusCode, StoreDown> = DedupError::Handler(StatusCode::BAD_GATEWAY);
+    let failed: DedupError<StatusCode> = DedupError::Handler(StatusCode::BAD_GATEWAY);
     assert_eq!(parts(failed.into_response()), (502, None));
-    let down: DedupError<StatusCode, StoreDown> = DedupError::Store(StoreDown);
+    let down: DedupError<StatusCode> = DedupError::Store(StoreDown.into());
     assert_eq!(parts(down.into_response()), (503, Some("5".to_owned())));
 }
 
 #[test]
 fn converts_into_actix_responses() {
+    use actix_web::Responder;
+    use actix_web::http::StatusCode;
     use actix_web::test::TestRequest;
-    use actix_web::{HttpResponse, Responder};
 
-    let respond =
-        |result: Result<Outcome<HttpResponse>, DedupError<actix_web::Error, StoreDown>>| {
-            let response = result.respond_to(&TestRequest::default().to_http_request());
-            let retry_after = response.headers().get("retry-after");
-            (response.status().as_u16(), retry_after.map(|v| v.to_str().unwrap().to_owned()))
-        };
-    assert_eq!(respond(Ok(Outcome::Handled(HttpResponse::Accepted().finish()))), (202, None));
+    let respond = |result: Result<Outcome<StatusCode>, DedupError<actix_web::Error>>| {
+        let response = result.respond_to(&TestRequest::default().to_http_request());
+        let retry_after = response.headers().get("retry-after");
+        (response.status().as_u16(), retry_after.map(|v| v.to_str().unwrap().to_owned()))
+    };
+    assert_eq!(respond(Ok(Outcome::Handled(StatusCode::ACCEPTED))), (202, None));
+    let done: Result<_, DedupError<std::io::Error>> = Ok(Outcome::Handled(()));
+    let response = done.respond_to(&TestRequest::default().to_http_request());
+    assert_eq!(response.status(), StatusCode::NO_CONTENT);
     assert_eq!(respond(Ok(Outcome::Duplicate)), (200, None));
     let in_flight = Outcome::InFlight { retry_after: Duration::from_millis(1001) };
     assert_eq!(respond(Ok(in_flight)), (503, Some("2".to_owned())));
     let failed = DedupError::Handler(actix_web::error::ErrorBadGateway(""));
     assert_eq!(respond(Err(failed)), (502, None));
-    assert_eq!(respond(Err(DedupError::Store(StoreDown))), (503, Some("5".to_owned())));
+    assert_eq!(respond(Err(DedupError::Store(StoreDown.into()))), (503, Some("5".to_owned())));
 }
 
 #[test]
@@ -318,10 +382,9 @@ fn converts_into_lambda_responses() {
     let unavailable = |seconds| LambdaResponse::new(503).header("retry-after", seconds);
     let in_flight = Outcome::InFlight { retry_after: Duration::from_millis(1001) };
     assert_eq!(respond(in_flight), unavailable("2"));
-    let failed: DedupError<LambdaResponse, StoreDown> =
-        DedupError::Handler(LambdaResponse::new(502));
+    let failed: DedupError<LambdaResponse> = DedupError::Handler(LambdaResponse::new(502));
     assert_eq!(LambdaResponse::from(failed), LambdaResponse::new(502));
-    let down: DedupError<LambdaResponse, StoreDown> = DedupError::Store(StoreDown);
+    let down: DedupError<LambdaResponse> = DedupError::Store(StoreDown.into());
     assert_eq!(LambdaResponse::from(down), unavailable("5"));
 }
 

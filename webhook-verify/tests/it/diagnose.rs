@@ -116,6 +116,26 @@ fn recognizes_mistakes_in_the_body() {
     }
 }
 
+/// JSON libraries of several languages sort the keys of an object, or lose their order.
+#[test]
+fn recognizes_sorted_and_reordered_keys() {
+    let signed = r#"{"event":"email.bounced","id":"7c","data":{"to":"ü","emailId":1,"bounce":{"type":"hard","reason":""}},"created":"2026"}"#;
+    for received in [
+        r#"{"created":"2026","data":{"bounce":{"reason":"","type":"hard"},"emailId":1,"to":"ü"},"event":"email.bounced","id":"7c"}"#,
+        r#"{"id": "7c", "event": "email.bounced", "created": "2026", "data": {"emailId": 1, "bounce": {"type": "hard", "reason": ""}, "to": "ü"}}"#,
+    ] {
+        assert_eq!(diagnose_body(signed, received), explained(Mistake::KeysReordered));
+        let signed = signed.replace(':', ": ").replace(',', ", ");
+        assert_eq!(diagnose_body(signed, received), explained(Mistake::KeysReordered));
+    }
+    // Too many orders of all keys: those of the envelope are tried.
+    let data: Vec<String> = (0..20).map(|n| format!(r#""{n}":{n}"#)).collect();
+    let data = data.join(",");
+    let signed = format!(r#"{{"event":"e","id":"1","data":{{{data}}},"created":"2026"}}"#);
+    let received = format!(r#"{{"created":"2026","data":{{{data}}},"event":"e","id":"1"}}"#);
+    assert_eq!(diagnose_body(signed, received), explained(Mistake::KeysReordered));
+}
+
 #[test]
 fn recognizes_mistakes_in_the_secret() {
     let signed_with = |secret: &str, stored: &str| {

@@ -2,10 +2,12 @@
 
 use std::time::Duration;
 
+use futures_util::FutureExt as _;
 use http::{HeaderMap, HeaderValue};
 use webhook_verify::{
-    AgeError, BodyTooLarge, EnvelopeError, Extraction, ExtractionSigner, ExtractionVerifier,
-    HeaderEvent, MailSigner, MailVerifier, Receiver, Rejection, Secret, Timestamp, VerifyError,
+    AgeError, BodyBytes, BodyTooLarge, Delivery, EnvelopeError, Extraction, ExtractionSigner,
+    ExtractionVerifier, HeaderEvent, MailSigner, MailVerifier, Receiver, Rejection, Scheme, Secret,
+    Timestamp, VerifyError,
 };
 
 pub(crate) const SECRET: &str = "whsec_8d21";
@@ -17,6 +19,15 @@ pub(crate) fn receiver() -> Receiver<Extraction> {
 
 pub(crate) fn signature(body: impl AsRef<[u8]>) -> String {
     ExtractionSigner::new(&Secret::new(SECRET).unwrap()).sign(body).to_string()
+}
+
+/// Only the resolution of a verifier waits, and these receivers have one.
+pub(crate) fn receive<S: Scheme, B: BodyBytes>(
+    receiver: &Receiver<S>,
+    headers: &HeaderMap,
+    body: B,
+) -> Result<Delivery<S, B>, Rejection> {
+    receiver.receive(headers, body).now_or_never().expect("it does not wait")
 }
 
 fn headers(pairs: &[(&'static str, &str)]) -> HeaderMap {
@@ -35,7 +46,7 @@ pub(crate) fn signed(body: impl AsRef<[u8]>) -> HeaderMap {
 fn accepts_a_valid_delivery() {
     let mut headers = signed(BODY);
     headers.insert("X-Service-Event", HeaderValue::from_static("extraction.completed"));
-    let delivery = receiver().receive(&headers, BODY).unwrap();
+    let delivery = receive(&receiver(), &headers, BODY).unwrap();
     assert_eq!(delivery.id(), Some("7c0e"));
     assert_eq!(*delivery.header_event(), HeaderEvent::Same);
 }
@@ -44,13 +55,13 @@ fn accepts_a_valid_delivery() {
 fn checks_header_then_size_then_signature() {
     let small = receiver().body_limit(10);
     let too_large = Rejection::TooLarge(BodyTooLarge { limit: 10 });
-    let rejection = |headers: &HeaderMap| small.receive(headers, BODY).unwrap_err();
+    let rejection = |headers: &HeaderMap| receive(&small, headers, BODY).unwrap_err();
     assert_eq!(rejection(&HeaderMap::new()), VerifyError::MissingSignature.into());
     let malformed = headers(&[("X-Service-Signature", "sha256=00")]);
     assert_eq!(rejection(&malformed), VerifyError::MalformedSignature.into());
     assert_eq!(rejection(&signed(BODY)), too_large);
     assert_eq!(too_large.status(), 413);
-    assert!(receiver().body_limit(BODY.len()).receive(&signed(BODY), BODY).is_ok());
+    assert!(receive(&receiver().body_limit(BODY.len()), &signed(BODY), BODY).is_ok());
 }
 
 #[test]
@@ -58,7 +69,7 @@ fn rejects_two_signature_headers_even_if_both_are_valid() {
     let good = signature(BODY);
     for second in [&good[..], "", "sha256="] {
         let headers = headers(&[("X-Service-Signature", &good), ("x-service-signature", second)]);
-        let rejection = receiver().receive(&headers, BODY).unwrap_err();
+        let rejection = receive(&receiver(), &headers, BODY).unwrap_err();
         assert_eq!(rejection, VerifyError::DuplicateSignature.into());
         assert_eq!(rejection.status(), 401);
     }
@@ -69,7 +80,7 @@ fn signing_again_replaces_the_header() {
     let mut headers = signed("another body");
     let secret = Secret::new(SECRET).unwrap();
     ExtractionSigner::new(&secret).sign_headers(&mut headers, BODY);
-    assert!(receiver().receive(&headers, BODY).is_ok());
+    assert!(receive(&receiver(), &headers, BODY).is_ok());
 }
 
 #[test]
@@ -77,17 +88,17 @@ fn ignores_the_other_services_header() {
     let mut headers = HeaderMap::new();
     let secret = Secret::new(SECRET).unwrap();
     MailSigner::new(&secret).sign_headers(&mut headers, BODY);
-    let rejection = receiver().receive(&headers, BODY).unwrap_err();
+    let rejection = receive(&receiver(), &headers, BODY).unwrap_err();
     assert_eq!(rejection, VerifyError::MissingSignature.into());
     let mail = Receiver::new(MailVerifier::new(secret));
-    assert!(mail.receive(&headers, BODY).is_ok(), "the schemes differ in the header only");
+    assert!(receive(&mail, &headers, BODY).is_ok(), "the schemes differ in the header only");
 }
 
 #[test]
 fn verifies_before_parsing() {
-    let rejection = receiver().receive(&signed(BODY), "no json").unwrap_err();
+    let rejection = receive(&receiver(), &signed(BODY), "no json").unwrap_err();
     assert_eq!((rejection.status(), rejection), (401, VerifyError::Mismatch.into()));
-    let rejection = receiver().receive(&signed("no json"), "no json").unwrap_err();
+    let rejection = receive(&receiver(), &signed("no json"), "no json").unwrap_err();
     assert_eq!(rejection, EnvelopeError::NotJson { line: 1, column: 2 }.into());
     assert_eq!(rejection.status(), 400);
     // Bodies that are not UTF-8, such as Latin-1, verify as bytes.
@@ -99,45 +110,45 @@ fn verifies_before_parsing() {
 #[test]
 fn enforces_the_maximum_age() {
     let receiver = receiver().max_age(Duration::from_secs(60));
-    let at = |clock| receiver.clone().clock(clock).receive(&signed(BODY), BODY);
+    let at = |clock| receive(&receiver.clone().clock(clock), &signed(BODY), BODY);
     let created = || Timestamp::parse("2026-03-01T09:30:00Z").unwrap();
     assert!(at(created).is_ok());
     let rejection = at(|| Timestamp::parse("2026-03-01T09:31:01Z").unwrap()).unwrap_err();
     assert_eq!((rejection.status(), rejection), (400, AgeError::TooOld.into()));
     let undated = r#"{"event":"extraction.failed"}"#;
-    let rejection = receiver.receive(&signed(undated), undated).unwrap_err();
+    let rejection = receive(&receiver, &signed(undated), undated).unwrap_err();
     assert_eq!(rejection, AgeError::Unknown.into());
 }
 
 #[test]
 fn compares_the_event_header_and_never_trusts_it() {
-    let receive = |extra: &[(&'static str, &str)]| {
+    let compared = |extra: &[(&'static str, &str)]| {
         let mut all = signed(BODY);
         all.extend(headers(extra));
-        receiver().receive(&all, BODY).unwrap().header_event().clone()
+        receive(&receiver(), &all, BODY).unwrap().header_event().clone()
     };
-    assert_eq!(receive(&[]), HeaderEvent::Absent);
-    let other = receive(&[("x-service-event", "extraction.failed")]);
+    assert_eq!(compared(&[]), HeaderEvent::Absent);
+    let other = compared(&[("x-service-event", "extraction.failed")]);
     assert_eq!(other, HeaderEvent::Different("extraction.failed".into()));
     let twice = [("x-service-event", "extraction.completed"); 2];
     let joined = "extraction.completed, extraction.completed";
-    assert_eq!(receive(&twice), HeaderEvent::Different(joined.into()));
+    assert_eq!(compared(&twice), HeaderEvent::Different(joined.into()));
 
     // The email scheme defines no event header, so only a configured one is compared.
     let mail = || Receiver::new(MailVerifier::new(Secret::new(SECRET).unwrap()));
     let body = r#"{"event":"email.sent"}"#;
     let mut headers_of_mail = headers(&[("Mail-Event", "email.opened")]);
     MailSigner::new(&Secret::new(SECRET).unwrap()).sign_headers(&mut headers_of_mail, body);
-    let delivery = mail().receive(&headers_of_mail, body).unwrap();
+    let delivery = receive(&mail(), &headers_of_mail, body).unwrap();
     assert_eq!(*delivery.header_event(), HeaderEvent::Absent);
-    let delivery = mail().event_header("mail-event").receive(&headers_of_mail, body).unwrap();
+    let delivery = receive(&mail().event_header("mail-event"), &headers_of_mail, body).unwrap();
     assert_eq!(*delivery.header_event(), HeaderEvent::Different("email.opened".into()));
     assert_eq!(delivery.event().as_str(), "email.sent");
 
     // The default event header is not a fallback for a body without an event.
     let mut chosen = signed("{}");
     chosen.extend(headers(&[("x-service-event", "extraction.completed")]));
-    let rejection = receiver().receive(&chosen, "{}").unwrap_err();
+    let rejection = receive(&receiver(), &chosen, "{}").unwrap_err();
     assert_eq!((rejection.status(), rejection), (400, EnvelopeError::MissingEvent.into()));
     let verifier = ExtractionVerifier::new(Secret::new(SECRET).unwrap());
     let verified = verifier.verify_headers(&chosen, "{}").unwrap();
@@ -147,7 +158,33 @@ fn compares_the_event_header_and_never_trusts_it() {
     let receiver = receiver().event_header("Kind");
     let mut headers = signed("{}");
     headers.insert("kind", HeaderValue::from_static("extraction.failed"));
-    let delivery = receiver.receive(&headers, "{}").unwrap();
+    let delivery = receive(&receiver, &headers, "{}").unwrap();
     assert_eq!(*delivery.header_event(), HeaderEvent::Fallback);
     assert_eq!(delivery.event().as_str(), "extraction.failed");
+}
+
+/// The extraction service's events can have any JSON as their body.
+#[test]
+fn any_json_is_a_delivery_if_a_configured_header_names_the_event() {
+    let named = receiver().event_header("X-Service-Event");
+    for body in ["[1]", "\"text\"", "17", "null", " []"] {
+        let mut headers = signed(body);
+        headers.insert("x-service-event", HeaderValue::from_static("extraction.completed"));
+        let delivery = receive(&named, &headers, body).unwrap();
+        assert_eq!(delivery.event().as_str(), "extraction.completed");
+        assert_eq!(*delivery.header_event(), HeaderEvent::Fallback);
+        assert_eq!((delivery.id(), delivery.data_json()), (None, "null"));
+        assert_eq!(delivery.body(), body.as_bytes());
+        assert_eq!(delivery.key(), delivery.verified().key());
+        // A header that only is compared does not name the event.
+        let rejection = receive(&receiver(), &headers, body).unwrap_err();
+        assert_eq!(rejection, EnvelopeError::NotAnObject.into());
+        headers.remove("x-service-event");
+        let rejection = receive(&named, &headers, body).unwrap_err();
+        assert_eq!(rejection, EnvelopeError::NotAnObject.into());
+    }
+    let mut headers = signed("[");
+    headers.insert("x-service-event", HeaderValue::from_static("extraction.completed"));
+    let rejection = receive(&named, &headers, "[").unwrap_err();
+    assert_eq!(rejection, EnvelopeError::NotJson { line: 1, column: 1 }.into());
 }

@@ -13,14 +13,16 @@ use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Request, Response};
 use http_body_util::Full;
 use tower::{Layer as _, ServiceExt as _};
-use webhook_verify::dedup::{Claim, Dedup, DedupError, DedupLayer, DedupStore, Ticket};
+use webhook_verify::dedup::{
+    Claim, Dedup, DedupError, DedupLayer, DedupStore, StoreFuture, Ticket,
+};
 use webhook_verify::{
     DeliveryKey, Extraction, ExtractionDelivery, LambdaRequest, LambdaResponse, Receiver,
     Rejection, Verified, VerifyLayer,
 };
 
 use crate::dedup::{StoreDown, UnreachableStore, delivery};
-use crate::http::{BODY, SECRET, receiver, signature, signed};
+use crate::http::{BODY, SECRET, receive, receiver, signature, signed};
 
 #[derive(Clone, Default)]
 struct Log(Arc<Mutex<Vec<u8>>>);
@@ -71,17 +73,17 @@ fn logs_the_reason_subprocess() {
     let log = capture_log(|| {
         let mut mismatched = signed(BODY);
         mismatched.insert("x-service-event", HeaderValue::from_static("hush.header"));
-        receiver().receive(&mismatched, BODY).unwrap();
+        receive(&receiver(), &mismatched, BODY).unwrap();
         let mut fallback = signed("{}");
         fallback.insert("kind", HeaderValue::from_static("hush.only"));
-        receiver().event_header("kind").receive(&fallback, "{}").unwrap();
+        receive(&receiver().event_header("kind"), &fallback, "{}").unwrap();
         let control_characters = r#"{"event":"a\nb\u001b[2J"}"#;
-        receiver().receive(&signed(control_characters), control_characters).unwrap();
+        receive(&receiver(), &signed(control_characters), control_characters).unwrap();
         let long = format!(r#"{{"event":"{}hush"}}"#, "long".repeat(32));
-        receiver().receive(&signed(&long), &long).unwrap();
-        receiver().receive(&signed(BODY), "hush").unwrap_err();
-        receiver().receive(&signed("hush"), "hush").unwrap_err();
-        receiver().receive(&HeaderMap::new(), "hush").unwrap_err();
+        receive(&receiver(), &signed(&long), &long).unwrap();
+        receive(&receiver(), &signed(BODY), "hush").unwrap_err();
+        receive(&receiver(), &signed("hush"), "hush").unwrap_err();
+        receive(&receiver(), &HeaderMap::new(), "hush").unwrap_err();
     });
     for expected in [
         r#"status=401 reason=the signature does not match"#,
@@ -131,7 +133,7 @@ fn every_adapter_logs_the_reason_subprocess() {
                 "headers": {"x-service-signature": signature(BODY)}, "body": "hush"
             });
             let forged: LambdaRequest = serde_json::from_value(event).unwrap();
-            receiver().receive_lambda(&forged).unwrap_err();
+            receiver().receive_lambda(&forged).await.unwrap_err();
         });
     });
     let rejected = "status=401 reason=the signature does not match";
@@ -161,12 +163,12 @@ fn every_adapter_logs_store_failures() {
 #[test]
 #[ignore = "run in a subprocess by the test above"]
 fn every_adapter_logs_store_failures_subprocess() {
-    let down = || DedupError::<LambdaResponse, StoreDown>::Store(StoreDown);
+    let down = || DedupError::<LambdaResponse>::Store(StoreDown.into());
     let log = capture_log(|| {
         assert_eq!(LambdaResponse::from(down()).status_code, 503);
-        let response = DedupError::<String, StoreDown>::Store(StoreDown).into_response();
+        let response = DedupError::<String>::Store(StoreDown.into()).into_response();
         assert_eq!(response.status().as_u16(), 503);
-        let error = DedupError::<actix_web::Error, StoreDown>::Store(StoreDown);
+        let error = DedupError::<actix_web::Error>::Store(StoreDown.into());
         assert_eq!(actix_web::Error::from(error).error_response().status().as_u16(), 503);
 
         let inner = tower::service_fn(|_: Request<DeliveryKey>| async {
@@ -190,7 +192,7 @@ fn every_adapter_logs_store_failures_subprocess() {
     });
     for expected in [
         "`DedupLayer` must be inside `VerifyLayer`",
-        "no `Receiver` of this scheme is registered as app data",
+        "no receiver of this type is registered as app data",
     ] {
         assert!(log.contains(expected), "{expected} is not in {log}");
     }
@@ -205,18 +207,24 @@ struct FailsAfterClaim {
 }
 
 impl DedupStore for FailsAfterClaim {
-    type Error = StoreDown;
-
-    async fn claim(&self, key: &DeliveryKey, _: Duration) -> Result<Claim, StoreDown> {
-        Ok(Claim::New(Ticket::new(key.clone(), "1")))
+    fn claim<'a>(&'a self, _: &'a Ticket, _: Duration) -> StoreFuture<'a, Claim> {
+        Box::pin(async { Ok(Claim::New) })
     }
 
-    async fn complete(&self, _: &Ticket, _: Duration) -> Result<bool, StoreDown> {
-        self.completed.ok_or(StoreDown)
+    fn renew<'a>(&'a self, _: &'a Ticket, _: Duration) -> StoreFuture<'a, bool> {
+        Box::pin(async { Err(StoreDown.into()) })
     }
 
-    async fn release(&self, _: &Ticket) -> Result<(), StoreDown> {
-        Err(StoreDown)
+    fn complete<'a>(&'a self, _: &'a Ticket, _: Duration) -> StoreFuture<'a, bool> {
+        Box::pin(async { self.completed.ok_or_else(|| StoreDown.into()) })
+    }
+
+    fn release<'a>(&'a self, _: &'a Ticket) -> StoreFuture<'a, ()> {
+        Box::pin(async { Err(StoreDown.into()) })
+    }
+
+    fn forget<'a>(&'a self, _: &'a DeliveryKey) -> StoreFuture<'a, bool> {
+        Box::pin(async { Err(StoreDown.into()) })
     }
 }
 
@@ -232,18 +240,27 @@ fn logs_failures_after_the_claim_subprocess() {
     let log_with = |completed, handled: Result<(), ()>| {
         capture_log(|| {
             let dedup = Dedup::new(FailsAfterClaim { completed });
-            let once = System::new().block_on(dedup.run_once(&delivery, async { handled }));
+            let once =
+                System::new().block_on(dedup.run_once(delivery.clone(), async move |_| handled));
             assert_eq!(once.is_ok(), handled.is_ok());
         })
     };
     for (completed, handled, expected) in [
         (Some(true), Ok(()), ""),
-        (Some(false), Ok(()), "handling a webhook delivery took longer than its lease"),
-        (None, Ok(()), r#"failed to mark a handled webhook delivery as done error="down""#),
+        (
+            Some(false),
+            Ok(()),
+            "a webhook delivery was handled, but another handler has claimed it since",
+        ),
+        (
+            None,
+            Ok(()),
+            r#"failed to mark a handled webhook delivery as done; retrying error="down""#,
+        ),
         (
             None,
             Err(()),
-            r#"failed to release a webhook delivery; it stays claimed until its lease ends error="down""#,
+            r#"failed to release a webhook delivery; retrying until its lease ends error="down""#,
         ),
     ] {
         let log = log_with(completed, handled);

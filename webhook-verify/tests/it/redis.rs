@@ -5,6 +5,7 @@
 
 use std::convert::Infallible;
 use std::io::{self, Write as _};
+use std::path::Path;
 use std::process::Stdio;
 use std::time::Duration;
 
@@ -14,9 +15,9 @@ use tempfile::TempDir;
 use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::process::{Child, Command};
 use webhook_verify::DeliveryKey;
-use webhook_verify::dedup::{Claim, Dedup, DedupError, DedupStore, Outcome, RedisStore};
+use webhook_verify::dedup::{Claim, Dedup, DedupStore, Outcome, RedisStore, Ticket};
 
-use crate::dedup::delivery;
+use crate::dedup::{claim, claim_new, delivery};
 
 type Store = RedisStore<MultiplexedConnection>;
 
@@ -25,56 +26,81 @@ const BODY: &str = r#"{"event":"email.sent","id":"1"}"#;
 
 /// A Redis server on its own Unix socket, so that tests need no free port. It is
 /// killed on drop.
-struct Server {
+pub(crate) struct Server {
     process: Child,
     directory: TempDir,
 }
 
 impl Server {
-    async fn start() -> Option<Self> {
+    pub(crate) async fn start() -> Option<Self> {
         let directory = tempfile::tempdir().unwrap();
-        let started = Command::new("redis-server")
-            .args(["--port", "0", "--save", "", "--appendonly", "no", "--daemonize", "no"])
-            .arg("--unixsocket")
-            .arg(directory.path().join("redis.sock"))
-            .arg("--dir")
-            .arg(directory.path())
-            .stdout(Stdio::piped())
-            .kill_on_drop(true)
-            .spawn();
-        let mut process = match started {
-            Ok(process) => process,
-            Err(error) => {
-                let required = std::env::var_os("SVC_TEST_REDIS").is_some_and(|v| v == "1");
-                assert!(!required, "SVC_TEST_REDIS=1, but redis-server cannot be started: {error}");
-                // Written to stderr directly: the harness captures the output of passing
-                // tests.
-                let written =
-                    writeln!(io::stderr(), "NOT RUN: redis-server cannot start ({error})");
-                written.unwrap();
-                return None;
-            }
-        };
-        let mut log = BufReader::new(process.stdout.take().unwrap()).lines();
-        while let Some(line) = log.next_line().await.unwrap() {
-            if line.to_lowercase().contains("ready to accept connections") {
-                // Keep reading, or the server blocks when the pipe is full.
-                tokio::spawn(async move { while let Ok(Some(_)) = log.next_line().await {} });
-                return Some(Self { process, directory });
-            }
-        }
-        panic!("redis-server exited before it was ready");
+        let process = spawn(directory.path()).await?;
+        Some(Self { process, directory })
     }
 
-    async fn connection(&self) -> MultiplexedConnection {
+    pub(crate) async fn stop(&mut self) {
+        self.process.kill().await.unwrap();
+    }
+
+    /// Sends a signal, such as `STOP` and `CONT`.
+    pub(crate) async fn signal(&self, name: &str) {
+        let process = self.process.id().expect("the server runs").to_string();
+        let sent = Command::new("kill").args(["-s", name, &process]).status().await.unwrap();
+        assert!(sent.success());
+    }
+
+    /// Starts the server again, without its data, at the same address.
+    pub(crate) async fn restart(&mut self) {
+        self.process = spawn(self.directory.path()).await.expect("it was started before");
+    }
+
+    pub(crate) fn client(&self) -> redis::Client {
         let url = format!("redis+unix://{}", self.directory.path().join("redis.sock").display());
-        redis::Client::open(url).unwrap().get_multiplexed_async_connection().await.unwrap()
+        redis::Client::open(url).unwrap()
+    }
+
+    pub(crate) async fn connection(&self) -> MultiplexedConnection {
+        self.client().get_multiplexed_async_connection().await.unwrap()
     }
 
     /// A store with its own connection, as in a separate process.
     async fn store(&self) -> Store {
-        RedisStore::new(self.connection().await)
+        RedisStore::with_connection(self.connection().await)
     }
+}
+
+/// Starts `redis-server` in a directory and waits until it is ready.
+async fn spawn(directory: &Path) -> Option<Child> {
+    let started = Command::new("redis-server")
+        .args(["--port", "0", "--save", "", "--appendonly", "no", "--daemonize", "no"])
+        .arg("--unixsocket")
+        .arg(directory.join("redis.sock"))
+        .arg("--dir")
+        .arg(directory)
+        .stdout(Stdio::piped())
+        .kill_on_drop(true)
+        .spawn();
+    let mut process = match started {
+        Ok(process) => process,
+        Err(error) => {
+            let required = std::env::var_os("SVC_TEST_REDIS").is_some_and(|v| v == "1");
+            assert!(!required, "SVC_TEST_REDIS=1, but redis-server cannot be started: {error}");
+            // Written to stderr directly: the harness captures the output of passing
+            // tests.
+            let written = writeln!(io::stderr(), "NOT RUN: redis-server cannot start ({error})");
+            written.unwrap();
+            return None;
+        }
+    };
+    let mut log = BufReader::new(process.stdout.take().unwrap()).lines();
+    while let Some(line) = log.next_line().await.unwrap() {
+        if line.to_lowercase().contains("ready to accept connections") {
+            // Keep reading, or the server blocks when the pipe is full.
+            tokio::spawn(async move { while let Ok(Some(_)) = log.next_line().await {} });
+            return Some(process);
+        }
+    }
+    panic!("redis-server exited before it was ready");
 }
 
 #[tokio::test]
@@ -83,27 +109,23 @@ async fn processes_share_the_states() {
     let (here, there) = (server.store().await, server.store().await);
     let key = delivery(BODY).key();
 
-    let Claim::New(ticket) = here.claim(&key, LEASE).await.unwrap() else {
-        panic!("should be new")
-    };
-    let Claim::InFlight { retry_after } = there.claim(&key, LEASE).await.unwrap() else {
+    let ticket = claim_new(&here, &key, LEASE).await;
+    let Claim::InFlight { retry_after } = claim(&there, &key, LEASE).await.1 else {
         panic!("should be in flight")
     };
     assert!(retry_after <= LEASE && retry_after > LEASE / 2, "{retry_after:?}");
 
     here.release(&ticket).await.unwrap();
-    let Claim::New(ticket) = there.claim(&key, LEASE).await.unwrap() else {
-        panic!("should be released")
-    };
+    let ticket = claim_new(&there, &key, LEASE).await;
     assert!(there.complete(&ticket, LEASE).await.unwrap());
-    assert_eq!(here.claim(&key, LEASE).await.unwrap(), Claim::Done);
+    assert_eq!(claim(&here, &key, LEASE).await.1, Claim::Done);
     // A done delivery cannot be released.
     there.release(&ticket).await.unwrap();
-    assert_eq!(here.claim(&key, LEASE).await.unwrap(), Claim::Done);
+    assert_eq!(claim(&here, &key, LEASE).await.1, Claim::Done);
 
     // A different prefix is a separate set of deliveries.
     let other = server.store().await.prefix("other:");
-    assert!(matches!(other.claim(&key, LEASE).await.unwrap(), Claim::New(_)));
+    claim_new(&other, &key, LEASE).await;
 }
 
 #[tokio::test]
@@ -117,21 +139,23 @@ async fn an_expired_ticket_changes_nothing() {
 }
 
 async fn check_expired_ticket(server: &Server, key: &DeliveryKey, here: &Store, there: &Store) {
-    let Claim::New(expired) = here.claim(key, LEASE).await.unwrap() else {
-        panic!("should be new")
-    };
+    let expired = claim_new(here, key, LEASE).await;
     // Simulates the end of the lease.
     expire(server).await;
-    let Claim::New(current) = there.claim(key, LEASE).await.unwrap() else {
-        panic!("should be new")
-    };
+    let current = claim_new(there, key, LEASE).await;
 
     assert!(!here.complete(&expired, LEASE).await.unwrap());
     here.release(&expired).await.unwrap();
-    assert!(matches!(here.claim(key, LEASE).await.unwrap(), Claim::InFlight { .. }));
+    assert!(!here.renew(&expired, LEASE).await.unwrap());
+    assert!(matches!(claim(here, key, LEASE).await.1, Claim::InFlight { .. }));
+    assert!(there.renew(&current, LEASE).await.unwrap());
     assert!(there.complete(&current, LEASE).await.unwrap());
     assert!(here.complete(&expired, LEASE).await.unwrap(), "completing a done delivery succeeds");
-    assert_eq!(here.claim(key, LEASE).await.unwrap(), Claim::Done);
+    assert_eq!(claim(here, key, LEASE).await.1, Claim::Done);
+    assert!(here.forget(key).await.unwrap());
+    assert!(!here.forget(key).await.unwrap());
+    claim_new(here, key, LEASE).await;
+    assert!(!here.forget(key).await.unwrap(), "a delivery in flight is not forgotten");
     expire(server).await;
 }
 
@@ -159,9 +183,7 @@ async fn keys_have_an_expiry() {
             .unwrap()
     };
 
-    let Claim::New(ticket) = store.claim(&key, LEASE).await.unwrap() else {
-        panic!("should be new")
-    };
+    let ticket = claim_new(&store, &key, LEASE).await;
     assert!((1_800_000..=3_600_000).contains(&expires_in().await));
     store.complete(&ticket, 24 * LEASE).await.unwrap();
     assert!((43_200_000..=86_400_000).contains(&expires_in().await));
@@ -169,10 +191,8 @@ async fn keys_have_an_expiry() {
     // Zero and unlimited durations are accepted.
     for extreme in [Duration::ZERO, Duration::from_millis(u64::MAX), Duration::MAX] {
         let key = delivery(r#"{"event":"email.sent","id":"odd"}"#).key();
-        let claimed = store.claim(&key, extreme).await.unwrap();
-        if let Claim::New(ticket) = claimed {
-            store.release(&ticket).await.unwrap();
-        }
+        let (ticket, _) = claim(&store, &key, extreme).await;
+        store.release(&ticket).await.unwrap();
     }
 }
 
@@ -183,7 +203,7 @@ async fn only_one_of_many_concurrent_attempts_runs() {
     for _ in 0..20 {
         let dedup = Dedup::new(server.store().await);
         tasks.spawn(async move {
-            dedup.run_once(&delivery(BODY), async { Ok::<_, Infallible>(()) }).await.unwrap()
+            dedup.run_once(delivery(BODY), async |_| Ok::<_, Infallible>(())).await.unwrap()
         });
     }
     let outcomes = tasks.join_all().await;
@@ -192,41 +212,6 @@ async fn only_one_of_many_concurrent_attempts_runs() {
         1,
         "{outcomes:?}"
     );
-}
-
-/// The handler does not run without a claim, and its success is not turned into an
-/// error if completing the claim fails.
-#[tokio::test]
-async fn handles_a_server_that_exits() {
-    let Some(mut server) = Server::start().await else { return };
-    let dedup = Dedup::new(server.store().await);
-    let delivery = delivery(BODY);
-    let first = dedup.run_once(&delivery, async {
-        server.process.kill().await.unwrap();
-        Ok::<_, Infallible>("handled")
-    });
-    assert_eq!(first.await.unwrap(), Outcome::Handled("handled"));
-
-    let next = dedup.run_once(&delivery, async { Ok::<_, Infallible>("not claimed") }).await;
-    assert!(matches!(next, Err(DedupError::Store(_))), "{next:?}");
-}
-
-/// The response timeout of the connection applies, which is 500 ms by default.
-#[tokio::test]
-async fn times_out_if_the_server_does_not_respond() {
-    let Some(server) = Server::start().await else { return };
-    let dedup = Dedup::new(server.store().await);
-    let mut connection = server.connection().await;
-    let paused: String = redis::cmd("CLIENT")
-        .arg(&["PAUSE", "3600000", "ALL"])
-        .query_async(&mut connection)
-        .await
-        .unwrap();
-    assert_eq!(paused, "OK");
-    let result =
-        dedup.run_once(&delivery(BODY), async { Ok::<_, Infallible>("not claimed") }).await;
-    let Err(DedupError::Store(error)) = result else { panic!("{result:?}") };
-    assert!(error.is_timeout(), "{error}");
 }
 
 #[tokio::test]
@@ -241,18 +226,14 @@ async fn handles_a_flushed_database() {
     let key = delivery(BODY).key();
 
     // The claim is lost, and no other handler has claimed the delivery since.
-    let Claim::New(ticket) = here.claim(&key, LEASE).await.unwrap() else {
-        panic!("should be new")
-    };
+    let ticket = claim_new(&here, &key, LEASE).await;
     flush().await;
     assert!(here.complete(&ticket, LEASE).await.unwrap());
-    assert_eq!(there.claim(&key, LEASE).await.unwrap(), Claim::Done);
+    assert_eq!(claim(&there, &key, LEASE).await.1, Claim::Done);
     // The done state is lost too, and the old ticket cannot affect a new claim.
     flush().await;
     here.release(&ticket).await.unwrap();
-    let Claim::New(current) = there.claim(&key, LEASE).await.unwrap() else {
-        panic!("should be new")
-    };
+    let current = claim_new(&there, &key, LEASE).await;
     assert!(!here.complete(&ticket, LEASE).await.unwrap());
     assert!(there.complete(&current, LEASE).await.unwrap());
 }
@@ -286,20 +267,16 @@ impl ConnectionLike for RepeatingConnection {
 #[tokio::test]
 async fn scripts_are_idempotent() {
     let Some(server) = Server::start().await else { return };
-    let store = RedisStore::new(RepeatingConnection(server.connection().await));
+    let store = RedisStore::with_connection(RepeatingConnection(server.connection().await));
     let key = delivery(BODY).key();
     for _ in 0..2 {
-        let Claim::New(ticket) = store.claim(&key, LEASE).await.unwrap() else {
-            panic!("should be new")
-        };
-        assert!(matches!(store.claim(&key, LEASE).await.unwrap(), Claim::InFlight { .. }));
+        let ticket = claim_new(&store, &key, LEASE).await;
+        assert!(matches!(claim(&store, &key, LEASE).await.1, Claim::InFlight { .. }));
         store.release(&ticket).await.unwrap();
     }
-    let Claim::New(ticket) = store.claim(&key, LEASE).await.unwrap() else {
-        panic!("should be new")
-    };
+    let ticket = claim_new(&store, &key, LEASE).await;
     assert!(store.complete(&ticket, LEASE).await.unwrap());
-    assert_eq!(store.claim(&key, LEASE).await.unwrap(), Claim::Done);
+    assert_eq!(claim(&store, &key, LEASE).await.1, Claim::Done);
 }
 
 /// Any `id` becomes part of exactly one key. A foreign value under that key is an
@@ -314,7 +291,7 @@ async fn ids_cannot_inject_commands() {
     for (previous, id) in ids.iter().enumerate() {
         let body = serde_json::json!({"event": "email.sent", "id": id}).to_string();
         let key = delivery(&body).key();
-        assert!(matches!(store.claim(&key, LEASE).await.unwrap(), Claim::New(_)), "{id:?}");
+        assert_eq!(claim(&store, &key, LEASE).await.1, Claim::New, "{id:?}");
         let exists: bool = redis::cmd("EXISTS")
             .arg(format!("webhook:mail:email.sent:id:{id}"))
             .query_async(&mut connection)
@@ -332,5 +309,5 @@ async fn ids_cannot_inject_commands() {
         .await
         .unwrap();
     assert_eq!(list, 1);
-    assert!(store.claim(&key, LEASE).await.is_err());
+    assert!(store.claim(&Ticket::new(key), LEASE).await.is_err());
 }

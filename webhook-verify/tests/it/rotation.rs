@@ -58,3 +58,29 @@ fn rejects_no_secrets_and_more_than_four() {
     let five = MailVerifier::with_secrets(secrets(MAX_SECRETS + 1));
     assert_eq!(five.unwrap_err(), SecretError::TooManySecrets);
 }
+
+#[test]
+fn replaced_secrets_apply_to_all_clones() {
+    let [old, new, newest]: [Secret; 3] = secrets(3).try_into().unwrap();
+    let header = |secret: &Secret| MailSigner::new(secret).sign("{}").to_string();
+    let verifier = MailVerifier::new(old.clone());
+    let clone = verifier.clone();
+    let mut in_progress = clone.verify_stream(header(&old)).unwrap();
+    in_progress.update("{}");
+
+    verifier.replace([new.clone(), old.clone()]).unwrap();
+    assert_eq!(clone.secret_count(), 2);
+    assert_eq!(clone.verify(header(&new), "{}").unwrap().matched_secret(), 0);
+    assert_eq!(clone.verify(header(&old), "{}").unwrap().matched_secret(), 1);
+
+    clone.replace([newest.clone()]).unwrap();
+    assert!(verifier.verify(header(&newest), "{}").is_ok());
+    assert_eq!(verifier.verify(header(&old), "{}").unwrap_err(), VerifyError::Mismatch);
+    assert!(in_progress.finish().is_ok(), "it uses the secrets that it began with");
+
+    // Refused lists change nothing.
+    assert_eq!(verifier.replace([]).unwrap_err(), SecretError::NoSecrets);
+    let too_many = secrets(MAX_SECRETS + 1);
+    assert_eq!(verifier.replace(too_many).unwrap_err(), SecretError::TooManySecrets);
+    assert!(clone.verify(header(&newest), "{}").is_ok());
+}

@@ -24,6 +24,7 @@ use crate::http::{BODY, receiver, signature};
 struct Frames {
     frames: Vec<Result<Frame<Bytes>, io::Error>>,
     endless: bool,
+    endless_and_empty: bool,
     size: Option<u64>,
     polled: Arc<AtomicUsize>,
 }
@@ -45,6 +46,9 @@ impl Body for Frames {
         _: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, io::Error>>> {
         self.polled.fetch_add(1, Ordering::Relaxed);
+        if self.endless_and_empty {
+            return Poll::Ready(Some(Ok(Frame::data(Bytes::new()))));
+        }
         if self.endless {
             return Poll::Ready(Some(Ok(Frame::data(Bytes::from_static(&[b'x'; 1024])))));
         }
@@ -174,6 +178,22 @@ async fn accepts_empty_frames() {
     body.frames.splice(0..0, (0..10_000).map(|_| empty()));
     body.frames.extend((0..10_000).map(|_| empty()));
     assert_eq!(send(request(&signature(BODY), body)).await.0, 202);
+}
+
+/// Otherwise such a body would occupy its thread, and its deadline would never be checked.
+#[tokio::test]
+async fn endless_empty_frames_end_at_the_deadline() {
+    let body = Frames { endless_and_empty: true, ..Frames::default() };
+    let inner = tower::service_fn(|_: Request<Full<Bytes>>| async {
+        Ok::<_, Infallible>(Response::new(Full::<Bytes>::default()))
+    });
+    let receiver = receiver().body_timeout(Duration::from_millis(50));
+    let service = VerifyLayer::new(receiver).layer(inner);
+    let service = service.oneshot(request(&signature(BODY), body));
+    let other_tasks_run = tokio::spawn(async {});
+    let (response, other) = tokio::join!(service, other_tasks_run);
+    assert_eq!(response.unwrap().status().as_u16(), 408);
+    other.unwrap();
 }
 
 /// The body is verified as sent, whatever its `Content-Encoding`.

@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 use webhook_verify::{
     BodyTooLarge, ExtractionSigner, ExtractionVerifier, MailSigner, MailVerifier, Secret,
-    VerifyError,
+    SecretError, VerifyError,
 };
 
 fn secret() -> Secret {
@@ -92,7 +92,32 @@ fn exceeding_the_limit_fails_for_good() {
     assert_eq!(buffered.finish().unwrap_err(), VerifyError::Mismatch);
 }
 
+/// Any byte of a random key may be whitespace, as in a test case of RFC 4231.
+#[test]
+fn accepts_binary_keys() {
+    let vectors: serde_json::Value =
+        serde_json::from_str(include_str!("../vectors/rfc4231_hmac_sha256.json")).unwrap();
+    for vector in vectors["vectors"].as_array().unwrap() {
+        let bytes = |name: &str| hex::decode(vector[name].as_str().unwrap()).unwrap();
+        let verifier = MailVerifier::new(Secret::from_bytes(bytes("key")).unwrap());
+        let verified = verifier.verify(vector["tag"].as_str().unwrap(), bytes("data"));
+        assert_eq!(verified.unwrap().body(), bytes("data"), "case {}", vector["case"]);
+    }
+    for unusable in [&b""[..], b"\0", &[0; 32]] {
+        assert_eq!(Secret::from_bytes(unusable).unwrap_err(), SecretError::Empty);
+    }
+}
+
 proptest! {
+    #[test]
+    fn every_binary_key_signs_and_verifies(key in prop::array::uniform32(any::<u8>())) {
+        prop_assume!(key != [0; 32]);
+        let secret = Secret::from_bytes(key).unwrap();
+        let header = MailSigner::new(&secret).sign("{}").to_string();
+        let verified = MailVerifier::new(secret).verify(header, "{}");
+        prop_assert!(verified.is_ok());
+    }
+
     #[test]
     fn signed_bodies_verify(body: Vec<u8>, key in "[!-~]{1,200}") {
         let secret = Secret::new(key).unwrap();

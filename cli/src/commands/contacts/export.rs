@@ -5,7 +5,7 @@ use std::pin::pin;
 use clap::{Args, ValueEnum};
 use futures_util::TryStreamExt as _;
 use serde_json::Value;
-use svc_sdk::email::{Contact, PageQuery};
+use svc_sdk::email::Contact;
 
 use super::VIEW;
 use crate::complete::Values;
@@ -47,7 +47,7 @@ impl Export {
     pub async fn run(self, context: &Context) -> Result<(), Failure> {
         let client = context.email_client().await?;
         if context.settings.dry_run {
-            let call = client.contacts().list(&self.audience, PageQuery::default());
+            let call = client.contacts().list(&self.audience);
             context.call(call, "").await?;
             return Ok(());
         }

@@ -185,7 +185,7 @@ impl Import {
             }
             (Some(known), Existing::Update) => {
                 let mut update = ContactUpdate::new();
-                update.name = row.name.clone();
+                update.name = row.name.clone().map(Some);
                 update.metadata = row.metadata.clone();
                 update.topics = (!row.topics.is_empty()).then(|| row.topics.clone());
                 update.subscribed = row.subscribed;

@@ -4,7 +4,6 @@ use std::pin::pin;
 
 use clap::Args;
 use futures_util::TryStreamExt as _;
-use svc_sdk::email::PageQuery;
 
 use crate::complete::Values;
 use crate::context::Context;
@@ -41,11 +40,14 @@ pub struct List {
 impl List {
     pub async fn run(self, context: &Context) -> Result<(), Failure> {
         let client = context.email_client().await?;
-        let mut query = PageQuery::default();
-        query.page = self.page;
-        query.page_size = self.page_size;
         if !self.all || context.settings.dry_run {
-            let call = client.contacts().list(&self.audience, query);
+            let mut call = client.contacts().list(&self.audience);
+            if let Some(page) = self.page {
+                call = call.page(page);
+            }
+            if let Some(size) = self.page_size {
+                call = call.page_size(size);
+            }
             let Some(list) = context.call(call, "reading").await? else { return Ok(()) };
             let none = match self.page {
                 Some(page) => format!("no contacts on page {page} of this audience"),

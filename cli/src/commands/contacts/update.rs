@@ -47,7 +47,7 @@ pub struct Update {
 impl Update {
     pub async fn run(self, context: &Context) -> Result<(), Failure> {
         let mut update = ContactUpdate::default();
-        update.name = self.name;
+        update.name = self.name.map(Some);
         update.metadata = pairs::object("--meta", self.meta)?;
         if self.no_topics || !self.topic.is_empty() {
             update.topics = Some(self.topic);

@@ -52,7 +52,7 @@ fn scope(name: &str, error: Option<&Error>, findings: &mut Findings) {
     match error {
         None => findings.ok(&check, "granted"),
         Some(error) if error.is_not_found() => findings.ok(&check, "granted"),
-        Some(error) if error.status() == Some(403) => {
+        Some(error) if error.status() == Some(svc_sdk::StatusCode::FORBIDDEN) => {
             findings.warning(
                 &check,
                 "not granted",

@@ -28,7 +28,7 @@ pub(super) async fn examine(
             let call = context.email_client_at(&url, &key)?.audiences().list();
             bounded(context, call).with_response().await.map(|response| (None, response.headers))
         }
-        Service::Extraction => {
+        _ => {
             let call = context.extraction_client_at(&url, &key)?.me();
             let response = bounded(context, call).with_response().await;
             response.map(|response| (Some(response.value), response.headers))
@@ -59,7 +59,7 @@ pub(super) async fn examine(
     match (service, response) {
         (Service::Email, _) => email::examine(context, &url, &key, findings).await?,
         (Service::Extraction, Ok((Some(me), _))) => organization(context, &me, findings),
-        (Service::Extraction, _) => findings.unknown(
+        _ => findings.unknown(
             "organization",
             "this key has no access to it",
             "find the key's organization in the service's dashboard",
@@ -77,7 +77,7 @@ pub(super) fn bounded<T>(context: &Context, call: Call<T>) -> Call<T> {
 fn unusable(error: &Error, url: &str) -> (String, &'static str) {
     let cause = std::error::Error::source(error).map(with_causes).unwrap_or_default();
     let last = cause.rsplit(": ").next().unwrap_or_default();
-    match (error.kind(), error.status()) {
+    match (error.kind(), error.status().map(|status| status.as_u16())) {
         (ErrorKind::Tls, _) => (
             format!("{url}: the TLS connection failed: {last}"),
             "add your organization's CA certificates with --ca-bundle",

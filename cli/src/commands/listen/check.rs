@@ -23,9 +23,7 @@ impl Check {
         let secret = secret.to_vec();
         match service {
             Service::Email => Self::Mail(Signed { verifier: Verifier::new(usable), secret }),
-            Service::Extraction => {
-                Self::Extraction(Signed { verifier: Verifier::new(usable), secret })
-            }
+            _ => Self::Extraction(Signed { verifier: Verifier::new(usable), secret }),
         }
     }
 

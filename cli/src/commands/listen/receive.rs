@@ -243,7 +243,7 @@ impl Receiver {
         in_body.or_else(|| {
             let name = self.event_header.as_deref().or(match self.service {
                 Service::Email => Some("mail-event"),
-                Service::Extraction => Extraction::EVENT_HEADER,
+                _ => Extraction::EVENT_HEADER,
             })?;
             headers.get(name)?.to_str().ok().map(str::to_owned)
         })

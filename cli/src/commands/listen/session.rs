@@ -26,7 +26,7 @@ pub(super) async fn register(
             let webhook = context.call_always(call, "creating the webhook").await?;
             (webhook.id, webhook.signing_secret)
         }
-        Service::Extraction => {
+        _ => {
             let call = extraction_call(context, url, events).await?;
             let webhook = context.call_always(call, "creating the webhook").await?;
             (webhook.id, webhook.secret)
@@ -44,9 +44,7 @@ pub(super) async fn show(
 ) -> Result<(), Failure> {
     match service {
         Service::Email => context.call(email_call(context, url, events).await?, "").await.map(drop),
-        Service::Extraction => {
-            context.call(extraction_call(context, url, events).await?, "").await.map(drop)
-        }
+        _ => context.call(extraction_call(context, url, events).await?, "").await.map(drop),
     }
 }
 
@@ -76,7 +74,7 @@ pub(super) async fn remove(context: &Context, session: &Session) -> Result<(), F
             Ok(client) => context.run(client.webhooks().delete(&session.id)).await.map(drop),
             Err(failure) => Err(failure),
         },
-        Service::Extraction => match context.extraction_client().await {
+        _ => match context.extraction_client().await {
             Ok(client) => context.run(client.webhooks().delete(&session.id)).await.map(drop),
             Err(failure) => Err(failure),
         },
@@ -94,7 +92,7 @@ impl Session {
     pub(super) fn left_behind(&self, context: &Context, why: &str) -> Failure {
         let group = match self.service {
             Service::Email => "webhooks",
-            Service::Extraction => "extraction webhooks",
+            _ => "extraction webhooks",
         };
         let profile = match &context.settings.profile.source {
             Source::Option(_) => format!("--profile {} ", context.settings.profile.value),

@@ -41,7 +41,7 @@ fn operation(operation: &Operation) -> Value {
     let scope = match operation.scope_rule() {
         ScopeRule::Needs(scope) => scope.as_str(),
         ScopeRule::AnyKey => "any key",
-        ScopeRule::NotDocumented => "not documented",
+        _ => "not documented",
     };
     json!({
         "name": operation.to_string(),

@@ -44,7 +44,7 @@ pub(super) fn headers(service: Service, body: &Value) -> Vec<(String, String)> {
         Service::Extraction => {
             headers.push(header(Extraction::EVENT_HEADER.unwrap_or_default(), text("event")));
         }
-        Service::Email => {
+        _ => {
             headers.push(header("Mail-Event", text("event")));
             headers.push(header("Mail-Delivery-Id", text("id")));
             headers.push(header("Mail-Attempt", "1"));

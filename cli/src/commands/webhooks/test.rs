@@ -34,7 +34,7 @@ impl Test {
         let call = client.webhooks().test(&self.id);
         let Some(test) = context.call(call, "testing").await? else { return Ok(()) };
         context.out.one(&output::to_value(&test), VIEW)?;
-        match test.status {
+        match test.status.map(|status| status.as_u16()) {
             Some(200..=299) => Ok(()),
             Some(status) => Err(Failure::check(format!(
                 "the endpoint of webhook {} responded with {status}, which is not 2xx",

@@ -263,7 +263,7 @@ const FRAMING: [&str; 3] = ["content-length", "transfer-encoding", "connection"]
 /// such as `extraction webhooks.list`. A name that both services have refers to the email
 /// service.
 fn operation(name: &str) -> Option<Operation> {
-    let all = Operation::ALL.into_iter();
+    let all = Operation::ALL.iter().copied();
     let email_first = all.rev();
     email_first
         .clone()

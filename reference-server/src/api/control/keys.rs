@@ -122,7 +122,7 @@ impl New {
         problems.check()?;
         let scopes = match service {
             Service::Email => email_scopes,
-            Service::Extraction => extraction_scopes,
+            _ => extraction_scopes,
         };
         Ok((service, scopes, mode))
     }
@@ -164,7 +164,7 @@ impl View {
         let names: Vec<&str> = scopes.iter().map(|scope| scope.as_str()).collect();
         let (scopes, scope) = match service {
             Service::Email => (Some(names), None),
-            Service::Extraction => (None, names.first().copied()),
+            _ => (None, names.first().copied()),
         };
         let created_at = time::rfc3339(at);
         Self {

@@ -46,7 +46,7 @@ pub(crate) fn authenticate(
     let unauthorized = |message| ApiError::new(Code::Unauthorized, message);
     let header = match service {
         Service::Email => &app.settings.compatibility.key_header,
-        Service::Extraction => &AUTHORIZATION,
+        _ => &AUTHORIZATION,
     };
     let mut values = headers.get_all(header).iter();
     let Some(value) = values.next() else {
@@ -87,7 +87,7 @@ pub(crate) const fn required_scope(operation: Operation) -> Option<Scope> {
         ScopeRule::Needs(scope) => Some(scope),
         ScopeRule::AnyKey => None,
         // Only cancel: it undoes a send (`docs/undocumented/email-service.md#scope-of-cancel`).
-        ScopeRule::NotDocumented => Some(Scope::EmailsSend),
+        _ => Some(Scope::EmailsSend),
     }
 }
 

@@ -37,7 +37,7 @@ impl<'d, 'a> OperationBuilder<'d, 'a> {
         builder.value.insert("operationId".to_owned(), lower_first(&name).into());
         let scheme = match operation.service() {
             Service::Email => "emailKey",
-            Service::Extraction => "extractionKey",
+            _ => "extractionKey",
         };
         let scope = auth::required_scope(operation);
         let scopes: Vec<&str> = scope.iter().map(|scope| scope.as_str()).collect();

@@ -21,7 +21,7 @@ pub(super) fn describe(document: &mut Document<'_>) -> Map<String, Value> {
     for event in Event::ALL {
         let service = match event.service() {
             Service::Email => Part::Email,
-            Service::Extraction => Part::Extraction,
+            _ => Part::Extraction,
         };
         if part.includes(service) {
             let (description, body) = describe_event(document, *event);
@@ -146,7 +146,7 @@ fn headers(service: Service, event: &str) -> Vec<Value> {
                 json!({"type": "string", "pattern": "^[0-9a-f]{64}$"}),
             ),
         ],
-        Service::Extraction => vec![
+        _ => vec![
             header(
                 "X-Service-Event",
                 "The name of the event. The signature does not cover it.",

@@ -45,10 +45,8 @@ fn rows() -> Vec<Row> {
     use Outcome::{NotSent, Refused, Unknown};
     use RetriedCalls::{All, Idempotent, Never};
 
-    let too_large = || ErrorKind::ResponseTooLarge { limit: LIMIT };
-    let not_http = || ErrorKind::InvalidResponse {
-        problem: "not an HTTP response, or its head is too large; check the base URL".into(),
-    };
+    let too_large = || ErrorKind::response_too_large(LIMIT);
+    let not_http = || ErrorKind::invalid_response("not an HTTP response, or its head is too large; check the base URL");
     let endless = format!("HTTP/1.1 200 OK\r\n{}", format!("X-A: {}\r\n", "a".repeat(8_000)).repeat(100));
     let chunks = format!("{CHUNKED}{}", format!("8000\r\n{}\r\n", "x".repeat(0x8000)).repeat(4));
     let elsewhere = "Location: http://127.0.0.1:9/x\r\n";
@@ -71,7 +69,7 @@ fn rows() -> Vec<Row> {
         row(Fault::responds("\0\0\0\0\0\0\0\0\r\n\r\n"), not_http(),     Unknown, Never,      (1, 1)),
         row(Fault::responds(endless),                   not_http(),     Unknown, Never,      (1, 1)),
         row(Fault::responds("HTTP/1.1 101 Switching\r\nUpgrade: x\r\nConnection: upgrade\r\n\r\n"),
-            ErrorKind::InvalidResponse { problem: "unexpected 1xx status".into() }, Unknown, Never, (1, 1)),
+            ErrorKind::invalid_response("unexpected 1xx status"), Unknown, Never, (1, 1)),
         row(Fault::responds(format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n{{}}", LIMIT + 1)),
             too_large(), Unknown, Never, (1, 1)),
         row(Fault::responds(format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n{{}}", u64::MAX >> 1)),

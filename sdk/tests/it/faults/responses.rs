@@ -59,7 +59,7 @@ async fn endless_informational_responses_time_out() {
 #[tokio::test]
 async fn stops_reading_an_endless_body() {
     for (status, kind) in [
-        ("200 OK", ErrorKind::ResponseTooLarge { limit: 16 * 1024 * 1024 }),
+        ("200 OK", ErrorKind::response_too_large(16 * 1024 * 1024)),
         ("422 No", ErrorKind::Invalid),
         ("500 Ah", ErrorKind::Server),
     ] {
@@ -101,7 +101,7 @@ async fn the_default_size_limit_is_16_mib() {
             let response = server.client().raw("GET", "/x").await;
             assert_eq!(response.as_ref().is_ok_and(|response| response.body.len() == length), fits);
             if let Err(error) = response {
-                assert_eq!(error.kind(), &ErrorKind::ResponseTooLarge { limit: limit as u64 });
+                assert_eq!(error.kind(), &ErrorKind::response_too_large(limit as u64));
             }
         }
     }
@@ -115,7 +115,7 @@ async fn rejects_an_excessive_content_length_without_reading() {
         let head = format!("HTTP/1.1 200 OK\r\nContent-Length: {length}\r\n\r\n");
         let server = FaultyServer::start(Fault::Stalls(head), 1).await;
         let error = server.client().emails().send(&email()).await.unwrap_err();
-        assert_eq!(error.kind(), &ErrorKind::ResponseTooLarge { limit });
+        assert_eq!(error.kind(), &ErrorKind::response_too_large(limit));
         assert_eq!((error.outcome(), error.attempts()), (Outcome::Unknown, 1));
     }
 }
@@ -177,7 +177,7 @@ async fn the_size_limit_applies_after_layers() {
     }
 
     for (status, kind, chunks) in
-        [(200, ErrorKind::ResponseTooLarge { limit: 16 << 20 }, 257), (500, ErrorKind::Server, 17)]
+        [(200, ErrorKind::response_too_large(16 << 20), 257), (500, ErrorKind::Server, 17)]
     {
         let polled = Arc::new(AtomicUsize::new(0));
         let count = Arc::clone(&polled);

@@ -22,6 +22,7 @@
 mod body;
 mod header;
 mod mistake;
+mod reordered;
 mod secret;
 
 use std::borrow::Cow;
@@ -93,6 +94,18 @@ impl<S: Scheme> Case<S> {
                     let mistakes = [*header_mistake, *secret_mistake, *body_mistake];
                     return Diagnosis::explained(mistakes.into_iter().flatten().collect());
                 }
+            }
+        }
+        // There are many orders of keys, so that they are not combined with other mistakes
+        // of the body and the secret.
+        let (secret_mistake, key) = &keys[0];
+        for body in reordered::candidates(&self.body) {
+            let tag = key.tag(&body);
+            if let Some((header_mistake, _)) =
+                headers.iter().find(|(_, claimed)| tags_equal(&tag, claimed))
+            {
+                let mistakes = [*header_mistake, *secret_mistake, Some(Mistake::KeysReordered)];
+                return Diagnosis::explained(mistakes.into_iter().flatten().collect());
             }
         }
         Diagnosis::Unexplained(self.hints(headers.is_empty()))

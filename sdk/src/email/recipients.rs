@@ -1,0 +1,98 @@
+//! One or many email addresses.
+
+use std::borrow::Cow;
+
+/// One or many email addresses, as `a@b` or `Name <a@b>`.
+///
+/// A text, a `String`, and an array, a slice or a `Vec` of them convert into it, so that
+/// [`Email::new`](super::Email::new) and the methods of [`Email`](super::Email) take any of
+/// these.
+///
+/// ```
+/// use svc_sdk::email::Email;
+///
+/// let team = vec!["ada@example.com".to_owned(), "bob@example.com".to_owned()];
+/// let email = Email::new("hello@shop.example", team, "Hi").cc("carol@example.com");
+/// assert_eq!(email.to, ["ada@example.com", "bob@example.com"]);
+/// ```
+#[derive(Clone, Default, PartialEq, Eq)]
+pub struct Recipients(Vec<String>);
+
+impl Recipients {
+    /// The addresses.
+    pub fn as_slice(&self) -> &[String] {
+        &self.0
+    }
+
+    /// Returns the addresses.
+    pub fn into_vec(self) -> Vec<String> {
+        self.0
+    }
+}
+
+/// Shows the number of addresses only.
+impl std::fmt::Debug for Recipients {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Recipients({})", self.0.len())
+    }
+}
+
+impl<T: Into<String>> FromIterator<T> for Recipients {
+    fn from_iter<I: IntoIterator<Item = T>>(addresses: I) -> Self {
+        Self(addresses.into_iter().map(Into::into).collect())
+    }
+}
+
+impl From<String> for Recipients {
+    fn from(address: String) -> Self {
+        Self(vec![address])
+    }
+}
+
+impl From<&str> for Recipients {
+    fn from(address: &str) -> Self {
+        Self(vec![address.to_owned()])
+    }
+}
+
+impl From<&String> for Recipients {
+    fn from(address: &String) -> Self {
+        Self(vec![address.clone()])
+    }
+}
+
+impl From<Cow<'_, str>> for Recipients {
+    fn from(address: Cow<'_, str>) -> Self {
+        Self(vec![address.into_owned()])
+    }
+}
+
+impl<T: Into<String>> From<Vec<T>> for Recipients {
+    fn from(addresses: Vec<T>) -> Self {
+        addresses.into_iter().collect()
+    }
+}
+
+impl<T: Into<String>, const N: usize> From<[T; N]> for Recipients {
+    fn from(addresses: [T; N]) -> Self {
+        addresses.into_iter().collect()
+    }
+}
+
+impl<T: Clone + Into<String>> From<&[T]> for Recipients {
+    fn from(addresses: &[T]) -> Self {
+        addresses.iter().cloned().collect()
+    }
+}
+
+impl<T: Clone + Into<String>, const N: usize> From<&[T; N]> for Recipients {
+    fn from(addresses: &[T; N]) -> Self {
+        addresses.iter().cloned().collect()
+    }
+}
+
+impl<T: Clone + Into<String>> From<&Vec<T>> for Recipients {
+    fn from(addresses: &Vec<T>) -> Self {
+        addresses.iter().cloned().collect()
+    }
+}

@@ -1,0 +1,122 @@
+//! The README's examples are complete: each compiles with the dependencies above it.
+//!
+//! That they compile with this crate's own dependencies is a doc test. With
+//! `SVC_TEST_README=1`, each is compiled in a package of its own, without a network.
+
+use std::collections::BTreeSet;
+use std::fmt::Write as _;
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+const README: &str = include_str!("../../README.md");
+
+/// An example, with the dependencies of the nearest `toml` block above it.
+struct Example {
+    line: usize,
+    dependencies: String,
+    code: String,
+}
+
+fn examples() -> Vec<Example> {
+    let mut examples = Vec::new();
+    let mut dependencies = None;
+    let mut block: Option<(&str, String)> = None;
+    for (at, line) in README.lines().enumerate() {
+        match (&mut block, line.strip_prefix("```")) {
+            (None, Some(language)) => block = Some((language, String::new())),
+            (Some((language, text)), Some(_)) => {
+                if *language == "toml" {
+                    dependencies = Some(std::mem::take(text));
+                } else if language.starts_with("rust") {
+                    let dependencies = dependencies.take();
+                    let dependencies = dependencies
+                        .unwrap_or_else(|| panic!("README, line {}: no dependencies", at + 1));
+                    examples.push(Example { line: at + 1, dependencies, code: text.clone() });
+                }
+                block = None;
+            }
+            (Some((_, text)), None) => writeln!(text, "{line}").unwrap(),
+            (None, None) => {}
+        }
+    }
+    examples
+}
+
+#[test]
+fn every_example_lists_the_crates_that_it_uses() {
+    let examples = examples();
+    assert!(examples.len() >= 10, "{} examples", examples.len());
+    for Example { line, dependencies, code } in examples {
+        // The package of this library has another name.
+        let listed: BTreeSet<String> = dependencies
+            .lines()
+            .filter_map(|line| line.split_once(" = "))
+            .map(|(name, _)| name.replace('-', "_").replace("svc_webhook_verify", "webhook_verify"))
+            .collect();
+        let (imports, rest): (Vec<&str>, Vec<&str>) =
+            code.lines().partition(|line| line.starts_with("use "));
+        let imported = |name: &str| {
+            let ends = [format!(" {name}}};"), format!("::{name};")];
+            imports.iter().any(|import| ends.iter().any(|end| import.ends_with(end)))
+        };
+        let rest = rest.join("\n");
+        let roots = imports
+            .iter()
+            .map(|import| import["use ".len()..].split("::").next().unwrap_or_default())
+            .chain(rest.match_indices("::").map(|(at, _)| {
+                // With a period in front, it is the type argument of a method.
+                let name = |c: char| c.is_ascii_alphanumeric() || "_:.".contains(c);
+                let start = rest[..at].rfind(|c| !name(c)).map_or(0, |at| at + 1);
+                rest[start..at].split("::").next().unwrap_or_default()
+            }));
+        let used: BTreeSet<String> = roots
+            .filter(|name| name.starts_with(|c: char| c.is_ascii_lowercase()))
+            .filter(|name| *name != "std" && !imported(name))
+            .map(ToOwned::to_owned)
+            .collect();
+        assert_eq!(used, listed, "crates of the example that ends in line {line} of the README");
+    }
+}
+
+#[test]
+fn every_example_compiles_as_printed() {
+    if std::env::var_os("SVC_TEST_README").is_none_or(|value| value != "1") {
+        return;
+    }
+    let directory = tempfile::tempdir().unwrap();
+    let library = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let mut members = Vec::new();
+    for Example { line, dependencies, code } in examples() {
+        let name = format!("line-{line}");
+        let package = directory.path().join(&name);
+        fs::create_dir_all(package.join("src")).unwrap();
+        let manifest = format!(
+            "[package]\nname = \"{name}\"\nversion = \"0.0.0\"\nedition = \"2024\"\n\n{dependencies}"
+        );
+        fs::write(package.join("Cargo.toml"), manifest).unwrap();
+        let code = match code.contains("fn main()") {
+            true => code,
+            false if code.contains("fn ") => code + "\nfn main() {}\n",
+            false => format!("#[test]\nfn example() {{\n{code}}}\n\nfn main() {{}}\n"),
+        };
+        fs::write(package.join("src/main.rs"), code).unwrap();
+        members.push(format!("{name:?}"));
+    }
+    let workspace = format!(
+        "[workspace]\nresolver = \"3\"\nmembers = [{}]\n\n\
+         [patch.crates-io]\nsvc-webhook-verify = {{ path = {library:?} }}\n",
+        members.join(", ")
+    );
+    fs::write(directory.path().join("Cargo.toml"), workspace).unwrap();
+    fs::copy(library.join("../Cargo.lock"), directory.path().join("Cargo.lock")).unwrap();
+    let target = std::env::current_exe().unwrap();
+    let target = target.ancestors().find(|path| path.ends_with("debug")).unwrap();
+    let check = Command::new(env!("CARGO"))
+        .args(["check", "--offline", "--workspace", "--all-targets"])
+        .current_dir(directory.path())
+        .env("CARGO_TARGET_DIR", target.join("readme"))
+        .output()
+        .unwrap();
+    assert!(check.status.success(), "{}", String::from_utf8_lossy(&check.stderr));
+}
