@@ -9,9 +9,12 @@ pub(crate) mod post;
 pub(crate) mod relaying;
 mod sign;
 pub(crate) mod source;
+mod unrecorded;
 pub(crate) mod webhook_worker;
 
 use std::sync::Arc;
+
+pub(crate) use unrecorded::Unrecorded;
 
 use crate::mail::dns::Resolver;
 use crate::mail::relay::Relay;
@@ -33,6 +36,9 @@ pub(crate) struct Delivery {
     pub(crate) metrics: Arc<Metrics>,
     pub(crate) stop: Arc<Stop>,
     pub(crate) outbound: Outbound,
+    pub(crate) unrecorded: Unrecorded,
+    /// Whether a message is sent again if the relay did not confirm it.
+    pub(crate) relay_again: bool,
     /// The SMTP server for outgoing mail, if one is configured.
     pub(crate) relay: Option<Relay>,
     /// Whether clients beyond this machine can reach the server.

@@ -44,6 +44,8 @@ struct Engine {
     state_waiters: Vec<StateSender>,
     /// Set after a database error, so that the engine waits before it retries.
     backing_off: bool,
+    /// Errors in a row. Each doubles the wait.
+    failures: u32,
 }
 
 type StateSender = oneshot::Sender<State>;
@@ -101,6 +103,7 @@ pub(crate) fn start(
         settled_waiters: Vec::new(),
         state_waiters: Vec::new(),
         backing_off: false,
+        failures: 0,
     };
     for (worker, at) in due {
         engine.route(worker, at);
@@ -224,6 +227,7 @@ impl Engine {
         self.step = None;
         match result {
             Ok(result) => {
+                self.failures = 0;
                 self.next_step = self.next_step.min(result.next);
                 if self.advancing.is_some() && result.reached > self.delivery.clock.now() {
                     self.delivery.clock.freeze(result.reached);
@@ -232,7 +236,7 @@ impl Engine {
             Err(error) => {
                 tracing::error!(message = error.message(), "a step failed and will be retried");
                 self.next_step = Millis::MIN;
-                self.backing_off = true;
+                self.back_off();
                 self.fail_advances(&error);
             }
         }
@@ -264,6 +268,7 @@ impl Engine {
                 }
                 let failed = match next {
                     Ok(next) => {
+                        self.failures = 0;
                         route.next = route.next.min(next);
                         None
                     }
@@ -280,7 +285,7 @@ impl Engine {
                         message = error.message(),
                         "deliveries are waiting for the database"
                     );
-                    self.backing_off = true;
+                    self.back_off();
                     self.fail_advances(&error);
                 }
             }
@@ -293,9 +298,14 @@ impl Engine {
                         route.next = Millis::MIN;
                     }
                 }
-                self.backing_off = true;
+                self.back_off();
             }
         }
+    }
+
+    fn back_off(&mut self) {
+        self.backing_off = true;
+        self.failures = self.failures.saturating_add(1);
     }
 
     fn is_settled(&self) -> bool {
@@ -355,7 +365,7 @@ impl Engine {
     fn sleep(&self) -> Duration {
         const LONG: Duration = Duration::from_secs(3600);
         if self.backing_off {
-            return Duration::from_millis(200);
+            return Duration::from_millis(100 << self.failures.clamp(1, 6));
         }
         let ClockMode::Running { .. } = self.delivery.clock.mode() else { return LONG };
         let Some(next) = self.next_due() else { return LONG };

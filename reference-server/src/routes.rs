@@ -14,7 +14,7 @@ use svc_sdk::{Method, Operation, Service};
 use crate::api::app::Shared;
 use crate::api::control;
 use crate::api::control::ControlResponse;
-use crate::api::control::guard::guard;
+use crate::api::control::guard::{check_query, guard};
 use crate::api::control::operation::ControlOperation;
 use crate::api::email;
 use crate::api::extraction;
@@ -84,8 +84,9 @@ async fn handle_control(
     let Some(params) = params else {
         return response::error(&ApiError::not_found("path"), ErrorFormat::Nested);
     };
-    let input = Input::new(app, parts, params, body);
-    let result = match guard(&input) {
+    let mut input = Input::new(app, parts, params, body);
+    input.route = operation.path();
+    let result = match guard(&input).and_then(|()| check_query(&input)) {
         Ok(()) => control(operation, input).await,
         Err(error) => Err(error),
     };
@@ -142,7 +143,7 @@ async fn handle_documented(
     let format = app.settings.compatibility.error_format;
     let (parts, body) = request.into_parts();
     let Some(params) = params else { return response::error(&ApiError::not_found("path"), format) };
-    let key = match auth::authenticate(&app, operation.service(), &parts.headers) {
+    let key = match auth::authenticate(&app, operation.service(), &parts) {
         Ok(key) => key,
         // The format of this error is documented (`docs/extraction-service/errors.md`), so no
         // setting changes it.

@@ -9,6 +9,7 @@ use std::net::SocketAddr;
 use std::sync::{Arc, OnceLock};
 
 use tokio::net::TcpListener;
+use tokio::sync::Semaphore;
 use tokio::task::JoinHandle;
 
 pub use builder::Builder;
@@ -17,6 +18,7 @@ pub use start_error::StartError;
 use crate::api::app::{App, Shared};
 use crate::api::control::faults::parse_definition;
 use crate::api::control::seed;
+use crate::api::framework::input::BODY_BUDGET;
 use crate::api::framework::listen;
 use crate::delivery::Delivery;
 use crate::engine::{self, EngineHandle};
@@ -111,8 +113,8 @@ impl Server {
 
     /// The bearer token that the control interface requires.
     ///
-    /// `None` while the server listens on loopback, where the control interface
-    /// needs no token.
+    /// `None` for a server that is not [`public`](Builder::public) and listens on
+    /// loopback, where the control interface needs no token.
     pub fn control_token(&self) -> Option<&str> {
         self.app.control_token.as_deref()
     }
@@ -184,6 +186,9 @@ impl fmt::Debug for Server {
 }
 
 async fn start(mut settings: Settings) -> Result<Server, StartError> {
+    raise_descriptor_limit();
+    // Whoever can reach the machine can reach the server.
+    settings.public |= !settings.addr.ip().is_loopback();
     let data_dir = match &settings.location {
         Location::Memory => None,
         Location::Directory(directory) => Some(lock(directory).await?),
@@ -211,7 +216,7 @@ async fn start(mut settings: Settings) -> Result<Server, StartError> {
 
     let policy = if settings.public { Policy::Public } else { Policy::Development };
     let (handle, commands) = EngineHandle::new();
-    let control_token = (!addr.ip().is_loopback()).then(random_hex::<24>).transpose();
+    let control_token = settings.public.then(random_hex::<24>).transpose();
     let mail = match settings.smtp {
         Some(addr) => Some(TcpListener::bind(addr).await.map_err(cannot_listen("smtp", addr))?),
         None => None,
@@ -230,6 +235,8 @@ async fn start(mut settings: Settings) -> Result<Server, StartError> {
         metrics: Arc::clone(&metrics),
         stop: Arc::clone(&stop),
         outbound: Outbound::new(policy),
+        unrecorded: Default::default(),
+        relay_again: settings.relay_again,
         relay: settings.relay.clone().map(Relay::new),
         is_exposed: settings.is_exposed(),
     });
@@ -248,6 +255,7 @@ async fn start(mut settings: Settings) -> Result<Server, StartError> {
         delivery,
         engine: handle,
         rate_limits: std::sync::Mutex::default(),
+        bodies: Arc::new(Semaphore::new(BODY_BUDGET)),
         addresses: OnceLock::from(addresses.clone()),
         control_token: control_token.map_err(|error| database(&error))?,
         settings,
@@ -266,6 +274,24 @@ async fn start(mut settings: Settings) -> Result<Server, StartError> {
     tracing::info!(http = %addresses.http, dns = %addresses.dns, smtp = addresses.smtp.map(tracing::field::display), "ready");
     let tasks = Tasks { web, engine, smtp, _dns: dns, _data_dir: data_dir };
     Ok(Server { app, addresses, tasks: Some(tasks) })
+}
+
+/// Raises the process's soft limit of open files to its hard limit, at most 65 536: every
+/// connection, delivery and reader takes a descriptor, and the usual soft limit is 1024.
+fn raise_descriptor_limit() {
+    #[cfg(unix)]
+    {
+        use rustix::process::{Resource, getrlimit, setrlimit};
+        const WANTED: u64 = 65_536;
+        let mut limit = getrlimit(Resource::Nofile);
+        let wanted = limit.maximum.unwrap_or(WANTED).min(WANTED);
+        if limit.current.is_some_and(|current| current < wanted) {
+            limit.current = Some(wanted);
+            if let Err(error) = setrlimit(Resource::Nofile, limit) {
+                tracing::warn!(%error, "cannot raise the limit of open files");
+            }
+        }
+    }
 }
 
 async fn lock(directory: &std::path::Path) -> Result<DataDir, StartError> {
@@ -288,6 +314,8 @@ fn mail_server(app: &App) -> MailServer {
         activity: Arc::clone(&app.activity),
         stop: Arc::clone(&app.stop),
         certificate: app.settings.smtp_certificate.clone(),
+        transfers: Arc::new(Semaphore::new(smtp::TRANSFER_BUDGET)),
+        write_timeout: app.settings.limits.write_timeout,
     }
 }
 
@@ -304,8 +332,9 @@ async fn load(app: &Shared) -> Result<Vec<(Worker, Millis)>, ApiError> {
             context.keys.load(tx.reader())?;
             if context.settings.is_exposed() {
                 // An earlier start on loopback may have seeded these keys.
-                seed::KEYS.into_iter().for_each(|key| context.keys.reject(key));
+                crate::store::keys::SEEDED.into_iter().for_each(|key| context.keys.reject(key));
             }
+            deliveries::fail_interrupted(tx)?;
             context.webhooks.load(tx.reader())?;
             context.faults.load(tx.reader(), parse_definition)?;
             context.verified.load(tx.reader())?;

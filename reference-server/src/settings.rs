@@ -16,6 +16,10 @@ pub(crate) struct Settings {
     pub(crate) dns: SocketAddr,
     pub(crate) resolver: Option<SocketAddr>,
     pub(crate) relay: Option<RelayTarget>,
+    /// Whether a message is sent again if the relay did not confirm it.
+    pub(crate) relay_again: bool,
+    /// Names of this server besides its addresses, in lower case.
+    pub(crate) hosts: Vec<String>,
     /// Listen address for incoming mail, if any.
     pub(crate) smtp: Option<SocketAddr>,
     /// Certificate for `STARTTLS`; `None` for a generated one.
@@ -40,6 +44,8 @@ pub(crate) struct Limits {
     /// For a whole body.
     pub(crate) body_timeout: Duration,
     pub(crate) max_body_bytes: usize,
+    /// For a client that does not read a response.
+    pub(crate) write_timeout: Duration,
     /// How long a stop waits for requests in progress.
     pub(crate) stop_timeout: Duration,
     pub(crate) max_connections: usize,
@@ -54,6 +60,7 @@ impl Default for Limits {
             body_idle_timeout: Duration::from_secs(10),
             body_timeout: Duration::from_secs(120),
             max_body_bytes: 64 << 20,
+            write_timeout: Duration::from_secs(60),
             stop_timeout: Duration::from_secs(10),
             max_connections: 10_000,
             max_database_bytes: None,
@@ -79,6 +86,8 @@ impl Default for Settings {
             dns: loopback,
             resolver: None,
             relay: None,
+            relay_again: false,
+            hosts: Vec::new(),
             smtp: None,
             smtp_certificate: None,
             public: false,

@@ -1,6 +1,7 @@
 //! The SMTP listener (`--smtp`): receives mail for verified domains.
 
 mod certificate;
+mod data;
 mod session;
 
 use std::sync::Arc;
@@ -20,6 +21,8 @@ pub(crate) use certificate::Certificate;
 pub use certificate::InvalidCertificate;
 use certificate::Tls;
 
+/// Budget for the messages in transfer, in KiB.
+pub(crate) const TRANSFER_BUDGET: usize = 128 << 10;
 /// Maximum number of concurrent connections. Others wait until one ends.
 const MAX_CONNECTIONS: usize = 100;
 
@@ -33,6 +36,10 @@ pub(crate) struct MailServer {
     pub(crate) stop: Arc<Stop>,
     /// For `STARTTLS`; `None` for a generated one.
     pub(crate) certificate: Option<Certificate>,
+    /// KiB that messages in transfer may still take.
+    pub(crate) transfers: Arc<Semaphore>,
+    /// For a client that does not read a reply.
+    pub(crate) write_timeout: Duration,
 }
 
 /// Accepts connections until the server stops. A message in transfer at that moment has

@@ -117,11 +117,13 @@ impl Store {
 
     fn start(&self, connection: Connection, clock: Arc<Clock>) -> std::io::Result<()> {
         let (queue, wake) = (Arc::clone(&self.queue), Arc::clone(&self.wake));
-        let file =
-            self.readers.as_ref().map(|readers| FileIdentity::of(&readers.path)).transpose()?;
+        let files = match &self.readers {
+            Some(readers) => FileIdentity::of_all(&readers.path)?,
+            None => Vec::new(),
+        };
         let thread = std::thread::Builder::new()
             .name("svc-writer".to_owned())
-            .spawn(move || writer::run(connection, &queue, &clock, &wake, file.as_ref()))?;
+            .spawn(move || writer::run(connection, &queue, &clock, &wake, &files))?;
         *lock(&self.thread) = Some(thread);
         Ok(())
     }

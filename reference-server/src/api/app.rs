@@ -4,6 +4,8 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Instant;
 
+use tokio::sync::Semaphore;
+
 use crate::delivery::Delivery;
 use crate::engine::EngineHandle;
 use crate::engine::activity::Activity;
@@ -37,6 +39,8 @@ pub(crate) struct App {
     pub(crate) stop: Arc<Stop>,
     pub(crate) delivery: Arc<Delivery>,
     pub(crate) engine: EngineHandle,
+    /// KiB that the bodies of requests in progress may still take.
+    pub(crate) bodies: Arc<Semaphore>,
     /// By key ID.
     pub(crate) rate_limits: Mutex<HashMap<String, TokenBucket>>,
     /// Set once the sockets are bound.

@@ -12,6 +12,7 @@ mod object;
 pub(crate) mod response;
 
 pub(crate) use call::Call;
+pub(crate) use idempotency::IdempotencyKey;
 pub(crate) use input::Input;
 pub(crate) use integer::{MAX_SAFE_INTEGER, integer};
 pub(crate) use object::Object;

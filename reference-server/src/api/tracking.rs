@@ -118,7 +118,9 @@ async fn resolve_link(
         Ok(if tracked { emails::content(reader, &id, false)?.html } else { None })
     });
     let html = html.await?.ok_or_else(not_found)?;
-    let url = links::nth(&html, number).ok_or_else(not_found)?;
+    // The HTML may be large, and anyone can follow a link.
+    let found = tokio::task::spawn_blocking(move || links::nth(&html, number)).await;
+    let url = found.map_err(ApiError::internal)?.ok_or_else(not_found)?;
     let location = HeaderValue::try_from(url::Url::parse(&url).map_err(|_| not_found())?.as_str());
     let location = location.map_err(|_| not_found())?;
     if clicked && let Err(error) = record(app, email, recipient, Change::Clicked, Some(url)).await {

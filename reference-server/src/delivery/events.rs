@@ -22,6 +22,21 @@ pub(crate) fn apply(
     change: Change,
     detail: Option<&Value>,
 ) -> Result<(), ApiError> {
+    self::change(tx, delivery, email, position, change, detail)?;
+    email.status = status::overall(&email.recipients);
+    Ok(())
+}
+
+/// Like [`apply`], but leaves the status of the email to the caller, which may change many
+/// recipients.
+pub(crate) fn change(
+    tx: &mut Tx<'_>,
+    delivery: &Delivery,
+    email: &mut Stored,
+    position: usize,
+    change: Change,
+    detail: Option<&Value>,
+) -> Result<(), ApiError> {
     let Some(from) = email.recipients.get(position).map(|recipient| recipient.status) else {
         return Ok(());
     };
@@ -48,6 +63,5 @@ pub(crate) fn apply(
         email.last_event = Some(event.as_str().to_owned());
     }
     email.updated_at = tx.now;
-    email.status = status::overall(&email.recipients);
     Ok(())
 }

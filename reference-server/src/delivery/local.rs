@@ -16,7 +16,7 @@ use crate::mail::dkim;
 use crate::mail::dns;
 use crate::model::address::{Address, Mailbox};
 use crate::model::dns::INBOUND_HOST;
-use crate::model::error::ApiError;
+use crate::model::error::{ApiError, Code};
 use crate::model::event::Event;
 use crate::model::id::{self, Prefix};
 use crate::model::time::Millis;
@@ -72,14 +72,64 @@ fn owners(
 pub(crate) async fn run(delivery: &Arc<Delivery>) -> Result<Millis, ApiError> {
     loop {
         let pending = delivery.store.read(|reader| local_deliveries::list(reader, READ_AHEAD));
-        let pending = pending.await?;
-        if pending.is_empty() {
-            return Ok(Millis::MAX);
+        let mut pending = pending.await?;
+        let Some((_, attempts)) = pending.first() else { return Ok(Millis::MAX) };
+        if *attempts > 0 {
+            // An earlier server may have ended because of this message, so it must not count
+            // for others.
+            pending.truncate(1);
         }
+        let ids: Vec<String> = pending.into_iter().map(|(id, _)| id).collect();
+        begin(delivery, &ids).await?;
         let notified =
-            stream::iter(pending).map(|id| notify(delivery, id)).buffered(MAX_CONCURRENT);
+            stream::iter(ids).map(|id| notify_or_set_aside(delivery, id)).buffered(MAX_CONCURRENT);
         notified.try_collect::<()>().await?;
     }
+}
+
+/// Counts an attempt at each message, once in this process: a message that ends the process
+/// must not end every one that follows.
+async fn begin(delivery: &Delivery, ids: &[String]) -> Result<(), ApiError> {
+    let new: Vec<String> = {
+        let begun = delivery.unrecorded.announced();
+        ids.iter().filter(|id| !begun.contains_key(*id)).cloned().collect()
+    };
+    if new.is_empty() {
+        return Ok(());
+    }
+    let counted = new.clone();
+    let count = delivery
+        .store
+        .write_relaxed(move |tx| counted.iter().try_for_each(|id| local_deliveries::begin(tx, id)));
+    count.await?;
+    delivery.unrecorded.announced().extend(new.into_iter().map(|id| (id, 0)));
+    Ok(())
+}
+
+/// Announces a message. One that meets a defect of this server several times is set aside, so
+/// that it does not hold back the others.
+async fn notify_or_set_aside(delivery: &Arc<Delivery>, id: String) -> Result<(), ApiError> {
+    let result = match notify(delivery, id.clone()).await {
+        Err(error) if error.code() == Code::Internal => {
+            let defects = {
+                let mut begun = delivery.unrecorded.announced();
+                let defects = begun.entry(id.clone()).or_insert(0);
+                *defects += 1;
+                *defects
+            };
+            if defects < local_deliveries::MAX_ATTEMPTS {
+                return Err(error);
+            }
+            tracing::error!(message = id, "a message was set aside: it cannot be announced");
+            let message = id.clone();
+            delivery.store.write_relaxed(move |tx| local_deliveries::set_aside(tx, &message)).await
+        }
+        other => other,
+    };
+    if result.is_ok() {
+        delivery.unrecorded.announced().remove(&id);
+    }
+    result
 }
 
 async fn notify(delivery: &Arc<Delivery>, id: String) -> Result<(), ApiError> {

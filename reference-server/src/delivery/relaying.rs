@@ -7,9 +7,9 @@ use serde_json::json;
 
 use super::{Delivery, events};
 use crate::delivery::source::Message;
-use crate::mail::relay::{Handoff, Relay};
+use crate::mail::relay::{Handoff, Reason, Relay};
 use crate::model::address::{Address, Mailbox};
-use crate::model::error::ApiError;
+use crate::model::error::{ApiError, Code};
 use crate::model::status::{Change, Outcome, Status};
 use crate::model::time::Millis;
 use crate::store::emails;
@@ -40,19 +40,47 @@ pub(crate) async fn run(delivery: &Arc<Delivery>) -> Result<Millis, ApiError> {
 }
 
 async fn hand_over(delivery: &Arc<Delivery>, relay: &Relay, id: String) -> Result<(), ApiError> {
-    let email_id = id.clone();
+    let kept = delivery.unrecorded.relayed().get(&id).cloned();
+    let outcomes = match kept {
+        // Handed over before, but the outcomes could not be stored.
+        Some(outcomes) => outcomes,
+        None => {
+            let outcomes = send(delivery, relay, &id).await?;
+            delivery.unrecorded.relayed().insert(id.clone(), outcomes.clone());
+            outcomes
+        }
+    };
+    record(delivery, id.clone(), outcomes).await?;
+    delivery.unrecorded.relayed().remove(&id);
+    Ok(())
+}
+
+/// Sends the messages of an email. Returns the outcome of each recipient, by position.
+async fn send(
+    delivery: &Arc<Delivery>,
+    relay: &Relay,
+    id: &str,
+) -> Result<Vec<(usize, Handoff)>, ApiError> {
+    let email_id = id.to_owned();
     let message = delivery.store.read(move |reader| Message::load(reader, &email_id)).await?;
-    let Some(message) = message else { return record(delivery, id, Vec::new()).await };
+    let Some(message) = message else { return Ok(Vec::new()) };
     let positions: Vec<usize> = pending_positions(&message.email).collect();
     // One message for all recipients, or one for each.
     let chunk_size = if message.is_individual() { 1 } else { positions.len().max(1) };
     let message = Arc::new(message);
     let mut outcomes = Vec::with_capacity(positions.len());
     for positions in positions.chunks(chunk_size) {
-        let handed_over = hand_to(delivery, relay, &message, positions).await?;
+        let handed_over = match hand_to(delivery, relay, &message, positions).await {
+            // A defect of this server must not hold back the messages after this one.
+            Err(error) if error.code() == Code::Internal => {
+                let reason = Reason::new("the message cannot be sent by this server; see its log");
+                vec![Handoff::Deferred(reason); positions.len()]
+            }
+            handed_over => handed_over?,
+        };
         outcomes.extend(positions.iter().copied().zip(handed_over));
     }
-    record(delivery, id, outcomes).await
+    Ok(outcomes)
 }
 
 /// Hands over the message for the recipients at these positions.
@@ -113,10 +141,13 @@ async fn record(
                 (Handoff::Refused(reason), _) => {
                     (Change::Bounced, Some(json!({"type": "hard", "reason": reason.to_string()})))
                 }
-                (Handoff::Deferred(reason), None) => {
+                (Handoff::Unknown(reason), _) if !context.relay_again => {
+                    (Change::Sent, Some(json!({"reason": reason.to_string()})))
+                }
+                (Handoff::Deferred(reason) | Handoff::Unknown(reason), None) => {
                     (Change::Bounced, Some(json!({"type": "soft", "reason": reason.to_string()})))
                 }
-                (Handoff::Deferred(reason), Some(_)) => {
+                (Handoff::Deferred(reason) | Handoff::Unknown(reason), Some(_)) => {
                     let reason = json!({"reason": reason.to_string()});
                     email.recipients[position].detail = Some(reason);
                     any_deferred = true;

@@ -4,14 +4,16 @@
 //! `docs/undocumented/extraction-service.md#retry-schedule`).
 
 use std::collections::{HashSet, VecDeque};
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use futures_util::StreamExt as _;
 use futures_util::stream::FuturesUnordered;
+use futures_util::{FutureExt as _, StreamExt as _};
 use tokio::sync::Notify;
 
+use super::unrecorded::RecordedAttempt;
 use super::{Delivery, sign};
 use crate::model::error::ApiError;
 use crate::model::time::Millis;
@@ -103,27 +105,31 @@ async fn deliver(
             let webhook = Arc::clone(&in_flight.webhook);
             let number = due.attempts + 1;
             let body = Bytes::from(due.body);
-            let sent =
-                attempt(delivery, &webhook, due.service, &due.event, &due.id, number, body).await;
+            let kept = delivery.unrecorded.deliveries().get(&due.id).cloned();
+            let sent = match kept {
+                // Sent before, but the outcome could not be stored.
+                Some(sent) => sent,
+                None => {
+                    let sent =
+                        attempt(delivery, &webhook, due.service, &due.event, &due.id, number, body);
+                    let sent = Arc::new(sent.await);
+                    delivery.unrecorded.deliveries().insert(due.id.clone(), Arc::clone(&sent));
+                    sent
+                }
+            };
             let retry = due.retry;
-            delivery
+            let recorded = delivery
                 .store
                 .write_relaxed(move |tx| record(tx, &webhook, &due.id, retry, &sent))
-                .await
+                .await;
+            if recorded.is_ok() {
+                delivery.unrecorded.deliveries().remove(&id);
+            }
+            recorded
         }
         None => delivery.store.write_relaxed(move |tx| deliveries::drop_pending(tx, &due.id)).await,
     };
     (id, result)
-}
-
-/// An attempt with the data that is recorded about it.
-pub(crate) struct RecordedAttempt {
-    number: i64,
-    started_at: Millis,
-    url: String,
-    /// Request headers as a JSON object.
-    headers: String,
-    pub(crate) attempt: Attempt,
 }
 
 /// Signs and sends a delivery, with the webhook's current URL and secret.
@@ -141,9 +147,10 @@ pub(crate) async fn attempt(
         .iter()
         .map(|(name, value)| (name.to_string(), value.to_str().unwrap_or_default().into()))
         .collect();
+    let _slot = delivery.outbound.slot(webhook.organization).await;
     let started_at = delivery.clock.now();
     let attempt = match url::Url::parse(&webhook.url) {
-        Ok(url) => delivery.outbound.post(&url, headers, body).await,
+        Ok(url) => post(delivery, &url, headers, body).await,
         Err(_) => Attempt { outcome: Err(AttemptError::InvalidUrl), duration: Duration::ZERO },
     };
     delivery.metrics.attempt(service, attempt.is_delivered());
@@ -153,6 +160,31 @@ pub(crate) async fn attempt(
         url: without_password(&webhook.url),
         headers: serde_json::Value::Object(recorded_headers).to_string(),
         attempt,
+    }
+}
+
+/// Posts the body. Waits while this machine has no free file descriptor: that is no failure
+/// of the endpoint.
+async fn post(
+    delivery: &Delivery,
+    url: &url::Url,
+    headers: http::HeaderMap,
+    body: Bytes,
+) -> Attempt {
+    loop {
+        let sending = delivery.outbound.post(url, headers.clone(), body.clone());
+        // A defect must not be repeated for ever.
+        let attempt = AssertUnwindSafe(sending)
+            .catch_unwind()
+            .await
+            .unwrap_or(Attempt { outcome: Err(AttemptError::Internal), duration: Duration::ZERO });
+        if !matches!(attempt.outcome, Err(AttemptError::NoDescriptor))
+            || delivery.stop.is_requested()
+        {
+            return attempt;
+        }
+        tracing::warn!("a delivery waits for a free file descriptor");
+        tokio::time::sleep(Duration::from_millis(500)).await;
     }
 }
 

@@ -13,6 +13,10 @@ use crate::store::{Tx, domains, emails, relay_queue};
 /// Maximum number of emails in one step. A step does fewer while requests wait.
 const BATCH: usize = 128;
 
+/// Number of emails and further recipients after which a step leaves the rest to another
+/// transaction, even if no request waits.
+const MAX_UNITS: usize = 512;
+
 /// How long a `delayed@…` recipient stays in `sending`, in milliseconds.
 const DELAY: Millis = 60_000;
 
@@ -31,8 +35,9 @@ pub(super) fn run(
     until: Millis,
 ) -> Result<StepResult, ApiError> {
     let due = due::list(tx, until.max(tx.now), tx.share(BATCH))?;
-    for (done, (at, work)) in due.into_iter().enumerate() {
-        if tx.is_enough(done) {
+    let mut done = 0;
+    for (at, work) in due {
+        if tx.is_enough(done) || done > MAX_UNITS {
             break;
         }
         if at > tx.now {
@@ -43,19 +48,20 @@ pub(super) fn run(
         }
         due::done(tx, at, &work)?;
         match work {
-            Due::Email(id) => send(tx, delivery, &id)?,
+            Due::Email(id) => done += send(tx, delivery, &id)?,
             Due::Recipient { email, position } => deliver_delayed(tx, delivery, &email, position)?,
         }
+        done += 1;
     }
     let next = due::next(tx)?;
     Ok(StepResult { next: next.unwrap_or(Millis::MAX), reached: tx.now })
 }
 
-/// Starts sending a queued email.
-fn send(tx: &mut Tx<'_>, delivery: &Delivery, id: &str) -> Result<(), ApiError> {
-    let Some(mut email) = emails::find(tx.reader(), id)? else { return Ok(()) };
+/// Starts sending a queued email. Returns the number of recipients beyond the first.
+fn send(tx: &mut Tx<'_>, delivery: &Delivery, id: &str) -> Result<usize, ApiError> {
+    let Some(mut email) = emails::find(tx.reader(), id)? else { return Ok(0) };
     if email.status != Status::Queued {
-        return Ok(());
+        return Ok(0);
     }
     email.due_at = None;
     // Check again: the domain of a scheduled email may have been deleted since
@@ -67,7 +73,7 @@ fn send(tx: &mut Tx<'_>, delivery: &Delivery, id: &str) -> Result<(), ApiError> 
         email.recipients[position].status = Status::Sending;
         if !verified {
             let reason = json!({"reason": "the sender's domain is no longer verified"});
-            events::apply(tx, delivery, &mut email, position, Change::Failed, Some(&reason))?;
+            events::change(tx, delivery, &mut email, position, Change::Failed, Some(&reason))?;
             continue;
         }
         let address = &email.recipients[position].address;
@@ -77,16 +83,16 @@ fn send(tx: &mut Tx<'_>, delivery: &Delivery, id: &str) -> Result<(), ApiError> 
         }
         match Outcome::of(address) {
             Outcome::Delivered => {
-                events::apply(tx, delivery, &mut email, position, Change::Delivered, None)?;
+                events::change(tx, delivery, &mut email, position, Change::Delivered, None)?;
             }
             Outcome::Bounced => {
                 let detail = json!({"type": "hard", "reason": "550 5.1.1 no such mailbox"});
-                events::apply(tx, delivery, &mut email, position, Change::Bounced, Some(&detail))?;
+                events::change(tx, delivery, &mut email, position, Change::Bounced, Some(&detail))?;
             }
             Outcome::Complained => {
-                events::apply(tx, delivery, &mut email, position, Change::Delivered, None)?;
+                events::change(tx, delivery, &mut email, position, Change::Delivered, None)?;
                 let detail = json!({"reason": "marked as spam by the recipient"});
-                events::apply(
+                events::change(
                     tx,
                     delivery,
                     &mut email,
@@ -97,7 +103,7 @@ fn send(tx: &mut Tx<'_>, delivery: &Delivery, id: &str) -> Result<(), ApiError> 
             }
             Outcome::Failed => {
                 let detail = json!({"reason": "the mail engine could not send the message"});
-                events::apply(tx, delivery, &mut email, position, Change::Failed, Some(&detail))?;
+                events::change(tx, delivery, &mut email, position, Change::Failed, Some(&detail))?;
             }
             Outcome::Delayed => {
                 let work = Due::Recipient { email: id.to_owned(), position };
@@ -110,7 +116,8 @@ fn send(tx: &mut Tx<'_>, delivery: &Delivery, id: &str) -> Result<(), ApiError> 
     if relayed {
         relay_queue::put(tx, email.organization, &email.id)?;
     }
-    emails::update(tx, &email)
+    emails::update(tx, &email)?;
+    Ok(email.recipients.len().saturating_sub(1))
 }
 
 fn deliver_delayed(

@@ -1,5 +1,7 @@
 //! Extracts the links and the one-time codes of a message, which tests often need.
 
+use std::collections::HashSet;
+
 use linkify::{LinkFinder, LinkKind};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -13,13 +15,31 @@ pub(crate) struct Link {
     pub(crate) text: Option<String>,
 }
 
+/// How much of each part is searched for links and codes, in bytes.
+const MAX_SEARCHED: usize = 4 << 20;
+/// How much HTML is read for the visible text of one link, in bytes.
+const MAX_LINK_TEXT: usize = 4096;
+
+/// The start of a text, of at most this many bytes.
+fn start_of(text: &str, bytes: usize) -> &str {
+    let mut end = bytes.min(text.len());
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    &text[..end]
+}
+
 /// The links of the HTML part in order, then those that only the text part contains.
+/// Searches the first 4 MiB of each part.
 pub(crate) fn links(html: Option<&str>, text: Option<&str>) -> Vec<Link> {
+    let html = html.map(|html| start_of(html, MAX_SEARCHED));
+    let text = text.map(|text| start_of(text, MAX_SEARCHED));
     let mut links = html.map(anchors).unwrap_or_default();
+    let mut known: HashSet<String> = links.iter().map(|link| link.url.clone()).collect();
     let mut finder = LinkFinder::new();
     finder.kinds(&[LinkKind::Url]);
     for found in text.into_iter().flat_map(|text| finder.links(text)) {
-        if !links.iter().any(|link| link.url == found.as_str()) {
+        if known.insert(found.as_str().to_owned()) {
             links.push(Link { url: found.as_str().to_owned(), text: None });
         }
     }
@@ -27,19 +47,21 @@ pub(crate) fn links(html: Option<&str>, text: Option<&str>) -> Vec<Link> {
 }
 
 /// One-time codes: separate numbers of four to eight digits, six-digit numbers first.
-/// Ignores years, links, and numbers within other words.
+/// Ignores years, links, and numbers within other words. Searches the first 4 MiB.
 pub(crate) fn codes(html: Option<&str>, text: Option<&str>) -> Vec<String> {
+    let html = html.map(|html| start_of(html, MAX_SEARCHED));
+    let text = text.map(|text| start_of(text, MAX_SEARCHED));
     let text = match (text, html) {
         (Some(text), _) if !text.trim().is_empty() => text.to_owned(),
         (_, Some(html)) => visible_text(html),
         _ => String::new(),
     };
-    let mut codes: Vec<String> = Vec::new();
+    let (mut codes, mut known): (Vec<String>, HashSet<String>) = Default::default();
     for word in text.split_whitespace().filter(|word| !word.contains("://")) {
         let code = word.trim_matches(|c: char| !c.is_ascii_alphanumeric());
         let digits = code.bytes().all(|b| b.is_ascii_digit());
         let year = code.len() == 4 && (code.starts_with("19") || code.starts_with("20"));
-        if digits && (4..=8).contains(&code.len()) && !year && !codes.iter().any(|c| c == code) {
+        if digits && (4..=8).contains(&code.len()) && !year && known.insert(code.to_owned()) {
             codes.push(code.to_owned());
         }
     }
@@ -79,15 +101,20 @@ fn web_links(html: &str) -> impl Iterator<Item = (&str, String)> {
 }
 
 fn anchors(html: &str) -> Vec<Link> {
-    let mut links: Vec<Link> = Vec::new();
+    let (mut links, mut known): (Vec<Link>, HashSet<String>) = Default::default();
     for tag in tags(html).filter(|tag| tag.is("a") || tag.is("area")) {
         let Some(url) = tag.attribute("href") else { continue };
         let web = url.starts_with("http://") || url.starts_with("https://");
-        if !web || links.iter().any(|link| link.url == url) {
+        if !web || !known.insert(url.clone()) {
             continue;
         }
         let text = tag.is("a").then(|| {
-            let rest = &html[tag.end..];
+            let rest = start_of(&html[tag.end..], MAX_LINK_TEXT);
+            // A link ends where the next one begins.
+            let next = rest.as_bytes().windows(3).position(|window| {
+                window[..2].eq_ignore_ascii_case(b"<a") && window[2].is_ascii_whitespace()
+            });
+            let rest = &rest[..next.unwrap_or(rest.len())];
             let close = find_ignoring_case(rest, "</a").unwrap_or(rest.len());
             visible_text(&rest[..close])
         });
@@ -215,7 +242,8 @@ fn decode_entities(text: &str) -> String {
     while let Some(at) = rest.find('&') {
         decoded.push_str(&rest[..at]);
         rest = &rest[at..];
-        let entity = rest[1..].split_once(';').filter(|(name, _)| name.len() <= 8);
+        let end = rest.bytes().skip(1).take(9).position(|byte| byte == b';');
+        let entity = end.map(|end| (&rest[1..=end], &rest[end + 2..]));
         let character = entity.and_then(|(name, _)| match name {
             "amp" => Some('&'),
             "lt" => Some('<'),
@@ -250,6 +278,30 @@ fn decode_entities(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Each of these took from seconds to hours.
+    #[test]
+    fn hostile_html_takes_linear_time() {
+        let many: String = (0..20_000).map(|n| format!("<a href=http://a.test/{n}>")).collect();
+        for html in [
+            format!("<a href=\"http://a.test/?{}\">x</a>", "&".repeat(400_000)),
+            format!("<a href=\"http://a.test/?{}\">x</a>", "&#;".repeat(100_000)),
+            many,
+            "<a ".repeat(200_000),
+            "<!--".repeat(100_000),
+            "<a href='".repeat(50_000),
+        ] {
+            let started = std::time::Instant::now();
+            let _ = nth(&html, 1_000_000);
+            let found = links(Some(&html), Some(&html)).len() + codes(Some(&html), None).len();
+            let took = started.elapsed();
+            assert!(took < std::time::Duration::from_secs(5), "{took:?}, {found} found");
+        }
+        let codes: String = (0..50_000).map(|n| format!("{} ", 100_000 + n)).collect();
+        let started = std::time::Instant::now();
+        assert_eq!(super::codes(None, Some(&codes)).len(), 50_000);
+        assert!(started.elapsed() < std::time::Duration::from_secs(5));
+    }
 
     fn link(url: &str, text: Option<&str>) -> Link {
         Link { url: url.to_owned(), text: text.map(str::to_owned) }

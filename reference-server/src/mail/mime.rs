@@ -1,6 +1,8 @@
 //! MIME: builds the RFC 5322 source of accepted emails and parses incoming messages.
 
 mod content_type;
+mod encode;
+mod guard;
 mod incoming;
 
 use std::borrow::Cow;
@@ -100,12 +102,12 @@ impl Outgoing<'_> {
             }
         }
         let html = self.html.map(|html| {
-            let html = MimePart::new("text/html", html);
+            let html = text_part("text/html", html);
             self.multipart("related", std::iter::once(html).chain(inline))
         });
         let text = match (self.text, &html) {
             (None, Some(_)) => None,
-            (text, _) => Some(MimePart::new("text/plain", text.unwrap_or_default())),
+            (text, _) => Some(text_part("text/plain", text.unwrap_or_default())),
         };
         let body = self.multipart("alternative", text.into_iter().chain(html));
         self.multipart("mixed", std::iter::once(body).chain(attached))
@@ -139,11 +141,24 @@ impl Attachment<'_> {
             Some(given) => Cow::Borrowed(given),
             None => detect(self.filename, self.content),
         };
-        MimePart::new(ContentType::new(kind), self.content).header(
+        let part = if encode::needs_encoding(self.content) {
+            MimePart::new(ContentType::new(kind), encode::base64_lines(self.content).into_bytes())
+                .transfer_encoding("base64")
+        } else {
+            MimePart::new(ContentType::new(kind), self.content)
+        };
+        part.header(
             "Content-Disposition",
             ContentType::new(disposition).attribute("filename", self.filename),
         )
     }
+}
+
+fn text_part<'p>(kind: &'static str, text: &'p str) -> MimePart<'p> {
+    if !encode::needs_encoding(text.as_bytes()) {
+        return MimePart::new(kind, text);
+    }
+    MimePart::new(kind, encode::quoted_printable(text)).transfer_encoding("quoted-printable")
 }
 
 /// A `cid:…` reference in the HTML part. The attachment with this file name becomes an
@@ -169,21 +184,29 @@ impl CidReference {
 
 fn cid_references(html: &str) -> Vec<CidReference> {
     let mut references = Vec::new();
-    for (at, _) in html.match_indices(':') {
+    let is_cid = |at: usize| {
         let before = &html.as_bytes()[..at];
-        if !before.len().checked_sub(3).is_some_and(|n| before[n..].eq_ignore_ascii_case(b"cid")) {
-            continue;
-        }
+        before.len().checked_sub(3).is_some_and(|n| before[n..].eq_ignore_ascii_case(b"cid"))
+    };
+    let found = html.match_indices(':').map(|(at, _)| at).filter(|&at| is_cid(at));
+    for at in found.take(MAX_REFERENCES) {
         let rest = &html[at + 1..];
-        let end = rest.find(|c: char| c.is_whitespace() || "\"'<>()".contains(c));
-        let raw = &rest[..end.unwrap_or(rest.len())];
-        if !raw.is_empty() {
+        let window = rest.char_indices().take(MAX_REFERENCE + 1);
+        let mut ends = window.filter(|(_, c)| c.is_whitespace() || "\"'<>()".contains(*c));
+        let end = ends.next().map_or(rest.len(), |(end, _)| end);
+        let raw = &rest[..end];
+        if !raw.is_empty() && raw.len() <= 4 * MAX_REFERENCE {
             let decoded = percent_decode_str(raw).decode_utf8_lossy().into_owned();
             references.push(CidReference { raw: raw.to_owned(), decoded });
         }
     }
     references
 }
+
+/// Maximum length of a reference, in characters.
+const MAX_REFERENCE: usize = 256;
+/// Maximum number of references that are looked at.
+const MAX_REFERENCES: usize = 10_000;
 
 fn header_address(mailbox: &Mailbox) -> HeaderAddress<'_> {
     HeaderAddress::new_address(mailbox.name.as_deref(), mailbox.address.to_ascii())
@@ -357,6 +380,34 @@ mod tests {
         assert_eq!(incoming.text.as_deref(), Some(long.as_str()));
         let header = incoming.headers.get("X-Long").and_then(|v| v.as_str());
         assert_eq!(header.map(str::len), Some(5000));
+    }
+
+    #[test]
+    fn a_bare_line_break_or_a_nul_byte_is_encoded() {
+        let files = [
+            Attachment { filename: "a.txt", content_type: None, content: b"a\r.\r\nb" },
+            Attachment { filename: "b.txt", content_type: None, content: b"a\0b" },
+        ];
+        let email = email();
+        for text in ["one\r.\r\ntwo", "\r.\r", "a\0b", "= caf\u{e9} \r \n\t\n.\r\n x"] {
+            let html = format!("<pre>{text}</pre>");
+            let source = email.outgoing(Some(&html), Some(text), &files).source();
+            assert!(!encode::needs_encoding(&source), "{text:?}");
+            assert!(source.split(|&b| b == b'\n').all(|line| line.len() <= 78), "{text:?}");
+            let parsed = Incoming::parse(&source).expect("parses");
+            let lines = text.replace("\r\n", "\n").replace('\n', "\r\n");
+            assert_eq!(parsed.text.as_deref(), Some(lines.as_str()));
+            for (file, parsed) in files.iter().zip(&parsed.attachments) {
+                assert_eq!(parsed.content, file.content);
+            }
+        }
+    }
+
+    #[test]
+    fn many_references_take_linear_time() {
+        let started = std::time::Instant::now();
+        assert!(cid_references(&"cid:".repeat(100_000)).len() < 2000);
+        assert!(started.elapsed() < std::time::Duration::from_secs(5));
     }
 
     #[test]

@@ -29,6 +29,9 @@ pub(crate) enum Handoff {
     Deferred(Reason),
     /// Permanent failure: a 5xx reply.
     Refused(Reason),
+    /// The relay got the whole message, but its reply did not arrive. It may have accepted
+    /// the message.
+    Unknown(Reason),
 }
 
 /// Why a message was not accepted, such as `550 5.1.1 no such user`.
@@ -36,7 +39,7 @@ pub(crate) enum Handoff {
 pub(crate) struct Reason(String);
 
 impl Reason {
-    fn new(text: impl Into<String>) -> Self {
+    pub(crate) fn new(text: impl Into<String>) -> Self {
         // The text comes from the relay: reduce it to one line of limited length.
         let text: String = text.into();
         let plain = text.chars().map(|c| if c.is_control() { ' ' } else { c });
@@ -75,7 +78,7 @@ impl Relay {
         let result = match connection {
             Ok(mut connection) => {
                 let result = connection.transact(sender, recipients, source).await;
-                if result.is_ok() {
+                if result.is_ok() && connection.is_usable() {
                     *slot = Some(connection);
                 }
                 result

@@ -1,13 +1,19 @@
 //! Email templates: an undefined variable is an error
 //! (`docs/undocumented/email-service.md#templates`).
 
+mod bounds;
+
+use std::cell::Cell;
 use std::io;
-use std::sync::LazyLock;
+use std::sync::{Arc, LazyLock};
 
 use minijinja::syntax::SyntaxConfig;
 use minijinja::value::Serde;
 use minijinja::{AutoEscape, Environment, Error, ErrorKind, UndefinedBehavior};
 use serde_json::Value;
+use tokio::sync::Semaphore;
+
+use crate::model::error::ApiError;
 
 /// The part of an email that a template renders. Only `Html` escapes values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,9 +39,14 @@ pub(crate) fn render(
     template: &str,
     variables: &Value,
 ) -> Result<String, TemplateError> {
+    bounds::check(template)?;
+    if text_size(variables) > MAX_VARIABLES {
+        return Err(TemplateError::VariablesTooLarge);
+    }
     let compiled = ENVIRONMENT
         .template_from_named_str(part.as_str(), template)
         .map_err(|error| TemplateError::from(&error))?;
+    GROWTH.set(0);
     let mut output = Bounded(Vec::new());
     let variables = minijinja::Value::from(Serde(without_nulls(variables)));
     compiled
@@ -47,11 +58,35 @@ pub(crate) fn render(
 
 /// Checks the syntax of a template without rendering it.
 pub(crate) fn check(part: Part, template: &str) -> Result<(), TemplateError> {
+    bounds::check(template)?;
     ENVIRONMENT
         .template_from_named_str(part.as_str(), template)
         .map(drop)
         .map_err(|error| TemplateError::from(&error))
 }
+
+/// Runs work on templates on a thread with a large stack, a few at a time: nested
+/// expressions take stack, and rendering takes processor time.
+pub(crate) async fn run<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, ApiError> + Send + 'static,
+) -> Result<T, ApiError> {
+    static SLOTS: LazyLock<Arc<Semaphore>> = LazyLock::new(|| Arc::new(Semaphore::new(2)));
+    let slot = Arc::clone(&SLOTS).acquire_owned().await;
+    let (sender, receiver) = tokio::sync::oneshot::channel();
+    let thread = std::thread::Builder::new().name("svc-template".to_owned()).stack_size(STACK);
+    let spawned = thread.spawn(move || {
+        let _slot = slot;
+        // The receiver is gone if the client disconnected.
+        let _ = sender.send(work());
+    });
+    spawned.map_err(ApiError::internal)?;
+    receiver
+        .await
+        .unwrap_or_else(|_| Err(ApiError::internal("the rendering of a template panicked")))
+}
+
+/// Stack of the threads that render, in bytes. It is reserved, not used, until it is needed.
+const STACK: usize = 64 << 20;
 
 /// Why a template cannot be rendered. Contains names of variables and line numbers, but
 /// no values.
@@ -61,6 +96,12 @@ pub(crate) enum TemplateError {
     MissingVariable(String),
     #[error("the template has a syntax error on line {line}")]
     Syntax { line: usize },
+    #[error("the template has more than {} bytes", bounds::MAX_SIZE)]
+    TooLarge,
+    #[error("the template is not supported on line {line}: {rule}")]
+    Refused { line: usize, rule: bounds::Rule },
+    #[error("the variables have more than {MAX_VARIABLES} bytes")]
+    VariablesTooLarge,
     #[error("the template exceeds a limit: {MAX_STEPS} steps or {MAX_OUTPUT} bytes of output")]
     LimitExceeded,
     #[error("the template cannot be rendered with these variables: error on line {line}")]
@@ -72,6 +113,7 @@ impl From<&Error> for TemplateError {
         let line = error.line().unwrap_or(1);
         match error.kind() {
             ErrorKind::OutOfFuel | ErrorKind::WriteFailure => Self::LimitExceeded,
+            ErrorKind::InvalidOperation if error.detail() == Some(GROWS) => Self::LimitExceeded,
             ErrorKind::SyntaxError
             | ErrorKind::UnknownFilter
             | ErrorKind::UnknownTest
@@ -97,6 +139,58 @@ const MAX_STEPS: u64 = 200_000;
 /// Maximum size of one rendered part, in bytes.
 const MAX_OUTPUT: usize = 8 * 1024 * 1024;
 
+/// Maximum size of the variables of an email with a template, in bytes of their texts
+/// and 32 for each value.
+const MAX_VARIABLES: usize = 1024 * 1024;
+/// Maximum number of bytes that the filters `join` and `replace` make in one part.
+const MAX_GROWTH: usize = MAX_OUTPUT;
+
+thread_local! {
+    /// Bytes that `join` and `replace` have made in this rendering.
+    static GROWTH: Cell<usize> = const { Cell::new(0) };
+}
+
+const GROWS: &str = "the values of the template grow too large";
+
+/// Counts bytes that a filter is about to make.
+fn grow(bytes: usize) -> Result<(), Error> {
+    let total = GROWTH.get().saturating_add(bytes);
+    GROWTH.set(total);
+    if total > MAX_GROWTH {
+        return Err(Error::new(ErrorKind::InvalidOperation, GROWS));
+    }
+    Ok(())
+}
+
+/// Like the filter of the engine, within `MAX_GROWTH`.
+fn replace(text: &str, from: &str, to: &str) -> Result<String, Error> {
+    let made = text.matches(from).count().saturating_mul(to.len());
+    grow(text.len().saturating_add(made))?;
+    Ok(text.replace(from, to))
+}
+
+/// Like the filter of the engine, within `MAX_GROWTH`.
+fn join(list: &minijinja::Value, between: Option<&str>) -> Result<String, Error> {
+    let mut joined = String::new();
+    for (index, item) in list.try_iter()?.enumerate() {
+        let item = item.to_string();
+        let between = between.filter(|_| index > 0).unwrap_or_default();
+        grow(between.len() + item.len() + 1)?;
+        joined.push_str(between);
+        joined.push_str(&item);
+    }
+    Ok(joined)
+}
+
+fn text_size(value: &Value) -> usize {
+    32 + match value {
+        Value::String(text) => text.len(),
+        Value::Array(list) => list.iter().map(text_size).sum(),
+        Value::Object(map) => map.iter().map(|(key, value)| key.len() + text_size(value)).sum(),
+        _ => 0,
+    }
+}
+
 static ENVIRONMENT: LazyLock<Environment<'static>> = LazyLock::new(|| {
     let mut environment = Environment::new();
     // Without debug mode, an error does not name the undefined variable.
@@ -112,6 +206,12 @@ static ENVIRONMENT: LazyLock<Environment<'static>> = LazyLock::new(|| {
     environment.set_recursion_limit(50);
     // With `namespace`, a loop could double a string in every step.
     environment.remove_global("namespace");
+    // These make values of any size, or evaluate to one another without an end.
+    for name in ["batch", "chain", "format", "groupby", "indent", "pprint", "slice", "zip"] {
+        environment.remove_filter(name);
+    }
+    environment.add_filter("join", join);
+    environment.add_filter("replace", replace);
     environment
 });
 
@@ -203,7 +303,6 @@ mod tests {
         for template in [
             "{% for a in range(100000) %}{% for b in range(100000) %}x{% endfor %}{% endfor %}",
             "{% for a in range(9999) %}{{ big }}{% endfor %}",
-            "{% for a in [1] recursive %}{{ loop([1, 2]) }}{{ loop([1, 2]) }}{% endfor %}",
         ] {
             let big = json!({"big": "x".repeat(1_000_000)});
             let error = render(Part::Text, template, &big).expect_err(template);
@@ -215,5 +314,71 @@ mod tests {
         // Exceeds only the limit on steps.
         let steps = "{% for a in range(9999) %}{% for b in range(9999) %}{% endfor %}{% endfor %}";
         assert_eq!(render(Part::Text, steps, &json!({})), Err(TemplateError::LimitExceeded));
+    }
+
+    /// Each of these took all memory or the whole stack.
+    #[test]
+    fn refuses_templates_that_grow_without_bound() {
+        let doubling = "{% set a = a ~ a %}".repeat(40);
+        let captured = "{% set a %}{{ a }}{{ a }}{% endset %}".repeat(40);
+        let replaced = format!("{{{{ a{} }}}}", "|replace('x', 'xxxxxxxx')".repeat(30));
+        let signs = format!("{{{{ {}1 }}}}", "-".repeat(8_000));
+        let sums = format!("{{{{ 1{} }}}}", "+1".repeat(300));
+        let elifs = format!("{{% if a %}}{}{{% endif %}}", "{% elif a %}".repeat(1_500));
+        let attributes = format!("{{{{ a{} }}}}", ".b".repeat(100_000));
+        for template in [
+            doubling.as_str(),
+            &captured,
+            &replaced,
+            &signs,
+            &sums,
+            &elifs,
+            &attributes,
+            "{% for a in [a, a] %}{% for a in [a, a] %}x{% endfor %}{% endfor %}",
+            "{% set b = [a, a] %}{{ b }}",
+            "{% with b = a * 100000000 %}{{ b }}{% endwith %}",
+            "{{ ('x' * 100000000)|list }}",
+            "{% filter upper %}x{% endfilter %}",
+            "{% for a in [1] recursive %}{{ loop([1, 2]) }}{{ loop([1, 2]) }}{% endfor %}",
+            "{{ range(99999)|join('xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx') }}",
+            "{{ a|indent(1000000000) }}",
+            "{{ '%1000000000d'|format(1) }}",
+            "{{ [1]|batch(1000000000, 'x') }}",
+        ] {
+            let result = render(Part::Text, template, &json!({"a": "xxxxxxxx"}));
+            assert!(
+                result.is_err(),
+                "{}: {:?}",
+                &template[..template.len().min(80)],
+                result.map(|text| text.len())
+            );
+        }
+        let many = json!({"list": vec![0; 100_000]});
+        assert_eq!(render(Part::Text, "x", &many), Err(TemplateError::VariablesTooLarge));
+        assert_eq!(check(Part::Text, &"x".repeat(300_000)), Err(TemplateError::TooLarge));
+    }
+
+    #[test]
+    fn supports_what_emails_need() {
+        let variables =
+            json!({"price": 2, "count": 3, "names": ["a", "b"], "user": {"name": "Ada"}});
+        for (template, expected) in [
+            ("{{ (price * count)|round }}", "6"),
+            ("{% set name = user.name|default('you') %}Hi {{ name ~ '!' }}", "Hi Ada!"),
+            ("{% for x in ['a', 'b'] %}{{ loop.index }}{{ x }}{% endfor %}", "1a2b"),
+            ("{% for x in names if x != 'a' %}{{ x }}{% else %}-{% endfor %}", "b"),
+            (
+                "{% if count > 1 and not user.age is defined %}{{ names|join(', ') }}{% endif %}",
+                "a, b",
+            ),
+            ("{{ user.name|replace('A', 'E') }} {# ~ * #} 2 * 3 ~", "Eda  2 * 3 ~"),
+            ("{% raw %}{{ a ~ }}{% endraw %}{{ names[0] }}{{ '}}' }}", "{{ a ~ }}a}}"),
+        ] {
+            assert_eq!(
+                render(Part::Text, template, &variables).as_deref(),
+                Ok(expected),
+                "{template}"
+            );
+        }
     }
 }

@@ -116,6 +116,9 @@ pub(crate) struct Details {
     /// The status of the email.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) status: Option<&'static str>,
+    /// How many more fields are invalid than `fields` lists.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) omitted: Option<usize>,
     /// The limit that the request exceeds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) limit: Option<usize>,
@@ -191,15 +194,26 @@ impl ApiError {
 /// Collects the invalid fields of a request, so that one response (422) lists all of
 /// them.
 #[derive(Debug, Default)]
-pub(crate) struct Problems(Vec<Problem>);
+pub(crate) struct Problems {
+    listed: Vec<Problem>,
+    omitted: usize,
+}
+
+/// Maximum number of invalid fields in an error
+/// (`docs/undocumented/both-services.md#size-limits`).
+const MAX_PROBLEMS: usize = 100;
 
 impl Problems {
     pub(crate) fn add(&mut self, field: impl Into<String>, message: impl Into<String>) {
-        self.0.push(Problem { field: field.into(), message: message.into() });
+        if self.listed.len() == MAX_PROBLEMS {
+            self.omitted += 1;
+            return;
+        }
+        self.listed.push(Problem { field: field.into(), message: message.into() });
     }
 
     pub(crate) fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        self.listed.is_empty()
     }
 
     /// Returns an error if any field is invalid.
@@ -208,11 +222,14 @@ impl Problems {
     }
 
     pub(crate) fn into_error(self) -> ApiError {
-        let message = match self.0.first() {
+        let message = match self.listed.first() {
             Some(first) if first.field.is_empty() => first.message.clone(),
             Some(first) => format!("{}: {}", first.field, first.message),
             None => String::new(),
         };
-        ApiError::new(Code::ValidationFailed, message).with(|details| details.fields = self.0)
+        ApiError::new(Code::ValidationFailed, message).with(|details| {
+            details.fields = self.listed;
+            details.omitted = (self.omitted > 0).then_some(self.omitted);
+        })
     }
 }

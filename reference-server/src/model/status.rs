@@ -84,6 +84,8 @@ pub(crate) fn overall(recipients: &[RecipientState]) -> Status {
 /// Changes of a recipient's state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Change {
+    /// Handed over, with an unknown outcome.
+    Sent,
     Delivered,
     Bounced,
     Complained,
@@ -108,6 +110,7 @@ impl Change {
 
     pub(crate) const fn event(self) -> Event {
         match self {
+            Self::Sent => Event::EmailSent,
             Self::Delivered => Event::EmailDelivered,
             Self::Bounced => Event::EmailBounced,
             Self::Complained => Event::EmailComplained,
@@ -122,6 +125,7 @@ impl Change {
     pub(crate) fn steps(self, from: Status) -> Option<Vec<(Status, Event)>> {
         const SENT: (Status, Event) = (Status::Sent, Event::EmailSent);
         let to = match self {
+            Self::Sent => Status::Sent,
             Self::Delivered => Status::Delivered,
             Self::Bounced => Status::Bounced,
             Self::Complained => Status::Complained,
@@ -133,7 +137,7 @@ impl Change {
             (Self::Delivered | Self::Bounced, Status::Sending) => Some(vec![SENT, last]),
             (Self::Delivered | Self::Bounced, Status::Sent)
             | (Self::Bounced | Self::Complained, Status::Delivered)
-            | (Self::Failed, Status::Sending)
+            | (Self::Failed | Self::Sent, Status::Sending)
             | (Self::Opened | Self::Clicked, Status::Delivered | Status::Complained) => {
                 Some(vec![last])
             }

@@ -4,8 +4,10 @@
 mod connect;
 mod target;
 
+use std::collections::HashMap;
 use std::error::Error as _;
 use std::io;
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use bytes::{Bytes, BytesMut};
@@ -13,10 +15,13 @@ use http::header::{AUTHORIZATION, HeaderMap, HeaderValue};
 use http::{Method, Request, StatusCode, Uri};
 use http_body_util::{BodyExt as _, Full};
 use hyper_util::client::legacy::Client;
+use hyper_util::client::legacy::connect::capture_connection;
 use hyper_util::rt::{TokioExecutor, TokioTimer};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::timeout;
 use url::Url;
 
+use crate::store::lock;
 use connect::{ConnectError, Connector};
 pub(crate) use target::{Policy, RefusedTarget, is_loopback};
 
@@ -25,6 +30,21 @@ pub(crate) use target::{Policy, RefusedTarget, is_loopback};
 pub(crate) struct Outbound {
     client: Client<Connector, Full<Bytes>>,
     timeout: Duration,
+    /// Attempts in progress of all organizations, and of each.
+    slots: Arc<Semaphore>,
+    organizations: Mutex<HashMap<i64, Arc<Semaphore>>>,
+}
+
+/// Maximum number of attempts in progress. Each takes a file descriptor.
+const MAX_ATTEMPTS: usize = 512;
+/// Maximum number of attempts in progress of one organization, so that its slow endpoints
+/// leave room for others.
+const MAX_ATTEMPTS_EACH: usize = 128;
+
+/// The right to make one attempt.
+pub(crate) struct Slot {
+    _total: Option<OwnedSemaphorePermit>,
+    _own: Option<OwnedSemaphorePermit>,
 }
 
 impl Outbound {
@@ -37,7 +57,20 @@ impl Outbound {
             .pool_max_idle_per_host(32)
             .http1_max_buf_size(64 * 1024)
             .build(Connector::new(policy));
-        Self { client, timeout: ATTEMPT_TIMEOUT }
+        let slots = Arc::new(Semaphore::new(MAX_ATTEMPTS));
+        Self { client, timeout: ATTEMPT_TIMEOUT, slots, organizations: Mutex::default() }
+    }
+
+    /// Waits until another attempt may start. The wait is no part of the attempt.
+    pub(crate) async fn slot(&self, organization: i64) -> Slot {
+        let own = {
+            let mut organizations = lock(&self.organizations);
+            let new = || Arc::new(Semaphore::new(MAX_ATTEMPTS_EACH));
+            Arc::clone(organizations.entry(organization).or_insert_with(new))
+        };
+        // The semaphores are never closed.
+        let own = own.acquire_owned().await.ok();
+        Slot { _own: own, _total: Arc::clone(&self.slots).acquire_owned().await.ok() }
     }
 
     /// Posts the body unchanged. Redirects are not followed.
@@ -46,37 +79,49 @@ impl Outbound {
     /// response or its first 4 KiB.
     pub(crate) async fn post(&self, url: &Url, headers: HeaderMap, body: Bytes) -> Attempt {
         let started = Instant::now();
-        let outcome = match timeout(self.timeout, self.exchange(url, headers, body)).await {
-            Ok(outcome) => outcome,
+        let exchange = async {
+            // An endpoint may close a kept-alive connection at any moment, and then has not
+            // read the request. Each try finds one such connection less.
+            for _ in 0..MAX_STALE {
+                match self.exchange(url, headers.clone(), body.clone()).await {
+                    Err((AttemptError::Interrupted, true)) => {}
+                    outcome => return outcome,
+                }
+            }
+            self.exchange(url, headers, body).await
+        };
+        let outcome = match timeout(self.timeout, exchange).await {
+            Ok(outcome) => outcome.map_err(|(error, _)| error),
             Err(_) => Err(AttemptError::TimedOut(self.timeout)),
         };
         Attempt { outcome, duration: started.elapsed() }
     }
 
+    /// Sends one request. An error comes with whether it happened before the first byte of
+    /// a response, on a connection that had served another request.
     async fn exchange(
         &self,
         url: &Url,
         mut headers: HeaderMap,
         body: Bytes,
-    ) -> Result<Response, AttemptError> {
+    ) -> Result<Response, (AttemptError, bool)> {
         if let Some(credentials) = basic_credentials(url) {
             headers.entry(AUTHORIZATION).or_insert(credentials);
         }
         let mut request = Request::new(Full::new(body));
         *request.method_mut() = Method::POST;
-        *request.uri_mut() = request_uri(url).ok_or(AttemptError::InvalidUrl)?;
+        *request.uri_mut() = request_uri(url).ok_or((AttemptError::InvalidUrl, false))?;
         *request.headers_mut() = headers;
-        let mut response = self
-            .client
-            .request(request)
-            .await
-            .map_err(|error| AttemptError::from_client(&error))?;
+        let connection = capture_connection(&mut request);
+        let result = self.client.request(request).await;
+        let reused = connect::count_use(&connection) > 0;
+        let mut response = result.map_err(|error| (AttemptError::from_client(&error), reused))?;
 
         let status = response.status();
         let mut body_start = BytesMut::new();
         while body_start.len() < MAX_KEPT_BODY {
             let Some(frame) = response.body_mut().frame().await else { break };
-            if let Ok(data) = frame.map_err(|_| AttemptError::Interrupted)?.into_data() {
+            if let Ok(data) = frame.map_err(|_| (AttemptError::Interrupted, false))?.into_data() {
                 body_start
                     .extend_from_slice(&data[..data.len().min(MAX_KEPT_BODY - body_start.len())]);
             }
@@ -124,6 +169,11 @@ pub(crate) enum AttemptError {
     Refused(RefusedTarget),
     #[error("the host name could not be resolved")]
     Unresolved,
+    /// The attempt did not reach the network.
+    #[error("this machine has no free file descriptor")]
+    NoDescriptor,
+    #[error("the attempt failed on this machine; see the log of the server")]
+    Internal,
     #[error("cannot connect: {}", describe(.0))]
     NoConnection(io::Error),
     #[error("the TLS handshake failed: {0}")]
@@ -152,6 +202,9 @@ impl AttemptError {
     }
 }
 
+/// Maximum number of stale connections that an attempt may meet. The pool drops those that
+/// it knows to be closed.
+const MAX_STALE: usize = 3;
 const ATTEMPT_TIMEOUT: Duration = Duration::from_secs(10);
 const MAX_KEPT_BODY: usize = 4096;
 

@@ -27,8 +27,7 @@ impl Builder {
     ///
     /// Port 0 picks a free port. Default: `127.0.0.1:0`.
     ///
-    /// On an address beyond loopback the server does not accept the seeded keys, and
-    /// the control interface requires [`Server::control_token`].
+    /// A server on an address beyond loopback is [`public`](Self::public).
     pub fn addr(mut self, addr: SocketAddr) -> Self {
         self.settings.addr = addr;
         self
@@ -93,6 +92,27 @@ impl Builder {
         Ok(self)
     }
 
+    /// Sets whether a message is sent again if the relay broke off after it had all of it,
+    /// without a reply. Default: `false`.
+    ///
+    /// Such a message may or may not have been accepted. By default its recipients stay
+    /// `sent`, and `detail.reason` says why; sent again, it may arrive twice.
+    pub fn relay_again(mut self, again: bool) -> Self {
+        self.settings.relay_again = again;
+        self
+    }
+
+    /// Adds a host name under which clients reach this server, such as `sandbox` in a
+    /// network of containers. Call it once per name.
+    ///
+    /// Requests for other names cannot use the control interface or the seeded keys: a
+    /// name that an attacker controls could point to this machine (DNS rebinding).
+    /// `localhost` and IP addresses need not be named.
+    pub fn host(mut self, name: &str) -> Self {
+        self.settings.hosts.push(name.to_ascii_lowercase());
+        self
+    }
+
     /// Accepts incoming mail for verified domains over SMTP on this listen address.
     ///
     /// Port 0 picks a free port. Default: no SMTP listener.
@@ -122,7 +142,9 @@ impl Builder {
     /// Sets whether untrusted clients may reach the server. Default: `false`.
     ///
     /// A public server has no seed data, rejects the seeded keys, and delivers
-    /// webhooks to `https` URLs with public addresses only.
+    /// webhooks to `https` URLs with public addresses only. Its control interface
+    /// requires [`Server::control_token`]. A server that listens beyond loopback is
+    /// always public.
     pub fn public(mut self, public: bool) -> Self {
         self.settings.public = public;
         self
@@ -177,6 +199,13 @@ impl Builder {
     /// on a full disk, until data is deleted.
     pub fn max_database_size(mut self, bytes: u64) -> Self {
         self.settings.limits.max_database_bytes = Some(bytes);
+        self
+    }
+
+    /// Sets how long a client may leave a response unread, over HTTP and SMTP, before its
+    /// connection is closed. Default: sixty seconds, in real time.
+    pub fn write_timeout(mut self, timeout: Duration) -> Self {
+        self.settings.limits.write_timeout = timeout;
         self
     }
 

@@ -2,10 +2,11 @@
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
 use std::time::Duration;
 
 use mail_builder::headers::date::Date;
-use smtp_proto::request::receiver::{DataReceiver, RequestReceiver};
+use smtp_proto::request::receiver::RequestReceiver;
 use smtp_proto::{Error, Request};
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio::net::TcpStream;
@@ -13,6 +14,7 @@ use tokio::time::timeout;
 
 use super::MailServer;
 use super::certificate::Tls;
+use super::data::{Data, MAX_MESSAGE_SIZE, Rejected};
 use crate::delivery::inbound::{self, IncomingMessage};
 use crate::mail::dkim::{self, DkimVerdict};
 use crate::mail::dns::{self, SpfVerdict};
@@ -22,13 +24,15 @@ use crate::model::error::ApiError;
 use crate::model::id::{self, Prefix};
 use crate::store::domains;
 
-/// Maximum size of a message in bytes.
-const MAX_MESSAGE_SIZE: usize = 25 << 20;
 const MAX_RECIPIENTS: usize = 100;
 /// Number of invalid commands after which the connection is closed.
 const MAX_ERRORS: u32 = 20;
 /// Maximum pause between two reads from the client, in real time.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(60);
+/// Maximum duration of the transfer of one message, in real time.
+const TRANSFER_TIMEOUT: Duration = Duration::from_secs(600);
+/// Maximum size of the header of a message, in bytes.
+const MAX_HEADER_SIZE: usize = 1 << 20;
 /// Maximum number of `Received` fields of a message; more indicate a mail loop (§6.3).
 const MAX_HOPS: usize = 100;
 
@@ -42,7 +46,8 @@ pub(super) async fn serve(
 ) -> io::Result<()> {
     stream.set_nodelay(true)?;
     let client = peer.ip().to_canonical();
-    stream.write_all(format!("220 {INBOUND_HOST} ESMTP\r\n").as_bytes()).await?;
+    let greeting = format!("220 {INBOUND_HOST} ESMTP\r\n");
+    write(server, &mut stream, greeting.as_bytes()).await?;
     if run_session(Session::new(server, client, false), &mut stream).await? == End::StartTls {
         let mut stream = timeout(IDLE_TIMEOUT, tls.accept(stream)).await??;
         // The session starts over, since anyone could have injected the earlier
@@ -50,6 +55,19 @@ pub(super) async fn serve(
         run_session(Session::new(server, client, true), &mut stream).await?;
     }
     Ok(())
+}
+
+/// Writes within a time limit: a client that does not read must not keep its connection.
+async fn write<S: AsyncWrite + Unpin>(
+    server: &MailServer,
+    stream: &mut S,
+    bytes: &[u8],
+) -> io::Result<()> {
+    let write = async {
+        stream.write_all(bytes).await?;
+        stream.flush().await
+    };
+    timeout(server.write_timeout, write).await?
 }
 
 /// How a session ended.
@@ -68,7 +86,8 @@ where
     let mut buffer = vec![0; 16 * 1024];
     loop {
         let Ok(read) = timeout(IDLE_TIMEOUT, stream.read(&mut buffer)).await else {
-            stream.write_all(b"421 4.4.2 idle time-out, closing connection\r\n").await?;
+            write(session.server, stream, b"421 4.4.2 idle time-out, closing connection\r\n")
+                .await?;
             return Ok(End::Closed);
         };
         let count = read?;
@@ -76,6 +95,10 @@ where
             return Ok(End::Closed);
         }
         let mut bytes = buffer[..count].iter();
+        if session.data.as_ref().is_some_and(|data| data.started.elapsed() > TRANSFER_TIMEOUT) {
+            write(session.server, stream, b"421 4.4.2 the message took too long\r\n").await?;
+            return Ok(End::Closed);
+        }
         // Several commands may arrive at once (pipelining). Their replies are sent
         // together.
         let mut replies = String::new();
@@ -96,8 +119,7 @@ where
             replies.push_str(&reply);
             replies.push_str("\r\n");
         }
-        stream.write_all(replies.as_bytes()).await?;
-        stream.flush().await?;
+        write(session.server, stream, replies.as_bytes()).await?;
         match session.end {
             None => {}
             // Discard cleartext input that follows the command (RFC 3207 §6).
@@ -134,35 +156,6 @@ struct Transaction {
     /// `None` for the empty sender of a bounce message.
     sender: Option<Address>,
     recipients: Vec<Address>,
-}
-
-struct Data {
-    receiver: DataReceiver,
-    source: Vec<u8>,
-    too_large: bool,
-}
-
-impl Data {
-    fn new() -> Self {
-        let mut data = Self { receiver: DataReceiver::new(), source: vec![], too_large: false };
-        // Feed the line break of the `DATA` command: the message may start with the
-        // final dot.
-        data.receiver.ingest(&mut b"\r\n".iter(), &mut data.source);
-        data.source.clear();
-        data
-    }
-
-    /// Receives message data. Returns `true` at the end of the message.
-    fn receive(&mut self, bytes: &mut std::slice::Iter<'_, u8>) -> bool {
-        let ended = self.receiver.ingest(bytes, &mut self.source);
-        if self.source.len() > MAX_MESSAGE_SIZE {
-            self.too_large = true;
-        }
-        if self.too_large {
-            self.source.clear();
-        }
-        ended
-    }
 }
 
 impl<'a> Session<'a> {
@@ -203,7 +196,7 @@ impl<'a> Session<'a> {
             Request::Rcpt { to } => self.recipient(&to.address).await,
             Request::Data => match &self.transaction {
                 Some(transaction) if !transaction.recipients.is_empty() => {
-                    self.data = Some(Data::new());
+                    self.data = Some(Data::new(Arc::clone(&self.server.transfers)));
                     "354 end data with <CR><LF>.<CR><LF>".to_owned()
                 }
                 Some(_) => self.reject("554 5.5.1 no valid recipients"),
@@ -281,8 +274,17 @@ impl<'a> Session<'a> {
         let (Some(data), Some(transaction)) = (self.data.take(), self.transaction.take()) else {
             return self.reject("503 5.5.1 send MAIL first");
         };
-        if data.too_large {
-            return too_large();
+        match data.rejected {
+            None => {}
+            Some(Rejected::TooLarge) => return too_large(),
+            Some(Rejected::Busy) => {
+                return "452 4.3.1 too many large messages at once, try again later".to_owned();
+            }
+        }
+        if header_size(&data.source) > MAX_HEADER_SIZE {
+            return format!(
+                "552 5.3.4 the header exceeds the maximum size of {MAX_HEADER_SIZE} bytes"
+            );
         }
         if hops(&data.source) > MAX_HOPS {
             return "554 5.4.6 too many hops: mail loop detected".to_owned();
@@ -340,6 +342,12 @@ impl<'a> Session<'a> {
 
     fn reject_syntax(&mut self, error: &Error) -> String {
         match error {
+            // A client that does not speak SMTP, such as a browser that a web page directs
+            // to this port. What follows must not be taken for commands.
+            Error::UnknownCommand if self.helo.is_none() => {
+                self.end = Some(End::Closed);
+                "421 4.7.0 this is an SMTP server; closing connection".to_owned()
+            }
             Error::UnknownCommand => self.reject("500 5.5.1 unknown command"),
             Error::InvalidSenderAddress => self.reject("501 5.1.7 invalid sender address"),
             Error::InvalidRecipientAddress => self.reject("501 5.1.3 invalid recipient address"),
@@ -374,8 +382,11 @@ fn too_large() -> String {
     format!("552 5.3.4 message exceeds the maximum size of {MAX_MESSAGE_SIZE} bytes")
 }
 
+fn header_size(source: &[u8]) -> usize {
+    source.windows(4).position(|w| w == b"\r\n\r\n").unwrap_or(source.len())
+}
+
 fn hops(source: &[u8]) -> usize {
-    let head = source.windows(4).position(|w| w == b"\r\n\r\n").unwrap_or(source.len());
-    let lines = source[..head].split(|&byte| byte == b'\n');
+    let lines = source[..header_size(source)].split(|&byte| byte == b'\n');
     lines.filter(|line| line.get(..9).is_some_and(|l| l.eq_ignore_ascii_case(b"received:"))).count()
 }

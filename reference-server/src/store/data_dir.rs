@@ -70,10 +70,11 @@ impl DataDir {
     /// Locks the directory, and creates it if it does not exist.
     pub(crate) async fn lock(directory: &Path) -> Result<Self, DataDirError> {
         create_private_dir(directory).map_err(DataDirError::Io)?;
+        check_owner(directory).map_err(DataDirError::Io)?;
         let path = directory.join(LOCK_FILE);
         create_private_file(&path).map_err(DataDirError::Io)?;
-        let lock =
-            OpenOptions::new().read(true).write(true).open(path).map_err(DataDirError::Io)?;
+        let lock = no_follow(OpenOptions::new().read(true).write(true)).open(path);
+        let lock = lock.map_err(DataDirError::Io)?;
         // `find_running` in another process also holds the lock for a moment.
         for _ in 0..10 {
             match lock.try_lock() {
@@ -109,6 +110,11 @@ impl DataDir {
             pid: std::process::id(),
         };
         let new = self.path.join("server.json.new");
+        // Whatever is there is a leftover, or a link that someone planted.
+        match std::fs::remove_file(&new) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error),
+            _ => {}
+        }
         create_private_file(&new)?;
         std::fs::write(&new, serde_json::to_vec(&running)?)?;
         std::fs::rename(new, self.path.join(SERVER_FILE))?;
@@ -132,6 +138,37 @@ fn read_server_file(directory: &Path) -> Option<RunningServer> {
     serde_json::from_slice(&std::fs::read(directory.join(SERVER_FILE)).ok()?).ok()
 }
 
+/// Makes opening fail if the last part of the path is a symbolic link.
+fn no_follow(options: &mut OpenOptions) -> &mut OpenOptions {
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::custom_flags(
+        options,
+        rustix::fs::OFlags::NOFOLLOW.bits() as i32,
+    );
+    options
+}
+
+/// Returns an error if other users may write to the directory: they could replace the
+/// database.
+#[cfg(unix)]
+fn check_owner(directory: &Path) -> std::io::Result<()> {
+    use std::os::unix::fs::PermissionsExt as _;
+    let mode = std::fs::metadata(directory)?.permissions().mode();
+    if mode & 0o022 == 0 {
+        return Ok(());
+    }
+    let message = format!(
+        "other users may write to it (mode {:03o}); run `chmod go-w`, or use another directory",
+        mode & 0o777
+    );
+    Err(std::io::Error::new(std::io::ErrorKind::PermissionDenied, message))
+}
+
+#[cfg(not(unix))]
+fn check_owner(_: &Path) -> std::io::Result<()> {
+    Ok(())
+}
+
 /// Creates a directory that only its owner can read: the database holds emails and
 /// secrets.
 fn create_private_dir(directory: &Path) -> std::io::Result<()> {
@@ -149,7 +186,7 @@ pub(crate) fn create_private_file(path: &Path) -> std::io::Result<()> {
     options.write(true).create(true).truncate(false);
     #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    let file = options.open(path)?;
+    let file = no_follow(&mut options).open(path)?;
     #[cfg(unix)]
     {
         use std::os::unix::fs::PermissionsExt as _;

@@ -7,6 +7,7 @@ use svc_sdk::Service;
 
 use super::keys::service_from;
 use crate::model::error::ApiError;
+use crate::model::event::Event;
 use crate::model::time::Millis;
 use crate::model::worker::Worker;
 use crate::store::{Reader, Tx};
@@ -67,14 +68,25 @@ pub(crate) fn insert_pending(tx: &mut Tx<'_>, new: &NewDelivery<'_>) -> Result<(
     Ok(())
 }
 
-/// Inserts a delivery that ended with its only attempt.
-pub(crate) fn insert_ended(
+/// Inserts a delivery whose only attempt begins now, outside of the schedule.
+pub(crate) fn insert_under_way(
     tx: &Tx<'_>,
     new: &NewDelivery<'_>,
-    state: State,
     created_at: Millis,
 ) -> Result<(), ApiError> {
-    insert(tx, new, state, 1, None, created_at)
+    insert(tx, new, State::Pending, 0, None, created_at)
+}
+
+/// Fails the deliveries that the last server left under way outside of the schedule: they
+/// have one attempt.
+pub(crate) fn fail_interrupted(tx: &Tx<'_>) -> Result<(), ApiError> {
+    tx.execute(
+        "UPDATE delivery SET state = 'failed', updated_at = ?1
+         WHERE organization IN (SELECT seq FROM organization) AND event = ?2
+         AND state = 'pending' AND due_at IS NULL",
+        (tx.now, Event::TEST),
+    )?;
+    Ok(())
 }
 
 fn insert(

@@ -11,8 +11,17 @@ pub(super) struct FileIdentity {
 }
 
 impl FileIdentity {
-    pub(super) fn of(path: &Path) -> io::Result<Self> {
+    fn of(path: &Path) -> io::Result<Self> {
         Ok(Self { path: path.to_owned(), identity: identity(&path.metadata()?) })
+    }
+
+    /// The database file, and the files next to it that must stay: the write-ahead log,
+    /// which holds recent commits, and the lock, which keeps other servers away.
+    pub(super) fn of_all(database: &Path) -> io::Result<Vec<Self>> {
+        let others = [database.with_extension("db-wal"), database.with_file_name("server.lock")];
+        let mut files = vec![Self::of(database)?];
+        files.extend(others.iter().filter_map(|path| Self::of(path).ok()));
+        Ok(files)
     }
 
     pub(super) fn is_present(&self) -> bool {

@@ -12,6 +12,10 @@ use crate::model::id::{self, Prefix};
 use crate::model::time::Millis;
 use crate::store::{Reader, Tx};
 
+/// The keys of the email service and of the extraction service that a new server on loopback
+/// has. They are public knowledge.
+pub(crate) const SEEDED: [&str; 2] = ["mk_test_sandbox", "sk_test_sandbox"];
+
 /// An API key without its secret.
 #[derive(Clone, Debug)]
 pub(crate) struct Key {

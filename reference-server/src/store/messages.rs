@@ -19,7 +19,7 @@ pub(crate) fn insert_outgoing(
          VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
         (organization, id, recipient, email, domain, tx.now),
     )?;
-    tx.message_stored();
+    tx.message_stored(organization, recipient);
     Ok(())
 }
 
@@ -49,7 +49,7 @@ pub(crate) fn insert_incoming(
         "INSERT INTO message_source (message, sender, subject, source) VALUES (?1, ?2, ?3, ?4)",
         (new.id, new.sender, new.subject, new.source),
     )?;
-    tx.message_stored();
+    tx.message_stored(organization, new.recipient);
     Ok(())
 }
 

@@ -1,10 +1,10 @@
 //! The transaction as a job sees it, and the effects that follow its commit.
 
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::{Arc, Mutex};
 
 use rusqlite::{CachedStatement, Connection, Params, Row};
-use tokio::sync::Notify;
+use tokio::sync::{Notify, Semaphore, broadcast};
 
 use super::lock::lock;
 use super::pressure::Pressure;
@@ -27,7 +27,8 @@ pub(super) struct Effects {
     earliest_due: Option<Millis>,
     recheck_due: bool,
     workers: Vec<(Worker, Millis)>,
-    messages: bool,
+    /// The organization and the recipient of each stored message.
+    messages: Vec<(i64, String)>,
     after_commit: Vec<Box<dyn FnOnce() + Send>>,
 }
 
@@ -96,8 +97,8 @@ impl<'a> Tx<'a> {
     }
 
     /// Notifies clients that wait for a message.
-    pub(crate) fn message_stored(&mut self) {
-        self.effects.messages = true;
+    pub(crate) fn message_stored(&mut self, organization: i64, recipient: &str) {
+        self.effects.messages.push((organization, recipient.to_owned()));
     }
 
     /// The earliest time that this job has added to the table `due`.
@@ -121,8 +122,9 @@ impl Effects {
         for action in self.after_commit {
             action();
         }
-        if self.messages {
-            wake.messages.notify_waiters();
+        if !self.messages.is_empty() {
+            // Fails if no client waits.
+            let _ = wake.messages.send(Arc::new(self.messages));
         }
         let earliest_due = if self.recheck_due { Some(Millis::MIN) } else { self.earliest_due };
         if earliest_due.is_none() && self.workers.is_empty() {
@@ -144,8 +146,10 @@ pub(crate) struct Wake {
     earliest_due: AtomicI64,
     workers: Mutex<Vec<(Worker, Millis)>>,
     pub(crate) notify: Notify,
-    /// Notified after each commit that stored messages.
-    pub(crate) messages: Notify,
+    /// Gets, after each commit, the organization and the recipient of each stored message.
+    pub(crate) messages: broadcast::Sender<Arc<Vec<(i64, String)>>>,
+    /// Limits how many waiting clients look for their message at the same time.
+    pub(crate) searches: Semaphore,
 }
 
 impl Default for Wake {
@@ -154,7 +158,8 @@ impl Default for Wake {
             earliest_due: AtomicI64::new(Millis::MAX),
             workers: Mutex::default(),
             notify: Notify::new(),
-            messages: Notify::new(),
+            messages: broadcast::Sender::new(256),
+            searches: Semaphore::new(4),
         }
     }
 }

@@ -19,7 +19,7 @@ pub(super) fn run(
     queue: &Queue,
     clock: &Clock,
     wake: &Wake,
-    file: Option<&FileIdentity>,
+    files: &[FileIdentity],
 ) {
     let _abandon = AbandonOnExit(queue);
     let mut group = VecDeque::new();
@@ -29,18 +29,17 @@ pub(super) fn run(
         if group.is_empty() {
             break;
         }
-        if let Some(file) = file {
-            let was_present = std::mem::replace(&mut present, file.is_present());
-            if was_present && !present {
-                tracing::error!("{DATABASE_GONE}");
-            }
+        let was_present = present;
+        present = files.iter().all(FileIdentity::is_present);
+        if was_present && !present {
+            tracing::error!("{DATABASE_GONE}");
         }
         if !present {
             fail_all(&mut group, &ApiError::new(Code::Unavailable, DATABASE_GONE));
             continue;
         }
         let durable = group.iter().any(|job| job.durable);
-        if file.is_some() && durable != full {
+        if !files.is_empty() && durable != full {
             let level = if durable { "FULL" } else { "NORMAL" };
             match connection.pragma_update(None, "synchronous", level) {
                 Ok(()) => full = durable,
@@ -55,8 +54,8 @@ pub(super) fn run(
     }
 }
 
-const DATABASE_GONE: &str =
-    "the database file was removed or replaced, so nothing is stored; restart the server";
+const DATABASE_GONE: &str = "a file of the data directory was removed or replaced, so nothing is \
+                             stored; restart the server";
 
 /// Abandons the queue when the writer ends, even by a panic, so that no caller waits
 /// for ever.

@@ -53,7 +53,9 @@ impl Sandbox {
 
     /// Sends a request to the control interface.
     pub(crate) async fn control(&self, line: &str, body: &str) -> RawResponse {
-        self.raw(line, "", body).await
+        let token = self.server.control_token();
+        let token = token.map(|token| format!("authorization: Bearer {token}\r\n"));
+        self.raw(line, &token.unwrap_or_default(), body).await
     }
 
     /// Sends a request with these header lines, each with its line break, and the headers

@@ -1,6 +1,7 @@
 //! Integration tests over raw HTTP. The expected JSON is written by hand from the
 //! services' reference, not generated from the server's types.
 
+mod attacks;
 mod audiences;
 mod auth;
 mod batch;

@@ -165,7 +165,7 @@ async fn supports_pipelining_and_rejects_commands_out_of_order() {
 async fn closes_after_too_many_errors() {
     let (_sandbox, address) = sandbox().await;
     let mut client = Client::connect(address).await;
-    let mut last = String::new();
+    let mut last = client.command("EHLO x").await;
     for _ in 0..20 {
         last = client.command("NONSENSE").await;
     }

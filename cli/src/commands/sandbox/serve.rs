@@ -66,12 +66,24 @@ pub struct Serve {
     /// environment variable. Without a relay, mail stays in the local mailbox.
     #[arg(long, value_name = "URL")]
     relay: Option<String>,
+    /// Send again what the relay did not confirm
+    ///
+    /// A relay that breaks off after it has the whole message may have accepted it. Without this
+    /// option, such an email stays `sent`; with it, the message may arrive twice.
+    #[arg(long)]
+    relay_again: bool,
     /// Allow requests from other machines
     ///
     /// Nothing is seeded, the control interface needs a token, and webhooks to private addresses are
-    /// refused.
+    /// refused. Implied by an --addr beyond loopback.
     #[arg(long)]
     public: bool,
+    /// Another host name of this server; repeatable
+    ///
+    /// The seeded keys and the control interface work only for requests to localhost, to IP
+    /// addresses of this server, and to these names.
+    #[arg(long, value_name = "NAME")]
+    host: Vec<String>,
     /// Maximum requests per second for each API key [default: no limit]
     ///
     /// Requests above the limit get the response 429.
@@ -133,6 +145,10 @@ impl Serve {
             builder = builder
                 .relay(&relay)
                 .map_err(|error| Failure::usage(format!("--relay: {error}")))?;
+        }
+        builder = builder.relay_again(self.relay_again);
+        for host in &self.host {
+            builder = builder.host(host);
         }
         if let Some(rate) = self.rate_limit {
             builder = builder.rate_limit(rate);

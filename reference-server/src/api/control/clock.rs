@@ -15,6 +15,7 @@ use crate::store::meta;
 
 /// Exactly one of the fields.
 #[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
 #[schemars(rename = "ClockChange")]
 #[schemars(extend("oneOf" = [
     {"properties": {"freeze": {"const": true}}, "required": ["freeze"]},

@@ -17,6 +17,7 @@ use crate::store::domains::{self, Domain};
 use crate::store::{Tx, dns_records};
 
 #[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
 #[schemars(rename = "Publish")]
 pub(crate) struct Publish {
     organization: Option<String>,

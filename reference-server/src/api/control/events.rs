@@ -17,6 +17,7 @@ use crate::model::status::Change;
 use crate::store::emails;
 
 #[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
 #[schemars(rename = "EmailEvent")]
 pub(crate) struct Event {
     organization: Option<String>,

@@ -20,6 +20,7 @@ use crate::model::id::{self, Prefix};
 use crate::model::schema;
 
 #[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
 #[schemars(rename = "NewExtraction")]
 pub(crate) struct New {
     organization: Option<String>,

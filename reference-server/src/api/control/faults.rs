@@ -24,6 +24,7 @@ use crate::store::faults::{DropPoint, Effect, Fault, FaultResponse};
 const MAX_LATENCY: i64 = 10 * 60_000;
 
 #[derive(Deserialize, JsonSchema, Serialize)]
+#[serde(deny_unknown_fields)]
 #[schemars(rename = "NewFault")]
 #[schemars(extend("anyOf" = [
     {"properties": {"status": {"type": "integer"}}, "required": ["status"]},
@@ -51,9 +52,9 @@ pub(crate) struct New {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<OperationName>")]
     operation: Option<String>,
-    /// How many requests are affected. Default: 1.
+    /// How many requests are affected, at least 1. Default: 1.
     #[serde(default, deserialize_with = "integer", skip_serializing_if = "Option::is_none")]
-    #[schemars(extend("maximum" = u32::MAX))]
+    #[schemars(extend("minimum" = 1, "maximum" = u32::MAX))]
     times: Option<u32>,
     /// How many matching requests are unaffected before that. Default: 0.
     #[serde(default, deserialize_with = "integer", skip_serializing_if = "Option::is_none")]
@@ -209,6 +210,15 @@ impl New {
                 None
             }
         });
+        if self.times == Some(0) {
+            problems.add("times", "must be at least 1");
+        }
+        if let (Some(_), Some("before" | "after")) = (self.status, self.drop.as_deref()) {
+            problems.add(
+                "drop",
+                "must be midway with status: the connection is cut within that response",
+            );
+        }
         if self.status.is_none() && self.latency.is_none() && self.drop.is_none() {
             problems.add("", "must contain at least one of status, latency and drop");
         }

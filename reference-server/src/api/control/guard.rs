@@ -10,7 +10,7 @@ use http::header::{AUTHORIZATION, HOST, ORIGIN};
 use subtle::ConstantTimeEq as _;
 
 use crate::api::framework::Input;
-use crate::model::error::{ApiError, Code};
+use crate::model::error::{ApiError, Code, Problems};
 
 /// Returns an error if the request may not use the control interface.
 pub(crate) fn guard(input: &Input) -> Result<(), ApiError> {
@@ -20,16 +20,20 @@ pub(crate) fn guard(input: &Input) -> Result<(), ApiError> {
     let own = addresses.http;
     // A request line with an absolute URL also contains a host.
     let authority = input.parts.uri.authority().map(http::uri::Authority::as_str);
-    let all_own =
-        authority.into_iter().chain(input.header(HOST)).all(|host| is_own_host(host, own));
+    let hosts = &input.app.settings.hosts;
+    let is_own = |host: &str| is_own_host(host, own) || is_named_host(host, hosts);
+    let all_own = authority.into_iter().chain(input.header(HOST)).all(is_own);
     if !all_own || (authority.is_none() && input.header(HOST).is_none()) {
-        let message = format!("wrong Host header: the address of the control interface is {own}");
+        let message = format!(
+            "wrong Host header: the address of the control interface is {own}; name others with --host"
+        );
         return Err(ApiError::new(Code::WrongHost, message));
     }
-    if input.parts.headers.contains_key(ORIGIN) {
-        let origin = input.header(ORIGIN).unwrap_or_default();
-        let same = origin.strip_prefix("http://").is_some_and(|host| is_own_host(host, own));
-        if !same {
+    let mut origins = input.parts.headers.get_all(ORIGIN).iter();
+    if let Some(origin) = origins.next() {
+        let origin = origin.to_str().unwrap_or_default();
+        let same = origin.strip_prefix("http://").is_some_and(is_own);
+        if !same || origins.next().is_some() {
             let message = "web pages of another origin may not use the control interface";
             return Err(ApiError::new(Code::Forbidden, message));
         }
@@ -40,8 +44,47 @@ pub(crate) fn guard(input: &Input) -> Result<(), ApiError> {
         return Ok(());
     }
     let message =
-        "the server listens beyond loopback, so the control interface requires the control token";
+        "others can reach the server, so the control interface requires the control token";
     Err(ApiError::new(Code::Unauthorized, message))
+}
+
+/// Whether `host`, with or without a port, is a name that the server was given.
+fn is_named_host(host: &str, names: &[String]) -> bool {
+    let port = host.rsplit_once(':').filter(|(_, port)| port.bytes().all(|b| b.is_ascii_digit()));
+    let name = port.map_or(host, |(name, _)| name);
+    names.iter().any(|known| known.eq_ignore_ascii_case(name))
+}
+
+/// The query parameters of the control interface besides `organization`, by route.
+const PARAMETERS: [(&str, &[&str]); 4] = [
+    ("/_sandbox/messages", &["to", "from", "subject", "after", "limit", "cursor"]),
+    ("/_sandbox/messages/wait", &["to", "from", "subject", "after", "limit", "cursor", "timeout"]),
+    ("/_sandbox/inbound", &["to", "from", "ip", "helo"]),
+    ("/_sandbox/deliveries", &["webhook", "event", "state", "limit", "cursor"]),
+];
+
+/// Returns an error if the query has a parameter that the route does not know: a misspelt
+/// `organization` must not select another one, or all.
+pub(crate) fn check_query(input: &Input) -> Result<(), ApiError> {
+    let query = input.query();
+    if query.is_empty() {
+        return Ok(());
+    }
+    let known = PARAMETERS.iter().find(|(route, _)| *route == input.route);
+    let known = known.map_or(&[][..], |(_, names)| names);
+    let mut problems = Problems::default();
+    for name in
+        query.keys().filter(|name| *name != "organization" && !known.contains(&name.as_str()))
+    {
+        // The name is the client's; repeat it only if it can be a parameter's name.
+        let is_name =
+            name.len() <= 40 && name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_');
+        let names =
+            known.iter().fold("organization".to_owned(), |all, name| format!("{all}, {name}"));
+        let message = format!("is not a query parameter of this path; it has {names}");
+        problems.add(if is_name { name.as_str() } else { "" }, message);
+    }
+    problems.check()
 }
 
 /// Whether `host`, with or without a port, is an address of this server.

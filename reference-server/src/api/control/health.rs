@@ -10,6 +10,7 @@ use super::{ControlResponse, json_response};
 use crate::api::framework::Input;
 use crate::model::schema;
 use crate::model::time;
+use crate::store::local_deliveries;
 
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct Health {
@@ -19,6 +20,9 @@ pub(crate) struct Health {
     #[schemars(with = "schema::Time")]
     now: String,
     addresses: Addresses,
+    /// The number of messages that could not be announced to webhooks, because the server
+    /// failed or ended while it processed them. They stay in their mailboxes.
+    set_aside: i64,
 }
 
 #[derive(Serialize, JsonSchema)]
@@ -33,6 +37,7 @@ struct Addresses {
 pub(crate) async fn get(input: Input) -> ControlResponse {
     let app = &input.app;
     let addresses = app.addresses.get();
+    let set_aside = app.store.read(local_deliveries::count_set_aside).await?;
     let health = Health {
         status: "ok",
         version: env!("CARGO_PKG_VERSION"),
@@ -42,6 +47,7 @@ pub(crate) async fn get(input: Input) -> ControlResponse {
             smtp: addresses.and_then(|addresses| addresses.smtp),
             dns: addresses.map(|addresses| addresses.dns),
         },
+        set_aside,
     };
     json_response(StatusCode::OK, &health)
 }

@@ -21,6 +21,7 @@ use crate::model::id::{self, Prefix};
 use crate::model::schema;
 
 #[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
 #[schemars(rename = "InboundMessage")]
 pub(crate) struct New {
     organization: Option<String>,

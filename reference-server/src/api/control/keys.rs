@@ -17,6 +17,7 @@ use crate::store::keys::{self, Mode};
 
 /// A key of the email service needs `scopes`, one of the extraction service `scope`.
 #[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
 #[schemars(rename = "NewKey")]
 #[schemars(extend("oneOf" = [
     {

@@ -56,26 +56,40 @@ pub(crate) async fn wait(input: Input) -> ControlResponse {
     let stopped = input.app.stop.requested();
     tokio::pin!(stopped);
     loop {
-        let arrived = input.app.store.wake.messages.notified();
-        tokio::pin!(arrived);
+        // Many clients may wait: they take turns, so that others can read, too.
+        let turn = timeout_at(deadline, input.app.store.wake.searches.acquire()).await;
         // Register before the query, so that no message is missed in between.
-        arrived.as_mut().enable();
+        let mut stored = input.app.store.wake.messages.subscribe();
         let (app, current) = (Arc::clone(&input.app), search.clone());
-        let (found, newest) = input
+        let (organization, found, newest) = input
             .app
             .store
             .read(move |reader| {
                 let organization = current.organization(reader, &app.settings)?;
                 let found = current.run(reader, organization, 1)?.into_iter().next();
                 let found = found.map(|found| (organization, found.id));
-                Ok((found, messages::newest(reader, organization)?))
+                Ok((organization, found, messages::newest(reader, organization)?))
             })
             .await?;
+        drop(turn);
         if let Some((organization, id)) = found {
             return view::show(&input.app, organization, id).await;
         }
         // The next query only needs to look at newer messages.
         search.since = newest.or(search.since);
+        let current = &search;
+        let arrived = async {
+            loop {
+                let is_wanted = |(owner, recipient): &(i64, String)| {
+                    *owner == organization && current.may_match(recipient)
+                };
+                match stored.recv().await {
+                    Ok(messages) if !messages.iter().any(is_wanted) => {}
+                    // Some were missed, or one may match.
+                    _ => break,
+                }
+            }
+        };
         tokio::select! {
             arrived = timeout_at(deadline, arrived) => {
                 if arrived.is_err() {

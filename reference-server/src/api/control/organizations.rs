@@ -22,6 +22,7 @@ use crate::store::organizations::{self, Organization, SANDBOX};
 const MAX_NAME_LENGTH: usize = 200;
 
 #[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
 #[schemars(rename = "NewOrganization")]
 pub(crate) struct New {
     /// Default: the ID. Names need not be unique; to select one of several organizations

@@ -13,6 +13,7 @@ use crate::model::error::{ApiError, Code};
 use crate::store::Location;
 
 #[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
 #[schemars(rename = "Reset")]
 pub(crate) struct Reset {
     organization: Option<String>,

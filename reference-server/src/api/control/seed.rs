@@ -14,10 +14,8 @@ use crate::store::domains::{self, Flags, NewDomain};
 use crate::store::organizations::{self, SANDBOX};
 use crate::store::{Tx, dns_records, keys, reset};
 
-const EMAIL_KEY: &str = "mk_test_sandbox";
-const EXTRACTION_KEY: &str = "sk_test_sandbox";
-/// The seeded keys, which are public knowledge.
-pub(crate) const KEYS: [&str; 2] = [EMAIL_KEY, EXTRACTION_KEY];
+const EMAIL_KEY: &str = keys::SEEDED[0];
+const EXTRACTION_KEY: &str = keys::SEEDED[1];
 
 const DOMAIN: &str = "sandbox.test";
 

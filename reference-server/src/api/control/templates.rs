@@ -17,6 +17,7 @@ use crate::store::Reader;
 use crate::store::templates;
 
 #[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
 #[schemars(rename = "NewTemplate")]
 pub(crate) struct Template {
     organization: Option<String>,
@@ -42,18 +43,21 @@ pub(crate) struct View {
 /// Creates or replaces a template.
 pub(crate) async fn put(mut input: Input) -> ControlResponse {
     let new: Template = input.object().await?;
-    let mut problems = Problems::default();
-    let parts = [
-        ("subject", Part::Subject, &new.subject),
-        ("html", Part::Html, &new.html),
-        ("text", Part::Text, &new.text),
-    ];
-    for (field, part, text) in parts {
-        if let Some(Err(error)) = text.as_deref().map(|text| template::check(part, text)) {
-            problems.add(field, error.to_string());
+    let new = template::run(move || {
+        let mut problems = Problems::default();
+        let parts = [
+            ("subject", Part::Subject, &new.subject),
+            ("html", Part::Html, &new.html),
+            ("text", Part::Text, &new.text),
+        ];
+        for (field, part, text) in parts {
+            if let Some(Err(error)) = text.as_deref().map(|text| template::check(part, text)) {
+                problems.add(field, error.to_string());
+            }
         }
-    }
-    problems.check()?;
+        problems.check().map(|()| new)
+    });
+    let new = new.await?;
     let name = new.organization.clone().or_else(|| organization_param(&input));
     let (app, id) = (Arc::clone(&input.app), input.id().to_owned());
     let put = input.app.store.write(move |tx| {

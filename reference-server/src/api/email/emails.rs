@@ -60,18 +60,19 @@ pub(super) async fn apply_template(
     let Some(Template { html, text, .. }) = app.store.read(find).await? else {
         return Err(ApiError::field("templateId", "no such template"));
     };
-    let render = |part, template: Option<String>| {
-        let rendered =
-            template.map(|template| template::render(part, &template, &checked.variables));
-        rendered.transpose().map_err(|error| ApiError::field("variables", error.to_string()))
+    let variables = std::mem::take(&mut checked.variables);
+    let html = html.filter(|_| checked.content.html.is_none());
+    let text = text.filter(|_| checked.content.text.is_none());
+    let render = move || {
+        let render = |part, template: Option<String>| {
+            let rendered = template.map(|template| template::render(part, &template, &variables));
+            rendered.transpose().map_err(|error| ApiError::field("variables", error.to_string()))
+        };
+        Ok((render(Part::Html, html)?, render(Part::Text, text)?))
     };
-    let content = &mut checked.content;
-    if content.html.is_none() {
-        content.html = render(Part::Html, html)?;
-    }
-    if content.text.is_none() {
-        content.text = render(Part::Text, text)?;
-    }
+    let (html, text) = template::run(render).await?;
+    checked.content.html = checked.content.html.take().or(html);
+    checked.content.text = checked.content.text.take().or(text);
     Ok(())
 }
 

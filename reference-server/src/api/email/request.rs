@@ -21,6 +21,11 @@ use crate::store::emails::{Attachment, Content, Meta};
 
 /// Maximum number of recipients in `to`.
 const MAX_RECIPIENTS: usize = 50;
+/// Maximum number of recipients in `to`, `cc` and `bcc` together
+/// (`docs/undocumented/email-service.md#other-limits`).
+const MAX_ALL_RECIPIENTS: usize = 1_000;
+/// Maximum number of addresses in `replyTo`.
+const MAX_REPLY_TO: usize = 100;
 /// Maximum length of the subject, in characters.
 const MAX_SUBJECT: usize = 998;
 const MAX_ATTACHMENTS: usize = 20;
@@ -94,6 +99,21 @@ impl NewEmail {
                 Ok(mailbox) => mailbox.address.domain().as_str().clone_into(&mut domain),
                 Err(error) => problems.add("from", error.to_string()),
             }
+        }
+        let count = |list: &Option<OneOrMany>| list.as_ref().map_or(0, |list| list.0.len());
+        let all = count(&self.to) + count(&self.cc) + count(&self.bcc);
+        if all > MAX_ALL_RECIPIENTS {
+            problems.add(
+                "",
+                format!(
+                    "to, cc and bcc have {all} recipients together, at most {MAX_ALL_RECIPIENTS} are allowed; send several emails"
+                ),
+            );
+            return Err(problems.into_error());
+        }
+        if count(&self.reply_to) > MAX_REPLY_TO {
+            problems.add("replyTo", format!("has more than {MAX_REPLY_TO} addresses"));
+            return Err(problems.into_error());
         }
         let mut recipients = Recipients::default();
         let to = recipients.add(&mut problems, "to", self.to);

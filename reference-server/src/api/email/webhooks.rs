@@ -9,8 +9,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use svc_sdk::Service;
 
+use crate::api::app::Shared;
 use crate::api::framework::input::object;
-use crate::api::framework::{ApiResponse, Call};
+use crate::api::framework::{ApiResponse, Call, IdempotencyKey};
 use crate::api::webhooks::{check_events, check_new, check_url};
 use crate::delivery::payload;
 use crate::delivery::post;
@@ -155,16 +156,22 @@ pub(crate) async fn test(mut call: Call) -> Result<ApiResponse, ApiError> {
     let webhook = call.app().store.read(find).await?;
     // The operation has no body, but a body that was sent must be read.
     let request_body = call.input.bytes().await?;
-    let app = call.app();
-    let key = Arc::new(call.idempotency_key(&request_body)?);
-    let lookup_key = Arc::clone(&key);
-    let stored = app.store.write(move |tx| match &*lookup_key {
-        Some(key) => key.stored_response(tx),
-        None => Ok(None),
+    let key = call.idempotency_key(&request_body)?;
+    let app = Arc::clone(call.app());
+    // The attempt goes on if the client disconnects: it is stored, and must be recorded.
+    let attempt = tokio::spawn(async move {
+        let _active = app.activity.request();
+        test_once(&app, &webhook, key).await
     });
-    if let Some(response) = stored.await? {
-        return Ok(response);
-    }
+    attempt.await.unwrap_or_else(|error| Err(ApiError::internal(error)))
+}
+
+async fn test_once(
+    app: &Shared,
+    webhook: &Webhook,
+    key: Option<IdempotencyKey>,
+) -> Result<ApiResponse, ApiError> {
+    let key = Arc::new(key);
     let delivery = id::new(Prefix::Delivery);
     let now = app.clock.now();
     let data = payload::Test {
@@ -173,14 +180,39 @@ pub(crate) async fn test(mut call: Call) -> Result<ApiResponse, ApiError> {
         timestamp: time::rfc3339(now),
     };
     let body = Bytes::from(post::body(Event::TEST, &delivery, now, &data)?);
+    // Like every delivery, it is stored before it is sent; and so is the key, so that it
+    // is sent once.
+    let (claimed, stored, stored_body) = (Arc::clone(&key), delivery.clone(), body.clone());
+    let (organization, webhook_id) = (webhook.organization, webhook.id.clone());
+    let earlier = app.store.write(move |tx| {
+        if let Some(key) = &*claimed {
+            if let Some(response) = key.stored_response(tx)? {
+                return Ok(Some(response));
+            }
+            key.store_response(tx, &ApiResponse::in_progress())?;
+        }
+        let new = NewDelivery {
+            id: &stored,
+            organization,
+            webhook: &webhook_id,
+            service: Service::Email,
+            event: Event::TEST,
+            body: &stored_body,
+        };
+        deliveries::insert_under_way(tx, &new, now)?;
+        Ok(None)
+    });
+    if let Some(response) = earlier.await? {
+        return Ok(response);
+    }
     let sent = webhook_worker::attempt(
         &app.delivery,
-        &webhook,
+        webhook,
         Service::Email,
         Event::TEST,
         &delivery,
         1,
-        body.clone(),
+        body,
     )
     .await;
     // The reference names "the HTTP status code" of the endpoint, but not its field.
@@ -201,15 +233,7 @@ pub(crate) async fn test(mut call: Call) -> Result<ApiResponse, ApiError> {
     app.store
         .write(move |tx| {
             let state = if sent.attempt.is_delivered() { State::Delivered } else { State::Failed };
-            let new = NewDelivery {
-                id: &delivery,
-                organization,
-                webhook: &webhook.id,
-                service: Service::Email,
-                event: Event::TEST,
-                body: &body,
-            };
-            deliveries::insert_ended(tx, &new, state, now)?;
+            deliveries::record(tx, &delivery, state, 1, 0, None)?;
             webhook_worker::record_attempt(tx, &delivery, &sent)?;
             if let Some(key) = &*key {
                 key.store_response(tx, &response)?;

@@ -6,21 +6,43 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use http::HeaderMap;
-use http::header::AUTHORIZATION;
+use http::header::{AUTHORIZATION, HOST};
+use http::request::Parts;
 use svc_sdk::{Operation, Scope, ScopeRule, Service};
 
 use crate::api::app::{App, TokenBucket};
 use crate::model::error::{ApiError, Code};
-use crate::store::keys::Key;
+use crate::store::keys::{self, Key};
 use crate::store::lock;
+
+/// Whether the request names this server in a way that no web page of another site can:
+/// as `localhost`, by an IP address, or by a name that the server was given.
+fn names_this_server(app: &App, parts: &Parts) -> bool {
+    let authority = parts.uri.authority().map(http::uri::Authority::as_str);
+    let mut hosts = parts.headers.get_all(HOST).iter().map(|host| host.to_str().ok());
+    hosts.all(|host| host.is_some_and(|host| is_safe_name(app, host)))
+        && authority.is_none_or(|host| is_safe_name(app, host))
+}
+
+fn is_safe_name(app: &App, host: &str) -> bool {
+    let port = host.rsplit_once(':').filter(|(_, port)| port.bytes().all(|b| b.is_ascii_digit()));
+    let name = port.map_or(host, |(name, _)| name).to_ascii_lowercase();
+    let bare = name.strip_prefix('[').and_then(|name| name.strip_suffix(']')).unwrap_or(&name);
+    // No browser sends an empty name.
+    name.is_empty()
+        || bare.parse::<std::net::IpAddr>().is_ok()
+        || name == "localhost"
+        || name.ends_with(".localhost")
+        || app.settings.hosts.contains(&name)
+}
 
 /// Returns the API key of the request, or 401.
 pub(crate) fn authenticate(
     app: &App,
     service: Service,
-    headers: &HeaderMap,
+    parts: &Parts,
 ) -> Result<Arc<Key>, ApiError> {
+    let headers = &parts.headers;
     let unauthorized = |message| ApiError::new(Code::Unauthorized, message);
     let header = match service {
         Service::Email => &app.settings.compatibility.key_header,
@@ -46,7 +68,15 @@ pub(crate) fn authenticate(
     } else {
         value
     };
-    let key = app.keys.find(secret.trim_ascii());
+    let secret = secret.trim_ascii();
+    if keys::SEEDED.iter().any(|seeded| seeded.as_bytes() == secret)
+        && !names_this_server(app, parts)
+    {
+        let message = "the keys of the sandbox work only for requests to localhost, to an IP \
+                       address, or to a name given with --host";
+        return Err(ApiError::new(Code::WrongHost, message));
+    }
+    let key = app.keys.find(secret);
     key.filter(|key| key.service == service)
         .ok_or_else(|| unauthorized("the API key is unknown or was revoked"))
 }

@@ -15,7 +15,7 @@ use http::Response;
 use hyper::body::{Frame, SizeHint};
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt as _, ReadBuf};
 use tokio::net::TcpStream;
-use tokio::time::timeout;
+use tokio::time::{Sleep, timeout};
 
 use super::response;
 use crate::api::app::App;
@@ -32,11 +32,31 @@ pub(super) struct Connection {
     state: ResponseState,
     /// Whether a rejection was discarded.
     rejected: bool,
+    /// How long the client may leave what was written unread.
+    write_timeout: Duration,
+    /// Ends when the client has read nothing for that time.
+    stalled: Option<Pin<Box<Sleep>>>,
 }
 
 impl Connection {
-    pub(super) fn new(stream: TcpStream, state: ResponseState) -> Self {
-        Self { stream, state, rejected: false }
+    pub(super) fn new(stream: TcpStream, state: ResponseState, write_timeout: Duration) -> Self {
+        Self { stream, state, rejected: false, write_timeout, stalled: None }
+    }
+
+    /// Turns a write that waits for too long into an error.
+    fn limit<T>(
+        &mut self,
+        written: Poll<io::Result<T>>,
+        cx: &mut Context<'_>,
+    ) -> Poll<io::Result<T>> {
+        if written.is_ready() {
+            self.stalled = None;
+            return written;
+        }
+        let limit = self.write_timeout;
+        let stalled = self.stalled.get_or_insert_with(|| Box::pin(tokio::time::sleep(limit)));
+        ready!(stalled.as_mut().poll(cx));
+        Poll::Ready(Err(io::ErrorKind::TimedOut.into()))
     }
 
     /// Returns whether what hyper is about to write is a rejection, which must not be sent.
@@ -180,7 +200,8 @@ impl AsyncWrite for Connection {
         if self.is_rejection() {
             return Poll::Ready(Ok(bytes.len()));
         }
-        Pin::new(&mut self.stream).poll_write(cx, bytes)
+        let written = Pin::new(&mut self.stream).poll_write(cx, bytes);
+        self.limit(written, cx)
     }
 
     fn poll_write_vectored(
@@ -191,7 +212,8 @@ impl AsyncWrite for Connection {
         if self.is_rejection() {
             return Poll::Ready(Ok(slices.iter().map(|slice| slice.len()).sum()));
         }
-        Pin::new(&mut self.stream).poll_write_vectored(cx, slices)
+        let written = Pin::new(&mut self.stream).poll_write_vectored(cx, slices);
+        self.limit(written, cx)
     }
 
     fn is_write_vectored(&self) -> bool {

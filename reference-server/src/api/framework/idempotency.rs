@@ -65,6 +65,11 @@ impl IdempotencyKey {
             ));
         }
         let status = StatusCode::from_u16(stored.status).map_err(ApiError::internal)?;
+        if status == StatusCode::PROCESSING {
+            let message = "a request with this Idempotency-Key is in progress, or was interrupted \
+                           by a restart; it is not repeated";
+            return Err(ApiError::new(Code::Conflict, message));
+        }
         Ok(Some(ApiResponse { status, body: stored.body }))
     }
 

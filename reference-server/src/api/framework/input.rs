@@ -2,7 +2,7 @@
 //! read on demand, with limits on its size and duration.
 
 use std::collections::HashMap;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use axum::body::Body;
 use bytes::{Bytes, BytesMut};
@@ -11,6 +11,7 @@ use http::header::{CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE};
 use http::request::Parts;
 use http_body_util::BodyExt as _;
 use serde::de::DeserializeOwned;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{Instant, timeout_at};
 
 use crate::api::app::Shared;
@@ -20,6 +21,11 @@ pub(crate) struct Input {
     pub(crate) app: Shared,
     pub(crate) parts: Parts,
     params: Vec<(String, String)>,
+    /// The path of the route, with the names of its parameters; only in the control
+    /// interface.
+    pub(crate) route: &'static str,
+    /// What the body takes of the server's budget, as long as the request is processed.
+    reserved: Option<OwnedSemaphorePermit>,
     /// `Body` is not `Sync`; the mutex makes `Input` so. It is never locked.
     body: Mutex<Body>,
 }
@@ -31,7 +37,7 @@ impl Input {
         params: Vec<(String, String)>,
         body: Body,
     ) -> Self {
-        Self { app, parts, params, body: Mutex::new(body) }
+        Self { app, parts, params, route: "", reserved: None, body: Mutex::new(body) }
     }
 
     /// A path parameter, decoded.
@@ -91,6 +97,9 @@ impl Input {
         if declared.is_some_and(|length| length > limits.max_body_bytes) {
             return Err(too_large());
         }
+        let budget = Arc::clone(&self.app.bodies);
+        let mut reserved = None;
+        reserve(&budget, &mut reserved, declared.unwrap_or(0))?;
         let body = self.body.get_mut().unwrap_or_else(PoisonError::into_inner);
         let end = Instant::now() + limits.body_timeout;
         let mut first: Option<Bytes> = None;
@@ -109,6 +118,7 @@ impl Input {
             if have + data.len() > limits.max_body_bytes {
                 return Err(too_large());
             }
+            reserve(&budget, &mut reserved, have + data.len())?;
             // Most bodies arrive in one frame, which need not be copied.
             if first.is_none() && all.is_empty() {
                 first = Some(data);
@@ -120,6 +130,7 @@ impl Input {
                 all.extend_from_slice(&data);
             }
         }
+        self.reserved = reserved;
         Ok(first.unwrap_or_else(|| all.freeze()))
     }
 
@@ -137,6 +148,35 @@ impl Input {
     }
 }
 
+/// Budget for the bodies of all requests in progress, in KiB.
+pub(crate) const BODY_BUDGET: usize = 256 << 10;
+/// Bodies up to this size, in bytes, are free: many small requests must not wait for a
+/// large one.
+const FREE_BODY: usize = 64 << 10;
+
+/// Reserves memory for a body of this size, or returns 503.
+fn reserve(
+    budget: &Arc<Semaphore>,
+    reserved: &mut Option<OwnedSemaphorePermit>,
+    size: usize,
+) -> Result<(), ApiError> {
+    let have = reserved.as_ref().map_or(0, OwnedSemaphorePermit::num_permits);
+    let wanted = if size <= FREE_BODY { 0 } else { size.div_ceil(1024) };
+    let Some(more) = wanted.checked_sub(have).filter(|more| *more > 0) else { return Ok(()) };
+    let more = u32::try_from(more).unwrap_or(u32::MAX);
+    match Arc::clone(budget).try_acquire_many_owned(more) {
+        Ok(permit) => match reserved {
+            Some(reserved) => reserved.merge(permit),
+            None => *reserved = Some(permit),
+        },
+        Err(_) => {
+            let message = "the server is processing too many large requests";
+            return Err(ApiError::new(Code::Unavailable, message).retry_after(1));
+        }
+    }
+    Ok(())
+}
+
 fn is_json(content_type: &HeaderValue) -> bool {
     let content_type = content_type.to_str().unwrap_or_default();
     let essence = content_type.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
@@ -152,6 +192,11 @@ pub(crate) fn object<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, ApiError> {
             "the body is not valid JSON: it is not UTF-8",
         ));
     }
+    if has_too_many_values(bytes) {
+        let message = format!("the body has more than {MAX_VALUES} values");
+        return Err(ApiError::new(Code::PayloadTooLarge, message)
+            .with(|details| details.limit = Some(MAX_VALUES)));
+    }
     // A derived `Deserialize` also accepts an array of the field values.
     let is_object = bytes.iter().find(|byte| !byte.is_ascii_whitespace()) == Some(&b'{');
     if is_object && let Ok(value) = serde_json::from_slice(bytes) {
@@ -164,6 +209,27 @@ pub(crate) fn object<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, ApiError> {
         return Err(ApiError::field("", "must be an object"));
     }
     Err(invalid_field::<T>(bytes))
+}
+
+/// Maximum number of values in a JSON body: strings, numbers, lists and objects
+/// (`docs/undocumented/both-services.md#size-limits`). Each takes more memory than text.
+const MAX_VALUES: usize = 250_000;
+
+/// Counts what separates values, before they are parsed.
+fn has_too_many_values(bytes: &[u8]) -> bool {
+    let (mut values, mut in_string, mut escaped) = (0, false, false);
+    for byte in bytes {
+        if in_string {
+            (in_string, escaped) = (escaped || *byte != b'"', !escaped && *byte == b'\\');
+            continue;
+        }
+        match byte {
+            b'"' => in_string = true,
+            b',' | b'[' | b'{' => values += 1,
+            _ => {}
+        }
+    }
+    values > MAX_VALUES
 }
 
 /// 400 with the position of the syntax error.
@@ -196,6 +262,17 @@ fn invalid_field<T: DeserializeOwned>(bytes: &[u8]) -> ApiError {
         let name = quoted(&text).unwrap_or_default();
         let field = if path.is_empty() { name } else { format!("{path}.{name}") };
         return ApiError::field(field, "is required");
+    }
+    if text.starts_with("unknown field") {
+        let name = quoted(&text).unwrap_or_default();
+        // The name is the client's; repeat it only if it can be a field's name.
+        let is_name =
+            name.len() <= 40 && name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_');
+        let field = if is_name { name } else { path };
+        let known = text.rsplit_once("expected ").map_or("", |(_, known)| known);
+        let known = known.split(" at line ").next().unwrap_or_default();
+        let known = known.trim_start_matches("one of ").replace('`', "");
+        return ApiError::field(field, format!("is not a field of this request; it has {known}"));
     }
     if text.starts_with("duplicate field") {
         return ApiError::field(quoted(&text).unwrap_or(path), "is given more than once");

@@ -117,7 +117,7 @@ async fn serve(app: Shared, stream: TcpStream, router: Router, _slot: OwnedSemap
         .header_read_timeout(app.settings.limits.header_timeout)
         .max_headers(MAX_HEADERS)
         .max_buf_size(MAX_BUFFER);
-    let stream = TokioIo::new(Connection::new(stream, state));
+    let stream = TokioIo::new(Connection::new(stream, state, app.settings.limits.write_timeout));
     let mut connection = builder.serve_connection(stream, service);
     let ended = tokio::select! {
         result = &mut connection => Some(result),
@@ -139,6 +139,14 @@ async fn serve(app: Shared, stream: TcpStream, router: Router, _slot: OwnedSemap
         let timed_out = error.is_timeout() && !parts.read_buf.is_empty();
         parts.io.into_inner().reject(&app, &error, timed_out).await;
     }
+}
+
+/// The size of the request line and the headers. The parser limits what it reads ahead, and
+/// may let a somewhat larger head pass.
+fn head_size(request: &Request<Incoming>) -> usize {
+    let target = request.uri().path_and_query().map_or(0, |target| target.as_str().len());
+    let headers = request.headers().iter();
+    target + headers.map(|(name, value)| name.as_str().len() + value.len() + 4).sum::<usize>()
 }
 
 /// HTTP/1.1 requires exactly one `Host` header (RFC 9112, section 3.2), HTTP/1.0 none.
@@ -163,7 +171,11 @@ async fn respond(
     let line = tracing::enabled!(tracing::Level::WARN)
         .then(|| (request.method().clone(), request.uri().path().to_owned()));
     request.extensions_mut().insert(aborter);
-    let result = if has_valid_host(&request) {
+    let result = if head_size(&request) > MAX_BUFFER {
+        let message = "the request line and the headers are larger than 64 KiB";
+        let error = ApiError::new(Code::HeadersTooLarge, message);
+        Ok(Ok(response::error(&error, app.error_format(request.uri().path()))))
+    } else if has_valid_host(&request) {
         AssertUnwindSafe(router.call(request)).catch_unwind().await
     } else {
         let error =

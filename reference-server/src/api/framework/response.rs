@@ -62,6 +62,11 @@ impl ApiResponse {
         Self { status: StatusCode::NO_CONTENT, body: Vec::new() }
     }
 
+    /// Stored for an `Idempotency-Key` while its request is in progress; never sent.
+    pub(crate) fn in_progress() -> Self {
+        Self { status: StatusCode::PROCESSING, body: Vec::new() }
+    }
+
     fn with_status(
         compatibility: &Compatibility,
         status: StatusCode,

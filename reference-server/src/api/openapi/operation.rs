@@ -56,6 +56,8 @@ impl<'d, 'a> OperationBuilder<'d, 'a> {
         builder.value.insert("description".to_owned(), description.into());
         builder.fixed_unauthorized = operation.service() == Service::Extraction;
         builder.codes.extend([Code::Unauthorized, Code::RateLimited]);
+        // For the keys of the sandbox.
+        builder.codes.push(Code::WrongHost);
         if scope.is_some() {
             builder.codes.push(Code::InsufficientScope);
         }
@@ -67,7 +69,7 @@ impl<'d, 'a> OperationBuilder<'d, 'a> {
         let mut builder = Self::new(document, operation.path());
         builder.is_control = true;
         builder.value.insert("operationId".to_owned(), control_id(operation).into());
-        builder.codes.extend([Code::WrongHost, Code::Forbidden]);
+        builder.codes.extend([Code::WrongHost, Code::Forbidden, Code::ValidationFailed]);
         if builder.document.has_control_token() {
             builder.value.insert("security".to_owned(), json!([{"controlToken": []}]));
             builder.codes.push(Code::Unauthorized);

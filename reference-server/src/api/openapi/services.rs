@@ -40,6 +40,7 @@ pub(super) fn describe<'d, 'a>(
         Operation::ExtractionWebhooksCreate => builder
             .summary(ENDPOINTS, "Register a webhook endpoint")
             .body::<extraction::webhooks::New>()
+            .errors(&[Code::Conflict])
             .idempotent()
             .created::<extraction::webhooks::View<'_>>("The endpoint with its signing secret.")
             .links_to(&[Operation::ExtractionWebhooksDelete]),
@@ -128,6 +129,7 @@ pub(super) fn describe<'d, 'a>(
         Operation::WebhooksCreate => builder
             .summary(WEBHOOKS, "Create a webhook")
             .body::<webhooks::New>()
+            .errors(&[Code::Conflict])
             .idempotent()
             .created::<webhooks::View<'_>>("The webhook with its signing secret.")
             .links_to(&[
@@ -149,6 +151,7 @@ pub(super) fn describe<'d, 'a>(
             let schema = webhooks::test_schema(builder.compatibility());
             builder
                 .summary(WEBHOOKS, "Send a test event to a webhook")
+                .errors(&[Code::Conflict])
                 .ignored_body()
                 .idempotent()
                 .response(

@@ -1,9 +1,11 @@
 //! Parses received messages.
 
 use mail_parser::{
-    Addr, Address, HeaderName, Message, MessageParser, MessagePart, MimeHeaders as _, PartType,
+    Addr, Address, HeaderName, MessageParser, MessagePart, MimeHeaders as _, PartType,
 };
 use serde_json::{Map, Value};
+
+use super::guard::Guarded;
 
 /// A received message with the fields of `email.received`
 /// (`docs/undocumented/email-service.md#delivery-payload`).
@@ -32,34 +34,37 @@ pub(crate) struct IncomingAttachment {
 impl Incoming {
     /// Parses a message. Returns `None` if it has no header.
     pub(crate) fn parse(source: &[u8]) -> Option<Self> {
-        let message = MessageParser::default().parse(source)?;
+        let guarded = Guarded::new(source);
+        let message = MessageParser::default().parse(&guarded.source[..])?;
         if message.headers().is_empty() {
             return None;
         }
+        let restore = |text: &str| guarded.restore(text);
+        let restore_all = |texts: Vec<String>| texts.iter().map(|text| restore(text)).collect();
         Some(Self {
-            from: mailboxes(message.from()).into_iter().next(),
-            to: mailboxes(message.to()),
-            cc: mailboxes(message.cc()),
-            subject: message.subject().map(str::to_owned),
+            from: mailboxes(message.from()).first().map(|text| restore(text)),
+            to: restore_all(mailboxes(message.to())),
+            cc: restore_all(mailboxes(message.cc())),
+            subject: message.subject().map(restore),
             text: message.text_bodies().find_map(|part| match &part.body {
-                PartType::Text(text) => Some(text.clone().into_owned()),
+                PartType::Text(text) => Some(restore(text)),
                 _ => None,
             }),
             html: message.html_bodies().find_map(|part| match &part.body {
-                PartType::Html(html) => Some(html.clone().into_owned()),
+                PartType::Html(html) => Some(restore(html)),
                 _ => None,
             }),
-            headers: headers(&message),
-            attachments: message.attachments().map(attachment).collect(),
+            headers: headers(source),
+            attachments: message.attachments().map(|part| attachment(part, &guarded)).collect(),
         })
     }
 }
 
-fn headers(message: &Message<'_>) -> Map<String, Value> {
+fn headers(source: &[u8]) -> Map<String, Value> {
     // Parse every value as text. Without any rule the parser would apply its defaults.
     let texts = MessageParser::new().header_text(HeaderName::Subject).default_header_text();
     let mut headers = Map::new();
-    let Some(parsed) = texts.parse_headers(message.raw_message()) else { return headers };
+    let Some(parsed) = texts.parse_headers(source) else { return headers };
     for header in parsed.headers() {
         let value = header.value().as_text().unwrap_or_default();
         let value = value.trim().replace(['\r', '\n'], " ");
@@ -78,16 +83,19 @@ fn headers(message: &Message<'_>) -> Map<String, Value> {
     headers
 }
 
-fn attachment(part: &MessagePart<'_>) -> IncomingAttachment {
+fn attachment(part: &MessagePart<'_>, guarded: &Guarded<'_>) -> IncomingAttachment {
     let content_type = part.content_type().map(|kind| match kind.subtype() {
         Some(subtype) => format!("{}/{subtype}", kind.ctype()),
         None => kind.ctype().to_owned(),
     });
     IncomingAttachment {
-        filename: part.attachment_name().map(str::to_owned),
-        content_type: content_type.unwrap_or_else(|| "application/octet-stream".to_owned()),
-        content_id: part.content_id().map(str::to_owned),
-        content: part.contents().to_vec(),
+        filename: part.attachment_name().map(|name| guarded.restore(name)),
+        content_type: content_type.map_or_else(
+            || "application/octet-stream".to_owned(),
+            |content_type| guarded.restore(&content_type),
+        ),
+        content_id: part.content_id().map(|id| guarded.restore(id)),
+        content: guarded.restore_bytes(part.contents()),
     }
 }
 
@@ -137,5 +145,58 @@ mod tests {
         let deep = b"Content-Type: multipart/mixed; boundary=a\r\n\r\n--a\r\n".repeat(2000);
         let _ = Incoming::parse(&deep);
         assert!(Incoming::parse(b"From: \xff\xfe\r\nSubject: =?x?y?z\r\n\r\n\xff").is_some());
+    }
+
+    #[test]
+    fn an_attached_message_is_a_file() {
+        let source = b"From: a@b.test\r\nContent-Type: multipart/mixed; boundary=b\r\n\r\n\
+            --b\r\n\r\nsee Content-Type: message/rfc822\r\n--b\r\n\
+            Content-Type: message/RFC822; name=\"global message/global.eml\"\r\n\r\n\
+            Subject: inner\r\n\r\nHello\r\n--b--\r\n";
+        let message = Incoming::parse(source).expect("a message");
+        assert_eq!(message.text.as_deref(), Some("see Content-Type: message/rfc822"));
+        let [file] = &message.attachments[..] else { panic!("one attachment") };
+        assert_eq!(file.content_type, "message/rfc822");
+        assert_eq!(file.filename.as_deref(), Some("global message/global.eml"));
+        assert_eq!(file.content, b"Subject: inner\r\n\r\nHello");
+        assert_eq!(message.headers["Content-Type"], "multipart/mixed; boundary=b");
+    }
+
+    /// Each of these overflowed the stack or took minutes.
+    #[test]
+    fn hostile_structures_take_linear_time() {
+        let nested = "Content-Type: message/rfc822\r\n\r\n".repeat(20_000);
+        let encoded = {
+            use base64::Engine as _;
+            let inner = base64::engine::general_purpose::STANDARD.encode(&nested);
+            format!(
+                "Content-Type: message/rfc822\r\nContent-Transfer-Encoding: base64\r\n\r\n{inner}"
+            )
+        };
+        let digests =
+            "Content-Type: multipart/digest; boundary=a\r\n\r\n--a\r\n\r\n".repeat(20_000);
+        let pieces: String = (0..40_000).map(|n| format!(";\r\n name*{n}*=x")).collect();
+        let unbounded = format!(
+            "Content-Type: multipart/mixed; boundary=a\r\n\r\n{}",
+            "--a\r\nContent-Type: multipart/mixed; boundary=nope\r\n\r\n".repeat(20_000)
+        );
+        let words = format!("Subject: {}\r\n\r\n", "=?utf-8?q?".repeat(40_000));
+        let comments = format!("To: {}a@b.test\r\n\r\n", "(".repeat(200_000));
+        let messages = [
+            ("nested", nested),
+            ("encoded", encoded),
+            ("digests", digests),
+            ("pieces", format!("Content-Type: text/plain{pieces}\r\n\r\nx")),
+            ("unbounded", unbounded),
+            ("words", words),
+            ("comments", comments),
+        ];
+        for (name, message) in messages {
+            let started = std::time::Instant::now();
+            let _ = Incoming::parse(message.as_bytes());
+            let took = started.elapsed();
+            assert!(took < std::time::Duration::from_secs(5), "{name} took {took:?}");
+            eprintln!("{name} {took:?}");
+        }
     }
 }

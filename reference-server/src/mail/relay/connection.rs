@@ -18,6 +18,7 @@ use crate::net::tls;
 pub(super) struct Connection {
     stream: BufReader<Box<dyn Stream>>,
     extensions: Extensions,
+    usable: bool,
 }
 
 impl std::fmt::Debug for Connection {
@@ -78,8 +79,11 @@ impl Connection {
         expect(within(COMMAND_TIMEOUT, read_reply(&mut plain)).await??, 2)?;
         let extensions = hello(&mut plain).await?;
         if !extensions.start_tls {
-            let connection =
-                Self { stream: BufReader::new(Box::new(plain.into_inner())), extensions };
+            let connection = Self {
+                stream: BufReader::new(Box::new(plain.into_inner())),
+                extensions,
+                usable: true,
+            };
             return connection.log_in(target, false).await;
         }
         expect(command(&mut plain, "STARTTLS").await?, 2)?;
@@ -94,7 +98,7 @@ impl Connection {
     }
 
     fn new(stream: Box<dyn Stream>) -> Self {
-        Self { stream: BufReader::new(stream), extensions: Extensions::default() }
+        Self { stream: BufReader::new(stream), extensions: Extensions::default(), usable: true }
     }
 
     async fn greet(&mut self) -> Result<(), ConnectionError> {
@@ -162,14 +166,23 @@ impl Connection {
         if !outcomes.contains(&Handoff::Accepted) {
             return Ok(outcomes);
         }
-        let mut reply = self.command("DATA").await?;
-        if reply.class() == 3 {
-            within(MESSAGE_TIMEOUT, self.write_message(source)).await??;
-            reply = within(MESSAGE_TIMEOUT, read_reply(&mut self.stream)).await??;
-        } else if reply.class() == 2 {
-            return Err(ConnectionError::NotSmtp);
-        }
-        let outcome_of_data = reply.handoff();
+        let reply = self.command("DATA").await?;
+        let outcome_of_data = match reply.class() {
+            3 => {
+                within(MESSAGE_TIMEOUT, self.write_message(source)).await??;
+                match self.end_message().await {
+                    Ok(reply) => reply.handoff(),
+                    Err(failure) => {
+                        self.usable = false;
+                        Handoff::Unknown(Reason::new(format!(
+                            "the relay did not confirm the message, and may have accepted it: {failure}"
+                        )))
+                    }
+                }
+            }
+            2 => return Err(ConnectionError::NotSmtp),
+            _ => reply.handoff(),
+        };
         for outcome in &mut outcomes {
             if *outcome == Handoff::Accepted {
                 *outcome = outcome_of_data.clone();
@@ -193,7 +206,23 @@ impl Connection {
         mail
     }
 
-    /// Writes the message with dot-stuffing, and the final dot.
+    /// Whether another message can be sent over the connection.
+    pub(super) fn is_usable(&self) -> bool {
+        self.usable
+    }
+
+    /// Writes the final dot and reads the reply. If this fails, the relay may have accepted
+    /// the message.
+    async fn end_message(&mut self) -> Result<Reply, ConnectionError> {
+        let exchange = async {
+            self.stream.write_all(b".\r\n").await?;
+            self.stream.flush().await?;
+            read_reply(&mut self.stream).await
+        };
+        within(MESSAGE_TIMEOUT, exchange).await?
+    }
+
+    /// Writes the message with dot-stuffing, without the final dot.
     async fn write_message(&mut self, source: &[u8]) -> io::Result<()> {
         let mut stuffed = Vec::with_capacity(source.len() + source.len() / 50 + 8);
         for line in source.split_inclusive(|&byte| byte == b'\n') {
@@ -205,7 +234,6 @@ impl Connection {
         if !stuffed.ends_with(b"\r\n") {
             stuffed.extend_from_slice(b"\r\n");
         }
-        stuffed.extend_from_slice(b".\r\n");
         self.stream.write_all(&stuffed).await?;
         self.stream.flush().await
     }

@@ -3,15 +3,18 @@
 use std::future::Future;
 use std::net::{IpAddr, SocketAddr};
 use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Context, Poll};
 use std::time::Duration;
 use std::{fmt, io};
 
 use http::Uri;
-use hyper_util::client::legacy::connect::{Connected, Connection};
+use hyper_util::client::legacy::connect::{CaptureConnection, Connected, Connection};
 use hyper_util::rt::TokioIo;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
+use tokio::sync::Semaphore;
 use tokio::time::timeout;
 use tokio_rustls::client::TlsStream;
 use tower_service::Service;
@@ -71,12 +74,23 @@ impl Connector {
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
 const LAST_CONNECT_TIMEOUT: Duration = Duration::from_secs(30);
 
+/// Maximum number of look-ups under way, of 512 threads; more than one organization's
+/// attempts can take.
+const MAX_LOOKUPS: usize = 256;
+
 async fn addresses(host: &str, port: u16) -> Result<Vec<SocketAddr>, ConnectError> {
     if let Ok(address) = host.parse::<IpAddr>() {
         return Ok(vec![SocketAddr::new(address, port)]);
     }
-    let found = tokio::net::lookup_host((host, port)).await;
-    found.map(Iterator::collect).map_err(|_| ConnectError::Unresolved)
+    // A look-up takes a thread for as long as the name server does, and the threads are
+    // those that read the database.
+    static LOOKUPS: Semaphore = Semaphore::const_new(MAX_LOOKUPS);
+    let _slot = LOOKUPS.acquire().await;
+    match tokio::net::lookup_host((host, port)).await {
+        Ok(found) => Ok(found.collect()),
+        Err(error) if matches!(error.raw_os_error(), Some(23 | 24)) => Err(ConnectError::Io(error)),
+        Err(_) => Err(ConnectError::Unresolved),
+    }
 }
 
 impl Service<Uri> for Connector {
@@ -108,6 +122,10 @@ impl ConnectError {
         match self {
             Self::Refused(refused) => AttemptError::Refused(*refused),
             Self::Unresolved => AttemptError::Unresolved,
+            // ENFILE and EMFILE
+            Self::Io(error) if matches!(error.raw_os_error(), Some(23 | 24)) => {
+                AttemptError::NoDescriptor
+            }
             Self::Io(error) => AttemptError::NoConnection(error.kind().into()),
             Self::Tls(error) => AttemptError::Tls(io::Error::other(error.to_string())),
         }
@@ -122,6 +140,19 @@ impl fmt::Display for ConnectError {
 
 impl std::error::Error for ConnectError {}
 
+/// How many requests a connection has served.
+#[derive(Clone, Default)]
+struct Uses(Arc<AtomicUsize>);
+
+/// Counts a request on its connection. Returns how many it had served before.
+pub(super) fn count_use(connection: &CaptureConnection) -> usize {
+    let mut extras = http::Extensions::new();
+    if let Some(connected) = connection.connection_metadata().as_ref() {
+        connected.get_extras(&mut extras);
+    }
+    extras.get::<Uses>().map_or(0, |uses| uses.0.fetch_add(1, Ordering::Relaxed))
+}
+
 pub(super) enum Stream {
     Plain(TcpStream),
     Tls(Box<TlsStream<TcpStream>>),
@@ -129,7 +160,7 @@ pub(super) enum Stream {
 
 impl Connection for Stream {
     fn connected(&self) -> Connected {
-        Connected::new()
+        Connected::new().extra(Uses::default())
     }
 }
 

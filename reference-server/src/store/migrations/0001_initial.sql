@@ -252,8 +252,10 @@ CREATE TABLE fault_hit (
 CREATE INDEX fault_hit_fault ON fault_hit (fault, seq);
 
 -- Messages delivered to a domain that is verified on this server, for which
--- `email.received` has not been emitted yet.
+-- `email.received` has not been emitted yet. `attempts` is the number of servers that began
+-- to process the message and did not end: after three, it is set aside.
 CREATE TABLE local_delivery (
     message TEXT PRIMARY KEY,
-    organization INTEGER NOT NULL
+    organization INTEGER NOT NULL,
+    attempts INTEGER NOT NULL
 ) STRICT, WITHOUT ROWID;

@@ -58,6 +58,11 @@ pub(crate) struct Summary {
 }
 
 impl Search {
+    /// Whether a message for this recipient can be one that is searched for.
+    pub(super) fn may_match(&self, recipient: &str) -> bool {
+        self.to.as_deref().is_none_or(|to| to.eq_ignore_ascii_case(recipient))
+    }
+
     pub(super) fn from_query(input: &Input) -> Result<Self, ApiError> {
         let mut query = input.query();
         let mut problems = Problems::default();

@@ -1,0 +1,45 @@
+//! Outcomes that could not be stored, because the disk is full: they are kept, so that
+//! what has been sent is not sent again before they are.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard};
+
+use crate::mail::relay::Handoff;
+use crate::model::time::Millis;
+use crate::net::outbound::Attempt;
+use crate::store::lock;
+
+/// An attempt with the data that is recorded about it.
+pub(crate) struct RecordedAttempt {
+    pub(super) number: i64,
+    pub(super) started_at: Millis,
+    pub(super) url: String,
+    /// Request headers as a JSON object.
+    pub(super) headers: String,
+    pub(crate) attempt: Attempt,
+}
+
+#[derive(Default)]
+pub(crate) struct Unrecorded {
+    deliveries: Mutex<HashMap<String, Arc<RecordedAttempt>>>,
+    relayed: Mutex<HashMap<String, Vec<(usize, Handoff)>>>,
+    announced: Mutex<HashMap<String, i64>>,
+}
+
+impl Unrecorded {
+    /// The attempts that are not recorded yet, by the id of the delivery.
+    pub(super) fn deliveries(&self) -> MutexGuard<'_, HashMap<String, Arc<RecordedAttempt>>> {
+        lock(&self.deliveries)
+    }
+
+    /// The messages whose announcement has begun, by their id, with the number of defects
+    /// that they met in this process.
+    pub(super) fn announced(&self) -> MutexGuard<'_, HashMap<String, i64>> {
+        lock(&self.announced)
+    }
+
+    /// The outcomes at the relay that are not recorded yet, by the id of the email.
+    pub(super) fn relayed(&self) -> MutexGuard<'_, HashMap<String, Vec<(usize, Handoff)>>> {
+        lock(&self.relayed)
+    }
+}

@@ -1,0 +1,148 @@
+//! Ways in for those who should have none.
+
+use svc_reference_server::Server;
+
+use crate::harness::{EXTRACTION_KEY, KEY, Sandbox};
+use crate::raw;
+
+#[tokio::test]
+async fn a_public_server_behind_a_proxy_needs_the_token() {
+    let sandbox = Sandbox::with(|builder| builder.public(true)).await;
+    let token = sandbox.server.control_token().expect("a token").to_owned();
+    let refused = sandbox.raw("GET /_sandbox/health", "", "").await;
+    assert_eq!((refused.status, refused.between(r#""code":""#).as_str()), (401, "unauthorized"));
+    let authorization = format!("authorization: Bearer {token}\r\n");
+    assert_eq!(sandbox.raw("GET /_sandbox/health", &authorization, "").await.status, 200);
+}
+
+#[tokio::test]
+async fn an_address_beyond_loopback_implies_public() {
+    let sandbox = Sandbox::with(|builder| builder.addr(([0, 0, 0, 0], 0).into())).await;
+    let token = sandbox.server.control_token().expect("a token").to_owned();
+    let authorization = format!("authorization: Bearer {token}\r\n");
+    let port = sandbox.addr().port();
+    let request = |line: &str, body: &str| {
+        format!(
+            "{line} HTTP/1.1\r\nhost: 127.0.0.1:{port}\r\n{authorization}content-type: application/json\r\ncontent-length: {}\r\n\r\n{body}",
+            body.len()
+        )
+    };
+    let addr = ([127, 0, 0, 1], port).into();
+    let created = raw::send(addr, request("POST /_sandbox/organizations", "{}").as_bytes()).await;
+    let key = created.between(r#""email_key":""#);
+    let body = r#"{"url":"http://127.0.0.1:9/hook","events":["email.sent"]}"#;
+    let request = request("POST /api/v1/webhooks", body).replace(&token, &key);
+    let refused = raw::send(addr, request.as_bytes()).await;
+    assert_eq!((refused.status, refused.between(r#""field":""#).as_str()), (422, "url"));
+}
+
+#[tokio::test]
+async fn a_rebound_name_cannot_use_the_seeded_keys() {
+    let sandbox = Sandbox::with(|builder| builder.host("sandbox")).await;
+    let port = sandbox.addr().port();
+    let send = async |host: &str, path: &str, key: &str| {
+        let request =
+            format!("GET {path} HTTP/1.1\r\nhost: {host}\r\nauthorization: Bearer {key}\r\n\r\n");
+        raw::send(sandbox.addr(), request.as_bytes()).await
+    };
+    for (path, key) in [("/api/v1/domains", KEY), ("/v1/me", EXTRACTION_KEY)] {
+        for host in [format!("evil.example:{port}"), "evil.example".to_owned()] {
+            let refused = send(&host, path, key).await;
+            assert_eq!(refused.status, 421, "{host}: {refused:?}");
+        }
+        for host in [format!("127.0.0.1:{port}"), format!("localhost:{port}"), "sandbox".to_owned()]
+        {
+            assert_ne!(send(&host, path, key).await.status, 421, "{host}");
+        }
+    }
+    // A key of one's own is secret, and works under any name.
+    let (_, key) = sandbox.email_key(r#""domains:manage""#).await;
+    assert_eq!(send("evil.example", "/api/v1/domains", &key).await.status, 200);
+    assert_eq!(send(&format!("sandbox:{port}"), "/_sandbox/health", "x").await.status, 200);
+}
+
+#[tokio::test]
+async fn a_second_origin_does_not_hide_the_first() {
+    let sandbox = Sandbox::start().await;
+    let own = format!("http://{}", sandbox.addr());
+    let headers = format!("origin: {own}\r\norigin: http://evil.example\r\n");
+    assert_eq!(sandbox.raw("GET /_sandbox/health", &headers, "").await.status, 403);
+    let headers = format!("origin: {own}\r\n");
+    assert_eq!(sandbox.raw("GET /_sandbox/health", &headers, "").await.status, 200);
+}
+
+#[tokio::test]
+async fn a_misspelt_organization_does_not_empty_the_server() {
+    let sandbox = Sandbox::start().await;
+    assert_eq!(sandbox.call("POST /api/v1/audiences", r#"{"name":"kept"}"#).await.status, 201);
+    for (line, body) in [
+        ("POST /_sandbox/reset", r#"{"organisation":"Sandbox"}"#),
+        ("POST /_sandbox/reset?organisation=Sandbox", ""),
+        ("POST /_sandbox/reset?x=1", "{}"),
+    ] {
+        let refused = sandbox.control(line, body).await;
+        assert_eq!(refused.status, 422, "{line}: {refused:?}");
+        assert!(refused.body.contains("organization"), "{refused:?}");
+    }
+    assert!(sandbox.call("GET /api/v1/audiences", "").await.body.contains("kept"));
+    for (line, body) in [
+        ("POST /_sandbox/organizations", r#"{"nmae":"x"}"#),
+        ("POST /_sandbox/keys", r#"{"service":"email","scopes":[],"mod":"live"}"#),
+        ("PUT /_sandbox/templates/x", r#"{"txt":"x"}"#),
+        ("POST /_sandbox/dns/sandbox.test/publish", r#"{"record":["mx"]}"#),
+        ("POST /_sandbox/inbound", r#"{"from":"a@b.test","to":"x@sandbox.test","txt":"x"}"#),
+        ("POST /_sandbox/extractions", r#"{"event":"extraction.completed","dta":{}}"#),
+        ("POST /_sandbox/clock", r#"{"freeze":true,"at":"now"}"#),
+        ("POST /_sandbox/faults", r#"{"status":500,"time":2}"#),
+        ("POST /_sandbox/emails/x/events", r#"{"event":"opened","recipent":"a@b.test"}"#),
+        ("GET /_sandbox/messages?form=a@b.test", ""),
+        ("GET /_sandbox/deliveries?webhok=x", ""),
+        ("GET /_sandbox/faults?limit=1", ""),
+    ] {
+        let refused = sandbox.control(line, body).await;
+        assert_eq!(refused.status, 422, "{line}: {refused:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_fault_that_can_never_happen_or_contradicts_itself() {
+    let sandbox = Sandbox::start().await;
+    for (body, field) in [
+        (r#"{"status":500,"times":0}"#, "times"),
+        (r#"{"status":500,"drop":"before"}"#, "drop"),
+        (r#"{"status":500,"drop":"after"}"#, "drop"),
+    ] {
+        let refused = sandbox.control("POST /_sandbox/faults", body).await;
+        assert_eq!(
+            (refused.status, refused.between(r#""field":""#).as_str()),
+            (422, field),
+            "{body}"
+        );
+    }
+    assert_eq!(sandbox.control("GET /_sandbox/faults", "").await.body, "[]");
+}
+
+#[cfg(unix)]
+#[tokio::test]
+async fn a_data_directory_that_others_can_change() {
+    use std::os::unix::fs::{PermissionsExt as _, symlink};
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = directory.path().join("data");
+    std::fs::create_dir(&path).expect("created");
+    let set = |mode| std::fs::set_permissions(&path, std::fs::Permissions::from_mode(mode));
+    set(0o777).expect("set");
+    let start = || Server::builder().data_dir(&path).start();
+    let error = start().await.expect_err("refused");
+    let source = std::error::Error::source(&error).expect("a source").to_string();
+    assert!(source.contains("chmod go-w"), "{source}");
+    set(0o700).expect("set");
+
+    let victim = directory.path().join("victim");
+    std::fs::write(&victim, "precious").expect("written");
+    symlink(&victim, path.join("server.lock")).expect("linked");
+    start().await.expect_err("the lock is a link");
+    std::fs::remove_file(path.join("server.lock")).expect("removed");
+    symlink(&victim, path.join("server.json.new")).expect("linked");
+    start().await.expect("started").stop().await;
+    assert_eq!(std::fs::read_to_string(&victim).expect("read"), "precious");
+}

@@ -1,0 +1,185 @@
+//! Messages that are hard to read, and clients that abuse the SMTP port.
+
+use std::net::SocketAddr;
+use std::time::{Duration, Instant};
+
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
+
+use crate::harness::Sandbox;
+use crate::receiver::{Receiver, within};
+
+async fn sandbox() -> (Sandbox, SocketAddr) {
+    let any_port = "127.0.0.1:0".parse().expect("an address");
+    let limit = Duration::from_millis(300);
+    let sandbox = Sandbox::with(|builder| builder.smtp(any_port).write_timeout(limit)).await;
+    let address = sandbox.server.addresses().smtp.expect("a listener");
+    (sandbox, address)
+}
+
+/// Sends everything at once, closes its side, and returns all replies.
+async fn talk(address: SocketAddr, input: &[u8]) -> String {
+    let mut stream = TcpStream::connect(address).await.expect("a connection");
+    let mut replies = String::new();
+    let exchange = async {
+        // The server may close the connection before it has read all.
+        let _ = stream.write_all(input).await;
+        let _ = stream.shutdown().await;
+        let _ = stream.read_to_string(&mut replies).await;
+    };
+    within("the end of the session", exchange).await;
+    replies
+}
+
+fn session(message: &str) -> String {
+    format!(
+        "EHLO a.test\r\nMAIL FROM:<a@b.test>\r\nRCPT TO:<x@sandbox.test>\r\nDATA\r\n{message}\r\n.\r\nQUIT\r\n"
+    )
+}
+
+#[tokio::test]
+async fn messages_nested_thousands_deep() {
+    let (sandbox, address) = sandbox().await;
+    let receiver = Receiver::start(&[]).await;
+    let body = format!(r#"{{"url":"{}","events":["email.received"]}}"#, receiver.url());
+    assert_eq!(sandbox.call("POST /api/v1/webhooks", &body).await.status, 201);
+    let nested = "Content-Type: message/rfc822\r\n\r\n".repeat(5_000);
+    let message = format!("From: a@b.test\r\nSubject: deep\r\n{nested}end");
+    let replies = talk(address, session(&message).as_bytes()).await;
+    assert!(replies.contains("250 2.0.0 queued"), "{replies}");
+    // The same as an email of one's own, which is judged when it is delivered.
+    let body = format!(
+        r#"{{"from":"a@sandbox.test","to":"x@sandbox.test","subject":"s","attachments":[{{"filename":"a.eml","contentType":"message/rfc822","content":"{}"}}]}}"#,
+        base64(nested.as_bytes())
+    );
+    assert_eq!(sandbox.call("POST /api/v1/emails", &body).await.status, 202);
+    let received = receiver.until(2).await;
+    assert!(received[0].body.contains(r#""subject":"deep""#), "the message is read");
+    assert!(received[1].body.contains(r#""contentType":"message/rfc822""#), "as a file");
+    let list = sandbox.control("GET /_sandbox/messages", "").await;
+    let shown = sandbox.control(&format!("GET /_sandbox/messages/{}", list.id()), "").await;
+    assert_eq!(shown.status, 200);
+}
+
+#[tokio::test]
+async fn a_parameter_in_many_pieces() {
+    let (_sandbox, address) = sandbox().await;
+    let pieces: String = (0..30_000).map(|n| format!(";\r\n name*{n}*=x")).collect();
+    let message = format!("From: a@b.test\r\nContent-Type: text/plain{pieces}\r\n\r\nend");
+    let started = Instant::now();
+    let replies = talk(address, session(&message).as_bytes()).await;
+    assert!(replies.contains("250 2.0.0 queued"), "{replies}");
+    assert!(started.elapsed() < Duration::from_secs(20), "{:?}", started.elapsed());
+}
+
+#[tokio::test]
+async fn a_second_message_smuggled_after_an_unusual_end() {
+    let (sandbox, address) = sandbox().await;
+    let second =
+        "MAIL FROM:<evil@b.test>\r\nRCPT TO:<y@sandbox.test>\r\nDATA\r\nSubject: smuggled\r\n\r\nx";
+    for end in ["\r\n.\r\r\n", "\n.\n", "\r\n.\n", "\n.\r\n", "\r.\r"] {
+        let message = format!("Subject: first\r\n\r\none{end}{second}");
+        let replies = talk(address, session(&message).as_bytes()).await;
+        assert_eq!(replies.matches("250 2.0.0 queued").count(), 1, "{end:?}: {replies}");
+    }
+    let list = sandbox.control("GET /_sandbox/messages?to=y@sandbox.test", "").await;
+    assert_eq!(list.body, r#"{"data":[],"next":null}"#);
+}
+
+#[tokio::test]
+async fn a_web_page_posts_to_the_smtp_port() {
+    let (sandbox, address) = sandbox().await;
+    let request =
+        format!("POST / HTTP/1.1\r\nHost: {address}\r\n\r\n{}", session("Subject: x\r\n\r\nx"));
+    let replies = talk(address, request.as_bytes()).await;
+    assert_eq!(
+        replies,
+        "220 inbound.sandbox.localhost ESMTP\r\n421 4.7.0 this is an SMTP server; closing connection\r\n"
+    );
+    let list = sandbox.control("GET /_sandbox/messages", "").await;
+    assert_eq!(list.body, r#"{"data":[],"next":null}"#);
+}
+
+#[tokio::test]
+async fn a_client_that_never_reads_loses_its_connection() {
+    let (_sandbox, address) = sandbox().await;
+    let mut stream = TcpStream::connect(address).await.expect("a connection");
+    // Every command has a reply, until the buffers of both sides are full and the server
+    // gives up: from then on, writing fails.
+    let commands = "NOOP\r\n".repeat(50_000);
+    let flood = async { while stream.write_all(commands.as_bytes()).await.is_ok() {} };
+    within("the server to close the connection", flood).await;
+}
+
+#[tokio::test]
+async fn many_unfinished_messages() {
+    let (sandbox, address) = sandbox().await;
+    let head = "EHLO a.test\r\nMAIL FROM:<a@b.test>\r\nRCPT TO:<x@sandbox.test>\r\nDATA\r\n";
+    let piece = "x".repeat(1 << 20);
+    let mut open = Vec::new();
+    let mut busy = None;
+    // Seven messages of 20 MiB exceed the budget of 128 MiB.
+    for _ in 0..7 {
+        let mut stream = TcpStream::connect(address).await.expect("a connection");
+        stream.write_all(head.as_bytes()).await.expect("written");
+        for _ in 0..20 {
+            within("the server to read", stream.write_all(piece.as_bytes()))
+                .await
+                .expect("written");
+        }
+        open.push(stream);
+    }
+    for mut stream in open {
+        stream.write_all(b"\r\n.\r\nQUIT\r\n").await.expect("written");
+        let mut replies = String::new();
+        let _ = within("replies", stream.read_to_string(&mut replies)).await;
+        if replies.contains("452 4.3.1") {
+            busy = Some(replies);
+        }
+    }
+    assert!(busy.is_some(), "one message is told to come later");
+    let replies = talk(address, session("Subject: later\r\n\r\nx").as_bytes()).await;
+    assert!(replies.contains("250 2.0.0 queued"), "{replies}");
+    drop(sandbox);
+}
+
+fn base64(bytes: &[u8]) -> String {
+    use base64::Engine as _;
+    base64::engine::general_purpose::STANDARD.encode(bytes)
+}
+
+#[tokio::test]
+async fn a_message_that_ended_three_servers() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = directory.path().join("data");
+    let start = async || {
+        let builder = svc_reference_server::Server::builder().data_dir(&path);
+        Sandbox::of(builder.start().await.expect("started"))
+    };
+    let sandbox = start().await;
+    let receiver = Receiver::start(&[]).await;
+    let body = format!(r#"{{"url":"{}","events":["email.received"]}}"#, receiver.url());
+    assert_eq!(sandbox.call("POST /api/v1/webhooks", &body).await.status, 201);
+    let send = async |sandbox: &Sandbox, subject: &str| {
+        let body = format!(
+            r#"{{"from":"a@sandbox.test","to":"x@sandbox.test","subject":"{subject}","text":"x"}}"#
+        );
+        assert_eq!(sandbox.call("POST /api/v1/emails", &body).await.status, 202);
+        within("the delivery", sandbox.settle()).await;
+    };
+    send(&sandbox, "poison").await;
+    sandbox.server.stop().await;
+    // As three servers leave it that ended while they processed the message.
+    let database = rusqlite::Connection::open(path.join("svc.db")).expect("opened");
+    let sql = "INSERT INTO local_delivery SELECT id, organization, 3 FROM message";
+    assert_eq!(database.execute(sql, []).expect("inserted"), 1);
+    drop(database);
+
+    let sandbox = start().await;
+    send(&sandbox, "later").await;
+    let subjects: Vec<bool> =
+        receiver.received().iter().map(|received| received.body.contains("poison")).collect();
+    assert_eq!(subjects, [true, false], "announced once, and not again");
+    let health = sandbox.control("GET /_sandbox/health", "").await;
+    assert!(health.body.contains(r#""set_aside":1"#), "{health:?}");
+}

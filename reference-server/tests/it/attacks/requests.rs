@@ -1,0 +1,170 @@
+//! Requests that are small to send and large to process.
+
+use std::time::{Duration, Instant};
+
+use tokio::io::AsyncWriteExt as _;
+use tokio::net::TcpStream;
+
+use crate::harness::{KEY, Sandbox};
+use crate::raw;
+use crate::receiver::{Receiver, within};
+
+const SEND: &str = "POST /api/v1/emails";
+
+#[tokio::test]
+async fn thousands_of_hidden_recipients() {
+    let sandbox = Sandbox::start().await;
+    let body = |count: usize| {
+        let list: Vec<String> = (0..count).map(|n| format!(r#""r{n}@x.example""#)).collect();
+        format!(
+            r#"{{"from":"a@sandbox.test","to":"a@x.example","bcc":[{}],"subject":"s"}}"#,
+            list.join(",")
+        )
+    };
+    let refused = sandbox.call(SEND, &body(1_000)).await;
+    assert_eq!(refused.status, 422, "{refused:?}");
+    assert!(refused.body.contains("1001 recipients together, at most 1000"), "{refused:?}");
+    assert_eq!(sandbox.call(SEND, &body(999)).await.status, 202);
+    let started = Instant::now();
+    sandbox.settle().await;
+    assert!(started.elapsed() < Duration::from_secs(20), "{:?}", started.elapsed());
+}
+
+#[tokio::test]
+async fn a_link_with_thousands_of_entities() {
+    let sandbox = Sandbox::start().await;
+    let receiver = Receiver::start(&[]).await;
+    let body = format!(r#"{{"url":"{}","events":["email.clicked"]}}"#, receiver.url());
+    assert_eq!(sandbox.call("POST /api/v1/webhooks", &body).await.status, 201);
+    let html = format!("<a href='http://a.test/?{}'>x</a>", "&".repeat(400_000));
+    let body =
+        format!(r#"{{"from":"a@sandbox.test","to":"b@x.test","subject":"s","html":"{html}"}}"#);
+    let email = sandbox.call(SEND, &body).await.id();
+    sandbox.settle().await;
+    let started = Instant::now();
+    let click = sandbox.control(&format!("GET /t/c/{email}/0/0"), "").await;
+    assert_eq!(click.status, 302);
+    let links = sandbox.control("GET /_sandbox/messages/wait", "").await;
+    assert_eq!(links.status, 200);
+    assert!(started.elapsed() < Duration::from_secs(20), "{:?}", started.elapsed());
+}
+
+#[tokio::test]
+async fn an_error_for_every_item_of_a_long_list() {
+    let sandbox = Sandbox::start().await;
+    let list = vec![r#""no address""#; 900].join(",");
+    let body =
+        format!(r#"{{"from":"a@sandbox.test","to":"b@x.test","cc":[{list}],"subject":"s"}}"#);
+    let refused = sandbox.call(SEND, &body).await;
+    assert_eq!(refused.status, 422);
+    assert_eq!(refused.body.matches(r#""field":"#).count(), 100);
+    assert!(refused.body.contains(r#""omitted":800"#), "the rest is counted");
+}
+
+#[tokio::test]
+async fn a_body_of_a_million_values() {
+    let sandbox = Sandbox::start().await;
+    let list = vec!["0"; 1_000_000].join(",");
+    let body = format!(
+        r#"{{"from":"a@sandbox.test","to":"b@x.test","subject":"s","tags":{{"a":[{list}]}}}}"#
+    );
+    let refused = sandbox.call(SEND, &body).await;
+    assert_eq!(
+        (refused.status, refused.between(r#""code":""#).as_str()),
+        (413, "payload_too_large")
+    );
+    assert!(refused.body.contains(r#""limit":250000"#), "{refused:?}");
+    // Separators in a text are no values.
+    let text = ",".repeat(300_000);
+    let body =
+        format!(r#"{{"from":"a@sandbox.test","to":"b@x.test","subject":"s","text":"\"{text}"}}"#);
+    assert_eq!(sandbox.call(SEND, &body).await.status, 202);
+}
+
+#[tokio::test]
+async fn more_large_bodies_than_memory() {
+    let sandbox = Sandbox::start().await;
+    let length = 60 << 20;
+    let head = format!(
+        "{SEND} HTTP/1.1\r\nhost: {}\r\nauthorization: Bearer {KEY}\r\ncontent-type: application/json\r\ncontent-length: {length}\r\n\r\n{{",
+        sandbox.addr()
+    );
+    // Four requests reserve 240 MiB. They stay open, and need not send their bodies.
+    let mut open = Vec::new();
+    let mut refused = None;
+    while refused.is_none() {
+        assert!(open.len() < 5, "no request was refused");
+        let mut stream = TcpStream::connect(sandbox.addr()).await.expect("a connection");
+        stream.write_all(head.as_bytes()).await.expect("written");
+        let mut probe = [0; 1];
+        let answered = tokio::time::timeout(Duration::from_millis(500), stream.peek(&mut probe));
+        if answered.await.is_ok() {
+            refused = Some(within("a response", raw::read_response(&mut stream)).await);
+        } else {
+            open.push(stream);
+        }
+    }
+    let refused = refused.expect("checked above");
+    assert_eq!((refused.status, refused.header("retry-after")), (503, Some("1")), "{refused:?}");
+    assert_eq!(open.len(), 4);
+    // Small requests still pass.
+    let small = r#"{"from":"a@sandbox.test","to":"b@x.test","subject":"s"}"#;
+    assert_eq!(sandbox.call(SEND, small).await.status, 202);
+}
+
+#[tokio::test]
+async fn a_client_that_does_not_read_its_response() {
+    let limit = Duration::from_millis(300);
+    let sandbox = Sandbox::with(|builder| builder.write_timeout(limit)).await;
+    let text = "x".repeat(8 << 20);
+    let body =
+        format!(r#"{{"from":"a@sandbox.test","to":"b@x.test","subject":"s","text":"{text}"}}"#);
+    let email = sandbox.call(SEND, &body).await.id();
+    let mut stream = TcpStream::connect(sandbox.addr()).await.expect("a connection");
+    let request = format!(
+        "GET /api/v1/emails/{email} HTTP/1.1\r\nhost: {}\r\nauthorization: Bearer {KEY}\r\n\r\n",
+        sandbox.addr()
+    );
+    stream.write_all(request.as_bytes()).await.expect("written");
+    // The request counts as in progress until its connection is given up.
+    within("the server to give up", sandbox.settle()).await;
+    let closed = async { while stream.write_all(b"x").await.is_ok() {} };
+    within("the connection to close", closed).await;
+}
+
+#[tokio::test]
+async fn a_head_of_more_than_64_kib_on_every_path() {
+    let sandbox = Sandbox::start().await;
+    let long = format!("x-long: {}\r\n", "x".repeat(64 << 10));
+    for line in ["GET /api/v1/domains", "GET /_sandbox/health", "GET /nothing", "GET /openapi.json"]
+    {
+        let request = format!("{line} HTTP/1.1\r\nhost: {}\r\n{long}\r\n", sandbox.addr());
+        let refused = raw::send(sandbox.addr(), request.as_bytes());
+        assert_eq!(refused.await.status, 431, "{line}");
+    }
+    let long = format!("GET /{}", "x".repeat(64 << 10));
+    let request = format!("{long} HTTP/1.1\r\nhost: a\r\n\r\n");
+    let refused = raw::send(sandbox.addr(), request.as_bytes());
+    assert_eq!(refused.await.status, 431);
+}
+
+#[tokio::test]
+async fn templates_that_grow_without_bound() {
+    let sandbox = Sandbox::start().await;
+    for template in [
+        "{% set a = a ~ a %}".repeat(40),
+        format!("{{{{ {}1 }}}}", "-".repeat(8_000)),
+        format!("{{{{ a{} }}}}", ".b".repeat(2_000)),
+        "x".repeat(300_000),
+    ] {
+        let body = format!(r#"{{"text":"{template}"}}"#);
+        let put = sandbox.control("PUT /_sandbox/templates/grow", &body).await;
+        assert_eq!(put.status, 422, "{put:?}");
+    }
+    let body =
+        format!(r#"{{"text":"{{{{ a{} }}}}"}}"#, "|replace('x', 'xxxxxxxxxxxxxxxx')".repeat(25));
+    assert_eq!(sandbox.control("PUT /_sandbox/templates/grow", &body).await.status, 200);
+    let body = r#"{"from":"a@sandbox.test","to":"b@x.test","subject":"s","templateId":"grow","variables":{"a":"x"}}"#;
+    let refused = sandbox.call(SEND, body).await;
+    assert_eq!((refused.status, refused.between(r#""field":""#).as_str()), (422, "variables"));
+}

@@ -1,0 +1,242 @@
+//! What must be sent once, or unchanged.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
+use tokio::net::TcpListener;
+use tokio::sync::Semaphore;
+
+use crate::harness::{KEY, Sandbox};
+use crate::receiver::{NEVER, Receiver, within};
+
+#[tokio::test]
+async fn five_tests_of_a_webhook_with_one_idempotency_key() {
+    let sandbox = Sandbox::start().await;
+    // The first attempt is in progress until it times out or the test drops the server.
+    let receiver = Receiver::start(&[NEVER]).await;
+    let body = format!(r#"{{"url":"{}","events":["email.sent"]}}"#, receiver.url());
+    let webhook = sandbox.call("POST /api/v1/webhooks", &body).await.id();
+    let line = format!("POST /api/v1/webhooks/{webhook}/test");
+    let headers = format!("authorization: Bearer {KEY}\r\nidempotency-key: once\r\n");
+    let first = sandbox.raw(&line, &headers, "");
+    let others = async {
+        receiver.until(1).await;
+        // The delivery is stored before it is sent.
+        let stored = sandbox.control("GET /_sandbox/deliveries?event=webhook.test", "").await;
+        assert!(stored.body.contains(r#""state":"pending","attemptCount":0"#), "{stored:?}");
+        for _ in 0..4 {
+            let refused = sandbox.raw(&line, &headers, "").await;
+            assert_eq!(
+                (refused.status, refused.between(r#""code":""#).as_str()),
+                (409, "conflict")
+            );
+        }
+    };
+    let (first, ()) = tokio::join!(first, others);
+    assert_eq!(first.status, 200, "{first:?}");
+    let again = sandbox.raw(&line, &headers, "").await;
+    assert_eq!((again.status, &again.body), (200, &first.body));
+    assert_eq!(receiver.received().len(), 1);
+    let stored = sandbox.control("GET /_sandbox/deliveries?event=webhook.test", "").await;
+    assert!(stored.body.contains(r#""state":"failed","attemptCount":1"#), "{stored:?}");
+}
+
+/// A mail server that reads whole messages and breaks off instead of confirming them.
+async fn breaking_mail_server(messages: Arc<AtomicUsize>) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+    let url = format!("smtp://{}", listener.local_addr().expect("an address"));
+    tokio::spawn(async move {
+        while let Ok((stream, _)) = listener.accept().await {
+            let messages = Arc::clone(&messages);
+            tokio::spawn(async move {
+                let mut stream = BufReader::new(stream);
+                let (mut line, mut in_data) = (String::new(), false);
+                stream.write_all(b"220 ready\r\n").await.ok()?;
+                while stream.read_line(&mut line).await.is_ok_and(|count| count > 0) {
+                    let reply: &[u8] = match line.trim_end() {
+                        "." if in_data => {
+                            messages.fetch_add(1, Ordering::SeqCst);
+                            return None;
+                        }
+                        "DATA" => {
+                            in_data = true;
+                            b"354 go\r\n"
+                        }
+                        _ if in_data => b"",
+                        _ => b"250 ok\r\n",
+                    };
+                    stream.write_all(reply).await.ok()?;
+                    line.clear();
+                }
+                Some(())
+            });
+        }
+    });
+    url
+}
+
+#[tokio::test]
+async fn a_relay_that_breaks_off_after_the_message() {
+    for (again, copies) in [(false, 1), (true, 2)] {
+        let messages = Arc::new(AtomicUsize::new(0));
+        let relay = breaking_mail_server(Arc::clone(&messages)).await;
+        let sandbox =
+            Sandbox::with(|builder| builder.relay(&relay).expect("valid").relay_again(again)).await;
+        sandbox.freeze().await;
+        let body = r#"{"from":"a@sandbox.test","to":"b@x.example","subject":"s","text":"x"}"#;
+        let email = sandbox.call("POST /api/v1/emails", body).await.id();
+        within("the first attempt", sandbox.settle()).await;
+        sandbox.advance("30s").await;
+        let shown = sandbox.call(&format!("GET /api/v1/emails/{email}"), "").await;
+        assert!(shown.body.contains("the relay did not confirm the message"), "{shown:?}");
+        let status = if again { "sending" } else { "sent" };
+        assert!(shown.body.contains(&format!(r#""status":"{status}""#)), "{shown:?}");
+        assert_eq!(messages.load(Ordering::SeqCst), copies);
+    }
+}
+
+#[tokio::test]
+async fn a_bare_line_break_that_hides_the_end_of_a_message() {
+    let sandbox = Sandbox::start().await;
+    let body = r#"{"from":"a@sandbox.test","to":"b@x.test","subject":"s","text":"one\r.\r\ntwo\u0000","html":"<p>\r.\r</p>"}"#;
+    assert_eq!(sandbox.call("POST /api/v1/emails", body).await.status, 202);
+    let message = sandbox.control("GET /_sandbox/messages/wait", "").await.id();
+    let source = sandbox.control(&format!("GET /_sandbox/messages/{message}/raw"), "").await.body;
+    assert!(!source.replace("\r\n", "").contains(['\r', '\0']), "{source}");
+    assert!(source.contains("one=0D.\r\ntwo=00"), "{source}");
+}
+
+#[cfg(unix)]
+#[tokio::test]
+async fn files_of_a_running_server_are_removed() {
+    for file in ["svc.db", "svc.db-wal", "server.lock"] {
+        let directory = tempfile::tempdir().expect("a directory");
+        let path = directory.path().join("data");
+        let sandbox = Sandbox::with(|builder| builder.data_dir(&path)).await;
+        let body = r#"{"name":"x"}"#;
+        assert_eq!(sandbox.call("POST /api/v1/audiences", body).await.status, 201);
+        std::fs::remove_file(path.join(file)).expect("removed");
+        let refused = sandbox.call("POST /api/v1/audiences", body).await;
+        assert_eq!(
+            (refused.status, refused.between(r#""code":""#).as_str()),
+            (503, "unavailable"),
+            "{file}: {refused:?}"
+        );
+    }
+}
+
+/// An endpoint that closes every connection after one response, without saying so.
+#[tokio::test]
+async fn an_endpoint_that_closes_kept_alive_connections() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+    let url = format!("http://{}/hook", listener.local_addr().expect("an address"));
+    tokio::spawn(async move {
+        while let Ok((stream, _)) = listener.accept().await {
+            tokio::spawn(async move {
+                let mut stream = BufReader::new(stream);
+                for responds in [true, false] {
+                    let (mut line, mut length) = (String::new(), 0);
+                    while stream.read_line(&mut line).await.is_ok_and(|count| count > 2) {
+                        let lower = line.to_ascii_lowercase();
+                        if let Some(text) = lower.strip_prefix("content-length: ") {
+                            length = text.trim().parse().expect("a length");
+                        }
+                        line.clear();
+                    }
+                    let mut body = vec![0; length];
+                    // The second request is read in part, and never answered.
+                    if !responds || stream.read_exact(&mut body).await.is_err() {
+                        return;
+                    }
+                    let response = b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n";
+                    if stream.write_all(response).await.is_err() {
+                        return;
+                    }
+                }
+            });
+        }
+    });
+    let sandbox = Sandbox::start().await;
+    let body = format!(r#"{{"url":"{url}","events":["email.sent","email.delivered"]}}"#);
+    assert_eq!(sandbox.call("POST /api/v1/webhooks", &body).await.status, 201);
+    for _ in 0..10 {
+        let body = r#"{"from":"a@sandbox.test","to":"b@x.test","subject":"s"}"#;
+        assert_eq!(sandbox.call("POST /api/v1/emails", body).await.status, 202);
+        within("the deliveries", sandbox.settle()).await;
+    }
+    let all = sandbox.control("GET /_sandbox/deliveries?limit=100", "").await;
+    assert_eq!(all.body.matches(r#""state":"delivered","attemptCount":1"#).count(), 20, "{all:?}");
+}
+
+#[tokio::test]
+async fn more_webhooks_than_an_event_can_be_written_for() {
+    let sandbox = Sandbox::start().await;
+    let body = r#"{"url":"https://a.test/","events":["email.sent"]}"#;
+    for _ in 0..200 {
+        assert_eq!(sandbox.call("POST /api/v1/webhooks", body).await.status, 201);
+    }
+    let refused = sandbox.call("POST /api/v1/webhooks", body).await;
+    assert_eq!((refused.status, refused.between(r#""code":""#).as_str()), (409, "conflict"));
+}
+
+/// An endpoint that counts the requests, and responds, with 4 KiB that take room in the
+/// database, once it is told to.
+async fn gated_endpoint(requests: Arc<AtomicUsize>, gate: Arc<Semaphore>) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+    let url = format!("http://{}/hook", listener.local_addr().expect("an address"));
+    tokio::spawn(async move {
+        while let Ok((mut stream, _)) = listener.accept().await {
+            let (requests, gate) = (Arc::clone(&requests), Arc::clone(&gate));
+            tokio::spawn(async move {
+                let mut piece = [0; 16 * 1024];
+                while stream.read(&mut piece).await.is_ok_and(|count| count > 0) {
+                    requests.fetch_add(1, Ordering::SeqCst);
+                    let _open = gate.acquire().await;
+                    let body = "x".repeat(4096);
+                    let response = format!("HTTP/1.1 200 OK\r\ncontent-length: 4096\r\n\r\n{body}");
+                    let _ = stream.write_all(response.as_bytes()).await;
+                }
+            });
+        }
+    });
+    url
+}
+
+#[tokio::test]
+async fn a_disk_that_is_full_when_the_outcome_is_stored() {
+    let sandbox = Sandbox::with(|builder| builder.max_database_size(1 << 20)).await;
+    let (requests, gate) = (Arc::new(AtomicUsize::new(0)), Arc::new(Semaphore::new(0)));
+    let url = gated_endpoint(Arc::clone(&requests), Arc::clone(&gate)).await;
+    let body = format!(r#"{{"url":"{url}","events":["email.sent"]}}"#);
+    assert_eq!(sandbox.call("POST /api/v1/webhooks", &body).await.status, 201);
+    let body = r#"{"from":"a@sandbox.test","to":"b@x.test","subject":"s"}"#;
+    assert_eq!(sandbox.call("POST /api/v1/emails", body).await.status, 202);
+    let arrived = async {
+        while requests.load(Ordering::SeqCst) == 0 {
+            tokio::task::yield_now().await;
+        }
+    };
+    within("the delivery", arrived).await;
+    let mut size = 100_000;
+    while size > 1_000 {
+        let body = format!(r#"{{"name":"{}"}}"#, "x".repeat(size));
+        if sandbox.call("POST /api/v1/audiences", &body).await.status == 507 {
+            size /= 2;
+        }
+    }
+    gate.add_permits(1);
+    // The outcome cannot be stored. The delivery is not sent again meanwhile.
+    let never = tokio::time::timeout(Duration::from_secs(2), sandbox.settle()).await;
+    assert!(never.is_err(), "the outcome was stored on a full disk");
+    assert_eq!(requests.load(Ordering::SeqCst), 1);
+    // With room, it is stored.
+    let audiences = sandbox.call("GET /api/v1/audiences", "").await.id();
+    let delete = format!("DELETE /api/v1/audiences/{audiences}");
+    assert_eq!(sandbox.call(&delete, "").await.status / 100, 2);
+    within("the outcome", sandbox.settle()).await;
+    let all = sandbox.control("GET /_sandbox/deliveries", "").await;
+    assert!(all.body.contains(r#""state":"delivered","attemptCount":1"#), "{all:?}");
+    assert_eq!(requests.load(Ordering::SeqCst), 1);
+}
