@@ -22,7 +22,11 @@ const MAX_LINK_TEXT: usize = 4096;
 
 /// The start of a text, of at most this many bytes.
 fn start_of(text: &str, bytes: usize) -> &str {
-    &text[..text.floor_char_boundary(bytes)]
+    let mut end = bytes.min(text.len());
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    &text[..end]
 }
 
 /// The links of the HTML part in order, then those that only the text part contains.
