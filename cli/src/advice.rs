@@ -1,17 +1,29 @@
 //! Hints: the next step for failures that the services and the SDK report.
 
-use svc_sdk::{Operation, Outcome};
+use svc_sdk::{EmailClient, Operation, Outcome, Scope};
 
 use crate::command_spec;
 use crate::context::Context;
+use crate::dns::is_reserved;
 use crate::failure::{Details, Failure, Kind};
 use crate::output::OUTPUT_FAILED;
 
-/// Puts the sender's domain into the hint of a `domain_not_verified` failure.
-pub fn for_sender(mut failure: Failure, context: &Context, sender: &str) -> Failure {
+/// Says what an unverified sender's domain needs: to be added, or only to be verified.
+pub async fn for_sender(
+    mut failure: Failure,
+    context: &Context,
+    client: &EmailClient,
+    sender: &str,
+) -> Failure {
     let domain = sender.trim_end_matches('>').rsplit('@').next().unwrap_or_default();
     if failure.details().code.as_deref() == Some("domain_not_verified") && !domain.is_empty() {
-        failure.details_mut().hint = Some(verify(context, domain));
+        // The key may lack the scope for it.
+        let list = context.run(client.domains().list()).await.ok();
+        let is_known = list.map(|list| {
+            let mut names = list.iter().filter_map(|known| known.name.as_deref());
+            names.any(|name| name.eq_ignore_ascii_case(domain))
+        });
+        failure.details_mut().hint = Some(verify(context, domain, is_known));
     }
     failure
 }
@@ -43,7 +55,10 @@ fn hint(details: &Details, context: &Context) -> Option<String> {
         Kind::NotFound => return list_existing(context),
         Kind::Refused if details.status == Some(409) => return show_conflicting(context),
         Kind::Refused if details.code.as_deref() == Some("domain_not_verified") => {
-            verify(context, "NAME")
+            verify(context, "NAME", None)
+        }
+        Kind::Refused if details.fields.iter().any(|(field, _)| field.starts_with("scope")) => {
+            scopes()
         }
         Kind::Refused if details.status == Some(403) => match &details.required_scope {
             Some(scope) => {
@@ -112,6 +127,13 @@ fn why_not_retried(details: &Details) -> String {
     }
 }
 
+/// The scopes of both services.
+fn scopes() -> String {
+    let (email, extraction): (Vec<&str>, Vec<&str>) =
+        Scope::ALL.iter().map(|scope| scope.as_str()).partition(|scope| scope.contains(':'));
+    format!("email: {}\nextraction: {}", email.join(", "), extraction.join(" or "))
+}
+
 /// Suggests the command that lists the resources among which an id was not found.
 fn list_existing(context: &Context) -> Option<String> {
     let (group, action) = context.command.path.rsplit_once(' ')?;
@@ -120,8 +142,12 @@ fn list_existing(context: &Context) -> Option<String> {
         // The id on these command lines is an audience's.
         ("contacts", _) => "audiences list".to_owned(),
         (_, "create" | "list") => return None,
+        // `svc sandbox …` addresses the sandbox in any case, these only with the option.
+        ("sandbox dns", _) => {
+            return Some("list the domains: svc --sandbox domains list".to_owned());
+        }
         // The service has no operation that lists emails.
-        ("emails", _) => {
+        ("emails", _) | ("sandbox", "event") => {
             return Some("svc emails send prints the id of each email that it sends".to_owned());
         }
         _ => format!("{group} list"),
@@ -134,24 +160,27 @@ fn list_existing(context: &Context) -> Option<String> {
 fn show_conflicting(context: &Context) -> Option<String> {
     let list = match context.command.path.rsplit_once(' ')? {
         ("contacts", "create") => "contacts list AUDIENCE --all".to_owned(),
-        ("emails", "cancel") => "emails get ID".to_owned(),
         (group, "create") => format!("{group} list"),
         _ => return None,
     };
     Some(format!("see the current state: {}", context.svc(&list)))
 }
 
-fn verify(context: &Context, domain: &str) -> String {
-    let mut steps = format!(
-        "add the domain: {}\npublish the DNS records that it prints, then: {}",
-        context.svc(&format!("domains create {domain}")),
-        context.svc("domains verify ID")
-    );
-    if context.settings.sandbox {
-        steps.push_str(&format!(
-            "\n(in the sandbox, publish them with: {})",
-            context.svc(&format!("sandbox dns publish {domain}"))
-        ));
+/// The steps to verify a domain. `is_known` says whether it was added before, if that is known.
+fn verify(context: &Context, domain: &str, is_known: Option<bool>) -> String {
+    let create = context.svc(&format!("domains create {domain}"));
+    let publish = match context.settings.sandbox && is_reserved(domain) {
+        true => context.svc(&format!("sandbox dns publish {domain}")),
+        false => context.svc(&format!("domains records {domain}")),
+    };
+    let verify = context.svc(&format!("domains verify {domain} --wait"));
+    match is_known {
+        Some(true) => format!("publish its DNS records: {publish}\nthen verify it: {verify}"),
+        Some(false) => format!(
+            "add the domain: {create}\npublish its DNS records: {publish}\nthen verify it: {verify}"
+        ),
+        None => format!(
+            "add the domain, if it is new: {create}\npublish its DNS records: {publish}\nthen verify it: {verify}"
+        ),
     }
-    steps
 }

@@ -14,6 +14,7 @@ use crate::exit;
 use crate::failure::Failure;
 use crate::output::{ColorChoice, Filter, Format, Printer, Streams};
 use crate::settings::{Env, GlobalFlags, Settings};
+use crate::usage;
 
 /// The line that `svc --version` prints.
 pub const VERSION: &str = concat!("svc ", env!("CARGO_PKG_VERSION"), "\n");
@@ -30,7 +31,7 @@ const GLOBAL_OPTIONS: &str =
     arg_required_else_help = true,
     propagate_version = false,
     disable_help_subcommand = true,
-    max_term_width = 100,
+    max_term_width = 80,
     after_long_help = "\
 Try it without an account, on a server inside this command:
   svc --sandbox emails send --from hello@sandbox.test --to ada@example.test \\
@@ -47,28 +48,46 @@ struct Cli {
 
 /// The whole command tree.
 pub fn command() -> clap::Command {
-    let tree = name_global_options(Cli::command());
-    let template = root_template(&tree);
-    tree.help_template(template)
+    usage::with_aliases(with_sections(name_global_options(Cli::command())))
 }
 
-/// Ends the short help of this command and its subcommands with [`GLOBAL_OPTIONS`].
+/// Ends the short help of this command and its subcommands with [`GLOBAL_OPTIONS`]. That of a group
+/// lists only its commands, so that it fits a screen.
 fn name_global_options(command: clap::Command) -> clap::Command {
-    command.after_help(GLOBAL_OPTIONS).mut_subcommands(name_global_options)
+    let is_group = command.has_subcommands() && command.get_name() != "svc";
+    let help = clap::Arg::new("help")
+        .short('h')
+        .long("help")
+        .action(clap::ArgAction::Help)
+        .hide_short_help(is_group)
+        .help("Print help (see more with '--help')")
+        .long_help("Print help (see a summary with '-h')");
+    let command = command.after_help(GLOBAL_OPTIONS).disable_help_flag(true).arg(help);
+    command.mut_subcommands(name_global_options)
 }
 
-/// The help of `svc` itself, with the commands in sections.
-fn root_template(tree: &clap::Command) -> String {
-    let mut template = "{about-with-newline}\n{usage-heading} {usage}\n".to_owned();
+/// Adds the sections to the help of `svc` itself: names in the short help, and descriptions in the
+/// long one.
+fn with_sections(tree: clap::Command) -> clap::Command {
+    let (mut short, mut long) = (String::new(), String::new());
     for (title, names) in SECTIONS {
-        template.push_str(&format!("\n{title}:\n"));
+        short.push_str(&format!("  {:<18}  {}\n", title, names.join(", ")));
+        long.push_str(&format!("{title}:\n"));
         for name in names {
             let about = tree.find_subcommand(name).and_then(clap::Command::get_about);
             let about = about.map(ToString::to_string).unwrap_or_default();
-            template.push_str(&format!("  {name:<11}  {about}\n"));
+            long.push_str(&format!("  {name:<11}  {about}\n"));
         }
+        long.push('\n');
     }
-    template + "\nOptions:\n{options}{after-help}"
+    let short = format!(
+        "Commands:\n{short}\nTry it without an account, on a server inside this command:\n  \
+         svc --sandbox emails send --from hello@sandbox.test --to ada@example.test \\\n      \
+         --subject Hi --text Hello\n"
+    );
+    tree.before_help(short).before_long_help(long).help_template(
+        "{about-with-newline}\n{usage-heading} {usage}\n\n{before-help}Options:\n{options}{after-help}",
+    )
 }
 
 /// The long help of the command at a path such as `["emails", "send"]`, as clap's "error".
@@ -87,9 +106,10 @@ pub fn long_help(path: &[String]) -> Result<clap::Error, Failure> {
         }
     }
     let words = ["svc"].into_iter().chain(path.iter().map(String::as_str)).chain(["--help"]);
-    match tree.clone().try_get_matches_from(words) {
+    let words = words.map(OsString::from).collect::<Vec<_>>();
+    match tree.clone().try_get_matches_from(&words) {
         Err(error) if error.kind() == ErrorKind::DisplayHelp => Ok(error),
-        Err(error) => Err(usage_failure(&error)),
+        Err(error) => Err(usage::failure(&error, &words)),
         Ok(_) => Err(Failure::usage(format!("unknown command `svc {}`", path.join(" ")))),
     }
 }
@@ -112,10 +132,21 @@ fn run(args: &[OsString], env: &Env, streams: Streams) -> u8 {
         complete::run(shell, args, env, streams);
         return exit::DONE;
     }
-    let (cli, spec) = match parse(args) {
-        Ok(parsed) => parsed,
-        Err(error) => return report_clap_error(&error, args, env, streams),
+    let mut args = args.to_vec();
+    let (cli, spec) = loop {
+        match parse(&args) {
+            Ok(parsed) => break parsed,
+            Err(error) => match usage::ask(&error, &args, &early_printer(&args, env, streams)) {
+                Ok(None) => return report_clap_error(&error, &args, env, streams),
+                Ok(Some(completed)) => args = completed,
+                Err(failure) => {
+                    early_printer(&args, env, streams).failure(&failure);
+                    return exit::code(failure.kind());
+                }
+            },
+        }
     };
+    let args = args.as_slice();
     let (settings, printer) = match prepare(&cli.global, env, streams) {
         Ok(prepared) => prepared,
         Err(failure) => {
@@ -219,7 +250,7 @@ fn prepare(
     let color = settings.color;
     let color = move |is_terminal| colored(color, is_terminal);
     let printer = Printer::new(format, filter, streams, color, flags.quiet, flags.verbose);
-    Ok((settings, printer))
+    Ok((settings, printer.wide(flags.wide)))
 }
 
 fn colored(choice: ColorChoice, is_terminal: bool) -> bool {
@@ -245,60 +276,13 @@ fn report_clap_error(error: &clap::Error, args: &[OsString], env: &Env, streams:
             return exit::USAGE;
         }
         ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {
-            let group = group_of(args);
-            Failure::usage("no command given").hint(format!("list the commands: svc{group} --help"))
+            let group = usage::typed_path(args);
+            Failure::usage("no command given").hint(format!("list the commands: {group} --help"))
         }
-        _ => usage_failure(error),
+        _ => usage::failure(error, args),
     };
     printer.failure(&failure);
     exit::USAGE
-}
-
-/// The command group that was typed without a command, such as ` sandbox clock`.
-fn group_of(args: &[OsString]) -> String {
-    let mut level = &command();
-    let mut path = String::new();
-    let words = args.iter().skip(1).filter_map(|word| word.to_str());
-    for word in words.filter(|word| !word.starts_with('-')) {
-        if let Some(group) = level.find_subcommand(word) {
-            path.push(' ');
-            path.push_str(word);
-            level = group;
-        }
-    }
-    path
-}
-
-fn usage_failure(error: &clap::Error) -> Failure {
-    let text = error.render().to_string();
-    let mut paragraphs = text.split("\n\n");
-    let message = paragraphs.next().unwrap_or_default().trim_start_matches("error: ");
-    let message = message.lines().map(str::trim).collect::<Vec<_>>().join(" ");
-    let failure = Failure::usage(message);
-    let tip = paragraphs.find_map(|rest| rest.trim().strip_prefix("tip: ").map(str::to_owned));
-    match (tip, text.lines().find_map(|line| line.strip_prefix("Usage: "))) {
-        (Some(tip), _) => failure.hint(tip),
-        (None, Some(usage)) if error.kind() == ErrorKind::InvalidSubcommand => {
-            failure.hint(commands_of(usage))
-        }
-        (None, Some(usage)) => failure.hint(format!("usage: {usage}")),
-        (None, None) => failure,
-    }
-}
-
-/// A hint that lists the known commands at the level of an unknown one.
-fn commands_of(usage: &str) -> String {
-    let tree = command();
-    let words = usage.split(' ').skip(1).take_while(|word| !word.starts_with(['[', '<']));
-    let group = words.clone().try_fold(&tree, |at, word| at.find_subcommand(word));
-    let path = words.fold("svc".to_owned(), |path, word| path + " " + word);
-    match group.filter(|group| group.get_name() != tree.get_name()) {
-        Some(group) => {
-            let names = group.get_subcommands().map(clap::Command::get_name);
-            format!("commands of {path}: {}", names.collect::<Vec<_>>().join(", "))
-        }
-        None => format!("list the commands: {path} --help"),
-    }
 }
 
 /// A printer for the time before the settings are resolved. It considers only the output options

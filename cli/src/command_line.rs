@@ -24,6 +24,12 @@ pub fn in_sandbox(args: &[OsString]) -> String {
     line
 }
 
+/// The same command line, quoted for the shell.
+pub fn shown(args: &[OsString]) -> String {
+    let args = args.iter().skip(1).map(|arg| arg.to_string_lossy());
+    args.fold("svc".to_owned(), |line, arg| line + " " + &shell_quoted(&arg))
+}
+
 /// Quotes a word for the shell, if necessary.
 pub fn shell_quoted(word: &str) -> Cow<'_, str> {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=@,+%".contains(c);

@@ -134,9 +134,10 @@ pub(crate) fn find(path: &str) -> Option<&'static CommandSpec> {
     COMMANDS.iter().find(|spec| spec.path == path)
 }
 
-/// Whether Ctrl-C is the regular way to end the command, which then cleans up.
+/// Whether the command handles Ctrl-C itself: as the regular way to end it, or to report what was
+/// done.
 pub(crate) fn ends_by_interrupt(spec: &CommandSpec) -> bool {
-    matches!(spec.path, "sandbox serve" | "listen")
+    matches!(spec.path, "sandbox serve" | "listen" | "contacts import")
 }
 
 /// Whether the command uses only the local server.

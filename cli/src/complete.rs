@@ -41,7 +41,6 @@ pub enum Values {
     /// Ids from the service.
     Audience,
     Contact,
-    Domain,
     Webhook,
     ExtractionWebhook,
     /// A domain's id or name.

@@ -19,6 +19,7 @@ use crate::command_spec::{CommandSpec, Effect};
 use crate::dry_run;
 use crate::failure::{Failure, Kind};
 use crate::input::content::Inputs;
+use crate::names::Target;
 use crate::output::{Printer, View};
 use crate::sandbox::Sandbox;
 use crate::settings::{Key, Settings, Source, key_variable, url_setting_names};
@@ -270,8 +271,16 @@ impl Context {
             false => response.await,
         };
         let response = result.map_err(|error| {
-            if matches!(error.kind(), ErrorKind::InvalidResponse { .. }) {
-                trace::foreign_body(&self.out, error.body());
+            match error.kind() {
+                ErrorKind::InvalidResponse { .. } => trace::foreign_body(&self.out, error.body()),
+                // The response may tell the reader what svc does not understand.
+                ErrorKind::MissingId => {
+                    if let Ok(value) = serde_json::from_slice(error.body()) {
+                        // The failure matters more than a closed standard output.
+                        let _ = self.out.value(&value);
+                    }
+                }
+                _ => {}
             }
             match retry_safe {
                 Some(retry_safe) => Failure::from_sdk(&error, retry_safe),
@@ -324,9 +333,15 @@ impl Context {
         }
     }
 
+    /// The command line of this run.
+    pub fn typed_again(&self) -> String {
+        command_line::shown(&self.typed)
+    }
+
     /// Reports a deletion.
-    pub fn deleted(&self, noun: &str, id: &str) -> Result<(), Failure> {
-        self.out.done(&format!("deleted {noun} {id}"), &json!({"id": id, "deleted": true}))
+    pub fn deleted(&self, noun: &str, target: &Target) -> Result<(), Failure> {
+        let value = json!({"id": target.id, "deleted": true});
+        self.out.done(&format!("deleted {noun} {target}"), &value)
     }
 
     /// The base URL and the key of a service.

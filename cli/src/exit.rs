@@ -63,7 +63,10 @@ pub const TABLE: [(u8, &str); 13] = [
     (REFUSED, "refused by the service: 400, 409, 413, 415, 422, and any other 403"),
     (RATE_LIMITED, "rate limited after all retries: 429"),
     (UNAVAILABLE, "not processed, or safe to retry: no connection, time-out, 5xx"),
-    (OUTCOME_UNKNOWN, "outcome unknown: the request may have been processed"),
+    (
+        OUTCOME_UNKNOWN,
+        "outcome unknown: the request may have been processed, or --wait ended before the final status",
+    ),
     (
         CHECK_FAILED,
         "a check failed: signature mismatch, domain not verified, test delivery not 2xx, email bounced or failed",

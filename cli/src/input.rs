@@ -1,9 +1,11 @@
 //! Parsers for option values and input files.
 
+pub mod address;
 pub mod at;
 pub mod attach;
 pub mod content;
 pub mod duration;
+pub mod event;
 pub mod html;
 pub mod pairs;
 

@@ -25,6 +25,7 @@ mod dry_run;
 mod exit;
 mod failure;
 mod input;
+mod names;
 mod output;
 mod recorded;
 mod sandbox;
@@ -32,6 +33,9 @@ mod sdk_error;
 mod sent;
 mod settings;
 mod stop;
+mod suggest;
+mod times;
+mod usage;
 mod wait;
 
 pub use app::{command, main};

@@ -4,15 +4,17 @@
 mod jq;
 mod prompt;
 mod spinner;
+mod streams;
 mod table;
 mod text;
 mod yaml;
 
-use std::io::{IsTerminal as _, Write as _};
+use std::io::Write as _;
 
 use serde_json::Value;
 
 pub(crate) use jq::Filter;
+pub use streams::Streams;
 pub(crate) use table::local_time;
 pub use table::{Column, Show, View};
 pub(crate) use text::{one_line, printable};
@@ -58,28 +60,6 @@ pub enum ColorChoice {
     Never,
 }
 
-/// Properties of the standard streams.
-#[derive(Clone, Copy, Debug)]
-pub struct Streams {
-    pub stdin_is_terminal: bool,
-    pub stdout_is_terminal: bool,
-    pub stderr_is_terminal: bool,
-    /// Whether the terminal supports no escape sequences (`TERM=dumb`).
-    pub dumb: bool,
-}
-
-impl Streams {
-    /// The streams of this process.
-    pub fn of_process() -> Self {
-        Self {
-            stdin_is_terminal: std::io::stdin().is_terminal(),
-            stdout_is_terminal: std::io::stdout().is_terminal(),
-            stderr_is_terminal: std::io::stderr().is_terminal(),
-            dumb: std::env::var_os("TERM").is_some_and(|term| term == "dumb"),
-        }
-    }
-}
-
 /// Writes results, hints and errors in the selected format.
 pub struct Printer {
     format: Format,
@@ -91,6 +71,7 @@ pub struct Printer {
     stderr_color: bool,
     quiet: bool,
     verbose: bool,
+    wide: bool,
 }
 
 impl Printer {
@@ -114,7 +95,15 @@ impl Printer {
             stderr_color: color(streams.stderr_is_terminal && !streams.dumb),
             quiet,
             verbose,
+            wide: false,
         }
+    }
+
+    /// Ignores the width of the terminal.
+    #[must_use]
+    pub fn wide(mut self, wide: bool) -> Self {
+        self.wide = wide;
+        self
     }
 
     /// The format of results.
@@ -148,7 +137,7 @@ impl Printer {
     /// Writes one object, as a table of `rows` for people.
     pub fn one_as_list(&self, value: &Value, rows: &[Value], view: View) -> Result<(), Failure> {
         if self.is_table() {
-            return self.write(&table::list(rows, view, self.canvas()));
+            return self.rows(rows, view);
         }
         self.json(value)
     }
@@ -160,10 +149,20 @@ impl Printer {
                 self.note(none);
                 Ok(())
             }
-            Format::Table => self.write(&table::list(items, view, self.canvas())),
+            Format::Table => self.rows(items, view),
             Format::Ndjson => items.iter().try_for_each(|item| self.json(item)),
             Format::Json | Format::Yaml => self.json(&Value::from(items)),
         }
+    }
+
+    fn rows(&self, items: &[Value], view: View) -> Result<(), Failure> {
+        let table::List { text, hidden } = table::list(items, view, self.canvas());
+        self.write(&text)?;
+        if hidden > 0 {
+            let columns = if hidden == 1 { "column" } else { "columns" };
+            self.hint(&format!("{hidden} {columns} not shown; use --wide or --json"));
+        }
+        Ok(())
     }
 
     /// Writes the result of an action: a sentence for people, the value for programs.
@@ -200,7 +199,7 @@ impl Printer {
         let text = status.to_string();
         let status =
             if self.stdout_color { table::http_status_color(status).colorize(text) } else { text };
-        self.write(&format!("{}{status}{}\n", one_line(before), one_line(after)))
+        self.write(&format!("{}{status}{}\n", one_line(before), printable(after)))
     }
 
     /// Writes a text that is the result itself, such as a script or a stored message, as
@@ -339,12 +338,15 @@ impl Printer {
             self.leave_line();
         }
         let details = failure.details();
-        let message = one_line(&details.message);
+        let status = details.status.map(|status| status.to_string());
+        let status = status.filter(|status| !details.message.contains(status));
+        let status = status.map(|status| format!(" (HTTP {status})")).unwrap_or_default();
+        let message = format!("{}{status}", one_line(&details.message));
         let (red, reset) = self.styles("\u{1b}[1;31m");
         // Ctrl-C without consequences is not an error.
         let harmless_interrupt = failure.kind() == Kind::Interrupted && details.hint.is_none();
         let mut lines = match harmless_interrupt {
-            true => vec![message.into_owned()],
+            true => vec![message],
             false => vec![format!("{red}error:{reset} {message}")],
         };
         // The message often already ends with the only field's problem.
@@ -421,9 +423,7 @@ impl Printer {
     }
 
     fn canvas(&self) -> Canvas {
-        let width = self
-            .streams
-            .stdout_is_terminal
+        let width = (self.streams.stdout_is_terminal && !self.wide)
             .then(terminal_size::terminal_size)
             .flatten()
             .map(|(width, _)| usize::from(width.0));

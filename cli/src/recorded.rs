@@ -1,6 +1,7 @@
 //! Webhook deliveries that `svc listen` received, stored for `svc replay`: one file per delivery,
 //! with mode 0600.
 
+use std::collections::HashSet;
 use std::fs;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
@@ -89,8 +90,8 @@ impl Records {
         if ids.iter().any(|known| known == id) {
             return self.read(id);
         }
-        for record in ids.iter().rev() {
-            let record = self.read(record)?;
+        // A corrupt record does not hide the others.
+        for record in ids.iter().rev().filter_map(|record| self.read(record).ok()) {
             if record.event_id.as_deref() == Some(id) {
                 return Ok(record);
             }
@@ -102,17 +103,37 @@ impl Records {
         .hint("svc listen records deliveries and prints their ids"))
     }
 
-    /// All deliveries received since an instant, oldest first.
-    pub fn since(&self, instant: DateTime<Utc>) -> Result<Vec<RecordedDelivery>, Failure> {
-        let mut found = Vec::new();
-        for id in self.ids()? {
-            let record = self.read(&id)?;
+    /// The deliveries received since an instant, oldest first, and the failures to read the others.
+    /// Of several attempts to deliver one event, only the newest.
+    pub fn since(&self, instant: DateTime<Utc>) -> Result<Since, Failure> {
+        let mut since = Since::default();
+        let mut seen = HashSet::new();
+        for id in self.ids()?.iter().rev() {
+            // A corrupt file still has the time in its name.
+            if created(id).is_some_and(|at| at < instant.timestamp()) {
+                break;
+            }
+            let record = match self.read(id) {
+                Ok(record) => record,
+                Err(failure) => {
+                    since.corrupt.push((id.clone(), failure));
+                    continue;
+                }
+            };
             let at = DateTime::parse_from_rfc3339(&record.received_at);
-            if at.is_ok_and(|at| at >= instant) {
-                found.push(record);
+            if at.is_ok_and(|at| at < instant) {
+                continue;
+            }
+            let event = record.event_id.clone().map(|event| (record.service.clone(), event));
+            if event.is_some_and(|event| !seen.insert(event)) {
+                since.repeated += 1;
+            } else {
+                since.records.push(record);
             }
         }
-        Ok(found)
+        since.records.reverse();
+        since.corrupt.reverse();
+        Ok(since)
     }
 
     /// The newest deliveries, newest first. Corrupt records are skipped.
@@ -125,9 +146,7 @@ impl Records {
     pub fn remove_expired(&self) -> Result<(), Failure> {
         let oldest = (Utc::now() - RETENTION).timestamp();
         for id in self.ids()? {
-            let created = id.strip_prefix("rec_").and_then(|id| Uuid::try_parse(id).ok());
-            let created = created.and_then(|id| id.get_timestamp()).map(|time| time.to_unix().0);
-            if created.is_some_and(|seconds| i64::try_from(seconds).is_ok_and(|s| s < oldest)) {
+            if created(&id).is_some_and(|seconds| seconds < oldest) {
                 // Another session may have removed it first.
                 let _ = fs::remove_file(self.path(&id));
             }
@@ -161,6 +180,22 @@ impl Records {
     fn path(&self, id: &str) -> PathBuf {
         self.0.join(format!("{id}.json"))
     }
+}
+
+/// The deliveries that [`Records::since`] found.
+#[derive(Default)]
+pub struct Since {
+    pub records: Vec<RecordedDelivery>,
+    /// The ids of records that cannot be read.
+    pub corrupt: Vec<(String, Failure)>,
+    /// How many earlier attempts of the same events were left out.
+    pub repeated: usize,
+}
+
+/// The time in the id of a record, in seconds since the epoch.
+fn created(id: &str) -> Option<i64> {
+    let id = id.strip_prefix("rec_").and_then(|id| Uuid::try_parse(id).ok())?;
+    i64::try_from(id.get_timestamp()?.to_unix().0).ok()
 }
 
 /// The file that holds the secret of the last session of `svc listen`.
@@ -214,10 +249,33 @@ mod tests {
         for body in bodies {
             records.store(&RecordedDelivery::new("email", None, Vec::new(), body)).expect("stored");
         }
-        let found = records.since(DateTime::UNIX_EPOCH).expect("read");
+        let found = records.since(DateTime::UNIX_EPOCH).expect("read").records;
         let read = found.iter().map(|r| r.body().expect("bytes")).collect::<Vec<_>>();
         assert_eq!(read, bodies.map(<[u8]>::to_vec));
-        assert!(records.since(Utc::now() + TimeDelta::hours(1)).expect("read").is_empty());
+        let later = records.since(Utc::now() + TimeDelta::hours(1)).expect("read");
+        assert!(later.records.is_empty());
+    }
+
+    #[test]
+    fn corrupt_records_are_reported_and_events_are_returned_once() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let records = Records::in_dir(dir.path());
+        let event = |service, id| {
+            let body = format!("{{\"id\":\"{id}\"}}");
+            RecordedDelivery::new(service, None, Vec::new(), body.as_bytes())
+        };
+        let broken = event("email", "broken");
+        let first = event("email", "one");
+        let (other, last) = (event("extraction", "one"), event("email", "one"));
+        for record in [&first, &broken, &other, &last] {
+            records.store(record).expect("stored");
+        }
+        fs::write(records.path(&broken.id), "{").expect("written");
+        let since = records.since(DateTime::UNIX_EPOCH).expect("read");
+        assert_eq!(since.corrupt.iter().map(|(id, _)| id).collect::<Vec<_>>(), [&broken.id]);
+        assert_eq!((since.records.len(), since.repeated), (2, 1));
+        assert_eq!(since.records[1].id, last.id);
+        assert_eq!(records.get("one").expect("found").id, last.id);
     }
 
     #[test]

@@ -18,7 +18,10 @@ impl Failure {
         let kind = kind(error, retry_safe);
         let mut failure = Self::new(kind, message(error));
         let details = failure.details_mut();
-        details.code = error.code().map(str::to_owned);
+        details.code = match error.kind() {
+            ErrorKind::MissingId => Some("response_not_understood".to_owned()),
+            _ => error.code().map(str::to_owned),
+        };
         details.status = error.status().map(|status| status.as_u16());
         details.operation = error.operation();
         details.required_scope = match error.kind() {

@@ -7,6 +7,7 @@ pub mod key;
 pub mod keyring;
 mod proxy;
 mod resolve;
+mod zone;
 
 pub use env::{Env, key_variable, url_setting_names};
 pub use files::{Compatibility, Credentials, Profiles};

@@ -82,6 +82,10 @@
 //!
 //! # Testing your code
 //!
+//! For a unit test without a server, every response and error can be created:
+//! [`Error::from_response`], [`Error::new`], [`List::from`], [`Response::new`], and the
+//! `Default` and `Deserialize` implementations of the resources.
+//!
 //! The crate `svc-reference-server` runs both services on the local machine. A test can
 //! start its own instance, in memory and on a free port, within milliseconds. Add the crate
 //! to your `dev-dependencies` and copy this into `tests/`:
@@ -166,7 +170,7 @@ mod secret;
 
 #[cfg(feature = "client")]
 pub use client::{
-    Attempt, Call, Deleted, EmailClient, EmailClientBuilder, ExtractionClient,
+    Attempt, Call, CallOutput, Deleted, EmailClient, EmailClientBuilder, ExtractionClient,
     ExtractionClientBuilder, RawResponse, RequestPreview, Response, Wait,
 };
 #[cfg(feature = "tower")]

@@ -213,6 +213,20 @@ impl Operation {
         self.info().idempotent
     }
 
+    /// Whether the operation creates a resource, so that its response must contain an id.
+    #[cfg(feature = "client")]
+    pub(crate) const fn creates(self) -> bool {
+        matches!(
+            self,
+            Self::ExtractionWebhooksCreate
+                | Self::AudiencesCreate
+                | Self::ContactsCreate
+                | Self::DomainsCreate
+                | Self::EmailsSend
+                | Self::WebhooksCreate
+        )
+    }
+
     const fn info(self) -> OperationInfo {
         use Method::{Delete, Get, Patch, Post};
         use Scope::{ContactsManage, DomainsManage, EmailsRead, EmailsSend, Full, WebhooksManage};

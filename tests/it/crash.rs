@@ -18,7 +18,7 @@ async fn accepted_emails_and_pending_deliveries_survive_a_kill() {
     let client = server.client();
     let new = NewWebhook::new(receiver.url(), ["email.delivered"]);
     client.webhooks().create(&new).await.expect("created");
-    let accepted = client.emails().send(&email()).await.expect("accepted");
+    let accepted = client.emails().send(email()).await.expect("accepted");
     let failed = receiver.next().await;
     server.kill().await;
 
@@ -110,7 +110,7 @@ async fn a_stop_under_load_succeeds_and_loses_no_confirmed_email() {
 /// Sends emails until the server is gone, and returns the ids of the accepted ones.
 async fn send_until_disconnected(client: EmailClient) -> Vec<String> {
     let mut accepted = Vec::new();
-    while let Ok(response) = client.emails().send(&email()).retries(0).await {
+    while let Ok(response) = client.emails().send(email()).retries(0).await {
         accepted.push(response.id);
     }
     accepted

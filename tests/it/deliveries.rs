@@ -23,7 +23,7 @@ async fn a_receiver_verifies_the_delivery_of_an_email_event() {
     let delivery = receiver.next().await;
 
     let verified = verifier
-        .verify(delivery.header("Mail-Signature"), &delivery.body)
+        .verify(delivery.header("Mail-Signature"), &delivery.body[..])
         .expect("signed by the service");
     let event = verified.into_delivery().expect("an envelope");
     assert_eq!(*event.event(), MailEvent::Delivered);
@@ -51,7 +51,7 @@ async fn a_receiver_verifies_the_delivery_of_an_extraction_event() {
     let delivery = receiver.next().await;
 
     let event = verifier
-        .verify(delivery.header("X-Service-Signature"), &delivery.body)
+        .verify(delivery.header("X-Service-Signature"), &delivery.body[..])
         .expect("signed by the service")
         .with_event_header(delivery.header("X-Service-Event"))
         .into_delivery()
@@ -82,7 +82,7 @@ async fn a_failed_delivery_is_retried_with_the_same_id_and_body() {
     let id = |delivery: &Delivery| delivery.json()["id"].clone();
     assert_eq!(id(&second), id(&first));
     assert_eq!((first.header("Mail-Attempt"), second.header("Mail-Attempt")), ("1", "2"));
-    verifier.verify(second.header("Mail-Signature"), &second.body).expect("signed");
+    verifier.verify(second.header("Mail-Signature"), &second.body[..]).expect("signed");
     world.advance("1h").await;
     assert!(receiver.is_empty(), "a successful delivery is not repeated");
 }

@@ -69,8 +69,8 @@ async fn a_scheduled_email_waits_and_can_be_cancelled() {
     let emails = world.email.emails();
     let in_days = |days| chrono::Utc::now() + chrono::Duration::days(days);
 
-    let kept = emails.send(&email().scheduled_at(in_days(2))).await.expect("accepted");
-    let dropped = emails.send(&email().scheduled_at(in_days(2))).await.expect("accepted");
+    let kept = emails.send(email().scheduled_at(in_days(2))).await.expect("accepted");
+    let dropped = emails.send(email().scheduled_at(in_days(2))).await.expect("accepted");
     assert_eq!(kept.status, Some(EmailStatus::Queued));
     let cancelled = emails.cancel(&dropped.id).await.expect("cancelled");
     assert_eq!(cancelled.status, Some(EmailStatus::Other("cancelled".into())));
@@ -175,7 +175,7 @@ async fn webhooks_of_both_services_are_created_changed_tested_and_deleted() {
     let created = webhooks.create(&new).await.expect("created");
     assert!(created.signing_secret.is_some());
     assert!(webhooks.list().await.expect("a list").items[0].signing_secret.is_none());
-    let paused = webhooks.update(&created.id, &WebhookUpdate::new().active(false)).await;
+    let paused = webhooks.update(&created.id, WebhookUpdate::new().active(false)).await;
     assert_eq!(paused.expect("updated").active, Some(false));
     let test = webhooks.test(&created.id).await.expect("tested");
     assert_eq!((test.status.map(u16::from), test.is_success()), (Some(200), true));
@@ -187,7 +187,7 @@ async fn webhooks_of_both_services_are_created_changed_tested_and_deleted() {
     let endpoints = world.extraction.webhooks();
     let events = [extraction::Event::Completed.to_string()];
     let created = endpoints
-        .create(&extraction::NewWebhook::new("https://hooks.example.com/x", events))
+        .create(extraction::NewWebhook::new("https://hooks.example.com/x", events))
         .await
         .expect("registered");
     assert_eq!(created.status.as_deref(), Some("active"));
@@ -259,7 +259,7 @@ async fn call(client: &svc_sdk::EmailClient, operation: Operation) -> Result<(),
         }
         Operation::ContactsList => client.contacts().list("aud_1").await.map(drop),
         Operation::ContactsUpdate => {
-            client.contacts().update("con_1", &ContactUpdate::new()).await.map(drop)
+            client.contacts().update("con_1", ContactUpdate::new()).await.map(drop)
         }
         Operation::ContactsDelete => client.contacts().delete("con_1").await.map(drop),
         Operation::DomainsList => client.domains().list().await.map(drop),
@@ -273,7 +273,7 @@ async fn call(client: &svc_sdk::EmailClient, operation: Operation) -> Result<(),
         Operation::WebhooksCreate => client.webhooks().create(&webhook).await.map(drop),
         Operation::WebhooksList => client.webhooks().list().await.map(drop),
         Operation::WebhooksUpdate => {
-            client.webhooks().update("whk_1", &WebhookUpdate::new()).await.map(drop)
+            client.webhooks().update("whk_1", WebhookUpdate::new()).await.map(drop)
         }
         Operation::WebhooksDelete => client.webhooks().delete("whk_1").await.map(drop),
         Operation::WebhooksTest => client.webhooks().test("whk_1").await.map(drop),

@@ -9,8 +9,9 @@ use alloc::vec::Vec;
 
 /// A type that can hold a verified body: it returns the same bytes every time.
 ///
-/// These are slices, arrays, strings, `Vec`, `Box`, `Rc`, `Arc`, `Cow`, `bytes::Bytes`, and
-/// references to them. For another type, pass its bytes: `verify(header, body.as_ref())`.
+/// These are slices, arrays, strings, `Vec`, `Box`, `Rc`, `Arc`, `Cow`, and references to
+/// them, and with the feature of an adapter `bytes::Bytes`. For another type, pass its bytes:
+/// `verify(header, &body[..])`.
 ///
 /// This trait is sealed and cannot be implemented outside this crate. A type whose
 /// `AsRef` returned other bytes after the verification would make a forged
@@ -30,6 +31,10 @@ use alloc::vec::Vec;
 /// let verifier = MailVerifier::new(Secret::new("whsec_3f1c").unwrap());
 /// let _ = verifier.verify("", Changing(false.into()));
 /// ```
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not known to return the same bytes every time",
+    note = "pass its bytes instead: `&body[..]` or `body.as_ref()`"
+)]
 pub trait BodyBytes: sealed::Sealed + AsRef<[u8]> {}
 
 impl<T: sealed::Sealed + AsRef<[u8]> + ?Sized> BodyBytes for T {}

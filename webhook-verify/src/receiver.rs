@@ -91,15 +91,7 @@ pub type MailDelivery = Delivery<Mail, Bytes>;
 pub struct Receiver<S> {
     verifiers: Verifiers<S>,
     body_limit: usize,
-    #[cfg_attr(
-        not(any(feature = "_body", feature = "actix")),
-        expect(dead_code, reason = "only bodies that arrive in pieces")
-    )]
     body_timeout: Option<Duration>,
-    #[cfg_attr(
-        not(any(feature = "_body", feature = "actix")),
-        expect(dead_code, reason = "only bodies that arrive in pieces")
-    )]
     unverified_limit: usize,
     #[cfg(any(feature = "_body", feature = "actix"))]
     unverified: Arc<unverified::Unverified>,
@@ -116,8 +108,8 @@ impl<S: Scheme> Receiver<S> {
     /// The default of [`body_timeout`](Self::body_timeout): 10 seconds.
     pub const DEFAULT_BODY_TIMEOUT: Duration = Duration::from_secs(10);
 
-    /// The default of [`unverified_limit`](Self::unverified_limit): 16 MiB.
-    pub const DEFAULT_UNVERIFIED_LIMIT: usize = 16 * 1024 * 1024;
+    /// The default of [`unverified_limit`](Self::unverified_limit): 8 MiB.
+    pub const DEFAULT_UNVERIFIED_LIMIT: usize = 8 * 1024 * 1024;
 
     /// Creates a receiver with the default limits and no maximum age.
     pub fn new(verifier: Verifier<S>) -> Self {
@@ -196,7 +188,7 @@ impl<S: Scheme> Receiver<S> {
     }
 
     /// Sets the maximum memory for bodies that have not arrived completely, in bytes and
-    /// for all requests together. Default: 16 MiB, and always enough for one body of the
+    /// for all requests together. Default: 8 MiB, and always enough for one body of the
     /// maximum size.
     ///
     /// A signature can be verified only when the body is complete, so everyone can make a

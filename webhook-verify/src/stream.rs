@@ -175,27 +175,6 @@ impl<S: Scheme> BufferedVerifier<S> {
         Ok(())
     }
 
-    /// The capacity of the buffer after a chunk of `len` bytes is added.
-    #[cfg(any(feature = "_body", feature = "actix"))]
-    pub(crate) fn capacity_for(&self, len: usize) -> Result<usize, BodyTooLarge> {
-        const MIN_CAPACITY: usize = 4096;
-        let (capacity, limit) = (self.body.capacity(), self.limit);
-        if self.too_large || len > limit - self.body.len() {
-            return Err(BodyTooLarge { limit });
-        }
-        let needed = self.body.len() + len;
-        if needed <= capacity {
-            return Ok(capacity);
-        }
-        Ok(needed.max(2 * capacity).max(MIN_CAPACITY).min(limit))
-    }
-
-    /// Allocates exactly the given capacity.
-    #[cfg(any(feature = "_body", feature = "actix"))]
-    pub(crate) fn reserve(&mut self, capacity: usize) {
-        self.body.reserve_exact(capacity - self.body.len());
-    }
-
     /// Verifies the signature and returns the body.
     ///
     /// # Errors

@@ -115,18 +115,6 @@ impl<S: Scheme, B: BodyBytes> Verified<S, B> {
         Delivery::parse(self)
     }
 
-    #[cfg(any(feature = "_body", feature = "actix"))]
-    pub(crate) fn map_body<C>(self, change: impl FnOnce(B) -> C) -> Verified<S, C> {
-        Verified {
-            body: change(self.body),
-            tag: self.tag,
-            matched_secret: self.matched_secret,
-            event_header: self.event_header,
-            event_header_is_fallback: self.event_header_is_fallback,
-            scheme: PhantomData,
-        }
-    }
-
     pub(crate) fn event_header_is_fallback(&self) -> bool {
         self.event_header_is_fallback
     }

@@ -13,7 +13,7 @@ use crate::output::{Column, Show, View};
 
 /// Table columns of an audience.
 pub const VIEW: View = View(&[
-    Column::text("ID", "/id"),
+    Column::id("ID", "/id"),
     Column::text("NAME", "/name"),
     Column::new("CREATED", "/createdAt", Show::Time).droppable(),
 ]);

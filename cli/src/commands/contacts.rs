@@ -5,6 +5,7 @@ pub mod delete;
 pub mod export;
 pub mod import;
 pub mod list;
+pub mod pages;
 pub mod update;
 
 use clap::Subcommand;
@@ -15,7 +16,7 @@ use crate::output::{Column, Show, View};
 
 /// Table columns of a contact.
 pub const VIEW: View = View(&[
-    Column::text("ID", "/id"),
+    Column::id("ID", "/id"),
     Column::text("EMAIL", "/email"),
     Column::text("NAME", "/name"),
     Column::new("SUBSCRIBED", "/subscribed", Show::Flag),

@@ -7,6 +7,9 @@ use svc_sdk::Service;
 use crate::context::Context;
 use crate::failure::Failure;
 use crate::output::{Column, Show, View};
+use crate::settings::Settings;
+use crate::settings::files::PROFILE_ENTRIES;
+use crate::suggest;
 
 mod email;
 mod service;
@@ -14,7 +17,7 @@ mod service;
 const VIEW: View = View(&[
     Column::new("STATUS", "/status", Show::Status),
     Column::text("CHECK", "/check"),
-    Column::text("FINDING", "/finding"),
+    Column::prose("FINDING", "/finding"),
     // Below the row, unwrapped, so that it can be copied.
     Column::new("NEXT STEP", "/next", Show::BelowRow),
 ]);
@@ -62,6 +65,20 @@ impl Doctor {
     }
 }
 
+/// The entries of `config.toml` that have no effect, each described, with the known entry that
+/// was probably meant.
+pub(super) fn unknown_entries(settings: &Settings) -> Vec<(String, Option<&'static str>)> {
+    let entries = settings.profiles().map(|profiles| profiles.unknown_entries());
+    let described = entries.unwrap_or_default().into_iter().map(|(profile, entry)| {
+        let known = suggest::nearest(&entry, PROFILE_ENTRIES);
+        match profile {
+            Some(profile) => (format!("`{entry}` in profile `{profile}`"), known),
+            None => (format!("`{entry}` in config.toml"), known),
+        }
+    });
+    described.collect()
+}
+
 /// Findings, each with its next step.
 #[derive(Default)]
 struct Findings(Vec<Value>);
@@ -89,6 +106,13 @@ impl Findings {
 
     fn settings(&mut self, context: &Context) {
         let settings = &context.settings;
+        for (entry, known) in unknown_entries(settings) {
+            let next = match known {
+                Some(known) => format!("rename it to {known}, or remove it: svc config path"),
+                None => "remove it, or see the known entries: svc config show --help".to_owned(),
+            };
+            self.warning("configuration", &format!("{entry} is unknown and has no effect"), &next);
+        }
         if settings.sandbox {
             self.ok("profile", "the sandbox, with its own URLs and keys");
             return;

@@ -15,7 +15,7 @@ use crate::output::{Column, Show, View};
 
 /// Table columns of a domain.
 pub const VIEW: View = View(&[
-    Column::text("ID", "/id"),
+    Column::id("ID", "/id"),
     Column::text("NAME", "/name"),
     Column::new("VERIFIED", "/verified", Show::Flag),
     Column::new("MX", "/mx_verified", Show::Flag).droppable(),

@@ -13,7 +13,7 @@ use crate::output::{Column, Show, View};
 
 /// Table columns of an email.
 pub const VIEW: View = View(&[
-    Column::text("ID", "/id"),
+    Column::id("ID", "/id"),
     Column::new("STATUS", "/status", Show::Status),
     Column::text("FROM", "/from"),
     Column::text("TO", "/to"),

@@ -20,6 +20,7 @@ use crate::complete::Values;
 use crate::context::Context;
 use crate::deliver::{Deliverer, RESPONSE_TIMEOUT, check_url};
 use crate::failure::{Failure, Kind};
+use crate::output::one_line;
 use crate::recorded::{Records, session_secret, write_private};
 use crate::stop::{Stop, StopSignal};
 
@@ -76,6 +77,9 @@ pub struct Listen {
     /// Do not verify signatures
     #[arg(long, conflicts_with_all = ["secret_file", "public_url"])]
     insecure: bool,
+    /// Largest body to accept, in MiB
+    #[arg(long, hide_short_help = true, value_name = "MIB", default_value = "1", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    max_body: u16,
     /// Listen port on 127.0.0.1; 0 picks a free port
     #[arg(long, value_name = "N", default_value = "0")]
     port: u16,
@@ -203,6 +207,7 @@ impl Listen {
             secret_file: secret_file.clone(),
             report,
             busy: Arc::clone(&busy),
+            max_body: usize::from(self.max_body) << 20,
         };
         self.announce(context, base_url, session, secret_file.as_ref())?;
         let accept = tokio::spawn(receive::accept(listener, Arc::new(receiver)));
@@ -319,6 +324,8 @@ impl Listen {
         };
         let id = report.id.as_deref().unwrap_or("-");
         let before = format!("{time}  {event:<16}  {id}  ");
-        context.out.http_event(&before, report.status, &outcome, &report.to_json())
+        let about = report.about().map(|about| format!("\n          {}", one_line(&about)));
+        let after = format!("{}{}", one_line(&outcome), about.unwrap_or_default());
+        context.out.http_event(&before, report.status, &after, &report.to_json())
     }
 }

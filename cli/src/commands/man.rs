@@ -3,10 +3,11 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use clap_mangen::roff::{Roff, roman};
+use clap_mangen::roff::{Roff, bold, roman};
 use serde_json::json;
 
 use crate::context::Context;
+use crate::exit;
 use crate::failure::Failure;
 
 /// Print the manual page, or write one page per command
@@ -70,6 +71,7 @@ fn page(command: &clap::Command, words: &[String]) -> Result<String, Failure> {
         page.render_subcommands_section(&mut bytes)?;
     }
     more(&help).to_writer(&mut bytes)?;
+    tables().to_writer(&mut bytes)?;
     if !related.is_empty() {
         related.sort();
         let mut roff = Roff::new();
@@ -82,6 +84,46 @@ fn page(command: &clap::Command, words: &[String]) -> Result<String, Failure> {
         roff.to_writer(&mut bytes)?;
     }
     Ok(String::from_utf8_lossy(&bytes).into_owned())
+}
+
+/// The sections that are the same for every command.
+fn tables() -> Roff {
+    const ENVIRONMENT: [(&str, &str); 14] = [
+        ("SVC_SANDBOX", "1 selects the local server, as --sandbox does"),
+        ("SVC_SANDBOX_DIR", "data directory of the local server"),
+        ("SVC_PROFILE", "profile, as --profile"),
+        ("SVC_EMAIL_URL, SVC_EXTRACTION_URL", "base URLs of the services"),
+        ("SVC_EMAIL_KEY, SVC_EXTRACTION_KEY", "API keys of the services"),
+        ("SVC_OUTPUT", "output format, as --output"),
+        ("SSL_CERT_FILE", "PEM file with trusted CA certificates"),
+        ("HTTPS_PROXY, HTTP_PROXY, ALL_PROXY", "proxies"),
+        ("NO_PROXY", "hosts that are reached without a proxy"),
+        ("NO_COLOR", "turns colors off"),
+        ("CLICOLOR_FORCE", "turns colors on"),
+        ("TZ", "time zone of times without one, and of the times in tables"),
+        ("XDG_CONFIG_HOME", "directory of the configuration [default: ~/.config]"),
+        ("XDG_DATA_HOME", "directory of the data [default: ~/.local/share]"),
+    ];
+    const FILES: [(&str, &str); 4] = [
+        ("$XDG_CONFIG_HOME/svc/config.toml", "profiles; no secrets"),
+        ("$XDG_CONFIG_HOME/svc/credentials.toml", "API keys, readable by their owner only"),
+        ("$XDG_DATA_HOME/svc/deliveries/", "deliveries that svc listen has recorded"),
+        ("$XDG_DATA_HOME/svc/sandbox/", "data of the local server"),
+    ];
+    let mut roff = Roff::new();
+    let mut section = |title: &str, rows: &mut dyn Iterator<Item = (String, &str)>| {
+        roff.control("SH", [title]);
+        for (name, meaning) in rows {
+            roff.control("TP", []);
+            roff.text([bold(name)]);
+            roff.text([roman(meaning)]);
+        }
+    };
+    let named = |(name, meaning): &(&str, &'static str)| ((*name).to_owned(), *meaning);
+    section("EXIT STATUS", &mut exit::TABLE.iter().map(|(code, why)| (code.to_string(), *why)));
+    section("ENVIRONMENT", &mut ENVIRONMENT.iter().map(named));
+    section("FILES", &mut FILES.iter().map(named));
+    roff
 }
 
 /// The usage line of the help. Options have a section of their own.
@@ -130,4 +172,27 @@ fn more(help: &str) -> Roff {
         roff.control("fi", []);
     }
     roff
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pages_explain_the_exit_status_the_environment_and_the_files() {
+        let mut tree = crate::command();
+        tree.build();
+        let page = page(&tree, &["svc".to_owned()]).expect("a page");
+        for (section, entry) in [
+            ("EXIT STATUS", "\\fB10\\fR"),
+            ("ENVIRONMENT", "\\fBSVC_PROFILE\\fR"),
+            ("FILES", "svc/config.toml"),
+        ] {
+            let start = page
+                .find(&format!(".SH \"{section}\""))
+                .or_else(|| page.find(&format!(".SH {section}")));
+            let rest = &page[start.expect(section)..];
+            assert!(rest.contains(entry), "{section}: {rest}");
+        }
+    }
 }

@@ -2,10 +2,10 @@
 
 use std::path::PathBuf;
 
-use chrono::{DateTime, TimeDelta, Utc};
+use chrono::{DateTime, FixedOffset, Local, Utc};
 use clap::{Args, ValueHint};
 use hyper::http::Extensions;
-use serde_json::json;
+use serde_json::{Value, json};
 use svc_sdk::Service;
 
 use super::trigger::verdict;
@@ -14,28 +14,38 @@ use crate::complete::Values;
 use crate::context::Context;
 use crate::deliver::{Deliverer, Delivery, RESPONSE_TIMEOUT, check_url};
 use crate::failure::Failure;
-use crate::input::duration;
+use crate::input::at::{self, Direction};
 use crate::output::{Column, Format, Show, View};
-use crate::recorded::{RecordedDelivery, Records, session_secret};
+use crate::recorded::{RecordedDelivery, Records, Since, session_secret};
 
 const VIEW: View = View(&[
-    Column::text("ID", "/id"),
+    Column::id("ID", "/id"),
     Column::text("EVENT", "/event"),
     Column::text("TO", "/to").droppable(),
-    Column::text("EVENT ID", "/event_id").droppable(),
+    Column::id("EVENT ID", "/event_id").droppable(),
     Column::new("STATUS", "/status", Show::HttpStatus),
     Column::new("DURATION MS", "/duration_ms", Show::Number),
-    Column::text("PROBLEM", "/problem"),
+    Column::prose("PROBLEM", "/problem"),
+]);
+
+const RECORDED: View = View(&[
+    Column::id("ID", "/id"),
+    Column::text("EVENT", "/event"),
+    Column::new("RECEIVED", "/received_at", Show::Time),
+    Column::id("EVENT ID", "/event_id").droppable(),
+    Column::text("FORWARDED TO", "/to").droppable(),
 ]);
 
 /// Deliver recorded webhooks to an application again
 ///
 /// `svc listen` records deliveries and prints their ids. The body and the event id stay the same;
-/// the signature is computed again. A failed delivery does not stop the others. The exit code is 10
-/// if a response is not 2xx.
+/// the signature is computed again. With --since, an event that was delivered several times is
+/// delivered once. A failed delivery or a corrupt record does not stop the others. The exit code is
+/// 10 if a response is not 2xx.
 #[derive(Args, Debug)]
 #[command(after_long_help = "\
 Examples:
+  svc replay --list --since 1d
   svc replay rec_019a0b1c
   svc replay --since 10m --to http://localhost:3000/hooks --secret-file secret.txt
 
@@ -46,9 +56,15 @@ pub struct Replay {
     ids: Vec<String>,
     /// Replay every delivery since a time, such as 10m
     ///
-    /// TIME is RFC 3339 or a duration before now.
+    /// TIME is RFC 3339, a day such as yesterday, or a duration before now.
     #[arg(long, value_name = "TIME", conflicts_with = "ids")]
     since: Option<String>,
+    /// List the recorded deliveries, newest last
+    #[arg(long, conflicts_with_all = ["to", "secret_file", "ids"])]
+    list: bool,
+    /// Show recorded deliveries with headers and body
+    #[arg(long, conflicts_with_all = ["to", "secret_file", "list"])]
+    show: bool,
     /// URL of the application [default: the original one]
     #[arg(long, value_name = "URL")]
     to: Option<String>,
@@ -59,6 +75,9 @@ pub struct Replay {
 
 impl Replay {
     pub async fn run(self, context: &Context) -> Result<(), Failure> {
+        if self.list || self.show {
+            return self.show(context);
+        }
         if self.ids.is_empty() && self.since.is_none() {
             return Err(Failure::usage("nothing to replay is named")
                 .hint("give the ids of deliveries, or --since TIME: svc replay --since 10m"));
@@ -67,27 +86,58 @@ impl Replay {
             check_url("--to", to)?;
         }
         let records = Records::in_dir(&context.settings.data_dir);
-        let found = match &self.since {
-            Some(since) => records.since(instant(since)?)?,
-            None => self.ids.iter().map(|id| records.get(id)).collect::<Result<_, _>>()?,
+        let since = match &self.since {
+            Some(since) => records.since(since_when(since)?.with_timezone(&Utc))?,
+            None => Since {
+                records: self.ids.iter().map(|id| records.get(id)).collect::<Result<_, _>>()?,
+                ..Since::default()
+            },
         };
+        if since.repeated > 0 {
+            let attempts = if since.repeated == 1 { "attempt" } else { "attempts" };
+            context.out.note(&format!(
+                "{} earlier {attempts} of the same events left out; each event is delivered once",
+                since.repeated
+            ));
+        }
+        let (found, corrupt) = (since.records, since.corrupt);
         let given = self
             .secret_file
             .as_deref()
             .map(|path| super::verify::read_secret(context, path))
             .transpose()?;
-        let deliveries = found
-            .iter()
-            .map(|record| self.prepare(context, record, given.as_deref()))
-            .collect::<Result<Vec<_>, _>>()?;
+        let total = found.len() + corrupt.len();
+        let (mut results, mut failed) = (Vec::new(), Vec::new());
+        let (mut records, mut deliveries) = (Vec::new(), Vec::new());
+        for (id, failure) in corrupt {
+            results.push(problem(&id, &failure));
+            failed.push(failure);
+        }
+        for record in &found {
+            match self.prepare(context, record, given.as_deref()) {
+                Ok(delivery) => {
+                    records.push(record);
+                    deliveries.push(delivery);
+                }
+                // One that cannot be delivered does not stop the others.
+                Err(failure) if self.since.is_some() => {
+                    results.push(problem(&record.id, &failure));
+                    failed.push(failure);
+                }
+                Err(failure) => return Err(failure),
+            }
+        }
         if context.settings.dry_run {
             let shown = deliveries.iter().map(Delivery::to_json).collect::<Vec<_>>();
-            return context.out.value(&shown.into());
+            context.out.value(&shown.into())?;
+            return failed.into_iter().next().map_or(Ok(()), Err);
+        }
+        if context.out.format() == Format::Ndjson {
+            results.drain(..).try_for_each(|result| context.out.one(&result, VIEW))?;
         }
         let urls = deliveries.iter().map(|delivery| delivery.url.as_str());
         let deliverer = Deliverer::to(context, urls)?;
-        let (mut results, mut failed) = (Vec::new(), Vec::new());
-        for (record, delivery) in found.iter().zip(&deliveries) {
+        for (record, delivery) in records.iter().zip(&deliveries) {
             let progress = context.out.progress(format!("delivering {}", record.id));
             let response = deliverer.post(delivery, RESPONSE_TIMEOUT).await;
             drop(progress);
@@ -121,13 +171,53 @@ impl Replay {
         }
         match failed.len() {
             0 => Ok(()),
-            1 if found.len() == 1 => Err(failed.remove(0)),
-            count => Err(Failure::check(format!(
-                "{count} of {} deliveries had no 2xx response",
-                found.len()
-            ))
-            .code("endpoint_answered_error")),
+            1 if total == 1 => Err(failed.remove(0)),
+            count => {
+                Err(Failure::check(format!("{count} of {total} deliveries had no 2xx response"))
+                    .code("endpoint_answered_error"))
+            }
         }
+    }
+
+    /// Prints recorded deliveries: one line for each, or all of it.
+    fn show(&self, context: &Context) -> Result<(), Failure> {
+        let records = Records::in_dir(&context.settings.data_dir);
+        let mut found = match self.ids.as_slice() {
+            [] => records.newest(usize::MAX)?,
+            ids => ids.iter().rev().map(|id| records.get(id)).collect::<Result<_, _>>()?,
+        };
+        if let Some(since) = &self.since {
+            let instant = since_when(since)?;
+            let at = |record: &RecordedDelivery| DateTime::parse_from_rfc3339(&record.received_at);
+            found.retain(|record| at(record).is_ok_and(|at| at >= instant));
+        }
+        found.reverse();
+        let mut shown = Vec::new();
+        for record in &found {
+            let mut value = json!({
+                "id": record.id,
+                "received_at": record.received_at,
+                "service": record.service,
+                "event": record.event,
+                "event_id": record.event_id,
+                "to": record.forwarded_to,
+            });
+            if self.show {
+                let body = record.body()?;
+                value["headers"] = json!(record.headers);
+                value["body"] = serde_json::from_slice(&body)
+                    .unwrap_or_else(|_| String::from_utf8_lossy(&body).into());
+            }
+            shown.push(value);
+        }
+        if self.show && context.out.is_table() {
+            let blank = |index| if index > 0 { "\n" } else { "" };
+            return shown.iter().enumerate().try_for_each(|(index, value)| {
+                context.out.raw(blank(index))?;
+                context.out.one(value, RECORDED)
+            });
+        }
+        context.out.list(&shown, RECORDED, "no deliveries are recorded; svc listen records them")
     }
 
     fn prepare(
@@ -158,6 +248,18 @@ impl Replay {
     }
 }
 
+/// The time of `--since`. Deliveries are recorded with this machine's time.
+fn since_when(since: &str) -> Result<DateTime<FixedOffset>, Failure> {
+    at::parse(since, &Local::now(), Direction::Past)
+        .map_err(|error| Failure::usage(format!("--since: {error}")))
+}
+
+/// The result of a delivery that cannot be sent.
+fn problem(id: &str, failure: &Failure) -> Value {
+    let problem = &failure.details().message;
+    json!({"id": id, "event": null, "event_id": null, "to": null, "status": null, "problem": problem})
+}
+
 fn recorded_secret(context: &Context, record: &RecordedDelivery) -> Result<Vec<u8>, Failure> {
     let path = record
         .secret_file
@@ -169,17 +271,5 @@ fn recorded_secret(context: &Context, record: &RecordedDelivery) -> Result<Vec<u
             record.id
         ))
         .hint("give it with --secret-file")
-    })
-}
-
-fn instant(text: &str) -> Result<DateTime<Utc>, Failure> {
-    if let Ok(instant) = DateTime::parse_from_rfc3339(text) {
-        return Ok(instant.with_timezone(&Utc));
-    }
-    let ago = duration::parse(text).ok().and_then(|ago| TimeDelta::from_std(ago).ok());
-    ago.and_then(|ago| Utc::now().checked_sub_signed(ago)).ok_or_else(|| {
-        Failure::usage(format!(
-            "--since: `{text}` is not a time: use RFC 3339, or a duration such as 10m, 2h or 1d"
-        ))
     })
 }

@@ -1,21 +1,24 @@
 //! The `svc schema` command.
 
 use clap::Args;
+use serde_json::Value;
 
 use crate::complete::Values;
 use crate::context::Context;
 use crate::failure::Failure;
+use crate::suggest;
 
 /// Print the JSON Schema of commands: input, output and errors
 #[derive(Args, Debug)]
 #[command(after_long_help = "\
 Examples:
   svc schema
+  svc schema emails
   svc schema emails send --jq .input.required
 
 Scope: none")]
 pub struct Schema {
-    /// Command, such as `emails send` [default: all]
+    /// Command, such as `emails send`, or group [default: all]
     #[arg(value_name = "COMMAND", add = Values::Command.candidates())]
     command: Vec<String>,
 }
@@ -27,12 +30,22 @@ impl Schema {
         if path.is_empty() {
             return context.out.value(&described.into());
         }
-        let one = described.into_iter().find(|command| command["command"] == path.as_str());
-        let one = one.ok_or_else(|| {
-            Failure::input(format!("unknown command `svc {path}`"))
-                .hint("list the commands: svc schema --jq '.[].command'")
-        })?;
-        context.out.value(&one)
+        let name = |command: &Value| command["command"].as_str().unwrap_or_default().to_owned();
+        if let Some(one) = described.iter().find(|command| name(command) == path) {
+            return context.out.value(one);
+        }
+        let prefix = format!("{path} ");
+        let (group, others): (Vec<_>, Vec<_>) =
+            described.into_iter().partition(|command| name(command).starts_with(&prefix));
+        if !group.is_empty() {
+            return context.out.value(&group.into());
+        }
+        let known = others.iter().map(name).collect::<Vec<_>>();
+        let hint = match suggest::nearest(&path, known.iter().map(String::as_str)) {
+            Some(meant) => format!("did you mean: svc schema {meant}"),
+            None => "list the commands: svc schema --jq '.[].command'".to_owned(),
+        };
+        Err(Failure::input(format!("unknown command `svc {path}`")).hint(hint))
     }
 }
 

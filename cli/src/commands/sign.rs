@@ -12,6 +12,9 @@ use crate::failure::Failure;
 
 /// Sign a body as a service would and print the header
 #[derive(Args, Debug)]
+#[command(
+    override_usage = "svc sign [OPTIONS] --service <email|extraction> --secret-file <PATH>\n                [BODY]"
+)]
 #[command(after_long_help = "\
 Examples:
   svc sign --service email --secret-file secret.txt body.json

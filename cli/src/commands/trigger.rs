@@ -22,9 +22,9 @@ pub use payload::EVENTS;
 const TEST_SECRET: &str = "svc_test_secret";
 
 pub(super) const VIEW: View = View(&[
-    Column::text("ID", "/id"),
+    Column::id("ID", "/id"),
     Column::text("EVENT", "/event"),
-    Column::text("EMAIL ID", "/email_id"),
+    Column::id("EMAIL ID", "/email_id"),
     Column::text("TO", "/to"),
     Column::new("STATUS", "/status", Show::HttpStatus),
     Column::new("DURATION MS", "/duration_ms", Show::Number),

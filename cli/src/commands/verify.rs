@@ -15,6 +15,9 @@ use crate::failure::Failure;
 ///
 /// A mismatch is explained if possible, and the exit code is 10.
 #[derive(Args, Debug)]
+#[command(
+    override_usage = "svc verify [OPTIONS] --service <email|extraction> --secret-file <PATH>\n                  --signature <SIGNATURE> [BODY]"
+)]
 #[command(after_long_help = "\
 Examples:
   svc verify --service email --secret-file secret.txt --signature \"$MAIL_SIGNATURE\" body.json
@@ -45,7 +48,7 @@ pub struct Verify {
     /// Used only to explain a mismatch.
     #[arg(long, value_name = "PATH", value_hint = ValueHint::FilePath)]
     other_secret_file: Vec<PathBuf>,
-    /// Value of the signature header
+    /// Signature header: its value or the whole line
     #[arg(long, value_name = "SIGNATURE", allow_hyphen_values = true)]
     signature: String,
     /// Body as received: a file or - for stdin
@@ -88,16 +91,37 @@ impl Verify {
         let old = read("--old-secret-file", &self.old_secret_file)?;
         let other = read("--other-secret-file", &self.other_secret_file)?;
         let body = context.inputs.bytes(&context.out, "BODY", &self.body)?;
-        match verifier.verify(&self.signature, body.as_slice()) {
+        let signature = header_value::<S>(&self.signature)?.to_owned();
+        match verifier.verify(&signature, body.as_slice()) {
             Ok(_) => context.out.done("the signature matches", &json!({"verified": true})),
             Err(error) => {
-                let case = Case::<S>::new(self.signature, body, secret);
+                let case = Case::<S>::new(signature, body, secret);
                 let case = old.into_iter().fold(case, Case::old_secret);
                 let case = other.into_iter().fold(case, Case::other_scheme_secret);
                 Err(explained(error, case.diagnose()))
             }
         }
     }
+}
+
+/// The value of a header that is given as a whole line, as `svc sign` prints it.
+fn header_value<S: Scheme>(signature: &str) -> Result<&str, Failure> {
+    let Some((name, value)) = signature.split_once(':') else { return Ok(signature) };
+    if name.trim().eq_ignore_ascii_case(S::SIGNATURE_HEADER) {
+        return Ok(value.trim());
+    }
+    let other = match S::SIGNATURE_HEADER == Mail::SIGNATURE_HEADER {
+        true => (Extraction::SIGNATURE_HEADER, "extraction"),
+        false => (Mail::SIGNATURE_HEADER, "email"),
+    };
+    if name.trim().eq_ignore_ascii_case(other.0) {
+        return Err(Failure::usage(format!(
+            "--signature: {} is not the header of this service",
+            other.0
+        ))
+        .hint(format!("use --service {}", other.1)));
+    }
+    Ok(signature)
 }
 
 /// The failure with its explanation and advice.

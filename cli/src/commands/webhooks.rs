@@ -14,11 +14,11 @@ use crate::output::{Column, Show, View};
 
 /// Table columns of a webhook.
 pub const VIEW: View = View(&[
-    Column::text("ID", "/id"),
+    Column::id("ID", "/id"),
     Column::new("ACTIVE", "/active", Show::Flag),
     Column::text("URL", "/url"),
-    Column::text("EVENTS", "/events"),
-    Column::text("SIGNING SECRET", "/signingSecret"),
+    Column::prose("EVENTS", "/events"),
+    Column::id("SIGNING SECRET", "/signingSecret"),
 ]);
 
 /// Manage webhooks for email events

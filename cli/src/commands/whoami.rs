@@ -12,7 +12,7 @@ use crate::output::{Column, Show, View, to_value};
 const VIEW: View = View(&[
     Column::text("PROFILE", "/profile"),
     Column::text("ORGANIZATION", "/extraction/organization/name"),
-    Column::text("ORGANIZATION ID", "/extraction/organization/id"),
+    Column::id("ORGANIZATION ID", "/extraction/organization/id"),
     Column::new("BALANCE", "/extraction/organization/balance_cents", Show::Cents),
     Column::text("EXTRACTION URL", "/extraction/url"),
     Column::text("EXTRACTION KEY", "/extraction/key"),

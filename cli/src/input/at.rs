@@ -1,4 +1,5 @@
-//! Parses `--at`: RFC 3339, an offset such as `+2h`, or words such as `tomorrow 9am`.
+//! Parses the times of `--at`, `--since` and `--after`: RFC 3339, a day, an offset such as `+2h`, or
+//! words such as `tomorrow 9am`.
 
 use chrono::{
     DateTime, Days, FixedOffset, LocalResult, NaiveDate, NaiveDateTime, NaiveTime, TimeZone,
@@ -7,10 +8,24 @@ use chrono::{
 
 use super::duration;
 
-const FORMATS: &str = "use RFC 3339 (2026-12-01T09:00:00+01:00), +2h, `in 30 minutes`, `tomorrow 9am` or `friday 14:00`";
+const FORMATS: &str = "use RFC 3339 (2026-12-01T09:00:00+01:00), a day (2026-12-01, tomorrow), `tomorrow 9am`, `friday 14:00`, `+2h` or `1d ago`";
 
-/// Parses an instant. Words are relative to the date and time zone of `now`.
-pub fn parse<Z: TimeZone>(text: &str, now: &DateTime<Z>) -> Result<DateTime<FixedOffset>, String> {
+/// The direction of an offset without a sign, such as `2h`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Direction {
+    /// From now on: `--at 2h`.
+    Future,
+    /// Before now: `--since 2h`.
+    Past,
+}
+
+/// Parses an instant. Words are relative to the date and time zone of `now`. A day without a time
+/// means its start.
+pub fn parse<Z: TimeZone>(
+    text: &str,
+    now: &DateTime<Z>,
+    direction: Direction,
+) -> Result<DateTime<FixedOffset>, String> {
     let text = text.trim();
     if let Ok(instant) = DateTime::parse_from_rfc3339(text) {
         return Ok(instant);
@@ -22,38 +37,42 @@ pub fn parse<Z: TimeZone>(text: &str, now: &DateTime<Z>) -> Result<DateTime<Fixe
             format!("`{text}` does not exist in this time zone: the clock skips it")
         });
     }
-    let instant = relative(&words).and_then(|offset| now.clone().checked_add_signed(offset));
+    let offset = relative(&words, direction);
+    let instant = offset.and_then(|offset| now.clone().checked_add_signed(offset));
     instant
         .map(|instant| instant.fixed_offset())
         .ok_or_else(|| format!("`{text}` is not a time that svc understands: {FORMATS}"))
 }
 
-/// `now`, `+2h`, `in 2h`, `in 30 minutes`.
-fn relative(words: &[&str]) -> Option<chrono::TimeDelta> {
-    let text = match words {
-        ["now"] => "0s".to_owned(),
-        [word] => word.strip_prefix('+')?.to_owned(),
-        ["in", short] => (*short).to_owned(),
-        ["in", number, unit] => {
+/// `now`, `2h`, `+2h`, `-2h`, `in 30 minutes`, `2 days ago`.
+fn relative(words: &[&str], direction: Direction) -> Option<chrono::TimeDelta> {
+    let (words, sign) = match words {
+        ["now"] => return Some(chrono::TimeDelta::zero()),
+        ["in", rest @ ..] => (rest, 1),
+        [rest @ .., "ago"] => (rest, -1),
+        _ => (words, if direction == Direction::Past { -1 } else { 1 }),
+    };
+    let (text, sign) = match words {
+        [word] => match (word.strip_prefix('+'), word.strip_prefix('-')) {
+            (Some(rest), _) => (rest.to_owned(), 1),
+            (_, Some(rest)) => (rest.to_owned(), -1),
+            _ => ((*word).to_owned(), sign),
+        },
+        [number, unit] => {
             let unit = match unit.trim_end_matches('s') {
                 "second" | "sec" => "s",
                 "minute" | "min" => "m",
                 "hour" => "h",
                 "day" => "d",
-                "week" => return weeks(number),
+                "week" => "w",
                 _ => return None,
             };
             let number = if matches!(*number, "a" | "an" | "one") { "1" } else { number };
-            format!("{number}{unit}")
+            (format!("{number}{unit}"), sign)
         }
         _ => return None,
     };
-    chrono::TimeDelta::from_std(duration::parse(&text).ok()?).ok()
-}
-
-fn weeks(number: &str) -> Option<chrono::TimeDelta> {
-    let number = if number == "a" { 1 } else { number.parse::<i64>().ok()? };
-    chrono::TimeDelta::try_weeks(number)
+    Some(chrono::TimeDelta::from_std(duration::parse(&text).ok()?).ok()? * sign)
 }
 
 /// A time of day with an optional day. A time alone means its next occurrence.
@@ -69,6 +88,11 @@ fn calendar_time<Z: TimeZone>(words: &[&str], now: &DateTime<Z>) -> Option<Naive
         let is_later = resolve(today.and_time(time), now).is_some_and(|instant| instant > *now);
         let day = if is_later { today } else { today.checked_add_days(Days::new(1))? };
         return Some(day.and_time(time));
+    }
+    if let [day] = words
+        && let Some(day) = day_of(day, today)
+    {
+        return Some(day.and_time(NaiveTime::MIN));
     }
     let (day, time) = match words {
         [day, time] => (*day, (*time).to_owned()),
@@ -86,6 +110,7 @@ fn day_of(word: &str, today: NaiveDate) -> Option<NaiveDate> {
     match word {
         "today" => Some(today),
         "tomorrow" => today.checked_add_days(Days::new(1)),
+        "yesterday" => today.checked_sub_days(Days::new(1)),
         _ => {
             if let Ok(weekday) = word.parse::<Weekday>() {
                 let ahead = weekday.days_since(chrono::Datelike::weekday(&today));
@@ -144,7 +169,8 @@ mod tests {
     fn at(text: &str) -> String {
         // A Saturday, 10:30 in a zone two hours ahead.
         let now = DateTime::parse_from_rfc3339("2026-11-21T10:30:00+02:00").expect("a time");
-        parse(text, &now).map_or_else(|error| error, |instant| instant.to_rfc3339())
+        parse(text, &now, Direction::Future)
+            .map_or_else(|error| error, |instant| instant.to_rfc3339())
     }
 
     #[test]
@@ -159,6 +185,27 @@ mod tests {
         assert_eq!(at("in 30 minutes"), "2026-11-21T11:00:00+02:00");
         assert_eq!(at("in an hour"), "2026-11-21T11:30:00+02:00");
         assert_eq!(at("in 2 weeks"), "2026-12-05T10:30:00+02:00");
+    }
+
+    #[test]
+    fn an_offset_without_a_sign_has_the_direction_of_the_option() {
+        let now = DateTime::parse_from_rfc3339("2026-11-21T10:30:00+02:00").expect("a time");
+        let past = |text| parse(text, &now, Direction::Past).expect("a time").to_rfc3339();
+        assert_eq!(past("1d"), "2026-11-20T10:30:00+02:00");
+        assert_eq!(past("+1w"), "2026-11-28T10:30:00+02:00");
+        assert_eq!(past("2 hours ago"), "2026-11-21T08:30:00+02:00");
+        assert_eq!(past("yesterday"), "2026-11-20T00:00:00+02:00");
+        assert_eq!(at("1d"), "2026-11-22T10:30:00+02:00");
+        assert_eq!(at("+1w"), "2026-11-28T10:30:00+02:00");
+        assert_eq!(at("-1h"), "2026-11-21T09:30:00+02:00");
+    }
+
+    #[test]
+    fn a_day_means_its_start() {
+        assert_eq!(at("tomorrow"), "2026-11-22T00:00:00+02:00");
+        assert_eq!(at("2026-12-01"), "2026-12-01T00:00:00+02:00");
+        assert_eq!(at("monday"), "2026-11-23T00:00:00+02:00");
+        assert_eq!(at("today"), "2026-11-21T00:00:00+02:00");
     }
 
     #[test]
@@ -180,7 +227,7 @@ mod tests {
 
     #[test]
     fn errors_list_the_accepted_formats() {
-        for text in ["", "soon", "25:00", "13pm", "tomorrow", "9", "2026-13-01 09:00", "+"] {
+        for text in ["", "soon", "25:00", "13pm", "tomorrow 25", "9", "2026-13-01 09:00", "+"] {
             assert!(at(text).contains("tomorrow 9am"), "{text}: {}", at(text));
         }
     }

@@ -1,12 +1,19 @@
-//! Parses durations: `500ms`, `30s`, `1h30m`, `2d`.
+//! Parses durations: `500ms`, `30s`, `1h30m`, `2d`, `1w`.
 
 use std::time::Duration;
 
-const UNITS: [(&str, u64); 5] =
-    [("ms", 1), ("s", 1_000), ("m", 60_000), ("h", 3_600_000), ("d", 86_400_000)];
+const UNITS: [(&str, u64); 6] = [
+    ("ms", 1),
+    ("s", 1_000),
+    ("m", 60_000),
+    ("h", 3_600_000),
+    ("d", 86_400_000),
+    ("w", 604_800_000),
+];
 
-/// Parses a duration, as clap's `value_parser`.
+/// Parses a duration, as clap's `value_parser`. A `+` before it is allowed, as in times.
 pub fn parse(text: &str) -> Result<Duration, String> {
+    let text = text.strip_prefix('+').unwrap_or(text);
     let mut rest = text;
     let mut total = 0_u64;
     while !rest.is_empty() {
@@ -21,12 +28,12 @@ pub fn parse(text: &str) -> Result<Duration, String> {
             .zip(millis)
             .and_then(|(number, millis)| number.checked_mul(millis)?.checked_add(total))
             .ok_or_else(|| {
-                format!("`{text}` is not a duration such as 500ms, 30s, 5m, 2h or 1h30m")
+                format!("`{text}` is not a duration such as 500ms, 30s, 5m, 2h, 1h30m or 1d")
             })?;
         rest = tail;
     }
     if text.is_empty() {
-        return Err("the duration is empty: use 500ms, 30s, 5m, 2h or 1h30m".to_owned());
+        return Err("the duration is empty: use 500ms, 30s, 5m, 2h, 1h30m or 1d".to_owned());
     }
     Ok(Duration::from_millis(total))
 }
@@ -39,6 +46,7 @@ mod tests {
     fn units_add_up() {
         assert_eq!(parse("500ms"), Ok(Duration::from_millis(500)));
         assert_eq!(parse("1h30m"), Ok(Duration::from_secs(5400)));
+        assert_eq!(parse("+1w"), parse("7d"));
         assert_eq!(parse("2d"), Ok(Duration::from_secs(172_800)));
     }
 

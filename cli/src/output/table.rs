@@ -11,7 +11,7 @@ use self::fit::{GAP, NARROWEST};
 use self::label::{label, sentence};
 use super::text::{one_line, printable};
 
-pub(crate) use self::rows::list;
+pub(crate) use self::rows::{List, list};
 
 mod blocks;
 mod fit;
@@ -22,8 +22,12 @@ mod wrap;
 /// How to format the values of a column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Show {
-    /// As text.
+    /// As text, which is shortened in a narrow terminal.
     Text,
+    /// As sentences, which are wrapped in a narrow terminal.
+    Prose,
+    /// As text that people copy: never shortened or wrapped.
+    Id,
     /// As text, in the color of the status word's meaning.
     Status,
     /// As local time with the zone's offset.
@@ -57,12 +61,22 @@ impl Column {
         Self::new(title, pointer, Show::Text)
     }
 
+    /// A column of ids: never shortened.
+    pub const fn id(title: &'static str, pointer: &'static str) -> Self {
+        Self::new(title, pointer, Show::Id)
+    }
+
+    /// A column of sentences: wrapped, not shortened.
+    pub const fn prose(title: &'static str, pointer: &'static str) -> Self {
+        Self::new(title, pointer, Show::Prose)
+    }
+
     /// A column with a format for its values.
     pub const fn new(title: &'static str, pointer: &'static str, show: Show) -> Self {
         Self { title, pointer, show, droppable: false }
     }
 
-    /// Omits the column from lists if the terminal is too narrow.
+    /// Omits the column from lists if the terminal is too narrow for the others.
     #[must_use]
     pub const fn droppable(mut self) -> Self {
         self.droppable = true;
@@ -202,7 +216,9 @@ const NOTHING: &str = "-";
 /// each other.
 fn show_whole(value: &Value, how: Show, room: Option<usize>) -> String {
     match value {
-        Value::String(text) if how == Show::Text && text.contains('\n') => {
+        Value::String(text)
+            if matches!(how, Show::Text | Show::Prose | Show::Id) && text.contains('\n') =>
+        {
             let text = text.trim_end().replace("\r\n", "\n").replace('\t', "    ");
             printable(&text).into_owned()
         }
@@ -318,7 +334,7 @@ mod tests {
     use super::*;
 
     const VIEW: View = View(&[
-        Column::text("ID", "/id"),
+        Column::id("ID", "/id"),
         Column::new("STATUS", "/status", Show::Status),
         Column::new("COUNT", "/count", Show::Number),
         Column::text("NOTE", "/note").droppable(),
@@ -333,33 +349,11 @@ mod tests {
             json!({"id": "bcd", "status": "queued", "count": 1234, "note": ""}),
         ];
         assert_eq!(
-            list(&items, VIEW, WIDE),
+            list(&items, VIEW, WIDE).text,
             "ID   STATUS     COUNT  NOTE\n\
              a    delivered      7  x\\u{1b}[0m\n\
              bcd  queued      1234  -\n"
         );
-    }
-
-    #[test]
-    fn narrow_terminals_drop_columns_before_wrapping_text() {
-        let items = [json!({"id": "a", "status": "sent", "note": "a long remark"})];
-        let narrow = Canvas { width: Some(16), color: false };
-        assert_eq!(list(&items, VIEW, narrow), "ID  STATUS\na   sent\n");
-    }
-
-    #[test]
-    fn ids_are_never_wrapped() {
-        const NARROW: View = View(&[
-            Column::text("ID", "/id"),
-            Column::text("NOTE", "/note"),
-            Column::text("MORE", "/more"),
-        ]);
-        let id = "eml_01a1fd75-b965-7772-a397-95b85f868b54";
-        let items =
-            [json!({"id": id, "note": "words that are wrapped", "more": "and more of these"})];
-        let text = list(&items, NARROW, Canvas { width: Some(70), color: false });
-        assert!(text.contains(id) && text.lines().count() > 2, "{text}");
-        assert!(text.lines().all(|line| line.chars().count() <= 70), "{text}");
     }
 
     #[test]
@@ -410,7 +404,10 @@ mod tests {
         let item = json!({"id": id, "status": "sent", "count": 7, "why": why});
         let narrow = Canvas { width: Some(20), color: false };
         let shown = format!("ID\n  {id}\nStatus\n  sent\nCount\n  7\n");
-        assert_eq!(list(&[item.clone(), item.clone()], VIEW, narrow), format!("{shown}\n{shown}"));
+        assert_eq!(
+            list(&[item.clone(), item.clone()], VIEW, narrow).text,
+            format!("{shown}\n{shown}")
+        );
         let whole = single(&item, VIEW, narrow).to_lowercase();
         assert_eq!(whole, format!("{shown}why\n  a=(b=1)\n").to_lowercase());
     }
@@ -442,7 +439,7 @@ mod tests {
     fn next_steps_appear_below_their_rows_unwrapped() {
         const FINDINGS: View = View(&[
             Column::new("STATUS", "/status", Show::Status),
-            Column::text("FINDING", "/finding"),
+            Column::new("FINDING", "/finding", Show::Prose),
             Column::new("NEXT STEP", "/next", Show::BelowRow),
         ]);
         let next = "svc --sandbox domains verify dom_01a1fd75-b965-7772-a397-95b85f868b54";
@@ -452,7 +449,7 @@ mod tests {
             json!({"status": "ok", "finding": "all is well", "next": null}),
         ];
         assert_eq!(
-            list(&items, FINDINGS, Canvas { width: Some(28), color: false }),
+            list(&items, FINDINGS, Canvas { width: Some(28), color: false }).text,
             format!(
                 "STATUS   FINDING\nok       all is well\nproblem  a long text that is\n         broken\n\
                  \x20        → {next}\nok       all is well\n"
@@ -469,7 +466,7 @@ mod tests {
     #[test]
     fn status_words_are_colored() {
         let items = [json!({"id": "a", "status": "bounced"})];
-        let text = list(&items, VIEW, Canvas { width: Some(80), color: true });
+        let text = list(&items, VIEW, Canvas { width: Some(80), color: true }).text;
         assert!(text.contains("\u{1b}[31mbounced"), "{text:?}");
     }
 

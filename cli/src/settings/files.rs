@@ -45,6 +45,25 @@ pub struct Compatibility {
     pub honours_idempotency_key: bool,
 }
 
+/// The entries of a profile.
+pub const PROFILE_ENTRIES: [&str; 15] = [
+    "email_url",
+    "extraction_url",
+    "organization",
+    "output",
+    "timeout",
+    "retries",
+    "ca_bundle",
+    "key_header",
+    "key_prefix",
+    "batch_key",
+    "event_header",
+    "first_page",
+    "insecure_webhooks",
+    "local_checks",
+    "honours_idempotency_key",
+];
+
 /// The settings of a profile.
 #[derive(Clone, Debug, Default)]
 pub struct Profile {
@@ -136,6 +155,20 @@ impl Profiles {
                 honours_idempotency_key: flag("honours_idempotency_key")?.unwrap_or(false),
             },
         }))
+    }
+
+    /// The entries that svc does not know, each with its profile, if it is in one.
+    pub fn unknown_entries(&self) -> Vec<(Option<String>, String)> {
+        let top = self.document.iter().map(|(key, _)| key);
+        let top = top.filter(|key| !matches!(*key, "profile" | "profiles"));
+        let mut unknown = top.map(|key| (None, key.to_owned())).collect::<Vec<_>>();
+        for name in self.names() {
+            let table = self.document["profiles"].get(&name).and_then(Item::as_table_like);
+            let keys = table.into_iter().flat_map(|table| table.iter().map(|(key, _)| key));
+            let keys = keys.filter(|key| !PROFILE_ENTRIES.contains(key));
+            unknown.extend(keys.map(|key| (Some(name.clone()), key.to_owned())));
+        }
+        unknown
     }
 
     /// Sets a string of a profile, and creates the profile if necessary.

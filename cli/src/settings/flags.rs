@@ -66,6 +66,10 @@ pub struct GlobalFlags {
     #[arg(long, global = true, hide_short_help = true, conflicts_with = "output")]
     pub json: bool,
 
+    /// Show every column of a table, even beyond the width of the terminal
+    #[arg(long, global = true, hide_short_help = true)]
+    pub wide: bool,
+
     /// Filter the JSON output with a jq expression; with ndjson, each line separately
     #[arg(long, global = true, hide_short_help = true, value_name = "FILTER")]
     pub jq: Option<String>,

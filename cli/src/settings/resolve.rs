@@ -88,6 +88,7 @@ pub struct Settings {
 impl Settings {
     /// Applies precedence: option, environment, `--env-file`, profile, default.
     pub fn resolve(flags: &GlobalFlags, env: &Env) -> Result<Self, Failure> {
+        super::zone::check(env.get("TZ"))?;
         let file = flags.env_file.as_deref().map(Env::from_file).transpose()?.unwrap_or_default();
         let variable = |name: &'static str| {
             let here = env.get(name).map(|value| (value, Source::Environment(name)));

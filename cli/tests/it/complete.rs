@@ -43,8 +43,16 @@ fn completes_ids_from_the_sandbox_with_their_names() {
     let domain = id(&home.sandbox_json(&["domains", "create", "shop.test"]));
     let hook = ["webhooks", "create", "http://127.0.0.1:9/x", "--event", "email.sent"];
     let webhook = id(&home.sandbox_json(&hook));
-    let email =
-        ["emails", "send", "--from", "hello@sandbox.test", "--to", "a@b.test", "--subject", "s"];
+    let email = [
+        "emails",
+        "send",
+        "--from",
+        "hello@sandbox.test",
+        "--to",
+        "a@b.test",
+        "--subject=s",
+        "--text=t",
+    ];
     let email = id(&home.sandbox_json(&email));
 
     let one = |words: &[&str], id: &str| {

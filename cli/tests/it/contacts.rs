@@ -211,3 +211,78 @@ fn import_refuses_a_file_with_an_unclosed_quote() {
     assert_eq!(run.code, 2, "{run:?}");
     assert!(run.error()["message"].as_str().is_some_and(|m| m.contains("line 2")), "{run:?}");
 }
+
+#[test]
+fn a_value_of_implausible_length_needs_a_confirmation() {
+    let home = Home::new();
+    let audience = audience(&home);
+    let rows = "b@b.test,Bob\n".repeat(300);
+    let content = format!("email,name\nc@example.test,\"Eve\n{rows}x@b.test,Y\"\n");
+    let file = home.file("people.csv", content);
+    let args = ["--sandbox", "contacts", "import", &audience, &file];
+    let run = home.run(&args);
+    assert_eq!(run.code, 2, "{run:?}");
+    let error = run.error();
+    assert!(error["message"].as_str().is_some_and(|text| text.contains("characters")), "{error}");
+    assert_eq!(error["hint"], "add --yes to confirm");
+    assert_eq!(home.sandbox_json(&["contacts", "list", &audience]), json!([]));
+}
+
+#[test]
+fn an_interrupted_import_says_how_to_go_on() {
+    let home = Home::new();
+    let rows = (0..50).map(|n| format!("p{n}@example.test\n")).collect::<String>();
+    let file = home.file("people.csv", format!("email\n{rows}"));
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+    let url = format!("http://{}", listener.local_addr().expect("an address"));
+    let mut command = home.command(&["contacts", "import", "aud_1", &file, "-o", "table"]);
+    command.envs([("SVC_EMAIL_URL", url.as_str()), ("SVC_EMAIL_KEY", "mk_test_x")]);
+    command.stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::piped());
+    let child = command.spawn().expect("svc starts");
+    let pid = child.id().to_string();
+    // The audience is empty; the first rows are answered only after the signal.
+    let mut open = Vec::new();
+    let mut list = crate::support::accept(&listener);
+    respond(&mut list, &http_response(200, "", "[]"));
+    for _ in 0..4 {
+        let mut stream = crate::support::accept(&listener);
+        read_head(&mut stream);
+        open.push(stream);
+    }
+    let killed = std::process::Command::new("kill").args(["-INT", &pid]).status();
+    assert!(killed.expect("kill runs").success());
+    for (n, mut stream) in open.into_iter().enumerate() {
+        use std::io::Write as _;
+        let created = http_response(201, "", &format!(r#"{{"id":"con_{n}","subscribed":true}}"#));
+        stream.write_all(created.as_bytes()).expect("sent");
+    }
+    // Requests that were started before the signal was seen are answered too.
+    let server = std::thread::spawn(move || {
+        listener.set_nonblocking(false).expect("set");
+        while let Ok((mut stream, _)) = listener.accept() {
+            respond(&mut stream, &http_response(201, "", r#"{"id":"con_9","subscribed":true}"#));
+        }
+    });
+    let run = crate::support::Run::wait(child);
+    drop(server);
+    assert_eq!(run.code, 130, "{run:?}");
+    assert!(run.stderr.contains("error: interrupted after "), "{run:?}");
+    let again = format!("svc contacts import aud_1 {file} -o table");
+    assert!(run.stderr.contains(&again), "{run:?}");
+    assert!(run.stdout.contains(" created, 0 updated"), "{run:?}");
+}
+
+fn read_head(stream: &mut std::net::TcpStream) {
+    use std::io::Read as _;
+    let mut head = Vec::new();
+    let mut byte = [0];
+    while !head.ends_with(b"\r\n\r\n") && stream.read(&mut byte).is_ok_and(|read| read == 1) {
+        head.push(byte[0]);
+    }
+}
+
+fn respond(stream: &mut std::net::TcpStream, response: &str) {
+    use std::io::Write as _;
+    read_head(stream);
+    stream.write_all(response.as_bytes()).expect("sent");
+}

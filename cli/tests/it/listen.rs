@@ -3,6 +3,7 @@
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
 use std::process::{Child, ChildStdout, Command, Stdio};
+use std::time::Duration;
 
 use serde_json::{Value, json};
 use tokio::net::TcpSocket;
@@ -273,6 +274,20 @@ fn recorded_deliveries_are_replayed_with_a_new_signature() {
         assert!(verifier.verify(signature, body(request)).is_ok(), "{secret}");
     }
     assert_eq!(home.run(&["replay", "rec_0"]).code, 5);
+
+    home.file("data/svc/deliveries/rec_019a0000000070008000000000000000.json", "{");
+    home.file("data/svc/deliveries/rec_broken.json", "{");
+    let listed = home.run(&["replay", "--list"]).json();
+    assert_eq!((listed.as_array().map(Vec::len), &listed[0]["id"]), (Some(1), &json!(id)));
+    let shown = home.run(&["replay", &id, "--show"]).json();
+    assert_eq!(shown[0]["body"], serde_json::from_str::<Value>(BODY).expect("JSON"));
+    assert!(shown[0]["headers"].to_string().contains("ail-"), "{shown}");
+    let run = home.run(&["replay", "--since", "1h"]);
+    assert_eq!(run.code, 10, "{run:?}");
+    let results = run.json();
+    assert_eq!(results.as_array().map(Vec::len), Some(2), "the first is too old: {run:?}");
+    assert!(results[0]["problem"].as_str().is_some_and(|why| why.contains("corrupt")), "{run:?}");
+    assert_eq!(results[1]["status"], 200);
 }
 
 #[test]
@@ -511,4 +526,40 @@ fn a_failed_replay_does_not_stop_the_others() {
     assert_eq!(away.code, 10, "{away:?}");
     let problem = away.json()[1]["problem"].as_str().expect("a problem").to_owned();
     assert!(problem.starts_with("cannot connect to the application"), "{problem}");
+}
+
+/// A body is read before its signature can be verified.
+#[test]
+fn large_bodies_and_many_connections_are_refused() {
+    let home = Home::new();
+    let secret = home.file("secret", SECRET);
+    let mut listening = RunningListen::start(&home, &["listen", "--secret-file", &secret]);
+    let large = format!("{{\"id\":\"{}\"}}", "x".repeat(1 << 20));
+    let response = listening.post(Some(&sign(&large)), &large);
+    assert!(response.starts_with("HTTP/1.1 413 "), "{response}");
+    let report = listening.next();
+    assert_eq!(report["problem"], "the body is larger than 1 MiB (--max-body)");
+
+    // Idle connections hold all places, and one that is closed makes room.
+    let address = listening.ready["listening"].as_str().expect("an address").to_owned();
+    let address = address.trim_start_matches("http://");
+    let idle = (0..64).map(|_| TcpStream::connect(address).expect("connected")).collect::<Vec<_>>();
+    let mut waiting = TcpStream::connect(address).expect("in the backlog");
+    let head = format!("POST / HTTP/1.1\r\nhost: x\r\ncontent-length: {}\r\n", BODY.len());
+    let request = format!("{head}mail-signature: {}\r\n\r\n{BODY}", sign(BODY));
+    waiting.write_all(request.as_bytes()).expect("sent");
+    waiting.set_read_timeout(Some(Duration::from_millis(300))).expect("set");
+    assert!(waiting.read(&mut [0; 16]).is_err(), "no place is free");
+    drop(idle);
+    waiting.set_read_timeout(Some(support::TIME_LIMIT)).expect("set");
+    let mut seen = [0; 12];
+    waiting.read_exact(&mut seen).expect("a response");
+    assert_eq!(&seen, b"HTTP/1.1 200");
+    let report = listening.next();
+    assert_eq!(report["body"], serde_json::from_str::<Value>(BODY).expect("JSON"));
+
+    let args = ["listen", "--secret-file", &secret, "--max-body", "2"];
+    let listening = RunningListen::start(&home, &args);
+    let response = listening.post(Some(&sign(&large)), &large);
+    assert!(response.starts_with("HTTP/1.1 200 "), "{response}");
 }

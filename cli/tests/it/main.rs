@@ -13,6 +13,7 @@ mod help;
 #[cfg(unix)]
 mod keyring;
 mod listen;
+mod names;
 mod options;
 mod output;
 mod profile;

@@ -29,7 +29,7 @@ fn a_declined_confirmation_is_an_error_on_its_own_line() {
         assert_eq!(lines.last(), Some(&"error: not confirmed; nothing was changed"), "{lines:?}");
         assert!(lines[0].starts_with(QUESTION.trim_end()), "{lines:?}");
     }
-    assert!(service.requests().is_empty());
+    assert!(service.requests().iter().all(|request| request.starts_with("GET ")));
 }
 
 #[test]
@@ -39,7 +39,7 @@ fn ctrl_c_ends_a_prompt() {
     terminal.signal("-INT");
     let seen = terminal.end();
     assert_eq!((seen.code, seen.raw), (130, format!("{QUESTION}\ninterrupted\n")));
-    assert!(service.requests().is_empty());
+    assert!(service.requests().iter().all(|request| request.starts_with("GET ")));
 }
 
 #[cfg(target_os = "linux")]
@@ -163,4 +163,50 @@ fn ctrl_c_reports_whether_the_request_may_have_been_processed() {
         // svc first clears the `^C` that the terminal has echoed.
         assert!(seen.raw.ends_with(&format!("\r\u{1b}[2K{expected}")), "{line}: {:?}", seen.raw);
     }
+}
+
+#[test]
+fn missing_values_of_an_email_are_asked_for() {
+    let service = Service::always(202, r#"{"id":"eml_1","status":"queued"}"#);
+    let url = service.url();
+    let env = [("SVC_EMAIL_URL", url.as_str()), ("SVC_EMAIL_KEY", "mk_test_x"), ("NO_COLOR", "1")];
+    let args = ["emails", "send", "--from", "a@b.test"];
+    let mut terminal = Terminal::start(&Home::new(), &args, &env, 80);
+    for (question, answer) in [("To: ", "c@d.test"), ("Subject: ", "--Hi"), ("Text: ", "Hello")] {
+        terminal.until(question);
+        terminal.write(&format!("{answer}\n"));
+    }
+    let seen = terminal.end();
+    assert_eq!(seen.code, 0, "{}", seen.raw);
+    let request = service.requests().pop().expect("sent");
+    for part in [r#""to":["c@d.test"]"#, r#""subject":"--Hi""#, r#""text":"Hello""#] {
+        assert!(request.contains(part), "{request}");
+    }
+}
+
+#[test]
+fn missing_values_of_a_webhook_are_asked_for() {
+    let service = Service::always(201, r#"{"id":"whk_1"}"#);
+    let url = service.url();
+    let env = [("SVC_EMAIL_URL", url.as_str()), ("SVC_EMAIL_KEY", "mk_test_x"), ("NO_COLOR", "1")];
+    let mut terminal = Terminal::start(&Home::new(), &["webhooks", "create"], &env, 80);
+    for (question, answer) in
+        [("HTTPS URL ", "https://shop.test/h"), ("Events", "email.sent,email.failed")]
+    {
+        terminal.until(question);
+        terminal.write(&format!("{answer}\n"));
+    }
+    let seen = terminal.end();
+    assert_eq!(seen.code, 0, "{}", seen.raw);
+    let request = service.requests().pop().expect("sent");
+    assert!(request.contains(r#""events":["email.sent","email.failed"]"#), "{request}");
+}
+
+#[test]
+fn ctrl_c_ends_a_question_for_a_missing_value() {
+    let mut terminal = Terminal::start(&Home::new(), &["emails", "send"], &[("NO_COLOR", "1")], 80);
+    terminal.until("From: ");
+    terminal.signal("-INT");
+    let seen = terminal.end();
+    assert_eq!((seen.code, seen.raw.as_str()), (130, "From: \ninterrupted\n"));
 }

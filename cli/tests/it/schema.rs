@@ -130,7 +130,8 @@ fn emails(checker: &mut Checker) {
     checker.run_words(&["--sandbox", "emails", "batch", &file], 11);
     checker.fail("--sandbox emails get eml_missing", 5);
     checker.fail("--sandbox emails send --from x --to y --subject s", 2);
-    checker.fail("--sandbox emails send --from a@nobody.test --to c@d.test --subject s", 6);
+    checker
+        .fail("--sandbox emails send --from a@nobody.test --to c@d.test --subject s --text t", 6);
 }
 
 fn contacts(checker: &mut Checker) {

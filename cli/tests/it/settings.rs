@@ -1,6 +1,6 @@
 //! The sources and the precedence of settings.
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::support::{Home, Service};
 
@@ -244,4 +244,23 @@ fn whoami_does_not_let_a_response_replace_the_url_and_key() {
     let who = Home::new().run_with_env(&["whoami"], &env).json();
     assert_eq!(who["extraction"]["url"], service.url());
     assert_eq!(who["extraction"]["key"], "sk_test_…");
+}
+
+#[test]
+fn unknown_entries_and_time_zones_are_reported() {
+    let home = Home::new();
+    home.file("config/svc/config.toml", "colour = 1\n[profiles.default]\ntimout = \"2s\"\n");
+    let shown = home.run(&["config", "show", "-o", "table"]);
+    assert_eq!(shown.code, 0, "{shown:?}");
+    let warning =
+        "`timout` in profile `default` is unknown and has no effect; did you mean timeout?";
+    assert!(shown.stderr.contains(warning), "{shown:?}");
+    assert!(shown.stderr.contains("`colour` in config.toml is unknown"), "{shown:?}");
+    let checked = home.run(&["doctor"]).json();
+    let found = checked.as_array().expect("findings").iter();
+    let found = found.filter(|finding| finding["check"] == "configuration").count();
+    assert_eq!(found, 2, "{checked}");
+
+    let run = home.run_with_env(&["config", "path"], &[("TZ", "Europe/Berln")]);
+    assert_eq!((run.code, run.error()["kind"].clone()), (2, json!("usage")), "{run:?}");
 }

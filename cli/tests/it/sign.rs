@@ -84,6 +84,21 @@ fn old_and_other_secrets_explain_a_mismatch() {
 }
 
 #[test]
+fn the_whole_header_line_is_accepted() {
+    let home = Home::new();
+    let secret = home.file("secret", "whsec_x");
+    let args = ["sign", "--service", "email", "--secret-file", &secret, "-o", "table"];
+    let line = home.run_with_input(&args, BODY).stdout;
+    let verify = |service: &str| {
+        let args = ["verify", "--service", service, "--secret-file", &secret];
+        home.run_with_input(&[&args[..], &["--signature", line.trim_end()]].concat(), BODY)
+    };
+    assert_eq!(verify("email").code, 0, "{line}");
+    let other = verify("extraction");
+    assert_eq!((other.code, &other.error()["hint"]), (2, &"use --service email".into()));
+}
+
+#[test]
 fn invalid_secrets_and_unreadable_bodies_are_invalid_input() {
     let home = Home::new();
     let good = home.file("good", "whsec_3f1c");

@@ -28,13 +28,32 @@ fn with_service(service: &Service, args: &[&str], typed: Option<&str>) -> Termin
 #[test]
 fn tables_are_colored_and_fit() {
     let long = "A name that goes on and on, far beyond what a terminal of eighty columns can show";
-    let service = Service::always(200, &format!(r#"[{{"id":"aud_1","name":"{long}"}}]"#));
+    let id = "aud_01a1fd75-b965-7772-a397-95b85f868b54";
+    let created = "2026-12-01T09:00:00Z";
+    let body = format!(r#"[{{"id":"{id}","name":"{long}","createdAt":"{created}"}}]"#);
+    let service = Service::always(200, &body);
     let seen = with_service(&service, &["audiences", "list"], None);
     assert_eq!(seen.code, 0);
+    assert!(seen.raw.contains(id) && seen.raw.contains("A name that"), "{}", seen.raw);
+    assert!(seen.raw.contains("…  2026-12-01 "), "{}", seen.raw);
+    let wide = with_service(&service, &["audiences", "list", "--wide"], None);
+    assert!(wide.raw.contains(long), "{}", wide.raw);
     assert!(seen.raw.starts_with("\u{1b}[1mID"), "{:?}", seen.raw);
     let plain = seen.raw.replace("\u{1b}[1m", "").replace("\u{1b}[22m", "");
     assert!(plain.lines().all(|line| line.chars().count() <= 80), "{plain}");
-    assert!(plain.lines().count() >= 3, "wrapped, not cut: {plain}");
+}
+
+#[test]
+fn columns_that_do_not_fit_are_counted() {
+    let body = r#"[{"id":"con_01a1fd75-b965-7772-a397-95b85f868b54","email":"ada@example.test",
+        "name":"Ada Lovelace","subscribed":true,"topics":["news"],"metadata":{"plan":"pro"}}]"#;
+    let service = Service::always(200, body);
+    let seen = with_service(&service, &["contacts", "list", "aud_1"], None);
+    assert!(!seen.raw.contains("TOPICS"), "{}", seen.raw);
+    let note = "2 columns not shown; use --wide or --json";
+    assert_eq!(seen.raw.matches(note).count(), 1, "{}", seen.raw);
+    let wide = with_service(&service, &["contacts", "list", "aud_1", "--wide"], None);
+    assert!(wide.raw.contains("plan=pro") && !wide.raw.contains("not shown"), "{}", wide.raw);
 }
 
 /// Asserts that the output contains no control characters except line ends and bold text.
@@ -81,19 +100,29 @@ fn errors_take_at_most_five_lines() {
 
 #[test]
 fn dangerous_commands_ask_for_confirmation() {
-    let service = Service::with_responses(&[http_response(204, "", "")]);
+    let list = http_response(200, "", r#"[{"id":"aud_1","name":"News"}]"#);
+    let gone = http_response(204, "", "");
+    let service = Service::with_responses(&[
+        list.clone(),
+        list.clone(),
+        gone.clone(),
+        list.clone(),
+        gone,
+        list,
+    ]);
     let args = ["audiences", "delete", "aud_1"];
     let no = with_service(&service, &args, Some("\n"));
     assert_eq!(no.code, 2, "{}", no.raw);
-    assert!(no.raw.contains("Delete audience aud_1 and all contacts in it? [y/N]"), "{}", no.raw);
-    assert!(service.requests().is_empty());
+    let question = "Delete audience News (aud_1) and all contacts in it? [y/N]";
+    assert!(no.raw.contains(question), "{}", no.raw);
+    assert_eq!(service.requests().len(), 1);
     let yes = with_service(&service, &args, Some("y\n"));
     assert_eq!(yes.code, 0, "{}", yes.raw);
-    assert!(yes.raw.ends_with("deleted audience aud_1\n"), "{}", yes.raw);
-    assert_eq!(service.requests().len(), 1);
+    assert!(yes.raw.ends_with("deleted audience News (aud_1)\n"), "{}", yes.raw);
+    assert_eq!(service.requests().len(), 3);
     assert_eq!(with_service(&service, &args, Some("Yes\n")).code, 0);
     assert_eq!(with_service(&service, &args, Some("yesterday\n")).code, 2);
-    assert_eq!(service.requests().len(), 2);
+    assert_eq!(service.requests().len(), 6);
 }
 
 #[test]

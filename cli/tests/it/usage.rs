@@ -31,7 +31,7 @@ fn usage_errors_are_text_in_table_output() {
     let run = Home::new().run(&["-o", "table", "emails", "snd"]);
     assert_eq!(run.code, 2);
     assert!(run.stderr.starts_with("error: unrecognized subcommand 'snd'"), "{run:?}");
-    assert!(run.stderr.contains("'send'"), "{run:?}");
+    assert!(run.stderr.contains("did you mean svc emails send?"), "{run:?}");
 }
 
 #[test]
@@ -65,7 +65,7 @@ fn usage_errors_have_at_most_five_lines() {
     let run = Home::new().run(&["-o", "table", "emails", "get"]);
     assert_eq!(
         run.stderr,
-        "error: the following required arguments were not provided: <ID>\n  usage: svc emails get <ID>\n"
+        "error: the following required arguments were not provided: <ID>\n  usage: svc emails get [OPTIONS] <ID>\n"
     );
 }
 
@@ -104,7 +104,8 @@ fn checks_limits_before_sending() {
     let env = [("SVC_EMAIL_URL", "http://127.0.0.1:9"), ("SVC_EMAIL_KEY", "mk_test_x")];
     let many = vec!["c@d.test"; 51];
     let args =
-        [&["emails", "send", "--from", "a@b.test", "--subject", "s", "--to"], &many[..]].concat();
+        [&["emails", "send", "--from=a@b.test", "--subject=s", "--text=t", "--to"], &many[..]]
+            .concat();
     let run = home.run_with_env(&args, &env);
     assert_eq!(run.code, 2, "{run:?}");
     let error = run.error();
@@ -171,7 +172,8 @@ fn standard_input_can_be_read_only_once() {
 fn handles_ambiguous_and_skipped_local_times() {
     let zone = "CET-1CEST,M3.5.0,M10.5.0/3";
     let at = |words: &str| {
-        let send = ["emails", "send", "--from", "a@b.test", "--to", "c@d.test", "--subject", "s"];
+        let send =
+            ["emails", "send", "--from=a@b.test", "--to=c@d.test", "--subject=s", "--text=t"];
         let args = [&["--sandbox", "--dry-run"], &send[..], &["--at", words]].concat();
         Home::new().run_with_env(&args, &[("TZ", zone)])
     };
@@ -245,6 +247,10 @@ fn a_file_name_in_place_of_content_is_refused() {
     let variables = home.run(&[&send[..], &["--text", "t", "--var", "name=Ada"]].concat());
     assert_eq!(variables.code, 2, "{variables:?}");
     assert!(variables.error()["hint"].as_str().is_some_and(|hint| hint.contains("--template")));
+    let empty = home.run(&send);
+    assert_eq!(empty.code, 2, "{empty:?}");
+    assert_eq!(empty.error()["message"], "the email has no content");
+    assert_eq!(home.run(&[&send[..], &["--text", ""]].concat()).code, 0);
     // An address of a file in a sentence is text.
     assert_eq!(home.run(&[&send[..], &["--text", "see body.html"]].concat()).code, 0);
 }

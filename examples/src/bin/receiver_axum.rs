@@ -68,6 +68,6 @@ async fn main() -> Result<(), Box<dyn Error>> {
 async fn stop() {
     // Without a handler for Ctrl-C, the process runs until it is killed.
     if tokio::signal::ctrl_c().await.is_err() {
-        std::future::pending().await
+        std::future::pending::<()>().await;
     }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use bytes::{Bytes, BytesMut};
 use http::header::{CONTENT_LENGTH, CONTENT_TYPE, DATE, RETRY_AFTER};
-use http::{HeaderMap, HeaderName, HeaderValue, Method};
+use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
 
 use super::call::{Options, Request};
 use super::exchange::{self, BoxError, Incoming, Progress};
@@ -15,7 +15,7 @@ use super::retry::{Failure, parse_retry_after};
 use super::shared::Shared;
 use super::time::{Duration, Instant, now, timeout_at};
 use crate::error::ErrorReport;
-use crate::{Error, ErrorKind, Operation, Outcome, Scope};
+use crate::{Error, ErrorKind, Operation, Outcome, Scope, Scopes};
 
 /// A response with a 2xx status.
 pub(crate) struct Success {
@@ -72,7 +72,10 @@ pub(crate) async fn attempt(
     deadline: Instant,
 ) -> Result<Success, Failed> {
     let progress = Arc::new(Progress::default());
-    let headers = headers(shared, request, options);
+    let mut headers = headers(shared, request, options);
+    if let Some(key) = shared.provided_key().map_err(Failed::permanent)? {
+        headers.insert(&shared.key_header, key);
+    }
     let sent = exchange::send(shared, request, headers, &progress);
     let mut response = match timeout_at(deadline, sent).await {
         Ok(response) => response?,
@@ -181,24 +184,67 @@ fn error_response(
     headers: HeaderMap,
     body: Bytes,
 ) -> Failed {
+    let id = request_id(shared, &headers);
+    let operation = request.target.operation();
+    let error = response_error(operation, shared.scopes.get(), id, status, headers, body);
+    Failed { failure: Failure::Status(status), error }
+}
+
+/// The error of a response whose status is not 2xx.
+fn response_error(
+    operation: Option<Operation>,
+    granted: Option<Scopes>,
+    id: Option<String>,
+    status: u16,
+    headers: HeaderMap,
+    body: Bytes,
+) -> Error {
     let report = ErrorReport::read(&body);
-    let (kind, outcome) = classify(shared, request, status, &report);
+    let (kind, outcome) = classify(operation, granted, status, &report);
     let header = |name| headers.get(name).and_then(|value: &HeaderValue| value.to_str().ok());
     // Compare with the service's own clock if the response contains it.
     let date = header(DATE).and_then(|date| httpdate::parse_http_date(date).ok());
     let retry_after =
         header(RETRY_AFTER).and_then(|value| parse_retry_after(value, date.unwrap_or_else(now)));
-    let id = request_id(shared, &headers);
-    let error = Error::new(kind, outcome)
+    Error::new(kind, outcome)
         .with_report(report)
         .with_retry_after(retry_after)
-        .with_response_parts(status, headers, id, body);
-    Failed { failure: Failure::Status(status), error }
+        .with_response_parts(status, headers, id, body)
+}
+
+impl Error {
+    /// Creates the error that a call returns for a response whose status is not 2xx, to test
+    /// how a program handles it. Kind, outcome, code, message, fields and `Retry-After` are
+    /// read from the response as the client reads them.
+    ///
+    /// ```
+    /// use svc_sdk::{Error, ErrorKind, Operation, StatusCode};
+    ///
+    /// let error = Error::from_response(
+    ///     Operation::EmailsSend,
+    ///     StatusCode::FORBIDDEN,
+    ///     Default::default(),
+    ///     r#"{"error":{"code":"domain_not_verified","message":"shop.example"}}"#,
+    /// );
+    /// assert_eq!(error.kind(), &ErrorKind::Forbidden);
+    /// assert_eq!(error.code(), Some("domain_not_verified"));
+    /// ```
+    pub fn from_response(
+        operation: Operation,
+        status: StatusCode,
+        headers: HeaderMap,
+        body: impl Into<Bytes>,
+    ) -> Self {
+        let id = headers.get("x-request-id").and_then(|id| id.to_str().ok().map(str::to_owned));
+        response_error(Some(operation), None, id, status.as_u16(), headers, body.into())
+            .with_operation(operation)
+            .with_attempts(1)
+    }
 }
 
 fn classify(
-    shared: &Shared,
-    request: &Request,
+    operation: Option<Operation>,
+    granted: Option<Scopes>,
     status: u16,
     report: &ErrorReport,
 ) -> (ErrorKind, Outcome) {
@@ -206,9 +252,9 @@ fn classify(
         400 | 422 => ErrorKind::Invalid,
         401 => ErrorKind::Unauthorized,
         403 if report.about_scope => {
-            let documented = request.target.operation().and_then(Operation::required_scope);
+            let documented = operation.and_then(Operation::required_scope);
             let required: Option<Scope> = documented.or(report.named_scope);
-            ErrorKind::MissingScope { required, granted: shared.scopes.get() }
+            ErrorKind::MissingScope { required, granted }
         }
         403 => ErrorKind::Forbidden,
         404 | 410 => ErrorKind::NotFound,

@@ -85,6 +85,11 @@ where
     /// # Errors
     ///
     /// Like awaiting it; also [`Config`](ErrorKind::Config) if called from an async task.
+    ///
+    /// # Panics
+    ///
+    /// If a callback, a layer, a key provider or an attachment's source of the application
+    /// panics.
     pub fn block(self) -> Result<T, Error> {
         block(self.into_future())?
     }
@@ -100,6 +105,11 @@ where
     /// # Errors
     ///
     /// Like awaiting it; also [`Config`](ErrorKind::Config) if called from an async task.
+    ///
+    /// # Panics
+    ///
+    /// If a callback, a layer, a key provider or an attachment's source of the application
+    /// panics.
     pub fn block(self) -> Result<T, Error> {
         block(self.into_future())?
     }

@@ -15,6 +15,7 @@ use url::Url;
 
 use super::call::{is_framing, is_secret};
 use super::clients::{EmailClient, ExtractionClient};
+use super::key::{KeyProvider, key_value};
 #[cfg(feature = "tower")]
 use super::layer::{AttemptService, Body};
 use super::observer::{Attempt, Observer};
@@ -37,6 +38,7 @@ struct Builder {
     key: Secret,
     key_header: String,
     key_prefix: String,
+    key_provider: Option<KeyProvider>,
     user_agent: String,
     headers: Vec<(String, String)>,
     connect_timeout: Duration,
@@ -86,6 +88,7 @@ impl Builder {
             key,
             key_header: AUTHORIZATION.as_str().to_owned(),
             key_prefix: "Bearer ".to_owned(),
+            key_provider: None,
             user_agent: concat!("svc-sdk/", env!("CARGO_PKG_VERSION")).to_owned(),
             headers: Vec::new(),
             connect_timeout: Duration::from_secs(10),
@@ -121,9 +124,8 @@ impl Builder {
 
     fn build(self, service: Service) -> Result<Arc<Shared>, Error> {
         let base = parse_base_url(&self.base)?;
-        if self.key.expose().trim().is_empty() {
-            return Err(Error::config("the API key is empty"));
-        }
+        let key = self.key_provider.as_ref().map_or(self.key, KeyProvider::key);
+        let key_value = key_value(&self.key_prefix, &key)?;
         let key_header = header_name(&self.key_header)?;
         let mut headers = HeaderMap::new();
         for (name, value) in &self.headers {
@@ -139,12 +141,7 @@ impl Builder {
         }
         headers.entry(ACCEPT).or_insert(HeaderValue::from_static("application/json"));
         headers.insert(USER_AGENT, header_value("user-agent", &self.user_agent)?);
-        let key = zeroize::Zeroizing::new([&self.key_prefix, self.key.expose()].concat());
-        let mut key = HeaderValue::from_str(&key).map_err(|_| {
-            Error::config("the API key contains characters that are not allowed in a header")
-        })?;
-        key.set_sensitive(true);
-        headers.insert(&key_header, key);
+        headers.insert(&key_header, key_value);
 
         let mut settings = self.settings;
         settings.request_id_headers = if self.request_id_headers.is_empty() {
@@ -202,7 +199,7 @@ impl Builder {
             #[cfg(feature = "rate-limit")]
             rate_limit: self
                 .rate_limit
-                .map(|(rate, burst)| super::rate_limit::RateLimit::new(rate, burst)),
+                .map(|(rate, burst)| Arc::new(super::rate_limit::RateLimit::new(rate, burst))),
             #[cfg(feature = "tower")]
             layered: self.layers.around(&http, own_http),
             http,
@@ -218,10 +215,11 @@ impl Builder {
             },
             headers,
             key_header,
-            key: self.key,
+            key,
             key_prefix: self.key_prefix,
+            key_provider: self.key_provider,
             settings,
-            budget: RetryBudget::new(self.retry_budget),
+            budget: Arc::new(RetryBudget::new(self.retry_budget)),
             scopes: KnownScopes::new(self.scopes),
         }))
     }
@@ -271,226 +269,253 @@ pub(super) fn header_value(name: &str, value: &str) -> Result<HeaderValue, Error
 
 /// The methods that both builders have.
 macro_rules! common_options {
-    () => {
-        /// Sets the deadline of a call, including all attempts and the pauses between them.
-        /// Default: 30 seconds. A single call can override it with
-        /// [`Call::timeout`](crate::Call::timeout).
-        pub fn timeout(mut self, timeout: Duration) -> Self {
-            self.inner.settings.timeout = timeout;
-            self
+    ($builder:ident) => {
+        impl $builder {
+            pub(super) fn set_key_provider(&mut self, provider: KeyProvider) {
+                self.inner.key_provider = Some(provider);
+            }
         }
 
-        /// Sets the time limit for establishing a connection, TLS handshake included.
-        /// Default: 10 seconds.
-        pub fn connect_timeout(mut self, timeout: Duration) -> Self {
-            self.inner.connect_timeout = timeout;
-            self
+        /// # Timeouts
+        impl $builder {
+            /// Sets the deadline of a call, including all attempts and the pauses between them.
+            /// Default: 30 seconds. A single call can override it with
+            /// [`Call::timeout`](crate::Call::timeout).
+            pub fn timeout(mut self, timeout: Duration) -> Self {
+                self.inner.settings.timeout = timeout;
+                self
+            }
+
+            /// Sets the time limit for establishing a connection, TLS handshake included.
+            /// Default: 10 seconds.
+            pub fn connect_timeout(mut self, timeout: Duration) -> Self {
+                self.inner.connect_timeout = timeout;
+                self
+            }
         }
 
-        /// Sets the maximum number of retries per call. Default: 2; 0 disables retries.
-        ///
-        /// Calls that are not idempotent are retried only if the failed attempt was
-        /// certainly not processed, see [Retries](crate#retries).
-        pub fn retries(mut self, retries: u32) -> Self {
-            self.inner.settings.retries = retries;
-            self
+        /// # Retries
+        impl $builder {
+            /// Sets the maximum number of retries per call. Default: 2; 0 disables retries.
+            ///
+            /// Calls that are not idempotent are retried only if the failed attempt was
+            /// certainly not processed, see [Retries](crate#retries).
+            pub fn retries(mut self, retries: u32) -> Self {
+                self.inner.settings.retries = retries;
+                self
+            }
+
+            /// Sets the longest `Retry-After` that the client waits for. Default: 60 seconds.
+            /// If the service asks for more, the call fails at once.
+            pub fn max_retry_after(mut self, max: Duration) -> Self {
+                self.inner.settings.max_retry_after = max;
+                self
+            }
+
+            /// Sets the back-off between attempts, for responses without `Retry-After`. The
+            /// upper limit of the first pause is `initial`; it doubles with each attempt up to
+            /// `max`. Default: 250 milliseconds and 8 seconds.
+            ///
+            /// The actual pause is chosen at random between zero and that limit (full jitter),
+            /// so that clients do not retry in lockstep.
+            pub fn back_off(mut self, initial: Duration, max: Duration) -> Self {
+                let max = max.min(MAX_TIMEOUT);
+                self.inner.settings.back_off = BackOff { initial, max };
+                self
+            }
+
+            /// Sets the retry budget that all clones of the client share. Each retry takes one
+            /// from it, every ten successful attempts put one back. Default: 50.
+            ///
+            /// Once it is spent, failed attempts are not retried. This limits the load on a
+            /// service that is down.
+            pub fn retry_budget(mut self, retries: u32) -> Self {
+                self.inner.retry_budget = retries;
+                self
+            }
+
+            /// Declares that the service honours `Idempotency-Key`. Default: false.
+            ///
+            /// If true, calls with an idempotency key are also retried after ambiguous
+            /// failures. See `docs/undocumented/both-services.md#idempotency`.
+            pub fn service_honours_idempotency_key(mut self, honours: bool) -> Self {
+                self.inner.settings.honours_idempotency_key = honours;
+                self
+            }
         }
 
-        /// Sets the longest `Retry-After` that the client waits for. Default: 60 seconds.
-        /// If the service asks for more, the call fails at once.
-        pub fn max_retry_after(mut self, max: Duration) -> Self {
-            self.inner.settings.max_retry_after = max;
-            self
+        /// # Checks before sending
+        impl $builder {
+            /// Whether to check documented limits before sending, such as the number of
+            /// recipients. Default: true. Ids that are empty or `.` or `..` are always
+            /// rejected.
+            pub fn local_checks(mut self, check: bool) -> Self {
+                self.inner.settings.local_checks = check;
+                self
+            }
+
+            /// Declares the scopes of the API key, for [`check_scopes`](Self::check_scopes) and
+            /// error messages.
+            pub fn scopes(mut self, scopes: impl IntoIterator<Item = Scope>) -> Self {
+                self.inner.scopes = Some(scopes.into_iter().collect());
+                self
+            }
+
+            /// Whether to reject a call before sending if the key is known to lack the required
+            /// scope. Default: false.
+            pub fn check_scopes(mut self, check: bool) -> Self {
+                self.inner.settings.check_scopes = check;
+                self
+            }
         }
 
-        /// Sets the back-off between attempts, for responses without `Retry-After`. The
-        /// upper limit of the first pause is `initial`; it doubles with each attempt up to
-        /// `max`. Default: 250 milliseconds and 8 seconds.
-        ///
-        /// The actual pause is chosen at random between zero and that limit (full jitter),
-        /// so that clients do not retry in lockstep.
-        pub fn back_off(mut self, initial: Duration, max: Duration) -> Self {
-            let max = max.min(MAX_TIMEOUT);
-            self.inner.settings.back_off = BackOff { initial, max };
-            self
+        /// # Requests and responses
+        impl $builder {
+            /// Sets the response headers to read the request id from; the first one present is
+            /// used. Default: `x-request-id`, `request-id`, `x-amzn-requestid`, `cf-ray`.
+            pub fn request_id_headers<T: Into<String>>(
+                mut self,
+                names: impl IntoIterator<Item = T>,
+            ) -> Self {
+                self.inner.request_id_headers = names.into_iter().map(Into::into).collect();
+                self
+            }
+
+            /// Sets the maximum size of a response body in bytes. Default: 16 MiB.
+            pub fn max_response_size(mut self, bytes: u64) -> Self {
+                self.inner.settings.max_response_size = bytes;
+                self
+            }
         }
 
-        /// Sets the retry budget that all clones of the client share. Each retry takes one
-        /// from it, every ten successful attempts put one back. Default: 50.
-        ///
-        /// Once it is spent, failed attempts are not retried. This limits the load on a
-        /// service that is down.
-        pub fn retry_budget(mut self, retries: u32) -> Self {
-            self.inner.retry_budget = retries;
-            self
+        /// # Logging, limits and middleware
+        impl $builder {
+            /// Sets a callback that runs after every attempt, for logs and metrics. It blocks
+            /// the call, so it should return quickly.
+            pub fn on_attempt(
+                mut self,
+                observe: impl Fn(&Attempt<'_>) + Send + Sync + 'static,
+            ) -> Self {
+                self.inner.observer = Some(Observer::new(observe));
+                self
+            }
+
+            /// Limits the request rate to `per_second`, evenly spaced, with bursts of up to
+            /// `burst` requests. No limit by default.
+            ///
+            /// All clones of the client share the limit. Waiting counts towards the call's
+            /// deadline. A call that could only start after its deadline fails at once with
+            /// [`Timeout`](crate::ErrorKind::Timeout); nothing is sent.
+            #[cfg(feature = "rate-limit")]
+            pub fn rate_limit(mut self, per_second: NonZeroU32, burst: NonZeroU32) -> Self {
+                self.inner.rate_limit = Some((per_second, burst));
+                self
+            }
+
+            /// Wraps every attempt in a tower layer. The layer added last is the outermost.
+            /// Layers see the request as it is sent, including the API key.
+            ///
+            /// ```
+            /// # fn main() -> Result<(), svc_sdk::Error> {
+            /// use svc_sdk::{AttemptService, Body, EmailClient};
+            /// use tower::ServiceExt;
+            ///
+            /// let traced = tower::layer::layer_fn(|inner: AttemptService| {
+            ///     inner.map_request(|mut request: http::Request<Body>| {
+            ///         let id = http::HeaderValue::from_static("00-4bf92f-00f067-01");
+            ///         request.headers_mut().insert("traceparent", id);
+            ///         request
+            ///     })
+            /// });
+            /// let client = EmailClient::builder("https://mail.example", "k").layer(traced).build()?;
+            /// # Ok(())
+            /// # }
+            /// ```
+            #[cfg(feature = "tower")]
+            pub fn layer<L, S>(mut self, layer: L) -> Self
+            where
+                L: tower_layer::Layer<AttemptService, Service = S> + Send + Sync + 'static,
+                S: tower_service::Service<http::Request<Body>, Response = http::Response<Body>>,
+                S: Clone + Send + Sync + 'static,
+                S::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+                S::Future: Send + 'static,
+            {
+                self.inner.layers.push(layer);
+                self
+            }
         }
 
-        /// Declares that the service honours `Idempotency-Key`. Default: false.
-        ///
-        /// If true, calls with an idempotency key are also retried after ambiguous
-        /// failures. See `docs/undocumented/both-services.md#idempotency`.
-        pub fn service_honours_idempotency_key(mut self, honours: bool) -> Self {
-            self.inner.settings.honours_idempotency_key = honours;
-            self
+        /// # Headers
+        impl $builder {
+            /// Adds a header to every request.
+            pub fn header(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
+                self.inner.headers.push((name.into(), value.into()));
+                self
+            }
+
+            /// Sets the `User-Agent` header. Default: `svc-sdk/VERSION`.
+            pub fn user_agent(mut self, user_agent: impl Into<String>) -> Self {
+                self.inner.user_agent = user_agent.into();
+                self
+            }
         }
 
-        /// Whether to check documented limits before sending, such as the number of
-        /// recipients. Default: true. Ids that are empty or `.` or `..` are always
-        /// rejected.
-        pub fn local_checks(mut self, check: bool) -> Self {
-            self.inner.settings.local_checks = check;
-            self
-        }
+        /// # HTTP and TLS
+        impl $builder {
+            /// Sends requests with the given HTTP client, using its connection pool, TLS, proxy
+            /// and timeout settings. The builder's proxy, certificate and connect timeout
+            /// options then have no effect.
+            ///
+            /// Disable redirects and retries in that client. This crate cannot detect retries
+            /// made by the HTTP client, and reqwest forwards a custom key header to the target
+            /// of a redirect.
+            pub fn http_client(mut self, client: reqwest::Client) -> Self {
+                self.inner.http = Some(client);
+                self
+            }
 
-        /// Declares the scopes of the API key, for [`check_scopes`](Self::check_scopes) and
-        /// error messages.
-        pub fn scopes(mut self, scopes: impl IntoIterator<Item = Scope>) -> Self {
-            self.inner.scopes = Some(scopes.into_iter().collect());
-            self
-        }
+            /// Sends all requests through this proxy. By default, the environment variables
+            /// `HTTPS_PROXY`, `HTTP_PROXY`, `ALL_PROXY` and `NO_PROXY` apply.
+            pub fn proxy(mut self, url: impl Into<Secret>) -> Self {
+                self.inner.proxy = ProxyChoice::Url(url.into());
+                self
+            }
 
-        /// Whether to reject a call before sending if the key is known to lack the required
-        /// scope. Default: false.
-        pub fn check_scopes(mut self, check: bool) -> Self {
-            self.inner.settings.check_scopes = check;
-            self
-        }
+            /// Sets the hosts that bypass [`proxy`](Self::proxy), in the format of `NO_PROXY`:
+            /// for example `internal.example,10.0.0.0/8`, or `*` for all hosts.
+            pub fn proxy_except(mut self, hosts: impl Into<String>) -> Self {
+                self.inner.proxy_except = hosts.into();
+                self
+            }
 
-        /// Sets the response headers to read the request id from; the first one present is
-        /// used. Default: `x-request-id`, `request-id`, `x-amzn-requestid`, `cf-ray`.
-        pub fn request_id_headers<T: Into<String>>(
-            mut self,
-            names: impl IntoIterator<Item = T>,
-        ) -> Self {
-            self.inner.request_id_headers = names.into_iter().map(Into::into).collect();
-            self
-        }
+            /// Ignores the proxy settings of the environment and connects directly.
+            pub fn no_proxy(mut self) -> Self {
+                self.inner.proxy = ProxyChoice::None;
+                self
+            }
 
-        /// Sets the maximum size of a response body in bytes. Default: 16 MiB.
-        pub fn max_response_size(mut self, bytes: u64) -> Self {
-            self.inner.settings.max_response_size = bytes;
-            self
-        }
+            /// Trusts the certificates in this PEM text, in addition to the platform's. Can be
+            /// called more than once.
+            #[cfg(any(feature = "rustls", feature = "native-tls"))]
+            pub fn ca_bundle(mut self, pem: impl AsRef<[u8]>) -> Self {
+                self.inner.tls.add_bundle(pem.as_ref());
+                self
+            }
 
-        /// Sets a callback that runs after every attempt, for logs and metrics. It blocks
-        /// the call, so it should return quickly.
-        pub fn on_attempt(
-            mut self,
-            observe: impl Fn(&Attempt<'_>) + Send + Sync + 'static,
-        ) -> Self {
-            self.inner.observer = Some(Observer::new(observe));
-            self
-        }
+            /// Whether to trust the platform's root certificates. Default: true.
+            #[cfg(any(feature = "rustls", feature = "native-tls"))]
+            pub fn platform_certificates(mut self, trust: bool) -> Self {
+                self.inner.tls.trust_platform(trust);
+                self
+            }
 
-        /// Limits the request rate to `per_second`, evenly spaced, with bursts of up to
-        /// `burst` requests. No limit by default.
-        ///
-        /// All clones of the client share the limit. Waiting counts towards the call's
-        /// deadline. A call that could only start after its deadline fails at once with
-        /// [`Timeout`](crate::ErrorKind::Timeout); nothing is sent.
-        #[cfg(feature = "rate-limit")]
-        pub fn rate_limit(mut self, per_second: NonZeroU32, burst: NonZeroU32) -> Self {
-            self.inner.rate_limit = Some((per_second, burst));
-            self
-        }
-
-        /// Wraps every attempt in a tower layer. The layer added last is the outermost.
-        /// Layers see the request as it is sent, including the API key.
-        ///
-        /// ```
-        /// # fn main() -> Result<(), svc_sdk::Error> {
-        /// use svc_sdk::{AttemptService, Body, EmailClient};
-        /// use tower::ServiceExt;
-        ///
-        /// let traced = tower::layer::layer_fn(|inner: AttemptService| {
-        ///     inner.map_request(|mut request: http::Request<Body>| {
-        ///         let id = http::HeaderValue::from_static("00-4bf92f-00f067-01");
-        ///         request.headers_mut().insert("traceparent", id);
-        ///         request
-        ///     })
-        /// });
-        /// let client = EmailClient::builder("https://mail.example", "k").layer(traced).build()?;
-        /// # Ok(())
-        /// # }
-        /// ```
-        #[cfg(feature = "tower")]
-        pub fn layer<L, S>(mut self, layer: L) -> Self
-        where
-            L: tower_layer::Layer<AttemptService, Service = S> + Send + Sync + 'static,
-            S: tower_service::Service<http::Request<Body>, Response = http::Response<Body>>,
-            S: Clone + Send + Sync + 'static,
-            S::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
-            S::Future: Send + 'static,
-        {
-            self.inner.layers.push(layer);
-            self
-        }
-
-        /// Adds a header to every request.
-        pub fn header(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
-            self.inner.headers.push((name.into(), value.into()));
-            self
-        }
-
-        /// Sets the `User-Agent` header. Default: `svc-sdk/VERSION`.
-        pub fn user_agent(mut self, user_agent: impl Into<String>) -> Self {
-            self.inner.user_agent = user_agent.into();
-            self
-        }
-
-        /// Sends requests with the given HTTP client, using its connection pool, TLS, proxy
-        /// and timeout settings. The builder's proxy, certificate and connect timeout
-        /// options then have no effect.
-        ///
-        /// Disable redirects and retries in that client. This crate cannot detect retries
-        /// made by the HTTP client, and reqwest forwards a custom key header to the target
-        /// of a redirect.
-        pub fn http_client(mut self, client: reqwest::Client) -> Self {
-            self.inner.http = Some(client);
-            self
-        }
-
-        /// Sends all requests through this proxy. By default, the environment variables
-        /// `HTTPS_PROXY`, `HTTP_PROXY`, `ALL_PROXY` and `NO_PROXY` apply.
-        pub fn proxy(mut self, url: impl Into<Secret>) -> Self {
-            self.inner.proxy = ProxyChoice::Url(url.into());
-            self
-        }
-
-        /// Sets the hosts that bypass [`proxy`](Self::proxy), in the format of `NO_PROXY`:
-        /// for example `internal.example,10.0.0.0/8`, or `*` for all hosts.
-        pub fn proxy_except(mut self, hosts: impl Into<String>) -> Self {
-            self.inner.proxy_except = hosts.into();
-            self
-        }
-
-        /// Ignores the proxy settings of the environment and connects directly.
-        pub fn no_proxy(mut self) -> Self {
-            self.inner.proxy = ProxyChoice::None;
-            self
-        }
-
-        /// Trusts the certificates in this PEM text, in addition to the platform's. Can be
-        /// called more than once.
-        #[cfg(any(feature = "rustls", feature = "native-tls"))]
-        pub fn ca_bundle(mut self, pem: impl AsRef<[u8]>) -> Self {
-            self.inner.tls.add_bundle(pem.as_ref());
-            self
-        }
-
-        /// Whether to trust the platform's root certificates. Default: true.
-        #[cfg(any(feature = "rustls", feature = "native-tls"))]
-        pub fn platform_certificates(mut self, trust: bool) -> Self {
-            self.inner.tls.trust_platform(trust);
-            self
-        }
-
-        /// Whether to use the platform's TLS library (OpenSSL on Linux) instead of rustls.
-        /// Default: false, unless the feature `rustls` is off.
-        #[cfg(feature = "native-tls")]
-        pub fn native_tls(mut self, native: bool) -> Self {
-            self.inner.tls.prefer_native(native);
-            self
+            /// Whether to use the platform's TLS library (OpenSSL on Linux) instead of rustls.
+            /// Default: false, unless the feature `rustls` is off.
+            #[cfg(feature = "native-tls")]
+            pub fn native_tls(mut self, native: bool) -> Self {
+                self.inner.tls.prefer_native(native);
+                self
+            }
         }
     };
 }
@@ -499,6 +524,7 @@ macro_rules! common_options {
 ///
 /// # Options
 ///
+/// - **API key:** [`from_env`](Self::from_env), [`key_provider`](Self::key_provider)
 /// - **Timeouts:** [`timeout`](Self::timeout), [`connect_timeout`](Self::connect_timeout)
 /// - **Retries:** [`retries`](Self::retries), [`back_off`](Self::back_off),
 ///   [`max_retry_after`](Self::max_retry_after), [`retry_budget`](Self::retry_budget),
@@ -548,9 +574,12 @@ impl EmailClientBuilder {
     pub(super) fn new(base_url: String, key: Secret) -> Self {
         Self { inner: Builder::new(base_url, key) }
     }
+}
 
-    common_options!();
+common_options!(EmailClientBuilder);
 
+/// # Undocumented details of the service
+impl EmailClientBuilder {
     /// Sets the header that carries the API key. Default: `Authorization`. The service's
     /// reference does not name it (`docs/undocumented/email-service.md#key-header`).
     pub fn key_header(mut self, name: impl Into<String>) -> Self {
@@ -585,7 +614,10 @@ impl EmailClientBuilder {
         self.inner.settings.insecure_webhook_urls = allow;
         self
     }
+}
 
+/// # Building
+impl EmailClientBuilder {
     /// Builds the client. This sends nothing and loads no certificates.
     ///
     /// # Errors
@@ -601,6 +633,7 @@ impl EmailClientBuilder {
 ///
 /// # Options
 ///
+/// - **API key:** [`from_env`](Self::from_env), [`key_provider`](Self::key_provider)
 /// - **Timeouts:** [`timeout`](Self::timeout), [`connect_timeout`](Self::connect_timeout)
 /// - **Retries:** [`retries`](Self::retries), [`back_off`](Self::back_off),
 ///   [`max_retry_after`](Self::max_retry_after), [`retry_budget`](Self::retry_budget),
@@ -637,9 +670,12 @@ impl ExtractionClientBuilder {
     pub(super) fn new(base_url: String, key: Secret) -> Self {
         Self { inner: Builder::new(base_url, key) }
     }
+}
 
-    common_options!();
+common_options!(ExtractionClientBuilder);
 
+/// # Building
+impl ExtractionClientBuilder {
     /// Builds the client. This sends nothing and loads no certificates.
     ///
     /// # Errors

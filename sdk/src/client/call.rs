@@ -10,7 +10,7 @@ use http::header::{AUTHORIZATION, CONTENT_LENGTH, COOKIE, PROXY_AUTHORIZATION, T
 use http::{HeaderMap, HeaderName, HeaderValue, Method};
 
 use super::preview::RequestPreview;
-use super::response::{FromResponse, Response};
+use super::response::{CallOutput, Response};
 use super::{BoxFuture, Payload, Shared, path, transport};
 use crate::error::Target;
 use crate::{Error, InvalidInput, Operation};
@@ -34,6 +34,11 @@ use crate::{Error, InvalidInput, Operation};
 /// [`InvalidInput`](crate::ErrorKind::InvalidInput); nothing is sent then. Dropping the
 /// future stops the call and its retries; a request that was already sent may still be
 /// processed.
+///
+/// # Panics
+///
+/// Awaiting a call panics outside of a tokio runtime, and if a callback, a layer, a key
+/// provider or an attachment's source of the application panics.
 ///
 /// ```no_run
 /// # async fn f(client: svc_sdk::EmailClient) -> Result<(), svc_sdk::Error> {
@@ -255,7 +260,7 @@ pub(super) fn is_secret(name: &HeaderName) -> bool {
     matches!(*name, AUTHORIZATION | PROXY_AUTHORIZATION | COOKIE)
 }
 
-impl<T: FromResponse> IntoFuture for Call<T> {
+impl<T: CallOutput> IntoFuture for Call<T> {
     type Output = Result<T, Error>;
     type IntoFuture = BoxFuture<Self::Output>;
 

@@ -4,15 +4,16 @@ use std::fmt;
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::header::CONTENT_ENCODING;
+use http::header::{CONTENT_ENCODING, CONTENT_TYPE};
 use http::{HeaderMap, StatusCode};
+pub(crate) use sealed::FromResponse;
+use serde_json::Value;
 
 use super::Shared;
 use super::call::Request;
-use crate::decode::{DecodeError, Extra, Record, read_list, read_object};
-use crate::email::{BatchResponse, WebhookTest};
-use crate::extraction::{KeyScope, Me};
-use crate::{Error, ErrorKind, List, Outcome, Scopes};
+use crate::decode::{DecodeError, Extra, Record, parse_value, read_list, read_object};
+use crate::error::{ErrorReport, reports_failure};
+use crate::{Error, ErrorKind, List, Operation, Outcome, Scopes};
 
 /// A decoded value with the HTTP response it came from. Returned by
 /// [`Call::with_response`](crate::Call::with_response).
@@ -33,6 +34,20 @@ pub struct Response<T> {
     pub elapsed: Duration,
 }
 
+impl<T> Response<T> {
+    /// Creates a response, for example for a test: without headers, after one attempt.
+    pub fn new(value: T, status: StatusCode) -> Self {
+        Self {
+            value,
+            status,
+            headers: HeaderMap::new(),
+            request_id: None,
+            attempts: 1,
+            elapsed: Duration::ZERO,
+        }
+    }
+}
+
 /// Omits the headers, which may contain cookies.
 impl<T: fmt::Debug> fmt::Debug for Response<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -47,7 +62,7 @@ impl<T: fmt::Debug> fmt::Debug for Response<T> {
 }
 
 /// The result of a successful deletion.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct Deleted {
     /// True if a retry got 404 after an earlier attempt had an unknown outcome: most likely
@@ -73,6 +88,11 @@ pub struct RawResponse {
 }
 
 impl RawResponse {
+    /// Creates a response, for example for a test, without headers.
+    pub fn new(status: StatusCode, body: impl Into<Bytes>) -> Self {
+        Self { status, headers: HeaderMap::new(), request_id: None, body: body.into() }
+    }
+
     /// Decodes the body as JSON.
     ///
     /// # Errors
@@ -100,7 +120,7 @@ impl fmt::Debug for RawResponse {
 }
 
 /// A successful response with the request that it answers.
-pub(crate) struct ResponseParts<'a> {
+pub struct ResponseParts<'a> {
     pub(crate) shared: &'a Shared,
     pub(crate) request: &'a Request,
     pub(crate) status: u16,
@@ -118,18 +138,30 @@ impl ResponseParts<'_> {
         StatusCode::from_u16(self.status).unwrap_or_default()
     }
 
+    pub(crate) fn learn_scopes(&self, scopes: Scopes) {
+        self.shared.scopes.learn(scopes);
+    }
+
+    pub(crate) fn expected_organization(&self) -> Option<&str> {
+        self.request.organization.as_deref()
+    }
+
+    /// The number of emails in the request, if it was a batch.
+    pub(crate) fn batch_size(&self) -> usize {
+        self.request.batch_size
+    }
+
     fn request_id(&self) -> Option<String> {
         request_id(self.shared, &self.headers)
     }
 
     /// The error of a body that cannot be decoded. The status was 2xx, so the request was
     /// processed.
-    fn decode_error(&self, problem: DecodeError) -> Error {
-        let begins_with = |text: &[u8]| self.body.trim_ascii_start().starts_with(text);
+    pub(crate) fn decode_error(&self, problem: DecodeError) -> Error {
         let problem = if self.body.trim_ascii().is_empty() {
             "the body is empty".to_owned()
-        } else if begins_with(b"<") {
-            "the body is HTML, not JSON; check the base URL".to_owned()
+        } else if self.is_html() {
+            HTML.to_owned()
         } else if self.headers.contains_key(CONTENT_ENCODING) {
             "the body is compressed although the request did not allow it".to_owned()
         } else {
@@ -138,7 +170,48 @@ impl ResponseParts<'_> {
         self.error(ErrorKind::InvalidResponse { problem }, Outcome::Unknown)
     }
 
-    fn error(&self, kind: ErrorKind, outcome: Outcome) -> Error {
+    fn is_html(&self) -> bool {
+        let content_type = self.headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
+        self.body.trim_ascii_start().starts_with(b"<")
+            || (content_type.is_some_and(|text| text.starts_with("text/html"))
+                && !self.body.trim_ascii().is_empty())
+    }
+
+    /// Whether the body reports a failure in spite of the status.
+    fn fails(&self) -> bool {
+        matches!(parse_value(&self.body), Ok(Value::Object(fields)) if reports_failure(&fields))
+    }
+
+    /// The error of a body that reports a failure in spite of the status.
+    fn reported_failure(&self) -> Error {
+        let problem = "the status is a success, but the body reports an error".to_owned();
+        self.error(ErrorKind::InvalidResponse { problem }, Outcome::Unknown)
+            .with_report(ErrorReport::read(&self.body))
+    }
+
+    /// Decides about a resource without an id. An update, for example, may have an empty
+    /// response; a creation without an id or a read without any known field is not a success.
+    fn check_unidentified(&self, noun: &str, is_blank: bool) -> Result<(), Error> {
+        let operation = self.request.target.operation();
+        if operation.is_some_and(Operation::creates) {
+            let error = self.error(ErrorKind::MissingId, Outcome::Unknown);
+            let reports = self.fails();
+            return Err(if reports {
+                error.with_report(ErrorReport::read(&self.body))
+            } else {
+                error
+            });
+        }
+        if is_blank && self.fails() {
+            return Err(self.reported_failure());
+        }
+        if is_blank && self.request.method == http::Method::GET {
+            return Err(self.decode_error(DecodeError(format!("the body does not contain {noun}"))));
+        }
+        Ok(())
+    }
+
+    pub(crate) fn error(&self, kind: ErrorKind, outcome: Outcome) -> Error {
         let headers = self.headers.clone();
         Error::new(kind, outcome)
             .with_target(self.request.target)
@@ -158,11 +231,57 @@ pub(crate) fn request_id_str<'a>(shared: &Shared, headers: &'a HeaderMap) -> Opt
     { ids }.find(|id| id.len() <= MAX_REQUEST_ID_LEN)
 }
 
+const HTML: &str = "the body is HTML, not JSON; check the base URL";
+
 const MAX_REQUEST_ID_LEN: usize = 256;
 
-/// Types that a call can return. This trait is private, so the set is closed.
-pub(crate) trait FromResponse: Sized {
-    fn from_response(response: &ResponseParts<'_>) -> Result<Self, Error>;
+/// Types that a [`Call`](crate::Call) can return. The trait is sealed: the set of types is
+/// closed. Use it as a bound in code that is generic over calls.
+///
+/// ```
+/// use svc_sdk::{Call, CallOutput, Error};
+///
+/// async fn logged<T: CallOutput>(call: Call<T>) -> Result<T, Error> {
+///     let operation = call.operation();
+///     call.await.inspect_err(|error| eprintln!("{operation:?}: {error}"))
+/// }
+/// ```
+pub trait CallOutput: FromResponse {}
+
+impl<T: FromResponse> CallOutput for T {}
+
+pub(crate) mod sealed {
+    use super::{Error, ResponseParts};
+
+    pub trait FromResponse: Sized {
+        fn from_response(response: &ResponseParts<'_>) -> Result<Self, Error>;
+    }
+}
+
+/// A resource: an object that operations return. Each resource implements it beside its
+/// type.
+pub(crate) trait Resource: Record {
+    /// What the resource is called in errors, with its article.
+    const NOUN: &'static str;
+
+    /// Whether the response certainly contains the resource: it has an id.
+    fn is_identified(&self) -> bool;
+
+    /// Checks the resource further.
+    fn accept(self, _: &ResponseParts<'_>) -> Result<Self, Error> {
+        Ok(self)
+    }
+}
+
+impl<T: Resource> FromResponse for T {
+    fn from_response(response: &ResponseParts<'_>) -> Result<Self, Error> {
+        let resource: Self =
+            read_object(&response.body).map_err(|bad| response.decode_error(bad))?;
+        if !resource.is_identified() {
+            response.check_unidentified(Self::NOUN, resource.is_blank())?;
+        }
+        resource.accept(response)
+    }
 }
 
 impl<T: FromResponse> FromResponse for Response<T> {
@@ -192,66 +311,39 @@ impl FromResponse for RawResponse {
 impl FromResponse for Deleted {
     fn from_response(response: &ResponseParts<'_>) -> Result<Self, Error> {
         // The body of a deletion is not documented
-        // (`docs/undocumented/both-services.md#delete-bodies`).
+        // (`docs/undocumented/both-services.md#delete-bodies`). A page of a proxy or a report
+        // of a failure is not the response to a successful one.
+        let text = response.body.trim_ascii();
+        if response.is_html() {
+            return Err(response.decode_error(DecodeError(HTML.to_owned())));
+        }
+        match parse_value(&response.body) {
+            Ok(Value::Object(fields)) => {
+                let deleted = fields.get("deleted") != Some(&Value::Bool(false));
+                if reports_failure(&fields) || !deleted {
+                    return Err(response.reported_failure());
+                }
+            }
+            Ok(Value::Bool(false)) => return Err(response.reported_failure()),
+            Err(bad) if text.starts_with(b"{") || text.starts_with(b"[") => {
+                return Err(response.decode_error(bad));
+            }
+            _ => {}
+        }
         let extra = Extra::new(response.body.clone(), &[]);
         Ok(Self { already_gone: response.already_gone, extra })
     }
 }
 
-impl FromResponse for BatchResponse {
-    fn from_response(response: &ResponseParts<'_>) -> Result<Self, Error> {
-        Self::read(&response.body, response.request.batch_size)
-            .map_err(|bad| response.decode_error(bad))
-    }
-}
-
-impl FromResponse for WebhookTest {
-    fn from_response(response: &ResponseParts<'_>) -> Result<Self, Error> {
-        Self::read(&response.body).map_err(|bad| response.decode_error(bad))
-    }
-}
-
 impl<T: Record> FromResponse for List<T> {
     fn from_response(response: &ResponseParts<'_>) -> Result<Self, Error> {
-        read_list(&response.body).map_err(|bad| response.decode_error(bad))
-    }
-}
-
-macro_rules! resources {
-    ($($name:ty),+ $(,)?) => {
-        $( impl FromResponse for $name {
-            fn from_response(response: &ResponseParts<'_>) -> Result<Self, Error> {
-                read_object(&response.body).map_err(|bad| response.decode_error(bad))
-            }
-        } )+
-    };
-}
-
-resources!(
-    crate::email::EmailRecord,
-    crate::email::Audience,
-    crate::email::Contact,
-    crate::email::Domain,
-    crate::email::Verification,
-    crate::email::Webhook,
-    crate::extraction::Webhook,
-);
-
-impl FromResponse for Me {
-    fn from_response(response: &ResponseParts<'_>) -> Result<Self, Error> {
-        let me: Self = read_object(&response.body).map_err(|bad| response.decode_error(bad))?;
-        if let Some(scope) = me.auth.scope.as_ref().and_then(KeyScope::scope) {
-            response.shared.scopes.learn(Scopes::NONE.with(scope));
+        let list = read_list(&response.body).map_err(|bad| match response.fails() {
+            true => response.reported_failure(),
+            false => response.decode_error(bad),
+        })?;
+        if reports_failure(list.extra.all()) {
+            return Err(response.reported_failure());
         }
-        match &response.request.organization {
-            Some(expected) if *expected != me.organization.id => {
-                let kind = ErrorKind::WrongOrganization {
-                    expected: expected.clone(),
-                    actual: me.organization.id,
-                };
-                Err(response.error(kind, Outcome::Refused))
-            }
-            _ => Ok(me),
-        }
+        Ok(list)
     }
 }

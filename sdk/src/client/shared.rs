@@ -2,16 +2,15 @@
 
 use std::borrow::Cow;
 use std::fmt;
-#[cfg(feature = "tower")]
-use std::sync::Arc;
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use http::{HeaderMap, HeaderName};
 use url::Url;
 
 use super::call::Request;
+use super::key::KeyProvider;
 #[cfg(feature = "tower")]
 use super::layer::RequestUrl;
 use super::observer::Observer;
@@ -38,11 +37,12 @@ pub(crate) struct Shared {
     pub(crate) key_header: HeaderName,
     pub(crate) key: Secret,
     pub(crate) key_prefix: String,
+    pub(crate) key_provider: Option<KeyProvider>,
     pub(crate) settings: Settings,
-    pub(crate) budget: RetryBudget,
+    pub(crate) budget: Arc<RetryBudget>,
     pub(crate) observer: Option<Observer>,
     #[cfg(feature = "rate-limit")]
-    pub(crate) rate_limit: Option<super::rate_limit::RateLimit>,
+    pub(crate) rate_limit: Option<Arc<super::rate_limit::RateLimit>>,
     #[cfg(feature = "tower")]
     pub(crate) layered: Option<super::layer::AttemptService>,
     pub(crate) scopes: KnownScopes,

@@ -16,6 +16,9 @@ pub(crate) struct JsonCursor<'a> {
     offset: usize,
 }
 
+/// A part of a text up to this size may keep the whole text in memory.
+const MAX_SHARED: usize = 64 * 1024;
+
 /// Decodes a response from its text. If that fails, decodes the text again with
 /// unrepresentable values replaced.
 pub(crate) fn parse_lenient<T>(
@@ -68,9 +71,26 @@ impl<'a> JsonCursor<'a> {
         Ok((value, text))
     }
 
+    /// Returns `text`, which is part of this cursor's text, in memory of its own if it is a
+    /// small part of a large text: a resource that is kept must not keep a whole list.
+    pub(crate) fn detach(&self, text: Bytes) -> Bytes {
+        let is_small_part = text.len() < self.raw.len() / 2 && self.raw.len() > MAX_SHARED;
+        if is_small_part { Bytes::copy_from_slice(&text) } else { text }
+    }
+
     /// Skips the next value and returns its text.
     pub(crate) fn skip(&mut self) -> Result<Bytes, DecodeError> {
         Ok(self.value::<IgnoredAny>()?.1)
+    }
+
+    /// The current position, for [`since`](Self::since).
+    pub(crate) fn position(&self) -> usize {
+        self.offset
+    }
+
+    /// The text from a position to the current one.
+    pub(crate) fn since(&self, start: usize) -> Bytes {
+        self.raw.slice(start..self.offset)
     }
 
     /// Iterates over the array at the cursor. `item` must consume one value.

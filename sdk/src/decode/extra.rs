@@ -8,12 +8,12 @@ use serde::{Serialize as _, Serializer};
 use serde_json::{Map, Value};
 
 use super::cursor::{JsonCursor, parse_value};
-use super::record::DecodeError;
+use super::record::{Change, DecodeError};
 
 /// The fields of a response that its type does not model, unmodified.
 ///
-/// The JSON text is kept and only parsed when a field is requested.
-///
+/// The JSON text is kept and only parsed when a field is requested. It contains no signing
+/// secret: that is only in the field for it.
 ///
 /// ```
 /// let email: svc_sdk::email::EmailRecord =
@@ -62,9 +62,26 @@ impl Extra {
         })
     }
 
-    /// Serializes the response as it was received, even if it is not an object.
-    pub(crate) fn serialize_all<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+    /// Serializes the response as it was received, even if it is not an object, with these
+    /// changes.
+    pub(crate) fn serialize_with<S: Serializer>(
+        &self,
+        changes: Vec<Change>,
+        serializer: S,
+    ) -> Result<S::Ok, S::Error> {
         let all = self.all();
+        if !changes.is_empty() {
+            let mut all = all.clone();
+            for (names, value) in changes {
+                let present = names.iter().copied().find(|name| all.contains_key(*name));
+                let name = present.or(names.first().copied()).unwrap_or_default();
+                match value {
+                    Some(value) => drop(all.insert(name.to_owned(), value)),
+                    None => all.retain(|known, _| known != name),
+                }
+            }
+            return all.serialize(serializer);
+        }
         if all.is_empty()
             && let Ok(value) = parse_value(&self.raw)
         {
@@ -76,6 +93,30 @@ impl Extra {
     /// The JSON text of the resource, as the service sent it.
     pub fn raw(&self) -> &str {
         std::str::from_utf8(&self.raw).unwrap_or_default()
+    }
+}
+
+/// Creates the fields of a response for a test.
+///
+/// ```
+/// use svc_sdk::Extra;
+/// use svc_sdk::email::EmailRecord;
+///
+/// let mut email = EmailRecord::default();
+/// email.extra = [("ip", "192.0.2.1")].into_iter().collect();
+/// assert_eq!(email.extra.get("ip"), Some(&"192.0.2.1".into()));
+/// # let _: &Extra = &email.extra;
+/// ```
+impl<N: Into<String>, V: Into<Value>> FromIterator<(N, V)> for Extra {
+    fn from_iter<I: IntoIterator<Item = (N, V)>>(fields: I) -> Self {
+        let fields = fields.into_iter().map(|(name, value)| (name.into(), value.into()));
+        Map::from_iter(fields).into()
+    }
+}
+
+impl From<Map<String, Value>> for Extra {
+    fn from(fields: Map<String, Value>) -> Self {
+        Self::new(Value::Object(fields).to_string().into(), &[])
     }
 }
 

@@ -3,6 +3,7 @@
 
 use std::fmt;
 
+use chrono::{DateTime, SecondsFormat, Utc};
 use serde::Deserializer;
 use serde::de::{DeserializeSeed, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Number, Value};
@@ -12,6 +13,9 @@ use crate::Secret;
 
 /// A type that a field of a record can have.
 pub(crate) trait Field: Default {
+    /// The field as JSON. `None` if it is empty, or must not be shown.
+    fn to_json(&self) -> Option<Value>;
+
     fn text(_: &str) -> Option<Self> {
         None
     }
@@ -33,6 +37,9 @@ pub(crate) trait Field: Default {
     /// Whether `item` and `object` are implemented. If not, arrays and objects are skipped
     /// without allocating.
     const HOLDS_VALUES: bool = false;
+
+    /// Whether a number is kept as text, such as an id, so that no digit may be lost.
+    const IS_TEXT: bool = false;
 }
 
 /// Decodes any JSON value into a field.
@@ -69,7 +76,11 @@ impl<'de, T: Field> Visitor<'de> for Lenient<T> {
         Ok(T::number(&value.into()).unwrap_or_default())
     }
 
-    fn visit_f64<E>(self, value: f64) -> Result<T, E> {
+    fn visit_f64<E: serde::de::Error>(self, value: f64) -> Result<T, E> {
+        if T::IS_TEXT && exceeds_integers(value) {
+            // The text of the response is decoded again with such numbers as strings.
+            return Err(E::custom("a number with too many digits"));
+        }
         Ok(Number::from_f64(value).and_then(|number| T::number(&number)).unwrap_or_default())
     }
 
@@ -103,6 +114,12 @@ impl<'de, T: Field> Visitor<'de> for Lenient<T> {
 }
 
 impl Field for String {
+    const IS_TEXT: bool = true;
+
+    fn to_json(&self) -> Option<Value> {
+        (!self.is_empty()).then(|| self.as_str().into())
+    }
+
     fn text(text: &str) -> Option<Self> {
         Some(text.to_owned())
     }
@@ -113,6 +130,12 @@ impl Field for String {
 }
 
 impl Field for Option<String> {
+    const IS_TEXT: bool = true;
+
+    fn to_json(&self) -> Option<Value> {
+        self.as_deref().map(Value::from)
+    }
+
     fn text(text: &str) -> Option<Self> {
         Some(Some(text.to_owned()))
     }
@@ -123,24 +146,58 @@ impl Field for Option<String> {
 }
 
 impl Field for Option<Secret> {
+    const IS_TEXT: bool = true;
+
+    /// Never serialized: it would be in clear.
+    fn to_json(&self) -> Option<Value> {
+        None
+    }
+
     fn text(text: &str) -> Option<Self> {
         Some(Some(Secret::new(text)))
+    }
+
+    fn number(number: &Number) -> Option<Self> {
+        Some(Some(Secret::new(number.to_string())))
+    }
+}
+
+impl Field for Option<DateTime<Utc>> {
+    fn to_json(&self) -> Option<Value> {
+        let text = self.as_ref()?.to_rfc3339_opts(SecondsFormat::AutoSi, true);
+        Some(text.into())
+    }
+
+    fn text(text: &str) -> Option<Self> {
+        Some(DateTime::parse_from_rfc3339(text).ok().map(|time| time.to_utc()))
     }
 }
 
 impl Field for Option<bool> {
+    fn to_json(&self) -> Option<Value> {
+        self.map(Value::from)
+    }
+
     fn boolean(value: bool) -> Option<Self> {
         Some(Some(value))
     }
 }
 
 impl Field for Option<i64> {
+    fn to_json(&self) -> Option<Value> {
+        self.map(Value::from)
+    }
+
     fn number(number: &Number) -> Option<Self> {
         Some(number.as_i64())
     }
 }
 
 impl Field for Option<u64> {
+    fn to_json(&self) -> Option<Value> {
+        self.map(Value::from)
+    }
+
     fn number(number: &Number) -> Option<Self> {
         Some(number.as_u64())
     }
@@ -152,6 +209,10 @@ impl Field for Option<u64> {
 
 impl Field for Vec<String> {
     const HOLDS_VALUES: bool = true;
+
+    fn to_json(&self) -> Option<Value> {
+        Some(self.as_slice().into())
+    }
 
     fn text(text: &str) -> Option<Self> {
         Some(vec![text.to_owned()])
@@ -167,14 +228,28 @@ impl Field for Vec<String> {
 impl Field for Map<String, Value> {
     const HOLDS_VALUES: bool = true;
 
+    fn to_json(&self) -> Option<Value> {
+        Some(self.clone().into())
+    }
+
     fn object(object: Self) -> Option<Self> {
         Some(object)
     }
 }
 
+/// Whether a number is beyond what `i64` and `u64` hold, so that `f64` may have lost digits.
+pub(super) fn exceeds_integers(value: f64) -> bool {
+    // 2^64 and -2^63, which are exact.
+    value >= 18_446_744_073_709_551_616.0 || value <= -9_223_372_036_854_775_808.0
+}
+
 /// A nested resource.
 impl<T: Record> Field for T {
     const HOLDS_VALUES: bool = true;
+
+    fn to_json(&self) -> Option<Value> {
+        serde_json::to_value(self).ok()
+    }
 
     fn object(object: Map<String, Value>) -> Option<Self> {
         from_map(&object).ok()
@@ -251,6 +326,10 @@ macro_rules! text_enum {
         }
 
         impl crate::decode::Field for Option<$name> {
+            fn to_json(&self) -> Option<serde_json::Value> {
+                self.as_ref().map(|value| value.as_str().into())
+            }
+
             fn text(text: &str) -> Option<Self> {
                 Some(Some($name::from(text)))
             }

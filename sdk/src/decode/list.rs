@@ -69,6 +69,13 @@ impl<'a, T> IntoIterator for &'a List<T> {
     }
 }
 
+/// Creates a list without paging information, for example for a test.
+impl<T> From<Vec<T>> for List<T> {
+    fn from(items: Vec<T>) -> Self {
+        Self { items, ..Self::default() }
+    }
+}
+
 /// Serializes as an array of the items.
 impl<T: serde::Serialize> serde::Serialize for List<T> {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
@@ -85,8 +92,8 @@ pub(crate) fn read_list<T: Record>(body: &Bytes) -> Result<List<T>, DecodeError>
         }
         let found = find_array(text, Vec::new(), &next_object)?;
         list.items = found.items;
-        if found.is_wrapped {
-            list.note_pages(text.clone());
+        if let Some(beside) = found.beside {
+            list.note_pages(beside);
         }
         Ok(list)
     })
@@ -118,15 +125,15 @@ impl<T> List<T> {
 
 pub(crate) struct FoundArray<T> {
     pub(crate) items: Vec<T>,
-    /// Whether the array is inside an object.
-    pub(crate) is_wrapped: bool,
+    /// The JSON object around the array, without the array. `None` if there is none.
+    beside: Option<Bytes>,
 }
 
 /// Decodes the items of the response's array. It is, in this order: the response itself;
 /// the only array in the object; the array with a well-known name, if there are several;
 /// the same inside the only nested object.
 ///
-/// The items are appended to `buffer`.
+/// The items are appended to `buffer`. An array of errors is never the list.
 pub(crate) fn find_array<T>(
     text: &Bytes,
     buffer: Vec<T>,
@@ -136,10 +143,12 @@ pub(crate) fn find_array<T>(
     if cursor.peek() == Some(b'[') {
         let items = read_items(&mut cursor, buffer, item)?;
         cursor.end()?;
-        return Ok(FoundArray { items, is_wrapped: false });
+        return Ok(FoundArray { items, beside: None });
     }
     let mut buffer = Some(buffer);
     let mut current = text.clone();
+    // The fields around `current`, and its name.
+    let mut outer: Option<(Fields, String)> = None;
     // Two levels cover `{"data": {"items": […]}}`.
     for _ in 0..2 {
         let mut cursor = JsonCursor::new(&current)?;
@@ -147,18 +156,20 @@ pub(crate) fn find_array<T>(
             cursor.skip()?;
             break;
         }
-        let mut arrays: Vec<(String, ArrayContent<T>)> = Vec::new();
+        let mut arrays: Vec<(String, Bytes, Option<Vec<T>>)> = Vec::new();
         let mut objects = Vec::new();
+        let mut fields = Fields::new();
         cursor.object(|name, cursor| {
             match cursor.peek() {
                 // Usually there is only one array, so decode the first one right away.
-                Some(b'[') if arrays.is_empty() => {
-                    let buffer = buffer.take().unwrap_or_default();
-                    arrays.push((name, ArrayContent::Items(read_items(cursor, buffer, item)?)));
+                Some(b'[') if arrays.is_empty() && name != ERRORS => {
+                    let (buffer, start) = (buffer.take().unwrap_or_default(), cursor.position());
+                    let items = read_items(cursor, buffer, item)?;
+                    arrays.push((name, cursor.since(start), Some(items)));
                 }
-                Some(b'[') => arrays.push((name, ArrayContent::Text(cursor.skip()?))),
-                Some(b'{') => objects.push(cursor.skip()?),
-                _ => drop(cursor.skip()?),
+                Some(b'[') if name != ERRORS => arrays.push((name, cursor.skip()?, None)),
+                Some(b'{') => objects.push((name, cursor.skip()?)),
+                _ => fields.push((name, cursor.skip()?)),
             }
             Ok(())
         })?;
@@ -167,34 +178,55 @@ pub(crate) fn find_array<T>(
             0 => None,
             1 => arrays.pop(),
             _ => {
-                let known = |(name, _): &(String, _)| WELL_KNOWN.contains(&name.as_str());
+                let known = |(name, ..): &(String, _, _)| WELL_KNOWN.contains(&name.as_str());
                 let known = arrays.iter().position(known);
                 let index = known
                     .ok_or_else(|| DecodeError("the response contains several lists".to_owned()))?;
                 Some(arrays.swap_remove(index))
             }
         };
-        if let Some((_, found)) = array {
-            let items = match found {
-                ArrayContent::Items(items) => items,
-                ArrayContent::Text(text) => {
-                    read_items(&mut JsonCursor::new(&text)?, Vec::new(), item)?
-                }
+        if let Some((_, text, items)) = array {
+            let items = match items {
+                Some(items) => items,
+                None => read_items(&mut JsonCursor::new(&text)?, Vec::new(), item)?,
             };
-            return Ok(FoundArray { items, is_wrapped: true });
+            fields.extend(arrays.into_iter().map(|(name, text, _)| (name, text)));
+            fields.extend(objects);
+            let mut beside = object(&fields)?;
+            if let Some((mut outer, name)) = outer {
+                outer.push((name, beside));
+                beside = object(&outer)?;
+            }
+            return Ok(FoundArray { items, beside: Some(beside) });
         }
         match objects.pop() {
-            Some(only) if objects.is_empty() => current = only,
+            Some((name, only)) if objects.is_empty() => {
+                current = only;
+                outer = Some((fields, name));
+            }
             _ => break,
         }
     }
     Err(DecodeError("the response contains no list".to_owned()))
 }
 
-/// An array inside an object: its decoded items, or its JSON text.
-enum ArrayContent<T> {
-    Items(Vec<T>),
-    Text(Bytes),
+/// The names of fields and the JSON texts of their values.
+type Fields = Vec<(String, Bytes)>;
+
+/// The JSON text of an object with these fields.
+fn object(fields: &Fields) -> Result<Bytes, DecodeError> {
+    let mut text = Vec::new();
+    for (name, value) in fields {
+        text.push(if text.is_empty() { b'{' } else { b',' });
+        serde_json::to_writer(&mut text, name)?;
+        text.push(b':');
+        text.extend_from_slice(value);
+    }
+    if text.is_empty() {
+        text.push(b'{');
+    }
+    text.push(b'}');
+    Ok(text.into())
 }
 
 fn read_items<T>(
@@ -215,6 +247,9 @@ fn read_items<T>(
 /// Bounds the memory of a list: an item takes a few hundred bytes even if its JSON is `{}`.
 /// A response of 16 MiB with items of realistic size has fewer.
 const MAX_ITEMS: usize = 1 << 18;
+
+/// The field of a response that reports errors.
+const ERRORS: &str = "errors";
 
 const WELL_KNOWN: [&str; 9] = [
     "data",

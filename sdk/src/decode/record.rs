@@ -12,10 +12,14 @@ use super::Extra;
 use super::cursor::{JsonCursor, parse_lenient};
 
 /// A resource type. Implemented by [`record!`].
-pub(crate) trait Record: Default {
+pub(crate) trait Record: Default + serde::Serialize {
     /// The JSON names of the typed fields. The first one distinguishes the resource from an
     /// object that wraps it.
     const TYPED: &'static [&'static str];
+
+    /// The JSON names of the fields that hold a secret; empty texts for the others. They
+    /// are kept nowhere else.
+    const SECRET: &'static [&'static str];
 
     /// Decodes the field `name`, which is one of `TYPED`.
     fn read_field<'de, A: MapAccess<'de>>(
@@ -25,6 +29,9 @@ pub(crate) trait Record: Default {
     ) -> Result<(), A::Error>;
 
     fn set_extra(&mut self, extra: Extra);
+
+    /// Whether no typed field has a value.
+    fn is_blank(&self) -> bool;
 }
 
 /// Why a response cannot be decoded. Contains none of its content.
@@ -66,22 +73,59 @@ pub(crate) fn next_object<T: Record>(cursor: &mut JsonCursor<'_>) -> Result<T, D
         return Ok(record);
     }
     let (candidate, text) = cursor.value::<Candidate<T>>()?;
+    let text = cursor.detach(text);
     candidate.unwrapped(text)
 }
 
-/// The JSON text of the only field whose value is an object.
-fn only_object(raw: &Bytes) -> Option<Bytes> {
+/// The JSON text of the object that a resource is wrapped in: the only field whose value is
+/// an object, or one with a well-known name. Another field that the type models, such as
+/// `metadata`, is not a wrapper.
+fn wrapped_object(raw: &Bytes, typed: &[&str]) -> Option<Bytes> {
     let mut objects = Vec::new();
-    let field = |_: String, cursor: &mut JsonCursor<'_>| {
+    let field = |name: String, cursor: &mut JsonCursor<'_>| {
         let is_object = cursor.peek() == Some(b'{');
         let text = cursor.skip()?;
-        if is_object {
-            objects.push(text);
+        let name_str = name.as_str();
+        if is_object && (!typed.contains(&name_str) || WRAPPERS.contains(&name_str)) {
+            objects.push((name, text));
         }
         Ok(())
     };
     JsonCursor::new(raw).ok()?.object(field).ok()?;
-    if objects.len() == 1 { objects.pop() } else { None }
+    if objects.len() > 1 {
+        let known = |wrapper: &&str| objects.iter().position(|(name, _)| name == wrapper);
+        let index = WRAPPERS.iter().find_map(known)?;
+        return Some(objects.swap_remove(index).1);
+    }
+    objects.pop().map(|(_, text)| text)
+}
+
+/// The usual names of fields that hold a resource, outermost first.
+const WRAPPERS: [&str; 9] =
+    ["data", "result", "response", "item", "email", "contact", "audience", "domain", "webhook"];
+
+/// How many objects may be around a resource, as in `{"data": {"email": {…}}}`.
+const MAX_WRAPPERS: usize = 3;
+
+/// Copies an object without these fields. Returns nothing if it is not an object.
+fn without_fields(text: &Bytes, names: &[&str]) -> Bytes {
+    let mut out = vec![b'{'];
+    let copied = JsonCursor::new(text).and_then(|mut cursor| {
+        cursor.object(|name, cursor| {
+            let value = cursor.skip()?;
+            if !names.contains(&name.as_str()) {
+                if out.len() > 1 {
+                    out.push(b',');
+                }
+                serde_json::to_writer(&mut out, &name)?;
+                out.push(b':');
+                out.extend_from_slice(&value);
+            }
+            Ok(())
+        })
+    });
+    out.push(b'}');
+    if copied.is_ok() { out.into() } else { Bytes::new() }
 }
 
 /// An object that may be the resource or may wrap it.
@@ -96,14 +140,21 @@ impl<T: Record> Candidate<T> {
     /// Returns the resource: this object, or the object that it wraps.
     pub(crate) fn unwrapped(self, text: Bytes) -> Result<T, DecodeError> {
         let (mut candidate, mut text) = (self, text);
-        if !candidate.has_first
-            && let Some(inner) = only_object(&text)
-        {
+        let mut level = text.clone();
+        for _ in 0..MAX_WRAPPERS {
+            if candidate.has_first {
+                break;
+            }
+            let Some(inner) = wrapped_object(&level, T::TYPED) else { break };
             let (inside, _) = JsonCursor::new(&inner)?.value::<Self>()?;
             if inside.has_first || inside.typed > candidate.typed {
                 candidate = inside;
-                text = inner;
+                text = inner.clone();
             }
+            level = inner;
+        }
+        if T::SECRET.iter().any(|name| !name.is_empty()) {
+            text = without_fields(&text, T::SECRET);
         }
         candidate.record.set_extra(Extra::new(text, T::TYPED));
         Ok(candidate.record)
@@ -166,12 +217,13 @@ impl Visitor<'_> for Key {
 /// Defines a resource type: the struct, its decoding, and a `Debug` implementation that
 /// masks fields marked `hidden`.
 ///
-/// It serializes as the service sent it, including all undocumented fields.
+/// It serializes as the service sent it, including all undocumented fields, with the changes
+/// that were made to its public fields since. A field marked `secret` is never serialized.
 macro_rules! record {
     (
         $(#[$meta:meta])*
         $vis:vis struct $name:ident {
-            $( $(#[$field_meta:meta])* $field_vis:vis $field:ident : $type:ty = $text:literal $(, $hidden:ident)? ; )*
+            $( $(#[$field_meta:meta])* $field_vis:vis $field:ident : $type:ty = $text:literal $(| $alias:literal)* $(, $hidden:ident)? ; )*
         }
     ) => {
         $(#[$meta])*
@@ -184,7 +236,9 @@ macro_rules! record {
         }
 
         impl crate::decode::Record for $name {
-            const TYPED: &'static [&'static str] = &[$($text),*];
+            const TYPED: &'static [&'static str] = &[$($text, $($alias,)*)*];
+            const SECRET: &'static [&'static str] =
+                &[$(crate::decode::record!(@secret $text $(, $hidden)?)),*];
 
             fn read_field<'de, A: serde::de::MapAccess<'de>>(
                 &mut self,
@@ -192,7 +246,7 @@ macro_rules! record {
                 map: &mut A,
             ) -> Result<(), A::Error> {
                 match name {
-                    $( $text => {
+                    $( $text $(| $alias)* => {
                         self.$field = map.next_value_seed(
                             crate::decode::Lenient(std::marker::PhantomData),
                         )?;
@@ -207,6 +261,11 @@ macro_rules! record {
             fn set_extra(&mut self, extra: crate::Extra) {
                 self.extra = extra;
             }
+
+            fn is_blank(&self) -> bool {
+                let blank = Self::default();
+                true $( && self.$field == blank.$field )*
+            }
         }
 
         impl std::fmt::Debug for $name {
@@ -220,7 +279,13 @@ macro_rules! record {
 
         impl serde::Serialize for $name {
             fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-                self.extra.serialize_all(serializer)
+                let original: Self = crate::decode::reread(&self.extra);
+                let mut changes: Vec<crate::decode::Change> = Vec::new();
+                $( if self.$field != original.$field {
+                    let value = crate::decode::Field::to_json(&self.$field);
+                    changes.push((&[$text, $($alias),*], value));
+                } )*
+                self.extra.serialize_with(changes, serializer)
             }
         }
 
@@ -231,9 +296,29 @@ macro_rules! record {
         }
     };
     (@shown $value:expr) => { &$value };
+    (@shown $value:expr, secret) => { &$value };
     (@shown $value:expr, hidden) => { &format_args!("[hidden]") };
+    (@secret $text:literal, secret) => { $text };
+    (@secret $text:literal $(, hidden)?) => { "" };
 }
 pub(crate) use record;
+
+/// A change to a resource: the JSON names of a field, the usual one first, and its new
+/// value; `None` removes the field.
+pub(crate) type Change = (&'static [&'static str], Option<Value>);
+
+/// Decodes the typed fields again, to tell which of them were changed since.
+pub(crate) fn reread<T: Record>(extra: &Extra) -> T {
+    let text = Bytes::copy_from_slice(extra.raw().as_bytes());
+    let read = parse_lenient(&text, |text| {
+        let mut cursor = JsonCursor::new(text)?;
+        match cursor.peek() {
+            Some(b'{') => Ok(cursor.value::<Candidate<T>>()?.0.record),
+            _ => Ok(T::default()),
+        }
+    });
+    read.unwrap_or_default()
+}
 
 /// The `Deserialize` implementation of all records.
 pub(crate) fn deserialize<'de, T, D>(deserializer: D) -> Result<T, D::Error>

@@ -1,11 +1,13 @@
 //! Replaces JSON values that are valid but cannot be represented: unpaired surrogates,
-//! which JavaScript produces when it cuts a string, numbers beyond the range of `f64`, and
+//! which JavaScript produces when it cuts a string, numbers beyond the range of 64 bits, and
 //! extremely deep nesting.
 //!
 //! One such value must not make the rest of a response unreadable, in particular the id of
 //! an email that was sent.
 
 use bytes::Bytes;
+
+use super::field::exceeds_integers;
 
 /// The maximum nesting depth. serde_json supports 128 levels.
 const MAX_DEPTH: usize = 100;
@@ -72,7 +74,7 @@ impl Sanitizer {
 
     fn number(&mut self, token: &[u8]) {
         let number = std::str::from_utf8(token).ok().and_then(|text| text.parse::<f64>().ok());
-        if number.is_some_and(f64::is_infinite) {
+        if number.is_some_and(exceeds_integers) {
             self.replace(&[b"\"", token, b"\""].concat());
         } else {
             self.out.extend_from_slice(token);
@@ -181,7 +183,8 @@ mod tests {
         /// Text that serde_json accepts is unchanged.
         #[test]
         fn readable_text_is_unchanged(text in "[\\[\\]{}\",:\\\\udD8cC0e9. -]{0,12}") {
-            if serde_json::from_str::<Value>(&text).is_ok() {
+            // An exponent can make a number that is too large.
+            if !text.contains(['e', 'E']) && serde_json::from_str::<Value>(&text).is_ok() {
                 prop_assert_eq!(sanitize(text.as_bytes()), None);
             }
         }

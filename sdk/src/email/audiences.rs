@@ -6,10 +6,12 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 #[cfg(feature = "client")]
-use crate::client::{Call, Deleted, Payload, Shared};
+use super::check_extra;
+#[cfg(feature = "client")]
+use crate::client::{Call, Deleted, Payload, Resource, Shared};
 use crate::decode::record;
 #[cfg(feature = "client")]
-use crate::{List, Operation};
+use crate::{Error, List, Operation};
 
 record! {
     /// An audience, which is a list of contacts.
@@ -18,6 +20,15 @@ record! {
         pub id: String = "id";
         /// The audience's name.
         pub name: Option<String> = "name";
+    }
+}
+
+#[cfg(feature = "client")]
+impl Resource for Audience {
+    const NOUN: &'static str = "an audience";
+
+    fn is_identified(&self) -> bool {
+        !self.id.is_empty()
     }
 }
 
@@ -84,8 +95,12 @@ impl Audiences {
     /// # }
     /// ```
     pub fn create(&self, audience: impl Into<NewAudience>) -> Call<Audience> {
-        let payload = Payload::json(&audience.into());
-        Call::new(&self.shared, Operation::AudiencesCreate, &[], payload)
+        let audience = audience.into();
+        let payload = || -> Result<Payload, Error> {
+            check_extra(&audience.extra, &[("name", true)])?;
+            Payload::json(&audience)
+        };
+        Call::new(&self.shared, Operation::AudiencesCreate, &[], payload())
     }
 
     /// Lists all audiences.

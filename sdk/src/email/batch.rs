@@ -7,12 +7,13 @@ use serde_json::{Map, Value};
 
 use super::EmailRecord;
 #[cfg(feature = "client")]
-use super::EmailStatus;
-use crate::decode::parse_value;
+use crate::Error;
+#[cfg(feature = "client")]
+use crate::client::{FromResponse, ResponseParts};
 #[cfg(feature = "client")]
 use crate::decode::{
-    Candidate, DecodeError, Extra, Field, JsonCursor, Record, find_array, parse_lenient,
-    read_object, record,
+    Candidate, DecodeError, Field, JsonCursor, find_array, parse_lenient, parse_value, read_object,
+    record,
 };
 #[cfg(feature = "client")]
 use crate::email::limits::MAX_BATCH;
@@ -68,7 +69,7 @@ pub enum BatchOutcome {
 }
 
 /// Why an email of a batch was refused.
-#[derive(Clone, PartialEq)]
+#[derive(Clone, Default, PartialEq)]
 #[non_exhaustive]
 pub struct Refusal {
     /// The service's error code.
@@ -124,10 +125,70 @@ impl std::fmt::Debug for BatchResponse {
     }
 }
 
-/// Serializes the response as it was received.
+/// Serializes the items, as an array. The text that was received is in
+/// [`raw`](BatchResponse::raw).
 impl serde::Serialize for BatchResponse {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        parse_value(&self.raw).unwrap_or_default().serialize(serializer)
+        self.items.serialize(serializer)
+    }
+}
+
+/// Serializes as the email, or as `{"error": {"code", "message"}}`, with the `index`.
+impl serde::Serialize for BatchItem {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let outcome = match &self.outcome {
+            BatchOutcome::Accepted(email) | BatchOutcome::Unrecognized(email) => {
+                serde_json::to_value(email).map_err(serde::ser::Error::custom)?
+            }
+            BatchOutcome::Refused(refusal) => serde_json::json!({
+                "error": {"code": refusal.code, "message": refusal.message},
+            }),
+        };
+        let mut object = Map::new();
+        if let Some(index) = self.index {
+            object.insert("index".to_owned(), index.into());
+        }
+        match outcome {
+            Value::Object(fields) => object.extend(fields),
+            other => drop(object.insert("result".to_owned(), other)),
+        }
+        object.serialize(serializer)
+    }
+}
+
+/// Creates responses, for example for a test.
+impl BatchResponse {
+    /// Creates a response with these items, to a request of `requested` emails.
+    ///
+    /// ```
+    /// use svc_sdk::email::{BatchItem, BatchOutcome, BatchResponse, EmailRecord, Refusal};
+    ///
+    /// let mut email = EmailRecord::default();
+    /// email.id = "eml_1".to_owned();
+    /// let refusal = Refusal::new("domain_not_verified", "shop.example");
+    /// let items = vec![
+    ///     BatchItem::new(0, BatchOutcome::Accepted(email)),
+    ///     BatchItem::new(1, BatchOutcome::Refused(refusal)),
+    /// ];
+    /// let response = BatchResponse::new(items, 2);
+    /// assert!(response.is_complete() && !response.all_accepted());
+    /// ```
+    pub fn new(items: Vec<BatchItem>, requested: usize) -> Self {
+        Self { items, requested, raw: Bytes::new() }
+    }
+}
+
+impl BatchItem {
+    /// Creates the result of the email with this index, which starts at 0.
+    pub fn new(index: impl Into<Option<usize>>, outcome: BatchOutcome) -> Self {
+        Self { index: index.into(), outcome }
+    }
+}
+
+impl Refusal {
+    /// Creates a refusal with a code and a message.
+    pub fn new(code: impl Into<String>, message: impl Into<String>) -> Self {
+        Self { code: Some(code.into()), message: Some(message.into()), ..Self::default() }
     }
 }
 
@@ -148,11 +209,17 @@ impl BatchResponse {
 }
 
 #[cfg(feature = "client")]
+impl FromResponse for BatchResponse {
+    fn from_response(response: &ResponseParts<'_>) -> Result<Self, Error> {
+        Self::read(&response.body, response.batch_size()).map_err(|bad| response.decode_error(bad))
+    }
+}
+
+#[cfg(feature = "client")]
 record! {
     /// The fields that tell whether an item was accepted.
     struct ItemFields {
         id: String = "id";
-        status: Option<EmailStatus> = "status";
         index: Option<u64> = "index";
         error: NonEmpty = "error";
         errors: NonEmpty = "errors";
@@ -168,6 +235,10 @@ struct NonEmpty(bool);
 #[cfg(feature = "client")]
 impl Field for NonEmpty {
     const HOLDS_VALUES: bool = true;
+
+    fn to_json(&self) -> Option<Value> {
+        Some(self.0.into())
+    }
 
     fn text(text: &str) -> Option<Self> {
         Some(Self(!text.is_empty()))
@@ -197,11 +268,11 @@ fn read_item(cursor: &mut JsonCursor<'_>) -> Result<BatchItem, DecodeError> {
         }
     }
     let (Candidate { record: item, .. }, raw) = cursor.value::<Candidate<ItemFields>>()?;
+    let raw = cursor.detach(raw);
     let index = item.index.and_then(|index| usize::try_from(index).ok());
     let refused = item.error.0 || item.errors.0;
     if !item.id.is_empty() && !refused {
-        let mut email = EmailRecord { id: item.id, status: item.status, ..EmailRecord::default() };
-        email.set_extra(Extra::new(raw, EmailRecord::TYPED));
+        let email = read_object(&raw)?;
         return Ok(BatchItem { index, outcome: BatchOutcome::Accepted(email) });
     }
     // The email may be wrapped in an object, next to its index.

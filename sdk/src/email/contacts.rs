@@ -6,7 +6,9 @@ use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value};
 
 #[cfg(feature = "client")]
-use crate::client::{Call, Deleted, Payload, Shared};
+use super::check_extra;
+#[cfg(feature = "client")]
+use crate::client::{Call, Deleted, Payload, Resource, Shared};
 use crate::decode::record;
 #[cfg(feature = "client")]
 use crate::{Error, List, Operation};
@@ -29,6 +31,15 @@ record! {
         pub topics: Vec<String> = "topics";
         /// Whether the contact is subscribed.
         pub subscribed: Option<bool> = "subscribed";
+    }
+}
+
+#[cfg(feature = "client")]
+impl Resource for Contact {
+    const NOUN: &'static str = "a contact";
+
+    fn is_identified(&self) -> bool {
+        !self.id.is_empty()
     }
 }
 
@@ -245,6 +256,15 @@ impl Contacts {
             if self.shared.local_checks() {
                 super::limits::address("email", &contact.email)?;
             }
+            check_extra(
+                &contact.extra,
+                &[
+                    ("email", true),
+                    ("name", contact.name.is_some()),
+                    ("metadata", !contact.metadata.is_empty()),
+                    ("topics", !contact.topics.is_empty()),
+                ],
+            )?;
             Payload::json(&contact)
         };
         Call::new(&self.shared, Operation::ContactsCreate, &[audience.as_ref()], payload())
@@ -294,8 +314,20 @@ impl Contacts {
     /// # }
     /// ```
     pub fn update(&self, id: impl AsRef<str>, update: impl Into<ContactUpdate>) -> Call<Contact> {
-        let payload = Payload::json(&update.into());
-        Call::new(&self.shared, Operation::ContactsUpdate, &[id.as_ref()], payload)
+        let update = update.into();
+        let payload = || -> Result<Payload, Error> {
+            check_extra(
+                &update.extra,
+                &[
+                    ("name", update.name.is_some()),
+                    ("metadata", !update.metadata.is_empty()),
+                    ("topics", update.topics.is_some()),
+                    ("subscribed", update.subscribed.is_some()),
+                ],
+            )?;
+            Payload::json(&update)
+        };
+        Call::new(&self.shared, Operation::ContactsUpdate, &[id.as_ref()], payload())
     }
 
     /// Deletes a contact.

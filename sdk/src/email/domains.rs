@@ -7,12 +7,14 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+#[cfg(feature = "client")]
+use super::check_extra;
 use crate::Extra;
 #[cfg(feature = "client")]
-use crate::client::{Call, Deleted, Payload, Shared, Wait};
+use crate::client::{Call, Deleted, Payload, Resource, Shared, Wait};
 use crate::decode::record;
 #[cfg(feature = "client")]
-use crate::{List, Operation};
+use crate::{Error, List, Operation};
 
 record! {
     /// A sending domain.
@@ -31,6 +33,15 @@ record! {
         pub dmarc_verified: Option<bool> = "dmarc_verified";
         /// Whether all four checks passed.
         pub verified: Option<bool> = "verified";
+    }
+}
+
+#[cfg(feature = "client")]
+impl Resource for Domain {
+    const NOUN: &'static str = "a domain";
+
+    fn is_identified(&self) -> bool {
+        !self.id.is_empty()
     }
 }
 
@@ -57,6 +68,15 @@ record! {
     }
 }
 
+#[cfg(feature = "client")]
+impl Resource for Verification {
+    const NOUN: &'static str = "the result of a verification";
+
+    fn is_identified(&self) -> bool {
+        *self != Self { extra: self.extra.clone(), ..Self::default() }
+    }
+}
+
 impl Verification {
     /// True if the domain is verified: according to `verified`, or if that is missing, if
     /// all four checks passed.
@@ -67,7 +87,7 @@ impl Verification {
 }
 
 /// A DNS record to publish (`docs/undocumented/email-service.md#dns-records`).
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct DnsRecord {
     /// The purpose, such as `mx`, `spf`, `dkim` or `dmarc`.
@@ -181,8 +201,12 @@ impl Domains {
     /// Adds a domain. `domain` can be a name. The response contains the DNS records to publish, see
     /// [`Domain::dns_records`].
     pub fn create(&self, domain: impl Into<NewDomain>) -> Call<Domain> {
-        let payload = Payload::json(&domain.into());
-        Call::new(&self.shared, Operation::DomainsCreate, &[], payload)
+        let domain = domain.into();
+        let payload = || -> Result<Payload, Error> {
+            check_extra(&domain.extra, &[("name", true)])?;
+            Payload::json(&domain)
+        };
+        Call::new(&self.shared, Operation::DomainsCreate, &[], payload())
     }
 
     /// Lists all domains.

@@ -13,7 +13,7 @@ use serde_json::{Map, Value};
 use super::BatchResponse;
 use super::{Attachment, Recipients, limits};
 #[cfg(feature = "client")]
-use crate::client::{Call, Payload, Shared, Wait};
+use crate::client::{Call, Payload, Resource, Shared, Wait};
 use crate::decode::{record, text_enum};
 #[cfg(feature = "client")]
 use crate::{Error, Operation};
@@ -198,6 +198,25 @@ impl Email {
         limits::check_email(self)
     }
 
+    /// Whether the typed field with this JSON name is written.
+    pub(super) fn is_set(&self, name: &str) -> bool {
+        match name {
+            "from" | "to" | "subject" => true,
+            "html" => self.html.is_some(),
+            "text" => self.text.is_some(),
+            "cc" => !self.cc.is_empty(),
+            "bcc" => !self.bcc.is_empty(),
+            "replyTo" => !self.reply_to.is_empty(),
+            "headers" => !self.headers.is_empty(),
+            "attachments" => !self.attachments.is_empty(),
+            "tags" => !self.tags.is_empty(),
+            "scheduledAt" => self.scheduled_at.is_some(),
+            "templateId" => self.template_id.is_some(),
+            "variables" => !self.variables.is_empty(),
+            _ => false,
+        }
+    }
+
     /// Writes all fields except the attachments.
     pub(crate) fn write_fields<F: Fields>(&self, fields: &mut F) -> Result<(), F::Error> {
         fields.text("from", &self.from)?;
@@ -228,7 +247,10 @@ impl Email {
             fields.value("variables", &self.variables)?;
         }
         for (name, value) in &self.extra {
-            fields.value(name, value)?;
+            // A typed field wins: a name may occur once.
+            if !self.is_set(name) {
+                fields.value(name, value)?;
+            }
         }
         Ok(())
     }
@@ -348,13 +370,44 @@ impl<Tz: TimeZone> From<DateTime<Tz>> for ScheduledAt {
 record! {
     /// An email as returned by the service.
     ///
-    /// Only the id and status are documented (`docs/email-service/emails.md#statuses`);
-    /// other fields are in `extra`.
+    /// The service's reference documents only the id and the status
+    /// (`docs/email-service/emails.md#statuses`). The other fields have the names that the
+    /// request has, and are empty if the response does not contain them
+    /// (`docs/undocumented/email-service.md#email-fields`).
     pub struct EmailRecord {
         /// The email's id; empty if the response has none.
         pub id: String = "id";
         /// The delivery status.
         pub status: Option<EmailStatus> = "status";
+        /// The sender.
+        pub from: Option<String> = "from", hidden;
+        /// The recipients.
+        pub to: Vec<String> = "to", hidden;
+        /// Recipients of copies (Cc).
+        pub cc: Vec<String> = "cc", hidden;
+        /// Recipients of blind copies (Bcc).
+        pub bcc: Vec<String> = "bcc", hidden;
+        /// Addresses for replies.
+        pub reply_to: Vec<String> = "replyTo" | "reply_to", hidden;
+        /// The subject.
+        pub subject: Option<String> = "subject", hidden;
+        /// Tags for tracking.
+        pub tags: Map<String, Value> = "tags", hidden;
+        /// When the email is to be sent, if it was scheduled.
+        pub scheduled_at: Option<DateTime<Utc>> = "scheduledAt" | "scheduled_at";
+        /// When the service accepted the email.
+        pub created_at: Option<DateTime<Utc>> = "createdAt" | "created_at";
+        /// When the email last changed.
+        pub updated_at: Option<DateTime<Utc>> = "updatedAt" | "updated_at";
+    }
+}
+
+#[cfg(feature = "client")]
+impl Resource for EmailRecord {
+    const NOUN: &'static str = "an email";
+
+    fn is_identified(&self) -> bool {
+        !self.id.is_empty()
     }
 }
 

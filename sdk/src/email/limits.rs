@@ -10,6 +10,9 @@ const MAX_ATTACHMENTS: usize = 20;
 pub(super) const MAX_BATCH: usize = 100;
 
 pub(super) fn check_email(email: &Email) -> Result<(), InvalidInput> {
+    if let Some(name) = email.extra.keys().find(|name| email.is_set(name)) {
+        return Err(given_twice(name));
+    }
     address("from", &email.from)?;
     if email.to.is_empty() {
         return Err(InvalidInput::new("to", "at least one recipient is required"));
@@ -64,6 +67,21 @@ pub(super) fn check_batch(emails: &[Email]) -> Result<(), InvalidInput> {
         check_email(email).map_err(|invalid| invalid.within(&format!("emails[{index}]")))?;
     }
     Ok(())
+}
+
+/// Rejects a field in `extra` that is set as a typed field, too: a name must occur once in
+/// a JSON object.
+#[cfg(feature = "client")]
+pub(crate) fn check_extra(
+    extra: &serde_json::Map<String, serde_json::Value>,
+    fields: &[(&str, bool)],
+) -> Result<(), InvalidInput> {
+    let is_set = |name: &String| fields.iter().any(|(field, is_set)| *is_set && field == name);
+    extra.keys().find(|name| is_set(name)).map_or(Ok(()), |name| Err(given_twice(name)))
+}
+
+fn given_twice(name: &str) -> InvalidInput {
+    InvalidInput::new(name.to_owned(), "given twice: by its own method and by `extra`; remove one")
 }
 
 /// Checks a single email address.

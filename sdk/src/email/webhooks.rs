@@ -6,7 +6,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 #[cfg(feature = "client")]
-use crate::client::{Call, Deleted, Payload, Shared};
+use super::check_extra;
+#[cfg(feature = "client")]
+use crate::client::{Call, Deleted, FromResponse, Payload, Resource, ResponseParts, Shared};
 #[cfg(feature = "client")]
 use crate::decode::{DecodeError, parse_value};
 use crate::decode::{record, text_enum};
@@ -26,7 +28,17 @@ record! {
         /// Whether it is enabled.
         pub active: Option<bool> = "active";
         /// The secret that signs deliveries. Only the response to the creation contains it.
-        pub signing_secret: Option<Secret> = "signingSecret";
+        /// It is never serialized, so store it with [`Secret::expose`].
+        pub signing_secret: Option<Secret> = "signingSecret", secret;
+    }
+}
+
+#[cfg(feature = "client")]
+impl Resource for Webhook {
+    const NOUN: &'static str = "a webhook";
+
+    fn is_identified(&self) -> bool {
+        !self.id.is_empty()
     }
 }
 
@@ -181,6 +193,12 @@ pub struct WebhookTest {
 }
 
 impl WebhookTest {
+    /// Creates a result, for example for a test. `None` means that the endpoint did not
+    /// respond.
+    pub fn new(status: impl Into<Option<StatusCode>>) -> Self {
+        Self { status: status.into(), extra: Extra::default() }
+    }
+
     /// True if the endpoint responded with a 2xx status.
     pub fn is_success(&self) -> bool {
         self.status.is_some_and(|status| status.is_success())
@@ -189,7 +207,24 @@ impl WebhookTest {
 
 impl Serialize for WebhookTest {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        self.extra.all().serialize(serializer)
+        let mut all = self.extra.all().clone();
+        let value = Value::Object(all);
+        let found = find_status(&value);
+        let Value::Object(fields) = value else { return Map::new().serialize(serializer) };
+        all = fields;
+        if found != self.status {
+            let name = STATUS_NAMES.iter().find(|name| all.contains_key(**name));
+            let name = name.copied().unwrap_or(STATUS_NAMES[0]).to_owned();
+            all.insert(name, self.status.map(|status| status.as_u16()).into());
+        }
+        all.serialize(serializer)
+    }
+}
+
+#[cfg(feature = "client")]
+impl FromResponse for WebhookTest {
+    fn from_response(response: &ResponseParts<'_>) -> Result<Self, Error> {
+        Self::read(&response.body).map_err(|bad| response.decode_error(bad))
     }
 }
 
@@ -199,37 +234,39 @@ impl WebhookTest {
     /// well-known field names. A null in such a field means that there was no response. See
     /// `docs/undocumented/email-service.md#webhook-test`.
     pub(crate) fn read(raw: &bytes::Bytes) -> Result<Self, DecodeError> {
-        const NAMES: [&str; 5] = ["statusCode", "status_code", "status", "responseStatus", "code"];
         const MAX_PARSED_LEN: usize = 1024 * 1024;
 
-        let extra = Extra::new(raw.clone(), &NAMES);
+        let extra = Extra::new(raw.clone(), &STATUS_NAMES);
         // A longer response has no status worth the memory of parsing it.
         if raw.len() > MAX_PARSED_LEN || raw.trim_ascii().is_empty() {
             return Ok(Self { status: None, extra });
         }
-        let value = parse_value(raw)?;
-        let mut current = &value;
-        let status = loop {
-            let Value::Object(fields) = current else { break as_status(current) };
-            match NAMES.iter().find_map(|name| fields.get(*name)) {
-                Some(Value::Null) => break None,
-                Some(named) if as_status(named).is_some() => break as_status(named),
-                _ => {}
-            }
-            if let Some(status) = fields.values().find_map(as_status) {
-                break Some(status);
-            }
-            let mut objects = fields.values().filter(|value| value.is_object());
-            match (objects.next(), objects.next()) {
-                (Some(only), None) => current = only,
-                _ => break None,
-            }
-        };
-        Ok(Self { status, extra })
+        Ok(Self { status: find_status(&parse_value(raw)?), extra })
     }
 }
 
-#[cfg(feature = "client")]
+const STATUS_NAMES: [&str; 5] = ["statusCode", "status_code", "status", "responseStatus", "code"];
+
+fn find_status(value: &Value) -> Option<StatusCode> {
+    let mut current = value;
+    loop {
+        let Value::Object(fields) = current else { return as_status(current) };
+        match STATUS_NAMES.iter().find_map(|name| fields.get(*name)) {
+            Some(Value::Null) => return None,
+            Some(named) if as_status(named).is_some() => return as_status(named),
+            _ => {}
+        }
+        if let Some(status) = fields.values().find_map(as_status) {
+            return Some(status);
+        }
+        let mut objects = fields.values().filter(|value| value.is_object());
+        match (objects.next(), objects.next()) {
+            (Some(only), None) => current = only,
+            _ => return None,
+        }
+    }
+}
+
 fn as_status(value: &Value) -> Option<StatusCode> {
     let number =
         u16::try_from(value.as_u64()?).ok().filter(|status| (100..600).contains(status))?;
@@ -262,6 +299,7 @@ impl Webhooks {
         let webhook = webhook.into();
         let payload = || -> Result<Payload, Error> {
             self.check_url(&webhook.url)?;
+            check_extra(&webhook.extra, &[("url", true), ("events", true)])?;
             Payload::json(&webhook)
         };
         Call::new(&self.shared, Operation::WebhooksCreate, &[], payload())
@@ -289,6 +327,14 @@ impl Webhooks {
             if let Some(url) = &update.url {
                 self.check_url(url)?;
             }
+            check_extra(
+                &update.extra,
+                &[
+                    ("url", update.url.is_some()),
+                    ("events", update.events.is_some()),
+                    ("active", update.active.is_some()),
+                ],
+            )?;
             Payload::json(&update)
         };
         Call::new(&self.shared, Operation::WebhooksUpdate, &[id.as_ref()], payload())

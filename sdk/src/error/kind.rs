@@ -149,6 +149,18 @@ pub enum ErrorKind {
         /// What is wrong with the response. Contains none of its content.
         problem: String,
     },
+    /// The service responded to a creation with a 2xx status, but without an id that the
+    /// client understands. It probably accepted the request, unless the response reports an
+    /// error; see [`Error::code`](crate::Error::code),
+    /// [`Error::message`](crate::Error::message) and [`Error::body`](crate::Error::body),
+    /// which holds the response.
+    ///
+    /// Do not repeat the call unseen: check first whether the email or the resource exists.
+    #[error(
+        "the request was probably accepted, but the response contains no id that the client \
+         understands"
+    )]
+    MissingId,
     /// The response body exceeds the client's limit, 16 MiB by default.
     ///
     /// Raise the limit with `max_response_size` on the client's builder. The service
@@ -254,6 +266,7 @@ impl ErrorKind {
             Self::ConnectionLost => "connection_lost",
             Self::Timeout => "timeout",
             Self::InvalidResponse { .. } => "invalid_response",
+            Self::MissingId => "missing_id",
             Self::ResponseTooLarge { .. } => "response_too_large",
             Self::Attachment { .. } => "attachment",
             Self::Layer => "layer",

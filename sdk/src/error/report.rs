@@ -20,6 +20,23 @@ pub struct FieldProblem {
     pub message: String,
 }
 
+impl FieldProblem {
+    /// Creates a problem, for example for a test.
+    pub fn new(field: impl Into<String>, message: impl Into<String>) -> Self {
+        Self { field: field.into(), message: message.into() }
+    }
+
+    /// The field's name for `Display`, if it looks like one. A service may put private
+    /// content into it, which must not reach logs.
+    pub(crate) fn shown(&self) -> Option<&str> {
+        let is_part = |b: u8| {
+            b.is_ascii_alphanumeric() || matches!(b, b'_' | b'-' | b'.' | b'[' | b']' | b'/')
+        };
+        let name = self.field.as_str();
+        (!name.is_empty() && name.len() <= 64 && name.bytes().all(is_part)).then_some(name)
+    }
+}
+
 /// Omits the message, which may quote the field's value.
 impl std::fmt::Debug for FieldProblem {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -57,48 +74,71 @@ impl ErrorReport {
         match parse_value(body) {
             Ok(Value::Object(object)) => Self::from_object(&object),
             Ok(Value::String(text)) => Self::from_text(&text),
+            Ok(Value::Array(items)) if items.iter().any(Value::is_object) => {
+                Self::from_object(&[("errors".to_owned(), items.into())].into_iter().collect())
+            }
             _ => Self::from_text(&String::from_utf8_lossy(body)),
         }
     }
 
-    /// Tries, in this order: `{error:{code,message}}`, `{error:"…"}`, `{code,message}`,
-    /// `{message}`, problem details (RFC 9457).
+    /// Tries, in this order: `{error:{code,message}}`, `{error:"…"}`, `{errors:[…]}`,
+    /// `{code,message}`, `{message}`, problem details (RFC 9457), `{detail:[…]}`.
     pub(crate) fn from_object(object: &Map<String, Value>) -> Self {
         let mut report = Self::default();
         match object.get("error") {
             Some(Value::Object(error)) => {
-                report.code = first_text(error, &["code", "type", "name"]);
-                report.message = first_text(error, &["message", "detail", "title"]);
+                report.code =
+                    first_text(error, &CODES).or_else(|| first_text(error, &["type", "name"]));
+                report.message = first_text(error, &MESSAGES);
                 report.read_details(error);
             }
-            Some(Value::String(error)) => {
+            Some(Value::String(error)) if !error.is_empty() => {
                 // In `{"error": "invalid_scope", "error_description": "…"}` the error is
                 // the code.
-                let described = first_text(object, &["message", "error_description", "detail"]);
-                match described {
+                report.code = first_text(object, &CODES);
+                let described = first_text(object, &MESSAGES[..MESSAGES.len() - 1]);
+                match described.or_else(|| joined(object.get("message"))) {
                     Some(message) => {
-                        report.code = first_text(object, &["code"]).or_else(|| Some(error.clone()));
+                        report.code.get_or_insert_with(|| error.clone());
                         report.message = Some(message);
                     }
-                    None => {
-                        report.code = first_text(object, &["code"]);
-                        report.message = Some(error.clone());
-                    }
+                    None => report.message = Some(error.clone()),
                 }
             }
             _ => {
-                report.code = first_text(object, &["code"]).or_else(|| {
+                report.code = first_text(object, &CODES).or_else(|| {
                     // The last segment of a problem's type URI serves as the code.
                     let kind = first_text(object, &["type"])?;
                     let code = kind.rsplit(['/', ':', '#']).next().unwrap_or_default();
                     (!code.is_empty() && code != "blank").then(|| code.to_owned())
                 });
-                report.message = first_text(object, &["message", "detail", "title"]);
+                report.message = first_text(object, &MESSAGES);
             }
         }
         report.read_details(object);
+        for name in ["errors", "error", "detail", "message"] {
+            report.read_items(object.get(name));
+        }
         report.detect_scope_mention();
         report
+    }
+
+    /// Takes the code and the message of a list of errors, if there are none yet: of JSON:API
+    /// (`code`, `title`, `detail`), of web frameworks (`msg`), or plain texts.
+    fn read_items(&mut self, items: Option<&Value>) {
+        let Some(Value::Array(items)) = items else { return };
+        if let Some(first) = items.iter().find_map(Value::as_object) {
+            self.code = self.code.take().or_else(|| first_text(first, &CODES));
+        }
+        if self.message.is_none() {
+            let texts = items.iter().filter_map(|item| match item {
+                Value::String(text) => Some(text.clone()),
+                Value::Object(item) => first_text(item, &MESSAGES),
+                _ => None,
+            });
+            let texts: Vec<String> = texts.collect();
+            self.message = (!texts.is_empty()).then(|| texts.join("; "));
+        }
     }
 
     fn from_text(text: &str) -> Self {
@@ -113,21 +153,22 @@ impl ErrorReport {
 
     fn read_details(&mut self, object: &Map<String, Value>) {
         let details = object.get("details");
-        self.about_scope |= details.is_some_and(|details| mentions_scope(&details.to_string()));
         for holder in [Some(object), details.and_then(Value::as_object)].into_iter().flatten() {
             for key in ["required_scope", "requiredScope", "required_scopes", "scope", "scopes"] {
                 let Some(value) = holder.get(key) else { continue };
-                self.about_scope = true;
                 let text = match value {
                     Value::Array(items) => items.first().and_then(Value::as_str),
                     other => other.as_str(),
                 };
-                self.named_scope = self.named_scope.or(text.and_then(|text| text.parse().ok()));
+                let named = text.and_then(|text| text.parse().ok());
+                self.about_scope |= named.is_some() || key.starts_with("required");
+                self.named_scope = self.named_scope.or(named);
             }
-            for key in ["fields", "errors"] {
+            for key in FIELD_LISTS {
                 match holder.get(key) {
-                    Some(Value::Array(items)) => self.fields.extend(items.iter().filter_map(field)),
-                    Some(Value::Object(items)) => {
+                    Some(Value::Array(items)) => self.add_fields(items),
+                    // `detail` may also be an object of something else.
+                    Some(Value::Object(items)) if matches!(key, "fields" | "errors") => {
                         self.fields.extend(items.iter().map(|(name, value)| FieldProblem {
                             field: name.clone(),
                             message: message_text(value),
@@ -138,28 +179,151 @@ impl ErrorReport {
             }
         }
         if let Some(Value::Array(items)) = details {
-            self.fields.extend(items.iter().filter_map(field));
+            self.add_fields(items);
         }
     }
 
+    fn add_fields(&mut self, items: &[Value]) {
+        for problem in items.iter().filter_map(field) {
+            if !self.fields.contains(&problem) {
+                self.fields.push(problem);
+            }
+        }
+    }
+
+    /// Decides whether a 403 is about a scope. A suspended account or an unverified domain
+    /// is not, even if the message speaks of permissions.
     fn detect_scope_mention(&mut self) {
-        let texts = [&self.code, &self.message];
-        self.about_scope |= texts.into_iter().flatten().any(|text| mentions_scope(text));
+        if self.about_scope {
+            return;
+        }
+        let lower =
+            |text: &Option<String>| text.as_deref().unwrap_or_default().to_ascii_lowercase();
+        let (code, message) = (lower(&self.code), lower(&self.message));
+        let has = |text: &str, words: &[&str]| words.iter().any(|word| text.contains(word));
+        self.about_scope = if code.contains("scope") {
+            true
+        } else if has(&code, &OTHER_REASONS) {
+            false
+        } else {
+            let names_scope = Scope::ALL
+                .iter()
+                .any(|scope| scope.as_str().contains(':') && message.contains(scope.as_str()));
+            let of_permission =
+                has(&code, &["permission", "privilege"]) || message.contains("permission");
+            names_scope
+                || (message.contains("scope") && !has(&message, &STATES))
+                || (of_permission && !has(&message, &OTHER_REASONS))
+        };
     }
 }
 
+/// Fields that hold a code.
 #[cfg(feature = "client")]
-fn mentions_scope(text: &str) -> bool {
-    let text = text.to_ascii_lowercase();
-    text.contains("scope") || text.contains("permission")
+const CODES: [&str; 4] = ["code", "errorCode", "error_code", "errorType"];
+
+/// Fields that hold a message, the most specific one first; `error`, which may also hold a
+/// code, is the last one.
+#[cfg(feature = "client")]
+const MESSAGES: [&str; 11] = [
+    "message",
+    "error_description",
+    "detail",
+    "errorMessage",
+    "error_message",
+    "msg",
+    "Message",
+    "description",
+    "reason",
+    "title",
+    "error",
+];
+
+/// Fields that hold problems of individual fields.
+#[cfg(feature = "client")]
+const FIELD_LISTS: [&str; 7] =
+    ["fields", "errors", "detail", "violations", "issues", "invalid_params", "invalid-params"];
+
+/// Words about a state of the account or a domain.
+#[cfg(feature = "client")]
+const STATES: [&str; 9] =
+    ["suspend", "verif", "billing", "payment", "quota", "disabled", "blocked", "banned", "expired"];
+
+/// Words about another reason for a refusal than a scope.
+#[cfg(feature = "client")]
+const OTHER_REASONS: [&str; 15] = [
+    "suspend", "verif", "billing", "payment", "quota", "disabled", "blocked", "banned", "expired",
+    "account", "domain", "sender", "plan", "region", "country",
+];
+
+/// Whether the body of a response with a success status reports a failure: `{"error": …}`,
+/// `{"success": false}`, `{"ok": false}` or `{"status": "error"}`.
+#[cfg(feature = "client")]
+pub(crate) fn reports_failure(object: &Map<String, Value>) -> bool {
+    let is_set = |name: &str| match object.get(name) {
+        None | Some(Value::Null | Value::Bool(false)) => false,
+        Some(Value::String(text)) => !text.is_empty(),
+        Some(Value::Array(items)) => !items.is_empty(),
+        Some(Value::Object(fields)) => !fields.is_empty(),
+        Some(_) => true,
+    };
+    let is_false = |name: &str| object.get(name) == Some(&Value::Bool(false));
+    let status = object.get("status").and_then(Value::as_str);
+    is_set("error")
+        || is_set("errors")
+        || is_false("success")
+        || is_false("ok")
+        || status.is_some_and(|status| matches!(status, "error" | "fail"))
 }
 
 #[cfg(feature = "client")]
 fn field(item: &Value) -> Option<FieldProblem> {
     let object = item.as_object()?;
-    let field = first_text(object, &["field", "path", "name", "param", "pointer"])?;
-    let message = first_text(object, &["message", "detail", "error"]).unwrap_or_default();
+    let message = first_text(object, &MESSAGES).unwrap_or_default();
+    let named = first_text(
+        object,
+        &["field", "path", "name", "param", "pointer", "property", "propertyPath", "location"],
+    );
+    let source = || {
+        let source = object.get("source")?.as_object()?;
+        let pointer = first_text(source, &["pointer", "parameter"])?;
+        let pointer = pointer.trim_start_matches('/');
+        let pointer = pointer.strip_prefix("data/").unwrap_or(pointer);
+        Some(pointer.strip_prefix("attributes/").unwrap_or(pointer).replace('/', "."))
+    };
+    let path = || {
+        let path = ["loc", "path"].iter().find_map(|name| object.get(*name)?.as_array())?;
+        Some(joined_path(path)).filter(|path| !path.is_empty())
+    };
+    let field = named.or_else(source).or_else(path)?;
     Some(FieldProblem { field, message })
+}
+
+/// A path such as `["body", "to", 0]` as `to[0]`.
+#[cfg(feature = "client")]
+fn joined_path(path: &[Value]) -> String {
+    let mut text = String::new();
+    for (index, part) in path.iter().enumerate() {
+        match part {
+            Value::String(part) if index == 0 && part == "body" && path.len() > 1 => {}
+            Value::String(part) => {
+                if !text.is_empty() {
+                    text.push('.');
+                }
+                text.push_str(part);
+            }
+            Value::Number(index) => text.push_str(&format!("[{index}]")),
+            _ => {}
+        }
+    }
+    text
+}
+
+/// The texts of an array as one.
+#[cfg(feature = "client")]
+fn joined(value: Option<&Value>) -> Option<String> {
+    let texts: Vec<&str> = value?.as_array()?.iter().filter_map(Value::as_str).collect();
+    (!texts.is_empty()).then(|| texts.join("; "))
 }
 
 #[cfg(feature = "client")]
@@ -213,6 +377,20 @@ mod tests {
         assert_eq!(read("<html>no</html>"), pair("", ""));
         assert_eq!(read(""), pair("", ""));
         assert_eq!(read("[1]"), pair("", "[1]"));
+        assert_eq!(
+            read(r#"{"errors":[{"status":"422","code":"a","title":"t","detail":"b"}]}"#),
+            pair("a", "b")
+        );
+        assert_eq!(read(r#"{"errors":["b","c"]}"#), pair("", "b; c"));
+        assert_eq!(read(r#"{"detail":[{"loc":["body","to",0],"msg":"b"}]}"#), pair("", "b"));
+        assert_eq!(read(r#"{"detail":"b"}"#), pair("", "b"));
+        assert_eq!(
+            read(r#"{"statusCode":400,"error":"a","message":["b","c"]}"#),
+            pair("a", "b; c")
+        );
+        assert_eq!(read(r#"{"Message":"b"}"#), pair("", "b"));
+        assert_eq!(read(r#"{"status":"error","message":"b"}"#), pair("", "b"));
+        assert_eq!(read(r#"[{"code":"a","message":"b"}]"#), pair("a", "b"));
     }
 
     #[test]
@@ -223,7 +401,24 @@ mod tests {
         );
         assert!(report.about_scope);
         assert_eq!(report.named_scope, Some(Scope::EmailsSend));
-        assert!(read("missing permission").about_scope);
+        for about in [
+            "missing permission",
+            r#"{"error":{"code":"permission_denied","message":"no"}}"#,
+            r#"{"message":"the key of this account lacks emails:send"}"#,
+            r#"{"message":"scope missing"}"#,
+        ] {
+            assert!(read(about).about_scope, "{about}");
+        }
+        for other in [
+            r#"{"error":{"code":"account_suspended","message":"no permission to send"}}"#,
+            r#"{"message":"Your account is suspended. You have no permission to send."}"#,
+            r#"{"error":{"code":"domain_not_verified","message":"no permission for this scope"}}"#,
+            r#"{"message":"You do not have permission to send from this domain."}"#,
+            r#"{"message":"Forbidden","scope":"account"}"#,
+            "",
+        ] {
+            assert!(!read(other).about_scope, "{other}");
+        }
         assert!(!read(r#"{"code":"domain_not_verified"}"#).about_scope);
     }
 
@@ -237,6 +432,13 @@ mod tests {
             r#"{"message":"v","errors":[{"path":"to","message":"too many"}]}"#,
             r#"{"message":"v","errors":{"to":["too many"]}}"#,
             r#"{"message":"v","details":[{"field":"to","message":"too many"}]}"#,
+            r#"{"detail":[{"loc":["body","to"],"msg":"too many","type":"value_error"}]}"#,
+            r#"{"errors":[{"source":{"pointer":"/data/attributes/to"},"detail":"too many"}]}"#,
+            r#"{"error":{"message":"v","errors":[{"location":"to","message":"too many"}]}}"#,
+            r#"{"title":"v","violations":[{"propertyPath":"to","title":"too many"}]}"#,
+            r#"{"title":"v","invalid-params":[{"name":"to","reason":"too many"}]}"#,
+            r#"{"message":"v","issues":[{"path":["to"],"message":"too many"}]}"#,
+            r#"[{"field":"to","message":"too many"}]"#,
         ] {
             assert_eq!(fields(body), std::slice::from_ref(&to), "{body}");
         }

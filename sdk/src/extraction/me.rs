@@ -2,7 +2,11 @@
 //! (`docs/extraction-service/organization.md`).
 
 use crate::Scope;
+#[cfg(feature = "client")]
+use crate::client::{Resource, ResponseParts};
 use crate::decode::{record, text_enum};
+#[cfg(feature = "client")]
+use crate::{Error, ErrorKind, Outcome, Scopes};
 
 record! {
     /// The organization and the authentication context of the API key.
@@ -11,6 +15,29 @@ record! {
         pub organization: Organization = "organization";
         /// How the request was authenticated.
         pub auth: Auth = "auth";
+    }
+}
+
+#[cfg(feature = "client")]
+impl Resource for Me {
+    const NOUN: &'static str = "an organization";
+
+    fn is_identified(&self) -> bool {
+        !self.organization.id.is_empty()
+    }
+
+    /// Remembers the key's scope, and compares the organization with the expected one.
+    fn accept(self, response: &ResponseParts<'_>) -> Result<Self, Error> {
+        if let Some(scope) = self.auth.scope.as_ref().and_then(KeyScope::scope) {
+            response.learn_scopes(Scopes::NONE.with(scope));
+        }
+        match response.expected_organization() {
+            Some(expected) if *expected != self.organization.id => {
+                let kind = ErrorKind::wrong_organization(expected, self.organization.id);
+                Err(response.error(kind, Outcome::Refused))
+            }
+            _ => Ok(self),
+        }
     }
 }
 

@@ -5,10 +5,10 @@ use serde_json::{Map, Value};
 
 use crate::Secret;
 #[cfg(feature = "client")]
-use crate::client::{Call, Deleted, Payload, Shared};
+use crate::client::{Call, Deleted, Payload, Resource, Shared};
 use crate::decode::{record, text_enum};
 #[cfg(feature = "client")]
-use crate::{List, Operation};
+use crate::{Error, List, Operation};
 
 record! {
     /// A webhook endpoint.
@@ -18,12 +18,21 @@ record! {
         /// The URL of the endpoint.
         pub url: Option<String> = "url", hidden;
         /// The secret that signs deliveries. Only the response to the registration contains
-        /// it.
-        pub secret: Option<Secret> = "secret";
+        /// it. It is never serialized, so store it with [`Secret::expose`].
+        pub secret: Option<Secret> = "secret", secret;
         /// The subscribed events.
         pub events: Vec<String> = "events";
         /// The status; `active` for a new endpoint.
         pub status: Option<String> = "status";
+    }
+}
+
+#[cfg(feature = "client")]
+impl Resource for Webhook {
+    const NOUN: &'static str = "a webhook";
+
+    fn is_identified(&self) -> bool {
+        !self.id.is_empty()
     }
 }
 
@@ -106,8 +115,12 @@ impl Webhooks {
     /// # }
     /// ```
     pub fn create(&self, webhook: impl Into<NewWebhook>) -> Call<Webhook> {
-        let payload = Payload::json(&webhook.into());
-        Call::new(&self.shared, Operation::ExtractionWebhooksCreate, &[], payload)
+        let webhook = webhook.into();
+        let payload = || -> Result<Payload, Error> {
+            crate::email::check_extra(&webhook.extra, &[("url", true), ("events", true)])?;
+            Payload::json(&webhook)
+        };
+        Call::new(&self.shared, Operation::ExtractionWebhooksCreate, &[], payload())
     }
 
     /// Lists the organization's endpoints.

@@ -99,9 +99,9 @@ async fn update() {
 async fn update_distinguishes_unset_from_empty_topics() {
     let server = MockServer::json(200, r#"{"id":"con_1"}"#).await;
     let client = server.email().build().unwrap();
-    client.contacts().update("con_1", &ContactUpdate::new()).await.unwrap();
+    client.contacts().update("con_1", ContactUpdate::new()).await.unwrap();
     let none: [&str; 0] = [];
-    client.contacts().update("con_1", &ContactUpdate::new().topics(none)).await.unwrap();
+    client.contacts().update("con_1", ContactUpdate::new().topics(none)).await.unwrap();
     let bodies: Vec<_> =
         server.received_requests().into_iter().map(|request| request.body).collect();
     assert_eq!(bodies, ["{}", r#"{"topics":[]}"#]);

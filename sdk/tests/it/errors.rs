@@ -152,7 +152,13 @@ async fn a_forbidden_error_names_the_documented_scope() {
     assert_eq!(error.required_scope(), Some(Scope::EmailsSend));
     assert_eq!(
         error.to_string(),
-        "email emails.send: the service refused the request (HTTP 403, domain_not_verified); \
+        "email emails.send: the service refused the request (HTTP 403, domain_not_verified)"
+    );
+    // A response that says nothing may be about the scope.
+    let error = send(403, "").await;
+    assert_eq!(
+        error.to_string(),
+        "email emails.send: the service refused the request (HTTP 403); \
          the operation requires the scope emails:send"
     );
 }

@@ -4,7 +4,7 @@
 use svc_sdk::extraction::{Event, KeyScope, NewWebhook};
 use svc_sdk::{ErrorKind, Operation, Outcome, Scope};
 
-use crate::mock_server::{MockServer, response, response_with_headers};
+use crate::mock_server::{MockServer, response_with_headers};
 
 const ME: &str = r#"{"organization":{"id":"org_1","name":"Acme","balance_cents":1250},
     "auth":{"method":"api_key","scope":"full","key_id":"key_1"}}"#;
@@ -80,7 +80,7 @@ async fn webhooks_delete_accepts_any_success_response() {
 #[tokio::test]
 async fn check_scopes_uses_the_scope_learned_from_me() {
     let limited = ME.replace("full", "extract_only");
-    let server = MockServer::start([response(200, &limited), response(200, "[]")]).await;
+    let server = MockServer::json(200, &limited).await;
     let client = server.extraction().check_scopes(true).build().unwrap();
     client.me().await.unwrap();
     let error = client.webhooks().list().await.unwrap_err();

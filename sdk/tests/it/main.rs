@@ -9,6 +9,7 @@ mod domains;
 mod emails;
 mod errors;
 mod extraction;
+mod false_success;
 #[cfg(feature = "rustls")]
 mod faults;
 #[cfg(all(feature = "http2", feature = "rustls"))]
@@ -25,5 +26,6 @@ mod streaming;
 #[cfg(any(feature = "native-tls", feature = "rustls"))]
 mod tls;
 mod tolerance;
+mod types;
 mod waiting;
 mod webhooks;

@@ -218,7 +218,7 @@ async fn a_refusing_proxy_means_not_sent() {
         let proxy = Proxy::responding_to_connect(refusal).await;
         let client = EmailClient::builder(&url, "mk_secret").proxy(proxy.url()).ca_bundle(&pem);
         let client = client.platform_certificates(false).retries(0).build().unwrap();
-        let error = client.emails().send(&Email::new("a@b", "c@d", "s")).await.unwrap_err();
+        let error = client.emails().send(Email::new("a@b", "c@d", "s")).await.unwrap_err();
         assert_eq!(error.outcome(), svc_sdk::Outcome::NotSent, "{refusal}");
         assert!(error.is_connect(), "{refusal}: {error}");
         assert_eq!(proxy.received().len(), 1);

@@ -160,7 +160,7 @@ async fn with_response_returns_status_and_headers() {
 
 #[tokio::test]
 async fn to_request_returns_the_request_without_sending_it() {
-    let server = MockServer::json(200, "{}").await;
+    let server = MockServer::json(200, r#"{"id":"x"}"#).await;
     let client = ExtractionClient::builder(server.url(), "sk_test_secret").build().unwrap();
     let preview = client.raw("post", "/v1/x").json(&[1]).idempotency_key("k").to_request().unwrap();
     assert_eq!((&*preview.method, &preview.url), ("POST", &format!("{}/v1/x", server.url())));
@@ -275,12 +275,12 @@ async fn local_checks_report_field_and_limit_and_can_be_disabled() {
         let ErrorKind::InvalidInput(invalid) = error.kind() else { panic!("{error}") };
         assert_eq!(invalid.field, "emails");
     }
-    client.emails().send(&many(50)).await.unwrap();
-    client.emails().send(&long(998)).await.unwrap();
+    client.emails().send(many(50)).await.unwrap();
+    client.emails().send(long(998)).await.unwrap();
     client.emails().send_batch(&vec![many(1); 100]).await.unwrap_err();
     assert_eq!(server.request_count(), 3);
     let off = server.email().local_checks(false).build().unwrap();
-    off.emails().send(&many(51)).await.unwrap();
+    off.emails().send(many(51)).await.unwrap();
     assert_eq!(server.request_count(), 4);
 }
 

@@ -128,7 +128,7 @@ async fn reopens_the_source_for_a_retry() {
     ])
     .await;
     let client = server.email().build().unwrap();
-    client.emails().send(&email([attachment])).await.unwrap();
+    client.emails().send(email([attachment])).await.unwrap();
     assert_eq!(opened.load(Ordering::SeqCst), 2);
     let requests = server.received_requests();
     assert_eq!(contents(&requests[0].body), [expected]);
@@ -190,7 +190,7 @@ async fn aborts_if_a_file_changes_its_length() {
         let server = MockServer::json(202, r#"{"id":"x"}"#).await;
         let client = server.email().build().unwrap();
         let small = Attachment::from_bytes("a", "b");
-        let error = client.emails().send(&email([small, attachment])).await.unwrap_err();
+        let error = client.emails().send(email([small, attachment])).await.unwrap_err();
         assert_eq!(error.kind(), &ErrorKind::attachment(0, 1, problem));
         assert_eq!((error.outcome(), error.attempts()), (Outcome::NotSent, 1));
         assert_eq!(
@@ -221,14 +221,14 @@ async fn reports_why_an_attachment_cannot_be_read() {
         (overreports, "cannot be read"),
         (panics, "its source panicked or was cancelled"),
     ] {
-        let error = client.emails().send(&email([attachment])).await.unwrap_err();
+        let error = client.emails().send(email([attachment])).await.unwrap_err();
         assert_eq!(error.kind(), &ErrorKind::attachment(0, 0, problem));
         assert_eq!(error.outcome(), Outcome::NotSent);
         assert_eq!(std::error::Error::source(&error).is_some(), !problem.contains("panicked"));
     }
     assert_eq!(server.request_count(), 0);
     // The client still works.
-    client.emails().send(&email([])).await.unwrap();
+    client.emails().send(email([])).await.unwrap();
 }
 
 struct Broken;
@@ -266,7 +266,7 @@ async fn invalid_base64_is_escaped() {
     let server = MockServer::json(422, "").await;
     let client = server.email().build().unwrap();
     let attachment = Attachment::from_base64("x", "\"}],\"bcc\":[\"e@f\"]");
-    client.emails().send(&email([attachment])).await.unwrap_err();
+    client.emails().send(email([attachment])).await.unwrap_err();
     assert_eq!(contents(&server.single_request().body), ["\"}],\"bcc\":[\"e@f\"]"]);
 }
 

@@ -45,7 +45,7 @@ async fn update() {
     let client = server.email().build().unwrap();
     let update = WebhookUpdate::new().url("https://y.test").events(["email.opened"]).active(false);
     client.webhooks().update("whk_1", &update).await.unwrap();
-    client.webhooks().update("whk_1", &WebhookUpdate::new()).await.unwrap();
+    client.webhooks().update("whk_1", WebhookUpdate::new()).await.unwrap();
     let requests = server.received_requests();
     assert_eq!(requests[0].line, "PATCH /api/v1/webhooks/whk_1 HTTP/1.1");
     assert_eq!(

@@ -7,8 +7,8 @@ use std::task::{Context, Poll, Waker};
 use actix_web::body::BoxBody;
 use actix_web::dev::Payload;
 use actix_web::error::PayloadError;
-use actix_web::http::StatusCode;
 use actix_web::http::header::{CONTENT_LENGTH, CONTENT_TYPE, HeaderValue, RETRY_AFTER};
+use actix_web::http::{ConnectionType, StatusCode};
 use actix_web::test::TestRequest;
 use actix_web::{FromRequest, HttpRequest, HttpResponse, ResponseError, web};
 use bytes::Bytes;
@@ -192,6 +192,8 @@ impl ResponseError for Rejection {
 
     fn error_response(&self) -> HttpResponse<BoxBody> {
         let mut response = HttpResponse::new(self.status_code());
+        // Otherwise actix-web keeps the connection, with the rest of the body in its buffers.
+        response.head_mut().set_connection_type(ConnectionType::Close);
         if let Some(seconds) = self.retry_after() {
             response.headers_mut().insert(RETRY_AFTER, HeaderValue::from(seconds));
         }

@@ -5,7 +5,7 @@ use bytes::Bytes;
 use super::{Receiver, Rejection};
 use crate::{
     DeliveryKey, Extraction, ExtractionDelivery, Keyed, Mail, MailDelivery, RequestParts, Scheme,
-    SecretError, VerifyError,
+    SecretError, Signature, VerifyError,
 };
 
 /// Receives the deliveries of both services at one endpoint.
@@ -58,7 +58,8 @@ impl AnyReceiver {
         Ok(Self { extraction, mail })
     }
 
-    /// The service that signed the request, by the name of the signature header.
+    /// The receiver of the service whose signature header the request has. The header is
+    /// checked before a verifier is resolved.
     pub(super) async fn receiver_for(
         &self,
         parts: &impl RequestParts,
@@ -67,8 +68,16 @@ impl AnyReceiver {
         let receiver = match (has(Extraction::SIGNATURE_HEADER), has(Mail::SIGNATURE_HEADER)) {
             (true, true) => return Err(VerifyError::DuplicateSignature.into()),
             (false, false) => return Err(VerifyError::MissingSignature.into()),
-            (true, false) => AnyOf::Extraction(&self.extraction),
-            (false, true) => AnyOf::Mail(&self.mail),
+            (true, false) => {
+                Signature::<Extraction>::from_header_values(
+                    parts.values(Extraction::SIGNATURE_HEADER),
+                )?;
+                AnyOf::Extraction(&self.extraction)
+            }
+            (false, true) => {
+                Signature::<Mail>::from_header_values(parts.values(Mail::SIGNATURE_HEADER))?;
+                AnyOf::Mail(&self.mail)
+            }
         };
         let extraction = self.extraction.verifier_for(parts).await;
         let mail = self.mail.verifier_for(parts).await;

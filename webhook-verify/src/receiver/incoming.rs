@@ -8,7 +8,7 @@ use bytes::Bytes;
 
 use super::unverified::Slot;
 use super::{Receiver, Rejection};
-use crate::{BodyTooLarge, BufferedVerifier, RequestParts, Scheme, Signature, Verified};
+use crate::{BodyTooLarge, RequestParts, Scheme, Signature, StreamVerifier, Verified};
 
 impl<S: Scheme> Receiver<S> {
     /// Checks the signature header and the announced size, before the body is read.
@@ -24,7 +24,10 @@ impl<S: Scheme> Receiver<S> {
         }
         let verifier = self.verifier_for(parts).await?;
         Ok(Incoming {
-            buffered: verifier.verify_buffered_signature(&signature, limit),
+            verifier: verifier.verify_stream_signature(&signature),
+            blocks: Vec::new(),
+            length: 0,
+            limit,
             // One body of the maximum size always fits.
             slot: self.unverified.begin(self.unverified_limit.max(limit)),
             deadline: Deadline::new(self.body_timeout),
@@ -34,7 +37,12 @@ impl<S: Scheme> Receiver<S> {
 }
 
 pub(super) struct Incoming<S> {
-    buffered: BufferedVerifier<S>,
+    verifier: StreamVerifier<S>,
+    /// Memory of a few sizes, which the allocator can reuse for other bodies. A single
+    /// buffer that grows would leave gaps.
+    blocks: Vec<Vec<u8>>,
+    length: usize,
+    limit: usize,
     slot: Slot,
     deadline: Deadline,
     frames: u32,
@@ -57,17 +65,38 @@ impl<S: Scheme> Incoming<S> {
         }
     }
 
-    pub(super) fn push(&mut self, chunk: &[u8]) -> Result<(), Rejection> {
-        let capacity = self.buffered.capacity_for(chunk.len())?;
-        if capacity > self.slot.bytes() {
-            self.slot.grow(capacity)?;
-            self.buffered.reserve(capacity);
+    pub(super) fn push(&mut self, mut chunk: &[u8]) -> Result<(), Rejection> {
+        const MIN_BLOCK: usize = 4 * 1024;
+        const MAX_BLOCK: usize = 64 * 1024;
+        if chunk.len() > self.limit - self.length {
+            return Err(BodyTooLarge { limit: self.limit }.into());
         }
-        Ok(self.buffered.push(chunk)?)
+        self.length += chunk.len();
+        self.verifier.update(chunk);
+        while !chunk.is_empty() {
+            let last = self.blocks.last_mut().filter(|block| block.len() < block.capacity());
+            let Some(block) = last else {
+                let held = self.slot.bytes();
+                let size = held.max(chunk.len()).clamp(MIN_BLOCK, MAX_BLOCK);
+                let size = size.min(self.limit - held);
+                self.slot.grow(held + size)?;
+                self.blocks.push(Vec::with_capacity(size));
+                continue;
+            };
+            let (fits, rest) = chunk.split_at(chunk.len().min(block.capacity() - block.len()));
+            block.extend_from_slice(fits);
+            chunk = rest;
+        }
+        Ok(())
     }
 
-    pub(super) fn finish(self) -> Result<Verified<S, Bytes>, Rejection> {
-        Ok(self.buffered.finish()?.map_body(Bytes::from))
+    pub(super) fn finish(mut self) -> Result<Verified<S, Bytes>, Rejection> {
+        let verified = self.verifier.finish()?;
+        let body = match self.blocks.len() {
+            0 | 1 => self.blocks.pop().unwrap_or_default(),
+            _ => self.blocks.concat(),
+        };
+        Ok(Verified::new(Bytes::from(body), verified.tag(), verified.matched_secret()))
     }
 }
 

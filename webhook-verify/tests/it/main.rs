@@ -20,3 +20,4 @@ mod tenants;
 mod tonic;
 mod tower;
 mod verify;
+mod wasm;

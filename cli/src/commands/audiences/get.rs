@@ -5,6 +5,7 @@ use clap::Args;
 use crate::complete::Values;
 use crate::context::Context;
 use crate::failure::Failure;
+use crate::names::{self, Names};
 use crate::output;
 
 use super::VIEW;
@@ -14,10 +15,11 @@ use super::VIEW;
 #[command(after_long_help = "\
 Examples:
   svc audiences get aud_019a
+  svc audiences get Newsletter
 
 Scope: contacts:manage")]
 pub struct Get {
-    /// Audience id
+    /// Audience id or name
     #[arg(add = Values::Audience.candidates())]
     id: String,
 }
@@ -25,8 +27,9 @@ pub struct Get {
 impl Get {
     pub async fn run(self, context: &Context) -> Result<(), Failure> {
         let client = context.email_client().await?;
-        let call = client.audiences().get(&self.id);
-        if let Some(audience) = context.call(call, "reading").await? {
+        let read = async |id: &str| context.call(client.audiences().get(id), "reading").await;
+        let audience = names::with_id(context, Names::Audience(&client), &self.id, read).await?;
+        if let Some(audience) = audience {
             context.out.one(&output::to_value(&audience), VIEW)?;
         }
         Ok(())

@@ -4,15 +4,16 @@ use clap::Args;
 use serde_json::{Value, json};
 use svc_sdk::Service;
 
+use crate::commands::doctor::unknown_entries;
 use crate::context::Context;
 use crate::failure::Failure;
 use crate::output::{Column, Format, View};
 use crate::settings::Sourced;
 
 const VIEW: View = View(&[
-    Column::text("SETTING", "/setting"),
-    Column::text("VALUE", "/value"),
-    Column::text("FROM", "/from"),
+    Column::id("SETTING", "/setting"),
+    Column::id("VALUE", "/value"),
+    Column::prose("FROM", "/from"),
 ]);
 
 /// Show every setting and its source; keys are masked
@@ -108,7 +109,17 @@ impl Show {
         if context.out.is_table() {
             rows.retain(|row| !row["value"].is_null());
         }
-        context.out.list(&rows, VIEW, "")
+        let unknown = unknown_entries(settings);
+        if !context.out.is_table() {
+            let of = |entry: &String| json!({"setting": entry, "value": null, "from": "unknown"});
+            rows.extend(unknown.iter().map(|(entry, _)| of(entry)));
+        }
+        context.out.list(&rows, VIEW, "")?;
+        for (entry, known) in unknown {
+            let meant = known.map(|known| format!("; did you mean {known}?")).unwrap_or_default();
+            context.out.warning(&format!("{entry} is unknown and has no effect{meant}"));
+        }
+        Ok(())
     }
 }
 

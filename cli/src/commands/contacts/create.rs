@@ -7,6 +7,7 @@ use crate::complete::Values;
 use crate::context::Context;
 use crate::failure::Failure;
 use crate::input::pairs;
+use crate::names::{self, Names};
 use crate::output;
 
 use super::VIEW;
@@ -20,7 +21,7 @@ Examples:
 
 Scope: contacts:manage")]
 pub struct Create {
-    /// Audience id
+    /// Audience id or name
     #[arg(add = Values::Audience.candidates())]
     audience: String,
     /// Email address of the contact
@@ -45,8 +46,11 @@ impl Create {
         contact.metadata = pairs::object("--meta", self.meta)?;
         contact.topics = self.topic;
         let client = context.email_client().await?;
-        let call = client.contacts().create(&self.audience, contact);
-        if let Some(contact) = context.call(call, "creating").await? {
+        let call = async |id: &str| {
+            context.call(client.contacts().create(id, contact.clone()), "creating").await
+        };
+        let names = Names::Audience(&client);
+        if let Some(contact) = names::with_id(context, names, &self.audience, call).await? {
             context.out.one(&output::to_value(&contact), VIEW)?;
         }
         Ok(())

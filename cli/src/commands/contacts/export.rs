@@ -1,16 +1,15 @@
 //! The `svc contacts export` command.
 
-use std::pin::pin;
-
 use clap::{Args, ValueEnum};
-use futures_util::TryStreamExt as _;
 use serde_json::Value;
+use svc_sdk::EmailClient;
 use svc_sdk::email::Contact;
 
-use super::VIEW;
+use super::{VIEW, pages};
 use crate::complete::Values;
 use crate::context::Context;
 use crate::failure::Failure;
+use crate::names::{self, Names};
 use crate::output::{self, Format};
 
 /// Export all contacts of an audience as CSV or NDJSON
@@ -24,13 +23,13 @@ Examples:
 
 Scope: contacts:manage")]
 pub struct Export {
-    /// Audience id
+    /// Audience id or name
     #[arg(add = Values::Audience.candidates())]
     audience: String,
     /// Export format [default: csv; JSON with --json]
     #[arg(long, value_name = "csv|ndjson", hide_possible_values = true)]
     format: Option<ExportFormat>,
-    /// Contacts per page [default: the service's]
+    /// Contacts per page [default: 100]
     #[arg(long, value_name = "N")]
     page_size: Option<u64>,
 }
@@ -46,8 +45,18 @@ enum ExportFormat {
 impl Export {
     pub async fn run(self, context: &Context) -> Result<(), Failure> {
         let client = context.email_client().await?;
+        let export = async |audience: &str| self.export(context, &client, audience).await;
+        names::with_id(context, Names::Audience(&client), &self.audience, export).await
+    }
+
+    async fn export(
+        &self,
+        context: &Context,
+        client: &EmailClient,
+        audience: &str,
+    ) -> Result<(), Failure> {
         if context.settings.dry_run {
-            let call = client.contacts().list(&self.audience);
+            let call = client.contacts().list(audience);
             context.call(call, "").await?;
             return Ok(());
         }
@@ -56,22 +65,16 @@ impl Export {
             Some(format) => format == ExportFormat::Csv,
             None => !as_json,
         };
-        let mut contacts = client.contacts().stream(&self.audience);
-        if let Some(size) = self.page_size {
-            contacts = contacts.page_size(size);
-        }
-        let mut contacts = pin!(contacts);
         let progress = context.out.progress("exporting");
         let (mut count, mut all) = (0_u64, Vec::new());
-        while let Some(contact) = contacts.try_next().await? {
+        let read = pages::for_each(client, audience, self.page_size, |contact| {
             if csv && count == 0 {
                 context.out.raw(HEADER)?;
             }
             count += 1;
             progress.set_text(format!("exported {count} contacts"));
             if csv {
-                context.out.raw_data(&line(&contact)?)?;
-                continue;
+                return context.out.raw_data(&line(&contact)?);
             }
             let value = output::to_value(&contact);
             match context.out.format() {
@@ -81,7 +84,9 @@ impl Export {
                 }
                 _ => all.push(value),
             }
-        }
+            Ok(())
+        });
+        read.await?;
         drop(progress);
         if csv && count == 0 {
             context.out.raw(HEADER)?;

@@ -1,20 +1,24 @@
 //! The `svc contacts import` command.
 
+use std::cell::Cell;
 use std::collections::HashMap;
 use std::path::PathBuf;
 use std::pin::pin;
 
 use clap::{Args, ValueEnum, ValueHint};
-use futures_util::{StreamExt as _, TryStreamExt as _, stream};
+use futures_util::{StreamExt as _, stream};
 use serde_json::{Value, json};
 use svc_sdk::EmailClient;
 use svc_sdk::email::{Contact, ContactUpdate, NewContact};
 
 use self::rows::Row;
+use super::pages;
 use crate::complete::Values;
+use crate::confirm::confirm;
 use crate::context::Context;
 use crate::failure::{Failure, Kind};
 use crate::input::content::in_file;
+use crate::names::{self, Names};
 use crate::output::{Column, Format, Show, View};
 
 mod rows;
@@ -26,13 +30,13 @@ const VIEW: View = View(&[
     Column::new("ROW", "/row", Show::Number),
     Column::text("EMAIL", "/email"),
     Column::new("RESULT", "/result", Show::Status),
-    Column::text("WHY", "/error/message"),
+    Column::prose("WHY", "/error/message"),
 ]);
 
 /// Import contacts from a CSV file into an audience
 ///
-/// Columns are mapped by their header: email, name, topics, subscribed and metadata (a JSON
-/// object). Any other column becomes a metadata entry of its name. A row that fails does not stop
+/// Columns are mapped by their header: email, name (or first and last name), topics, subscribed and
+/// metadata (a JSON object). Any other column becomes a metadata entry of its name. A row that fails does not stop
 /// the import; the exit code is then 11. Running the import again is safe: existing addresses are
 /// skipped, or updated with --existing update. `subscribed` is set by an update after the creation;
 /// if only that fails, the row is reported as failed.
@@ -45,7 +49,7 @@ Examples:
 
 Scope: contacts:manage")]
 pub struct Import {
-    /// Audience id
+    /// Audience id or name
     #[arg(add = Values::Audience.candidates())]
     audience: String,
     /// CSV file with a header line; - for stdin
@@ -56,7 +60,8 @@ pub struct Import {
     existing: Existing,
     /// Map a column to a field; repeatable
     ///
-    /// Fields: email, name, topics, subscribed, metadata, metadata.KEY and ignore.
+    /// Fields: email, name, first_name, last_name, topics, subscribed, metadata, metadata.KEY and
+    /// ignore.
     #[arg(long, value_name = "COLUMN=FIELD", value_parser = crate::input::pairs::parse_text)]
     map: Vec<(String, String)>,
 }
@@ -72,28 +77,63 @@ enum Existing {
 impl Import {
     pub async fn run(self, context: &Context) -> Result<(), Failure> {
         let bytes = context.inputs.bytes(&context.out, "FILE", &self.file)?;
-        let rows = rows::read(&bytes, &self.map).map_err(|failure| in_file(&self.file, failure))?;
+        let rows::File { rows, mapping, doubtful } =
+            rows::read(&bytes, &self.map).map_err(|failure| in_file(&self.file, failure))?;
         let total = rows.len();
+        for column in doubtful {
+            context.out.warning(&format!(
+                "the column `{column}` is stored as metadata and unsubscribes nobody; \
+                 if it says who has opted out: --map '{column}=subscribed'"
+            ));
+        }
+        if let Some(long) = rows::implausible(&rows) {
+            let question = format!("{long}; a misplaced quote may have joined rows. Import it?");
+            confirm(context, &question).await?;
+        }
         let client = context.email_client().await?;
-        let known = if context.settings.dry_run {
-            HashMap::new()
-        } else {
-            existing_contacts(context, &client, &self.audience).await?
+        let known = async |audience: &str| match context.settings.dry_run {
+            true => Ok((audience.to_owned(), HashMap::new())),
+            false => {
+                let known = existing_contacts(context, &client, audience).await?;
+                Ok((audience.to_owned(), known))
+            }
         };
+        let names = Names::Audience(&client);
+        let known = names::with_id(context, names, &self.audience, known);
+        let (audience, known) = tokio::select! {
+            known = known => known?,
+            () = context.interrupted() => return Err(context.changes.interruption()),
+        };
+        context.out.note(&format!("columns: {mapping}"));
         let progress = context.out.progress(format!("importing {total} rows"));
-        let (import, client, known) = (&self, &client, &known);
+        let (import, client, known, audience) = (&self, &client, &known, audience.as_str());
+        let stopped = Cell::new(false);
         let results = stream::iter(rows)
+            .take_while(|_| std::future::ready(!stopped.get()))
             .map(|row| async move {
                 let row = row.map_err(|(number, why)| (number, None, Failure::input(why)))?;
                 let (number, email) = (row.number, row.email.clone());
-                let done = import.import_row(context, client, known, row).await;
+                let done = import.import_row(context, client, audience, known, row).await;
                 done.map_err(|failure| (number, Some(email), failure))
             })
             .buffered(MAX_CONCURRENT);
         let mut results = pin!(results);
         let (mut report, mut failed, mut seen, mut opted_out, mut end) =
             (Vec::new(), 0, 0, 0, None);
-        while let Some(result) = results.next().await {
+        let mut interrupted = Box::pin(context.interrupted());
+        loop {
+            let result = tokio::select! {
+                result = results.next() => result,
+                // The rows that are sent are completed, unless a second Ctrl-C arrives.
+                () = &mut interrupted => {
+                    if stopped.replace(true) {
+                        break;
+                    }
+                    interrupted = Box::pin(context.interrupted());
+                    continue;
+                }
+            };
+            let Some(result) = result else { break };
             seen += 1;
             let entry = match result {
                 Ok(entry) => entry,
@@ -118,10 +158,18 @@ impl Import {
             }
         }
         drop(progress);
-        if context.settings.dry_run {
-            return Ok(());
+        let stopped = stopped.get() && seen < total;
+        if context.settings.dry_run && !stopped {
+            context.out.note(&format!(
+                "{} of {total} rows would be created, unless their addresses exist; {failed} are invalid",
+                total - failed
+            ));
+            return match end {
+                Some(failure) => Err(failure),
+                None => self.report_invalid(context, &report, failed, total),
+            };
         }
-        self.report(context, &report, total)?;
+        self.report(context, &report, seen)?;
         if opted_out > 0 {
             context.out.warning(&format!(
                 "{opted_out} skipped contacts are subscribed, but not in the file; \
@@ -130,6 +178,14 @@ impl Import {
         }
         match end {
             Some(failure) => Err(failure),
+            None if stopped => Err(Failure::new(
+                Kind::Interrupted,
+                format!("interrupted after {seen} of {total} rows"),
+            )
+            .hint(format!(
+                "go on, which skips the contacts that exist:\n{}",
+                context.typed_again()
+            ))),
             None if failed > 0 => {
                 Err(Failure::new(Kind::PartlyRefused, format!("{failed} of {total} rows failed"))
                     .code("import_partly_refused")
@@ -140,6 +196,30 @@ impl Import {
             }
             None => Ok(()),
         }
+    }
+
+    /// Prints the invalid rows of a dry run.
+    fn report_invalid(
+        &self,
+        context: &Context,
+        report: &[Value],
+        failed: usize,
+        total: usize,
+    ) -> Result<(), Failure> {
+        if failed == 0 {
+            return Ok(());
+        }
+        if context.out.is_table() {
+            context.out.list(report, VIEW, "")?;
+        }
+        let fields = report.iter().filter_map(|row| {
+            let why = row["error"]["message"].as_str()?;
+            Some((format!("row {}", row["row"]), why.to_owned()))
+        });
+        let mut failure =
+            Failure::new(Kind::PartlyRefused, format!("{failed} of {total} rows are invalid"));
+        failure.details_mut().fields = fields.collect();
+        Err(failure.code("import_partly_refused"))
     }
 
     /// Prints failed rows and totals in a table, and every row in JSON.
@@ -171,6 +251,7 @@ impl Import {
         &self,
         context: &Context,
         client: &EmailClient,
+        audience: &str,
         known: &HashMap<String, Known>,
         row: Row,
     ) -> Result<Value, Failure> {
@@ -197,7 +278,7 @@ impl Import {
                 contact.name = row.name.clone();
                 contact.metadata = row.metadata.clone();
                 contact.topics = row.topics.clone();
-                let call = client.contacts().create(&self.audience, contact);
+                let call = client.contacts().create(audience, contact);
                 if context.settings.dry_run {
                     context.call(call, "").await?;
                     return Ok(Value::Null);
@@ -261,14 +342,15 @@ async fn existing_contacts(
     audience: &str,
 ) -> Result<HashMap<String, Known>, Failure> {
     let progress = context.out.progress("reading the audience");
-    let mut contacts = pin!(client.contacts().stream(audience));
     let mut known = HashMap::new();
-    while let Some(contact) = contacts.try_next().await? {
+    let read = pages::for_each(client, audience, None, |contact| {
         if let Some(email) = contact.email {
             let entry = Known { id: contact.id, subscribed: contact.subscribed };
             known.insert(email.to_lowercase(), entry);
         }
-    }
+        Ok(())
+    });
+    read.await?;
     drop(progress);
     Ok(known)
 }

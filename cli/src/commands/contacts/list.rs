@@ -1,16 +1,15 @@
 //! The `svc contacts list` command.
 
-use std::pin::pin;
-
 use clap::Args;
-use futures_util::TryStreamExt as _;
+use svc_sdk::EmailClient;
 
 use crate::complete::Values;
 use crate::context::Context;
 use crate::failure::Failure;
+use crate::names::{self, Names};
 use crate::output::{self, Format};
 
-use super::VIEW;
+use super::{VIEW, pages};
 
 const NONE: &str = "no contacts in this audience";
 
@@ -23,13 +22,13 @@ Examples:
 
 Scope: contacts:manage")]
 pub struct List {
-    /// Audience id
+    /// Audience id or name
     #[arg(add = Values::Audience.candidates())]
     audience: String,
     /// Page number [default: the first page]
     #[arg(long, value_name = "N", conflicts_with = "all")]
     page: Option<u64>,
-    /// Contacts per page [default: the service's]
+    /// Contacts per page [default: the service's; 100 with --all]
     #[arg(long, value_name = "N")]
     page_size: Option<u64>,
     /// Fetch every page; NDJSON is written page by page
@@ -40,42 +39,53 @@ pub struct List {
 impl List {
     pub async fn run(self, context: &Context) -> Result<(), Failure> {
         let client = context.email_client().await?;
-        if !self.all || context.settings.dry_run {
-            let mut call = client.contacts().list(&self.audience);
+        let names = Names::Audience(&client);
+        if self.all && !context.settings.dry_run {
+            let list = async |audience: &str| self.all(context, &client, audience).await;
+            return names::with_id(context, names, &self.audience, list).await;
+        }
+        let list = async |audience: &str| {
+            let mut call = client.contacts().list(audience);
             if let Some(page) = self.page {
                 call = call.page(page);
             }
             if let Some(size) = self.page_size {
                 call = call.page_size(size);
             }
-            let Some(list) = context.call(call, "reading").await? else { return Ok(()) };
-            let none = match self.page {
-                Some(page) => format!("no contacts on page {page} of this audience"),
-                None => NONE.to_owned(),
-            };
-            context.out.list(&output::to_values(&list), VIEW, &none)?;
-            if let (Some(page), Some(pages)) = (list.page, list.total_pages)
-                && pages > 1
-            {
-                context.out.hint(&format!("page {page} of {pages}; use --all for every page"));
-            }
-            return Ok(());
+            context.call(call, "reading").await
+        };
+        let list = names::with_id(context, names, &self.audience, list).await?;
+        let Some(list) = list else { return Ok(()) };
+        let none = match self.page {
+            Some(page) => format!("no contacts on page {page} of this audience"),
+            None => NONE.to_owned(),
+        };
+        context.out.list(&output::to_values(&list), VIEW, &none)?;
+        if let (Some(page), Some(pages)) = (list.page, list.total_pages)
+            && pages > 1
+        {
+            context.out.hint(&format!("page {page} of {pages}; use --all for every page"));
         }
-        let mut stream = client.contacts().stream(&self.audience);
-        if let Some(size) = self.page_size {
-            stream = stream.page_size(size);
-        }
-        let mut stream = pin!(stream);
+        Ok(())
+    }
+
+    async fn all(
+        &self,
+        context: &Context,
+        client: &EmailClient,
+        audience: &str,
+    ) -> Result<(), Failure> {
         let mut items = Vec::new();
         let progress = context.out.progress("reading all pages");
-        while let Some(contact) = stream.try_next().await? {
+        let read = pages::for_each(client, audience, self.page_size, |contact| {
             let contact = output::to_value(&contact);
             if context.out.format() == Format::Ndjson {
-                context.out.one(&contact, VIEW)?;
-            } else {
-                items.push(contact);
+                return context.out.one(&contact, VIEW);
             }
-        }
+            items.push(contact);
+            Ok(())
+        });
+        read.await?;
         drop(progress);
         if context.out.format() == Format::Ndjson {
             return Ok(());

@@ -8,6 +8,7 @@ use crate::complete::Values;
 use crate::context::Context;
 use crate::failure::Failure;
 use crate::input::pairs;
+use crate::names::{self, Names};
 use crate::output;
 
 use super::VIEW;
@@ -18,13 +19,16 @@ use super::VIEW;
 Examples:
   svc contacts update con_019a --name 'Ada King' --subscribed false
   svc contacts update con_019a --meta plan=free --meta seats:=null
-  svc contacts update con_019a --no-topics
+  svc contacts update ada@example.org --no-topics
 
 Scope: contacts:manage")]
 pub struct Update {
-    /// Contact id
+    /// Contact id or address
     #[arg(add = Values::Contact.candidates())]
     id: String,
+    /// Audience, by id or name, if the address is in several
+    #[arg(long, value_name = "ID|NAME", add = Values::Audience.candidates())]
+    audience: Option<String>,
     /// Display name
     #[arg(long, value_name = "TEXT")]
     name: Option<String>,
@@ -58,8 +62,10 @@ impl Update {
                 .hint("give at least one of --name, --meta, --topic, --no-topics, --subscribed"));
         }
         let client = context.email_client().await?;
-        let call = client.contacts().update(&self.id, &update);
-        if let Some(contact) = context.call(call, "updating").await? {
+        let names = Names::Contact { client: &client, audience: self.audience.as_deref() };
+        let call =
+            async |id: &str| context.call(client.contacts().update(id, &update), "updating").await;
+        if let Some(contact) = names::with_id(context, names, &self.id, call).await? {
             context.out.one(&output::to_value(&contact), VIEW)?;
         }
         Ok(())

@@ -38,7 +38,7 @@ fn one_line_of(text: &str) -> String {
 #[derive(Args, Clone, Debug)]
 pub struct Lookup {
     /// DNS server to query [default: the domain's own]
-    #[arg(long, value_name = "ADDR")]
+    #[arg(long, value_name = "ADDR", value_parser = crate::input::address::parse)]
     resolver: Option<SocketAddr>,
 }
 

@@ -13,8 +13,8 @@ use crate::complete::Values;
 use crate::context::Context;
 use crate::dns::{compare, is_reserved};
 use crate::failure::Failure;
+use crate::names::{self, Names};
 use crate::output::{self, Column, Format, Show, View};
-use crate::settings::Source;
 use crate::wait::FailureBudget;
 
 const FIRST_PAUSE: Duration = Duration::from_millis(500);
@@ -25,7 +25,7 @@ const CHECKS: View = View(&[
     Column::text("RECORD", "/record"),
     Column::new("VERIFIED", "/verified", Show::Status),
     Column::new("DNS NOW", "/dns", Show::Status),
-    Column::text("WHY", "/why"),
+    Column::prose("WHY", "/why"),
     Column::new("FOUND", "/found", Show::Truncated),
     Column::new("EXPECTED", "/expected", Show::Truncated),
 ]);
@@ -36,17 +36,17 @@ const CHECKS: View = View(&[
 #[derive(Args, Debug)]
 #[command(after_long_help = "\
 Examples:
-  svc domains verify dom_019a
+  svc domains verify example.com
   svc domains verify dom_019a --wait --timeout 1h
 
 Scope: domains:manage")]
 pub struct Verify {
-    /// Domain id
-    #[arg(add = Values::Domain.candidates())]
-    id: String,
+    /// Domain id or name
+    #[arg(value_name = "ID", add = Values::DomainOrName.candidates())]
+    domain: String,
     /// Repeat until the domain is verified
     ///
-    /// --timeout bounds the whole wait [default: no limit]. With -o ndjson, each change is a line.
+    /// --timeout bounds the whole wait [default: 30s]. With -o ndjson, each change is a line.
     #[arg(long)]
     wait: bool,
     #[command(flatten)]
@@ -56,24 +56,27 @@ pub struct Verify {
 impl Verify {
     pub async fn run(self, context: &Context) -> Result<(), Failure> {
         let client = context.email_client().await?;
-        let call = client.domains().verify(&self.id);
-        let Some(mut result) = context.call(call, "looking up the records").await? else {
-            return Ok(());
+        let verify = async |id: &str| {
+            let call = client.domains().verify(id);
+            let done = context.call(call, "looking up the records").await?;
+            Ok(done.map(|result| (id.to_owned(), result)))
         };
+        let done = names::with_id(context, Names::Domain(&client), &self.domain, verify).await?;
+        let Some((id, mut result)) = done else { return Ok(()) };
         let streams = self.wait && context.out.format() == Format::Ndjson;
         if self.wait {
-            result = self.until_verified(context, &client, result).await?;
+            result = self.until_verified(context, &client, &id, result).await?;
         }
         let value = output::to_value(&result);
         if streams {
             // The last line of the wait is the final state.
         } else if context.out.is_table() {
-            let rows = self.rows(context, &client, &result, &value).await?;
+            let rows = self.rows(context, &client, &id, &result, &value).await?;
             context.out.one_as_list(&value, &rows, CHECKS)?;
         } else {
             context.out.one(&value, CHECKS)?;
         }
-        verdict(context, &self.id, &result, &value)
+        verdict(context, &self.domain, &result, &value)
     }
 
     /// Verifies again with growing pauses. `--timeout` bounds the whole wait.
@@ -81,12 +84,10 @@ impl Verify {
         &self,
         context: &Context,
         client: &EmailClient,
+        id: &str,
         mut result: Verification,
     ) -> Result<Verification, Failure> {
-        let deadline = match &context.settings.timeout.source {
-            Source::Default => None,
-            _ => Some(Instant::now() + context.settings.timeout.value),
-        };
+        let deadline = Instant::now() + context.settings.timeout.value;
         let mut pause = FIRST_PAUSE;
         let mut seen = flags(&result);
         let mut failures = FailureBudget::default();
@@ -94,13 +95,13 @@ impl Verify {
         let progress = context.out.progress("waiting until the domain is verified");
         while !result.is_verified() {
             let wake = Instant::now() + pause;
-            if let Some(deadline) = deadline.filter(|deadline| *deadline < wake) {
+            if deadline < wake {
                 tokio::time::sleep_until(deadline).await;
                 break;
             }
             tokio::time::sleep_until(wake).await;
             pause = (pause * 2).min(MAX_PAUSE);
-            match context.run(client.domains().verify(&self.id)).await {
+            match context.run(client.domains().verify(id)).await {
                 Ok(response) => result = response,
                 Err(failure) => {
                     failures.with(context, failure)?;
@@ -123,6 +124,7 @@ impl Verify {
         &self,
         context: &Context,
         client: &EmailClient,
+        id: &str,
         result: &Verification,
         value: &Value,
     ) -> Result<Vec<Value>, Failure> {
@@ -130,7 +132,7 @@ impl Verify {
             Vec::new()
         } else {
             let dns = self.lookup.dns(context).await?;
-            let records = records(context, client, &self.id).await;
+            let records = records(context, client, id).await;
             let progress = context.out.progress("querying DNS");
             let rows = compare::all(&dns, &records).await;
             drop(progress);
@@ -196,7 +198,7 @@ fn verdict(
         missing(result)
     ))
     .code("domain_not_verified");
-    let again = context.svc(&format!("domains verify {id} --wait"));
+    let again = context.svc(&format!("domains verify {id} --wait --timeout 1h"));
     let name = value.get("name").and_then(Value::as_str).unwrap_or("NAME");
     Err(if context.settings.sandbox && (name == "NAME" || is_reserved(name)) {
         let publish = context.svc(&format!("sandbox dns publish {name}"));

@@ -19,9 +19,9 @@ const LIMIT: usize = 100;
 const VIEW: View = View(&[
     Column::new("#", "/index", Show::Number),
     Column::new("RESULT", "/result", Show::Status),
-    Column::text("ID", "/id"),
-    Column::text("CODE", "/error/code"),
-    Column::text("MESSAGE", "/error/message"),
+    Column::id("ID", "/id"),
+    Column::id("CODE", "/error/code"),
+    Column::prose("MESSAGE", "/error/message"),
 ]);
 
 /// Send up to 100 emails in one request

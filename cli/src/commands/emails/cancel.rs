@@ -2,6 +2,7 @@
 
 use clap::Args;
 
+use crate::command_line::shell_quoted;
 use crate::complete::Values;
 use crate::context::Context;
 use crate::failure::Failure;
@@ -26,7 +27,16 @@ impl Cancel {
     pub async fn run(self, context: &Context) -> Result<(), Failure> {
         let client = context.email_client().await?;
         let call = client.emails().cancel(&self.id);
-        if let Some(email) = context.call(call, "cancelling").await? {
+        let cancelled = context.call(call, "cancelling").await.map_err(|failure| {
+            if failure.details().status != Some(409) {
+                return failure;
+            }
+            let get = context.svc(&format!("emails get {}", shell_quoted(&self.id)));
+            failure.hint(format!(
+                "only an email that waits for its scheduled time can be cancelled; see it: {get}"
+            ))
+        });
+        if let Some(email) = cancelled? {
             context.out.one(&output::to_value(&email), VIEW)?;
         }
         Ok(())

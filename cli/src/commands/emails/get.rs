@@ -24,8 +24,8 @@ pub struct Get {
     id: String,
     /// Wait for the final status
     ///
-    /// The exit code is 10 if the email bounced or failed. With -o ndjson, each status change is
-    /// a line. --timeout bounds the wait.
+    /// The exit code is 10 if the email bounced or failed, and 9 if its status is not final when
+    /// --timeout [default: 30s] has passed. With -o ndjson, each status change is a line.
     #[arg(long)]
     wait: bool,
 }
@@ -40,10 +40,13 @@ impl Get {
             }
             return Ok(());
         }
-        let last = wait::for_email(context, &client, &self.id, None).await?;
+        let mut last = None;
+        let end = wait::for_email(context, &client, &self.id, &mut last).await;
+        let Some(last) = last else { return end };
         if context.out.format() != output::Format::Ndjson {
             context.out.one(&last, VIEW)?;
         }
+        end?;
         wait::verdict(&self.id, &last)
     }
 }

@@ -1,18 +1,19 @@
 //! The `svc emails send` command.
 
-use chrono::{DateTime, FixedOffset, Local};
+use chrono::{DateTime, FixedOffset};
 use clap::{Args, ValueHint};
 use serde_json::Value;
+use svc_sdk::Outcome;
 use svc_sdk::email::{Attachment, Email, ScheduledAt};
-use svc_sdk::{Operation, Outcome};
 
 use crate::complete::at_file;
 use crate::context::Context;
 use crate::failure::{Failure, Kind};
+use crate::input::at::Direction;
 use crate::input::attach::{self, Attach, Source};
-use crate::input::{at, html, pairs};
+use crate::input::{html, pairs};
 use crate::sent::SentEmails;
-use crate::{advice, output, wait};
+use crate::{advice, output, times, wait};
 
 use super::VIEW;
 
@@ -70,7 +71,7 @@ pub struct Send {
     tag: Vec<(String, String)>,
     /// Send time: RFC 3339, +2h, 'tomorrow 9am'
     ///
-    /// The default is now.
+    /// The default is now. With --sandbox, relative times use the clock of the sandbox.
     #[arg(long, value_name = "TIME")]
     at: Option<String>,
     /// Template id
@@ -89,8 +90,8 @@ pub struct Send {
     body: Option<String>,
     /// Wait for the final status
     ///
-    /// The exit code is 10 if the email bounced or failed. With -o ndjson, each status change is
-    /// a line. --timeout bounds the wait.
+    /// The exit code is 10 if the email bounced or failed, and 9 if its status is not final when
+    /// --timeout [default: 30s] has passed. With -o ndjson, each status change is a line.
     #[arg(long)]
     wait: bool,
 }
@@ -98,32 +99,25 @@ pub struct Send {
 impl Send {
     pub async fn run(self, context: &Context) -> Result<(), Failure> {
         let wait = self.wait;
-        let email = self.email(context)?;
+        let mut email = self.email(context).await?;
+        if !has_content(&email) {
+            let text = match context.out.can_ask() && context.out.is_table() {
+                true => context.out.ask("Text: ").await?.filter(|text| !text.is_empty()),
+                false => None,
+            };
+            email.text = Some(text.ok_or_else(no_content)?);
+        }
         let client = context.email_client().await?;
         let call = client.emails().send(&email);
-        let accepted = context
-            .call(call, "sending")
-            .await
-            .map_err(|failure| advice::for_sender(failure, context, &email.from))?;
-        let Some(accepted) = accepted else { return Ok(()) };
-        let mut value = output::to_value(&accepted);
-        let has_error =
-            accepted.id.is_empty() && value.get("error").is_some_and(|error| !error.is_null());
-        if !value.is_object() || has_error {
-            context.out.value(&value)?;
-            return Err(unrecognized_response());
-        }
-        SentEmails::of(&context.settings).note([accepted.id.as_str()]);
-        if accepted.id.is_empty() {
-            context.out.one(&value, VIEW)?;
-            if wait {
-                return Err(Failure::other(
-                    "the email was accepted, but the response has no id: cannot wait for its status",
-                ));
+        let accepted = match context.call(call, "sending").await {
+            Ok(Some(accepted)) => accepted,
+            Ok(None) => return Ok(()),
+            Err(failure) => {
+                return Err(advice::for_sender(failure, context, &client, &email.from).await);
             }
-            context.out.note("accepted; the response has no id, so the status cannot be tracked");
-            return Ok(());
-        }
+        };
+        let mut value = output::to_value(&accepted);
+        SentEmails::of(&context.settings).note([accepted.id.as_str()]);
         if !wait {
             context.out.one(&value, VIEW).map_err(|failure| accepted_as(&accepted.id, failure))?;
             let follow = format!("emails get {} --wait", accepted.id);
@@ -131,18 +125,18 @@ impl Send {
             return Ok(());
         }
         context.changes.follow(&accepted.id);
-        let end = wait::for_email(context, &client, &accepted.id, Some(value.clone())).await;
+        let mut last = Some(value.clone());
+        let end = wait::for_email(context, &client, &accepted.id, &mut last).await;
         let end = end.map_err(|failure| wait_failed(context, &accepted.id, failure));
-        if let Ok(last) = &end {
-            value.clone_from(last);
-        }
+        value = last.unwrap_or(value);
         if context.out.format() != output::Format::Ndjson || end.is_err() {
             context.out.one(&value, VIEW)?;
         }
-        wait::verdict(&accepted.id, &end?)
+        end?;
+        wait::verdict(&accepted.id, &value)
     }
 
-    fn email(self, context: &Context) -> Result<Email, Failure> {
+    async fn email(self, context: &Context) -> Result<Email, Failure> {
         let read = |option, value: &str| context.inputs.text(&context.out, option, value);
         let mut email = match &self.body {
             Some(body) => parse_body(&read("--body", body)?)?,
@@ -179,7 +173,7 @@ impl Send {
             email.attachments.push(attachment(context, file)?);
         }
         if let Some(at) = &self.at {
-            email.scheduled_at = Some(ScheduledAt::at(&instant(context, at)?));
+            email.scheduled_at = Some(ScheduledAt::at(&instant(context, at).await?));
         }
         if let (Some(html), None, None, false) =
             (&email.html, &email.text, &email.template_id, self.no_text)
@@ -198,6 +192,20 @@ impl Send {
         }
         Ok(email)
     }
+}
+
+/// Whether there is anything to send; an empty text that was asked for is content too.
+fn has_content(email: &Email) -> bool {
+    email.html.is_some()
+        || email.text.is_some()
+        || email.template_id.is_some()
+        || !email.attachments.is_empty()
+        || email.extra.keys().any(|field| field.to_lowercase().contains("template"))
+}
+
+fn no_content() -> Failure {
+    Failure::usage("the email has no content")
+        .hint("give --text, --html, --template or --attach; --text '' sends an empty email")
 }
 
 /// A failure to print the result must not look like an email that was not sent.
@@ -220,19 +228,6 @@ fn wait_failed(context: &Context, id: &str, mut failure: Failure) -> Failure {
     details.outcome = Some(Outcome::Unknown.as_str());
     details.retryable = Some(false);
     failure.hint(advice::accepted_as(context, id))
-}
-
-/// The response is 2xx but not the representation of an email.
-fn unrecognized_response() -> Failure {
-    let mut failure = Failure::new(
-        Kind::OutcomeUnknown,
-        "the response is a success, but does not describe an email",
-    )
-    .code("response_not_understood");
-    let details = failure.details_mut();
-    details.operation = Some(Operation::EmailsSend);
-    details.outcome = Some(Outcome::Unknown.as_str());
-    failure
 }
 
 /// A list on the command line replaces the list of the body.
@@ -308,10 +303,8 @@ fn attachment(context: &Context, file: Attach) -> Result<Attachment, Failure> {
 }
 
 /// Parses the time and prints it, so that a misunderstanding is noticed.
-fn instant(context: &Context, words: &str) -> Result<DateTime<FixedOffset>, Failure> {
-    let now = Local::now();
-    let instant =
-        at::parse(words, &now).map_err(|error| Failure::usage(format!("--at: {error}")))?;
+async fn instant(context: &Context, words: &str) -> Result<DateTime<FixedOffset>, Failure> {
+    let (instant, now) = times::read(context, "--at", words, Direction::Future).await?;
     let shown = output::local_time(&instant.to_rfc3339());
     let note = match instant <= now {
         true => format!("sending now: {shown} is not in the future"),

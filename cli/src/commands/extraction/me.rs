@@ -9,10 +9,10 @@ use crate::output::{self, Column, Show, View};
 /// Table columns of an organization and the API key.
 pub const VIEW: View = View(&[
     Column::text("ORGANIZATION", "/organization/name"),
-    Column::text("ORGANIZATION ID", "/organization/id"),
+    Column::id("ORGANIZATION ID", "/organization/id"),
     Column::new("BALANCE", "/organization/balance_cents", Show::Cents),
     Column::text("SCOPE", "/auth/scope"),
-    Column::text("KEY", "/auth/key_id"),
+    Column::id("KEY", "/auth/key_id"),
     Column::text("METHOD", "/auth/method"),
 ]);
 

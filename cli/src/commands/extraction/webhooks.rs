@@ -12,11 +12,11 @@ use crate::output::{Column, Show, View};
 
 /// Table columns of an endpoint.
 pub const VIEW: View = View(&[
-    Column::text("ID", "/id"),
+    Column::id("ID", "/id"),
     Column::new("STATUS", "/status", Show::Status),
     Column::text("URL", "/url"),
-    Column::text("EVENTS", "/events"),
-    Column::text("SECRET", "/secret"),
+    Column::prose("EVENTS", "/events"),
+    Column::id("SECRET", "/secret"),
 ]);
 
 /// Manage webhooks for extraction events

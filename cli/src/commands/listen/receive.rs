@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use http_body_util::{BodyExt as _, Full, Limited};
-use hyper::body::{Bytes, Incoming};
+use http_body_util::{BodyExt as _, Full, LengthLimitError, Limited};
+use hyper::body::{Body as _, Bytes, Incoming};
 use hyper::header::{HeaderMap, HeaderName};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 use svc_sdk::Service;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::mpsc::UnboundedSender;
-use tokio::sync::{OwnedRwLockReadGuard, RwLock};
+use tokio::sync::{OwnedRwLockReadGuard, RwLock, Semaphore};
 use tokio::time::Instant;
 use webhook_verify::{Extraction, Scheme as _};
 
@@ -26,8 +26,12 @@ use crate::deliver::{
 };
 use crate::recorded::{RecordedDelivery, Records};
 
-/// Maximum size of a delivery's body in bytes.
-const MAX_BODY: usize = 64 << 20;
+/// Maximum number of connections at a time. More wait until one is closed.
+const MAX_CONNECTIONS: usize = 64;
+/// Time limit for a body, which arrives before its signature can be verified.
+const BODY_TIMEOUT: Duration = Duration::from_secs(10);
+/// Time limit for the head of a request.
+const HEAD_TIMEOUT: Duration = Duration::from_secs(10);
 /// How long connecting is retried, for an application that restarts.
 const RESTART_LIMIT: Duration = Duration::from_secs(6);
 const PAUSE: Duration = Duration::from_millis(100);
@@ -43,7 +47,7 @@ pub(super) struct Route {
 pub(super) fn parse_route(text: &str) -> Result<Route, String> {
     match text.split_once('=') {
         Some((event, url)) if !event.is_empty() && !url.is_empty() => {
-            Ok(Route { event: event.to_owned(), url: url.to_owned() })
+            Ok(Route { event: crate::input::event::parse(event)?, url: url.to_owned() })
         }
         _ => Err(format!(
             "`{text}` is not a route: use EVENT=URL, such as email.bounced=http://localhost:3000/b"
@@ -73,6 +77,8 @@ pub(super) struct Receiver {
     pub(super) report: UnboundedSender<Report>,
     /// Locked for reading while a request is in flight.
     pub(super) busy: Arc<RwLock<()>>,
+    /// Maximum size of a body in bytes.
+    pub(super) max_body: usize,
 }
 
 /// The result of one delivery.
@@ -85,9 +91,30 @@ pub(super) struct Report {
     pub(super) forwarded_to: Option<String>,
     pub(super) duration_ms: u64,
     pub(super) problem: Option<String>,
+    /// The verified body, if it is JSON.
+    pub(super) body: Value,
 }
 
 impl Report {
+    /// The recipient and the subject that the body names.
+    pub(super) fn about(&self) -> Option<String> {
+        let text = |names: &[&str]| {
+            let inside =
+                [&self.body["data"]["email"], &self.body["data"], &self.body["email"], &self.body];
+            inside.iter().find_map(|at| {
+                names.iter().find_map(|name| match &at[*name] {
+                    Value::String(text) => Some(text.clone()),
+                    Value::Array(items) => items.first()?.as_str().map(str::to_owned),
+                    _ => None,
+                })
+            })
+        };
+        let recipient = text(&["recipient", "to"]);
+        let subject = text(&["subject"]).map(|subject| format!("\"{subject}\""));
+        let parts = recipient.into_iter().chain(subject).collect::<Vec<_>>();
+        (!parts.is_empty()).then(|| parts.join(" "))
+    }
+
     pub(super) fn to_json(&self) -> Value {
         json!({
             "at": self.at,
@@ -98,6 +125,7 @@ impl Report {
             "forwarded_to": self.forwarded_to,
             "duration_ms": self.duration_ms,
             "problem": self.problem,
+            "body": self.body,
         })
     }
 
@@ -111,15 +139,24 @@ impl Report {
             forwarded_to: None,
             duration_ms: 0,
             problem: Some(problem),
+            body: Value::Null,
         }
     }
 }
 
 /// Serves connections until it is aborted.
 pub(super) async fn accept(listener: TcpListener, receiver: Arc<Receiver>) {
+    let slots = Arc::new(Semaphore::new(MAX_CONNECTIONS));
     loop {
+        let Ok(slot) = Arc::clone(&slots).acquire_owned().await else { return };
         match listener.accept().await {
-            Ok((stream, _)) => drop(tokio::spawn(serve(stream, Arc::clone(&receiver)))),
+            Ok((stream, _)) => {
+                let receiver = Arc::clone(&receiver);
+                drop(tokio::spawn(async move {
+                    serve(stream, receiver).await;
+                    drop(slot);
+                }));
+            }
             // Out of file descriptors, for example: try again after a pause.
             Err(_) => tokio::time::sleep(PAUSE).await,
         }
@@ -138,7 +175,7 @@ async fn serve(stream: TcpStream, receiver: Arc<Receiver>) {
         .keep_alive(false)
         .preserve_header_case(true)
         .timer(TokioTimer::new())
-        .header_read_timeout(RESPONSE_TIMEOUT)
+        .header_read_timeout(HEAD_TIMEOUT)
         .serve_connection(TokioIo::new(stream), service);
     // A peer that disconnects needs no report.
     let _ = connection.await;
@@ -163,11 +200,7 @@ impl Receiver {
         let (head, body) = request.into_parts();
         // The body of an unsigned request is not read.
         self.check.admits(&head.headers).map_err(|why| (StatusCode::UNAUTHORIZED, why))?;
-        let body = tokio::time::timeout(RESPONSE_TIMEOUT, Limited::new(body, MAX_BODY).collect())
-            .await
-            .map_err(|_| (StatusCode::REQUEST_TIMEOUT, "the body did not arrive".to_owned()))?
-            .map_err(|_| (StatusCode::PAYLOAD_TOO_LARGE, "the body is too large".to_owned()))?
-            .to_bytes();
+        let body = self.body(body).await?;
         self.check.verify(&head.headers, &body).map_err(|why| (StatusCode::UNAUTHORIZED, why))?;
 
         let headers = head
@@ -192,6 +225,7 @@ impl Receiver {
             forwarded_to: target.cloned(),
             duration_ms: 0,
             problem: kept,
+            body: serde_json::from_slice(&body).unwrap_or_default(),
         };
         let Some(url) = target else { return Ok((report, empty(StatusCode::OK))) };
         let delivery = Delivery {
@@ -217,6 +251,30 @@ impl Receiver {
             }
         };
         Ok((report, response))
+    }
+
+    /// The body, within limits, because anybody who reaches this port can send one.
+    async fn body(&self, body: Incoming) -> Result<Bytes, (StatusCode, String)> {
+        let too_large = || {
+            let limit = self.max_body >> 20;
+            let problem = format!("the body is larger than {limit} MiB (--max-body)");
+            (StatusCode::PAYLOAD_TOO_LARGE, problem)
+        };
+        if body.size_hint().lower() > self.max_body as u64 {
+            return Err(too_large());
+        }
+        let read = tokio::time::timeout(BODY_TIMEOUT, Limited::new(body, self.max_body).collect());
+        match read.await {
+            Ok(Ok(body)) => Ok(body.to_bytes()),
+            Ok(Err(error)) if error.is::<LengthLimitError>() => Err(too_large()),
+            Ok(Err(_)) => {
+                Err((StatusCode::BAD_REQUEST, "the connection broke within the body".to_owned()))
+            }
+            Err(_) => {
+                let problem = format!("the body did not arrive within {BODY_TIMEOUT:?}");
+                Err((StatusCode::REQUEST_TIMEOUT, problem))
+            }
+        }
     }
 
     /// Retries while there is no connection, because the application may be restarting. Nothing was

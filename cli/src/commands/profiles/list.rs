@@ -11,11 +11,11 @@ use crate::output::{Column, Show, View};
 const VIEW: View = View(&[
     Column::text("NAME", "/name"),
     Column::new("ACTIVE", "/active", Show::Flag),
-    Column::text("EMAIL URL", "/email_url"),
+    Column::id("EMAIL URL", "/email_url"),
     Column::text("EMAIL KEY", "/email_key"),
-    Column::text("EXTRACTION URL", "/extraction_url"),
+    Column::id("EXTRACTION URL", "/extraction_url"),
     Column::text("EXTRACTION KEY", "/extraction_key"),
-    Column::text("ORGANIZATION", "/organization").droppable(),
+    Column::id("ORGANIZATION", "/organization").droppable(),
 ]);
 
 /// List all profiles

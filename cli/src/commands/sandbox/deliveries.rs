@@ -12,11 +12,11 @@ use crate::output::{Column, Show, View};
 
 /// Table columns of a delivery.
 pub const VIEW: View = View(&[
-    Column::text("ID", "/id"),
+    Column::id("ID", "/id"),
     Column::new("STATE", "/state", Show::Status),
     Column::text("EVENT", "/event"),
     Column::new("ATTEMPTS", "/attemptCount", Show::Number),
-    Column::text("WEBHOOK", "/webhook").droppable(),
+    Column::id("WEBHOOK", "/webhook").droppable(),
     Column::new("NEXT DUE", "/nextDueAt", Show::Time).droppable(),
 ]);
 

@@ -13,7 +13,7 @@ use crate::output::{Column, Show, View};
 
 /// Table columns of a fault.
 pub const VIEW: View = View(&[
-    Column::text("ID", "/id"),
+    Column::id("ID", "/id"),
     Column::text("OPERATION", "/operation"),
     Column::new("REMAINING", "/remaining", Show::Number),
     Column::new("STATUS", "/status", Show::Number),

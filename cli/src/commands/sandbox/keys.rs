@@ -12,13 +12,13 @@ use crate::output::{Column, Show, View};
 
 /// Table columns of a key.
 pub const VIEW: View = View(&[
-    Column::text("ID", "/id"),
+    Column::id("ID", "/id"),
     Column::text("SERVICE", "/service"),
-    Column::text("SCOPES", "/scopes"),
+    Column::prose("SCOPES", "/scopes"),
     Column::text("SCOPE", "/scope"),
     Column::text("MODE", "/mode").droppable(),
-    Column::text("KEY", "/key"),
-    Column::text("BEGINS WITH", "/hint").droppable(),
+    Column::id("KEY", "/key"),
+    Column::id("BEGINS WITH", "/hint").droppable(),
     Column::new("CREATED", "/createdAt", Show::Time).droppable(),
 ]);
 

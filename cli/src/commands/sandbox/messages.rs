@@ -12,7 +12,7 @@ use crate::output::{Column, Show, View};
 
 /// Table columns of a message.
 pub const VIEW: View = View(&[
-    Column::text("ID", "/id"),
+    Column::id("ID", "/id"),
     Column::text("FROM", "/from"),
     Column::text("RECIPIENT", "/recipient"),
     Column::text("SUBJECT", "/subject"),

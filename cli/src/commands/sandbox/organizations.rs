@@ -11,16 +11,16 @@ use crate::output::{Column, Show, View};
 
 /// Table columns of an organization.
 pub const VIEW: View = View(&[
-    Column::text("ID", "/id"),
+    Column::id("ID", "/id"),
     Column::text("NAME", "/name"),
-    Column::text("EMAIL KEY", "/email_key"),
-    Column::text("EXTRACTION KEY", "/extraction_key"),
+    Column::id("EMAIL KEY", "/email_key"),
+    Column::id("EXTRACTION KEY", "/extraction_key"),
     Column::new("BALANCE", "/balance_cents", Show::Cents),
 ]);
 
 /// Table columns of an organization in a list.
 pub const LISTED: View = View(&[
-    Column::text("ID", "/id"),
+    Column::id("ID", "/id"),
     Column::text("NAME", "/name"),
     Column::new("BALANCE", "/balance_cents", Show::Cents),
 ]);

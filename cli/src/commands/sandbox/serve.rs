@@ -7,6 +7,7 @@ use clap::{Args, ValueHint};
 
 use crate::context::Context;
 use crate::failure::Failure;
+use crate::input::address;
 
 /// Run the local server in the foreground
 ///
@@ -25,7 +26,7 @@ pub struct Serve {
     /// HTTP listen address
     ///
     /// Both services and the control interface share this address. Port 0 picks a free port.
-    #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:4080")]
+    #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:4080", value_parser = address::parse)]
     addr: SocketAddr,
     /// Data directory [env: SVC_SANDBOX_DIR]
     ///
@@ -39,17 +40,17 @@ pub struct Serve {
     #[arg(long)]
     no_seed: bool,
     /// DNS listen address [default: 127.0.0.1:0]
-    #[arg(long, value_name = "ADDR")]
+    #[arg(long, value_name = "ADDR", value_parser = address::parse)]
     dns: Option<SocketAddr>,
     /// DNS server for other names [default: system's]
     ///
     /// The built-in zone answers for names under .test, .example, .invalid and .localhost.
-    #[arg(long, value_name = "ADDR")]
+    #[arg(long, value_name = "ADDR", value_parser = address::parse)]
     resolver: Option<SocketAddr>,
     /// SMTP listen address [default: no SMTP]
     ///
     /// Accepts mail for verified domains. Port 0 picks a free port.
-    #[arg(long, value_name = "ADDR")]
+    #[arg(long, value_name = "ADDR", value_parser = address::parse)]
     smtp: Option<SocketAddr>,
     /// STARTTLS certificate, PEM [default: self-signed]
     ///

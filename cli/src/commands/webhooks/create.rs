@@ -25,16 +25,20 @@ pub struct Create {
     /// HTTPS URL that receives the events
     url: String,
     /// Event to subscribe to; repeatable
-    #[arg(long, value_name = "EVENT", required = true, value_delimiter = ',', add = Values::EmailEvent.candidates())]
+    #[arg(long, value_name = "EVENT", value_parser = crate::input::event::parse, required = true, value_delimiter = ',', add = Values::EmailEvent.candidates())]
     event: Vec<String>,
 }
 
 impl Create {
     pub async fn run(self, context: &Context) -> Result<(), Failure> {
         let client = context.email_client().await?;
-        let call = client.webhooks().create(&NewWebhook::new(self.url, self.event));
+        let call = client.webhooks().create(NewWebhook::new(self.url, self.event));
         if let Some(webhook) = context.call(call, "creating").await? {
-            context.out.one(&output::to_value(&webhook), VIEW)?;
+            let mut value = output::to_value(&webhook);
+            if let Some(secret) = &webhook.signing_secret {
+                value["signingSecret"] = secret.expose().into();
+            }
+            context.out.one(&value, VIEW)?;
             context.out.hint("store the signing secret now: the service does not show it again");
         }
         Ok(())

@@ -6,17 +6,18 @@ use crate::complete::Values;
 use crate::confirm::confirm;
 use crate::context::Context;
 use crate::failure::Failure;
+use crate::names::{self, Names, Target};
 
 /// Delete a webhook
 #[derive(Args, Debug)]
 #[command(after_long_help = "\
 Examples:
   svc webhooks delete whk_019a
-  svc webhooks delete whk_019a --yes
+  svc webhooks delete https://example.com/hooks --yes
 
 Scope: webhooks:manage")]
 pub struct Delete {
-    /// Webhook id
+    /// Webhook id or URL
     #[arg(add = Values::Webhook.candidates())]
     id: String,
 }
@@ -24,11 +25,16 @@ pub struct Delete {
 impl Delete {
     pub async fn run(self, context: &Context) -> Result<(), Failure> {
         let client = context.email_client().await?;
-        confirm(context, &format!("Delete webhook {}?", self.id)).await?;
-        let call = client.webhooks().delete(&self.id);
-        if context.call(call, "deleting").await?.is_some() {
-            context.deleted("webhook", &self.id)?;
+        let names = Names::Webhook(&client);
+        let target = names::to_delete(context, names, &self.id).await?;
+        confirm(context, &format!("Delete webhook {target}?")).await?;
+        let delete = async |id: &str| {
+            let done = context.call(client.webhooks().delete(id), "deleting").await?;
+            Ok(done.map(|_| id.to_owned()))
+        };
+        match names::with_id(context, names, &target.id, delete).await? {
+            Some(id) => context.deleted("webhook", &Target { id, ..target }),
+            None => Ok(()),
         }
-        Ok(())
     }
 }

@@ -5,12 +5,13 @@ use clap::Args;
 use crate::complete::Values;
 use crate::context::Context;
 use crate::failure::Failure;
+use crate::names::{self, Names};
 use crate::output::{self, Column, Show, View};
 
 const VIEW: View = View(&[
     Column::new("STATUS CODE", "/statusCode", Show::HttpStatus),
     Column::new("DURATION MS", "/durationMs", Show::Number),
-    Column::text("ERROR", "/error"),
+    Column::prose("ERROR", "/error"),
 ]);
 
 /// Send a test event to a webhook
@@ -23,7 +24,7 @@ Examples:
 
 Scope: webhooks:manage")]
 pub struct Test {
-    /// Webhook id
+    /// Webhook id or URL
     #[arg(add = Values::Webhook.candidates())]
     id: String,
 }
@@ -31,8 +32,11 @@ pub struct Test {
 impl Test {
     pub async fn run(self, context: &Context) -> Result<(), Failure> {
         let client = context.email_client().await?;
-        let call = client.webhooks().test(&self.id);
-        let Some(test) = context.call(call, "testing").await? else { return Ok(()) };
+        let call = async |id: &str| context.call(client.webhooks().test(id), "testing").await;
+        let names = Names::Webhook(&client);
+        let Some(test) = names::with_id(context, names, &self.id, call).await? else {
+            return Ok(());
+        };
         context.out.one(&output::to_value(&test), VIEW)?;
         match test.status.map(|status| status.as_u16()) {
             Some(200..=299) => Ok(()),

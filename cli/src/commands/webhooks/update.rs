@@ -7,6 +7,7 @@ use svc_sdk::email::WebhookUpdate;
 use crate::complete::Values;
 use crate::context::Context;
 use crate::failure::Failure;
+use crate::names::{self, Names};
 use crate::output;
 
 use super::VIEW;
@@ -20,14 +21,14 @@ Examples:
 
 Scope: webhooks:manage")]
 pub struct Update {
-    /// Webhook id
+    /// Webhook id or URL
     #[arg(add = Values::Webhook.candidates())]
     id: String,
     /// HTTPS URL that receives the events
     #[arg(long, value_name = "URL")]
     url: Option<String>,
     /// New list of events; repeatable
-    #[arg(long, value_name = "EVENT", value_delimiter = ',', add = Values::EmailEvent.candidates())]
+    #[arg(long, value_name = "EVENT", value_parser = crate::input::event::parse, value_delimiter = ',', add = Values::EmailEvent.candidates())]
     event: Vec<String>,
     /// Enable or disable delivery
     #[arg(long, value_name = "true|false", hide_possible_values = true)]
@@ -47,8 +48,10 @@ impl Update {
                 .hint("give at least one of --url, --event, --active"));
         }
         let client = context.email_client().await?;
-        let call = client.webhooks().update(&self.id, &update);
-        if let Some(webhook) = context.call(call, "updating").await? {
+        let call =
+            async |id: &str| context.call(client.webhooks().update(id, &update), "updating").await;
+        let names = Names::Webhook(&client);
+        if let Some(webhook) = names::with_id(context, names, &self.id, call).await? {
             context.out.one(&output::to_value(&webhook), VIEW)?;
         }
         Ok(())

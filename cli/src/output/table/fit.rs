@@ -1,81 +1,71 @@
-//! Fits the columns of a list into the width of the terminal.
+//! Fits a list into the width of the terminal.
 
+use tabled::Table;
 use tabled::grid::util::string::get_text_width;
+use tabled::settings::object::Columns;
+use tabled::settings::peaker::Peaker;
+use tabled::settings::{Format, Width};
 
-use super::{Column, wrap};
+use super::rows::Cells;
+use super::{Column, Show};
 
 /// Spaces between two columns.
 pub(super) const GAP: usize = 2;
-/// Minimum width to which a column is shrunk.
+/// Minimum width of the values beside the names of a single object.
 pub(super) const NARROWEST: usize = 10;
 
-/// Words longer than this may be broken. All ids are shorter.
+/// Minimum width to which a column of text is shortened.
+const SHORTEST_TEXT: usize = 12;
+/// Minimum width to which a column of sentences is wrapped, if there are texts to shorten.
+const COMFORTABLE_PROSE: usize = 28;
+/// Minimum width to which a column of sentences is wrapped.
+const NARROWEST_PROSE: usize = 16;
+
+/// Words of sentences up to this width are not broken. All ids are shorter.
 const LONGEST_WORD: usize = 48;
 
-/// The width of each column whose text must be wrapped. The widest columns shrink first. Words are
-/// broken only as a last resort, preferably after punctuation; the `id` column is never shrunk,
-/// because a broken id cannot be copied. `None` if the columns still do not fit.
-pub(super) fn fitted(
-    columns: &[&Column],
-    cells: &[Vec<String>],
-    width: usize,
-) -> Option<Vec<Option<usize>>> {
-    let natural = natural_widths(columns, cells);
-    let mut widths = natural.clone();
-    let gaps = GAP * columns.len().saturating_sub(1);
-    let narrowest = |wide: fn(&str) -> usize| {
-        let cells = columns.iter().zip(cells);
-        let cells = cells.map(|(column, cells)| longest_word(cells, wide).max(title(column)));
-        cells.map(|width| width.max(NARROWEST)).collect::<Vec<_>>()
+/// The table in at most `width` columns: as it is, or else with short times, wrapped sentences and
+/// shortened texts. `None` if that is not enough. Ids, numbers and words such as a status keep
+/// their width.
+pub(super) fn fit(cells: &Cells, columns: &[&Column], width: usize) -> Option<Table> {
+    let table = cells.table(columns);
+    if table.total_width() <= width {
+        return Some(table);
+    }
+    let mut table = cells.with_short_times(columns).table(columns);
+    let floors = |text: Option<usize>, prose: Option<usize>| {
+        let floor = |index: usize| match columns[index].show {
+            Show::Text | Show::Truncated => text,
+            Show::Prose => prose.map(|floor| floor.max(cells.longest_word(index, LONGEST_WORD))),
+            _ => None,
+        };
+        let last = columns.len() - 1;
+        let padded = columns.iter().enumerate().map(|(index, column)| {
+            let gap = if index < last { GAP } else { 0 };
+            floor(index).map_or(usize::MAX, |floor| floor.max(get_text_width(column.title)) + gap)
+        });
+        Shrink(padded.collect())
     };
-    let tiers: [fn(&str) -> usize; 3] = [get_text_width, wrap::longest_part, wrap::longest_run];
-    for narrowest in tiers.map(narrowest) {
-        while widths.iter().sum::<usize>() + gaps > width {
-            let widest = (0..widths.len())
-                .filter(|index| columns[*index].pointer != "/id")
-                .filter(|index| widths[*index] > narrowest[*index])
-                .max_by_key(|index| widths[*index]);
-            match widest {
-                Some(widest) => widths[widest] -= 1,
-                None => break,
-            }
-        }
+    table.with(Width::wrap(width).keep_words(true).priority(floors(None, Some(COMFORTABLE_PROSE))));
+    table.with(Width::truncate(width).suffix("…").priority(floors(Some(SHORTEST_TEXT), None)));
+    table.with(Width::wrap(width).keep_words(true).priority(floors(None, Some(NARROWEST_PROSE))));
+    if table.total_width() > width {
+        return None;
     }
-    let fits = widths.iter().sum::<usize>() + gaps <= width;
-    let pairs = widths.iter().zip(&natural);
-    fits.then(|| pairs.map(|(now, before)| (now < before).then_some(*now)).collect())
-}
-
-fn longest_word(cells: &[String], wide: fn(&str) -> usize) -> usize {
-    let words = cells.iter().flat_map(|cell| cell.split_whitespace()).map(wide);
-    words.filter(|word| *word <= LONGEST_WORD).max().unwrap_or(0)
-}
-
-fn title(column: &Column) -> usize {
-    column.title.split(' ').map(str::len).max().unwrap_or(0)
-}
-
-pub(super) fn drop_columns(columns: &mut Vec<&Column>, cells: &mut Vec<Vec<String>>, width: usize) {
-    loop {
-        let widths = natural_widths(columns, cells);
-        let needed = widths.iter().sum::<usize>() + GAP * widths.len().saturating_sub(1);
-        let last = columns.iter().rposition(|column| column.droppable);
-        match last {
-            Some(last) if needed > width => {
-                columns.remove(last);
-                cells.remove(last);
-            }
-            Some(_) | None => return,
-        }
+    for index in (0..columns.len()).filter(|index| columns[*index].show == Show::Prose) {
+        // tabled keeps the space between two words at the start of the next line.
+        let aligned = |text: &str| text.split('\n').map(str::trim).collect::<Vec<_>>().join("\n");
+        table.modify(Columns::one(index), Format::content(aligned));
     }
+    Some(table)
 }
 
-fn natural_widths(columns: &[&Column], cells: &[Vec<String>]) -> Vec<usize> {
-    let pairs = columns.iter().zip(cells);
-    pairs
-        .map(|(column, cells)| {
-            let widest = cells.iter().map(|cell| get_text_width(cell)).max().unwrap_or(0);
-            widest.max(column.title.len())
-        })
-        .collect()
+/// Shrinks the widest of the columns that are wider than their minimum.
+struct Shrink(Vec<usize>);
+
+impl Peaker for Shrink {
+    fn peak(&mut self, _: &[usize], widths: &[usize]) -> Option<usize> {
+        let wide = |column: &usize| widths[*column] > self.0[*column];
+        (0..widths.len()).rev().filter(wide).max_by_key(|column| widths[*column])
+    }
 }

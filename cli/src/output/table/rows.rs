@@ -1,16 +1,30 @@
 //! Formats a list as rows.
 
 use serde_json::Value;
+use tabled::Table;
 use tabled::builder::Builder;
-use tabled::grid::util::string::get_text_width;
+use tabled::grid::config::Position;
+use tabled::grid::records::{PeekableRecords as _, Records as _};
+use tabled::grid::util::string::{count_lines, get_text_width};
 use tabled::settings::object::{Cell, Columns, Rows};
 use tabled::settings::{Alignment, Color, Padding, Style};
 
-use super::fit::{GAP, drop_columns, fitted};
-use super::{Canvas, Column, NOTHING, Show, View, blocks, meaning, present, show, trimmed, wrap};
+use super::fit::{GAP, fit};
+use super::{Canvas, Column, NOTHING, Show, View, blocks, meaning, present, show, trimmed};
+
+/// A formatted list.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct List {
+    pub(crate) text: String,
+    /// How many columns with values were left out because the terminal is too narrow.
+    pub(crate) hidden: usize,
+}
 
 /// Formats a list as a table. Columns without a value in any row are omitted.
-pub(crate) fn list(items: &[Value], view: View, canvas: Canvas) -> String {
+///
+/// If the table is too wide, times and then texts get shorter, and then the last droppable columns
+/// are left out. If that is not enough, every item becomes a block.
+pub(crate) fn list(items: &[Value], view: View, canvas: Canvas) -> List {
     let filled = view
         .0
         .iter()
@@ -18,39 +32,89 @@ pub(crate) fn list(items: &[Value], view: View, canvas: Canvas) -> String {
         .collect::<Vec<_>>();
     let (below, mut columns) =
         filled.iter().partition::<Vec<&Column>, _>(|column| column.show == Show::BelowRow);
-    let mut cells = columns.iter().map(|column| cells_of(items, column)).collect::<Vec<_>>();
-    let mut widths = Vec::new();
-    if let Some(width) = canvas.width {
-        drop_columns(&mut columns, &mut cells, width);
-        let Some(fitted) = fitted(&columns, &cells, width) else {
-            cells.extend(below.iter().map(|column| cells_of(items, column)));
-            columns.extend(below);
-            return blocks::of_list(&columns, &cells, canvas);
+    let all = columns.clone();
+    loop {
+        let rows = Cells::of(items, &columns);
+        let table = match canvas.width {
+            None => Some(rows.table(&columns)),
+            Some(width) => fit(&rows, &columns, width),
         };
-        widths = fitted;
-    }
-    let mut titles = columns.iter().map(|column| column.title.to_owned()).collect::<Vec<_>>();
-    for (index, room) in widths.into_iter().enumerate() {
-        let Some(room) = room else { continue };
-        for cell in cells[index].iter_mut().chain([&mut titles[index]]) {
-            *cell = wrap::inside_words(cell, room);
+        if let Some(mut table) = table {
+            decorate(&mut table, &rows, &columns, canvas);
+            let text = trimmed(&table.to_string());
+            let text = match below.is_empty() {
+                true => text,
+                false => with_lines_below(&text, &table, items, &below),
+            };
+            return List { text, hidden: all.len() - columns.len() };
         }
+        match columns.iter().rposition(|column| column.droppable) {
+            Some(last) => columns.remove(last),
+            None => break,
+        };
     }
-    let mut builder = Builder::default();
-    builder.push_record(titles.iter().map(String::as_str));
-    for row in 0..items.len() {
-        builder.push_record(cells.iter().map(|column| column[row].as_str()));
+    let columns = all.into_iter().chain(below).collect::<Vec<_>>();
+    let cells = Cells::of(items, &columns);
+    List { text: blocks::of_list(&columns, &cells.0, canvas), hidden: 0 }
+}
+
+/// The cells of a list, by column.
+pub(super) struct Cells(Vec<Vec<String>>);
+
+impl Cells {
+    fn of(items: &[Value], columns: &[&Column]) -> Self {
+        Self(columns.iter().map(|column| cells_of(items, column)).collect())
     }
-    let mut table = builder.build();
-    table.with(Style::empty()).with(Padding::zero());
-    for (index, column) in columns.iter().enumerate() {
-        if index + 1 < columns.len() {
+
+    /// The same cells with times without seconds and zone.
+    pub(super) fn with_short_times(&self, columns: &[&Column]) -> Self {
+        let shorter = |(column, cells): (&&Column, &Vec<String>)| match column.show {
+            Show::Time => cells
+                .iter()
+                .map(|cell| {
+                    cell.get(..SHORT_TIME)
+                        .filter(|_| cell[SHORT_TIME..].starts_with(':'))
+                        .unwrap_or(cell)
+                        .to_owned()
+                })
+                .collect(),
+            _ => cells.clone(),
+        };
+        Self(columns.iter().zip(&self.0).map(shorter).collect())
+    }
+
+    /// Width of the longest word of a column, among those of at most `limit`.
+    pub(super) fn longest_word(&self, column: usize, limit: usize) -> usize {
+        let words = self.0[column].iter().flat_map(|cell| cell.split(' ')).map(get_text_width);
+        words.filter(|width| *width <= limit).max().unwrap_or(0)
+    }
+
+    /// The table of these cells, with a header and without borders.
+    pub(super) fn table(&self, columns: &[&Column]) -> Table {
+        let mut builder = Builder::default();
+        builder.push_record(columns.iter().map(|column| column.title));
+        for row in 0..self.0.first().map_or(0, Vec::len) {
+            builder.push_record(self.0.iter().map(|column| column[row].as_str()));
+        }
+        let mut table = builder.build();
+        table.with(Style::empty()).with(Padding::zero());
+        for index in 0..columns.len().saturating_sub(1) {
             table.modify(Columns::one(index), Padding::new(0, GAP, 0, 0));
         }
+        table
+    }
+}
+
+/// Length of a time without seconds and zone, such as `2026-12-01 09:00`.
+const SHORT_TIME: usize = 16;
+
+/// Aligns numbers and colors words of a meaning.
+fn decorate(table: &mut Table, cells: &Cells, columns: &[&Column], canvas: Canvas) {
+    for (index, column) in columns.iter().enumerate() {
         if matches!(column.show, Show::Number | Show::Cents | Show::HttpStatus) {
             table.modify(Columns::one(index), Alignment::right());
         }
-        for (row, cell) in cells[index].iter().enumerate() {
+        for (row, cell) in cells.0[index].iter().enumerate() {
             if let Some(color) = meaning(column.show, cell).filter(|_| canvas.color) {
                 table.modify(Cell::new(row + 1, index), color);
             }
@@ -59,24 +123,20 @@ pub(crate) fn list(items: &[Value], view: View, canvas: Canvas) -> String {
     if canvas.color {
         table.modify(Rows::first(), Color::BOLD);
     }
-    let text = trimmed(&table.to_string());
-    if below.is_empty() { text } else { with_lines_below(&text, &titles, &cells, items, &below) }
 }
 
 /// Inserts the [`Show::BelowRow`] values below each row, indented to the second column.
-fn with_lines_below(
-    table: &str,
-    titles: &[String],
-    cells: &[Vec<String>],
-    items: &[Value],
-    below: &[&Column],
-) -> String {
-    let first = cells.first().into_iter().flatten().chain(titles.first());
-    let indent = " ".repeat(first.map(|cell| width(cell)).max().unwrap_or(0) + GAP);
-    let mut lines = table.split_inclusive('\n');
-    let mut text = lines.by_ref().take(tallest(titles.iter())).collect::<String>();
+fn with_lines_below(text: &str, table: &Table, items: &[Value], below: &[&Column]) -> String {
+    let records = table.get_records();
+    let cell = |row, column| records.get_text(Position::new(row, column));
+    let tallest =
+        |row| (0..records.count_columns()).map(|column| count_lines(cell(row, column))).max();
+    let first = (0..=items.len()).map(|row| get_text_width(cell(row, 0))).max();
+    let indent = " ".repeat(first.unwrap_or(0) + GAP);
+    let mut lines = text.split_inclusive('\n');
+    let mut text = lines.by_ref().take(tallest(0).unwrap_or(1)).collect::<String>();
     for (row, item) in items.iter().enumerate() {
-        text.extend(lines.by_ref().take(tallest(cells.iter().map(|column| &column[row]))));
+        text.extend(lines.by_ref().take(tallest(row + 1).unwrap_or(1)));
         for value in below.iter().filter_map(|column| present(item, column)) {
             text.push_str(&format!("{indent}→ {}\n", show(value, Show::BelowRow)));
         }
@@ -89,10 +149,70 @@ fn cells_of(items: &[Value], column: &Column) -> Vec<String> {
     items.iter().map(|item| cell(item).unwrap_or_else(|| NOTHING.to_owned())).collect()
 }
 
-fn tallest<'a>(cells: impl Iterator<Item = &'a String>) -> usize {
-    cells.map(|cell| cell.split('\n').count()).max().unwrap_or(1)
-}
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
 
-fn width(text: &str) -> usize {
-    text.split('\n').map(get_text_width).max().unwrap_or(0)
+    use super::*;
+
+    const EMAILS: View = View(&[
+        Column::id("ID", "/id"),
+        Column::new("STATUS", "/status", Show::Status),
+        Column::text("NOTE", "/note").droppable(),
+    ]);
+
+    #[test]
+    fn narrow_terminals_drop_columns_and_count_them() {
+        let items = [json!({"id": "a", "status": "sent", "note": "a long remark"})];
+        let narrow = Canvas { width: Some(16), color: false };
+        let short = list(&items, EMAILS, narrow);
+        assert_eq!((short.text.as_str(), short.hidden), ("ID  STATUS\na   sent\n", 1));
+        assert_eq!(list(&items, EMAILS, Canvas { width: Some(24), color: false }).hidden, 0);
+    }
+
+    #[test]
+    fn times_and_texts_get_shorter_before_a_column_is_dropped() {
+        const CONTACTS: View = View(&[
+            Column::id("ID", "/id"),
+            Column::text("NOTE", "/note"),
+            Column::new("CREATED", "/at", Show::Time).droppable(),
+            Column::new("WHY", "/why", Show::Prose).droppable(),
+        ]);
+        let id = "eml_01a1fd75-b965-7772-a397-95b85f868b54";
+        let item = json!({"id": id, "note": "a remark that is long", "at": "2026-12-01T09:00:00Z",
+            "why": "one of two sentences"});
+        let shown = |width| {
+            list(std::slice::from_ref(&item), CONTACTS, Canvas { width: Some(width), color: false })
+        };
+        assert!(shown(115).text.contains(":00 +"), "{}", shown(115).text);
+        let fitting = shown(104);
+        assert!(fitting.text.contains("a remark that is long"), "{}", fitting.text);
+        assert!(fitting.text.contains(":00  one of two"), "{}", fitting.text);
+        let shorter = shown(96);
+        assert!(shorter.text.contains("a remark that…"), "{}", shorter.text);
+        let wrapped = shown(91);
+        assert!(wrapped.text.contains("one of two\n"), "sentences are wrapped: {}", wrapped.text);
+        for width in 60..104 {
+            let list = shown(width);
+            assert!(list.text.contains(id), "{}", list.text);
+            assert!(list.text.lines().all(|line| get_text_width(line) <= width), "{}", list.text);
+            let titles = list.text.lines().next().expect("titles").split_whitespace().count();
+            assert_eq!(titles + list.hidden, 4, "{}", list.text);
+        }
+        assert_eq!((shown(60).hidden, shown(74).hidden), (2, 1));
+        assert_eq!(
+            list(std::slice::from_ref(&item), CONTACTS, Canvas { width: None, color: false })
+                .hidden,
+            0
+        );
+    }
+
+    #[test]
+    fn long_words_of_sentences_stay_whole() {
+        const WHY: View = View(&[Column::id("ID", "/id"), Column::new("WHY", "/why", Show::Prose)]);
+        let id = "con_01a1fd75-b965-7772-a397-95b85f868b54";
+        let items = [json!({"id": "a", "why": format!("created as {id}, but not updated")})];
+        let text = list(&items, WHY, Canvas { width: Some(50), color: false }).text;
+        assert!(text.contains(id), "{text}");
+    }
 }

@@ -34,7 +34,7 @@ pub fn rows() -> Vec<Row> {
             .also("without a secret", 2, "replay evt_1 --to $application/hooks")
             .also("without a target", 2, "replay rec_1 --secret-file secret.txt")
             .also("an application that is down", 8, "replay rec_1 --to http://127.0.0.1:9 --secret-file secret.txt")
-            .also("an invalid time", 2, "replay --since yesterday"),
+            .also("an invalid time", 2, "replay --since someday"),
         Row::here("trigger", "trigger email.bounced --to $application/hooks --secret-file secret.txt --set /id=evt_1")
             .wrong("trigger email.lost --to $application/hooks")
             .never(NotFound, "it takes no id")

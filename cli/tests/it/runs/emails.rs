@@ -11,7 +11,7 @@ pub fn rows() -> Vec<Row> {
     let send = "emails send --from hello@sandbox.test --to ada@example.test --subject Hi";
     vec![
         Row::service("emails send", &format!("{send} --text Hello"))
-            .wrong("emails send --from hello@sandbox.test --subject Hi --text Hello")
+            .wrong("emails send --from hello@sandbox.test --title Hi --text Hello")
             .never(Situation::NotFound, "the only id is of a template, and an unknown template is an invalid email")
             .also("an unknown template", 6, &format!("{send} --template nope"))
             .also("the sandbox", 0, &format!("--sandbox {send} --text Hello --jq .status"))

@@ -18,7 +18,7 @@ const NOT_RUN: &[(&str, &str)] = &[("sha256=6b1f…", "the signature is a placeh
 const CODES: &[(&str, i32, &str)] = &[
     ("svc audiences delete aud_019a", 2, "asks for confirmation, and standard input is empty"),
     ("svc contacts delete con_019a", 2, "asks for confirmation"),
-    ("svc domains delete dom_019a", 2, "asks for confirmation"),
+    ("svc domains delete example.com", 2, "asks for confirmation"),
     ("svc webhooks delete whk_019a", 2, "asks for confirmation"),
     ("svc extraction webhooks delete whk_019a", 2, "asks for confirmation"),
     ("svc api GET /v1/extractions --service extraction", 5, "the server has no such path"),
@@ -40,6 +40,8 @@ const REPLACEMENTS: &[(&str, &str)] = &[
     ("import aud_019a people.csv", "import aud_019a good.csv"),
     ("< people.csv", "< good.csv"),
     ("extraction webhooks delete whk_019a", "extraction webhooks delete $extraction_hook"),
+    ("domains verify example.com", "domains verify sandbox.test"),
+    ("domains delete example.com", "domains delete sandbox.test"),
     ("example.test spf", "sandbox.test spf"),
     ("dns publish example.test", "dns publish sandbox.test"),
     ("emails cancel eml_019a", "emails cancel $scheduled"),
@@ -83,6 +85,17 @@ const IDS: &[(&str, &str)] = &[
     ("flt_019a", "id=sandbox faults add --operation audiences.list --status 503 --jq .id"),
     ("templates get welcome", "sandbox templates put welcome --subject Hi --text Hello"),
     ("templates delete welcome", "sandbox templates put welcome --subject Hi --text Hello"),
+    ("example.test spf", "domains create example.test"),
+    ("dns publish example.test", "domains create example.test"),
+    ("Newsletter", "audiences create Newsletter"),
+    ("'Spring offers'", "audiences create 'Spring offers'"),
+    ("contacts update ada@example.org", "audiences create Newsletter"),
+    ("contacts update ada@example.org", "contacts create Newsletter ada@example.org"),
+    ("contacts delete ada@example.org", "contacts create Newsletter ada@example.org"),
+    (
+        "webhooks delete https://example.com/hooks",
+        "webhooks create https://example.com/hooks --event email.sent",
+    ),
     ("staging", "login --profile staging --email-url $server < key.txt"),
 ];
 

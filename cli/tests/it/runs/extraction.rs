@@ -15,7 +15,7 @@ pub fn rows() -> Vec<Row> {
             "extraction webhooks create",
             "extraction webhooks create https://shop.test/hooks --event extraction.completed",
         )
-        .wrong("extraction webhooks create https://shop.test/hooks")
+        .wrong("extraction webhooks create https://shop.test/hooks --event completed")
         .never(Situation::NotFound, "it takes no id"),
         Row::service("extraction webhooks list", "extraction webhooks list")
             .given(HOOK)

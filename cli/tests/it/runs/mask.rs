@@ -60,6 +60,7 @@ impl Mask {
             Some(_) => found[0].to_owned(),
             None => self.time(&found[0]),
         });
+        let text = each(&text, SHORT_TIME, |found| format!("2026-01-05 09:00{}", &found[1]));
         // These times are of this machine's clock.
         let text = each(&text, RECEIVED, |found| {
             let zone = if found[2].ends_with('Z') { "T09:00:00.000Z" } else { " 09:00:00 +00:00" };
@@ -136,6 +137,8 @@ impl Mask {
     }
 }
 
+/// A time in a column that is too narrow for the seconds.
+const SHORT_TIME: &str = r"(?m)\d{4}-\d\d-\d\d \d\d:\d\d( |$)";
 const TIME: &str = r"(RFC 3339 \()?\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(\.\d+)?(Z| ?[+-]\d\d:\d\d)";
 const TABLE: &str = "%Y-%m-%d %H:%M:%S %:z";
 const DATE: &str =

@@ -19,7 +19,7 @@ fn email() -> Email {
 #[tokio::test]
 async fn a_refused_connection_is_a_connect_error() {
     let server = FaultyServer::start(Fault::ConnectionRefused, 9).await;
-    let error = server.client().emails().send(&email()).await.unwrap_err();
+    let error = server.client().emails().send(email()).await.unwrap_err();
     assert_eq!((error.kind(), error.outcome()), (&ErrorKind::Connect, Outcome::NotSent));
     // Certainly not processed, so even a send was retried.
     assert_eq!(error.attempts(), 3);
@@ -53,7 +53,7 @@ async fn errors_contain_no_request_url() {
 #[tokio::test]
 async fn a_dns_failure_is_a_connect_error() {
     let client = EmailClient::builder("http://unknown.invalid", "k").retries(0).no_proxy();
-    let error = client.build().unwrap().emails().send(&email()).await.unwrap_err();
+    let error = client.build().unwrap().emails().send(email()).await.unwrap_err();
     assert_eq!((error.kind(), error.outcome()), (&ErrorKind::Connect, Outcome::NotSent));
 }
 
@@ -80,7 +80,7 @@ async fn does_not_resend_after_a_reused_connection_breaks() {
         .build()
         .unwrap();
     client.emails().get("x").await.unwrap();
-    let error = client.emails().send(&email()).await.unwrap_err();
+    let error = client.emails().send(email()).await.unwrap_err();
     assert_eq!((error.kind(), error.outcome()), (&ErrorKind::ConnectionLost, Outcome::Unknown));
     assert_eq!((error.attempts(), second_requests.load(Ordering::SeqCst)), (1, 1));
     // A read is retried on a new connection.

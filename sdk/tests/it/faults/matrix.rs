@@ -177,7 +177,7 @@ impl Call {
             Self::Get => attempts!(client.emails().get("x")),
             Self::List => attempts!(client.raw("GET", "/api/v1/domains")),
             Self::UpdateContact => {
-                attempts!(client.contacts().update("x", &ContactUpdate::default().name("n")))
+                attempts!(client.contacts().update("x", ContactUpdate::default().name("n")))
             }
             Self::Cancel => attempts!(client.emails().cancel("x")),
             Self::Verify => attempts!(client.domains().verify("x")),

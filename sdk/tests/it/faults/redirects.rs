@@ -58,7 +58,7 @@ async fn rejects_the_response_of_a_redirect_target() {
     let builders = [builder];
     for builder in builders {
         let client = builder.build().unwrap();
-        let error = client.emails().send(&Email::new("a@b", "c@d", "s")).await.unwrap_err();
+        let error = client.emails().send(Email::new("a@b", "c@d", "s")).await.unwrap_err();
         assert_eq!((error.kind(), error.outcome()), (&ErrorKind::Redirected, Outcome::Unknown));
         assert_eq!(error.attempts(), 1);
         let request = target.received_requests().pop().unwrap();
@@ -74,7 +74,7 @@ async fn rejects_the_response_of_a_redirect_target() {
     let server = FaultyServer::start(Fault::Responds(response(202, r#"{"id":"eml_2"}"#)), 1).await;
     let own = own_client().build().unwrap();
     let client = server.builder().http_client(own).build().unwrap();
-    let sent = client.emails().send(&Email::new("a@b", "c@d", "s")).await.unwrap();
+    let sent = client.emails().send(Email::new("a@b", "c@d", "s")).await.unwrap();
     assert_eq!(sent.id, "eml_2");
 }
 
@@ -87,7 +87,7 @@ async fn classifies_307_and_308_with_a_custom_client() {
         let server = FaultyServer::start(Fault::status(status, "Location: /target\r\n"), 1).await;
         let own = own_client().build().unwrap();
         let client = server.builder().http_client(own).build().unwrap();
-        let error = client.emails().send(&Email::new("a@b", "c@d", "s")).await.unwrap_err();
+        let error = client.emails().send(Email::new("a@b", "c@d", "s")).await.unwrap_err();
         assert_eq!(
             (error.kind(), error.status().map(u16::from)),
             (&ErrorKind::Redirected, Some(status))

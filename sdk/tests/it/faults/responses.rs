@@ -26,7 +26,7 @@ async fn skips_informational_responses() {
         response(202, r#"{"id":"eml_1"}"#)
     );
     let server = FaultyServer::start(Fault::Responds(text), 1).await;
-    assert_eq!(server.client().emails().send(&email()).await.unwrap().id, "eml_1");
+    assert_eq!(server.client().emails().send(email()).await.unwrap().id, "eml_1");
     assert_eq!(server.complete_requests(), 1);
 }
 
@@ -46,7 +46,7 @@ async fn endless_informational_responses_time_out() {
     });
     let clock = Clock::pause();
     let client = EmailClient::builder(url, "k").no_proxy().build().unwrap();
-    let call = tokio::spawn(client.emails().send(&email()).into_future());
+    let call = tokio::spawn(client.emails().send(email()).into_future());
     wait_until("some responses sent", || written.load(Ordering::SeqCst) > 100).await;
     clock.advance(Duration::from_secs(29)).await;
     assert!(!call.is_finished());
@@ -78,7 +78,7 @@ async fn stops_reading_an_endless_body() {
             written
         });
         let client = EmailClient::builder(url, "k").no_proxy().build().unwrap();
-        let error = client.emails().send(&email()).await.unwrap_err();
+        let error = client.emails().send(email()).await.unwrap_err();
         assert_eq!(error.kind(), &kind);
         // The first part of an error body is kept.
         let kept = if status.starts_with('2') { 0 } else { 64 * 1024 };
@@ -114,7 +114,7 @@ async fn rejects_an_excessive_content_length_without_reading() {
     for length in [limit + 1, 1 << 62] {
         let head = format!("HTTP/1.1 200 OK\r\nContent-Length: {length}\r\n\r\n");
         let server = FaultyServer::start(Fault::Stalls(head), 1).await;
-        let error = server.client().emails().send(&email()).await.unwrap_err();
+        let error = server.client().emails().send(email()).await.unwrap_err();
         assert_eq!(error.kind(), &ErrorKind::response_too_large(limit));
         assert_eq!((error.outcome(), error.attempts()), (Outcome::Unknown, 1));
     }
@@ -215,7 +215,7 @@ async fn does_not_reuse_a_connection_closed_while_idle() {
     let server = FaultyServer::start(Fault::Responds(response(200, r#"{"id":"x"}"#)), 5).await;
     let client = server.client();
     for connections in 1..=5 {
-        let sent = client.emails().send(&email()).with_response().await.unwrap();
+        let sent = client.emails().send(email()).with_response().await.unwrap();
         assert_eq!(
             (sent.attempts, server.complete_requests(), server.connections()),
             (1, connections, connections)

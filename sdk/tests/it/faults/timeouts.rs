@@ -27,7 +27,7 @@ fn email() -> Email {
 
 /// Starts sending an email in the background.
 fn send(client: &EmailClient) -> JoinHandle<Result<(), Error>> {
-    let call = client.emails().send(&email()).into_future();
+    let call = client.emails().send(email()).into_future();
     tokio::spawn(async { call.await.map(drop) })
 }
 

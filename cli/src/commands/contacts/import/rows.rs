@@ -25,6 +25,8 @@ pub(super) type InvalidRow = (usize, String);
 enum Field {
     Email,
     Name,
+    FirstName,
+    LastName,
     Topics,
     Subscribed,
     WholeMetadata,
@@ -32,12 +34,19 @@ enum Field {
     Ignore,
 }
 
-/// Returns every row, or the reason why it is invalid. Only a file with an invalid header is
-/// refused as a whole.
-pub(super) fn read(
-    bytes: &[u8],
-    map: &[(String, String)],
-) -> Result<Vec<Result<Row, InvalidRow>>, Failure> {
+/// A file of contacts.
+#[derive(Debug)]
+pub(super) struct File {
+    /// Every row, or the reason why it is invalid.
+    pub(super) rows: Vec<Result<Row, InvalidRow>>,
+    /// How the columns are mapped, such as `E-Mail → email, plan → metadata.plan`.
+    pub(super) mapping: String,
+    /// Columns stored as metadata that may say who has opted out.
+    pub(super) doubtful: Vec<String>,
+}
+
+/// Reads a file. Only one with an invalid header is refused as a whole.
+pub(super) fn read(bytes: &[u8], map: &[(String, String)]) -> Result<File, Failure> {
     let bytes = bytes.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(bytes);
     let delimiter = delimiter(bytes);
     check_quotes(bytes, delimiter)?;
@@ -51,6 +60,7 @@ pub(super) fn read(
         .map_err(|_| Failure::input("the header line is not UTF-8 text").hint(NOT_UTF8))?
         .clone();
     let fields = fields(&header, map)?;
+    let (mapping, doubtful) = described(&header, &fields, map);
     let mut rows = Vec::new();
     let mut seen = HashMap::new();
     let mut number = 1;
@@ -59,7 +69,7 @@ pub(super) fn read(
         let start = reader.position().line();
         let more = reader.read_byte_record(&mut record);
         if !more.map_err(|error| Failure::input(format!("{error}")))? {
-            return Ok(rows);
+            return Ok(File { rows, mapping, doubtful });
         }
         // Spreadsheets count empty rows too.
         let within = record.as_slice().iter().filter(|byte| **byte == b'\n').count() as u64;
@@ -158,6 +168,8 @@ fn named(field: &str) -> Result<Field, Failure> {
     Ok(match field {
         "email" => Field::Email,
         "name" => Field::Name,
+        "first_name" => Field::FirstName,
+        "last_name" => Field::LastName,
         "topics" => Field::Topics,
         "subscribed" => Field::Subscribed,
         "metadata" => Field::WholeMetadata,
@@ -166,7 +178,7 @@ fn named(field: &str) -> Result<Field, Failure> {
             Some(key) if !key.is_empty() => Field::Metadata(key.to_owned()),
             _ => {
                 return Err(Failure::usage(format!(
-                    "--map: unknown field `{field}`; use email, name, topics, subscribed, metadata, metadata.KEY or ignore"
+                    "--map: unknown field `{field}`; use email, name, first_name, last_name, topics, subscribed, metadata, metadata.KEY or ignore"
                 )));
             }
         },
@@ -177,6 +189,8 @@ fn guessed(column: &str) -> Field {
     match column.to_lowercase().replace(['_', '-', ' '], "").as_str() {
         "email" | "emailaddress" | "mail" => Field::Email,
         "name" | "fullname" | "displayname" => Field::Name,
+        "firstname" | "givenname" | "forename" => Field::FirstName,
+        "lastname" | "surname" | "familyname" => Field::LastName,
         "topics" | "topic" => Field::Topics,
         "subscribed" => Field::Subscribed,
         "metadata" => Field::WholeMetadata,
@@ -184,6 +198,63 @@ fn guessed(column: &str) -> Field {
         "id" | "createdat" | "updatedat" | "" => Field::Ignore,
         _ => Field::Metadata(column.to_owned()),
     }
+}
+
+/// How the columns are mapped, and those stored as metadata that may say who has opted out.
+fn described(
+    header: &csv::StringRecord,
+    fields: &[Field],
+    map: &[(String, String)],
+) -> (String, Vec<String>) {
+    let mut doubtful = Vec::new();
+    let columns = header.iter().zip(fields).map(|(column, field)| {
+        let target = match field {
+            Field::Email => "email".to_owned(),
+            Field::Name => "name".to_owned(),
+            Field::FirstName => "first part of name".to_owned(),
+            Field::LastName => "last part of name".to_owned(),
+            Field::Topics => "topics".to_owned(),
+            Field::Subscribed => "subscribed".to_owned(),
+            Field::WholeMetadata => "metadata".to_owned(),
+            Field::Metadata(key) => {
+                let is_chosen = map.iter().any(|(from, _)| from == column);
+                if !is_chosen && says_who_opted_out(column) {
+                    doubtful.push(column.to_owned());
+                }
+                format!("metadata.{key}")
+            }
+            Field::Ignore => "ignored".to_owned(),
+        };
+        format!("{column} → {target}")
+    });
+    (columns.collect::<Vec<_>>().join(", "), doubtful)
+}
+
+fn says_who_opted_out(column: &str) -> bool {
+    const WORDS: [&str; 7] =
+        ["status", "state", "optin", "optout", "unsubscribe", "subscription", "consent"];
+    let column = column.to_lowercase().replace(['_', '-', ' '], "");
+    WORDS.iter().any(|word| column.contains(word))
+}
+
+/// The most characters of a plausible value.
+const PLAUSIBLE: usize = 2000;
+
+/// The first value that is so long that a misplaced quote may have joined several rows, described.
+pub(super) fn implausible(rows: &[Result<Row, InvalidRow>]) -> Option<String> {
+    rows.iter().flatten().find_map(|row| {
+        let named = [("email", Some(&row.email)), ("name", row.name.as_ref())];
+        let named = named.into_iter().filter_map(|(field, value)| Some((field.to_owned(), value?)));
+        let topics = row.topics.iter().map(|topic| ("topics".to_owned(), topic));
+        let metadata = row.metadata.iter().filter_map(|(key, value)| match value {
+            Value::String(text) => Some((format!("metadata.{key}"), text)),
+            _ => None,
+        });
+        let lengths = named.chain(topics).chain(metadata);
+        let mut lengths = lengths.map(|(field, value)| (field, value.chars().count()));
+        let (field, length) = lengths.find(|(_, length)| *length > PLAUSIBLE)?;
+        Some(format!("row {}: the value of {field} has {length} characters", row.number))
+    })
 }
 
 fn row(number: usize, record: &csv::StringRecord, fields: &[Field]) -> Result<Row, String> {
@@ -195,18 +266,21 @@ fn row(number: usize, record: &csv::StringRecord, fields: &[Field]) -> Result<Ro
         subscribed: None,
         metadata: Map::new(),
     };
+    let (mut first, mut last) = (None, None);
     for (cell, field) in record.iter().zip(fields).filter(|(cell, _)| !cell.is_empty()) {
         match field {
             Field::Email => row.email = cell.to_owned(),
             Field::Name => row.name = Some(cell.to_owned()),
+            Field::FirstName => first = Some(cell),
+            Field::LastName => last = Some(cell),
             Field::Topics => {
                 let topics = cell.split([';', ',']).map(str::trim).filter(|t| !t.is_empty());
                 row.topics = topics.map(str::to_owned).collect();
             }
             Field::Subscribed => {
                 row.subscribed = Some(match cell.to_lowercase().as_str() {
-                    "true" | "yes" | "y" | "1" => true,
-                    "false" | "no" | "n" | "0" => false,
+                    "true" | "yes" | "y" | "1" | "subscribed" => true,
+                    "false" | "no" | "n" | "0" | "unsubscribed" => false,
                     _ => return Err("`subscribed` must be true or false".to_owned()),
                 });
             }
@@ -219,6 +293,10 @@ fn row(number: usize, record: &csv::StringRecord, fields: &[Field]) -> Result<Ro
             }
             Field::Ignore => {}
         }
+    }
+    let parts = first.into_iter().chain(last).collect::<Vec<_>>();
+    if row.name.is_none() && !parts.is_empty() {
+        row.name = Some(parts.join(" "));
     }
     if row.email.is_empty() {
         return Err("the row has no email address".to_owned());
@@ -236,7 +314,7 @@ mod tests {
     fn columns_are_mapped_by_their_header() {
         let file = "\u{feff}Email Address;Full Name;Plan;topics;subscribed\n\
                     ada@b.test;\"Ada; King\";pro;a,b;no\n";
-        let rows = read(file.as_bytes(), &[]).expect("a file");
+        let rows = read(file.as_bytes(), &[]).expect("a file").rows;
         let row = rows[0].clone().expect("a row");
         assert_eq!((row.number, row.email.as_str()), (2, "ada@b.test"));
         assert_eq!(row.name.as_deref(), Some("Ada; King"));
@@ -245,10 +323,39 @@ mod tests {
     }
 
     #[test]
+    fn first_and_last_names_are_joined_and_the_mapping_is_described() {
+        let file = "E-Mail,First Name,Last Name,Status,plan,id\na@b.test,Ada,King,active,pro,1\n\
+                    b@b.test,,Jones,,,\n";
+        let file = read(file.as_bytes(), &[]).expect("a file");
+        let names = file.rows.iter().map(|row| row.clone().expect("a row").name);
+        assert_eq!(names.collect::<Vec<_>>(), [Some("Ada King".into()), Some("Jones".into())]);
+        assert_eq!(
+            file.mapping,
+            "E-Mail → email, First Name → first part of name, Last Name → last part of name, \
+             Status → metadata.Status, plan → metadata.plan, id → ignored"
+        );
+        assert_eq!(file.doubtful, ["Status"]);
+        let map = vec![("Status".to_owned(), "metadata.Status".to_owned())];
+        assert!(read(b"email,Status\na@b.test,x\n", &map).expect("a file").doubtful.is_empty());
+    }
+
+    #[test]
+    fn values_of_implausible_length_are_found() {
+        // Two stray quotes in two rows make one value of all rows between them.
+        let rows = "b@b.test,Bob\n".repeat(300);
+        let file = format!("email,name\na@b.test,Ada\nc@b.test,\"Eve\n{rows}x@b.test,Y\"\n");
+        let rows = read(file.as_bytes(), &[]).expect("a file").rows;
+        let why = implausible(&rows).expect("too long");
+        assert!(why.starts_with("row 3: the value of name has 39"), "{why}");
+        let rows = read(b"email,name\na@b.test,Ada\n", &[]).expect("a file").rows;
+        assert_eq!(implausible(&rows), None);
+    }
+
+    #[test]
     fn an_invalid_row_does_not_stop_the_others() {
         let file =
             "email,metadata\nada@b.test,{}\n,{}\neve@b.test,nope\nADA@b.test,\nbob@b.test,\n";
-        let rows = read(file.as_bytes(), &[]).expect("a file");
+        let rows = read(file.as_bytes(), &[]).expect("a file").rows;
         let bad =
             rows.iter().filter_map(|row| row.clone().err()).map(|(n, _)| n).collect::<Vec<_>>();
         assert_eq!(bad, [3, 4, 5]);
@@ -259,11 +366,11 @@ mod tests {
     fn row_numbers_match_spreadsheets_and_empty_rows_are_skipped() {
         let file = "\u{feff}email,name\r\na@b.test,\"two\r\nlines\"\r\n\r\n,\r\n  \r\n\
                     b@b.test,\r\nno,\"q\"\"x\"";
-        let rows = read(file.as_bytes(), &[]).expect("a file");
+        let rows = read(file.as_bytes(), &[]).expect("a file").rows;
         let numbers = rows.iter().map(|row| row.clone().map_or_else(|(n, _)| n, |row| row.number));
         assert_eq!(numbers.collect::<Vec<_>>(), [2, 6, 7]);
         let mut latin = b"email,name\nz@b.test,Zo\xeb\n".to_vec();
-        let rows = read(&latin, &[]).expect("a file");
+        let rows = read(&latin, &[]).expect("a file").rows;
         assert!(rows[0].clone().is_err_and(|(n, why)| n == 2 && why.contains("CSV UTF-8")));
         latin.insert(2, 0xeb);
         let refused = read(&latin, &[]).expect_err("refused");
@@ -281,7 +388,7 @@ mod tests {
         }
         let valid =
             "email,name\r\na@b.test,\"A \"\"the\"\" B\"\r\nc@b.test,5\" nails\n\"d@b.test\",\"\"";
-        assert_eq!(read(valid.as_bytes(), &[]).expect("a file").len(), 3);
+        assert_eq!(read(valid.as_bytes(), &[]).expect("a file").rows.len(), 3);
     }
 
     #[test]
@@ -292,7 +399,7 @@ mod tests {
             assert!(read(format!("{header}\na@b.test,1,2\n").as_bytes(), &[]).is_err(), "{header}");
         }
         let map = vec![("plan".to_owned(), "ignore".to_owned())];
-        assert_eq!(read(b"email,plan,plan\na@b.test,1,2\n", &map).expect("a file").len(), 1);
+        assert_eq!(read(b"email,plan,plan\na@b.test,1,2\n", &map).expect("a file").rows.len(), 1);
     }
 
     #[test]
@@ -300,7 +407,7 @@ mod tests {
         let map = |from: &str, to: &str| vec![(from.to_owned(), to.to_owned())];
         let file = b"Kontakt,Alt\na@b.test,x\n";
         assert!(read(file, &[]).is_err(), "no address");
-        let rows = read(file, &map("Kontakt", "email")).expect("a file");
+        let rows = read(file, &map("Kontakt", "email")).expect("a file").rows;
         assert!(rows[0].is_ok());
         assert!(read(file, &map("Nope", "email")).is_err());
         assert!(read(file, &map("Alt", "emial")).is_err());

@@ -23,16 +23,20 @@ pub struct Create {
     /// URL that receives the events
     url: String,
     /// Event to subscribe to; repeatable
-    #[arg(long, value_name = "EVENT", required = true, value_delimiter = ',', add = Values::ExtractionEvent.candidates())]
+    #[arg(long, value_name = "EVENT", value_parser = crate::input::event::parse, required = true, value_delimiter = ',', add = Values::ExtractionEvent.candidates())]
     event: Vec<String>,
 }
 
 impl Create {
     pub async fn run(self, context: &Context) -> Result<(), Failure> {
         let client = context.extraction_client().await?;
-        let call = client.webhooks().create(&NewWebhook::new(self.url, self.event));
+        let call = client.webhooks().create(NewWebhook::new(self.url, self.event));
         if let Some(webhook) = context.call(call, "creating").await? {
-            context.out.one(&output::to_value(&webhook), VIEW)?;
+            let mut value = output::to_value(&webhook);
+            if let Some(secret) = &webhook.secret {
+                value["secret"] = secret.expose().into();
+            }
+            context.out.one(&value, VIEW)?;
             context.out.hint("store the secret now: the service does not show it again");
         }
         Ok(())

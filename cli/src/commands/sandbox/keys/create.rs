@@ -11,6 +11,9 @@ use crate::failure::Failure;
 
 /// Create an API key; it is shown only once
 #[derive(Args, Debug)]
+#[command(
+    override_usage = "svc sandbox keys create [OPTIONS] --service <email|extraction>\n                               --scope <SCOPE>"
+)]
 #[command(after_long_help = "\
 Examples:
   svc sandbox keys create --service email --scope emails:send --scope emails:read

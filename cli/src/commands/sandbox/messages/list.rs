@@ -5,6 +5,7 @@ use clap::Args;
 use crate::context::Context;
 use crate::control::{self, Request};
 use crate::failure::Failure;
+use crate::times;
 
 /// List the delivered messages, newest first
 #[derive(Args, Debug)]
@@ -24,7 +25,9 @@ pub struct List {
     /// Filter by text in the subject
     #[arg(long, value_name = "TEXT")]
     subject: Option<String>,
-    /// Received after this RFC 3339 time
+    /// Received after this time, such as 10m or 2026-12-01
+    ///
+    /// TIME is RFC 3339, a day, or a duration before the time of the sandbox.
     #[arg(long, value_name = "TIME")]
     after: Option<String>,
     /// Messages per page, 1 to 100 [default: 20]
@@ -40,11 +43,12 @@ pub struct List {
 
 impl List {
     pub async fn run(self, context: &Context) -> Result<(), Failure> {
+        let after = times::after(context, self.after.as_deref()).await?;
         let request = Request::get("/_sandbox/messages")
             .query("to", self.to.as_deref())
             .query("from", self.from.as_deref())
             .query("subject", self.subject.as_deref())
-            .query("after", self.after.as_deref())
+            .query("after", after.as_deref())
             .query("organization", self.organization.as_deref())
             .query("limit", self.limit.map(|limit| limit.to_string()).as_deref());
         control::pages(context, request, self.all, super::VIEW, "no messages").await

@@ -5,6 +5,7 @@ use clap::Args;
 use crate::context::Context;
 use crate::control::{self, Request};
 use crate::failure::Failure;
+use crate::times;
 
 /// Wait for a message that matches the filters
 ///
@@ -25,7 +26,9 @@ pub struct Wait {
     /// Filter by text in the subject
     #[arg(long, value_name = "TEXT")]
     subject: Option<String>,
-    /// Received after this RFC 3339 time
+    /// Received after this time, such as 10m or 2026-12-01
+    ///
+    /// TIME is RFC 3339, a day, or a duration before the time of the sandbox.
     #[arg(long, value_name = "TIME")]
     after: Option<String>,
     /// Organization, by name or id [default: Sandbox]
@@ -35,12 +38,13 @@ pub struct Wait {
 
 impl Wait {
     pub async fn run(self, context: &Context) -> Result<(), Failure> {
+        let after = times::after(context, self.after.as_deref()).await?;
         let timeout = context.settings.timeout.value;
         let request = Request::get("/_sandbox/messages/wait")
             .query("to", self.to.as_deref())
             .query("from", self.from.as_deref())
             .query("subject", self.subject.as_deref())
-            .query("after", self.after.as_deref())
+            .query("after", after.as_deref())
             .query("organization", self.organization.as_deref())
             .query("timeout", Some(&format!("{}ms", timeout.as_millis())));
         control::show(context, request.long_running(), super::VIEW).await.map_err(|mut failure| {

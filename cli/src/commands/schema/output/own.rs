@@ -88,12 +88,16 @@ pub(super) fn of(path: &str) -> Option<Value> {
                 "id": string(),
                 "event": nullable("string"),
                 "event_id": nullable("string"),
-                "to": string(),
+                "to": nullable("string"),
                 "status": nullable("integer"),
                 "duration_ms": integer(),
                 "problem": string(),
+                "received_at": string(),
+                "service": service(),
+                "headers": json!({"type": "array"}),
+                "body": json!({"description": "the body, as text if it is not JSON"}),
             },
-            "required": ["id", "event", "event_id", "to", "status"],
+            "required": ["id", "event", "event_id", "to"],
             "additionalProperties": false,
         })),
         "trigger" => ours(&[
@@ -158,6 +162,7 @@ fn received() -> Value {
         ("forwarded_to", nullable("string")),
         ("duration_ms", integer()),
         ("problem", nullable("string")),
+        ("body", json!({"description": "the verified body, or null if it is not JSON"})),
     ])
 }
 

@@ -13,6 +13,8 @@ use http::{HeaderMap, StatusCode};
 pub use kind::{ErrorKind, InvalidInput, Outcome};
 pub(crate) use report::ErrorReport;
 pub use report::FieldProblem;
+#[cfg(feature = "client")]
+pub(crate) use report::reports_failure;
 
 use crate::{Operation, Scope, ScopeRule};
 
@@ -31,7 +33,7 @@ use crate::{Operation, Scope, ScopeRule};
 /// [`request_id`](Self::request_id).
 ///
 /// `Display` and `Debug` contain the operation, the HTTP status, the service's error code,
-/// the request id and the required scope. They never contain an API key or the content of a
+/// the names of invalid fields, the request id and the required scope. They never contain an API key or the content of a
 /// request or response, so they are safe to log. The service's own message may quote the
 /// request. It is therefore only available through [`message`](Self::message),
 /// [`fields`](Self::fields) and [`body`](Self::body).
@@ -97,7 +99,16 @@ impl Target {
 }
 
 impl Error {
-    pub(crate) fn new(kind: ErrorKind, outcome: Outcome) -> Self {
+    /// Creates an error, for example to test how a program handles it. For the error of a
+    /// response, see `Error::from_response`.
+    ///
+    /// ```
+    /// use svc_sdk::{Error, ErrorKind, Outcome};
+    ///
+    /// let error = Error::new(ErrorKind::Timeout, Outcome::Unknown);
+    /// assert!(error.is_timeout());
+    /// ```
+    pub fn new(kind: ErrorKind, outcome: Outcome) -> Self {
         Self(Box::new(Inner {
             kind,
             outcome,
@@ -112,6 +123,14 @@ impl Error {
             source: None,
             idempotent: false,
         }))
+    }
+
+    /// Sets the operation that failed, for an error created with [`new`](Self::new).
+    #[must_use]
+    pub fn with_operation(mut self, operation: Operation) -> Self {
+        self.0.target = Some(Target::Operation(operation));
+        self.0.idempotent = operation.is_idempotent();
+        self
     }
 
     /// The cause of the error.
@@ -336,8 +355,19 @@ impl fmt::Display for Error {
             }
             f.write_str(")")?;
         }
+        let mut fields: Vec<&str> = self.fields().iter().filter_map(FieldProblem::shown).collect();
+        fields.dedup();
+        if let Some((first, more)) = fields.split_first() {
+            write!(f, ": {first}")?;
+            more.iter().take(MAX_SHOWN_FIELDS - 1).try_for_each(|field| write!(f, ", {field}"))?;
+            if fields.len() > MAX_SHOWN_FIELDS {
+                write!(f, " and {} more", fields.len() - MAX_SHOWN_FIELDS)?;
+            }
+        }
+        // If the service says why, the scope is not the reason.
+        let unexplained = self.0.report.code.is_none() && self.0.report.message.is_none();
         match (&self.0.kind, self.operation().map(Operation::scope_rule)) {
-            (ErrorKind::Forbidden, Some(ScopeRule::Needs(scope))) => {
+            (ErrorKind::Forbidden, Some(ScopeRule::Needs(scope))) if unexplained => {
                 write!(f, "; the operation requires the scope {scope}")?;
             }
             (
@@ -364,6 +394,9 @@ impl fmt::Display for Error {
         }
     }
 }
+
+/// How many invalid fields `Display` names.
+const MAX_SHOWN_FIELDS: usize = 5;
 
 /// What to do about an error, if its kind alone tells.
 fn next_step(kind: &ErrorKind) -> Option<&'static str> {

@@ -18,4 +18,4 @@ pub use list::List;
 pub(crate) use list::{find_array, read_list};
 #[cfg(feature = "client")]
 pub(crate) use record::{Candidate, DecodeError, read_object};
-pub(crate) use record::{Record, deserialize, record};
+pub(crate) use record::{Change, Record, deserialize, record, reread};

@@ -10,9 +10,10 @@ mod body;
 mod builder;
 mod call;
 mod clients;
-#[cfg_attr(all(target_arch = "wasm32", target_os = "unknown"), path = "web/exchange.rs")]
+#[cfg_attr(all(target_arch = "wasm32", target_os = "unknown"), path = "client/web/exchange.rs")]
 mod exchange;
 mod json_string;
+mod key;
 #[cfg(feature = "tower")]
 mod layer;
 mod observer;
@@ -27,7 +28,7 @@ mod retry;
 #[cfg(feature = "rustls")]
 mod rustls;
 mod shared;
-#[cfg_attr(all(target_arch = "wasm32", target_os = "unknown"), path = "web/time.rs")]
+#[cfg_attr(all(target_arch = "wasm32", target_os = "unknown"), path = "client/web/time.rs")]
 mod time;
 #[cfg(any(feature = "rustls", feature = "native-tls"))]
 mod tls;
@@ -46,7 +47,8 @@ pub use layer::{AttemptFuture, AttemptService, Body};
 pub use observer::Attempt;
 pub(crate) use payload::Payload;
 pub use preview::RequestPreview;
-pub use response::{Deleted, RawResponse, Response};
+pub use response::{CallOutput, Deleted, RawResponse, Response};
+pub(crate) use response::{FromResponse, Resource, ResponseParts};
 pub(crate) use shared::Shared;
 pub use wait::Wait;
 

@@ -31,6 +31,8 @@ pub use emails::Emails;
 #[cfg(feature = "client")]
 pub(crate) use emails::Fields;
 pub use emails::{Email, EmailRecord, EmailStatus, ScheduledAt};
+#[cfg(feature = "client")]
+pub(crate) use limits::check_extra;
 pub use recipients::Recipients;
 #[cfg(feature = "client")]
 pub use webhooks::Webhooks;

@@ -1,0 +1,59 @@
+//! Reads all contacts of an audience in pages that are as large as the service allows.
+
+use std::cell::Cell;
+use std::pin::pin;
+
+use futures_util::TryStreamExt as _;
+use svc_sdk::email::Contact;
+use svc_sdk::{EmailClient, Error, ErrorKind};
+
+use crate::failure::Failure;
+
+/// Contacts per page. The service's maximum is not documented; a service that refuses this size is
+/// asked for pages of its default size.
+const LARGEST: u64 = 100;
+
+/// Calls `each` for every contact, in the order of the pages.
+pub async fn for_each(
+    client: &EmailClient,
+    audience: &str,
+    size: Option<u64>,
+    mut each: impl FnMut(Contact) -> Result<(), Failure>,
+) -> Result<(), Failure> {
+    let read = Cell::new(false);
+    let mut each = |contact| {
+        read.set(true);
+        each(contact)
+    };
+    match in_pages_of(client, audience, Some(size.unwrap_or(LARGEST)), &mut each).await? {
+        Ok(()) => Ok(()),
+        Err(error) if size.is_none() && !read.get() && refuses_size(&error) => {
+            in_pages_of(client, audience, None, &mut each).await?.map_err(Failure::from)
+        }
+        Err(error) => Err(error.into()),
+    }
+}
+
+async fn in_pages_of(
+    client: &EmailClient,
+    audience: &str,
+    size: Option<u64>,
+    each: &mut impl FnMut(Contact) -> Result<(), Failure>,
+) -> Result<Result<(), Error>, Failure> {
+    let pages = client.contacts().stream(audience);
+    let mut contacts = pin!(match size {
+        Some(size) => pages.page_size(size),
+        None => pages,
+    });
+    loop {
+        match contacts.try_next().await {
+            Ok(Some(contact)) => each(contact)?,
+            Ok(None) => return Ok(Ok(())),
+            Err(error) => return Ok(Err(error)),
+        }
+    }
+}
+
+fn refuses_size(error: &Error) -> bool {
+    matches!(error.kind(), ErrorKind::Invalid) || error.status().is_some_and(|s| s == 400)
+}

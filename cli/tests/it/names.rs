@@ -1,0 +1,157 @@
+//! Names, addresses and URLs in place of ids, and the next steps in errors, with the local server.
+
+use serde_json::{Value, json};
+
+use crate::support::{Home, Service, http_response};
+
+fn sandbox(home: &Home, args: &[&str]) -> crate::support::Run {
+    home.run(&[&["--sandbox"], args].concat())
+}
+
+fn id(value: &Value) -> &str {
+    value["id"].as_str().expect("an id")
+}
+
+#[test]
+fn audiences_and_contacts_are_found_by_name_and_address() {
+    let home = Home::new();
+    let news = home.sandbox_json(&["audiences", "create", "News"]);
+    let offers = home.sandbox_json(&["audiences", "create", "Spring offers"]);
+    let ada = home.sandbox_json(&["contacts", "create", "News", "ada@example.test"]);
+    assert_eq!(ada["audienceId"], news["id"]);
+    let bob = home.sandbox_json(&["contacts", "create", "Spring offers", "bob@example.test"]);
+    assert_eq!(bob["audienceId"], offers["id"]);
+    assert_eq!(home.sandbox_json(&["audiences", "get", "News"]), news);
+    let listed = home.sandbox_json(&["contacts", "list", "Spring offers", "--all"]);
+    assert_eq!(id(&listed[0]), id(&bob));
+    let named = home.sandbox_json(&["contacts", "update", "ADA@example.test", "--name", "Ada"]);
+    assert_eq!((id(&named), &named["name"]), (id(&ada), &json!("Ada")));
+
+    home.sandbox_json(&["contacts", "create", "News", "bob@example.test"]);
+    let run = sandbox(&home, &["contacts", "delete", "bob@example.test", "--yes"]);
+    let error = run.error();
+    assert_eq!((run.code, &error["code"]), (2, &json!("ambiguous_name")), "{run:?}");
+    let hint = error["hint"].as_str().expect("a hint");
+    assert!(hint.contains(id(&bob)) && hint.contains("(in News)"), "{hint}");
+    let args = ["contacts", "delete", "bob@example.test", "--audience", "Spring offers", "--yes"];
+    let run = sandbox(&home, &[&args[..], &["-o", "table"]].concat());
+    assert_eq!(run.stdout, format!("deleted contact bob@example.test ({})\n", id(&bob)));
+
+    let run = sandbox(&home, &["audiences", "get", "Nothing"]);
+    assert_eq!((run.code, &run.error()["status"]), (5, &json!(404)), "{run:?}");
+    assert_eq!(sandbox(&home, &["audiences", "get", "No thing"]).code, 5);
+    let file = home.file("people.csv", "email\neve@example.test\n");
+    let run = sandbox(&home, &["contacts", "import", "News", &file, "-o", "table"]);
+    assert!(run.stdout.contains("1 created"), "{run:?}");
+}
+
+#[test]
+fn domains_and_webhooks_are_found_by_name_and_url() {
+    let home = Home::new();
+    let run = sandbox(&home, &["domains", "verify", "sandbox.test", "-o", "table"]);
+    assert_eq!(run.code, 0, "{run:?}");
+    let url = "http://127.0.0.1:9/hook";
+    let hook = home.sandbox_json(&["webhooks", "create", url, "--event", "email.sent"]);
+    let off = home.sandbox_json(&["webhooks", "update", url, "--active", "false"]);
+    assert_eq!((id(&off), &off["active"]), (id(&hook), &json!(false)));
+    let run = sandbox(&home, &["webhooks", "delete", url, "--yes", "-o", "table"]);
+    assert_eq!(run.stdout, format!("deleted webhook {url} ({})\n", id(&hook)), "{run:?}");
+    let run = sandbox(&home, &["domains", "delete", "Sandbox.test", "--yes", "-o", "table"]);
+    assert!(run.stdout.starts_with("deleted domain sandbox.test (dom_"), "{run:?}");
+    let run = sandbox(&home, &["domains", "delete", "sandbox.test", "--yes"]);
+    assert_eq!((run.code, &run.error()["kind"]), (5, &json!("not_found")), "{run:?}");
+}
+
+#[test]
+fn an_unknown_id_that_is_a_name_costs_one_lookup() {
+    let responses = [
+        http_response(404, "", r#"{"error":{"code":"not_found","message":"no"}}"#),
+        http_response(200, "", r#"[{"id":"aud_1","name":"News"}]"#),
+        http_response(200, "", r#"{"id":"aud_1","name":"News"}"#),
+    ];
+    let service = Service::with_responses(&responses);
+    let url = service.url();
+    let env = [("SVC_EMAIL_URL", url.as_str()), ("SVC_EMAIL_KEY", "mk_test_x")];
+    let run = Home::new().run_with_env(&["audiences", "get", "News"], &env);
+    assert_eq!((run.code, &run.json()["id"]), (0, &json!("aud_1")), "{run:?}");
+    let paths = service.requests();
+    let paths = paths.iter().map(|request| request.split(' ').nth(1).expect("a path"));
+    let expected = ["/api/v1/audiences/News", "/api/v1/audiences", "/api/v1/audiences/aud_1"];
+    assert_eq!(paths.collect::<Vec<_>>(), expected);
+}
+
+#[test]
+fn a_service_with_smaller_pages_is_read_too() {
+    let responses = [
+        http_response(422, "", r#"{"error":{"code":"invalid","message":"pageSize"}}"#),
+        http_response(200, "", r#"[{"id":"con_1","email":"a@b.test"}]"#),
+        http_response(200, "", "[]"),
+    ];
+    let service = Service::with_responses(&responses);
+    let url = service.url();
+    let env = [("SVC_EMAIL_URL", url.as_str()), ("SVC_EMAIL_KEY", "mk_test_x")];
+    let run = Home::new().run_with_env(&["contacts", "list", "aud_1", "--all"], &env);
+    assert_eq!((run.code, &run.json()[0]["id"]), (0, &json!("con_1")), "{run:?}");
+    let requests = service.requests();
+    assert!(requests[0].contains("pageSize=100"), "{}", requests[0]);
+    assert!(!requests[1].contains("pageSize"), "{}", requests[1]);
+}
+
+#[test]
+fn errors_name_the_next_step() {
+    let home = Home::new();
+    let sent = [
+        "emails",
+        "send",
+        "--from",
+        "a@shop.test",
+        "--to",
+        "b@c.test",
+        "--subject",
+        "s",
+        "--text",
+        "t",
+    ];
+    let hint = |args: &[&str]| {
+        let run = sandbox(&home, args);
+        assert_ne!(run.code, 0, "{args:?}: {run:?}");
+        run.error()["hint"].as_str().unwrap_or_default().to_owned()
+    };
+    assert!(hint(&sent).starts_with("add the domain: svc --sandbox domains create shop.test\n"));
+    home.sandbox_json(&["domains", "create", "shop.test"]);
+    assert_eq!(
+        hint(&sent),
+        "publish its DNS records: svc sandbox dns publish shop.test\n\
+         then verify it: svc --sandbox domains verify shop.test --wait"
+    );
+    let dns = home.run(&["sandbox", "dns", "publish", "nope.test"]);
+    assert_eq!(dns.error()["hint"], "list the domains: svc --sandbox domains list");
+    let event = home.run(&["sandbox", "event", "eml_nope", "bounced"]);
+    assert!(event.error()["hint"].as_str().is_some_and(|hint| hint.contains("prints the id")));
+    let key = home.run(&["sandbox", "keys", "create", "--service", "email", "--scope", "full"]);
+    assert!(key.error()["hint"].as_str().is_some_and(|hint| hint.contains("emails:send")));
+    let from = [&sent[..3], &["hello@sandbox.test"], &sent[4..], &["--wait"]].concat();
+    let email = home.sandbox_json(&from);
+    let cancel = hint(&["emails", "cancel", id(&email)]);
+    assert!(cancel.ends_with(&format!("svc --sandbox emails get {}", id(&email))), "{cancel}");
+}
+
+#[test]
+fn an_unfinished_wait_prints_the_last_state() {
+    let home = Home::new();
+    home.sandbox_json(&["domains", "list"]);
+    let status = http_response(200, "", r#"{"id":"eml_1","status":"sending"}"#);
+    let accepted = http_response(202, "", r#"{"id":"eml_1","status":"queued"}"#);
+    let get = ["emails", "get", "eml_1", "--wait", "--timeout", "150ms"];
+    let send =
+        "emails send --from a@b.test --to c@d.test --subject s --text t --wait --timeout 150ms";
+    let send = send.split(' ').collect::<Vec<_>>();
+    for (args, first) in [(&get[..], &status), (&send, &accepted)] {
+        let service = Service::with_responses(&[first.clone(), status.clone()]);
+        let url = service.url();
+        let env = [("SVC_EMAIL_URL", url.as_str()), ("SVC_EMAIL_KEY", "mk_test_x")];
+        let run = home.run_with_env(args, &env);
+        assert_eq!((run.code, &run.json()["status"]), (9, &json!("sending")), "{run:?}");
+        assert_eq!(run.error()["code"], "wait_timed_out", "{run:?}");
+    }
+}

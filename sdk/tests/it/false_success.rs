@@ -1,0 +1,189 @@
+//! A response with a success status that is not the success of the operation
+//! (`docs/undocumented/both-services.md#a-success-without-an-id`).
+
+use svc_sdk::email::{ContactUpdate, Email, NewWebhook, WebhookUpdate};
+use svc_sdk::{Error, ErrorKind, Operation, Outcome, extraction};
+
+use crate::mock_server::{MockServer, response_with_headers};
+
+/// Calls the operation and returns the id in the response, or "" if it has none.
+async fn call(server: &MockServer, operation: Operation) -> Result<String, Error> {
+    let email = server.email().retries(0).build().unwrap();
+    let extraction = server.extraction().retries(0).build().unwrap();
+    let message = Email::new("a@b", "c@d", "s").text("t");
+    let webhook = NewWebhook::new("https://x.test", ["email.sent"]);
+    let endpoint = extraction::NewWebhook::new("https://x.test", ["extraction.failed"]);
+    Ok(match operation {
+        Operation::Me => extraction.me().await?.organization.id,
+        Operation::ExtractionWebhooksCreate => extraction.webhooks().create(endpoint).await?.id,
+        Operation::ExtractionWebhooksList => extraction.webhooks().list().await?.len().to_string(),
+        Operation::ExtractionWebhooksDelete => deleted(extraction.webhooks().delete("x").await?),
+        Operation::AudiencesCreate => email.audiences().create("x").await?.id,
+        Operation::AudiencesList => email.audiences().list().await?.len().to_string(),
+        Operation::AudiencesGet => email.audiences().get("x").await?.id,
+        Operation::AudiencesDelete => deleted(email.audiences().delete("x").await?),
+        Operation::ContactsCreate => email.contacts().create("x", "a@b").await?.id,
+        Operation::ContactsList => email.contacts().list("x").await?.len().to_string(),
+        Operation::ContactsUpdate => {
+            email.contacts().update("x", ContactUpdate::new().subscribed(true)).await?.id
+        }
+        Operation::ContactsDelete => deleted(email.contacts().delete("x").await?),
+        Operation::DomainsCreate => email.domains().create("x.test").await?.id,
+        Operation::DomainsList => email.domains().list().await?.len().to_string(),
+        Operation::DomainsVerify => email.domains().verify("x").await?.is_verified().to_string(),
+        Operation::DomainsDelete => deleted(email.domains().delete("x").await?),
+        Operation::EmailsSend => email.emails().send(message).await?.id,
+        Operation::EmailsSendBatch => {
+            let response = email.emails().send_batch(&[message]).await?;
+            response.all_accepted().to_string()
+        }
+        Operation::EmailsGet => email.emails().get("x").await?.id,
+        Operation::EmailsCancel => email.emails().cancel("x").await?.id,
+        Operation::WebhooksCreate => email.webhooks().create(webhook).await?.id,
+        Operation::WebhooksList => email.webhooks().list().await?.len().to_string(),
+        Operation::WebhooksUpdate => {
+            email.webhooks().update("x", WebhookUpdate::new().active(true)).await?.id
+        }
+        Operation::WebhooksDelete => deleted(email.webhooks().delete("x").await?),
+        Operation::WebhooksTest => email.webhooks().test("x").await?.is_success().to_string(),
+        other => panic!("no call of {other}"),
+    })
+}
+
+fn deleted(_: svc_sdk::Deleted) -> String {
+    "deleted".to_owned()
+}
+
+/// No operation takes a report of a failure or a web page for a success.
+#[tokio::test]
+async fn no_operation_succeeds_with_a_failure_in_the_body() {
+    for body in [
+        r#"{"error":{"code":"c","message":"private words"}}"#,
+        r#"{"success":false,"code":"c","message":"private words"}"#,
+        r#"{"ok":false,"code":"c","errors":[{"message":"private words"}]}"#,
+        "<html><h1>Sign in</h1></html>",
+    ] {
+        for &operation in Operation::ALL {
+            let server = MockServer::json(200, body).await;
+            match call(&server, operation).await {
+                // Their results say that it failed.
+                Ok(no) => {
+                    let expected = [
+                        Operation::EmailsSendBatch,
+                        Operation::WebhooksTest,
+                        Operation::DomainsVerify,
+                    ];
+                    assert!(expected.contains(&operation), "{operation} accepts {body}");
+                    assert_eq!(no, "false", "{operation}: {body}");
+                }
+                Err(error) => {
+                    assert_eq!(error.outcome(), Outcome::Unknown, "{operation}: {body}");
+                    assert_eq!(error.body(), body.as_bytes(), "the response is kept");
+                    if body.starts_with('{') && operation != Operation::EmailsSendBatch {
+                        assert_eq!(error.code(), Some("c"), "{operation}: {body}");
+                    }
+                    let shown = format!("{error} {error:?}");
+                    assert!(!shown.contains("private"), "{shown}");
+                }
+            }
+            assert_eq!(server.request_count(), 1, "{operation} is not repeated");
+        }
+    }
+}
+
+const CREATIONS: [Operation; 6] = [
+    Operation::EmailsSend,
+    Operation::AudiencesCreate,
+    Operation::ContactsCreate,
+    Operation::DomainsCreate,
+    Operation::WebhooksCreate,
+    Operation::ExtractionWebhooksCreate,
+];
+
+#[tokio::test]
+async fn a_creation_without_an_id_is_an_error_of_its_own() {
+    for body in ["null", "\"OK\"", "{}", "[]", "", r#"{"message":"accepted"}"#, r#"{"id":null}"#] {
+        for operation in CREATIONS {
+            let server = MockServer::json(202, body).await;
+            let error = call(&server, operation).await.unwrap_err();
+            assert_eq!(error.kind(), &ErrorKind::MissingId, "{operation}: {body}");
+            assert_eq!(error.outcome(), Outcome::Unknown);
+            assert_eq!((error.body(), error.is_retryable()), (body.as_bytes(), false));
+        }
+    }
+    let server = MockServer::json(202, "null").await;
+    let error = call(&server, Operation::EmailsSend).await.unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "email emails.send: the request was probably accepted, but the response contains no id \
+         that the client understands (HTTP 202); the request may have been processed"
+    );
+}
+
+#[tokio::test]
+async fn finds_the_id_in_nested_objects() {
+    for body in [
+        r#"{"id":"x"}"#,
+        r#"{"data":{"id":"x"}}"#,
+        r#"{"data":{"email":{"id":"x"}}}"#,
+        r#"{"result":{"data":{"item":{"id":"x"}}}}"#,
+        r#"{"success":true,"error":null,"data":{"email":{"id":"x"}},"meta":{"took":1}}"#,
+    ] {
+        for operation in CREATIONS {
+            let server = MockServer::json(201, body).await;
+            assert_eq!(call(&server, operation).await.unwrap(), "x", "{operation}: {body}");
+        }
+    }
+    // The id of something else is not the contact's.
+    let server = MockServer::json(201, r#"{"email":"a@b","metadata":{"id":"7"}}"#).await;
+    let error = call(&server, Operation::ContactsCreate).await.unwrap_err();
+    assert_eq!(error.kind(), &ErrorKind::MissingId);
+}
+
+#[tokio::test]
+async fn a_read_without_any_known_field_is_an_error() {
+    for body in ["null", "\"ok\"", "[]", "{}", r#"{"id":null}"#, r#"{"other":1}"#] {
+        for operation in [Operation::EmailsGet, Operation::AudiencesGet, Operation::Me] {
+            let server = MockServer::json(200, body).await;
+            let error = call(&server, operation).await.unwrap_err();
+            assert!(
+                matches!(error.kind(), ErrorKind::InvalidResponse { .. }),
+                "{operation} {body}"
+            );
+        }
+    }
+    let server = MockServer::json(200, r#"{"status":"sent"}"#).await;
+    assert_eq!(call(&server, Operation::EmailsGet).await.unwrap(), "");
+}
+
+#[tokio::test]
+async fn a_web_page_is_not_a_deletion() {
+    let html = response_with_headers(200, "Content-Type: text/html; charset=utf-8\r\n", "Sign in");
+    let server = MockServer::start([html]).await;
+    let error = call(&server, Operation::ContactsDelete).await.unwrap_err();
+    assert!(error.to_string().contains("HTML"), "{error}");
+    for body in [r#"{"ok":false}"#, r#"{"deleted":false}"#, "false", r#"{"ok":tr"#] {
+        let server = MockServer::json(200, body).await;
+        assert!(call(&server, Operation::DomainsDelete).await.is_err(), "{body}");
+    }
+    for body in
+        ["", "{}", "null", "OK", "\"deleted\"", r#"{"ok":true}"#, r#"{"id":"x","deleted":true}"#]
+    {
+        let server = MockServer::json(200, body).await;
+        assert_eq!(call(&server, Operation::DomainsDelete).await.unwrap(), "deleted", "{body}");
+    }
+}
+
+/// JavaScript services send ids that no integer type holds.
+#[tokio::test]
+async fn keeps_every_digit_of_an_id() {
+    for id in ["18446744073709551616", "123456789012345678901234567890", "-9223372036854775809"] {
+        let server = MockServer::json(202, &format!(r#"{{"id":{id},"n":1}}"#)).await;
+        assert_eq!(call(&server, Operation::EmailsSend).await.unwrap(), id);
+        let server = MockServer::json(200, &format!(r#"[{{"id":{id}}},{{"id":"y"}}]"#)).await;
+        let list = server.email().build().unwrap().audiences().list().await.unwrap();
+        assert_eq!((list[0].id.as_str(), list[1].id.as_str()), (id, "y"));
+    }
+    let server = MockServer::json(202, r#"{"id":18446744073709551615}"#).await;
+    assert_eq!(call(&server, Operation::EmailsSend).await.unwrap(), "18446744073709551615");
+}

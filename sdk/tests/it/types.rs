@@ -1,0 +1,251 @@
+//! Requests and responses as values: comparing, storing, changing and creating them.
+
+use svc_sdk::email::{
+    Attachment, Audience, Contact, ContactUpdate, Email, EmailRecord, EmailStatus, NewAudience,
+    NewContact, NewDomain, NewWebhook, Webhook, WebhookTest, WebhookUpdate,
+};
+use svc_sdk::{ErrorKind, List, Operation, Secret, StatusCode, extraction};
+
+use crate::mock_server::MockServer;
+
+fn same<T>(value: &T)
+where
+    T: serde::Serialize + serde::de::DeserializeOwned + PartialEq + std::fmt::Debug,
+{
+    let text = serde_json::to_string(value).unwrap();
+    assert_eq!(&serde_json::from_str::<T>(&text).unwrap(), value, "{text}");
+}
+
+#[test]
+fn requests_can_be_stored_and_compared() {
+    let attachment = Attachment::from_base64("n", "AAAA").content_type("text/plain");
+    same(&Email::new("a@b", ["c@d", "e@f"], "s").text("t").extra("x", 1).attachment(attachment));
+    same(&NewAudience::new("a").extra("x", 1));
+    same(&NewContact::new("a@b").name("n").metadata("k", 1).topic("t").extra("x", 1));
+    same(&NewContact::new("a@b"));
+    same(&NewDomain::new("x.test"));
+    same(&NewWebhook::new("https://x.test", ["email.sent"]));
+    same(&WebhookUpdate::new().active(false));
+    same(&extraction::NewWebhook::new("https://x.test", ["extraction.failed"]));
+    // Clearing a name is not the same as leaving it.
+    for update in
+        [ContactUpdate::new(), ContactUpdate::new().name("n"), ContactUpdate::new().clear_name()]
+    {
+        same(&update);
+    }
+    assert_ne!(ContactUpdate::new().clear_name(), ContactUpdate::new());
+}
+
+#[tokio::test]
+async fn a_cleared_name_is_sent_as_null() {
+    let server = MockServer::json(200, r#"{"id":"c"}"#).await;
+    let client = server.email().build().unwrap();
+    client.contacts().update("c", ContactUpdate::new().clear_name()).await.unwrap();
+    assert_eq!(server.single_request().body, r#"{"name":null}"#);
+}
+
+/// A JSON object with a name twice means one thing to one reader and another to the next.
+#[tokio::test]
+async fn a_field_cannot_be_given_twice() {
+    let server = MockServer::json(200, r#"{"id":"x"}"#).await;
+    let client = server.email().build().unwrap();
+    let email = Email::new("a@b", "c@d", "s").html("h");
+    let errors = [
+        client.emails().send(email.clone().extra("from", "x@y")).await.unwrap_err(),
+        client.emails().send(email.clone().extra("html", "x")).await.unwrap_err(),
+        client.audiences().create(NewAudience::new("a").extra("name", "b")).await.unwrap_err(),
+        client.domains().create(NewDomain::new("a").extra("name", "b")).await.unwrap_err(),
+        client.contacts().create("a", NewContact::new("a@b").extra("email", 1)).await.unwrap_err(),
+        client
+            .contacts()
+            .update("c", ContactUpdate::new().clear_name().extra("name", "b"))
+            .await
+            .unwrap_err(),
+        client
+            .webhooks()
+            .update("w", WebhookUpdate::new().active(true).extra("active", 1))
+            .await
+            .unwrap_err(),
+    ];
+    let fields: Vec<_> = errors
+        .iter()
+        .map(|error| match error.kind() {
+            ErrorKind::InvalidInput(invalid) => invalid.field.as_ref(),
+            other => panic!("{other:?}"),
+        })
+        .collect();
+    assert_eq!(fields, ["from", "html", "name", "name", "email", "name", "active"]);
+    assert_eq!(server.request_count(), 0);
+
+    // Without checks, the typed field is sent, once.
+    let client = server.email().local_checks(false).build().unwrap();
+    client.emails().send(email.extra("from", "x@y").extra("text", "t")).await.unwrap();
+    let body = server.single_request().body;
+    assert_eq!(body, r#"{"from":"a@b","to":["c@d"],"subject":"s","html":"h","text":"t"}"#);
+}
+
+#[test]
+fn responses_serialize_what_their_fields_hold() {
+    let text = r#"{"id":"e","status":"sent","replyTo":["r@x"],"ip":"1","createdAt":"x"}"#;
+    let mut email: EmailRecord = serde_json::from_str(text).unwrap();
+    // Unchanged: as the service sent it, even what cannot be read.
+    let unchanged = serde_json::to_value(&email).unwrap();
+    assert_eq!(unchanged, serde_json::from_str::<serde_json::Value>(text).unwrap());
+    email.status = Some(EmailStatus::Bounced);
+    email.subject = Some("Hi".to_owned());
+    email.reply_to.clear();
+    let changed = serde_json::to_value(&email).unwrap();
+    assert_eq!(
+        changed,
+        serde_json::json!({"id": "e", "status": "bounced", "replyTo": [], "ip": "1",
+            "createdAt": "x", "subject": "Hi"})
+    );
+    email.status = None;
+    assert!(serde_json::to_value(&email).unwrap().get("status").is_none());
+
+    // Created in a test, without a response.
+    let mut contact = Contact::default();
+    contact.id = "c".to_owned();
+    contact.subscribed = Some(false);
+    assert_eq!(serde_json::to_string(&contact).unwrap(), r#"{"id":"c","subscribed":false}"#);
+    let mut me = extraction::Me::default();
+    me.organization.id = "org".to_owned();
+    assert_eq!(serde_json::to_string(&me).unwrap(), r#"{"organization":{"id":"org"}}"#);
+
+    let mut test = WebhookTest::new(StatusCode::NO_CONTENT);
+    assert_eq!(serde_json::to_string(&test).unwrap(), r#"{"statusCode":204}"#);
+    test.status = None;
+    assert!(!test.is_success());
+}
+
+#[tokio::test]
+async fn a_webhook_keeps_its_secret_in_one_place() {
+    let body = r#"{"data":{"id":"w","signingSecret":"whsec_1","secret":"s3cret","x":1}}"#;
+    let server = MockServer::json(201, body).await;
+    let new = NewWebhook::new("https://x.test", ["email.sent"]);
+    let webhook = server.email().build().unwrap().webhooks().create(new).await.unwrap();
+    assert_eq!(webhook.signing_secret.as_ref().map(Secret::expose), Some("whsec_1"));
+    assert_eq!(
+        (webhook.extra.get("signingSecret"), webhook.extra.get("x")),
+        (None, Some(&1.into()))
+    );
+    for text in [format!("{webhook:?}"), serde_json::to_string(&webhook).unwrap()] {
+        assert!(!text.contains("whsec_1"), "{text}");
+    }
+    let new = extraction::NewWebhook::new("https://x.test", ["extraction.failed"]);
+    let endpoint = server.extraction().build().unwrap().webhooks().create(new).await.unwrap();
+    assert_eq!(endpoint.secret.as_ref().map(Secret::expose), Some("s3cret"));
+    assert!(!endpoint.extra.raw().contains("s3cret"));
+    assert!(!serde_json::to_string(&endpoint).unwrap().contains("s3cret"));
+
+    let stored: Webhook = serde_json::from_str(r#"{"id":"w","signingSecret":"whsec_1"}"#).unwrap();
+    assert_eq!(stored.extra.raw(), r#"{"id":"w"}"#);
+}
+
+/// The fields of an email that the service sends back.
+#[test]
+fn reads_the_typed_fields_of_an_email() {
+    let email: EmailRecord = serde_json::from_str(
+        r#"{"id":"e","from":"a@b","to":"c@d","cc":["e@f"],"replyTo":["r@x"],"subject":"Hi",
+            "tags":{"k":1},"scheduledAt":"2030-01-01T09:00:00+01:00",
+            "created_at":"2026-01-02T03:04:05.678Z","updatedAt":"yesterday"}"#,
+    )
+    .unwrap();
+    assert_eq!((email.from.as_deref(), email.subject.as_deref()), (Some("a@b"), Some("Hi")));
+    assert_eq!(
+        (email.to.as_slice(), email.cc.as_slice()),
+        (&["c@d".to_owned()][..], &["e@f".to_owned()][..])
+    );
+    assert_eq!(email.reply_to, ["r@x"]);
+    assert_eq!(email.tags["k"], 1);
+    let times = [email.scheduled_at, email.created_at, email.updated_at];
+    let times = times.map(|time| time.map(|time| time.to_rfc3339()));
+    assert_eq!(
+        times.each_ref().map(Option::as_deref),
+        [Some("2030-01-01T08:00:00+00:00"), Some("2026-01-02T03:04:05.678+00:00"), None]
+    );
+    assert_eq!(email.extra.get("updatedAt"), Some(&"yesterday".into()));
+    assert!(!format!("{email:?}").contains("a@b"));
+}
+
+/// The paging fields are kept without the items, and an item without the other items.
+#[tokio::test]
+async fn a_kept_item_does_not_hold_the_whole_response() {
+    let filler = "x".repeat(1 << 20);
+    let body = format!(
+        r#"{{"data":{{"items":[{{"id":"1"}},{{"id":"2","note":"{filler}"}}],"total":2}},"took":3}}"#
+    );
+    let server = MockServer::json(200, &body).await;
+    let list: List<Audience> = server.email().build().unwrap().audiences().list().await.unwrap();
+    assert_eq!((list.len(), list.total), (2, Some(2)));
+    assert_eq!(list.extra.raw(), r#"{"took":3,"data":{"total":2}}"#);
+    // The text of the small item is not a part of the large text.
+    let (small, large) = (list[0].extra.raw().as_ptr(), list[1].extra.raw());
+    let distance = (large.as_ptr() as usize).abs_diff(small as usize);
+    assert!(distance < large.len() - 64 || distance > 64, "{distance}");
+    assert_eq!(list[0].extra.raw(), r#"{"id":"1"}"#);
+}
+
+#[tokio::test]
+async fn clients_with_other_keys_share_connections_and_options() {
+    let server = MockServer::json(200, r#"{"id":"x"}"#).await;
+    let first = server.email().header("x-app", "shop").build().unwrap();
+    let second = first.with_key("mk_second").unwrap();
+    first.audiences().get("1").await.unwrap();
+    second.audiences().create("2").await.unwrap();
+    first.audiences().get("3").await.unwrap();
+    let requests = server.received_requests();
+    let keys: Vec<_> = requests
+        .iter()
+        .map(|request| request.header("authorization").unwrap().to_owned())
+        .collect();
+    assert_eq!(keys[1], "Bearer mk_second");
+    assert_eq!(keys[0], keys[2]);
+    assert_ne!(keys[0], keys[1]);
+    assert!(requests.iter().all(|request| request.header("x-app") == Some("shop")));
+
+    for bad in ["", " ", "a\nb"] {
+        let error = first.with_key(bad).unwrap_err();
+        assert!(matches!(error.kind(), ErrorKind::Config { .. }), "{error}");
+    }
+}
+
+#[tokio::test]
+async fn a_key_provider_is_asked_before_each_attempt() {
+    use std::sync::Arc;
+    use std::sync::Mutex;
+
+    let server = MockServer::json(200, r#"{"id":"x"}"#).await;
+    let key = Arc::new(Mutex::new("mk_old"));
+    let current = Arc::clone(&key);
+    let provide = move || Secret::new(*current.lock().unwrap());
+    let client = server.email().key_provider(provide).build().unwrap();
+    client.audiences().get("1").await.unwrap();
+    *key.lock().unwrap() = "mk_new";
+    client.audiences().get("1").await.unwrap();
+    *key.lock().unwrap() = "";
+    let error = client.audiences().get("1").await.unwrap_err();
+    assert!(matches!(error.kind(), ErrorKind::Config { .. }), "{error}");
+    let requests = server.received_requests();
+    let keys: Vec<_> = requests.iter().map(|request| request.header("authorization")).collect();
+    assert_eq!(keys, [Some("Bearer mk_old"), Some("Bearer mk_new")]);
+    assert_eq!(error.operation(), Some(Operation::AudiencesGet));
+}
+
+#[test]
+fn an_error_names_the_invalid_fields() {
+    let body = r#"{"message":"private","errors":{"to":["private"],"subject":["private"],"not a name":[1]}}"#;
+    let error = svc_sdk::Error::from_response(
+        Operation::EmailsSend,
+        StatusCode::UNPROCESSABLE_ENTITY,
+        Default::default(),
+        body,
+    );
+    let shown = error.to_string();
+    assert!(
+        shown.contains("(HTTP 422): ") && shown.contains("to") && shown.contains("subject"),
+        "{shown}"
+    );
+    assert!(!shown.contains("private") && !shown.contains("not a name"), "{shown}");
+    assert_eq!(error.fields().len(), 3);
+}
