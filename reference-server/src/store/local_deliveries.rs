@@ -20,7 +20,7 @@ pub(crate) const MAX_ATTEMPTS: i64 = 3;
 /// first and then the oldest; without those that are set aside.
 pub(crate) fn list(reader: Reader<'_>, limit: i64) -> Result<Vec<(String, i64)>, ApiError> {
     let sql = "SELECT message, attempts FROM local_delivery WHERE attempts < ?1
-               ORDER BY attempts = 0, message LIMIT ?2";
+               ORDER BY attempts DESC, message LIMIT ?2";
     let mut statement = reader.statement(sql)?;
     let rows = statement.query_map([MAX_ATTEMPTS, limit], |row| Ok((row.get(0)?, row.get(1)?)))?;
     Ok(rows.collect::<rusqlite::Result<_>>()?)

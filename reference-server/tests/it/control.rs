@@ -15,7 +15,7 @@ async fn health_contains_all_addresses() {
     let now = sandbox.freeze().await;
     let health = sandbox.control("GET /_sandbox/health", "").await;
     let expected = format!(
-        r#"{{"status":"ok","version":"{}","now":"{now}","addresses":{{"http":"http://{}","smtp":null,"dns":"{}"}}}}"#,
+        r#"{{"status":"ok","version":"{}","now":"{now}","addresses":{{"http":"http://{}","smtp":null,"dns":"{}"}},"set_aside":0}}"#,
         env!("CARGO_PKG_VERSION"),
         sandbox.addr(),
         sandbox.server.dns_addr(),

@@ -259,3 +259,4 @@ CREATE TABLE local_delivery (
     organization INTEGER NOT NULL,
     attempts INTEGER NOT NULL
 ) STRICT, WITHOUT ROWID;
+CREATE INDEX local_delivery_attempts ON local_delivery (attempts DESC, message);
