@@ -89,8 +89,8 @@ impl Context {
         if compatibility.local_checks_off {
             builder = builder.local_checks(false);
         }
-        if compatibility.honours_idempotency_key {
-            builder = builder.service_honours_idempotency_key(true);
+        if compatibility.honors_idempotency_key {
+            builder = builder.service_honors_idempotency_key(true);
         }
         if let Some(pem) = self.ca_bundle()? {
             builder = builder.ca_bundle(&pem);
@@ -154,8 +154,8 @@ impl Context {
         let mut builder = ExtractionClient::builder(url, Secret::new(key.expose()))
             .timeout(self.settings.timeout.value)
             .retries(self.settings.retries.value);
-        if self.settings.compatibility.honours_idempotency_key {
-            builder = builder.service_honours_idempotency_key(true);
+        if self.settings.compatibility.honors_idempotency_key {
+            builder = builder.service_honors_idempotency_key(true);
         }
         if let Some(pem) = self.ca_bundle()? {
             builder = builder.ca_bundle(&pem);

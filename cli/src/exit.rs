@@ -18,7 +18,7 @@ pub const NOT_FOUND: u8 = 5;
 pub const REFUSED: u8 = 6;
 /// Rate limited after all retries: 429.
 pub const RATE_LIMITED: u8 = 7;
-/// Not processed, or safe to retry: no connection, time-out, 5xx.
+/// Not processed, or safe to retry: no connection, timeout, 5xx.
 pub const UNAVAILABLE: u8 = 8;
 /// Outcome unknown: the request may have been processed. Never reported as 8.
 pub const OUTCOME_UNKNOWN: u8 = 9;
@@ -62,7 +62,7 @@ pub const TABLE: [(u8, &str); 13] = [
     (NOT_FOUND, "not found: 404"),
     (REFUSED, "refused by the service: 400, 409, 413, 415, 422, and any other 403"),
     (RATE_LIMITED, "rate limited after all retries: 429"),
-    (UNAVAILABLE, "not processed, or safe to retry: no connection, time-out, 5xx"),
+    (UNAVAILABLE, "not processed, or safe to retry: no connection, timeout, 5xx"),
     (
         OUTCOME_UNKNOWN,
         "outcome unknown: the request may have been processed, or --wait ended before the final status",

@@ -26,7 +26,7 @@ pub enum Kind {
     Refused,
     /// Too many requests, after all retries.
     RateLimited,
-    /// No connection, time-out or 5xx; the request was not processed, or is safe to retry.
+    /// No connection, timeout or 5xx; the request was not processed, or is safe to retry.
     Unavailable,
     /// The request may have been processed.
     OutcomeUnknown,

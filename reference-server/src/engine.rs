@@ -136,7 +136,7 @@ impl Engine {
                 () = tokio::time::sleep(sleep) => self.backing_off = false,
             }
         }
-        // Attempts in flight end by their own time-out. They are recorded, or repeated
+        // Attempts in flight end by their own timeout. They are recorded, or repeated
         // by the next server.
         let all = async { while self.workers.join_next().await.is_some() {} };
         if tokio::time::timeout(self.stop_timeout, all).await.is_err() {

@@ -45,7 +45,7 @@
 //!
 //! # Retries
 //!
-//! Failed attempts are retried with exponential back-off and jitter, honouring
+//! Failed attempts are retried with exponential back-off and jitter, honoring
 //! `Retry-After`. All attempts of a call share one deadline, 30 seconds by default, and all
 //! clones of a client share a retry budget. An attempt that hangs is given up after a third
 //! of the deadline if it can be retried, see

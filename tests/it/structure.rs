@@ -109,7 +109,7 @@ fn the_sdk_switches_on_no_feature_that_changes_its_host() {
     assert!(!tree.contains("preserve_order"), "{tree}");
     assert!(!tree.contains("reqwest feature"), "{tree}");
     // Nor does any other feature of the SDK.
-    let manifest = std::fs::read_to_string(root().join("sdk/Cargo.toml")).expect("readable");
+    let manifest = fs::read_to_string(root().join("sdk/Cargo.toml")).expect("readable");
     assert!(!manifest.contains("preserve_order"), "{manifest}");
 }
 

@@ -51,6 +51,6 @@ impl Logout {
         } else {
             format!("deleted the {} key of profile `{profile}`", forgotten.join(" and the "))
         };
-        context.out.done(&sentence, &json!({"profile": profile, "forgotten": forgotten}))
+        context.out.done(&sentence, &json!({"profile": profile, "deleted": forgotten}))
     }
 }

@@ -31,7 +31,7 @@ pub async fn all(dns: &Dns, records: &[DnsRecord]) -> Vec<Value> {
             "found": result.found,
         })
     });
-    // Concurrently, so that an unresponsive server costs one time-out, not one per record.
+    // Concurrently, so that an unresponsive server costs one timeout, not one per record.
     futures_util::future::join_all(rows).await
 }
 

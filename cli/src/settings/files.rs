@@ -41,8 +41,8 @@ pub struct Compatibility {
     pub insecure_webhooks: bool,
     /// Whether to skip the local checks of the documented limits.
     pub local_checks_off: bool,
-    /// Whether the service honours `Idempotency-Key`.
-    pub honours_idempotency_key: bool,
+    /// Whether the service honors `Idempotency-Key`.
+    pub honors_idempotency_key: bool,
 }
 
 /// The entries of a profile.
@@ -61,7 +61,7 @@ pub const PROFILE_ENTRIES: [&str; 15] = [
     "first_page",
     "insecure_webhooks",
     "local_checks",
-    "honours_idempotency_key",
+    "honors_idempotency_key",
 ];
 
 /// The settings of a profile.
@@ -152,7 +152,7 @@ impl Profiles {
                 first_page: number("first_page")?,
                 insecure_webhooks: flag("insecure_webhooks")?.unwrap_or(false),
                 local_checks_off: !flag("local_checks")?.unwrap_or(true),
-                honours_idempotency_key: flag("honours_idempotency_key")?.unwrap_or(false),
+                honors_idempotency_key: flag("honors_idempotency_key")?.unwrap_or(false),
             },
         }))
     }

@@ -130,8 +130,11 @@ fn missing_details_of_the_extraction_service_are_unknown() {
         run
     };
     let refused = r#"{"error":{"code":"insufficient_scope","message":"no"}}"#;
-    let run = examine(http_response(200, "", "{}"), 10);
-    assert_eq!(finding(&run, "organization")["status"], "problem");
+    let peer = Service::always(200, "{}");
+    let env = [("SVC_EXTRACTION_URL", &*peer.url()), ("SVC_EXTRACTION_KEY", "sk_live_x")];
+    let run = home.run_with_env(&["doctor"], &env);
+    assert_eq!(run.code, 10, "{run:?}");
+    assert_eq!(finding(&run, "extraction service")["status"], "problem");
     let run = examine(http_response(403, "", refused), 0);
     assert_eq!(finding(&run, "organization")["status"], "unknown");
     let run = examine(

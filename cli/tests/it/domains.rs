@@ -56,7 +56,7 @@ fn wait_ends_when_the_domain_is_verified() {
     let id = domain(&home);
     let late = with_longer_timeouts(|timeout| {
         let args = ["--sandbox", "domains", "verify", &id, "--wait", "--timeout", timeout];
-        // Under load, the time-out can expire before the first response.
+        // Under load, the timeout can expire before the first response.
         Some(home.run(&args)).filter(|run| run.code != 8)
     });
     assert_eq!((late.code, late.json()["verified"].clone()), (10, json!(false)), "{late:?}");

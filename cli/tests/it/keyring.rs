@@ -68,7 +68,7 @@ fn a_keyring_that_hangs_times_out() {
     let env = [("SVC_EMAIL_URL", url.as_str()), ("DBUS_SESSION_BUS_ADDRESS", address.as_str())];
     let run = with_longer_timeouts(|timeout| {
         let run = home.run_with_env(&["audiences", "list", "--timeout", timeout], &env);
-        // Under load, the time-out can expire before svc contacts the bus.
+        // Under load, the timeout can expire before svc contacts the bus.
         bus.was_contacted().then_some(run)
     });
     assert_eq!((run.code, run.error()["code"].clone()), (1, "keyring".into()), "{run:?}");

@@ -181,7 +181,7 @@ impl Pages {
             let mut was_released = false;
             for page in 1..=2 {
                 if page == 2 {
-                    // `svc` prints the first line long before this time-out.
+                    // `svc` prints the first line long before this timeout.
                     was_released =
                         proceeds.recv_timeout(std::time::Duration::from_secs(60)).is_ok();
                 }

@@ -139,14 +139,14 @@ fn insecure_webhooks() {
 }
 
 #[test]
-fn honours_idempotency_key() {
+fn honors_idempotency_key() {
     let send = ["emails", "send", "--from=a@b.test", "--to=c@d.test", "--subject=s", "--text=t"];
     let key = ["--idempotency-key", "once"];
     let responses = [http_response(503, "", "{}"), http_response(202, "", r#"{"id":"eml_1"}"#)];
     for (config, args, code, sent) in [
         ("", [&send[..], &key].concat(), 9, 1),
-        ("honours_idempotency_key = true", [&send[..], &key].concat(), 0, 2),
-        ("honours_idempotency_key = true", send.to_vec(), 9, 1),
+        ("honors_idempotency_key = true", [&send[..], &key].concat(), 0, 2),
+        ("honors_idempotency_key = true", send.to_vec(), 9, 1),
     ] {
         let service = Service::with_responses(&responses);
         let run = run(&home(config), &service, &args);

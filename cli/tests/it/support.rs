@@ -248,7 +248,7 @@ pub fn limit_time(stream: &TcpStream) {
 pub fn with_longer_timeouts(run: impl FnMut(&'static str) -> Option<Run>) -> Run {
     let timeouts = ["300ms", "3s", "20s", "60s"];
     let found = timeouts.into_iter().find_map(run);
-    found.unwrap_or_else(|| panic!("none of these time-outs was sufficient: {timeouts:?}"))
+    found.unwrap_or_else(|| panic!("none of these timeouts was sufficient: {timeouts:?}"))
 }
 
 /// A raw HTTP response. `headers` are lines that each end in CRLF.

@@ -13,7 +13,7 @@ use webhook_verify::{MailSigner, Secret};
 
 use crate::support::{Home, TIME_LIMIT, Watchdog, http_response, limit_time};
 
-/// An https application for `localhost` that responds with 201 and records the requests.
+/// An https application for `localhost` that responds with 201 and an id, and records the requests.
 struct App {
     port: u16,
     pem: String,
@@ -72,7 +72,7 @@ fn serve(
         request.extend_from_slice(&buffer[..read]);
     }
     requests.lock().expect("no panic").push(String::from_utf8_lossy(&request).into_owned());
-    stream.write_all(http_response(201, "x-app: yes\r\n", "").as_bytes()).ok()?;
+    stream.write_all(http_response(201, "x-app: yes\r\n", r#"{"id":"eml_1"}"#).as_bytes()).ok()?;
     stream.conn.send_close_notify();
     stream.flush().ok()
 }

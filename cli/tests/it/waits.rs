@@ -89,7 +89,7 @@ fn a_failed_wait_does_not_suggest_sending_again() {
         let sends = service.requests().iter().filter(|request| request.starts_with("POST")).count();
         assert_eq!(sends, 1);
     }
-    // Still queued after the time-out.
+    // Still queued after the timeout.
     let service = Service::with_responses(&[accepted]);
     let args = [line.split(' ').collect::<Vec<_>>(), vec!["--timeout", "300ms"]].concat();
     let run = Home::new().run_with_env(&args, &[KEY, ("SVC_EMAIL_URL", &service.url())]);

@@ -34,7 +34,8 @@ fn main() -> Result<(), Box<dyn Error>> {
                 .app_data(dedup.clone())
                 .route("/hooks", web::post().to(receive))
         });
-        let server = server.workers(2).bind(addr)?;
+        // Each worker: actix-web buffers up to 192 KiB for every connection, outside our limits.
+        let server = server.workers(2).max_connections(25).bind(addr)?;
         for addr in server.addrs() {
             println!("http://{addr}/hooks");
         }

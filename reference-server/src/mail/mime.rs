@@ -389,7 +389,7 @@ mod tests {
             Attachment { filename: "b.txt", content_type: None, content: b"a\0b" },
         ];
         let email = email();
-        for text in ["one\r.\r\ntwo", "\r.\r", "a\0b", "= caf\u{e9} \r \n\t\n.\r\n x"] {
+        for text in ["one\r.\r\ntwo", "\r.\r", "a\0b", "= cote\u{e9} \r \n\t\n.\r\n x"] {
             let html = format!("<pre>{text}</pre>");
             let source = email.outgoing(Some(&html), Some(text), &files).source();
             assert!(!encode::needs_encoding(&source), "{text:?}");

@@ -1,6 +1,6 @@
 //! The server's clock. It runs at an offset to the system clock or is frozen.
 //! Everything scheduled uses this clock (`docs/control-interface.md#the-clock`).
-//! Network time-outs use real time.
+//! Network timeouts use real time.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};

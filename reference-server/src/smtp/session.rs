@@ -86,7 +86,7 @@ where
     let mut buffer = vec![0; 16 * 1024];
     loop {
         let Ok(read) = timeout(IDLE_TIMEOUT, stream.read(&mut buffer)).await else {
-            write(session.server, stream, b"421 4.4.2 idle time-out, closing connection\r\n")
+            write(session.server, stream, b"421 4.4.2 idle timeout, closing connection\r\n")
                 .await?;
             return Ok(End::Closed);
         };

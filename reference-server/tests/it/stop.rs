@@ -67,7 +67,7 @@ async fn completes_work_in_flight_and_keeps_pending_work() {
     assert_eq!(received.len(), ids.len(), "no delivery was repeated");
 }
 
-/// An endpoint that never responds delays a stop only for the time-out of an attempt.
+/// An endpoint that never responds delays a stop only for the timeout of an attempt.
 /// The next server repeats the attempt.
 #[tokio::test]
 async fn a_stop_does_not_wait_for_a_hanging_endpoint() {

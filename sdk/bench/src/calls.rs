@@ -113,7 +113,7 @@ pub fn svc(url: &str) -> svc_sdk::EmailClientBuilder {
     EmailClient::builder(url, "mk_secret")
         .scopes([Scope::EmailsSend])
         .check_scopes(true)
-        .service_honours_idempotency_key(true)
+        .service_honors_idempotency_key(true)
         .rate_limit(often, often)
         .on_attempt(|attempt| assert!(attempt.failure.is_none()))
 }

@@ -80,7 +80,7 @@ impl Builder {
                 retries: 2,
                 max_retry_after: Duration::from_secs(60),
                 back_off: BackOff::default(),
-                honours_idempotency_key: false,
+                honors_idempotency_key: false,
                 local_checks: true,
                 check_scopes: false,
                 insecure_webhook_urls: false,
@@ -317,12 +317,12 @@ macro_rules! common_options {
                 self
             }
 
-            /// Declares that the service honours `Idempotency-Key`. Default: false.
+            /// Declares that the service honors `Idempotency-Key`. Default: false.
             ///
             /// If true, calls with an idempotency key are also retried after ambiguous
             /// failures. See `docs/undocumented/both-services.md#idempotency`.
-            pub fn service_honours_idempotency_key(mut self, honours: bool) -> Self {
-                self.inner.settings.honours_idempotency_key = honours;
+            pub fn service_honors_idempotency_key(mut self, honors: bool) -> Self {
+                self.inner.settings.honors_idempotency_key = honors;
                 self
             }
         }
@@ -530,7 +530,7 @@ macro_rules! common_options {
 ///   [`connect_timeout`](Self::connect_timeout)
 /// - **Retries:** [`retries`](Self::retries), [`back_off`](Self::back_off),
 ///   [`max_retry_after`](Self::max_retry_after), [`retry_budget`](Self::retry_budget),
-///   [`service_honours_idempotency_key`](Self::service_honours_idempotency_key)
+///   [`service_honors_idempotency_key`](Self::service_honors_idempotency_key)
 /// - **Checks before sending:** [`local_checks`](Self::local_checks),
 ///   [`scopes`](Self::scopes), [`check_scopes`](Self::check_scopes),
 ///   [`insecure_webhook_urls`](Self::insecure_webhook_urls)
@@ -641,7 +641,7 @@ impl EmailClientBuilder {
 ///   [`connect_timeout`](Self::connect_timeout)
 /// - **Retries:** [`retries`](Self::retries), [`back_off`](Self::back_off),
 ///   [`max_retry_after`](Self::max_retry_after), [`retry_budget`](Self::retry_budget),
-///   [`service_honours_idempotency_key`](Self::service_honours_idempotency_key)
+///   [`service_honors_idempotency_key`](Self::service_honors_idempotency_key)
 /// - **Checks before sending:** [`local_checks`](Self::local_checks),
 ///   [`scopes`](Self::scopes), [`check_scopes`](Self::check_scopes)
 /// - **Requests and responses:** [`header`](Self::header),

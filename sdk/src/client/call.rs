@@ -144,7 +144,7 @@ impl<T> Call<T> {
     /// Sends an `Idempotency-Key` header. The key must be non-empty printable ASCII.
     ///
     /// If the client was built with
-    /// [`service_honours_idempotency_key(true)`](crate::EmailClientBuilder::service_honours_idempotency_key),
+    /// [`service_honors_idempotency_key(true)`](crate::EmailClientBuilder::service_honors_idempotency_key),
     /// this call is also retried after ambiguous failures.
     pub fn idempotency_key(mut self, key: impl AsRef<str>) -> Self {
         let key = key.as_ref();

@@ -1,7 +1,7 @@
 //! Decides whether and when a failed attempt is retried, as one pure function.
 //!
 //! A request is retry-safe if it is idempotent, or if it carries an idempotency key that
-//! the service honours. Retry-safe requests are retried after any transient failure. All
+//! the service honors. Retry-safe requests are retried after any transient failure. All
 //! others are retried only if they were certainly not processed: no connection was
 //! established, the TLS handshake failed, the service responded with 429, or an HTTP/2
 //! server refused the stream.
@@ -16,7 +16,7 @@ use super::time::Instant;
 pub(crate) struct RetryContext {
     pub(crate) failure: Failure,
     /// Whether the request is idempotent or has an idempotency key that the service
-    /// honours.
+    /// honors.
     pub(crate) retry_safe: bool,
     /// Number of attempts made, including this one, without those that
     /// [are invited back](Self::is_invited).

@@ -59,7 +59,7 @@ pub(crate) struct Settings {
     pub(crate) retries: u32,
     pub(crate) max_retry_after: Duration,
     pub(crate) back_off: BackOff,
-    pub(crate) honours_idempotency_key: bool,
+    pub(crate) honors_idempotency_key: bool,
     pub(crate) local_checks: bool,
     pub(crate) check_scopes: bool,
     pub(crate) insecure_webhook_urls: bool,

@@ -81,12 +81,12 @@ impl<'a> RetryLoop<'a> {
         let settings = &shared.settings;
         let start = Instant::now();
         let timeout = options.timeout.unwrap_or(settings.timeout);
-        let honoured = settings.honours_idempotency_key && options.idempotency_key.is_some();
+        let honored = settings.honors_idempotency_key && options.idempotency_key.is_some();
         Self {
             shared,
             request,
             options,
-            retry_safe: request.idempotent || honoured,
+            retry_safe: request.idempotent || honored,
             retries: options.retries.unwrap_or(settings.retries),
             start,
             timeout,

@@ -162,7 +162,7 @@ async fn the_first_attempt_starts_immediately() {
 #[tokio::test]
 async fn sends_without_an_idempotency_key_are_not_retried() {
     let server = MockServer::start([response(503, "")]).await;
-    let client = server.email().service_honours_idempotency_key(true);
+    let client = server.email().service_honors_idempotency_key(true);
     let client = client.back_off(Duration::ZERO, Duration::ZERO).build().unwrap();
     let email = Email::new("a@b", "c@d", "s");
     let error = client.emails().send(&email).await.unwrap_err();

@@ -177,7 +177,7 @@ async fn transient_failures_do_not_end_a_wait_but_permanent_ones_do() {
 
 /// A poll is not made sooner than the service asked for.
 #[tokio::test]
-async fn a_wait_honours_retry_after() {
+async fn a_wait_honors_retry_after() {
     let clock = Clock::pause();
     let [queued, delivered] = statuses(&["queued", "delivered"]).try_into().unwrap();
     for status in [429, 503] {

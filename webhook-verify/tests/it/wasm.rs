@@ -14,7 +14,9 @@ fn no_clock_of_std_is_called_on_wasm() {
     assert!(files.len() > 20, "{} files", files.len());
     for (path, text) in files {
         let mut previous = "";
-        for line in text.lines() {
+        // Unit tests run on other platforms only.
+        let code = text.split("#[cfg(test)]\nmod ").next().unwrap_or_default();
+        for line in code.lines() {
             let calls = ["SystemTime::now()", "Instant::now()", "tokio::time::"];
             if calls.iter().any(|call| line.contains(call)) && !line.contains("web_time::") {
                 let condition =

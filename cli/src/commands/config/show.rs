@@ -45,7 +45,7 @@ the service's reference leaves open:
   first_page = 0                   # number of the first page
   insecure_webhooks = true         # allow plain http webhook URLs
   local_checks = false             # leave limits to the service
-  honours_idempotency_key = true   # retry requests with an idempotency key
+  honors_idempotency_key = true   # retry requests with an idempotency key
 
 Scope: none (works offline)")]
 pub struct Show {}
@@ -147,9 +147,9 @@ fn wire(context: &Context) -> Vec<Value> {
         entry("insecure_webhooks", json!(wire.insecure_webhooks), !wire.insecure_webhooks),
         entry("local_checks", json!(!wire.local_checks_off), !wire.local_checks_off),
         entry(
-            "honours_idempotency_key",
-            json!(wire.honours_idempotency_key),
-            !wire.honours_idempotency_key,
+            "honors_idempotency_key",
+            json!(wire.honors_idempotency_key),
+            !wire.honors_idempotency_key,
         ),
     ]
 }

@@ -86,7 +86,7 @@ async fn a_misspelt_organization_does_not_empty_the_server() {
     }
     assert!(sandbox.call("GET /api/v1/audiences", "").await.body.contains("kept"));
     for (line, body) in [
-        ("POST /_sandbox/organizations", r#"{"nmae":"x"}"#),
+        ("POST /_sandbox/organizations", r#"{"title":"x"}"#),
         ("POST /_sandbox/keys", r#"{"service":"email","scopes":[],"mod":"live"}"#),
         ("PUT /_sandbox/templates/x", r#"{"txt":"x"}"#),
         ("POST /_sandbox/dns/sandbox.test/publish", r#"{"record":["mx"]}"#),
@@ -94,9 +94,9 @@ async fn a_misspelt_organization_does_not_empty_the_server() {
         ("POST /_sandbox/extractions", r#"{"event":"extraction.completed","dta":{}}"#),
         ("POST /_sandbox/clock", r#"{"freeze":true,"at":"now"}"#),
         ("POST /_sandbox/faults", r#"{"status":500,"time":2}"#),
-        ("POST /_sandbox/emails/x/events", r#"{"event":"opened","recipent":"a@b.test"}"#),
+        ("POST /_sandbox/emails/x/events", r#"{"event":"opened","receiver":"a@b.test"}"#),
         ("GET /_sandbox/messages?form=a@b.test", ""),
-        ("GET /_sandbox/deliveries?webhok=x", ""),
+        ("GET /_sandbox/deliveries?hook=x", ""),
         ("GET /_sandbox/faults?limit=1", ""),
     ] {
         let refused = sandbox.control(line, body).await;

@@ -24,7 +24,7 @@ enum RetriedCalls {
     /// The request was certainly not processed, so even a send is retried.
     All,
     /// Only idempotent requests, and those with an idempotency key that the service
-    /// honours.
+    /// honors.
     Idempotent,
     Never,
 }
@@ -189,9 +189,9 @@ impl Call {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Key {
     None,
-    /// Set, but the client does not assume that the service honours it.
+    /// Set, but the client does not assume that the service honors it.
     Given,
-    Honoured,
+    Honored,
 }
 
 /// How often the fault occurs.
@@ -221,7 +221,7 @@ async fn handles_every_fault_for_every_operation() {
     let mut cases = Vec::new();
     for row in &rows {
         for call in Call::ALL.into_iter().filter(|call| call.applies_to(&row.fault)) {
-            for key in [Key::None, Key::Given, Key::Honoured] {
+            for key in [Key::None, Key::Given, Key::Honored] {
                 for duration in [FaultDuration::Once, FaultDuration::Always] {
                     // A server cannot start to listen at the right moment.
                     if !(matches!(row.fault, Fault::ConnectionRefused)
@@ -246,13 +246,13 @@ impl Case<'_> {
         let client = server
             .builder()
             .max_response_size(LIMIT)
-            .service_honours_idempotency_key(self.key == Key::Honoured)
+            .service_honors_idempotency_key(self.key == Key::Honored)
             .build()
             .unwrap();
         let key = (self.key != Key::None).then_some("key");
         let response = self.call.run(&client, key).await;
 
-        let retry_safe = self.call.is_idempotent() || self.key == Key::Honoured;
+        let retry_safe = self.call.is_idempotent() || self.key == Key::Honored;
         let retried = match retried_calls {
             RetriedCalls::All => true,
             RetriedCalls::Idempotent => retry_safe,

@@ -57,7 +57,7 @@ pub(super) fn of(path: &str) -> Option<Value> {
             ("organization", nullable("string")),
             ("credentials", string()),
         ]),
-        "logout" => ours(&[("profile", string()), ("forgotten", list(service()))]),
+        "logout" => ours(&[("profile", string()), ("deleted", list(service()))]),
         "profiles list" => list(ours(&[
             ("name", string()),
             ("active", boolean()),
