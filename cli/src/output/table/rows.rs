@@ -151,6 +151,7 @@ fn cells_of(items: &[Value], column: &Column) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
+    use chrono::{DateTime, Local};
     use serde_json::json;
 
     use super::*;
@@ -184,10 +185,14 @@ mod tests {
         let shown = |width| {
             list(std::slice::from_ref(&item), CONTACTS, Canvas { width: Some(width), color: false })
         };
-        assert!(shown(115).text.contains(":00 +"), "{}", shown(115).text);
+        let local = "2026-12-01T09:00:00Z".parse::<DateTime<Local>>().expect("a time");
+        let time = |format: &str| local.format(format).to_string();
+        let complete = time("%Y-%m-%d %H:%M:%S %:z");
+        assert!(shown(115).text.contains(&complete), "{}", shown(115).text);
         let fitting = shown(104);
         assert!(fitting.text.contains("a remark that is long"), "{}", fitting.text);
-        assert!(fitting.text.contains(":00  one of two"), "{}", fitting.text);
+        let short = time("%Y-%m-%d %H:%M  one of two");
+        assert!(fitting.text.contains(&short), "{}", fitting.text);
         let shorter = shown(96);
         assert!(shorter.text.contains("a remark that…"), "{}", shorter.text);
         let wrapped = shown(91);
