@@ -8,6 +8,7 @@ mod list;
 mod record;
 mod sanitize;
 
+#[cfg(feature = "client")]
 pub(crate) use cursor::parse_value;
 #[cfg(feature = "client")]
 pub(crate) use cursor::{JsonCursor, parse_lenient};

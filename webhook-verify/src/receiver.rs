@@ -36,9 +36,11 @@ pub use resolver::{RequestHead, RequestParts};
 
 use crate::log_text::LogText;
 use crate::{
-    BodyBytes, BodyTooLarge, BoxError, Delivery, Extraction, HeaderEvent, Mail, Scheme, Signature,
-    Timestamp, Verified, Verifier,
+    BodyBytes, BoxError, Delivery, Extraction, HeaderEvent, Mail, Scheme, Timestamp, Verified,
+    Verifier,
 };
+#[cfg(any(feature = "http", feature = "lambda"))]
+use crate::{BodyTooLarge, Signature};
 use resolver::Verifiers;
 
 /// A verified delivery of the extraction service, as the adapters provide it.

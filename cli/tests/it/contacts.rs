@@ -187,6 +187,29 @@ fn an_import_reports_a_contact_that_is_created_but_not_unsubscribed() {
     assert!(service.requests()[2].ends_with(r#"{"subscribed":false}"#), "{:?}", service.requests());
 }
 
+/// No row under way is lost from the report when the service fails in the middle.
+#[test]
+fn an_import_that_ends_early_reports_every_contact_that_it_created() {
+    let home = Home::new();
+    let audience = audience(&home);
+    let rows = (0..12).map(|n| format!("u{n}@example.test,no\n")).collect::<String>();
+    let file = home.file("people.csv", format!("email,subscribed\n{rows}"));
+    let fault = ["sandbox", "faults", "add", "--operation", "contacts.update", "--status", "503"];
+    assert_eq!(home.run(&[&fault[..], &["--times", "1"]].concat()).code, 0);
+    let import = ["--sandbox", "--retries", "0", "contacts", "import", &audience, &file];
+    let run = home.run(&import);
+    assert!(run.code != 0 && run.stderr.contains("--existing update"), "{run:?}");
+    assert!(run.stderr.contains("of 12 rows were tried"), "{run:?}");
+    let reported = run.json();
+    let contacts = home.sandbox_json(&["contacts", "list", &audience, "--all"]);
+    for contact in contacts.as_array().expect("a list") {
+        let row =
+            reported.as_array().expect("a list").iter().find(|r| r["email"] == contact["email"]);
+        let result = &row.unwrap_or_else(|| panic!("{contact} is not in {reported}"))["result"];
+        assert_eq!(*result == "created", contact["subscribed"] == false, "{contact}: {reported}");
+    }
+}
+
 #[test]
 fn an_import_warns_of_skipped_contacts_that_the_file_unsubscribes() {
     let home = Home::new();

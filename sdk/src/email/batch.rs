@@ -8,7 +8,6 @@ use serde_json::{Map, Value};
 #[cfg(feature = "client")]
 use super::Email;
 use super::EmailRecord;
-#[cfg(feature = "client")]
 use crate::FieldProblem;
 #[cfg(feature = "client")]
 use crate::client::{FromResponse, ResponseParts};

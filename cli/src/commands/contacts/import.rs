@@ -81,9 +81,14 @@ impl Import {
             rows::read(&bytes, &self.map).map_err(|failure| in_file(&self.file, failure))?;
         let total = rows.len();
         for column in doubtful {
+            let way_out = if rows::lists_opt_outs(&column) {
+                "if it says who has opted out, add a column `subscribed` with the opposite values"
+                    .to_owned()
+            } else {
+                format!("if it says who is subscribed: --map '{column}=subscribed'")
+            };
             context.out.warning(&format!(
-                "the column `{column}` is stored as metadata and unsubscribes nobody; \
-                 if it says who has opted out: --map '{column}=subscribed'"
+                "the column `{column}` is stored as metadata and unsubscribes nobody; {way_out}"
             ));
         }
         if let Some(long) = rows::implausible(&rows) {
@@ -140,7 +145,9 @@ impl Import {
                 Err((number, email, failure)) => {
                     failed += 1;
                     let entry = failed_entry(number, email.as_deref(), &failure);
-                    if is_fatal(&failure) {
+                    // No further row is sent. The rows under way are completed and reported.
+                    if is_fatal(&failure) && end.is_none() {
+                        stopped.set(true);
                         end = Some(failure);
                     }
                     entry
@@ -153,9 +160,6 @@ impl Import {
                 report.push(entry);
             }
             progress.set_text(format!("imported {seen} of {total} rows"));
-            if end.is_some() {
-                break;
-            }
         }
         drop(progress);
         let stopped = stopped.get() && seen < total;
@@ -177,6 +181,18 @@ impl Import {
             ));
         }
         match end {
+            Some(failure) if stopped => {
+                let rest = format!(
+                    "{seen} of {total} rows were tried; then go on with --existing update, \
+                     which also completes contacts that were only created:\n{}",
+                    context.typed_again()
+                );
+                let hint = match failure.details().hint.clone() {
+                    Some(hint) => format!("{hint}\n{rest}"),
+                    None => rest,
+                };
+                Err(failure.hint(hint))
+            }
             Some(failure) => Err(failure),
             None if stopped => Err(Failure::new(
                 Kind::Interrupted,

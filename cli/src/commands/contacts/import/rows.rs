@@ -233,8 +233,17 @@ fn described(
 fn says_who_opted_out(column: &str) -> bool {
     const WORDS: [&str; 7] =
         ["status", "state", "optin", "optout", "unsubscribe", "subscription", "consent"];
-    let column = column.to_lowercase().replace(['_', '-', ' '], "");
+    let column = compact(column);
     WORDS.iter().any(|word| column.contains(word))
+}
+
+/// Whether `true` in this column probably means that the person has opted out.
+pub(super) fn lists_opt_outs(column: &str) -> bool {
+    ["optout", "optedout", "unsub"].iter().any(|word| compact(column).contains(word))
+}
+
+fn compact(column: &str) -> String {
+    column.to_lowercase().replace(['_', '-', ' '], "")
 }
 
 /// The most characters of a plausible value.
@@ -266,6 +275,10 @@ fn row(number: usize, record: &csv::StringRecord, fields: &[Field]) -> Result<Ro
         subscribed: None,
         metadata: Map::new(),
     };
+    if record.iter().skip(fields.len()).any(|cell| !cell.is_empty()) {
+        let (cells, columns) = (record.len(), fields.len());
+        return Err(format!("the row has {cells} values, but the header has {columns}"));
+    }
     let (mut first, mut last) = (None, None);
     for (cell, field) in record.iter().zip(fields).filter(|(cell, _)| !cell.is_empty()) {
         match field {
@@ -375,6 +388,24 @@ mod tests {
         latin.insert(2, 0xeb);
         let refused = read(&latin, &[]).expect_err("refused");
         assert!(refused.details().hint.as_deref().is_some_and(|hint| hint.contains("iconv")));
+    }
+
+    #[test]
+    fn a_row_with_more_values_than_the_header_is_invalid() {
+        let rows = read(b"email,name,subscribed\na@b.test,,,false\nc@b.test,C,no,\n", &[])
+            .expect("a file")
+            .rows;
+        let (number, why) = rows[0].clone().expect_err("invalid");
+        assert_eq!((number, why.as_str()), (2, "the row has 4 values, but the header has 3"));
+        assert_eq!(rows[1].as_ref().expect("valid").subscribed, Some(false));
+    }
+
+    #[test]
+    fn columns_of_opt_outs_are_not_mapped_to_subscribed() {
+        for column in ["Unsubscribed", "Opt out", "opted_out"] {
+            assert!(lists_opt_outs(column), "{column}");
+        }
+        assert!(!lists_opt_outs("status") && !lists_opt_outs("Subscription"));
     }
 
     #[test]
