@@ -25,7 +25,7 @@ use crate::{Error, ErrorKind, Outcome};
 pub(super) type BoxError = Box<dyn StdError + Send + Sync>;
 
 /// `fetch` decides how a body is sent.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, PartialEq)]
 pub(super) enum Pace {
     Fast,
     Careful,
