@@ -53,5 +53,9 @@ fuzz_target!(|input: &[u8]| {
         let shown = request(&format!("GET /_sandbox/messages/{id}{part}"), "", b"");
         assert!(!shown.starts_with("HTTP/1.1 5"), "{shown}");
     }
-    assert!(started.elapsed() < Duration::from_secs(10), "the message took {:?}", started.elapsed());
+    assert!(
+        started.elapsed() < Duration::from_secs(10),
+        "the message took {:?}",
+        started.elapsed()
+    );
 });
