@@ -3,9 +3,10 @@
 
 use std::fmt;
 
-use svc_sdk::{EmailClient, ExtractionClient};
+use svc_sdk::{Call, Deleted, EmailClient, ExtractionClient};
 
 use crate::commands::contacts::pages;
+use crate::confirm::confirm;
 use crate::context::Context;
 use crate::failure::{Failure, Kind};
 use crate::output::one_line;
@@ -86,8 +87,28 @@ pub async fn with_id<T>(
     }
 }
 
+/// Deletes the resource that a text names, after a confirmation that shows which one it is.
+pub async fn delete(
+    context: &Context,
+    names: Names<'_>,
+    text: &str,
+    question: impl FnOnce(&Target) -> String,
+    call: impl Fn(&str) -> Call<Deleted>,
+) -> Result<(), Failure> {
+    let target = to_delete(context, names, text).await?;
+    confirm(context, &question(&target)).await?;
+    let delete = async |id: &str| {
+        let done = context.call(call(id), "deleting").await?;
+        Ok(done.map(|_| id.to_owned()))
+    };
+    match with_id(context, names, &target.id, delete).await? {
+        Some(id) => context.deleted(names.noun(), &Target { id, ..target }),
+        None => Ok(()),
+    }
+}
+
 /// The resource to delete, with its name if the user is asked for confirmation.
-pub async fn to_delete(context: &Context, names: Names<'_>, text: &str) -> Result<Target, Failure> {
+async fn to_delete(context: &Context, names: Names<'_>, text: &str) -> Result<Target, Failure> {
     if context.settings.dry_run {
         return Ok(Target::unnamed(text));
     }

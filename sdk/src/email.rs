@@ -8,6 +8,7 @@ mod batch;
 mod contact_pages;
 mod contacts;
 mod domains;
+mod email_record;
 mod emails;
 mod limits;
 mod recipients;
@@ -28,11 +29,12 @@ pub use contacts::{ContactPages, ContactStream, Contacts};
 #[cfg(feature = "client")]
 pub use domains::Domains;
 pub use domains::{DnsRecord, Domain, NewDomain, Verification};
+pub use email_record::{EmailRecord, EmailStatus};
 #[cfg(feature = "client")]
 pub use emails::Emails;
 #[cfg(feature = "client")]
 pub(crate) use emails::Fields;
-pub use emails::{Email, EmailRecord, EmailStatus, ScheduledAt};
+pub use emails::{Email, ScheduledAt};
 #[cfg(feature = "client")]
 pub(crate) use limits::check_extra;
 pub use recipients::Recipients;

@@ -16,6 +16,18 @@ fn asked(service: &Service) -> Terminal {
     terminal
 }
 
+/// The output without the spinner, which appears if the lookup before the question is slow.
+fn without_spinner(raw: &str) -> String {
+    let is_frame = |part: &str| part.starts_with(|first| "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏".contains(first));
+    raw.split("\r\u{1b}[2K").filter(|part| !is_frame(part)).collect()
+}
+
+#[test]
+fn the_spinner_is_removed() {
+    let raw = "\r\u{1b}[2K⠋ looking up\r\u{1b}[2K⠙ looking up\r\u{1b}[2KDelete? \nno\n";
+    assert_eq!(without_spinner(raw), "Delete? \nno\n");
+}
+
 #[test]
 fn a_declined_confirmation_is_an_error_on_its_own_line() {
     let service = Service::with_responses(&[http_response(204, "", "")]);
@@ -25,7 +37,8 @@ fn a_declined_confirmation_is_an_error_on_its_own_line() {
         terminal.write(typed);
         let seen = terminal.end();
         assert_eq!(seen.code, 2, "{:?}", seen.raw);
-        let lines = seen.raw.lines().collect::<Vec<_>>();
+        let shown = without_spinner(&seen.raw);
+        let lines = shown.lines().collect::<Vec<_>>();
         assert_eq!(lines.last(), Some(&"error: not confirmed; nothing was changed"), "{lines:?}");
         assert!(lines[0].starts_with(QUESTION.trim_end()), "{lines:?}");
     }
@@ -38,7 +51,8 @@ fn ctrl_c_ends_a_prompt() {
     let terminal = asked(&service);
     terminal.signal("-INT");
     let seen = terminal.end();
-    assert_eq!((seen.code, seen.raw), (130, format!("{QUESTION}\ninterrupted\n")));
+    let shown = without_spinner(&seen.raw);
+    assert_eq!((seen.code, shown), (130, format!("{QUESTION}\ninterrupted\n")));
     assert!(service.requests().iter().all(|request| request.starts_with("GET ")));
 }
 

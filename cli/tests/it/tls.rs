@@ -60,7 +60,7 @@ impl App {
     }
 }
 
-/// Records one request, then responds: whoever has the response finds the request recorded.
+/// Records one request before it responds, so that the request is recorded when the client ends.
 fn serve(
     mut stream: StreamOwned<ServerConnection, TcpStream>,
     requests: &Mutex<Vec<String>>,

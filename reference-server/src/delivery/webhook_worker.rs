@@ -163,8 +163,8 @@ pub(crate) async fn attempt(
     }
 }
 
-/// Posts the body. Waits while this machine has no free file descriptor: that is no failure
-/// of the endpoint.
+/// Posts the body. If this process has no free file descriptor, waits until it has one,
+/// because the endpoint has not failed.
 async fn post(
     delivery: &Delivery,
     url: &url::Url,

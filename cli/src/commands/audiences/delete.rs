@@ -3,7 +3,6 @@
 use clap::Args;
 
 use crate::complete::Values;
-use crate::confirm::confirm;
 use crate::context::Context;
 use crate::failure::Failure;
 use crate::names::{self, Names, Target};
@@ -26,15 +25,9 @@ impl Delete {
     pub async fn run(self, context: &Context) -> Result<(), Failure> {
         let client = context.email_client().await?;
         let names = Names::Audience(&client);
-        let target = names::to_delete(context, names, &self.id).await?;
-        confirm(context, &format!("Delete audience {target} and all contacts in it?")).await?;
-        let delete = async |id: &str| {
-            let done = context.call(client.audiences().delete(id), "deleting").await?;
-            Ok(done.map(|_| id.to_owned()))
-        };
-        match names::with_id(context, names, &target.id, delete).await? {
-            Some(id) => context.deleted("audience", &Target { id, ..target }),
-            None => Ok(()),
-        }
+        let question =
+            |target: &Target| format!("Delete audience {target} and all contacts in it?");
+        let delete = |id: &str| client.audiences().delete(id);
+        names::delete(context, names, &self.id, question, delete).await
     }
 }

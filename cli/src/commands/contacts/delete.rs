@@ -3,7 +3,6 @@
 use clap::Args;
 
 use crate::complete::Values;
-use crate::confirm::confirm;
 use crate::context::Context;
 use crate::failure::Failure;
 use crate::names::{self, Names, Target};
@@ -29,15 +28,8 @@ impl Delete {
     pub async fn run(self, context: &Context) -> Result<(), Failure> {
         let client = context.email_client().await?;
         let names = Names::Contact { client: &client, audience: self.audience.as_deref() };
-        let target = names::to_delete(context, names, &self.id).await?;
-        confirm(context, &format!("Delete contact {target}?")).await?;
-        let delete = async |id: &str| {
-            let done = context.call(client.contacts().delete(id), "deleting").await?;
-            Ok(done.map(|_| id.to_owned()))
-        };
-        match names::with_id(context, names, &target.id, delete).await? {
-            Some(id) => context.deleted("contact", &Target { id, ..target }),
-            None => Ok(()),
-        }
+        let question = |target: &Target| format!("Delete contact {target}?");
+        let delete = |id: &str| client.contacts().delete(id);
+        names::delete(context, names, &self.id, question, delete).await
     }
 }

@@ -88,7 +88,7 @@ impl Import {
                 format!("if it says who is subscribed: --map '{column}=subscribed'")
             };
             context.out.warning(&format!(
-                "the column `{column}` is stored as metadata and unsubscribes nobody; {way_out}"
+                "the column `{column}` is stored as metadata and does not unsubscribe contacts; {way_out}"
             ));
         }
         if let Some(long) = rows::implausible(&rows) {

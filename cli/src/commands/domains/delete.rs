@@ -3,7 +3,6 @@
 use clap::Args;
 
 use crate::complete::Values;
-use crate::confirm::confirm;
 use crate::context::Context;
 use crate::failure::Failure;
 use crate::names::{self, Names, Target};
@@ -26,19 +25,10 @@ impl Delete {
     pub async fn run(self, context: &Context) -> Result<(), Failure> {
         let client = context.email_client().await?;
         let names = Names::Domain(&client);
-        let target = names::to_delete(context, names, &self.id).await?;
-        confirm(
-            context,
-            &format!("Delete domain {target} and every mailbox under it? This cannot be undone."),
-        )
-        .await?;
-        let delete = async |id: &str| {
-            let done = context.call(client.domains().delete(id), "deleting").await?;
-            Ok(done.map(|_| id.to_owned()))
+        let question = |target: &Target| {
+            format!("Delete domain {target} and every mailbox under it? This cannot be undone.")
         };
-        match names::with_id(context, names, &target.id, delete).await? {
-            Some(id) => context.deleted("domain", &Target { id, ..target }),
-            None => Ok(()),
-        }
+        let delete = |id: &str| client.domains().delete(id);
+        names::delete(context, names, &self.id, question, delete).await
     }
 }

@@ -117,7 +117,7 @@ impl<'t> Tokens<'t> {
             length: inside.len(),
         };
         let bytes = inside.as_bytes();
-        // For each open bracket, whether it begins a value (and is no subscript or call).
+        // For each open bracket, whether it begins a value instead of a subscript or a call.
         let mut brackets: Vec<bool> = Vec::new();
         let (mut at, mut after_value, mut after_pipe) = (0, false, false);
         while at < bytes.len() {

@@ -3,7 +3,6 @@
 use clap::Args;
 
 use crate::complete::Values;
-use crate::confirm::confirm;
 use crate::context::Context;
 use crate::failure::Failure;
 use crate::names::{self, Names, Target};
@@ -26,15 +25,8 @@ impl Delete {
     pub async fn run(self, context: &Context) -> Result<(), Failure> {
         let client = context.extraction_client().await?;
         let names = Names::ExtractionWebhook(&client);
-        let target = names::to_delete(context, names, &self.id).await?;
-        confirm(context, &format!("Delete webhook {target}?")).await?;
-        let delete = async |id: &str| {
-            let done = context.call(client.webhooks().delete(id), "deleting").await?;
-            Ok(done.map(|_| id.to_owned()))
-        };
-        match names::with_id(context, names, &target.id, delete).await? {
-            Some(id) => context.deleted("webhook", &Target { id, ..target }),
-            None => Ok(()),
-        }
+        let question = |target: &Target| format!("Delete webhook {target}?");
+        let delete = |id: &str| client.webhooks().delete(id);
+        names::delete(context, names, &self.id, question, delete).await
     }
 }
