@@ -9,7 +9,7 @@ use super::{Delivery, events};
 use crate::delivery::source::Message;
 use crate::mail::relay::{Handoff, Reason, Relay};
 use crate::model::address::{Address, Mailbox};
-use crate::model::error::{ApiError, Code};
+use crate::model::error::ApiError;
 use crate::model::status::{Change, Outcome, Status};
 use crate::model::time::Millis;
 use crate::store::emails;
@@ -71,12 +71,13 @@ async fn send(
     let mut outcomes = Vec::with_capacity(positions.len());
     for positions in positions.chunks(chunk_size) {
         let handed_over = match hand_to(delivery, relay, &message, positions).await {
-            // A defect of this server must not hold back the messages after this one.
-            Err(error) if error.code() == Code::Internal => {
+            Ok(handed_over) => handed_over,
+            // An error of this server. It neither holds back the messages after this one nor
+            // loses the outcomes of those before.
+            Err(_) => {
                 let reason = Reason::new("the message cannot be sent by this server; see its log");
                 vec![Handoff::Deferred(reason); positions.len()]
             }
-            handed_over => handed_over?,
         };
         outcomes.extend(positions.iter().copied().zip(handed_over));
     }

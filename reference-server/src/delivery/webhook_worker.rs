@@ -38,6 +38,9 @@ const READ_AHEAD_BYTES: usize = 4 << 20;
 ///
 /// `more` makes the worker read again, so that a hanging attempt does not hold back
 /// later deliveries.
+///
+/// If the database fails, for example because the disk is full, no further attempt begins.
+/// Those in flight are completed: an attempt without a known outcome would be repeated.
 pub(crate) async fn run(
     delivery: &Arc<Delivery>,
     webhook: &str,
@@ -47,13 +50,19 @@ pub(crate) async fn run(
     let mut in_flight_ids: HashSet<String> = HashSet::new();
     let mut waiting: VecDeque<Due> = VecDeque::new();
     let (mut read_more, mut next) = (true, Millis::MAX);
+    let mut failure = None;
     loop {
-        if delivery.stop.is_requested() {
+        if delivery.stop.is_requested() || failure.is_some() {
             (read_more, waiting) = (false, VecDeque::new());
         }
         if read_more && waiting.is_empty() && in_flight.len() < MAX_CONCURRENT {
-            let due = read_due(delivery, webhook, in_flight_ids.clone()).await?;
-            (waiting, read_more, next) = (due.deliveries, due.more, due.next);
+            match read_due(delivery, webhook, in_flight_ids.clone()).await {
+                Ok(due) => (waiting, read_more, next) = (due.deliveries, due.more, due.next),
+                Err(error) => {
+                    failure = Some(error);
+                    continue;
+                }
+            }
         }
         while in_flight.len() < MAX_CONCURRENT
             && let Some(due) = waiting.pop_front()
@@ -63,12 +72,12 @@ pub(crate) async fn run(
         }
         tokio::select! {
             ended = in_flight.next() => match ended {
-                Some((id, result)) => {
-                    result?;
+                Some((id, Ok(()))) => {
                     in_flight_ids.remove(&id);
                 }
+                Some((_, Err(error))) => failure = failure.or(Some(error)),
                 None if read_more => {}
-                None => return Ok(next),
+                None => return failure.map_or(Ok(next), Err),
             },
             () = more.notified() => read_more = true,
         }

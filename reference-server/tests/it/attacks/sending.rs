@@ -228,11 +228,14 @@ async fn a_disk_that_is_full_when_the_outcome_is_stored() {
             size /= 2;
         }
     }
-    gate.add_permits(16);
-    // Not all outcomes can be stored. No delivery is sent again meanwhile.
-    let never = tokio::time::timeout(Duration::from_secs(2), sandbox.settle()).await;
-    assert!(never.is_err(), "all outcomes were stored on a full disk");
-    assert_eq!(requests.load(Ordering::SeqCst), 16);
+    // The outcomes cannot be stored, neither of the first delivery while the others are in
+    // flight, nor of all. No delivery is sent again meanwhile.
+    for permits in [1, 15] {
+        gate.add_permits(permits);
+        let never = tokio::time::timeout(Duration::from_secs(1), sandbox.settle()).await;
+        assert!(never.is_err(), "all outcomes were stored on a full disk");
+        assert_eq!(requests.load(Ordering::SeqCst), 16);
+    }
     // With room, they are stored.
     let audiences = sandbox.call("GET /api/v1/audiences", "").await.id();
     let delete = format!("DELETE /api/v1/audiences/{audiences}");
