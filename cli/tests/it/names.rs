@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::support::{Home, Service, http_response};
+use crate::support::{Home, Service, http_response, with_longer_timeouts};
 
 fn sandbox(home: &Home, args: &[&str]) -> crate::support::Run {
     home.run(&[&["--sandbox"], args].concat())
@@ -142,15 +142,18 @@ fn an_unfinished_wait_prints_the_last_state() {
     home.sandbox_json(&["domains", "list"]);
     let status = http_response(200, "", r#"{"id":"eml_1","status":"sending"}"#);
     let accepted = http_response(202, "", r#"{"id":"eml_1","status":"queued"}"#);
-    let get = ["emails", "get", "eml_1", "--wait", "--timeout", "150ms"];
-    let send =
-        "emails send --from a@b.test --to c@d.test --subject s --text t --wait --timeout 150ms";
+    let get = ["emails", "get", "eml_1", "--wait", "--timeout"];
+    let send = "emails send --from a@b.test --to c@d.test --subject s --text t --wait --timeout";
     let send = send.split(' ').collect::<Vec<_>>();
     for (args, first) in [(&get[..], &status), (&send, &accepted)] {
-        let service = Service::with_responses(&[first.clone(), status.clone()]);
-        let url = service.url();
-        let env = [("SVC_EMAIL_URL", url.as_str()), ("SVC_EMAIL_KEY", "mk_test_x")];
-        let run = home.run_with_env(args, &env);
+        let run = with_longer_timeouts(|timeout| {
+            let service = Service::with_responses(&[first.clone(), status.clone()]);
+            let url = service.url();
+            let env = [("SVC_EMAIL_URL", url.as_str()), ("SVC_EMAIL_KEY", "mk_test_x")];
+            let run = home.run_with_env(&[args, &[timeout]].concat(), &env);
+            // Under load, the timeout can expire before the service reports `sending`.
+            run.stdout.contains("sending").then_some(run)
+        });
         assert_eq!((run.code, &run.json()["status"]), (9, &json!("sending")), "{run:?}");
         assert_eq!(run.error()["code"], "wait_timed_out", "{run:?}");
     }

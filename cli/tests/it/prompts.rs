@@ -16,18 +16,6 @@ fn asked(service: &Service) -> Terminal {
     terminal
 }
 
-/// The output without the spinner, which appears if the lookup before the question is slow.
-fn without_spinner(raw: &str) -> String {
-    let is_frame = |part: &str| part.starts_with(|first| "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏".contains(first));
-    raw.split("\r\u{1b}[2K").filter(|part| !is_frame(part)).collect()
-}
-
-#[test]
-fn the_spinner_is_removed() {
-    let raw = "\r\u{1b}[2K⠋ looking up\r\u{1b}[2K⠙ looking up\r\u{1b}[2KDelete? \nno\n";
-    assert_eq!(without_spinner(raw), "Delete? \nno\n");
-}
-
 #[test]
 fn a_declined_confirmation_is_an_error_on_its_own_line() {
     let service = Service::with_responses(&[http_response(204, "", "")]);
@@ -36,9 +24,8 @@ fn a_declined_confirmation_is_an_error_on_its_own_line() {
         let mut terminal = asked(&service);
         terminal.write(typed);
         let seen = terminal.end();
-        assert_eq!(seen.code, 2, "{:?}", seen.raw);
-        let shown = without_spinner(&seen.raw);
-        let lines = shown.lines().collect::<Vec<_>>();
+        assert_eq!(seen.code, 2, "{:?}", seen.text);
+        let lines = seen.text.lines().collect::<Vec<_>>();
         assert_eq!(lines.last(), Some(&"error: not confirmed; nothing was changed"), "{lines:?}");
         assert!(lines[0].starts_with(QUESTION.trim_end()), "{lines:?}");
     }
@@ -51,8 +38,7 @@ fn ctrl_c_ends_a_prompt() {
     let terminal = asked(&service);
     terminal.signal("-INT");
     let seen = terminal.end();
-    let shown = without_spinner(&seen.raw);
-    assert_eq!((seen.code, shown), (130, format!("{QUESTION}\ninterrupted\n")));
+    assert_eq!((seen.code, seen.text), (130, format!("{QUESTION}\ninterrupted\n")));
     assert!(service.requests().iter().all(|request| request.starts_with("GET ")));
 }
 
@@ -70,9 +56,9 @@ fn an_interrupted_hidden_prompt_restores_the_terminal() {
             terminal.signal("-INT");
         }
         let seen = terminal.wait();
-        assert_eq!(seen.code, 130, "{:?}", seen.raw);
-        assert!(seen.raw.ends_with("\ninterrupted\n"), "{:?}", seen.raw);
-        assert!(!seen.raw.contains("mk_test"), "{:?}", seen.raw);
+        assert_eq!(seen.code, 130, "{:?}", seen.text);
+        assert!(seen.text.ends_with("\ninterrupted\n"), "{:?}", seen.text);
+        assert!(!seen.text.contains("mk_test"), "{:?}", seen.text);
         assert!(terminal.echoes());
     }
 }
@@ -100,7 +86,7 @@ fn an_empty_answer_to_a_hidden_prompt_changes_nothing() {
         terminal.write(typed);
         let seen = terminal.end();
         let expected = format!("{HIDDEN}\nerror: no key was entered; nothing was changed\n");
-        assert_eq!((seen.code, seen.raw), (2, expected));
+        assert_eq!((seen.code, seen.text), (2, expected));
         assert!(!home.path("config").exists());
     }
 }
@@ -111,8 +97,8 @@ fn login_checks_the_base_url_before_it_asks_for_the_key() {
     terminal.until("Base URL of the email service: ");
     terminal.write("no host\n");
     let seen = terminal.end();
-    assert_eq!(seen.code, 2, "{:?}", seen.raw);
-    assert!(seen.raw.contains("\nerror: the base URL is not a valid URL"), "{:?}", seen.raw);
+    assert_eq!(seen.code, 2, "{:?}", seen.text);
+    assert!(seen.text.contains("\nerror: the base URL is not a valid URL"), "{:?}", seen.text);
 
     let mut terminal = Terminal::start(&Home::new(), &["login"], &[("NO_COLOR", "1")], 80);
     terminal.until("Base URL of the email service: ");
@@ -132,8 +118,8 @@ fn a_loopback_host_without_a_scheme_means_http() {
     terminal.until(HIDDEN);
     terminal.write("mk_test_x\n");
     let seen = terminal.end();
-    assert_eq!(seen.code, 0, "{:?}", seen.raw);
-    assert!(seen.raw.contains(&format!("at {}\n", service.url())), "{:?}", seen.raw);
+    assert_eq!(seen.code, 0, "{:?}", seen.text);
+    assert!(seen.text.contains(&format!("at {}\n", service.url())), "{:?}", seen.text);
 }
 
 /// Accepts a connection and reads the head of a request, without responding.
@@ -173,7 +159,7 @@ fn ctrl_c_reports_whether_the_request_may_have_been_processed() {
         let _open = receive_head(&listener);
         terminal.write("\u{3}");
         let seen = terminal.end();
-        assert_eq!(seen.code, 130, "{line}: {:?}", seen.raw);
+        assert_eq!(seen.code, 130, "{line}: {:?}", seen.text);
         // svc first clears the `^C` that the terminal has echoed.
         assert!(seen.raw.ends_with(&format!("\r\u{1b}[2K{expected}")), "{line}: {:?}", seen.raw);
     }
@@ -191,7 +177,7 @@ fn missing_values_of_an_email_are_asked_for() {
         terminal.write(&format!("{answer}\n"));
     }
     let seen = terminal.end();
-    assert_eq!(seen.code, 0, "{}", seen.raw);
+    assert_eq!(seen.code, 0, "{}", seen.text);
     let request = service.requests().pop().expect("sent");
     for part in [r#""to":["c@d.test"]"#, r#""subject":"--Hi""#, r#""text":"Hello""#] {
         assert!(request.contains(part), "{request}");
@@ -211,7 +197,7 @@ fn missing_values_of_a_webhook_are_asked_for() {
         terminal.write(&format!("{answer}\n"));
     }
     let seen = terminal.end();
-    assert_eq!(seen.code, 0, "{}", seen.raw);
+    assert_eq!(seen.code, 0, "{}", seen.text);
     let request = service.requests().pop().expect("sent");
     assert!(request.contains(r#""events":["email.sent","email.failed"]"#), "{request}");
 }
@@ -222,5 +208,5 @@ fn ctrl_c_ends_a_question_for_a_missing_value() {
     terminal.until("From: ");
     terminal.signal("-INT");
     let seen = terminal.end();
-    assert_eq!((seen.code, seen.raw.as_str()), (130, "From: \ninterrupted\n"));
+    assert_eq!((seen.code, seen.text.as_str()), (130, "From: \ninterrupted\n"));
 }

@@ -17,6 +17,8 @@ pub struct TerminalOutput {
     pub code: i32,
     /// The complete output, with line ends as `\n`.
     pub raw: String,
+    /// The same without the spinner, which appears whenever a response takes long.
+    pub text: String,
 }
 
 /// A program with all three streams on a pseudo-terminal. It is also the controlling terminal, so
@@ -98,8 +100,20 @@ impl Terminal {
         let text = String::from_utf8_lossy(&self.raw);
         assert!(!self.watchdog.expired(), "timed out waiting for the program's end: {text:?}");
         let code = status.code().unwrap_or(-status.signal().unwrap_or_default());
-        TerminalOutput { code, raw: String::from_utf8_lossy(&self.raw).replace("\r\n", "\n") }
+        let raw = String::from_utf8_lossy(&self.raw).replace("\r\n", "\n");
+        TerminalOutput { code, text: without_spinner(&raw), raw }
     }
+}
+
+fn without_spinner(raw: &str) -> String {
+    let is_frame = |part: &str| part.starts_with(|first| "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏".contains(first));
+    raw.split("\r\u{1b}[2K").filter(|part| !is_frame(part)).collect()
+}
+
+#[test]
+fn the_spinner_is_removed() {
+    let raw = "\r\u{1b}[2K⠋ looking up\r\u{1b}[2K⠙ looking up\r\u{1b}[2KDelete? \nno\n";
+    assert_eq!(without_spinner(raw), "Delete? \nno\n");
 }
 
 /// Reads until the stream contains this text after the first `from` bytes. Returns the offset after

@@ -34,12 +34,12 @@ fn tables_are_colored_and_fit() {
     let service = Service::always(200, &body);
     let seen = with_service(&service, &["audiences", "list"], None);
     assert_eq!(seen.code, 0);
-    assert!(seen.raw.contains(id) && seen.raw.contains("A name that"), "{}", seen.raw);
-    assert!(seen.raw.contains("…  2026-12-01 "), "{}", seen.raw);
+    assert!(seen.text.contains(id) && seen.text.contains("A name that"), "{}", seen.text);
+    assert!(seen.text.contains("…  2026-12-01 "), "{}", seen.text);
     let wide = with_service(&service, &["audiences", "list", "--wide"], None);
-    assert!(wide.raw.contains(long), "{}", wide.raw);
-    assert!(seen.raw.starts_with("\u{1b}[1mID"), "{:?}", seen.raw);
-    let plain = seen.raw.replace("\u{1b}[1m", "").replace("\u{1b}[22m", "");
+    assert!(wide.text.contains(long), "{}", wide.text);
+    assert!(seen.text.starts_with("\u{1b}[1mID"), "{:?}", seen.text);
+    let plain = seen.text.replace("\u{1b}[1m", "").replace("\u{1b}[22m", "");
     assert!(plain.lines().all(|line| line.chars().count() <= 80), "{plain}");
 }
 
@@ -49,16 +49,16 @@ fn columns_that_do_not_fit_are_counted() {
         "name":"Ada Lovelace","subscribed":true,"topics":["news"],"metadata":{"plan":"pro"}}]"#;
     let service = Service::always(200, body);
     let seen = with_service(&service, &["contacts", "list", "aud_1"], None);
-    assert!(!seen.raw.contains("TOPICS"), "{}", seen.raw);
+    assert!(!seen.text.contains("TOPICS"), "{}", seen.text);
     let note = "2 columns not shown; use --wide or --json";
-    assert_eq!(seen.raw.matches(note).count(), 1, "{}", seen.raw);
+    assert_eq!(seen.text.matches(note).count(), 1, "{}", seen.text);
     let wide = with_service(&service, &["contacts", "list", "aud_1", "--wide"], None);
-    assert!(wide.raw.contains("plan=pro") && !wide.raw.contains("not shown"), "{}", wide.raw);
+    assert!(wide.text.contains("plan=pro") && !wide.text.contains("not shown"), "{}", wide.text);
 }
 
 /// Asserts that the output contains no control characters except line ends and bold text.
 fn assert_harmless(seen: &TerminalOutput, args: &[&str]) {
-    let plain = seen.raw.replace("\u{1b}[1m", "").replace("\u{1b}[22m", "");
+    let plain = seen.text.replace("\u{1b}[1m", "").replace("\u{1b}[22m", "");
     let bad = |c: char| (c.is_control() && c != '\n') || c == '\u{202e}';
     assert!(!plain.contains(bad), "{args:?}: {plain:?}");
     assert!(plain.contains("owned"), "{args:?}: {plain:?}");
@@ -83,7 +83,7 @@ fn control_characters_in_responses_are_escaped() {
     assert_harmless(&with_service(&text, &args, None), &args);
     let refused = Service::always(422, r#"{"error":{"code":"x","message":"\u001b[2Jno"}}"#);
     let seen = with_service(&refused, &["--color", "never", "audiences", "list"], None);
-    assert!(!seen.raw.contains('\u{1b}'), "{:?}", seen.raw);
+    assert!(!seen.text.contains('\u{1b}'), "{:?}", seen.text);
 }
 
 #[test]
@@ -92,10 +92,10 @@ fn errors_take_at_most_five_lines() {
     let seen = with_service(&service, &["audiences", "list"], None);
     assert_eq!(seen.code, 4);
     assert!(
-        seen.raw
+        seen.text
             .starts_with("\u{1b}[1;31merror:\u{1b}[0m the API key lacks the scope contacts:manage")
     );
-    assert!(seen.raw.lines().count() <= 5, "{}", seen.raw);
+    assert!(seen.text.lines().count() <= 5, "{}", seen.text);
 }
 
 #[test]
@@ -112,13 +112,13 @@ fn dangerous_commands_ask_for_confirmation() {
     ]);
     let args = ["audiences", "delete", "aud_1"];
     let no = with_service(&service, &args, Some("\n"));
-    assert_eq!(no.code, 2, "{}", no.raw);
+    assert_eq!(no.code, 2, "{}", no.text);
     let question = "Delete audience News (aud_1) and all contacts in it? [y/N]";
-    assert!(no.raw.contains(question), "{}", no.raw);
+    assert!(no.text.contains(question), "{}", no.text);
     assert_eq!(service.requests().len(), 1);
     let yes = with_service(&service, &args, Some("y\n"));
-    assert_eq!(yes.code, 0, "{}", yes.raw);
-    assert!(yes.raw.ends_with("deleted audience News (aud_1)\n"), "{}", yes.raw);
+    assert_eq!(yes.code, 0, "{}", yes.text);
+    assert!(yes.text.ends_with("deleted audience News (aud_1)\n"), "{}", yes.text);
     assert_eq!(service.requests().len(), 3);
     assert_eq!(with_service(&service, &args, Some("Yes\n")).code, 0);
     assert_eq!(with_service(&service, &args, Some("yesterday\n")).code, 2);
@@ -150,7 +150,7 @@ fn first_use_without_configuration() {
     let seen = on_terminal(&home, &["emails", "get", "x"], &[("NO_COLOR", "1")], None);
     assert_eq!(seen.code, 3);
     assert_eq!(
-        seen.raw,
+        seen.text,
         "error: the email service is not set up: no base URL and no key\n  \
          try it on this machine: svc --sandbox emails get x\n  set it up: svc login --service email\n"
     );
@@ -169,9 +169,13 @@ fn first_use_without_configuration() {
         "--wait",
     ];
     let sent = on_terminal(&home, &args, &[("NO_COLOR", "1")], None);
-    assert_eq!(sent.code, 0, "{}", sent.raw);
-    assert!(sent.raw.contains("Status      delivered\n"), "{}", sent.raw);
-    assert!(sent.raw.contains(": queued\n") && sent.raw.contains(": delivered\n"), "{}", sent.raw);
+    assert_eq!(sent.code, 0, "{}", sent.text);
+    assert!(sent.text.contains("Status      delivered\n"), "{}", sent.text);
+    assert!(
+        sent.text.contains(": queued\n") && sent.text.contains(": delivered\n"),
+        "{}",
+        sent.text
+    );
 }
 
 #[test]
@@ -181,7 +185,7 @@ fn dumb_terminals_get_plain_text() {
     let env = [("SVC_EMAIL_URL", url.as_str()), ("SVC_EMAIL_KEY", "mk_test_x"), ("TERM", "dumb")];
     for args in [&["audiences", "list"][..], &["audiences", "get", ""], &["--help"], &["nothing"]] {
         let seen = on_terminal(&Home::new(), args, &env, None);
-        assert!(!seen.raw.contains('\u{1b}'), "{args:?}: {:?}", seen.raw);
+        assert!(!seen.text.contains('\u{1b}'), "{args:?}: {:?}", seen.text);
     }
 }
 

@@ -22,7 +22,7 @@ fn server() -> (Runtime, MockServer) {
 #[test]
 fn a_client_works_in_runtimes_that_take_turns() {
     let (_server_runtime, server) = server();
-    let client = server.email().timeout(Duration::from_secs(5)).retries(0).build().unwrap();
+    let client = server.email().timeout(Duration::from_secs(60)).retries(0).build().unwrap();
     let start = Instant::now();
     let (first, second) = (runtime(), runtime());
     for _ in 0..3 {
@@ -30,7 +30,7 @@ fn a_client_works_in_runtimes_that_take_turns() {
             runtime.block_on(client.emails().get("x").into_future()).unwrap();
         }
     }
-    assert!(start.elapsed() < Duration::from_secs(4), "a call hung");
+    assert!(start.elapsed() < Duration::from_secs(40), "a call hung");
 }
 
 /// A runtime that ends takes none of the others' connections with it.
