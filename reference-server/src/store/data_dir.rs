@@ -149,17 +149,23 @@ fn no_follow(options: &mut OpenOptions) -> &mut OpenOptions {
 }
 
 /// Returns an error if other users may write to the directory: they could replace the
-/// database.
+/// database. An empty one, such as a fresh temporary directory, is made private.
 #[cfg(unix)]
 fn check_owner(directory: &Path) -> std::io::Result<()> {
     use std::os::unix::fs::PermissionsExt as _;
-    let mode = std::fs::metadata(directory)?.permissions().mode();
+    let mut permissions = std::fs::metadata(directory)?.permissions();
+    let mode = permissions.mode() & 0o777;
     if mode & 0o022 == 0 {
         return Ok(());
     }
+    if std::fs::read_dir(directory)?.next().is_none() {
+        permissions.set_mode(0o700);
+        if std::fs::set_permissions(directory, permissions).is_ok() {
+            return Ok(());
+        }
+    }
     let message = format!(
-        "other users may write to it (mode {:03o}); run `chmod go-w`, or use another directory",
-        mode & 0o777
+        "other users may write to it (mode {mode:03o}); run `chmod go-w`, or use another directory"
     );
     Err(std::io::Error::new(std::io::ErrorKind::PermissionDenied, message))
 }

@@ -12,7 +12,7 @@ use svc_reference_server::{Server, find_running};
 use tokio::sync::Notify;
 use tokio::task::JoinSet;
 
-use crate::harness::{KEY, Sandbox};
+use crate::harness::{KEY, Sandbox, private_dir};
 use crate::raw::{self, RawResponse};
 use crate::receiver::{Receiver, within};
 
@@ -257,7 +257,7 @@ async fn a_kill_during_a_schema_upgrade_loses_no_data() {
     drop(database);
 
     for round in 0..6 {
-        let directory = tempfile::tempdir().expect("a directory");
+        let directory = private_dir();
         let path = directory.path().join("svc.db");
         std::fs::copy(older.path().join("svc.db"), &path).expect("copied");
         let mut child = start_server_process(directory.path());

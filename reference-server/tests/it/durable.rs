@@ -3,7 +3,7 @@
 
 use svc_reference_server::{Builder, Server, StartError, find_running};
 
-use crate::harness::{EXTRACTION_KEY, KEY, Sandbox};
+use crate::harness::{EXTRACTION_KEY, KEY, Sandbox, private_dir};
 use crate::raw;
 use crate::receiver::Receiver;
 
@@ -198,7 +198,7 @@ async fn an_address_in_use_is_named_in_the_error() {
 #[tokio::test]
 async fn files_are_readable_by_the_owner_only() {
     use std::os::unix::fs::PermissionsExt as _;
-    let directory = tempfile::tempdir().unwrap();
+    let directory = private_dir();
     let modes = || {
         let files = std::fs::read_dir(directory.path()).unwrap().map(|file| file.unwrap());
         let modes = files.map(|file| {

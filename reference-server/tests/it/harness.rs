@@ -12,6 +12,15 @@ use crate::raw::{self, RawResponse};
 pub(crate) const KEY: &str = "mk_test_sandbox";
 pub(crate) const EXTRACTION_KEY: &str = "sk_test_sandbox";
 
+/// A temporary directory that only its owner can use, whatever the umask: a server
+/// refuses a directory with content that others can change.
+pub(crate) fn private_dir() -> tempfile::TempDir {
+    let mut builder = tempfile::Builder::new();
+    #[cfg(unix)]
+    builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o700));
+    builder.tempdir().expect("a directory")
+}
+
 pub(crate) struct Sandbox {
     pub(crate) server: Server,
     description: OnceCell<Description>,

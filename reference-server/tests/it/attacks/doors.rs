@@ -130,8 +130,14 @@ async fn a_data_directory_that_others_can_change() {
     let path = directory.path().join("data");
     std::fs::create_dir(&path).expect("created");
     let set = |mode| std::fs::set_permissions(&path, std::fs::Permissions::from_mode(mode));
-    set(0o777).expect("set");
     let start = || Server::builder().data_dir(&path).start();
+    // An empty directory is made private.
+    set(0o777).expect("set");
+    start().await.expect("started").stop().await;
+    let mode = std::fs::metadata(&path).expect("metadata").permissions().mode();
+    assert_eq!(mode & 0o777, 0o700);
+
+    set(0o777).expect("set");
     let error = start().await.expect_err("refused");
     let source = std::error::Error::source(&error).expect("a source").to_string();
     assert!(source.contains("chmod go-w"), "{source}");
@@ -139,6 +145,7 @@ async fn a_data_directory_that_others_can_change() {
 
     let victim = directory.path().join("victim");
     std::fs::write(&victim, "precious").expect("written");
+    std::fs::remove_file(path.join("server.lock")).expect("removed");
     symlink(&victim, path.join("server.lock")).expect("linked");
     start().await.expect_err("the lock is a link");
     std::fs::remove_file(path.join("server.lock")).expect("removed");
