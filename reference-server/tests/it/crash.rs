@@ -141,6 +141,20 @@ impl Load {
         }
     }
 
+    /// Deletes the webhooks that were created but not deleted before the last kill, so that
+    /// the organization does not reach its limit.
+    async fn delete_leftovers(&self) {
+        let list = self.call("GET /api/v1/webhooks", "").await.expect("a response").body;
+        let mut ids: HashSet<_> = list.split(r#""id":""#).skip(1).map(|rest| &rest[..40]).collect();
+        for id in &self.confirmed.lock().expect("no panic").registered {
+            ids.remove(id.as_str());
+        }
+        for id in ids {
+            let line = format!("DELETE /api/v1/webhooks/{id}");
+            assert_eq!(self.call(&line, "").await.expect("a response").status, 204);
+        }
+    }
+
     async fn register(&self, url: &str, event: &str) -> Option<String> {
         let body = format!(r#"{{"url":"{url}","events":["{event}"]}}"#);
         let response = self.call("POST /api/v1/webhooks", &body).await?;
@@ -148,6 +162,9 @@ impl Load {
         Some(response.id())
     }
 }
+
+/// Maximum number of webhooks that are kept: an organization can have 100.
+const MAX_WEBHOOKS: u32 = 40;
 
 /// Maximum number of emails per worker and round, to bound the deliveries at the end.
 const MAX_EMAILS: usize = 60;
@@ -177,11 +194,14 @@ async fn no_confirmed_write_is_lost() {
         let (confirmed, short_lived) = (Arc::clone(&confirmed), short_lived.clone());
         let before = confirmed.lock().expect("no panic").emails.len();
         let load = Load { addr, confirmed, confirmation: Arc::default(), short_lived, round };
+        load.delete_leftovers().await;
         // The webhook of the first round receives all events; those of later rounds
         // subscribe to an event that never occurs.
-        let event = if round == 0 { "email.delivered" } else { "email.complained" };
-        let id = load.register(&kept.url(), event).await.expect("a response");
-        load.record(|confirmed| confirmed.registered.push(id));
+        if round < MAX_WEBHOOKS {
+            let event = if round == 0 { "email.delivered" } else { "email.complained" };
+            let id = load.register(&kept.url(), event).await.expect("a response");
+            load.record(|confirmed| confirmed.registered.push(id));
+        }
         let mut workers = JoinSet::new();
         for worker in 0..4 {
             workers.spawn(load.clone().send(worker));
@@ -211,7 +231,7 @@ async fn no_confirmed_write_is_lost() {
     let confirmed = confirmed.lock().expect("no panic");
     assert!(
         confirmed.emails.len() >= 3 * rounds as usize
-            && confirmed.registered.len() == rounds as usize
+            && confirmed.registered.len() == rounds.min(MAX_WEBHOOKS) as usize
     );
     for id in &confirmed.registered {
         assert!(webhooks.contains(id.as_str()), "the webhook {id} was lost");
