@@ -27,10 +27,17 @@ const MAX_LATENCY: i64 = 10 * 60_000;
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "NewFault")]
 #[schemars(extend("anyOf" = [
-    {"properties": {"status": {"type": "integer"}}, "required": ["status"]},
+    {
+        "properties": {
+            "status": {"type": "integer"},
+            "drop": {"enum": ["midway", null]},
+        },
+        "required": ["status"],
+    },
     {
         "properties": {
             "latency": {"type": "string"},
+            "status": {"type": "null"},
             "body": {"type": "null"},
             "headers": {"type": "null"},
         },
@@ -39,6 +46,7 @@ const MAX_LATENCY: i64 = 10 * 60_000;
     {
         "properties": {
             "drop": {"type": "string"},
+            "status": {"type": "null"},
             "body": {"type": "null"},
             "headers": {"type": "null"},
         },
