@@ -33,7 +33,7 @@ const VIEW: View = View(&[
     Column::new("RESULT", "/result", Show::Status),
     Column::id("CHECK", "/check"),
     Column::prose("SENT", "/sent"),
-    Column::prose("EXPECTED", "/expected"),
+    Column::prose("EXPECTED", "/expected").droppable(),
     Column::prose("CAME", "/came"),
     Column::new("REPRODUCE", "/reproduce", Show::BelowRow),
 ]);
@@ -41,7 +41,7 @@ const VIEW: View = View(&[
 const LIST: View = View(&[
     Column::id("CHECK", "/check"),
     Column::text("SEVERITY", "/severity"),
-    Column::text("SERVICES", "/services"),
+    Column::id("SERVICES", "/services"),
     Column::prose("SENT", "/sent"),
     Column::prose("EXPECTED", "/expected"),
 ]);
@@ -57,7 +57,7 @@ const LIST: View = View(&[
 /// needs a confirmation or --yes.
 #[derive(Args, Debug)]
 #[command(
-    override_usage = "svc certify [OPTIONS] --service <email|extraction> --secret-file <PATH> <URL>"
+    override_usage = "svc certify [OPTIONS] --service <email|extraction> --secret-file <PATH>\n                   <URL>\n       svc certify --list"
 )]
 #[command(after_long_help = "\
 Examples:

@@ -215,7 +215,7 @@ impl State {
             let correct = correct.strip_prefix(prefix).expect("the prefix");
             match self.defect {
                 "upper-case-hex" => correct == digits,
-                "truncated-signature" => correct.starts_with(digits),
+                "truncated-signature" => correct.starts_with(&digits.to_lowercase()),
                 _ => correct.eq_ignore_ascii_case(digits),
             }
         };
