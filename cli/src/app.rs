@@ -116,8 +116,13 @@ pub fn long_help(path: &[String]) -> Result<clap::Error, Failure> {
 
 /// Runs `svc` with the arguments, environment and streams of this process.
 pub fn main() -> u8 {
-    let args = std::env::args_os().collect::<Vec<_>>();
-    run(&args, &Env::of_process(), Streams::of_process())
+    run_args(&std::env::args_os().collect::<Vec<_>>())
+}
+
+/// Runs `svc` inside this process, with its environment and streams. The first argument is the name
+/// of the program. Returns the exit code.
+pub fn run_args(args: &[OsString]) -> u8 {
+    run(args, &Env::of_process(), Streams::of_process())
 }
 
 fn run(args: &[OsString], env: &Env, streams: Streams) -> u8 {

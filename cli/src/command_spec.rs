@@ -85,6 +85,7 @@ pub const COMMANDS: &[CommandSpec] = &[
     ),
     spec("replay", &[], Effect::Changes),
     spec("trigger", &[], Effect::Changes),
+    spec("certify", &[], Effect::Changes),
     spec("verify", &[], Effect::Local),
     spec("sign", &[], Effect::Local),
     spec("api", &[], Effect::Creates),

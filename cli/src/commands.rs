@@ -2,6 +2,7 @@
 
 pub mod api;
 pub mod audiences;
+pub mod certify;
 pub mod completions;
 pub mod config;
 pub mod contacts;
@@ -35,7 +36,7 @@ pub const SECTIONS: [(&str, &[&str]); 5] = [
     ("Email service", &["emails", "audiences", "contacts", "domains", "webhooks"]),
     ("Extraction service", &["extraction"]),
     ("Setup", &["login", "logout", "profiles", "whoami", "doctor", "config"]),
-    ("Development", &["sandbox", "listen", "replay", "trigger", "verify", "sign"]),
+    ("Development", &["sandbox", "listen", "replay", "trigger", "certify", "verify", "sign"]),
     ("Other", &["api", "completions", "man", "schema", "help", "version"]),
 ];
 
@@ -64,6 +65,7 @@ pub enum Command {
     Listen(Box<listen::Listen>),
     Replay(replay::Replay),
     Trigger(trigger::Trigger),
+    Certify(Box<certify::Certify>),
     Verify(verify::Verify),
     Sign(sign::Sign),
     Api(api::Api),
@@ -94,6 +96,7 @@ impl Command {
             Self::Listen(args) => args.run(context).await,
             Self::Replay(args) => args.run(context).await,
             Self::Trigger(args) => args.run(context).await,
+            Self::Certify(args) => args.run(context).await,
             Self::Verify(args) => args.run(context),
             Self::Sign(args) => args.run(context),
             Self::Api(args) => args.run(context).await,

@@ -16,6 +16,7 @@ use tokio::sync::OnceCell;
 use crate::changes::Changes;
 use crate::command_line;
 use crate::command_spec::{CommandSpec, Effect};
+use crate::deliver::is_loopback;
 use crate::dry_run;
 use crate::failure::{Failure, Kind};
 use crate::input::content::Inputs;
@@ -466,15 +467,8 @@ fn built<T>(client: Result<T, svc_sdk::Error>, url: &str) -> Result<T, Failure> 
 
 /// Whether requests to a URL cross the network in cleartext: plain http, and not this machine.
 pub fn is_cleartext_url(url: &str) -> bool {
-    url::Url::parse(url).is_ok_and(|url| {
-        let is_loopback = match url.host() {
-            Some(url::Host::Domain(name)) => name == "localhost" || name.ends_with(".localhost"),
-            Some(url::Host::Ipv4(ip)) => ip.is_loopback(),
-            Some(url::Host::Ipv6(ip)) => ip.is_loopback(),
-            None => true,
-        };
-        url.scheme() == "http" && !is_loopback
-    })
+    url::Url::parse(url)
+        .is_ok_and(|url| url.scheme() == "http" && url.has_host() && !is_loopback(&url))
 }
 
 /// A view that names no columns: every field as the service sent it.

@@ -8,9 +8,9 @@ use std::time::{Duration, Instant};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use http_body_util::{BodyExt as _, Full, Limited};
-use hyper::body::Bytes;
+use hyper::body::{Body, Bytes};
 use hyper::client::conn::http1;
-use hyper::header::{AUTHORIZATION, HOST, HeaderMap, HeaderName, HeaderValue};
+use hyper::header::{AUTHORIZATION, CONTENT_LENGTH, HOST, HeaderMap, HeaderName, HeaderValue};
 use hyper::http::Extensions;
 use hyper::{Method, Request};
 use hyper_util::rt::TokioIo;
@@ -129,28 +129,66 @@ impl Deliverer {
         Ok(Self { tls })
     }
 
+    /// Connects and disconnects, and sends no request.
+    pub async fn try_connect(&self, url: &str, within: Duration) -> Result<(), DeliveryError> {
+        let connected = tokio::time::timeout(within, self.connect(url)).await;
+        match connected {
+            Ok(connected) => connected.map(drop),
+            Err(_) => Err(DeliveryError::NotSent(format!(
+                "no connection within {} s",
+                within.as_secs_f64()
+            ))),
+        }
+    }
+
     /// Posts a delivery. A response of any status is `Ok`.
     pub async fn post(
         &self,
         delivery: &Delivery,
         within: Duration,
     ) -> Result<DeliveryResponse, DeliveryError> {
-        let exchange = self.exchange(delivery, Instant::now());
+        let request = request(delivery, Full::new(delivery.body.clone()))?;
+        self.exchange(delivery, request, within).await
+    }
+
+    /// As [`post`](Self::post), with a body that is produced while it is sent, in place of the
+    /// delivery's. `length` is the announced size.
+    pub async fn post_stream<B>(
+        &self,
+        delivery: &Delivery,
+        length: u64,
+        body: B,
+        within: Duration,
+    ) -> Result<DeliveryResponse, DeliveryError>
+    where
+        B: Body<Data = Bytes, Error = io::Error> + Send + Unpin + 'static,
+    {
+        let mut request = request(delivery, body)?;
+        request.headers_mut().insert(CONTENT_LENGTH, length.into());
+        self.exchange(delivery, request, within).await
+    }
+
+    async fn exchange<B>(
+        &self,
+        delivery: &Delivery,
+        request: Request<B>,
+        within: Duration,
+    ) -> Result<DeliveryResponse, DeliveryError>
+    where
+        B: Body<Data = Bytes> + Send + Unpin + 'static,
+        B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+    {
+        let started = Instant::now();
+        let exchange = async { send(self.connect(&delivery.url).await?, request, started).await };
         tokio::time::timeout(within, exchange).await.map_err(|_| DeliveryError::TimedOut(within))?
     }
 
-    async fn exchange(
-        &self,
-        delivery: &Delivery,
-        started: Instant,
-    ) -> Result<DeliveryResponse, DeliveryError> {
+    async fn connect(&self, url: &str) -> Result<Box<dyn Connection>, DeliveryError> {
         let not_sent = |error: io::Error| DeliveryError::NotSent(error.to_string());
-        let url = parse_url(&delivery.url)
-            .ok_or_else(|| DeliveryError::NotSent("the URL is invalid".to_owned()))?;
+        let url = parse_url(url).ok_or_else(invalid_url)?;
         let stream = connect(&url).await.map_err(not_sent)?;
-        let request = request(&url, delivery);
         if url.scheme() == "http" {
-            return send(stream, request, started).await;
+            return Ok(Box::new(stream));
         }
         let tls = self.tls.as_ref().ok_or_else(|| not_sent(io::ErrorKind::Unsupported.into()))?;
         let name = url.host_str().unwrap_or_default().trim_matches(['[', ']']).to_owned();
@@ -161,8 +199,17 @@ impl Deliverer {
             }
             _ => not_sent(error),
         })?;
-        send(stream, request, started).await
+        Ok(Box::new(stream))
     }
+}
+
+/// A connection to an application, with or without TLS.
+trait Connection: AsyncRead + AsyncWrite + Unpin + Send {}
+
+impl<T: AsyncRead + AsyncWrite + Unpin + Send> Connection for T {}
+
+fn invalid_url() -> DeliveryError {
+    DeliveryError::NotSent("the URL is invalid".to_owned())
 }
 
 impl Delivery {
@@ -205,7 +252,18 @@ pub fn check_url(option: &str, url: &str) -> Result<(), Failure> {
     }
 }
 
-fn parse_url(url: &str) -> Option<Url> {
+/// Whether a URL certainly leads to this machine: to a loopback address, or to `localhost`.
+pub fn is_loopback(url: &Url) -> bool {
+    match url.host() {
+        Some(url::Host::Domain(name)) => name == "localhost" || name.ends_with(".localhost"),
+        Some(url::Host::Ipv4(ip)) => ip.is_loopback(),
+        Some(url::Host::Ipv6(ip)) => ip.is_loopback(),
+        None => false,
+    }
+}
+
+/// The URL, if it is an absolute http or https URL.
+pub fn parse_url(url: &str) -> Option<Url> {
     let url = Url::parse(url).ok()?;
     (matches!(url.scheme(), "http" | "https") && url.has_host()).then_some(url)
 }
@@ -240,11 +298,15 @@ async fn connect(url: &Url) -> io::Result<TcpStream> {
     Ok(stream)
 }
 
-async fn send(
-    stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
-    request: Request<Full<Bytes>>,
+async fn send<B>(
+    stream: Box<dyn Connection>,
+    request: Request<B>,
     started: Instant,
-) -> Result<DeliveryResponse, DeliveryError> {
+) -> Result<DeliveryResponse, DeliveryError>
+where
+    B: Body<Data = Bytes> + Send + Unpin + 'static,
+    B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+{
     let broken = |error: hyper::Error| DeliveryError::BrokenOff(error.to_string());
     let (mut sender, connection) = http1::Builder::new()
         .preserve_header_case(true)
@@ -266,8 +328,9 @@ async fn send(
     })
 }
 
-fn request(url: &Url, delivery: &Delivery) -> Request<Full<Bytes>> {
-    let mut request = Request::new(Full::new(delivery.body.clone()));
+fn request<B>(delivery: &Delivery, body: B) -> Result<Request<B>, DeliveryError> {
+    let url = parse_url(&delivery.url).ok_or_else(invalid_url)?;
+    let mut request = Request::new(body);
     *request.method_mut() = Method::POST;
     // The path and query of a parsed URL are always valid in HTTP.
     *request.uri_mut() =
@@ -285,7 +348,7 @@ fn request(url: &Url, delivery: &Delivery) -> Request<Full<Bytes>> {
         put(AUTHORIZATION, &format!("Basic {}", STANDARD.encode(pair)));
     }
     *request.headers_mut() = headers;
-    request
+    Ok(request)
 }
 
 fn bytes(value: &str) -> Vec<u8> {
@@ -331,7 +394,7 @@ mod tests {
             body: Bytes::from_static(b"{}"),
             extensions: Extensions::new(),
         };
-        let request = request(&parse_url(&delivery.url).expect("a URL"), &delivery);
+        let request = request(&delivery, ()).expect("a URL");
         assert_eq!(request.uri(), "/a%20b?c=d");
         assert_eq!(request.headers()["host"], "localhost:3000");
         assert_eq!(request.headers()["x-mine"].as_bytes(), b"k\xe9pt");

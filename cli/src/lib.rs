@@ -38,6 +38,6 @@ mod times;
 mod usage;
 mod wait;
 
-pub use app::{command, main};
+pub use app::{command, main, run_args};
 pub use command_spec::{COMMANDS, CommandSpec, Effect};
 pub use exit::TABLE as EXIT_CODES;

@@ -16,7 +16,7 @@ const DEPENDENCIES: [(&str, &[&str]); 6] = [
     ("svc-reference-server", &["svc-sdk"]),
     ("svc-cli", &["svc-sdk", "svc-webhook-verify", "svc-reference-server"]),
     ("svc-tests", &["svc-sdk", "svc-webhook-verify", "svc-reference-server", "svc-cli"]),
-    ("svc-examples", &["svc-sdk", "svc-webhook-verify", "svc-reference-server"]),
+    ("svc-examples", &["svc-sdk", "svc-webhook-verify", "svc-reference-server", "svc-cli"]),
 ];
 
 #[test]

@@ -14,7 +14,7 @@ use crate::failure::Failure;
 use crate::output::{Column, Show, View};
 use crate::recorded::session_secret;
 
-mod payload;
+pub(super) mod payload;
 
 pub use payload::EVENTS;
 

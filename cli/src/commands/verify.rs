@@ -153,7 +153,7 @@ pub fn read_secret(context: &Context, path: &Path) -> Result<Vec<u8>, Failure> {
     secret_in(context, "--secret-file", path)
 }
 
-fn secret_in(context: &Context, option: &str, path: &Path) -> Result<Vec<u8>, Failure> {
+pub fn secret_in(context: &Context, option: &str, path: &Path) -> Result<Vec<u8>, Failure> {
     context.inputs.bytes(&context.out, option, path).map(without_line_end)
 }
 

@@ -175,11 +175,10 @@ pub(crate) fn http_status_color(status: u16) -> Color {
 /// The color of a status word. Color only repeats the word's meaning.
 pub(crate) fn status_color(word: &str) -> Option<Color> {
     Some(match word {
-        "delivered" | "active" | "ok" | "verified" | "yes" | "matches" | "enabled" | "settled" => {
-            Color::FG_GREEN
-        }
+        "delivered" | "active" | "ok" | "verified" | "yes" | "matches" | "enabled" | "settled"
+        | "passed" => Color::FG_GREEN,
         "queued" | "sending" | "sent" | "pending" | "warning" | "unknown" | "scheduled"
-        | "cancelled" | "dropped" => Color::FG_YELLOW,
+        | "cancelled" | "dropped" | "advice" => Color::FG_YELLOW,
         "bounced" | "failed" | "complained" | "no" | "differs" | "missing" | "refused"
         | "problem" | "inactive" | "disabled" => Color::FG_RED,
         _ => return None,

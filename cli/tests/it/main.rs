@@ -2,6 +2,7 @@
 //! checked together.
 #![expect(unreachable_pub, reason = "a test binary has no public interface")]
 
+mod certify;
 mod complete;
 mod contacts;
 mod doctor;

@@ -214,6 +214,10 @@ fn deliveries(checker: &mut Checker) {
     child.kill().expect("killed");
     child.wait().expect("ends");
 
+    checker.run("certify --list");
+    let certify = ["certify", &app.url(), "--service", "email", "--secret-file", &secret, "--only"];
+    checker.run_words(&[&certify[..], &["good-delivery"]].concat(), 0);
+    checker.run_words(&[&certify[..], &["wrong-secret"]].concat(), 10);
     checker.run(&format!("replay {}", text(&seen, "/id")));
     checker.run_words(&["replay", "--since", "1h", "--to", "http://127.0.0.1:9"], 8);
     let body = checker.home.file("body", "{}");

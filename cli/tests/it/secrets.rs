@@ -150,6 +150,7 @@ const SOURCES: &[SecretSource] = &[
     (&[], "sign --service email --secret-file $/key", "body"),
     (&[], "verify --service email --secret-file $/key --signature abc", "body"),
     (&[], "trigger email.sent --to @/hooks --secret-file $/key", ""),
+    (&[], "certify @/hooks --service email --secret-file $/key --only wrong-secret", ""),
     (&[], "replay rec_1 --to @/hooks --secret-file $/key", ""),
     (&[], "replay rec_1 --to @/hooks", ""),
     (&[("SVC_EMAIL_KEY", KEY), ("SVC_EMAIL_URL", "@")], "listen --public-url https://me.test", ""),
@@ -211,6 +212,7 @@ fn secrets_do_not_appear_in_the_process_list() {
         (&["--key-file", "-", "--email-url", &url, "audiences", "list"], KEY),
         (&["login", "--email-url", &url], KEY),
         (&["trigger", "email.sent", "--to", &url, "--secret-file", &key], ""),
+        (&["certify", &url, "--service", "email", "--secret-file", &key], ""),
     ] {
         let mut child = home.spawn(args);
         std::io::Write::write_all(&mut child.stdin.take().expect("piped"), input.as_bytes())

@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 mod against_the_server;
+mod certify;
 mod lambda;
 mod memory;
 mod program;

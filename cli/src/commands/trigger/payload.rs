@@ -22,7 +22,7 @@ pub const EVENTS: [&str; 10] = [
 ];
 
 /// A body of the event, with a new id and the current time.
-pub(super) fn of(event: &str) -> Value {
+pub fn of(event: &str) -> Value {
     let now = Utc::now().to_rfc3339_opts(SecondsFormat::Millis, true);
     json!({
         "event": event,
@@ -33,7 +33,7 @@ pub(super) fn of(event: &str) -> Value {
 }
 
 /// The headers of the delivery, without the signature.
-pub(super) fn headers(service: Service, body: &Value) -> Vec<(String, String)> {
+pub fn headers(service: Service, body: &Value) -> Vec<(String, String)> {
     let text = |key: &str| body[key].as_str().unwrap_or_default();
     let header = |name: &str, value: &str| (name.to_owned(), value.to_owned());
     let mut headers = vec![

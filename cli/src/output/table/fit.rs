@@ -53,8 +53,12 @@ pub(super) fn fit(cells: &Cells, columns: &[&Column], width: usize) -> Option<Ta
         return None;
     }
     for index in (0..columns.len()).filter(|index| columns[*index].show == Show::Prose) {
-        // tabled keeps the space between two words at the start of the next line.
-        let aligned = |text: &str| text.split('\n').map(str::trim).collect::<Vec<_>>().join("\n");
+        // tabled keeps the space between two words at the start of the next line, or on a line of
+        // its own.
+        let aligned = |text: &str| {
+            let lines = text.split('\n').map(str::trim).filter(|line| !line.is_empty());
+            lines.collect::<Vec<_>>().join("\n")
+        };
         table.modify(Columns::one(index), Format::content(aligned));
     }
     Some(table)

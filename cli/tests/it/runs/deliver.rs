@@ -1,4 +1,4 @@
-//! `svc listen`, `replay`, `trigger`, `verify` and `sign`
+//! `svc listen`, `replay`, `trigger`, `certify`, `verify` and `sign`
 
 use super::row::{Act, Row, Run, Setup, Situation};
 
@@ -41,6 +41,13 @@ pub fn rows() -> Vec<Row> {
             .with(ServiceDown, Run::new("trigger email.bounced --to http://127.0.0.1:9/hooks", Setup::Keys, 8))
             .also("a dry run", 0, "trigger email.bounced --to $application/hooks --set /id=evt_1 --set /data/emailId=eml_1 --dry-run")
             .also("a pointer that matches nothing", 2, "trigger email.bounced --to $application/hooks --set /nope=1"),
+        Row::here("certify", "certify $application/hooks --service email --secret-file secret.txt --only good-delivery --only unknown-event")
+            .wrong("certify $application/hooks --service email")
+            .never(NotFound, "it takes no id")
+            .with(ServiceDown, Run::new("certify http://127.0.0.1:9/hooks --service email --secret-file secret.txt", Setup::Keys, 8))
+            .also("a receiver that accepts everything", 10, "certify $application/hooks --service email --secret-file secret.txt --only missing-signature --only refusal-reason")
+            .also("the checks", 0, "certify --list --service extraction")
+            .head(12),
         Row::here("verify", "verify --service extraction --secret-file secret.txt --signature sha256=$signature body.json")
             .given("signature=sign --service extraction --secret-file secret.txt body.json --jq '.signature | ltrimstr(\"sha256=\")'")
             .wrong("verify --service email body.json")

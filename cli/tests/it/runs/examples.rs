@@ -22,6 +22,16 @@ const CODES: &[(&str, i32, &str)] = &[
     ("svc webhooks delete whk_019a", 2, "asks for confirmation"),
     ("svc extraction webhooks delete whk_019a", 2, "asks for confirmation"),
     ("svc api GET /v1/extractions --service extraction", 5, "the server has no such path"),
+    (
+        "svc certify http://localhost:3000/hooks --service email --secret-file secret.txt",
+        10,
+        "the application accepts every delivery",
+    ),
+    (
+        "svc certify https://test.example/hooks --service extraction --secret-file secret.txt       --old-secret-file old.txt --strict --yes --json",
+        10,
+        "the application accepts every delivery",
+    ),
 ];
 
 /// Replacements in the lines.
@@ -31,6 +41,9 @@ const REPLACEMENTS: &[(&str, &str)] = &[
     ("https://mail.example.com", "$server"),
     ("https://mail.staging.example.com", "$server"),
     ("https://extract.example.com < key.txt", "$server < extraction-key.txt"),
+    // Without the check that takes 15 seconds.
+    ("certify http://localhost:3000/hooks", "certify $application/hooks --skip body-deadline"),
+    ("certify https://test.example/hooks", "certify $application/hooks --skip body-deadline"),
     ("http://localhost:3000", "$application"),
     ("--port 4242", "--port 0"),
     ("sandbox serve", "sandbox serve --addr 127.0.0.1:0"),

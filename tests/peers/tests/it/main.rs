@@ -1,6 +1,8 @@
-//! Tests of the reference server against third-party mail and DNS software.
+//! Tests of the reference server against third-party mail and DNS software, and of
+//! `svc certify` with receivers made with other projects' libraries.
 
 mod dig;
 mod dkim;
+mod receivers;
 mod sandbox;
 mod smtp;

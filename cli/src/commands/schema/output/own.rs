@@ -115,6 +115,7 @@ pub(super) fn of(path: &str) -> Option<Value> {
             ("status", integer()),
             ("duration_ms", integer()),
         ]),
+        "certify" => certified(),
         "verify" => ours(&[("verified", boolean())]),
         "sign" => ours(&[("header", string()), ("signature", string()), ("line", string())]),
         "help" => ours(&[("command", string()), ("text", string())]),
@@ -130,6 +131,35 @@ pub(super) fn of(path: &str) -> Option<Value> {
         }
         _ => return None,
     })
+}
+
+fn certified() -> Value {
+    let check = ours(&[
+        ("check", string()),
+        ("severity", one_of(&["failure", "advice"])),
+        ("result", one_of(&["passed", "failed", "advice", "skipped"])),
+        ("sent", string()),
+        ("expected", string()),
+        ("came", string()),
+        ("reproduce", nullable("string")),
+    ]);
+    let report = ours(&[
+        ("url", string()),
+        ("service", service()),
+        ("passed", boolean()),
+        ("failures", integer()),
+        ("advice", integer()),
+        ("skipped", integer()),
+        ("checks", list(check)),
+    ]);
+    let listed = ours(&[
+        ("check", string()),
+        ("severity", one_of(&["failure", "advice"])),
+        ("services", list(service())),
+        ("sent", string()),
+        ("expected", string()),
+    ]);
+    json!({"oneOf": [report, {"description": "with --list", "type": "array", "items": listed}]})
 }
 
 fn whoami() -> Value {

@@ -1,0 +1,345 @@
+//! The table of checks.
+
+use futures_util::future::LocalBoxFuture;
+use serde_json::{Value, json};
+use svc_sdk::Service;
+use uuid::Uuid;
+use webhook_verify::Secret;
+
+use super::exam::{Exam, Finding};
+use super::judge;
+use super::request::{Form, Request, Signature, header_of, sign};
+use crate::commands::trigger::EVENTS;
+use crate::commands::trigger::payload;
+
+/// A check of the receiver.
+pub(super) struct Check {
+    /// The stable name, for `--only` and `--skip`.
+    pub(super) name: &'static str,
+    pub(super) severity: Severity,
+    /// The services whose receivers it applies to.
+    pub(super) services: &'static [Service],
+    pub(super) sent: &'static str,
+    pub(super) expected: &'static str,
+    pub(super) requests: fn(&Exam) -> Vec<Request>,
+    pub(super) judge: Judge,
+}
+
+/// Sends the requests of a check and judges what comes back.
+pub(super) type Judge = for<'a> fn(&'a Exam, &'a str, Vec<Request>) -> LocalBoxFuture<'a, Finding>;
+
+/// What it means if a check does not pass.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Severity {
+    /// The receiver is wrong: it accepts forged deliveries, or loses good ones.
+    Failure,
+    /// The receiver works, and could be more robust.
+    Advice,
+}
+
+const BOTH: &[Service] = &[Service::Email, Service::Extraction];
+const EXTRACTION: &[Service] = &[Service::Extraction];
+
+const ACCEPTED: &str = "2xx within 10 s";
+const REFUSED: &str = "a response other than 2xx";
+
+/// Every check, in the order in which they run: those that can block a receiver with one thread
+/// come last.
+pub(super) const CHECKS: &[Check] = &[
+    accepts("good-delivery", BOTH, "each documented event, correctly signed", |exam| {
+        let prefix = format!("{}.", exam.service());
+        let events = EVENTS.iter().filter(|event| event.starts_with(&prefix));
+        events.map(|event| Request::good(exam.service(), event)).collect()
+    }),
+    accepts("unknown-event", BOTH, "an event that is not documented", |exam| {
+        let event = format!("{}.archived", exam.service());
+        let mut value = payload::of(documented_event(exam.service()));
+        value["event"] = event.as_str().into();
+        vec![Request::with_value(exam.service(), &event, &value)]
+    }),
+    accepts("unknown-field", BOTH, "fields that are not documented", |exam| {
+        let mut value = value(exam);
+        value["certify"] = json!({"nested": [1, null]});
+        value["data"]["certify"] = true.into();
+        vec![with_value(exam, &value)]
+    }),
+    accepts("upper-case-hex", BOTH, "the signature in upper-case hex digits", |exam| {
+        vec![good(exam).with_signatures([Signature::Signed(exam.service(), Form::UpperCase)])]
+    }),
+    accepts("formatted-body", BOTH, "JSON with white space between the tokens", |exam| {
+        vec![good(exam).with_body(formatted(&value(exam)))]
+    }),
+    Check {
+        name: "body-not-utf8",
+        severity: Severity::Failure,
+        services: EXTRACTION,
+        sent: "a correctly signed body that is not UTF-8",
+        expected: "2xx, or a 4xx status that does not blame the signature (401, 403)",
+        requests: |exam| vec![good(exam).with_body(not_utf8(exam))],
+        judge: judge::bytes_verified,
+    },
+    Check {
+        name: "repeated-delivery",
+        severity: Severity::Failure,
+        services: BOTH,
+        sent: "the same delivery twice, one after the other",
+        expected: "2xx both times",
+        requests: |exam| vec![good(exam)],
+        judge: judge::repeated,
+    },
+    Check {
+        name: "simultaneous-deliveries",
+        severity: Severity::Failure,
+        services: BOTH,
+        sent: "the same delivery three times at once",
+        expected: "2xx, or 503 with Retry-After and 2xx later",
+        requests: |exam| vec![good(exam)],
+        judge: judge::simultaneous,
+    },
+    refuses("missing-signature", BOTH, "no signature header", |exam| {
+        vec![good(exam).with_signatures([])]
+    }),
+    refuses("empty-signature", BOTH, "a signature header without digits", |exam| {
+        let (_, prefix) = header_of(exam.service());
+        vec![good(exam).with_signatures([Signature::Literal(prefix.to_owned())])]
+    }),
+    refuses("wrong-secret", BOTH, "a signature made with another secret", |exam| {
+        vec![forged(exam)]
+    }),
+    refuses("truncated-signature", BOTH, "the first half of the signature's digits", |exam| {
+        vec![good(exam).with_signatures([Signature::Signed(exam.service(), Form::FirstHalf)])]
+    }),
+    refuses("changed-body", BOTH, "the signature of another delivery", |exam| {
+        vec![good(exam).signed_over(value(exam).to_string())]
+    }),
+    refuses("truncated-body", BOTH, "half of the body that was signed", |exam| {
+        let request = good(exam);
+        let half = request.body[..request.body.len() / 2].to_vec();
+        let whole = request.body.clone();
+        vec![request.with_body(half).signed_over(whole)]
+    }),
+    refuses(
+        "reserialized-body",
+        BOTH,
+        "the signature of the same JSON in another notation",
+        |exam| {
+            let value = value(exam);
+            let request = with_value(exam, &value).with_body(formatted(&value));
+            let mut sorted = value.clone();
+            sorted.sort_all_objects();
+            let notations = [value.to_string(), spaced(&value), sorted.to_string()];
+            notations.map(|notation| request.clone().signed_over(notation)).into()
+        },
+    ),
+    refuses(
+        "decoded-body",
+        BOTH,
+        "a body that is not UTF-8, with the signature of its text with replacement characters",
+        |exam| {
+            let body = not_utf8(exam);
+            let text = String::from_utf8_lossy(&body).into_owned();
+            vec![good(exam).with_body(body).signed_over(text)]
+        },
+    ),
+    refuses("other-service", BOTH, "the header and signature of the other service", |exam| {
+        let other = match exam.service() {
+            Service::Email => Service::Extraction,
+            _ => Service::Email,
+        };
+        vec![good(exam).with_signatures([Signature::Signed(other, Form::Documented)])]
+    }),
+    refuses(
+        "doubled-header",
+        BOTH,
+        "two signature headers: a correct and a wrong one, in both orders, and a correct one twice",
+        |exam| {
+            let correct = Signature::Signed(exam.service(), Form::Documented);
+            let wrong = Signature::Literal(wrong_signature(exam));
+            let pairs = [
+                [correct.clone(), wrong.clone()],
+                [wrong, correct.clone()],
+                [correct.clone(), correct],
+            ];
+            pairs.map(|pair| good(exam).with_signatures(pair)).into()
+        },
+    ),
+    refuses("other-prefix", BOTH, "other text before the signature's digits", |exam| {
+        let prefixes: &[&str] = match exam.service() {
+            Service::Email => &["sha256=", "v1="],
+            _ => &["", "md5=", "v1="],
+        };
+        with_prefixes(exam, prefixes)
+    }),
+    refuses("prefix-letter-case", EXTRACTION, "the prefix SHA256= or Sha256=", |exam| {
+        with_prefixes(exam, &["SHA256=", "Sha256="])
+    }),
+    Check {
+        name: "reveals-signature",
+        severity: Severity::Failure,
+        services: BOTH,
+        sent: "a signature made with another secret",
+        expected: "a response that does not contain the correct signature",
+        requests: |exam| vec![forged(exam)],
+        judge: judge::reveals_signature,
+    },
+    advice(
+        "refusal-reason",
+        "no signature, a malformed one, and one made with another secret",
+        "the same status and text each time, so that a forger learns nothing",
+        |exam| {
+            let malformed = Signature::Literal("malformed".to_owned());
+            vec![
+                good(exam).with_signatures([]),
+                good(exam).with_signatures([malformed]),
+                forged(exam),
+            ]
+        },
+        judge::refusal_reason,
+    ),
+    advice(
+        "old-secret",
+        "a delivery that is signed with the old secret",
+        "2xx, so that no delivery is lost while the secret is replaced",
+        |exam| vec![good(exam).with_signatures([Signature::SignedWithOldSecret])],
+        judge::old_secret,
+    ),
+    advice(
+        "response-time",
+        "a correctly signed delivery",
+        "no accepted delivery takes more than 5 s, half of the service's time-out",
+        |exam| vec![good(exam)],
+        judge::response_time,
+    ),
+    advice(
+        "hang-up",
+        "a delivery whose sender disconnects after 1 s, and the same delivery again",
+        "2xx within 30 s of the disconnection",
+        |exam| vec![good(exam)],
+        judge::hang_up,
+    ),
+    advice(
+        "size-limit",
+        "a forged body of 32 MiB",
+        "413, or any response before the whole body was sent",
+        |exam| vec![forged(exam)],
+        judge::size_limit,
+    ),
+    advice(
+        "body-deadline",
+        "a forged body, one byte each half second",
+        "a response or the end of the connection within 15 s",
+        |exam| vec![forged(exam)],
+        judge::body_deadline,
+    ),
+];
+
+const fn accepts(
+    name: &'static str,
+    services: &'static [Service],
+    sent: &'static str,
+    requests: fn(&Exam) -> Vec<Request>,
+) -> Check {
+    let judge = judge::accepted;
+    let severity = Severity::Failure;
+    Check { name, severity, services, sent, expected: ACCEPTED, requests, judge }
+}
+
+const fn refuses(
+    name: &'static str,
+    services: &'static [Service],
+    sent: &'static str,
+    requests: fn(&Exam) -> Vec<Request>,
+) -> Check {
+    let judge = judge::refused;
+    let severity = Severity::Failure;
+    Check { name, severity, services, sent, expected: REFUSED, requests, judge }
+}
+
+const fn advice(
+    name: &'static str,
+    sent: &'static str,
+    expected: &'static str,
+    requests: fn(&Exam) -> Vec<Request>,
+    judge: Judge,
+) -> Check {
+    Check { name, severity: Severity::Advice, services: BOTH, sent, expected, requests, judge }
+}
+
+impl Severity {
+    pub(super) const fn as_str(self) -> &'static str {
+        match self {
+            Self::Failure => "failure",
+            Self::Advice => "advice",
+        }
+    }
+}
+
+fn documented_event(service: Service) -> &'static str {
+    match service {
+        Service::Email => "email.sent",
+        _ => "extraction.completed",
+    }
+}
+
+/// A good delivery. Each has its own id, because a receiver may respond with 2xx to one that it
+/// knows, however it is signed.
+fn good(exam: &Exam) -> Request {
+    Request::good(exam.service(), documented_event(exam.service()))
+}
+
+/// The body of a good delivery.
+fn value(exam: &Exam) -> Value {
+    payload::of(documented_event(exam.service()))
+}
+
+fn with_value(exam: &Exam, value: &Value) -> Request {
+    Request::with_value(exam.service(), documented_event(exam.service()), value)
+}
+
+/// A delivery that is signed with another secret.
+fn forged(exam: &Exam) -> Request {
+    good(exam).with_signatures([Signature::Literal(wrong_signature(exam))])
+}
+
+/// A well-formed signature that is wrong.
+fn wrong_signature(exam: &Exam) -> String {
+    let (_, prefix) = header_of(exam.service());
+    match Secret::new(Uuid::new_v4().to_string()) {
+        Ok(secret) => sign(exam.service(), &secret, b""),
+        Err(_) => format!("{prefix}{}", "0".repeat(64)),
+    }
+}
+
+fn with_prefixes(exam: &Exam, prefixes: &[&'static str]) -> Vec<Request> {
+    let forms = prefixes.iter().map(|prefix| Form::Prefix(prefix));
+    forms
+        .map(|form| good(exam).with_signatures([Signature::Signed(exam.service(), form)]))
+        .collect()
+}
+
+/// JSON with white space, which a receiver that parses and writes it again does not preserve.
+fn formatted(value: &Value) -> String {
+    format!("\n{value:#}\t")
+}
+
+/// JSON as Python writes it by default.
+fn spaced(value: &Value) -> String {
+    match value {
+        Value::Object(map) => {
+            let pairs = map.iter().map(|(key, value)| format!("\"{key}\": {}", spaced(value)));
+            format!("{{{}}}", pairs.collect::<Vec<_>>().join(", "))
+        }
+        Value::Array(items) => {
+            format!("[{}]", items.iter().map(spaced).collect::<Vec<_>>().join(", "))
+        }
+        scalar => scalar.to_string(),
+    }
+}
+
+/// A body with a text in ISO 8859-1.
+fn not_utf8(exam: &Exam) -> Vec<u8> {
+    let mut value = value(exam);
+    value["data"]["note"] = "caf~".into();
+    let text = value.to_string();
+    text.bytes().map(|byte| if byte == b'~' { 0xE9 } else { byte }).collect()
+}

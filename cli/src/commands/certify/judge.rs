@@ -1,0 +1,321 @@
+//! Judges the responses to the requests of a check.
+
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use futures_util::future::{LocalBoxFuture, join_all};
+use futures_util::stream::{self, StreamExt as _};
+use http_body_util::StreamBody;
+use hyper::body::{Bytes, Frame};
+
+use super::exam::{Came, Exam, Finding};
+use super::request::Request;
+use crate::deliver::{DeliveryResponse, RESPONSE_TIMEOUT};
+
+/// Half of the service's time-out.
+const SLOW: Duration = Duration::from_secs(5);
+/// When the sender of [`hang_up`] disconnects.
+const HANG_UP: Duration = Duration::from_secs(1);
+/// The size of the body of [`size_limit`], and of its pieces.
+const LARGE: u64 = 32 << 20;
+const PIECE: u64 = 64 << 10;
+/// The pace of [`body_deadline`], and the time after which it ends.
+const DRIP: Duration = Duration::from_millis(500);
+const DRIPPING: Duration = Duration::from_secs(15);
+/// Announced by [`body_deadline`]: more than it sends.
+const DRIPPED: u64 = 4096;
+
+type Found<'a> = LocalBoxFuture<'a, Finding>;
+
+/// Every request gets a 2xx response.
+pub(super) fn accepted<'a>(exam: &'a Exam, check: &'a str, requests: Vec<Request>) -> Found<'a> {
+    Box::pin(async move { all(exam, check, &requests, Came::is_accepted).await })
+}
+
+/// No request gets a 2xx response.
+pub(super) fn refused<'a>(exam: &'a Exam, check: &'a str, requests: Vec<Request>) -> Found<'a> {
+    Box::pin(async move { all(exam, check, &requests, |came| !came.is_accepted()).await })
+}
+
+/// The signature is not blamed for the encoding of the body.
+pub(super) fn bytes_verified<'a>(
+    exam: &'a Exam,
+    check: &'a str,
+    requests: Vec<Request>,
+) -> Found<'a> {
+    let is_fine = |came: &Came| {
+        came.is_accepted()
+            || came.status().is_some_and(|status| {
+                (400..500).contains(&status) && status != 401 && status != 403
+            })
+    };
+    Box::pin(async move { all(exam, check, &requests, is_fine).await })
+}
+
+/// Sends the requests until a response is not as expected.
+async fn all(
+    exam: &Exam,
+    check: &str,
+    requests: &[Request],
+    is_expected: impl Fn(&Came) -> bool,
+) -> Finding {
+    let mut seen = Vec::new();
+    for request in requests {
+        let came = exam.send(check, request).await;
+        if !is_expected(&came) {
+            return match requests.iter().any(|other| other.event != request.event) {
+                true => exam.not_passed(format!("{}: {came}", request.event), request),
+                false => exam.not_passed(came, request),
+            };
+        }
+        let came = came.to_string();
+        if !seen.contains(&came) {
+            seen.push(came);
+        }
+    }
+    match requests.first() {
+        Some(first) => exam.passed(seen.join(", "), first),
+        None => Finding::skipped("nothing to send"),
+    }
+}
+
+/// A delivery is accepted again.
+pub(super) fn repeated<'a>(exam: &'a Exam, check: &'a str, requests: Vec<Request>) -> Found<'a> {
+    Box::pin(async move {
+        let request = &requests[0];
+        let first = exam.send(check, request).await;
+        let second = match first.is_accepted() {
+            true => exam.send(check, request).await,
+            false => return Finding::skipped(format!("{first}: not accepted the first time")),
+        };
+        let came = format!("{first}, then {second}");
+        let finding = match second.is_accepted() {
+            true => exam.passed(came, request),
+            false => exam.not_passed(came, request),
+        };
+        let line = repeated_line(exam, request, "for n in 1 2; do ", "; done");
+        finding.reproduced_by(line)
+    })
+}
+
+/// The same delivery three times at once: each is accepted, at once or later.
+pub(super) fn simultaneous<'a>(
+    exam: &'a Exam,
+    check: &'a str,
+    requests: Vec<Request>,
+) -> Found<'a> {
+    Box::pin(async move {
+        let request = &requests[0];
+        let all = join_all((0..3).map(|_| exam.send(check, request))).await;
+        let mut statuses = all.iter().map(ToString::to_string).collect::<Vec<_>>();
+        statuses.sort_unstable();
+        let mut came = statuses.join(", ");
+        let mut is_fine = all.iter().all(|came| came.is_accepted() || came.asks_to_retry());
+        if is_fine && !all.iter().all(Came::is_accepted) {
+            let later = exam.until_accepted(check, request).await;
+            is_fine = later.is_ok();
+            let (Ok(later) | Err(later)) = later;
+            came = format!("{came}; later {later}");
+        }
+        let finding = match is_fine {
+            true => exam.passed(came, request),
+            false => exam.not_passed(came, request),
+        };
+        let line = repeated_line(exam, request, "for n in 1 2 3; do ", " & done; wait");
+        finding.reproduced_by(line)
+    })
+}
+
+/// The request in a loop of the shell.
+fn repeated_line(exam: &Exam, request: &Request, before: &str, after: &str) -> String {
+    // The loop must repeat one delivery, and `svc trigger` would send a new one each time.
+    let body = request.body.clone();
+    let line = exam.sender.command(&request.clone().with_body(body));
+    match line.find("curl ") {
+        Some(at) => format!("{}{before}{}{after}", &line[..at], &line[at..]),
+        None => line,
+    }
+}
+
+/// The response to a forged delivery contains the correct signature.
+pub(super) fn reveals_signature<'a>(
+    exam: &'a Exam,
+    check: &'a str,
+    requests: Vec<Request>,
+) -> Found<'a> {
+    Box::pin(async move {
+        let request = &requests[0];
+        let came = exam.send(check, request).await;
+        let Came(Ok(response)) = &came else { return exam.passed(came, request) };
+        let digits = exam.sender.digits(&request.body);
+        let is_revealed = text_of(response).to_lowercase().contains(&digits);
+        match is_revealed {
+            true => exam.not_passed(format!("{came}, with the correct signature"), request),
+            false => exam.passed(came, request),
+        }
+    })
+}
+
+/// The headers and the body of a response.
+fn text_of(response: &DeliveryResponse) -> String {
+    let headers = response.headers.values().map(|value| String::from_utf8_lossy(value.as_bytes()));
+    let headers = headers.collect::<Vec<_>>().join("\n");
+    format!("{headers}\n{}", String::from_utf8_lossy(&response.body))
+}
+
+/// All refusals look the same.
+pub(super) fn refusal_reason<'a>(
+    exam: &'a Exam,
+    check: &'a str,
+    requests: Vec<Request>,
+) -> Found<'a> {
+    Box::pin(async move {
+        let mut seen: Vec<(String, String)> = Vec::new();
+        let mut different = None;
+        for request in &requests {
+            let came = exam.send(check, request).await;
+            if came.is_accepted() {
+                return Finding::skipped(format!("{came}: accepted"));
+            }
+            let body = match &came.0 {
+                Ok(response) => without_numbers(&String::from_utf8_lossy(&response.body)),
+                Err(_) => String::new(),
+            };
+            if seen.first().is_some_and(|first| *first != (came.to_string(), body.clone())) {
+                different = different.or(Some(request));
+            }
+            seen.push((came.to_string(), body));
+        }
+        let mut statuses = seen.into_iter().map(|(status, _)| status).collect::<Vec<_>>();
+        let Some(request) = different else {
+            statuses.dedup();
+            return exam.passed(statuses.join(", "), &requests[0]);
+        };
+        let texts = match statuses.windows(2).all(|pair| pair[0] == pair[1]) {
+            true => format!("{} with different texts", statuses[0]),
+            false => statuses.join(", "),
+        };
+        exam.not_passed(texts, request)
+    })
+}
+
+/// A text without the words that contain digits, such as times and request ids.
+fn without_numbers(text: &str) -> String {
+    let words = text.split(|c: char| !c.is_alphanumeric());
+    words.filter(|word| !word.contains(|c: char| c.is_ascii_digit())).collect::<Vec<_>>().join(" ")
+}
+
+/// A delivery that is signed with the old secret is accepted.
+pub(super) fn old_secret<'a>(exam: &'a Exam, check: &'a str, requests: Vec<Request>) -> Found<'a> {
+    Box::pin(async move {
+        match exam.sender.old_secret {
+            Some(_) => all(exam, check, &requests, Came::is_accepted).await,
+            None => Finding::skipped("give the old secret with --old-secret-file"),
+        }
+    })
+}
+
+/// All deliveries so far, and one more, were accepted quickly.
+pub(super) fn response_time<'a>(
+    exam: &'a Exam,
+    check: &'a str,
+    requests: Vec<Request>,
+) -> Found<'a> {
+    Box::pin(async move {
+        let request = &requests[0];
+        let came = exam.send(check, request).await;
+        let slowest = exam.slowest.get();
+        match came.is_accepted() {
+            false => Finding::skipped(format!("{came}: not accepted")),
+            true if slowest <= SLOW => {
+                exam.passed(format!("{} ms at most", slowest.as_millis()), request)
+            }
+            true => exam.not_passed(format!("{:.1} s", slowest.as_secs_f64()), request),
+        }
+    })
+}
+
+/// A delivery whose sender has disconnected is not lost.
+pub(super) fn hang_up<'a>(exam: &'a Exam, check: &'a str, requests: Vec<Request>) -> Found<'a> {
+    Box::pin(async move {
+        let request = &requests[0];
+        let first = exam.send_within(check, request, HANG_UP).await;
+        if first.is_accepted() {
+            return exam.passed(format!("{first} before the disconnection"), request);
+        }
+        if let Came(Ok(_)) = &first {
+            return Finding::skipped(format!("{first}: not accepted"));
+        }
+        let finding = match exam.until_accepted(check, request).await {
+            Ok(later) => exam.passed(format!("{later} after the disconnection"), request),
+            Err(later) => exam.not_passed(
+                format!("never accepted after the disconnection; at last {later}"),
+                request,
+            ),
+        };
+        let line = repeated_line(exam, request, "for t in 1 10 10; do ", " -m $t; done");
+        finding.reproduced_by(line)
+    })
+}
+
+/// A large body is refused before it has arrived.
+pub(super) fn size_limit<'a>(exam: &'a Exam, check: &'a str, requests: Vec<Request>) -> Found<'a> {
+    Box::pin(async move {
+        let request = &requests[0];
+        let sent = Arc::new(AtomicU64::new(0));
+        let counted = Arc::clone(&sent);
+        let piece = Bytes::from(vec![b' '; PIECE as usize]);
+        let pieces = stream::iter((0..LARGE / PIECE).map(move |_| {
+            counted.fetch_add(PIECE, Ordering::Relaxed);
+            Ok::<_, io::Error>(Frame::data(piece.clone()))
+        }));
+        let delivery = exam.sender.delivery(check, request);
+        let body = StreamBody::new(pieces);
+        let came = exam.deliverer.post_stream(&delivery, LARGE, body, RESPONSE_TIMEOUT).await;
+        let came = Came(came);
+        let sent = sent.load(Ordering::Relaxed);
+        let mebibytes = sent as f64 / f64::from(1 << 20);
+        let finding = if sent == LARGE && came.status() != Some(413) {
+            exam.not_passed(format!("{came} after all 32 MiB"), request)
+        } else if came.timed_out() {
+            Finding::skipped(format!("only {mebibytes:.1} MiB were taken within 10 s"))
+        } else {
+            exam.passed(format!("{came} after {mebibytes:.1} MiB at most"), request)
+        };
+        let curl = exam.sender.curl(request);
+        finding.reproduced_by(format!("head -c {LARGE} /dev/zero | {curl} --data-binary @-"))
+    })
+}
+
+/// A body that arrives too slowly is given up.
+pub(super) fn body_deadline<'a>(
+    exam: &'a Exam,
+    check: &'a str,
+    requests: Vec<Request>,
+) -> Found<'a> {
+    Box::pin(async move {
+        let request = &requests[0];
+        let drops = stream::unfold((), |()| async {
+            tokio::time::sleep(DRIP).await;
+            Some((Ok::<_, io::Error>(Frame::data(Bytes::from_static(b" "))), ()))
+        });
+        let delivery = exam.sender.delivery(check, request);
+        let body = StreamBody::new(drops.boxed());
+        let started = tokio::time::Instant::now();
+        let came = Came(exam.deliverer.post_stream(&delivery, DRIPPED, body, DRIPPING).await);
+        let finding = match came.timed_out() {
+            true => exam.not_passed("still waiting after 15 s", request),
+            false => {
+                let seconds = started.elapsed().as_secs_f64();
+                exam.passed(format!("{came} after {seconds:.1} s"), request)
+            }
+        };
+        let curl = exam.sender.curl(request);
+        let seconds = DRIPPING.as_secs();
+        finding.reproduced_by(format!(
+            "{{ printf ' '; sleep {seconds}; }} | {curl} -X POST -T - -m {seconds}"
+        ))
+    })
+}

@@ -1,0 +1,286 @@
+//! `svc certify`: a good receiver passes, and each defect of a receiver is found.
+
+mod receiver;
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use serde_json::Value;
+
+use self::receiver::{Arrived, OLD_SECRET, Receiver, SECRET};
+use crate::support::{Home, Run, Service, http_response};
+
+/// Defects, and the checks that they fail, or give advice for.
+const DEFECTS: &[(&str, &[&str])] = &[
+    ("good-delivery", &["good-delivery"]),
+    ("unknown-event", &["unknown-event"]),
+    ("unknown-field", &["unknown-field"]),
+    ("upper-case-hex", &["upper-case-hex"]),
+    ("formatted-body", &["formatted-body"]),
+    ("body-not-utf8", &["body-not-utf8"]),
+    // A delivery is repeated in both checks.
+    ("repeated-delivery", &["repeated-delivery", "simultaneous-deliveries"]),
+    ("simultaneous-deliveries", &["simultaneous-deliveries"]),
+    ("missing-signature", &["missing-signature"]),
+    ("empty-signature", &["empty-signature"]),
+    // Nobody can tell these from a good delivery without computing the signature.
+    (
+        "any-signature",
+        &["wrong-secret", "changed-body", "truncated-body", "reserialized-body", "decoded-body"],
+    ),
+    ("truncated-signature", &["truncated-signature"]),
+    ("reserialized-body", &["reserialized-body"]),
+    ("decoded-body", &["decoded-body"]),
+    ("other-service", &["other-service"]),
+    ("doubled-header", &["doubled-header"]),
+    ("other-prefix", &["other-prefix"]),
+    ("prefix-letter-case", &["prefix-letter-case"]),
+    ("reveals-signature", &["reveals-signature"]),
+    ("refusal-reason", &["refusal-reason"]),
+    ("refusal-text", &["refusal-reason"]),
+    ("old-secret", &["old-secret"]),
+    ("response-time", &["response-time"]),
+    ("hang-up", &["hang-up"]),
+    ("size-limit", &["size-limit"]),
+    ("body-deadline", &["body-deadline"]),
+    // These are no defects.
+    ("busy", &[]),
+    ("finishes-later", &[]),
+];
+
+fn home() -> Home {
+    let home = Home::new();
+    home.file("secret.txt", SECRET);
+    home.file("old.txt", OLD_SECRET);
+    home
+}
+
+fn args<'a>(url: &'a str, service: &'a str, more: &[&'a str]) -> Vec<&'a str> {
+    let args = ["certify", url, "--service", service, "--secret-file", "secret.txt"];
+    [&args[..], more].concat()
+}
+
+fn certify(receiver: &Receiver, service: &str, more: &[&str]) -> Run {
+    home().run(&args(&receiver.url, service, more))
+}
+
+/// The checks with one of these results.
+fn with_result(report: &Value, results: &[&str]) -> Vec<String> {
+    let checks = report["checks"].as_array().expect("a list").iter();
+    let checks = checks.filter(|check| results.iter().any(|result| check["result"] == *result));
+    checks.map(|check| check["check"].as_str().expect("a name").to_owned()).collect()
+}
+
+#[test]
+fn a_good_receiver_passes_every_check() {
+    for service in ["email", "extraction"] {
+        let receiver = Receiver::start(service, "");
+        let run = certify(&receiver, service, &["--old-secret-file", "old.txt", "--strict"]);
+        assert_eq!((run.code, run.stderr.as_str()), (0, ""), "{run:?}");
+        let report = run.json();
+        let list = home().run(&["certify", "--list", "--service", service]).json();
+        let names = list.as_array().expect("a list").iter().map(|check| &check["check"]);
+        let names = names.map(|name| name.as_str().expect("a name").to_owned());
+        assert_eq!(with_result(&report, &["passed"]), names.collect::<Vec<_>>(), "{report}");
+        let counts = ["failures", "advice", "skipped"].map(|count| report[count].clone());
+        assert_eq!((&report["passed"], counts), (&true.into(), [0, 0, 0].map(Value::from)));
+    }
+}
+
+#[test]
+fn each_defect_is_found() {
+    for name in home().run(&["certify", "--list"]).json().as_array().expect("a list") {
+        let name = name["check"].as_str().expect("a name");
+        assert!(DEFECTS.iter().any(|(_, found)| found.contains(&name)), "no receiver fails {name}");
+    }
+    // Most of the time is spent waiting for slow receivers.
+    let next = AtomicUsize::new(0);
+    std::thread::scope(|scope| {
+        for _ in 0..6 {
+            scope.spawn(|| {
+                while let Some((defect, found)) = DEFECTS.get(next.fetch_add(1, Ordering::Relaxed))
+                {
+                    let receiver = Receiver::start("extraction", defect);
+                    let run = certify(&receiver, "extraction", &["--old-secret-file", "old.txt"]);
+                    let report = run.json();
+                    let not_passed = with_result(&report, &["failed", "advice"]);
+                    assert_eq!(not_passed, *found, "{defect}: {}", run.stderr);
+                    let failed = with_result(&report, &["failed"]);
+                    let code = if failed.is_empty() { 0 } else { 10 };
+                    assert_eq!(run.code, code, "{defect}: {run:?}");
+                }
+            });
+        }
+    });
+    // The email service has no prefix.
+    let receiver = Receiver::start("email", "other-prefix");
+    let report = certify(&receiver, "email", &["--skip", "body-deadline"]).json();
+    assert_eq!(with_result(&report, &["failed", "advice"]), ["other-prefix"]);
+    assert_eq!(with_result(&report, &["skipped"]), ["old-secret"], "no old secret was given");
+}
+
+#[test]
+fn advice_is_a_failure_only_with_strict() {
+    let receiver = Receiver::start("email", "refusal-reason");
+    let lenient = certify(&receiver, "email", &["--only", "refusal-reason"]);
+    assert_eq!((lenient.code, &lenient.json()["advice"]), (0, &1.into()), "{lenient:?}");
+    assert_eq!(lenient.json()["checks"][0]["came"], "400, 401, 401");
+    let strict = certify(&receiver, "email", &["--only", "refusal-reason", "--strict"]);
+    assert_eq!((strict.code, &strict.error()["code"]), (10, &"receiver_advice".into()));
+    assert_eq!(strict.json()["passed"], true);
+}
+
+#[test]
+fn a_redirect_does_not_accept_a_delivery() {
+    let service = Service::with_responses(&[http_response(308, "location: /other\r\n", "")]);
+    let run = home().run(&args(&service.url(), "email", &["--only", "good-delivery"]));
+    let came = "email.sent: 308 to /other; the services follow no redirect";
+    assert_eq!((run.code, &run.json()["checks"][0]["came"]), (10, &came.into()), "{run:?}");
+}
+
+#[test]
+fn an_unreachable_receiver_is_reported_before_any_check() {
+    let run = home().run(&args("http://127.0.0.1:9/hooks", "email", &[]));
+    assert_eq!((run.code, run.stdout.as_str()), (8, ""), "{run:?}");
+    assert_eq!(run.error()["code"], "endpoint_unreachable");
+}
+
+#[test]
+fn the_examination_has_a_deadline() {
+    let receiver = Receiver::start("email", "silent");
+    let run = certify(&receiver, "email", &["--timeout", "300ms"]);
+    assert_eq!((run.code, &run.error()["code"]), (10, &"not_finished".into()), "{run:?}");
+    let report = run.json();
+    assert_eq!((&report["passed"], &report["failures"]), (&false.into(), &0.into()));
+    assert_eq!(report["checks"][0]["came"], "not finished within 0.3 s");
+}
+
+#[test]
+fn checks_are_selected_by_name() {
+    let receiver = Receiver::start("email", "");
+    let only = ["--only", "missing-signature", "--only", "good-delivery"];
+    let report = certify(&receiver, "email", &only).json();
+    assert_eq!(with_result(&report, &["passed"]), ["good-delivery", "missing-signature"]);
+    let both = [&only[..], &["--skip", "good-delivery"]].concat();
+    let report = certify(&receiver, "email", &both).json();
+    assert_eq!(with_result(&report, &["passed"]), ["missing-signature"]);
+    // This check is for the extraction service.
+    let none = certify(&receiver, "email", &["--only", "prefix-letter-case"]);
+    assert_eq!((none.code, none.error()["kind"].as_str()), (2, Some("usage")), "{none:?}");
+    let unknown = certify(&receiver, "email", &["--only", "good"]);
+    assert_eq!(unknown.code, 2, "{unknown:?}");
+}
+
+#[test]
+fn a_dry_run_lists_the_requests_and_sends_nothing() {
+    let receiver = Receiver::start("extraction", "");
+    let run = certify(&receiver, "extraction", &["--dry-run"]);
+    assert_eq!((run.code, run.stderr.as_str()), (0, ""), "{run:?}");
+    let requests = run.json();
+    let sent = |check: &str| {
+        let requests = requests.as_array().expect("a list").iter();
+        requests.filter(|request| request["check"] == check).count()
+    };
+    assert_eq!((sent("good-delivery"), sent("doubled-header"), sent("size-limit")), (2, 3, 1));
+    assert_eq!(receiver.arrived(), []);
+}
+
+/// Each command is run in a shell, with a `curl` that prints its arguments, and has to send what
+/// `svc certify` has sent.
+#[cfg(unix)]
+#[test]
+fn the_commands_repeat_the_requests_without_showing_the_secret() {
+    use std::os::unix::fs::{PermissionsExt as _, symlink};
+    for service in ["email", "extraction"] {
+        // Requests that are not accepted are repeated as well.
+        let receiver = Receiver::start(service, "");
+        let home = home();
+        let more = ["--old-secret-file", "old.txt"];
+        let run = home.run(&args(&receiver.url, service, &more));
+        assert!(!format!("{run:?}").contains("whsec_"), "a secret is shown: {run:?}");
+        let curl =
+            home.file("bin/curl", "#!/bin/sh\nfor word; do printf '%s\\000' \"$word\"; done\n");
+        std::fs::set_permissions(curl, std::fs::Permissions::from_mode(0o755)).expect("set");
+        symlink(env!("CARGO_BIN_EXE_svc"), home.path("bin/svc")).expect("linked");
+        let path = format!("{}:/usr/bin:/bin", home.path("bin").display());
+        let arrived = receiver.arrived();
+        let mut repeated = 0;
+        for check in run.json()["checks"].as_array().expect("a list") {
+            let line = check["reproduce"].as_str().expect("a command");
+            // The body of the others is not in an argument.
+            if !line.starts_with("B=") {
+                let is_known = ["svc trigger ", "head -c ", "{ printf "];
+                assert!(is_known.iter().any(|known| line.starts_with(known)), "{line}");
+                continue;
+            }
+            assert_eq!(line.lines().count(), 1, "{line}");
+            let mut shell = home.command(&[]);
+            shell = {
+                let mut sh = std::process::Command::new("sh");
+                sh.args(["-c", line]).current_dir(shell.get_current_dir().expect("set"));
+                sh.env_clear().env("PATH", &path).env("HOME", home.path(""));
+                sh
+            };
+            let output = shell.output().expect("sh runs");
+            assert!(output.status.success(), "{line}: {output:?}");
+            let request = of_curl(&output.stdout, check["check"].as_str().expect("a name"));
+            assert!(arrived.contains(&request), "{line}: {request:?}");
+            repeated += 1;
+        }
+        assert!(repeated > 15, "{repeated}");
+    }
+}
+
+/// The request of the first `curl` that these arguments, each ended by a null byte, make.
+#[cfg(unix)]
+fn of_curl(arguments: &[u8], check: &str) -> Arrived {
+    let words = arguments.split(|byte| *byte == 0).collect::<Vec<_>>();
+    let mut request = Arrived { check: check.to_owned(), signatures: vec![], body: vec![] };
+    for pair in words.windows(2) {
+        match pair[0] {
+            b"-H" => {
+                let header = String::from_utf8(pair[1].to_vec()).expect("UTF-8");
+                let (name, value) = header
+                    .split_once(": ")
+                    .or_else(|| header.strip_suffix(';').map(|name| (name, "")))
+                    .expect("a header");
+                if name.ends_with("-Signature") {
+                    request.signatures.push((name.to_lowercase(), value.to_owned()));
+                }
+            }
+            b"--data-binary" => {
+                request.body = pair[1].to_vec();
+                break;
+            }
+            _ => {}
+        }
+    }
+    request
+}
+
+#[cfg(unix)]
+#[test]
+fn another_machine_needs_a_confirmation() {
+    use crate::pty::Terminal;
+    let receiver = Receiver::start("email", "");
+    // Leads to this machine, but is not a loopback address.
+    let url = receiver.url.replace("127.0.0.1", "0.0.0.0");
+    let args = args(&url, "email", &["--only", "good-delivery"]);
+    let home = home();
+    let piped = home.run(&args);
+    assert_eq!((piped.code, piped.stdout.as_str()), (2, ""), "{piped:?}");
+    assert_eq!(receiver.arrived(), []);
+    let answer = |typed: &str| {
+        let mut terminal = Terminal::start(&home, &args, &[("NO_COLOR", "1")], 100);
+        terminal.until(&format!("Send test deliveries to {url}? [y/N] "));
+        terminal.write(typed);
+        terminal.end()
+    };
+    let declined = answer("n\n");
+    assert_eq!(declined.code, 2, "{:?}", declined.text);
+    assert_eq!(receiver.arrived(), []);
+    let confirmed = answer("y\n");
+    assert_eq!(confirmed.code, 0, "{:?}", confirmed.text);
+    assert_eq!(receiver.arrived().len(), 8, "one for each event");
+    let yes = home.run(&[&args[..], &["--yes"]].concat());
+    assert_eq!(yes.code, 0, "{yes:?}");
+}
