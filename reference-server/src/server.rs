@@ -34,7 +34,7 @@ use crate::smtp::MailServer;
 use crate::store::data_dir::{DataDir, DataDirError};
 use crate::store::keys::random_hex;
 use crate::store::{Location, OpenError, Store};
-use crate::store::{deliveries, dns_records, local_deliveries, meta, relay_queue};
+use crate::store::{deliveries, dns_records, local_deliveries, meta, pending_events, relay_queue};
 use crate::{routes, smtp};
 
 /// A running local server for the email service and the extraction service.
@@ -235,6 +235,7 @@ async fn start(mut settings: Settings) -> Result<Server, StartError> {
         metrics: Arc::clone(&metrics),
         stop: Arc::clone(&stop),
         outbound: Outbound::new(policy),
+        bodies: Default::default(),
         unrecorded: Default::default(),
         relay_again: settings.relay_again,
         relay: settings.relay.clone().map(Relay::new),
@@ -346,6 +347,7 @@ async fn load(app: &Shared) -> Result<Vec<(Worker, Millis)>, ApiError> {
             let relay = relay_queue::first(tx.reader())?;
             due.extend(relay.map(|(_, at)| (Worker::Relay, at)));
             due.extend(local_deliveries::next(tx.reader())?);
+            due.extend(pending_events::next(tx.reader())?);
             Ok(due)
         })
         .await

@@ -13,7 +13,7 @@ use crate::api::framework::Input;
 use crate::delivery::events;
 use crate::model::error::{ApiError, Code};
 use crate::model::schema;
-use crate::model::status::Change;
+use crate::model::status::{self, Change};
 use crate::store::emails;
 
 #[derive(Deserialize, JsonSchema)]
@@ -71,8 +71,9 @@ pub(crate) async fn create(mut input: Input) -> ControlResponse {
             return Err(ApiError::new(Code::Conflict, message));
         }
         for position in affected {
-            events::apply(tx, &app.delivery, &mut email, position, change, event.detail.as_ref())?;
+            events::change(tx, &app.delivery, &mut email, position, change, event.detail.as_ref())?;
         }
+        email.status = status::overall(&email.recipients);
         emails::update(tx, &email)?;
         Ok(email)
     });

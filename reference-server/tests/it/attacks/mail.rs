@@ -9,7 +9,7 @@ use tokio::net::TcpStream;
 use crate::harness::Sandbox;
 use crate::receiver::{Receiver, within};
 
-async fn sandbox() -> (Sandbox, SocketAddr) {
+pub(super) async fn sandbox() -> (Sandbox, SocketAddr) {
     let any_port = "127.0.0.1:0".parse().expect("an address");
     let limit = Duration::from_millis(300);
     let sandbox = Sandbox::with(|builder| builder.smtp(any_port).write_timeout(limit)).await;
@@ -18,7 +18,7 @@ async fn sandbox() -> (Sandbox, SocketAddr) {
 }
 
 /// Sends everything at once, closes its side, and returns all replies.
-async fn talk(address: SocketAddr, input: &[u8]) -> String {
+pub(super) async fn talk(address: SocketAddr, input: &[u8]) -> String {
     let mut stream = TcpStream::connect(address).await.expect("a connection");
     let mut replies = String::new();
     let exchange = async {
