@@ -173,3 +173,41 @@ async fn a_server_that_ends_while_it_writes_deliveries() {
     assert!(counts.values().all(|count| *count == 1));
     assert!(counts.keys().all(|(webhook, _)| ids.contains(webhook)));
 }
+
+#[tokio::test]
+async fn tags_and_names_that_every_event_would_repeat() {
+    let sandbox = Sandbox::start().await;
+    let tags = |count: usize, size: usize| {
+        let tags: Vec<String> =
+            (0..count).map(|number| format!(r#""t{number}":"{}""#, "x".repeat(size))).collect();
+        format!(
+            r#"{{"from":"a@sandbox.test","to":"b@x.test","subject":"s","tags":{{{}}}}}"#,
+            tags.join(",")
+        )
+    };
+    assert_eq!(sandbox.call("POST /api/v1/emails", &tags(100, 100)).await.status, 202);
+    for (body, message) in [
+        (tags(101, 1), "has 101 tags, at most 100 are allowed"),
+        (tags(2, 10_000), "has 20017 bytes as JSON, at most 16384 are allowed"),
+        (
+            tags(0, 0).replace("a@sandbox.test", &format!("{} <a@sandbox.test>", "x".repeat(1000))),
+            "has 1017 bytes, at most 1000 are allowed",
+        ),
+        (
+            tags(0, 0).replace("b@x.test", &format!("{} <b@x.test>", "x".repeat(1000))),
+            "has 1011 bytes, at most 1000 are allowed",
+        ),
+    ] {
+        let refused = sandbox.call("POST /api/v1/emails", &body).await;
+        assert_eq!(refused.status, 422);
+        assert!(refused.body.contains(message), "{refused:?}");
+        let batch = sandbox.call("POST /api/v1/emails/batch", &format!("[{body}]")).await;
+        assert!(batch.status == 200 && batch.body.contains(message), "{batch:?}");
+    }
+    let email = sandbox.call("POST /api/v1/emails", &tags(0, 0)).await.id();
+    sandbox.settle().await;
+    let body = format!(r#"{{"event":"bounced","detail":"{}"}}"#, "x".repeat(20_000));
+    let refused = sandbox.control(&format!("POST /_sandbox/emails/{email}/events"), &body).await;
+    assert_eq!(refused.status, 422);
+    assert!(refused.body.contains("has 20002 bytes as JSON"), "{refused:?}");
+}
