@@ -257,6 +257,7 @@ async fn start(mut settings: Settings) -> Result<Server, StartError> {
         engine: handle,
         rate_limits: std::sync::Mutex::default(),
         bodies: Arc::new(Semaphore::new(BODY_BUDGET)),
+        tracked: Semaphore::new(MAX_TRACKED),
         addresses: OnceLock::from(addresses.clone()),
         control_token: control_token.map_err(|error| database(&error))?,
         settings,
@@ -276,6 +277,9 @@ async fn start(mut settings: Settings) -> Result<Server, StartError> {
     let tasks = Tasks { web, engine, smtp, _dns: dns, _data_dir: data_dir };
     Ok(Server { app, addresses, tasks: Some(tasks) })
 }
+
+/// Maximum number of opens and clicks that are recorded at the same time.
+const MAX_TRACKED: usize = 16;
 
 /// Raises the process's soft limit of open files to its hard limit, at most 65 536: every
 /// connection, delivery and reader takes a descriptor, and the usual soft limit is 1024.

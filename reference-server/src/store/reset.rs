@@ -7,6 +7,7 @@ use crate::store::{Tx, bodies, meta};
 /// rows of organization `?1`. Ordered so that dependent rows are deleted first.
 pub(super) const OWNED: &[(&str, &str)] = &[
     ("email_content", "email IN (SELECT id FROM email WHERE organization = ?1)"),
+    ("email_link", "email IN (SELECT id FROM email WHERE organization = ?1)"),
     ("email_attachment", "email IN (SELECT id FROM email WHERE organization = ?1)"),
     ("due", "email IN (SELECT id FROM email WHERE organization = ?1)"),
     ("relay", "organization = ?1"),

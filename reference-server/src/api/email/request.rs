@@ -186,7 +186,13 @@ impl NewEmail {
                 tracking: None,
             },
             recipients: recipients.states,
-            content: Content { html: self.html, text: self.text, headers, attachments },
+            content: Content {
+                html: self.html,
+                text: self.text,
+                headers,
+                attachments,
+                links: Vec::new(),
+            },
             scheduled_at,
             variables: Value::Object(self.variables.unwrap_or_default()),
         })

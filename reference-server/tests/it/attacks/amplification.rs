@@ -211,3 +211,31 @@ async fn tags_and_names_that_every_event_would_repeat() {
     assert_eq!(refused.status, 422);
     assert!(refused.body.contains("has 20002 bytes as JSON"), "{refused:?}");
 }
+
+#[tokio::test]
+async fn clicks_on_an_email_with_much_html() {
+    let sandbox = Sandbox::start().await;
+    webhooks(&sandbox, 1, NOWHERE, r#""email.clicked""#).await;
+    let links: String =
+        (0..100_000).map(|n| format!("<a href='http://a.test/{n}'>{n}</a>")).collect();
+    let long = format!("<a href='http://b.test/{}'>long</a>", "x".repeat(10_000));
+    let body = format!(
+        r#"{{"from":"a@sandbox.test","to":"b@x.test","subject":"s","html":"{long}{links}"}}"#
+    );
+    let email = sandbox.call("POST /api/v1/emails", &body).await.id();
+    within("the delivery", sandbox.settle()).await;
+    let message = sandbox.control("GET /_sandbox/messages", "").await.id();
+    let html = sandbox.control(&format!("GET /_sandbox/messages/{message}/html"), "").await.body;
+    assert_eq!(html.matches(&format!("/t/c/{email}/0/")).count(), 1_000);
+    assert!(html.contains("http://b.test/xxx") && html.contains("'http://a.test/1000'"));
+    // Each click reads one row, not all of the HTML.
+    let started = Instant::now();
+    for number in 0..100 {
+        let clicked = sandbox.raw(&format!("HEAD /t/c/{email}/0/{}", 999 - number), "", "").await;
+        let target = format!("http://a.test/{}", 999 - number);
+        assert_eq!((clicked.status, clicked.header("location")), (302, Some(target.as_str())));
+    }
+    let took = started.elapsed();
+    assert!(took < Duration::from_secs(4), "100 clicks took {took:?}");
+    assert_eq!(sandbox.raw(&format!("GET /t/c/{email}/0/1000"), "", "").await.status, 404);
+}

@@ -40,3 +40,11 @@ CREATE TABLE pending_event (
     PRIMARY KEY (organization, id)
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX pending_event_shared ON pending_event (shared) WHERE shared IS NOT NULL;
+
+-- The targets of the links of a tracked email, so that a click reads one row.
+CREATE TABLE email_link (
+    email TEXT NOT NULL,
+    number INTEGER NOT NULL,
+    url TEXT NOT NULL,
+    PRIMARY KEY (email, number)
+) STRICT, WITHOUT ROWID;
