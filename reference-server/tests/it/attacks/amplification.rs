@@ -239,3 +239,33 @@ async fn clicks_on_an_email_with_much_html() {
     assert!(took < Duration::from_secs(4), "100 clicks took {took:?}");
     assert_eq!(sandbox.raw(&format!("GET /t/c/{email}/0/1000"), "", "").await.status, 404);
 }
+
+#[tokio::test]
+async fn templates_that_work_on_large_values_and_clients_that_hang_up() {
+    let sandbox = Sandbox::start().await;
+    let slow = "{% for i in range(9999) %}{% for j in range(9999) %}{% if big|lower|trim in big|upper %}{% endif %}{% endfor %}{% endfor %}";
+    for (id, html) in [("slow", slow), ("fast", "{{ big }}")] {
+        let put = format!("PUT /_sandbox/templates/{id}");
+        let stored = sandbox.control(&put, &format!(r#"{{"html":"{html}"}}"#)).await;
+        assert_eq!(stored.status, 200, "{stored:?}");
+    }
+    let email = |template: &str| {
+        format!(
+            r#"{{"from":"a@sandbox.test","to":"b@x.test","subject":"s","templateId":"{template}","variables":{{"big":"{}"}}}}"#,
+            "x".repeat(500_000)
+        )
+    };
+    // More than are rendered at the same time; their clients give up after a moment.
+    let slow = email("slow");
+    let given_up = (0..8).map(|_| {
+        tokio::time::timeout(Duration::from_millis(300), sandbox.call("POST /api/v1/emails", &slow))
+    });
+    futures_util::future::join_all(given_up).await;
+    let started = Instant::now();
+    let refused = within("a refusal", sandbox.call("POST /api/v1/emails", &slow)).await;
+    assert_eq!(refused.status, 422);
+    assert!(refused.body.contains("the template exceeds a limit"), "{refused:?}");
+    let accepted = within("an email", sandbox.call("POST /api/v1/emails", &email("fast"))).await;
+    assert_eq!(accepted.status, 202);
+    assert!(started.elapsed() < Duration::from_secs(20), "{:?}", started.elapsed());
+}
