@@ -19,6 +19,7 @@ use crate::model::address::Address;
 use crate::model::error::ApiError;
 use crate::model::event::Event;
 use crate::model::id::{self, Prefix};
+use crate::model::memory;
 use crate::model::schema;
 use crate::model::time;
 use crate::store::bodies::{self, NewBody};
@@ -52,6 +53,7 @@ pub(crate) async fn receive(
     incoming: IncomingMessage,
 ) -> Result<Vec<Received>, ApiError> {
     let IncomingMessage { organization, recipients, spf, dkim, source } = incoming;
+    let _reserved = memory::reserve(source.len()).await;
     let message = parse(source, spf, dkim).await?;
     let webhooks = Arc::clone(webhooks);
     let stored = store.write(move |tx| {

@@ -35,7 +35,7 @@ pub(crate) fn find(reader: Reader<'_>, id: i64) -> Result<Option<Vec<u8>>, ApiEr
 
 /// The number of bytes, without reading them.
 pub(crate) fn size(reader: Reader<'_>, id: i64) -> Result<usize, ApiError> {
-    let sql = "SELECT length(bytes) FROM body WHERE id = ?1";
+    let sql = "SELECT octet_length(bytes) FROM body WHERE id = ?1";
     let size: Option<i64> = reader.find(sql, [id], |row| row.get(0))?;
     Ok(usize::try_from(size.unwrap_or(0)).unwrap_or(0))
 }

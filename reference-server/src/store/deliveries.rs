@@ -328,6 +328,16 @@ pub(crate) fn body(reader: Reader<'_>, id: &str) -> Result<Option<Vec<u8>>, ApiE
     Ok(Some(bytes))
 }
 
+/// The size of the body of a delivery, in bytes, without reading its shared bytes.
+pub(crate) fn body_size(reader: Reader<'_>, id: &str) -> Result<usize, ApiError> {
+    let sql = "SELECT octet_length(body), shared FROM delivery_body WHERE delivery = ?1";
+    let found: Option<(i64, Option<i64>)> =
+        reader.find(sql, [id], |row| Ok((row.get(0)?, row.get(1)?)))?;
+    let Some((own, shared)) = found else { return Ok(0) };
+    let shared = shared.map_or(Ok(0), |shared| bodies::size(reader, shared))?;
+    Ok(shared + usize::try_from(own).unwrap_or(0))
+}
+
 /// Reads a body from the columns `body`, `shared` and `tail`.
 fn read_body(row: &Row<'_>, first: usize) -> rusqlite::Result<Body> {
     let tail: Option<Vec<u8>> = row.get(first + 2)?;

@@ -202,6 +202,16 @@ pub(crate) fn find(reader: Reader<'_>, id: &str) -> Result<Option<Stored>, ApiEr
     found.transpose().map_err(ApiError::internal)
 }
 
+/// The size of the content of an email, in bytes, without reading it.
+pub(crate) fn content_size(reader: Reader<'_>, id: &str) -> Result<usize, ApiError> {
+    let sql = "SELECT coalesce(octet_length(html), 0) + coalesce(octet_length(text), 0)
+                      + (SELECT coalesce(sum(octet_length(content)), 0) FROM email_attachment
+                         WHERE email = ?1)
+               FROM email_content WHERE email = ?1";
+    let size: Option<i64> = reader.find(sql, [id], |row| row.get(0))?;
+    Ok(usize::try_from(size.unwrap_or(0)).unwrap_or(0))
+}
+
 /// The target of the tracked link with this number.
 pub(crate) fn link(
     reader: Reader<'_>,

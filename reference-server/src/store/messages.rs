@@ -3,7 +3,7 @@
 
 use crate::model::error::ApiError;
 use crate::model::time::Millis;
-use crate::store::{Reader, Tx};
+use crate::store::{Reader, Tx, bodies};
 
 /// Stores the message of an email for one recipient. `domain` is the recipient's domain if
 /// the organization has verified it.
@@ -79,6 +79,13 @@ pub(crate) fn find(
             email: row.get(2)?,
         })
     })?)
+}
+
+/// The size of the source of a received message, in bytes, without reading it.
+pub(crate) fn source_size(reader: Reader<'_>, id: &str) -> Result<usize, ApiError> {
+    let sql = "SELECT body FROM message_source WHERE message = ?1";
+    let body: Option<i64> = reader.find(sql, [id], |row| row.get(0))?;
+    body.map_or(Ok(0), |body| bodies::size(reader, body))
 }
 
 /// The source of a received message.

@@ -17,6 +17,7 @@ use crate::mail::links;
 use crate::mail::template::{self, Part};
 use crate::model::error::{ApiError, Code};
 use crate::model::id::{self, Prefix};
+use crate::model::memory;
 use crate::model::status::{RecipientState, Status};
 use crate::store::Reader;
 use crate::store::due::{self, Due};
@@ -144,6 +145,9 @@ pub(crate) struct Full<'a> {
 
 pub(crate) async fn get(call: Call) -> Result<ApiResponse, ApiError> {
     let (id, organization) = (call.input.id().to_owned(), call.organization());
+    let read = id.clone();
+    let size = call.app().store.read(move |reader| emails::content_size(reader, &read));
+    let _reserved = memory::reserve(size.await?).await;
     let found = call.app().store.read(move |reader| {
         let email = emails::find(reader, &id)?.filter(|email| email.organization == organization);
         let email = email.ok_or_else(|| ApiError::not_found("email"))?;

@@ -227,3 +227,48 @@ async fn one_peer_takes_all_smtp_connections() {
     within("replies", other.read_to_string(&mut replies)).await.expect("read");
     assert!(replies.contains("221 2.0.0"), "{replies}");
 }
+
+#[tokio::test]
+async fn many_clients_read_a_large_message_slowly() {
+    const CLIENTS: usize = 4;
+    let any_port = "127.0.0.1:0".parse().expect("an address");
+    let sandbox = Sandbox::with(|builder| builder.smtp(any_port)).await;
+    let address = sandbox.server.addresses().smtp.expect("a listener");
+    let text = format!("{}\r\n", "x".repeat(998)).repeat(23 << 10);
+    let message = format!("From: a@b.test\r\nSubject: large\r\n\r\n{text}");
+    let replies = talk(address, session(&message).as_bytes()).await;
+    assert!(replies.contains("250 2.0.0 queued"), "{replies}");
+    let id = sandbox.control("GET /_sandbox/messages", "").await.id();
+    let request = format!(
+        "GET /_sandbox/messages/{id}/raw HTTP/1.1\r\nhost: {}\r\nconnection: close\r\n\r\n",
+        sandbox.addr()
+    );
+    // The clients read the status and nothing else.
+    let (sender, mut answered) = tokio::sync::mpsc::unbounded_channel();
+    for _ in 0..CLIENTS {
+        let (sender, request, addr) = (sender.clone(), request.clone(), sandbox.addr());
+        tokio::spawn(async move {
+            let mut stream = TcpStream::connect(addr).await.expect("a connection");
+            stream.write_all(request.as_bytes()).await.expect("written");
+            let mut status = [0; 12];
+            stream.read_exact(&mut status).await.expect("a status");
+            assert_eq!(&status, b"HTTP/1.1 200");
+            let _ = sender.send(stream);
+        });
+    }
+    let mut open = Vec::new();
+    while let Ok(Some(stream)) = tokio::time::timeout(Duration::from_secs(2), answered.recv()).await
+    {
+        open.push(stream);
+    }
+    assert!((1..CLIENTS).contains(&open.len()), "{} messages are in memory at once", open.len());
+    // When they hang up, the others get theirs; small messages do not wait.
+    let small = sandbox.control("GET /_sandbox/messages?limit=1", "").await;
+    assert_eq!(small.status, 200);
+    let mut total = open.len();
+    open.clear();
+    while total < CLIENTS {
+        drop(within("the next response", answered.recv()).await.expect("a stream"));
+        total += 1;
+    }
+}
