@@ -7,6 +7,7 @@ pub(crate) mod local;
 pub(crate) mod payload;
 pub(crate) mod post;
 pub(crate) mod relaying;
+mod shared_bodies;
 mod sign;
 pub(crate) mod source;
 mod unrecorded;
@@ -14,6 +15,7 @@ pub(crate) mod webhook_worker;
 
 use std::sync::Arc;
 
+use shared_bodies::SharedBodies;
 pub(crate) use unrecorded::Unrecorded;
 
 use crate::mail::dns::Resolver;
@@ -36,6 +38,7 @@ pub(crate) struct Delivery {
     pub(crate) metrics: Arc<Metrics>,
     pub(crate) stop: Arc<Stop>,
     pub(crate) outbound: Outbound,
+    pub(crate) bodies: SharedBodies,
     pub(crate) unrecorded: Unrecorded,
     /// Whether a message is sent again if the relay did not confirm it.
     pub(crate) relay_again: bool,

@@ -17,7 +17,7 @@ use std::time::Duration;
 use tokio::sync::{Notify, mpsc, oneshot};
 use tokio::task::{AbortHandle, Id, JoinError, JoinSet};
 
-use crate::delivery::{Delivery, local, relaying, webhook_worker};
+use crate::delivery::{Delivery, local, post, relaying, webhook_worker};
 use crate::model::clock::ClockMode;
 use crate::model::error::ApiError;
 use crate::model::time::Millis;
@@ -185,6 +185,7 @@ impl Engine {
                     Worker::Webhook(id) => webhook_worker::run(&delivery, id, &notified).await,
                     Worker::Relay => relaying::run(&delivery).await,
                     Worker::Local => local::run(&delivery).await,
+                    Worker::Events => post::run(&delivery).await,
                 };
                 WorkerDone { worker, next }
             });
@@ -412,7 +413,7 @@ impl Engine {
         self.routes.retain(|worker, route| {
             let keep = match worker {
                 Worker::Webhook(id) => webhooks.get(id).is_some(),
-                Worker::Relay | Worker::Local => true,
+                Worker::Relay | Worker::Local | Worker::Events => true,
             };
             if let Some(running) = route.running.take_if(|_| !keep) {
                 running.task.abort();

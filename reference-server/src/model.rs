@@ -8,6 +8,7 @@ pub(crate) mod dns;
 pub(crate) mod error;
 pub(crate) mod event;
 pub(crate) mod id;
+pub(crate) mod memory;
 pub(crate) mod metrics;
 pub(crate) mod schema;
 pub(crate) mod scope;

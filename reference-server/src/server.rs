@@ -34,7 +34,7 @@ use crate::smtp::MailServer;
 use crate::store::data_dir::{DataDir, DataDirError};
 use crate::store::keys::random_hex;
 use crate::store::{Location, OpenError, Store};
-use crate::store::{deliveries, dns_records, local_deliveries, meta, relay_queue};
+use crate::store::{deliveries, dns_records, local_deliveries, meta, pending_events, relay_queue};
 use crate::{routes, smtp};
 
 /// A running local server for the email service and the extraction service.
@@ -235,6 +235,7 @@ async fn start(mut settings: Settings) -> Result<Server, StartError> {
         metrics: Arc::clone(&metrics),
         stop: Arc::clone(&stop),
         outbound: Outbound::new(policy),
+        bodies: Default::default(),
         unrecorded: Default::default(),
         relay_again: settings.relay_again,
         relay: settings.relay.clone().map(Relay::new),
@@ -256,6 +257,7 @@ async fn start(mut settings: Settings) -> Result<Server, StartError> {
         engine: handle,
         rate_limits: std::sync::Mutex::default(),
         bodies: Arc::new(Semaphore::new(BODY_BUDGET)),
+        tracked: Semaphore::new(MAX_TRACKED),
         addresses: OnceLock::from(addresses.clone()),
         control_token: control_token.map_err(|error| database(&error))?,
         settings,
@@ -275,6 +277,9 @@ async fn start(mut settings: Settings) -> Result<Server, StartError> {
     let tasks = Tasks { web, engine, smtp, _dns: dns, _data_dir: data_dir };
     Ok(Server { app, addresses, tasks: Some(tasks) })
 }
+
+/// Maximum number of opens and clicks that are recorded at the same time.
+const MAX_TRACKED: usize = 16;
 
 /// Raises the process's soft limit of open files to its hard limit, at most 65 536: every
 /// connection, delivery and reader takes a descriptor, and the usual soft limit is 1024.
@@ -346,6 +351,7 @@ async fn load(app: &Shared) -> Result<Vec<(Worker, Millis)>, ApiError> {
             let relay = relay_queue::first(tx.reader())?;
             due.extend(relay.map(|(_, at)| (Worker::Relay, at)));
             due.extend(local_deliveries::next(tx.reader())?);
+            due.extend(pending_events::next(tx.reader())?);
             Ok(due)
         })
         .await

@@ -3,6 +3,7 @@
 mod certificate;
 mod data;
 mod session;
+mod slots;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,11 +21,10 @@ use crate::store::webhooks::Webhooks;
 pub(crate) use certificate::Certificate;
 pub use certificate::InvalidCertificate;
 use certificate::Tls;
+use slots::Slots;
 
 /// Budget for the messages in transfer, in KiB.
 pub(crate) const TRANSFER_BUDGET: usize = 128 << 10;
-/// Maximum number of concurrent connections. Others wait until one ends.
-const MAX_CONNECTIONS: usize = 100;
 
 /// What the listener needs of the server.
 pub(crate) struct MailServer {
@@ -49,34 +49,35 @@ pub(crate) async fn run(server: MailServer, listener: TcpListener) {
     let stopped = server.stop.requested();
     tokio::pin!(stopped);
     let tls = Arc::new(Tls::with(server.certificate.clone()));
-    let slots = Arc::new(Semaphore::new(MAX_CONNECTIONS));
+    let slots = Arc::new(Slots::default());
     let mut sessions = JoinSet::new();
-    loop {
-        let accepted = async {
-            let slot = Arc::clone(&slots).acquire_owned().await;
-            (slot, listener.accept().await)
+    for id in 0.. {
+        let accepted = loop {
+            tokio::select! {
+                () = &mut stopped => return,
+                Some(_) = sessions.join_next() => {}
+                accepted = listener.accept() => break accepted,
+            }
         };
-        tokio::select! {
+        let (stream, peer) = match accepted {
+            Ok(accepted) => accepted,
+            Err(error) => {
+                // Most likely the process has no free file descriptor. Wait until some are
+                // closed.
+                tracing::warn!(%error, "cannot accept an SMTP connection");
+                tokio::time::sleep(Duration::from_millis(50)).await;
+                continue;
+            }
+        };
+        let slot = tokio::select! {
             () = &mut stopped => return,
-            Some(_) = sessions.join_next() => {}
-            (slot, accepted) = accepted => match (slot, accepted) {
-                (Ok(slot), Ok((stream, peer))) => {
-                    let (server, tls) = (Arc::clone(&server), Arc::clone(&tls));
-                    sessions.spawn(async move {
-                        if let Err(error) = session::serve(&server, &tls, stream, peer).await {
-                            tracing::debug!(%error, "an SMTP connection ended early");
-                        }
-                        drop(slot);
-                    });
-                }
-                (_, Err(error)) => {
-                    // Most likely the process has no free file descriptor. Wait until
-                    // some are closed.
-                    tracing::warn!(%error, "cannot accept an SMTP connection");
-                    tokio::time::sleep(Duration::from_millis(50)).await;
-                }
-                (Err(_), _) => return,
-            },
-        }
+            slot = slots.acquire(id, peer.ip().to_canonical()) => slot,
+        };
+        let (server, tls) = (Arc::clone(&server), Arc::clone(&tls));
+        sessions.spawn(async move {
+            if let Err(error) = session::serve(&server, &tls, stream, peer, &slot).await {
+                tracing::debug!(%error, "an SMTP connection ended early");
+            }
+        });
     }
 }

@@ -11,6 +11,7 @@
 
 pub(crate) mod attempts;
 pub(crate) mod audiences;
+pub(crate) mod bodies;
 pub(crate) mod contacts;
 pub(crate) mod data_dir;
 pub(crate) mod deliveries;
@@ -31,6 +32,7 @@ pub(crate) mod meta;
 mod migrations;
 mod open;
 pub(crate) mod organizations;
+pub(crate) mod pending_events;
 #[cfg(debug_assertions)]
 mod plans;
 mod pressure;

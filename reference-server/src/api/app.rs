@@ -41,6 +41,8 @@ pub(crate) struct App {
     pub(crate) engine: EngineHandle,
     /// KiB that the bodies of requests in progress may still take.
     pub(crate) bodies: Arc<Semaphore>,
+    /// The opens and clicks that may be recorded at the same time.
+    pub(crate) tracked: Semaphore,
     /// By key ID.
     pub(crate) rate_limits: Mutex<HashMap<String, TokenBucket>>,
     /// Set once the sockets are bound.

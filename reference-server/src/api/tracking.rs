@@ -19,7 +19,6 @@ use serde_json::json;
 use crate::api::app::{App, Shared};
 use crate::api::framework::response;
 use crate::delivery::events;
-use crate::mail::links;
 use crate::model::compatibility::ErrorFormat;
 use crate::model::error::ApiError;
 use crate::model::event::Event;
@@ -107,20 +106,17 @@ async fn resolve_link(
     clicked: bool,
 ) -> Result<HeaderValue, ApiError> {
     let not_found = || ApiError::not_found("link");
-    let number: usize = number.parse().map_err(|_| not_found())?;
+    let number: u32 = number.parse().map_err(|_| not_found())?;
     let position: usize = recipient.parse().map_err(|_| not_found())?;
     let id = email.clone();
-    let html = app.store.read(move |reader| {
-        let tracked = emails::find(reader, &id)?.is_some_and(|email| {
-            position < email.recipients.len()
-                && email.meta.tracking.is_some_and(|tracking| tracking.clicks)
-        });
-        Ok(if tracked { emails::content(reader, &id, false)?.html } else { None })
+    let url = app.store.read(move |reader| {
+        let email = emails::find(reader, &id)?;
+        if email.is_none_or(|email| position >= email.recipients.len()) {
+            return Ok(None);
+        }
+        emails::link(reader, &id, number)
     });
-    let html = html.await?.ok_or_else(not_found)?;
-    // The HTML may be large, and anyone can follow a link.
-    let found = tokio::task::spawn_blocking(move || links::nth(&html, number)).await;
-    let url = found.map_err(ApiError::internal)?.ok_or_else(not_found)?;
+    let url = url.await?.ok_or_else(not_found)?;
     let location = HeaderValue::try_from(url::Url::parse(&url).map_err(|_| not_found())?.as_str());
     let location = location.map_err(|_| not_found())?;
     if clicked && let Err(error) = record(app, email, recipient, Change::Clicked, Some(url)).await {
@@ -136,6 +132,8 @@ async fn record(
     change: Change,
     url: Option<String>,
 ) -> Result<(), ApiError> {
+    // Anyone can load the pixel or follow a link, and each time is a write.
+    let _turn = app.tracked.acquire().await;
     let context = Arc::clone(&app.delivery);
     let position: usize = recipient.parse().map_err(|_| ApiError::not_found("recipient"))?;
     let detail = url.map(|url| json!({"url": url}));

@@ -2,7 +2,8 @@
 
 use serde_json::Value;
 
-use super::{Delivery, local, payload, post};
+use super::post::{self, Part};
+use super::{Delivery, local, payload};
 use crate::model::error::{ApiError, Code};
 use crate::model::event::Event;
 use crate::model::status::{self, Change, Status};
@@ -57,8 +58,10 @@ pub(crate) fn change(
         }
         let now = tx.now;
         let (organization, detail) = (email.organization, detail.filter(|_| last));
-        post::emit(tx, &delivery.webhooks, organization, event, || {
-            payload::outgoing(email, &email.recipients[position], event, detail, now)
+        post::emit(tx, &delivery.webhooks, organization, event, |tx| {
+            let recipient = &email.recipients[position];
+            let data = payload::outgoing(email, recipient, event, detail, now)?;
+            Part::new(data).store(tx, b"")
         })?;
         email.last_event = Some(event.as_str().to_owned());
     }

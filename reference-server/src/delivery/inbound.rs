@@ -1,5 +1,5 @@
-//! Incoming mail: stored once for each recipient in a verified domain, and announced to
-//! the owner's webhooks as `email.received`
+//! Incoming mail: stored for each recipient in a verified domain, with one source for all,
+//! and announced to the owner's webhooks as `email.received`
 //! (`docs/undocumented/email-service.md#delivery-payload`,
 //! `docs/undocumented/email-service.md#mailboxes`).
 
@@ -11,7 +11,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-use crate::delivery::post;
+use crate::delivery::post::{self, Part};
 use crate::mail::dkim::DkimVerdict;
 use crate::mail::dns::SpfVerdict;
 use crate::mail::mime::Incoming;
@@ -19,8 +19,10 @@ use crate::model::address::Address;
 use crate::model::error::ApiError;
 use crate::model::event::Event;
 use crate::model::id::{self, Prefix};
+use crate::model::memory;
 use crate::model::schema;
 use crate::model::time;
+use crate::store::bodies::{self, NewBody};
 use crate::store::messages::{self, NewIncoming};
 use crate::store::webhooks::Webhooks;
 use crate::store::{Store, Tx, domains};
@@ -51,6 +53,7 @@ pub(crate) async fn receive(
     incoming: IncomingMessage,
 ) -> Result<Vec<Received>, ApiError> {
     let IncomingMessage { organization, recipients, spf, dkim, source } = incoming;
+    let _reserved = memory::reserve(source.len()).await;
     let message = parse(source, spf, dkim).await?;
     let webhooks = Arc::clone(webhooks);
     let stored = store.write(move |tx| {
@@ -70,11 +73,16 @@ pub(crate) async fn receive(
 
 /// A parsed message with its authentication results (SPF and DKIM).
 pub(crate) struct AuthenticatedMessage {
-    /// `None` if the source cannot be parsed as a message.
-    message: Option<Content>,
+    /// Empty if the source cannot be parsed as a message, like `subject`.
+    from: String,
+    subject: String,
+    /// The JSON of [`ReceivedEmail`] up to the fields that differ by recipient: that of its
+    /// `message` without the closing brace.
+    content: Part,
+    has_content: bool,
     spf: SpfVerdict,
     dkim: DkimVerdict,
-    source: Vec<u8>,
+    source: NewBody,
 }
 
 /// Parses a message on a blocking thread.
@@ -83,13 +91,20 @@ pub(crate) async fn parse(
     spf: SpfVerdict,
     dkim: DkimVerdict,
 ) -> Result<AuthenticatedMessage, ApiError> {
-    let parsing = tokio::task::spawn_blocking(move || AuthenticatedMessage {
-        message: Incoming::parse(&source).map(Content::of),
-        spf,
-        dkim,
-        source,
+    let parsing = tokio::task::spawn_blocking(move || {
+        let message = Incoming::parse(&source).map(Content::of);
+        let mut json = match &message {
+            Some(content) => serde_json::to_vec(content).map_err(ApiError::internal)?,
+            None => b"{}".to_vec(),
+        };
+        json.pop();
+        let has_content = message.is_some();
+        let (from, subject) =
+            message.map_or_else(Default::default, |content| (content.from, content.subject));
+        let (content, source) = (Part::new(json), NewBody::new(source));
+        Ok(AuthenticatedMessage { from, subject, content, has_content, spf, dkim, source })
     });
-    parsing.await.map_err(ApiError::internal)
+    parsing.await.map_err(ApiError::internal)?
 }
 
 /// Stores a message in a mailbox of the domain with this id, and emits
@@ -103,17 +118,13 @@ pub(crate) fn store_message(
     message: &AuthenticatedMessage,
 ) -> Result<String, ApiError> {
     let id = id::new(Prefix::Message);
-    let (from, subject) = message
-        .message
-        .as_ref()
-        .map_or(("", ""), |parts| (parts.from.as_str(), parts.subject.as_str()));
     let new = NewIncoming {
         id: &id,
         recipient: recipient.as_str(),
         domain,
-        sender: from,
-        subject,
-        source: &message.source,
+        sender: &message.from,
+        subject: &message.subject,
+        source: bodies::put(tx, &message.source)?,
     };
     messages::insert_incoming(tx, organization, &new)?;
     notify_received(tx, webhooks, organization, &id, recipient, message)?;
@@ -130,18 +141,24 @@ pub(crate) fn notify_received(
     message: &AuthenticatedMessage,
 ) -> Result<(), ApiError> {
     let now = tx.now;
-    post::emit(tx, webhooks, organization, Event::EmailReceived, || {
+    post::emit(tx, webhooks, organization, Event::EmailReceived, |tx| {
         let data = ReceivedEmail {
-            message: message.message.as_ref(),
+            message: None,
             spf: message.spf,
             dkim: message.dkim,
             recipient: recipient.as_str(),
             message_id: id,
             timestamp: time::rfc3339(now),
         };
-        serde_json::to_value(data).map_err(ApiError::internal)
-    })?;
-    Ok(())
+        let mut rest = serde_json::to_vec(&data).map_err(ApiError::internal)?;
+        // The fields go on after those of the content.
+        if message.has_content {
+            rest[0] = b',';
+        } else {
+            rest.remove(0);
+        }
+        message.content.store(tx, &rest)
+    })
 }
 
 /// The data of `email.received`.

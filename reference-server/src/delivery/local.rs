@@ -19,8 +19,9 @@ use crate::model::dns::INBOUND_HOST;
 use crate::model::error::{ApiError, Code};
 use crate::model::event::Event;
 use crate::model::id::{self, Prefix};
+use crate::model::memory;
 use crate::model::time::Millis;
-use crate::store::emails::Stored;
+use crate::store::emails::{self, Stored};
 use crate::store::{Tx, domains, local_deliveries, messages};
 
 /// Maximum number of messages rendered and authenticated at the same time.
@@ -133,6 +134,14 @@ async fn notify_or_set_aside(delivery: &Arc<Delivery>, id: String) -> Result<(),
 }
 
 async fn notify(delivery: &Arc<Delivery>, id: String) -> Result<(), ApiError> {
+    let message_id = id.clone();
+    let size = delivery.store.read(move |reader| {
+        match local_deliveries::email_and_recipient(reader, &message_id)? {
+            Some((Some(email), _)) => emails::content_size(reader, &email),
+            _ => Ok(0),
+        }
+    });
+    let _reserved = memory::reserve(size.await?).await;
     let message_id = id.clone();
     let found = delivery.store.read(move |reader| {
         let row = local_deliveries::email_and_recipient(reader, &message_id)?;

@@ -93,14 +93,14 @@ pub(crate) struct Test<'a> {
     pub(crate) timestamp: String,
 }
 
-/// The data of an event about one recipient. `detail` describes the cause, if known.
+/// The data of an event about one recipient, as JSON. `detail` describes the cause, if known.
 pub(crate) fn outgoing(
     email: &Stored,
     recipient: &RecipientState,
     event: Event,
     detail: Option<&Value>,
     now: Millis,
-) -> Result<Value, ApiError> {
+) -> Result<Vec<u8>, ApiError> {
     let text = |name: &str| detail.and_then(|detail| detail.get(name)).and_then(Value::as_str);
     let detail_text = detail.and_then(Value::as_str);
     let reason = text("reason").or(detail_text);
@@ -112,23 +112,23 @@ pub(crate) fn outgoing(
         tags: &email.meta.tags,
         timestamp: time::rfc3339(now),
     };
-    let value = match event {
-        Event::EmailBounced => serde_json::to_value(Bounced {
+    let json = match event {
+        Event::EmailBounced => serde_json::to_vec(&Bounced {
             email,
             bounce: Bounce {
                 r#type: text("type").unwrap_or("hard"),
                 reason: reason.unwrap_or("550 5.1.1 no such mailbox"),
             },
         }),
-        Event::EmailClicked => serde_json::to_value(Clicked {
+        Event::EmailClicked => serde_json::to_vec(&Clicked {
             email,
             click: Click { url: text("url").or(detail_text) },
         }),
-        Event::EmailFailed | Event::EmailComplained => serde_json::to_value(WithReason {
+        Event::EmailFailed | Event::EmailComplained => serde_json::to_vec(&WithReason {
             email,
             reason: reason.unwrap_or("no reason was given"),
         }),
-        _ => serde_json::to_value(email),
+        _ => serde_json::to_vec(&email),
     };
-    value.map_err(ApiError::internal)
+    json.map_err(ApiError::internal)
 }

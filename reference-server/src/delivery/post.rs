@@ -1,48 +1,121 @@
 //! Turns events into deliveries. A delivery is written with its exact bytes in the
 //! transaction that causes the event, so that neither exists without the other.
+//!
+//! If a transaction causes too many deliveries, it stores the further events with their
+//! data instead (`store/pending_events.rs`), and [`run`] writes the deliveries of these in
+//! transactions of their own.
 
-use serde::Serialize;
-use serde_json::Value;
+use std::sync::Arc;
 
+use super::Delivery;
 use super::payload::Body;
 use crate::model::error::ApiError;
 use crate::model::event::Event;
 use crate::model::id::{self, Prefix};
 use crate::model::time::{self, Millis};
 use crate::store::Tx;
+use crate::store::bodies::{self, NewBody};
 use crate::store::deliveries::{self, NewDelivery};
-use crate::store::webhooks::Webhooks;
+use crate::store::pending_events::{self, PendingEvent};
+use crate::store::webhooks::{Webhook, Webhooks};
+
+/// The data of an event as JSON, in two parts.
+pub(crate) struct Data {
+    /// The id of the first part, if it is stored once for all deliveries that have it.
+    pub(crate) shared: Option<i64>,
+    pub(crate) rest: Vec<u8>,
+}
+
+/// The first part of the data of an event, not stored yet.
+pub(crate) enum Part {
+    Small(Vec<u8>),
+    /// Is stored once.
+    Large(NewBody),
+}
+
+/// Size, in bytes, from which a part of a body is stored once: a reference to a smaller one
+/// would cost as much.
+const MIN_SHARED: usize = 1024;
+
+impl Part {
+    /// Costs a hash of the bytes, if there are many.
+    pub(crate) fn new(json: Vec<u8>) -> Self {
+        if json.len() < MIN_SHARED { Self::Small(json) } else { Self::Large(NewBody::new(json)) }
+    }
+
+    /// Stores the part if it is large, and appends the rest.
+    pub(crate) fn store(&self, tx: &Tx<'_>, rest: &[u8]) -> Result<Data, ApiError> {
+        Ok(match self {
+            Self::Small(json) => Data { shared: None, rest: [json, rest].concat() },
+            Self::Large(body) => Data { shared: Some(bodies::put(tx, body)?), rest: rest.to_vec() },
+        })
+    }
+}
 
 /// Queues an event for every active webhook that subscribes to it. Calls `data` only if
-/// there is one. Returns the ids of the deliveries.
+/// there is one.
 pub(crate) fn emit(
     tx: &mut Tx<'_>,
     webhooks: &Webhooks,
     organization: i64,
     event: Event,
-    data: impl FnOnce() -> Result<Value, ApiError>,
+    data: impl FnOnce(&Tx<'_>) -> Result<Data, ApiError>,
+) -> Result<(), ApiError> {
+    let subscribers = webhooks.subscribers(organization, event);
+    let Some(last) = subscribers.last() else { return Ok(()) };
+    let data = data(tx)?;
+    if deliveries::has_room(tx, subscribers.len()) {
+        return write_all(tx, event, &subscribers, &data).map(drop);
+    }
+    let (shared, rest) = (data.shared, &data.rest);
+    pending_events::insert(tx, organization, event.as_str(), shared, rest, &last.id)
+}
+
+/// Like [`emit`], in this transaction in any case. Returns the ids of the deliveries.
+pub(crate) fn emit_at_once(
+    tx: &mut Tx<'_>,
+    webhooks: &Webhooks,
+    organization: i64,
+    event: Event,
+    data: &Part,
 ) -> Result<Vec<String>, ApiError> {
     let subscribers = webhooks.subscribers(organization, event);
     if subscribers.is_empty() {
         return Ok(Vec::new());
     }
-    let data = data()?;
-    let mut ids = Vec::with_capacity(subscribers.len());
-    for webhook in subscribers {
-        let id = id::new(Prefix::Delivery);
-        let body = body(event.as_str(), &id, tx.now, &data)?;
-        let new = NewDelivery {
-            id: &id,
-            organization,
-            webhook: &webhook.id,
-            service: event.service(),
-            event: event.as_str(),
-            body: &body,
-        };
-        deliveries::insert_pending(tx, &new)?;
-        ids.push(id);
-    }
-    Ok(ids)
+    let data = data.store(tx, b"")?;
+    write_all(tx, event, &subscribers, &data)
+}
+
+fn write_all(
+    tx: &mut Tx<'_>,
+    event: Event,
+    subscribers: &[Arc<Webhook>],
+    data: &Data,
+) -> Result<Vec<String>, ApiError> {
+    let now = tx.now;
+    subscribers.iter().map(|webhook| write(tx, event, webhook, now, data)).collect()
+}
+
+/// Writes one delivery of an event at `created`. Returns its id.
+fn write(
+    tx: &mut Tx<'_>,
+    event: Event,
+    webhook: &Webhook,
+    created: Millis,
+    data: &Data,
+) -> Result<String, ApiError> {
+    let id = id::new(Prefix::Delivery);
+    let new = NewDelivery {
+        id: &id,
+        organization: webhook.organization,
+        webhook: &webhook.id,
+        service: event.service(),
+        event: event.as_str(),
+        body: &body(event.as_str(), &id, created, data)?,
+    };
+    deliveries::insert_pending(tx, &new, created)?;
+    Ok(id)
 }
 
 /// The body of a delivery (`docs/extraction-service/events.md`,
@@ -51,8 +124,78 @@ pub(crate) fn body(
     event: &str,
     id: &str,
     created: Millis,
-    data: &impl Serialize,
-) -> Result<Vec<u8>, ApiError> {
-    let body = Body { event, id, created: time::rfc3339(created), data };
-    serde_json::to_vec(&body).map_err(ApiError::internal)
+    data: &Data,
+) -> Result<deliveries::Body, ApiError> {
+    let empty = Body { event, id, created: time::rfc3339(created), data: () };
+    let mut head = serde_json::to_vec(&empty).map_err(ApiError::internal)?;
+    // The data takes the place of the `null` that `()` is.
+    head.truncate(head.len() - "null}".len());
+    let mut tail = Vec::new();
+    let end = if data.shared.is_some() { &mut tail } else { &mut head };
+    end.extend_from_slice(&data.rest);
+    end.push(b'}');
+    Ok(deliveries::Body { head, shared: data.shared, tail })
+}
+
+/// Number of deliveries in one transaction of [`run`]. It writes fewer while requests wait.
+const SLICE: usize = 256;
+
+/// Writes the deliveries of the pending events, until none is left or the server stops.
+pub(crate) async fn run(delivery: &Arc<Delivery>) -> Result<Millis, ApiError> {
+    let mut organization = Some(i64::MIN);
+    while let Some(after) = organization
+        && !delivery.stop.is_requested()
+    {
+        let webhooks = Arc::clone(&delivery.webhooks);
+        let slice = delivery.store.write_relaxed(move |tx| write_slice(tx, &webhooks, after));
+        organization = slice.await?;
+    }
+    Ok(Millis::MAX)
+}
+
+/// Writes some deliveries of pending events, beginning with the organization after this one,
+/// so that none waits for all events of another. Returns the last organization, or `None` if
+/// no event is left.
+fn write_slice(
+    tx: &mut Tx<'_>,
+    webhooks: &Webhooks,
+    mut organization: i64,
+) -> Result<Option<i64>, ApiError> {
+    let (limit, mut done) = (tx.share(SLICE), 0);
+    while done < limit {
+        let Some(pending) = pending_events::next_after(tx.reader(), organization)? else {
+            return Ok(None);
+        };
+        organization = pending.organization;
+        // An event counts even if its webhooks are deleted.
+        done += 1 + write_pending(tx, webhooks, pending, limit - done)?;
+    }
+    Ok(Some(organization))
+}
+
+/// Writes at most `limit` deliveries of a pending event. Returns their number.
+fn write_pending(
+    tx: &mut Tx<'_>,
+    webhooks: &Webhooks,
+    mut pending: PendingEvent,
+    limit: usize,
+) -> Result<usize, ApiError> {
+    let event = Event::ALL.iter().copied().find(|event| event.as_str() == pending.event);
+    let Some(event) = event else {
+        pending_events::delete(tx, &pending)?;
+        return Ok(0);
+    };
+    let mut subscribers = webhooks.subscribers(pending.organization, event);
+    subscribers.retain(|webhook| webhook.id > pending.after && webhook.id <= pending.last);
+    let is_last = subscribers.len() <= limit;
+    subscribers.truncate(limit);
+    let data = Data { shared: pending.shared, rest: std::mem::take(&mut pending.data) };
+    for webhook in &subscribers {
+        write(tx, event, webhook, pending.created_at, &data)?;
+    }
+    match subscribers.last() {
+        Some(webhook) if !is_last => pending_events::advance(tx, &pending, &webhook.id)?,
+        _ => pending_events::delete(tx, &pending)?,
+    }
+    Ok(subscribers.len())
 }

@@ -15,13 +15,13 @@ use tokio::sync::Notify;
 
 use super::unrecorded::RecordedAttempt;
 use super::{Delivery, sign};
-use crate::model::error::ApiError;
+use crate::model::error::{ApiError, Code};
 use crate::model::time::Millis;
 use crate::model::worker::Worker;
-use crate::net::outbound::{Attempt, AttemptError};
+use crate::net::outbound::{Attempt, AttemptError, RequestBody};
 use crate::store::Tx;
 use crate::store::attempts::{self, NewAttempt};
-use crate::store::deliveries::{self, Due, DueDeliveries, State};
+use crate::store::deliveries::{self, Body, Due, DueDeliveries, State};
 use crate::store::webhooks::Webhook;
 use svc_sdk::Service;
 
@@ -29,7 +29,7 @@ use svc_sdk::Service;
 const MAX_CONCURRENT: usize = 16;
 /// Maximum number of deliveries read ahead.
 const READ_AHEAD: usize = 64;
-/// Maximum size of the bodies read ahead, in bytes: received mail may be large.
+/// Maximum size of the bodies read ahead, in bytes, without their shared bytes.
 const READ_AHEAD_BYTES: usize = 4 << 20;
 
 /// Delivers until nothing is due any more or the server stops. Returns when the next of
@@ -113,15 +113,18 @@ async fn deliver(
         Some(in_flight) => {
             let webhook = Arc::clone(&in_flight.webhook);
             let number = due.attempts + 1;
-            let body = Bytes::from(due.body);
             let kept = delivery.unrecorded.deliveries().get(&due.id).cloned();
             let sent = match kept {
                 // Sent before, but the outcome could not be stored.
                 Some(sent) => sent,
                 None => {
-                    let sent =
-                        attempt(delivery, &webhook, due.service, &due.event, &due.id, number, body);
-                    let sent = Arc::new(sent.await);
+                    let event = Event { service: due.service, name: &due.event, id: &due.id };
+                    let sent = match attempt(delivery, &webhook, event, number, due.body).await {
+                        Ok(sent) => Arc::new(sent),
+                        // The delivery was deleted.
+                        Err(error) if error.code() == Code::NotFound => return (id, Ok(())),
+                        Err(error) => return (id, Err(error)),
+                    };
                     delivery.unrecorded.deliveries().insert(due.id.clone(), Arc::clone(&sent));
                     sent
                 }
@@ -141,35 +144,70 @@ async fn deliver(
     (id, result)
 }
 
+/// What a delivery is about.
+#[derive(Clone, Copy)]
+pub(crate) struct Event<'a> {
+    pub(crate) service: Service,
+    pub(crate) name: &'a str,
+    /// The id of the delivery.
+    pub(crate) id: &'a str,
+}
+
 /// Signs and sends a delivery, with the webhook's current URL and secret.
+///
+/// # Errors
+///
+/// If the body cannot be read. The delivery was not sent then.
 pub(crate) async fn attempt(
     delivery: &Arc<Delivery>,
     webhook: &Webhook,
-    service: Service,
-    event: &str,
-    id: &str,
+    event: Event<'_>,
     number: i64,
-    body: Bytes,
-) -> RecordedAttempt {
-    let headers = sign::headers(service, &webhook.secret, event, id, number, &body);
+    body: Body,
+) -> Result<RecordedAttempt, ApiError> {
+    let _slot = delivery.outbound.slot(webhook.organization).await;
+    let shared = match body.shared {
+        Some(id) => Some(delivery.bodies.get(&delivery.store, webhook.organization, id).await?),
+        None => None,
+    };
+    let shared_bytes = shared.as_ref().map(|shared| shared.bytes()).unwrap_or_default();
+    let parts = [body.head.into(), shared_bytes, body.tail.into()];
+    let headers = sign(webhook, event, number, &parts).await?;
     let recorded_headers: serde_json::Map<String, serde_json::Value> = headers
         .iter()
         .map(|(name, value)| (name.to_string(), value.to_str().unwrap_or_default().into()))
         .collect();
-    let _slot = delivery.outbound.slot(webhook.organization).await;
     let started_at = delivery.clock.now();
     let attempt = match url::Url::parse(&webhook.url) {
-        Ok(url) => post(delivery, &url, headers, body).await,
+        Ok(url) => post(delivery, &url, headers, RequestBody::new(parts)).await,
         Err(_) => Attempt { outcome: Err(AttemptError::InvalidUrl), duration: Duration::ZERO },
     };
-    delivery.metrics.attempt(service, attempt.is_delivered());
-    RecordedAttempt {
+    delivery.metrics.attempt(event.service, attempt.is_delivered());
+    Ok(RecordedAttempt {
         number,
         started_at,
         url: without_password(&webhook.url),
         headers: serde_json::Value::Object(recorded_headers).to_string(),
         attempt,
+    })
+}
+
+/// The headers of an attempt. Hashes a large body on a blocking thread.
+async fn sign(
+    webhook: &Webhook,
+    event: Event<'_>,
+    number: i64,
+    parts: &[Bytes; 3],
+) -> Result<http::HeaderMap, ApiError> {
+    const LARGE: usize = 1 << 20;
+    let (secret, parts) = (webhook.secret.clone(), parts.clone());
+    let (service, name, id) = (event.service, event.name.to_owned(), event.id.to_owned());
+    let is_large = parts[1].len() > LARGE;
+    let hash = move || sign::headers(service, &secret, &name, &id, number, &parts);
+    if !is_large {
+        return Ok(hash());
     }
+    tokio::task::spawn_blocking(hash).await.map_err(ApiError::internal)
 }
 
 /// Posts the body. If this process has no free file descriptor, waits until it has one,
@@ -178,7 +216,7 @@ async fn post(
     delivery: &Delivery,
     url: &url::Url,
     headers: http::HeaderMap,
-    body: Bytes,
+    body: RequestBody,
 ) -> Attempt {
     loop {
         let sending = delivery.outbound.post(url, headers.clone(), body.clone());

@@ -2,8 +2,8 @@
 //! (`docs/undocumented/email-service.md#templates`).
 
 mod bounds;
+mod budget;
 
-use std::cell::Cell;
 use std::io;
 use std::sync::{Arc, LazyLock};
 
@@ -39,14 +39,20 @@ pub(crate) fn render(
     template: &str,
     variables: &Value,
 ) -> Result<String, TemplateError> {
-    bounds::check(template)?;
+    let joins = bounds::check(template)?;
     if text_size(variables) > MAX_VARIABLES {
         return Err(TemplateError::VariablesTooLarge);
     }
-    let compiled = ENVIRONMENT
+    let mut environment = ENVIRONMENT.clone();
+    let largest =
+        largest_value(variables).max(if template.contains("range") { RANGE_SIZE } else { 0 });
+    // A step can read the largest value, and each `~` of its tag can copy it.
+    let read = largest.saturating_mul(1 + joins) as u64;
+    environment.set_fuel(Some(MAX_STEPS.min(MAX_BYTES_READ / read.max(1))));
+    let compiled = environment
         .template_from_named_str(part.as_str(), template)
         .map_err(|error| TemplateError::from(&error))?;
-    GROWTH.set(0);
+    budget::begin(largest);
     let mut output = Bounded(Vec::new());
     let variables = minijinja::Value::from(Serde(without_nulls(variables)));
     compiled
@@ -58,7 +64,7 @@ pub(crate) fn render(
 
 /// Checks the syntax of a template without rendering it.
 pub(crate) fn check(part: Part, template: &str) -> Result<(), TemplateError> {
-    bounds::check(template)?;
+    let _ = bounds::check(template)?;
     ENVIRONMENT
         .template_from_named_str(part.as_str(), template)
         .map(drop)
@@ -73,9 +79,11 @@ pub(crate) async fn run<T: Send + 'static>(
     static SLOTS: LazyLock<Arc<Semaphore>> = LazyLock::new(|| Arc::new(Semaphore::new(2)));
     let slot = Arc::clone(&SLOTS).acquire_owned().await;
     let (sender, receiver) = tokio::sync::oneshot::channel();
+    let (_cancel_on_drop, cancelled) = budget::cancellation();
     let thread = std::thread::Builder::new().name("svc-template".to_owned()).stack_size(STACK);
     let spawned = thread.spawn(move || {
         let _slot = slot;
+        budget::end_when(cancelled);
         // The receiver is gone if the client disconnected.
         let _ = sender.send(work());
     });
@@ -102,7 +110,11 @@ pub(crate) enum TemplateError {
     Refused { line: usize, rule: bounds::Rule },
     #[error("the variables have more than {MAX_VARIABLES} bytes")]
     VariablesTooLarge,
-    #[error("the template exceeds a limit: {MAX_STEPS} steps or {MAX_OUTPUT} bytes of output")]
+    #[error(
+        "the template exceeds a limit: {MAX_STEPS} steps, fewer with large variables, {MAX_OUTPUT} bytes of output, {} MiB in filters, or {} s",
+        budget::MAX_FILTERED >> 20,
+        budget::MAX_TIME.as_secs()
+    )]
     LimitExceeded,
     #[error("the template cannot be rendered with these variables: error on line {line}")]
     Failed { line: usize },
@@ -113,7 +125,9 @@ impl From<&Error> for TemplateError {
         let line = error.line().unwrap_or(1);
         match error.kind() {
             ErrorKind::OutOfFuel | ErrorKind::WriteFailure => Self::LimitExceeded,
-            ErrorKind::InvalidOperation if error.detail() == Some(GROWS) => Self::LimitExceeded,
+            ErrorKind::InvalidOperation if error.detail() == Some(budget::EXCEEDED) => {
+                Self::LimitExceeded
+            }
             ErrorKind::SyntaxError
             | ErrorKind::UnknownFilter
             | ErrorKind::UnknownTest
@@ -142,51 +156,32 @@ const MAX_OUTPUT: usize = 8 * 1024 * 1024;
 /// Maximum size of the variables of an email with a template, in bytes of their texts
 /// and 32 for each value.
 const MAX_VARIABLES: usize = 1024 * 1024;
-/// Maximum number of bytes that the filters `join` and `replace` make in one part.
-const MAX_GROWTH: usize = MAX_OUTPUT;
-
-thread_local! {
-    /// Bytes that `join` and `replace` have made in this rendering.
-    static GROWTH: Cell<usize> = const { Cell::new(0) };
-}
-
-const GROWS: &str = "the values of the template grow too large";
-
-/// Counts bytes that a filter is about to make.
-fn grow(bytes: usize) -> Result<(), Error> {
-    let total = GROWTH.get().saturating_add(bytes);
-    GROWTH.set(total);
-    if total > MAX_GROWTH {
-        return Err(Error::new(ErrorKind::InvalidOperation, GROWS));
-    }
-    Ok(())
-}
-
-/// Like the filter of the engine, within `MAX_GROWTH`.
-fn replace(text: &str, from: &str, to: &str) -> Result<String, Error> {
-    let made = text.matches(from).count().saturating_mul(to.len());
-    grow(text.len().saturating_add(made))?;
-    Ok(text.replace(from, to))
-}
-
-/// Like the filter of the engine, within `MAX_GROWTH`.
-fn join(list: &minijinja::Value, between: Option<&str>) -> Result<String, Error> {
-    let mut joined = String::new();
-    for (index, item) in list.try_iter()?.enumerate() {
-        let item = item.to_string();
-        let between = between.filter(|_| index > 0).unwrap_or_default();
-        grow(between.len() + item.len() + 1)?;
-        joined.push_str(between);
-        joined.push_str(&item);
-    }
-    Ok(joined)
-}
+/// Maximum number of steps times the size of the largest value, in bytes, which one step can
+/// read.
+const MAX_BYTES_READ: u64 = 3_000_000_000;
+/// What the longest range counts as, in bytes.
+const RANGE_SIZE: usize = 100_000;
 
 fn text_size(value: &Value) -> usize {
     32 + match value {
         Value::String(text) => text.len(),
         Value::Array(list) => list.iter().map(text_size).sum(),
         Value::Object(map) => map.iter().map(|(key, value)| key.len() + text_size(value)).sum(),
+        _ => 0,
+    }
+}
+
+/// What one step can read at most, in bytes: the largest variable.
+fn largest_value(variables: &Value) -> usize {
+    variables.as_object().into_iter().flat_map(|map| map.values()).map(read_size).max().unwrap_or(0)
+}
+
+/// The bytes of all texts in a value, and what comparing its items costs as much as.
+fn read_size(value: &Value) -> usize {
+    12 + match value {
+        Value::String(text) => text.len(),
+        Value::Array(list) => list.iter().map(read_size).sum(),
+        Value::Object(map) => map.values().map(read_size).sum(),
         _ => 0,
     }
 }
@@ -202,7 +197,6 @@ static ENVIRONMENT: LazyLock<Environment<'static>> = LazyLock::new(|| {
     if let Ok(syntax) = SyntaxConfig::builder().keep_trailing_newline(true).build() {
         environment.set_syntax(syntax);
     }
-    environment.set_fuel(Some(MAX_STEPS));
     environment.set_recursion_limit(50);
     // With `namespace`, a loop could double a string in every step.
     environment.remove_global("namespace");
@@ -210,8 +204,7 @@ static ENVIRONMENT: LazyLock<Environment<'static>> = LazyLock::new(|| {
     for name in ["batch", "chain", "format", "groupby", "indent", "pprint", "slice", "zip"] {
         environment.remove_filter(name);
     }
-    environment.add_filter("join", join);
-    environment.add_filter("replace", replace);
+    budget::add_filters(&mut environment);
     environment
 });
 
@@ -234,7 +227,7 @@ struct Bounded(Vec<u8>);
 
 impl io::Write for Bounded {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        if self.0.len() + bytes.len() > MAX_OUTPUT {
+        if self.0.len() + bytes.len() > MAX_OUTPUT || budget::is_over() {
             return Err(io::ErrorKind::FileTooLarge.into());
         }
         self.0.extend_from_slice(bytes);
@@ -358,6 +351,58 @@ mod tests {
         assert_eq!(check(Part::Text, &"x".repeat(300_000)), Err(TemplateError::TooLarge));
     }
 
+    /// Each test is a few steps to the engine, and reads hundreds of kilobytes.
+    #[test]
+    fn ends_work_on_large_values() {
+        let big = "x ".repeat(250_000);
+        let list: Vec<String> = (0..15_000).map(|n| format!("{n}")).collect();
+        let variables = json!({"big": big, "list": list});
+        for (binding, test) in [
+            ("", "'y' in big"),
+            ("", "(big ~ big ~ big ~ 'a') == (big ~ big ~ big ~ 'b')"),
+            ("", "list|sort|unique|list"),
+            ("{% set b = big|replace('x', 'xxxxxxxxxxxxxxxx') %}", "'y' in b"),
+            ("{% set b = range(9999) %}", "'y' in b"),
+        ] {
+            let template = format!(
+                "{binding}{{% for i in range(9999) %}}{{% for j in range(9999) %}}{{% if {test} %}}{{% endif %}}{{% endfor %}}{{% endfor %}}"
+            );
+            let started = std::time::Instant::now();
+            let result = render(Part::Text, &template, &variables);
+            let took = started.elapsed();
+            assert_eq!(result, Err(TemplateError::LimitExceeded), "{binding}{test}");
+            assert!(took < std::time::Duration::from_secs(10), "{binding}{test}: {took:?}");
+        }
+    }
+
+    #[test]
+    fn a_cancelled_rendering_ends() {
+        let (guard, cancelled) = budget::cancellation();
+        let rendering = std::thread::spawn(move || {
+            budget::end_when(cancelled);
+            render(Part::Text, "a{{ 'b'|upper }}", &json!({}))
+        });
+        assert_eq!(rendering.join().expect("no panic"), Ok("aB".to_owned()));
+        let (_, cancelled) = (drop(guard), budget::cancellation().1);
+        let rendering = std::thread::spawn(move || {
+            budget::end_when(cancelled);
+            render(Part::Text, "a{{ 'b'|upper }}", &json!({}))
+        });
+        assert_eq!(rendering.join().expect("no panic"), Err(TemplateError::LimitExceeded));
+    }
+
+    /// A newsletter with a table of a thousand rows.
+    #[test]
+    fn renders_a_large_newsletter() {
+        let rows: Vec<Value> = (0..1_000)
+            .map(|n| json!({"name": format!("Item {n} with some text"), "price": n, "url": "https://shop.test/x"}))
+            .collect();
+        let variables = json!({"rows": rows, "intro": "<p>Hello</p>".repeat(1_000)});
+        let template = "{{ intro|safe }}{% for row in rows|sort(attribute='name') %}<a href=\"{{ row.url }}\">{{ row.name|title|escape }}</a> {{ row.price|round }}{% if loop.index0 in [1, 2] %}!{% endif %}{% endfor %}";
+        let html = render(Part::Html, template, &variables).expect("rendered");
+        assert_eq!(html.matches("<a href").count(), 1_000);
+    }
+
     #[test]
     fn supports_what_emails_need() {
         let variables =
@@ -372,6 +417,15 @@ mod tests {
                 "a, b",
             ),
             ("{{ user.name|replace('A', 'E') }} {# ~ * #} 2 * 3 ~", "Eda  2 * 3 ~"),
+            ("{{ names|map('upper')|join('-') }}{{ names|first|capitalize }}", "A-BA"),
+            (
+                "{% for k, v in user|items %}{{ k }}{{ v }}{% endfor %}{{ names|length }}",
+                "nameAda2",
+            ),
+            (
+                "{{ names|sort(reverse=true)|join }}{% for i in range(1, 4) %}{{ i }}{% endfor %}",
+                "ba123",
+            ),
             ("{% raw %}{{ a ~ }}{% endraw %}{{ names[0] }}{{ '}}' }}", "{{ a ~ }}a}}"),
         ] {
             assert_eq!(

@@ -10,4 +10,6 @@ pub(crate) enum Worker {
     Relay,
     /// Announces mail that stays on this server.
     Local,
+    /// Writes the deliveries of events that are for many webhooks.
+    Events,
 }

@@ -1,6 +1,7 @@
 //! Attempts to deliver webhooks: posts the exact bytes over HTTP(S) and reports the
 //! outcome.
 
+mod body;
 mod connect;
 mod target;
 
@@ -13,7 +14,7 @@ use std::time::{Duration, Instant};
 use bytes::{Bytes, BytesMut};
 use http::header::{AUTHORIZATION, HeaderMap, HeaderValue};
 use http::{Method, Request, StatusCode, Uri};
-use http_body_util::{BodyExt as _, Full};
+use http_body_util::BodyExt as _;
 use hyper_util::client::legacy::Client;
 use hyper_util::client::legacy::connect::capture_connection;
 use hyper_util::rt::{TokioExecutor, TokioTimer};
@@ -22,13 +23,14 @@ use tokio::time::timeout;
 use url::Url;
 
 use crate::store::lock;
+pub(crate) use body::RequestBody;
 use connect::{ConnectError, Connector};
 pub(crate) use target::{Policy, RefusedTarget, is_loopback};
 
 /// HTTP client for webhook deliveries, with pooled connections. Creating one is cheap:
 /// TLS is set up for the first `https` target.
 pub(crate) struct Outbound {
-    client: Client<Connector, Full<Bytes>>,
+    client: Client<Connector, RequestBody>,
     timeout: Duration,
     /// Attempts in progress of all organizations, and of each.
     slots: Arc<Semaphore>,
@@ -77,7 +79,7 @@ impl Outbound {
     ///
     /// Takes at most ten seconds of real time, from the DNS lookup to the end of the
     /// response or its first 4 KiB.
-    pub(crate) async fn post(&self, url: &Url, headers: HeaderMap, body: Bytes) -> Attempt {
+    pub(crate) async fn post(&self, url: &Url, headers: HeaderMap, body: RequestBody) -> Attempt {
         let started = Instant::now();
         let exchange = async {
             // An endpoint may close a kept-alive connection at any moment, and then has not
@@ -103,12 +105,12 @@ impl Outbound {
         &self,
         url: &Url,
         mut headers: HeaderMap,
-        body: Bytes,
+        body: RequestBody,
     ) -> Result<Response, (AttemptError, bool)> {
         if let Some(credentials) = basic_credentials(url) {
             headers.entry(AUTHORIZATION).or_insert(credentials);
         }
-        let mut request = Request::new(Full::new(body));
+        let mut request = Request::new(body);
         *request.method_mut() = Method::POST;
         *request.uri_mut() = request_uri(url).ok_or((AttemptError::InvalidUrl, false))?;
         *request.headers_mut() = headers;
@@ -287,7 +289,13 @@ mod tests {
     async fn post(url: &Url, policy: Policy) -> Attempt {
         let mut outbound = Outbound::new(policy);
         outbound.timeout = Duration::from_millis(300);
-        outbound.post(url, headers(), Bytes::from_static(b"{\"a\": 1}")).await
+        outbound
+            .post(
+                url,
+                headers(),
+                RequestBody::new([Bytes::from_static(b"{\"a\""), Bytes::from_static(b": 1}")]),
+            )
+            .await
     }
 
     #[tokio::test]

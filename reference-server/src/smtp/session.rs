@@ -15,6 +15,7 @@ use tokio::time::timeout;
 use super::MailServer;
 use super::certificate::Tls;
 use super::data::{Data, MAX_MESSAGE_SIZE, Rejected};
+use super::slots::Slot;
 use crate::delivery::inbound::{self, IncomingMessage};
 use crate::mail::dkim::{self, DkimVerdict};
 use crate::mail::dns::{self, SpfVerdict};
@@ -43,19 +44,45 @@ pub(super) async fn serve(
     tls: &Tls,
     mut stream: TcpStream,
     peer: SocketAddr,
+    slot: &Slot,
 ) -> io::Result<()> {
     stream.set_nodelay(true)?;
     let client = peer.ip().to_canonical();
     let greeting = format!("220 {INBOUND_HOST} ESMTP\r\n");
     write(server, &mut stream, greeting.as_bytes()).await?;
-    if run_session(Session::new(server, client, false), &mut stream).await? == End::StartTls {
-        let mut stream = timeout(IDLE_TIMEOUT, tls.accept(stream)).await??;
+    let session = Session::new(server, client, false, slot);
+    if run_or_give_way(session, &mut stream).await? == End::StartTls {
+        let mut stream = tokio::select! {
+            stream = timeout(IDLE_TIMEOUT, tls.accept(stream)) => stream??,
+            () = slot.give_way() => return Ok(()),
+        };
         // The session starts over, since anyone could have injected the earlier
         // cleartext commands (RFC 3207 §4.2).
-        run_session(Session::new(server, client, true), &mut stream).await?;
+        run_or_give_way(Session::new(server, client, true, slot), &mut stream).await?;
     }
     Ok(())
 }
+
+/// Runs a session until it ends or has to give way to a new client.
+async fn run_or_give_way<S>(session: Session<'_>, stream: &mut S) -> io::Result<End>
+where
+    S: AsyncRead + AsyncWrite + Unpin,
+{
+    let slot = session.slot;
+    tokio::select! {
+        ended = run_session(session, stream) => return ended,
+        () = slot.give_way() => {}
+    }
+    let farewell = async {
+        stream.write_all(format!("{GIVE_WAY}\r\n").as_bytes()).await?;
+        stream.shutdown().await
+    };
+    // The client may not read, and the new one waits.
+    let _ = timeout(Duration::from_millis(100), farewell).await;
+    Ok(End::Closed)
+}
+
+const GIVE_WAY: &str = "421 4.7.0 too many connections, try again later";
 
 /// Writes within a time limit: a client that does not read must not keep its connection.
 async fn write<S: AsyncWrite + Unpin>(
@@ -108,7 +135,7 @@ where
                     if !data.receive(&mut bytes) {
                         break;
                     }
-                    session.finish_message().await
+                    session.end_message().await
                 }
                 None => match commands.ingest(&mut bytes).map(Request::into_owned) {
                     Ok(request) => session.handle_command(request).await,
@@ -149,6 +176,7 @@ struct Session<'a> {
     data: Option<Data>,
     errors: u32,
     encrypted: bool,
+    slot: &'a Slot,
     end: Option<End>,
 }
 
@@ -159,7 +187,7 @@ struct Transaction {
 }
 
 impl<'a> Session<'a> {
-    fn new(server: &'a MailServer, client: IpAddr, encrypted: bool) -> Self {
+    fn new(server: &'a MailServer, client: IpAddr, encrypted: bool, slot: &'a Slot) -> Self {
         Self {
             server,
             client,
@@ -169,6 +197,7 @@ impl<'a> Session<'a> {
             data: None,
             errors: 0,
             encrypted,
+            slot,
             end: None,
         }
     }
@@ -268,6 +297,17 @@ impl<'a> Session<'a> {
             }
             Err(_) => "451 4.3.0 temporary failure, try again later".to_owned(),
         }
+    }
+
+    /// Processes the message whose data is complete. The connection keeps its slot meanwhile.
+    async fn end_message(&mut self) -> String {
+        if !self.slot.begin_message() {
+            self.end = Some(End::Closed);
+            return GIVE_WAY.to_owned();
+        }
+        let reply = self.finish_message().await;
+        self.slot.end_message();
+        reply
     }
 
     async fn finish_message(&mut self) -> String {

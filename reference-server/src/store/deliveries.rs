@@ -1,4 +1,5 @@
-//! The tables `delivery` and `delivery_body`: webhook deliveries with their exact bodies.
+//! The tables `delivery` and `delivery_body`: webhook deliveries with their exact bodies, of
+//! which large parts are shared (see [`bodies`]).
 
 use std::collections::{HashSet, VecDeque};
 
@@ -10,7 +11,7 @@ use crate::model::error::ApiError;
 use crate::model::event::Event;
 use crate::model::time::Millis;
 use crate::model::worker::Worker;
-use crate::store::{Reader, Tx};
+use crate::store::{Reader, Tx, bodies};
 
 /// The state of a delivery.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -58,12 +59,35 @@ pub(crate) struct NewDelivery<'a> {
     pub(crate) webhook: &'a str,
     pub(crate) service: Service,
     pub(crate) event: &'a str,
-    pub(crate) body: &'a [u8],
+    pub(crate) body: &'a Body,
 }
 
-/// Inserts a delivery that is due now.
-pub(crate) fn insert_pending(tx: &mut Tx<'_>, new: &NewDelivery<'_>) -> Result<(), ApiError> {
-    insert(tx, new, State::Pending, 0, Some(tx.now), tx.now)?;
+/// The exact bytes of a delivery: `head`, the shared bytes, and `tail`, in this order.
+#[derive(Clone)]
+pub(crate) struct Body {
+    pub(crate) head: Vec<u8>,
+    /// The id of the shared bytes.
+    pub(crate) shared: Option<i64>,
+    pub(crate) tail: Vec<u8>,
+}
+
+/// Number of deliveries after which a transaction leaves those of further events to others,
+/// so that no request waits long for it.
+const MAX_PER_TRANSACTION: usize = 512;
+
+/// Whether the transaction may write this many more deliveries.
+pub(crate) fn has_room(tx: &Tx<'_>, deliveries: usize) -> bool {
+    tx.deliveries() + deliveries <= MAX_PER_TRANSACTION
+}
+
+/// Inserts a delivery that is due now, of an event at `created_at`.
+pub(crate) fn insert_pending(
+    tx: &mut Tx<'_>,
+    new: &NewDelivery<'_>,
+    created_at: Millis,
+) -> Result<(), ApiError> {
+    insert(tx, new, Some(tx.now), created_at)?;
+    tx.count_delivery();
     tx.worker_due(Worker::Webhook(new.webhook.to_owned()), tx.now);
     Ok(())
 }
@@ -74,7 +98,7 @@ pub(crate) fn insert_under_way(
     new: &NewDelivery<'_>,
     created_at: Millis,
 ) -> Result<(), ApiError> {
-    insert(tx, new, State::Pending, 0, None, created_at)
+    insert(tx, new, None, created_at)
 }
 
 /// Fails the deliveries that the last server left under way outside of the schedule: they
@@ -92,29 +116,30 @@ pub(crate) fn fail_interrupted(tx: &Tx<'_>) -> Result<(), ApiError> {
 fn insert(
     tx: &Tx<'_>,
     new: &NewDelivery<'_>,
-    state: State,
-    attempts: i64,
     due_at: Option<Millis>,
     created_at: Millis,
 ) -> Result<(), ApiError> {
     tx.execute(
         "INSERT INTO delivery (id, organization, webhook, service, event, state, attempts,
                                retry, due_at, created_at, updated_at)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, 0, ?8, ?9, ?10)",
+         VALUES (?1, ?2, ?3, ?4, ?5, 'pending', 0, 0, ?6, ?7, ?8)",
         (
             new.id,
             new.organization,
             new.webhook,
             new.service.as_str(),
             new.event,
-            state.as_str(),
-            attempts,
             due_at,
             created_at,
             tx.now,
         ),
     )?;
-    tx.execute("INSERT INTO delivery_body VALUES (?1, ?2)", (new.id, new.body))?;
+    let Body { head, shared, tail } = new.body;
+    let tail = Some(tail).filter(|tail| !tail.is_empty());
+    tx.execute(
+        "INSERT INTO delivery_body (delivery, body, shared, tail) VALUES (?1, ?2, ?3, ?4)",
+        (new.id, head, shared, tail),
+    )?;
     Ok(())
 }
 
@@ -125,7 +150,7 @@ pub(crate) struct Due {
     pub(crate) service: Service,
     pub(crate) attempts: i64,
     pub(crate) retry: i64,
-    pub(crate) body: Vec<u8>,
+    pub(crate) body: Body,
 }
 
 /// The due deliveries to one webhook.
@@ -138,7 +163,7 @@ pub(crate) struct DueDeliveries {
 }
 
 /// Reads due deliveries to a webhook, in order of their due time, except those in flight:
-/// at most `limit`, and no more after `max_bytes` of bodies.
+/// at most `limit`, and no more after `max_bytes` of bodies without their shared bytes.
 pub(crate) fn due(
     reader: Reader<'_>,
     webhook: &str,
@@ -148,7 +173,7 @@ pub(crate) fn due(
     in_flight: &HashSet<String>,
 ) -> Result<DueDeliveries, ApiError> {
     let mut statement = reader.statement(
-        "SELECT id, event, service, attempts, retry, body FROM delivery
+        "SELECT id, event, service, attempts, retry, body, shared, tail FROM delivery
          JOIN delivery_body ON delivery = id
          WHERE webhook = ?1 AND due_at <= ?2 ORDER BY due_at, id LIMIT ?3",
     )?;
@@ -162,8 +187,8 @@ pub(crate) fn due(
         if in_flight.contains(&id) {
             continue;
         }
-        let body: Vec<u8> = row.get(5)?;
-        bytes += body.len();
+        let body = read_body(row, 5)?;
+        bytes += body.head.len() + body.tail.len();
         deliveries.push_back(Due {
             id,
             event: row.get(1)?,
@@ -293,8 +318,30 @@ pub(crate) fn find(reader: Reader<'_>, id: &str, organization: i64) -> Result<De
 
 /// The exact request body of a delivery.
 pub(crate) fn body(reader: Reader<'_>, id: &str) -> Result<Option<Vec<u8>>, ApiError> {
-    let sql = "SELECT body FROM delivery_body WHERE delivery = ?1";
-    Ok(reader.find(sql, [id], |row| row.get(0))?)
+    let sql = "SELECT body, shared, tail FROM delivery_body WHERE delivery = ?1";
+    let Some(body) = reader.find(sql, [id], |row| read_body(row, 0))? else { return Ok(None) };
+    let mut bytes = body.head;
+    if let Some(shared) = body.shared {
+        bytes.extend(bodies::find(reader, shared)?.unwrap_or_default());
+    }
+    bytes.extend(body.tail);
+    Ok(Some(bytes))
+}
+
+/// The size of the body of a delivery, in bytes, without reading its shared bytes.
+pub(crate) fn body_size(reader: Reader<'_>, id: &str) -> Result<usize, ApiError> {
+    let sql = "SELECT octet_length(body), shared FROM delivery_body WHERE delivery = ?1";
+    let found: Option<(i64, Option<i64>)> =
+        reader.find(sql, [id], |row| Ok((row.get(0)?, row.get(1)?)))?;
+    let Some((own, shared)) = found else { return Ok(0) };
+    let shared = shared.map_or(Ok(0), |shared| bodies::size(reader, shared))?;
+    Ok(shared + usize::try_from(own).unwrap_or(0))
+}
+
+/// Reads a body from the columns `body`, `shared` and `tail`.
+fn read_body(row: &Row<'_>, first: usize) -> rusqlite::Result<Body> {
+    let tail: Option<Vec<u8>> = row.get(first + 2)?;
+    Ok(Body { head: row.get(first)?, shared: row.get(first + 1)?, tail: tail.unwrap_or_default() })
 }
 
 /// Counts the pending deliveries.

@@ -12,7 +12,7 @@ use crate::model::dns::{self, Record};
 use crate::model::error::{ApiError, Code};
 use crate::model::id::{self, Prefix};
 use crate::model::time::Millis;
-use crate::store::{Reader, Tx};
+use crate::store::{Reader, Tx, bodies};
 
 pub(crate) struct Domain {
     pub(crate) id: String,
@@ -143,7 +143,7 @@ pub(crate) fn delete(tx: &Tx<'_>, id: &str, organization: i64) -> Result<(), Api
     )?;
     tx.execute("DELETE FROM message WHERE domain = ?1", [id])?;
     tx.execute("DELETE FROM domain WHERE id = ?1", [id])?;
-    Ok(())
+    bodies::delete_unused(tx)
 }
 
 pub(crate) fn find(reader: Reader<'_>, id: &str, organization: i64) -> Result<Domain, ApiError> {

@@ -50,6 +50,8 @@ pub(crate) struct Content {
     pub(crate) text: Option<String>,
     pub(crate) headers: Map<String, Value>,
     pub(crate) attachments: Vec<Attachment>,
+    /// The targets of the tracked links; only of a new email. See [`link`].
+    pub(crate) links: Vec<String>,
 }
 
 /// An attachment, without its content.
@@ -149,6 +151,10 @@ pub(crate) fn insert(tx: &Tx<'_>, email: &Stored, content: &Content) -> Result<(
             (&email.id, position as i64, &attachment.content),
         )?;
     }
+    for (number, url) in content.links.iter().enumerate() {
+        let sql = "INSERT INTO email_link VALUES (?1, ?2, ?3)";
+        tx.execute(sql, (&email.id, number as i64, url))?;
+    }
     Ok(())
 }
 
@@ -196,6 +202,26 @@ pub(crate) fn find(reader: Reader<'_>, id: &str) -> Result<Option<Stored>, ApiEr
     found.transpose().map_err(ApiError::internal)
 }
 
+/// The size of the content of an email, in bytes, without reading it.
+pub(crate) fn content_size(reader: Reader<'_>, id: &str) -> Result<usize, ApiError> {
+    let sql = "SELECT coalesce(octet_length(html), 0) + coalesce(octet_length(text), 0)
+                      + (SELECT coalesce(sum(octet_length(content)), 0) FROM email_attachment
+                         WHERE email = ?1)
+               FROM email_content WHERE email = ?1";
+    let size: Option<i64> = reader.find(sql, [id], |row| row.get(0))?;
+    Ok(usize::try_from(size.unwrap_or(0)).unwrap_or(0))
+}
+
+/// The target of the tracked link with this number.
+pub(crate) fn link(
+    reader: Reader<'_>,
+    email: &str,
+    number: u32,
+) -> Result<Option<String>, ApiError> {
+    let sql = "SELECT url FROM email_link WHERE email = ?1 AND number = ?2";
+    Ok(reader.find(sql, (email, number), |row| row.get(0))?)
+}
+
 /// Loads the content of an email, with or without the bytes of its attachments.
 pub(crate) fn content(reader: Reader<'_>, id: &str, with_bytes: bool) -> Result<Content, ApiError> {
     let sql = "SELECT html, text, headers, attachments FROM email_content WHERE email = ?1";
@@ -206,6 +232,7 @@ pub(crate) fn content(reader: Reader<'_>, id: &str, with_bytes: bool) -> Result<
             text: row.get(1)?,
             headers: serde_json::from_str(&parsed(row.get(2)?)).unwrap_or_default(),
             attachments: serde_json::from_str(&parsed(row.get(3)?)).unwrap_or_default(),
+            links: Vec::new(),
         })
     })?;
     let mut content = content.unwrap_or_default();

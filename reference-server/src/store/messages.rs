@@ -1,8 +1,9 @@
-//! The tables `message` and `message_source`: delivered messages, one for each recipient.
+//! The tables `message` and `message_source`: delivered messages, one for each recipient. The
+//! sources of received messages are in the table `body`.
 
 use crate::model::error::ApiError;
 use crate::model::time::Millis;
-use crate::store::{Reader, Tx};
+use crate::store::{Reader, Tx, bodies};
 
 /// Stores the message of an email for one recipient. `domain` is the recipient's domain if
 /// the organization has verified it.
@@ -31,7 +32,8 @@ pub(crate) struct NewIncoming<'a> {
     pub(crate) domain: &'a str,
     pub(crate) sender: &'a str,
     pub(crate) subject: &'a str,
-    pub(crate) source: &'a [u8],
+    /// The id of the source in the table `body`.
+    pub(crate) source: i64,
 }
 
 /// Stores a received message for one recipient.
@@ -46,7 +48,7 @@ pub(crate) fn insert_incoming(
         (organization, new.id, new.recipient, new.domain, tx.now),
     )?;
     tx.execute(
-        "INSERT INTO message_source (message, sender, subject, source) VALUES (?1, ?2, ?3, ?4)",
+        "INSERT INTO message_source (message, sender, subject, body) VALUES (?1, ?2, ?3, ?4)",
         (new.id, new.sender, new.subject, new.source),
     )?;
     tx.message_stored(organization, new.recipient);
@@ -79,9 +81,17 @@ pub(crate) fn find(
     })?)
 }
 
+/// The size of the source of a received message, in bytes, without reading it.
+pub(crate) fn source_size(reader: Reader<'_>, id: &str) -> Result<usize, ApiError> {
+    let sql = "SELECT body FROM message_source WHERE message = ?1";
+    let body: Option<i64> = reader.find(sql, [id], |row| row.get(0))?;
+    body.map_or(Ok(0), |body| bodies::size(reader, body))
+}
+
 /// The source of a received message.
 pub(crate) fn source(reader: Reader<'_>, id: &str) -> Result<Option<Vec<u8>>, ApiError> {
-    let sql = "SELECT source FROM message_source WHERE message = ?1";
+    let sql = "SELECT bytes FROM message_source JOIN body ON id = message_source.body
+               WHERE message = ?1";
     Ok(reader.find(sql, [id], |row| row.get(0))?)
 }
 

@@ -7,6 +7,7 @@ use rusqlite::Connection;
 const MIGRATIONS: &[&str] = &[
     include_str!("migrations/0001_initial.sql"),
     include_str!("migrations/0002_delivery_indexes.sql"),
+    include_str!("migrations/0003_bodies_and_links.sql"),
 ];
 
 /// Schema version that this program reads and writes.
@@ -38,6 +39,7 @@ mod tests {
     const FROZEN: &[&str] = &[
         "befa37a5b3b56b43bfba84c52951cbd8da00602b7e320d6556a31ef8382ad367",
         "da557a4fab3082d3a460d1b643ecb525847f7c4d505b31d5ccd1483294f5ecc0",
+        "711a7fff4c3d600d6d2b589b49c70ca27d0ff59ff07cd7664abb3f76b8600daa",
     ];
 
     #[test]

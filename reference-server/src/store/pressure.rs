@@ -5,13 +5,16 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 /// Units of background work that a transaction always does, however many requests wait.
 pub(super) const MIN_SHARE: usize = 16;
 
-/// Number of jobs that requests wait for. Background jobs use it to limit their work.
+/// Number of jobs that requests wait for, and what the current transaction has done. Jobs use
+/// it to limit their work.
 #[derive(Debug, Default)]
 pub(crate) struct Pressure {
     /// In the current transaction.
     pub(super) in_group: AtomicUsize,
     /// In the queue.
     pub(super) waiting: AtomicUsize,
+    /// Deliveries that the current transaction has written.
+    pub(super) deliveries: AtomicUsize,
 }
 
 impl Pressure {

@@ -61,6 +61,7 @@ impl Queue {
         let background = jobs.background.len().min(background);
         group.extend(jobs.background.drain(..background));
         self.pressure.in_group.store(awaited, Ordering::Relaxed);
+        self.pressure.deliveries.store(0, Ordering::Relaxed);
         self.pressure.waiting.store(jobs.awaited.len(), Ordering::Relaxed);
     }
 

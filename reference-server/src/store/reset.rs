@@ -1,12 +1,13 @@
 //! Deletes all data of an organization, or of the server.
 
 use crate::model::error::ApiError;
-use crate::store::{Tx, meta};
+use crate::store::{Tx, bodies, meta};
 
 /// The tables with data of organizations, each with the condition that selects the
 /// rows of organization `?1`. Ordered so that dependent rows are deleted first.
 pub(super) const OWNED: &[(&str, &str)] = &[
     ("email_content", "email IN (SELECT id FROM email WHERE organization = ?1)"),
+    ("email_link", "email IN (SELECT id FROM email WHERE organization = ?1)"),
     ("email_attachment", "email IN (SELECT id FROM email WHERE organization = ?1)"),
     ("due", "email IN (SELECT id FROM email WHERE organization = ?1)"),
     ("relay", "organization = ?1"),
@@ -19,6 +20,7 @@ pub(super) const OWNED: &[(&str, &str)] = &[
     ("attempt", "delivery IN (SELECT id FROM delivery WHERE organization = ?1)"),
     ("delivery_body", "delivery IN (SELECT id FROM delivery WHERE organization = ?1)"),
     ("delivery", "organization = ?1"),
+    ("pending_event", "organization = ?1"),
     ("webhook", "organization = ?1"),
     ("contact", "organization = ?1"),
     ("audience", "organization = ?1"),
@@ -33,7 +35,7 @@ pub(crate) fn organization(tx: &Tx<'_>, organization: i64) -> Result<(), ApiErro
     for (table, rows) in OWNED {
         tx.execute(&format!("DELETE FROM {table} WHERE {rows}"), [organization])?;
     }
-    Ok(())
+    bodies::delete_unused(tx)
 }
 
 /// Deletes the data of all organizations, the organizations and their keys, and the state
@@ -43,6 +45,7 @@ pub(crate) fn server(tx: &Tx<'_>) -> Result<(), ApiError> {
         // Without a condition, SQLite truncates the table instead of deleting row by row.
         tx.execute(&format!("DELETE FROM {table}"), [])?;
     }
+    tx.execute("DELETE FROM body", [])?;
     tx.execute("DELETE FROM api_key", [])?;
     tx.execute("DELETE FROM organization", [])?;
     meta::delete_clock(tx)?;

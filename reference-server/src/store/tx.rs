@@ -48,6 +48,15 @@ impl<'a> Tx<'a> {
         self.pressure.is_enough(done)
     }
 
+    /// The number of deliveries that this transaction has written, including other jobs.
+    pub(super) fn deliveries(&self) -> usize {
+        self.pressure.deliveries.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn count_delivery(&self) {
+        self.pressure.deliveries.fetch_add(1, Ordering::Relaxed);
+    }
+
     /// Reads what this transaction sees.
     pub(crate) fn reader(&self) -> Reader<'a> {
         Reader::new(self.connection)

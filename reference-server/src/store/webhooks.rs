@@ -56,7 +56,7 @@ impl Webhooks {
         self.registry.read().unwrap_or_else(PoisonError::into_inner).by_id.get(id).cloned()
     }
 
-    /// The active webhooks of an organization that subscribe to this event.
+    /// The active webhooks of an organization that subscribe to this event, oldest first.
     pub(crate) fn subscribers(&self, organization: i64, event: Event) -> Vec<Arc<Webhook>> {
         let registry = self.registry.read().unwrap_or_else(PoisonError::into_inner);
         let Some(webhooks) = registry.by_organization.get(&organization) else {

@@ -12,6 +12,7 @@ use super::{ControlResponse, Page, json_response, organization, organization_par
 use crate::api::framework::Input;
 use crate::delivery::webhook_worker;
 use crate::model::error::{ApiError, Code, Problems};
+use crate::model::memory;
 use crate::model::schema;
 use crate::model::time;
 use crate::store::attempts;
@@ -109,6 +110,9 @@ pub(crate) async fn list(input: Input) -> ControlResponse {
 pub(crate) async fn get(input: Input) -> ControlResponse {
     let name = organization_param(&input);
     let (app, id) = (Arc::clone(&input.app), input.id().to_owned());
+    let read = id.clone();
+    let size = input.app.store.read(move |reader| deliveries::body_size(reader, &read));
+    let _reserved = memory::reserve(size.await?).await;
     let found = input.app.store.read(move |reader| {
         let organization = organization(reader, &app.settings, name.as_deref())?;
         let delivery = deliveries::find(reader, &id, organization)?;

@@ -13,7 +13,7 @@ use crate::api::framework::Input;
 use crate::delivery::events;
 use crate::model::error::{ApiError, Code};
 use crate::model::schema;
-use crate::model::status::Change;
+use crate::model::status::{self, Change};
 use crate::store::emails;
 
 #[derive(Deserialize, JsonSchema)]
@@ -31,6 +31,9 @@ pub(crate) struct Event {
     detail: Option<Value>,
 }
 
+/// Maximum size of `detail` as JSON, in bytes: it is stored for every affected recipient.
+const MAX_DETAIL: usize = 16 * 1024;
+
 pub(crate) async fn create(mut input: Input) -> ControlResponse {
     let id = input.id().to_owned();
     let event: Event = input.object().await?;
@@ -41,6 +44,11 @@ pub(crate) async fn create(mut input: Input) -> ControlResponse {
     let kind = event.detail.as_ref().and_then(|detail| detail.get("type"));
     if change == Change::Bounced && kind.is_some_and(|kind| kind != "hard" && kind != "soft") {
         return Err(ApiError::field("detail.type", "must be hard or soft"));
+    }
+    let size = event.detail.as_ref().map_or(0, |detail| detail.to_string().len());
+    if size > MAX_DETAIL {
+        let message = format!("has {size} bytes as JSON, at most {MAX_DETAIL} are allowed");
+        return Err(ApiError::field("detail", message));
     }
     let name = event.organization.or_else(|| organization_param(&input));
     let app = Arc::clone(&input.app);
@@ -71,8 +79,9 @@ pub(crate) async fn create(mut input: Input) -> ControlResponse {
             return Err(ApiError::new(Code::Conflict, message));
         }
         for position in affected {
-            events::apply(tx, &app.delivery, &mut email, position, change, event.detail.as_ref())?;
+            events::change(tx, &app.delivery, &mut email, position, change, event.detail.as_ref())?;
         }
+        email.status = status::overall(&email.recipients);
         emails::update(tx, &email)?;
         Ok(email)
     });

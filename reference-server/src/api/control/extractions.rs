@@ -12,7 +12,7 @@ use svc_sdk::Service;
 
 use super::{ControlResponse, json_response, organization, organization_param};
 use crate::api::framework::Input;
-use crate::delivery::post;
+use crate::delivery::post::{self, Part};
 use crate::model::compatibility::{Compatibility, ExtractionErrorType};
 use crate::model::error::ApiError;
 use crate::model::event::Event;
@@ -50,12 +50,12 @@ pub(crate) async fn create(mut input: Input) -> ControlResponse {
     };
     let name = new.organization.or_else(|| organization_param(&input));
     let app = Arc::clone(&input.app);
+    let data =
+        new.data.map_or_else(|| default_data(event, &app.settings.compatibility), Value::Object);
+    let data = Part::new(serde_json::to_vec(&data).map_err(ApiError::internal)?);
     let finished = input.app.store.write(move |tx| {
         let organization = organization(tx.reader(), &app.settings, name.as_deref())?;
-        let data = new
-            .data
-            .map_or_else(|| default_data(event, &app.settings.compatibility), Value::Object);
-        let deliveries = post::emit(tx, &app.webhooks, organization, event, || Ok(data))?;
+        let deliveries = post::emit_at_once(tx, &app.webhooks, organization, event, &data)?;
         let id = deliveries.first().cloned().unwrap_or_else(|| id::new(Prefix::Delivery));
         Ok(Finished { id, event: event.as_str(), deliveries })
     });

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use super::emails::{accept, apply_template, run_blocking};
+use super::emails::{accept, prepare, run_blocking};
 use super::request::{Checked, NewEmail};
 use crate::api::framework::input::{not_json, object};
 use crate::api::framework::{ApiResponse, Call};
@@ -60,7 +60,7 @@ pub(crate) async fn send(mut call: Call) -> Result<ApiResponse, ApiError> {
     let mut emails = run_blocking(move || parse(&bytes)).await?;
     for email in &mut emails {
         if let Ok(checked) = email
-            && let Err(error) = apply_template(call.app(), call.organization(), checked).await
+            && let Err(error) = prepare(call.app(), call.organization(), checked).await
         {
             *email = Err(error);
         }
@@ -71,7 +71,7 @@ pub(crate) async fn send(mut call: Call) -> Result<ApiResponse, ApiError> {
         let mut results = Vec::with_capacity(emails.len());
         for (index, email) in emails.into_iter().enumerate() {
             // `accept` writes nothing if it rejects an email.
-            let accepted = email.and_then(|checked| accept(tx, &app, organization, checked));
+            let accepted = email.and_then(|checked| accept(tx, organization, checked));
             results.push(match accepted {
                 Ok(email) => Item::Accepted { index, id: email.id, status: email.status },
                 Err(error) if error.code().status().is_server_error() => return Err(error),

@@ -9,13 +9,15 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 
 use super::request::{Checked, NewEmail};
-use crate::api::app::{App, Shared};
+use crate::api::app::Shared;
 use crate::api::framework::input::object;
 use crate::api::framework::{ApiResponse, Call};
 use crate::api::tracking;
+use crate::mail::links;
 use crate::mail::template::{self, Part};
 use crate::model::error::{ApiError, Code};
 use crate::model::id::{self, Prefix};
+use crate::model::memory;
 use crate::model::status::{RecipientState, Status};
 use crate::store::Reader;
 use crate::store::due::{self, Due};
@@ -31,11 +33,11 @@ pub(crate) async fn send(mut call: Call) -> Result<ApiResponse, ApiError> {
     let bytes = body.clone();
     let parse = move || object::<NewEmail>(&bytes)?.check();
     let mut checked = if body.len() > LARGE_BODY { run_blocking(parse).await? } else { parse()? };
-    apply_template(call.app(), call.organization(), &mut checked).await?;
+    prepare(call.app(), call.organization(), &mut checked).await?;
     let (compatibility, organization) = (call.compatibility().clone(), call.organization());
     let app = Arc::clone(call.app());
     call.create(&body, move |tx| {
-        let email = accept(tx, &app, organization, checked)?;
+        let email = accept(tx, organization, checked)?;
         tx.after_commit(move || app.metrics.emails(1));
         ApiResponse::created(&compatibility, StatusCode::ACCEPTED, &email.view())
     })
@@ -48,9 +50,31 @@ pub(super) async fn run_blocking<T: Send + 'static>(
     tokio::task::spawn_blocking(work).await.unwrap_or_else(|error| Err(ApiError::internal(error)))
 }
 
+/// Completes an email outside of the transaction that accepts it.
+pub(super) async fn prepare(
+    app: &Shared,
+    organization: i64,
+    checked: &mut Checked,
+) -> Result<(), ApiError> {
+    apply_template(app, organization, checked).await?;
+    let Some(html) = checked.content.html.take() else { return Ok(()) };
+    let tracking = tracking::for_organization(app, organization);
+    let clicks = tracking.as_ref().is_some_and(|tracking| tracking.clicks);
+    let is_large = html.len() > LARGE_BODY;
+    let find = move || {
+        let links = if clicks { links::targets(&html) } else { Vec::new() };
+        Ok((html, links))
+    };
+    let (html, links) = if clicks && is_large { run_blocking(find).await? } else { find()? };
+    checked.meta.tracking = tracking;
+    checked.content.html = Some(html);
+    checked.content.links = links;
+    Ok(())
+}
+
 /// Renders the template of the email into each part that the request does not contain
 /// (`docs/undocumented/email-service.md#templates`).
-pub(super) async fn apply_template(
+async fn apply_template(
     app: &Shared,
     organization: i64,
     checked: &mut Checked,
@@ -79,18 +103,14 @@ pub(super) async fn apply_template(
 /// Stores an email, due now or at its scheduled time.
 pub(super) fn accept(
     tx: &mut Tx<'_>,
-    app: &App,
     organization: i64,
-    mut checked: Checked,
+    checked: Checked,
 ) -> Result<Stored, ApiError> {
     if !domains::is_verified(tx, organization, &checked.meta.domain)? {
         let domain = &checked.meta.domain;
         let message = format!("the domain {domain} is not a verified domain of this organization");
         return Err(ApiError::new(Code::DomainNotVerified, message)
             .with(|details| details.domain = Some(domain.clone())));
-    }
-    if checked.content.html.is_some() {
-        checked.meta.tracking = tracking::for_organization(app, organization);
     }
     let due_at = checked.scheduled_at.unwrap_or(tx.now).max(tx.now);
     let email = Stored {
@@ -125,6 +145,9 @@ pub(crate) struct Full<'a> {
 
 pub(crate) async fn get(call: Call) -> Result<ApiResponse, ApiError> {
     let (id, organization) = (call.input.id().to_owned(), call.organization());
+    let read = id.clone();
+    let size = call.app().store.read(move |reader| emails::content_size(reader, &read));
+    let _reserved = memory::reserve(size.await?).await;
     let found = call.app().store.read(move |reader| {
         let email = emails::find(reader, &id)?.filter(|email| email.organization == organization);
         let email = email.ok_or_else(|| ApiError::not_found("email"))?;

@@ -29,6 +29,13 @@ const MAX_REPLY_TO: usize = 100;
 /// Maximum length of the subject, in characters.
 const MAX_SUBJECT: usize = 998;
 const MAX_ATTACHMENTS: usize = 20;
+/// Maximum size of an address with its name, in bytes. Every event contains the sender, and
+/// every list of messages the recipients.
+const MAX_MAILBOX: usize = 1_000;
+/// Maximum number of tags, and their size as JSON, in bytes: every event of each recipient
+/// contains all of them.
+const MAX_TAGS: usize = 100;
+const MAX_TAGS_SIZE: usize = 16 * 1024;
 
 /// An email to send.
 #[derive(Deserialize, JsonSchema)]
@@ -95,9 +102,9 @@ impl NewEmail {
         });
         let mut domain = String::new();
         if !from.is_empty() || problems.is_empty() {
-            match Mailbox::parse(&from) {
+            match parse_mailbox(&from) {
                 Ok(mailbox) => mailbox.address.domain().as_str().clone_into(&mut domain),
-                Err(error) => problems.add("from", error.to_string()),
+                Err(error) => problems.add("from", error),
             }
         }
         let count = |list: &Option<OneOrMany>| list.as_ref().map_or(0, |list| list.0.len());
@@ -131,8 +138,8 @@ impl NewEmail {
         let bcc = recipients.add(&mut problems, "bcc", self.bcc);
         let reply_to = self.reply_to.unwrap_or_default().0;
         for (index, text) in reply_to.iter().enumerate() {
-            if let Err(error) = Mailbox::parse(text) {
-                problems.add(field_path("replyTo", index, reply_to.len()), error.to_string());
+            if let Err(error) = parse_mailbox(text) {
+                problems.add(field_path("replyTo", index, reply_to.len()), error);
             }
         }
         let subject = self.subject.unwrap_or_else(|| {
@@ -152,6 +159,8 @@ impl NewEmail {
         let headers = self.headers.unwrap_or_default();
         check_headers(&mut problems, &headers, !reply_to.is_empty());
         let attachments = check_attachments(&mut problems, self.attachments.unwrap_or_default());
+        let tags = self.tags.unwrap_or_default();
+        check_tags(&mut problems, &tags);
         let scheduled_at = self.scheduled_at.and_then(|text| {
             let at = time::parse(&text);
             if at.is_none() {
@@ -171,13 +180,19 @@ impl NewEmail {
                 bcc,
                 reply_to,
                 subject,
-                tags: self.tags.unwrap_or_default(),
+                tags,
                 template_id: self.template_id,
                 domain,
                 tracking: None,
             },
             recipients: recipients.states,
-            content: Content { html: self.html, text: self.text, headers, attachments },
+            content: Content {
+                html: self.html,
+                text: self.text,
+                headers,
+                attachments,
+                links: Vec::new(),
+            },
             scheduled_at,
             variables: Value::Object(self.variables.unwrap_or_default()),
         })
@@ -200,7 +215,7 @@ impl Recipients {
     ) -> Vec<String> {
         let texts = values.unwrap_or_default().0;
         for (index, text) in texts.iter().enumerate() {
-            match Mailbox::parse(text) {
+            match parse_mailbox(text) {
                 Ok(mailbox) => {
                     let address = mailbox.address;
                     let key = format!("{}@{}", address.local(), address.domain().as_str());
@@ -213,11 +228,30 @@ impl Recipients {
                     }
                 }
                 Err(error) => {
-                    problems.add(field_path(field, index, texts.len()), error.to_string());
+                    problems.add(field_path(field, index, texts.len()), error);
                 }
             }
         }
         texts
+    }
+}
+
+fn parse_mailbox(text: &str) -> Result<Mailbox, String> {
+    if text.len() > MAX_MAILBOX {
+        return Err(format!("has {} bytes, at most {MAX_MAILBOX} are allowed", text.len()));
+    }
+    Mailbox::parse(text).map_err(|error| error.to_string())
+}
+
+fn check_tags(problems: &mut Problems, tags: &Map<String, Value>) {
+    if tags.len() > MAX_TAGS {
+        problems.add("tags", format!("has {} tags, at most {MAX_TAGS} are allowed", tags.len()));
+        return;
+    }
+    let size = serde_json::to_vec(tags).map_or(0, |json| json.len());
+    if size > MAX_TAGS_SIZE {
+        problems
+            .add("tags", format!("has {size} bytes as JSON, at most {MAX_TAGS_SIZE} are allowed"));
     }
 }
 

@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use bytes::Bytes;
 use http::StatusCode;
 use schemars::{JsonSchema, Schema, json_schema};
 use serde::{Deserialize, Serialize};
@@ -179,7 +178,9 @@ async fn test_once(
         message: "a test of this webhook",
         timestamp: time::rfc3339(now),
     };
-    let body = Bytes::from(post::body(Event::TEST, &delivery, now, &data)?);
+    let json = serde_json::to_vec(&data).map_err(ApiError::internal)?;
+    let data = post::Data { shared: None, rest: json };
+    let body = post::body(Event::TEST, &delivery, now, &data)?;
     // Like every delivery, it is stored before it is sent; and so is the key, so that it
     // is sent once.
     let (claimed, stored, stored_body) = (Arc::clone(&key), delivery.clone(), body.clone());
@@ -205,16 +206,8 @@ async fn test_once(
     if let Some(response) = earlier.await? {
         return Ok(response);
     }
-    let sent = webhook_worker::attempt(
-        &app.delivery,
-        webhook,
-        Service::Email,
-        Event::TEST,
-        &delivery,
-        1,
-        body,
-    )
-    .await;
+    let event = webhook_worker::Event { service: Service::Email, name: Event::TEST, id: &delivery };
+    let sent = webhook_worker::attempt(&app.delivery, webhook, event, 1, body).await?;
     // The reference names "the HTTP status code" of the endpoint, but not its field.
     let mut result = Map::new();
     let field = app.settings.compatibility.test_status_field.clone();

@@ -22,12 +22,12 @@ const MAX_SIGNS: usize = 50;
 /// The filters that may follow a multiplication: `*` also repeats strings and lists.
 const NUMERIC: [&str; 7] = ["round", "int", "float", "abs", "default", "d", "safe"];
 
-/// Checks a template against the bounds.
-pub(super) fn check(template: &str) -> Result<(), TemplateError> {
+/// Checks a template against the bounds. Returns the largest number of `~` and `+` in a tag.
+pub(super) fn check(template: &str) -> Result<usize, TemplateError> {
     if template.len() > MAX_SIZE {
         return Err(TemplateError::TooLarge);
     }
-    let (mut tags, mut elifs) = (0, 0);
+    let (mut tags, mut elifs, mut joins) = (0, 0, 0);
     let mut rest = template;
     while let Some(at) =
         rest.find("{{").into_iter().chain(rest.find("{%")).chain(rest.find("{#")).min()
@@ -36,7 +36,7 @@ pub(super) fn check(template: &str) -> Result<(), TemplateError> {
         let refused = |rule| Err(TemplateError::Refused { line, rule });
         let (open, inside) = rest[at..].split_at(2);
         if open == "{#" {
-            let Some(end) = inside.find("#}") else { return Ok(()) };
+            let Some(end) = inside.find("#}") else { return Ok(joins) };
             rest = &inside[end + 2..];
             continue;
         }
@@ -55,7 +55,7 @@ pub(super) fn check(template: &str) -> Result<(), TemplateError> {
             "raw" | "verbatim" => {
                 // Nothing up to the end of the block is a tag.
                 let Some(end) = rest.find("endraw").or_else(|| rest.find("endverbatim")) else {
-                    return Ok(());
+                    return Ok(joins);
                 };
                 rest = &rest[end..];
             }
@@ -65,9 +65,10 @@ pub(super) fn check(template: &str) -> Result<(), TemplateError> {
         if elifs > MAX_ELIF {
             return refused(Rule::Elif);
         }
-        tokens.check(word).or_else(refused)?;
+        tokens.check(word).or_else(|rule| refused(rule).map(drop))?;
+        joins = joins.max(tokens.joins);
     }
-    Ok(())
+    Ok(joins)
 }
 
 /// A bound that a template exceeds.

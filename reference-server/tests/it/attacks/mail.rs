@@ -9,7 +9,7 @@ use tokio::net::TcpStream;
 use crate::harness::Sandbox;
 use crate::receiver::{Receiver, within};
 
-async fn sandbox() -> (Sandbox, SocketAddr) {
+pub(super) async fn sandbox() -> (Sandbox, SocketAddr) {
     let any_port = "127.0.0.1:0".parse().expect("an address");
     let limit = Duration::from_millis(300);
     let sandbox = Sandbox::with(|builder| builder.smtp(any_port).write_timeout(limit)).await;
@@ -18,7 +18,7 @@ async fn sandbox() -> (Sandbox, SocketAddr) {
 }
 
 /// Sends everything at once, closes its side, and returns all replies.
-async fn talk(address: SocketAddr, input: &[u8]) -> String {
+pub(super) async fn talk(address: SocketAddr, input: &[u8]) -> String {
     let mut stream = TcpStream::connect(address).await.expect("a connection");
     let mut replies = String::new();
     let exchange = async {
@@ -182,4 +182,93 @@ async fn a_message_that_ended_three_servers() {
     assert_eq!(subjects, [true, false], "announced once, and not again");
     let health = sandbox.control("GET /_sandbox/health", "").await;
     assert!(health.body.contains(r#""set_aside":1"#), "{health:?}");
+}
+
+/// Reads the greeting of a new connection.
+async fn greeted(stream: &mut TcpStream) -> bool {
+    let mut greeting = [0; 4];
+    stream.read_exact(&mut greeting).await.is_ok() && &greeting == b"220 "
+}
+
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn one_peer_takes_all_smtp_connections() {
+    let (_sandbox, address) = sandbox().await;
+    let mut held = Vec::new();
+    for _ in 0..100 {
+        let mut stream = TcpStream::connect(address).await.expect("a connection");
+        assert!(within("a greeting", greeted(&mut stream)).await);
+        // Commands without a message are no reason to keep a connection.
+        stream.write_all(b"EHLO a.test\r\n").await.expect("written");
+        held.push(stream);
+    }
+    // A client with another address gets a slot at once.
+    let socket = tokio::net::TcpSocket::new_v4().expect("a socket");
+    socket.bind("127.0.0.2:0".parse().expect("an address")).expect("bound");
+    let started = Instant::now();
+    let mut other = within("a connection", socket.connect(address)).await.expect("connected");
+    assert!(within("a greeting", greeted(&mut other)).await);
+    assert!(started.elapsed() < Duration::from_secs(10));
+    // So does one with the same address, when the others have waited.
+    let replies = talk(address, session("Subject: x\r\n\r\nx").as_bytes()).await;
+    assert!(replies.contains("250 2.0.0 queued"), "{replies}");
+    // Those that gave way were told so, and the others go on.
+    let (mut told, mut served) = (0, 0);
+    for mut stream in held {
+        let _ = stream.write_all(b"QUIT\r\n").await;
+        let mut replies = String::new();
+        let _ = within("replies", stream.read_to_string(&mut replies)).await;
+        told += usize::from(replies.contains("421 4.7.0 too many connections"));
+        served += usize::from(replies.contains("221 2.0.0"));
+    }
+    assert!((1..=2).contains(&told) && told + served == 100, "{told} told, {served} served");
+    other.write_all(b"QUIT\r\n").await.expect("written");
+    let mut replies = String::new();
+    within("replies", other.read_to_string(&mut replies)).await.expect("read");
+    assert!(replies.contains("221 2.0.0"), "{replies}");
+}
+
+#[tokio::test]
+async fn many_clients_read_a_large_message_slowly() {
+    const CLIENTS: usize = 4;
+    let any_port = "127.0.0.1:0".parse().expect("an address");
+    let sandbox = Sandbox::with(|builder| builder.smtp(any_port)).await;
+    let address = sandbox.server.addresses().smtp.expect("a listener");
+    let text = format!("{}\r\n", "x".repeat(998)).repeat(23 << 10);
+    let message = format!("From: a@b.test\r\nSubject: large\r\n\r\n{text}");
+    let replies = talk(address, session(&message).as_bytes()).await;
+    assert!(replies.contains("250 2.0.0 queued"), "{replies}");
+    let id = sandbox.control("GET /_sandbox/messages", "").await.id();
+    let request = format!(
+        "GET /_sandbox/messages/{id}/raw HTTP/1.1\r\nhost: {}\r\nconnection: close\r\n\r\n",
+        sandbox.addr()
+    );
+    // The clients read the status and nothing else.
+    let (sender, mut answered) = tokio::sync::mpsc::unbounded_channel();
+    for _ in 0..CLIENTS {
+        let (sender, request, addr) = (sender.clone(), request.clone(), sandbox.addr());
+        tokio::spawn(async move {
+            let mut stream = TcpStream::connect(addr).await.expect("a connection");
+            stream.write_all(request.as_bytes()).await.expect("written");
+            let mut status = [0; 12];
+            stream.read_exact(&mut status).await.expect("a status");
+            assert_eq!(&status, b"HTTP/1.1 200");
+            let _ = sender.send(stream);
+        });
+    }
+    let mut open = Vec::new();
+    while let Ok(Some(stream)) = tokio::time::timeout(Duration::from_secs(2), answered.recv()).await
+    {
+        open.push(stream);
+    }
+    assert!((1..CLIENTS).contains(&open.len()), "{} messages are in memory at once", open.len());
+    // When they hang up, the others get theirs; small messages do not wait.
+    let small = sandbox.control("GET /_sandbox/messages?limit=1", "").await;
+    assert_eq!(small.status, 200);
+    let mut total = open.len();
+    open.clear();
+    while total < CLIENTS {
+        drop(within("the next response", answered.recv()).await.expect("a stream"));
+        total += 1;
+    }
 }

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use axum::body::Body;
+use bytes::Bytes;
 use http::header::{CONTENT_SECURITY_POLICY, CONTENT_TYPE, HeaderValue, X_CONTENT_TYPE_OPTIONS};
 use http::{Response, StatusCode};
 use schemars::JsonSchema;
@@ -16,9 +17,11 @@ use crate::delivery::source::Message;
 use crate::mail::links::{self, Link};
 use crate::mail::mime::Incoming;
 use crate::model::error::ApiError;
+use crate::model::memory::{self, Reserved};
 use crate::model::schema;
 use crate::model::time::{self, Millis};
 use crate::store::Reader;
+use crate::store::emails;
 use crate::store::messages;
 
 /// A message with its content.
@@ -85,26 +88,29 @@ pub(crate) async fn get(input: Input) -> ControlResponse {
 
 /// Returns the message with its content.
 pub(crate) async fn show(app: &Shared, organization: i64, id: String) -> ControlResponse {
-    let (found, source) = source(app, organization, id).await?;
-    let view = blocking(move || Ok(found.into_view(&source))).await?;
-    json_response(StatusCode::OK, &view)
+    let (found, source, reserved) = source(app, organization, id).await?;
+    let json =
+        blocking(move || serde_json::to_vec(&found.into_view(&source)).map_err(ApiError::internal));
+    let mut response = Response::new(Body::from(reserved.keep(json.await?)));
+    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    Ok(response)
 }
 
 /// Returns the RFC 5322 source.
 pub(crate) async fn raw(input: Input) -> ControlResponse {
     let (organization, id) = find(&input).await?;
-    let (_, source) = source(&input.app, organization, id).await?;
-    Ok(typed("message/rfc822", source))
+    let (_, source, reserved) = source(&input.app, organization, id).await?;
+    Ok(typed("message/rfc822", reserved.keep(source)))
 }
 
 /// Returns the HTML part. A content security policy disables scripts and forms, because
 /// the page has the same origin as the control interface.
 pub(crate) async fn html(input: Input) -> ControlResponse {
     let (organization, id) = find(&input).await?;
-    let (_, source) = source(&input.app, organization, id).await?;
+    let (_, source, reserved) = source(&input.app, organization, id).await?;
     let html = blocking(move || Ok(Incoming::parse(&source).and_then(|message| message.html)));
     let html = html.await?.ok_or_else(|| ApiError::not_found("HTML part"))?;
-    let mut page = typed("text/html; charset=utf-8", html.into_bytes());
+    let mut page = typed("text/html; charset=utf-8", reserved.keep(html.into_bytes()));
     page.headers_mut().insert(CONTENT_SECURITY_POLICY, HTML_POLICY);
     Ok(page)
 }
@@ -116,7 +122,7 @@ const HTML_POLICY: HeaderValue = HeaderValue::from_static(
 /// Returns the links and the one-time codes of the message.
 pub(crate) async fn links(input: Input) -> ControlResponse {
     let (organization, id) = find(&input).await?;
-    let (_, source) = source(&input.app, organization, id).await?;
+    let (_, source, _reserved) = source(&input.app, organization, id).await?;
     let found = blocking(move || {
         let message = Incoming::parse(&source);
         let (html, text) = message.map(|message| (message.html, message.text)).unwrap_or_default();
@@ -154,7 +160,21 @@ enum StoredSource {
     Incoming(Vec<u8>),
 }
 
-async fn source(app: &Shared, organization: i64, id: String) -> Result<(Found, Vec<u8>), ApiError> {
+/// Loads or renders a message, when there is memory for it.
+async fn source(
+    app: &Shared,
+    organization: i64,
+    id: String,
+) -> Result<(Found, Vec<u8>, Reserved), ApiError> {
+    let message = id.clone();
+    let size = app.store.read(move |reader| {
+        let found = messages::find(reader, organization, &message)?;
+        match found.and_then(|found| found.email) {
+            Some(email) => emails::content_size(reader, &email),
+            None => messages::source_size(reader, &message),
+        }
+    });
+    let reserved = memory::reserve(size.await?).await;
     let (found, stored) = app.store.read(move |reader| load(reader, organization, id)).await?;
     let source = match stored {
         StoredSource::Incoming(source) => source,
@@ -164,7 +184,7 @@ async fn source(app: &Shared, organization: i64, id: String) -> Result<(Found, V
             blocking(move || message.source(&recipient, exposed)).await?
         }
     };
-    Ok((found, source))
+    Ok((found, source, reserved))
 }
 
 fn load(
@@ -234,7 +254,7 @@ impl Parts {
     }
 }
 
-fn typed(content_type: &'static str, body: Vec<u8>) -> Response<Body> {
+fn typed(content_type: &'static str, body: Bytes) -> Response<Body> {
     let mut response = Response::new(Body::from(body));
     let headers = response.headers_mut();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static(content_type));

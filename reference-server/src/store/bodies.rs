@@ -1,0 +1,59 @@
+//! The table `body`: bytes that several rows refer to, stored once. A message to many
+//! recipients, announced to many webhooks, takes the space of one.
+
+use sha2::{Digest as _, Sha256};
+
+use crate::model::error::ApiError;
+use crate::store::{Reader, Tx};
+
+/// Bytes to store. Creating one costs a hash of them, so do it outside of transactions.
+pub(crate) struct NewBody {
+    digest: [u8; 32],
+    bytes: Vec<u8>,
+}
+
+impl NewBody {
+    pub(crate) fn new(bytes: Vec<u8>) -> Self {
+        Self { digest: Sha256::digest(&bytes).into(), bytes }
+    }
+}
+
+/// Stores the bytes, unless they are stored already. Returns their id. The same transaction
+/// must store a reference to it.
+pub(crate) fn put(tx: &Tx<'_>, new: &NewBody) -> Result<i64, ApiError> {
+    let sql = "SELECT id FROM body WHERE digest = ?1";
+    if let Some(id) = tx.find(sql, [&new.digest], |row| row.get(0))? {
+        return Ok(id);
+    }
+    tx.execute("INSERT INTO body (digest, bytes) VALUES (?1, ?2)", (&new.digest, &new.bytes))?;
+    Ok(tx.last_row())
+}
+
+pub(crate) fn find(reader: Reader<'_>, id: i64) -> Result<Option<Vec<u8>>, ApiError> {
+    Ok(reader.find("SELECT bytes FROM body WHERE id = ?1", [id], |row| row.get(0))?)
+}
+
+/// The number of bytes, without reading them.
+pub(crate) fn size(reader: Reader<'_>, id: i64) -> Result<usize, ApiError> {
+    let sql = "SELECT octet_length(bytes) FROM body WHERE id = ?1";
+    let size: Option<i64> = reader.find(sql, [id], |row| row.get(0))?;
+    Ok(usize::try_from(size.unwrap_or(0)).unwrap_or(0))
+}
+
+/// Deletes all bytes that nothing refers to any more, after rows with references were
+/// deleted.
+pub(crate) fn delete_unused(tx: &Tx<'_>) -> Result<(), ApiError> {
+    let sql = format!("DELETE FROM body WHERE id IN (SELECT id FROM body b WHERE {UNUSED})");
+    tx.execute(&sql, [])?;
+    Ok(())
+}
+
+/// Deletes these bytes if nothing refers to them any more.
+pub(crate) fn delete_if_unused(tx: &Tx<'_>, id: i64) -> Result<(), ApiError> {
+    tx.execute(&format!("DELETE FROM body AS b WHERE id = ?1 AND {UNUSED}"), [id])?;
+    Ok(())
+}
+
+const UNUSED: &str = "NOT EXISTS (SELECT 1 FROM message_source WHERE body = b.id)
+     AND NOT EXISTS (SELECT 1 FROM delivery_body WHERE shared = b.id)
+     AND NOT EXISTS (SELECT 1 FROM pending_event WHERE shared = b.id)";

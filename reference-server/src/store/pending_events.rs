@@ -1,0 +1,86 @@
+//! The table `pending_event`: events with deliveries that have not been written yet.
+
+use crate::model::error::ApiError;
+use crate::model::id::{self, Prefix};
+use crate::model::time::Millis;
+use crate::model::worker::Worker;
+use crate::store::{Reader, Tx, bodies};
+
+pub(crate) struct PendingEvent {
+    pub(crate) organization: i64,
+    pub(crate) id: String,
+    pub(crate) event: String,
+    pub(crate) created_at: Millis,
+    /// The id of the shared bytes before `data`.
+    pub(crate) shared: Option<i64>,
+    pub(crate) data: Vec<u8>,
+    /// The webhooks with ids after this one, up to `last`, have no delivery yet.
+    pub(crate) after: String,
+    pub(crate) last: String,
+}
+
+/// Stores an event that no delivery has been written for; `last` is the id of the newest
+/// webhook.
+pub(crate) fn insert(
+    tx: &mut Tx<'_>,
+    organization: i64,
+    event: &str,
+    shared: Option<i64>,
+    data: &[u8],
+    last: &str,
+) -> Result<(), ApiError> {
+    tx.execute(
+        "INSERT INTO pending_event (organization, id, event, created_at, shared, data, after, last)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, '', ?7)",
+        (organization, id::new(Prefix::Delivery), event, tx.now, shared, data, last),
+    )?;
+    tx.worker_due(Worker::Events, tx.now);
+    Ok(())
+}
+
+/// The oldest event of the next organization after this one, in a circle.
+pub(crate) fn next_after(
+    reader: Reader<'_>,
+    organization: i64,
+) -> Result<Option<PendingEvent>, ApiError> {
+    let next = first_after(reader, organization)?;
+    if next.is_some() { Ok(next) } else { first_after(reader, i64::MIN) }
+}
+
+fn first_after(reader: Reader<'_>, organization: i64) -> Result<Option<PendingEvent>, ApiError> {
+    let sql = "SELECT organization, id, event, created_at, shared, data, after, last
+               FROM pending_event WHERE organization > ?1 ORDER BY organization, id LIMIT 1";
+    Ok(reader.find(sql, [organization], |row| {
+        Ok(PendingEvent {
+            organization: row.get(0)?,
+            id: row.get(1)?,
+            event: row.get(2)?,
+            created_at: row.get(3)?,
+            shared: row.get(4)?,
+            data: row.get(5)?,
+            after: row.get(6)?,
+            last: row.get(7)?,
+        })
+    })?)
+}
+
+/// Records that the deliveries up to the webhook `after` are written.
+pub(crate) fn advance(tx: &Tx<'_>, event: &PendingEvent, after: &str) -> Result<(), ApiError> {
+    let sql = "UPDATE pending_event SET after = ?3 WHERE organization = ?1 AND id = ?2";
+    tx.execute(sql, (event.organization, &event.id, after))?;
+    Ok(())
+}
+
+/// Deletes an event whose deliveries are all written.
+pub(crate) fn delete(tx: &Tx<'_>, event: &PendingEvent) -> Result<(), ApiError> {
+    let sql = "DELETE FROM pending_event WHERE organization = ?1 AND id = ?2";
+    tx.execute(sql, (event.organization, &event.id))?;
+    // There is no delivery if the webhooks were deleted in the meantime.
+    event.shared.map_or(Ok(()), |shared| bodies::delete_if_unused(tx, shared))
+}
+
+/// When there are deliveries to write: at once, or never.
+pub(crate) fn next(reader: Reader<'_>) -> Result<Option<(Worker, Millis)>, ApiError> {
+    let pending = reader.find("SELECT 1 FROM pending_event LIMIT 1", [], |_| Ok(()))?;
+    Ok(pending.map(|()| (Worker::Events, Millis::MIN)))
+}
