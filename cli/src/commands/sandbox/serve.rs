@@ -45,6 +45,7 @@ pub struct Serve {
     /// DNS server for other names [default: system's]
     ///
     /// The built-in zone answers for names under .test, .example, .invalid and .localhost.
+    /// The hosts of webhooks are looked up in the hosts file, and then on this server.
     #[arg(long, value_name = "ADDR", value_parser = address::parse)]
     resolver: Option<SocketAddr>,
     /// SMTP listen address [default: no SMTP]

@@ -2,6 +2,7 @@
 //! sizes are small enough for every run, and large enough to fail without the bounds of
 //! `docs/undocumented/both-services.md#bounds`.
 
+mod dns;
 mod doors;
 mod mail;
 mod requests;
