@@ -370,16 +370,14 @@ mod tests {
         for url in ["http://127.0.0.1:9/", "http://[::ffff:127.0.0.1]:9/", "http://localhost:9/"] {
             let attempt = post(&Url::parse(url).expect("a URL"), Policy::Public).await;
             let error = attempt.outcome.expect_err("refused").to_string();
-            assert!(error.contains("loopback range"), "{url}: {error}");
+            assert_eq!(error, "the host name could not be resolved to a public address", "{url}");
         }
-        for policy in [Policy::Public, Policy::Development] {
-            let url = Url::parse("http://169.254.169.254/latest/meta-data").expect("a URL");
-            let error = post(&url, policy).await.outcome.expect_err("refused").to_string();
-            assert_eq!(
-                error,
-                "the target 169.254.169.254 is in the link-local range 169.254.0.0/16, which webhooks may not reach"
-            );
-        }
+        let url = Url::parse("http://169.254.169.254/latest/meta-data").expect("a URL");
+        let error = post(&url, Policy::Development).await.outcome.expect_err("refused").to_string();
+        assert_eq!(
+            error,
+            "the target 169.254.169.254 is in the link-local range 169.254.0.0/16, which webhooks may not reach"
+        );
     }
 
     #[tokio::test]

@@ -54,15 +54,24 @@ impl Connector {
             Ok(address) => vec![address],
             Err(_) => self.name_servers.addresses(host).await.map_err(|error| match error {
                 NetError::Io(io) if is_out_of_descriptors(&io) => ConnectError::NoDescriptor,
-                _ => ConnectError::Unresolved,
+                _ => self.unresolved(),
             })?,
         };
         Ok(found.into_iter().map(|address| SocketAddr::new(address, port)).collect())
     }
 
+    /// On a public server, a name that only a private network has looks like one that does
+    /// not exist.
+    fn unresolved(&self) -> ConnectError {
+        match self.policy {
+            Policy::Public => ConnectError::Refused(RefusedTarget::NotPublic),
+            Policy::Development => ConnectError::Unresolved,
+        }
+    }
+
     /// Connects to the first address that is allowed and accepts the connection.
     async fn open(&self, addresses: &[SocketAddr]) -> Result<TcpStream, ConnectError> {
-        let mut error = ConnectError::Unresolved;
+        let mut error = self.unresolved();
         for &address in addresses {
             if let Err(refused) = self.policy.check(address.ip()) {
                 error = ConnectError::Refused(refused);
