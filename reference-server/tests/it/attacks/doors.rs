@@ -110,6 +110,45 @@ async fn a_misspelt_organization_does_not_empty_the_server() {
 }
 
 #[tokio::test]
+async fn two_organizations_named_in_one_request() {
+    let sandbox = Sandbox::start().await;
+    sandbox.control("POST /_sandbox/organizations", r#"{"name":"Other"}"#).await;
+    assert_eq!(sandbox.call("POST /api/v1/audiences", r#"{"name":"kept"}"#).await.status, 201);
+    let domain = "POST /_sandbox/dns/sandbox.test/publish";
+    for (line, body) in [
+        ("POST /_sandbox/reset", ""),
+        ("POST /_sandbox/keys", r#","service":"email","scopes":[]"#),
+        ("PUT /_sandbox/templates/x", r#","text":"x""#),
+        (domain, ""),
+        ("POST /_sandbox/inbound", r#","from":"a@b.test","to":"x@sandbox.test""#),
+        ("POST /_sandbox/extractions", r#","event":"extraction.completed""#),
+        ("POST /_sandbox/faults", r#","status":500"#),
+        ("POST /_sandbox/emails/x/events", r#","event":"opened""#),
+    ] {
+        let line = format!("{line}?organization=Other");
+        let body = format!(r#"{{"organization":"Sandbox"{body}}}"#);
+        let refused = sandbox.control(&line, &body).await;
+        assert_eq!(
+            (refused.status, refused.between(r#""field":""#).as_str()),
+            (422, "organization"),
+            "{line}: {refused:?}"
+        );
+    }
+    let line = "POST /_sandbox/reset?organization=Sandbox&organization=Other";
+    let refused = sandbox.control(line, "").await;
+    assert_eq!((refused.status, refused.between(r#""field":""#).as_str()), (422, "organization"));
+    assert!(sandbox.call("GET /api/v1/audiences", "").await.body.contains("kept"));
+    // The organization of a key is that of the query.
+    let line = "POST /_sandbox/keys?organization=Other";
+    let key = sandbox.control(line, r#"{"service":"email","scopes":["domains:manage"]}"#).await;
+    let domains = sandbox.with_key(&key.between(r#""key":""#), "GET /api/v1/domains", "").await;
+    assert!(!domains.body.contains("sandbox.test"), "{domains:?}");
+    // Named twice alike, it is no contradiction.
+    let line = "POST /_sandbox/reset?organization=Other";
+    assert_eq!(sandbox.control(line, r#"{"organization":"Other"}"#).await.status, 204);
+}
+
+#[tokio::test]
 async fn a_fault_that_can_never_happen_or_contradicts_itself() {
     let sandbox = Sandbox::start().await;
     for (body, field) in [
