@@ -391,7 +391,7 @@ impl Context {
     fn key(&self, service: Service) -> Result<Option<Key>, Failure> {
         match &self.settings.key_file {
             Some(path) => {
-                let bytes = self.inputs.bytes(&self.out, "--key-file", path)?;
+                let bytes = self.inputs.private(&self.out, "--key-file", path)?;
                 let text = String::from_utf8(bytes)
                     .map_err(|_| Failure::input("--key-file: the content is not UTF-8 text"))?;
                 Key::parse(&text, "--key-file").map(Some)

@@ -1,4 +1,7 @@
-//! Outgoing connections that are not mail: webhook attempts, and TLS for all.
+//! Outgoing connections that are not mail: webhook attempts; and for all, TLS and the name
+//! servers.
 
+pub(crate) mod name_servers;
 pub(crate) mod outbound;
+pub(crate) mod slots;
 pub(crate) mod tls;

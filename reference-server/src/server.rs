@@ -234,7 +234,7 @@ async fn start(mut settings: Settings) -> Result<Server, StartError> {
         resolver: Arc::clone(&resolver),
         metrics: Arc::clone(&metrics),
         stop: Arc::clone(&stop),
-        outbound: Outbound::new(policy),
+        outbound: Outbound::new(policy, settings.resolver),
         bodies: Default::default(),
         unrecorded: Default::default(),
         relay_again: settings.relay_again,

@@ -1,5 +1,5 @@
-//! The database: one SQLite file, one writer thread with group commit, and separate
-//! connections for readers.
+//! The database: one SQLite file, one writer thread with group commit, and a fixed number
+//! of threads for readers.
 //!
 //! A write is a closure, called a job. The writer thread takes all waiting jobs, runs
 //! each in its own savepoint of one transaction, commits, and only then sends the
@@ -38,6 +38,7 @@ mod plans;
 mod pressure;
 mod queue;
 mod reader;
+mod readers;
 pub(crate) mod relay_queue;
 pub(crate) mod reset;
 mod restore;
@@ -59,11 +60,12 @@ pub(crate) use lock::lock;
 pub(crate) use open::OpenError;
 use queue::Queue;
 pub(crate) use reader::Reader;
+use readers::Readers;
 use restore::restore_clock_and_ids;
 pub(crate) use tx::{Tx, Wake};
 
 use crate::model::clock::Clock;
-use crate::model::error::ApiError;
+use crate::model::error::{ApiError, Code};
 
 /// Where the data is stored.
 #[derive(Clone, Debug)]
@@ -83,14 +85,6 @@ pub(crate) struct Store {
     pub(crate) wake: Arc<Wake>,
 }
 
-struct Readers {
-    path: PathBuf,
-    idle: Arc<Mutex<Vec<Connection>>>,
-}
-
-/// Maximum number of idle read connections; others are closed after use.
-const IDLE_READERS: usize = 4;
-
 impl Store {
     /// Opens the database, applies missing migrations, and starts the writer thread. Also
     /// returns the clock, which continues from where it was saved. The database may grow to
@@ -104,7 +98,7 @@ impl Store {
             Location::Directory(directory) => {
                 let path = directory.join("svc.db");
                 let connection = open::file(&path)?;
-                (connection, Some(Readers { path, idle: Arc::default() }))
+                (connection, Some(Readers::start(path).map_err(OpenError::Start)?))
             }
         };
         if let Some(bytes) = max_bytes {
@@ -152,7 +146,7 @@ impl Store {
         self.submit(false, false, job).await
     }
 
-    /// Reads committed data on a blocking thread.
+    /// Reads committed data on a reader thread.
     pub(crate) async fn read<T, F>(&self, job: F) -> Result<T, ApiError>
     where
         T: Send + 'static,
@@ -161,21 +155,17 @@ impl Store {
         let Some(readers) = &self.readers else {
             return self.submit(false, true, move |tx| job(tx.reader())).await;
         };
-        let (path, idle) = (readers.path.clone(), Arc::clone(&readers.idle));
-        let task = tokio::task::spawn_blocking(move || {
-            let pooled = lock(&idle).pop();
-            let connection = match pooled {
-                Some(connection) => connection,
-                None => open::reader(&path)?,
-            };
-            let result = job(Reader::new(&connection));
-            let mut idle = lock(&idle);
-            if idle.len() < IDLE_READERS {
-                idle.push(connection);
+        let (sender, receiver) = oneshot::channel();
+        let run = move |reader: Result<Reader<'_>, ApiError>| {
+            // The client may have disconnected while the job was waiting.
+            if !sender.is_closed() {
+                let _ = sender.send(reader.and_then(job));
             }
-            result
-        });
-        task.await.unwrap_or_else(|error| Err(ApiError::internal(error)))
+        };
+        if !readers.push(Box::new(run)) {
+            return Err(stopping());
+        }
+        receiver.await.unwrap_or_else(|_| Err(ApiError::internal("a database job panicked")))
     }
 
     /// Waits for all submitted jobs and closes the database.
@@ -183,7 +173,7 @@ impl Store {
         // Close the readers first: the last connection to close copies the write-ahead
         // log into the database file, and a read-only connection cannot.
         if let Some(readers) = &self.readers {
-            lock(&readers.idle).clear();
+            readers.close();
         }
         self.queue.close();
         if let Some(thread) = lock(&self.thread).take()
@@ -210,13 +200,14 @@ impl Store {
             }
         });
         if !self.queue.push(Job { durable, awaited, run }) {
-            return Err(ApiError::new(
-                crate::model::error::Code::Unavailable,
-                "the server is stopping",
-            ));
+            return Err(stopping());
         }
         receiver.await.unwrap_or_else(|_| Err(ApiError::internal("a database job panicked")))
     }
+}
+
+fn stopping() -> ApiError {
+    ApiError::new(Code::Unavailable, "the server is stopping")
 }
 
 impl Drop for Store {

@@ -143,7 +143,7 @@ fn check_base_url(context: &Context, service: Service, url: &str) -> Result<(), 
 
 async fn read_key(context: &Context, service: Service) -> Result<Key, Failure> {
     if let Some(path) = &context.settings.key_file {
-        let bytes = context.inputs.bytes(&context.out, "--key-file", path)?;
+        let bytes = context.inputs.private(&context.out, "--key-file", path)?;
         return Key::parse(&String::from_utf8_lossy(&bytes), "--key-file");
     }
     if context.out.stdin_is_terminal() {

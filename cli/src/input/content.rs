@@ -35,6 +35,18 @@ impl Inputs {
         if path.as_os_str() == "-" { self.stdin(printer, what) } else { file(what, path) }
     }
 
+    /// The bytes of a file with a key, or of standard input for `-`. Warns if other users can
+    /// read the file.
+    pub fn private(&self, printer: &Printer, what: &str, path: &Path) -> Result<Vec<u8>, Failure> {
+        if path.as_os_str() != "-" && others_can_read(path) {
+            let shown = path.display();
+            printer.warning(&format!(
+                "{what}: other users can read {shown}; restrict it: chmod 600 {shown}"
+            ));
+        }
+        self.bytes(printer, what, path)
+    }
+
     /// The bytes of standard input, which can be read only once.
     pub fn stdin(&self, printer: &Printer, option: &str) -> Result<Vec<u8>, Failure> {
         {
@@ -69,6 +81,18 @@ fn file(option: &str, path: &Path) -> Result<Vec<u8>, Failure> {
     File::open(path)
         .and_then(read_all)
         .map_err(|error| Failure::input(format!("{option}: {}: {error}", path.display())))
+}
+
+/// Whether the group or all users can read this regular file. A pipe has no other readers.
+#[cfg(unix)]
+fn others_can_read(path: &Path) -> bool {
+    use std::os::unix::fs::PermissionsExt as _;
+    path.metadata().is_ok_and(|found| found.is_file() && found.permissions().mode() & 0o044 != 0)
+}
+
+#[cfg(not(unix))]
+fn others_can_read(_: &Path) -> bool {
+    false
 }
 
 fn read_all(reader: impl Read) -> io::Result<Vec<u8>> {

@@ -81,6 +81,29 @@ fn stored_keys_are_private_to_their_owner() {
     assert!(run.error()["hint"].as_str().is_some_and(|hint| hint.starts_with("chmod 600")));
 }
 
+#[cfg(unix)]
+#[test]
+fn a_key_file_that_others_can_read_is_warned_of() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let home = Home::new();
+    let service = Service::always(200, "[]");
+    let file = home.file("key", format!("{KEY}\n"));
+    let set = |mode| {
+        std::fs::set_permissions(&file, std::fs::Permissions::from_mode(mode)).expect("changed");
+    };
+    let url = service.url();
+    let list = ["--email-url", &url, "--key-file", &file, "-o", "table", "audiences", "list"];
+    let login = ["--email-url", &url, "--key-file", &file, "-o", "table", "login"];
+    for (mode, warned) in [(0o644, true), (0o640, true), (0o600, false)] {
+        set(mode);
+        for command in [&list[..], &login[..]] {
+            let run = home.run(command);
+            assert_eq!(run.code, 0, "{run:?}");
+            assert_eq!(run.stderr.contains("chmod 600"), warned, "{mode:o}: {run:?}");
+        }
+    }
+}
+
 #[test]
 fn a_key_file_provides_the_key_for_the_command() {
     let home = Home::new();

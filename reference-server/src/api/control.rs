@@ -54,6 +54,17 @@ fn organization_param(input: &Input) -> Option<String> {
     input.query().remove("organization")
 }
 
+/// The organization that a body or the query names. They must not contradict each other.
+fn named_organization(input: &Input, in_body: Option<String>) -> Result<Option<String>, ApiError> {
+    match (in_body, organization_param(input)) {
+        (Some(body), Some(query)) if body != query => {
+            let message = "differs between the query and the body; give it once";
+            Err(ApiError::field("organization", message))
+        }
+        (body, query) => Ok(body.or(query)),
+    }
+}
+
 /// Finds an organization by its ID or its name. The default is the seeded organization
 /// `Sandbox`.
 pub(crate) fn organization(

@@ -5,10 +5,9 @@ mod body;
 mod connect;
 mod target;
 
-use std::collections::HashMap;
 use std::error::Error as _;
 use std::io;
-use std::sync::{Arc, Mutex};
+use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
 use bytes::{Bytes, BytesMut};
@@ -18,11 +17,10 @@ use http_body_util::BodyExt as _;
 use hyper_util::client::legacy::Client;
 use hyper_util::client::legacy::connect::capture_connection;
 use hyper_util::rt::{TokioExecutor, TokioTimer};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::timeout;
 use url::Url;
 
-use crate::store::lock;
+use crate::net::slots::{Slot, Slots};
 pub(crate) use body::RequestBody;
 use connect::{ConnectError, Connector};
 pub(crate) use target::{Policy, RefusedTarget, is_loopback};
@@ -32,25 +30,19 @@ pub(crate) use target::{Policy, RefusedTarget, is_loopback};
 pub(crate) struct Outbound {
     client: Client<Connector, RequestBody>,
     timeout: Duration,
-    /// Attempts in progress of all organizations, and of each.
-    slots: Arc<Semaphore>,
-    organizations: Mutex<HashMap<i64, Arc<Semaphore>>>,
+    slots: Slots,
 }
 
-/// Maximum number of attempts in progress. Each takes a file descriptor.
+/// Maximum number of attempts in progress. Each takes a file descriptor, or two while its
+/// host name is looked up.
 const MAX_ATTEMPTS: usize = 512;
 /// Maximum number of attempts in progress of one organization, so that its slow endpoints
 /// leave room for others.
 const MAX_ATTEMPTS_EACH: usize = 128;
 
-/// The right to make one attempt.
-pub(crate) struct Slot {
-    _total: Option<OwnedSemaphorePermit>,
-    _own: Option<OwnedSemaphorePermit>,
-}
-
 impl Outbound {
-    pub(crate) fn new(policy: Policy) -> Self {
+    /// Asks the name server `resolver`, or without it those of the system.
+    pub(crate) fn new(policy: Policy, resolver: Option<SocketAddr>) -> Self {
         let client = Client::builder(TokioExecutor::new())
             .pool_timer(TokioTimer::new())
             // Shorter than the five seconds after which many servers close idle
@@ -58,21 +50,14 @@ impl Outbound {
             .pool_idle_timeout(Duration::from_secs(4))
             .pool_max_idle_per_host(32)
             .http1_max_buf_size(64 * 1024)
-            .build(Connector::new(policy));
-        let slots = Arc::new(Semaphore::new(MAX_ATTEMPTS));
-        Self { client, timeout: ATTEMPT_TIMEOUT, slots, organizations: Mutex::default() }
+            .build(Connector::new(policy, resolver));
+        let slots = Slots::new(MAX_ATTEMPTS, MAX_ATTEMPTS_EACH);
+        Self { client, timeout: ATTEMPT_TIMEOUT, slots }
     }
 
     /// Waits until another attempt may start. The wait is no part of the attempt.
     pub(crate) async fn slot(&self, organization: i64) -> Slot {
-        let own = {
-            let mut organizations = lock(&self.organizations);
-            let new = || Arc::new(Semaphore::new(MAX_ATTEMPTS_EACH));
-            Arc::clone(organizations.entry(organization).or_insert_with(new))
-        };
-        // The semaphores are never closed.
-        let own = own.acquire_owned().await.ok();
-        Slot { _own: own, _total: Arc::clone(&self.slots).acquire_owned().await.ok() }
+        self.slots.acquire(organization).await
     }
 
     /// Posts the body unchanged. Redirects are not followed.
@@ -287,7 +272,7 @@ mod tests {
     }
 
     async fn post(url: &Url, policy: Policy) -> Attempt {
-        let mut outbound = Outbound::new(policy);
+        let mut outbound = Outbound::new(policy, None);
         outbound.timeout = Duration::from_millis(300);
         outbound
             .post(
@@ -393,16 +378,14 @@ mod tests {
         for url in ["http://127.0.0.1:9/", "http://[::ffff:127.0.0.1]:9/", "http://localhost:9/"] {
             let attempt = post(&Url::parse(url).expect("a URL"), Policy::Public).await;
             let error = attempt.outcome.expect_err("refused").to_string();
-            assert!(error.contains("loopback range"), "{url}: {error}");
+            assert_eq!(error, "the host name could not be resolved to a public address", "{url}");
         }
-        for policy in [Policy::Public, Policy::Development] {
-            let url = Url::parse("http://169.254.169.254/latest/meta-data").expect("a URL");
-            let error = post(&url, policy).await.outcome.expect_err("refused").to_string();
-            assert_eq!(
-                error,
-                "the target 169.254.169.254 is in the link-local range 169.254.0.0/16, which webhooks may not reach"
-            );
-        }
+        let url = Url::parse("http://169.254.169.254/latest/meta-data").expect("a URL");
+        let error = post(&url, Policy::Development).await.outcome.expect_err("refused").to_string();
+        assert_eq!(
+            error,
+            "the target 169.254.169.254 is in the link-local range 169.254.0.0/16, which webhooks may not reach"
+        );
     }
 
     #[tokio::test]

@@ -67,7 +67,8 @@ impl Builder {
         self
     }
 
-    /// Sets the upstream DNS server for names outside the built-in zone.
+    /// Sets the upstream DNS server for names outside the built-in zone, and for the
+    /// hosts of webhooks that are not in the hosts file.
     ///
     /// Default: the resolver configuration of the system. The built-in zone answers
     /// for names under `.test`, `.example`, `.invalid` and `.localhost`.

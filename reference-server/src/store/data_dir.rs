@@ -2,6 +2,7 @@
 //! other processes where that server listens.
 
 use std::fs::{File, OpenOptions, TryLockError};
+use std::io::Read as _;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
@@ -40,7 +41,7 @@ impl RunningServer {
 /// [discoverable](crate::Builder::discoverable).
 pub fn find_running(data_dir: impl AsRef<Path>) -> Option<RunningServer> {
     let directory = data_dir.as_ref();
-    let file = File::open(directory.join(LOCK_FILE)).ok()?;
+    let file = open_regular(&directory.join(LOCK_FILE)).ok()?;
     match file.try_lock_shared() {
         Err(TryLockError::WouldBlock) => read_server_file(directory),
         Ok(()) | Err(TryLockError::Error(_)) => None,
@@ -49,6 +50,9 @@ pub fn find_running(data_dir: impl AsRef<Path>) -> Option<RunningServer> {
 
 const LOCK_FILE: &str = "server.lock";
 const SERVER_FILE: &str = "server.json";
+/// The files that a server opens.
+const FILES: [&str; 6] =
+    [LOCK_FILE, SERVER_FILE, "svc.db", "svc.db-wal", "svc.db-shm", "svc.db-journal"];
 
 /// A locked data directory. The lock ends when this value is dropped or the
 /// process ends.
@@ -71,6 +75,9 @@ impl DataDir {
     pub(crate) async fn lock(directory: &Path) -> Result<Self, DataDirError> {
         create_private_dir(directory).map_err(DataDirError::Io)?;
         check_owner(directory).map_err(DataDirError::Io)?;
+        for file in FILES {
+            check_regular(&directory.join(file)).map_err(DataDirError::Io)?;
+        }
         let path = directory.join(LOCK_FILE);
         create_private_file(&path).map_err(DataDirError::Io)?;
         let lock = no_follow(OpenOptions::new().read(true).write(true)).open(path);
@@ -135,24 +142,64 @@ impl Drop for DataDir {
 }
 
 fn read_server_file(directory: &Path) -> Option<RunningServer> {
-    serde_json::from_slice(&std::fs::read(directory.join(SERVER_FILE)).ok()?).ok()
+    let file = open_regular(&directory.join(SERVER_FILE)).ok()?;
+    let mut text = Vec::new();
+    file.take(MAX_SERVER_FILE).read_to_end(&mut text).ok()?;
+    serde_json::from_slice(&text).ok()
 }
 
-/// Makes opening fail if the last part of the path is a symbolic link.
+const MAX_SERVER_FILE: u64 = 64 << 10;
+
+/// Makes opening fail if the last part of the path is a symbolic link, and not wait if it is
+/// a pipe.
 fn no_follow(options: &mut OpenOptions) -> &mut OpenOptions {
     #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::custom_flags(
-        options,
-        rustix::fs::OFlags::NOFOLLOW.bits() as i32,
-    );
+    {
+        use rustix::fs::OFlags;
+        let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK;
+        std::os::unix::fs::OpenOptionsExt::custom_flags(options, flags.bits() as i32);
+    }
     options
 }
 
-/// Returns an error if other users may write to the directory: they could replace the
-/// database. An empty one, such as a fresh temporary directory, is made private.
+/// Opens a file to read it. Anything but a regular file is an error.
+fn open_regular(path: &Path) -> std::io::Result<File> {
+    check_regular(path)?;
+    no_follow(OpenOptions::new().read(true)).open(path)
+}
+
+/// Returns an error if there is something else than a regular file: a link, or a pipe that
+/// would never be opened.
+fn check_regular(path: &Path) -> std::io::Result<()> {
+    match std::fs::symlink_metadata(path) {
+        Ok(found) if !found.is_file() => {
+            let message = format!(
+                "{} is not a regular file; remove it, or use another directory",
+                path.display()
+            );
+            Err(std::io::Error::new(std::io::ErrorKind::InvalidInput, message))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Returns an error if other users may write to the directory or to one above it: they could
+/// replace the database. An empty one, such as a fresh temporary directory, is made private.
 #[cfg(unix)]
 fn check_owner(directory: &Path) -> std::io::Result<()> {
     use std::os::unix::fs::PermissionsExt as _;
+    for parent in directory.canonicalize()?.ancestors().skip(1) {
+        let mode = parent.metadata()?.permissions().mode() & 0o7777;
+        // With the sticky bit, as in /tmp, users can rename only what they own.
+        if mode & 0o1002 == 0o002 {
+            let shown = parent.display();
+            let message = format!(
+                "other users may replace it, because they may write to {shown} (mode {mode:03o}); \
+                 run `chmod o-w {shown}`, or use another directory"
+            );
+            return Err(std::io::Error::new(std::io::ErrorKind::PermissionDenied, message));
+        }
+    }
     let mut permissions = std::fs::metadata(directory)?.permissions();
     let mode = permissions.mode() & 0o777;
     if mode & 0o022 == 0 {

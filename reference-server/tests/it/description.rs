@@ -1,8 +1,9 @@
 //! Checks that every response in the tests matches the server's OpenAPI description.
 
-use std::collections::BTreeSet;
-use std::sync::Mutex;
+use std::collections::{BTreeSet, HashMap};
+use std::sync::{Arc, LazyLock, Mutex};
 
+use jsonschema::Validator;
 use serde_json::{Value, json};
 
 use crate::raw::RawResponse;
@@ -10,15 +11,27 @@ use crate::receiver::Received;
 
 pub(crate) struct Description {
     document: Value,
+    validators: Arc<Validators>,
     /// The method, path and status of all responses that matched.
     seen: Mutex<BTreeSet<(String, String, u16)>>,
 }
+
+/// The validators of the schemas with the same components, by the text of the schema.
+/// Creating one takes much longer than a request.
+type Validators = Mutex<HashMap<String, Arc<Validator>>>;
+
+/// Most servers have the same components. The key is their text.
+static VALIDATORS: LazyLock<Mutex<HashMap<String, Arc<Validators>>>> =
+    LazyLock::new(Mutex::default);
 
 impl Description {
     pub(crate) fn parse(text: &str) -> Self {
         let mut document: Value = serde_json::from_str(text).expect("JSON");
         close(&mut document);
-        Self { document, seen: Mutex::default() }
+        let components = document["components"].to_string();
+        let validators =
+            Arc::clone(VALIDATORS.lock().expect("no panic").entry(components).or_default());
+        Self { document, validators, seen: Mutex::default() }
     }
 
     /// Every described operation: its method, its path and its success status.
@@ -82,17 +95,28 @@ impl Description {
     }
 
     fn check_schema(&self, what: &str, schema: &Value, value: &Value) {
-        // References in the schema point into `components`.
-        let schema = json!({"allOf": [schema], "components": self.document["components"]});
-        let validator = jsonschema::draft202012::options()
-            .should_validate_formats(true)
-            .build(&schema)
-            .unwrap_or_else(|error| panic!("{what}: {error}"));
+        let validator = self.validator(what, schema);
         let errors: Vec<String> = validator
             .iter_errors(value)
             .map(|error| format!("{} at {}", error, error.instance_path()))
             .collect();
         assert!(errors.is_empty(), "{what} does not match its description: {errors:#?} in {value}");
+    }
+
+    fn validator(&self, what: &str, schema: &Value) -> Arc<Validator> {
+        let text = schema.to_string();
+        let known = self.validators.lock().expect("no panic").get(&text).cloned();
+        known.unwrap_or_else(|| {
+            // References in the schema point into `components`.
+            let schema = json!({"allOf": [schema], "components": self.document["components"]});
+            let validator = jsonschema::draft202012::options()
+                .should_validate_formats(true)
+                .build(&schema)
+                .unwrap_or_else(|error| panic!("{what}: {error}"));
+            let validator = Arc::new(validator);
+            self.validators.lock().expect("no panic").insert(text, Arc::clone(&validator));
+            validator
+        })
     }
 
     fn check_content(&self, what: &str, content: &Value, response: &RawResponse) {

@@ -45,6 +45,7 @@ pub struct Serve {
     /// DNS server for other names [default: system's]
     ///
     /// The built-in zone answers for names under .test, .example, .invalid and .localhost.
+    /// The hosts of webhooks are looked up in the hosts file, and then on this server.
     #[arg(long, value_name = "ADDR", value_parser = address::parse)]
     resolver: Option<SocketAddr>,
     /// SMTP listen address [default: no SMTP]
@@ -134,9 +135,8 @@ impl Serve {
             builder = builder.smtp(smtp);
         }
         if let (Some(chain), Some(key)) = (&self.smtp_cert_file, &self.smtp_key_file) {
-            let read =
-                |option: &str, path: &PathBuf| context.inputs.bytes(&context.out, option, path);
-            let (chain, key) = (read("--smtp-cert-file", chain)?, read("--smtp-key-file", key)?);
+            let chain = context.inputs.bytes(&context.out, "--smtp-cert-file", chain)?;
+            let key = context.inputs.private(&context.out, "--smtp-key-file", key)?;
             builder = builder
                 .smtp_certificate(&chain, &key)
                 .map_err(|error| Failure::usage(format!("--smtp-cert-file: {error}")))?;

@@ -7,7 +7,10 @@ use http::StatusCode;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{ControlResponse, json_response, no_content, organization, organization_param};
+use super::{
+    ControlResponse, json_response, named_organization, no_content, organization,
+    organization_param,
+};
 use crate::api::framework::Input;
 use crate::mail::dns::{Data, Zone, is_reserved};
 use crate::model::address::DomainName;
@@ -33,7 +36,7 @@ pub(crate) struct Published {
 
 pub(crate) async fn publish(mut input: Input) -> ControlResponse {
     let publish: Publish = input.optional_object().await?;
-    let name = publish.organization.or_else(|| organization_param(&input));
+    let name = named_organization(&input, publish.organization)?;
     let kinds = parse_kinds(publish.records)?;
     let (app, domain) = (Arc::clone(&input.app), domain_param(&input));
     let records = input.app.store.write(move |tx| {

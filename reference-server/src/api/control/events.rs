@@ -8,7 +8,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::{ControlResponse, json_response, organization, organization_param};
+use super::{ControlResponse, json_response, named_organization, organization};
 use crate::api::framework::Input;
 use crate::delivery::events;
 use crate::model::error::{ApiError, Code};
@@ -50,7 +50,7 @@ pub(crate) async fn create(mut input: Input) -> ControlResponse {
         let message = format!("has {size} bytes as JSON, at most {MAX_DETAIL} are allowed");
         return Err(ApiError::field("detail", message));
     }
-    let name = event.organization.or_else(|| organization_param(&input));
+    let name = named_organization(&input, event.organization)?;
     let app = Arc::clone(&input.app);
     let email = input.app.store.write(move |tx| {
         let organization = organization(tx.reader(), &app.settings, name.as_deref())?;

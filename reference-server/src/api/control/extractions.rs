@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use svc_sdk::Service;
 
-use super::{ControlResponse, json_response, organization, organization_param};
+use super::{ControlResponse, json_response, named_organization, organization};
 use crate::api::framework::Input;
 use crate::delivery::post::{self, Part};
 use crate::model::compatibility::{Compatibility, ExtractionErrorType};
@@ -48,7 +48,7 @@ pub(crate) async fn create(mut input: Input) -> ControlResponse {
         let message = format!("must be one of {}", Event::names(Service::Extraction));
         return Err(ApiError::field("event", message));
     };
-    let name = new.organization.or_else(|| organization_param(&input));
+    let name = named_organization(&input, new.organization)?;
     let app = Arc::clone(&input.app);
     let data =
         new.data.map_or_else(|| default_data(event, &app.settings.compatibility), Value::Object);

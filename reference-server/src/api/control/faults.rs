@@ -10,7 +10,10 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use svc_sdk::Operation;
 
-use super::{ControlResponse, json_response, no_content, organization, organization_param};
+use super::{
+    ControlResponse, json_response, named_organization, no_content, organization,
+    organization_param,
+};
 use crate::api::framework::Input;
 use crate::api::framework::integer;
 use crate::model::error::{ApiError, Problems};
@@ -114,8 +117,7 @@ pub(crate) async fn create(mut input: Input) -> ControlResponse {
     let new: New = input.object().await?;
     let (operation, effect) = new.resolve()?;
     let organization =
-        find_organization(&input, new.organization.clone().or_else(|| organization_param(&input)))
-            .await?;
+        find_organization(&input, named_organization(&input, new.organization.clone())?).await?;
     let fault = Fault {
         id: id::new(Prefix::Fault),
         organization,

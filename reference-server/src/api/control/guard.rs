@@ -4,6 +4,7 @@
 //! `Origin` are rejected, so that a web page cannot use the control interface through
 //! the browser of a developer.
 
+use std::collections::HashSet;
 use std::net::{IpAddr, SocketAddr};
 
 use http::header::{AUTHORIZATION, HOST, ORIGIN};
@@ -63,8 +64,8 @@ const PARAMETERS: [(&str, &[&str]); 4] = [
     ("/_sandbox/deliveries", &["webhook", "event", "state", "limit", "cursor"]),
 ];
 
-/// Returns an error if the query has a parameter that the route does not know: a misspelt
-/// `organization` must not select another one, or all.
+/// Returns an error if the query has a parameter that the route does not know, or one twice: a
+/// misspelt `organization` must not select another one, or all.
 pub(crate) fn check_query(input: &Input) -> Result<(), ApiError> {
     let query = input.query();
     if query.is_empty() {
@@ -83,6 +84,13 @@ pub(crate) fn check_query(input: &Input) -> Result<(), ApiError> {
             known.iter().fold("organization".to_owned(), |all, name| format!("{all}, {name}"));
         let message = format!("is not a query parameter of this path; it has {names}");
         problems.add(if is_name { name.as_str() } else { "" }, message);
+    }
+    let text = input.parts.uri.query().unwrap_or_default();
+    let mut seen = HashSet::new();
+    for (name, _) in url::form_urlencoded::parse(text.as_bytes()) {
+        if query.contains_key(&*name) && !seen.insert(name.clone()) {
+            problems.add(&*name, "is given more than once");
+        }
     }
     problems.check()
 }

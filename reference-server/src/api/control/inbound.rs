@@ -7,7 +7,7 @@ use http::header::CONTENT_TYPE;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{ControlResponse, json_response, organization, organization_param};
+use super::{ControlResponse, json_response, named_organization, organization, organization_param};
 use crate::api::email::one_or_many::OneOrMany;
 use crate::api::framework::Input;
 use crate::api::framework::input::object;
@@ -73,7 +73,7 @@ pub(crate) async fn create(mut input: Input) -> ControlResponse {
         (recipients, source, peer)
     } else {
         let new: New = object(&input.json_bytes().await?)?;
-        organization_name = new.organization.clone().or(organization_name);
+        organization_name = named_organization(&input, new.organization.clone())?;
         new.compose(input.app.clock.now(), parse_host(&input)?)?
     };
     let app = std::sync::Arc::clone(&input.app);

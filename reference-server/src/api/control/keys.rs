@@ -7,7 +7,10 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use svc_sdk::{Scope, Service};
 
-use super::{ControlResponse, json_response, no_content, organization, organization_param};
+use super::{
+    ControlResponse, json_response, named_organization, no_content, organization,
+    organization_param,
+};
 use crate::api::framework::Input;
 use crate::model::error::{ApiError, Problems};
 use crate::model::schema;
@@ -69,9 +72,10 @@ pub(crate) struct View {
 pub(crate) async fn create(mut input: Input) -> ControlResponse {
     let new: New = input.object().await?;
     let (service, scopes, mode) = new.resolve()?;
+    let name = named_organization(&input, new.organization)?;
     let app = Arc::clone(&input.app);
     let view = input.app.store.write(move |tx| {
-        let organization = organization(tx.reader(), &app.settings, new.organization.as_deref())?;
+        let organization = organization(tx.reader(), &app.settings, name.as_deref())?;
         let secret = keys::new_secret(service, mode)?;
         let key = keys::create(tx, &app.keys, secret.clone(), organization, service, scopes, mode)?;
         let view = View::new(key.id, service, &key.scopes, mode.as_str().to_owned(), tx.now);

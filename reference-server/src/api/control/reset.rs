@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::seed;
-use super::{ControlResponse, no_content, organization, organization_param};
+use super::{ControlResponse, named_organization, no_content, organization};
 use crate::api::app::App;
 use crate::api::framework::Input;
 use crate::model::error::{ApiError, Code};
@@ -21,7 +21,7 @@ pub(crate) struct Reset {
 
 pub(crate) async fn reset(mut input: Input) -> ControlResponse {
     let reset: Reset = input.optional_object().await?;
-    let name = reset.organization.or_else(|| organization_param(&input));
+    let name = named_organization(&input, reset.organization)?;
     let app = Arc::clone(&input.app);
     let done = input.app.store.write(move |tx| match name {
         Some(name) => {

@@ -7,7 +7,10 @@ use http::StatusCode;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{ControlResponse, json_response, no_content, organization, organization_param};
+use super::{
+    ControlResponse, json_response, named_organization, no_content, organization,
+    organization_param,
+};
 use crate::api::framework::Input;
 use crate::mail::template::{self, Part};
 use crate::model::error::{ApiError, Problems};
@@ -58,7 +61,7 @@ pub(crate) async fn put(mut input: Input) -> ControlResponse {
         problems.check().map(|()| new)
     });
     let new = new.await?;
-    let name = new.organization.clone().or_else(|| organization_param(&input));
+    let name = named_organization(&input, new.organization.clone())?;
     let (app, id) = (Arc::clone(&input.app), input.id().to_owned());
     let put = input.app.store.write(move |tx| {
         let organization = organization(tx.reader(), &app.settings, name.as_deref())?;

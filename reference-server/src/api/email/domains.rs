@@ -113,7 +113,11 @@ pub(crate) async fn verify(mut call: Call) -> Result<ApiResponse, ApiError> {
     let records = call.app().store.read(find_it).await?.records();
     // The operation has no body, but a body that was sent must be read.
     call.input.bytes().await?;
-    let checks = dns::check(&call.app().resolver, &records).await;
+    let checks = {
+        let resolver = &call.app().resolver;
+        let _slot = resolver.verifications.acquire(organization).await;
+        dns::check(resolver, &records).await
+    };
     let passed = |kind| checks.iter().any(|check| check.kind == kind && check.passed);
     let flags = Flags {
         mx_verified: passed(RecordKind::Mx),

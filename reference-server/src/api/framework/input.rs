@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use axum::body::Body;
 use bytes::{Bytes, BytesMut};
 use http::HeaderValue;
-use http::header::{CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE};
+use http::header::{CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, TRANSFER_ENCODING};
 use http::request::Parts;
 use http_body_util::BodyExt as _;
 use serde::de::DeserializeOwned;
@@ -70,7 +70,7 @@ impl Input {
 
     /// Like `object`, but treats an empty body as `{}`.
     pub(crate) async fn optional_object<T: DeserializeOwned>(&mut self) -> Result<T, ApiError> {
-        let bytes = self.bytes().await?;
+        let bytes = self.read(true).await?;
         if bytes.is_empty() {
             return object(b"{}");
         }
@@ -80,13 +80,19 @@ impl Input {
 
     /// Reads the raw body and checks that the request declares it as JSON.
     pub(crate) async fn json_bytes(&mut self) -> Result<Bytes, ApiError> {
-        let bytes = self.bytes().await?;
+        let bytes = self.read(true).await?;
         self.expect_json()?;
         Ok(bytes)
     }
 
     /// Reads the raw body.
     pub(crate) async fn bytes(&mut self) -> Result<Bytes, ApiError> {
+        self.read(false).await
+    }
+
+    /// Reads the raw body. One that must be JSON and is not is refused before it is read, if
+    /// it is large.
+    async fn read(&mut self, must_be_json: bool) -> Result<Bytes, ApiError> {
         let limits = self.app.settings.limits;
         let too_large = || {
             let text = format!("the body is larger than {} bytes", limits.max_body_bytes);
@@ -96,6 +102,14 @@ impl Input {
         let declared = self.header(CONTENT_LENGTH).and_then(|text| text.parse::<usize>().ok());
         if declared.is_some_and(|length| length > limits.max_body_bytes) {
             return Err(too_large());
+        }
+        let is_large = declared.map_or_else(
+            || self.parts.headers.contains_key(TRANSFER_ENCODING),
+            |length| length > FREE_BODY,
+        );
+        let check_early = must_be_json && is_large;
+        if check_early {
+            self.expect_json()?;
         }
         let budget = Arc::clone(&self.app.bodies);
         let mut reserved = None;
@@ -115,6 +129,9 @@ impl Input {
             })?;
             let Ok(data) = frame.into_data() else { continue };
             let have = first.as_ref().map_or(all.len(), Bytes::len);
+            if check_early && have == 0 {
+                check_start(&data)?;
+            }
             if have + data.len() > limits.max_body_bytes {
                 return Err(too_large());
             }
@@ -145,6 +162,18 @@ impl Input {
             return Ok(());
         }
         unsupported("the body must be JSON; send `Content-Type: application/json`")
+    }
+}
+
+/// Returns 400 if a body that starts like this cannot be JSON.
+fn check_start(bytes: &[u8]) -> Result<(), ApiError> {
+    let first = bytes.iter().find(|byte| !byte.is_ascii_whitespace());
+    if first.is_none_or(|byte| b"{[\"-0123456789".contains(byte)) {
+        return Ok(());
+    }
+    match serde_json::from_slice::<serde::de::IgnoredAny>(bytes) {
+        Err(error) if !error.is_eof() => Err(not_json(bytes, &error)),
+        _ => Ok(()),
     }
 }
 

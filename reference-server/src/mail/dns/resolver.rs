@@ -5,30 +5,28 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hickory_proto::rr::{Name, RData, RecordType};
-use hickory_resolver::TokioResolver;
-use hickory_resolver::config::{
-    ConnectionConfig, NameServerConfig, ResolveHosts, ResolverConfig, ResolverOpts,
-};
 use hickory_resolver::net::NetError;
-use hickory_resolver::net::runtime::TokioRuntimeProvider;
-use tokio::sync::OnceCell;
 use tokio::time::timeout;
 
 use super::zone::{Data, Zone, is_reserved};
+use crate::net::name_servers::NameServers;
+use crate::net::slots::Slots;
 
 /// Looks up names without a cache.
 pub(crate) struct Resolver {
     zone: Arc<Zone>,
-    server: Option<SocketAddr>,
-    /// Created on first use, because reading the system configuration takes time.
-    upstream: OnceCell<TokioResolver>,
+    network: NameServers,
+    /// Verifications of domains. The look-ups for received mail are as many as there are
+    /// connections that bring it.
+    pub(crate) verifications: Slots,
 }
 
 impl Resolver {
     /// Creates a resolver that asks `server` for names that are not reserved; without
     /// it, the system's name servers.
     pub(crate) fn new(zone: Arc<Zone>, server: Option<SocketAddr>) -> Self {
-        Self { zone, server, upstream: OnceCell::new() }
+        let verifications = Slots::new(MAX_VERIFICATIONS, MAX_VERIFICATIONS_EACH);
+        Self { zone, network: NameServers::new(server), verifications }
     }
 
     /// Returns the TXT records of a name, the strings of each joined.
@@ -78,9 +76,9 @@ impl Resolver {
         if is_reserved(name) {
             return Ok(self.zone.lookup(name).unwrap_or_default());
         }
-        let upstream = self.upstream.get_or_try_init(|| async { self.connect() }).await?;
         let mut name = Name::from_ascii(name).map_err(|_| LookupError::Name)?;
         name.set_fqdn(true);
+        let upstream = self.network.resolver().await.map_err(|_| LookupError::NoResolver)?;
         let response = timeout(LOOKUP_TIMEOUT, upstream.lookup(name, kind)).await;
         let response = match response.map_err(|_| LookupError::TimedOut)? {
             Ok(response) => response,
@@ -90,31 +88,11 @@ impl Resolver {
         };
         Ok(response.answers().iter().filter_map(|record| data(&record.data)).collect())
     }
-
-    fn connect(&self) -> Result<TokioResolver, LookupError> {
-        let mut builder = match self.server {
-            Some(server) => {
-                let connections = [ConnectionConfig::udp(), ConnectionConfig::tcp()];
-                let connections = connections.into_iter().map(|mut connection| {
-                    connection.port = server.port();
-                    connection
-                });
-                let server = NameServerConfig::new(server.ip(), true, connections.collect());
-                let config = ResolverConfig::from_name_servers(vec![server]);
-                TokioResolver::builder_with_config(config, TokioRuntimeProvider::default())
-            }
-            None => TokioResolver::builder_tokio().map_err(|_| LookupError::NoResolver)?,
-        };
-        let options: &mut ResolverOpts = builder.options_mut();
-        options.cache_size = 0;
-        options.use_hosts_file = ResolveHosts::Never;
-        options.timeout = ATTEMPT_TIMEOUT;
-        options.attempts = 1;
-        builder.build().map_err(|_| LookupError::NoResolver)
-    }
 }
 
-const ATTEMPT_TIMEOUT: Duration = Duration::from_secs(2);
+/// Maximum number of verifications in progress. Each makes four look-ups at a time.
+const MAX_VERIFICATIONS: usize = 128;
+const MAX_VERIFICATIONS_EACH: usize = 16;
 const LOOKUP_TIMEOUT: Duration = Duration::from_secs(5);
 
 fn data(data: &RData) -> Option<Data> {

@@ -9,28 +9,30 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 use std::{fmt, io};
 
+use hickory_resolver::net::NetError;
 use http::Uri;
 use hyper_util::client::legacy::connect::{CaptureConnection, Connected, Connection};
 use hyper_util::rt::TokioIo;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
-use tokio::sync::Semaphore;
 use tokio::time::timeout;
 use tokio_rustls::client::TlsStream;
 use tower_service::Service;
 
 use super::AttemptError;
 use super::target::{Policy, RefusedTarget};
+use crate::net::name_servers::NameServers;
 use crate::net::tls;
 
 #[derive(Clone)]
 pub(super) struct Connector {
     policy: Policy,
+    name_servers: Arc<NameServers>,
 }
 
 impl Connector {
-    pub(super) fn new(policy: Policy) -> Self {
-        Self { policy }
+    pub(super) fn new(policy: Policy, resolver: Option<SocketAddr>) -> Self {
+        Self { policy, name_servers: Arc::new(NameServers::new(resolver)) }
     }
 
     async fn connect(self, uri: Uri) -> Result<Stream, ConnectError> {
@@ -38,7 +40,7 @@ impl Connector {
         let host = host.strip_prefix('[').and_then(|h| h.strip_suffix(']')).unwrap_or(host);
         let https = uri.scheme_str() == Some("https");
         let port = uri.port_u16().unwrap_or(if https { 443 } else { 80 });
-        let tcp = self.open(&addresses(host, port).await?).await?;
+        let tcp = self.open(&self.addresses(host, port).await?).await?;
         tcp.set_nodelay(true).map_err(ConnectError::Io)?;
         if !https {
             return Ok(Stream::Plain(tcp));
@@ -47,9 +49,29 @@ impl Connector {
         Ok(Stream::Tls(Box::new(stream)))
     }
 
+    async fn addresses(&self, host: &str, port: u16) -> Result<Vec<SocketAddr>, ConnectError> {
+        let found = match host.parse::<IpAddr>() {
+            Ok(address) => vec![address],
+            Err(_) => self.name_servers.addresses(host).await.map_err(|error| match error {
+                NetError::Io(io) if is_out_of_descriptors(&io) => ConnectError::NoDescriptor,
+                _ => self.unresolved(),
+            })?,
+        };
+        Ok(found.into_iter().map(|address| SocketAddr::new(address, port)).collect())
+    }
+
+    /// On a public server, a name that only a private network has looks like one that does
+    /// not exist.
+    fn unresolved(&self) -> ConnectError {
+        match self.policy {
+            Policy::Public => ConnectError::Refused(RefusedTarget::NotPublic),
+            Policy::Development => ConnectError::Unresolved,
+        }
+    }
+
     /// Connects to the first address that is allowed and accepts the connection.
     async fn open(&self, addresses: &[SocketAddr]) -> Result<TcpStream, ConnectError> {
-        let mut error = ConnectError::Unresolved;
+        let mut error = self.unresolved();
         for &address in addresses {
             if let Err(refused) = self.policy.check(address.ip()) {
                 error = ConnectError::Refused(refused);
@@ -74,25 +96,6 @@ impl Connector {
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
 const LAST_CONNECT_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Maximum number of look-ups under way, of 512 threads; more than one organization's
-/// attempts can take.
-const MAX_LOOKUPS: usize = 256;
-
-async fn addresses(host: &str, port: u16) -> Result<Vec<SocketAddr>, ConnectError> {
-    if let Ok(address) = host.parse::<IpAddr>() {
-        return Ok(vec![SocketAddr::new(address, port)]);
-    }
-    // A look-up takes a thread for as long as the name server does, and the threads are
-    // those that read the database.
-    static LOOKUPS: Semaphore = Semaphore::const_new(MAX_LOOKUPS);
-    let _slot = LOOKUPS.acquire().await;
-    match tokio::net::lookup_host((host, port)).await {
-        Ok(found) => Ok(found.collect()),
-        Err(error) if matches!(error.raw_os_error(), Some(23 | 24)) => Err(ConnectError::Io(error)),
-        Err(_) => Err(ConnectError::Unresolved),
-    }
-}
-
 impl Service<Uri> for Connector {
     type Response = TokioIo<Stream>;
     type Error = ConnectError;
@@ -112,8 +115,14 @@ impl Service<Uri> for Connector {
 pub(super) enum ConnectError {
     Refused(RefusedTarget),
     Unresolved,
+    NoDescriptor,
     Io(io::Error),
     Tls(io::Error),
+}
+
+/// Whether the process or the machine has no free file descriptor (`EMFILE`, `ENFILE`).
+fn is_out_of_descriptors(error: &io::Error) -> bool {
+    matches!(error.raw_os_error(), Some(23 | 24))
 }
 
 impl ConnectError {
@@ -122,10 +131,8 @@ impl ConnectError {
         match self {
             Self::Refused(refused) => AttemptError::Refused(*refused),
             Self::Unresolved => AttemptError::Unresolved,
-            // ENFILE and EMFILE
-            Self::Io(error) if matches!(error.raw_os_error(), Some(23 | 24)) => {
-                AttemptError::NoDescriptor
-            }
+            Self::NoDescriptor => AttemptError::NoDescriptor,
+            Self::Io(error) if is_out_of_descriptors(error) => AttemptError::NoDescriptor,
             Self::Io(error) => AttemptError::NoConnection(error.kind().into()),
             Self::Tls(error) => AttemptError::Tls(io::Error::other(error.to_string())),
         }

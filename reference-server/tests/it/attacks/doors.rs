@@ -1,9 +1,14 @@
 //! Ways in for those who should have none.
 
+use std::time::Duration;
+
 use svc_reference_server::Server;
 
-use crate::harness::{EXTRACTION_KEY, KEY, Sandbox};
+use crate::harness::{EXTRACTION_KEY, KEY, Sandbox, private_dir};
 use crate::raw;
+
+/// How long a start may take.
+const LIMIT: Duration = Duration::from_secs(60);
 
 #[tokio::test]
 async fn a_public_server_behind_a_proxy_needs_the_token() {
@@ -105,6 +110,45 @@ async fn a_misspelt_organization_does_not_empty_the_server() {
 }
 
 #[tokio::test]
+async fn two_organizations_named_in_one_request() {
+    let sandbox = Sandbox::start().await;
+    sandbox.control("POST /_sandbox/organizations", r#"{"name":"Other"}"#).await;
+    assert_eq!(sandbox.call("POST /api/v1/audiences", r#"{"name":"kept"}"#).await.status, 201);
+    let domain = "POST /_sandbox/dns/sandbox.test/publish";
+    for (line, body) in [
+        ("POST /_sandbox/reset", ""),
+        ("POST /_sandbox/keys", r#","service":"email","scopes":[]"#),
+        ("PUT /_sandbox/templates/x", r#","text":"x""#),
+        (domain, ""),
+        ("POST /_sandbox/inbound", r#","from":"a@b.test","to":"x@sandbox.test""#),
+        ("POST /_sandbox/extractions", r#","event":"extraction.completed""#),
+        ("POST /_sandbox/faults", r#","status":500"#),
+        ("POST /_sandbox/emails/x/events", r#","event":"opened""#),
+    ] {
+        let line = format!("{line}?organization=Other");
+        let body = format!(r#"{{"organization":"Sandbox"{body}}}"#);
+        let refused = sandbox.control(&line, &body).await;
+        assert_eq!(
+            (refused.status, refused.between(r#""field":""#).as_str()),
+            (422, "organization"),
+            "{line}: {refused:?}"
+        );
+    }
+    let line = "POST /_sandbox/reset?organization=Sandbox&organization=Other";
+    let refused = sandbox.control(line, "").await;
+    assert_eq!((refused.status, refused.between(r#""field":""#).as_str()), (422, "organization"));
+    assert!(sandbox.call("GET /api/v1/audiences", "").await.body.contains("kept"));
+    // The organization of a key is that of the query.
+    let line = "POST /_sandbox/keys?organization=Other";
+    let key = sandbox.control(line, r#"{"service":"email","scopes":["domains:manage"]}"#).await;
+    let domains = sandbox.with_key(&key.between(r#""key":""#), "GET /api/v1/domains", "").await;
+    assert!(!domains.body.contains("sandbox.test"), "{domains:?}");
+    // Named twice alike, it is no contradiction.
+    let line = "POST /_sandbox/reset?organization=Other";
+    assert_eq!(sandbox.control(line, r#"{"organization":"Other"}"#).await.status, 204);
+}
+
+#[tokio::test]
 async fn a_fault_that_can_never_happen_or_contradicts_itself() {
     let sandbox = Sandbox::start().await;
     for (body, field) in [
@@ -152,4 +196,86 @@ async fn a_data_directory_that_others_can_change() {
     symlink(&victim, path.join("server.json.new")).expect("linked");
     start().await.expect("started").stop().await;
     assert_eq!(std::fs::read_to_string(&victim).expect("read"), "precious");
+}
+
+#[cfg(unix)]
+#[tokio::test]
+async fn a_data_directory_that_others_can_replace() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let directory = private_dir();
+    let parent = directory.path().join("shared");
+    let path = parent.join("between/data");
+    std::fs::create_dir_all(&path).expect("created");
+    let set = |mode| std::fs::set_permissions(&parent, std::fs::Permissions::from_mode(mode));
+    let start = || Server::builder().data_dir(&path).start();
+    set(0o777).expect("set");
+    let error = start().await.expect_err("refused");
+    let source = std::error::Error::source(&error).expect("a source").to_string();
+    assert!(source.contains("shared (mode 777); run `chmod o-w "), "{source}");
+    // As in /tmp.
+    set(0o1777).expect("set");
+    start().await.expect("started").stop().await;
+}
+
+/// Opening a pipe waits for its other end.
+#[cfg(unix)]
+#[tokio::test]
+async fn pipes_and_links_in_place_of_files() {
+    let directory = private_dir();
+    let victim = directory.path().join("victim");
+    std::fs::write(&victim, "precious").expect("written");
+    for file in ["server.lock", "server.json", "svc.db", "svc.db-wal", "svc.db-shm"] {
+        let path = directory.path().join("data");
+        std::fs::create_dir(&path).expect("created");
+        for is_pipe in [true, false] {
+            let planted = path.join(file);
+            if is_pipe {
+                let made = std::process::Command::new("mkfifo").arg(&planted).status();
+                assert!(made.expect("mkfifo runs").success());
+            } else {
+                std::os::unix::fs::symlink(&victim, &planted).expect("linked");
+            }
+            // On a thread of its own, because it would block one.
+            let (done, wait) = std::sync::mpsc::channel();
+            let (data, runtime) = (path.clone(), tokio::runtime::Handle::current());
+            std::thread::spawn(move || {
+                let found = svc_reference_server::find_running(&data);
+                let started = runtime.block_on(Server::builder().data_dir(&data).start());
+                let _ = done.send((found, started.map(drop)));
+            });
+            let wait = tokio::task::spawn_blocking(move || wait.recv_timeout(LIMIT));
+            let (found, started) = wait.await.expect("no panic").expect("the start waits");
+            assert_eq!(found, None);
+            let error = started.expect_err("refused");
+            let source = std::error::Error::source(&error).expect("a source").to_string();
+            assert!(source.contains(&format!("{file} is not a regular file")), "{source}");
+            std::fs::remove_file(planted).expect("removed");
+        }
+        std::fs::remove_dir_all(path).expect("removed");
+    }
+    assert_eq!(std::fs::read_to_string(&victim).expect("read"), "precious");
+}
+
+/// The look-ups of a public server tell nothing about the network that it is in.
+#[tokio::test]
+async fn a_private_address_is_not_shown_to_clients() {
+    let sandbox = Sandbox::with(|builder| builder.public(true)).await;
+    let created = sandbox.control("POST /_sandbox/organizations", r#"{"name":"A"}"#).await;
+    let key = created.between(r#""email_key":""#);
+    let texts = async |url: &str| {
+        let body = format!(r#"{{"url":"{url}","events":["email.sent"]}}"#);
+        let webhook = sandbox.with_key(&key, "POST /api/v1/webhooks", &body).await;
+        assert_eq!(webhook.status, 201, "{webhook:?}");
+        let line = format!("POST /api/v1/webhooks/{}/test", webhook.id());
+        let tested = sandbox.with_key(&key, &line, "").await.body;
+        let stored = "GET /_sandbox/deliveries?organization=A&limit=1";
+        let delivery = sandbox.control(stored, "").await.id();
+        let line = format!("GET /_sandbox/deliveries/{delivery}?organization=A");
+        tested + &sandbox.control(&line, "").await.body
+    };
+    for url in ["https://app.localhost/", "https://no-such-host.invalid/"] {
+        let texts = texts(url).await;
+        assert!(texts.contains("could not be resolved to a public address"), "{texts}");
+        assert!(!texts.contains("127.0.0.1") && !texts.contains("range"), "{texts}");
+    }
 }

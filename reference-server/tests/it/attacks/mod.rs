@@ -3,6 +3,7 @@
 //! `docs/undocumented/both-services.md#bounds`.
 
 mod amplification;
+mod dns;
 mod doors;
 mod mail;
 mod requests;

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use tokio::io::AsyncWriteExt as _;
 use tokio::net::TcpStream;
 
-use crate::harness::{KEY, Sandbox};
+use crate::harness::{EXTRACTION_KEY, KEY, Sandbox};
 use crate::raw;
 use crate::receiver::{Receiver, within};
 
@@ -167,4 +167,44 @@ async fn templates_that_grow_without_bound() {
     let body = r#"{"from":"a@sandbox.test","to":"b@x.test","subject":"s","templateId":"grow","variables":{"a":"x"}}"#;
     let refused = sandbox.call(SEND, body).await;
     assert_eq!((refused.status, refused.between(r#""field":""#).as_str()), (422, "variables"));
+}
+
+/// 60 MB that are announced, of which the server needs the first bytes only.
+#[tokio::test]
+async fn a_large_body_that_is_not_json() {
+    let sandbox = Sandbox::start().await;
+    let send = async |content: &str, start: &str| {
+        let mut stream = TcpStream::connect(sandbox.addr()).await.expect("a connection");
+        let request = format!(
+            "POST /api/v1/emails HTTP/1.1\r\nhost: {}\r\nauthorization: Bearer {KEY}\r\n\
+             content-type: {content}\r\ncontent-length: 60000000\r\n\r\n{start}",
+            sandbox.addr()
+        );
+        // Without a response, the server would wait 10 s for the rest, and respond with 408.
+        raw::send_on(&mut stream, request.as_bytes()).await
+    };
+    for (content, start, status, code) in [
+        ("application/json", "from=a%40sandbox.test", 400, "invalid_json"),
+        ("application/json", " \n%PDF-1.7", 400, "invalid_json"),
+        ("application/x-www-form-urlencoded", "", 415, "unsupported_media_type"),
+    ] {
+        let refused = send(content, start).await;
+        assert_eq!(
+            (refused.status, refused.between(r#""code":""#).as_str()),
+            (status, code),
+            "{refused:?}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn a_webhook_with_thousands_of_unknown_events() {
+    let sandbox = Sandbox::start().await;
+    let events = vec![r#""x""#; 200_000].join(",");
+    let body = format!(r#"{{"url":"https://a.test/","events":[{events}]}}"#);
+    for (key, line) in [(KEY, "POST /api/v1/webhooks"), (EXTRACTION_KEY, "POST /v1/webhooks")] {
+        let refused = sandbox.with_key(key, line, &body).await;
+        assert_eq!(refused.status, 422, "{refused:?}");
+        assert!(refused.body.contains("has 200000 names, at most 100"), "{refused:?}");
+    }
 }

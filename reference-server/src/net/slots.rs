@@ -1,0 +1,59 @@
+//! Bounds on what is in progress, in all and for each organization.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex};
+
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+use crate::store::lock;
+
+pub(crate) struct Slots {
+    all: Arc<Semaphore>,
+    /// For each organization, so that a slow one leaves room for others.
+    each: usize,
+    organizations: Mutex<HashMap<i64, Arc<Semaphore>>>,
+}
+
+/// The right to one of the things that are bounded.
+pub(crate) struct Slot {
+    _all: Option<OwnedSemaphorePermit>,
+    _own: Option<OwnedSemaphorePermit>,
+}
+
+impl Slots {
+    pub(crate) fn new(all: usize, each: usize) -> Self {
+        Self { all: Arc::new(Semaphore::new(all)), each, organizations: Mutex::default() }
+    }
+
+    /// Waits for a slot.
+    pub(crate) async fn acquire(&self, organization: i64) -> Slot {
+        let own = {
+            let mut organizations = lock(&self.organizations);
+            let new = || Arc::new(Semaphore::new(self.each));
+            Arc::clone(organizations.entry(organization).or_insert_with(new))
+        };
+        // The semaphores are never closed.
+        let own = own.acquire_owned().await.ok();
+        Slot { _own: own, _all: Arc::clone(&self.all).acquire_owned().await.ok() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn one_organization_leaves_room_for_others() {
+        let slots = Slots::new(3, 2);
+        let is_free = async |organization| {
+            let slot = slots.acquire(organization);
+            tokio::time::timeout(std::time::Duration::ZERO, slot).await.ok()
+        };
+        let own = [slots.acquire(1).await, slots.acquire(1).await];
+        assert!(is_free(1).await.is_none());
+        let other = is_free(2).await;
+        assert!(other.is_some() && is_free(3).await.is_none());
+        drop(own);
+        assert!(is_free(1).await.is_some());
+    }
+}
