@@ -3,13 +3,12 @@
 
 use std::sync::Arc;
 
-use http::StatusCode;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::{ControlResponse, json_response, organization, organization_param};
-use crate::api::framework::Input;
+use super::{organization, organization_param};
+use crate::api::framework::{Input, Json, JsonBody};
 use crate::delivery::events;
 use crate::model::error::{ApiError, Code};
 use crate::model::schema;
@@ -31,9 +30,12 @@ pub(crate) struct Event {
     detail: Option<Value>,
 }
 
-pub(crate) async fn create(mut input: Input) -> ControlResponse {
+pub(crate) async fn create(
+    mut input: Input,
+    body: JsonBody<Event>,
+) -> Result<Json<emails::View<'static>>, ApiError> {
     let id = input.id().to_owned();
-    let event: Event = input.object().await?;
+    let event = body.read(&mut input).await?;
     let Some(change) = Change::parse(&event.event) else {
         let names: Vec<&str> = Change::ALL.iter().map(|(name, _)| *name).collect();
         return Err(ApiError::field("event", format!("must be one of {}", names.join(", "))));
@@ -76,5 +78,5 @@ pub(crate) async fn create(mut input: Input) -> ControlResponse {
         emails::update(tx, &email)?;
         Ok(email)
     });
-    json_response(StatusCode::OK, &email.await?.view())
+    Json::of(&email.await?.view())
 }

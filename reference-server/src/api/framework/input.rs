@@ -21,9 +21,6 @@ pub(crate) struct Input {
     pub(crate) app: Shared,
     pub(crate) parts: Parts,
     params: Vec<(String, String)>,
-    /// The path of the route, with the names of its parameters; only in the control
-    /// interface.
-    pub(crate) route: &'static str,
     /// What the body takes of the server's budget, as long as the request is processed.
     reserved: Option<OwnedSemaphorePermit>,
     /// `Body` is not `Sync`; the mutex makes `Input` so. It is never locked.
@@ -37,7 +34,7 @@ impl Input {
         params: Vec<(String, String)>,
         body: Body,
     ) -> Self {
-        Self { app, parts, params, route: "", reserved: None, body: Mutex::new(body) }
+        Self { app, parts, params, reserved: None, body: Mutex::new(body) }
     }
 
     /// A path parameter, decoded.
@@ -60,22 +57,6 @@ impl Input {
     pub(crate) fn query(&self) -> HashMap<String, String> {
         let query = self.parts.uri.query().unwrap_or_default();
         url::form_urlencoded::parse(query.as_bytes()).into_owned().collect()
-    }
-
-    /// Reads the body as a JSON object.
-    pub(crate) async fn object<T: DeserializeOwned>(&mut self) -> Result<T, ApiError> {
-        let bytes = self.json_bytes().await?;
-        object(&bytes)
-    }
-
-    /// Like `object`, but treats an empty body as `{}`.
-    pub(crate) async fn optional_object<T: DeserializeOwned>(&mut self) -> Result<T, ApiError> {
-        let bytes = self.bytes().await?;
-        if bytes.is_empty() {
-            return object(b"{}");
-        }
-        self.expect_json()?;
-        object(&bytes)
     }
 
     /// Reads the raw body and checks that the request declares it as JSON.
@@ -135,7 +116,7 @@ impl Input {
     }
 
     /// Returns 415 if the request declares its body as something other than JSON.
-    fn expect_json(&self) -> Result<(), ApiError> {
+    pub(super) fn expect_json(&self) -> Result<(), ApiError> {
         let unsupported = |what| Err(ApiError::new(Code::UnsupportedMediaType, what));
         let headers = &self.parts.headers;
         if headers.get_all(CONTENT_ENCODING).iter().any(|encoding| encoding != "identity") {
