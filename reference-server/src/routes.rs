@@ -1,214 +1,248 @@
-//! Routes, and the checks that run before every handler.
+//! Every route of the services and of the control interface: its handler, and what the
+//! handler's types do not say about it. The router and the OpenAPI description follow from
+//! this list.
 
-use std::sync::Arc;
-use std::time::Instant;
+mod dispatch;
 
-use axum::Router;
-use axum::body::Body;
-use axum::extract::rejection::RawPathParamsRejection;
-use axum::extract::{RawPathParams, Request, State};
-use axum::routing::{MethodFilter, on};
-use http::Response;
-use svc_sdk::{Method, Operation, Service};
+use std::sync::LazyLock;
 
-use crate::api::app::Shared;
-use crate::api::control;
-use crate::api::control::ControlResponse;
-use crate::api::control::guard::{check_query, guard};
-use crate::api::control::operation::ControlOperation;
-use crate::api::email;
-use crate::api::extraction;
-use crate::api::framework::auth;
-use crate::api::framework::call::Call;
-use crate::api::framework::fault;
-use crate::api::framework::input::Input;
-use crate::api::framework::listen::ConnectionAborter;
-use crate::api::framework::response::{self, ApiResponse};
-use crate::api::openapi;
-use crate::api::tracking;
-use crate::model::compatibility::ErrorFormat;
-use crate::model::error::{ApiError, Code};
-use crate::store::faults;
-use crate::store::keys::Key;
+use http::Method;
+use svc_sdk::Operation as O;
 
-/// The routes of both services and of the control interface.
-pub(crate) fn router(app: &Shared) -> Router {
-    let mut router = Router::new();
-    for &operation in Operation::ALL {
-        let filter = match operation.method() {
-            Method::Get => MethodFilter::GET,
-            Method::Post => MethodFilter::POST,
-            Method::Patch => MethodFilter::PATCH,
-            Method::Delete => MethodFilter::DELETE,
-            // A test calls every operation, so none is left out.
-            _ => continue,
-        };
-        let handler = move |State(app): State<Shared>, params: Params, request: Request| async move {
-            let started = Instant::now();
-            let metrics = Arc::clone(&app);
-            let response = handle_documented(app, operation, pairs(&params), request).await;
-            metrics.metrics.request(operation, response.status(), started.elapsed());
-            response
-        };
-        router = router.route(operation.path(), on(filter, handler));
-    }
-    for &operation in ControlOperation::ALL {
-        let filter = MethodFilter::try_from(operation.method()).expect("a common method");
-        let handler = move |State(app): State<Shared>, params: Params, request: Request| {
-            handle_control(app, operation, pairs(&params), request)
-        };
-        router = router.route(operation.path(), on(filter, handler));
-    }
-    openapi::routes(tracking::routes(router))
-        .method_not_allowed_fallback(|State(app): State<Shared>, request: Request| async move {
-            let message = format!("this path does not support the method {}", request.method());
-            response::error(
-                &ApiError::new(Code::MethodNotAllowed, message),
-                app.error_format(request.uri().path()),
-            )
-        })
-        .fallback(|State(app): State<Shared>, request: Request| async move {
-            response::error(&ApiError::not_found("path"), app.error_format(request.uri().path()))
-        })
-        .with_state(Arc::clone(app))
+use crate::api::control::{
+    clock, deliveries, dns, events, extractions, faults, health, inbound, keys, lease, messages,
+    metrics, organizations, reset, templates,
+};
+use crate::api::email::pages::Page;
+use crate::api::email::{audiences, batch, contacts, domains, emails, webhooks};
+use crate::api::extraction::{me, webhooks as endpoints};
+use crate::api::framework::route::{ID, Route, Routes};
+use crate::api::openapi::parameters;
+use crate::model::error::Code;
+
+pub(crate) use dispatch::router;
+
+pub(crate) static ROUTES: LazyLock<Vec<Route>> = LazyLock::new(|| {
+    let mut routes = Routes::default();
+    services(&mut routes);
+    control(&mut routes);
+    routes.into_vec()
+});
+
+fn services(r: &mut Routes) {
+    r.tag("Organization");
+    r.documented(O::Me, me::get).doc(
+        "Get the organization and the scope of the API key",
+        "The organization and the authentication context.",
+    );
+
+    r.tag("Webhook endpoints");
+    r.documented(O::ExtractionWebhooksCreate, endpoints::create)
+        .doc("Register a webhook endpoint", "The endpoint with its signing secret.")
+        .errors(&[Code::Conflict])
+        .links(ID, "/v1/webhooks/{");
+    r.documented(O::ExtractionWebhooksList, endpoints::list)
+        .doc("List the webhook endpoints", "All endpoints, oldest first.");
+    r.documented(O::ExtractionWebhooksDelete, endpoints::delete).doc(
+        "Remove a webhook endpoint",
+        "The endpoint is removed, and its pending deliveries are dropped.",
+    );
+
+    r.tag("Audiences");
+    r.documented(O::AudiencesCreate, audiences::create)
+        .doc("Create an audience", "The audience.")
+        .links(ID, "/api/v1/audiences/{");
+    r.documented(O::AudiencesList, audiences::list)
+        .doc("List the audiences", "All audiences, oldest first.");
+    r.documented(O::AudiencesGet, audiences::get).doc("Get an audience", "The audience.");
+    r.documented(O::AudiencesDelete, audiences::delete)
+        .doc("Delete an audience", "The audience and its contacts are deleted.");
+
+    r.tag("Contacts");
+    r.documented(O::ContactsCreate, contacts::create)
+        .doc("Add a contact to an audience", "The contact.")
+        .errors(&[Code::Conflict])
+        .links(ID, "/api/v1/contacts/{");
+    r.documented(O::ContactsList, contacts::list)
+        .doc(
+            "List the contacts of an audience",
+            "A page of contacts, oldest first; empty after the last page.",
+        )
+        .query(Page::parameters);
+    r.documented(O::ContactsUpdate, contacts::update)
+        .doc("Update a contact", "The updated contact.");
+    r.documented(O::ContactsDelete, contacts::delete)
+        .doc("Delete a contact", "The contact is deleted.");
+
+    r.tag("Domains");
+    r.documented(O::DomainsList, domains::list)
+        .doc("List the sending domains", "All domains, oldest first.");
+    r.documented(O::DomainsCreate, domains::create)
+        .doc("Add a sending domain", "The domain with the DNS records to publish.")
+        .errors(&[Code::Conflict])
+        .links(ID, "/api/v1/domains/{");
+    r.documented(O::DomainsVerify, domains::verify)
+        .doc("Verify the DNS records of a domain", "The domain with the result of each check.");
+    r.documented(O::DomainsDelete, domains::delete)
+        .doc("Delete a domain", "The domain and its mailboxes are deleted.");
+
+    r.tag("Emails");
+    r.documented(O::EmailsSend, emails::send)
+        .doc("Send an email", "The accepted email.")
+        .errors(&[Code::DomainNotVerified])
+        .links(ID, "/api/v1/emails/{");
+    r.documented(O::EmailsSendBatch, batch::send)
+        .doc("Send up to 100 emails", "The result of each email.");
+    r.documented(O::EmailsGet, emails::get)
+        .doc("Get an email with its status", "The email with the status of each recipient.");
+    r.documented(O::EmailsCancel, emails::cancel)
+        .doc("Cancel a scheduled email", "The cancelled email.")
+        .errors(&[Code::NotCancellable]);
+
+    r.tag("Webhooks");
+    r.documented(O::WebhooksCreate, webhooks::create)
+        .doc("Create a webhook", "The webhook with its signing secret.")
+        .errors(&[Code::Conflict])
+        .links(ID, "/api/v1/webhooks/{");
+    r.documented(O::WebhooksList, webhooks::list)
+        .doc("List the webhooks", "All webhooks, oldest first.");
+    r.documented(O::WebhooksUpdate, webhooks::update)
+        .doc("Update a webhook", "The updated webhook.");
+    r.documented(O::WebhooksDelete, webhooks::delete)
+        .doc("Delete a webhook", "The webhook is deleted, and its pending deliveries are dropped.");
+    r.documented(O::WebhooksTest, webhooks::test)
+        .doc(
+            "Send a test event to a webhook",
+            "The status that the endpoint returned, or the error.",
+        )
+        .errors(&[Code::Conflict]);
 }
 
-/// Handles a request to the control interface.
-async fn handle_control(
-    app: Shared,
-    operation: ControlOperation,
-    params: Option<Vec<(String, String)>>,
-    request: Request,
-) -> Response<Body> {
-    let (parts, body) = request.into_parts();
-    let Some(params) = params else {
-        return response::error(&ApiError::not_found("path"), ErrorFormat::Nested);
-    };
-    let mut input = Input::new(app, parts, params, body);
-    input.route = operation.path();
-    let result = match guard(&input).and_then(|()| check_query(&input)) {
-        Ok(()) => control(operation, input).await,
-        Err(error) => Err(error),
-    };
-    result.unwrap_or_else(|error| response::error(&error, ErrorFormat::Nested))
-}
+fn control(r: &mut Routes) {
+    const GET: Method = Method::GET;
+    const POST: Method = Method::POST;
+    const PUT: Method = Method::PUT;
+    const DELETE: Method = Method::DELETE;
 
-async fn control(operation: ControlOperation, input: Input) -> ControlResponse {
-    use ControlOperation as O;
-    match operation {
-        O::Health => control::health::get(input).await,
-        O::Lease => control::lease::get(input).await,
-        O::Metrics => control::metrics::get(input).await,
-        O::Ready => control::metrics::ready(input).await,
-        O::OrganizationsCreate => control::organizations::create(input).await,
-        O::OrganizationsList => control::organizations::list(input).await,
-        O::KeysCreate => control::keys::create(input).await,
-        O::KeysList => control::keys::list(input).await,
-        O::KeysDelete => control::keys::delete(input).await,
-        O::TemplatesPut => control::templates::put(input).await,
-        O::TemplatesGet => control::templates::get(input).await,
-        O::TemplatesDelete => control::templates::delete(input).await,
-        O::DnsPublish => control::dns::publish(input).await,
-        O::DnsWithdraw | O::DnsWithdrawRecord => control::dns::withdraw(input).await,
-        O::MessagesList => control::messages::list(input).await,
-        O::MessagesWait => control::messages::wait(input).await,
-        O::MessagesGet => control::messages::get(input).await,
-        O::MessagesRaw => control::messages::raw(input).await,
-        O::MessagesHtml => control::messages::html(input).await,
-        O::MessagesLinks => control::messages::links(input).await,
-        O::EventsCreate => control::events::create(input).await,
-        O::InboundCreate => control::inbound::create(input).await,
-        O::ExtractionsCreate => control::extractions::create(input).await,
-        O::DeliveriesList => control::deliveries::list(input).await,
-        O::DeliveriesGet => control::deliveries::get(input).await,
-        O::DeliveriesReplay => control::deliveries::replay(input).await,
-        O::ClockGet => control::clock::get(input).await,
-        O::ClockSet => control::clock::set(input).await,
-        O::FaultsList => control::faults::list(input).await,
-        O::FaultsCreate => control::faults::create(input).await,
-        O::FaultsClear => control::faults::clear(input).await,
-        O::FaultsGet => control::faults::get(input).await,
-        O::FaultsDelete => control::faults::delete(input).await,
-        O::Reset => control::reset::reset(input).await,
-    }
-}
+    r.tag("Sandbox server");
+    r.control(GET, "/_sandbox/health", health::get)
+        .doc("Get the status, the time and the addresses of the server", "The server is running.");
+    r.control(GET, "/_sandbox/lease", lease::get)
+        .doc(
+            "Keep an embedded server running while this response is open",
+            "A line feed every second, without end.",
+        )
+        .produces("text/plain");
+    r.control(GET, "/metrics", metrics::get)
+        .doc("Get metrics in the Prometheus text format", "The metrics.")
+        .produces("text/plain");
+    r.control(GET, "/readyz", metrics::ready)
+        .doc("Check whether the server is ready", "The server is ready.");
+    r.control(GET, "/_sandbox/clock", clock::get).doc("Get the clock", "The clock.");
+    r.control(POST, "/_sandbox/clock", clock::set)
+        .doc("Freeze, advance or resume the clock", "The clock, after all due work is done.");
+    r.of_organization(POST, "/_sandbox/reset", reset::reset).doc(
+        "Delete the data of an organization, or of the whole server if none is given",
+        "The data is deleted, and the seed data created again.",
+    );
 
-/// Handles a request to a documented operation.
-async fn handle_documented(
-    app: Shared,
-    operation: Operation,
-    params: Option<Vec<(String, String)>>,
-    request: Request,
-) -> Response<Body> {
-    let format = app.settings.compatibility.error_format;
-    let (parts, body) = request.into_parts();
-    let Some(params) = params else { return response::error(&ApiError::not_found("path"), format) };
-    let key = match auth::authenticate(&app, operation.service(), &parts) {
-        Ok(key) => key,
-        // The format of this error is documented (`docs/extraction-service/errors.md`), so no
-        // setting changes it.
-        Err(error) if operation.service() == Service::Extraction => {
-            return response::error(&error, ErrorFormat::Nested);
-        }
-        Err(error) => return response::error(&error, format),
-    };
-    let (fault, updates) = app.faults.trigger(key.organization, operation, app.clock.now());
-    faults::save(&app.store, updates).await;
-    let aborter = parts.extensions.get::<ConnectionAborter>().cloned();
-    let input = Input::new(app, parts, params, body);
-    let process = async move {
-        match call(operation, key, input).await {
-            Ok(response) => response.into(),
-            Err(error) => response::error(&error, format),
-        }
-    };
-    match fault {
-        Some(effect) => fault::apply(effect, aborter.unwrap_or_default(), process).await,
-        None => process.await,
-    }
-}
+    r.tag("Sandbox organizations and keys");
+    r.control(POST, "/_sandbox/organizations", organizations::create)
+        .doc(
+            "Create an organization with keys that have all scopes",
+            "The organization and its keys.",
+        )
+        .errors(&[Code::Conflict]);
+    r.control(GET, "/_sandbox/organizations", organizations::list)
+        .doc("List the organizations", "All organizations, oldest first.");
+    r.of_organization(POST, "/_sandbox/keys", keys::create)
+        .doc("Create a key", "The key with its secret, which no other response contains.")
+        .links(ID, "/_sandbox/keys/{");
+    r.of_organization(GET, "/_sandbox/keys", keys::list)
+        .doc("List the keys", "All keys, without their secrets.");
+    r.of_organization(DELETE, "/_sandbox/keys/{id}", keys::delete)
+        .doc("Revoke a key", "The key is revoked with immediate effect.");
 
-/// Runs the checks that follow authentication, in the order of
-/// `docs/undocumented/both-services.md#order-of-checks`, and then the operation.
-async fn call(operation: Operation, key: Arc<Key>, input: Input) -> Result<ApiResponse, ApiError> {
-    auth::check_rate_limit(&input.app, &key)?;
-    auth::authorize(operation, &key)?;
-    let call = Call { operation, key, input };
-    match operation {
-        Operation::Me => extraction::me::get(call).await,
-        Operation::ExtractionWebhooksCreate => extraction::webhooks::create(call).await,
-        Operation::ExtractionWebhooksList => extraction::webhooks::list(call).await,
-        Operation::ExtractionWebhooksDelete => extraction::webhooks::delete(call).await,
-        Operation::AudiencesCreate => email::audiences::create(call).await,
-        Operation::AudiencesList => email::audiences::list(call).await,
-        Operation::AudiencesGet => email::audiences::get(call).await,
-        Operation::AudiencesDelete => email::audiences::delete(call).await,
-        Operation::ContactsCreate => email::contacts::create(call).await,
-        Operation::ContactsList => email::contacts::list(call).await,
-        Operation::ContactsUpdate => email::contacts::update(call).await,
-        Operation::ContactsDelete => email::contacts::delete(call).await,
-        Operation::DomainsList => email::domains::list(call).await,
-        Operation::DomainsCreate => email::domains::create(call).await,
-        Operation::DomainsVerify => email::domains::verify(call).await,
-        Operation::DomainsDelete => email::domains::delete(call).await,
-        Operation::EmailsSend => email::emails::send(call).await,
-        Operation::EmailsSendBatch => email::batch::send(call).await,
-        Operation::EmailsGet => email::emails::get(call).await,
-        Operation::EmailsCancel => email::emails::cancel(call).await,
-        Operation::WebhooksCreate => email::webhooks::create(call).await,
-        Operation::WebhooksList => email::webhooks::list(call).await,
-        Operation::WebhooksUpdate => email::webhooks::update(call).await,
-        Operation::WebhooksDelete => email::webhooks::delete(call).await,
-        Operation::WebhooksTest => email::webhooks::test(call).await,
-        // A test calls every operation, so none gets here.
-        _ => Err(ApiError::not_found("operation")),
-    }
-}
+    r.tag("Sandbox templates");
+    r.of_organization(PUT, "/_sandbox/templates/{id}", templates::put)
+        .doc("Create or replace a template", "The template.")
+        .links("$request.path.id", "/_sandbox/templates/{");
+    r.of_organization(GET, "/_sandbox/templates/{id}", templates::get)
+        .doc("Get a template", "The template.");
+    r.of_organization(DELETE, "/_sandbox/templates/{id}", templates::delete)
+        .doc("Delete a template", "The template is deleted.");
 
-/// The path parameters, or an error if they are not UTF-8.
-type Params = Result<RawPathParams, RawPathParamsRejection>;
+    r.tag("Sandbox DNS");
+    r.of_organization(POST, "/_sandbox/dns/{domain}/publish", dns::publish).doc(
+        "Publish the DNS records of a sending domain in the built-in zone",
+        "The published records.",
+    );
+    r.of_organization(DELETE, "/_sandbox/dns/{domain}", dns::withdraw)
+        .doc("Withdraw all DNS records of a domain", "The records are withdrawn.");
+    r.of_organization(DELETE, "/_sandbox/dns/{domain}/{record}", dns::withdraw)
+        .doc("Withdraw one DNS record of a domain", "The record is withdrawn.");
 
-fn pairs(params: &Params) -> Option<Vec<(String, String)>> {
-    let pairs = params.as_ref().ok()?.iter();
-    Some(pairs.map(|(name, value)| (name.to_owned(), value.to_owned())).collect())
+    r.tag("Sandbox messages");
+    r.of_organization(GET, "/_sandbox/messages", messages::list)
+        .doc("List delivered and received messages", "Messages, newest first.")
+        .query(parameters::messages);
+    r.of_organization(GET, "/_sandbox/messages/wait", messages::wait)
+        .doc("Wait for a message", "The newest matching message, or the first one to arrive.")
+        .query(parameters::waiting)
+        .links(ID, "/_sandbox/messages/{");
+    r.of_organization(GET, "/_sandbox/messages/{id}", messages::get)
+        .doc("Get a message", "The message with its content.");
+    r.of_organization(GET, "/_sandbox/messages/{id}/raw", messages::raw)
+        .doc("Get the source of a message", "The message in RFC 5322 format.")
+        .produces("message/rfc822");
+    r.of_organization(GET, "/_sandbox/messages/{id}/html", messages::html)
+        .doc(
+            "Get the HTML of a message",
+            "The HTML part, with scripts disabled by a content security policy.",
+        )
+        .produces("text/html");
+    r.of_organization(GET, "/_sandbox/messages/{id}/links", messages::links).doc(
+        "Get the links and the one-time codes of a message",
+        "The links in order, and the codes.",
+    );
+
+    r.tag("Sandbox events");
+    r.of_organization(POST, "/_sandbox/emails/{id}/events", events::create)
+        .doc("Simulate an event of an email", "The updated email.");
+    r.of_organization(POST, "/_sandbox/inbound", inbound::create)
+        .doc(
+            "Receive a message as if it had arrived over SMTP",
+            "One message for each local recipient.",
+        )
+        .query(parameters::inbound)
+        .also_accepts("message/rfc822")
+        .links("$response.body#/messages/0/id", "/_sandbox/messages/{");
+    r.of_organization(POST, "/_sandbox/extractions", extractions::create)
+        .doc("Simulate a completed or failed extraction", "The deliveries are queued.");
+
+    r.tag("Sandbox deliveries");
+    r.of_organization(GET, "/_sandbox/deliveries", deliveries::list)
+        .doc("List webhook deliveries", "Deliveries with their attempts, newest first.")
+        .query(parameters::deliveries);
+    r.of_organization(GET, "/_sandbox/deliveries/{id}", deliveries::get)
+        .doc("Get a delivery", "The delivery with its body and the responses to its attempts.");
+    r.of_organization(POST, "/_sandbox/deliveries/{id}/replay", deliveries::replay)
+        .doc(
+            "Attempt a delivery again, with the same event ID and the current secret",
+            "The attempt is queued.",
+        )
+        .links(ID, "/_sandbox/deliveries/{");
+
+    r.tag("Sandbox faults");
+    r.of_organization(GET, "/_sandbox/faults", faults::list)
+        .doc("List the faults", "All faults, with the requests that they affected.");
+    r.of_organization(POST, "/_sandbox/faults", faults::create)
+        .doc("Add a fault that affects the next matching requests", "The fault.")
+        .links(ID, "/_sandbox/faults/{");
+    r.of_organization(DELETE, "/_sandbox/faults", faults::clear)
+        .doc("Remove all faults", "The faults are removed.");
+    r.of_organization(GET, "/_sandbox/faults/{id}", faults::get)
+        .doc("Get a fault", "The fault, with the requests that it affected.");
+    r.of_organization(DELETE, "/_sandbox/faults/{id}", faults::delete)
+        .doc("Remove a fault", "The fault is removed.");
 }

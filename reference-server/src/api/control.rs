@@ -14,24 +14,18 @@ pub(crate) mod keys;
 pub(crate) mod lease;
 pub(crate) mod messages;
 pub(crate) mod metrics;
-pub(crate) mod operation;
 pub(crate) mod organizations;
 pub(crate) mod reset;
 pub(crate) mod seed;
 pub(crate) mod templates;
 
-use axum::body::Body;
-use http::{Response, StatusCode};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::api::framework::{ApiResponse, Input};
+use crate::api::framework::Input;
 use crate::model::error::ApiError;
 use crate::store::Reader;
 use crate::store::organizations::{SANDBOX, find_named};
-
-/// The response of a handler of the control interface.
-pub(crate) type ControlResponse = Result<Response<Body>, ApiError>;
 
 /// One page of a list. `next` is the cursor of the next page, or null on the last page.
 #[derive(Serialize, JsonSchema)]
@@ -39,14 +33,6 @@ pub(crate) type ControlResponse = Result<Response<Body>, ApiError>;
 pub(crate) struct Page<T> {
     data: Vec<T>,
     next: Option<String>,
-}
-
-fn json_response(status: StatusCode, value: &impl Serialize) -> ControlResponse {
-    Ok(ApiResponse::json(status, value)?.into())
-}
-
-fn no_content() -> ControlResponse {
-    Ok(ApiResponse::no_content().into())
 }
 
 /// The `organization` query parameter.

@@ -1,6 +1,7 @@
 //! The HTTP server: accept loop, routes, authentication, request bodies and responses.
 
 pub(crate) mod auth;
+pub(crate) mod body;
 pub(crate) mod call;
 mod connection;
 pub(crate) mod fault;
@@ -10,10 +11,12 @@ mod integer;
 pub(crate) mod listen;
 mod object;
 pub(crate) mod response;
+pub(crate) mod route;
 
+pub(crate) use body::{IgnoredBody, JsonBody, OptionalBody};
 pub(crate) use call::Call;
 pub(crate) use idempotency::IdempotencyKey;
 pub(crate) use input::Input;
 pub(crate) use integer::{MAX_SAFE_INTEGER, integer};
 pub(crate) use object::Object;
-pub(crate) use response::ApiResponse;
+pub(crate) use response::{ApiResponse, Created, Json, List, NoContent, Reply, Resource};

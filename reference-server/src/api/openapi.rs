@@ -4,30 +4,28 @@
 //! compatibility settings. The server generates it for every request instead of keeping it
 //! in memory, because clients rarely ask for it.
 
-mod control;
 mod document;
 mod errors;
 mod operation;
+pub(crate) mod parameters;
 mod part;
-mod services;
 mod webhooks;
 
 use axum::Router;
 use axum::extract::State;
 use axum::routing::get;
-use http::{Response, StatusCode};
+use http::Response;
 use serde_json::Value;
-use svc_sdk::{Operation, Service};
+use svc_sdk::Service;
 
 use crate::api::app::Shared;
-use crate::api::control::operation::ControlOperation;
-use crate::api::framework::{ApiResponse, response};
+use crate::api::framework::route::{Route, Target};
+use crate::api::framework::{Json, response};
 use document::Document;
-use operation::OperationBuilder;
 use part::Part;
 
 /// Adds a route for the description of the whole server, and one for each part.
-pub(crate) fn routes(mut router: Router<Shared>) -> Router<Shared> {
+pub(crate) fn routes(mut router: Router<Shared>, routes: &'static [Route]) -> Router<Shared> {
     for part in Part::ALL {
         let handler = move |State(app): State<Shared>| async move {
             // A server on all addresses does not know which one the client uses.
@@ -36,9 +34,7 @@ pub(crate) fn routes(mut router: Router<Shared>) -> Router<Shared> {
             let base_url = http.map_or_else(|| "/".to_owned(), |http| format!("http://{http}"));
             let has_token = app.control_token.is_some();
             let document = Document::new(&app.settings, base_url, has_token, part);
-            let document = describe(document);
-            let response = ApiResponse::json(StatusCode::OK, &document);
-            response.map_or_else(
+            Json::<Value>::of(&describe(document, routes)).map_or_else(
                 |error| response::error(&error, app.settings.compatibility.error_format),
                 Response::from,
             )
@@ -49,29 +45,24 @@ pub(crate) fn routes(mut router: Router<Shared>) -> Router<Shared> {
 }
 
 /// Adds all operations and webhooks of the document's part.
-fn describe(mut document: Document<'_>) -> Value {
-    add_operations(&mut document);
+fn describe(mut document: Document<'_>, routes: &[Route]) -> Value {
+    add_operations(&mut document, routes);
     let webhooks = webhooks::describe(&mut document);
     document.into_value(&webhooks)
 }
 
-fn add_operations(document: &mut Document<'_>) {
-    for &operation in Operation::ALL {
-        let service = match operation.service() {
-            Service::Email => Part::Email,
-            _ => Part::Extraction,
+fn add_operations(document: &mut Document<'_>, routes: &[Route]) {
+    for route in routes {
+        let part = match &route.target {
+            Target::Documented(operation, _) if operation.service() == Service::Email => {
+                Part::Email
+            }
+            Target::Documented(..) => Part::Extraction,
+            Target::Control { .. } => Part::Control,
         };
-        if document.part.includes(service) {
-            let builder = OperationBuilder::documented(document, operation);
-            let value = services::describe(operation, builder).finish();
-            document.add(operation.method().as_str(), operation.path(), value);
-        }
-    }
-    if document.part.includes(Part::Control) {
-        for &operation in ControlOperation::ALL {
-            let builder = OperationBuilder::control(document, operation);
-            let value = control::describe(operation, builder).finish();
-            document.add(operation.method().as_str(), operation.path(), value);
+        if document.part.includes(part) {
+            let operation = operation::describe(document, route, routes);
+            document.add(route.method().as_str(), route.path(), operation);
         }
     }
 }
@@ -81,55 +72,53 @@ mod tests {
     use std::collections::{BTreeMap, BTreeSet};
 
     use serde_json::json;
+    use svc_sdk::Operation;
 
     use super::*;
+    use crate::routes::ROUTES;
     use crate::settings::Settings;
 
     fn describe(settings: &Settings, part: Part) -> Value {
         let document = Document::new(settings, "http://127.0.0.1:4080".to_owned(), true, part);
-        super::describe(document)
+        super::describe(document, &ROUTES)
     }
 
-    /// The method and the path of every operation in a description.
-    fn operations(document: &Value) -> BTreeSet<(String, String)> {
+    /// The operations in a description.
+    fn operations(document: &Value) -> Vec<&Value> {
         let paths = document["paths"].as_object().expect("paths");
-        let operation = |path: &String, method: &String| (method.to_uppercase(), path.clone());
-        let operations = paths.iter().flat_map(|(path, methods)| {
-            let methods = methods.as_object().expect("methods");
-            methods.keys().map(move |method| operation(path, method))
-        });
-        operations.collect()
+        paths.values().flat_map(|methods| methods.as_object().expect("methods").values()).collect()
     }
 
     #[test]
-    fn describes_exactly_the_routes() {
-        let documented = Operation::ALL
-            .iter()
-            .map(|operation| (operation.method().as_str().to_owned(), operation.path().to_owned()));
-        let control = ControlOperation::ALL
-            .iter()
-            .map(|operation| (operation.method().to_string(), operation.path().to_owned()));
-        let served: BTreeSet<_> = documented.chain(control).collect();
-        let settings = Settings::default();
-        assert_eq!(operations(&describe(&settings, Part::All)), served);
+    fn every_operation_has_a_route() {
+        let target = |route: &Route| match route.target {
+            Target::Documented(operation, _) => Some(operation),
+            Target::Control { .. } => None,
+        };
+        let routed: Vec<Operation> = ROUTES.iter().filter_map(target).collect();
+        assert_eq!(routed, Operation::ALL);
         let parts = [Part::Email, Part::Extraction, Part::Control];
-        let parts = parts.iter().flat_map(|part| operations(&describe(&settings, *part)));
-        assert_eq!(parts.collect::<BTreeSet<_>>(), served);
+        let parts = parts.map(|part| operations(&describe(&Settings::default(), part)).len());
+        assert_eq!(parts.iter().sum::<usize>(), ROUTES.len());
     }
 
     #[test]
     fn every_operation_is_complete() {
         let document = describe(&Settings::default(), Part::All);
-        let mut ids = BTreeSet::new();
-        for (method, path) in operations(&document) {
-            let operation = &document["paths"][&path][method.to_lowercase()];
-            for field in ["operationId", "summary", "tags", "responses"] {
-                assert!(!operation[field].is_null(), "{method} {path} has no {field}");
-            }
-            assert!(ids.insert(operation["operationId"].to_string()), "{method} {path}");
+        let operations = operations(&document);
+        let ids: BTreeSet<_> = operations.iter().map(|one| one["operationId"].as_str()).collect();
+        assert_eq!(ids.len(), ROUTES.len(), "an operation ID is missing or not unique");
+        for operation in operations {
+            assert!(operation["tags"][0] != "" && operation["summary"] != "", "{operation}");
             let responses = operation["responses"].as_object().expect("responses");
-            let successful = responses.keys().filter(|status| status.starts_with('2'));
-            assert_eq!(successful.count(), 1, "{method} {path}");
+            let successful = responses.iter().filter(|(status, _)| status.starts_with('2'));
+            let [(_, response)] = successful.collect::<Vec<_>>()[..] else { panic!("{operation}") };
+            assert!(response["description"] != "", "{operation}");
+            for (id, link) in response["links"].as_object().into_iter().flatten() {
+                assert!(ids.contains(&Some(id.as_str())), "{operation} links to {id}");
+                let parameters = link["parameters"].as_object().expect("parameters");
+                assert!(!parameters.contains_key(""), "{operation} links to {id}");
+            }
         }
     }
 
@@ -150,7 +139,7 @@ mod tests {
     fn schema_names_are_unique() {
         let settings = Settings::default();
         let mut document = Document::new(&settings, "/".to_owned(), false, Part::All);
-        add_operations(&mut document);
+        add_operations(&mut document, &ROUTES);
         let (requests, responses) = document.definitions();
         for (name, schema) in requests {
             assert!(responses.get(name).is_none_or(|other| other == schema), "{name}");

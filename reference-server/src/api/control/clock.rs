@@ -1,12 +1,10 @@
 //! `/_sandbox/clock`: freezes, advances and resumes the server's clock
 //! (`docs/control-interface.md#the-clock`).
 
-use http::StatusCode;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{ControlResponse, json_response};
-use crate::api::framework::Input;
+use crate::api::framework::{Input, Json, JsonBody};
 use crate::engine::State;
 use crate::model::error::ApiError;
 use crate::model::schema;
@@ -42,13 +40,13 @@ pub(crate) struct Clock {
     next_due: Option<String>,
 }
 
-pub(crate) async fn get(input: Input) -> ControlResponse {
+pub(crate) async fn get(input: Input) -> Result<Json<Clock>, ApiError> {
     let state = input.app.engine.state().await?;
     show(&state)
 }
 
-pub(crate) async fn set(mut input: Input) -> ControlResponse {
-    let change: Change = input.object().await?;
+pub(crate) async fn set(mut input: Input, body: JsonBody<Change>) -> Result<Json<Clock>, ApiError> {
+    let change = body.read(&mut input).await?;
     let engine = &input.app.engine;
     // Fail before the change if the database is not writable: an advance cannot be undone.
     save(&input).await?;
@@ -91,12 +89,12 @@ async fn save(input: &Input) -> Result<(), ApiError> {
     input.app.store.write(move |tx| meta::set_clock(tx, mode)).await
 }
 
-fn show(state: &State) -> ControlResponse {
+fn show(state: &State) -> Result<Json<Clock>, ApiError> {
     let clock = Clock {
         now: time::rfc3339(state.now),
         frozen: state.frozen,
         settled: state.settled,
         next_due: state.next_due.map(time::rfc3339),
     };
-    json_response(StatusCode::OK, &clock)
+    Json::of(&clock)
 }

@@ -2,14 +2,13 @@
 
 use std::sync::Arc;
 
-use http::StatusCode;
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Map, Value};
 use uuid::Uuid;
 
-use super::{ControlResponse, Page, json_response, organization, organization_param};
-use crate::api::framework::Input;
+use super::{Page, organization, organization_param};
+use crate::api::framework::{IgnoredBody, Input, Json};
 use crate::delivery::webhook_worker;
 use crate::model::error::{ApiError, Code, Problems};
 use crate::model::memory;
@@ -70,7 +69,7 @@ struct Attempt {
 }
 
 /// Lists deliveries, newest first, without request and response bodies.
-pub(crate) async fn list(input: Input) -> ControlResponse {
+pub(crate) async fn list(input: Input) -> Result<Json<Page<Delivery>>, ApiError> {
     let name = organization_param(&input);
     let mut query = input.query();
     let (webhook, event) = (query.remove("webhook"), query.remove("event"));
@@ -104,10 +103,10 @@ pub(crate) async fn list(input: Input) -> ControlResponse {
         });
         Ok(Page { data: views.collect::<Result<_, ApiError>>()?, next })
     });
-    json_response(StatusCode::OK, &page.await?)
+    Json::of(&page.await?)
 }
 
-pub(crate) async fn get(input: Input) -> ControlResponse {
+pub(crate) async fn get(input: Input) -> Result<Json<Delivery>, ApiError> {
     let name = organization_param(&input);
     let (app, id) = (Arc::clone(&input.app), input.id().to_owned());
     let read = id.clone();
@@ -124,13 +123,15 @@ pub(crate) async fn get(input: Input) -> ControlResponse {
             ..Delivery::from(delivery)
         })
     });
-    json_response(StatusCode::OK, &found.await?)
+    Json::of(&found.await?)
 }
 
 /// Makes one more attempt, with the same ID and body, and with the current URL and secret.
-pub(crate) async fn replay(mut input: Input) -> ControlResponse {
-    // The operation has no body, but a body that was sent must be read.
-    input.bytes().await?;
+pub(crate) async fn replay(
+    mut input: Input,
+    body: IgnoredBody,
+) -> Result<Json<Delivery, 202>, ApiError> {
+    body.read(&mut input).await?;
     let name = organization_param(&input);
     let (app, id) = (Arc::clone(&input.app), input.id().to_owned());
     let replayed = input.app.store.write(move |tx| {
@@ -151,7 +152,7 @@ pub(crate) async fn replay(mut input: Input) -> ControlResponse {
         deliveries::repeat(tx, &delivery, retry)?;
         deliveries::find(tx.reader(), &id, organization)
     });
-    json_response(StatusCode::ACCEPTED, &Delivery::from(replayed.await?))
+    Json::of(&Delivery::from(replayed.await?))
 }
 
 impl From<deliveries::Delivery> for Delivery {

@@ -3,15 +3,11 @@
 
 use std::sync::Arc;
 
-use http::StatusCode;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{
-    ControlResponse, json_response, named_organization, no_content, organization,
-    organization_param,
-};
-use crate::api::framework::Input;
+use super::{named_organization, organization, organization_param};
+use crate::api::framework::{Input, Json, NoContent, OptionalBody};
 use crate::mail::dns::{Data, Zone, is_reserved};
 use crate::model::address::DomainName;
 use crate::model::dns::{Record, RecordKind, UnknownRecordKind};
@@ -34,8 +30,11 @@ pub(crate) struct Published {
     published: Vec<Record>,
 }
 
-pub(crate) async fn publish(mut input: Input) -> ControlResponse {
-    let publish: Publish = input.optional_object().await?;
+pub(crate) async fn publish(
+    mut input: Input,
+    body: OptionalBody<Publish>,
+) -> Result<Json<Published>, ApiError> {
+    let publish = body.read(&mut input).await?;
     let name = named_organization(&input, publish.organization)?;
     let kinds = parse_kinds(publish.records)?;
     let (app, domain) = (Arc::clone(&input.app), domain_param(&input));
@@ -51,10 +50,10 @@ pub(crate) async fn publish(mut input: Input) -> ControlResponse {
         let published = |record: &Record| kinds.contains(&record.kind);
         Ok(domain.records().into_iter().filter(published).collect::<Vec<_>>())
     });
-    json_response(StatusCode::OK, &Published { published: records.await? })
+    Json::of(&Published { published: records.await? })
 }
 
-pub(crate) async fn withdraw(input: Input) -> ControlResponse {
+pub(crate) async fn withdraw(input: Input) -> Result<NoContent, ApiError> {
     let kind = match input.param("record") {
         "" => None,
         text => {
@@ -79,7 +78,7 @@ pub(crate) async fn withdraw(input: Input) -> ControlResponse {
         Ok(())
     });
     withdrawn.await?;
-    no_content()
+    Ok(NoContent)
 }
 
 /// Stores DNS records of a domain, and publishes them in the built-in zone.

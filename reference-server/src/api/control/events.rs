@@ -3,13 +3,12 @@
 
 use std::sync::Arc;
 
-use http::StatusCode;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::{ControlResponse, json_response, named_organization, organization};
-use crate::api::framework::Input;
+use super::{named_organization, organization};
+use crate::api::framework::{Input, Json, JsonBody};
 use crate::delivery::events;
 use crate::model::error::{ApiError, Code};
 use crate::model::schema;
@@ -34,9 +33,12 @@ pub(crate) struct Event {
 /// Maximum size of `detail` as JSON, in bytes: it is stored for every affected recipient.
 const MAX_DETAIL: usize = 16 * 1024;
 
-pub(crate) async fn create(mut input: Input) -> ControlResponse {
+pub(crate) async fn create(
+    mut input: Input,
+    body: JsonBody<Event>,
+) -> Result<Json<emails::View<'static>>, ApiError> {
     let id = input.id().to_owned();
-    let event: Event = input.object().await?;
+    let event = body.read(&mut input).await?;
     let Some(change) = Change::parse(&event.event) else {
         let names: Vec<&str> = Change::ALL.iter().map(|(name, _)| *name).collect();
         return Err(ApiError::field("event", format!("must be one of {}", names.join(", "))));
@@ -85,5 +87,5 @@ pub(crate) async fn create(mut input: Input) -> ControlResponse {
         emails::update(tx, &email)?;
         Ok(email)
     });
-    json_response(StatusCode::OK, &email.await?.view())
+    Json::of(&email.await?.view())
 }

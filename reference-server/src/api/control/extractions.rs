@@ -4,14 +4,13 @@
 
 use std::sync::Arc;
 
-use http::StatusCode;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use svc_sdk::Service;
 
-use super::{ControlResponse, json_response, named_organization, organization};
-use crate::api::framework::Input;
+use super::{named_organization, organization};
+use crate::api::framework::{Input, Json, JsonBody};
 use crate::delivery::post::{self, Part};
 use crate::model::compatibility::{Compatibility, ExtractionErrorType};
 use crate::model::error::ApiError;
@@ -42,8 +41,11 @@ pub(crate) struct Finished {
 
 /// Every subscribed endpoint gets a delivery with its own ID. `id` in the response is
 /// the first of them.
-pub(crate) async fn create(mut input: Input) -> ControlResponse {
-    let new: New = input.object().await?;
+pub(crate) async fn create(
+    mut input: Input,
+    body: JsonBody<New>,
+) -> Result<Json<Finished, 202>, ApiError> {
+    let new = body.read(&mut input).await?;
     let Some(event) = Event::parse(Service::Extraction, &new.event) else {
         let message = format!("must be one of {}", Event::names(Service::Extraction));
         return Err(ApiError::field("event", message));
@@ -59,7 +61,7 @@ pub(crate) async fn create(mut input: Input) -> ControlResponse {
         let id = deliveries.first().cloned().unwrap_or_else(|| id::new(Prefix::Delivery));
         Ok(Finished { id, event: event.as_str(), deliveries })
     });
-    json_response(StatusCode::ACCEPTED, &finished.await?)
+    Json::of(&finished.await?)
 }
 
 fn default_data(event: Event, compatibility: &Compatibility) -> Value {

@@ -10,12 +10,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use svc_sdk::Operation;
 
-use super::{
-    ControlResponse, json_response, named_organization, no_content, organization,
-    organization_param,
-};
-use crate::api::framework::Input;
-use crate::api::framework::integer;
+use super::{named_organization, organization, organization_param};
+use crate::api::framework::{Input, Json, JsonBody, NoContent, integer};
 use crate::model::error::{ApiError, Problems};
 use crate::model::id::{self, Prefix};
 use crate::model::schema;
@@ -113,8 +109,11 @@ struct Hit {
     operation: String,
 }
 
-pub(crate) async fn create(mut input: Input) -> ControlResponse {
-    let new: New = input.object().await?;
+pub(crate) async fn create(
+    mut input: Input,
+    body: JsonBody<New>,
+) -> Result<Json<View<'static>, 201>, ApiError> {
+    let new = body.read(&mut input).await?;
     let (operation, effect) = new.resolve()?;
     let organization =
         find_organization(&input, named_organization(&input, new.organization.clone())?).await?;
@@ -130,31 +129,31 @@ pub(crate) async fn create(mut input: Input) -> ControlResponse {
     };
     let (app, added) = (Arc::clone(&input.app), fault.clone());
     input.app.store.write(move |tx| app.faults.add(tx, &added)).await?;
-    json_response(StatusCode::CREATED, &describe(&fault))
+    Json::of(&describe(&fault))
 }
 
-pub(crate) async fn list(input: Input) -> ControlResponse {
+pub(crate) async fn list(input: Input) -> Result<Json<Vec<View<'static>>>, ApiError> {
     let organization = find_organization(&input, organization_param(&input)).await?;
     let faults = input.app.faults.list(organization);
-    json_response(StatusCode::OK, &faults.iter().map(describe).collect::<Vec<_>>())
+    Json::of(&faults.iter().map(describe).collect::<Vec<_>>())
 }
 
-pub(crate) async fn get(input: Input) -> ControlResponse {
+pub(crate) async fn get(input: Input) -> Result<Json<View<'static>>, ApiError> {
     let organization = find_organization(&input, organization_param(&input)).await?;
     let faults = input.app.faults.list(organization);
     let fault = faults.iter().find(|fault| fault.id == input.id());
-    json_response(StatusCode::OK, &describe(fault.ok_or_else(|| ApiError::not_found("fault"))?))
+    Json::of(&describe(fault.ok_or_else(|| ApiError::not_found("fault"))?))
 }
 
 /// Removes all faults of the organization.
-pub(crate) async fn clear(input: Input) -> ControlResponse {
+pub(crate) async fn clear(input: Input) -> Result<NoContent, ApiError> {
     remove(&input, None).await?;
-    no_content()
+    Ok(NoContent)
 }
 
-pub(crate) async fn delete(input: Input) -> ControlResponse {
+pub(crate) async fn delete(input: Input) -> Result<NoContent, ApiError> {
     if remove(&input, Some(input.id().to_owned())).await? {
-        return no_content();
+        return Ok(NoContent);
     }
     Err(ApiError::not_found("fault"))
 }

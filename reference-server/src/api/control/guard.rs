@@ -8,6 +8,7 @@ use std::collections::HashSet;
 use std::net::{IpAddr, SocketAddr};
 
 use http::header::{AUTHORIZATION, HOST, ORIGIN};
+use serde_json::Value;
 use subtle::ConstantTimeEq as _;
 
 use crate::api::framework::Input;
@@ -56,23 +57,11 @@ fn is_named_host(host: &str, names: &[String]) -> bool {
     names.iter().any(|known| known.eq_ignore_ascii_case(name))
 }
 
-/// The query parameters of the control interface besides `organization`, by route.
-const PARAMETERS: [(&str, &[&str]); 4] = [
-    ("/_sandbox/messages", &["to", "from", "subject", "after", "limit", "cursor"]),
-    ("/_sandbox/messages/wait", &["to", "from", "subject", "after", "limit", "cursor", "timeout"]),
-    ("/_sandbox/inbound", &["to", "from", "ip", "helo"]),
-    ("/_sandbox/deliveries", &["webhook", "event", "state", "limit", "cursor"]),
-];
-
-/// Returns an error if the query has a parameter that the route does not know, or one twice: a
-/// misspelt `organization` must not select another one, or all.
-pub(crate) fn check_query(input: &Input) -> Result<(), ApiError> {
+/// Returns an error if the query has a parameter other than `organization` and those that
+/// the route knows: a misspelt `organization` must not select another one, or all.
+pub(crate) fn check_query(input: &Input, parameters: &[Value]) -> Result<(), ApiError> {
     let query = input.query();
-    if query.is_empty() {
-        return Ok(());
-    }
-    let known = PARAMETERS.iter().find(|(route, _)| *route == input.route);
-    let known = known.map_or(&[][..], |(_, names)| names);
+    let known: Vec<&str> = parameters.iter().filter_map(|one| one["name"].as_str()).collect();
     let mut problems = Problems::default();
     for name in
         query.keys().filter(|name| *name != "organization" && !known.contains(&name.as_str()))

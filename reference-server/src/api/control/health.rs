@@ -2,12 +2,11 @@
 
 use std::net::SocketAddr;
 
-use http::StatusCode;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::{ControlResponse, json_response};
-use crate::api::framework::Input;
+use crate::api::framework::{Input, Json};
+use crate::model::error::ApiError;
 use crate::model::schema;
 use crate::model::time;
 use crate::store::local_deliveries;
@@ -34,7 +33,7 @@ struct Addresses {
     dns: Option<SocketAddr>,
 }
 
-pub(crate) async fn get(input: Input) -> ControlResponse {
+pub(crate) async fn get(input: Input) -> Result<Json<Health>, ApiError> {
     let app = &input.app;
     let addresses = app.addresses.get();
     let set_aside = app.store.read(local_deliveries::count_set_aside).await?;
@@ -49,5 +48,5 @@ pub(crate) async fn get(input: Input) -> ControlResponse {
         },
         set_aside,
     };
-    json_response(StatusCode::OK, &health)
+    Json::of(&health)
 }

@@ -2,15 +2,13 @@
 
 use std::net::IpAddr;
 
-use http::StatusCode;
 use http::header::CONTENT_TYPE;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{ControlResponse, json_response, named_organization, organization, organization_param};
+use super::{named_organization, organization, organization_param};
 use crate::api::email::one_or_many::OneOrMany;
-use crate::api::framework::Input;
-use crate::api::framework::input::object;
+use crate::api::framework::{Input, Json, JsonBody};
 use crate::delivery::inbound::{self, IncomingMessage};
 use crate::mail::dkim;
 use crate::mail::dns::{self, Resolver, SpfVerdict};
@@ -63,7 +61,10 @@ struct ReceivedMessage {
     recipient: String,
 }
 
-pub(crate) async fn create(mut input: Input) -> ControlResponse {
+pub(crate) async fn create(
+    mut input: Input,
+    body: JsonBody<New>,
+) -> Result<Json<Received, 202>, ApiError> {
     let mut organization_name = organization_param(&input);
     let content_type = input.header(CONTENT_TYPE).unwrap_or_default().to_ascii_lowercase();
     let (recipients, source, peer) = if content_type.starts_with("message/rfc822") {
@@ -72,7 +73,7 @@ pub(crate) async fn create(mut input: Input) -> ControlResponse {
         let peer = parse_peer(&input, &source)?;
         (recipients, source, peer)
     } else {
-        let new: New = object(&input.json_bytes().await?)?;
+        let new = body.read(&mut input).await?;
         organization_name = named_organization(&input, new.organization.clone())?;
         new.compose(input.app.clock.now(), parse_host(&input)?)?
     };
@@ -96,7 +97,7 @@ pub(crate) async fn create(mut input: Input) -> ControlResponse {
     }
     let messages = received.into_iter();
     let messages = messages.map(|one| ReceivedMessage { id: one.id, recipient: one.recipient });
-    json_response(StatusCode::ACCEPTED, &Received { messages: messages.collect() })
+    Json::of(&Received { messages: messages.collect() })
 }
 
 /// The recipients of a complete message: the envelope recipients in the query parameter

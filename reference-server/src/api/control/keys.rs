@@ -2,16 +2,12 @@
 
 use std::sync::Arc;
 
-use http::StatusCode;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use svc_sdk::{Scope, Service};
 
-use super::{
-    ControlResponse, json_response, named_organization, no_content, organization,
-    organization_param,
-};
-use crate::api::framework::Input;
+use super::{named_organization, organization, organization_param};
+use crate::api::framework::{Input, Json, JsonBody, NoContent};
 use crate::model::error::{ApiError, Problems};
 use crate::model::schema;
 use crate::model::scope::EMAIL_SCOPES;
@@ -69,8 +65,11 @@ pub(crate) struct View {
     created_at: String,
 }
 
-pub(crate) async fn create(mut input: Input) -> ControlResponse {
-    let new: New = input.object().await?;
+pub(crate) async fn create(
+    mut input: Input,
+    body: JsonBody<New>,
+) -> Result<Json<View, 201>, ApiError> {
+    let new = body.read(&mut input).await?;
     let (service, scopes, mode) = new.resolve()?;
     let name = named_organization(&input, new.organization)?;
     let app = Arc::clone(&input.app);
@@ -81,7 +80,7 @@ pub(crate) async fn create(mut input: Input) -> ControlResponse {
         let view = View::new(key.id, service, &key.scopes, mode.as_str().to_owned(), tx.now);
         Ok(View { key: Some(secret), ..view })
     });
-    json_response(StatusCode::CREATED, &view.await?)
+    Json::of(&view.await?)
 }
 
 impl New {
@@ -131,7 +130,7 @@ impl New {
     }
 }
 
-pub(crate) async fn list(input: Input) -> ControlResponse {
+pub(crate) async fn list(input: Input) -> Result<Json<Vec<View>>, ApiError> {
     let app = Arc::clone(&input.app);
     let name = organization_param(&input);
     let all = input.app.store.read(move |reader| {
@@ -142,10 +141,10 @@ pub(crate) async fn list(input: Input) -> ControlResponse {
         let view = View::new(key.id, key.service, &key.scopes, key.mode, key.created_at);
         View { hint: Some(key.hint), ..view }
     });
-    json_response(StatusCode::OK, &views.collect::<Vec<_>>())
+    Json::of(&views.collect::<Vec<_>>())
 }
 
-pub(crate) async fn delete(input: Input) -> ControlResponse {
+pub(crate) async fn delete(input: Input) -> Result<NoContent, ApiError> {
     let app = Arc::clone(&input.app);
     let (id, name) = (input.id().to_owned(), organization_param(&input));
     input
@@ -159,7 +158,7 @@ pub(crate) async fn delete(input: Input) -> ControlResponse {
             Ok(())
         })
         .await?;
-    no_content()
+    Ok(NoContent)
 }
 
 impl View {

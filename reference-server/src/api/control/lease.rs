@@ -11,14 +11,13 @@ use futures_util::stream;
 use http::header::CONTENT_TYPE;
 use http::{HeaderValue, Response};
 
-use super::ControlResponse;
 use crate::api::framework::Input;
 use crate::model::error::{ApiError, Code};
 
 /// The interval of the line feeds, which detect a client that is gone.
 const HEARTBEAT: Duration = Duration::from_secs(1);
 
-pub(crate) async fn get(input: Input) -> ControlResponse {
+pub(crate) async fn get(input: Input) -> Result<Response<Body>, ApiError> {
     let lease = input
         .app
         .activity

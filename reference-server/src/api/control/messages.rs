@@ -7,21 +7,20 @@ mod view;
 use std::sync::Arc;
 use std::time::Duration;
 
-use http::StatusCode;
 use tokio::time::{Instant, timeout_at};
 
-use super::{ControlResponse, Page, json_response};
-use crate::api::framework::Input;
+use super::Page;
+use crate::api::framework::{Input, Json};
 use crate::model::error::{ApiError, Code};
 use crate::model::time;
 use crate::store::messages;
 use search::Search;
 pub(crate) use search::Summary;
-pub(crate) use view::{Links, View};
+pub(crate) use view::View;
 pub(crate) use view::{get, html, links, raw};
 
 /// Lists one page of the matching messages, newest first.
-pub(crate) async fn list(input: Input) -> ControlResponse {
+pub(crate) async fn list(input: Input) -> Result<Json<Page<Summary>>, ApiError> {
     let search = Search::from_query(&input)?;
     let app = Arc::clone(&input.app);
     let page = input.app.store.read(move |reader| {
@@ -33,12 +32,12 @@ pub(crate) async fn list(input: Input) -> ControlResponse {
     let more = found.len() > limit;
     found.truncate(limit);
     let next = found.last().filter(|_| more).map(|last| last.id.clone());
-    json_response(StatusCode::OK, &Page { data: found, next })
+    Json::of(&Page { data: found, next })
 }
 
 /// Returns the newest matching message, or waits for one. Returns 408 after `timeout`, in
 /// real time.
-pub(crate) async fn wait(input: Input) -> ControlResponse {
+pub(crate) async fn wait(input: Input) -> Result<Json<View>, ApiError> {
     let mut search = Search::from_query(&input)?;
     let timeout = match input.query().get("timeout") {
         None => DEFAULT_TIMEOUT,

@@ -3,16 +3,15 @@
 
 use axum::body::Body;
 use http::header::CONTENT_TYPE;
-use http::{HeaderValue, Response, StatusCode};
+use http::{HeaderValue, Response};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::{ControlResponse, json_response};
-use crate::api::framework::Input;
+use crate::api::framework::{Input, Json};
 use crate::model::error::{ApiError, Code};
 use crate::store::{deliveries, due, meta};
 
-pub(crate) async fn get(input: Input) -> ControlResponse {
+pub(crate) async fn get(input: Input) -> Result<Response<Body>, ApiError> {
     let counts = input
         .app
         .store
@@ -31,10 +30,10 @@ pub(crate) struct Ready {
 }
 
 /// The server is ready if it can read the database and is not stopping.
-pub(crate) async fn ready(input: Input) -> ControlResponse {
+pub(crate) async fn ready(input: Input) -> Result<Json<Ready>, ApiError> {
     if input.app.stop.is_requested() {
         return Err(ApiError::new(Code::Unavailable, "the server is stopping"));
     }
     input.app.store.read(meta::check).await?;
-    json_response(StatusCode::OK, &Ready { status: "ready" })
+    Json::of(&Ready { status: "ready" })
 }

@@ -3,15 +3,12 @@
 
 use std::sync::Arc;
 
-use http::StatusCode;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use svc_sdk::{Scope, Service};
 
-use super::{ControlResponse, json_response};
 use crate::api::app::App;
-use crate::api::framework::integer;
-use crate::api::framework::{Input, MAX_SAFE_INTEGER};
+use crate::api::framework::{Input, Json, MAX_SAFE_INTEGER, OptionalBody, integer};
 use crate::model::error::{ApiError, Code};
 use crate::model::scope::EMAIL_SCOPES;
 use crate::store::Tx;
@@ -53,8 +50,11 @@ pub(crate) struct View {
     balance_cents: i64,
 }
 
-pub(crate) async fn create(mut input: Input) -> ControlResponse {
-    let new: New = input.optional_object().await?;
+pub(crate) async fn create(
+    mut input: Input,
+    body: OptionalBody<New>,
+) -> Result<Json<Created, 201>, ApiError> {
+    let new = body.read(&mut input).await?;
     if let Some(name) = &new.name {
         let length = name.chars().count();
         if !(1..=MAX_NAME_LENGTH).contains(&length) || name.chars().any(char::is_control) {
@@ -68,7 +68,7 @@ pub(crate) async fn create(mut input: Input) -> ControlResponse {
         return Err(ApiError::new(Code::Conflict, message));
     }
     let created = create_with_keys(&input.app, new.name, new.balance_cents.unwrap_or(0)).await?;
-    json_response(StatusCode::CREATED, &created)
+    Json::of(&created)
 }
 
 /// Creates an organization with a key of each service that has all scopes.
@@ -88,10 +88,10 @@ pub(crate) async fn create_with_keys(
     created.await
 }
 
-pub(crate) async fn list(input: Input) -> ControlResponse {
+pub(crate) async fn list(input: Input) -> Result<Json<Vec<View>>, ApiError> {
     let all = input.app.store.read(organizations::list).await?;
     let views: Vec<View> = all.into_iter().map(View::from).collect();
-    json_response(StatusCode::OK, &views)
+    Json::of(&views)
 }
 
 impl From<Organization> for View {

@@ -6,9 +6,9 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::seed;
-use super::{ControlResponse, named_organization, no_content, organization};
+use super::{named_organization, organization};
 use crate::api::app::App;
-use crate::api::framework::Input;
+use crate::api::framework::{Input, NoContent, OptionalBody};
 use crate::model::error::{ApiError, Code};
 use crate::store::Location;
 
@@ -19,8 +19,11 @@ pub(crate) struct Reset {
     organization: Option<String>,
 }
 
-pub(crate) async fn reset(mut input: Input) -> ControlResponse {
-    let reset: Reset = input.optional_object().await?;
+pub(crate) async fn reset(
+    mut input: Input,
+    body: OptionalBody<Reset>,
+) -> Result<NoContent, ApiError> {
+    let reset = body.read(&mut input).await?;
     let name = named_organization(&input, reset.organization)?;
     let app = Arc::clone(&input.app);
     let done = input.app.store.write(move |tx| match name {
@@ -33,7 +36,7 @@ pub(crate) async fn reset(mut input: Input) -> ControlResponse {
     done.await.map_err(|error| explain_full_disk(&input.app, error))?;
     // Abort the work in progress for deleted data.
     input.app.engine.reload().await?;
-    no_content()
+    Ok(NoContent)
 }
 
 /// Explains how to recover: on a full disk, even deleting data fails.

@@ -3,15 +3,11 @@
 
 use std::sync::Arc;
 
-use http::StatusCode;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{
-    ControlResponse, json_response, named_organization, no_content, organization,
-    organization_param,
-};
-use crate::api::framework::Input;
+use super::{named_organization, organization, organization_param};
+use crate::api::framework::{Input, Json, JsonBody, NoContent};
 use crate::mail::template::{self, Part};
 use crate::model::error::{ApiError, Problems};
 use crate::model::schema;
@@ -44,8 +40,11 @@ pub(crate) struct View {
 }
 
 /// Creates or replaces a template.
-pub(crate) async fn put(mut input: Input) -> ControlResponse {
-    let new: Template = input.object().await?;
+pub(crate) async fn put(
+    mut input: Input,
+    body: JsonBody<Template>,
+) -> Result<Json<View>, ApiError> {
+    let new = body.read(&mut input).await?;
     let new = template::run(move || {
         let mut problems = Problems::default();
         let parts = [
@@ -69,20 +68,20 @@ pub(crate) async fn put(mut input: Input) -> ControlResponse {
         templates::put(tx, organization, &id, subject, html, text)?;
         read(tx.reader(), organization, &id)
     });
-    json_response(StatusCode::OK, &put.await?)
+    Json::of(&put.await?)
 }
 
-pub(crate) async fn get(input: Input) -> ControlResponse {
+pub(crate) async fn get(input: Input) -> Result<Json<View>, ApiError> {
     let (app, id) = (Arc::clone(&input.app), input.id().to_owned());
     let name = organization_param(&input);
     let found = input.app.store.read(move |reader| {
         let organization = organization(reader, &app.settings, name.as_deref())?;
         read(reader, organization, &id)
     });
-    json_response(StatusCode::OK, &found.await?)
+    Json::of(&found.await?)
 }
 
-pub(crate) async fn delete(input: Input) -> ControlResponse {
+pub(crate) async fn delete(input: Input) -> Result<NoContent, ApiError> {
     let (app, id) = (Arc::clone(&input.app), input.id().to_owned());
     let name = organization_param(&input);
     let deleted = input.app.store.write(move |tx| {
@@ -93,7 +92,7 @@ pub(crate) async fn delete(input: Input) -> ControlResponse {
         }
     });
     deleted.await?;
-    no_content()
+    Ok(NoContent)
 }
 
 fn read(reader: Reader<'_>, organization: i64, id: &str) -> Result<View, ApiError> {

@@ -1,11 +1,9 @@
 //! Audiences (`docs/email-service/audiences.md`).
 
-use http::StatusCode;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::api::framework::input::object;
-use crate::api::framework::{ApiResponse, Call};
+use crate::api::framework::{Call, Created, JsonBody, List, NoContent, Resource};
 use crate::model::error::ApiError;
 use crate::model::schema;
 use crate::model::time;
@@ -42,41 +40,44 @@ impl From<audiences::Audience> for Audience {
     }
 }
 
-pub(crate) async fn create(mut call: Call) -> Result<ApiResponse, ApiError> {
-    let body = call.input.json_bytes().await?;
-    let new: New = object(&body)?;
+pub(crate) async fn create(
+    mut call: Call,
+    body: JsonBody<New>,
+) -> Result<Created<Audience>, ApiError> {
+    let bytes = call.input.json_bytes().await?;
+    let new = body.parse(&bytes)?;
     let name = required_name(new.name)?;
     let (compatibility, organization) = (call.compatibility().clone(), call.organization());
-    call.create(&body, move |tx| {
+    call.create(&bytes, move |tx| {
         let audience = Audience::from(audiences::insert(tx, organization, name)?);
-        ApiResponse::created(&compatibility, StatusCode::CREATED, &audience)
+        Created::new(&compatibility, &audience)
     })
     .await
 }
 
-pub(crate) async fn list(call: Call) -> Result<ApiResponse, ApiError> {
+pub(crate) async fn list(call: Call) -> Result<List<Audience>, ApiError> {
     let organization = call.organization();
     let all = call.app().store.read(move |reader| audiences::list(reader, organization)).await?;
     let views: Vec<Audience> = all.into_iter().map(Audience::from).collect();
-    ApiResponse::list(call.compatibility(), &views)
+    List::new(call.compatibility(), &views)
 }
 
-pub(crate) async fn get(call: Call) -> Result<ApiResponse, ApiError> {
+pub(crate) async fn get(call: Call) -> Result<Resource<Audience>, ApiError> {
     let (id, organization) = (call.input.id().to_owned(), call.organization());
     let find = move |reader: Reader<'_>| audiences::find(reader, &id, organization);
     let audience = Audience::from(call.app().store.read(find).await?);
-    ApiResponse::resource(call.compatibility(), &audience)
+    Resource::new(call.compatibility(), &audience)
 }
 
 /// Deletes an audience with its contacts
 /// (`docs/undocumented/email-service.md#audience-deletion`).
-pub(crate) async fn delete(call: Call) -> Result<ApiResponse, ApiError> {
+pub(crate) async fn delete(call: Call) -> Result<NoContent, ApiError> {
     let (id, organization) = (call.input.id().to_owned(), call.organization());
     call.app()
         .store
         .write(move |tx| {
             audiences::delete(tx, &id, organization)?;
-            Ok(ApiResponse::no_content())
+            Ok(NoContent)
         })
         .await
 }

@@ -3,7 +3,6 @@
 
 use std::sync::Arc;
 
-use http::StatusCode;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -12,7 +11,7 @@ use serde_json::value::RawValue;
 use super::emails::{accept, prepare, run_blocking};
 use super::request::{Checked, NewEmail};
 use crate::api::framework::input::{not_json, object};
-use crate::api::framework::{ApiResponse, Call};
+use crate::api::framework::{Call, Json, JsonBody};
 use crate::model::error::{ApiError, Code, ErrorObject};
 use crate::model::status::Status;
 
@@ -54,10 +53,10 @@ enum Item {
     },
 }
 
-pub(crate) async fn send(mut call: Call) -> Result<ApiResponse, ApiError> {
-    let body = call.input.json_bytes().await?;
-    let bytes = body.clone();
-    let mut emails = run_blocking(move || parse(&bytes)).await?;
+pub(crate) async fn send(mut call: Call, _: JsonBody<New>) -> Result<Json<Results>, ApiError> {
+    let bytes = call.input.json_bytes().await?;
+    let read = bytes.clone();
+    let mut emails = run_blocking(move || parse(&read)).await?;
     for email in &mut emails {
         if let Ok(checked) = email
             && let Err(error) = prepare(call.app(), call.organization(), checked).await
@@ -67,7 +66,7 @@ pub(crate) async fn send(mut call: Call) -> Result<ApiResponse, ApiError> {
     }
     let organization = call.organization();
     let app = Arc::clone(call.app());
-    call.create(&body, move |tx| {
+    call.create(&bytes, move |tx| {
         let mut results = Vec::with_capacity(emails.len());
         for (index, email) in emails.into_iter().enumerate() {
             // `accept` writes nothing if it rejects an email.
@@ -83,7 +82,7 @@ pub(crate) async fn send(mut call: Call) -> Result<ApiResponse, ApiError> {
         }
         let accepted = results.iter().filter(|item| matches!(item, Item::Accepted { .. })).count();
         tx.after_commit(move || app.metrics.emails(accepted as u64));
-        ApiResponse::json(StatusCode::OK, &Results { results })
+        Json::of(&Results { results })
     })
     .await
 }

@@ -1,13 +1,11 @@
 //! Contacts of an audience (`docs/email-service/audiences.md#contacts`).
 
-use http::StatusCode;
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value};
 
-use super::pages::Page;
-use crate::api::framework::input::object;
-use crate::api::framework::{ApiResponse, Call};
+use super::pages::{Page, PageReply};
+use crate::api::framework::{Call, Created, JsonBody, NoContent, Resource};
 use crate::model::address::Address;
 use crate::model::error::{ApiError, Problems};
 use crate::model::schema;
@@ -75,13 +73,16 @@ impl From<contacts::Contact> for Contact {
     }
 }
 
-pub(crate) async fn create(mut call: Call) -> Result<ApiResponse, ApiError> {
+pub(crate) async fn create(
+    mut call: Call,
+    body: JsonBody<New>,
+) -> Result<Created<Contact>, ApiError> {
     let (audience, organization) = (call.input.id().to_owned(), call.organization());
     let wanted = audience.clone();
     let check = move |reader: Reader<'_>| audiences::find(reader, &wanted, organization);
     call.app().store.read(check).await?;
-    let body = call.input.json_bytes().await?;
-    let new: New = object(&body)?;
+    let bytes = call.input.json_bytes().await?;
+    let new = body.parse(&bytes)?;
     let email = match new.email {
         None => return Err(ApiError::field("email", "is required")),
         Some(email) => match Address::parse(&email) {
@@ -90,7 +91,7 @@ pub(crate) async fn create(mut call: Call) -> Result<ApiResponse, ApiError> {
         },
     };
     let compatibility = call.compatibility().clone();
-    call.create(&body, move |tx| {
+    call.create(&bytes, move |tx| {
         let new = NewContact {
             audience,
             email,
@@ -99,12 +100,12 @@ pub(crate) async fn create(mut call: Call) -> Result<ApiResponse, ApiError> {
             topics: new.topics.unwrap_or_default(),
         };
         let contact = contacts::insert(tx, organization, new)?;
-        ApiResponse::created(&compatibility, StatusCode::CREATED, &Contact::from(contact))
+        Created::new(&compatibility, &Contact::from(contact))
     })
     .await
 }
 
-pub(crate) async fn list(call: Call) -> Result<ApiResponse, ApiError> {
+pub(crate) async fn list(call: Call) -> Result<PageReply<Contact>, ApiError> {
     let (audience, organization) = (call.input.id().to_owned(), call.organization());
     let page = Page::from_query(&call.input.query(), call.compatibility());
     let found = call.app().store.read(move |reader| {
@@ -117,14 +118,17 @@ pub(crate) async fn list(call: Call) -> Result<ApiResponse, ApiError> {
     });
     let (page, contacts, total) = found.await?;
     let contacts: Vec<Contact> = contacts.into_iter().map(Contact::from).collect();
-    page.response(call.compatibility(), &contacts, total)
+    page.response(call.compatibility(), contacts, total)
 }
 
-pub(crate) async fn update(mut call: Call) -> Result<ApiResponse, ApiError> {
+pub(crate) async fn update(
+    mut call: Call,
+    body: JsonBody<Update>,
+) -> Result<Resource<Contact>, ApiError> {
     let (id, organization) = (call.input.id().to_owned(), call.organization());
     let wanted = id.clone();
     call.app().store.read(move |reader| contacts::find(reader, &wanted, organization)).await?;
-    let update: Update = call.input.object().await?;
+    let update = body.read(&mut call.input).await?;
     let compatibility = call.compatibility().clone();
     call.app()
         .store
@@ -133,7 +137,7 @@ pub(crate) async fn update(mut call: Call) -> Result<ApiResponse, ApiError> {
             if update.apply(&mut contact)? {
                 contacts::update(tx, &mut contact)?;
             }
-            ApiResponse::resource(&compatibility, &Contact::from(contact))
+            Resource::new(&compatibility, &Contact::from(contact))
         })
         .await
 }
@@ -175,13 +179,13 @@ impl Update {
     }
 }
 
-pub(crate) async fn delete(call: Call) -> Result<ApiResponse, ApiError> {
+pub(crate) async fn delete(call: Call) -> Result<NoContent, ApiError> {
     let (id, organization) = (call.input.id().to_owned(), call.organization());
     call.app()
         .store
         .write(move |tx| {
             contacts::delete(tx, &id, organization)?;
-            Ok(ApiResponse::no_content())
+            Ok(NoContent)
         })
         .await
 }

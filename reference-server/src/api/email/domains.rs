@@ -2,13 +2,11 @@
 
 use std::sync::Arc;
 
-use http::StatusCode;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::audiences::required_name;
-use crate::api::framework::input::object;
-use crate::api::framework::{ApiResponse, Call};
+use crate::api::framework::{Call, Created, IgnoredBody, Json, JsonBody, List, Resource};
 use crate::mail::dkim::{self, SigningKey};
 use crate::mail::dns::{self, Check};
 use crate::model::address::DomainName;
@@ -69,9 +67,12 @@ fn view<'a>(domain: &'a Domain, checks: Option<&'a [Check]>) -> View<'a> {
     }
 }
 
-pub(crate) async fn create(mut call: Call) -> Result<ApiResponse, ApiError> {
-    let body = call.input.json_bytes().await?;
-    let new: New = object(&body)?;
+pub(crate) async fn create(
+    mut call: Call,
+    body: JsonBody<New>,
+) -> Result<Created<View<'static>>, ApiError> {
+    let bytes = call.input.json_bytes().await?;
+    let new = body.parse(&bytes)?;
     let name = required_name(new.name)?;
     let name = DomainName::parse(&name).ok().filter(|name| name.as_str().contains('.'));
     let Some(name) = name else {
@@ -80,7 +81,7 @@ pub(crate) async fn create(mut call: Call) -> Result<ApiResponse, ApiError> {
     // Runs on a blocking thread: it takes about 0.2 seconds.
     let key = dkim::new_key().await.map_err(ApiError::internal)?;
     let (compatibility, organization) = (call.compatibility().clone(), call.organization());
-    call.create(&body, move |tx| {
+    call.create(&bytes, move |tx| {
         let selector = format!("svc{}", random_hex::<4>()?);
         let new = NewDomain {
             name: name.as_str(),
@@ -89,30 +90,32 @@ pub(crate) async fn create(mut call: Call) -> Result<ApiResponse, ApiError> {
             public_key: SigningKey::from_pkcs8(&key).map_err(ApiError::internal)?.record(),
         };
         let domain = domains::insert(tx, organization, new)?;
-        ApiResponse::created(&compatibility, StatusCode::CREATED, &view(&domain, None))
+        Created::new(&compatibility, &view(&domain, None))
     })
     .await
 }
 
-pub(crate) async fn list(call: Call) -> Result<ApiResponse, ApiError> {
+pub(crate) async fn list(call: Call) -> Result<List<View<'static>>, ApiError> {
     let organization = call.organization();
     let all = call.app().store.read(move |reader| domains::list(reader, organization));
     let all = all.await?;
     let views: Vec<View<'_>> = all.iter().map(|domain| view(domain, None)).collect();
-    ApiResponse::list(call.compatibility(), &views)
+    List::new(call.compatibility(), &views)
 }
 
 /// Checks the four DNS records. A flag can change back to `false`
 /// (`docs/undocumented/email-service.md#repeated-verification`).
-pub(crate) async fn verify(mut call: Call) -> Result<ApiResponse, ApiError> {
+pub(crate) async fn verify(
+    mut call: Call,
+    body: IgnoredBody,
+) -> Result<Resource<View<'static>>, ApiError> {
     let (id, organization) = (call.input.id().to_owned(), call.organization());
     let find_it = {
         let id = id.clone();
         move |reader: Reader<'_>| domains::find(reader, &id, organization)
     };
     let records = call.app().store.read(find_it).await?.records();
-    // The operation has no body, but a body that was sent must be read.
-    call.input.bytes().await?;
+    body.read(&mut call.input).await?;
     let checks = {
         let resolver = &call.app().resolver;
         let _slot = resolver.verifications.acquire(organization).await;
@@ -132,19 +135,19 @@ pub(crate) async fn verify(mut call: Call) -> Result<ApiResponse, ApiError> {
         domains::set_flags(tx, &verified, &mut domain, flags)?;
         Ok(domain)
     });
-    ApiResponse::resource(call.compatibility(), &view(&domain.await?, Some(&checks)))
+    Resource::new(call.compatibility(), &view(&domain.await?, Some(&checks)))
 }
 
 /// Deletes a domain with its DKIM key, its mailboxes and their messages
 /// (`docs/undocumented/email-service.md#mailboxes`). Published DNS records stay, because
 /// they belong to the owner of the domain.
-pub(crate) async fn delete(call: Call) -> Result<ApiResponse, ApiError> {
+pub(crate) async fn delete(call: Call) -> Result<Json<Deleted>, ApiError> {
     let (id, organization) = (call.input.id().to_owned(), call.organization());
     call.app()
         .store
         .write(move |tx| {
             domains::delete(tx, &id, organization)?;
-            ApiResponse::json(StatusCode::OK, &Deleted { ok: true })
+            Json::of(&Deleted { ok: true })
         })
         .await
 }

@@ -3,15 +3,13 @@
 
 use std::sync::Arc;
 
-use http::StatusCode;
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
 use super::request::{Checked, NewEmail};
 use crate::api::app::Shared;
-use crate::api::framework::input::object;
-use crate::api::framework::{ApiResponse, Call};
+use crate::api::framework::{Call, Created, JsonBody, Resource};
 use crate::api::tracking;
 use crate::mail::links;
 use crate::mail::template::{self, Part};
@@ -28,18 +26,21 @@ use crate::store::{Tx, domains};
 /// Larger bodies are parsed on a blocking thread.
 const LARGE_BODY: usize = 128 << 10;
 
-pub(crate) async fn send(mut call: Call) -> Result<ApiResponse, ApiError> {
-    let body = call.input.json_bytes().await?;
-    let bytes = body.clone();
-    let parse = move || object::<NewEmail>(&bytes)?.check();
-    let mut checked = if body.len() > LARGE_BODY { run_blocking(parse).await? } else { parse()? };
+pub(crate) async fn send(
+    mut call: Call,
+    body: JsonBody<NewEmail>,
+) -> Result<Created<View<'static>, 202>, ApiError> {
+    let bytes = call.input.json_bytes().await?;
+    let read = bytes.clone();
+    let parse = move || body.parse(&read)?.check();
+    let mut checked = if bytes.len() > LARGE_BODY { run_blocking(parse).await? } else { parse()? };
     prepare(call.app(), call.organization(), &mut checked).await?;
     let (compatibility, organization) = (call.compatibility().clone(), call.organization());
     let app = Arc::clone(call.app());
-    call.create(&body, move |tx| {
+    call.create(&bytes, move |tx| {
         let email = accept(tx, organization, checked)?;
         tx.after_commit(move || app.metrics.emails(1));
-        ApiResponse::created(&compatibility, StatusCode::ACCEPTED, &email.view())
+        Created::new(&compatibility, &email.view())
     })
     .await
 }
@@ -143,7 +144,7 @@ pub(crate) struct Full<'a> {
     recipients: &'a [RecipientState],
 }
 
-pub(crate) async fn get(call: Call) -> Result<ApiResponse, ApiError> {
+pub(crate) async fn get(call: Call) -> Result<Resource<Full<'static>>, ApiError> {
     let (id, organization) = (call.input.id().to_owned(), call.organization());
     let read = id.clone();
     let size = call.app().store.read(move |reader| emails::content_size(reader, &read));
@@ -163,12 +164,12 @@ pub(crate) async fn get(call: Call) -> Result<ApiResponse, ApiError> {
         attachments: &content.attachments,
         recipients: &email.recipients,
     };
-    ApiResponse::resource(call.compatibility(), &full)
+    Resource::new(call.compatibility(), &full)
 }
 
 /// Cancels an email that is still waiting for its scheduled time
 /// (`docs/undocumented/email-service.md#status-after-cancel`).
-pub(crate) async fn cancel(call: Call) -> Result<ApiResponse, ApiError> {
+pub(crate) async fn cancel(call: Call) -> Result<Resource<View<'static>>, ApiError> {
     let (id, organization) = (call.input.id().to_owned(), call.organization());
     let compatibility = call.compatibility().clone();
     call.app()
@@ -197,7 +198,7 @@ pub(crate) async fn cancel(call: Call) -> Result<ApiResponse, ApiError> {
                 recipient.status = Status::Cancelled;
             }
             emails::update(tx, &email)?;
-            ApiResponse::resource(&compatibility, &email.view())
+            Resource::new(&compatibility, &email.view())
         })
         .await
 }

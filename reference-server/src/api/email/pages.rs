@@ -2,11 +2,13 @@
 
 use std::collections::HashMap;
 
-use schemars::JsonSchema;
+use axum::body::Body;
+use http::{Response, StatusCode};
+use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use crate::api::framework::ApiResponse;
+use crate::api::framework::{Json, Reply};
 use crate::model::compatibility::{Compatibility, ContactPages};
 use crate::model::error::{ApiError, Problems};
 
@@ -27,8 +29,8 @@ pub(crate) struct Page {
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(rename = "{T}Page")]
-pub(crate) struct Paged<'a, T> {
-    data: &'a [T],
+pub(crate) struct Paged<T> {
+    data: Vec<T>,
     page: i64,
     page_size: i64,
     total: i64,
@@ -62,7 +64,7 @@ impl Page {
     }
 
     /// The two query parameters, for the OpenAPI description.
-    pub(crate) fn parameters(compatibility: &Compatibility) -> [Value; 2] {
+    pub(crate) fn parameters(compatibility: &Compatibility) -> Vec<Value> {
         let first = first(compatibility);
         let parameter = |name, description, min, max, default| {
             json!({
@@ -73,7 +75,7 @@ impl Page {
                     {"type": "integer", "minimum": min, "maximum": max, "default": default},
             })
         };
-        [
+        vec![
             parameter("page", "The number of the page.", first, LAST_PAGE, first),
             parameter("pageSize", "Contacts per page.", 1, MAX_SIZE, DEFAULT_SIZE),
         ]
@@ -87,15 +89,42 @@ impl Page {
     pub(super) fn response<T: Serialize>(
         self,
         compatibility: &Compatibility,
-        data: &[T],
+        data: Vec<T>,
         total: i64,
-    ) -> Result<ApiResponse, ApiError> {
+    ) -> Result<PageReply<T>, ApiError> {
         if compatibility.contact_pages == ContactPages::Array {
-            return ApiResponse::json(http::StatusCode::OK, &data);
+            return Ok(PageReply::Array(Json::of(&data)?));
         }
         let total_pages = (total + self.size - 1) / self.size;
         let paged = Paged { data, page: self.number, page_size: self.size, total, total_pages };
-        ApiResponse::json(http::StatusCode::OK, &paged)
+        Ok(PageReply::Object(Json::of(&paged)?))
+    }
+}
+
+/// A page in the shape that a compatibility setting selects.
+pub(crate) enum PageReply<T> {
+    Array(Json<Vec<T>>),
+    Object(Json<Paged<T>>),
+}
+
+impl<T: JsonSchema + 'static> Reply for PageReply<T> {
+    fn describe(
+        compatibility: &Compatibility,
+        generator: &mut SchemaGenerator,
+    ) -> (StatusCode, Option<Schema>) {
+        match compatibility.contact_pages {
+            ContactPages::Array => Json::<Vec<T>>::describe(compatibility, generator),
+            _ => Json::<Paged<T>>::describe(compatibility, generator),
+        }
+    }
+}
+
+impl<T> From<PageReply<T>> for Response<Body> {
+    fn from(page: PageReply<T>) -> Self {
+        match page {
+            PageReply::Array(page) => page.into(),
+            PageReply::Object(page) => page.into(),
+        }
     }
 }
 

@@ -2,15 +2,18 @@
 
 use std::sync::Arc;
 
-use http::StatusCode;
-use schemars::{JsonSchema, Schema, json_schema};
+use axum::body::Body;
+use http::{Response, StatusCode};
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 use svc_sdk::Service;
 
 use crate::api::app::Shared;
-use crate::api::framework::input::object;
-use crate::api::framework::{ApiResponse, Call, IdempotencyKey};
+use crate::api::framework::{
+    ApiResponse, Call, Created, IdempotencyKey, IgnoredBody, JsonBody, List, NoContent, Reply,
+    Resource,
+};
 use crate::api::webhooks::{check_events, check_new, check_url};
 use crate::delivery::payload;
 use crate::delivery::post;
@@ -79,41 +82,43 @@ fn view(webhook: &Webhook, signing_secret: bool) -> View<'_> {
     }
 }
 
-pub(crate) async fn create(mut call: Call) -> Result<ApiResponse, ApiError> {
-    let body = call.input.json_bytes().await?;
-    let new: New = object(&body)?;
+pub(crate) async fn create(
+    mut call: Call,
+    body: JsonBody<New>,
+) -> Result<Created<View<'static>>, ApiError> {
+    let bytes = call.input.json_bytes().await?;
+    let new = body.parse(&bytes)?;
     let public = call.app().settings.public;
     let (url, events) = check_new(Service::Email, public, new.url, new.events)?;
     let app = Arc::clone(call.app());
     let organization = call.organization();
-    call.create(&body, move |tx| {
+    call.create(&bytes, move |tx| {
         let webhook =
             webhooks::insert(tx, &app.webhooks, organization, Service::Email, url, events)?;
-        ApiResponse::created(
-            &app.settings.compatibility,
-            StatusCode::CREATED,
-            &view(&webhook, true),
-        )
+        Created::new(&app.settings.compatibility, &view(&webhook, true))
     })
     .await
 }
 
-pub(crate) async fn list(call: Call) -> Result<ApiResponse, ApiError> {
+pub(crate) async fn list(call: Call) -> Result<List<View<'static>>, ApiError> {
     let organization = call.organization();
     let all =
         call.app().store.read(move |reader| webhooks::list(reader, organization, Service::Email));
     let all = all.await?;
     let views: Vec<View<'_>> = all.iter().map(|webhook| view(webhook, false)).collect();
-    ApiResponse::list(call.compatibility(), &views)
+    List::new(call.compatibility(), &views)
 }
 
-pub(crate) async fn update(mut call: Call) -> Result<ApiResponse, ApiError> {
+pub(crate) async fn update(
+    mut call: Call,
+    body: JsonBody<Update>,
+) -> Result<Resource<View<'static>>, ApiError> {
     let (id, organization) = (call.input.id().to_owned(), call.organization());
     let wanted = id.clone();
     let find =
         move |reader: Reader<'_>| webhooks::find(reader, &wanted, organization, Service::Email);
     call.app().store.read(find).await?;
-    let update: Update = call.input.object().await?;
+    let update = body.read(&mut call.input).await?;
     let mut problems = Problems::default();
     if let Some(url) = &update.url
         && let Err(message) = check_url(Service::Email, call.app().settings.public, url)
@@ -135,34 +140,34 @@ pub(crate) async fn update(mut call: Call) -> Result<ApiResponse, ApiError> {
                 webhook.updated_at = tx.now;
                 webhooks::update(tx, &app.webhooks, &webhook)?;
             }
-            ApiResponse::resource(&app.settings.compatibility, &view(&webhook, false))
+            Resource::new(&app.settings.compatibility, &view(&webhook, false))
         })
         .await
 }
 
-pub(crate) async fn delete(call: Call) -> Result<ApiResponse, ApiError> {
+pub(crate) async fn delete(call: Call) -> Result<NoContent, ApiError> {
     let (id, organization) = (call.input.id().to_owned(), call.organization());
     webhooks::delete(&call.app().store, &call.app().webhooks, id, organization, Service::Email)
         .await?;
-    Ok(ApiResponse::no_content())
+    Ok(NoContent)
 }
 
 /// Sends a signed test event in a single attempt, even if the webhook is inactive
 /// (`docs/undocumented/email-service.md#webhook-test`). The attempt is recorded as a delivery.
-pub(crate) async fn test(mut call: Call) -> Result<ApiResponse, ApiError> {
+pub(crate) async fn test(mut call: Call, body: IgnoredBody) -> Result<TestResult, ApiError> {
     let (id, organization) = (call.input.id().to_owned(), call.organization());
     let find = move |reader: Reader<'_>| webhooks::find(reader, &id, organization, Service::Email);
     let webhook = call.app().store.read(find).await?;
-    // The operation has no body, but a body that was sent must be read.
-    let request_body = call.input.bytes().await?;
-    let key = call.idempotency_key(&request_body)?;
+    let bytes = body.read(&mut call.input).await?;
+    let key = call.idempotency_key(&bytes)?;
     let app = Arc::clone(call.app());
     // The attempt goes on if the client disconnects: it is stored, and must be recorded.
     let attempt = tokio::spawn(async move {
         let _active = app.activity.request();
         test_once(&app, &webhook, key).await
     });
-    attempt.await.unwrap_or_else(|error| Err(ApiError::internal(error)))
+    let response = attempt.await.unwrap_or_else(|error| Err(ApiError::internal(error)));
+    response.map(TestResult)
 }
 
 async fn test_once(
@@ -222,7 +227,7 @@ async fn test_once(
             result.insert("error".to_owned(), error.to_string().into());
         }
     }
-    let response = ApiResponse::json(StatusCode::OK, &result)?;
+    let response = ApiResponse::json(200, &result)?;
     app.store
         .write(move |tx| {
             let state = if sent.attempt.is_delivered() { State::Delivered } else { State::Failed };
@@ -236,20 +241,34 @@ async fn test_once(
         .await
 }
 
-/// The schema of the response of `test`.
-pub(crate) fn test_schema(compatibility: &Compatibility) -> Schema {
-    let field = compatibility.test_status_field.as_str();
-    let mut properties = Map::new();
-    properties.insert("durationMs".to_owned(), json!({"type": "integer", "minimum": 0}));
-    properties.insert("error".to_owned(), json!({"type": "string"}));
-    let status = json!({
-        "description": "The status that the endpoint returned; null if there was no response.",
-        "type": ["integer", "null"],
-    });
-    properties.insert(field.to_owned(), status);
-    json_schema!({
-        "type": "object",
-        "properties": properties,
-        "required": [field],
-    })
+/// The response of `test`. A compatibility setting names its field for the status.
+pub(crate) struct TestResult(ApiResponse);
+
+impl Reply for TestResult {
+    fn describe(
+        compatibility: &Compatibility,
+        _: &mut SchemaGenerator,
+    ) -> (StatusCode, Option<Schema>) {
+        let field = compatibility.test_status_field.as_str();
+        let schema = json_schema!({
+            "type": "object",
+            "properties": {
+                "durationMs": {"type": "integer", "minimum": 0},
+                "error": {"type": "string"},
+                field: {
+                    "description":
+                        "The status that the endpoint returned; null if there was no response.",
+                    "type": ["integer", "null"],
+                },
+            },
+            "required": [field],
+        });
+        (StatusCode::OK, Some(schema))
+    }
+}
+
+impl From<TestResult> for Response<Body> {
+    fn from(result: TestResult) -> Self {
+        result.0.into()
+    }
 }

@@ -1,11 +1,10 @@
 //! `GET /v1/me`: the organization and the API key of the request
 //! (`docs/extraction-service/organization.md`).
 
-use http::StatusCode;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::api::framework::{ApiResponse, Call};
+use crate::api::framework::{Call, Json};
 use crate::model::error::ApiError;
 use crate::store::organizations;
 
@@ -34,7 +33,7 @@ struct Auth {
     key_id: String,
 }
 
-pub(crate) async fn get(call: Call) -> Result<ApiResponse, ApiError> {
+pub(crate) async fn get(call: Call) -> Result<Json<Me>, ApiError> {
     let key = &call.key;
     let seq = key.organization;
     let organization = call.app().store.read(move |reader| organizations::get(reader, seq)).await?;
@@ -50,5 +49,5 @@ pub(crate) async fn get(call: Call) -> Result<ApiResponse, ApiError> {
             key_id: key.id.clone(),
         },
     };
-    ApiResponse::json(StatusCode::OK, &me)
+    Json::of(&me)
 }

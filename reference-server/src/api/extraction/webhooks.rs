@@ -2,13 +2,11 @@
 
 use std::sync::Arc;
 
-use http::StatusCode;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use svc_sdk::Service;
 
-use crate::api::framework::input::object;
-use crate::api::framework::{ApiResponse, Call};
+use crate::api::framework::{Call, Created, JsonBody, List, NoContent};
 use crate::api::webhooks::check_new;
 use crate::model::error::ApiError;
 use crate::model::schema;
@@ -50,26 +48,25 @@ fn view(webhook: &Webhook, secret: bool) -> View<'_> {
     }
 }
 
-pub(crate) async fn create(mut call: Call) -> Result<ApiResponse, ApiError> {
-    let body = call.input.json_bytes().await?;
-    let new: New = object(&body)?;
+pub(crate) async fn create(
+    mut call: Call,
+    body: JsonBody<New>,
+) -> Result<Created<View<'static>>, ApiError> {
+    let bytes = call.input.json_bytes().await?;
+    let new = body.parse(&bytes)?;
     let public = call.app().settings.public;
     let (url, events) = check_new(Service::Extraction, public, new.url, new.events)?;
     let app = Arc::clone(call.app());
     let organization = call.organization();
-    call.create(&body, move |tx| {
+    call.create(&bytes, move |tx| {
         let webhook =
             webhooks::insert(tx, &app.webhooks, organization, Service::Extraction, url, events)?;
-        ApiResponse::created(
-            &app.settings.compatibility,
-            StatusCode::CREATED,
-            &view(&webhook, true),
-        )
+        Created::new(&app.settings.compatibility, &view(&webhook, true))
     })
     .await
 }
 
-pub(crate) async fn list(call: Call) -> Result<ApiResponse, ApiError> {
+pub(crate) async fn list(call: Call) -> Result<List<View<'static>>, ApiError> {
     let organization = call.organization();
     let all = call
         .app()
@@ -77,10 +74,10 @@ pub(crate) async fn list(call: Call) -> Result<ApiResponse, ApiError> {
         .read(move |reader| webhooks::list(reader, organization, Service::Extraction));
     let all = all.await?;
     let views: Vec<View<'_>> = all.iter().map(|webhook| view(webhook, false)).collect();
-    ApiResponse::list(call.compatibility(), &views)
+    List::new(call.compatibility(), &views)
 }
 
-pub(crate) async fn delete(call: Call) -> Result<ApiResponse, ApiError> {
+pub(crate) async fn delete(call: Call) -> Result<NoContent, ApiError> {
     let (id, organization) = (call.input.id().to_owned(), call.organization());
     webhooks::delete(
         &call.app().store,
@@ -90,5 +87,5 @@ pub(crate) async fn delete(call: Call) -> Result<ApiResponse, ApiError> {
         Service::Extraction,
     )
     .await?;
-    Ok(ApiResponse::no_content())
+    Ok(NoContent)
 }

@@ -39,9 +39,10 @@ impl Call {
 
     /// Runs `job`, which stores what the call creates. If the request repeats an
     /// `Idempotency-Key`, returns the stored response instead.
-    pub(crate) async fn create<F>(&self, body: &[u8], job: F) -> Result<ApiResponse, ApiError>
+    pub(crate) async fn create<R, F>(&self, body: &[u8], job: F) -> Result<R, ApiError>
     where
-        F: FnOnce(&mut Tx<'_>) -> Result<ApiResponse, ApiError> + Send + 'static,
+        R: From<ApiResponse> + AsRef<ApiResponse> + Send + 'static,
+        F: FnOnce(&mut Tx<'_>) -> Result<R, ApiError> + Send + 'static,
     {
         let key = self.idempotency_key(body)?;
         self.app()
@@ -49,10 +50,10 @@ impl Call {
             .write(move |tx| {
                 let Some(key) = key else { return job(tx) };
                 if let Some(response) = key.stored_response(tx)? {
-                    return Ok(response);
+                    return Ok(response.into());
                 }
                 let response = job(tx)?;
-                key.store_response(tx, &response)?;
+                key.store_response(tx, response.as_ref())?;
                 Ok(response)
             })
             .await

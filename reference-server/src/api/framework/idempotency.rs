@@ -70,7 +70,7 @@ impl IdempotencyKey {
                            by a restart; it is not repeated";
             return Err(ApiError::new(Code::Conflict, message));
         }
-        Ok(Some(ApiResponse { status, body: stored.body }))
+        Ok(Some(ApiResponse { status, body: stored.body.into() }))
     }
 
     /// Stores the response, in the same transaction as what the request created, and

@@ -21,9 +21,6 @@ pub(crate) struct Input {
     pub(crate) app: Shared,
     pub(crate) parts: Parts,
     params: Vec<(String, String)>,
-    /// The path of the route, with the names of its parameters; only in the control
-    /// interface.
-    pub(crate) route: &'static str,
     /// What the body takes of the server's budget, as long as the request is processed.
     reserved: Option<OwnedSemaphorePermit>,
     /// `Body` is not `Sync`; the mutex makes `Input` so. It is never locked.
@@ -37,7 +34,7 @@ impl Input {
         params: Vec<(String, String)>,
         body: Body,
     ) -> Self {
-        Self { app, parts, params, route: "", reserved: None, body: Mutex::new(body) }
+        Self { app, parts, params, reserved: None, body: Mutex::new(body) }
     }
 
     /// A path parameter, decoded.
@@ -62,22 +59,6 @@ impl Input {
         url::form_urlencoded::parse(query.as_bytes()).into_owned().collect()
     }
 
-    /// Reads the body as a JSON object.
-    pub(crate) async fn object<T: DeserializeOwned>(&mut self) -> Result<T, ApiError> {
-        let bytes = self.json_bytes().await?;
-        object(&bytes)
-    }
-
-    /// Like `object`, but treats an empty body as `{}`.
-    pub(crate) async fn optional_object<T: DeserializeOwned>(&mut self) -> Result<T, ApiError> {
-        let bytes = self.read(true).await?;
-        if bytes.is_empty() {
-            return object(b"{}");
-        }
-        self.expect_json()?;
-        object(&bytes)
-    }
-
     /// Reads the raw body and checks that the request declares it as JSON.
     pub(crate) async fn json_bytes(&mut self) -> Result<Bytes, ApiError> {
         let bytes = self.read(true).await?;
@@ -92,7 +73,7 @@ impl Input {
 
     /// Reads the raw body. One that must be JSON and is not is refused before it is read, if
     /// it is large.
-    async fn read(&mut self, must_be_json: bool) -> Result<Bytes, ApiError> {
+    pub(super) async fn read(&mut self, must_be_json: bool) -> Result<Bytes, ApiError> {
         let limits = self.app.settings.limits;
         let too_large = || {
             let text = format!("the body is larger than {} bytes", limits.max_body_bytes);
@@ -152,7 +133,7 @@ impl Input {
     }
 
     /// Returns 415 if the request declares its body as something other than JSON.
-    fn expect_json(&self) -> Result<(), ApiError> {
+    pub(super) fn expect_json(&self) -> Result<(), ApiError> {
         let unsupported = |what| Err(ApiError::new(Code::UnsupportedMediaType, what));
         let headers = &self.parts.headers;
         if headers.get_all(CONTENT_ENCODING).iter().any(|encoding| encoding != "identity") {

@@ -1,9 +1,12 @@
 //! Responses: a status and JSON, in the shape that the compatibility settings select.
 
+use std::marker::PhantomData;
+
 use axum::body::Body;
+use bytes::Bytes;
 use http::header::{CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
 use http::{HeaderValue, Response, StatusCode};
-use schemars::JsonSchema;
+use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::Serialize;
 
 use crate::model::compatibility::{Compatibility, CreateStatus, ErrorFormat, Wrapping};
@@ -15,67 +18,160 @@ use crate::model::error::{ApiError, Code, Details, ErrorObject};
 pub(crate) struct ApiResponse {
     pub(crate) status: StatusCode,
     /// JSON, or empty if the response has no body.
-    pub(crate) body: Vec<u8>,
+    pub(crate) body: Bytes,
 }
 
 impl ApiResponse {
-    pub(crate) fn json(status: StatusCode, value: &impl Serialize) -> Result<Self, ApiError> {
+    pub(crate) fn json(status: u16, value: &impl Serialize) -> Result<Self, ApiError> {
         let body = serde_json::to_vec(value).map_err(ApiError::internal)?;
-        Ok(Self { status, body })
-    }
-
-    /// 200 with a resource (`docs/undocumented/both-services.md#resource-shape`).
-    pub(crate) fn resource(
-        compatibility: &Compatibility,
-        value: &impl Serialize,
-    ) -> Result<Self, ApiError> {
-        Self::with_status(compatibility, StatusCode::OK, value)
-    }
-
-    /// The response of a create operation: `status`, or 200 if the compatibility settings
-    /// select it (`docs/undocumented/both-services.md#create-status`).
-    pub(crate) fn created(
-        compatibility: &Compatibility,
-        status: StatusCode,
-        value: &impl Serialize,
-    ) -> Result<Self, ApiError> {
-        let status = match compatibility.create_status {
-            CreateStatus::Created => status,
-            CreateStatus::Ok => StatusCode::OK,
-        };
-        Self::with_status(compatibility, status, value)
-    }
-
-    /// 200 with a list (`docs/undocumented/both-services.md#list-shape`).
-    pub(crate) fn list<T: Serialize>(
-        compatibility: &Compatibility,
-        items: &[T],
-    ) -> Result<Self, ApiError> {
-        match compatibility.list_shape {
-            Wrapping::Bare => Self::json(StatusCode::OK, &items),
-            Wrapping::Wrapped => Self::json(StatusCode::OK, &Data { data: items }),
-        }
-    }
-
-    /// 204 without a body.
-    pub(crate) const fn no_content() -> Self {
-        Self { status: StatusCode::NO_CONTENT, body: Vec::new() }
+        let status = StatusCode::from_u16(status).map_err(ApiError::internal)?;
+        Ok(Self { status, body: body.into() })
     }
 
     /// Stored for an `Idempotency-Key` while its request is in progress; never sent.
     pub(crate) fn in_progress() -> Self {
-        Self { status: StatusCode::PROCESSING, body: Vec::new() }
+        Self { status: StatusCode::PROCESSING, body: Bytes::new() }
     }
+}
 
-    fn with_status(
+/// What a handler returns: a response, and its description.
+pub(crate) trait Reply: Into<Response<Body>> + Send + 'static {
+    /// The status, and the schema of the body if there is one.
+    fn describe(
         compatibility: &Compatibility,
-        status: StatusCode,
-        value: &impl Serialize,
-    ) -> Result<Self, ApiError> {
-        match compatibility.resource_shape {
-            Wrapping::Bare => Self::json(status, value),
-            Wrapping::Wrapped => Self::json(status, &Data { data: value }),
-        }
+        generator: &mut SchemaGenerator,
+    ) -> (StatusCode, Option<Schema>);
+}
+
+/// JSON of the type `T` in the shape `S`.
+///
+/// Contravariant in `T`, so that a handler can return what it serialized from a view that
+/// borrows: a `JsonReply<_, View<'a>>` is a `JsonReply<_, View<'static>>`.
+pub(crate) struct JsonReply<S, T> {
+    response: ApiResponse,
+    of: PhantomData<fn(S, T)>,
+}
+
+/// JSON that no compatibility setting changes.
+pub(crate) type Json<T, const STATUS: u16 = 200> = JsonReply<Fixed<STATUS>, T>;
+/// A resource.
+pub(crate) type Resource<T> = JsonReply<OneResource, T>;
+/// The resource that the operation created.
+pub(crate) type Created<T, const STATUS: u16 = 201> = JsonReply<NewResource<STATUS>, T>;
+/// All resources of a kind.
+pub(crate) type List<T> = JsonReply<AllResources, Vec<T>>;
+
+pub(crate) struct Fixed<const STATUS: u16>;
+pub(crate) struct OneResource;
+pub(crate) struct NewResource<const STATUS: u16>;
+pub(crate) struct AllResources;
+
+/// The status of a response, and whether its body is wrapped in `{"data": …}`.
+pub(crate) trait Shape: 'static {
+    fn select(compatibility: &Compatibility) -> (u16, Wrapping);
+}
+
+impl<const STATUS: u16> Shape for Fixed<STATUS> {
+    fn select(_: &Compatibility) -> (u16, Wrapping) {
+        (STATUS, Wrapping::Bare)
+    }
+}
+
+/// `docs/undocumented/both-services.md#resource-shape`
+impl Shape for OneResource {
+    fn select(compatibility: &Compatibility) -> (u16, Wrapping) {
+        (200, compatibility.resource_shape)
+    }
+}
+
+/// `docs/undocumented/both-services.md#create-status`
+impl<const STATUS: u16> Shape for NewResource<STATUS> {
+    fn select(compatibility: &Compatibility) -> (u16, Wrapping) {
+        let is_ok = compatibility.create_status == CreateStatus::Ok;
+        (if is_ok { 200 } else { STATUS }, compatibility.resource_shape)
+    }
+}
+
+/// `docs/undocumented/both-services.md#list-shape`
+impl Shape for AllResources {
+    fn select(compatibility: &Compatibility) -> (u16, Wrapping) {
+        (200, compatibility.list_shape)
+    }
+}
+
+impl<S: Shape, T: Serialize> JsonReply<S, T> {
+    pub(crate) fn new(compatibility: &Compatibility, value: &T) -> Result<Self, ApiError> {
+        let (status, wrapping) = S::select(compatibility);
+        let response = match wrapping {
+            Wrapping::Bare => ApiResponse::json(status, value),
+            Wrapping::Wrapped => ApiResponse::json(status, &Data { data: value }),
+        };
+        response.map(Self::from)
+    }
+}
+
+impl<T: Serialize, const STATUS: u16> Json<T, STATUS> {
+    pub(crate) fn of(value: &T) -> Result<Self, ApiError> {
+        ApiResponse::json(STATUS, value).map(Self::from)
+    }
+}
+
+impl<S: Shape, T: JsonSchema + 'static> Reply for JsonReply<S, T> {
+    fn describe(
+        compatibility: &Compatibility,
+        generator: &mut SchemaGenerator,
+    ) -> (StatusCode, Option<Schema>) {
+        let (status, wrapping) = S::select(compatibility);
+        let schema = generator.subschema_for::<T>();
+        let schema = match wrapping {
+            Wrapping::Bare => schema,
+            Wrapping::Wrapped => schemars::json_schema!({
+                "type": "object",
+                "properties": {"data": schema},
+                "required": ["data"],
+            }),
+        };
+        (StatusCode::from_u16(status).expect("a status"), Some(schema))
+    }
+}
+
+impl<S, T> From<ApiResponse> for JsonReply<S, T> {
+    fn from(response: ApiResponse) -> Self {
+        Self { response, of: PhantomData }
+    }
+}
+
+impl<S, T> AsRef<ApiResponse> for JsonReply<S, T> {
+    fn as_ref(&self) -> &ApiResponse {
+        &self.response
+    }
+}
+
+impl<S, T> From<JsonReply<S, T>> for Response<Body> {
+    fn from(reply: JsonReply<S, T>) -> Self {
+        reply.response.into()
+    }
+}
+
+/// 204 without a body.
+pub(crate) struct NoContent;
+
+impl Reply for NoContent {
+    fn describe(_: &Compatibility, _: &mut SchemaGenerator) -> (StatusCode, Option<Schema>) {
+        (StatusCode::NO_CONTENT, None)
+    }
+}
+
+impl From<NoContent> for Response<Body> {
+    fn from(_: NoContent) -> Self {
+        ApiResponse { status: StatusCode::NO_CONTENT, body: Bytes::new() }.into()
+    }
+}
+
+/// A body that is not JSON; its route names the content type.
+impl Reply for Response<Body> {
+    fn describe(_: &Compatibility, _: &mut SchemaGenerator) -> (StatusCode, Option<Schema>) {
+        (StatusCode::OK, Some(schemars::json_schema!({"type": "string"})))
     }
 }
 

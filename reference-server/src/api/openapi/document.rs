@@ -13,8 +13,8 @@ pub(super) struct Document<'a> {
     has_control_token: bool,
     pub(super) part: Part,
     paths: Map<String, Value>,
-    requests: SchemaGenerator,
-    responses: SchemaGenerator,
+    pub(super) requests: SchemaGenerator,
+    pub(super) responses: SchemaGenerator,
     /// Error responses, by their error codes.
     pub(super) errors: Map<String, Value>,
 }
@@ -48,10 +48,6 @@ impl<'a> Document<'a> {
     pub(super) fn add(&mut self, method: &str, path: &str, builder: Value) {
         let methods = self.paths.entry(path).or_insert_with(|| json!({}));
         methods[method.to_ascii_lowercase()] = builder;
-    }
-
-    pub(super) fn request_schema<T: JsonSchema>(&mut self) -> Schema {
-        self.requests.subschema_for::<T>()
     }
 
     pub(super) fn response_schema<T: JsonSchema>(&mut self) -> Schema {

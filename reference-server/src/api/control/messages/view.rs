@@ -4,15 +4,15 @@ use std::sync::Arc;
 
 use axum::body::Body;
 use bytes::Bytes;
+use http::Response;
 use http::header::{CONTENT_SECURITY_POLICY, CONTENT_TYPE, HeaderValue, X_CONTENT_TYPE_OPTIONS};
-use http::{Response, StatusCode};
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
 use crate::api::app::Shared;
-use crate::api::control::{ControlResponse, json_response, organization, organization_param};
-use crate::api::framework::Input;
+use crate::api::control::{organization, organization_param};
+use crate::api::framework::{ApiResponse, Input, Json};
 use crate::delivery::source::Message;
 use crate::mail::links::{self, Link};
 use crate::mail::mime::Incoming;
@@ -81,23 +81,24 @@ pub(crate) struct Links {
     codes: Vec<String>,
 }
 
-pub(crate) async fn get(input: Input) -> ControlResponse {
+pub(crate) async fn get(input: Input) -> Result<Json<View>, ApiError> {
     let (organization, id) = find(&input).await?;
     show(&input.app, organization, id).await
 }
 
 /// Returns the message with its content.
-pub(crate) async fn show(app: &Shared, organization: i64, id: String) -> ControlResponse {
+pub(crate) async fn show(
+    app: &Shared,
+    organization: i64,
+    id: String,
+) -> Result<Json<View>, ApiError> {
     let (found, source, reserved) = source(app, organization, id).await?;
-    let json =
-        blocking(move || serde_json::to_vec(&found.into_view(&source)).map_err(ApiError::internal));
-    let mut response = Response::new(Body::from(reserved.keep(json.await?)));
-    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
-    Ok(response)
+    let json = blocking(move || ApiResponse::json(200, &found.into_view(&source))).await?;
+    Ok(Json::from(ApiResponse { body: reserved.keep(json.body.into()), ..json }))
 }
 
 /// Returns the RFC 5322 source.
-pub(crate) async fn raw(input: Input) -> ControlResponse {
+pub(crate) async fn raw(input: Input) -> Result<Response<Body>, ApiError> {
     let (organization, id) = find(&input).await?;
     let (_, source, reserved) = source(&input.app, organization, id).await?;
     Ok(typed("message/rfc822", reserved.keep(source)))
@@ -105,7 +106,7 @@ pub(crate) async fn raw(input: Input) -> ControlResponse {
 
 /// Returns the HTML part. A content security policy disables scripts and forms, because
 /// the page has the same origin as the control interface.
-pub(crate) async fn html(input: Input) -> ControlResponse {
+pub(crate) async fn html(input: Input) -> Result<Response<Body>, ApiError> {
     let (organization, id) = find(&input).await?;
     let (_, source, reserved) = source(&input.app, organization, id).await?;
     let html = blocking(move || Ok(Incoming::parse(&source).and_then(|message| message.html)));
@@ -120,7 +121,7 @@ const HTML_POLICY: HeaderValue = HeaderValue::from_static(
 );
 
 /// Returns the links and the one-time codes of the message.
-pub(crate) async fn links(input: Input) -> ControlResponse {
+pub(crate) async fn links(input: Input) -> Result<Json<Links>, ApiError> {
     let (organization, id) = find(&input).await?;
     let (_, source, _reserved) = source(&input.app, organization, id).await?;
     let found = blocking(move || {
@@ -129,7 +130,7 @@ pub(crate) async fn links(input: Input) -> ControlResponse {
         let (html, text) = (html.as_deref(), text.as_deref());
         Ok(Links { links: links::links(html, text), codes: links::codes(html, text) })
     });
-    json_response(StatusCode::OK, &found.await?)
+    Json::of(&found.await?)
 }
 
 /// Returns the organization and the message ID of the request, or 404 if the organization

@@ -1,0 +1,244 @@
+//! [`Route`]: an operation, its handler, and what the handler's types do not say about it.
+//! The router and the OpenAPI description are derived from it.
+
+use axum::body::Body;
+use futures_util::future::BoxFuture;
+use http::{Method, Response, StatusCode};
+use schemars::{Schema, SchemaGenerator};
+use serde_json::Value;
+use svc_sdk::Operation;
+
+use super::body::{Described, RequestBody};
+use super::call::Call;
+use super::input::Input;
+use super::response::Reply;
+use crate::model::compatibility::Compatibility;
+use crate::model::error::{ApiError, Code};
+
+pub(crate) struct Route {
+    pub(crate) target: Target,
+    pub(crate) tag: &'static str,
+    pub(crate) summary: &'static str,
+    /// Describes the successful response.
+    pub(crate) returns: &'static str,
+    /// The content type of the successful response.
+    pub(crate) produces: &'static str,
+    /// The content type that the body may have besides JSON.
+    pub(crate) also_accepts: Option<&'static str>,
+    /// Errors beyond those that follow from the operation, its parameters and its body.
+    pub(crate) errors: &'static [Code],
+    pub(crate) query: fn(&Compatibility) -> Vec<Value>,
+    /// The runtime expression of a value, and the beginning of the paths of the operations
+    /// that take it as their first path parameter.
+    pub(crate) links: Option<(&'static str, &'static str)>,
+    pub(crate) body: fn(&mut SchemaGenerator) -> Described,
+    pub(crate) reply: fn(&Compatibility, &mut SchemaGenerator) -> (StatusCode, Option<Schema>),
+}
+
+pub(crate) enum Target {
+    /// An operation of a service; method and path are those of the operation table.
+    Documented(Operation, Boxed<Call>),
+    Control {
+        method: Method,
+        path: &'static str,
+        /// Whether the query parameter `organization` selects one.
+        of_organization: bool,
+        handler: Boxed<Input>,
+    },
+}
+
+type Boxed<I> =
+    Box<dyn Fn(I) -> BoxFuture<'static, Result<Response<Body>, ApiError>> + Send + Sync>;
+
+/// An asynchronous function of the request, and of its body if it has one.
+pub(crate) trait Handler<I, M>: Send + Sync + 'static {
+    type Reply: Reply;
+
+    fn describe_body(generator: &mut SchemaGenerator) -> Described;
+
+    fn boxed(self) -> Boxed<I>;
+}
+
+impl<I, F, Fut, R> Handler<I, ()> for F
+where
+    F: Fn(I) -> Fut + Send + Sync + 'static,
+    Fut: Future<Output = Result<R, ApiError>> + Send + 'static,
+    R: Reply,
+{
+    type Reply = R;
+
+    fn describe_body(_: &mut SchemaGenerator) -> Described {
+        Described::None
+    }
+
+    fn boxed(self) -> Boxed<I> {
+        Box::new(move |input| respond(self(input)))
+    }
+}
+
+impl<I, F, Fut, R, B> Handler<I, (B,)> for F
+where
+    F: Fn(I, B) -> Fut + Send + Sync + 'static,
+    Fut: Future<Output = Result<R, ApiError>> + Send + 'static,
+    R: Reply,
+    B: RequestBody,
+{
+    type Reply = R;
+
+    fn describe_body(generator: &mut SchemaGenerator) -> Described {
+        B::describe(generator)
+    }
+
+    fn boxed(self) -> Boxed<I> {
+        Box::new(move |input| respond(self(input, B::NEW)))
+    }
+}
+
+fn respond<R: Reply>(
+    reply: impl Future<Output = Result<R, ApiError>> + Send + 'static,
+) -> BoxFuture<'static, Result<Response<Body>, ApiError>> {
+    Box::pin(async move { reply.await.map(Into::into) })
+}
+
+/// Routes under construction.
+#[derive(Default)]
+pub(crate) struct Routes {
+    all: Vec<Route>,
+    tag: &'static str,
+}
+
+impl Routes {
+    /// Sets the tag of the routes that follow.
+    pub(crate) fn tag(&mut self, tag: &'static str) {
+        self.tag = tag;
+    }
+
+    /// Adds an operation of a service.
+    pub(crate) fn documented<M>(
+        &mut self,
+        operation: Operation,
+        handler: impl Handler<Call, M>,
+    ) -> &mut Route {
+        self.add(handler, |handler| Target::Documented(operation, handler))
+    }
+
+    /// Adds an operation of the control interface.
+    pub(crate) fn control<M>(
+        &mut self,
+        method: Method,
+        path: &'static str,
+        handler: impl Handler<Input, M>,
+    ) -> &mut Route {
+        let of_organization = false;
+        self.add(handler, |handler| Target::Control { method, path, of_organization, handler })
+    }
+
+    /// Adds an operation of the control interface on one organization.
+    pub(crate) fn of_organization<M>(
+        &mut self,
+        method: Method,
+        path: &'static str,
+        handler: impl Handler<Input, M>,
+    ) -> &mut Route {
+        let of_organization = true;
+        self.add(handler, |handler| Target::Control { method, path, of_organization, handler })
+    }
+
+    fn add<I, M, H: Handler<I, M>>(
+        &mut self,
+        handler: H,
+        target: impl FnOnce(Boxed<I>) -> Target,
+    ) -> &mut Route {
+        self.all.push(Route {
+            target: target(handler.boxed()),
+            tag: self.tag,
+            summary: "",
+            returns: "",
+            produces: "application/json",
+            also_accepts: None,
+            errors: &[],
+            query: |_| Vec::new(),
+            links: None,
+            body: H::describe_body,
+            reply: H::Reply::describe,
+        });
+        self.all.last_mut().expect("a route")
+    }
+
+    pub(crate) fn into_vec(self) -> Vec<Route> {
+        self.all
+    }
+}
+
+impl Route {
+    pub(crate) fn doc(&mut self, summary: &'static str, returns: &'static str) -> &mut Self {
+        (self.summary, self.returns) = (summary, returns);
+        self
+    }
+
+    pub(crate) fn errors(&mut self, errors: &'static [Code]) -> &mut Self {
+        self.errors = errors;
+        self
+    }
+
+    pub(crate) fn query(&mut self, query: fn(&Compatibility) -> Vec<Value>) -> &mut Self {
+        self.query = query;
+        self
+    }
+
+    pub(crate) fn produces(&mut self, content_type: &'static str) -> &mut Self {
+        self.produces = content_type;
+        self
+    }
+
+    pub(crate) fn also_accepts(&mut self, content_type: &'static str) -> &mut Self {
+        self.also_accepts = Some(content_type);
+        self
+    }
+
+    /// Links to all other operations whose paths start with `paths`. `value` is the runtime
+    /// expression of their first path parameter.
+    pub(crate) fn links(&mut self, value: &'static str, paths: &'static str) -> &mut Self {
+        self.links = Some((value, paths));
+        self
+    }
+
+    pub(crate) fn method(&self) -> Method {
+        match &self.target {
+            // The operation table has only methods that HTTP defines.
+            Target::Documented(operation, _) => {
+                operation.method().as_str().parse().unwrap_or_default()
+            }
+            Target::Control { method, .. } => method.clone(),
+        }
+    }
+
+    pub(crate) fn path(&self) -> &'static str {
+        match &self.target {
+            Target::Documented(operation, _) => operation.path(),
+            Target::Control { path, .. } => path,
+        }
+    }
+
+    /// The ID of the operation in the description: `emailsGet` for a documented one,
+    /// `sandboxGetMessagesIdRaw` for `GET /_sandbox/messages/{id}/raw`.
+    pub(crate) fn id(&self) -> String {
+        match &self.target {
+            Target::Documented(operation, _) => {
+                let name = format!("{operation:?}");
+                name[..1].to_ascii_lowercase() + &name[1..]
+            }
+            Target::Control { method, path, .. } => {
+                let text = format!("{method} {}", path.trim_start_matches("/_sandbox/"));
+                let text = text.to_ascii_lowercase();
+                let words = text.split(|letter: char| !letter.is_ascii_alphanumeric());
+                words.filter(|word| !word.is_empty()).fold("sandbox".to_owned(), |name, word| {
+                    name + &word[..1].to_ascii_uppercase() + &word[1..]
+                })
+            }
+        }
+    }
+}
+
+/// The ID of the returned resource.
+pub(crate) const ID: &str = "$response.body#/id";

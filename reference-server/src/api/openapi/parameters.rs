@@ -1,0 +1,93 @@
+//! The query parameters of the control interface, besides `organization`.
+
+use schemars::{JsonSchema, SchemaGenerator};
+use serde_json::{Value, json};
+
+use crate::api::control::deliveries::STATES;
+use crate::model::compatibility::Compatibility;
+use crate::model::schema::{Duration, IpAddress, Mailbox};
+
+pub(crate) fn messages(_: &Compatibility) -> Vec<Value> {
+    vec![
+        query("to", "The address of the recipient.", schema::<Mailbox>()),
+        query("from", "The address of the sender.", schema::<Mailbox>()),
+        query("subject", "A part of the subject, case-insensitive.", text()),
+        query(
+            "after",
+            "Only messages after this time, or after the message with this ID.",
+            json!({"anyOf": [
+                {"type": "string", "format": "date-time"},
+                {"type": "string", "pattern": "^msg_"},
+            ]}),
+        ),
+        limit(),
+        cursor(json!({"type": "string", "pattern": "^msg_"})),
+    ]
+}
+
+pub(crate) fn waiting(compatibility: &Compatibility) -> Vec<Value> {
+    let mut parameters = messages(compatibility);
+    parameters.push(query(
+        "timeout",
+        "How long to wait, in real time, at most `10m`. Default: `30s`. Then the status is 408.",
+        schema::<Duration>(),
+    ));
+    parameters
+}
+
+pub(crate) fn inbound(_: &Compatibility) -> Vec<Value> {
+    vec![
+        query(
+            "to",
+            "For `message/rfc822`: the recipients, separated by commas. Default: those in the header of the message.",
+            text(),
+        ),
+        query(
+            "from",
+            "For `message/rfc822`: the envelope sender. Default: the sender in the header of the message.",
+            text(),
+        ),
+        query(
+            "ip",
+            "The IP address of the sending host, for the SPF check. Without it, the SPF result is `none`.",
+            schema::<IpAddress>(),
+        ),
+        query(
+            "helo",
+            "The name that the sending host gives in `HELO`. Default: the domain of the sender.",
+            json!({"type": "string", "pattern": r"^[A-Za-z0-9.:\[\]_-]+$"}),
+        ),
+    ]
+}
+
+pub(crate) fn deliveries(_: &Compatibility) -> Vec<Value> {
+    vec![
+        query("webhook", "The ID of the webhook.", text()),
+        query("event", "The name of the event, such as `email.sent`.", text()),
+        query("state", "The state of the delivery.", json!({"type": "string", "enum": STATES})),
+        limit(),
+        cursor(json!({"type": "string", "format": "uuid"})),
+    ]
+}
+
+fn limit() -> Value {
+    let schema = json!({"type": "integer", "minimum": 1, "maximum": 100, "default": 20});
+    query("limit", "Maximum number of results.", schema)
+}
+
+fn cursor(schema: Value) -> Value {
+    query("cursor", "The `next` value of the previous page.", schema)
+}
+
+fn text() -> Value {
+    json!({"type": "string"})
+}
+
+fn schema<T: JsonSchema>() -> Value {
+    T::json_schema(&mut SchemaGenerator::default()).to_value()
+}
+
+#[expect(clippy::needless_pass_by_value, reason = "the macro takes a reference")]
+fn query(name: &str, description: &str, schema: Value) -> Value {
+    json!({"name": name, "in": "query", "description": description, "schema": schema})
+}

@@ -1,0 +1,126 @@
+//! The router, and the checks that run before every handler.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use axum::Router;
+use axum::body::Body;
+use axum::extract::rejection::RawPathParamsRejection;
+use axum::extract::{RawPathParams, Request, State};
+use axum::routing::{MethodFilter, on};
+use futures_util::future::BoxFuture;
+use http::Response;
+use svc_sdk::{Operation, Service};
+
+use super::ROUTES;
+use crate::api::app::Shared;
+use crate::api::control::guard::{check_query, guard};
+use crate::api::framework::auth;
+use crate::api::framework::call::Call;
+use crate::api::framework::fault;
+use crate::api::framework::input::Input;
+use crate::api::framework::listen::ConnectionAborter;
+use crate::api::framework::response;
+use crate::api::framework::route::{Route, Target};
+use crate::api::openapi;
+use crate::api::tracking;
+use crate::model::compatibility::ErrorFormat;
+use crate::model::error::{ApiError, Code};
+use crate::store::faults;
+
+/// The routes of both services and of the control interface.
+pub(crate) fn router(app: &Shared) -> Router {
+    let mut router = Router::new();
+    for route in ROUTES.iter() {
+        let filter = MethodFilter::try_from(route.method()).expect("a common method");
+        let handler = move |State(app): State<Shared>, params: Params, request: Request| async move {
+            let Ok(params) = params else {
+                return response::error(
+                    &ApiError::not_found("path"),
+                    app.error_format(route.path()),
+                );
+            };
+            let params = params.iter().map(|(name, value)| (name.to_owned(), value.to_owned()));
+            let params = params.collect();
+            let (parts, body) = request.into_parts();
+            let input = Input::new(app, parts, params, body);
+            match &route.target {
+                Target::Documented(operation, handler) => {
+                    handle_documented(input, *operation, handler).await
+                }
+                Target::Control { handler, .. } => handle_control(input, route, handler).await,
+            }
+        };
+        router = router.route(route.path(), on(filter, handler));
+    }
+    openapi::routes(tracking::routes(router), &ROUTES)
+        .method_not_allowed_fallback(|State(app): State<Shared>, request: Request| async move {
+            let message = format!("this path does not support the method {}", request.method());
+            response::error(
+                &ApiError::new(Code::MethodNotAllowed, message),
+                app.error_format(request.uri().path()),
+            )
+        })
+        .fallback(|State(app): State<Shared>, request: Request| async move {
+            response::error(&ApiError::not_found("path"), app.error_format(request.uri().path()))
+        })
+        .with_state(Arc::clone(app))
+}
+
+/// Handles a request to the control interface.
+async fn handle_control(
+    input: Input,
+    route: &Route,
+    handler: &impl Fn(Input) -> Handled,
+) -> Response<Body> {
+    let known = (route.query)(&input.app.settings.compatibility);
+    let result = match guard(&input).and_then(|()| check_query(&input, &known)) {
+        Ok(()) => handler(input).await,
+        Err(error) => Err(error),
+    };
+    result.unwrap_or_else(|error| response::error(&error, ErrorFormat::Nested))
+}
+
+/// Handles a request to a documented operation, and measures how long it takes.
+async fn handle_documented(
+    input: Input,
+    operation: Operation,
+    handler: &impl Fn(Call) -> Handled,
+) -> Response<Body> {
+    let started = Instant::now();
+    let app = Arc::clone(&input.app);
+    let format = app.settings.compatibility.error_format;
+    let response = match auth::authenticate(&app, operation.service(), &input.parts) {
+        Ok(key) => {
+            let (fault, updates) = app.faults.trigger(key.organization, operation, app.clock.now());
+            faults::save(&app.store, updates).await;
+            let aborter = input.parts.extensions.get::<ConnectionAborter>().cloned();
+            // These checks follow authentication, in the order of
+            // `docs/undocumented/both-services.md#order-of-checks`.
+            let process = async {
+                auth::check_rate_limit(&app, &key)?;
+                auth::authorize(operation, &key)?;
+                handler(Call { operation, key, input }).await
+            };
+            let process =
+                async { process.await.unwrap_or_else(|error| response::error(&error, format)) };
+            match fault {
+                Some(effect) => fault::apply(effect, aborter.unwrap_or_default(), process).await,
+                None => process.await,
+            }
+        }
+        // The format of this error is documented (`docs/extraction-service/errors.md`), so no
+        // setting changes it.
+        Err(error) if operation.service() == Service::Extraction => {
+            response::error(&error, ErrorFormat::Nested)
+        }
+        Err(error) => response::error(&error, format),
+    };
+    app.metrics.request(operation, response.status(), started.elapsed());
+    response
+}
+
+type Handled = BoxFuture<'static, Result<Response<Body>, ApiError>>;
+
+/// The path parameters, or an error if they are not UTF-8.
+type Params = Result<RawPathParams, RawPathParamsRejection>;
