@@ -136,7 +136,13 @@ impl Records {
         Ok(since)
     }
 
-    /// The newest deliveries, newest first. Corrupt records are skipped.
+    /// Every delivery, oldest first: the record, or why it cannot be read.
+    pub fn all(&self) -> Result<Vec<(String, Result<RecordedDelivery, Failure>)>, Failure> {
+        let ids = self.ids()?.into_iter();
+        Ok(ids.map(|id| (id.clone(), self.read(&id))).collect())
+    }
+
+    /// The newest deliveries, newest first, to complete their ids. Corrupt records are skipped.
     pub fn newest(&self, count: usize) -> Result<Vec<RecordedDelivery>, Failure> {
         let ids = self.ids()?;
         Ok(ids.iter().rev().take(count).filter_map(|id| self.read(id).ok()).collect())
@@ -193,7 +199,7 @@ pub struct Since {
 }
 
 /// The time in the id of a record, in seconds since the epoch.
-fn created(id: &str) -> Option<i64> {
+pub fn created(id: &str) -> Option<i64> {
     let id = id.strip_prefix("rec_").and_then(|id| Uuid::try_parse(id).ok())?;
     i64::try_from(id.get_timestamp()?.to_unix().0).ok()
 }
