@@ -124,8 +124,8 @@ fn emails(checker: &mut Checker) {
     checker.run(&format!("--sandbox emails get {} --wait", text(&sent, "/id")));
     let later = checker.run(&format!("{SEND} --at +2h"));
     checker.run(&format!("--sandbox emails cancel {}", text(&later, "/id")));
-    let good = r#"{"from":"hello@sandbox.test","to":"a@b.test","subject":"s"}"#;
-    let bad = r#"{"from":"hello@nobody.test","to":"a@b.test","subject":"s"}"#;
+    let good = r#"{"from":"hello@sandbox.test","to":"a@b.test","subject":"s","text":"t"}"#;
+    let bad = r#"{"from":"hello@nobody.test","to":"a@b.test","subject":"s","text":"t"}"#;
     let file = checker.home.file("emails.ndjson", format!("{good}\n{bad}\n"));
     checker.run_words(&["--sandbox", "emails", "batch", &file], 11);
     checker.fail("--sandbox emails get eml_missing", 5);

@@ -150,7 +150,7 @@ fn a_profile_holds_compatibility_settings() {
             service.url()
         ),
     );
-    let email = r#"{"from":"not an address","to":"c@d.test","subject":"s"}"#;
+    let email = r#"{"from":"not an address","to":"c@d.test","subject":"s","text":"t"}"#;
     let file = home.file("emails.json", format!("[{email}]"));
     home.run_with_env(&["emails", "batch", &file], &[("SVC_EMAIL_KEY", "mk_test_x")]);
     let request = &service.requests()[0];

@@ -1,6 +1,6 @@
 //! Usage errors: exit code 2, and an error object in JSON output.
 
-use crate::support::Home;
+use crate::support::{Home, Service};
 
 #[test]
 fn usage_errors_are_error_objects_when_piped() {
@@ -253,4 +253,29 @@ fn a_file_name_in_place_of_content_is_refused() {
     assert_eq!(home.run(&[&send[..], &["--text", ""]].concat()).code, 0);
     // An address of a file in a sentence is text.
     assert_eq!(home.run(&[&send[..], &["--text", "see body.html"]].concat()).code, 0);
+}
+
+/// The output of a command that failed is not sent as an empty email.
+#[test]
+fn empty_files_and_empty_standard_input_are_not_sent() {
+    let home = Home::new();
+    let service = Service::always(202, r#"{"id":"eml_1","status":"queued"}"#);
+    let env = [("SVC_EMAIL_URL", &*service.url()), ("SVC_EMAIL_KEY", "mk_test_x")];
+    home.file("blank.txt", " \n");
+    let send = ["emails", "send", "--from", "a@b.test", "--to", "c@d.test", "--subject", "Hi"];
+    for (option, value) in [("--text", "-"), ("--html", "-"), ("--text", "@blank.txt")] {
+        let run = home.run_with_env(&[&send[..], &[option, value]].concat(), &env);
+        assert_eq!(run.code, 2, "{run:?}");
+        let error = run.error();
+        assert!(error["message"].as_str().is_some_and(|m| m.ends_with("is empty")), "{error}");
+    }
+    let without_content = r#"{"from":"a@b.test","to":["c@d.test"],"subject":"s"}"#;
+    let batch = home.file("emails.ndjson", without_content);
+    let run = home.run_with_env(&["emails", "batch", &batch], &env);
+    assert_eq!(run.code, 2, "{run:?}");
+    assert_eq!(run.error()["fields"][0]["field"], "emails[0].text");
+    assert_eq!(service.requests(), [""; 0]);
+    // An empty text on purpose is sent.
+    let run = home.run_with_env(&[&send[..], &["--text", ""]].concat(), &env);
+    assert_eq!(run.code, 0, "{run:?}");
 }
