@@ -43,7 +43,7 @@ fn words(line: &str) -> Vec<&str> {
 
 fn home() -> Home {
     let home = Home::new();
-    home.file("emails.json", r#"[{"from":"a@b.test","to":"c@d.test","subject":"s"}]"#);
+    home.file("emails.json", r#"[{"from":"a@b.test","to":"c@d.test","subject":"s","text":"t"}]"#);
     home.file("people.csv", "email\na@b.test\n");
     home
 }
@@ -132,7 +132,7 @@ fn a_dry_run_sends_nothing() {
     let service = Service::always(500, "");
     let home = home();
     for line in LINES {
-        let run = run(&home, &format!("{line} --dry-run"), &service.url());
+        let run = run(&home, &format!("{line} --dry-run --quiet"), &service.url());
         assert_eq!((run.code, run.stderr.as_str()), (0, ""), "{line}: {run:?}");
         let request = run.json();
         assert!(
