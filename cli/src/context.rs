@@ -25,7 +25,7 @@ use crate::sandbox::Sandbox;
 use crate::settings::{Key, Settings, Source, key_variable, url_setting_names};
 
 /// The keys that a new sandbox accepts (`docs/control-interface.md#seeds`).
-const SANDBOX_EMAIL_KEY: &str = "mk_test_sandbox";
+pub const SANDBOX_EMAIL_KEY: &str = "mk_test_sandbox";
 const SANDBOX_EXTRACTION_KEY: &str = "sk_test_sandbox";
 
 const USER_AGENT: &str = concat!("svc/", env!("CARGO_PKG_VERSION"));

@@ -37,6 +37,7 @@ mod suggest;
 mod times;
 mod usage;
 mod wait;
+mod webhook;
 
 pub use app::{command, main};
 pub use command_spec::{COMMANDS, CommandSpec, Effect};

@@ -107,7 +107,7 @@ pub async fn delete(
     }
 }
 
-/// The resource to delete, with its name if the user is asked for confirmation.
+/// The resource to delete, with its name if a person reads the question or the result.
 async fn to_delete(context: &Context, names: Names<'_>, text: &str) -> Result<Target, Failure> {
     if context.settings.dry_run {
         return Ok(Target::unnamed(text));
@@ -115,13 +115,18 @@ async fn to_delete(context: &Context, names: Names<'_>, text: &str) -> Result<Ta
     if names.is_name(text) {
         return names.existing(context, text).await;
     }
+    let asks = !context.settings.yes && context.out.can_ask();
     // The name of a contact would have to be searched in all audiences.
-    if context.settings.yes || !context.out.can_ask() || matches!(names, Names::Contact { .. }) {
+    if (!asks && !context.out.is_table()) || matches!(names, Names::Contact { .. }) {
         return Ok(Target::unnamed(text));
     }
     match names.find(context, text).await {
         Ok(found) => Ok(found.unwrap_or_else(|| Target::unnamed(text))),
         Err(failure) if failure.details().code.as_deref() == Some(AMBIGUOUS) => Err(failure),
+        // The deletion would fail in the same way, after another wait.
+        Err(failure) if matches!(failure.kind(), Kind::Unavailable | Kind::RateLimited) => {
+            Err(failure)
+        }
         // The deletion itself reports what is wrong.
         Err(_) => Ok(Target::unnamed(text)),
     }
@@ -148,7 +153,8 @@ impl Names<'_> {
         }
     }
 
-    async fn existing(self, context: &Context, text: &str) -> Result<Target, Failure> {
+    /// The only resource with this id or name.
+    pub async fn existing(self, context: &Context, text: &str) -> Result<Target, Failure> {
         self.find(context, text).await?.ok_or_else(|| {
             Failure::new(Kind::NotFound, format!("{} `{text}` not found", self.noun()))
                 .code("not_found")

@@ -14,6 +14,7 @@ use uuid::Uuid;
 
 use crate::failure::{Failure, Kind};
 use crate::input::json_problem;
+use crate::settings::files::create_private_dir;
 
 /// How long a delivery is stored.
 const RETENTION: TimeDelta = TimeDelta::days(30);
@@ -213,11 +214,7 @@ pub fn session_secret(data_dir: &Path, service: &str) -> PathBuf {
 pub fn write_private(path: &Path, content: &[u8]) -> Result<(), Failure> {
     let failed = |error: std::io::Error| Failure::other(format!("{}: {error}", path.display()));
     if let Some(parent) = path.parent() {
-        let mut builder = fs::DirBuilder::new();
-        builder.recursive(true);
-        #[cfg(unix)]
-        std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
-        builder.create(parent).map_err(failed)?;
+        create_private_dir(parent).map_err(failed)?;
     }
     // A new file and a rename: never a partial file, never an existing file's wider mode.
     let new = path.with_extension(format!("{}.new", Uuid::now_v7().simple()));

@@ -233,8 +233,15 @@ pub(super) fn read(path: &Path) -> Result<DocumentMut, Failure> {
 
 /// Finds an entry of the wrong type, which would make the file unusable.
 fn shape_error(document: &DocumentMut) -> Option<String> {
-    if document.get("profile").is_some_and(|item| !item.is_str()) {
-        return Some("`profile` is not a string".to_owned());
+    match document.get("profile") {
+        Some(item) if item.is_table_like() => {
+            return Some(
+                "`profile` is the name of the default profile; write [profiles.NAME], not [profile.NAME]"
+                    .to_owned(),
+            );
+        }
+        Some(item) if !item.is_str() => return Some("`profile` is not a string".to_owned()),
+        _ => {}
     }
     let all = document.get("profiles")?;
     let Some(all) = all.as_table_like() else {
@@ -290,7 +297,8 @@ pub(super) fn write(path: &Path, document: &DocumentMut) -> Result<(), Failure> 
     written.map_err(failed)
 }
 
-fn create_private_dir(path: &Path) -> std::io::Result<()> {
+/// Creates a directory and its parents with mode 0700.
+pub(crate) fn create_private_dir(path: &Path) -> std::io::Result<()> {
     let mut builder = fs::DirBuilder::new();
     builder.recursive(true);
     #[cfg(unix)]

@@ -6,7 +6,7 @@ use svc_cli::COMMANDS;
 use crate::support::{Home, Run, Service};
 
 /// A command line for each command that calls a documented operation.
-const LINES: [&str; 28] = [
+const LINES: [&str; 30] = [
     "emails send --from a@b.test --to c@d.test --subject s --text t",
     "emails batch emails.json",
     "emails get x",
@@ -29,11 +29,13 @@ const LINES: [&str; 28] = [
     "webhooks create https://x.test --event email.sent",
     "webhooks list",
     "webhooks update x --active true",
+    "webhooks rotate x --yes",
     "webhooks delete x --yes",
     "webhooks test x",
     "extraction me",
     "extraction webhooks create https://x.test --event extraction.completed",
     "extraction webhooks list",
+    "extraction webhooks rotate x --yes",
     "extraction webhooks delete x --yes",
 ];
 

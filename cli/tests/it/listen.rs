@@ -491,13 +491,75 @@ fn a_webhook_that_cannot_be_removed_is_reported() {
     assert!(!listening.ready.to_string().contains("whsec"), "{}", listening.ready);
     let run = listening.interrupt();
     let error = run.error();
-    assert_eq!((run.code, error["code"].clone()), (130, json!("webhook_left_behind")), "{run:?}");
+    assert_eq!((run.code, error["code"].clone()), (130, json!("webhook_not_deleted")), "{run:?}");
     assert_eq!(error["hint"], "delete it: svc webhooks delete whk_1 --yes");
     let requests = service.requests();
     let registration: Value = serde_json::from_str(body(&requests[0])).expect("JSON");
     assert_eq!(registration["url"], "https://me.tunnel.example/");
     assert_eq!(registration["events"].as_array().map(Vec::len), Some(8));
     assert!(requests[1].starts_with("DELETE /api/v1/webhooks/whk_1 "), "{requests:?}");
+}
+
+/// The webhook of a session that was killed is found by the next one.
+#[test]
+fn a_webhook_of_a_killed_session_is_offered_for_deletion() {
+    let home = Home::new();
+    let webhooks = || {
+        let list = home.sandbox_json(&["webhooks", "list"]);
+        let ids = list.as_array().expect("a list").iter().map(|one| one["id"].clone());
+        ids.collect::<Vec<_>>()
+    };
+    let listen = ["--sandbox", "listen", "--quiet"];
+    let killed = RunningListen::start(&home, &listen);
+    let id = killed.ready["webhook"].as_str().expect("a webhook").to_owned();
+    // A session that still runs is left alone.
+    let second = RunningListen::start(&home, &listen);
+    assert!(webhooks().contains(&json!(id)));
+    let run = second.interrupt();
+    assert!(!run.stderr.contains("warning"), "{run:?}");
+    killed.signal("-KILL");
+    killed.end();
+    assert_eq!(webhooks(), [json!(id)]);
+
+    let run = RunningListen::start(&home, &listen).interrupt();
+    let way_out = format!("delete it: svc --sandbox webhooks delete {id} --yes\n");
+    assert!(run.stderr.starts_with("warning: ") && run.stderr.contains(&way_out), "{run:?}");
+    let next = RunningListen::start(&home, &[&listen[..], &["--yes"]].concat());
+    assert_eq!(webhooks(), [next.ready["webhook"].clone()]);
+    let run = next.interrupt();
+    assert!(!run.stderr.contains("warning"), "{run:?}");
+    assert_eq!(std::fs::read_dir(home.path("data/svc/listen")).expect("read").count(), 0);
+}
+
+#[test]
+fn a_rotated_webhook_has_the_same_url_and_events_and_another_secret() {
+    let home = Home::new();
+    let create = ["webhooks", "create", "http://127.0.0.1:9/hooks", "--event", "email.sent"];
+    let old = home.sandbox_json(&create);
+    let id = old["id"].as_str().expect("an id");
+    home.sandbox_json(&["webhooks", "update", id, "--active", "no"]);
+    let secret = home.path("secret").display().to_string();
+    let keep = ["webhooks", "rotate", id, "--keep-old", "--secret-file", &secret];
+    let new = home.sandbox_json(&keep);
+    assert_eq!((&new["url"], &new["events"]), (&old["url"], &old["events"]));
+    assert_eq!((&new["replaces"], &new["active"]), (&old["id"], &json!(false)));
+    let stored = std::fs::read_to_string(&secret).expect("a secret");
+    assert!(!new.to_string().contains(&stored) && old["signingSecret"] != stored.as_str());
+    assert_eq!(home.sandbox_json(&["webhooks", "list"]).as_array().map(Vec::len), Some(2));
+
+    let run = home.run(&["--sandbox", "webhooks", "rotate", id, "--yes"]);
+    assert_eq!(run.code, 0, "{run:?}");
+    assert!(run.json()["signingSecret"].is_string(), "{run:?}");
+    let list = home.sandbox_json(&["webhooks", "list"]);
+    assert!(list.as_array().is_some_and(|all| all.len() == 2), "{list}");
+    assert!(!list.to_string().contains(id), "{list}");
+
+    // Without a place for the secret, nothing changes.
+    let new = new["id"].as_str().expect("an id");
+    let args = ["--sandbox", "webhooks", "rotate", new, "--yes", "--secret-file", "/dev/null/x"];
+    let run = home.run(&args);
+    assert!(run.code == 1 && run.stderr.contains("is unchanged"), "{run:?}");
+    assert_eq!(home.sandbox_json(&["webhooks", "list"]), list);
 }
 
 #[test]

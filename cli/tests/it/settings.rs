@@ -158,6 +158,20 @@ fn a_profile_holds_compatibility_settings() {
     assert!(request.contains(r#"{"emails":[{"from":"not an address""#), "{request}");
 }
 
+/// What was probably meant by an entry in the wrong place of `config.toml`.
+#[test]
+fn misplaced_settings_are_explained() {
+    for (config, explanation) in [
+        ("retries = 3", "retries belongs in a profile: [profiles.NAME]"),
+        ("[profile.work]\nretries = 3", "write [profiles.NAME], not [profile.NAME]"),
+    ] {
+        let home = Home::new();
+        home.file("config/svc/config.toml", config);
+        let run = home.run(&["config", "show"]);
+        assert!(run.stderr.contains(explanation), "{run:?}");
+    }
+}
+
 #[test]
 fn concurrent_logins_do_not_lose_updates() {
     let home = Home::new();

@@ -115,8 +115,8 @@ impl Show {
             rows.extend(unknown.iter().map(|(entry, _)| of(entry)));
         }
         context.out.list(&rows, VIEW, "")?;
-        for (entry, known) in unknown {
-            let meant = known.map(|known| format!("; did you mean {known}?")).unwrap_or_default();
+        for (entry, meant) in unknown {
+            let meant = meant.map(|meant| format!("; {meant}")).unwrap_or_default();
             context.out.warning(&format!("{entry} is unknown and has no effect{meant}"));
         }
         Ok(())
