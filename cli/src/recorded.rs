@@ -71,6 +71,9 @@ impl RecordedDelivery {
     }
 }
 
+/// The id of a record, and the record or why it cannot be read.
+pub type Entry = (String, Result<RecordedDelivery, Failure>);
+
 /// The directory of stored deliveries.
 pub struct Records(PathBuf);
 
@@ -138,7 +141,7 @@ impl Records {
     }
 
     /// Every delivery, oldest first: the record, or why it cannot be read.
-    pub fn all(&self) -> Result<Vec<(String, Result<RecordedDelivery, Failure>)>, Failure> {
+    pub fn all(&self) -> Result<Vec<Entry>, Failure> {
         let ids = self.ids()?.into_iter();
         Ok(ids.map(|id| (id.clone(), self.read(&id))).collect())
     }

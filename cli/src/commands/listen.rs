@@ -36,7 +36,8 @@ const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(10);
 /// Receive webhooks locally, verify and forward them
 ///
 /// Listens on the loopback interface; use a tunnel to receive deliveries from outside. With
-/// --sandbox or --public-url, a webhook is created for the session and deleted at its end.
+/// --sandbox or --public-url, a webhook is created for the session and deleted at its end. If a
+/// session was killed, the next one offers to delete its webhook; --yes deletes it.
 ///
 /// A delivery with an invalid signature gets the response 401. Any other delivery is recorded for
 /// `svc replay` (kept for 30 days) and forwarded with its exact bytes and headers. The application's

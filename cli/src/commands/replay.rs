@@ -16,7 +16,7 @@ use crate::deliver::{Deliverer, Delivery, RESPONSE_TIMEOUT, check_url};
 use crate::failure::Failure;
 use crate::input::at::{self, Direction};
 use crate::output::{Column, Format, Show, View, local_time};
-use crate::recorded::{RecordedDelivery, Records, Since, created, session_secret};
+use crate::recorded::{Entry, RecordedDelivery, Records, Since, created, session_secret};
 
 const VIEW: View = View(&[
     Column::id("ID", "/id"),
@@ -210,7 +210,7 @@ impl Replay {
                 }
             }
         } else {
-            let value = |(id, record): &(String, Result<RecordedDelivery, Failure>)| match record {
+            let value = |(id, record): &Entry| match record {
                 Ok(record) if self.show => with_message(record),
                 Ok(record) => Ok(summary(record)),
                 Err(failure) => Ok(unreadable(id, failure)),

@@ -188,7 +188,10 @@ fn an_update_from_a_file_keeps_opt_outs() {
     let run = home.run(&update);
     assert_eq!((run.code, results(&run)), (0, vec!["skipped".into(), "skipped".into()]), "{run:?}");
     assert_eq!(run.json()[0]["opt_out_kept"], true, "{run:?}");
-    assert!(run.stderr.contains("remain unsubscribed") && run.stderr.contains("--resubscribe"));
+    assert!(
+        run.stderr.contains("1 contact remains unsubscribed")
+            && run.stderr.contains("--resubscribe")
+    );
     assert_eq!(is_subscribed(), false);
 
     let run = home.run(&[&update[..], &["--resubscribe"]].concat());

@@ -85,17 +85,21 @@ impl OptOuts {
     pub(super) fn warn(&self, context: &Context) {
         if self.skipped > 0 {
             context.out.warning(&format!(
-                "contacts that remain subscribed, although the file unsubscribes them: {}, \
-                 because existing contacts were skipped; unsubscribe them with --existing update",
-                self.skipped
+                "{} subscribed, although the file says otherwise, because existing contacts are \
+                 skipped; --existing update applies the opt-outs of the file",
+                remain(self.skipped)
             ));
         }
         if self.kept > 0 {
             context.out.warning(&format!(
-                "contacts that remain unsubscribed, although the file subscribes them: {}, \
-                 because they have opted out; --resubscribe subscribes them",
-                self.kept
+                "{} unsubscribed, although the file says otherwise, because an opt-out in the \
+                 service wins; --resubscribe applies the file",
+                remain(self.kept)
             ));
         }
     }
+}
+
+fn remain(count: usize) -> String {
+    if count == 1 { "1 contact remains".to_owned() } else { format!("{count} contacts remain") }
 }
