@@ -17,6 +17,7 @@ mod command_spec;
 mod commands;
 mod complete;
 mod confirm;
+mod contact_pages;
 mod context;
 mod control;
 mod deliver;

@@ -5,8 +5,8 @@ use std::fmt;
 
 use svc_sdk::{Call, Deleted, EmailClient, ExtractionClient};
 
-use crate::commands::contacts::pages;
 use crate::confirm::confirm;
+use crate::contact_pages;
 use crate::context::Context;
 use crate::failure::{Failure, Kind};
 use crate::output::one_line;
@@ -102,7 +102,10 @@ pub async fn delete(
         Ok(done.map(|_| id.to_owned()))
     };
     match with_id(context, names, &target.id, delete).await? {
-        Some(id) => context.deleted(names.noun(), &Target { id, ..target }),
+        Some(id) => {
+            let target = Target { id, ..target };
+            context.deleted(names.noun(), &target.id, &target.to_string())
+        }
         None => Ok(()),
     }
 }
@@ -220,7 +223,7 @@ impl Names<'_> {
                 let mut found = Vec::new();
                 for audience in audiences {
                     let place = format!("in {}", audience.name.as_ref().unwrap_or(&audience.id));
-                    let read = pages::for_each(client, &audience.id, None, |contact| {
+                    let read = contact_pages::for_each(client, &audience.id, None, |contact| {
                         let known = matching(&contact.id, &contact.email);
                         found.extend(known.map(|(target, _)| (target, place.clone())));
                         Ok(())

@@ -16,4 +16,4 @@ pub use files::{Compatibility, Profiles};
 pub use flags::{GlobalFlags, OutputFormat};
 pub use key::Key;
 pub use proxy::Proxies;
-pub use resolve::{Settings, Source, Sourced};
+pub use resolve::{Settings, Source, Sourced, unknown_profile};

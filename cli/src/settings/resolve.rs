@@ -13,8 +13,7 @@ use super::{
     Compatibility, Credentials, GlobalFlags, Key, OutputFormat, Profiles, Proxies, keyring,
 };
 use crate::command_line;
-use crate::commands::profiles::r#use::unknown;
-use crate::failure::Failure;
+use crate::failure::{Failure, Kind};
 use crate::output::{ColorChoice, Format};
 
 /// Default time limit of a call, over all attempts.
@@ -258,7 +257,7 @@ impl Settings {
 
     /// Fails if the selected profile does not exist. Only `svc login` accepts a new one.
     pub fn refuse_unknown_profile(&self) -> Result<(), Failure> {
-        if self.profile_known { Ok(()) } else { Err(unknown(&self.profile.value)) }
+        if self.profile_known { Ok(()) } else { Err(unknown_profile(&self.profile.value)) }
     }
 
     /// Locks profiles and keys against changes by other commands, until the handle is dropped.
@@ -275,6 +274,16 @@ impl Settings {
     pub fn credentials(&self) -> Result<Credentials, Failure> {
         Credentials::load(self.config_dir.join("credentials.toml"))
     }
+}
+
+/// The failure for a profile that does not exist.
+pub fn unknown_profile(name: &str) -> Failure {
+    Failure::new(Kind::InvalidInput, format!("profile `{name}` does not exist"))
+        .code("unknown_profile")
+        .hint(format!(
+            "list the profiles: svc profiles list; create it: svc login --profile {}",
+            command_line::shell_quoted(name)
+        ))
 }
 
 /// Compares base URLs as the client uses them: with or without a slash at the end.

@@ -5,9 +5,10 @@ use serde_json::Value;
 use svc_sdk::EmailClient;
 use svc_sdk::email::Contact;
 
+use super::VIEW;
 use super::import::rows::{EXPORT_HEADER, topics_cell};
-use super::{VIEW, pages};
 use crate::complete::Values;
+use crate::contact_pages;
 use crate::context::Context;
 use crate::failure::Failure;
 use crate::names::{self, Names};
@@ -68,7 +69,7 @@ impl Export {
         };
         let progress = context.out.progress("exporting");
         let (mut count, mut all) = (0_u64, Vec::new());
-        let read = pages::for_each(client, audience, self.page_size, |contact| {
+        let read = contact_pages::for_each(client, audience, self.page_size, |contact| {
             if csv && count == 0 {
                 context.out.raw(&header())?;
             }

@@ -12,9 +12,9 @@ use svc_sdk::EmailClient;
 use svc_sdk::email::{Contact, ContactUpdate, NewContact};
 
 use self::rows::Row;
-use super::pages;
 use crate::complete::Values;
 use crate::confirm::confirm;
+use crate::contact_pages;
 use crate::context::Context;
 use crate::failure::{Failure, Kind};
 use crate::input::content::in_file;
@@ -354,7 +354,7 @@ async fn existing_contacts(
 ) -> Result<HashMap<String, Known>, Failure> {
     let progress = context.out.progress("reading the audience");
     let mut known = HashMap::new();
-    let read = pages::for_each(client, audience, None, |contact| {
+    let read = contact_pages::for_each(client, audience, None, |contact| {
         if let Some(email) = contact.email {
             let entry = Known { id: contact.id, subscribed: contact.subscribed };
             known.insert(email.to_lowercase(), entry);

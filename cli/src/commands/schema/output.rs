@@ -8,6 +8,8 @@ mod sandbox;
 
 use serde_json::{Map, Value, json};
 
+use crate::failure::Kind;
+
 /// The output schema of a command, by its path.
 pub(super) fn of(path: &str) -> Option<Value> {
     Some(match path {
@@ -109,6 +111,34 @@ fn me() -> Value {
             service_object(&[("method", string()), ("scope", string()), ("key_id", string())]),
         ),
     ])
+}
+
+/// The error object.
+pub(super) fn failure() -> Value {
+    json!({
+        "type": "object",
+        "required": ["kind", "message"],
+        "additionalProperties": false,
+        "properties": {
+            "kind": {"enum": Kind::ALL.map(Kind::as_str)},
+            "code": {"type": "string"},
+            "message": {"type": "string"},
+            "status": {"type": "integer"},
+            "operation": {"type": "string"},
+            "required_scope": {"type": "string"},
+            "request_id": {"type": "string"},
+            "outcome": {"enum": ["not_sent", "refused", "unknown"]},
+            "attempts": {"type": "integer"},
+            "retryable": {"type": "boolean"},
+            "retry_after": {"type": "integer", "description": "seconds"},
+            "hint": {"type": "string"},
+            "fields": {"type": "array", "items": {
+                "type": "object",
+                "required": ["field", "message"],
+                "properties": {"field": {"type": "string"}, "message": {"type": "string"}},
+            }},
+        },
+    })
 }
 
 /// An object from a service. No field is required, because a service may leave out what its

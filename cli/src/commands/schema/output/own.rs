@@ -2,9 +2,9 @@
 
 use serde_json::{Value, json};
 
-use super::super::describe;
 use super::{
-    RECORD, boolean, integer, list, me, nullable, one_of, own_object, service_object, string,
+    RECORD, boolean, failure, integer, list, me, nullable, one_of, own_object, service_object,
+    string,
 };
 
 pub(super) fn of(path: &str) -> Option<Value> {
@@ -30,7 +30,7 @@ pub(super) fn of(path: &str) -> Option<Value> {
                 "email": nullable("string"),
                 "result": one_of(&["created", "updated", "skipped", "failed", "unknown"]),
                 "id": nullable("string"),
-                "error": describe::failure(),
+                "error": failure(),
                 "still_subscribed": {"type": "boolean", "description": "the file unsubscribes the contact, which was skipped"},
                 "opt_out_kept": {"type": "boolean", "description": "the file subscribes the contact, which has opted out"},
             },
