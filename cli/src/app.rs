@@ -7,17 +7,14 @@ use clap::{CommandFactory as _, FromArgMatches as _, Parser};
 
 use crate::advice;
 use crate::command_spec::{self, CommandSpec};
-use crate::commands::{Command, SECTIONS};
-use crate::complete;
+use crate::commands::{Command, SECTIONS, version};
+use crate::complete::{self, Values};
 use crate::context::Context;
 use crate::exit;
 use crate::failure::Failure;
 use crate::output::{ColorChoice, Filter, Format, Printer, Streams};
 use crate::settings::{Env, GlobalFlags, Settings};
 use crate::usage;
-
-/// The line that `svc --version` prints.
-pub const VERSION: &str = concat!("svc ", env!("CARGO_PKG_VERSION"), "\n");
 
 /// The last line of the short help of every command.
 const GLOBAL_OPTIONS: &str =
@@ -48,7 +45,8 @@ struct Cli {
 
 /// The whole command tree.
 pub fn command() -> clap::Command {
-    usage::with_aliases(with_sections(name_global_options(Cli::command())))
+    let tree = usage::with_aliases(with_sections(name_global_options(Cli::command())));
+    tree.mut_arg("profile", |profile| profile.add(Values::Profile.candidates()))
 }
 
 /// Ends the short help of this command and its subcommands with [`GLOBAL_OPTIONS`]. That of a group
@@ -90,30 +88,6 @@ fn with_sections(tree: clap::Command) -> clap::Command {
     )
 }
 
-/// The long help of the command at a path such as `["emails", "send"]`, as clap's "error".
-pub fn long_help(path: &[String]) -> Result<clap::Error, Failure> {
-    let tree = command();
-    let mut level = &tree;
-    for (index, name) in path.iter().enumerate() {
-        match level.find_subcommand(name) {
-            Some(found) => level = found,
-            None if level.has_subcommands() => break,
-            None => {
-                let words = path[..index].join(" ");
-                return Err(Failure::usage(format!("`svc {words}` has no subcommand `{name}`"))
-                    .hint(format!("svc help {words}")));
-            }
-        }
-    }
-    let words = ["svc"].into_iter().chain(path.iter().map(String::as_str)).chain(["--help"]);
-    let words = words.map(OsString::from).collect::<Vec<_>>();
-    match tree.clone().try_get_matches_from(&words) {
-        Err(error) if error.kind() == ErrorKind::DisplayHelp => Ok(error),
-        Err(error) => Err(usage::failure(&error, &words)),
-        Ok(_) => Err(Failure::usage(format!("unknown command `svc {}`", path.join(" ")))),
-    }
-}
-
 /// Runs `svc` with the arguments, environment and streams of this process.
 pub fn main() -> u8 {
     run_args(&std::env::args_os().collect::<Vec<_>>())
@@ -130,7 +104,7 @@ fn run(args: &[OsString], env: &Env, streams: Streams) -> u8 {
         && (only == "--version" || only == "-V")
     {
         // Scripts ask for the version often, and it does not need the command tree.
-        let printed = early_printer(args, env, streams).raw(VERSION);
+        let printed = early_printer(args, env, streams).raw(version::LINE);
         return printed.map_or_else(|failure| exit::code(failure.kind()), |()| exit::DONE);
     }
     if let Some(shell) = env.get(complete::VARIABLE) {

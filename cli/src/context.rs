@@ -20,13 +20,12 @@ use crate::deliver::is_loopback;
 use crate::dry_run;
 use crate::failure::{Failure, Kind};
 use crate::input::content::Inputs;
-use crate::names::Target;
 use crate::output::{Printer, View};
 use crate::sandbox::Sandbox;
 use crate::settings::{Key, Settings, Source, key_variable, url_setting_names};
 
 /// The keys that a new sandbox accepts (`docs/control-interface.md#seeds`).
-const SANDBOX_EMAIL_KEY: &str = "mk_test_sandbox";
+pub const SANDBOX_EMAIL_KEY: &str = "mk_test_sandbox";
 const SANDBOX_EXTRACTION_KEY: &str = "sk_test_sandbox";
 
 const USER_AGENT: &str = concat!("svc/", env!("CARGO_PKG_VERSION"));
@@ -180,7 +179,7 @@ impl Context {
         Call<Response<T>>: IntoFuture<Output = Result<Response<T>, svc_sdk::Error>>,
     {
         if self.settings.dry_run {
-            dry_run::show(self, &self.with_options(call).to_request()?)?;
+            dry_run::show(&self.out, &self.with_options(call).to_request()?)?;
             return Ok(None);
         }
         let progress = self.out.progress(what);
@@ -199,7 +198,7 @@ impl Context {
     ) -> Result<Option<RawResponse>, Failure> {
         let call = self.with_options(call.idempotent(retry_safe));
         if self.settings.dry_run {
-            dry_run::show(self, &call.to_request()?)?;
+            dry_run::show(&self.out, &call.to_request()?)?;
             return Ok(None);
         }
         let progress = self.out.progress(what);
@@ -219,7 +218,7 @@ impl Context {
         Call<Response<T>>: IntoFuture<Output = Result<Response<T>, svc_sdk::Error>>,
     {
         if self.settings.dry_run {
-            dry_run::show(self, &call.to_request()?)?;
+            dry_run::show(&self.out, &call.to_request()?)?;
             return Ok(None);
         }
         let progress = self.out.progress(what);
@@ -339,10 +338,10 @@ impl Context {
         command_line::shown(&self.typed)
     }
 
-    /// Reports a deletion.
-    pub fn deleted(&self, noun: &str, target: &Target) -> Result<(), Failure> {
-        let value = json!({"id": target.id, "deleted": true});
-        self.out.done(&format!("deleted {noun} {target}"), &value)
+    /// Reports a deletion of what `shown` describes to people.
+    pub fn deleted(&self, noun: &str, id: &str, shown: &str) -> Result<(), Failure> {
+        let value = json!({"id": id, "deleted": true});
+        self.out.done(&format!("deleted {noun} {shown}"), &value)
     }
 
     /// The base URL and the key of a service.

@@ -149,7 +149,7 @@ pub async fn deleted(
     id: &str,
 ) -> Result<(), Failure> {
     match send(context, &request, None).await? {
-        Some(_) => context.deleted(noun, &crate::names::Target::unnamed(id)),
+        Some(_) => context.deleted(noun, id, id),
         None => Ok(()),
     }
 }

@@ -3,11 +3,11 @@
 use serde_json::{Map, Value, json};
 use svc_sdk::RequestPreview;
 
-use crate::context::Context;
 use crate::failure::Failure;
+use crate::output::Printer;
 
 /// Prints a request instead of sending it.
-pub fn show(context: &Context, request: &RequestPreview) -> Result<(), Failure> {
+pub fn show(out: &Printer, request: &RequestPreview) -> Result<(), Failure> {
     let bytes = request.body().map_err(|error| Failure::input(error.to_string()))?;
     let body = (!bytes.is_empty()).then(|| {
         serde_json::from_slice::<Value>(&bytes)
@@ -30,7 +30,7 @@ pub fn show(context: &Context, request: &RequestPreview) -> Result<(), Failure> 
         "headers": headers,
         "body": body,
     });
-    context.out.done(text.trim_end(), &value)?;
-    context.out.hint("dry run: nothing was sent");
+    out.done(text.trim_end(), &value)?;
+    out.hint("dry run: nothing was sent");
     Ok(())
 }

@@ -8,6 +8,7 @@ pub mod duration;
 pub mod event;
 pub mod html;
 pub mod pairs;
+pub mod switch;
 
 /// Describes a JSON error without quoting the text, which may be private.
 pub fn json_problem(error: &serde_json::Error) -> String {

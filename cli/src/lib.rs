@@ -17,6 +17,7 @@ mod command_spec;
 mod commands;
 mod complete;
 mod confirm;
+mod contact_pages;
 mod context;
 mod control;
 mod deliver;
@@ -37,6 +38,7 @@ mod suggest;
 mod times;
 mod usage;
 mod wait;
+mod webhook;
 
 pub use app::{command, main, run_args};
 pub use command_spec::{COMMANDS, CommandSpec, Effect};

@@ -5,8 +5,8 @@ use std::fmt;
 
 use svc_sdk::{Call, Deleted, EmailClient, ExtractionClient};
 
-use crate::commands::contacts::pages;
 use crate::confirm::confirm;
+use crate::contact_pages;
 use crate::context::Context;
 use crate::failure::{Failure, Kind};
 use crate::output::one_line;
@@ -102,12 +102,15 @@ pub async fn delete(
         Ok(done.map(|_| id.to_owned()))
     };
     match with_id(context, names, &target.id, delete).await? {
-        Some(id) => context.deleted(names.noun(), &Target { id, ..target }),
+        Some(id) => {
+            let target = Target { id, ..target };
+            context.deleted(names.noun(), &target.id, &target.to_string())
+        }
         None => Ok(()),
     }
 }
 
-/// The resource to delete, with its name if the user is asked for confirmation.
+/// The resource to delete, with its name if a person reads the question or the result.
 async fn to_delete(context: &Context, names: Names<'_>, text: &str) -> Result<Target, Failure> {
     if context.settings.dry_run {
         return Ok(Target::unnamed(text));
@@ -115,13 +118,18 @@ async fn to_delete(context: &Context, names: Names<'_>, text: &str) -> Result<Ta
     if names.is_name(text) {
         return names.existing(context, text).await;
     }
+    let asks = !context.settings.yes && context.out.can_ask();
     // The name of a contact would have to be searched in all audiences.
-    if context.settings.yes || !context.out.can_ask() || matches!(names, Names::Contact { .. }) {
+    if (!asks && !context.out.is_table()) || matches!(names, Names::Contact { .. }) {
         return Ok(Target::unnamed(text));
     }
     match names.find(context, text).await {
         Ok(found) => Ok(found.unwrap_or_else(|| Target::unnamed(text))),
         Err(failure) if failure.details().code.as_deref() == Some(AMBIGUOUS) => Err(failure),
+        // The deletion would fail in the same way, after another wait.
+        Err(failure) if matches!(failure.kind(), Kind::Unavailable | Kind::RateLimited) => {
+            Err(failure)
+        }
         // The deletion itself reports what is wrong.
         Err(_) => Ok(Target::unnamed(text)),
     }
@@ -148,7 +156,8 @@ impl Names<'_> {
         }
     }
 
-    async fn existing(self, context: &Context, text: &str) -> Result<Target, Failure> {
+    /// The only resource with this id or name.
+    pub async fn existing(self, context: &Context, text: &str) -> Result<Target, Failure> {
         self.find(context, text).await?.ok_or_else(|| {
             Failure::new(Kind::NotFound, format!("{} `{text}` not found", self.noun()))
                 .code("not_found")
@@ -214,7 +223,7 @@ impl Names<'_> {
                 let mut found = Vec::new();
                 for audience in audiences {
                     let place = format!("in {}", audience.name.as_ref().unwrap_or(&audience.id));
-                    let read = pages::for_each(client, &audience.id, None, |contact| {
+                    let read = contact_pages::for_each(client, &audience.id, None, |contact| {
                         let known = matching(&contact.id, &contact.email);
                         found.extend(known.map(|(target, _)| (target, place.clone())));
                         Ok(())

@@ -255,14 +255,19 @@ impl Printer {
         self.json(value)
     }
 
-    /// Writes a notice to standard error, unless `--quiet` is given or the format is for programs.
+    /// Writes a notice to standard error, unless `--quiet` is given. With a format for programs it
+    /// is marked as a note, because an error object may follow it.
     pub fn note(&self, note: &str) {
-        if !self.quiet && self.is_table() {
-            self.write_stderr(&format!("{}\n", printable(note)));
+        if self.quiet {
+            return;
+        }
+        match self.is_table() {
+            true => self.write_stderr(&format!("{}\n", printable(note))),
+            false => self.write_stderr(&format!("note: {}\n", one_line(note))),
         }
     }
 
-    /// Writes a hint, as [`note`](Self::note) does.
+    /// Writes a hint for people, unless `--quiet` is given or the format is for programs.
     pub fn hint(&self, hint: &str) {
         if !self.quiet && self.is_table() {
             let (dim, reset) = self.styles("\u{1b}[2m");
@@ -270,13 +275,10 @@ impl Printer {
         }
     }
 
-    /// Writes a warning, even with `--quiet`.
+    /// Writes a warning to standard error, in every format and even with `--quiet`.
     pub fn warning(&self, warning: &str) {
-        if !self.is_table() {
-            return;
-        }
         let (yellow, reset) = self.styles("\u{1b}[33m");
-        self.write_stderr(&format!("{yellow}warning:{reset} {}\n", printable(warning)));
+        self.write_stderr(&format!("{yellow}warning:{reset} {}\n", one_line(warning)));
     }
 
     /// Writes a line of `--verbose`.

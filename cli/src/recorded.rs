@@ -14,6 +14,7 @@ use uuid::Uuid;
 
 use crate::failure::{Failure, Kind};
 use crate::input::json_problem;
+use crate::settings::files::create_private_dir;
 
 /// How long a delivery is stored.
 const RETENTION: TimeDelta = TimeDelta::days(30);
@@ -69,6 +70,9 @@ impl RecordedDelivery {
             .map_err(|_| Failure::other(format!("the record {} is corrupt", self.id)))
     }
 }
+
+/// The id of a record, and the record or why it cannot be read.
+pub type Entry = (String, Result<RecordedDelivery, Failure>);
 
 /// The directory of stored deliveries.
 pub struct Records(PathBuf);
@@ -136,7 +140,13 @@ impl Records {
         Ok(since)
     }
 
-    /// The newest deliveries, newest first. Corrupt records are skipped.
+    /// Every delivery, oldest first: the record, or why it cannot be read.
+    pub fn all(&self) -> Result<Vec<Entry>, Failure> {
+        let ids = self.ids()?.into_iter();
+        Ok(ids.map(|id| (id.clone(), self.read(&id))).collect())
+    }
+
+    /// The newest deliveries, newest first, to complete their ids. Corrupt records are skipped.
     pub fn newest(&self, count: usize) -> Result<Vec<RecordedDelivery>, Failure> {
         let ids = self.ids()?;
         Ok(ids.iter().rev().take(count).filter_map(|id| self.read(id).ok()).collect())
@@ -193,7 +203,7 @@ pub struct Since {
 }
 
 /// The time in the id of a record, in seconds since the epoch.
-fn created(id: &str) -> Option<i64> {
+pub fn created(id: &str) -> Option<i64> {
     let id = id.strip_prefix("rec_").and_then(|id| Uuid::try_parse(id).ok())?;
     i64::try_from(id.get_timestamp()?.to_unix().0).ok()
 }
@@ -207,11 +217,7 @@ pub fn session_secret(data_dir: &Path, service: &str) -> PathBuf {
 pub fn write_private(path: &Path, content: &[u8]) -> Result<(), Failure> {
     let failed = |error: std::io::Error| Failure::other(format!("{}: {error}", path.display()));
     if let Some(parent) = path.parent() {
-        let mut builder = fs::DirBuilder::new();
-        builder.recursive(true);
-        #[cfg(unix)]
-        std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
-        builder.create(parent).map_err(failed)?;
+        create_private_dir(parent).map_err(failed)?;
     }
     // A new file and a rename: never a partial file, never an existing file's wider mode.
     let new = path.with_extension(format!("{}.new", Uuid::now_v7().simple()));

@@ -1,5 +1,6 @@
 //! Settings: flags, environment, `--env-file`, profile and defaults, resolved once by precedence.
 
+mod credentials;
 pub mod env;
 pub mod files;
 pub mod flags;
@@ -9,9 +10,10 @@ mod proxy;
 mod resolve;
 mod zone;
 
+pub use credentials::Credentials;
 pub use env::{Env, key_variable, url_setting_names};
-pub use files::{Compatibility, Credentials, Profiles};
+pub use files::{Compatibility, Profiles};
 pub use flags::{GlobalFlags, OutputFormat};
 pub use key::Key;
 pub use proxy::Proxies;
-pub use resolve::{Settings, Source, Sourced};
+pub use resolve::{Settings, Source, Sourced, unknown_profile};

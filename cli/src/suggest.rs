@@ -15,7 +15,11 @@ pub fn nearest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Opti
         }
         // A short word has many neighbors that mean something else.
         let distance = strsim::damerau_levenshtein(&word, known);
-        if distance > 2 { 0.0 } else { strsim::normalized_damerau_levenshtein(&word, known) }
+        if distance > if short.len() > 4 { 2 } else { 1 } {
+            0.0
+        } else {
+            strsim::normalized_damerau_levenshtein(&word, known)
+        }
     };
     let similar = known.into_iter().map(|known| (similarity(known), known));
     let similar = similar.filter(|(similarity, _)| *similarity >= SIMILAR);
@@ -40,6 +44,8 @@ mod tests {
         ] {
             assert_eq!(nearest(word, commands), meant, "{word}");
         }
+        assert_eq!(nearest("logs", ["login", "logout", "listen"]), None);
+        assert_eq!(nearest("--last", ["--wait", "--all"]), None);
         assert_eq!(nearest("--token", ["--to", "--topic"]), None);
         assert_eq!(nearest("--port", ["--output", "--profile", "--to"]), None);
         assert_eq!(nearest("timout", ["timeout", "output"]), Some("timeout"));

@@ -57,7 +57,10 @@ const COMMAND_WORDS: &[(&str, &[&str])] = &[
     ("edit", &["update"]),
     ("set", &["update"]),
     ("view", &["get", "show"]),
-    ("get", &["show"]),
+    ("get", &["show", "list"]),
+    ("status", &["get", "verify", "show"]),
+    ("search", &["list"]),
+    ("find", &["list"]),
     ("start", &["serve"]),
     ("run", &["serve"]),
     ("up", &["serve"]),
@@ -115,7 +118,16 @@ pub fn failure(error: &clap::Error, args: &[OsString]) -> Failure {
             let suffix = format!(".{wrong}");
             let event = valid.iter().find(|valid| valid.ends_with(&suffix)).map(String::as_str);
             let meant = event.or_else(|| nearest(wrong, valid.iter().map(String::as_str)));
-            (message, meant.map(|meant| format!("did you mean {meant}?")))
+            let is_format = context(ContextKind::InvalidArg)
+                .is_some_and(|option| option.starts_with("--output"));
+            let hint = match wrong {
+                "csv" | "tsv" if is_format => Some(format!(
+                    "contacts as CSV: svc contacts export\n\
+                     other lists: --jq '.[] | [.id, .name] | @{wrong}'"
+                )),
+                _ => meant.map(|meant| format!("did you mean {meant}?")),
+            };
+            (message, hint)
         }
         _ => (message, None),
     };
@@ -283,14 +295,19 @@ impl<'a> Typed<'a> {
         if let Some(meant) = known.or_else(|| nearest(word, names.iter().copied())) {
             return format!("did you mean {path} {meant}?");
         }
+        if self.command.get_name() != tree.get_name() {
+            return match (path.as_str(), word) {
+                ("svc profiles", "add" | "create" | "new") => {
+                    "svc login creates a profile: svc login --profile NAME".to_owned()
+                }
+                _ => format!("commands of {path}: {}", names.join(", ")),
+            };
+        }
         // A command of a group, without the name of the group.
         let mut elsewhere = COMMANDS.iter().filter(|spec| spec.path.ends_with(&format!(" {word}")));
-        if let (Some(spec), None) = (elsewhere.next(), elsewhere.next()) {
-            return format!("did you mean svc {}?", spec.path);
-        }
-        match self.command.get_name() == tree.get_name() {
-            true => "list the commands: svc --help".to_owned(),
-            false => format!("commands of {path}: {}", names.join(", ")),
+        match (elsewhere.next(), elsewhere.next()) {
+            (Some(spec), None) => format!("did you mean svc {}?", spec.path),
+            _ => "list the commands: svc --help".to_owned(),
         }
     }
 }
@@ -315,6 +332,12 @@ mod tests {
             ("svc qqq", "list the commands: svc --help"),
             ("svc import", "did you mean svc contacts import?"),
             ("svc emails sned", "did you mean svc emails send?"),
+            ("svc profiles add x", "svc login creates a profile: svc login --profile NAME"),
+            ("svc emails status eml_1", "did you mean svc emails get?"),
+            ("svc logs", "list the commands: svc --help"),
+            ("svc retries", "list the commands: svc --help"),
+            ("svc emails get --last", "list the options: svc emails get --help"),
+            ("svc webhooks get x", "did you mean svc webhooks list?"),
             ("svc emails remove x", "commands of svc emails: send, batch, get, cancel"),
             ("svc contacts add x", "did you mean svc contacts create?"),
             ("svc webhooks create --events x", "did you mean --event <EVENT>?"),
@@ -327,6 +350,7 @@ mod tests {
         ] {
             assert_eq!(hint(line), meant, "{line}");
         }
+        assert!(hint("svc audiences list -o csv").ends_with("| @csv'"));
         let login = hint("svc login --key mk_live_x");
         assert!(login.starts_with("did you mean --key-file <PATH>?\n"), "{login}");
     }

@@ -7,7 +7,6 @@ use svc_sdk::EmailClient;
 use svc_sdk::email::EmailStatus;
 use tokio::time::Instant;
 
-use crate::commands::emails;
 use crate::context::Context;
 use crate::failure::{Failure, Kind};
 use crate::output::{self, Format};
@@ -147,7 +146,7 @@ fn announce(
     status: Option<&str>,
 ) -> Result<(), Failure> {
     if context.out.format() == Format::Ndjson {
-        return context.out.one(email, emails::VIEW);
+        return context.out.value(email);
     }
     context.out.note(&format!("{id}: {}", status.unwrap_or("no status")));
     Ok(())

@@ -5,7 +5,6 @@ pub mod delete;
 pub mod export;
 pub mod import;
 pub mod list;
-pub mod pages;
 pub mod update;
 
 use clap::Subcommand;

@@ -67,13 +67,19 @@ impl Doctor {
 
 /// The entries of `config.toml` that have no effect, each described, with the known entry that
 /// was probably meant.
-pub(super) fn unknown_entries(settings: &Settings) -> Vec<(String, Option<&'static str>)> {
+pub(super) fn unknown_entries(settings: &Settings) -> Vec<(String, Option<String>)> {
     let entries = settings.profiles().map(|profiles| profiles.unknown_entries());
     let described = entries.unwrap_or_default().into_iter().map(|(profile, entry)| {
-        let known = suggest::nearest(&entry, PROFILE_ENTRIES);
+        let meant = suggest::nearest(&entry, PROFILE_ENTRIES);
         match profile {
-            Some(profile) => (format!("`{entry}` in profile `{profile}`"), known),
-            None => (format!("`{entry}` in config.toml"), known),
+            Some(profile) => (
+                format!("`{entry}` in profile `{profile}`"),
+                meant.map(|meant| format!("did you mean {meant}?")),
+            ),
+            None => (
+                format!("`{entry}` in config.toml"),
+                meant.map(|meant| format!("{meant} belongs in a profile: [profiles.NAME]")),
+            ),
         }
     });
     described.collect()
@@ -106,11 +112,9 @@ impl Findings {
 
     fn settings(&mut self, context: &Context) {
         let settings = &context.settings;
-        for (entry, known) in unknown_entries(settings) {
-            let next = match known {
-                Some(known) => format!("rename it to {known}, or remove it: svc config path"),
-                None => "remove it, or see the known entries: svc config show --help".to_owned(),
-            };
+        for (entry, meant) in unknown_entries(settings) {
+            let next =
+                meant.unwrap_or_else(|| "remove it; svc config path names the file".to_owned());
             self.warning("configuration", &format!("{entry} is unknown and has no effect"), &next);
         }
         if settings.sandbox {

@@ -1,12 +1,15 @@
 //! The `svc help` command.
 
+use std::ffi::OsString;
+
 use clap::Args;
+use clap::error::ErrorKind;
 use serde_json::json;
 
-use crate::app;
 use crate::complete::Values;
 use crate::context::Context;
 use crate::failure::Failure;
+use crate::usage;
 
 /// Print the help of a command
 #[derive(Args, Debug)]
@@ -24,11 +27,35 @@ pub struct Help {
 
 impl Help {
     pub fn run(self, context: &Context) -> Result<(), Failure> {
-        let help = app::long_help(&self.command)?;
+        let help = long_help(&self.command)?;
         if context.out.has_explicit_format() && !context.out.is_table() {
             let path = self.command.join(" ");
             return context.out.value(&json!({"command": path, "text": help.to_string()}));
         }
         context.out.clap(&help)
+    }
+}
+
+/// The long help of the command at a path such as `["emails", "send"]`, as clap's "error".
+fn long_help(path: &[String]) -> Result<clap::Error, Failure> {
+    let tree = crate::command();
+    let mut level = &tree;
+    for (index, name) in path.iter().enumerate() {
+        match level.find_subcommand(name) {
+            Some(found) => level = found,
+            None if level.has_subcommands() => break,
+            None => {
+                let words = path[..index].join(" ");
+                return Err(Failure::usage(format!("`svc {words}` has no subcommand `{name}`"))
+                    .hint(format!("svc help {words}")));
+            }
+        }
+    }
+    let words = ["svc"].into_iter().chain(path.iter().map(String::as_str)).chain(["--help"]);
+    let words = words.map(OsString::from).collect::<Vec<_>>();
+    match tree.clone().try_get_matches_from(&words) {
+        Err(error) if error.kind() == ErrorKind::DisplayHelp => Ok(error),
+        Err(error) => Err(usage::failure(&error, &words)),
+        Ok(_) => Err(Failure::usage(format!("unknown command `svc {}`", path.join(" ")))),
     }
 }

@@ -23,8 +23,10 @@ use crate::failure::{Failure, Kind};
 use crate::output::one_line;
 use crate::recorded::{Records, session_secret, write_private};
 use crate::stop::{Stop, StopSignal};
+use crate::webhook;
 
 mod check;
+mod leftover;
 mod receive;
 mod session;
 
@@ -34,7 +36,8 @@ const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(10);
 /// Receive webhooks locally, verify and forward them
 ///
 /// Listens on the loopback interface; use a tunnel to receive deliveries from outside. With
-/// --sandbox or --public-url, a webhook is created for the session and deleted at its end.
+/// --sandbox or --public-url, a webhook is created for the session and deleted at its end. If a
+/// session was killed, the next one offers to delete its webhook; --yes deletes it.
 ///
 /// A delivery with an invalid signature gets the response 401. Any other delivery is recorded for
 /// `svc replay` (kept for 30 days) and forwarded with its exact bytes and headers. The application's
@@ -102,9 +105,13 @@ impl Listen {
                     .hint("choose another with --port, or leave --port out to use a free one")
             })?;
         let base_url = format!("http://{}", listener.local_addr()?);
+        let session_url = self.session_url(context, &base_url);
+        if session_url.is_some() {
+            leftover::clean_up(context, service).await?;
+        }
         // Signals are handled from here on, so that the webhook is always deleted.
         let mut stop = StopSignal::listen_with_hangup()?;
-        let session = match self.session_url(context, &base_url) {
+        let session = match session_url {
             Some(url) => {
                 Some(session::register(context, service, &url, &self.events(service)).await?)
             }
@@ -118,8 +125,8 @@ impl Listen {
                     tokio::time::timeout(SHUTDOWN_TIMEOUT, session::remove(context, session));
                 tokio::select! {
                     removed = removal => removed
-                        .unwrap_or_else(|_| Err(session.left_behind(context, "the service did not respond in time"))),
-                    _ = stop.recv() => Err(session.left_behind(context, "interrupted")),
+                        .unwrap_or_else(|_| Err(session.not_deleted(context, "the service did not respond in time"))),
+                    _ = stop.recv() => Err(session.not_deleted(context, "interrupted")),
                 }
             }
             None => Ok(()),
@@ -167,7 +174,9 @@ impl Listen {
     async fn show_registration(&self, context: &Context, service: Service) -> Result<(), Failure> {
         let base_url = format!("http://127.0.0.1:{}", self.port);
         match self.session_url(context, &base_url) {
-            Some(url) => session::show(context, service, &url, &self.events(service)).await,
+            Some(url) => {
+                webhook::show_creation(context, service, &url, &self.events(service)).await
+            }
             None => Err(Failure::usage(
                 "without --public-url no webhook is created, so there is no request to show",
             )),

@@ -83,12 +83,12 @@ impl Login {
         let timeout = settings.keyring_timeout();
         if self.keyring {
             keyring::set(profile, service, &key, timeout)?;
-            credentials.set_in_keyring(profile, service);
+            credentials.set_in_keyring(profile, service, &url);
         } else {
             if credentials.in_keyring(profile, service) {
                 keyring::forget(profile, service, timeout)?;
             }
-            credentials.set(profile, service, &key);
+            credentials.set(profile, service, &url, &key);
         }
         credentials.save()?;
         profiles.save()?;

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use chrono::{DateTime, FixedOffset, Local, Utc};
+use chrono::{DateTime, FixedOffset, Local, SecondsFormat, Utc};
 use clap::{Args, ValueHint};
 use hyper::http::Extensions;
 use serde_json::{Value, json};
@@ -15,8 +15,8 @@ use crate::context::Context;
 use crate::deliver::{Deliverer, Delivery, RESPONSE_TIMEOUT, check_url};
 use crate::failure::Failure;
 use crate::input::at::{self, Direction};
-use crate::output::{Column, Format, Show, View};
-use crate::recorded::{RecordedDelivery, Records, Since, session_secret};
+use crate::output::{Column, Format, Show, View, local_time};
+use crate::recorded::{Entry, RecordedDelivery, Records, Since, created, session_secret};
 
 const VIEW: View = View(&[
     Column::id("ID", "/id"),
@@ -34,6 +34,7 @@ const RECORDED: View = View(&[
     Column::new("RECEIVED", "/received_at", Show::Time),
     Column::id("EVENT ID", "/event_id").droppable(),
     Column::text("FORWARDED TO", "/to").droppable(),
+    Column::prose("PROBLEM", "/problem"),
 ]);
 
 /// Deliver recorded webhooks to an application again
@@ -183,41 +184,46 @@ impl Replay {
     fn show(&self, context: &Context) -> Result<(), Failure> {
         let records = Records::in_dir(&context.settings.data_dir);
         let mut found = match self.ids.as_slice() {
-            [] => records.newest(usize::MAX)?,
-            ids => ids.iter().rev().map(|id| records.get(id)).collect::<Result<_, _>>()?,
+            [] => records.all()?,
+            ids => {
+                let get = |id: &String| Ok((id.clone(), Ok(records.get(id)?)));
+                ids.iter().map(get).collect::<Result<_, Failure>>()?
+            }
         };
         if let Some(since) = &self.since {
             let instant = since_when(since)?;
-            let at = |record: &RecordedDelivery| DateTime::parse_from_rfc3339(&record.received_at);
-            found.retain(|record| at(record).is_ok_and(|at| at >= instant));
-        }
-        found.reverse();
-        let mut shown = Vec::new();
-        for record in &found {
-            let mut value = json!({
-                "id": record.id,
-                "received_at": record.received_at,
-                "service": record.service,
-                "event": record.event,
-                "event_id": record.event_id,
-                "to": record.forwarded_to,
+            found.retain(|(id, record)| match record {
+                Ok(record) => {
+                    DateTime::parse_from_rfc3339(&record.received_at).is_ok_and(|at| at >= instant)
+                }
+                // The file name of a corrupt record still has its time.
+                Err(_) => created(id).is_some_and(|at| at >= instant.timestamp()),
             });
-            if self.show {
-                let body = record.body()?;
-                value["headers"] = json!(record.headers);
-                value["body"] = serde_json::from_slice(&body)
-                    .unwrap_or_else(|_| String::from_utf8_lossy(&body).into());
+        }
+        let corrupt = found.iter().filter(|(_, record)| record.is_err()).count();
+        if self.show && context.out.is_table() && !found.is_empty() {
+            for (index, (id, record)) in found.iter().enumerate() {
+                context.out.raw(if index > 0 { "\n" } else { "" })?;
+                match record {
+                    Ok(record) => show_message(context, record)?,
+                    Err(failure) => context.out.one(&unreadable(id, failure), RECORDED)?,
+                }
             }
-            shown.push(value);
+        } else {
+            let value = |(id, record): &Entry| match record {
+                Ok(record) if self.show => with_message(record),
+                Ok(record) => Ok(summary(record)),
+                Err(failure) => Ok(unreadable(id, failure)),
+            };
+            let shown = found.iter().map(value).collect::<Result<Vec<_>, _>>()?;
+            let none = "no deliveries are recorded; svc listen records them";
+            context.out.list(&shown, RECORDED, none)?;
         }
-        if self.show && context.out.is_table() {
-            let blank = |index| if index > 0 { "\n" } else { "" };
-            return shown.iter().enumerate().try_for_each(|(index, value)| {
-                context.out.raw(blank(index))?;
-                context.out.one(value, RECORDED)
-            });
+        if corrupt > 0 {
+            let records = if corrupt == 1 { "record" } else { "records" };
+            context.out.warning(&format!("{corrupt} {records} cannot be read"));
         }
-        context.out.list(&shown, RECORDED, "no deliveries are recorded; svc listen records them")
+        Ok(())
     }
 
     fn prepare(
@@ -248,10 +254,64 @@ impl Replay {
     }
 }
 
+fn summary(record: &RecordedDelivery) -> Value {
+    json!({
+        "id": record.id,
+        "received_at": record.received_at,
+        "service": record.service,
+        "event": record.event,
+        "event_id": record.event_id,
+        "to": record.forwarded_to,
+    })
+}
+
+/// A record with its headers and its body, as JSON if it is JSON.
+fn with_message(record: &RecordedDelivery) -> Result<Value, Failure> {
+    let body = record.body()?;
+    let mut value = summary(record);
+    value["headers"] = json!(record.headers);
+    value["body"] =
+        serde_json::from_slice(&body).unwrap_or_else(|_| String::from_utf8_lossy(&body).into());
+    Ok(value)
+}
+
+/// Prints a record, and its headers and body as in an HTTP message.
+fn show_message(context: &Context, record: &RecordedDelivery) -> Result<(), Failure> {
+    context.out.one(&summary(record), RECORDED)?;
+    let headers = record.headers.iter().map(|(name, value)| format!("{name}: {value}\n"));
+    let body = record.body()?;
+    let body = match serde_json::from_slice::<Value>(&body) {
+        Ok(json) => format!("{json:#}"),
+        Err(_) => String::from_utf8_lossy(&body).into_owned(),
+    };
+    context.out.raw_data(&format!("\n{}\n{body}\n", headers.collect::<String>()))
+}
+
+/// A record that cannot be read. Its id has the time of receipt.
+fn unreadable(id: &str, failure: &Failure) -> Value {
+    let at = created(id).and_then(|seconds| DateTime::from_timestamp(seconds, 0));
+    json!({
+        "id": id,
+        "received_at": at.map(|at| at.to_rfc3339_opts(SecondsFormat::Millis, true)),
+        "service": null,
+        "event": null,
+        "event_id": null,
+        "to": null,
+        "problem": failure.details().message,
+    })
+}
+
 /// The time of `--since`. Deliveries are recorded with this machine's time.
 fn since_when(since: &str) -> Result<DateTime<FixedOffset>, Failure> {
-    at::parse(since, &Local::now(), Direction::Past)
-        .map_err(|error| Failure::usage(format!("--since: {error}")))
+    let now = Local::now();
+    let instant = at::parse(since, &now, Direction::Past)
+        .map_err(|error| Failure::usage(format!("--since: {error}")))?;
+    if instant > now {
+        let shown = local_time(&instant.to_rfc3339());
+        return Err(Failure::usage(format!("--since: {shown} is in the future"))
+            .hint("give a time in the past, or a duration before now: --since 10m"));
+    }
+    Ok(instant)
 }
 
 /// The result of a delivery that cannot be sent.

@@ -3,9 +3,11 @@
 use clap::Args;
 use serde_json::json;
 
-use crate::app;
 use crate::context::Context;
 use crate::failure::Failure;
+
+/// The line that `svc --version` prints.
+pub const LINE: &str = concat!("svc ", env!("CARGO_PKG_VERSION"), "\n");
 
 /// Print the version
 #[derive(Args, Debug)]
@@ -19,6 +21,6 @@ pub struct Version {}
 
 impl Version {
     pub fn run(self, context: &Context) -> Result<(), Failure> {
-        context.out.document(app::VERSION, || json!({"version": env!("CARGO_PKG_VERSION")}))
+        context.out.document(LINE, || json!({"version": env!("CARGO_PKG_VERSION")}))
     }
 }

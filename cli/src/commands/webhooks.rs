@@ -3,6 +3,7 @@
 pub mod create;
 pub mod delete;
 pub mod list;
+pub mod rotate;
 pub mod test;
 pub mod update;
 
@@ -27,6 +28,7 @@ pub enum Command {
     Create(create::Create),
     List(list::List),
     Update(update::Update),
+    Rotate(rotate::Rotate),
     Delete(delete::Delete),
     Test(test::Test),
 }
@@ -37,6 +39,7 @@ impl Command {
             Self::Create(args) => args.run(context).await,
             Self::List(args) => args.run(context).await,
             Self::Update(args) => args.run(context).await,
+            Self::Rotate(args) => args.run(context).await,
             Self::Delete(args) => args.run(context).await,
             Self::Test(args) => args.run(context).await,
         }

@@ -32,7 +32,7 @@ pub fn parse<Z: TimeZone>(
     }
     let words = text.to_lowercase();
     let words = words.split_whitespace().filter(|word| *word != "at").collect::<Vec<_>>();
-    if let Some(local) = calendar_time(&words, now) {
+    if let Some(local) = calendar_time(&words, now, direction) {
         return resolve(local, now).ok_or_else(|| {
             format!("`{text}` does not exist in this time zone: the clock skips it")
         });
@@ -75,8 +75,13 @@ fn relative(words: &[&str], direction: Direction) -> Option<chrono::TimeDelta> {
     Some(chrono::TimeDelta::from_std(duration::parse(&text).ok()?).ok()? * sign)
 }
 
-/// A time of day with an optional day. A time alone means its next occurrence.
-fn calendar_time<Z: TimeZone>(words: &[&str], now: &DateTime<Z>) -> Option<NaiveDateTime> {
+/// A time of day with an optional day. A time or a weekday alone means its next occurrence, or the
+/// last one for a time in the past.
+fn calendar_time<Z: TimeZone>(
+    words: &[&str],
+    now: &DateTime<Z>,
+    direction: Direction,
+) -> Option<NaiveDateTime> {
     let today = now.date_naive();
     let words = match words {
         ["next", rest @ ..] => rest,
@@ -86,11 +91,15 @@ fn calendar_time<Z: TimeZone>(words: &[&str], now: &DateTime<Z>) -> Option<Naive
         && let Some(time) = time_of_day(time)
     {
         let is_later = resolve(today.and_time(time), now).is_some_and(|instant| instant > *now);
-        let day = if is_later { today } else { today.checked_add_days(Days::new(1))? };
+        let day = match (direction, is_later) {
+            (Direction::Future, true) | (Direction::Past, false) => today,
+            (Direction::Future, false) => today.checked_add_days(Days::new(1))?,
+            (Direction::Past, true) => today.checked_sub_days(Days::new(1))?,
+        };
         return Some(day.and_time(time));
     }
     if let [day] = words
-        && let Some(day) = day_of(day, today)
+        && let Some(day) = day_of(day, today, direction)
     {
         return Some(day.and_time(NaiveTime::MIN));
     }
@@ -103,17 +112,22 @@ fn calendar_time<Z: TimeZone>(words: &[&str], now: &DateTime<Z>) -> Option<Naive
         }
         _ => return None,
     };
-    Some(day_of(day, today)?.and_time(time_of_day(&time)?))
+    Some(day_of(day, today, direction)?.and_time(time_of_day(&time)?))
 }
 
-fn day_of(word: &str, today: NaiveDate) -> Option<NaiveDate> {
+fn day_of(word: &str, today: NaiveDate, direction: Direction) -> Option<NaiveDate> {
     match word {
         "today" => Some(today),
         "tomorrow" => today.checked_add_days(Days::new(1)),
         "yesterday" => today.checked_sub_days(Days::new(1)),
         _ => {
             if let Ok(weekday) = word.parse::<Weekday>() {
-                let ahead = weekday.days_since(chrono::Datelike::weekday(&today));
+                let today_is = chrono::Datelike::weekday(&today);
+                if direction == Direction::Past {
+                    let ago = today_is.days_since(weekday);
+                    return today.checked_sub_days(Days::new(u64::from(ago)));
+                }
+                let ahead = weekday.days_since(today_is);
                 let ahead = if ahead == 0 { 7 } else { ahead };
                 return today.checked_add_days(Days::new(u64::from(ahead)));
             }
@@ -194,6 +208,10 @@ mod tests {
         assert_eq!(past("1d"), "2026-11-20T10:30:00+02:00");
         assert_eq!(past("+1w"), "2026-11-28T10:30:00+02:00");
         assert_eq!(past("2 hours ago"), "2026-11-21T08:30:00+02:00");
+        assert_eq!(past("9am"), "2026-11-21T09:00:00+02:00");
+        assert_eq!(past("11:00"), "2026-11-20T11:00:00+02:00");
+        assert_eq!(past("friday 9am"), "2026-11-20T09:00:00+02:00");
+        assert_eq!(past("saturday"), "2026-11-21T00:00:00+02:00");
         assert_eq!(past("yesterday"), "2026-11-20T00:00:00+02:00");
         assert_eq!(at("1d"), "2026-11-22T10:30:00+02:00");
         assert_eq!(at("+1w"), "2026-11-28T10:30:00+02:00");

@@ -11,6 +11,9 @@ const UNITS: [(&str, u64); 6] = [
     ("w", 604_800_000),
 ];
 
+const GRAMMAR: &str =
+    "use whole numbers with ms, s, m, h, d or w and no blanks, such as 500ms, 30s, 5m or 1h30m";
+
 /// Parses a duration, as clap's `value_parser`. A `+` before it is allowed, as in times.
 pub fn parse(text: &str) -> Result<Duration, String> {
     let text = text.strip_prefix('+').unwrap_or(text);
@@ -27,13 +30,11 @@ pub fn parse(text: &str) -> Result<Duration, String> {
             .ok()
             .zip(millis)
             .and_then(|(number, millis)| number.checked_mul(millis)?.checked_add(total))
-            .ok_or_else(|| {
-                format!("`{text}` is not a duration such as 500ms, 30s, 5m, 2h, 1h30m or 1d")
-            })?;
+            .ok_or_else(|| format!("`{text}` is not a duration: {GRAMMAR}"))?;
         rest = tail;
     }
     if text.is_empty() {
-        return Err("the duration is empty: use 500ms, 30s, 5m, 2h, 1h30m or 1d".to_owned());
+        return Err(format!("the duration is empty: {GRAMMAR}"));
     }
     Ok(Duration::from_millis(total))
 }

@@ -6,6 +6,7 @@ use crate::suggest::nearest;
 /// Reads an event, as clap's `value_parser`. The service may have undocumented events, so only a name
 /// without its prefix, or a misspelled one, is refused.
 pub fn parse(text: &str) -> Result<String, String> {
+    let text = text.trim();
     if EVENTS.contains(&text) || text.ends_with('*') {
         return Ok(text.to_owned());
     }
@@ -32,6 +33,7 @@ mod tests {
         );
         assert!(parse("completed").is_err_and(|error| error.ends_with("extraction.completed")));
         for accepted in ["email.delivered", "email.deferred", "email.*", "webhook.test"] {
+            assert_eq!(parse(&format!(" {accepted} ")).as_deref(), Ok(accepted));
             assert_eq!(parse(accepted).as_deref(), Ok(accepted));
         }
     }

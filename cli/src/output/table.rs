@@ -119,10 +119,10 @@ pub(crate) fn single(item: &Value, view: View, canvas: Canvas) -> String {
         }
     }
     let names = fields.iter().map(|(name, ..)| get_text_width(name)).max().unwrap_or(0);
-    let room = canvas.width.map(|width| width.saturating_sub(names + GAP));
+    let available = canvas.width.map(|width| width.saturating_sub(names + GAP));
     let lines = fields
         .into_iter()
-        .map(|(name, value, how)| (name, show_whole(value, how, room), how))
+        .map(|(name, value, how)| (name, show_whole(value, how, available), how))
         .collect::<Vec<_>>();
     fields_of_one(&lines, canvas)
 }
@@ -130,10 +130,10 @@ pub(crate) fn single(item: &Value, view: View, canvas: Canvas) -> String {
 /// Formats names beside their values, or above them if the terminal is too narrow.
 fn fields_of_one(lines: &[(String, String, Show)], canvas: Canvas) -> String {
     let names = lines.iter().map(|(name, ..)| get_text_width(name)).max().unwrap_or(0);
-    let room = canvas.width.map(|width| width.saturating_sub(names + GAP));
+    let available = canvas.width.map(|width| width.saturating_sub(names + GAP));
     let id = lines.iter().find(|(name, ..)| name == "ID");
     let id = id.map_or(0, |(_, id, _)| get_text_width(id));
-    if room.is_some_and(|room| room < id.max(NARROWEST)) {
+    if available.is_some_and(|available| available < id.max(NARROWEST)) {
         return blocks::of_one(lines, canvas);
     }
     if lines.is_empty() {
@@ -141,7 +141,8 @@ fn fields_of_one(lines: &[(String, String, Show)], canvas: Canvas) -> String {
     }
     let mut builder = Builder::default();
     for (name, value, _) in lines {
-        let value = room.map_or_else(|| value.clone(), |room| wrap::between_words(value, room));
+        let value = available
+            .map_or_else(|| value.clone(), |available| wrap::between_words(value, available));
         builder.push_record([name, &value]);
     }
     let mut table = builder.build();
@@ -213,7 +214,7 @@ const NOTHING: &str = "-";
 
 /// Formats a value that may take several lines: text keeps its lines, and objects are listed below
 /// each other.
-fn show_whole(value: &Value, how: Show, room: Option<usize>) -> String {
+fn show_whole(value: &Value, how: Show, available: Option<usize>) -> String {
     match value {
         Value::String(text)
             if matches!(how, Show::Text | Show::Prose | Show::Id) && text.contains('\n') =>
@@ -221,11 +222,13 @@ fn show_whole(value: &Value, how: Show, room: Option<usize>) -> String {
             let text = text.trim_end().replace("\r\n", "\n").replace('\t', "    ");
             printable(&text).into_owned()
         }
-        Value::Array(items) if items.iter().all(Value::is_object) => nested_objects(items, room),
+        Value::Array(items) if items.iter().all(Value::is_object) => {
+            nested_objects(items, available)
+        }
         Value::Object(map) => {
             let line = show(value, how);
-            match room {
-                Some(room) if get_text_width(&line) > room => pairs(map).join("\n"),
+            match available {
+                Some(available) if get_text_width(&line) > available => pairs(map).join("\n"),
                 _ => line,
             }
         }
@@ -245,7 +248,7 @@ fn pairs(map: &serde_json::Map<String, Value>) -> Vec<String> {
 }
 
 /// Formats objects as a table inside a cell, or as names and values if the table is too wide.
-fn nested_objects(items: &[Value], room: Option<usize>) -> String {
+fn nested_objects(items: &[Value], available: Option<usize>) -> String {
     let mut keys = Vec::new();
     for (key, value) in items.iter().filter_map(Value::as_object).flatten() {
         if !keys.contains(&key) && !is_empty(value) {
@@ -264,7 +267,7 @@ fn nested_objects(items: &[Value], room: Option<usize>) -> String {
     table.with(Style::empty()).with(Padding::new(0, GAP, 0, 0));
     let text = trimmed(&table.to_string());
     let widest = text.lines().map(get_text_width).max().unwrap_or(0);
-    if room.is_none_or(|room| widest <= room) {
+    if available.is_none_or(|available| widest <= available) {
         return text.trim_end().to_owned();
     }
     let names = keys.iter().map(|key| get_text_width(&one_line(key))).max().unwrap_or(0);
@@ -273,8 +276,8 @@ fn nested_objects(items: &[Value], room: Option<usize>) -> String {
         let filled = filled.filter(|(_, value)| !is_empty(value));
         let line = |(key, value): (&&String, &Value)| {
             let value = show(value, Show::Text);
-            let room = room.unwrap_or(usize::MAX).saturating_sub(names + GAP);
-            let value = wrap::between_words(&value, room);
+            let available = available.unwrap_or(usize::MAX).saturating_sub(names + GAP);
+            let value = wrap::between_words(&value, available);
             let indent = format!("\n{:width$}", "", width = names + GAP);
             format!("{:<names$}  {}", one_line(key), value.replace('\n', &indent))
         };

@@ -1,15 +1,13 @@
-//! Profiles (`config.toml`) and keys (`credentials.toml`) on disk. Changes keep comments and
-//! unknown entries. The credentials have mode 0600.
+//! Profiles (`config.toml`) on disk, and how both files are read and written. Changes keep comments
+//! and unknown entries.
 
 use std::fs;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use svc_sdk::Service;
 use toml_edit::{DocumentMut, Item, Table, value};
 
-use super::Key;
 use crate::failure::Failure;
 use crate::input::duration;
 
@@ -187,102 +185,7 @@ impl Profiles {
     }
 }
 
-/// `credentials.toml`: the keys of each profile, mode 0600.
-pub struct Credentials {
-    path: PathBuf,
-    document: DocumentMut,
-}
-
-impl Credentials {
-    /// Reads the file. A missing file is empty; a file that other users can read is an error.
-    pub fn load(path: PathBuf) -> Result<Self, Failure> {
-        refuse_if_others_can_read(&path)?;
-        let document = read(&path)?;
-        Ok(Self { path, document })
-    }
-
-    /// The path of the file.
-    pub fn path(&self) -> &Path {
-        &self.path
-    }
-
-    /// The names of all profiles with a key.
-    pub fn names(&self) -> Vec<String> {
-        names(&self.document)
-    }
-
-    /// A profile's key for a service.
-    pub fn key(&self, profile: &str, service: Service) -> Result<Option<Key>, Failure> {
-        self.document
-            .get("profiles")
-            .and_then(|all| all.get(profile)?.get(entry(service)))
-            .map(|item| {
-                Key::parse(
-                    item.as_str().unwrap_or_default(),
-                    &format!("{}: {} of profile `{profile}`", self.path.display(), entry(service)),
-                )
-            })
-            .transpose()
-    }
-
-    /// Whether a profile's key for a service is in the system's keyring.
-    pub fn in_keyring(&self, profile: &str, service: Service) -> bool {
-        let all = self.document.get("profiles");
-        let location = all.and_then(|all| all.get(profile)?.get(location_entry(service))?.as_str());
-        location == Some(KEYRING)
-    }
-
-    /// Stores a profile's key for a service.
-    pub fn set(&mut self, profile: &str, service: Service, key: &Key) {
-        self.forget(profile, service);
-        table_of(&mut self.document, profile)[entry(service)] = value(key.expose());
-    }
-
-    /// Records that a profile's key for a service is in the system's keyring.
-    pub fn set_in_keyring(&mut self, profile: &str, service: Service) {
-        self.forget(profile, service);
-        table_of(&mut self.document, profile)[location_entry(service)] = value(KEYRING);
-    }
-
-    /// Removes a profile's key for a service, or its location. Returns whether there was one.
-    pub fn forget(&mut self, profile: &str, service: Service) -> bool {
-        let all = self.document.get_mut("profiles");
-        all.and_then(|all| all.get_mut(profile)?.as_table_like_mut()).is_some_and(|table| {
-            let key = table.remove(entry(service));
-            let location = table.remove(location_entry(service));
-            key.is_some() || location.is_some()
-        })
-    }
-
-    /// Removes all keys of a profile. Returns whether there were any.
-    pub fn remove(&mut self, profile: &str) -> bool {
-        remove(&mut self.document, profile)
-    }
-
-    /// Writes the file with mode 0600.
-    pub fn save(&self) -> Result<(), Failure> {
-        write(&self.path, &self.document)
-    }
-}
-
-const fn entry(service: Service) -> &'static str {
-    match service {
-        Service::Email => "email_key",
-        _ => "extraction_key",
-    }
-}
-
-/// The entry that says where a key is stored that is not in the file.
-const fn location_entry(service: Service) -> &'static str {
-    match service {
-        Service::Email => "email_key_in",
-        _ => "extraction_key_in",
-    }
-}
-
-const KEYRING: &str = "keyring";
-
-fn names(document: &DocumentMut) -> Vec<String> {
+pub(super) fn names(document: &DocumentMut) -> Vec<String> {
     document
         .get("profiles")
         .and_then(Item::as_table_like)
@@ -290,7 +193,7 @@ fn names(document: &DocumentMut) -> Vec<String> {
         .unwrap_or_default()
 }
 
-fn table_of<'a>(document: &'a mut DocumentMut, profile: &str) -> &'a mut Item {
+pub(super) fn table_of<'a>(document: &'a mut DocumentMut, profile: &str) -> &'a mut Item {
     let all = document.entry("profiles").or_insert_with(|| {
         let mut table = Table::new();
         table.set_implicit(true);
@@ -303,14 +206,14 @@ fn table_of<'a>(document: &'a mut DocumentMut, profile: &str) -> &'a mut Item {
     table
 }
 
-fn remove(document: &mut DocumentMut, profile: &str) -> bool {
+pub(super) fn remove(document: &mut DocumentMut, profile: &str) -> bool {
     document
         .get_mut("profiles")
         .and_then(Item::as_table_like_mut)
         .is_some_and(|all| all.remove(profile).is_some())
 }
 
-fn read(path: &Path) -> Result<DocumentMut, Failure> {
+pub(super) fn read(path: &Path) -> Result<DocumentMut, Failure> {
     match fs::read_to_string(path) {
         // Do not use the parser's message: it quotes the line, which may contain a key.
         Ok(text) => {
@@ -330,8 +233,15 @@ fn read(path: &Path) -> Result<DocumentMut, Failure> {
 
 /// Finds an entry of the wrong type, which would make the file unusable.
 fn shape_error(document: &DocumentMut) -> Option<String> {
-    if document.get("profile").is_some_and(|item| !item.is_str()) {
-        return Some("`profile` is not a string".to_owned());
+    match document.get("profile") {
+        Some(item) if item.is_table_like() => {
+            return Some(
+                "`profile` is the name of the default profile; write [profiles.NAME], not [profile.NAME]"
+                    .to_owned(),
+            );
+        }
+        Some(item) if !item.is_str() => return Some("`profile` is not a string".to_owned()),
+        _ => {}
     }
     let all = document.get("profiles")?;
     let Some(all) = all.as_table_like() else {
@@ -361,7 +271,7 @@ pub fn lock(dir: &Path) -> Result<fs::File, Failure> {
 }
 
 /// Writes a new file and renames it, so that a crash leaves either the old or the new content.
-fn write(path: &Path, document: &DocumentMut) -> Result<(), Failure> {
+pub(super) fn write(path: &Path, document: &DocumentMut) -> Result<(), Failure> {
     let failed = |error: std::io::Error| Failure::other(format!("{}: {error}", path.display()));
     // Write through a symbolic link, for example into a dotfiles repository.
     let path = &fs::canonicalize(path).unwrap_or_else(|_| path.to_path_buf());
@@ -387,7 +297,8 @@ fn write(path: &Path, document: &DocumentMut) -> Result<(), Failure> {
     written.map_err(failed)
 }
 
-fn create_private_dir(path: &Path) -> std::io::Result<()> {
+/// Creates a directory and its parents with mode 0700.
+pub(crate) fn create_private_dir(path: &Path) -> std::io::Result<()> {
     let mut builder = fs::DirBuilder::new();
     builder.recursive(true);
     #[cfg(unix)]
@@ -396,25 +307,6 @@ fn create_private_dir(path: &Path) -> std::io::Result<()> {
         builder.mode(0o700);
     }
     builder.create(path)
-}
-
-#[cfg(unix)]
-fn refuse_if_others_can_read(path: &Path) -> Result<(), Failure> {
-    use std::os::unix::fs::PermissionsExt as _;
-    let Ok(metadata) = fs::metadata(path) else { return Ok(()) };
-    if metadata.permissions().mode() & 0o077 == 0 {
-        return Ok(());
-    }
-    Err(Failure::input(format!(
-        "{}: other users can access this file, which contains keys",
-        path.display()
-    ))
-    .hint(format!("chmod 600 {}", path.display())))
-}
-
-#[cfg(not(unix))]
-fn refuse_if_others_can_read(_path: &Path) -> Result<(), Failure> {
-    Ok(())
 }
 
 #[cfg(test)]
@@ -440,56 +332,5 @@ mod tests {
         let again = Profiles::load(path).expect("read");
         assert_eq!(again.active(), Some("b"));
         assert_eq!(again.names(), ["a", "b"]);
-    }
-
-    #[cfg(unix)]
-    #[test]
-    fn credentials_are_private_to_their_owner() {
-        use std::os::unix::fs::PermissionsExt as _;
-        let dir = tempfile::tempdir().expect("a directory");
-        let path = dir.path().join("svc/credentials.toml");
-        let mut credentials = Credentials::load(path.clone()).expect("empty");
-        let key = Key::parse("mk_test_x", "a test").expect("a key");
-        credentials.set("default", Service::Email, &key);
-        credentials.save().expect("saved");
-        assert_eq!(fs::metadata(&path).expect("there").permissions().mode() & 0o777, 0o600);
-        let again = Credentials::load(path.clone()).expect("read");
-        assert_eq!(again.key("default", Service::Email).expect("a key"), Some(key));
-        assert_eq!(again.key("default", Service::Extraction).expect("none"), None);
-
-        fs::set_permissions(&path, fs::Permissions::from_mode(0o644)).expect("changed");
-        let refused = Credentials::load(path).err().expect("refused");
-        assert!(refused.details().hint.as_deref().is_some_and(|hint| hint.starts_with("chmod")));
-    }
-
-    #[test]
-    fn a_key_is_either_in_the_file_or_in_the_keyring() {
-        let dir = tempfile::tempdir().expect("a directory");
-        let mut credentials = Credentials::load(dir.path().join("c.toml")).expect("empty");
-        let key = Key::parse("mk_test_x", "a test").expect("a key");
-        let stored = |credentials: &Credentials| {
-            let key = credentials.key("a", Service::Email).expect("read");
-            (key.is_some(), credentials.in_keyring("a", Service::Email))
-        };
-        credentials.set("a", Service::Email, &key);
-        assert_eq!(stored(&credentials), (true, false));
-        credentials.set_in_keyring("a", Service::Email);
-        assert_eq!(stored(&credentials), (false, true));
-        credentials.set("a", Service::Email, &key);
-        assert_eq!(stored(&credentials), (true, false));
-        credentials.set_in_keyring("a", Service::Email);
-        assert!(credentials.forget("a", Service::Email));
-        assert_eq!(stored(&credentials), (false, false));
-    }
-
-    #[test]
-    fn errors_in_files_do_not_quote_their_content() {
-        let dir = tempfile::tempdir().expect("a directory");
-        let path = dir.path().join("credentials.toml");
-        write(&path, &DocumentMut::new()).expect("written");
-        fs::write(&path, "[profiles.a]\nemail_key = sk_live_secret\n").expect("written");
-        let error = Credentials::load(path).err().expect("refused");
-        let message = &error.details().message;
-        assert!(message.contains("line 2") && !message.contains("secret"), "{message}");
     }
 }

@@ -5,7 +5,6 @@ use std::time::Duration;
 
 use clap::{Args, ValueEnum, ValueHint};
 
-use crate::complete::Values;
 use crate::input::duration;
 use crate::output::{ColorChoice, Format};
 
@@ -20,13 +19,7 @@ pub struct GlobalFlags {
     pub sandbox: bool,
 
     /// Profile: a named set of base URLs and keys [env: SVC_PROFILE] [default: the active profile]
-    #[arg(
-        long,
-        global = true,
-        hide_short_help = true,
-        value_name = "NAME",
-        add = Values::Profile.candidates()
-    )]
+    #[arg(long, global = true, hide_short_help = true, value_name = "NAME")]
     pub profile: Option<String>,
 
     /// Base URL of the email service [env: SVC_EMAIL_URL]
@@ -88,7 +81,8 @@ pub struct GlobalFlags {
         global = true,
         hide_short_help = true,
         value_name = "DURATION",
-        value_parser = duration::parse
+        value_parser = duration::parse,
+        allow_hyphen_values = true
     )]
     pub timeout: Option<Duration>,
 

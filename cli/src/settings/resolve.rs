@@ -12,8 +12,8 @@ use super::files::{self, DEFAULT_PROFILE, Profile};
 use super::{
     Compatibility, Credentials, GlobalFlags, Key, OutputFormat, Profiles, Proxies, keyring,
 };
-use crate::commands::profiles::r#use::unknown;
-use crate::failure::Failure;
+use crate::command_line;
+use crate::failure::{Failure, Kind};
 use crate::output::{ColorChoice, Format};
 
 /// Default time limit of a call, over all attempts.
@@ -194,22 +194,30 @@ impl Settings {
 
     /// Fails if this run's base URL is not the one that the profile's key was stored for.
     ///
-    /// An option or a variable that replaces only the base URL must not send the key of one
-    /// service to another.
+    /// An option, a variable or an edited profile that replaces only the base URL must not send the
+    /// key of one service to another.
     pub fn check_destination_of_stored_key(&self, service: Service) -> Result<(), Failure> {
-        let Some(url) = self.url(service).filter(|url| url.source != Source::Profile) else {
-            return Ok(());
-        };
-        let stored_for = match service {
+        let Some(url) = self.url(service) else { return Ok(()) };
+        let credentials = self.credentials()?;
+        let in_profile = match service {
             Service::Email => self.profile_email_url.as_deref(),
             _ => self.profile_extraction_url.as_deref(),
         };
+        let stored_for = credentials.url(&self.profile.value, service).or(in_profile);
         if stored_for.is_some_and(|stored| is_same_base_url(stored, &url.value)) {
             return Ok(());
         }
         let belongs = match stored_for {
             Some(stored) => format!("belongs to {stored}"),
             None => "was stored without a base URL".to_owned(),
+        };
+        let profile = match url.source {
+            Source::Profile => command_line::shell_quoted(&self.profile.value),
+            _ => "NAME".into(),
+        };
+        let store = match url.source {
+            Source::Profile => "store one in the profile",
+            _ => "store one in another profile",
         };
         Err(Failure::usage(format!(
             "the key of profile `{}` {belongs} and is not sent to {} ({})",
@@ -218,9 +226,8 @@ impl Settings {
         .code("key_for_another_url")
         .hint(format!(
             "use a key of that service: --key-file PATH or {}\n\
-             or store one in another profile: svc login --profile NAME --{}-url {}",
+             or {store}: svc login --service {service} --profile {profile} --{service}-url {}",
             key_variable(service),
-            service,
             url.value
         )))
     }
@@ -250,7 +257,7 @@ impl Settings {
 
     /// Fails if the selected profile does not exist. Only `svc login` accepts a new one.
     pub fn refuse_unknown_profile(&self) -> Result<(), Failure> {
-        if self.profile_known { Ok(()) } else { Err(unknown(&self.profile.value)) }
+        if self.profile_known { Ok(()) } else { Err(unknown_profile(&self.profile.value)) }
     }
 
     /// Locks profiles and keys against changes by other commands, until the handle is dropped.
@@ -267,6 +274,16 @@ impl Settings {
     pub fn credentials(&self) -> Result<Credentials, Failure> {
         Credentials::load(self.config_dir.join("credentials.toml"))
     }
+}
+
+/// The failure for a profile that does not exist.
+pub fn unknown_profile(name: &str) -> Failure {
+    Failure::new(Kind::InvalidInput, format!("profile `{name}` does not exist"))
+        .code("unknown_profile")
+        .hint(format!(
+            "list the profiles: svc profiles list; create it: svc login --profile {}",
+            command_line::shell_quoted(name)
+        ))
 }
 
 /// Compares base URLs as the client uses them: with or without a slash at the end.

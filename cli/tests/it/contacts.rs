@@ -168,6 +168,104 @@ fn opt_outs_survive_import_and_export() {
     }
 }
 
+/// An old export does not subscribe people who have opted out in the meantime.
+#[test]
+fn an_update_from_a_file_keeps_opt_outs() {
+    let home = Home::new();
+    let audience = audience(&home);
+    let file = home.file("old.csv", "email,subscribed\nada@example.test,true\nnew@b.test,yes\n");
+    let import = ["--sandbox", "contacts", "import", &audience, &file];
+    assert_eq!(home.run(&import).code, 0);
+    home.sandbox_json(&["contacts", "update", "ada@example.test", "--subscribed", "no"]);
+
+    let update = [&import[..], &["--existing", "update"]].concat();
+    let is_subscribed = || {
+        let list = home.sandbox_json(&["contacts", "list", &audience]);
+        let all = list.as_array().expect("a list").clone();
+        let ada = all.into_iter().find(|contact| contact["email"] == "ada@example.test");
+        ada.expect("Ada is there")["subscribed"].clone()
+    };
+    let run = home.run(&update);
+    assert_eq!((run.code, results(&run)), (0, vec!["skipped".into(), "skipped".into()]), "{run:?}");
+    assert_eq!(run.json()[0]["opt_out_kept"], true, "{run:?}");
+    assert!(
+        run.stderr.contains("1 contact remains unsubscribed")
+            && run.stderr.contains("--resubscribe")
+    );
+    assert_eq!(is_subscribed(), false);
+
+    let run = home.run(&[&update[..], &["--resubscribe"]].concat());
+    assert_eq!((run.code, results(&run)[0].as_str()), (0, "updated"), "{run:?}");
+    assert_eq!(is_subscribed(), true);
+    assert_eq!(home.run(&[&import[..], &["--resubscribe"]].concat()).code, 2);
+}
+
+/// An export is imported as it was, in each of its formats.
+#[test]
+fn every_export_is_imported_unchanged() {
+    let home = Home::new();
+    let from = audience(&home);
+    let line = json!({
+        "email": "ada@example.test",
+        "name": " Ada, \"the\" Queen ",
+        "topics": ["news; offers", "a,b", "plain"],
+        "subscribed": false,
+        "metadata": {"n": 1, "text": " x "},
+    });
+    let run = home.run_with_input(
+        &["--sandbox", "contacts", "import", &from, "-"],
+        format!("{line}\n{}\n", json!({"email": "bob@example.test", "topics": ["news", "b"]})),
+    );
+    assert_eq!(run.code, 0, "{run:?}");
+    let contacts = |audience: &str| {
+        let export = ["--sandbox", "contacts", "export", audience, "--json"];
+        let all = home.run(&export).json();
+        let fields = |contact: &Value| {
+            let keys = ["email", "name", "topics", "subscribed", "metadata"];
+            keys.map(|key| contact[key].clone())
+        };
+        let mut all = all.as_array().expect("a list").iter().map(fields).collect::<Vec<_>>();
+        all.sort_by_key(|fields| fields[0].to_string());
+        all
+    };
+    let expected = contacts(&from);
+    assert_eq!(expected[0][1], line["name"], "{expected:?}");
+    for format in [&["--format", "csv"][..], &["--format", "ndjson"], &["--json"]] {
+        let to = audience(&home);
+        let file = home.run(&[&["--sandbox", "contacts", "export", &from][..], format].concat());
+        let run = home.run_with_input(&["--sandbox", "contacts", "import", &to, "-"], &file.stdout);
+        assert_eq!(run.code, 0, "{format:?}: {run:?}");
+        assert_eq!(contacts(&to), expected, "{format:?}: {file:?}");
+    }
+}
+
+/// A dry run shows what would follow the creations, and warns of everything that the import asks.
+#[test]
+fn a_dry_run_of_an_import_shows_updates_and_warns_of_quotes() {
+    let home = Home::new();
+    let env = [("SVC_EMAIL_URL", "http://127.0.0.1:9"), ("SVC_EMAIL_KEY", "mk_test_x")];
+    let content = "email,subscribed,name\na@b.test,no,\"Ada\nc@d.test,yes,Eve\ne@f.test,no,Bob\"\n";
+    let file = home.file("people.csv", content);
+    let import = ["contacts", "import", "aud_1", &file, "--dry-run", "-o", "ndjson"];
+    let run = home.run_with_env(&[&import[..], &["--existing", "update"]].concat(), &env);
+    assert_eq!(run.code, 0, "{run:?}");
+    let requests = run.stdout.lines().map(|line| {
+        let request: Value = serde_json::from_str(line).expect("JSON");
+        format!("{} {}", request["method"], request["url"]).replace('"', "")
+    });
+    let requests = requests.collect::<Vec<_>>();
+    assert_eq!(requests.len(), 3, "{requests:?}");
+    assert!(requests[0].starts_with("POST "), "{requests:?}");
+    assert!(requests[1].ends_with("/ID_OF_NEW_CONTACT"), "{requests:?}");
+    assert!(requests[2].ends_with("/ID_OF_EXISTING_CONTACT"), "{requests:?}");
+    assert!(run.stderr.contains("warning: lines 2 to 4 are one value"), "{run:?}");
+    assert!(run.stderr.contains("note: 1 of 1 rows"), "{run:?}");
+
+    let run = home.run_with_env(&["contacts", "import", "aud_1", &file], &env);
+    assert_eq!(run.code, 2, "{run:?}");
+    assert!(run.error()["message"].as_str().is_some_and(|m| m.contains("lines 2 to 4")), "{run:?}");
+}
+
 /// A contact that was created, but could not be unsubscribed, is a failed row.
 #[test]
 fn an_import_reports_a_contact_that_is_created_but_not_unsubscribed() {
@@ -239,8 +337,7 @@ fn import_refuses_a_file_with_an_unclosed_quote() {
 fn a_value_of_implausible_length_needs_a_confirmation() {
     let home = Home::new();
     let audience = audience(&home);
-    let rows = "b@b.test,Bob\n".repeat(300);
-    let content = format!("email,name\nc@example.test,\"Eve\n{rows}x@b.test,Y\"\n");
+    let content = format!("email,name\nc@example.test,{}\n", "x".repeat(3000));
     let file = home.file("people.csv", content);
     let args = ["--sandbox", "contacts", "import", &audience, &file];
     let run = home.run(&args);
@@ -253,6 +350,12 @@ fn a_value_of_implausible_length_needs_a_confirmation() {
 
 #[test]
 fn an_interrupted_import_says_how_to_go_on() {
+    for signal in ["-INT", "-TERM"] {
+        interrupt_import(signal);
+    }
+}
+
+fn interrupt_import(signal: &str) {
     let home = Home::new();
     let rows = (0..50).map(|n| format!("p{n}@example.test\n")).collect::<String>();
     let file = home.file("people.csv", format!("email\n{rows}"));
@@ -272,7 +375,7 @@ fn an_interrupted_import_says_how_to_go_on() {
         read_head(&mut stream);
         open.push(stream);
     }
-    let killed = std::process::Command::new("kill").args(["-INT", &pid]).status();
+    let killed = std::process::Command::new("kill").args([signal, &pid]).status();
     assert!(killed.expect("kill runs").success());
     for (n, mut stream) in open.into_iter().enumerate() {
         use std::io::Write as _;

@@ -126,7 +126,7 @@ fn a_partly_refused_batch_has_its_own_exit_code() {
         {"index":1,"error":{"code":"validation_failed","message":"bad to"}}]}"#;
     let service = Service::always(200, body);
     let home = Home::new();
-    let email = r#"{"from":"a@b.test","to":"c@d.test","subject":"s"}"#;
+    let email = r#"{"from":"a@b.test","to":"c@d.test","subject":"s","text":"t"}"#;
     let file = home.file("emails.ndjson", format!("{email}\n{email}\n"));
     let run =
         home.run_with_env(&["emails", "batch", &file], &[KEY, ("SVC_EMAIL_URL", &service.url())]);
@@ -143,10 +143,10 @@ fn a_bad_row_of_a_batch_is_refused_and_the_others_are_sent() {
     let service = Service::always(200, body);
     let home = Home::new();
     let rows = [
-        r#"{"from":"a@b.test","to":"first@d.test","subject":"s"}"#,
-        r#"{"from":"a@b.test","to":"private","subject":"s"}"#,
-        r#"{"from":"a@b.test","to":"third@d.test","subject":"s"}"#,
-        r#"{"from":"a@b.test","to":"x@d.test","subject":["private"]}"#,
+        r#"{"from":"a@b.test","to":"first@d.test","subject":"s","text":"t"}"#,
+        r#"{"from":"a@b.test","to":"private","subject":"s","text":"t"}"#,
+        r#"{"from":"a@b.test","to":"third@d.test","subject":"s","text":"t"}"#,
+        r#"{"from":"a@b.test","to":"x@d.test","subject":["private"],"text":"t"}"#,
     ];
     let file = home.file("emails.ndjson", rows.join("\n"));
     let env = [KEY, ("SVC_EMAIL_URL", &*service.url())];
@@ -176,7 +176,7 @@ fn a_bad_row_of_a_batch_is_refused_and_the_others_are_sent() {
 fn an_incomplete_batch_response_is_an_unknown_outcome() {
     let service = Service::always(200, r#"[{"id":"eml_1","status":"queued"}]"#);
     let home = Home::new();
-    let email = r#"{"from":"a@b.test","to":"c@d.test","subject":"s"}"#;
+    let email = r#"{"from":"a@b.test","to":"c@d.test","subject":"s","text":"t"}"#;
     let file = home.file("emails.ndjson", format!("{email}\n{email}\n"));
     let run =
         home.run_with_env(&["emails", "batch", &file], &[KEY, ("SVC_EMAIL_URL", &service.url())]);

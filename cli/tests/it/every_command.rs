@@ -6,7 +6,7 @@ use svc_cli::COMMANDS;
 use crate::support::{Home, Run, Service};
 
 /// A command line for each command that calls a documented operation.
-const LINES: [&str; 28] = [
+const LINES: [&str; 30] = [
     "emails send --from a@b.test --to c@d.test --subject s --text t",
     "emails batch emails.json",
     "emails get x",
@@ -29,11 +29,13 @@ const LINES: [&str; 28] = [
     "webhooks create https://x.test --event email.sent",
     "webhooks list",
     "webhooks update x --active true",
+    "webhooks rotate x --yes",
     "webhooks delete x --yes",
     "webhooks test x",
     "extraction me",
     "extraction webhooks create https://x.test --event extraction.completed",
     "extraction webhooks list",
+    "extraction webhooks rotate x --yes",
     "extraction webhooks delete x --yes",
 ];
 
@@ -43,7 +45,7 @@ fn words(line: &str) -> Vec<&str> {
 
 fn home() -> Home {
     let home = Home::new();
-    home.file("emails.json", r#"[{"from":"a@b.test","to":"c@d.test","subject":"s"}]"#);
+    home.file("emails.json", r#"[{"from":"a@b.test","to":"c@d.test","subject":"s","text":"t"}]"#);
     home.file("people.csv", "email\na@b.test\n");
     home
 }
@@ -132,7 +134,7 @@ fn a_dry_run_sends_nothing() {
     let service = Service::always(500, "");
     let home = home();
     for line in LINES {
-        let run = run(&home, &format!("{line} --dry-run"), &service.url());
+        let run = run(&home, &format!("{line} --dry-run --quiet"), &service.url());
         assert_eq!((run.code, run.stderr.as_str()), (0, ""), "{line}: {run:?}");
         let request = run.json();
         assert!(

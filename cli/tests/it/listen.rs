@@ -278,7 +278,8 @@ fn recorded_deliveries_are_replayed_with_a_new_signature() {
     home.file("data/svc/deliveries/rec_019a0000000070008000000000000000.json", "{");
     home.file("data/svc/deliveries/rec_broken.json", "{");
     let listed = home.run(&["replay", "--list"]).json();
-    assert_eq!((listed.as_array().map(Vec::len), &listed[0]["id"]), (Some(1), &json!(id)));
+    let listed = listed.as_array().expect("a list");
+    assert!(listed.len() == 3 && listed.iter().any(|one| one["id"] == json!(id)), "{listed:?}");
     let shown = home.run(&["replay", &id, "--show"]).json();
     assert_eq!(shown[0]["body"], serde_json::from_str::<Value>(BODY).expect("JSON"));
     assert!(shown[0]["headers"].to_string().contains("ail-"), "{shown}");
@@ -288,6 +289,40 @@ fn recorded_deliveries_are_replayed_with_a_new_signature() {
     assert_eq!(results.as_array().map(Vec::len), Some(2), "the first is too old: {run:?}");
     assert!(results[0]["problem"].as_str().is_some_and(|why| why.contains("corrupt")), "{run:?}");
     assert_eq!(results[1]["status"], 200);
+}
+
+/// Corrupt records are listed too, and counted.
+#[test]
+fn records_are_listed_and_shown_even_if_some_are_corrupt() {
+    let home = Home::new();
+    let record = |id: &str, at: &str| {
+        json!({"id": id, "received_at": at, "service": "email", "event": "email.sent",
+            "headers": [["Mail-Event", "email.sent"]], "body": "eyJhIjogMX0=",
+            "forwarded_to": null, "secret_file": null})
+    };
+    let good = record("rec_1", "2020-01-04T09:00:00.000Z").to_string();
+    home.file("data/svc/deliveries/rec_1.json", good);
+    let corrupt = "rec_01a202ccab3370e0ba30bec9143794fa";
+    home.file(&format!("data/svc/deliveries/{corrupt}.json"), "{");
+
+    let run = home.run(&["replay", "--list"]);
+    assert_eq!((run.code, run.stderr.as_str()), (0, "warning: 1 record cannot be read\n"));
+    let listed = run.json();
+    assert_eq!(listed.as_array().map(Vec::len), Some(2), "{listed}");
+    let bad = listed.as_array().into_iter().flatten().find(|one| one["id"] == corrupt);
+    let bad = bad.expect("it is listed");
+    assert!(bad["problem"].as_str().is_some_and(|why| why.contains("corrupt")), "{bad}");
+    assert_eq!(bad["received_at"], "2026-11-22T10:28:17.000Z");
+
+    let run = home.run(&["replay", "--show", "rec_1", "-o", "table"]);
+    assert!(run.stdout.ends_with("\nMail-Event: email.sent\n\n{\n  \"a\": 1\n}\n"), "{run:?}");
+
+    for option in [&["--list"][..], &[]] {
+        let run = home.run(&[&["replay", "--since", "2999-01-01"][..], option].concat());
+        assert_eq!(run.code, 2, "{run:?}");
+        let error = run.error();
+        assert!(error["message"].as_str().is_some_and(|m| m.ends_with("in the future")), "{error}");
+    }
 }
 
 #[test]
@@ -456,13 +491,75 @@ fn a_webhook_that_cannot_be_removed_is_reported() {
     assert!(!listening.ready.to_string().contains("whsec"), "{}", listening.ready);
     let run = listening.interrupt();
     let error = run.error();
-    assert_eq!((run.code, error["code"].clone()), (130, json!("webhook_left_behind")), "{run:?}");
+    assert_eq!((run.code, error["code"].clone()), (130, json!("webhook_not_deleted")), "{run:?}");
     assert_eq!(error["hint"], "delete it: svc webhooks delete whk_1 --yes");
     let requests = service.requests();
     let registration: Value = serde_json::from_str(body(&requests[0])).expect("JSON");
     assert_eq!(registration["url"], "https://me.tunnel.example/");
     assert_eq!(registration["events"].as_array().map(Vec::len), Some(8));
     assert!(requests[1].starts_with("DELETE /api/v1/webhooks/whk_1 "), "{requests:?}");
+}
+
+/// The webhook of a session that was killed is found by the next one.
+#[test]
+fn a_webhook_of_a_killed_session_is_offered_for_deletion() {
+    let home = Home::new();
+    let webhooks = || {
+        let list = home.sandbox_json(&["webhooks", "list"]);
+        let ids = list.as_array().expect("a list").iter().map(|one| one["id"].clone());
+        ids.collect::<Vec<_>>()
+    };
+    let listen = ["--sandbox", "listen", "--quiet"];
+    let killed = RunningListen::start(&home, &listen);
+    let id = killed.ready["webhook"].as_str().expect("a webhook").to_owned();
+    // A session that still runs is left alone.
+    let second = RunningListen::start(&home, &listen);
+    assert!(webhooks().contains(&json!(id)));
+    let run = second.interrupt();
+    assert!(!run.stderr.contains("warning"), "{run:?}");
+    killed.signal("-KILL");
+    killed.end();
+    assert_eq!(webhooks(), [json!(id)]);
+
+    let run = RunningListen::start(&home, &listen).interrupt();
+    let way_out = format!("delete it: svc --sandbox webhooks delete {id} --yes\n");
+    assert!(run.stderr.starts_with("warning: ") && run.stderr.contains(&way_out), "{run:?}");
+    let next = RunningListen::start(&home, &[&listen[..], &["--yes"]].concat());
+    assert_eq!(webhooks(), [next.ready["webhook"].clone()]);
+    let run = next.interrupt();
+    assert!(!run.stderr.contains("warning"), "{run:?}");
+    assert_eq!(std::fs::read_dir(home.path("data/svc/listen")).expect("read").count(), 0);
+}
+
+#[test]
+fn a_rotated_webhook_has_the_same_url_and_events_and_another_secret() {
+    let home = Home::new();
+    let create = ["webhooks", "create", "http://127.0.0.1:9/hooks", "--event", "email.sent"];
+    let old = home.sandbox_json(&create);
+    let id = old["id"].as_str().expect("an id");
+    home.sandbox_json(&["webhooks", "update", id, "--active", "no"]);
+    let secret = home.path("secret").display().to_string();
+    let keep = ["webhooks", "rotate", id, "--keep-old", "--secret-file", &secret];
+    let new = home.sandbox_json(&keep);
+    assert_eq!((&new["url"], &new["events"]), (&old["url"], &old["events"]));
+    assert_eq!((&new["replaces"], &new["active"]), (&old["id"], &json!(false)));
+    let stored = std::fs::read_to_string(&secret).expect("a secret");
+    assert!(!new.to_string().contains(&stored) && old["signingSecret"] != stored.as_str());
+    assert_eq!(home.sandbox_json(&["webhooks", "list"]).as_array().map(Vec::len), Some(2));
+
+    let run = home.run(&["--sandbox", "webhooks", "rotate", id, "--yes"]);
+    assert_eq!(run.code, 0, "{run:?}");
+    assert!(run.json()["signingSecret"].is_string(), "{run:?}");
+    let list = home.sandbox_json(&["webhooks", "list"]);
+    assert!(list.as_array().is_some_and(|all| all.len() == 2), "{list}");
+    assert!(!list.to_string().contains(id), "{list}");
+
+    // Without a place for the secret, nothing changes.
+    let new = new["id"].as_str().expect("an id");
+    let args = ["--sandbox", "webhooks", "rotate", new, "--yes", "--secret-file", "/dev/null/x"];
+    let run = home.run(&args);
+    assert!(run.code == 1 && run.stderr.contains("is unchanged"), "{run:?}");
+    assert_eq!(home.sandbox_json(&["webhooks", "list"]), list);
 }
 
 #[test]

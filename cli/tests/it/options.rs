@@ -7,7 +7,7 @@ use crate::support::{Home, Service};
 /// The request of a dry run.
 fn request(home: &Home, args: &[&str], input: &str) -> Value {
     let env = [("SVC_EMAIL_URL", "http://127.0.0.1:9"), ("SVC_EMAIL_KEY", "mk_test_x")];
-    let mut command = home.command(&[&["--dry-run"], args].concat());
+    let mut command = home.command(&[&["--dry-run", "--quiet"], args].concat());
     command.envs(env);
     let run = Home::run_command_with_input(command, input);
     assert_eq!((run.code, run.stderr.as_str()), (0, ""), "{args:?}: {run:?}");
@@ -181,10 +181,10 @@ fn a_time_in_the_past_is_reported() {
         ("2099-01-01T00:00:00Z", "scheduled for 2099-01-01 00:00:00 +00:00\n"),
     ] {
         let args = [&["--dry-run", "--sandbox"], &SEND[..], &["--text", "t", "--at", at]].concat();
-        for how in ["table", "-v"] {
-            let how: &[&str] = if how == "-v" { &["-v"] } else { &["-o", how] };
-            let run = home.run(&[&args[..], how].concat());
-            assert!(run.code == 0 && run.stderr.starts_with(message), "{how:?}: {run:?}");
+        for (format, mark) in [("table", ""), ("json", "note: ")] {
+            let run = home.run(&[&args[..], &["-o", format]].concat());
+            let message = format!("{mark}{message}");
+            assert!(run.code == 0 && run.stderr.starts_with(&message), "{run:?}");
         }
     }
 }

@@ -236,3 +236,24 @@ fn ndjson_lines_are_written_page_by_page() {
         );
     }
 }
+
+/// Warnings and notes reach the user in every format; `--quiet` leaves out the notes.
+#[test]
+fn warnings_and_notes_are_printed_in_every_format() {
+    let home = Home::new();
+    home.file("config/svc/config.toml", "nonsense = 1\n");
+    let send = ["--dry-run", "emails", "send", "--from", "a@b.test", "--to", "c@d.test"];
+    let send = [&send[..], &["--subject", "Hi", "--text", "x", "--at", "2020-01-01"]].concat();
+    for format in ["table", "json", "ndjson", "yaml"] {
+        let run = home.run(&["config", "show", "-o", format]);
+        assert_eq!(
+            (run.code, run.stderr.as_str()),
+            (0, "warning: `nonsense` in config.toml is unknown and has no effect\n")
+        );
+        let env = [("SVC_EMAIL_URL", "http://127.0.0.1:9"), ("SVC_EMAIL_KEY", "mk_test_x")];
+        let run = home.run_with_env(&[&send[..], &["-o", format]].concat(), &env);
+        assert!(run.stderr.contains("sending now: 2020-01-01"), "{run:?}");
+        let run = home.run_with_env(&[&send[..], &["-o", format, "--quiet"]].concat(), &env);
+        assert_eq!((run.code, run.stderr.as_str()), (0, ""));
+    }
+}

@@ -19,6 +19,29 @@ fn run(home: &Home, service: &Service, args: &[&str]) -> Run {
     home.run_with_env(args, &[("SVC_EMAIL_URL", &service.url()), ("SVC_EMAIL_KEY", "mk_test_x")])
 }
 
+/// A base URL that was edited by hand does not get the key of the old one.
+#[test]
+fn a_stored_key_is_not_sent_to_an_edited_base_url() {
+    let (own, other) = (Service::always(200, "[]"), Service::always(200, "[]"));
+    let home = Home::new();
+    let login = home.run_with_input(&["login", "--email-url", &own.url()], "mk_test_stored");
+    assert_eq!(login.code, 0, "{login:?}");
+    let path = home.path("config/svc/config.toml");
+    let config = std::fs::read_to_string(&path).expect("read");
+    home.file("config/svc/config.toml", config.replace(&own.url(), &other.url()));
+    let run = home.run(&["audiences", "list", "--json"]);
+    assert_eq!(run.code, 2, "{run:?}");
+    let error = run.error();
+    assert_eq!(error["code"], "key_for_another_url", "{error}");
+    let way_out =
+        format!("svc login --service email --profile default --email-url {}", other.url());
+    assert!(error["hint"].as_str().is_some_and(|hint| hint.contains(&way_out)), "{error}");
+    assert_eq!(other.requests(), [""; 0]);
+    let login = home.run_with_input(&["login", "--profile", "default"], "mk_test_new");
+    assert_eq!(login.code, 0, "{login:?}");
+    assert_eq!(home.run(&["audiences", "list", "--json"]).code, 0);
+}
+
 /// A stored key is sent only to the base URL that it was stored for.
 #[test]
 fn a_stored_key_is_not_sent_to_another_base_url() {
@@ -158,7 +181,7 @@ fn honors_idempotency_key() {
 
 #[test]
 fn batch_key_and_local_checks() {
-    let bad = r#"{"from":"not an address","to":"c@d.test","subject":"s"}"#;
+    let bad = r#"{"from":"not an address","to":"c@d.test","subject":"s","text":"t"}"#;
     let service = Service::always(200, r#"[{"id":"eml_1"}]"#);
     let home = home("batch_key = \"emails\"\nlocal_checks = false");
     let file = home.file("emails.json", format!("[{bad}]"));

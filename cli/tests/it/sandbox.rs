@@ -202,7 +202,8 @@ fn extraction_service() {
 fn emails_of_a_batch_fail_individually() {
     let home = Home::new();
     let good = r#"{"from":"hello@sandbox.test","to":"ada@example.test","subject":"s","text":"t"}"#;
-    let bad = r#"{"from":"hello@unverified.test","to":"ada@example.test","subject":"s"}"#;
+    let bad =
+        r#"{"from":"hello@unverified.test","to":"ada@example.test","subject":"s","text":"t"}"#;
     let file = home.file("emails.ndjson", format!("{good}\n{bad}\n"));
     let run = home.run(&["--sandbox", "emails", "batch", &file]);
     assert_eq!(run.code, 11, "{run:?}");

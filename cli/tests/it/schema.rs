@@ -124,8 +124,8 @@ fn emails(checker: &mut Checker) {
     checker.run(&format!("--sandbox emails get {} --wait", text(&sent, "/id")));
     let later = checker.run(&format!("{SEND} --at +2h"));
     checker.run(&format!("--sandbox emails cancel {}", text(&later, "/id")));
-    let good = r#"{"from":"hello@sandbox.test","to":"a@b.test","subject":"s"}"#;
-    let bad = r#"{"from":"hello@nobody.test","to":"a@b.test","subject":"s"}"#;
+    let good = r#"{"from":"hello@sandbox.test","to":"a@b.test","subject":"s","text":"t"}"#;
+    let bad = r#"{"from":"hello@nobody.test","to":"a@b.test","subject":"s","text":"t"}"#;
     let file = checker.home.file("emails.ndjson", format!("{good}\n{bad}\n"));
     checker.run_words(&["--sandbox", "emails", "batch", &file], 11);
     checker.fail("--sandbox emails get eml_missing", 5);
@@ -185,8 +185,13 @@ fn webhooks(checker: &mut Checker) {
     let delivery = text(&deliveries, "/0/id");
     checker.run(&format!("sandbox deliveries get {delivery}"));
     checker.run(&format!("sandbox deliveries replay {delivery}"));
+    let rotated = checker.run(&format!("--sandbox webhooks rotate {id} --yes"));
+    let id = text(&rotated, "/id");
     checker.run(&format!("--sandbox webhooks delete {id} --yes"));
     let id = text(&extraction, "/id");
+    let rotate = format!("--sandbox extraction webhooks rotate {id} --yes --secret-file secret");
+    let rotated = checker.run(&rotate);
+    let id = text(&rotated, "/id");
     checker.run(&format!("--sandbox extraction webhooks delete {id} --yes"));
 }
 

@@ -150,12 +150,26 @@ fn a_profile_holds_compatibility_settings() {
             service.url()
         ),
     );
-    let email = r#"{"from":"not an address","to":"c@d.test","subject":"s"}"#;
+    let email = r#"{"from":"not an address","to":"c@d.test","subject":"s","text":"t"}"#;
     let file = home.file("emails.json", format!("[{email}]"));
     home.run_with_env(&["emails", "batch", &file], &[("SVC_EMAIL_KEY", "mk_test_x")]);
     let request = &service.requests()[0];
     assert!(request.contains("x-api-key: mk_test_x\r\n"), "{request}");
     assert!(request.contains(r#"{"emails":[{"from":"not an address""#), "{request}");
+}
+
+/// What was probably meant by an entry in the wrong place of `config.toml`.
+#[test]
+fn misplaced_settings_are_explained() {
+    for (config, explanation) in [
+        ("retries = 3", "retries belongs in a profile: [profiles.NAME]"),
+        ("[profile.work]\nretries = 3", "write [profiles.NAME], not [profile.NAME]"),
+    ] {
+        let home = Home::new();
+        home.file("config/svc/config.toml", config);
+        let run = home.run(&["config", "show"]);
+        assert!(run.stderr.contains(explanation), "{run:?}");
+    }
 }
 
 #[test]

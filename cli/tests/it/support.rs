@@ -155,11 +155,15 @@ impl Run {
         serde_json::from_str(&self.stdout).unwrap_or_else(|_| panic!("not JSON: {self:?}"))
     }
 
-    /// The error object, which must be the only line of standard error.
+    /// The error object, which must be the last line of standard error. Only notes and warnings
+    /// may precede it.
     #[track_caller]
     pub fn error(&self) -> Value {
-        assert_eq!(self.stderr.lines().count(), 1, "{self:?}");
-        let object: Value = serde_json::from_str(&self.stderr).expect("a JSON object");
+        let mut lines = self.stderr.lines();
+        let last = lines.next_back().unwrap_or_else(|| panic!("no error: {self:?}"));
+        let is_marked = |line: &str| line.starts_with("note: ") || line.starts_with("warning: ");
+        assert!(lines.all(is_marked), "{self:?}");
+        let object: Value = serde_json::from_str(last).expect("a JSON object");
         object["error"].clone()
     }
 }

@@ -1,6 +1,6 @@
 //! Usage errors: exit code 2, and an error object in JSON output.
 
-use crate::support::Home;
+use crate::support::{Home, Service};
 
 #[test]
 fn usage_errors_are_error_objects_when_piped() {
@@ -253,4 +253,52 @@ fn a_file_name_in_place_of_content_is_refused() {
     assert_eq!(home.run(&[&send[..], &["--text", ""]].concat()).code, 0);
     // An address of a file in a sentence is text.
     assert_eq!(home.run(&[&send[..], &["--text", "see body.html"]].concat()).code, 0);
+}
+
+#[test]
+fn an_invalid_duration_is_explained() {
+    let home = Home::new();
+    for timeout in ["5 minutes", "-5", "-5s"] {
+        let run = home.run(&["emails", "get", "x", "--timeout", timeout]);
+        let message = run.error()["message"].as_str().expect("a message").to_owned();
+        assert!(run.code == 2 && message.contains("use whole numbers with ms, s, m"), "{message}");
+    }
+}
+
+/// A person sees what `--yes` deletes; a script gets no additional request.
+#[test]
+fn a_deletion_by_id_names_what_is_deleted() {
+    let home = Home::new();
+    let service = Service::always(200, r#"[{"id":"dom_1","name":"shop.test"}]"#);
+    let env = [("SVC_EMAIL_URL", &*service.url()), ("SVC_EMAIL_KEY", "mk_test_x")];
+    let delete = ["domains", "delete", "dom_1", "--yes", "-o"];
+    assert_eq!(home.run_with_env(&[&delete[..], &["json"]].concat(), &env).code, 0);
+    assert_eq!(service.requests().len(), 1);
+    let run = home.run_with_env(&[&delete[..], &["table"]].concat(), &env);
+    assert_eq!((run.code, run.stdout.as_str()), (0, "deleted domain shop.test (dom_1)\n"));
+}
+
+/// The output of a command that failed is not sent as an empty email.
+#[test]
+fn empty_files_and_empty_standard_input_are_not_sent() {
+    let home = Home::new();
+    let service = Service::always(202, r#"{"id":"eml_1","status":"queued"}"#);
+    let env = [("SVC_EMAIL_URL", &*service.url()), ("SVC_EMAIL_KEY", "mk_test_x")];
+    home.file("blank.txt", " \n");
+    let send = ["emails", "send", "--from", "a@b.test", "--to", "c@d.test", "--subject", "Hi"];
+    for (option, value) in [("--text", "-"), ("--html", "-"), ("--text", "@blank.txt")] {
+        let run = home.run_with_env(&[&send[..], &[option, value]].concat(), &env);
+        assert_eq!(run.code, 2, "{run:?}");
+        let error = run.error();
+        assert!(error["message"].as_str().is_some_and(|m| m.ends_with("is empty")), "{error}");
+    }
+    let without_content = r#"{"from":"a@b.test","to":["c@d.test"],"subject":"s"}"#;
+    let batch = home.file("emails.ndjson", without_content);
+    let run = home.run_with_env(&["emails", "batch", &batch], &env);
+    assert_eq!(run.code, 2, "{run:?}");
+    assert_eq!(run.error()["fields"][0]["field"], "emails[0].text");
+    assert_eq!(service.requests(), [""; 0]);
+    // An empty text on purpose is sent.
+    let run = home.run_with_env(&[&send[..], &["--text", ""]].concat(), &env);
+    assert_eq!(run.code, 0, "{run:?}");
 }

@@ -105,7 +105,7 @@ impl Show {
         rows.push(row("timeout", Some(&timeout)));
         rows.push(row("retries", Some(&settings.retries)));
         rows.push(row("ca_bundle", bundle.as_ref()));
-        rows.extend(wire(context));
+        rows.extend(compatibility(context));
         if context.out.is_table() {
             rows.retain(|row| !row["value"].is_null());
         }
@@ -115,8 +115,8 @@ impl Show {
             rows.extend(unknown.iter().map(|(entry, _)| of(entry)));
         }
         context.out.list(&rows, VIEW, "")?;
-        for (entry, known) in unknown {
-            let meant = known.map(|known| format!("; did you mean {known}?")).unwrap_or_default();
+        for (entry, meant) in unknown {
+            let meant = meant.map(|meant| format!("; {meant}")).unwrap_or_default();
             context.out.warning(&format!("{entry} is unknown and has no effect{meant}"));
         }
         Ok(())
@@ -124,8 +124,8 @@ impl Show {
 }
 
 /// The profile's compatibility settings.
-fn wire(context: &Context) -> Vec<Value> {
-    let wire = &context.settings.compatibility;
+fn compatibility(context: &Context) -> Vec<Value> {
+    let settings = &context.settings.compatibility;
     let entry = |setting: &str, value: Value, default: bool| {
         let from = if default { "default" } else { "profile" };
         json!({"setting": setting, "value": value, "from": from})
@@ -139,17 +139,17 @@ fn wire(context: &Context) -> Vec<Value> {
             json!(context.settings.organization),
             context.settings.organization.is_none(),
         ),
-        entry("key_header", json!(wire.key_header), wire.key_header.is_none()),
-        entry("key_prefix", json!(wire.key_prefix), wire.key_prefix.is_none()),
-        entry("batch_key", json!(wire.batch_key), wire.batch_key.is_none()),
-        entry("event_header", json!(wire.event_header), wire.event_header.is_none()),
-        entry("first_page", json!(wire.first_page), wire.first_page.is_none()),
-        entry("insecure_webhooks", json!(wire.insecure_webhooks), !wire.insecure_webhooks),
-        entry("local_checks", json!(!wire.local_checks_off), !wire.local_checks_off),
+        entry("key_header", json!(settings.key_header), settings.key_header.is_none()),
+        entry("key_prefix", json!(settings.key_prefix), settings.key_prefix.is_none()),
+        entry("batch_key", json!(settings.batch_key), settings.batch_key.is_none()),
+        entry("event_header", json!(settings.event_header), settings.event_header.is_none()),
+        entry("first_page", json!(settings.first_page), settings.first_page.is_none()),
+        entry("insecure_webhooks", json!(settings.insecure_webhooks), !settings.insecure_webhooks),
+        entry("local_checks", json!(!settings.local_checks_off), !settings.local_checks_off),
         entry(
             "honors_idempotency_key",
-            json!(wire.honors_idempotency_key),
-            !wire.honors_idempotency_key,
+            json!(settings.honors_idempotency_key),
+            !settings.honors_idempotency_key,
         ),
     ]
 }

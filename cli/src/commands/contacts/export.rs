@@ -5,8 +5,10 @@ use serde_json::Value;
 use svc_sdk::EmailClient;
 use svc_sdk::email::Contact;
 
-use super::{VIEW, pages};
+use super::VIEW;
+use super::import::rows::{EXPORT_HEADER, topics_cell};
 use crate::complete::Values;
+use crate::contact_pages;
 use crate::context::Context;
 use crate::failure::Failure;
 use crate::names::{self, Names};
@@ -14,7 +16,7 @@ use crate::output::{self, Format};
 
 /// Export all contacts of an audience as CSV or NDJSON
 ///
-/// Contacts are written page by page as they arrive. `svc contacts import` reads the CSV.
+/// Contacts are written page by page as they arrive. `svc contacts import` reads both formats.
 #[derive(Args, Debug)]
 #[command(after_long_help = "\
 Examples:
@@ -67,9 +69,9 @@ impl Export {
         };
         let progress = context.out.progress("exporting");
         let (mut count, mut all) = (0_u64, Vec::new());
-        let read = pages::for_each(client, audience, self.page_size, |contact| {
+        let read = contact_pages::for_each(client, audience, self.page_size, |contact| {
             if csv && count == 0 {
-                context.out.raw(HEADER)?;
+                context.out.raw(&header())?;
             }
             count += 1;
             progress.set_text(format!("exported {count} contacts"));
@@ -89,7 +91,7 @@ impl Export {
         read.await?;
         drop(progress);
         if csv && count == 0 {
-            context.out.raw(HEADER)?;
+            context.out.raw(&header())?;
         }
         if !csv && self.format.is_none() && context.out.format() != Format::Ndjson {
             return context.out.value(&Value::from(all));
@@ -99,7 +101,9 @@ impl Export {
     }
 }
 
-const HEADER: &str = "id,email,name,subscribed,topics,metadata\n";
+fn header() -> String {
+    format!("{}\n", EXPORT_HEADER.join(","))
+}
 
 fn line(contact: &Contact) -> Result<String, Failure> {
     let mut writer = csv::Writer::from_writer(Vec::new());
@@ -115,7 +119,7 @@ fn line(contact: &Contact) -> Result<String, Failure> {
             contact.email.as_deref().unwrap_or_default(),
             contact.name.as_deref().unwrap_or_default(),
             contact.subscribed.map_or("", |s| if s { "true" } else { "false" }),
-            &contact.topics.join(";"),
+            &topics_cell(&contact.topics),
             &metadata,
         ])
         .map_err(failed)?;

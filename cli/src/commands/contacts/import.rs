@@ -12,34 +12,32 @@ use svc_sdk::EmailClient;
 use svc_sdk::email::{Contact, ContactUpdate, NewContact};
 
 use self::rows::Row;
-use super::pages;
 use crate::complete::Values;
 use crate::confirm::confirm;
+use crate::contact_pages;
 use crate::context::Context;
 use crate::failure::{Failure, Kind};
 use crate::input::content::in_file;
 use crate::names::{self, Names};
-use crate::output::{Column, Format, Show, View};
+use crate::output::Format;
+use crate::stop::StopSignal;
 
-mod rows;
+mod report;
+pub(crate) mod rows;
 
 /// Maximum number of rows in flight.
 const MAX_CONCURRENT: usize = 4;
 
-const VIEW: View = View(&[
-    Column::new("ROW", "/row", Show::Number),
-    Column::text("EMAIL", "/email"),
-    Column::new("RESULT", "/result", Show::Status),
-    Column::prose("WHY", "/error/message"),
-]);
-
 /// Import contacts from a CSV file into an audience
 ///
 /// Columns are mapped by their header: email, name (or first and last name), topics, subscribed and
-/// metadata (a JSON object). Any other column becomes a metadata entry of its name. A row that fails does not stop
-/// the import; the exit code is then 11. Running the import again is safe: existing addresses are
-/// skipped, or updated with --existing update. `subscribed` is set by an update after the creation;
-/// if only that fails, the row is reported as failed.
+/// metadata (a JSON object). Any other column becomes a metadata entry of its name. The NDJSON and
+/// JSON of `svc contacts export` are read too.
+///
+/// A row that fails does not stop the import; the exit code is then 11. Running the import again is
+/// safe: existing addresses are skipped, or updated with --existing update. An update never
+/// subscribes a contact that has opted out, unless --resubscribe is given. `subscribed` is set by
+/// an update after the creation; if only that fails, the row is reported as failed.
 #[derive(Args, Debug)]
 #[command(after_long_help = "\
 Examples:
@@ -52,12 +50,17 @@ pub struct Import {
     /// Audience id or name
     #[arg(add = Values::Audience.candidates())]
     audience: String,
-    /// CSV file with a header line; - for stdin
+    /// CSV file with a header line, or NDJSON; - for stdin
     #[arg(value_hint = ValueHint::FilePath)]
     file: PathBuf,
     /// How to treat addresses already in the audience
     #[arg(long, value_name = "skip|update", hide_possible_values = true, default_value = "skip")]
     existing: Existing,
+    /// Subscribe contacts that have opted out, if the file says so
+    ///
+    /// Applies to --existing update. Use it only if these people have agreed again.
+    #[arg(long)]
+    resubscribe: bool,
     /// Map a column to a field; repeatable
     ///
     /// Fields: email, name, first_name, last_name, topics, subscribed, metadata, metadata.KEY and
@@ -76,8 +79,11 @@ enum Existing {
 
 impl Import {
     pub async fn run(self, context: &Context) -> Result<(), Failure> {
+        if self.resubscribe && self.existing == Existing::Skip {
+            return Err(Failure::usage("--resubscribe needs --existing update"));
+        }
         let bytes = context.inputs.bytes(&context.out, "FILE", &self.file)?;
-        let rows::File { rows, mapping, doubtful } =
+        let rows::File { rows, mapping, doubtful, joined } =
             rows::read(&bytes, &self.map).map_err(|failure| in_file(&self.file, failure))?;
         let total = rows.len();
         for column in doubtful {
@@ -91,10 +97,15 @@ impl Import {
                 "the column `{column}` is stored as metadata and does not unsubscribe contacts; {way_out}"
             ));
         }
-        if let Some(long) = rows::implausible(&rows) {
-            let question = format!("{long}; a misplaced quote may have joined rows. Import it?");
-            confirm(context, &question).await?;
+        if let Some(doubt) = joined.or_else(|| rows::implausible(&rows)) {
+            let doubt = format!("{doubt}; a misplaced quote may have joined rows");
+            if context.settings.dry_run || context.settings.yes {
+                context.out.warning(&doubt);
+            }
+            confirm(context, &format!("{doubt}. Import it?")).await?;
         }
+        // Signals are handled from here on, so that the rows that were sent are always reported.
+        let mut stop = StopSignal::listen_with_hangup()?;
         let client = context.email_client().await?;
         let known = async |audience: &str| match context.settings.dry_run {
             true => Ok((audience.to_owned(), HashMap::new())),
@@ -107,7 +118,7 @@ impl Import {
         let known = names::with_id(context, names, &self.audience, known);
         let (audience, known) = tokio::select! {
             known = known => known?,
-            () = context.interrupted() => return Err(context.changes.interruption()),
+            _ = stop.recv() => return Err(context.changes.interruption()),
         };
         context.out.note(&format!("columns: {mapping}"));
         let progress = context.out.progress(format!("importing {total} rows"));
@@ -123,18 +134,16 @@ impl Import {
             })
             .buffered(MAX_CONCURRENT);
         let mut results = pin!(results);
-        let (mut report, mut failed, mut seen, mut opted_out, mut end) =
-            (Vec::new(), 0, 0, 0, None);
-        let mut interrupted = Box::pin(context.interrupted());
+        let (mut entries, mut failed, mut seen, mut end) = (Vec::new(), 0, 0, None);
+        let mut opt_outs = report::OptOuts::default();
         loop {
             let result = tokio::select! {
                 result = results.next() => result,
-                // The rows that are sent are completed, unless a second Ctrl-C arrives.
-                () = &mut interrupted => {
+                // The rows that are sent are completed, unless a second signal arrives.
+                _ = stop.recv() => {
                     if stopped.replace(true) {
                         break;
                     }
-                    interrupted = Box::pin(context.interrupted());
                     continue;
                 }
             };
@@ -144,7 +153,7 @@ impl Import {
                 Ok(entry) => entry,
                 Err((number, email, failure)) => {
                     failed += 1;
-                    let entry = failed_entry(number, email.as_deref(), &failure);
+                    let entry = report::failed_entry(number, email.as_deref(), &failure);
                     // No further row is sent. The rows under way are completed and reported.
                     if is_fatal(&failure) && end.is_none() {
                         stopped.set(true);
@@ -153,33 +162,32 @@ impl Import {
                     entry
                 }
             };
-            opted_out += usize::from(entry["still_subscribed"] == json!(true));
+            opt_outs.count(&entry);
             if context.out.format() == Format::Ndjson && !entry.is_null() {
-                context.out.one(&entry, VIEW)?;
+                context.out.one(&entry, report::VIEW)?;
             } else if !entry.is_null() {
-                report.push(entry);
+                entries.push(entry);
             }
             progress.set_text(format!("imported {seen} of {total} rows"));
         }
         drop(progress);
         let stopped = stopped.get() && seen < total;
         if context.settings.dry_run && !stopped {
+            let exists = match self.existing {
+                Existing::Skip => "skipped if the address exists",
+                Existing::Update => "updated if the address exists",
+            };
             context.out.note(&format!(
-                "{} of {total} rows would be created, unless their addresses exist; {failed} are invalid",
+                "{} of {total} rows would be created, or {exists}; {failed} are invalid",
                 total - failed
             ));
             return match end {
                 Some(failure) => Err(failure),
-                None => self.report_invalid(context, &report, failed, total),
+                None => report::invalid(context, &entries, failed, total),
             };
         }
-        self.report(context, &report, seen)?;
-        if opted_out > 0 {
-            context.out.warning(&format!(
-                "{opted_out} skipped contacts are subscribed, but not in the file; \
-                 apply the file with --existing update"
-            ));
-        }
+        report::rows(context, &entries, seen)?;
+        opt_outs.warn(context);
         match end {
             Some(failure) if stopped => {
                 let rest = format!(
@@ -198,10 +206,13 @@ impl Import {
                 Kind::Interrupted,
                 format!("interrupted after {seen} of {total} rows"),
             )
-            .hint(format!(
-                "go on, which skips the contacts that exist:\n{}",
-                context.typed_again()
-            ))),
+            .hint(match self.existing {
+                Existing::Skip => format!(
+                    "go on, which skips the contacts that exist:\n{}",
+                    context.typed_again()
+                ),
+                Existing::Update => format!("go on:\n{}", context.typed_again()),
+            })),
             None if failed > 0 => {
                 Err(Failure::new(Kind::PartlyRefused, format!("{failed} of {total} rows failed"))
                     .code("import_partly_refused")
@@ -214,53 +225,33 @@ impl Import {
         }
     }
 
-    /// Prints the invalid rows of a dry run.
-    fn report_invalid(
-        &self,
-        context: &Context,
-        report: &[Value],
-        failed: usize,
-        total: usize,
-    ) -> Result<(), Failure> {
-        if failed == 0 {
-            return Ok(());
-        }
-        if context.out.is_table() {
-            context.out.list(report, VIEW, "")?;
-        }
-        let fields = report.iter().filter_map(|row| {
-            let why = row["error"]["message"].as_str()?;
-            Some((format!("row {}", row["row"]), why.to_owned()))
-        });
-        let mut failure =
-            Failure::new(Kind::PartlyRefused, format!("{failed} of {total} rows are invalid"));
-        failure.details_mut().fields = fields.collect();
-        Err(failure.code("import_partly_refused"))
+    /// The update of an existing contact. Only --resubscribe can undo an opt-out.
+    fn update(&self, row: &Row) -> ContactUpdate {
+        let mut update = ContactUpdate::new();
+        update.name = row.name.clone().map(Some);
+        update.metadata = row.metadata.clone();
+        update.topics = (!row.topics.is_empty()).then(|| row.topics.clone());
+        update.subscribed = row.subscribed.filter(|subscribed| !subscribed || self.resubscribe);
+        update
     }
 
-    /// Prints failed rows and totals in a table, and every row in JSON.
-    fn report(&self, context: &Context, report: &[Value], total: usize) -> Result<(), Failure> {
-        match context.out.format() {
-            Format::Ndjson => Ok(()),
-            Format::Json | Format::Yaml => context.out.list(report, VIEW, ""),
-            Format::Table => {
-                let count = |result: &str| report.iter().filter(|e| e["result"] == result).count();
-                let bad =
-                    report.iter().filter(|e| e.get("error").is_some()).cloned().collect::<Vec<_>>();
-                if !bad.is_empty() {
-                    context.out.list(&bad, VIEW, "")?;
-                }
-                let sentence = format!(
-                    "{total} rows: {} created, {} updated, {} skipped, {} failed, {} unknown",
-                    count("created"),
-                    count("updated"),
-                    count("skipped"),
-                    count("failed"),
-                    count("unknown"),
-                );
-                context.out.done(&sentence, &Value::Null)
-            }
+    /// Shows the updates that may follow the creation of a contact, or take its place. A dry run
+    /// does not know the contacts' ids.
+    async fn show_updates(
+        &self,
+        context: &Context,
+        client: &EmailClient,
+        row: &Row,
+    ) -> Result<Value, Failure> {
+        if row.subscribed == Some(false) {
+            let update = ContactUpdate::new().subscribed(false);
+            context.call(client.contacts().update("ID_OF_NEW_CONTACT", &update), "").await?;
         }
+        if self.existing == Existing::Update {
+            let update = self.update(row);
+            context.call(client.contacts().update("ID_OF_EXISTING_CONTACT", &update), "").await?;
+        }
+        Ok(Value::Null)
     }
 
     async fn import_row(
@@ -281,13 +272,17 @@ impl Import {
                 Ok(entry)
             }
             (Some(known), Existing::Update) => {
-                let mut update = ContactUpdate::new();
-                update.name = row.name.clone().map(Some);
-                update.metadata = row.metadata.clone();
-                update.topics = (!row.topics.is_empty()).then(|| row.topics.clone());
-                update.subscribed = row.subscribed;
-                context.run(client.contacts().update(&known.id, &update)).await?;
-                Ok(entry("updated", Some(&known.id)))
+                let update = self.update(&row);
+                let mut entry = entry("updated", Some(&known.id));
+                if row.subscribed == Some(true) && !self.resubscribe {
+                    entry["opt_out_kept"] = json!(known.subscribed == Some(false));
+                }
+                if update == ContactUpdate::new() {
+                    entry["result"] = "skipped".into();
+                } else {
+                    context.run(client.contacts().update(&known.id, &update)).await?;
+                }
+                Ok(entry)
             }
             (None, _) => {
                 let mut contact = NewContact::new(row.email.clone());
@@ -297,7 +292,7 @@ impl Import {
                 let call = client.contacts().create(audience, contact);
                 if context.settings.dry_run {
                     context.call(call, "").await?;
-                    return Ok(Value::Null);
+                    return self.show_updates(context, client, &row).await;
                 }
                 match context.run(call).await {
                     Ok(contact) => {
@@ -359,7 +354,7 @@ async fn existing_contacts(
 ) -> Result<HashMap<String, Known>, Failure> {
     let progress = context.out.progress("reading the audience");
     let mut known = HashMap::new();
-    let read = pages::for_each(client, audience, None, |contact| {
+    let read = contact_pages::for_each(client, audience, None, |contact| {
         if let Some(email) = contact.email {
             let entry = Known { id: contact.id, subscribed: contact.subscribed };
             known.insert(email.to_lowercase(), entry);
@@ -369,13 +364,6 @@ async fn existing_contacts(
     read.await?;
     drop(progress);
     Ok(known)
-}
-
-fn failed_entry(number: usize, email: Option<&str>, failure: &Failure) -> Value {
-    let mut error = failure.to_json();
-    let unknown = failure.kind() == Kind::OutcomeUnknown;
-    let result = if unknown { "unknown" } else { "failed" };
-    json!({"row": number, "email": email, "result": result, "error": error["error"].take()})
 }
 
 /// Whether every further row would fail in the same way.

@@ -4,12 +4,13 @@ use clap::Args;
 use svc_sdk::EmailClient;
 
 use crate::complete::Values;
+use crate::contact_pages;
 use crate::context::Context;
 use crate::failure::Failure;
 use crate::names::{self, Names};
 use crate::output::{self, Format};
 
-use super::{VIEW, pages};
+use super::VIEW;
 
 const NONE: &str = "no contacts in this audience";
 
@@ -77,7 +78,7 @@ impl List {
     ) -> Result<(), Failure> {
         let mut items = Vec::new();
         let progress = context.out.progress("reading all pages");
-        let read = pages::for_each(client, audience, self.page_size, |contact| {
+        let read = contact_pages::for_each(client, audience, self.page_size, |contact| {
             let contact = output::to_value(&contact);
             if context.out.format() == Format::Ndjson {
                 return context.out.one(&contact, VIEW);

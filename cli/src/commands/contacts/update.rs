@@ -7,7 +7,7 @@ use svc_sdk::email::ContactUpdate;
 use crate::complete::Values;
 use crate::context::Context;
 use crate::failure::Failure;
-use crate::input::pairs;
+use crate::input::{pairs, switch};
 use crate::names::{self, Names};
 use crate::output;
 
@@ -44,7 +44,7 @@ pub struct Update {
     #[arg(long, conflicts_with = "topic")]
     no_topics: bool,
     /// Subscribe or unsubscribe the contact
-    #[arg(long, value_name = "true|false", hide_possible_values = true)]
+    #[arg(long, value_name = "true|false", hide_possible_values = true, value_parser = switch::parser())]
     subscribed: Option<bool>,
 }
 

@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use svc_sdk::FieldProblem;
 use svc_sdk::email::{BatchItem, BatchOutcome, BatchResponse, Email};
 
+use super::send::has_content;
 use crate::context::Context;
 use crate::failure::{Failure, Kind};
 use crate::input::content::in_file;
@@ -28,8 +29,8 @@ const VIEW: View = View(&[
 /// Send up to 100 emails in one request
 ///
 /// The file is a JSON array or NDJSON with one email per line, in the format of
-/// POST /api/v1/emails. An email that cannot be sent, for example because of an invalid
-/// address, is left out and reported as refused; the others are sent. The exit code is 11
+/// POST /api/v1/emails. An email that cannot be sent, for example because it has no content or an
+/// invalid address, is left out and reported as refused; the others are sent. The exit code is 11
 /// if some of the emails are refused.
 #[derive(Args, Debug)]
 #[command(after_long_help = "\
@@ -149,6 +150,10 @@ fn email(value: Value, local_checks: bool) -> Result<Email, (String, String)> {
         };
         (field, problem)
     })?;
+    if !has_content(&email) {
+        let problem = r#"missing; "text": "" sends an empty email on purpose"#;
+        return Err(("text".to_owned(), problem.to_owned()));
+    }
     if local_checks {
         email
             .check()
@@ -265,7 +270,7 @@ fn verdict(response: &BatchResponse, not_sent: usize) -> Result<(), Failure> {
 mod tests {
     use super::*;
 
-    const EMAIL: &str = r#"{"from":"a@b.test","to":"c@d.test","subject":"s"}"#;
+    const EMAIL: &str = r#"{"from":"a@b.test","to":"c@d.test","subject":"s","text":"t"}"#;
 
     #[test]
     fn reads_arrays_and_ndjson() {
@@ -291,6 +296,7 @@ mod tests {
             ("{\"from\":1}", "email 0: from"),
             ("[3]", "email 0: email: must be an object"),
             ("{}\nsecret words", "line 2"),
+            (r#"{"from":"a@b.test","to":"c@d.test","subject":"s"}"#, "email 0: text: missing"),
             ("", "no email"),
         ] {
             let message =

@@ -138,6 +138,12 @@ impl Send {
 
     async fn email(self, context: &Context) -> Result<Email, Failure> {
         let read = |option, value: &str| context.inputs.text(&context.out, option, value);
+        let read_content = |option, value: &str| {
+            reject_file_name(option, value)?;
+            let content = read(option, value)?;
+            refuse_empty(option, value, &content)?;
+            Ok::<_, Failure>(content)
+        };
         let mut email = match &self.body {
             Some(body) => parse_body(&read("--body", body)?)?,
             None => Email::default(),
@@ -153,12 +159,10 @@ impl Send {
         replace(&mut email.bcc, reject_lists("--bcc", self.bcc)?);
         replace(&mut email.reply_to, reject_lists("--reply-to", self.reply_to)?);
         if let Some(html) = &self.html {
-            reject_file_name("--html", html)?;
-            email.html = Some(read("--html", html)?);
+            email.html = Some(read_content("--html", html)?);
         }
         if let Some(text) = &self.text {
-            reject_file_name("--text", text)?;
-            email.text = Some(read("--text", text)?);
+            email.text = Some(read_content("--text", text)?);
         }
         email.headers.extend(pairs::object("--header", self.header)?);
         email.tags.extend(pairs::object("--tag", self.tag)?);
@@ -195,7 +199,7 @@ impl Send {
 }
 
 /// Whether there is anything to send; an empty text that was asked for is content too.
-fn has_content(email: &Email) -> bool {
+pub(super) fn has_content(email: &Email) -> bool {
     email.html.is_some()
         || email.text.is_some()
         || email.template_id.is_some()
@@ -206,6 +210,21 @@ fn has_content(email: &Email) -> bool {
 fn no_content() -> Failure {
     Failure::usage("the email has no content")
         .hint("give --text, --html, --template or --attach; --text '' sends an empty email")
+}
+
+/// Refuses an empty file or standard input, such as the output of a command that failed. An empty
+/// value on the command line is intended.
+fn refuse_empty(option: &str, value: &str, content: &str) -> Result<(), Failure> {
+    if value.is_empty() || !content.trim().is_empty() {
+        return Ok(());
+    }
+    let source = match value.strip_prefix('@') {
+        Some(file) => format!("the file {file}"),
+        None if value == "-" => "standard input".to_owned(),
+        None => return Ok(()),
+    };
+    Err(Failure::input(format!("{option}: {source} is empty"))
+        .hint(format!("nothing was sent; {option} '' sends an empty text on purpose")))
 }
 
 /// A failure to print the result must not look like an email that was not sent.
@@ -310,11 +329,6 @@ async fn instant(context: &Context, words: &str) -> Result<DateTime<FixedOffset>
         true => format!("sending now: {shown} is not in the future"),
         false => format!("scheduled for {shown}"),
     };
-    // In JSON it is part of the response.
-    if context.out.is_table() {
-        context.out.note(&note);
-    } else {
-        context.out.trace(&note);
-    }
+    context.out.note(&note);
     Ok(instant)
 }

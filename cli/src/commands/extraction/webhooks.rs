@@ -3,6 +3,7 @@
 pub mod create;
 pub mod delete;
 pub mod list;
+pub mod rotate;
 
 use clap::Subcommand;
 
@@ -24,6 +25,7 @@ pub const VIEW: View = View(&[
 pub enum Command {
     Create(create::Create),
     List(list::List),
+    Rotate(rotate::Rotate),
     Delete(delete::Delete),
 }
 
@@ -32,6 +34,7 @@ impl Command {
         match self {
             Self::Create(args) => args.run(context).await,
             Self::List(args) => args.run(context).await,
+            Self::Rotate(args) => args.run(context).await,
             Self::Delete(args) => args.run(context).await,
         }
     }

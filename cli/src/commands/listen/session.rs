@@ -1,106 +1,50 @@
 //! The webhook of one session: created at its start, deleted at its end.
 
-use svc_sdk::{Call, Secret, Service, email, extraction};
+use svc_sdk::{Secret, Service};
 
+use super::leftover::Record;
 use crate::context::Context;
-use crate::failure::{Failure, Kind};
-use crate::settings::Source;
+use crate::failure::Failure;
+use crate::webhook;
 
 pub(super) struct Session {
     pub(super) id: String,
     /// The signing secret, if the response has one.
     pub(super) secret: Option<Secret>,
     service: Service,
+    record: Option<Record>,
 }
 
-/// Creates a webhook for these events.
+/// Creates a webhook for these events, and records it.
 pub(super) async fn register(
     context: &Context,
     service: Service,
     url: &str,
     events: &[String],
 ) -> Result<Session, Failure> {
-    let (id, secret) = match service {
-        Service::Email => {
-            let call = email_call(context, url, events).await?;
-            let webhook = context.call_always(call, "creating the webhook").await?;
-            (webhook.id, webhook.signing_secret)
-        }
-        _ => {
-            let call = extraction_call(context, url, events).await?;
-            let webhook = context.call_always(call, "creating the webhook").await?;
-            (webhook.id, webhook.secret)
-        }
-    };
-    Ok(Session { id, secret, service })
+    let webhook = webhook::create(context, service, url, events).await?;
+    // Without the record the session still works; only its leftover could not be found.
+    let record = Record::store(context, service, &webhook.id, url).ok();
+    Ok(Session { id: webhook.id, secret: webhook.secret, service, record })
 }
 
-/// Shows the request that would create the webhook, for `--dry-run`.
-pub(super) async fn show(
-    context: &Context,
-    service: Service,
-    url: &str,
-    events: &[String],
-) -> Result<(), Failure> {
-    match service {
-        Service::Email => context.call(email_call(context, url, events).await?, "").await.map(drop),
-        _ => context.call(extraction_call(context, url, events).await?, "").await.map(drop),
-    }
-}
-
-async fn email_call(
-    context: &Context,
-    url: &str,
-    events: &[String],
-) -> Result<Call<email::Webhook>, Failure> {
-    let new = email::NewWebhook::new(url, events.iter().cloned());
-    Ok(context.email_client().await?.webhooks().create(&new))
-}
-
-async fn extraction_call(
-    context: &Context,
-    url: &str,
-    events: &[String],
-) -> Result<Call<extraction::Webhook>, Failure> {
-    let new = extraction::NewWebhook::new(url, events.iter().cloned());
-    Ok(context.extraction_client().await?.webhooks().create(&new))
-}
-
-/// Deletes the webhook. A webhook that is already deleted is not an error; any other failure says how to
-/// delete it by hand.
+/// Deletes the webhook. A failure says how to delete it by hand.
 pub(super) async fn remove(context: &Context, session: &Session) -> Result<(), Failure> {
-    let removed = match session.service {
-        Service::Email => match context.email_client().await {
-            Ok(client) => context.run(client.webhooks().delete(&session.id)).await.map(drop),
-            Err(failure) => Err(failure),
-        },
-        _ => match context.extraction_client().await {
-            Ok(client) => context.run(client.webhooks().delete(&session.id)).await.map(drop),
-            Err(failure) => Err(failure),
-        },
-    };
-    match removed {
-        Err(failure) if failure.kind() != Kind::NotFound => {
-            Err(session.left_behind(context, &failure.details().message))
-        }
-        _ => Ok(()),
+    webhook::delete(context, session.service, &session.id)
+        .await
+        .map_err(|failure| session.not_deleted(context, &failure.details().message))?;
+    if let Some(record) = &session.record {
+        record.remove();
     }
+    Ok(())
 }
 
 impl Session {
     /// The failure for a webhook that could not be deleted.
-    pub(super) fn left_behind(&self, context: &Context, why: &str) -> Failure {
-        let group = match self.service {
-            Service::Email => "webhooks",
-            _ => "extraction webhooks",
-        };
-        let profile = match &context.settings.profile.source {
-            Source::Option(_) => format!("--profile {} ", context.settings.profile.value),
-            _ => String::new(),
-        };
-        let command = context.svc(&format!("{profile}{group} delete {} --yes", self.id));
+    pub(super) fn not_deleted(&self, context: &Context, why: &str) -> Failure {
+        let command = webhook::delete_command(context, self.service, &self.id);
         Failure::other(format!("webhook {} was not deleted: {why}", self.id))
-            .code("webhook_left_behind")
+            .code("webhook_not_deleted")
             .hint(format!("delete it: {command}"))
     }
 }

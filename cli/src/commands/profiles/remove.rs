@@ -4,12 +4,12 @@ use clap::Args;
 use serde_json::json;
 use svc_sdk::Service;
 
-use super::r#use::unknown;
 use crate::complete::Values;
 use crate::confirm::confirm;
 use crate::context::Context;
 use crate::failure::Failure;
 use crate::settings::keyring;
+use crate::settings::unknown_profile;
 
 /// Remove a profile and its stored keys
 ///
@@ -32,7 +32,7 @@ impl Remove {
         let known = settings.profiles()?.names().contains(&self.name)
             || settings.credentials()?.names().contains(&self.name);
         if !known {
-            return Err(unknown(&self.name));
+            return Err(unknown_profile(&self.name));
         }
         confirm(context, &format!("Remove profile `{}` and its keys?", self.name)).await?;
         let _lock = settings.lock()?;

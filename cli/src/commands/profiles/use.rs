@@ -3,10 +3,10 @@
 use clap::Args;
 use serde_json::json;
 
-use crate::command_line::shell_quoted;
 use crate::complete::Values;
 use crate::context::Context;
-use crate::failure::{Failure, Kind};
+use crate::failure::Failure;
+use crate::settings::unknown_profile;
 
 /// Make a profile the default
 #[derive(Args, Debug)]
@@ -28,21 +28,11 @@ impl Use {
         let known = profiles.names().contains(&self.name)
             || context.settings.credentials()?.names().contains(&self.name);
         if !known {
-            return Err(unknown(&self.name));
+            return Err(unknown_profile(&self.name));
         }
         profiles.set_active(&self.name);
         profiles.save()?;
         let sentence = format!("profile `{}` is now the default", self.name);
         context.out.done(&sentence, &json!({"profile": self.name}))
     }
-}
-
-/// The failure for a profile that does not exist.
-pub fn unknown(name: &str) -> Failure {
-    Failure::new(Kind::InvalidInput, format!("profile `{name}` does not exist"))
-        .code("unknown_profile")
-        .hint(format!(
-            "list the profiles: svc profiles list; create it: svc login --profile {}",
-            shell_quoted(name)
-        ))
 }

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueHint};
 
-use crate::context::Context;
+use crate::context::{Context, SANDBOX_EMAIL_KEY};
 use crate::failure::Failure;
 use crate::input::address;
 
@@ -181,10 +181,17 @@ impl Serve {
         let mut stop = crate::stop::StopSignal::listen()?;
         // The server keeps running if standard output is closed.
         let _ = context.out.ready(&line);
-        context.out.hint(
-            "press Ctrl-C to stop; try in another terminal: svc --sandbox emails send \\\n  \
-             --from hello@sandbox.test --to ada@example.test --subject Hi --text Hello",
-        );
+        // `--sandbox` finds a server by its data directory.
+        let svc = match self.in_memory {
+            true => {
+                format!("SVC_EMAIL_URL={} SVC_EMAIL_KEY={SANDBOX_EMAIL_KEY} svc", server.base_url())
+            }
+            false => "svc --sandbox".to_owned(),
+        };
+        context.out.hint(&format!(
+            "press Ctrl-C to stop; try in another terminal: {svc} emails send \\\n  \
+             --from hello@sandbox.test --to ada@example.test --subject Hi --text Hello"
+        ));
         stop.recv().await;
         server.stop().await;
         Ok(())

@@ -20,6 +20,8 @@ const VIEW: View = View(&[
 ]);
 
 /// Show whether the local server is running, and where
+///
+/// Finds the server of the data directory. A server that was started with --in-memory has none.
 #[derive(Args, Debug)]
 #[command(after_long_help = "\
 Examples:
@@ -35,7 +37,12 @@ impl Status {
         if Sandbox::running_url(dir).is_none() && !context.settings.dry_run {
             let value = json!({"status": "not running", "data": dir});
             context.out.one(&value, VIEW)?;
-            context.out.hint("start it: svc sandbox serve");
+            context.out.note(&format!(
+                "no server uses {}; one that was started with --in-memory or another --data is not \
+                 found, but responds at its own address",
+                dir.display()
+            ));
+            context.out.hint("start one: svc sandbox serve");
             return Ok(());
         }
         let mut health = control::fetch_value(context, Request::get("/_sandbox/health")).await?;

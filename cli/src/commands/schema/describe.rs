@@ -6,7 +6,6 @@ use svc_sdk::{Operation, ScopeRule};
 
 use crate::command_spec::{COMMANDS, CommandSpec, Effect};
 use crate::exit;
-use crate::failure::Kind;
 
 /// Every leaf command: its input, output and errors.
 pub(super) fn all() -> Vec<Value> {
@@ -122,36 +121,8 @@ fn errors() -> Value {
         "type": "object",
         "description": "the last line of standard error",
         "required": ["error"],
-        "properties": {"error": failure()},
+        "properties": {"error": super::output::failure()},
         "additionalProperties": false,
-    })
-}
-
-/// The error object.
-pub(super) fn failure() -> Value {
-    json!({
-        "type": "object",
-        "required": ["kind", "message"],
-        "additionalProperties": false,
-        "properties": {
-            "kind": {"enum": Kind::ALL.map(Kind::as_str)},
-            "code": {"type": "string"},
-            "message": {"type": "string"},
-            "status": {"type": "integer"},
-            "operation": {"type": "string"},
-            "required_scope": {"type": "string"},
-            "request_id": {"type": "string"},
-            "outcome": {"enum": ["not_sent", "refused", "unknown"]},
-            "attempts": {"type": "integer"},
-            "retryable": {"type": "boolean"},
-            "retry_after": {"type": "integer", "description": "seconds"},
-            "hint": {"type": "string"},
-            "fields": {"type": "array", "items": {
-                "type": "object",
-                "required": ["field", "message"],
-                "properties": {"field": {"type": "string"}, "message": {"type": "string"}},
-            }},
-        },
     })
 }
 

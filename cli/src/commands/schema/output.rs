@@ -8,6 +8,8 @@ mod sandbox;
 
 use serde_json::{Map, Value, json};
 
+use crate::failure::Kind;
+
 /// The output schema of a command, by its path.
 pub(super) fn of(path: &str) -> Option<Value> {
     Some(match path {
@@ -19,8 +21,9 @@ pub(super) fn of(path: &str) -> Option<Value> {
         "domains create" | "domains verify" => domain(),
         "domains list" => list(domain()),
         "webhooks create" | "webhooks update" => webhook("signingSecret"),
+        "webhooks rotate" => rotated("signingSecret"),
         "webhooks list" => list(webhook("signingSecret")),
-        "webhooks test" => theirs(&[
+        "webhooks test" => service_object(&[
             ("statusCode", nullable("integer")),
             ("responseStatus", nullable("integer")),
             ("durationMs", nullable("integer")),
@@ -28,15 +31,16 @@ pub(super) fn of(path: &str) -> Option<Value> {
         ]),
         "extraction me" => me(),
         "extraction webhooks create" => webhook("secret"),
+        "extraction webhooks rotate" => rotated("secret"),
         "extraction webhooks list" => list(webhook("secret")),
         "api" => json!({"description": "the response of the service"}),
-        _ if path.ends_with(" delete") => ours(&[("id", string()), ("deleted", boolean())]),
+        _ if path.ends_with(" delete") => own_object(&[("id", string()), ("deleted", boolean())]),
         _ => return sandbox::of(path).or_else(|| own::of(path)),
     })
 }
 
 fn email() -> Value {
-    theirs(&[
+    service_object(&[
         ("id", string()),
         (
             "status",
@@ -49,11 +53,11 @@ fn email() -> Value {
 }
 
 fn audience() -> Value {
-    theirs(&[("id", string()), ("name", nullable("string"))])
+    service_object(&[("id", string()), ("name", nullable("string"))])
 }
 
 fn contact() -> Value {
-    theirs(&[
+    service_object(&[
         ("id", string()),
         ("email", nullable("string")),
         ("name", nullable("string")),
@@ -64,7 +68,7 @@ fn contact() -> Value {
 }
 
 fn domain() -> Value {
-    theirs(&[
+    service_object(&[
         ("id", string()),
         ("name", nullable("string")),
         ("mx_verified", nullable("boolean")),
@@ -72,7 +76,7 @@ fn domain() -> Value {
         ("dkim_verified", nullable("boolean")),
         ("dmarc_verified", nullable("boolean")),
         ("verified", nullable("boolean")),
-        ("records", list(theirs(&RECORD.map(|name| (name, nullable("string")))))),
+        ("records", list(service_object(&RECORD.map(|name| (name, nullable("string")))))),
     ])
 }
 
@@ -80,7 +84,7 @@ fn domain() -> Value {
 const RECORD: [&str; 4] = ["kind", "type", "name", "value"];
 
 fn webhook(secret: &str) -> Value {
-    theirs(&[
+    service_object(&[
         ("id", string()),
         ("url", nullable("string")),
         ("events", list(string())),
@@ -88,24 +92,63 @@ fn webhook(secret: &str) -> Value {
     ])
 }
 
+/// A webhook in place of another. The secret is in the output or in a file.
+fn rotated(secret: &str) -> Value {
+    let mut webhook = webhook(secret);
+    webhook["properties"]["replaces"] = string();
+    webhook["properties"]["secret_file"] = string();
+    webhook
+}
+
 fn me() -> Value {
-    theirs(&[
+    service_object(&[
         (
             "organization",
-            theirs(&[("id", string()), ("name", string()), ("balance_cents", integer())]),
+            service_object(&[("id", string()), ("name", string()), ("balance_cents", integer())]),
         ),
-        ("auth", theirs(&[("method", string()), ("scope", string()), ("key_id", string())])),
+        (
+            "auth",
+            service_object(&[("method", string()), ("scope", string()), ("key_id", string())]),
+        ),
     ])
+}
+
+/// The error object.
+pub(super) fn failure() -> Value {
+    json!({
+        "type": "object",
+        "required": ["kind", "message"],
+        "additionalProperties": false,
+        "properties": {
+            "kind": {"enum": Kind::ALL.map(Kind::as_str)},
+            "code": {"type": "string"},
+            "message": {"type": "string"},
+            "status": {"type": "integer"},
+            "operation": {"type": "string"},
+            "required_scope": {"type": "string"},
+            "request_id": {"type": "string"},
+            "outcome": {"enum": ["not_sent", "refused", "unknown"]},
+            "attempts": {"type": "integer"},
+            "retryable": {"type": "boolean"},
+            "retry_after": {"type": "integer", "description": "seconds"},
+            "hint": {"type": "string"},
+            "fields": {"type": "array", "items": {
+                "type": "object",
+                "required": ["field", "message"],
+                "properties": {"field": {"type": "string"}, "message": {"type": "string"}},
+            }},
+        },
+    })
 }
 
 /// An object from a service. No field is required, because a service may leave out what its
 /// reference does not promise.
-fn theirs(fields: &[(&str, Value)]) -> Value {
+fn service_object(fields: &[(&str, Value)]) -> Value {
     json!({"type": "object", "properties": properties(fields), "additionalProperties": true})
 }
 
 /// An object of `svc` itself: exactly these fields.
-fn ours(fields: &[(&str, Value)]) -> Value {
+fn own_object(fields: &[(&str, Value)]) -> Value {
     let names = fields.iter().map(|(name, _)| *name).collect::<Vec<_>>();
     json!({
         "type": "object",

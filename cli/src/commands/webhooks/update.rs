@@ -7,6 +7,7 @@ use svc_sdk::email::WebhookUpdate;
 use crate::complete::Values;
 use crate::context::Context;
 use crate::failure::Failure;
+use crate::input::switch;
 use crate::names::{self, Names};
 use crate::output;
 
@@ -31,7 +32,7 @@ pub struct Update {
     #[arg(long, value_name = "EVENT", value_parser = crate::input::event::parse, value_delimiter = ',', add = Values::EmailEvent.candidates())]
     event: Vec<String>,
     /// Enable or disable delivery
-    #[arg(long, value_name = "true|false", hide_possible_values = true)]
+    #[arg(long, value_name = "true|false", hide_possible_values = true, value_parser = switch::parser())]
     active: Option<bool>,
 }
 

@@ -2,19 +2,21 @@
 
 use tabled::grid::util::string::get_text_width;
 
-/// Wraps text into lines of at most `room` columns. Longer words stay whole, so that they can be
+/// Wraps text into lines of at most `available` columns. Longer words stay whole, so that they can be
 /// copied; the terminal wraps those.
-pub(super) fn between_words(text: &str, room: usize) -> String {
+pub(super) fn between_words(text: &str, available: usize) -> String {
     let mut lines = Vec::new();
     for line in text.split('\n') {
-        if get_text_width(line) <= room {
+        if get_text_width(line) <= available {
             lines.push(line.to_owned());
             continue;
         }
         let mut current = None::<String>;
         for word in line.split(' ') {
             match &mut current {
-                Some(current) if get_text_width(current) + 1 + get_text_width(word) <= room => {
+                Some(current)
+                    if get_text_width(current) + 1 + get_text_width(word) <= available =>
+                {
                     current.push(' ');
                     current.push_str(word);
                 }
@@ -42,8 +44,8 @@ mod tests {
 
     proptest! {
         #[test]
-        fn wrapping_keeps_all_text(text in "[a-zé日@/., ]{0,60}", room in 2_usize..20) {
-            let whole = between_words(&text, room);
+        fn wrapping_keeps_all_text(text in "[a-zé日@/., ]{0,60}", available in 2_usize..20) {
+            let whole = between_words(&text, available);
             prop_assert_eq!(whole.replace('\n', " "), text);
         }
     }

@@ -53,6 +53,8 @@ const REPLACEMENTS: &[(&str, &str)] = &[
     ("import aud_019a people.csv", "import aud_019a good.csv"),
     ("< people.csv", "< good.csv"),
     ("extraction webhooks delete whk_019a", "extraction webhooks delete $extraction_hook"),
+    ("extraction webhooks rotate whk_019a", "extraction webhooks rotate $extraction_hook"),
+    ("svc webhooks rotate whk_019a", "svc --sandbox webhooks rotate whk_019a"),
     ("domains verify example.com", "domains verify sandbox.test"),
     ("domains delete example.com", "domains delete sandbox.test"),
     ("example.test spf", "sandbox.test spf"),
@@ -105,6 +107,10 @@ const IDS: &[(&str, &str)] = &[
     ("contacts update ada@example.org", "audiences create Newsletter"),
     ("contacts update ada@example.org", "contacts create Newsletter ada@example.org"),
     ("contacts delete ada@example.org", "contacts create Newsletter ada@example.org"),
+    (
+        "webhooks rotate https://example.com/hooks",
+        "webhooks create https://example.com/hooks --event email.sent",
+    ),
     (
         "webhooks delete https://example.com/hooks",
         "webhooks create https://example.com/hooks --event email.sent",

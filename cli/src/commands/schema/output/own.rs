@@ -2,22 +2,24 @@
 
 use serde_json::{Value, json};
 
-use super::super::describe;
-use super::{RECORD, boolean, integer, list, me, nullable, one_of, ours, string, theirs};
+use super::{
+    RECORD, boolean, failure, integer, list, me, nullable, one_of, own_object, service_object,
+    string,
+};
 
 pub(super) fn of(path: &str) -> Option<Value> {
     Some(match path {
-        "emails batch" => list(theirs(&[
+        "emails batch" => list(service_object(&[
             ("index", nullable("integer")),
             ("result", one_of(&["accepted", "refused", "unknown"])),
             ("id", string()),
             ("status", nullable("string")),
             (
                 "error",
-                theirs(&[
+                service_object(&[
                     ("code", nullable("string")),
                     ("message", nullable("string")),
-                    ("fields", list(theirs(&[("field", string()), ("message", string())]))),
+                    ("fields", list(service_object(&[("field", string()), ("message", string())]))),
                 ]),
             ),
         ])),
@@ -28,7 +30,9 @@ pub(super) fn of(path: &str) -> Option<Value> {
                 "email": nullable("string"),
                 "result": one_of(&["created", "updated", "skipped", "failed", "unknown"]),
                 "id": nullable("string"),
-                "error": describe::failure(),
+                "error": failure(),
+                "still_subscribed": {"type": "boolean", "description": "the file unsubscribes the contact, which was skipped"},
+                "opt_out_kept": {"type": "boolean", "description": "the file subscribes the contact, which has opted out"},
             },
             "required": ["row", "email", "result"],
             "additionalProperties": false,
@@ -48,7 +52,7 @@ pub(super) fn of(path: &str) -> Option<Value> {
             "required": RECORD,
             "additionalProperties": false,
         })),
-        "login" => ours(&[
+        "login" => own_object(&[
             ("profile", string()),
             ("service", service()),
             ("url", string()),
@@ -57,8 +61,8 @@ pub(super) fn of(path: &str) -> Option<Value> {
             ("organization", nullable("string")),
             ("credentials", string()),
         ]),
-        "logout" => ours(&[("profile", string()), ("deleted", list(service()))]),
-        "profiles list" => list(ours(&[
+        "logout" => own_object(&[("profile", string()), ("deleted", list(service()))]),
+        "profiles list" => list(own_object(&[
             ("name", string()),
             ("active", boolean()),
             ("email_url", nullable("string")),
@@ -67,19 +71,19 @@ pub(super) fn of(path: &str) -> Option<Value> {
             ("extraction_key", nullable("string")),
             ("organization", nullable("string")),
         ])),
-        "profiles use" => ours(&[("profile", string())]),
-        "profiles remove" => ours(&[("profile", string()), ("removed", boolean())]),
+        "profiles use" => own_object(&[("profile", string())]),
+        "profiles remove" => own_object(&[("profile", string()), ("removed", boolean())]),
         "whoami" => whoami(),
-        "doctor" => list(ours(&[
+        "doctor" => list(own_object(&[
             ("status", one_of(&["ok", "warning", "problem", "unknown"])),
             ("check", string()),
             ("finding", string()),
             ("next", nullable("string")),
         ])),
         "config show" => {
-            list(ours(&[("setting", string()), ("value", json!({})), ("from", string())]))
+            list(own_object(&[("setting", string()), ("value", json!({})), ("from", string())]))
         }
-        "config path" => ours(&[
+        "config path" => own_object(&[
             ("config", string()),
             ("credentials", string()),
             ("data", string()),
@@ -107,7 +111,7 @@ pub(super) fn of(path: &str) -> Option<Value> {
             "required": ["id", "event", "event_id", "to"],
             "additionalProperties": false,
         })),
-        "trigger" => ours(&[
+        "trigger" => own_object(&[
             ("id", json!({})),
             ("event", json!({})),
             ("email_id", json!({})),
@@ -116,17 +120,18 @@ pub(super) fn of(path: &str) -> Option<Value> {
             ("duration_ms", integer()),
         ]),
         "certify" => certified(),
-        "verify" => ours(&[("verified", boolean())]),
-        "sign" => ours(&[("header", string()), ("signature", string()), ("line", string())]),
-        "help" => ours(&[("command", string()), ("text", string())]),
-        "version" => ours(&[("version", string())]),
-        "completions" => ours(&[("shell", string()), ("script", string())]),
+        "verify" => own_object(&[("verified", boolean())]),
+        "sign" => own_object(&[("header", string()), ("signature", string()), ("line", string())]),
+        "help" => own_object(&[("command", string()), ("text", string())]),
+        "version" => own_object(&[("version", string())]),
+        "completions" => own_object(&[("shell", string()), ("script", string())]),
         "man" => json!({"oneOf": [
-            ours(&[("name", string()), ("page", string())]),
-            ours(&[("pages", list(string()))]),
+            own_object(&[("name", string()), ("page", string())]),
+            own_object(&[("pages", list(string()))]),
         ]}),
         "schema" => {
-            let one = theirs(&[("command", string()), ("input", json!({"type": "object"}))]);
+            let one =
+                service_object(&[("command", string()), ("input", json!({"type": "object"}))]);
             json!({"oneOf": [list(one.clone()), one]})
         }
         _ => return None,
@@ -134,7 +139,7 @@ pub(super) fn of(path: &str) -> Option<Value> {
 }
 
 fn certified() -> Value {
-    let check = ours(&[
+    let check = own_object(&[
         ("check", string()),
         ("severity", one_of(&["failure", "advice"])),
         ("result", one_of(&["passed", "failed", "advice", "skipped"])),
@@ -143,7 +148,7 @@ fn certified() -> Value {
         ("came", string()),
         ("reproduce", nullable("string")),
     ]);
-    let report = ours(&[
+    let report = own_object(&[
         ("url", string()),
         ("service", service()),
         ("passed", boolean()),
@@ -152,7 +157,7 @@ fn certified() -> Value {
         ("skipped", integer()),
         ("checks", list(check)),
     ]);
-    let listed = ours(&[
+    let listed = own_object(&[
         ("check", string()),
         ("severity", one_of(&["failure", "advice"])),
         ("services", list(service())),
@@ -164,7 +169,7 @@ fn certified() -> Value {
 
 fn whoami() -> Value {
     let mut extraction = me();
-    let mut email = theirs(&[("accepted", boolean())]);
+    let mut email = service_object(&[("accepted", boolean())]);
     for about in [&mut extraction, &mut email] {
         about["properties"]["url"] = string();
         about["properties"]["key"] = masked();
@@ -180,7 +185,7 @@ fn whoami() -> Value {
 }
 
 fn listening() -> Value {
-    ours(&[
+    own_object(&[
         ("listening", string()),
         ("service", service()),
         ("forward_to", nullable("string")),
@@ -190,7 +195,7 @@ fn listening() -> Value {
 }
 
 fn received() -> Value {
-    ours(&[
+    own_object(&[
         ("at", json!({"type": "string", "format": "date-time"})),
         ("id", nullable("string")),
         ("event", nullable("string")),

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{boolean, integer, list, nullable, one_of, ours, string, theirs};
+use super::{boolean, integer, list, nullable, one_of, own_object, service_object, string};
 
 pub(super) fn of(path: &str) -> Option<Value> {
     Some(match path.strip_prefix("sandbox ")? {
@@ -19,14 +19,18 @@ pub(super) fn of(path: &str) -> Option<Value> {
             "required": ["http", "dns", "smtp", "data"],
             "additionalProperties": false,
         }),
-        "status" => theirs(&[
+        "status" => service_object(&[
             ("status", one_of(&["ok", "not running"])),
             ("data", string()),
             ("version", string()),
             ("now", string()),
             (
                 "addresses",
-                theirs(&[("http", string()), ("dns", string()), ("smtp", nullable("string"))]),
+                service_object(&[
+                    ("http", string()),
+                    ("dns", string()),
+                    ("smtp", nullable("string")),
+                ]),
             ),
         ]),
         "stop" => json!({
@@ -35,43 +39,50 @@ pub(super) fn of(path: &str) -> Option<Value> {
             "required": ["stopped"],
             "additionalProperties": false,
         }),
-        "organizations create" => theirs(&[
+        "organizations create" => service_object(&[
             ("id", string()),
             ("name", string()),
             ("email_key", string()),
             ("extraction_key", string()),
         ]),
-        "organizations list" => {
-            list(theirs(&[("id", string()), ("name", string()), ("balance_cents", integer())]))
-        }
+        "organizations list" => list(service_object(&[
+            ("id", string()),
+            ("name", string()),
+            ("balance_cents", integer()),
+        ])),
         "keys create" => key(),
         "keys list" => list(key()),
-        "templates put" | "templates get" => theirs(&[
+        "templates put" | "templates get" => service_object(&[
             ("id", string()),
             ("subject", nullable("string")),
             ("html", nullable("string")),
             ("text", nullable("string")),
         ]),
-        "dns publish" => theirs(&[("published", list(theirs(&[("kind", string())])))]),
-        "dns withdraw" | "faults remove" | "reset" => ours(&[("ok", boolean())]),
+        "dns publish" => {
+            service_object(&[("published", list(service_object(&[("kind", string())])))])
+        }
+        "dns withdraw" | "faults remove" | "reset" => own_object(&[("ok", boolean())]),
         "messages list" => list(message()),
         "messages wait" => message(),
         "messages get" => json!({"anyOf": [
             message(),
-            ours(&[("text", json!({"type": "string", "description": "with --raw or --html"}))]),
-            theirs(&[("links", list(string())), ("codes", list(string()))]),
+            own_object(&[("text", json!({"type": "string", "description": "with --raw or --html"}))]),
+            service_object(&[("links", list(string())), ("codes", list(string()))]),
         ]}),
-        "event" => theirs(&[("id", string()), ("status", string()), ("lastEvent", string())]),
-        "inbound" => {
-            theirs(&[("messages", list(theirs(&[("id", string()), ("recipient", string())])))])
+        "event" => {
+            service_object(&[("id", string()), ("status", string()), ("lastEvent", string())])
         }
+        "inbound" => service_object(&[(
+            "messages",
+            list(service_object(&[("id", string()), ("recipient", string())])),
+        )]),
         "extraction" => {
-            theirs(&[("id", string()), ("event", string()), ("deliveries", list(string()))])
+            service_object(&[("id", string()), ("event", string()), ("deliveries", list(string()))])
         }
         "deliveries list" => list(delivery()),
         "deliveries get" => delivery(),
-        "deliveries replay" => theirs(&[]),
-        "clock show" | "clock freeze" | "clock advance" | "clock resume" => theirs(&[
+        "deliveries replay" => service_object(&[]),
+        "clock show" | "clock freeze" | "clock advance" | "clock resume" => service_object(&[
             ("now", string()),
             ("frozen", boolean()),
             ("settled", boolean()),
@@ -84,7 +95,7 @@ pub(super) fn of(path: &str) -> Option<Value> {
 }
 
 fn key() -> Value {
-    theirs(&[
+    service_object(&[
         ("id", string()),
         ("service", one_of(&["email", "extraction"])),
         ("mode", string()),
@@ -95,7 +106,7 @@ fn key() -> Value {
 }
 
 fn message() -> Value {
-    theirs(&[
+    service_object(&[
         ("id", string()),
         ("direction", one_of(&["outgoing", "incoming"])),
         ("emailId", nullable("string")),
@@ -106,17 +117,21 @@ fn message() -> Value {
 }
 
 fn delivery() -> Value {
-    theirs(&[
+    service_object(&[
         ("id", string()),
         ("webhook", nullable("string")),
         ("event", string()),
         ("state", string()),
         ("attemptCount", integer()),
         ("nextDueAt", nullable("string")),
-        ("attempts", list(theirs(&[("number", integer()), ("startedAt", string())]))),
+        ("attempts", list(service_object(&[("number", integer()), ("startedAt", string())]))),
     ])
 }
 
 fn fault() -> Value {
-    theirs(&[("id", string()), ("remaining", nullable("integer")), ("hits", list(theirs(&[])))])
+    service_object(&[
+        ("id", string()),
+        ("remaining", nullable("integer")),
+        ("hits", list(service_object(&[]))),
+    ])
 }

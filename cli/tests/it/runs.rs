@@ -150,7 +150,7 @@ fn check(rows: &[Row]) {
         let compared = catch_unwind(AssertUnwindSafe(|| {
             insta::with_settings!({
                 prepend_module_to_snapshot => false,
-                snapshot_path => "snapshots",
+                snapshot_path => "runs/snapshots",
                 omit_expression => true,
             }, {
                 insta::assert_snapshot!(row.command.replace(' ', "-"), text);

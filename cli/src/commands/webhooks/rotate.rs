@@ -1,0 +1,161 @@
+//! The `svc webhooks rotate` command.
+
+use std::path::{Path, PathBuf};
+
+use clap::{Args, ValueHint};
+use svc_sdk::Service;
+use svc_sdk::email::WebhookUpdate;
+
+use super::VIEW;
+use crate::complete::Values;
+use crate::confirm::confirm;
+use crate::context::Context;
+use crate::failure::Failure;
+use crate::names::Names;
+use crate::output::View;
+use crate::recorded::write_private;
+use crate::webhook::{self, Webhook};
+
+/// Replace a webhook to get a new signing secret
+///
+/// The service has no operation that changes a secret. A new webhook with the same URL and events
+/// is created, its secret is shown once or stored in --secret-file, and then the old webhook is
+/// deleted, with the deliveries that it would still retry. The id changes.
+///
+/// With --keep-old both webhooks exist, and every event is delivered twice, until you delete the
+/// old one: time to give the new secret to the receiver, which should accept both.
+#[derive(Args, Debug)]
+#[command(after_long_help = "\
+Examples:
+  svc webhooks rotate whk_019a --keep-old --secret-file new-secret.txt
+  svc webhooks rotate https://example.com/hooks --yes --jq .signingSecret
+
+Scope: webhooks:manage")]
+pub struct Rotate {
+    /// Webhook id or URL
+    #[arg(add = Values::Webhook.candidates())]
+    id: String,
+    /// Store the new secret in a file, not in the output
+    #[arg(long, value_name = "PATH", value_hint = ValueHint::FilePath)]
+    secret_file: Option<PathBuf>,
+    /// Do not delete the old webhook yet
+    #[arg(long)]
+    keep_old: bool,
+}
+
+impl Rotate {
+    pub async fn run(self, context: &Context) -> Result<(), Failure> {
+        let client = context.email_client().await?;
+        let rotation = Rotation {
+            service: Service::Email,
+            view: VIEW,
+            secret_field: "signingSecret",
+            secret_file: self.secret_file.as_deref(),
+            keep_old: self.keep_old,
+        };
+        rotation.run(context, Names::Webhook(&client), &self.id).await
+    }
+}
+
+/// The replacement of a webhook of either service.
+pub(in crate::commands) struct Rotation<'a> {
+    pub service: Service,
+    pub view: View,
+    /// The field of the secret in the output.
+    pub secret_field: &'static str,
+    pub secret_file: Option<&'a Path>,
+    pub keep_old: bool,
+}
+
+impl Rotation<'_> {
+    pub async fn run(
+        &self,
+        context: &Context,
+        names: Names<'_>,
+        text: &str,
+    ) -> Result<(), Failure> {
+        if context.settings.dry_run {
+            webhook::show_list(context, self.service).await?;
+            context.out.note(
+                "then a webhook with the same URL and events is created, and the old one deleted",
+            );
+            return Ok(());
+        }
+        let target = names.existing(context, text).await?;
+        let all = webhook::list(context, self.service).await?;
+        let old = all.into_iter().find(|webhook| webhook.id == target.id);
+        let old = old.ok_or_else(|| Failure::other(format!("webhook {target} is not listed")))?;
+        let Some(url) = old.url.as_deref().filter(|_| !old.events.is_empty()) else {
+            return Err(Failure::other(format!(
+                "the service does not report the URL and the events of webhook {target}"
+            )));
+        };
+        if !self.keep_old {
+            let question = format!("Replace webhook {target} and delete the old one?");
+            confirm(context, &question).await?;
+        }
+        let new = webhook::create(context, self.service, url, &old.events).await?;
+        if let Err(mut failure) = self.hand_over(context, &old, &new).await {
+            // Nobody has the new secret, so only the old webhook is of use.
+            let undone = webhook::delete(context, self.service, &new.id).await;
+            let command = webhook::delete_command(context, self.service, &new.id);
+            let details = failure.details_mut();
+            details.message = format!("{}; webhook {target} is unchanged", details.message);
+            return Err(match undone {
+                Ok(()) => failure,
+                Err(_) => failure.hint(format!("delete the new webhook: {command}")),
+            });
+        }
+        let delete_old = webhook::delete_command(context, self.service, &old.id);
+        if self.keep_old {
+            context.out.note(&format!(
+                "both webhooks receive every event until you delete the old one: {delete_old}"
+            ));
+            return Ok(());
+        }
+        match webhook::delete(context, self.service, &old.id).await {
+            Ok(()) => context.out.note(&format!("deleted the old webhook {}", old.id)),
+            Err(mut failure) => {
+                let details = failure.details_mut();
+                details.message = format!(
+                    "webhook {} was created, but the old one was not deleted: {}",
+                    new.id, details.message
+                );
+                return Err(failure.hint(format!("delete it: {delete_old}")));
+            }
+        }
+        Ok(())
+    }
+
+    /// Gives the new webhook the state of the old one, and its secret to the user.
+    async fn hand_over(
+        &self,
+        context: &Context,
+        old: &Webhook,
+        new: &Webhook,
+    ) -> Result<(), Failure> {
+        let secret = new.secret.as_ref().ok_or_else(|| {
+            Failure::other("the response to the creation of the webhook has no signing secret")
+        })?;
+        let mut value = new.value.clone();
+        if old.disabled {
+            let update = WebhookUpdate::new().active(false);
+            let client = context.email_client().await?;
+            context.run(client.webhooks().update(&new.id, &update)).await?;
+            value["active"] = false.into();
+        }
+        value["replaces"] = old.id.as_str().into();
+        match self.secret_file {
+            Some(path) => {
+                write_private(path, secret.expose().as_bytes())?;
+                value["secret_file"] = path.display().to_string().into();
+            }
+            None => value[self.secret_field] = secret.expose().into(),
+        }
+        context.out.one(&value, self.view)?;
+        if self.secret_file.is_none() {
+            context.out.hint("store the secret now: the service does not show it again");
+        }
+        Ok(())
+    }
+}
