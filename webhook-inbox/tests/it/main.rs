@@ -1,0 +1,11 @@
+//! The public API, used as a receiver uses it: with SQLite, and with a real PostgreSQL.
+#![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
+
+mod accept;
+mod crashes;
+mod dead_letters;
+mod postgres;
+#[cfg(any())]
+mod readme;
+mod support;
+mod worker;
