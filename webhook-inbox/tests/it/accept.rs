@@ -162,7 +162,7 @@ async fn accepts_in_a_transaction_of_postgres() {
 
 /// Every connection is opened again, and a worker continues.
 #[tokio::test]
-async fn survives_the_loss_of_its_connections() {
+async fn survives_the_loss_of_its_connections_to_postgres() {
     let Some(bench) = PostgresBench::start().await else { return };
     let inbox = bench.inbox();
     let _worker = PostgresBench::run(quick(&inbox), always_ok());

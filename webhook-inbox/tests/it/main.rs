@@ -4,8 +4,9 @@
 mod accept;
 mod crashes;
 mod dead_letters;
+mod logged;
 mod postgres;
-#[cfg(any())]
+#[path = "../../../webhook-verify/tests/it/readme.rs"]
 mod readme;
 mod support;
 mod worker;
