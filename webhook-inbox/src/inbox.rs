@@ -30,7 +30,6 @@ pub(crate) struct Signals {
 
 /// The result of accepting a delivery. Respond 2xx to both.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[must_use]
 pub enum Accepted {
     /// The delivery was stored.
     New,
@@ -121,7 +120,7 @@ impl<D: Database> Inbox<D> {
     }
 
     /// Stops the workers of this inbox and its clones in this process: they finish what they
-    /// are handling, and return.
+    /// are handling, and return. Workers that start afterwards return at once.
     pub fn stop(&self) {
         self.signals.stopped.send_replace(true);
     }

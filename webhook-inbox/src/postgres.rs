@@ -11,7 +11,7 @@ use tokio_postgres::types::{ToSql, Type};
 use tokio_postgres::{Client, Config, GenericClient, Row, Socket, Transaction};
 use webhook_verify::{Storable, StoredDelivery};
 
-use self::connection::{Connections, Purpose, error, within};
+use self::connection::{Connections, error, within};
 use crate::database::{Entry, Operations};
 use crate::inbox::Signals;
 use crate::job::Ticket;
@@ -33,8 +33,8 @@ impl Inbox<Postgres> {
     /// Creates an inbox in the database of your application. It connects at the first use,
     /// and again after a connection was lost.
     ///
-    /// It uses two connections, and one more for each handler that runs. The table is found
-    /// through the `search_path`. For connections without TLS, pass `tokio_postgres::NoTls`.
+    /// It uses up to 8 connections to accept deliveries. With a worker, it uses one more, and one
+    /// for each handler that runs. The table is found through the `search_path`. For connections without TLS, pass `tokio_postgres::NoTls`.
     ///
     /// Workers are notified with `LISTEN` and `NOTIFY`. Behind a pooler that does not support
     /// them, such as PgBouncer in transaction mode, they find deliveries at their next
@@ -73,7 +73,7 @@ impl Inbox<Postgres> {
     /// ) -> Result<(), BoxError> {
     ///     let tx = client.transaction().await?;
     ///     tx.execute("UPDATE counters SET deliveries = deliveries + 1", &[]).await?;
-    ///     let _ = inbox.accept_in(&tx, delivery).await?;
+    ///     inbox.accept_in(&tx, delivery).await?;
     ///     tx.commit().await?;
     ///     Ok(())
     /// }
@@ -170,8 +170,7 @@ where
     let done = "UPDATE webhook_inbox \
                 SET status = 'done', ended_at = clock_timestamp(), error = NULL \
                 WHERE id = $1 AND token = $2 AND status = 'pending'";
-    let ticket: Parameters<'_> =
-        &[(&job.ticket.id, Type::INT8), (&job.ticket.token, Type::INT8)];
+    let ticket: Parameters<'_> = &[(&job.ticket.id, Type::INT8), (&job.ticket.token, Type::INT8)];
     if within(COMMIT_TIMEOUT, tx.execute_typed(done, ticket)).await? == 0 {
         within(COMMIT_TIMEOUT, tx.rollback()).await?;
         return Ok(Ok(Ended::LeaseLost));
@@ -184,7 +183,7 @@ impl Postgres {
     /// Runs a statement that a worker needs to keep its leases.
     async fn query(&self, query: &str, parameters: Parameters<'_>) -> Result<Vec<Row>, Error> {
         let run = async |client: &Client| client.query_typed(query, parameters).await;
-        self.connections.run(Purpose::Control, run).await
+        self.connections.control(run).await
     }
 
     /// Runs a statement that may take long, on a connection of its own.
@@ -212,7 +211,7 @@ impl Operations for Postgres {
 
     async fn accept(&self, entry: Entry) -> Result<Accepted, Error> {
         let run = async |client: &Client| insert(client, &entry).await;
-        self.connections.run(Purpose::Accept, run).await
+        self.connections.accept(run).await
     }
 
     async fn claim(&self, lease: Duration) -> Result<Option<Job>, Error> {
@@ -282,8 +281,7 @@ impl Operations for Postgres {
         let list = "SELECT id, token, attempts, scope, service, event, key, body, received_at, \
                     error, ended_at FROM webhook_inbox WHERE status = 'dead' AND id > $1 \
                     ORDER BY id LIMIT $2";
-        let parameters: Parameters<'_> =
-            &[(&after, Type::INT8), (&i64::from(limit), Type::INT8)];
+        let parameters: Parameters<'_> = &[(&after, Type::INT8), (&i64::from(limit), Type::INT8)];
         let rows = self.long(async |client| client.query_typed(list, parameters).await).await?;
         rows.iter().map(dead_letter).collect::<Result<_, _>>().map_err(error)
     }

@@ -71,7 +71,7 @@ impl Inbox<Sqlite> {
     /// ) -> Result<(), BoxError> {
     ///     let tx = connection.transaction()?;
     ///     tx.execute("UPDATE counters SET deliveries = deliveries + 1", [])?;
-    ///     let _ = inbox.accept_in(&tx, delivery)?;
+    ///     inbox.accept_in(&tx, delivery)?;
     ///     tx.commit()?;
     ///     inbox.wake();
     ///     Ok(())

@@ -8,7 +8,7 @@ use futures_util::FutureExt as _;
 use futures_util::future::try_join_all;
 use tokio::sync::Mutex;
 use tokio::task::JoinHandle;
-use tokio::time::{interval_at, sleep, timeout, Instant};
+use tokio::time::{Instant, interval_at, sleep, timeout};
 
 use crate::backoff::Backoff;
 use crate::error::text_of;
@@ -143,7 +143,8 @@ impl<D: Database> Worker<D> {
                 Ok(Err(wait)) => wait,
                 Err(error) if error.kind() == ErrorKind::NotMigrated => return Err(error),
                 Err(error) => {
-                    tracing::warn!(kind = ?error.kind(), "the webhook inbox cannot claim deliveries");
+                    let error = text_of(&error);
+                    tracing::warn!(error, "the webhook inbox cannot claim deliveries");
                     failures += 1;
                     let first = Duration::from_millis(200);
                     Backoff { first, max: Duration::from_secs(10) }.after(failures)

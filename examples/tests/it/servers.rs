@@ -77,21 +77,25 @@ fn inbox() {
     assert_eq!(send(&address, &first, &signed), response(200), "a retry");
     assert_eq!(send(&address, &body("two"), &signed), response(401), "another body");
     assert_eq!(program.next_line(), "extraction.completed one");
-    // Killed, perhaps before its commit.
+    let connection = rusqlite::Connection::open(&database).unwrap();
+    // The line is printed before the commit.
+    let wait_until_done = |expected: i64| {
+        let count = "SELECT count(*) FROM webhook_inbox WHERE status = 'done'";
+        let deadline = std::time::Instant::now() + Duration::from_secs(60);
+        while connection.query_row(count, [], |row| row.get::<_, i64>(0)).unwrap() < expected {
+            assert!(std::time::Instant::now() < deadline, "{expected} are handled within 60 s");
+            std::thread::sleep(Duration::from_millis(10));
+        }
+    };
+    wait_until_done(1);
     drop(program);
 
     let (_program, address) = start();
     let last = body("last");
     assert_eq!(send(&address, &first, &signed), response(200), "a retry");
     assert_eq!(send(&address, &last, &signature(last.as_bytes())), response(200));
-    let database = rusqlite::Connection::open(&database).unwrap();
-    let count = "SELECT count(*) FROM webhook_inbox WHERE status = 'done'";
-    let deadline = std::time::Instant::now() + Duration::from_secs(60);
-    while database.query_row(count, [], |row| row.get::<_, i64>(0)).unwrap() < 2 {
-        assert!(std::time::Instant::now() < deadline, "both are handled within 60 s");
-        std::thread::sleep(Duration::from_millis(10));
-    }
-    let mut results = database.prepare("SELECT id FROM results ORDER BY id").unwrap();
+    wait_until_done(2);
+    let mut results = connection.prepare("SELECT id FROM results ORDER BY id").unwrap();
     let results = results.query_map([], |row| row.get(0)).unwrap().map(Result::unwrap);
     assert_eq!(results.collect::<Vec<String>>(), ["last", "one"]);
 }

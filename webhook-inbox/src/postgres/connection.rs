@@ -5,6 +5,7 @@ use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use tokio::sync::Semaphore;
 use tokio::time::timeout;
 use tokio_postgres::error::SqlState;
 use tokio_postgres::tls::{MakeTlsConnect, TlsConnect};
@@ -16,28 +17,21 @@ use crate::{Error, ErrorKind};
 /// How long an operation of the inbox may take.
 const TIMEOUT: Duration = Duration::from_secs(5);
 
+/// How many deliveries are accepted at the same time. More would wait for the disk.
+const MAX_ACCEPTING: usize = 8;
+
 type Connecting = Pin<Box<dyn Future<Output = Result<Client, tokio_postgres::Error>> + Send>>;
 
 /// Opens connections, and opens them again after they were lost.
 pub(super) struct Connections {
     connect: Box<dyn Fn() -> Connecting + Send + Sync>,
-    /// Accepts deliveries. Its operations may wait for transactions of the application, which
-    /// must not delay the renewal of leases.
-    accepting: Shared,
-    /// Claims deliveries, renews leases, and listens for notifications.
-    control: Shared,
-    /// Connections for the transactions of handlers.
+    /// Claims deliveries, renews leases, and listens for notifications. Operations share it: the
+    /// protocol sends them one after the other, without waiting for responses.
+    control: tokio::sync::Mutex<Option<Arc<Client>>>,
+    /// Connections for accepting deliveries and for the transactions of handlers.
     idle: Mutex<Vec<Client>>,
-}
-
-/// A connection that operations share: the protocol sends them one after the other, without
-/// waiting for responses.
-type Shared = tokio::sync::Mutex<Option<Arc<Client>>>;
-
-#[derive(Clone, Copy)]
-pub(super) enum Purpose {
-    Accept,
-    Control,
+    /// Limits the connections for accepting deliveries.
+    accepting: Semaphore,
 }
 
 impl Connections {
@@ -67,27 +61,22 @@ impl Connections {
         };
         Self {
             connect: Box::new(connect),
-            accepting: Shared::default(),
-            control: Shared::default(),
+            control: tokio::sync::Mutex::default(),
             idle: Mutex::default(),
+            accepting: Semaphore::new(MAX_ACCEPTING),
         }
     }
 
-    /// Runs an operation on a shared connection. Without a result in time, the connection is
+    /// Runs an operation on the shared connection. Without a result in time, the connection is
     /// given up.
-    pub(super) async fn run<T>(
+    pub(super) async fn control<T>(
         &self,
-        purpose: Purpose,
         operation: impl AsyncFnOnce(&Client) -> Result<T, tokio_postgres::Error>,
     ) -> Result<T, Error> {
-        let shared = match purpose {
-            Purpose::Accept => &self.accepting,
-            Purpose::Control => &self.control,
-        };
-        let client = within(TIMEOUT, self.shared(shared, purpose)).await?;
+        let client = within(TIMEOUT, self.shared()).await?;
         let result = within(TIMEOUT, operation(&client)).await;
         if result.as_ref().is_err_and(|error| error.kind() == ErrorKind::Unavailable) {
-            let mut current = shared.lock().await;
+            let mut current = self.control.lock().await;
             if current.as_ref().is_some_and(|current| Arc::ptr_eq(current, &client)) {
                 *current = None;
             }
@@ -95,26 +84,40 @@ impl Connections {
         result
     }
 
-    async fn shared(
-        &self,
-        shared: &Shared,
-        purpose: Purpose,
-    ) -> Result<Arc<Client>, tokio_postgres::Error> {
-        let mut current = shared.lock().await;
+    async fn shared(&self) -> Result<Arc<Client>, tokio_postgres::Error> {
+        let mut current = self.control.lock().await;
         if let Some(client) = &*current
             && !client.is_closed()
         {
             return Ok(client.clone());
         }
         let client = Arc::new((self.connect)().await?);
-        if matches!(purpose, Purpose::Control) {
-            client.batch_execute("LISTEN webhook_inbox").await?;
-        }
+        client.batch_execute("LISTEN webhook_inbox").await?;
         *current = Some(client.clone());
         Ok(client)
     }
 
-    /// A connection of its own for a handler. Give it back with [`put_back`](Self::put_back).
+    /// Runs an operation that accepts a delivery, on a connection of its own: it may wait for
+    /// a transaction of the application.
+    pub(super) async fn accept<T>(
+        &self,
+        operation: impl AsyncFnOnce(&Client) -> Result<T, tokio_postgres::Error>,
+    ) -> Result<T, Error> {
+        let accept = async {
+            // Fails only if the semaphore is closed, and nothing closes it.
+            let _permit = self.accepting.acquire().await;
+            let client = self.take().await?;
+            let value = operation(&client).await.map_err(error)?;
+            self.put_back(client);
+            Ok(value)
+        };
+        match timeout(TIMEOUT, accept).await {
+            Ok(result) => result,
+            Err(elapsed) => Err(Error::new(ErrorKind::Unavailable, elapsed)),
+        }
+    }
+
+    /// A connection that nothing else uses. Give it back with [`put_back`](Self::put_back).
     pub(super) async fn take(&self) -> Result<Client, Error> {
         // In a statement of its own, so that the lock is not held while connecting.
         let idle = self.idle().pop();

@@ -93,7 +93,7 @@ with_each_database! {
 
     async fn purge_forgets_what_was_handled(bench: B) {
         let inbox = bench.inbox();
-        let _ = inbox.accept(&delivery("1")).await.unwrap();
+        inbox.accept(&delivery("1")).await.unwrap();
         assert_eq!(inbox.purge(Duration::ZERO).await.unwrap(), 0, "it is not handled yet");
         let worker = B::run(quick(&inbox), always_ok());
         bench.wait_for(1).await;
@@ -121,13 +121,11 @@ async fn accepts_in_a_transaction_of_sqlite() {
     tx.commit().unwrap();
 
     // Polling would take an hour.
-    let _worker = SqliteBench::run(
-        quick(&inbox).poll_interval(Duration::from_secs(3600)),
-        always_ok(),
-    );
+    let _worker =
+        SqliteBench::run(quick(&inbox).poll_interval(Duration::from_secs(3600)), always_ok());
     bench.wait_for(2).await;
     let tx = connection.transaction().unwrap();
-    let _ = inbox.accept_in(&tx, &delivery("2")).unwrap();
+    inbox.accept_in(&tx, &delivery("2")).unwrap();
     tx.commit().unwrap();
     inbox.wake();
     assert_eq!(bench.wait_for(3).await.len(), 3);
@@ -140,10 +138,8 @@ async fn accepts_in_a_transaction_of_postgres() {
     let (inbox, mut client) = (bench.inbox(), bench.connect().await);
     // Another process works, and is notified by the commit: polling would take an hour.
     let there = bench.inbox();
-    let _worker = PostgresBench::run(
-        quick(&there).poll_interval(Duration::from_secs(3600)),
-        always_ok(),
-    );
+    let _worker =
+        PostgresBench::run(quick(&there).poll_interval(Duration::from_secs(3600)), always_ok());
     let tx = client.transaction().await.unwrap();
     assert_eq!(inbox.accept_in(&tx, &delivery("1")).await.unwrap(), Accepted::New);
     tx.rollback().await.unwrap();
@@ -166,7 +162,7 @@ async fn survives_the_loss_of_its_connections_to_postgres() {
     let Some(bench) = PostgresBench::start().await else { return };
     let inbox = bench.inbox();
     let _worker = PostgresBench::run(quick(&inbox), always_ok());
-    let _ = inbox.accept(&delivery("1")).await.unwrap();
+    inbox.accept(&delivery("1")).await.unwrap();
     bench.wait_for(1).await;
     bench
         .execute(
@@ -174,7 +170,7 @@ async fn survives_the_loss_of_its_connections_to_postgres() {
              WHERE pid <> pg_backend_pid() AND datname = current_database()",
         )
         .await;
-    let _ = eventually("the inbox accepts", async || inbox.accept(&delivery("2")).await.ok()).await;
+    eventually("the inbox accepts", async || inbox.accept(&delivery("2")).await.ok()).await;
     assert_eq!(bench.wait_for(2).await.len(), 2);
     inbox.stop();
 }
@@ -208,7 +204,7 @@ async fn the_body_is_read_back_typed() {
     struct Seen(AnyEvent, Option<String>, u32);
     let bench = SqliteBench::start().await.unwrap();
     let inbox = bench.inbox();
-    let _ = inbox.accept(&delivery("1")).await.unwrap();
+    inbox.accept(&delivery("1")).await.unwrap();
     let (sender, mut receiver) = tokio::sync::mpsc::unbounded_channel();
     let worker = inbox.worker().run(move |_, job| {
         let id = job.delivery().id().map(ToOwned::to_owned);

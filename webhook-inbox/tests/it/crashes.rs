@@ -47,7 +47,8 @@ async fn survive_kills<B: Bench>(bench: &B, database: &str, deliveries: usize, k
     let finished = Arc::new(AtomicBool::new(false));
 
     let killer = tokio::task::spawn_blocking({
-        let (processes, database, killed) = (processes.clone(), database.to_owned(), killed.clone());
+        let (processes, database, killed) =
+            (processes.clone(), database.to_owned(), killed.clone());
         let (sent, finished) = (sent.clone(), finished.clone());
         move || {
             while !finished.load(Ordering::Relaxed) {
@@ -234,11 +235,10 @@ impl<D> FromRef<App<D>> for Receiver<Mail> {
 
 async fn serve<D: Database>(inbox: Inbox<D>) {
     let receiver = Receiver::new(MailVerifier::new(Secret::new(SECRET).unwrap()));
-    let app = Router::new()
-        .route("/hooks", post(receive::<D>))
-        .with_state(App { receiver, inbox });
+    let app = Router::new().route("/hooks", post(receive::<D>)).with_state(App { receiver, inbox });
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
-    writeln!(std::io::stdout(), "\n{}", listener.local_addr().unwrap()).unwrap();
+    let printed = writeln!(std::io::stdout(), "\n{}", listener.local_addr().unwrap());
+    printed.unwrap();
     axum::serve(listener, app).await.unwrap();
 }
 

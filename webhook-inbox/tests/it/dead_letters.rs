@@ -35,7 +35,7 @@ with_each_database! {
         });
         let _worker = B::run(quick(&inbox).max_attempts(3), handler);
         for id in ["1", "2", "3"] {
-            let _ = inbox.scope("tenant").accept(&delivery(id)).await.unwrap();
+            inbox.scope("tenant").accept(&delivery(id)).await.unwrap();
         }
         let dead_letters = inbox.dead_letters();
         let letters = eventually("all are dead letters", async || {

@@ -42,12 +42,15 @@ async fn logs_subprocess() {
         .init();
     let bench = SqliteBench::start().await.unwrap();
     let inbox = bench.inbox();
-    let failing = Arc::new(|job: &webhook_inbox::Job| {
-        if job.scope() == Some("fine") { Ok(()) } else { Err("hush: a detail".into()) }
-    });
+    let failing =
+        Arc::new(
+            |job: &webhook_inbox::Job| {
+                if job.scope() == Some("fine") { Ok(()) } else { Err("hush: a detail".into()) }
+            },
+        );
     let worker = SqliteBench::run(quick(&inbox).max_attempts(2), failing);
-    let _ = inbox.accept(&delivery("hush-id")).await.unwrap();
-    let _ = inbox.scope("fine").accept(&delivery("hush-id")).await.unwrap();
+    inbox.accept(&delivery("hush-id")).await.unwrap();
+    inbox.scope("fine").accept(&delivery("hush-id")).await.unwrap();
     bench.wait_for(1).await;
     let letters = inbox.dead_letters();
     eventually("there is a dead letter", async || {

@@ -28,7 +28,8 @@ impl Server {
     pub(crate) async fn shared() -> Option<&'static Self> {
         if std::env::var_os("SVC_TEST_POSTGRES").is_none_or(|value| value != "1") {
             // Written to stderr directly: the harness captures the output of passing tests.
-            writeln!(io::stderr(), "NOT RUN: needs PostgreSQL and SVC_TEST_POSTGRES=1").unwrap();
+            let written = writeln!(io::stderr(), "NOT RUN: SVC_TEST_POSTGRES is not 1");
+            written.unwrap();
             return None;
         }
         Some(SHARED.get_or_init(Self::start).await)
@@ -38,7 +39,13 @@ impl Server {
         let directory = TempDir::with_prefix("pg").unwrap().keep();
         let binaries = binaries();
         let mut initdb = Command::new(binaries.join("initdb"));
-        initdb.args(["--no-sync", "--auth=trust", "--username=svc", "--encoding=UTF8", "--locale=C"]);
+        initdb.args([
+            "--no-sync",
+            "--auth=trust",
+            "--username=svc",
+            "--encoding=UTF8",
+            "--locale=C",
+        ]);
         let created = unprivileged(&mut initdb, &directory)
             .arg(directory.join("data"))
             .current_dir(&directory)

@@ -15,7 +15,7 @@ use crate::support::{
 with_each_database! {
     async fn a_failed_attempt_is_rolled_back_and_repeated(bench: B) {
         let inbox = bench.inbox();
-        let _ = inbox.accept(&delivery("1")).await.unwrap();
+        inbox.accept(&delivery("1")).await.unwrap();
         let worker = B::run(quick(&inbox), Arc::new(|job: &Job| match job.attempt() {
             1 => Err("the first attempt fails".into()),
             2 => panic!("the second attempt panics"),
@@ -59,7 +59,7 @@ with_each_database! {
             Ok(wait.recv_timeout(PATIENCE)?)
         }));
         for id in ["1", "2"] {
-            let _ = inbox.accept(&delivery(id)).await.unwrap();
+            inbox.accept(&delivery(id)).await.unwrap();
         }
         let proceed = starts.recv().await.unwrap();
         inbox.stop();
@@ -80,7 +80,7 @@ with_each_database! {
     /// crash it for ever.
     async fn an_abandoned_last_attempt_ends_as_a_dead_letter(bench: B) {
         let inbox = bench.inbox();
-        let _ = inbox.accept(&delivery("1")).await.unwrap();
+        inbox.accept(&delivery("1")).await.unwrap();
         // As a process leaves it that was killed during its second attempt.
         bench.execute("UPDATE webhook_inbox SET attempts = 2, token = 2").await;
         let worker = B::run(quick(&inbox).max_attempts(2), always_ok());
@@ -104,7 +104,7 @@ const TAKE_OVER: &str = "UPDATE webhook_inbox SET token = token + 1";
 async fn a_worker_that_lost_its_lease_commits_nothing_in_sqlite() {
     let bench = SqliteBench::start().await.unwrap();
     let inbox = bench.inbox();
-    let _ = inbox.accept(&delivery("1")).await.unwrap();
+    inbox.accept(&delivery("1")).await.unwrap();
     let (sender, mut paused) = mpsc::unbounded_channel::<oneshot::Sender<()>>();
     // With this lease, the loss is found at the commit.
     let worker = quick(&inbox).lease(Duration::from_secs(3600));
@@ -136,7 +136,7 @@ async fn a_worker_that_lost_its_lease_commits_nothing_in_postgres() {
     for lease in [Duration::from_secs(3600), Duration::from_millis(300)] {
         bench.execute("DELETE FROM webhook_inbox").await;
         let inbox = bench.inbox();
-        let _ = inbox.accept(&delivery("1")).await.unwrap();
+        inbox.accept(&delivery("1")).await.unwrap();
         let (sender, mut paused) = mpsc::unbounded_channel::<oneshot::Sender<()>>();
         let worker = tokio::spawn(quick(&inbox).lease(lease).run(
             async move |tx: &tokio_postgres::Transaction<'_>, _: &Job| {
@@ -166,7 +166,7 @@ async fn a_worker_that_lost_its_lease_commits_nothing_in_postgres() {
 async fn prepare_does_not_lock_sqlite() {
     let bench = SqliteBench::start().await.unwrap();
     let inbox = bench.inbox();
-    let _ = inbox.accept(&delivery("1")).await.unwrap();
+    inbox.accept(&delivery("1")).await.unwrap();
     let (sender, mut prepared) = mpsc::unbounded_channel::<oneshot::Sender<&str>>();
     let worker = tokio::spawn(quick(&inbox).concurrency(1).run_prepared(
         move |_| {
@@ -183,7 +183,7 @@ async fn prepare_does_not_lock_sqlite() {
         },
     ));
     let resume = prepared.recv().await.unwrap();
-    let _ = inbox.accept(&delivery("2")).await.unwrap();
+    inbox.accept(&delivery("2")).await.unwrap();
     inbox.stop();
     resume.send("prepared").unwrap();
     worker.await.unwrap().unwrap();
