@@ -5,7 +5,7 @@
 // Without a database, nothing can create an inbox.
 #![cfg_attr(
     not(any(feature = "postgres", feature = "sqlite")),
-    expect(dead_code, unused_imports, reason = "there is no database")
+    expect(dead_code, reason = "there is no database")
 )]
 
 mod backoff;
