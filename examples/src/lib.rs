@@ -29,6 +29,8 @@ mod book {
     struct WebhooksActix;
     #[doc = include_str!("../../docs/guides/webhooks-axum.md")]
     struct WebhooksAxum;
+    #[doc = include_str!("../../docs/guides/webhooks-inbox.md")]
+    struct WebhooksInbox;
     #[doc = include_str!("../../docs/undocumented/README.md")]
     struct Undocumented;
 }

@@ -233,6 +233,10 @@ impl<S: Scheme, B: BodyBytes> Delivery<S, B> {
     pub fn into_body(self) -> B {
         self.verified.into_body()
     }
+
+    pub(crate) fn data_range(&self) -> Option<Range<usize>> {
+        self.data.clone()
+    }
 }
 
 /// Shows event, id, creation time and size, and no other content.
@@ -249,7 +253,7 @@ impl<S: Scheme, B: BodyBytes> fmt::Debug for Delivery<S, B> {
 }
 
 /// The range of `part` within `body`, of which it is a slice.
-fn range_in(part: &str, body: &[u8]) -> Range<usize> {
+pub(crate) fn range_in(part: &str, body: &[u8]) -> Range<usize> {
     let start = part.as_ptr().addr() - body.as_ptr().addr();
     start..start + part.len()
 }

@@ -19,14 +19,13 @@ const MAX_VERBATIM: usize = 256;
 /// A key consists of the scheme, the event name and the delivery's `id`. A
 /// delivery without an `id` is identified by its [`Tag`]. A key is at most 300
 /// bytes long, whatever the sender puts into event and `id`, and at most 400 bytes with
-/// a scope (`Dedup::scope`).
+/// a scope ([`scoped`](Self::scoped)).
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct DeliveryKey(Box<str>);
 
 impl DeliveryKey {
-    #[cfg(all(test, feature = "dedup"))]
-    pub(crate) fn new(key: &str) -> Self {
-        Self(key.into())
+    pub(crate) fn from_stored(key: Box<str>) -> Self {
+        Self(key)
     }
 
     pub(crate) fn from_tag<S: Scheme>(tag: Tag) -> Self {
@@ -45,11 +44,12 @@ impl DeliveryKey {
         Self(format!("{scheme}:sha256:{}", Hex(&digest.into())).into())
     }
 
-    /// The key in a scope. Different pairs of scope and key always give different keys:
-    /// a scope in front of the first slash contains no colon, which every key without a
-    /// scope has there. A scope that is too long or contains these is hashed.
-    #[cfg(feature = "dedup")]
-    pub(crate) fn scoped(&self, scope: &str) -> Self {
+    /// The key in a scope, such as a tenant: an `id` is unique only within the account that
+    /// sent it. Different pairs of scope and key always give different keys.
+    #[must_use]
+    pub fn scoped(&self, scope: &str) -> Self {
+        // A scope in front of the first slash contains no colon, which every key without a
+        // scope has there. A scope that is too long or contains these is hashed.
         const MAX_SCOPE: usize = 64;
         if scope.len() <= MAX_SCOPE && !scope.contains(['/', ':', '#']) {
             return Self(format!("{scope}/{self}").into());
@@ -95,11 +95,15 @@ impl<S: Scheme, B: BodyBytes> Keyed for Verified<S, B> {
     }
 }
 
-#[cfg(all(test, feature = "dedup"))]
+#[cfg(test)]
 mod tests {
     use alloc::collections::BTreeSet;
 
     use super::*;
+
+    fn key(text: &str) -> DeliveryKey {
+        DeliveryKey::from_stored(text.into())
+    }
 
     #[test]
     fn scoped_keys_are_unique_and_bounded() {
@@ -108,7 +112,7 @@ mod tests {
         let scopes =
             ["", "a", "a/mail:e:id:", "mail:e:id:a", "mail:e:id:", "#", "#a", "a/b", &long[..64]];
         let mut seen = BTreeSet::new();
-        for key in keys.map(DeliveryKey::new) {
+        for key in keys.map(key) {
             for scope in scopes.into_iter().chain([&long[..65], &long[..]]) {
                 let scoped = key.scoped(scope);
                 assert!(scoped.as_str().len() <= 100, "{scoped}");
@@ -116,9 +120,9 @@ mod tests {
             }
             assert!(seen.insert(key));
         }
-        assert_eq!(DeliveryKey::new("mail:e:id:1").scoped("a").as_str(), "a/mail:e:id:1");
+        assert_eq!(key("mail:e:id:1").scoped("a").as_str(), "a/mail:e:id:1");
         // printf 'a/b' | sha256sum
-        let hashed = DeliveryKey::new("k").scoped("a/b");
+        let hashed = key("k").scoped("a/b");
         assert_eq!(
             hashed.as_str(),
             "#c14cddc033f64b9dea80ea675cf280a015e672516090a5626781153dc68fea11/k"

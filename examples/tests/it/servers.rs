@@ -55,6 +55,51 @@ fn email() {
     assert_eq!(program.next_line(), "email.received -");
 }
 
+/// The receiver responds 200 to each delivery, and handles it once, also after a restart.
+#[test]
+fn inbox() {
+    let directory = tempfile::tempdir().unwrap();
+    let database = directory.path().join("app.db").display().to_string();
+    let start = || {
+        let environment = [("ADDR", "127.0.0.1:0"), ("DATABASE", &database[..])];
+        let mut program = Program::start(env!("CARGO_BIN_EXE_receiver-inbox"), &environment);
+        let url = program.next_line();
+        let address = url.strip_prefix("http://").unwrap().strip_suffix("/hooks").unwrap();
+        (program, address.to_owned())
+    };
+    let send = |address: &str, body: &str, signature: &str| {
+        post(address, &[("X-Service-Signature", signature)], body.len(), body.as_bytes())
+    };
+    let (mut program, address) = start();
+    let first = body("one");
+    let signed = signature(first.as_bytes());
+    assert_eq!(send(&address, &first, &signed), response(200));
+    assert_eq!(send(&address, &first, &signed), response(200), "a retry");
+    assert_eq!(send(&address, &body("two"), &signed), response(401), "another body");
+    assert_eq!(program.next_line(), "extraction.completed one");
+    let connection = rusqlite::Connection::open(&database).unwrap();
+    // The line is printed before the commit.
+    let wait_until_done = |expected: i64| {
+        let count = "SELECT count(*) FROM webhook_inbox WHERE status = 'done'";
+        let deadline = std::time::Instant::now() + Duration::from_secs(60);
+        while connection.query_row(count, [], |row| row.get::<_, i64>(0)).unwrap() < expected {
+            assert!(std::time::Instant::now() < deadline, "{expected} are handled within 60 s");
+            std::thread::sleep(Duration::from_millis(10));
+        }
+    };
+    wait_until_done(1);
+    drop(program);
+
+    let (_program, address) = start();
+    let last = body("last");
+    assert_eq!(send(&address, &first, &signed), response(200), "a retry");
+    assert_eq!(send(&address, &last, &signature(last.as_bytes())), response(200));
+    wait_until_done(2);
+    let mut results = connection.prepare("SELECT id FROM results ORDER BY id").unwrap();
+    let results = results.query_map([], |row| row.get(0)).unwrap().map(Result::unwrap);
+    assert_eq!(results.collect::<Vec<String>>(), ["last", "one"]);
+}
+
 /// When the server sends `100 Continue` to a sender that waits for it.
 #[derive(Clone, Copy, PartialEq)]
 enum Continue {

@@ -177,7 +177,7 @@ mod tests {
     use super::*;
 
     fn ticket(n: impl fmt::Display) -> Ticket {
-        Ticket::new(DeliveryKey::new(&format!("mail:id:{n}")))
+        Ticket::new(DeliveryKey::from_stored(format!("mail:id:{n}").into()))
     }
 
     #[test]

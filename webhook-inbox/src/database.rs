@@ -1,0 +1,67 @@
+//! What the inbox needs of a database.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use webhook_verify::{DeliveryKey, StoredDelivery};
+
+use crate::job::Ticket;
+use crate::{Accepted, DeadLetter, Error, Job};
+
+/// The database of an inbox: `Sqlite` or `Postgres`.
+///
+/// This trait is sealed and cannot be implemented outside this crate.
+pub trait Database: Operations {}
+
+impl<T: Operations> Database for T {}
+
+/// A delivery to be stored.
+pub struct Entry {
+    pub(crate) scope: Option<Arc<str>>,
+    /// The delivery's key in its scope.
+    pub(crate) key: DeliveryKey,
+    pub(crate) delivery: StoredDelivery,
+}
+
+/// Each method is one transaction.
+pub trait Operations: Clone + Send + Sync + 'static {
+    fn migrate(&self) -> impl Future<Output = Result<(), Error>> + Send;
+
+    fn accept(&self, entry: Entry) -> impl Future<Output = Result<Accepted, Error>> + Send;
+
+    /// Claims the delivery that is due for the longest time, until the lease ends.
+    fn claim(&self, lease: Duration) -> impl Future<Output = Result<Option<Job>, Error>> + Send;
+
+    /// The time until the next delivery can be claimed, if there is any.
+    fn next_due(&self) -> impl Future<Output = Result<Option<Duration>, Error>> + Send;
+
+    /// Extends the lease. Returns whether the ticket is still valid.
+    fn renew(
+        &self,
+        ticket: Ticket,
+        lease: Duration,
+    ) -> impl Future<Output = Result<bool, Error>> + Send;
+
+    /// Ends an attempt: the delivery is due again after `retry_in`, or is a dead letter.
+    /// Returns whether the ticket was still valid.
+    fn fail(
+        &self,
+        ticket: Ticket,
+        error: String,
+        retry_in: Option<Duration>,
+    ) -> impl Future<Output = Result<bool, Error>> + Send;
+
+    /// The dead letters with higher ids than `after`.
+    fn dead_letters(
+        &self,
+        after: i64,
+        limit: u32,
+    ) -> impl Future<Output = Result<Vec<DeadLetter>, Error>> + Send;
+
+    /// Makes one dead letter, or all, pending again. Returns how many.
+    fn replay(&self, id: Option<i64>) -> impl Future<Output = Result<u64, Error>> + Send;
+
+    fn delete_dead_letter(&self, id: i64) -> impl Future<Output = Result<bool, Error>> + Send;
+
+    fn purge(&self, older_than: Duration) -> impl Future<Output = Result<u64, Error>> + Send;
+}

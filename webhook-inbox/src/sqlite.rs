@@ -1,0 +1,467 @@
+//! An inbox in SQLite.
+
+use std::fmt;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use rusqlite::{
+    Connection, ErrorCode, OptionalExtension as _, Row, Transaction, TransactionBehavior, params,
+};
+use tokio::sync::Mutex;
+use webhook_verify::{Storable, StoredDelivery};
+
+use crate::database::{Entry, Operations};
+use crate::job::Ticket;
+use crate::worker::{Ended, Handle};
+use crate::{Accepted, BoxError, DeadLetter, Error, ErrorKind, Inbox, Job, Worker};
+
+/// The database of an [`Inbox`] in SQLite (feature `sqlite`).
+///
+/// One connection, because SQLite has one writer at a time. Its operations run on tokio's
+/// blocking threads.
+#[derive(Clone)]
+pub struct Sqlite {
+    connection: Arc<Mutex<Connection>>,
+}
+
+/// How long an operation waits while another connection writes.
+const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
+
+impl Inbox<Sqlite> {
+    /// The statements that create the table and its indexes.
+    pub const SCHEMA: &str = include_str!("sqlite/schema.sql");
+
+    /// Opens the database file of your application, or creates it.
+    ///
+    /// It sets the journal mode to WAL, so that readers and the writer do not wait for each
+    /// other, and commits with `synchronous=FULL`: an accepted delivery survives a power
+    /// failure. Like all of SQLite, it must be on a local disk.
+    ///
+    /// # Errors
+    ///
+    /// The error of SQLite.
+    pub fn sqlite(path: impl AsRef<Path>) -> Result<Self, Error> {
+        let open = || {
+            let connection = Connection::open(path)?;
+            connection.busy_timeout(BUSY_TIMEOUT)?;
+            connection.pragma_update(None, "journal_mode", "wal")?;
+            connection.pragma_update(None, "synchronous", "full")?;
+            Ok(connection)
+        };
+        let connection = Arc::new(Mutex::new(open().map_err(error)?));
+        Ok(Self::new(Sqlite { connection }, Arc::default()))
+    }
+
+    /// Stores a verified delivery in your own transaction, unless it is stored already.
+    ///
+    /// The delivery and what else the transaction writes are committed together. A
+    /// [`Transaction`] coerces to a `&Connection`. After the commit, call
+    /// [`wake`](Self::wake), and respond 2xx. It blocks, so call it on a blocking thread.
+    ///
+    /// ```
+    /// use rusqlite::Connection;
+    /// use webhook_inbox::{BoxError, Inbox, Sqlite};
+    /// use webhook_verify::MailDelivery;
+    ///
+    /// fn receive(
+    ///     inbox: &Inbox<Sqlite>,
+    ///     connection: &mut Connection,
+    ///     delivery: &MailDelivery,
+    /// ) -> Result<(), BoxError> {
+    ///     let tx = connection.transaction()?;
+    ///     tx.execute("UPDATE counters SET deliveries = deliveries + 1", [])?;
+    ///     inbox.accept_in(&tx, delivery)?;
+    ///     tx.commit()?;
+    ///     inbox.wake();
+    ///     Ok(())
+    /// }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// The error of SQLite. Roll back, and respond 503.
+    pub fn accept_in(
+        &self,
+        connection: &Connection,
+        delivery: &impl Storable,
+    ) -> Result<Accepted, Error> {
+        insert(connection, &self.entry(delivery)).map_err(error)
+    }
+}
+
+impl Worker<Sqlite> {
+    /// Runs `handler` for each delivery, until [`Inbox::stop`].
+    ///
+    /// The handler runs in a transaction, on a blocking thread. If it returns `Ok`, its writes
+    /// and the end of the delivery are committed together, so they happen exactly once. If it
+    /// returns `Err` or panics, they are rolled back and the delivery is attempted again.
+    ///
+    /// The transaction holds SQLite's one write lock: while the handler runs, no delivery is
+    /// accepted. For anything slow, use [`run_prepared`](Self::run_prepared).
+    ///
+    /// ```no_run
+    /// # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+    /// let inbox = webhook_inbox::Inbox::sqlite("app.db")?;
+    /// inbox.migrate().await?;
+    /// inbox
+    ///     .worker()
+    ///     .run(|tx, job| {
+    ///         tx.execute("INSERT INTO events (name) VALUES (?1)", [job.delivery().event().as_str()])?;
+    ///         Ok(())
+    ///     })
+    ///     .await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`NotMigrated`](ErrorKind::NotMigrated). Other errors of the database are logged, and
+    /// the operation is repeated.
+    pub async fn run<F>(self, handler: F) -> Result<(), Error>
+    where
+        F: Fn(&Transaction<'_>, &Job) -> Result<(), BoxError> + Send + Sync + 'static,
+    {
+        let handler = InTransaction { database: self.database(), handler: Arc::new(handler) };
+        self.work(&handler).await
+    }
+
+    /// Runs `prepare`, and then `commit` with its result, for each delivery, until
+    /// [`Inbox::stop`].
+    ///
+    /// `prepare` is asynchronous and runs outside of any transaction: it may take long, for
+    /// example for HTTP requests, and may run again after a failure or a crash. `commit` runs
+    /// as the handler of [`run`](Self::run) does: its writes happen exactly once.
+    ///
+    /// ```no_run
+    /// # async fn render(_: &[u8]) -> Result<String, std::io::Error> { Ok(String::new()) }
+    /// # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+    /// let inbox = webhook_inbox::Inbox::sqlite("app.db")?;
+    /// inbox
+    ///     .worker()
+    ///     .run_prepared(
+    ///         |job| async move { Ok(render(job.delivery().body()).await?) },
+    ///         |tx, _job, page| {
+    ///             tx.execute("INSERT INTO pages (html) VALUES (?1)", [page])?;
+    ///             Ok(())
+    ///         },
+    ///     )
+    ///     .await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// As [`run`](Self::run).
+    pub async fn run_prepared<P, Fut, T, F>(self, prepare: P, commit: F) -> Result<(), Error>
+    where
+        P: Fn(Job) -> Fut,
+        Fut: Future<Output = Result<T, BoxError>>,
+        T: Send + 'static,
+        F: Fn(&Transaction<'_>, &Job, T) -> Result<(), BoxError> + Send + Sync + 'static,
+    {
+        let handler = Prepared { database: self.database(), prepare, commit: Arc::new(commit) };
+        self.work(&handler).await
+    }
+}
+
+/// Runs a handler in a transaction.
+struct InTransaction<F> {
+    database: Sqlite,
+    handler: Arc<F>,
+}
+
+impl<F> Handle for InTransaction<F>
+where
+    F: Fn(&Transaction<'_>, &Job) -> Result<(), BoxError> + Send + Sync + 'static,
+{
+    async fn handle(&self, job: &Job) -> Result<Ended, BoxError> {
+        let (job, handler) = (job.clone(), self.handler.clone());
+        let commit = move |connection: &mut Connection| {
+            in_transaction(connection, job.ticket, |tx| handler(tx, &job))
+        };
+        self.database.blocking(commit).await
+    }
+}
+
+/// Prepares, and then commits in a transaction.
+struct Prepared<P, F> {
+    database: Sqlite,
+    prepare: P,
+    commit: Arc<F>,
+}
+
+impl<P, Fut, T, F> Handle for Prepared<P, F>
+where
+    P: Fn(Job) -> Fut,
+    Fut: Future<Output = Result<T, BoxError>>,
+    T: Send + 'static,
+    F: Fn(&Transaction<'_>, &Job, T) -> Result<(), BoxError> + Send + Sync + 'static,
+{
+    async fn handle(&self, job: &Job) -> Result<Ended, BoxError> {
+        let prepared = (self.prepare)(job.clone()).await?;
+        let (job, commit) = (job.clone(), self.commit.clone());
+        let commit = move |connection: &mut Connection| {
+            in_transaction(connection, job.ticket, |tx| commit(tx, &job, prepared))
+        };
+        self.database.blocking(commit).await
+    }
+}
+
+fn in_transaction(
+    connection: &mut Connection,
+    ticket: Ticket,
+    write: impl FnOnce(&Transaction<'_>) -> Result<(), BoxError>,
+) -> Result<Ended, BoxError> {
+    let tx = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+    let current = "SELECT 1 FROM webhook_inbox WHERE id = ?1 AND token = ?2 AND status = 'pending'";
+    let is_current = tx.query_row(current, [ticket.id, ticket.token], |_| Ok(())).optional()?;
+    if is_current.is_none() {
+        return Ok(Ended::LeaseLost);
+    }
+    write(&tx)?;
+    tx.execute(
+        "UPDATE webhook_inbox SET status = 'done', ended_at = ?1, error = NULL WHERE id = ?2",
+        params![now(), ticket.id],
+    )?;
+    tx.commit()?;
+    Ok(Ended::Committed)
+}
+
+impl Sqlite {
+    /// Runs a function with the connection on a blocking thread. A panic is resumed.
+    async fn blocking<T: Send + 'static>(
+        &self,
+        function: impl FnOnce(&mut Connection) -> T + Send + 'static,
+    ) -> T {
+        let mut connection = self.connection.clone().lock_owned().await;
+        let task = tokio::task::spawn_blocking(move || function(&mut connection));
+        match task.await {
+            Ok(value) => value,
+            Err(error) => match error.try_into_panic() {
+                Ok(panic) => std::panic::resume_unwind(panic),
+                // The runtime shuts down.
+                Err(_) => std::future::pending().await,
+            },
+        }
+    }
+
+    async fn call<T: Send + 'static>(
+        &self,
+        function: impl FnOnce(&mut Connection) -> rusqlite::Result<T> + Send + 'static,
+    ) -> Result<T, Error> {
+        self.blocking(function).await.map_err(error)
+    }
+}
+
+impl Operations for Sqlite {
+    async fn migrate(&self) -> Result<(), Error> {
+        self.call(|connection| {
+            let tx = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+            tx.execute_batch(Inbox::<Self>::SCHEMA)?;
+            tx.commit()
+        })
+        .await
+    }
+
+    async fn accept(&self, entry: Entry) -> Result<Accepted, Error> {
+        let accept = self.call(move |connection| insert(connection, &entry));
+        match tokio::time::timeout(BUSY_TIMEOUT, accept).await {
+            Ok(accepted) => accepted,
+            Err(elapsed) => Err(Error::new(ErrorKind::Unavailable, elapsed)),
+        }
+    }
+
+    async fn claim(&self, lease: Duration) -> Result<Option<Job>, Error> {
+        self.call(move |connection| {
+            // Reading first: an idle worker takes no write lock.
+            let due = "SELECT id FROM webhook_inbox WHERE status = 'pending' AND due_at <= ?1 \
+                       ORDER BY due_at, id LIMIT 1";
+            let now = now();
+            if connection.query_row(due, [now], |_| Ok(())).optional()?.is_none() {
+                return Ok(None);
+            }
+            let claim = format!(
+                "UPDATE webhook_inbox SET due_at = ?2, token = token + 1, attempts = attempts + 1 \
+                 WHERE id = ({due}) \
+                 RETURNING id, token, attempts, scope, service, event, key, body, received_at"
+            );
+            connection.query_row(&claim, [now, after(now, lease)], job).optional()
+        })
+        .await
+    }
+
+    async fn next_due(&self) -> Result<Option<Duration>, Error> {
+        self.call(|connection| {
+            let next = "SELECT min(due_at) FROM webhook_inbox WHERE status = 'pending'";
+            let due: Option<i64> = connection.query_row(next, [], |row| row.get(0))?;
+            Ok(due.map(|due| millis(due.saturating_sub(now()))))
+        })
+        .await
+    }
+
+    async fn renew(&self, ticket: Ticket, lease: Duration) -> Result<bool, Error> {
+        self.call(move |connection| {
+            connection
+                .execute(
+                    "UPDATE webhook_inbox SET due_at = ?1 \
+                     WHERE id = ?2 AND token = ?3 AND status = 'pending'",
+                    [after(now(), lease), ticket.id, ticket.token],
+                )
+                .map(|rows| rows > 0)
+        })
+        .await
+    }
+
+    async fn fail(
+        &self,
+        ticket: Ticket,
+        error: String,
+        retry_in: Option<Duration>,
+    ) -> Result<bool, Error> {
+        self.call(move |connection| {
+            let status = if retry_in.is_some() { "pending" } else { "dead" };
+            let now = now();
+            connection
+                .execute(
+                    "UPDATE webhook_inbox \
+                     SET status = ?1, due_at = ?2, error = ?3, ended_at = ?4, token = token + 1 \
+                     WHERE id = ?5 AND token = ?6 AND status = 'pending'",
+                    params![
+                        status,
+                        after(now, retry_in.unwrap_or_default()),
+                        error,
+                        retry_in.is_none().then_some(now),
+                        ticket.id,
+                        ticket.token
+                    ],
+                )
+                .map(|rows| rows > 0)
+        })
+        .await
+    }
+
+    async fn dead_letters(&self, after: i64, limit: u32) -> Result<Vec<DeadLetter>, Error> {
+        self.call(move |connection| {
+            let mut statement = connection.prepare(
+                "SELECT id, token, attempts, scope, service, event, key, body, received_at, error, \
+                 ended_at FROM webhook_inbox WHERE status = 'dead' AND id > ?1 \
+                 ORDER BY id LIMIT ?2",
+            )?;
+            let letters = statement.query_map(params![after, limit], |row| {
+                let Job { ticket, attempt, scope, delivery, received_at } = job(row)?;
+                Ok(DeadLetter {
+                    id: ticket.id,
+                    delivery,
+                    scope,
+                    attempts: attempt,
+                    error: row.get(9)?,
+                    received_at,
+                    failed_at: time(row.get(10)?),
+                })
+            })?;
+            letters.collect()
+        })
+        .await
+    }
+
+    async fn replay(&self, id: Option<i64>) -> Result<u64, Error> {
+        self.call(move |connection| {
+            connection
+                .execute(
+                    "UPDATE webhook_inbox SET status = 'pending', due_at = ?1, attempts = 0, \
+                     ended_at = NULL WHERE status = 'dead' AND (?2 IS NULL OR id = ?2)",
+                    params![now(), id],
+                )
+                .map(|rows| rows as u64)
+        })
+        .await
+    }
+
+    async fn delete_dead_letter(&self, id: i64) -> Result<bool, Error> {
+        self.call(move |connection| {
+            let delete = "DELETE FROM webhook_inbox WHERE status = 'dead' AND id = ?1";
+            connection.execute(delete, [id]).map(|rows| rows > 0)
+        })
+        .await
+    }
+
+    async fn purge(&self, older_than: Duration) -> Result<u64, Error> {
+        self.call(move |connection| {
+            let before = now().saturating_sub(to_millis(older_than));
+            let delete = "DELETE FROM webhook_inbox WHERE status = 'done' AND ended_at <= ?1";
+            connection.execute(delete, [before]).map(|rows| rows as u64)
+        })
+        .await
+    }
+}
+
+impl fmt::Debug for Sqlite {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Sqlite").finish_non_exhaustive()
+    }
+}
+
+fn insert(connection: &Connection, entry: &Entry) -> rusqlite::Result<Accepted> {
+    let Entry { scope, key, delivery } = entry;
+    let rows = connection.execute(
+        "INSERT INTO webhook_inbox (key, scope, service, event, body, received_at, due_at) \
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?6) ON CONFLICT (key) DO NOTHING",
+        params![
+            key.as_str(),
+            scope.as_deref(),
+            delivery.service(),
+            delivery.event().as_str(),
+            delivery.body(),
+            now()
+        ],
+    )?;
+    Ok(if rows > 0 { Accepted::New } else { Accepted::Duplicate })
+}
+
+/// Reads the columns `id, token, attempts, scope, service, event, key, body, received_at`.
+fn job(row: &Row<'_>) -> rusqlite::Result<Job> {
+    let (service, event, key) = (row.get::<_, String>(4)?, row.get::<_, String>(5)?, 6);
+    let key: String = row.get(key)?;
+    let delivery = StoredDelivery::from_parts(&service, &event, key, row.get::<_, Vec<u8>>(7)?);
+    Ok(Job {
+        ticket: Ticket { id: row.get(0)?, token: row.get(1)? },
+        attempt: row.get(2)?,
+        scope: row.get::<_, Option<String>>(3)?.map(Into::into),
+        delivery: delivery.ok_or(rusqlite::Error::InvalidQuery)?,
+        received_at: time(row.get(8)?),
+    })
+}
+
+fn error(error: rusqlite::Error) -> Error {
+    let kind = match error.sqlite_error_code() {
+        Some(ErrorCode::CannotOpen | ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => {
+            ErrorKind::Unavailable
+        }
+        _ if error.to_string().contains("no such table: webhook_inbox") => ErrorKind::NotMigrated,
+        _ => ErrorKind::Database,
+    };
+    Error::new(kind, error)
+}
+
+fn now() -> i64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, to_millis)
+}
+
+fn after(now: i64, duration: Duration) -> i64 {
+    now.saturating_add(to_millis(duration))
+}
+
+fn to_millis(duration: Duration) -> i64 {
+    i64::try_from(duration.as_millis()).unwrap_or(i64::MAX)
+}
+
+fn millis(millis: i64) -> Duration {
+    Duration::from_millis(u64::try_from(millis).unwrap_or(0))
+}
+
+fn time(since_epoch: i64) -> SystemTime {
+    UNIX_EPOCH.checked_add(millis(since_epoch)).unwrap_or(UNIX_EPOCH)
+}

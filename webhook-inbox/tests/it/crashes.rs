@@ -1,0 +1,251 @@
+//! Two processes receive over HTTP and handle deliveries, and are killed at random. Each
+//! delivery is sent three times. None is lost, and each is handled exactly once.
+
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::net::SocketAddr;
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use axum::Router;
+use axum::extract::{FromRef, State};
+use axum::http::StatusCode;
+use axum::routing::post;
+use http_body_util::{BodyExt as _, Full};
+use hyper::client::conn::http1::{SendRequest, handshake};
+use hyper_util::rt::TokioIo;
+use tokio_postgres::NoTls;
+use webhook_inbox::{Database, Inbox};
+use webhook_verify::{Mail, MailDelivery, MailSigner, MailVerifier, Receiver, Secret};
+
+use crate::support::{
+    Bench, PostgresBench, SECRET, SqliteBench, always_ok, body, eventually, quick,
+};
+
+/// The database of a process that this test starts: the path of a file, or the settings of
+/// PostgreSQL.
+const DATABASE: &str = "SVC_TEST_INBOX";
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn killed_processes_lose_nothing_in_sqlite() {
+    let bench = SqliteBench::start().await.unwrap();
+    survive_kills(&bench, &bench.path(), 150, 5).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn killed_processes_lose_nothing_in_postgres() {
+    let Some(bench) = PostgresBench::start().await else { return };
+    survive_kills(&bench, &bench.settings(), 10_000, 40).await;
+}
+
+async fn survive_kills<B: Bench>(bench: &B, database: &str, deliveries: usize, kills: usize) {
+    let processes: Arc<[Mutex<Process>; 2]> =
+        Arc::new([0, 1].map(|_| Mutex::new(Process::start(database))));
+    let sent = Arc::new(AtomicUsize::new(0));
+    let killed = Arc::new(AtomicUsize::new(0));
+    let finished = Arc::new(AtomicBool::new(false));
+
+    let killer = tokio::task::spawn_blocking({
+        let (processes, database, killed) =
+            (processes.clone(), database.to_owned(), killed.clone());
+        let (sent, finished) = (sent.clone(), finished.clone());
+        move || {
+            while !finished.load(Ordering::Relaxed) {
+                std::thread::sleep(Duration::from_millis(random(50..300)));
+                // Spread over the whole test.
+                let due = kills * sent.load(Ordering::Relaxed) / (3 * deliveries);
+                if killed.load(Ordering::Relaxed) <= due {
+                    let process = &processes[killed.fetch_add(1, Ordering::Relaxed) % 2];
+                    let mut process = process.lock().unwrap();
+                    process.child.kill().unwrap();
+                    *process = Process::start(&database);
+                }
+            }
+        }
+    });
+
+    // Each delivery is sent to one process and to the other, at about the same time.
+    let next = Arc::new(AtomicUsize::new(0));
+    let senders = (0..8).map(|_| {
+        let (next, sent, processes) = (next.clone(), sent.clone(), processes.clone());
+        tokio::spawn(async move {
+            let mut sender = Sender { processes, connections: [None, None] };
+            loop {
+                let index = next.fetch_add(1, Ordering::Relaxed);
+                if index >= 3 * deliveries {
+                    return;
+                }
+                sender.send(index % 2, &body(&(index / 3).to_string())).await;
+                sent.fetch_add(1, Ordering::Relaxed);
+            }
+        })
+    });
+    for sender in senders.collect::<Vec<_>>() {
+        sender.await.unwrap();
+    }
+    let mut handled = Vec::new();
+    // Longer than one `eventually`, as long as there is progress.
+    while handled.len() < deliveries {
+        let before = handled.len();
+        handled = eventually("deliveries are handled", async || {
+            Some(bench.handled().await).filter(|handled| handled.len() > before)
+        })
+        .await;
+    }
+    finished.store(true, Ordering::Relaxed);
+    killer.await.unwrap();
+    assert!(killed.load(Ordering::Relaxed) >= kills, "{killed:?}");
+    for process in &*processes {
+        process.lock().unwrap().child.kill().unwrap();
+    }
+
+    // What a killed process had claimed last is not handled again.
+    let inbox = bench.inbox();
+    let _worker = B::run(quick(&inbox), always_ok());
+    tokio::time::sleep(2 * LEASE).await;
+    inbox.stop();
+    let handled = bench.handled().await;
+    let mut expected: Vec<_> =
+        (0..deliveries).map(|id| format!("mail:email.bounced:id:{id}")).collect();
+    expected.sort();
+    assert_eq!(handled.len(), expected.len());
+    assert!(handled == expected, "each delivery is handled exactly once");
+    assert!(inbox.dead_letters().list(1).await.unwrap().is_empty());
+}
+
+/// The lease of the processes: what was claimed when they were killed is soon due again.
+const LEASE: Duration = Duration::from_millis(500);
+
+fn random(range: std::ops::Range<u64>) -> u64 {
+    use std::hash::{BuildHasher as _, RandomState};
+    range.start + RandomState::new().hash_one(0) % (range.end - range.start)
+}
+
+/// A receiver in a process of its own.
+struct Process {
+    child: Child,
+    address: SocketAddr,
+}
+
+impl Process {
+    fn start(database: &str) -> Self {
+        let mut child = Command::new(std::env::current_exe().unwrap())
+            .args(["--exact", "crashes::receiver", "--nocapture", "--test-threads=1"])
+            .env(DATABASE, database)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let lines = BufReader::new(child.stdout.as_mut().unwrap()).lines();
+        let address = lines.map(Result::unwrap).find_map(|line| line.parse().ok());
+        Self { address: address.expect("the receiver prints its address"), child }
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        // Fails only if it has ended.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// Sends as the service does: until the response is 2xx.
+struct Sender {
+    processes: Arc<[Mutex<Process>; 2]>,
+    connections: [Option<SendRequest<Full<bytes::Bytes>>>; 2],
+}
+
+impl Sender {
+    async fn send(&mut self, to: usize, body: &str) {
+        let signer = MailSigner::new(&Secret::new(SECRET).unwrap());
+        let signature = signer.sign(body).to_string();
+        while !self.attempt(to, body, &signature).await.unwrap_or(false) {
+            self.connections[to] = None;
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    }
+
+    async fn attempt(
+        &mut self,
+        to: usize,
+        body: &str,
+        signature: &str,
+    ) -> Result<bool, Box<dyn std::error::Error>> {
+        let connection = match &mut self.connections[to] {
+            Some(connection) => connection,
+            none => {
+                let address = self.processes[to].try_lock().map_err(|_| "it restarts")?.address;
+                let stream = tokio::net::TcpStream::connect(address).await?;
+                let (sender, connection) = handshake(TokioIo::new(stream)).await?;
+                tokio::spawn(connection);
+                none.insert(sender)
+            }
+        };
+        connection.ready().await?;
+        let request = hyper::Request::post("/hooks")
+            .header("host", "localhost")
+            .header("mail-signature", signature)
+            .body(Full::from(body.to_owned()))?;
+        let response = connection.send_request(request).await?;
+        let accepted = response.status().is_success();
+        response.into_body().collect().await?;
+        Ok(accepted)
+    }
+}
+
+/// The process that is killed. Does nothing unless a test starts it.
+#[test]
+fn receiver() {
+    let Ok(database) = std::env::var(DATABASE) else { return };
+    // It ends with the test that started it, even if that is killed.
+    std::thread::spawn(|| {
+        let _ = std::io::stdin().read_to_end(&mut Vec::new());
+        std::process::exit(0);
+    });
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    runtime.block_on(async {
+        match database.strip_prefix("host=") {
+            Some(_) => {
+                let inbox = Inbox::postgres(database.parse().unwrap(), NoTls);
+                let _worker = PostgresBench::run(quick(&inbox).lease(LEASE), always_ok());
+                serve(inbox).await;
+            }
+            None => {
+                let inbox = Inbox::sqlite(database).unwrap();
+                let _worker = SqliteBench::run(quick(&inbox).lease(LEASE), always_ok());
+                serve(inbox).await;
+            }
+        }
+    });
+}
+
+#[derive(Clone)]
+struct App<D> {
+    receiver: Receiver<Mail>,
+    inbox: Inbox<D>,
+}
+
+impl<D> FromRef<App<D>> for Receiver<Mail> {
+    fn from_ref(app: &App<D>) -> Self {
+        app.receiver.clone()
+    }
+}
+
+async fn serve<D: Database>(inbox: Inbox<D>) {
+    let receiver = Receiver::new(MailVerifier::new(Secret::new(SECRET).unwrap()));
+    let app = Router::new().route("/hooks", post(receive::<D>)).with_state(App { receiver, inbox });
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let printed = writeln!(std::io::stdout(), "\n{}", listener.local_addr().unwrap());
+    printed.unwrap();
+    axum::serve(listener, app).await.unwrap();
+}
+
+async fn receive<D: Database>(
+    State(app): State<App<D>>,
+    delivery: MailDelivery,
+) -> Result<StatusCode, StatusCode> {
+    let accepted = app.inbox.accept(&delivery).await;
+    accepted.map(|_| StatusCode::OK).map_err(|_| StatusCode::SERVICE_UNAVAILABLE)
+}

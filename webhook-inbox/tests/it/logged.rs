@@ -1,0 +1,74 @@
+//! Log messages: what went wrong, and nothing confidential.
+
+use std::io;
+use std::process::Command;
+use std::sync::{Arc, Mutex};
+
+use crate::support::{Bench as _, SqliteBench, delivery, eventually, quick};
+
+#[derive(Clone, Default)]
+struct Log(Arc<Mutex<Vec<u8>>>);
+
+impl io::Write for Log {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.lock().unwrap().write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// In a process of its own, because a subscriber is for a whole process.
+#[test]
+fn logs_what_failed_and_nothing_confidential() {
+    let output = Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", "--ignored", "logged::logs_subprocess"])
+        .output()
+        .unwrap();
+    let stdout = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success() && stdout.contains("1 passed"), "{stdout}");
+}
+
+#[tokio::test]
+#[ignore = "run in a process of its own by the test above"]
+async fn logs_subprocess() {
+    let log = Log::default();
+    let writer = log.clone();
+    tracing_subscriber::fmt()
+        .with_max_level(tracing_subscriber::filter::LevelFilter::TRACE)
+        .with_ansi(false)
+        .with_writer(move || writer.clone())
+        .init();
+    let bench = SqliteBench::start().await.unwrap();
+    let inbox = bench.inbox();
+    let failing =
+        Arc::new(
+            |job: &webhook_inbox::Job| {
+                if job.scope() == Some("fine") { Ok(()) } else { Err("hush: a detail".into()) }
+            },
+        );
+    let worker = SqliteBench::run(quick(&inbox).max_attempts(2), failing);
+    inbox.accept(&delivery("hush-id")).await.unwrap();
+    inbox.scope("fine").accept(&delivery("hush-id")).await.unwrap();
+    bench.wait_for(1).await;
+    let letters = inbox.dead_letters();
+    eventually("there is a dead letter", async || {
+        (letters.list(1).await.unwrap().len() == 1).then_some(())
+    })
+    .await;
+    letters.replay_all().await.unwrap();
+    inbox.stop();
+    worker.await.unwrap().unwrap();
+
+    let log = String::from_utf8(log.0.lock().unwrap().clone()).unwrap();
+    for expected in [
+        "WARN webhook_inbox::worker: handling a webhook delivery failed id=1 attempt=1 retry_in=",
+        "ERROR webhook_inbox::worker: a webhook delivery is a dead letter id=1 attempt=2",
+        "DEBUG webhook_inbox::worker: a webhook delivery was handled id=2 attempt=1",
+        "INFO webhook_inbox::dead_letters: dead letters of the webhook inbox are replayed count=1",
+    ] {
+        assert!(log.contains(expected), "{expected} is not in:\n{log}");
+    }
+    assert!(!log.contains("hush") && !log.contains("ada@"), "{log}");
+}

@@ -1,0 +1,12 @@
+//! The public API, used as a receiver uses it: with SQLite, and with a real PostgreSQL.
+#![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
+
+mod accept;
+mod crashes;
+mod dead_letters;
+mod logged;
+mod postgres;
+#[path = "../../../webhook-verify/tests/it/readme.rs"]
+mod readme;
+mod support;
+mod worker;
