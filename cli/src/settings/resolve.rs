@@ -467,7 +467,7 @@ mod tests {
             GlobalFlags { key_file: Some("k".into()), ..GlobalFlags::default() },
         ] {
             let refused = home.resolve(&set, &extra).err().expect("refused");
-            assert_eq!(refused.kind(), crate::failure::Kind::Usage);
+            assert_eq!(refused.kind(), Kind::Usage);
         }
     }
 
