@@ -9,15 +9,13 @@ use std::time::{Duration, Instant};
 use minijinja::value::{Rest, ValueKind, ValueOrKwargs};
 use minijinja::{Environment, Error, ErrorKind, State, Value, filters};
 
-use super::MAX_OUTPUT;
-
 /// Maximum duration of the rendering of one part, in real time. It ends at the next filter or
 /// output.
 pub(super) const MAX_TIME: Duration = Duration::from_secs(2);
 /// Maximum number of bytes that all filters read in one part.
 pub(super) const MAX_FILTERED: usize = 64 << 20;
 /// Maximum number of bytes that the filters `join` and `replace` make in one part.
-const MAX_GROWTH: usize = MAX_OUTPUT;
+const MAX_GROWTH: usize = 8 << 20;
 
 pub(super) const EXCEEDED: &str = "the template takes too much";
 
@@ -105,9 +103,9 @@ pub(super) fn add_filters(environment: &mut Environment<'static>) {
     }
 }
 
-/// Like the function of the engine, with a tenth of its items.
+/// Like the function of the engine, with fewer items.
 fn range(first: i64, end: Option<i64>, step: Option<i64>) -> Result<Value, Error> {
-    const MAX_RANGE: usize = 10_000;
+    const MAX_RANGE: usize = 1_000;
     let (start, end) = end.map_or((0, first), |end| (first, end));
     let step = step.unwrap_or(1);
     let positive = usize::try_from(step).ok().filter(|step| *step > 0);

@@ -243,7 +243,7 @@ async fn clicks_on_an_email_with_much_html() {
 #[tokio::test]
 async fn templates_that_work_on_large_values_and_clients_that_hang_up() {
     let sandbox = Sandbox::start().await;
-    let slow = "{% for i in range(9999) %}{% for j in range(9999) %}{% if big|lower|trim in big|upper %}{% endif %}{% endfor %}{% endfor %}";
+    let slow = "{% for i in range(999) %}{% for j in range(999) %}{% if big|lower|trim in big|upper %}{% endif %}{% endfor %}{% endfor %}";
     for (id, html) in [("slow", slow), ("fast", "{{ big }}")] {
         let put = format!("PUT /_sandbox/templates/{id}");
         let stored = sandbox.control(&put, &format!(r#"{{"html":"{html}"}}"#)).await;
