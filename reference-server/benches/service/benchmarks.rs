@@ -13,7 +13,7 @@ use super::wrk::{self, Load};
 
 type Measure = fn(Duration);
 
-pub(crate) const ALL: [(&str, Measure); 9] = [
+pub(crate) const ALL: [(&str, Measure); 11] = [
     ("start", start),
     ("sends", sends),
     ("batches", batches),
@@ -23,6 +23,8 @@ pub(crate) const ALL: [(&str, Measure); 9] = [
     ("connections", connections),
     ("advance", advance),
     ("growth", |_| super::growth::growth()),
+    ("mixed", super::endurance::mixed),
+    ("kill", super::endurance::kill),
 ];
 
 const SEND: &str = "/api/v1/emails";

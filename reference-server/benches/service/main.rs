@@ -3,24 +3,27 @@
 //! `email.delivered`.
 //!
 //! `cargo bench -p svc-reference-server` runs all benchmarks. Names as arguments
-//! (`start sends batches deliveries backlog dead connections advance growth`) select
-//! benchmarks; a number is the duration of each load in seconds. The server is a
+//! (`start sends batches deliveries backlog dead connections advance growth mixed kill`)
+//! select benchmarks; a number, with or without `--seconds` before it, is the duration of
+//! each load in seconds. The server is a
 //! separate process, `wrk` generates the load, and this process receives the deliveries
 //! and checks their signatures.
 #![expect(clippy::print_stdout, clippy::unwrap_used, reason = "a benchmark prints its results")]
 
 mod benchmarks;
+mod endurance;
 mod growth;
 mod machine;
 mod process;
 mod receiver;
+mod traffic;
 mod wrk;
 
 use std::time::Duration;
 
 fn main() {
     let arguments: Vec<String> =
-        std::env::args().skip(1).filter(|text| text != "--bench").collect();
+        std::env::args().skip(1).filter(|text| text != "--bench" && text != "--seconds").collect();
     if let [command, location] = &arguments[..]
         && command == process::SERVE
     {

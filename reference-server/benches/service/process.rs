@@ -99,11 +99,26 @@ impl Process {
 
     /// Current resident memory in MiB.
     pub(crate) fn resident_mib(&self) -> f64 {
+        self.memory_mib("VmRSS:")
+    }
+
+    /// Largest resident memory so far in MiB.
+    pub(crate) fn peak_mib(&self) -> f64 {
+        self.memory_mib("VmHWM:")
+    }
+
+    fn memory_mib(&self, name: &str) -> f64 {
         let path = format!("/proc/{}/status", self.child.id());
         let status = std::fs::read_to_string(path).unwrap_or_default();
-        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+        let line = status.lines().find_map(|line| line.strip_prefix(name));
         let kib = line.and_then(|line| line.trim().trim_end_matches(" kB").parse::<f64>().ok());
         kib.unwrap_or(f64::NAN) / 1024.0
+    }
+
+    /// Ends the process with SIGKILL.
+    pub(crate) fn kill(mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
     }
 
     pub(crate) fn stop(mut self) {

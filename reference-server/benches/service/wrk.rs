@@ -21,8 +21,9 @@ impl fmt::Display for Load {
 }
 
 pub(crate) fn version() -> String {
-    let output = Command::new("wrk").arg("--version").output();
-    let output = output.expect("wrk runs (apt-get install wrk)");
+    let Ok(output) = Command::new("wrk").arg("--version").output() else {
+        return "wrk is not installed (apt-get install wrk)".to_owned();
+    };
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
     let name = text.split(" [").next().unwrap_or_default().trim();
     format!("{name}: wrk -t1 -c{CONNECTIONS} --latency")

@@ -131,7 +131,7 @@ impl Load {
         for number in 0.. {
             let path = format!("/{}-{number}", self.round);
             let url = format!("http://{}{path}", self.short_lived.addr);
-            let Some(id) = self.register(&url, "email.delivered").await else { return };
+            let Some(id) = self.register(&url, &["email.delivered"]).await else { return };
             tokio::time::sleep(Duration::from_millis(10)).await;
             let line = format!("DELETE /api/v1/webhooks/{id}");
             let Some(response) = self.call(&line, "").await else { return };
@@ -155,19 +155,22 @@ impl Load {
         }
     }
 
-    async fn register(&self, url: &str, event: &str) -> Option<String> {
-        let body = format!(r#"{{"url":"{url}","events":["{event}"]}}"#);
+    async fn register(&self, url: &str, events: &[&str]) -> Option<String> {
+        let body = format!(r#"{{"url":"{url}","events":{events:?}}}"#);
         let response = self.call("POST /api/v1/webhooks", &body).await?;
         assert_eq!(response.status, 201, "{response:?}");
         Some(response.id())
     }
 }
 
-/// Maximum number of webhooks that are kept: an organization can have 100.
+/// Maximum number of webhooks that are kept: an organization can have 200.
 const MAX_WEBHOOKS: u32 = 40;
 
 /// Maximum number of emails per worker and round, to bound the deliveries at the end.
 const MAX_EMAILS: usize = 60;
+
+/// The events of every delivered email.
+const EVENTS: [&str; 2] = ["email.sent", "email.delivered"];
 
 /// Size of a large email in bytes.
 const LARGE_EMAIL: usize = 200 << 10;
@@ -198,8 +201,8 @@ async fn no_confirmed_write_is_lost() {
         // The webhook of the first round receives all events; those of later rounds
         // subscribe to an event that never occurs.
         if round < MAX_WEBHOOKS {
-            let event = if round == 0 { "email.delivered" } else { "email.complained" };
-            let id = load.register(&kept.url(), event).await.expect("a response");
+            let events: &[&str] = if round == 0 { &EVENTS } else { &["email.complained"] };
+            let id = load.register(&kept.url(), events).await.expect("a response");
             load.record(|confirmed| confirmed.registered.push(id));
         }
         let mut workers = JoinSet::new();
@@ -245,14 +248,16 @@ async fn no_confirmed_write_is_lost() {
     let mut announced = HashSet::new();
     kept.for_each(|one| {
         let (_, rest) = one.body.split_once(r#""emailId":""#).expect("an email id");
-        announced.insert(rest[..40].to_owned());
+        announced.insert((one.header("mail-event").to_owned(), rest[..40].to_owned()));
     });
     let database = rusqlite::Connection::open(directory.path().join("svc.db")).expect("opened");
     let mut status = database.prepare("SELECT status FROM email WHERE id = ?1").expect("SQL");
     for id in &confirmed.emails {
         let found: String = status.query_row([id], |row| row.get(0)).expect("an email");
         assert_eq!(found, "delivered", "{id}");
-        assert!(announced.contains(id), "no event for {id}");
+        for event in EVENTS {
+            assert!(announced.contains(&(event.to_owned(), id.clone())), "no {event} for {id}");
+        }
     }
     assert_intact(&database);
 }

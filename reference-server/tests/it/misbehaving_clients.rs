@@ -136,7 +136,7 @@ async fn limits_a_body_without_a_length() {
     stream.write_all(head.as_bytes()).await.expect("write");
     let (mut reading, mut writing) = stream.into_split();
     let writer = tokio::spawn(async move {
-        let chunk = format!("100000\r\n{}\r\n", "x".repeat(1 << 20));
+        let chunk = format!("100000\r\n{}\r\n", "[".repeat(1 << 20));
         // Until the server closes the connection.
         for _ in 0..80 {
             if writing.write_all(chunk.as_bytes()).await.is_err() {
