@@ -125,6 +125,16 @@ impl Came {
         self.status().is_some_and(|status| (200..300).contains(&status))
     }
 
+    /// Whether the delivery reached the receiver and was not accepted. A receiver that cannot be
+    /// reached any more has refused nothing.
+    pub(super) fn is_refused(&self) -> bool {
+        self.is_connected() && !self.is_accepted()
+    }
+
+    pub(super) fn is_connected(&self) -> bool {
+        !matches!(self.0, Err(DeliveryError::NotSent(_) | DeliveryError::NotTrusted(_)))
+    }
+
     pub(super) fn status(&self) -> Option<u16> {
         self.0.as_ref().ok().map(|response| response.status)
     }
@@ -160,5 +170,19 @@ impl fmt::Display for Came {
             (503, _) if !self.asks_to_retry() => f.write_str(" without Retry-After"),
             _ => Ok(()),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_receiver_that_can_be_reached_refuses() {
+        let came = |error| Came(Err(error));
+        assert!(came(DeliveryError::BrokenOff(String::new())).is_refused());
+        assert!(came(DeliveryError::TimedOut(PAUSE)).is_refused());
+        assert!(!came(DeliveryError::NotSent(String::new())).is_refused());
+        assert!(!came(DeliveryError::NotTrusted(String::new())).is_refused());
     }
 }

@@ -36,7 +36,7 @@ pub(super) fn accepted<'a>(exam: &'a Exam, check: &'a str, requests: Vec<Request
 
 /// No request gets a 2xx response.
 pub(super) fn refused<'a>(exam: &'a Exam, check: &'a str, requests: Vec<Request>) -> Found<'a> {
-    Box::pin(async move { all(exam, check, &requests, |came| !came.is_accepted()).await })
+    Box::pin(async move { all(exam, check, &requests, Came::is_refused).await })
 }
 
 /// The signature is not blamed for the encoding of the body.
@@ -148,6 +148,9 @@ pub(super) fn reveals_signature<'a>(
     Box::pin(async move {
         let request = &requests[0];
         let came = exam.send(check, request).await;
+        if !came.is_connected() {
+            return exam.not_passed(came, request);
+        }
         let Came(Ok(response)) = &came else { return exam.passed(came, request) };
         let digits = exam.sender.digits(&request.body);
         let is_revealed = text_of(response).to_lowercase().contains(&digits);
@@ -176,8 +179,8 @@ pub(super) fn refusal_reason<'a>(
         let mut different = None;
         for request in &requests {
             let came = exam.send(check, request).await;
-            if came.is_accepted() {
-                return Finding::skipped(format!("{came}: accepted"));
+            if !came.is_refused() {
+                return Finding::skipped(format!("{came}: not refused"));
             }
             let body = match &came.0 {
                 Ok(response) => without_numbers(&String::from_utf8_lossy(&response.body)),
@@ -277,7 +280,9 @@ pub(super) fn size_limit<'a>(exam: &'a Exam, check: &'a str, requests: Vec<Reque
         let came = Came(came);
         let sent = sent.load(Ordering::Relaxed);
         let mebibytes = sent as f64 / f64::from(1 << 20);
-        let finding = if sent == LARGE && came.status() != Some(413) {
+        let finding = if !came.is_connected() {
+            Finding::skipped(came.to_string())
+        } else if sent == LARGE && came.status() != Some(413) {
             exam.not_passed(format!("{came} after all 32 MiB"), request)
         } else if came.timed_out() {
             Finding::skipped(format!("only {mebibytes:.1} MiB were taken within 10 s"))
@@ -307,6 +312,7 @@ pub(super) fn body_deadline<'a>(
         let came = Came(exam.deliverer.post_stream(&delivery, DRIPPED, body, DRIPPING).await);
         let finding = match came.timed_out() {
             true => exam.not_passed("still waiting after 15 s", request),
+            false if !came.is_connected() => Finding::skipped(came.to_string()),
             false => {
                 let seconds = started.elapsed().as_secs_f64();
                 exam.passed(format!("{came} after {seconds:.1} s"), request)

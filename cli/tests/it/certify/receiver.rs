@@ -164,9 +164,8 @@ impl State {
                 response(204, "")
             }
             // hyper drops the handler when the sender disconnects.
-            "hang-up" if check == "hang-up" && times == 1 => pending().await,
+            "hang-up" | "finishes-later" if check == "hang-up" && times == 1 => pending().await,
             "hang-up" if check == "hang-up" => response(409, ""),
-            "finishes-later" if check == "hang-up" && times == 1 => pending().await,
             "finishes-later" if check == "hang-up" && times == 2 => unavailable(),
             "silent" => pending().await,
             _ => response(204, ""),
