@@ -119,7 +119,7 @@ impl Engine {
         loop {
             self.drain_wakeups();
             self.start_due_work();
-            self.answer_state_requests();
+            self.send_state();
             if self.is_settled() && self.finish_or_advance() {
                 continue;
             }
@@ -193,8 +193,8 @@ impl Engine {
         }
     }
 
-    /// Answers requests for the state, unless a running step is about to change it.
-    fn answer_state_requests(&mut self) {
+    /// Sends the state to those who wait for it, unless a running step is about to change it.
+    fn send_state(&mut self) {
         if self.step.is_some() {
             return;
         }

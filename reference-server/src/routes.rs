@@ -18,6 +18,7 @@ use crate::api::email::{audiences, batch, contacts, domains, emails, webhooks};
 use crate::api::extraction::{me, webhooks as endpoints};
 use crate::api::framework::route::{ID, Route, Routes};
 use crate::api::openapi::parameters;
+use crate::api::webhooks::delete as delete_webhook;
 use crate::model::error::Code;
 
 pub(crate) use dispatch::router;
@@ -43,7 +44,7 @@ fn services(r: &mut Routes) {
         .links(ID, "/v1/webhooks/{");
     r.documented(O::ExtractionWebhooksList, endpoints::list)
         .doc("List the webhook endpoints", "All endpoints, oldest first.");
-    r.documented(O::ExtractionWebhooksDelete, endpoints::delete).doc(
+    r.documented(O::ExtractionWebhooksDelete, delete_webhook).doc(
         "Remove a webhook endpoint",
         "The endpoint is removed, and its pending deliveries are dropped.",
     );
@@ -108,7 +109,7 @@ fn services(r: &mut Routes) {
         .doc("List the webhooks", "All webhooks, oldest first.");
     r.documented(O::WebhooksUpdate, webhooks::update)
         .doc("Update a webhook", "The updated webhook.");
-    r.documented(O::WebhooksDelete, webhooks::delete)
+    r.documented(O::WebhooksDelete, delete_webhook)
         .doc("Delete a webhook", "The webhook is deleted, and its pending deliveries are dropped.");
     r.documented(O::WebhooksTest, webhooks::test)
         .doc(

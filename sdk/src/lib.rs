@@ -183,6 +183,7 @@ pub mod email;
 mod error;
 pub mod extraction;
 mod operation;
+mod request;
 mod scope;
 mod scopes;
 mod secret;

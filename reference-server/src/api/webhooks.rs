@@ -1,14 +1,53 @@
-//! Validation of webhooks, which both services share.
+//! What the webhooks of both services share.
+
+use std::sync::Arc;
 
 use svc_sdk::Service;
 use url::Url;
 
+use crate::api::framework::{ApiResponse, Call, NoContent};
+use crate::model::compatibility::Compatibility;
 use crate::model::error::{ApiError, Problems};
 use crate::model::event::Event;
 use crate::net::outbound::is_loopback;
+use crate::store::webhooks::{self, Webhook};
+
+/// Registers a webhook. `reply` makes the response, which contains the secret.
+pub(crate) async fn register<R>(
+    call: Call,
+    body: &[u8],
+    url: Option<String>,
+    events: Option<Vec<String>>,
+    reply: fn(&Compatibility, &Webhook) -> Result<R, ApiError>,
+) -> Result<R, ApiError>
+where
+    R: From<ApiResponse> + AsRef<ApiResponse> + Send + 'static,
+{
+    let (app, organization) = (Arc::clone(call.app()), call.organization());
+    let service = call.operation.service();
+    let (url, events) = check_new(service, app.settings.public, url, events)?;
+    call.create(body, move |tx| {
+        let webhook = webhooks::insert(tx, &app.webhooks, organization, service, url, events)?;
+        reply(&app.settings.compatibility, &webhook)
+    })
+    .await
+}
+
+/// The webhooks of the organization, oldest first.
+pub(crate) async fn all(call: &Call) -> Result<Vec<Webhook>, ApiError> {
+    let (organization, service) = (call.organization(), call.operation.service());
+    call.app().store.read(move |reader| webhooks::list(reader, organization, service)).await
+}
+
+pub(crate) async fn delete(call: Call) -> Result<NoContent, ApiError> {
+    let (id, organization) = (call.input.id().to_owned(), call.organization());
+    let (app, service) = (call.app(), call.operation.service());
+    webhooks::delete(&app.store, &app.webhooks, id, organization, service).await?;
+    Ok(NoContent)
+}
 
 /// Validates the URL and the events of a new webhook.
-pub(crate) fn check_new(
+fn check_new(
     service: Service,
     public: bool,
     url: Option<String>,

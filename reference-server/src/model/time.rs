@@ -1,6 +1,8 @@
 //! Timestamps: integer milliseconds internally, ISO 8601 in requests, RFC 3339 with
 //! milliseconds and `Z` in responses (`docs/undocumented/both-services.md#timestamps`).
 
+use chrono::{DateTime, NaiveDate, NaiveTime, SecondsFormat};
+
 /// Milliseconds since 1970-01-01T00:00:00Z.
 pub(crate) type Millis = i64;
 
@@ -17,10 +19,8 @@ pub(crate) fn is_representable(at: Millis) -> bool {
 
 /// Formats a time as RFC 3339, such as `2026-11-21T08:00:00.000Z`.
 pub(crate) fn rfc3339(at: Millis) -> String {
-    let (year, month, day) = civil_from_days(at.div_euclid(DAY));
-    let ms = at.rem_euclid(DAY);
-    let (hour, minute, second) = (ms / 3_600_000, ms / 60_000 % 60, ms / 1000 % 60);
-    format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{:03}Z", ms % 1000)
+    let at = DateTime::from_timestamp_millis(at).unwrap_or_default();
+    at.to_rfc3339_opts(SecondsFormat::Millis, true)
 }
 
 /// Parses an ISO 8601 date and time with offset or `Z`, or a date (midnight UTC).
@@ -28,10 +28,8 @@ pub(crate) fn parse(text: &str) -> Option<Millis> {
     let mut rest = Scanner(text.as_bytes());
     let (year, month, day) =
         (rest.digits(4)?, rest.byte(b'-')?.digits(2)?, rest.byte(b'-')?.digits(2)?);
-    if !(1..=12).contains(&month) || !(1..=days_in_month(year, month)).contains(&day) {
-        return None;
-    }
-    let midnight = days_from_civil(year, month, day) * DAY;
+    let date = NaiveDate::from_ymd_opt(year as i32, month as u32, day as u32)?;
+    let midnight = date.and_time(NaiveTime::MIN).and_utc().timestamp_millis();
     if rest.0.is_empty() {
         return Some(midnight);
     }
@@ -134,38 +132,6 @@ impl Scanner<'_> {
         }
         has_digit.then_some(value)
     }
-}
-
-fn days_in_month(year: i64, month: i64) -> i64 {
-    match month {
-        4 | 6 | 9 | 11 => 30,
-        2 if year % 4 == 0 && (year % 100 != 0 || year % 400 == 0) => 29,
-        2 => 28,
-        _ => 31,
-    }
-}
-
-// Howard Hinnant's algorithms on the proleptic Gregorian calendar.
-
-fn days_from_civil(year: i64, month: i64, day: i64) -> i64 {
-    let year = if month <= 2 { year - 1 } else { year };
-    let era = year.div_euclid(400);
-    let year_of_era = year.rem_euclid(400);
-    let day_of_year = (153 * ((month + 9) % 12) + 2) / 5 + day - 1;
-    era * 146_097 + year_of_era * 365 + year_of_era / 4 - year_of_era / 100 + day_of_year - 719_468
-}
-
-fn civil_from_days(days: i64) -> (i64, i64, i64) {
-    let days = days + 719_468;
-    let era = days.div_euclid(146_097);
-    let day_of_era = days.rem_euclid(146_097);
-    let year_of_era =
-        (day_of_era - day_of_era / 1460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
-    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    let shifted = (5 * day_of_year + 2) / 153;
-    let month = if shifted < 10 { shifted + 3 } else { shifted - 9 };
-    let year = year_of_era + era * 400 + i64::from(month <= 2);
-    (year, month, day_of_year - (153 * shifted + 2) / 5 + 1)
 }
 
 #[cfg(test)]

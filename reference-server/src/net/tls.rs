@@ -7,12 +7,15 @@ use std::sync::{Arc, OnceLock};
 use rustls::ClientConfig;
 use rustls::pki_types::ServerName;
 use rustls_platform_verifier::BuilderVerifierExt;
-use tokio::net::TcpStream;
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 
 /// Performs the TLS handshake for `host` on an open connection.
-pub(crate) async fn connect(host: &str, stream: TcpStream) -> io::Result<TlsStream<TcpStream>> {
+pub(crate) async fn connect<S: AsyncRead + AsyncWrite + Unpin>(
+    host: &str,
+    stream: S,
+) -> io::Result<TlsStream<S>> {
     let name = ServerName::try_from(host.to_owned()).map_err(io::Error::other)?;
     TlsConnector::from(config()?).connect(name, stream).await
 }

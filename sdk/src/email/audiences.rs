@@ -10,6 +10,7 @@ use super::check_extra;
 #[cfg(feature = "client")]
 use crate::client::{Call, Deleted, Payload, Resource, Shared};
 use crate::decode::record;
+use crate::request::request_type;
 #[cfg(feature = "client")]
 use crate::{Error, List, Operation};
 
@@ -43,17 +44,12 @@ pub struct NewAudience {
     pub extra: Map<String, Value>,
 }
 
+request_type!(NewAudience);
+
 impl NewAudience {
     /// Creates the parameters for an audience with this name.
     pub fn new(name: impl Into<String>) -> Self {
         Self { name: name.into(), extra: Map::new() }
-    }
-
-    /// Adds a field that this type does not model. It is sent as given.
-    #[must_use]
-    pub fn extra(mut self, name: impl Into<String>, value: impl Into<Value>) -> Self {
-        self.extra.insert(name.into(), value.into());
-        self
     }
 }
 
@@ -61,12 +57,6 @@ impl NewAudience {
 impl fmt::Debug for NewAudience {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("NewAudience").field("name", &self.name).finish_non_exhaustive()
-    }
-}
-
-impl From<&Self> for NewAudience {
-    fn from(audience: &Self) -> Self {
-        audience.clone()
     }
 }
 

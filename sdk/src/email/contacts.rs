@@ -10,6 +10,7 @@ use super::check_extra;
 #[cfg(feature = "client")]
 use crate::client::{Call, Deleted, Payload, Resource, Shared};
 use crate::decode::record;
+use crate::request::request_type;
 #[cfg(feature = "client")]
 use crate::{Error, List, Operation};
 
@@ -63,6 +64,8 @@ pub struct NewContact {
     pub extra: Map<String, Value>,
 }
 
+request_type!(NewContact);
+
 impl NewContact {
     /// Creates the parameters for a contact with this email address.
     pub fn new(email: impl Into<String>) -> Self {
@@ -94,19 +97,6 @@ impl NewContact {
     pub fn topic(mut self, topic: impl Into<String>) -> Self {
         self.topics.push(topic.into());
         self
-    }
-
-    /// Adds a field that this type does not model. It is sent as given.
-    #[must_use]
-    pub fn extra(mut self, name: impl Into<String>, value: impl Into<Value>) -> Self {
-        self.extra.insert(name.into(), value.into());
-        self
-    }
-}
-
-impl From<&Self> for NewContact {
-    fn from(contact: &Self) -> Self {
-        contact.clone()
     }
 }
 
@@ -145,6 +135,8 @@ pub struct ContactUpdate {
     #[serde(flatten)]
     pub extra: Map<String, Value>,
 }
+
+request_type!(ContactUpdate);
 
 impl ContactUpdate {
     /// Creates an empty update.
@@ -195,13 +187,6 @@ impl ContactUpdate {
         self.subscribed = Some(subscribed);
         self
     }
-
-    /// Adds a field that this type does not model. It is sent as given.
-    #[must_use]
-    pub fn extra(mut self, name: impl Into<String>, value: impl Into<Value>) -> Self {
-        self.extra.insert(name.into(), value.into());
-        self
-    }
 }
 
 /// Omits the content.
@@ -211,12 +196,6 @@ impl fmt::Debug for ContactUpdate {
             .field("topics", &self.topics)
             .field("subscribed", &self.subscribed)
             .finish_non_exhaustive()
-    }
-}
-
-impl From<&Self> for ContactUpdate {
-    fn from(update: &Self) -> Self {
-        update.clone()
     }
 }
 

@@ -13,6 +13,7 @@ use crate::Extra;
 #[cfg(feature = "client")]
 use crate::client::{Call, Deleted, Payload, Resource, Shared, Wait};
 use crate::decode::record;
+use crate::request::request_type;
 #[cfg(feature = "client")]
 use crate::{Error, List, Operation};
 
@@ -156,17 +157,12 @@ pub struct NewDomain {
     pub extra: Map<String, Value>,
 }
 
+request_type!(NewDomain);
+
 impl NewDomain {
     /// Creates the parameters for a domain with this name.
     pub fn new(name: impl Into<String>) -> Self {
         Self { name: name.into(), extra: Map::new() }
-    }
-
-    /// Adds a field that this type does not model. It is sent as given.
-    #[must_use]
-    pub fn extra(mut self, name: impl Into<String>, value: impl Into<Value>) -> Self {
-        self.extra.insert(name.into(), value.into());
-        self
     }
 }
 
@@ -174,12 +170,6 @@ impl NewDomain {
 impl fmt::Debug for NewDomain {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("NewDomain").field("name", &self.name).finish_non_exhaustive()
-    }
-}
-
-impl From<&Self> for NewDomain {
-    fn from(domain: &Self) -> Self {
-        domain.clone()
     }
 }
 

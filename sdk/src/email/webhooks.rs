@@ -12,6 +12,7 @@ use crate::client::{Call, Deleted, FromResponse, Payload, Resource, ResponsePart
 #[cfg(feature = "client")]
 use crate::decode::{DecodeError, parse_value};
 use crate::decode::{record, text_enum};
+use crate::request::{new_webhook, request_type};
 #[cfg(feature = "client")]
 use crate::{Error, InvalidInput, List, Operation};
 use crate::{Extra, Secret};
@@ -64,52 +65,7 @@ text_enum! {
     }
 }
 
-/// The parameters of a new webhook.
-#[derive(Clone, PartialEq, Serialize, Deserialize)]
-#[non_exhaustive]
-pub struct NewWebhook {
-    /// The `https` URL of the endpoint.
-    pub url: String,
-    /// The events to subscribe to.
-    pub events: Vec<String>,
-    /// Additional fields without a setter of their own; sent as given.
-    #[serde(flatten)]
-    pub extra: Map<String, Value>,
-}
-
-impl NewWebhook {
-    /// Creates the parameters for a webhook with these events: strings or [`Event`]s.
-    pub fn new<E: Into<String>>(
-        url: impl Into<String>,
-        events: impl IntoIterator<Item = E>,
-    ) -> Self {
-        Self {
-            url: url.into(),
-            events: events.into_iter().map(Into::into).collect(),
-            extra: Map::new(),
-        }
-    }
-
-    /// Adds a field that this type does not model. It is sent as given.
-    #[must_use]
-    pub fn extra(mut self, name: impl Into<String>, value: impl Into<Value>) -> Self {
-        self.extra.insert(name.into(), value.into());
-        self
-    }
-}
-
-impl From<&Self> for NewWebhook {
-    fn from(webhook: &Self) -> Self {
-        webhook.clone()
-    }
-}
-
-/// Omits the URL, which may contain a secret in its path or query.
-impl std::fmt::Debug for NewWebhook {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("NewWebhook").field("events", &self.events).finish_non_exhaustive()
-    }
-}
+new_webhook!("The parameters of a new webhook.", "The `https` URL of the endpoint.");
 
 /// Changes to a webhook. Fields that are not set stay unchanged.
 #[derive(Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -129,6 +85,8 @@ pub struct WebhookUpdate {
     #[serde(flatten)]
     pub extra: Map<String, Value>,
 }
+
+request_type!(WebhookUpdate);
 
 impl WebhookUpdate {
     /// Creates an empty update.
@@ -155,19 +113,6 @@ impl WebhookUpdate {
     pub fn active(mut self, active: bool) -> Self {
         self.active = Some(active);
         self
-    }
-
-    /// Adds a field that this type does not model. It is sent as given.
-    #[must_use]
-    pub fn extra(mut self, name: impl Into<String>, value: impl Into<Value>) -> Self {
-        self.extra.insert(name.into(), value.into());
-        self
-    }
-}
-
-impl From<&Self> for WebhookUpdate {
-    fn from(update: &Self) -> Self {
-        update.clone()
     }
 }
 

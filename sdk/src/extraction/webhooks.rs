@@ -1,12 +1,10 @@
 //! Webhook endpoints of the extraction service (`docs/extraction-service/webhooks.md`).
 
-use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
-
 use crate::Secret;
 #[cfg(feature = "client")]
 use crate::client::{Call, Deleted, Payload, Resource, Shared};
 use crate::decode::{record, text_enum};
+use crate::request::new_webhook;
 #[cfg(feature = "client")]
 use crate::{Error, List, Operation};
 
@@ -46,52 +44,7 @@ text_enum! {
     }
 }
 
-/// The parameters of a new webhook endpoint.
-#[derive(Clone, PartialEq, Serialize, Deserialize)]
-#[non_exhaustive]
-pub struct NewWebhook {
-    /// The URL of the endpoint.
-    pub url: String,
-    /// The events to subscribe to.
-    pub events: Vec<String>,
-    /// Additional fields without a setter of their own; sent as given.
-    #[serde(flatten)]
-    pub extra: Map<String, Value>,
-}
-
-impl NewWebhook {
-    /// Creates the parameters for an endpoint with these events: strings or [`Event`]s.
-    pub fn new<E: Into<String>>(
-        url: impl Into<String>,
-        events: impl IntoIterator<Item = E>,
-    ) -> Self {
-        Self {
-            url: url.into(),
-            events: events.into_iter().map(Into::into).collect(),
-            extra: Map::new(),
-        }
-    }
-
-    /// Adds a field that this type does not model. It is sent as given.
-    #[must_use]
-    pub fn extra(mut self, name: impl Into<String>, value: impl Into<Value>) -> Self {
-        self.extra.insert(name.into(), value.into());
-        self
-    }
-}
-
-impl From<&Self> for NewWebhook {
-    fn from(webhook: &Self) -> Self {
-        webhook.clone()
-    }
-}
-
-/// Omits the URL, which may contain a secret in its path or query.
-impl std::fmt::Debug for NewWebhook {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("NewWebhook").field("events", &self.events).finish_non_exhaustive()
-    }
-}
+new_webhook!("The parameters of a new webhook endpoint.", "The URL of the endpoint.");
 
 /// The operations on webhook endpoints. All of them require the scope `full`.
 #[cfg(feature = "client")]

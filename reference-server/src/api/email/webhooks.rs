@@ -11,10 +11,9 @@ use svc_sdk::Service;
 
 use crate::api::app::Shared;
 use crate::api::framework::{
-    ApiResponse, Call, Created, IdempotencyKey, IgnoredBody, JsonBody, List, NoContent, Reply,
-    Resource,
+    ApiResponse, Call, Created, IdempotencyKey, IgnoredBody, JsonBody, List, Reply, Resource,
 };
-use crate::api::webhooks::{check_events, check_new, check_url};
+use crate::api::webhooks::{all, check_events, check_url, register};
 use crate::delivery::payload;
 use crate::delivery::post;
 use crate::delivery::webhook_worker;
@@ -88,23 +87,12 @@ pub(crate) async fn create(
 ) -> Result<Created<View<'static>>, ApiError> {
     let bytes = call.input.json_bytes().await?;
     let new = body.parse(&bytes)?;
-    let public = call.app().settings.public;
-    let (url, events) = check_new(Service::Email, public, new.url, new.events)?;
-    let app = Arc::clone(call.app());
-    let organization = call.organization();
-    call.create(&bytes, move |tx| {
-        let webhook =
-            webhooks::insert(tx, &app.webhooks, organization, Service::Email, url, events)?;
-        Created::new(&app.settings.compatibility, &view(&webhook, true))
-    })
-    .await
+    let reply = |compatibility: &_, webhook: &_| Created::new(compatibility, &view(webhook, true));
+    register(call, &bytes, new.url, new.events, reply).await
 }
 
 pub(crate) async fn list(call: Call) -> Result<List<View<'static>>, ApiError> {
-    let organization = call.organization();
-    let all =
-        call.app().store.read(move |reader| webhooks::list(reader, organization, Service::Email));
-    let all = all.await?;
+    let all = all(&call).await?;
     let views: Vec<View<'_>> = all.iter().map(|webhook| view(webhook, false)).collect();
     List::new(call.compatibility(), &views)
 }
@@ -143,13 +131,6 @@ pub(crate) async fn update(
             Resource::new(&app.settings.compatibility, &view(&webhook, false))
         })
         .await
-}
-
-pub(crate) async fn delete(call: Call) -> Result<NoContent, ApiError> {
-    let (id, organization) = (call.input.id().to_owned(), call.organization());
-    webhooks::delete(&call.app().store, &call.app().webhooks, id, organization, Service::Email)
-        .await?;
-    Ok(NoContent)
 }
 
 /// Sends a signed test event in a single attempt, even if the webhook is inactive

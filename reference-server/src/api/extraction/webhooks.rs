@@ -1,16 +1,13 @@
 //! Webhook endpoints of the extraction service (`docs/extraction-service/webhooks.md`).
 
-use std::sync::Arc;
-
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use svc_sdk::Service;
 
-use crate::api::framework::{Call, Created, JsonBody, List, NoContent};
-use crate::api::webhooks::check_new;
+use crate::api::framework::{Call, Created, JsonBody, List};
+use crate::api::webhooks::{all, register};
 use crate::model::error::ApiError;
 use crate::model::schema;
-use crate::store::webhooks::{self, Webhook};
+use crate::store::webhooks::Webhook;
 
 #[derive(Deserialize, JsonSchema)]
 #[schemars(rename = "NewWebhookEndpoint")]
@@ -54,38 +51,12 @@ pub(crate) async fn create(
 ) -> Result<Created<View<'static>>, ApiError> {
     let bytes = call.input.json_bytes().await?;
     let new = body.parse(&bytes)?;
-    let public = call.app().settings.public;
-    let (url, events) = check_new(Service::Extraction, public, new.url, new.events)?;
-    let app = Arc::clone(call.app());
-    let organization = call.organization();
-    call.create(&bytes, move |tx| {
-        let webhook =
-            webhooks::insert(tx, &app.webhooks, organization, Service::Extraction, url, events)?;
-        Created::new(&app.settings.compatibility, &view(&webhook, true))
-    })
-    .await
+    let reply = |compatibility: &_, webhook: &_| Created::new(compatibility, &view(webhook, true));
+    register(call, &bytes, new.url, new.events, reply).await
 }
 
 pub(crate) async fn list(call: Call) -> Result<List<View<'static>>, ApiError> {
-    let organization = call.organization();
-    let all = call
-        .app()
-        .store
-        .read(move |reader| webhooks::list(reader, organization, Service::Extraction));
-    let all = all.await?;
+    let all = all(&call).await?;
     let views: Vec<View<'_>> = all.iter().map(|webhook| view(webhook, false)).collect();
     List::new(call.compatibility(), &views)
-}
-
-pub(crate) async fn delete(call: Call) -> Result<NoContent, ApiError> {
-    let (id, organization) = (call.input.id().to_owned(), call.organization());
-    webhooks::delete(
-        &call.app().store,
-        &call.app().webhooks,
-        id,
-        organization,
-        Service::Extraction,
-    )
-    .await?;
-    Ok(NoContent)
 }

@@ -17,7 +17,8 @@ use crate::net::tls;
 
 pub(super) struct Connection {
     stream: BufReader<Box<dyn Stream>>,
-    extensions: Extensions,
+    /// The lines of the reply to `EHLO` after the first, in upper case.
+    extensions: Vec<String>,
     usable: bool,
 }
 
@@ -51,16 +52,6 @@ pub(super) enum ConnectionError {
     NoTls,
 }
 
-#[derive(Default)]
-struct Extensions {
-    start_tls: bool,
-    size: bool,
-    eight_bit: bool,
-    utf8: bool,
-    plain: bool,
-    login: bool,
-}
-
 impl Connection {
     /// Connects, starts TLS if the server offers it, and logs in if there are
     /// credentials.
@@ -68,55 +59,63 @@ impl Connection {
         let address = (target.host.as_str(), target.port);
         let tcp = within(CONNECT_TIMEOUT, TcpStream::connect(address)).await??;
         tcp.set_nodelay(true)?;
+        let mut connection = Self::new(Box::new(tcp));
         if target.implicit_tls {
-            let tls = within(CONNECT_TIMEOUT, tls::connect(&target.host, tcp)).await??;
-            let mut connection = Self::new(Box::new(tls));
-            connection.greet().await?;
-            return connection.log_in(target, true).await;
+            connection = connection.into_tls(target).await?;
         }
-        // Do not box the stream yet: the TLS handshake needs it.
-        let mut plain = BufReader::new(tcp);
-        expect(within(COMMAND_TIMEOUT, read_reply(&mut plain)).await??, 2)?;
-        let extensions = hello(&mut plain).await?;
-        if !extensions.start_tls {
-            let connection = Self {
-                stream: BufReader::new(Box::new(plain.into_inner())),
-                extensions,
-                usable: true,
-            };
-            return connection.log_in(target, false).await;
+        expect(within(COMMAND_TIMEOUT, connection.read_reply()).await??, 2)?;
+        connection.hello().await?;
+        let start_tls = !target.implicit_tls && connection.extension("STARTTLS").is_some();
+        if start_tls {
+            expect(connection.command("STARTTLS").await?, 2)?;
+            // Cleartext after the reply may have been injected (RFC 3207 §6).
+            if !connection.stream.buffer().is_empty() {
+                return Err(ConnectionError::NotSmtp);
+            }
+            connection = connection.into_tls(target).await?;
+            connection.hello().await?;
         }
-        expect(command(&mut plain, "STARTTLS").await?, 2)?;
-        // Cleartext after the reply may have been injected (RFC 3207 §6).
-        if !plain.buffer().is_empty() {
-            return Err(ConnectionError::NotSmtp);
-        }
-        let tls = within(CONNECT_TIMEOUT, tls::connect(&target.host, plain.into_inner())).await??;
-        let mut connection = Self::new(Box::new(tls));
-        connection.extensions = hello(&mut connection.stream).await?;
-        connection.log_in(target, true).await
+        connection.log_in(target, target.implicit_tls || start_tls).await?;
+        Ok(connection)
     }
 
     fn new(stream: Box<dyn Stream>) -> Self {
-        Self { stream: BufReader::new(stream), extensions: Extensions::default(), usable: true }
+        Self { stream: BufReader::new(stream), extensions: Vec::new(), usable: true }
     }
 
-    async fn greet(&mut self) -> Result<(), ConnectionError> {
-        expect(within(COMMAND_TIMEOUT, read_reply(&mut self.stream)).await??, 2)?;
-        self.extensions = hello(&mut self.stream).await?;
-        Ok(())
+    async fn into_tls(self, target: &RelayTarget) -> Result<Self, ConnectionError> {
+        let handshake = tls::connect(&target.host, self.stream.into_inner());
+        Ok(Self::new(Box::new(within(CONNECT_TIMEOUT, handshake).await??)))
     }
 
-    async fn log_in(mut self, target: &RelayTarget, tls: bool) -> Result<Self, ConnectionError> {
-        let Some((user, password)) = &target.credentials else { return Ok(self) };
+    async fn hello(&mut self) -> Result<(), ConnectionError> {
+        let reply = self.command("EHLO sandbox.localhost").await?;
+        self.extensions =
+            reply.lines.iter().skip(1).map(|line| line.to_ascii_uppercase()).collect();
+        expect(reply, 2)
+    }
+
+    /// The parameters of an extension, if the server offers it.
+    fn extension(&self, name: &str) -> Option<&str> {
+        self.extensions.iter().find_map(|line| {
+            let (known, parameters) = line.split_once(' ').unwrap_or((line, ""));
+            (known == name).then_some(parameters)
+        })
+    }
+
+    async fn log_in(&mut self, target: &RelayTarget, tls: bool) -> Result<(), ConnectionError> {
+        let Some((user, password)) = &target.credentials else { return Ok(()) };
         if !tls && !target.is_loopback() {
             return Err(ConnectionError::NoTls);
         }
+        let mechanisms = self.extension("AUTH").unwrap_or_default();
+        let offers = |name| mechanisms.split_ascii_whitespace().any(|offered| offered == name);
+        let (plain, login) = (offers("PLAIN"), offers("LOGIN"));
         let mut reply;
-        if self.extensions.plain {
+        if plain {
             let secret = BASE64.encode(format!("\0{user}\0{password}"));
             reply = self.command(&format!("AUTH PLAIN {secret}")).await?;
-        } else if self.extensions.login {
+        } else if login {
             reply = self.command("AUTH LOGIN").await?;
             for part in [user, password] {
                 if reply.class() == 3 {
@@ -126,7 +125,7 @@ impl Connection {
         } else {
             return Err(ConnectionError::NoMechanism);
         }
-        if reply.class() == 2 { Ok(self) } else { Err(ConnectionError::Credentials(reply)) }
+        if reply.class() == 2 { Ok(()) } else { Err(ConnectionError::Credentials(reply)) }
     }
 
     /// Resets the connection for the next message. Fails if the connection is dead.
@@ -146,8 +145,9 @@ impl Connection {
         recipients: &[String],
         source: &[u8],
     ) -> Result<Vec<Handoff>, ConnectionError> {
-        let utf8 = |address: &str| !address.is_ascii();
-        if utf8(sender) && !self.extensions.utf8 {
+        let has_utf8 = self.extension("SMTPUTF8").is_some();
+        let is_impossible = |address: &str| !address.is_ascii() && !has_utf8;
+        if is_impossible(sender) {
             return Ok(vec![Handoff::Refused(no_utf8()); recipients.len()]);
         }
         let mail = self.mail_command(sender, recipients, source);
@@ -157,7 +157,7 @@ impl Connection {
         }
         let mut outcomes = Vec::with_capacity(recipients.len());
         for recipient in recipients {
-            outcomes.push(if utf8(recipient) && !self.extensions.utf8 {
+            outcomes.push(if is_impossible(recipient) {
                 Handoff::Refused(no_utf8())
             } else {
                 self.command(&format!("RCPT TO:<{recipient}>")).await?.handoff()
@@ -193,14 +193,14 @@ impl Connection {
 
     fn mail_command(&self, sender: &str, recipients: &[String], source: &[u8]) -> String {
         let mut mail = format!("MAIL FROM:<{sender}>");
-        if self.extensions.size {
+        if self.extension("SIZE").is_some() {
             mail.push_str(&format!(" SIZE={}", source.len()));
         }
-        if self.extensions.eight_bit {
+        if self.extension("8BITMIME").is_some() {
             mail.push_str(" BODY=8BITMIME");
         }
         let international = !sender.is_ascii() || recipients.iter().any(|r| !r.is_ascii());
-        if self.extensions.utf8 && international {
+        if self.extension("SMTPUTF8").is_some() && international {
             mail.push_str(" SMTPUTF8");
         }
         mail
@@ -217,7 +217,7 @@ impl Connection {
         let exchange = async {
             self.stream.write_all(b".\r\n").await?;
             self.stream.flush().await?;
-            read_reply(&mut self.stream).await
+            self.read_reply().await
         };
         within(MESSAGE_TIMEOUT, exchange).await?
     }
@@ -239,7 +239,34 @@ impl Connection {
     }
 
     async fn command(&mut self, line: &str) -> Result<Reply, ConnectionError> {
-        command(&mut self.stream, line).await
+        let exchange = async {
+            self.stream.write_all(format!("{line}\r\n").as_bytes()).await?;
+            self.stream.flush().await?;
+            self.read_reply().await
+        };
+        within(COMMAND_TIMEOUT, exchange).await?
+    }
+
+    async fn read_reply(&mut self) -> Result<Reply, ConnectionError> {
+        let mut limited = (&mut self.stream).take(MAX_REPLY);
+        let mut lines = Vec::new();
+        loop {
+            let mut line = Vec::new();
+            if limited.read_until(b'\n', &mut line).await? == 0 {
+                return Err(io::Error::from(io::ErrorKind::UnexpectedEof).into());
+            }
+            let line = String::from_utf8_lossy(&line);
+            let line = line.trim_end();
+            let code = line.get(..3).and_then(|code| code.parse::<u16>().ok());
+            let Some(code) = code.filter(|code| (200..600).contains(code)) else {
+                return Err(ConnectionError::NotSmtp);
+            };
+            let last = line.as_bytes().get(3) != Some(&b'-');
+            lines.push(line.get(4..).unwrap_or_default().to_owned());
+            if last {
+                return Ok(Reply { code, lines });
+            }
+        }
     }
 }
 
@@ -251,42 +278,6 @@ const MAX_REPLY: u64 = 64 * 1024;
 
 async fn within<T>(limit: Duration, work: impl Future<Output = T>) -> Result<T, ConnectionError> {
     timeout(limit, work).await.map_err(|_| ConnectionError::TimedOut)
-}
-
-async fn command<S: AsyncRead + AsyncWrite + Unpin>(
-    stream: &mut BufReader<S>,
-    line: &str,
-) -> Result<Reply, ConnectionError> {
-    let exchange = async {
-        stream.write_all(format!("{line}\r\n").as_bytes()).await?;
-        stream.flush().await?;
-        read_reply(stream).await
-    };
-    within(COMMAND_TIMEOUT, exchange).await?
-}
-
-async fn hello<S: AsyncRead + AsyncWrite + Unpin>(
-    stream: &mut BufReader<S>,
-) -> Result<Extensions, ConnectionError> {
-    let reply = command(stream, "EHLO sandbox.localhost").await?;
-    let mut extensions = Extensions::default();
-    for line in reply.lines.iter().skip(1) {
-        let mut words = line.split_ascii_whitespace().map(str::to_ascii_uppercase);
-        match words.next().as_deref() {
-            Some("STARTTLS") => extensions.start_tls = true,
-            Some("SIZE") => extensions.size = true,
-            Some("8BITMIME") => extensions.eight_bit = true,
-            Some("SMTPUTF8") => extensions.utf8 = true,
-            Some("AUTH") => {
-                let mechanisms: Vec<_> = words.collect();
-                extensions.plain = mechanisms.iter().any(|m| m == "PLAIN");
-                extensions.login = mechanisms.iter().any(|m| m == "LOGIN");
-            }
-            _ => {}
-        }
-    }
-    expect(reply, 2)?;
-    Ok(extensions)
 }
 
 fn expect(reply: Reply, class: u16) -> Result<(), ConnectionError> {
@@ -322,29 +313,5 @@ impl Reply {
 impl std::fmt::Display for Reply {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{} {}", self.code, self.lines.join(" "))
-    }
-}
-
-async fn read_reply<S: AsyncRead + Unpin>(
-    stream: &mut BufReader<S>,
-) -> Result<Reply, ConnectionError> {
-    let mut limited = stream.take(MAX_REPLY);
-    let mut lines = Vec::new();
-    loop {
-        let mut line = Vec::new();
-        if limited.read_until(b'\n', &mut line).await? == 0 {
-            return Err(io::Error::from(io::ErrorKind::UnexpectedEof).into());
-        }
-        let line = String::from_utf8_lossy(&line);
-        let line = line.trim_end();
-        let code = line.get(..3).and_then(|code| code.parse::<u16>().ok());
-        let Some(code) = code.filter(|code| (200..600).contains(code)) else {
-            return Err(ConnectionError::NotSmtp);
-        };
-        let last = line.as_bytes().get(3) != Some(&b'-');
-        lines.push(line.get(4..).unwrap_or_default().to_owned());
-        if last {
-            return Ok(Reply { code, lines });
-        }
     }
 }
