@@ -284,9 +284,10 @@ impl<'a> Typed<'a> {
             return format!("did you mean {path} {meant}?");
         }
         // A command of a group, without the name of the group.
-        let mut elsewhere = COMMANDS.iter().filter(|spec| spec.path.ends_with(&format!(" {word}")));
-        if let (Some(spec), None) = (elsewhere.next(), elsewhere.next()) {
-            return format!("did you mean svc {}?", spec.path);
+        let elsewhere = COMMANDS.iter().filter(|spec| spec.path.ends_with(&format!(" {word}")));
+        let elsewhere = elsewhere.map(|spec| format!("svc {}", spec.path)).collect::<Vec<_>>();
+        if (1..=2).contains(&elsewhere.len()) {
+            return format!("did you mean {}?", elsewhere.join(" or "));
         }
         match self.command.get_name() == tree.get_name() {
             true => "list the commands: svc --help".to_owned(),
@@ -311,7 +312,7 @@ mod tests {
             ("svc sandbox serve --port 4080", "did you mean --addr <ADDR>?"),
             ("svc domain list", "did you mean svc domains?"),
             ("svc --sandbox --profile x domain list", "did you mean svc domains?"),
-            ("svc send", "did you mean svc emails send?"),
+            ("svc send", "did you mean svc emails send or svc bulk send?"),
             ("svc qqq", "list the commands: svc --help"),
             ("svc import", "did you mean svc contacts import?"),
             ("svc emails sned", "did you mean svc emails send?"),

@@ -28,7 +28,7 @@ const TIMEOUT: Duration = Duration::from_secs(5 * 60);
 /// How long an attempt may take.
 const ATTEMPT_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// How often a request that was not processed is tried again.
+/// The default of [`Job::retries`].
 const RETRIES: u32 = 6;
 
 /// A job ends after this many requests in a row with an unknown outcome: the service is
@@ -73,6 +73,7 @@ pub struct Job {
     concurrency: usize,
     resend_unknown: bool,
     key_life: Duration,
+    retries: u32,
     observer: Option<Observer>,
 }
 
@@ -86,6 +87,7 @@ impl Job {
             concurrency: 4,
             resend_unknown: false,
             key_life: Duration::from_secs(24 * 60 * 60),
+            retries: RETRIES,
             observer: None,
         }
     }
@@ -122,6 +124,13 @@ impl Job {
     /// [`service_honors_idempotency_key(true)`](crate::EmailClientBuilder::service_honors_idempotency_key).
     pub fn idempotency_key_life(mut self, life: Duration) -> Self {
         self.key_life = life;
+        self
+    }
+
+    /// Sets how often a request is retried that was certainly not processed, or has an
+    /// idempotency key. Default: 6. Pauses after a 429 with `Retry-After` do not count.
+    pub fn retries(mut self, retries: u32) -> Self {
+        self.retries = retries;
         self
     }
 
@@ -165,16 +174,16 @@ impl Job {
         collector.resend_unknown = self.resend_unknown;
         collector.key_life = key_life.and_then(|life| TimeDelta::from_std(life).ok());
         collector.check = settings.local_checks;
-        let mut state = match journal.load().await {
-            Ok(state) => state,
+        let state = match journal.load().await {
+            Ok(state) => state.stopped(),
             Err(error) => return Err(Error::new(ErrorKind::Journal(error), Totals::default())),
         };
-        state.start();
         let mut run = Run {
             has_keys: collector.key_life.is_some(),
             pace: Pace::new(self.rate),
             concurrency: self.concurrency,
             client: self.client,
+            retries: self.retries,
             observer: self.observer,
             state,
             journal,
@@ -214,6 +223,7 @@ struct Done {
 /// A job that runs.
 struct Run<'a, J: ?Sized> {
     client: EmailClient,
+    retries: u32,
     has_keys: bool,
     concurrency: usize,
     pace: Pace,
@@ -297,10 +307,10 @@ impl<J: Journal + ?Sized> Run<'_, J> {
             return;
         }
         self.pace.start(rows.len());
-        let client = self.client.clone();
+        let (client, retries) = (self.client.clone(), self.retries);
         self.requests.spawn(async move {
             let call = client.emails().send_batch(&emails);
-            let call = call.timeout(TIMEOUT).attempt_timeout(ATTEMPT_TIMEOUT).retries(RETRIES);
+            let call = call.timeout(TIMEOUT).attempt_timeout(ATTEMPT_TIMEOUT).retries(retries);
             let call = match &key {
                 Some(key) => call.idempotency_key(key),
                 None => call,

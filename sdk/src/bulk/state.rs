@@ -90,11 +90,13 @@ impl State {
         self.chunk_of.contains_key(&row)
     }
 
-    /// At the start of a run, nothing is in flight.
-    pub(super) fn start(&mut self) {
+    /// Counts requests in flight as unknown. For the journal of a job that is not running.
+    #[must_use]
+    pub fn stopped(mut self) -> Self {
         for open in self.open.values_mut() {
             open.in_flight = false;
         }
+        self
     }
 
     pub(super) fn next_chunk(&mut self) -> u64 {
@@ -213,8 +215,7 @@ mod tests {
     fn state(entries: &[Entry]) -> State {
         let mut state = State::default();
         entries.iter().for_each(|entry| state.apply(entry));
-        state.start();
-        state
+        state.stopped()
     }
 
     const DAY: TimeDelta = TimeDelta::days(1);

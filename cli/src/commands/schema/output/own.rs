@@ -21,6 +21,17 @@ pub(super) fn of(path: &str) -> Option<Value> {
                 ]),
             ),
         ])),
+        "bulk send" | "bulk resume" | "bulk status" => job(),
+        "bulk list" => list(job()),
+        "bulk report" => list(ours(&[
+            ("row", integer()),
+            ("address", string()),
+            ("status", one_of(&["accepted", "refused", "invalid", "unknown", "left_out"])),
+            ("id", nullable("string")),
+            ("code", nullable("string")),
+            ("when", string()),
+            ("message", nullable("string")),
+        ])),
         "contacts import" => list(json!({
             "type": "object",
             "properties": {
@@ -130,6 +141,22 @@ pub(super) fn of(path: &str) -> Option<Value> {
         }
         _ => return None,
     })
+}
+
+fn job() -> Value {
+    ours(&[
+        ("job", string()),
+        ("state", one_of(&["running", "complete", "unknown", "incomplete"])),
+        ("total", integer()),
+        ("accepted", integer()),
+        ("refused", integer()),
+        ("unknown", integer()),
+        ("not_sent", integer()),
+        ("left_out", integer()),
+        ("created", string()),
+        ("subject", string()),
+        ("journal", string()),
+    ])
 }
 
 fn whoami() -> Value {
