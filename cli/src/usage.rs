@@ -286,7 +286,8 @@ impl<'a> Typed<'a> {
         // A command of a group, without the name of the group.
         let elsewhere = COMMANDS.iter().filter(|spec| spec.path.ends_with(&format!(" {word}")));
         let elsewhere = elsewhere.map(|spec| format!("svc {}", spec.path)).collect::<Vec<_>>();
-        if (1..=2).contains(&elsewhere.len()) {
+        let at_most = if self.path.len() == 1 { 2 } else { 1 };
+        if (1..=at_most).contains(&elsewhere.len()) {
             return format!("did you mean {}?", elsewhere.join(" or "));
         }
         match self.command.get_name() == tree.get_name() {

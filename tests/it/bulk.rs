@@ -185,8 +185,7 @@ impl KilledJob {
             let page = self.world.email.raw("GET", path).await.expect("a page");
             let page: Value = page.json().expect("JSON");
             for message in page["data"].as_array().expect("a list") {
-                let to = message["to"].as_array().map_or(&message["to"], |to| &to[0]);
-                let to = to.as_str().unwrap_or_else(|| panic!("an address: {message}"));
+                let to = message["recipient"].as_str().expect("an address");
                 *received.entry(to.to_owned()).or_default() += 1;
             }
             match page["next"].as_str() {

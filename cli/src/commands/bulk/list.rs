@@ -12,7 +12,9 @@ use crate::failure::Failure;
 #[command(after_long_help = "\
 Examples:
   svc bulk list
-  svc bulk list --jq '.[] | select(.state != \"complete\") | .job'")]
+  svc bulk list --jq '.[] | select(.state != \"complete\") | .job'
+
+Scope: none (works offline)")]
 pub struct List {}
 
 impl List {

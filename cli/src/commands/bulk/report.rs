@@ -22,7 +22,9 @@ use crate::output::{Format, View};
 #[command(after_long_help = "\
 Examples:
   svc bulk report 20261122-101500-1f3a9c02 > report.csv
-  svc bulk report 20261122 -o ndjson --jq 'select(.status == \"unknown\") | .address'")]
+  svc bulk report 20261122 -o ndjson --jq 'select(.status == \"unknown\") | .address'
+
+Scope: none (works offline)")]
 pub struct Report {
     /// Job id, or its start
     job: String,

@@ -41,22 +41,24 @@ const SHOWN: usize = 3;
 #[derive(Args, Debug)]
 #[command(after_long_help = "\
 Examples:
-  svc bulk send people.csv --from news@example.com --subject 'Hi {{ first_name }}' \\
+  svc bulk send people.csv --from hello@example.com --subject 'Hi {{ first_name }}' \\
       --html @news.html --unsubscribe 'https://example.com/u/{{ token }}'
-  svc bulk send --audience Customers --from news@example.com --subject News --text @news.txt
-  svc bulk send people.ndjson --from news@example.com --subject Hi --template welcome --rate 50/s
-  svc bulk send people.csv --from news@example.com --subject Hi --text @t.txt --only-to me@example.com
+  svc bulk send --audience Newsletter --from hello@example.com --subject News --text @news.txt
+  svc bulk send people.ndjson --from hello@example.com --subject Hi --template welcome --rate 50/s
+  svc bulk send people.csv --from hello@example.com --subject Hi --text @news.txt --only-to me@example.com
 
 Scope: emails:send (and contacts:manage with --audience)")]
 pub struct Send {
     /// CSV or NDJSON file; - for stdin
     #[arg(value_hint = ValueHint::FilePath, required_unless_present = "audience")]
     file: Option<PathBuf>,
-    /// Send to the subscribed contacts of this audience (id or name)
+    /// Send to the subscribed contacts of an audience
+    ///
+    /// Its id or name.
     #[arg(long, value_name = "AUDIENCE", conflicts_with = "file", add = Values::Audience.candidates())]
     audience: Option<String>,
     /// Column with the address [default: the column named email]
-    #[arg(long, value_name = "NAME", conflicts_with = "audience")]
+    #[arg(long, hide_short_help = true, value_name = "NAME", conflicts_with = "audience")]
     column: Option<String>,
     /// Sender: `a@b.com` or `Name <a@b.com>`
     #[arg(long, value_name = "ADDRESS")]
@@ -64,30 +66,34 @@ pub struct Send {
     /// Subject
     #[arg(long, value_name = "TEXT")]
     subject: String,
-    /// HTML body: text, @file or - for stdin; values are escaped
+    /// HTML body; values are escaped
+    ///
+    /// Text, @file or - for stdin.
     #[arg(long, value_name = "TEXT|@FILE|-", allow_hyphen_values = true, add = at_file())]
     html: Option<String>,
     /// Plain-text body [default: derived from --html]
+    ///
+    /// Text, @file or - for stdin.
     #[arg(long, value_name = "TEXT|@FILE|-", allow_hyphen_values = true, add = at_file())]
     text: Option<String>,
-    /// Template id of the service; the values of the row are its variables
+    /// Template id; its variables are the row's values
     #[arg(long, value_name = "ID")]
     template: Option<String>,
     /// Reply-To addresses; repeatable
-    #[arg(long, value_name = "ADDRESS")]
+    #[arg(long, hide_short_help = true, value_name = "ADDRESS")]
     reply_to: Vec<String>,
     /// Email header; repeatable
-    #[arg(long, value_name = "NAME: VALUE", value_parser = pairs::parse_header)]
+    #[arg(long, hide_short_help = true, value_name = "NAME: VALUE", value_parser = pairs::parse_header)]
     header: Vec<(String, String)>,
     /// Tracking tag; repeatable
-    #[arg(long, value_name = "KEY=VALUE", value_parser = pairs::parse_text)]
+    #[arg(long, hide_short_help = true, value_name = "KEY=VALUE", value_parser = pairs::parse_text)]
     tag: Vec<(String, String)>,
     /// Attachment, the same for all; repeatable
     ///
     /// Format: PATH[;name=NAME][;type=MIME].
-    #[arg(long, value_name = "PATH[;…]", value_parser = attach::parser(), value_hint = ValueHint::FilePath)]
+    #[arg(long, hide_short_help = true, value_name = "PATH[;…]", value_parser = attach::parser(), value_hint = ValueHint::FilePath)]
     attach: Vec<Attach>,
-    /// URL to unsubscribe with one click, with placeholders
+    /// URL to unsubscribe with one click
     ///
     /// Sets the headers List-Unsubscribe and List-Unsubscribe-Post (RFC 8058).
     #[arg(long, value_name = "URL")]
@@ -95,19 +101,27 @@ pub struct Send {
     /// Maximum emails per second [default: no limit]
     #[arg(long, value_name = "N/s", value_parser = rate)]
     rate: Option<u32>,
-    /// Maximum requests in flight, of up to 100 emails each
-    #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u16).range(1..=64))]
+    /// Maximum requests in flight
+    ///
+    /// Each has up to 100 emails.
+    #[arg(long, hide_short_help = true, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u16).range(1..=64))]
     concurrency: u16,
     /// Send at most this many emails
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     limit: Option<u64>,
-    /// Send the emails of the first rows to this address instead
+    /// Send only the first emails, to this address
     ///
     /// Three, unless --limit says how many.
     #[arg(long, value_name = "ADDRESS")]
     only_to: Option<String>,
     /// What to do with rows that repeat an address: skip or keep
-    #[arg(long, value_name = "skip|keep", hide_possible_values = true, default_value = "skip")]
+    #[arg(
+        long,
+        hide_short_help = true,
+        value_name = "skip|keep",
+        hide_possible_values = true,
+        default_value = "skip"
+    )]
     duplicates: Duplicates,
 }
 

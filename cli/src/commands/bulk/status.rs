@@ -12,7 +12,9 @@ use crate::failure::Failure;
 #[command(after_long_help = "\
 Examples:
   svc bulk status 20261122-101500-1f3a9c02
-  svc bulk status 20261122 --jq .unknown")]
+  svc bulk status 20261122 --jq .unknown
+
+Scope: none (works offline)")]
 pub struct Status {
     /// Job id, or its start
     job: String,
