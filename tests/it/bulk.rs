@@ -7,9 +7,12 @@ use std::process::Stdio;
 use std::time::Duration;
 
 use serde_json::{Value, json};
+use svc_reference_server::Server;
+use svc_sdk::EmailClient;
 use tokio::process::{Child, Command};
 
-use crate::world::World;
+/// The seeded key of the server, whose organization has a verified domain.
+const KEY: &str = "mk_test_sandbox";
 
 /// Rows of a job.
 const ROWS: usize = 1_500;
@@ -52,25 +55,19 @@ async fn with_idempotency_keys_a_killed_job_sends_each_email_once() {
 
 /// A job that was killed again and again until it was complete.
 struct KilledJob {
-    world: World,
+    server: Server,
+    client: EmailClient,
     home: tempfile::TempDir,
     addresses: BTreeSet<String>,
-    key: String,
 }
 
 impl KilledJob {
     async fn run(round: u64, with_keys: bool) -> Self {
-        let world = World::start().await;
-        world.verified_domain("news.test").await;
+        let server = Server::builder().in_memory().start().await.expect("the server starts");
+        let client = EmailClient::builder(server.base_url(), KEY).build().expect("a client");
         for fault in faults() {
-            let fault = merged(fault, &json!({"organization": world.organization}));
-            world.control("/_sandbox/faults", &fault).await;
+            client.raw("POST", "/_sandbox/faults").json(&fault).await.expect("a fault");
         }
-        let request = json!({
-            "organization": world.organization, "service": "email",
-            "scopes": ["emails:send", "emails:read"],
-        });
-        let key = world.control("/_sandbox/keys", &request).await["key"].clone();
         let home = tempfile::tempdir().expect("a directory");
         let addresses: BTreeSet<String> = (0..ROWS).map(|n| format!("p{n}@example.test")).collect();
         let rows: String = addresses.iter().map(|each| format!("{each}\n")).collect();
@@ -79,8 +76,7 @@ impl KilledJob {
         let config = home.path().join(".config/svc");
         std::fs::create_dir_all(&config).expect("created");
         std::fs::write(config.join("config.toml"), profile).expect("written");
-        let key = key.as_str().expect("a key").to_owned();
-        let job = Self { world, home, addresses, key };
+        let job = Self { server, client, home, addresses };
 
         let mut random = Random(round + 1);
         let send = [
@@ -88,7 +84,7 @@ impl KilledJob {
             "send",
             "people.csv",
             "--from",
-            "hello@news.test",
+            "hello@sandbox.test",
             "--subject",
             "Hi",
             "--text",
@@ -143,8 +139,8 @@ impl KilledJob {
             .env_clear()
             .env("HOME", self.home.path())
             .env("XDG_STATE_HOME", self.home.path().join("state"))
-            .env("SVC_EMAIL_URL", self.world.server.base_url())
-            .env("SVC_EMAIL_KEY", &self.key)
+            .env("SVC_EMAIL_URL", self.server.base_url())
+            .env("SVC_EMAIL_KEY", KEY)
             .current_dir(self.home.path())
             .stdin(Stdio::null())
             .stderr(Stdio::null())
@@ -176,13 +172,12 @@ impl KilledJob {
 
     /// How many messages the server delivered to each address.
     async fn received(&self) -> BTreeMap<String, usize> {
-        self.world.server.until_idle().await;
+        self.server.until_idle().await;
         let mut received = BTreeMap::new();
         let mut cursor = String::new();
         loop {
-            let query = format!("?organization={}&limit=100{cursor}", self.world.organization);
-            let path = format!("/_sandbox/messages{query}");
-            let page = self.world.email.raw("GET", path).await.expect("a page");
+            let path = format!("/_sandbox/messages?limit=100{cursor}");
+            let page = self.client.raw("GET", path).await.expect("a page");
             let page: Value = page.json().expect("JSON");
             for message in page["data"].as_array().expect("a list") {
                 let to = message["recipient"].as_str().expect("an address");
@@ -215,15 +210,11 @@ fn faults() -> Vec<Value> {
         json!({"skip": 8, "status": 500}),
         json!({"skip": 3, "latency": "30ms", "times": 5}),
     ];
-    let operation = json!({"operation": "emails.send_batch"});
-    faults.into_iter().map(|fault| merged(fault, &operation)).collect()
-}
-
-fn merged(mut object: Value, more: &Value) -> Value {
-    for (name, value) in more.as_object().expect("an object") {
-        object[name] = value.clone();
-    }
-    object
+    let with_operation = |mut fault: Value| {
+        fault["operation"] = json!("emails.send_batch");
+        fault
+    };
+    faults.into_iter().map(with_operation).collect()
 }
 
 fn twice(received: &BTreeMap<String, usize>) -> BTreeSet<&String> {
