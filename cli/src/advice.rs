@@ -140,7 +140,7 @@ fn list_existing(context: &Context) -> Option<String> {
     let list = match (group, action) {
         ("contacts", "update" | "delete") => "contacts list AUDIENCE".to_owned(),
         // The id on these command lines is an audience's.
-        ("contacts", _) => "audiences list".to_owned(),
+        ("contacts", _) | ("bulk", "send") => "audiences list".to_owned(),
         (_, "create" | "list") => return None,
         // `svc sandbox …` addresses the sandbox in any case, these only with the option.
         ("sandbox dns", _) => {

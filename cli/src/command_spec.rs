@@ -45,6 +45,11 @@ pub const COMMANDS: &[CommandSpec] = &[
     spec("emails batch", &[EmailsSendBatch], Effect::Creates),
     spec("emails get", &[EmailsGet], Effect::Reads),
     spec("emails cancel", &[EmailsCancel], Effect::Changes),
+    spec("bulk send", &[EmailsSendBatch, ContactsList], Effect::Changes),
+    spec("bulk list", &[], Effect::Local),
+    spec("bulk status", &[], Effect::Local),
+    spec("bulk resume", &[EmailsSendBatch], Effect::Changes),
+    spec("bulk report", &[], Effect::Local),
     spec("audiences create", &[AudiencesCreate], Effect::Creates),
     spec("audiences list", &[AudiencesList], Effect::Reads),
     spec("audiences get", &[AudiencesGet], Effect::Reads),
@@ -148,7 +153,10 @@ pub(crate) fn find(path: &str) -> Option<&'static CommandSpec> {
 /// Whether the command handles Ctrl-C itself: as the regular way to end it, or to report what was
 /// done.
 pub(crate) fn ends_by_interrupt(spec: &CommandSpec) -> bool {
-    matches!(spec.path, "sandbox serve" | "listen" | "contacts import")
+    matches!(
+        spec.path,
+        "sandbox serve" | "listen" | "contacts import" | "bulk send" | "bulk resume"
+    )
 }
 
 /// Whether the command uses only the local server.

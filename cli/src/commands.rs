@@ -2,6 +2,7 @@
 
 pub mod api;
 pub mod audiences;
+pub mod bulk;
 pub mod certify;
 pub mod completions;
 pub mod config;
@@ -33,7 +34,7 @@ use crate::failure::Failure;
 
 /// The top-level commands of each section of `svc --help`, in order.
 pub const SECTIONS: [(&str, &[&str]); 5] = [
-    ("Email service", &["emails", "audiences", "contacts", "domains", "webhooks"]),
+    ("Email service", &["emails", "bulk", "audiences", "contacts", "domains", "webhooks"]),
     ("Extraction service", &["extraction"]),
     ("Setup", &["login", "logout", "profiles", "whoami", "doctor", "config"]),
     ("Development", &["sandbox", "listen", "replay", "trigger", "certify", "verify", "sign"]),
@@ -44,6 +45,8 @@ pub const SECTIONS: [(&str, &[&str]); 5] = [
 pub enum Command {
     #[command(subcommand)]
     Emails(emails::Command),
+    #[command(subcommand)]
+    Bulk(bulk::Command),
     #[command(subcommand)]
     Audiences(audiences::Command),
     #[command(subcommand)]
@@ -82,6 +85,7 @@ impl Command {
     pub async fn run(self, context: &Context) -> Result<(), Failure> {
         match self {
             Self::Emails(command) => command.run(context).await,
+            Self::Bulk(command) => command.run(context).await,
             Self::Audiences(command) => command.run(context).await,
             Self::Contacts(command) => command.run(context).await,
             Self::Domains(command) => command.run(context).await,

@@ -304,9 +304,10 @@ impl<'a> Typed<'a> {
             };
         }
         // A command of a group, without the name of the group.
-        let mut elsewhere = COMMANDS.iter().filter(|spec| spec.path.ends_with(&format!(" {word}")));
-        match (elsewhere.next(), elsewhere.next()) {
-            (Some(spec), None) => format!("did you mean svc {}?", spec.path),
+        let elsewhere = COMMANDS.iter().filter(|spec| spec.path.ends_with(&format!(" {word}")));
+        let elsewhere = elsewhere.map(|spec| format!("svc {}", spec.path)).collect::<Vec<_>>();
+        match elsewhere.len() {
+            1 | 2 => format!("did you mean {}?", elsewhere.join(" or ")),
             _ => "list the commands: svc --help".to_owned(),
         }
     }
@@ -328,7 +329,7 @@ mod tests {
             ("svc sandbox serve --port 4080", "did you mean --addr <ADDR>?"),
             ("svc domain list", "did you mean svc domains?"),
             ("svc --sandbox --profile x domain list", "did you mean svc domains?"),
-            ("svc send", "did you mean svc emails send?"),
+            ("svc send", "did you mean svc emails send or svc bulk send?"),
             ("svc qqq", "list the commands: svc --help"),
             ("svc import", "did you mean svc contacts import?"),
             ("svc emails sned", "did you mean svc emails send?"),

@@ -150,6 +150,7 @@
 //! | `tracing` | A span per attempt with OpenTelemetry's attribute names. |
 //! | `tower` | Tower layers around every attempt. |
 //! | `rate-limit` | A client-side limit on the request rate. |
+//! | `bulk` | Bulk sending with a journal, see the module `bulk`. Not available in browsers. |
 //!
 //! An `https` base URL needs one of the three TLS features; without, `build` fails. None is
 //! a default, because features of reqwest apply to every `reqwest::Client` of the program:
@@ -176,6 +177,8 @@
 #[doc = include_str!("../README.md")]
 struct Readme;
 
+#[cfg(all(feature = "bulk", not(all(target_arch = "wasm32", target_os = "unknown"))))]
+pub mod bulk;
 #[cfg(feature = "client")]
 mod client;
 mod decode;

@@ -1,5 +1,7 @@
 //! What crosses the crates.
 
+#[cfg(unix)]
+mod bulk;
 mod contract;
 mod crash;
 mod deliveries;

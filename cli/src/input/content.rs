@@ -49,6 +49,12 @@ impl Inputs {
 
     /// The bytes of standard input, which can be read only once.
     pub fn stdin(&self, printer: &Printer, option: &str) -> Result<Vec<u8>, Failure> {
+        read_all(self.stdin_stream(printer, option)?)
+            .map_err(|error| Failure::input(format!("{option}: standard input: {error}")))
+    }
+
+    /// As [`stdin`](Self::stdin), for content of any size.
+    pub fn stdin_stream(&self, printer: &Printer, option: &str) -> Result<impl Read, Failure> {
         {
             let mut used = self.stdin_used_by.lock().expect("nothing panics while it is held");
             if let Some(first) = used.as_deref() {
@@ -61,8 +67,7 @@ impl Inputs {
         if printer.stdin_is_terminal() {
             printer.note(&format!("{option}: type the content and end it with Ctrl-D"));
         }
-        read_all(io::stdin().lock())
-            .map_err(|error| Failure::input(format!("{option}: standard input: {error}")))
+        Ok(io::stdin().lock())
     }
 }
 

@@ -77,6 +77,8 @@ pub struct Settings {
     pub compatibility: Compatibility,
     pub config_dir: PathBuf,
     pub data_dir: PathBuf,
+    /// The journals of `svc bulk`.
+    pub state_dir: PathBuf,
     profile_known: bool,
     /// The base URLs in the profile, which its keys were stored for.
     profile_email_url: Option<String>,
@@ -107,6 +109,7 @@ impl Settings {
         }
 
         let (config_dir, data_dir) = directories(env)?;
+        let state_dir = state_directory(env).unwrap_or_else(|| data_dir.join("state"));
         let profiles = Profiles::load(config_dir.join("config.toml"))?;
         let named = option("--profile", flags.profile.clone()).or_else(|| variable("SVC_PROFILE"));
         let ChosenProfile { name: profile, values, known: profile_known } =
@@ -153,6 +156,7 @@ impl Settings {
             compatibility: values.compatibility,
             config_dir,
             data_dir,
+            state_dir,
             email_key: None,
             extraction_key: None,
         };
@@ -389,6 +393,14 @@ fn directories(env: &Env) -> Result<(PathBuf, PathBuf), Failure> {
         }
     };
     Ok((config.join("svc"), data.join("svc")))
+}
+
+/// The directory for state; `None` on a system that has none.
+fn state_directory(env: &Env) -> Option<PathBuf> {
+    let named = env.path("XDG_STATE_HOME");
+    let state =
+        named.or_else(|| etcetera::base_strategy::choose_native_strategy().ok()?.state_dir());
+    Some(state?.join("svc"))
 }
 
 #[cfg(test)]

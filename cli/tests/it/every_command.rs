@@ -6,11 +6,12 @@ use svc_cli::COMMANDS;
 use crate::support::{Home, Run, Service};
 
 /// A command line for each command that calls a documented operation.
-const LINES: [&str; 30] = [
+const LINES: [&str; 31] = [
     "emails send --from a@b.test --to c@d.test --subject s --text t",
     "emails batch emails.json",
     "emails get x",
     "emails cancel x",
+    "bulk send people.csv --from a@b.test --subject s --text t --yes",
     "audiences create x",
     "audiences list",
     "audiences get x",
@@ -73,7 +74,9 @@ fn the_lines_cover_every_command_that_calls_an_operation() {
     let lines = LINES.map(path_of);
     for spec in COMMANDS.iter().filter(|spec| !spec.operations.is_empty()) {
         // These query both services and report partial results, or run until they are stopped.
-        let is_special = matches!(spec.path, "login" | "whoami" | "doctor" | "listen");
+        // To resume a job needs one.
+        let is_special =
+            matches!(spec.path, "login" | "whoami" | "doctor" | "listen" | "bulk resume");
         assert!(is_special || lines.contains(&spec.path), "no line for `{}`", spec.path);
     }
 }

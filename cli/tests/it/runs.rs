@@ -7,6 +7,7 @@
 
 mod api;
 mod audiences;
+mod bulk;
 mod contacts;
 mod deliver;
 mod domains;
@@ -34,6 +35,7 @@ use scene::{Outcome, Scene, World};
 /// All tables. Each is a separate test, so that they run in parallel.
 const TABLES: &[fn() -> Vec<Row>] = &[
     emails::rows,
+    bulk::rows,
     audiences::rows,
     contacts::rows,
     domains::rows,
@@ -59,6 +61,7 @@ macro_rules! tables {
 
 tables! {
     emails: emails::rows;
+    bulk: bulk::rows;
     audiences: audiences::rows;
     contacts: contacts::rows;
     domains: domains::rows;

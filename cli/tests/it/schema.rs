@@ -128,6 +128,16 @@ fn emails(checker: &mut Checker) {
     let bad = r#"{"from":"hello@nobody.test","to":"a@b.test","subject":"s","text":"t"}"#;
     let file = checker.home.file("emails.ndjson", format!("{good}\n{bad}\n"));
     checker.run_words(&["--sandbox", "emails", "batch", &file], 11);
+    checker.home.file("people.csv", "email\nada@example.test\nnobody\n");
+    let send = "bulk send people.csv --from hello@sandbox.test --subject s --text t --yes";
+    let job = checker.run(&format!("--sandbox {send}"));
+    let job = text(&job, "/job");
+    checker.run(&format!("--sandbox bulk resume {job}"));
+    for line in ["bulk list".to_owned(), format!("bulk status {job}"), format!("bulk report {job}")]
+    {
+        checker.run(&line);
+    }
+    checker.fail("bulk status missing", 5);
     checker.fail("--sandbox emails get eml_missing", 5);
     checker.fail("--sandbox emails send --from x --to y --subject s", 2);
     checker

@@ -39,7 +39,7 @@ use crate::{Operation, Secret};
 /// ```
 #[derive(Clone, Debug)]
 pub struct EmailClient {
-    pub(super) shared: Arc<Shared>,
+    pub(crate) shared: Arc<Shared>,
 }
 
 impl EmailClient {

@@ -2,6 +2,8 @@
 #![expect(clippy::unwrap_used, reason = "a test may panic to fail")]
 
 mod audiences;
+#[cfg(feature = "bulk")]
+mod bulk;
 mod clock;
 mod contacts;
 mod documentation;

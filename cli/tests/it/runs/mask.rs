@@ -69,6 +69,7 @@ impl Mask {
         let text = each(&text, TIME_OF_DAY, |_| "09:00:00  ".to_owned());
         let text = each(&text, TODAY, |_| "(2026-01-05 +00:00)".to_owned());
         let text = each(&text, ID, |found| self.numbered(&found[1], &found[2]));
+        let text = each(&text, JOB, |found| self.numbered("20260105-090000-", &found[1]));
         let text = each(&text, RECORD, |found| self.numbered("rec_", &found[1]));
         let text = each(&text, SECRET, |found| self.numbered(&found[1], &found[2]));
         let text = each(&text, PUBLIC_KEY, |_| "MII…".to_owned());
@@ -151,6 +152,8 @@ const TODAY: &str = r"\(\d{4}-\d\d-\d\d \+00:00\)";
 const SIZE: &str = r#"("size": ?|Size(?:\x1b\[22m)? +)\d+"#;
 const ID: &str =
     r"\b((?:[a-z]{3}_)?)([0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12})\b";
+/// A job of `svc bulk`.
+const JOB: &str = r"\b\d{8}-\d{6}-([0-9a-f]{8})\b";
 const RECORD: &str = r"\brec_([0-9a-f]{32})\b";
 const SECRET: &str = r"\b(whsec_|mk_test_|sk_test_|sk_live_|sha256=|)([0-9a-f]{24,})\b";
 const PUBLIC_KEY: &str = r#"\bMII[A-Za-z0-9+/=]{60,}(?:\\?" ?\\?"[A-Za-z0-9+/=]+)?"#;

@@ -47,6 +47,10 @@ const FILES: &[(&str, &str)] = &[
     ("extraction-key.txt", "sk_test_sandbox\n"),
     ("wrong-key.txt", "mk_test_unknown\n"),
     (
+        "list.csv",
+        "Email,First Name,subscribed\nada@example.test,Ada,yes\nbob@example.test,Bob,no\neve@example.test,,yes\nbob@example,Bob,\nnobody,No,\nADA@example.test,Ada,\n",
+    ),
+    (
         "message.eml",
         "From: ada@example.test\r\nTo: hello@sandbox.test\r\nSubject: Hi\r\n\r\nHello\r\n",
     ),
@@ -132,7 +136,11 @@ impl World {
 
     /// Keys with a scope that the command does not need.
     fn other_keys(&self, spec: &str) -> (String, String) {
-        let scope = if spec.starts_with("emails") { "contacts:manage" } else { "emails:read" };
+        let scope = if spec.starts_with("emails") || spec.starts_with("bulk") {
+            "contacts:manage"
+        } else {
+            "emails:read"
+        };
         let key =
             |body: &Value| self.control("keys", body)["key"].as_str().expect("a key").to_owned();
         (

@@ -23,6 +23,17 @@ pub(super) fn of(path: &str) -> Option<Value> {
                 ]),
             ),
         ])),
+        "bulk send" | "bulk resume" | "bulk status" => job(),
+        "bulk list" => list(job()),
+        "bulk report" => list(ours(&[
+            ("row", integer()),
+            ("address", string()),
+            ("status", one_of(&["accepted", "refused", "invalid", "unknown", "left_out"])),
+            ("id", nullable("string")),
+            ("code", nullable("string")),
+            ("when", string()),
+            ("message", nullable("string")),
+        ])),
         "contacts import" => list(json!({
             "type": "object",
             "properties": {
@@ -165,6 +176,22 @@ fn certified() -> Value {
         ("expected", string()),
     ]);
     json!({"oneOf": [report, {"description": "with --list", "type": "array", "items": listed}]})
+}
+
+fn job() -> Value {
+    own_object(&[
+        ("job", string()),
+        ("state", one_of(&["running", "complete", "unknown", "incomplete"])),
+        ("total", integer()),
+        ("accepted", integer()),
+        ("refused", integer()),
+        ("unknown", integer()),
+        ("not_sent", integer()),
+        ("left_out", integer()),
+        ("created", string()),
+        ("subject", string()),
+        ("journal", string()),
+    ])
 }
 
 fn whoami() -> Value {

@@ -1,0 +1,57 @@
+//! The `svc bulk` commands: an email to each row of a file or each contact of an audience.
+
+mod address;
+mod csv_records;
+mod drive;
+mod jobs;
+pub mod list;
+mod message;
+mod options;
+mod plan;
+pub mod report;
+pub mod resume;
+mod rows;
+pub mod send;
+pub mod status;
+
+use clap::Subcommand;
+
+use crate::context::Context;
+use crate::failure::Failure;
+use crate::output::{Column, Show, View};
+
+/// Table columns of a job.
+const VIEW: View = View(&[
+    Column::id("JOB", "/job"),
+    Column::new("STATE", "/state", Show::Status),
+    Column::new("TOTAL", "/total", Show::Number),
+    Column::new("ACCEPTED", "/accepted", Show::Number),
+    Column::new("REFUSED", "/refused", Show::Number),
+    Column::new("UNKNOWN", "/unknown", Show::Number),
+    Column::new("NOT SENT", "/not_sent", Show::Number),
+    Column::new("LEFT OUT", "/left_out", Show::Number),
+    Column::new("CREATED", "/created", Show::Time),
+    Column::text("SUBJECT", "/subject").droppable(),
+]);
+
+/// Send an email to every row of a file or contact of an audience
+#[derive(Subcommand, Debug)]
+pub enum Command {
+    Send(Box<send::Send>),
+    List(list::List),
+    Status(status::Status),
+    Resume(resume::Resume),
+    Report(report::Report),
+}
+
+impl Command {
+    pub async fn run(self, context: &Context) -> Result<(), Failure> {
+        match self {
+            Self::Send(args) => args.run(context).await,
+            Self::List(args) => args.run(context),
+            Self::Status(args) => args.run(context),
+            Self::Resume(args) => args.run(context).await,
+            Self::Report(args) => args.run(context),
+        }
+    }
+}

@@ -1,0 +1,85 @@
+//! Recipients' addresses. Text that two programs may read as different addresses is refused.
+
+/// Checks `a@b` or `Name <a@b>` and returns the address in lower case, for comparisons. The error
+/// says what is wrong, without the text.
+pub fn check(text: &str) -> Result<String, &'static str> {
+    if text.is_empty() {
+        return Err("the row has no email address");
+    }
+    if text.chars().any(char::is_control) {
+        return Err("the address contains a line end or another control character");
+    }
+    let address = match text.split_once('<') {
+        None => text,
+        Some((name, rest)) => {
+            let address = rest.strip_suffix('>').ok_or(AMBIGUOUS)?;
+            // Another `@` or a list separator in the name: it may be an address too.
+            if name.contains(['@', ',', ';', '>']) || name.matches('"').count() % 2 == 1 {
+                return Err(AMBIGUOUS);
+            }
+            address
+        }
+    };
+    let Some((local, domain)) = address.split_once('@') else {
+        return Err("not an email address");
+    };
+    let odd = |c: char| c.is_whitespace() || r#"@,;:"()<>[]\"#.contains(c);
+    if local.contains(odd) || domain.contains(odd) {
+        return Err(AMBIGUOUS);
+    }
+    let is_dotted = |part: &str| part.split('.').all(|label| !label.is_empty());
+    if !is_dotted(local) || !is_dotted(domain) || local.len() > 64 || domain.len() > 253 {
+        return Err("not an email address");
+    }
+    Ok(address.to_lowercase())
+}
+
+const AMBIGUOUS: &str = "not a single, unambiguous email address; use `a@b` or `Name <a@b>`";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn accepts_one_address_with_an_optional_name() {
+        for (text, address) in [
+            ("a@b", "a@b"),
+            ("Ada.King+x@B.example", "ada.king+x@b.example"),
+            ("Ada <a@b.test>", "a@b.test"),
+            ("\"Ada K.\" <a@b.test>", "a@b.test"),
+            ("ä@ö.example", "ä@ö.example"),
+        ] {
+            assert_eq!(check(text), Ok(address.to_owned()), "{text}");
+        }
+    }
+
+    #[test]
+    fn refuses_text_that_can_be_read_in_two_ways() {
+        for text in [
+            "",
+            "a",
+            "a@",
+            "@b",
+            "a@b@c",
+            "a@b,c@d",
+            "a@b;c@d",
+            "a@b c@d",
+            "a b@c",
+            "a@b>",
+            "<a@b",
+            "<a@b> <c@d>",
+            "c@d <a@b>",
+            "\"x <a@b>",
+            "\"a@x\"@b",
+            "a@b\r\nBcc: c@d",
+            "a@[::1]",
+            ".a@b",
+            "a..b@c",
+            "a@b.",
+            "a@b(c)",
+            "a@b\\",
+        ] {
+            assert!(check(text).is_err(), "{text}");
+        }
+    }
+}

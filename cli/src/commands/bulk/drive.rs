@@ -1,0 +1,199 @@
+//! Runs a job in the terminal: progress, Ctrl-C, and the result.
+
+use std::path::Path;
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use futures_util::{StreamExt as _, stream};
+use svc_sdk::EmailClient;
+use svc_sdk::bulk::{ErrorKind, FileJournal, Job, Row, Totals};
+use svc_sdk::email::Email;
+use tokio::sync::oneshot;
+
+use super::message::Renderer;
+use super::options::Unknown;
+use super::plan::{Plan, left_out_rows};
+use super::{jobs, rows};
+use crate::context::Context;
+use crate::dry_run;
+use crate::failure::{Failure, Kind};
+use crate::settings::Source;
+use crate::stop::StopSignal;
+
+/// The rows of a job that are not left out.
+pub fn emails(
+    plan: &Plan,
+    folder: &Path,
+) -> Result<impl Iterator<Item = Result<rows::Row, Failure>> + use<>, Failure> {
+    let (mut rows, left_out) = (plan.rows(folder)?, left_out_rows(folder)?);
+    let limit = plan.limit.map_or(usize::MAX, |limit| usize::try_from(limit).unwrap_or(usize::MAX));
+    let kept = move |row: &rows::Row| !left_out.contains(&row.number);
+    let all = std::iter::from_fn(move || rows.next().transpose());
+    Ok(all.filter(move |row| row.as_ref().map_or(true, &kept)).take(limit))
+}
+
+/// Sends the rows of a job that are not settled, and reports the result.
+pub async fn run(
+    context: &Context,
+    client: &EmailClient,
+    folder: &Path,
+    plan: &Plan,
+    mut journal: FileJournal,
+    unknown: Unknown,
+    mut stop: StopSignal,
+) -> Result<(), Failure> {
+    let renderer = Renderer::new(&plan.message)?;
+    let rows = emails(plan, folder)?.map(|row| match row {
+        Ok(row) => Ok(Row::new(row.number, row)),
+        Err(failure) => Err(failure.details().message.clone()),
+    });
+    let render = |row: &rows::Row| renderer.render(row, plan.recipient(row));
+    let (stopper, stopped) = oneshot::channel::<()>();
+    let total = journal.info().rows.unwrap_or_default();
+    let progress = Arc::new(context.out.progress("sending"));
+    let (shown, start, mut sent) = (Arc::clone(&progress), Instant::now(), 0);
+    let mut job = Job::new(client)
+        .concurrency(plan.concurrency)
+        .rate(plan.rate.unwrap_or_default())
+        .resend_unknown(unknown == Unknown::Resend)
+        .on_chunk(move |chunk| {
+            sent += chunk.outcomes.len() as u64;
+            shown.set_text(describe(chunk.totals, total, sent, start.elapsed()));
+        });
+    if context.settings.retries.source != Source::Default {
+        job = job.retries(context.settings.retries.value);
+    }
+    let mut interrupted = false;
+    let result = {
+        // The end of the rows lets the requests in flight end.
+        let rows = stream::iter(rows).take_until(stopped);
+        let mut running = pin!(job.run(rows, render, &mut journal));
+        let mut stopper = Some(stopper);
+        loop {
+            tokio::select! {
+                result = &mut running => break Some(result),
+                _ = stop.recv() => {
+                    interrupted = true;
+                    match stopper.take() {
+                        Some(stopper) => {
+                            let _ = stopper.send(());
+                            progress.set_text("stopping: waiting for the requests in flight; Ctrl-C again to stop at once".to_owned());
+                        }
+                        None => break None,
+                    }
+                }
+            }
+        }
+    };
+    drop(journal);
+    drop(progress);
+    let job = jobs::Job::read(folder)?;
+    report(context, &job, interrupted, result.and_then(Result::err))
+}
+
+/// What was done, how fast, and how long the rest takes.
+fn describe(totals: Totals, total: u64, sent: u64, elapsed: Duration) -> String {
+    let done = totals.accepted + totals.refused + totals.invalid + totals.unknown;
+    let seconds = elapsed.as_secs_f64().max(0.001);
+    let rate = sent as f64 / seconds;
+    let left = total.saturating_sub(done) as f64 / rate.max(0.001);
+    format!(
+        "{done} of {total}: {} accepted, {} refused, {} unknown; {rate:.0}/s, {left:.0} s left",
+        totals.accepted, totals.refused, totals.unknown
+    )
+}
+
+/// Prints the result and returns the failure that decides the exit code.
+fn report(
+    context: &Context,
+    job: &jobs::Job,
+    interrupted: bool,
+    error: Option<svc_sdk::bulk::Error>,
+) -> Result<(), Failure> {
+    let (id, totals) = (&job.info.job, job.totals);
+    let any_done = totals != Totals::default();
+    if any_done || error.is_none() {
+        let sentence = format!(
+            "job {id}: {} of {} emails accepted, {} refused, {} unknown, {} not sent; {} rows left out",
+            totals.accepted,
+            job.total(),
+            totals.refused + totals.invalid,
+            totals.unknown,
+            job.not_sent(),
+            job.plan.left_out.total()
+        );
+        context.out.done(&sentence, &job.to_json())?;
+    }
+    let resume = format!("go on: {}", context.svc(&format!("bulk resume {id}")));
+    if let Some(error) = error {
+        let failure = match error.into_kind() {
+            ErrorKind::Service(error) => Failure::from(error),
+            ErrorKind::Journal(error) => Failure::other(format!("the journal failed: {error}")),
+            ErrorKind::Rows(error) => Failure::input(error.to_string()),
+            _ => Failure::other("the job stopped"),
+        };
+        let hint = match failure.details().hint.clone() {
+            Some(hint) => format!("{hint}\n{resume}"),
+            None => resume,
+        };
+        return Err(failure.hint(hint));
+    }
+    if interrupted && job.not_sent() > 0 {
+        let message = format!("interrupted: {} emails are not sent", job.not_sent());
+        return Err(Failure::new(Kind::Interrupted, message).hint(resume));
+    }
+    if totals.unknown > 0 {
+        let message = format!(
+            "the outcome of {} emails is unknown: the service may have accepted them",
+            totals.unknown
+        );
+        let report = context.svc(&format!("bulk report {id}"));
+        let again = context.svc(&format!("bulk resume {id} --unknown resend"));
+        let hint = format!("list them: {report}\nsend them again, perhaps twice: {again}");
+        return Err(Failure::new(Kind::OutcomeUnknown, message).code("bulk_unknown").hint(hint));
+    }
+    let refused = totals.refused + totals.invalid;
+    if refused > 0 {
+        let message = format!("{refused} of {} emails were refused", job.total());
+        let hint = format!("list them: {}", context.svc(&format!("bulk report {id}")));
+        return Err(Failure::new(Kind::PartlyRefused, message)
+            .code("bulk_partly_refused")
+            .hint(hint));
+    }
+    Ok(())
+}
+
+/// Prints the first request of a job instead of sending it. `is_settled` tells which rows a resumed
+/// job does not send.
+pub fn show_first_request(
+    context: &Context,
+    client: &EmailClient,
+    folder: &Path,
+    plan: &Plan,
+    is_settled: impl Fn(u64) -> bool,
+) -> Result<(), Failure> {
+    let renderer = Renderer::new(&plan.message)?;
+    let mut first = Vec::<Email>::new();
+    for row in emails(plan, folder)? {
+        let row = row?;
+        if !is_settled(row.number) {
+            first.push(renderer.render(&row, plan.recipient(&row)).map_err(Failure::input)?);
+        }
+        if first.len() == 100 {
+            break;
+        }
+    }
+    if first.is_empty() {
+        context.out.note("nothing is left to send");
+        return Ok(());
+    }
+    dry_run::show(context, &client.emails().send_batch(&first).to_request()?)
+}
+
+/// The rows of a state that a resumed job does not send.
+pub fn settled_rows(folder: &Path) -> Result<impl Fn(u64) -> bool + use<>, Failure> {
+    let state = FileJournal::read(jobs::journal(folder)).and_then(svc_sdk::bulk::Records::state);
+    let state = state.map_err(|error| Failure::other(error.to_string()))?;
+    Ok(move |row| state.is_settled(row) || state.is_unknown(row))
+}

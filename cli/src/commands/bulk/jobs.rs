@@ -1,0 +1,175 @@
+//! The jobs on this machine: a folder each, with the journal and the rows that are left out.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use serde_json::{Value, json};
+use svc_sdk::bulk::{FileJournal, JobInfo, Totals};
+
+use super::plan::Plan;
+use crate::failure::{Failure, Kind};
+use crate::settings::Settings;
+
+const JOURNAL: &str = "journal.ndjson";
+
+/// The folder of all jobs.
+pub struct Jobs(PathBuf);
+
+impl Jobs {
+    pub fn of(settings: &Settings) -> Self {
+        Self(settings.state_dir.join("bulk"))
+    }
+
+    /// Creates the folder of a job that may still be declined.
+    pub fn draft(&self, id: &str) -> Result<Draft, Failure> {
+        let folder = self.0.join(id);
+        let mut builder = fs::DirBuilder::new();
+        builder.recursive(true);
+        #[cfg(unix)]
+        std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+        builder
+            .create(&folder)
+            .map_err(|error| Failure::other(format!("{}: {error}", folder.display())))?;
+        Ok(Draft { folder: Some(folder) })
+    }
+
+    /// All jobs, oldest first.
+    pub fn all(&self) -> Result<Vec<Job>, Failure> {
+        let entries = match fs::read_dir(&self.0) {
+            Ok(entries) => entries,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
+            Err(error) => return Err(error.into()),
+        };
+        let mut folders = Vec::new();
+        for entry in entries {
+            let folder = entry?.path();
+            // A job that was declined or is being prepared has no journal.
+            if journal(&folder).is_file() {
+                folders.push(folder);
+            }
+        }
+        folders.sort();
+        folders.iter().map(|folder| Job::read(folder)).collect()
+    }
+
+    /// The job with this id, or with the only id that starts with it.
+    pub fn find(&self, id: &str) -> Result<Job, Failure> {
+        let missing = || {
+            Failure::new(Kind::NotFound, format!("there is no job `{id}`"))
+                .hint("list the jobs of this machine: svc bulk list")
+        };
+        if id.is_empty() || id.contains(['/', '\\']) {
+            return Err(missing());
+        }
+        let folder = self.0.join(id);
+        if journal(&folder).is_file() {
+            return Job::read(&folder);
+        }
+        let mut jobs = self.all()?;
+        jobs.retain(|job| job.info.job.starts_with(id));
+        match jobs.len() {
+            1 => Ok(jobs.remove(0)),
+            0 => Err(missing()),
+            count => {
+                Err(Failure::usage(format!("{count} jobs have an id that starts with `{id}`")))
+            }
+        }
+    }
+}
+
+/// The journal of the job in this folder.
+pub fn journal(folder: &Path) -> PathBuf {
+    folder.join(JOURNAL)
+}
+
+/// The folder of a job, removed when it is dropped.
+pub struct Draft {
+    folder: Option<PathBuf>,
+}
+
+impl Draft {
+    pub fn folder(&self) -> &Path {
+        self.folder.as_deref().unwrap_or(Path::new(""))
+    }
+
+    /// Makes the draft a job.
+    pub fn start(mut self, info: &JobInfo) -> Result<(PathBuf, FileJournal), Failure> {
+        let journal = FileJournal::create(journal(self.folder()), info)
+            .map_err(|error| Failure::other(format!("cannot create the journal: {error}")))?;
+        Ok((self.folder.take().unwrap_or_default(), journal))
+    }
+}
+
+impl Drop for Draft {
+    fn drop(&mut self) {
+        if let Some(folder) = &self.folder {
+            let _ = fs::remove_dir_all(folder);
+        }
+    }
+}
+
+/// A job as its journal tells.
+pub struct Job {
+    pub folder: PathBuf,
+    pub info: JobInfo,
+    pub plan: Plan,
+    pub totals: Totals,
+    pub is_running: bool,
+}
+
+impl Job {
+    pub fn read(folder: &Path) -> Result<Self, Failure> {
+        let path = journal(folder);
+        let failed = |error: std::io::Error| Failure::other(format!("{}: {error}", path.display()));
+        let is_running = FileJournal::is_open(&path).map_err(failed)?;
+        let records = FileJournal::read(&path).map_err(failed)?;
+        let info = records.info().clone();
+        let plan = serde_json::from_value(info.settings.clone()).map_err(|_| {
+            Failure::other(format!("{}: not the journal of `svc bulk`", path.display()))
+        })?;
+        let state = records.state().map_err(failed)?;
+        // Of a running job, what is in flight is not counted.
+        let totals = if is_running { state.totals() } else { state.stopped().totals() };
+        Ok(Self { folder: folder.to_owned(), info, plan, totals, is_running })
+    }
+
+    pub fn journal_path(&self) -> PathBuf {
+        journal(&self.folder)
+    }
+
+    pub fn total(&self) -> u64 {
+        self.info.rows.unwrap_or_default()
+    }
+
+    /// The rows that are neither settled nor unknown.
+    pub fn not_sent(&self) -> u64 {
+        let Totals { accepted, refused, invalid, unknown, .. } = self.totals;
+        self.total().saturating_sub(accepted + refused + invalid + unknown)
+    }
+
+    pub fn state(&self) -> &'static str {
+        match (self.is_running, self.not_sent(), self.totals.unknown) {
+            (true, ..) => "running",
+            (_, 0, 0) => "complete",
+            (_, 0, _) => "unknown",
+            _ => "incomplete",
+        }
+    }
+
+    pub fn to_json(&self) -> Value {
+        let left_out = self.plan.left_out;
+        json!({
+            "job": self.info.job,
+            "state": self.state(),
+            "total": self.total(),
+            "accepted": self.totals.accepted,
+            "refused": self.totals.refused + self.totals.invalid,
+            "unknown": self.totals.unknown,
+            "not_sent": self.not_sent(),
+            "left_out": left_out.total(),
+            "created": self.info.at,
+            "subject": self.plan.message.subject,
+            "journal": self.journal_path(),
+        })
+    }
+}

@@ -1,0 +1,283 @@
+//! The email of a job: its parts with placeholders, and how a row fills them.
+
+use std::path::PathBuf;
+
+use minijinja::syntax::SyntaxConfig;
+use minijinja::value::Serde;
+use minijinja::{AutoEscape, Environment, UndefinedBehavior};
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+use svc_sdk::email::{Attachment, Email};
+
+use super::rows::Row;
+use crate::failure::Failure;
+use crate::input::html;
+
+/// The email of a job. Texts may contain placeholders such as `{{ first_name }}`.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Message {
+    pub from: String,
+    pub subject: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub html: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub text: Option<String>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub reply_to: Vec<String>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub headers: Vec<(String, String)>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub tags: Vec<(String, String)>,
+    /// A template of the service, which gets the values of the row.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub template: Option<String>,
+    /// The address with which a recipient unsubscribes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unsubscribe: Option<String>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub attachments: Vec<File>,
+}
+
+/// An attachment, the same for every row.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct File {
+    pub path: PathBuf,
+    pub name: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub content_type: Option<String>,
+}
+
+/// Characters that stay as they are in a value within a URL.
+const UNRESERVED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
+
+/// The parts of the email by their names. Only the values in `html` are escaped for HTML.
+const HTML: &str = "html";
+const UNSUBSCRIBE: &str = "unsubscribe";
+
+/// Steps of the template engine for one part, so that no template runs forever.
+const MAX_STEPS: u64 = 200_000;
+
+/// Renders the email of a row.
+pub struct Renderer {
+    message: Message,
+    templates: Environment<'static>,
+    attachments: Vec<Attachment>,
+}
+
+impl Renderer {
+    pub fn new(message: &Message) -> Result<Self, Failure> {
+        let mut templates = Environment::new();
+        // Without debug mode, an error does not name the missing value.
+        templates.set_debug(true);
+        templates.set_undefined_behavior(UndefinedBehavior::Strict);
+        templates.set_auto_escape_callback(|name| match name {
+            HTML => AutoEscape::Html,
+            _ => AutoEscape::None,
+        });
+        if let Ok(syntax) = SyntaxConfig::builder().keep_trailing_newline(true).build() {
+            templates.set_syntax(syntax);
+        }
+        templates.set_fuel(Some(MAX_STEPS));
+        for (name, text) in message.parts() {
+            let failed = |error: minijinja::Error| {
+                let line = error.line().unwrap_or(1);
+                let detail = error.detail().unwrap_or("not a valid template").to_owned();
+                Failure::input(format!("{}: line {line}: {detail}", option(&name))).hint(
+                    "a placeholder is {{ column }}; write {{ '{{' }} for two braces in the text",
+                )
+            };
+            templates.add_template_owned(name.clone(), text.to_owned()).map_err(failed)?;
+        }
+        let attachments = message.attachments.iter().map(File::open);
+        let attachments = attachments.collect::<Result<_, _>>()?;
+        Ok(Self { message: message.clone(), templates, attachments })
+    }
+
+    /// The email of a row to this address. The error names the part and the missing value.
+    pub fn render(&self, row: &Row, to: &str) -> Result<Email, String> {
+        let values = minijinja::Value::from(Serde(with_row(row.values.clone())));
+        let text = |name: &str| self.part(name, &values);
+        let line = |name: &str| {
+            let text = text(name)?;
+            match text.chars().any(char::is_control) {
+                true => Err(format!("{}: a value contains a line end", option(name))),
+                false => Ok(text),
+            }
+        };
+        let message = &self.message;
+        let mut email = Email::new(line("from")?, to, line("subject")?);
+        email.html = message.html.as_ref().map(|_| text(HTML)).transpose()?;
+        email.text = match (&message.text, &email.html) {
+            (Some(_), _) => Some(text("text")?),
+            (None, Some(html)) if message.template.is_none() => Some(html::to_text(html)),
+            (None, _) => None,
+        };
+        email.reply_to.clone_from(&message.reply_to);
+        for (name, _) in &message.headers {
+            email.headers.insert(name.clone(), line(&header(name))?.into());
+        }
+        for (name, _) in &message.tags {
+            email.tags.insert(name.clone(), line(&tag(name))?.into());
+        }
+        if message.unsubscribe.is_some() {
+            let encoded = row.values.iter().map(|(name, value)| (name.clone(), encoded(value)));
+            let encoded = minijinja::Value::from(Serde(Value::Object(encoded.collect())));
+            let url = self.part(UNSUBSCRIBE, &encoded)?;
+            let is_url = url::Url::parse(&url).is_ok_and(|url| url.scheme() == "https");
+            if !is_url || url.contains(|c: char| c.is_whitespace() || "<>,".contains(c)) {
+                return Err("--unsubscribe: not a valid https URL".to_owned());
+            }
+            email.headers.insert("List-Unsubscribe".to_owned(), format!("<{url}>").into());
+            let one_click = "List-Unsubscribe=One-Click";
+            email.headers.insert("List-Unsubscribe-Post".to_owned(), one_click.into());
+        }
+        if let Some(template) = &message.template {
+            email.template_id = Some(template.clone());
+            email.variables = row.values.clone();
+        }
+        email.attachments.clone_from(&self.attachments);
+        email.check().map_err(|invalid| invalid.to_string())?;
+        Ok(email)
+    }
+
+    fn part(&self, name: &str, values: &minijinja::Value) -> Result<String, String> {
+        let template = self.templates.get_template(name);
+        template.and_then(|template| template.render(values.clone())).map_err(|error| {
+            let line = error.line().map(|line| format!("line {line}: ")).unwrap_or_default();
+            let missing = error.detail().and_then(undefined_name);
+            match missing {
+                Some(column) => format!("{}: {line}the row has no `{column}`", option(name)),
+                None => format!("{}: {line}{}", option(name), error.kind()),
+            }
+        })
+    }
+}
+
+impl Message {
+    fn parts(&self) -> Vec<(String, &str)> {
+        let mut parts = vec![("from".to_owned(), self.from.as_str())];
+        parts.push(("subject".to_owned(), &self.subject));
+        for (name, text) in
+            [(HTML, &self.html), ("text", &self.text), (UNSUBSCRIBE, &self.unsubscribe)]
+        {
+            parts.extend(text.as_deref().map(|text| (name.to_owned(), text)));
+        }
+        parts.extend(self.headers.iter().map(|(name, text)| (header(name), text.as_str())));
+        parts.extend(self.tags.iter().map(|(name, text)| (tag(name), text.as_str())));
+        parts
+    }
+}
+
+impl File {
+    fn open(&self) -> Result<Attachment, Failure> {
+        let attachment = Attachment::from_path(&self.path).map_err(|error| {
+            Failure::input(format!("--attach: {}: {error}", self.path.display()))
+        })?;
+        let attachment = attachment.filename(self.name.as_str());
+        Ok(match &self.content_type {
+            Some(content_type) => attachment.content_type(content_type.as_str()),
+            None => attachment,
+        })
+    }
+}
+
+fn header(name: &str) -> String {
+    format!("header {name}")
+}
+
+fn tag(name: &str) -> String {
+    format!("tag {name}")
+}
+
+/// The option that sets a part.
+fn option(part: &str) -> String {
+    format!("--{part}")
+}
+
+/// The values, and all of them as `row`, for columns whose name is no identifier.
+fn with_row(values: Map<String, Value>) -> Value {
+    let mut all = values.clone();
+    all.entry("row").or_insert(Value::Object(values));
+    Value::Object(all)
+}
+
+fn encoded(value: &Value) -> Value {
+    let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+    utf8_percent_encode(&text, UNRESERVED).to_string().into()
+}
+
+/// Extracts the name from a message of minijinja: `` `user.name` is undefined``.
+fn undefined_name(detail: &str) -> Option<&str> {
+    let (before, _) = detail.split_once("` is undefined")?;
+    before.rsplit_once('`').map(|(_, name)| name)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn message() -> Message {
+        serde_json::from_value(json!({"from": "a@b.test", "subject": "Hi {{ name }}"}))
+            .expect("a message")
+    }
+
+    fn row(values: Value) -> Row {
+        let Value::Object(values) = values else { panic!("an object") };
+        let address = "c@d.test".to_owned();
+        Row { number: 2, address, values, subscribed: None, problem: None }
+    }
+
+    #[test]
+    fn only_html_is_escaped() {
+        let mut message = message();
+        message.html = Some("<p>{{ name }}</p>\n".to_owned());
+        message.tags = vec![("who".to_owned(), "{{ row['Full Name'] }}".to_owned())];
+        message.headers = vec![("X-Who".to_owned(), "{{ name|upper }}".to_owned())];
+        message.unsubscribe = Some("https://x.test/u/{{ name }}".to_owned());
+        let row = row(json!({"name": "A & <B>", "Full Name": "F"}));
+        let email =
+            Renderer::new(&message).expect("valid").render(&row, "c@d.test").expect("valid");
+        assert_eq!(email.subject, "Hi A & <B>");
+        assert_eq!(email.html.as_deref(), Some("<p>A &amp; &lt;B&gt;</p>\n"));
+        assert_eq!(email.text.as_deref(), Some("A & <B>"));
+        assert_eq!((&email.tags["who"], &email.headers["X-Who"]), (&json!("F"), &json!("A & <B>")));
+        assert_eq!(email.headers["List-Unsubscribe"], "<https://x.test/u/A%20%26%20%3CB%3E>");
+        assert_eq!(email.headers["List-Unsubscribe-Post"], "List-Unsubscribe=One-Click");
+    }
+
+    #[test]
+    fn a_missing_value_or_a_line_end_is_an_error_of_the_row() {
+        let renderer = Renderer::new(&message()).expect("valid");
+        let error = |values| renderer.render(&row(values), "c@d.test").expect_err("refused");
+        assert_eq!(error(json!({})), "--subject: line 1: the row has no `name`");
+        assert!(error(json!({"name": "x\r\nBcc: e@f.test"})).contains("line end"));
+        let mut message = message();
+        message.subject = "Hi {{ name|default('there') }}".to_owned();
+        let renderer = Renderer::new(&message).expect("valid");
+        let email = renderer.render(&row(json!({})), "c@d.test").expect("valid");
+        assert_eq!(email.subject, "Hi there");
+    }
+
+    #[test]
+    fn an_invalid_placeholder_is_refused_with_its_option() {
+        let mut message = message();
+        message.text = Some("Hi\n{{ name".to_owned());
+        let failure = Renderer::new(&message).err().expect("refused");
+        assert!(failure.details().message.starts_with("--text: line 2: "), "{failure:?}");
+    }
+
+    #[test]
+    fn a_template_of_the_service_gets_the_values() {
+        let mut message = message();
+        message.subject = "Hi".to_owned();
+        message.template = Some("welcome".to_owned());
+        let row = row(json!({"name": "Ada", "n": 3}));
+        let email =
+            Renderer::new(&message).expect("valid").render(&row, "c@d.test").expect("valid");
+        assert_eq!(email.template_id.as_deref(), Some("welcome"));
+        assert_eq!(Value::Object(email.variables), json!({"name": "Ada", "n": 3}));
+    }
+}

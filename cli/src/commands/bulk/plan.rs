@@ -1,0 +1,225 @@
+//! The plan of a job: what is sent to whom. It is stored in the journal, so that the job can be
+//! continued.
+
+use std::collections::HashSet;
+use std::fs::File;
+use std::hash::{BuildHasher as _, RandomState};
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+use sha2::{Digest as _, Sha256};
+use svc_sdk::email::Email;
+
+use super::address;
+use super::message::{Message, Renderer};
+use super::rows::{Row, Rows};
+use crate::failure::Failure;
+use crate::output::Printer;
+
+/// The rows that are left out, in the folder of the job.
+pub const LEFT_OUT: &str = "left-out.ndjson";
+/// The rows of an audience or of standard input, in the folder of the job.
+pub const COPY: &str = "rows";
+
+/// What is sent to whom.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Plan {
+    /// The base URL of the service, or `sandbox`.
+    pub service: String,
+    /// The file with the rows; `None` for the copy in the folder of the job.
+    pub file: Option<PathBuf>,
+    /// The column with the addresses.
+    pub column: Option<String>,
+    pub message: Message,
+    /// The most emails.
+    pub limit: Option<u64>,
+    /// Where all emails go instead.
+    pub only_to: Option<String>,
+    /// Emails a second.
+    pub rate: Option<u32>,
+    /// Requests in flight.
+    pub concurrency: usize,
+    pub keep_duplicates: bool,
+    /// Whether only contacts are sent to that are known to be subscribed.
+    pub only_subscribed: bool,
+    #[serde(default)]
+    pub left_out: LeftOut,
+}
+
+/// How many rows are left out, and why.
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
+pub struct LeftOut {
+    pub unsubscribed: u64,
+    pub invalid: u64,
+    pub duplicate: u64,
+}
+
+impl LeftOut {
+    pub fn total(self) -> u64 {
+        self.unsubscribed + self.invalid + self.duplicate
+    }
+
+    /// Such as `12 unsubscribed and 3 invalid left out`.
+    pub fn describe(self) -> Option<String> {
+        let counts = [
+            (self.unsubscribed, "unsubscribed"),
+            (self.invalid, "invalid"),
+            (self.duplicate, "duplicate"),
+        ];
+        let counts = counts.into_iter().filter(|(count, _)| *count > 0);
+        let counts = counts.map(|(count, what)| format!("{count} {what}")).collect::<Vec<_>>();
+        (!counts.is_empty()).then(|| format!("{} left out", counts.join(" and ")))
+    }
+}
+
+/// The result of reading all rows.
+pub struct Checked {
+    /// How many emails are sent.
+    pub count: u64,
+    /// The first emails.
+    pub first: Vec<Email>,
+    /// The first reasons why rows are invalid.
+    pub problems: Vec<(String, String)>,
+}
+
+impl Plan {
+    /// The file with the rows.
+    pub fn path(&self, folder: &Path) -> PathBuf {
+        self.file.clone().unwrap_or_else(|| folder.join(COPY))
+    }
+
+    pub fn rows(&self, folder: &Path) -> Result<Rows, Failure> {
+        let path = self.path(folder);
+        let name = if self.file.is_some() { path.as_path() } else { Path::new("rows") };
+        Rows::open(&path, name, self.column.as_deref())
+    }
+
+    /// A checksum of the rows and the attachments. The other parts of the emails are in the plan.
+    pub fn checksum(&self, folder: &Path) -> Result<String, Failure> {
+        let attachments = self.message.attachments.iter().map(|file| file.path.clone());
+        let mut hash = Sha256::new();
+        for path in std::iter::once(self.path(folder)).chain(attachments) {
+            let failed =
+                |error: std::io::Error| Failure::input(format!("{}: {error}", path.display()));
+            let mut file = File::open(&path).map_err(failed)?;
+            let mut buffer = vec![0; 64 * 1024];
+            let mut length = 0_u64;
+            loop {
+                let read = file.read(&mut buffer).map_err(failed)?;
+                if read == 0 {
+                    break;
+                }
+                length += read as u64;
+                hash.update(&buffer[..read]);
+            }
+            // So that bytes cannot move from one file to the next.
+            hash.update(length.to_le_bytes());
+        }
+        let digits = hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect::<String>();
+        Ok(format!("sha256:{digits}"))
+    }
+
+    /// Reads and renders all rows, and stores those that are left out in the folder. `keep` is the
+    /// number of emails to return.
+    pub fn check(&mut self, folder: &Path, keep: usize, out: &Printer) -> Result<Checked, Failure> {
+        let renderer = Renderer::new(&self.message)?;
+        let mut rows = self.rows(folder)?;
+        let mut left_out = std::io::BufWriter::new(create_private(&folder.join(LEFT_OUT))?);
+        let progress = out.progress("reading the rows");
+        let mut checked = Checked { count: 0, first: Vec::new(), problems: Vec::new() };
+        // Hashes in place of a million addresses.
+        let (hasher, mut seen) = (RandomState::new(), HashSet::new());
+        let mut read = 0_u64;
+        while self.limit.is_none_or(|limit| checked.count < limit) {
+            let Some(row) = rows.next()? else { break };
+            read += 1;
+            if read.is_multiple_of(1000) {
+                progress.set_text(format!("reading the rows: {read}"));
+            }
+            let is_new = |address: &String| seen.insert(hasher.hash_one(address));
+            let (code, message) = match self.judge(&row, is_new, &renderer) {
+                Ok(email) => {
+                    checked.count += 1;
+                    if checked.first.len() < keep {
+                        checked.first.push(email);
+                    }
+                    continue;
+                }
+                Err(reason) => reason,
+            };
+            match code {
+                "duplicate" => self.left_out.duplicate += 1,
+                "unsubscribed" => self.left_out.unsubscribed += 1,
+                _ => {
+                    self.left_out.invalid += 1;
+                    if checked.problems.len() < 10 {
+                        checked.problems.push((format!("row {}", row.number), message.clone()));
+                    }
+                }
+            }
+            let line = json!({"row": row.number, "address": row.address, "code": code, "message": message});
+            writeln!(left_out, "{line}")?;
+        }
+        left_out.flush()?;
+        Ok(checked)
+    }
+
+    /// The email of a row, or why it is left out.
+    fn judge(
+        &self,
+        row: &Row,
+        is_new: impl FnOnce(&String) -> bool,
+        renderer: &Renderer,
+    ) -> Result<Email, (&'static str, String)> {
+        let invalid = |problem: String| ("invalid", problem);
+        if let Some(problem) = &row.problem {
+            return Err(invalid(problem.clone()));
+        }
+        let address =
+            address::check(&row.address).map_err(|problem| invalid(problem.to_owned()))?;
+        match row.subscribed {
+            Some(false) => return Err(("unsubscribed", "not subscribed".to_owned())),
+            None if self.only_subscribed => {
+                return Err(("unsubscribed", "the service does not say `subscribed`".to_owned()));
+            }
+            _ => {}
+        }
+        let email = renderer.render(row, self.recipient(row)).map_err(invalid)?;
+        if !self.keep_duplicates && !is_new(&address) {
+            return Err(("duplicate", "an earlier row has the same address".to_owned()));
+        }
+        Ok(email)
+    }
+
+    /// The address that the email of a row goes to.
+    pub fn recipient<'a>(&'a self, row: &'a Row) -> &'a str {
+        self.only_to.as_deref().unwrap_or(&row.address)
+    }
+}
+
+/// The numbers of the rows that are left out.
+pub fn left_out_rows(folder: &Path) -> Result<HashSet<u64>, Failure> {
+    #[derive(Deserialize)]
+    struct Line {
+        row: u64,
+    }
+    let reader = BufReader::new(File::open(folder.join(LEFT_OUT))?);
+    let mut rows = HashSet::new();
+    for line in reader.lines() {
+        let line: Line = serde_json::from_str(&line?)
+            .map_err(|_| Failure::other(format!("{LEFT_OUT} of the job is damaged")))?;
+        rows.insert(line.row);
+    }
+    Ok(rows)
+}
+
+/// Creates a file that only its owner can read.
+pub fn create_private(path: &Path) -> Result<File, Failure> {
+    let mut options = std::fs::OpenOptions::new();
+    options.write(true).create_new(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    options.open(path).map_err(|error| Failure::other(format!("{}: {error}", path.display())))
+}

@@ -1,0 +1,206 @@
+//! The `svc bulk report` command.
+
+use std::collections::{HashMap, HashSet};
+use std::io::{BufRead as _, BufReader};
+
+use chrono::{DateTime, SecondsFormat, Utc};
+use clap::{Args, ValueEnum};
+use serde_json::{Value, json};
+use svc_sdk::bulk::{Entry, FileJournal, RowOutcome, State};
+
+use super::jobs::{Job, Jobs};
+use super::plan::LEFT_OUT;
+use crate::context::Context;
+use crate::failure::Failure;
+use crate::output::{Format, View};
+
+/// Show the outcome of every row of a job
+///
+/// Rows that are not sent yet are missing. The status is accepted, refused, invalid, unknown or
+/// left_out.
+#[derive(Args, Debug)]
+#[command(after_long_help = "\
+Examples:
+  svc bulk report 20261122-101500-1f3a9c02 > report.csv
+  svc bulk report 20261122 -o ndjson --jq 'select(.status == \"unknown\") | .address'
+
+Scope: none (works offline)")]
+pub struct Report {
+    /// Job id, or its start
+    job: String,
+    /// Report format [default: csv; JSON with --json]
+    #[arg(long, value_name = "csv|ndjson", hide_possible_values = true)]
+    format: Option<ReportFormat>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum ReportFormat {
+    /// A header line and one line per row
+    Csv,
+    /// One JSON object per line
+    Ndjson,
+}
+
+const COLUMNS: [&str; 7] = ["row", "address", "status", "id", "code", "when", "message"];
+
+impl Report {
+    pub fn run(self, context: &Context) -> Result<(), Failure> {
+        let job = Jobs::of(&context.settings).find(&self.job)?;
+        let as_json = context.out.has_explicit_format() && !context.out.is_table();
+        let csv = match self.format {
+            Some(format) => format == ReportFormat::Csv,
+            None => !as_json,
+        };
+        if csv {
+            context.out.raw(&format!("{}\n", COLUMNS.join(",")))?;
+        }
+        let mut all = Vec::new();
+        for_each_row(&job, |row| {
+            if csv {
+                return context.out.raw_data(&line(&row)?);
+            }
+            match context.out.format() {
+                Format::Ndjson => context.out.one(&row, View(&[]))?,
+                _ if self.format == Some(ReportFormat::Ndjson) => {
+                    context.out.raw_data(&format!("{row}\n"))?;
+                }
+                _ => all.push(row),
+            }
+            Ok(())
+        })?;
+        match csv || self.format.is_some() || context.out.format() == Format::Ndjson {
+            true => Ok(()),
+            false => context.out.value(&Value::from(all)),
+        }
+    }
+}
+
+/// Calls `each` for every row with an outcome, request by request. Reads the journal twice, so that
+/// it need not be held in memory.
+fn for_each_row(
+    job: &Job,
+    mut each: impl FnMut(Value) -> Result<(), Failure>,
+) -> Result<(), Failure> {
+    let failed = |error: std::io::Error| Failure::other(format!("the journal: {error}"));
+    let records = || FileJournal::read(job.journal_path()).map_err(failed);
+    let state = records()?.state().map_err(failed)?.stopped();
+    let mut report = Rows { state, open: HashMap::new(), named: HashSet::new() };
+    for entry in records()? {
+        for row in report.take(entry.map_err(failed)?) {
+            each(row)?;
+        }
+    }
+    for row in report.unfinished() {
+        each(row)?;
+    }
+    let left_out = BufReader::new(std::fs::File::open(job.folder.join(LEFT_OUT))?);
+    for line in left_out.lines() {
+        let line: Value = serde_json::from_str(&line?)
+            .map_err(|_| Failure::other(format!("{LEFT_OUT} of the job is damaged")))?;
+        each(json!({
+            "row": line["row"],
+            "address": line["address"],
+            "status": "left_out",
+            "id": null,
+            "code": line["code"],
+            "when": job.info.at.to_rfc3339_opts(SecondsFormat::Millis, true),
+            "message": line["message"],
+        }))?;
+    }
+    Ok(())
+}
+
+/// The rows of a request, their recipients, and its time.
+type Request = (Vec<u64>, Vec<String>, DateTime<Utc>);
+
+/// The requests of the journal so far.
+struct Rows {
+    /// The state at the end of the journal.
+    state: State,
+    /// Requests without an outcome: their rows, recipients and time.
+    open: HashMap<u64, Request>,
+    /// Unknown rows that were reported.
+    named: HashSet<u64>,
+}
+
+impl Rows {
+    fn take(&mut self, entry: Entry) -> Vec<Value> {
+        match entry {
+            Entry::Intent { chunk, at, rows, to, .. } => {
+                self.open.insert(chunk, (rows, to, at));
+                Vec::new()
+            }
+            Entry::Outcome { chunk, at, results } => {
+                let Some((rows, to, _)) = self.open.remove(&chunk) else { return Vec::new() };
+                let rows = rows.into_iter().zip(to).zip(results);
+                rows.filter_map(|((row, to), result)| self.row(row, &to, at, result)).collect()
+            }
+            Entry::NotSent { chunk, .. } => {
+                // Rows that were unknown before are named by their first request.
+                let open = self.open.remove(&chunk);
+                let (rows, to, at) = open.unwrap_or_default();
+                let rows = rows.into_iter().zip(to);
+                rows.filter_map(|(row, to)| self.row(row, &to, at, RowOutcome::Unknown)).collect()
+            }
+            Entry::Invalid { row, at, message } => {
+                vec![value(row, "", "invalid", [None, None, Some(&message)], at)]
+            }
+            // The request may be repeated later.
+            _ => Vec::new(),
+        }
+    }
+
+    /// The rows of requests without an outcome.
+    fn unfinished(mut self) -> Vec<Value> {
+        let mut open = std::mem::take(&mut self.open).into_iter().collect::<Vec<_>>();
+        open.sort_unstable_by_key(|(chunk, _)| *chunk);
+        let rows = open
+            .into_iter()
+            .flat_map(|(_, (rows, to, at))| rows.into_iter().zip(to).map(move |row| (row, at)));
+        let rows = rows.collect::<Vec<_>>();
+        let row = |((row, to), at): ((u64, String), _)| self.row(row, &to, at, RowOutcome::Unknown);
+        rows.into_iter().filter_map(row).collect()
+    }
+
+    fn row(&mut self, row: u64, to: &str, at: DateTime<Utc>, result: RowOutcome) -> Option<Value> {
+        match result {
+            RowOutcome::Accepted(id) => {
+                Some(value(row, to, "accepted", [Some(&id), None, None], at))
+            }
+            RowOutcome::Refused { code, message } => {
+                let texts = [None, code.as_deref(), message.as_deref()];
+                Some(value(row, to, "refused", texts, at))
+            }
+            // Only if no later request told, and once.
+            _ => (self.state.is_unknown(row) && self.named.insert(row))
+                .then(|| value(row, to, "unknown", [None; 3], at)),
+        }
+    }
+}
+
+fn value(
+    row: u64,
+    address: &str,
+    status: &str,
+    [id, code, message]: [Option<&str>; 3],
+    at: DateTime<Utc>,
+) -> Value {
+    let when = at.to_rfc3339_opts(SecondsFormat::Millis, true);
+    json!({
+        "row": row, "address": address, "status": status, "id": id, "code": code, "when": when,
+        "message": message,
+    })
+}
+
+fn line(row: &Value) -> Result<String, Failure> {
+    let mut writer = csv::Writer::from_writer(Vec::new());
+    let cells = COLUMNS.map(|column| match &row[column] {
+        Value::String(text) => text.clone(),
+        Value::Null => String::new(),
+        other => other.to_string(),
+    });
+    let failed = |error: csv::Error| Failure::other(error.to_string());
+    writer.write_record(cells).map_err(failed)?;
+    let bytes = writer.into_inner().map_err(|error| Failure::other(error.to_string()))?;
+    Ok(String::from_utf8_lossy(&bytes).into_owned())
+}

@@ -1,0 +1,335 @@
+//! Reads the rows of a CSV or NDJSON file, one at a time.
+
+use std::fs::File;
+use std::io::{BufRead, BufReader, Read as _};
+use std::path::Path;
+
+use serde_json::{Map, Value};
+
+use super::csv_records::{CsvRecords, not_utf8};
+use crate::failure::Failure;
+use crate::input::content::in_file;
+use crate::input::json_problem;
+
+/// The most bytes of a line of NDJSON.
+const MAX_LINE: u64 = 1 << 20;
+
+/// A row of the file.
+#[derive(Clone, Debug)]
+pub struct Row {
+    /// Row number as a spreadsheet shows it, or the line number in NDJSON.
+    pub number: u64,
+    /// The recipient as in the file.
+    pub address: String,
+    /// Every value that is not empty, by its column. A column such as `First Name` is also
+    /// `first_name`, so that a placeholder can name it.
+    pub values: Map<String, Value>,
+    /// What the column `subscribed` says.
+    pub subscribed: Option<bool>,
+    /// Why the row cannot be read.
+    pub problem: Option<String>,
+}
+
+/// The rows of a file.
+pub struct Rows {
+    format: Format,
+    column: Option<String>,
+    name: std::path::PathBuf,
+}
+
+enum Format {
+    Csv { records: CsvRecords<BufReader<File>>, columns: Vec<String>, email: usize, number: u64 },
+    Ndjson { reader: BufReader<File>, line: u64, buffer: Vec<u8> },
+}
+
+impl Rows {
+    /// Opens a file. `column` has the addresses; by default the one that is named `email`. `name`
+    /// is the file's name in messages.
+    pub fn open(path: &Path, name: &Path, column: Option<&str>) -> Result<Self, Failure> {
+        let open = || Format::open(path, column);
+        let format = open().map_err(|failure| in_file(name, failure))?;
+        Ok(Self { format, column: column.map(str::to_owned), name: name.to_owned() })
+    }
+
+    /// The next row; `None` at the end of the file. A failure concerns the whole file.
+    pub fn next(&mut self) -> Result<Option<Row>, Failure> {
+        let row = match &mut self.format {
+            Format::Csv { records, columns, email, number } => {
+                next_of_csv(records, columns, *email, number)
+            }
+            Format::Ndjson { reader, line, buffer } => {
+                next_of_ndjson(reader, line, buffer, self.column.as_deref())
+            }
+        };
+        row.map_err(|failure| in_file(&self.name, failure))
+    }
+}
+
+impl Format {
+    fn open(path: &Path, column: Option<&str>) -> Result<Self, Failure> {
+        let file = File::open(path).map_err(|error| Failure::input(error.to_string()))?;
+        let mut reader = BufReader::with_capacity(64 * 1024, file);
+        let start = reader.fill_buf()?;
+        let is_utf16 = start.starts_with(b"\xFF\xFE") || start.starts_with(b"\xFE\xFF");
+        if is_utf16 || start.iter().take(100).any(|byte| *byte == 0) {
+            return Err(Failure::input("line 1, column 1: UTF-16 or binary, not UTF-8 text")
+                .hint("save it as \"CSV UTF-8\", or convert it: iconv -f utf-16 -t utf-8 FILE"));
+        }
+        if start.starts_with(b"\xEF\xBB\xBF") {
+            reader.consume(3);
+        }
+        match reader.fill_buf()?.iter().find(|byte| !byte.is_ascii_whitespace()) {
+            None => Err(Failure::input("the file is empty")),
+            Some(b'{') => Ok(Self::Ndjson { reader, line: 0, buffer: Vec::new() }),
+            Some(b'[') => {
+                Err(Failure::input("a JSON array, which would have to be read as a whole")
+                    .hint("write one object per line: jq -c '.[]' FILE | svc bulk send - …"))
+            }
+            Some(_) => Self::open_csv(reader, column),
+        }
+    }
+
+    fn open_csv(reader: BufReader<File>, column: Option<&str>) -> Result<Self, Failure> {
+        let mut records = CsvRecords::new(reader);
+        let header = records.header()?.unwrap_or_default();
+        let columns = header.iter().map(str::to_owned).collect::<Vec<_>>();
+        if let Some(twice) =
+            columns.iter().enumerate().find(|(at, name)| columns[..*at].contains(name))
+            && !twice.1.is_empty()
+        {
+            return Err(Failure::input(format!("line 1: two columns are named `{}`", twice.1)));
+        }
+        let is_email = |name: &str| match column {
+            Some(column) => name == column,
+            None => is_email(name),
+        };
+        let mut emails = columns.iter().enumerate().filter(|(_, name)| is_email(name));
+        match (emails.next(), emails.next()) {
+            (Some((email, _)), None) => {
+                drop(emails);
+                Ok(Self::Csv { records, columns, email, number: 1 })
+            }
+            (Some(_), Some(_)) => {
+                Err(Failure::input("line 1: several columns may hold the address")
+                    .hint("name it: --column 'E-Mail'"))
+            }
+            (None, _) => Err(match column {
+                Some(column) => {
+                    Failure::usage(format!("--column: the file has no column `{column}`"))
+                }
+                None => Failure::input("line 1: no column is named `email`").hint(
+                    "the first line names the columns; name that of the address: --column 'E-Mail'",
+                ),
+            }),
+        }
+    }
+}
+
+fn is_email(name: &str) -> bool {
+    let name = name.to_lowercase().replace(['_', '-', ' '], "");
+    matches!(name.as_str(), "email" | "emailaddress" | "mail")
+}
+
+fn next_of_csv(
+    records: &mut CsvRecords<BufReader<File>>,
+    columns: &[String],
+    email: usize,
+    number: &mut u64,
+) -> Result<Option<Row>, Failure> {
+    loop {
+        let Some(record) = records.next()? else { return Ok(None) };
+        *number += 1;
+        let cells = &record.values;
+        // Spreadsheets leave empty rows at the end of a file.
+        if cells.iter().all(str::is_empty) {
+            continue;
+        }
+        let mut row = Row::new(*number, cells.get(email).unwrap_or_default());
+        if cells.iter().skip(columns.len()).any(|cell| !cell.is_empty()) {
+            row.problem = Some(format!(
+                "line {}: the row has {} values, but the header has {}",
+                record.line,
+                cells.len(),
+                columns.len()
+            ));
+        } else if record.is_doubtful {
+            row.problem = Some(format!(
+                "line {}: a value looks like several rows; check its quotes",
+                record.line
+            ));
+        }
+        for (name, cell) in columns.iter().zip(cells) {
+            row.put(name, cell.into());
+        }
+        row.complete();
+        return Ok(Some(row));
+    }
+}
+
+fn next_of_ndjson(
+    reader: &mut BufReader<File>,
+    number: &mut u64,
+    buffer: &mut Vec<u8>,
+    column: Option<&str>,
+) -> Result<Option<Row>, Failure> {
+    loop {
+        buffer.clear();
+        if reader.take(MAX_LINE + 1).read_until(b'\n', buffer)? == 0 {
+            return Ok(None);
+        }
+        *number += 1;
+        let line = *number;
+        if buffer.len() as u64 > MAX_LINE {
+            return Err(Failure::input(format!("line {line}: longer than 1 MiB")));
+        }
+        let text = std::str::from_utf8(buffer)
+            .map_err(|error| not_utf8(line, buffer, error.valid_up_to()))?;
+        if text.trim().is_empty() {
+            continue;
+        }
+        let object: Map<String, Value> = serde_json::from_str(text).map_err(|error| {
+            let problem = json_problem(&error);
+            // serde counts lines from the start of this one.
+            Failure::input(problem.replace(" at line 1 ", &format!(" at line {line} ")))
+        })?;
+        let key = match column {
+            Some(column) => Some(column),
+            None => object.keys().map(String::as_str).find(|name| is_email(name)),
+        };
+        let address = key.and_then(|key| object.get(key)?.as_str()).unwrap_or_default();
+        let mut row = Row::new(line, address.trim());
+        for (name, value) in object {
+            row.put(&name, value);
+        }
+        row.complete();
+        return Ok(Some(row));
+    }
+}
+
+impl Row {
+    fn new(number: u64, address: &str) -> Self {
+        let address = address.to_owned();
+        Self { number, address, values: Map::new(), subscribed: None, problem: None }
+    }
+
+    fn put(&mut self, name: &str, value: Value) {
+        let is_missing =
+            value.is_null() || value.as_str().is_some_and(|text| text.trim().is_empty());
+        if name.is_empty() || is_missing {
+            return;
+        }
+        let simple = simple_name(name);
+        if simple != name && !self.values.contains_key(&simple) {
+            self.values.insert(simple, value.clone());
+        }
+        self.values.insert(name.to_owned(), value);
+    }
+
+    /// Reads the column `subscribed`.
+    fn complete(&mut self) {
+        let Some(value) = self.values.get("subscribed") else { return };
+        let text = value.as_str().map_or_else(|| value.to_string(), str::to_lowercase);
+        match text.as_str() {
+            "true" | "yes" | "y" | "1" | "subscribed" => self.subscribed = Some(true),
+            "false" | "no" | "n" | "0" | "unsubscribed" => self.subscribed = Some(false),
+            _ => self.problem = Some("`subscribed` must be true or false".to_owned()),
+        }
+    }
+}
+
+/// The name of a column in a placeholder: `First Name` is `first_name`.
+fn simple_name(name: &str) -> String {
+    let letter = |c: char| if c.is_alphanumeric() { c } else { '_' };
+    name.trim().to_lowercase().chars().map(letter).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(content: &[u8]) -> Result<Vec<Row>, Failure> {
+        let dir = tempfile::tempdir().expect("a directory");
+        let path = dir.path().join("rows");
+        std::fs::write(&path, content).expect("written");
+        let mut rows = Rows::open(&path, Path::new("people.csv"), None)?;
+        let mut all = Vec::new();
+        while let Some(row) = rows.next()? {
+            all.push(row);
+        }
+        Ok(all)
+    }
+
+    fn refusal(content: &[u8]) -> String {
+        read(content).expect_err("refused").details().message.clone()
+    }
+
+    #[test]
+    fn reads_csv_with_any_delimiter_and_numbers_rows_as_a_spreadsheet() {
+        for file in [
+            "\u{feff}E-Mail;First Name;subscribed\r\nada@b.test;\"Ada\r\nK;\";yes\r\n\r\neve@b.test;;no",
+            "E-Mail,First Name,subscribed\nada@b.test,\"Ada\nK;\",yes\n\neve@b.test,,no\n",
+        ] {
+            let rows = read(file.as_bytes()).expect("a file");
+            let shown = rows.iter().map(|row| (row.number, row.address.as_str(), row.subscribed));
+            let expected = [(2, "ada@b.test", Some(true)), (4, "eve@b.test", Some(false))];
+            assert_eq!(shown.collect::<Vec<_>>(), expected);
+            assert_eq!(rows[0].values["first_name"], rows[0].values["First Name"]);
+            assert!(!rows[1].values.contains_key("first_name"), "empty is missing");
+        }
+    }
+
+    #[test]
+    fn reads_ndjson_and_keeps_types() {
+        let rows = read(b"{\"email\":\"a@b.test\",\"n\":3,\"x\":null}\n\n{\"Mail\":\"c@d.test\"}")
+            .expect("a file");
+        assert_eq!((rows[0].number, rows[0].values["n"].clone()), (1, Value::from(3)));
+        assert!(!rows[0].values.contains_key("x"));
+        assert_eq!((rows[1].number, rows[1].address.as_str()), (3, "c@d.test"));
+        assert!(refusal(b"{\"email\":\"a@b\"}\n{\"email\":\n").contains("at line 2 column"));
+    }
+
+    #[test]
+    fn input_that_lies_is_refused_with_its_place() {
+        let many = "b@b.test,Bob\n".repeat(900);
+        for (file, place) in [
+            (
+                format!("email,name\na@b.test,\"Ada\n{many}"),
+                "line 2, column 10: the quote is never",
+            ),
+            (
+                format!("email,name\na@b.test,\"Ada\n{many}c@b.test,\"Smith, J\"\n"),
+                "line 903, column 11: text follows a closing quote; the quote was opened in line 2",
+            ),
+            (format!("email,name\n\"a@b.test\"x,\n"), "line 2, column 11: text follows"),
+            (
+                format!("email,name\na@b.test,{}\n", "x".repeat(2 << 20)),
+                "line 2: the row is longer",
+            ),
+            (format!("email,name\na@b.test{}\n", ",x".repeat(1_000_00)), "line 2: more than 1000"),
+            (format!("email{}\n", ",x".repeat(1_000_00)), "line 1: more than 1000"),
+            ("email,name\na@b.test,A\rc@d.test,C\n".to_owned(), "line 2: a carriage return"),
+            ("email,email\na@b.test,c@d.test\n".to_owned(), "line 1: two columns"),
+            ("name,plan\nAda,pro\n".to_owned(), "line 1: no column is named `email`"),
+            ("[{}]".to_owned(), "a JSON array"),
+            (" \n".to_owned(), "the file is empty"),
+        ] {
+            let message = refusal(file.as_bytes());
+            assert!(message.starts_with(&format!("people.csv: {place}")), "{message}");
+        }
+        assert!(refusal(b"\xFF\xFEe\0m\0a\0").contains("UTF-16"));
+        assert!(refusal(b"e\0m\0a\0i\0l\0\n\0").contains("UTF-16"));
+        assert!(refusal(b"email,name\na@b.test,Zo\xeb\n").contains("line 2, column 12: not UTF-8"));
+    }
+
+    #[test]
+    fn quotes_that_join_rows_make_a_row_invalid() {
+        let rows =
+            read(b"email,name\na@b.test,\"Ada\nc@d.test,Bob\"\n\"e@f.test\",\"1 Main St\nX\"\n")
+                .expect("a file");
+        assert!(rows[0].problem.as_deref().is_some_and(|why| why.starts_with("line 2: a value")));
+        assert_eq!((rows[1].number, rows[1].problem.as_deref()), (3, None));
+        let rows = read(b"email,name\na@b.test,Ada,x\nc@d.test,C,\n").expect("a file");
+        assert!(rows[0].problem.as_deref().is_some_and(|why| why.contains("3 values")));
+        assert_eq!(rows[1].problem, None);
+    }
+}

@@ -1,0 +1,310 @@
+//! The `svc bulk send` command.
+
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+
+use clap::{Args, ValueHint};
+use serde_json::json;
+use svc_sdk::EmailClient;
+use svc_sdk::bulk::JobInfo;
+use svc_sdk::email::Email;
+
+use super::drive;
+use super::jobs::Jobs;
+use super::message::{self, Message};
+use super::options::{Duplicates, Unknown, rate};
+use super::plan::{COPY, Checked, LEFT_OUT, LeftOut, Plan, create_private};
+use super::{address, drive::show_first_request};
+use crate::commands::contacts::pages;
+use crate::complete::{Values, at_file};
+use crate::confirm::confirm;
+use crate::context::Context;
+use crate::failure::Failure;
+use crate::input::attach::{self, Attach, Source};
+use crate::input::pairs;
+use crate::names::{self, Names};
+use crate::stop::StopSignal;
+
+/// How many emails are shown before the question.
+const SHOWN: usize = 3;
+
+/// Send an email to every row of a file or contact of an audience
+///
+/// The first line of a CSV file names the columns; NDJSON has an object per line. Every text may
+/// contain placeholders such as {{ first_name }}; a row without the value is left out and reported.
+/// All rows are read and checked before the first email is sent, and a question shows what will be
+/// sent.
+///
+/// What is sent is recorded, so that a job can be killed at any point: `svc bulk resume` sends only
+/// what was not sent. The exit code is 11 if emails are refused, 9 if the outcome of some is
+/// unknown, and 130 after Ctrl-C.
+#[derive(Args, Debug)]
+#[command(after_long_help = "\
+Examples:
+  svc bulk send people.csv --from hello@example.com --subject 'Hi {{ first_name }}' \\
+      --html @news.html --unsubscribe 'https://example.com/u/{{ token }}'
+  svc bulk send --audience Newsletter --from hello@example.com --subject News --text @news.txt
+  svc bulk send people.ndjson --from hello@example.com --subject Hi --template welcome --rate 50/s
+  svc bulk send people.csv --from hello@example.com --subject Hi --text @news.txt --only-to me@example.com
+
+Scope: emails:send (and contacts:manage with --audience)")]
+pub struct Send {
+    /// CSV or NDJSON file; - for stdin
+    #[arg(value_hint = ValueHint::FilePath, required_unless_present = "audience")]
+    file: Option<PathBuf>,
+    /// Send to the subscribed contacts of an audience
+    ///
+    /// Its id or name.
+    #[arg(long, value_name = "AUDIENCE", conflicts_with = "file", add = Values::Audience.candidates())]
+    audience: Option<String>,
+    /// Column with the address [default: the column named email]
+    #[arg(long, hide_short_help = true, value_name = "NAME", conflicts_with = "audience")]
+    column: Option<String>,
+    /// Sender: `a@b.com` or `Name <a@b.com>`
+    #[arg(long, value_name = "ADDRESS")]
+    from: String,
+    /// Subject
+    #[arg(long, value_name = "TEXT")]
+    subject: String,
+    /// HTML body; values are escaped
+    ///
+    /// Text, @file or - for stdin.
+    #[arg(long, value_name = "TEXT|@FILE|-", allow_hyphen_values = true, add = at_file())]
+    html: Option<String>,
+    /// Plain-text body [default: derived from --html]
+    ///
+    /// Text, @file or - for stdin.
+    #[arg(long, value_name = "TEXT|@FILE|-", allow_hyphen_values = true, add = at_file())]
+    text: Option<String>,
+    /// Template id; its variables are the row's values
+    #[arg(long, value_name = "ID")]
+    template: Option<String>,
+    /// Reply-To addresses; repeatable
+    #[arg(long, hide_short_help = true, value_name = "ADDRESS")]
+    reply_to: Vec<String>,
+    /// Email header; repeatable
+    #[arg(long, hide_short_help = true, value_name = "NAME: VALUE", value_parser = pairs::parse_header)]
+    header: Vec<(String, String)>,
+    /// Tracking tag; repeatable
+    #[arg(long, hide_short_help = true, value_name = "KEY=VALUE", value_parser = pairs::parse_text)]
+    tag: Vec<(String, String)>,
+    /// Attachment, the same for all; repeatable
+    ///
+    /// Format: PATH[;name=NAME][;type=MIME].
+    #[arg(long, hide_short_help = true, value_name = "PATH[;…]", value_parser = attach::parser(), value_hint = ValueHint::FilePath)]
+    attach: Vec<Attach>,
+    /// URL to unsubscribe with one click
+    ///
+    /// Sets the headers List-Unsubscribe and List-Unsubscribe-Post (RFC 8058).
+    #[arg(long, value_name = "URL")]
+    unsubscribe: Option<String>,
+    /// Maximum emails per second [default: no limit]
+    #[arg(long, value_name = "N/s", value_parser = rate)]
+    rate: Option<u32>,
+    /// Maximum requests in flight
+    ///
+    /// Each has up to 100 emails.
+    #[arg(long, hide_short_help = true, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u16).range(1..=64))]
+    concurrency: u16,
+    /// Send at most this many emails
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    limit: Option<u64>,
+    /// Send only the first emails, to this address
+    ///
+    /// Three, unless --limit says how many.
+    #[arg(long, value_name = "ADDRESS")]
+    only_to: Option<String>,
+    /// What to do with rows that repeat an address: skip or keep
+    #[arg(
+        long,
+        hide_short_help = true,
+        value_name = "skip|keep",
+        hide_possible_values = true,
+        default_value = "skip"
+    )]
+    duplicates: Duplicates,
+}
+
+impl Send {
+    pub async fn run(self, context: &Context) -> Result<(), Failure> {
+        let mut plan = self.plan(context)?;
+        let client = context.email_client().await?;
+        let mut stop = StopSignal::listen_with_hangup()?;
+        if let Some(audience) = self.audience.as_ref().filter(|_| context.settings.dry_run) {
+            // Its contacts are read by a request, which is the first one.
+            let call = client.contacts().list(audience.as_str());
+            return context.call(call, "").await.map(drop);
+        }
+        let info = JobInfo::new("");
+        let draft = Jobs::of(&context.settings).draft(&info.job)?;
+        let folder = draft.folder().to_owned();
+        tokio::select! {
+            copied = self.copy(context, &client, &folder) => copied?,
+            _ = stop.recv() => return Err(context.changes.interruption()),
+        }
+        let source = plan.checksum(&folder)?;
+        let checked = plan.check(&folder, SHOWN, &context.out)?;
+        if checked.count == 0 {
+            return Err(nothing_to_send(&plan, checked));
+        }
+        if context.settings.dry_run {
+            context.out.hint(&question(&plan, &checked, &folder));
+            return show_first_request(context, &client, &folder, &plan, |_| false);
+        }
+        if context.out.can_ask() && !context.settings.yes {
+            for (number, email) in checked.first.iter().enumerate() {
+                context.out.note(&preview(number + 1, email));
+            }
+            for (row, problem) in checked.problems.iter().take(SHOWN) {
+                context.out.note(&format!("left out: {row}: {problem}"));
+            }
+        }
+        confirm(context, &format!("{} Send?", question(&plan, &checked, &folder))).await?;
+        if plan.checksum(&folder)? != source {
+            return Err(Failure::input("the rows have changed since they were checked"));
+        }
+        let info = JobInfo::new(source).id(info.job);
+        let settings = serde_json::to_value(&plan).map_err(|e| Failure::other(e.to_string()))?;
+        let (folder, journal) = draft.start(&info.rows(checked.count).settings(settings))?;
+        drive::run(context, &client, &folder, &plan, journal, Unknown::Hold, stop).await
+    }
+
+    fn plan(&self, context: &Context) -> Result<Plan, Failure> {
+        let read = |option: &str, value: &Option<String>| {
+            let read = |value: &String| context.inputs.text(&context.out, option, value);
+            value.as_ref().map(read).transpose()
+        };
+        let (html, text) = (read("--html", &self.html)?, read("--text", &self.text)?);
+        if html.is_none() && text.is_none() && self.template.is_none() {
+            return Err(Failure::usage("the emails have no content")
+                .hint("give --text, --html or --template"));
+        }
+        if let Some(address) = &self.only_to {
+            address::check(address)
+                .map_err(|problem| Failure::usage(format!("--only-to: {problem}")))?;
+        }
+        // Checks that no name is given twice.
+        pairs::object("--header", self.header.clone())?;
+        pairs::object("--tag", self.tag.clone())?;
+        let attachments = self.attach.iter().map(attachment).collect::<Result<_, _>>()?;
+        let file = self.file.as_deref().filter(|path| path.as_os_str() != "-");
+        let file = file.map(|path| {
+            std::path::absolute(path)
+                .map_err(|error| Failure::input(format!("{}: {error}", path.display())))
+        });
+        Ok(Plan {
+            service: service(context),
+            file: file.transpose()?,
+            column: self.column.clone(),
+            message: Message {
+                from: self.from.clone(),
+                subject: self.subject.clone(),
+                html,
+                text,
+                reply_to: self.reply_to.clone(),
+                headers: self.header.clone(),
+                tags: self.tag.clone(),
+                template: self.template.clone(),
+                unsubscribe: self.unsubscribe.clone(),
+                attachments,
+            },
+            limit: self.limit.or(self.only_to.as_ref().map(|_| SHOWN as u64)),
+            only_to: self.only_to.clone(),
+            rate: self.rate,
+            concurrency: usize::from(self.concurrency),
+            keep_duplicates: self.duplicates == Duplicates::Keep,
+            only_subscribed: self.audience.is_some(),
+            left_out: LeftOut::default(),
+        })
+    }
+
+    /// Copies rows that cannot be read again later: those of an audience or of standard input.
+    async fn copy(
+        &self,
+        context: &Context,
+        client: &EmailClient,
+        folder: &Path,
+    ) -> Result<(), Failure> {
+        if let Some(audience) = &self.audience {
+            let copy = async |audience: &str| {
+                let path = folder.join(COPY);
+                let _ = std::fs::remove_file(&path);
+                let mut file = std::io::BufWriter::new(create_private(&path)?);
+                let progress = context.out.progress("reading the audience");
+                let mut count = 0_u64;
+                pages::for_each(client, audience, None, |contact| {
+                    count += 1;
+                    progress.set_text(format!("reading the audience: {count} contacts"));
+                    let mut row = contact.metadata.clone();
+                    row.insert("email".to_owned(), json!(contact.email));
+                    row.insert("name".to_owned(), json!(contact.name));
+                    row.insert("subscribed".to_owned(), json!(contact.subscribed));
+                    row.insert("contact_id".to_owned(), json!(contact.id));
+                    Ok(writeln!(file, "{}", serde_json::Value::Object(row))?)
+                })
+                .await?;
+                Ok(file.flush()?)
+            };
+            return names::with_id(context, Names::Audience(client), audience, copy).await;
+        }
+        if self.file.as_deref().is_some_and(|path| path.as_os_str() == "-") {
+            let mut file = create_private(&folder.join(COPY))?;
+            let mut stdin = context.inputs.stdin_stream(&context.out, "FILE")?;
+            std::io::copy(&mut stdin, &mut file)?;
+        }
+        Ok(())
+    }
+}
+
+/// The service of this run, so that a job is not continued with another one.
+pub fn service(context: &Context) -> String {
+    let url = context.settings.url(svc_sdk::Service::Email);
+    url.map_or("sandbox", |url| url.value.trim_end_matches('/')).to_owned()
+}
+
+fn attachment(attach: &Attach) -> Result<message::File, Failure> {
+    let Source::File(path) = &attach.source else {
+        return Err(Failure::usage("--attach: standard input cannot be read again for each email"));
+    };
+    let path = std::path::absolute(path)
+        .map_err(|error| Failure::input(format!("--attach: {}: {error}", path.display())))?;
+    let (name, content_type) = (attach.name.clone(), attach.content_type.clone());
+    Ok(message::File { path, name, content_type })
+}
+
+/// What will be sent, such as `5000 emails; 12 unsubscribed and 3 invalid left out (see …).`
+fn question(plan: &Plan, checked: &Checked, folder: &Path) -> String {
+    let count = checked.count;
+    let mut text = format!("{count} {}", if count == 1 { "email" } else { "emails" });
+    if let Some(address) = &plan.only_to {
+        text.push_str(&format!(", all to {address}"));
+    }
+    if let Some(left_out) = plan.left_out.describe() {
+        text.push_str(&format!("; {left_out} (see {})", folder.join(LEFT_OUT).display()));
+    }
+    text + "."
+}
+
+fn preview(number: usize, email: &Email) -> String {
+    let body = email.text.as_deref().or(email.html.as_deref());
+    let body = match (body, &email.template_id) {
+        (Some(body), _) => body.lines().take(8).map(|line| format!("  {line}\n")).collect(),
+        (None, Some(id)) => {
+            let values = serde_json::Value::Object(email.variables.clone());
+            format!("  template {id} with {values}\n")
+        }
+        (None, None) => String::new(),
+    };
+    let to = email.to.first().map(String::as_str).unwrap_or_default();
+    format!("email {number} to {to}\n  Subject: {}\n{body}", email.subject)
+}
+
+fn nothing_to_send(plan: &Plan, checked: Checked) -> Failure {
+    let mut message = "no row can be sent".to_owned();
+    if let Some(left_out) = plan.left_out.describe() {
+        message.push_str(&format!(": {left_out}"));
+    }
+    let mut failure = Failure::input(message);
+    failure.details_mut().fields = checked.problems;
+    failure
+}

@@ -1,0 +1,191 @@
+//! `svc bulk …`: each row gets at most one email, whatever ends a job.
+
+use serde_json::{Value, json};
+
+use crate::pty::Terminal;
+use crate::support::{Home, Run, Service};
+
+const PEOPLE: &str = "email,First Name,token,subscribed\n\
+    ada@example.test,Ada & Co,t 1,yes\n\
+    bob@example.test,,t2,\n\
+    cleo@example.test,Cleo,t3,no\n\
+    ADA@example.test,Ada,t4,\n\
+    \"dan@example.test,eve@example.test\",Dan,t5,\n\
+    fay@example.test,Fay,t6,\n";
+
+const SEND: [&str; 10] = [
+    "--sandbox",
+    "bulk",
+    "send",
+    "people.csv",
+    "--from",
+    "hello@sandbox.test",
+    "--subject",
+    "Hi {{ first_name }}",
+    "--html",
+    "<p>{{ first_name }}</p>",
+];
+
+/// The folders of all jobs.
+fn jobs(home: &Home) -> Vec<std::path::PathBuf> {
+    let Ok(entries) = std::fs::read_dir(home.path(".local/state/svc/bulk")) else {
+        return Vec::new();
+    };
+    entries.map(|entry| entry.expect("an entry").path()).collect()
+}
+
+fn rows(run: &Run) -> Vec<Value> {
+    assert_eq!(run.code, 0, "{run:?}");
+    run.stdout.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect()
+}
+
+#[test]
+fn each_valid_row_gets_one_email_and_each_other_row_is_reported() {
+    let home = Home::new();
+    home.file("people.csv", PEOPLE);
+    let url = "https://example.test/u/{{ token }}";
+    let run = home.run(&[&SEND[..], &["--unsubscribe", url, "--yes"]].concat());
+    assert_eq!(run.code, 0, "{run:?}");
+    let job = run.json();
+    let counts = ["total", "accepted", "refused", "unknown", "not_sent", "left_out"];
+    assert_eq!(counts.map(|count| job[count].as_u64()), [2, 2, 0, 0, 0, 4].map(Some), "{job}");
+    assert_eq!(job["state"], "complete");
+
+    let messages = home.sandbox_json(&["sandbox", "messages", "list"]);
+    let messages = messages["data"].as_array().or(messages.as_array()).expect("a list").clone();
+    let mut subjects = messages.iter().map(|each| each["subject"].as_str()).collect::<Vec<_>>();
+    subjects.sort_unstable();
+    assert_eq!(subjects, [Some("Hi Ada & Co"), Some("Hi Fay")]);
+    let ada = messages.iter().find(|each| each["subject"] == "Hi Ada & Co").expect("Ada's");
+    let ada = ada["id"].as_str().expect("an id");
+    let raw = home.run(&["--sandbox", "sandbox", "messages", "get", ada, "--raw"]).stdout;
+    assert!(raw.contains("<p>Ada &amp; Co</p>"), "{raw}");
+    assert!(raw.contains("List-Unsubscribe: <https://example.test/u/t%201>"), "{raw}");
+    assert!(raw.contains("List-Unsubscribe-Post: List-Unsubscribe=One-Click"), "{raw}");
+
+    let id = job["job"].as_str().expect("an id");
+    let report = rows(&home.run(&["bulk", "report", id, "-o", "ndjson"]));
+    let mut seen = report
+        .iter()
+        .map(|row| {
+            (row["row"].as_u64().expect("a row"), row["status"].clone(), row["code"].clone())
+        })
+        .collect::<Vec<_>>();
+    seen.sort_by_key(|(row, ..)| *row);
+    let left_out = |row, code: &str| (row, json!("left_out"), json!(code));
+    let accepted = |row| (row, json!("accepted"), Value::Null);
+    let expected = [
+        accepted(2),
+        left_out(3, "invalid"),
+        left_out(4, "unsubscribed"),
+        left_out(5, "duplicate"),
+        left_out(6, "invalid"),
+        accepted(7),
+    ];
+    assert_eq!(seen, expected);
+    assert!(
+        report.iter().any(|row| row["message"] == "--subject: line 1: the row has no `first_name`")
+    );
+    let csv = home.run(&["bulk", "report", id]).stdout;
+    assert!(
+        csv.starts_with(
+            "row,address,status,id,code,when,message\n2,ada@example.test,accepted,eml_"
+        ),
+        "{csv}"
+    );
+
+    // Nothing is left to send.
+    let again = home.run(&["--sandbox", "bulk", "resume", id]);
+    assert_eq!((again.code, again.json()["accepted"].as_u64()), (0, Some(2)), "{again:?}");
+    home.file("people.csv", format!("{PEOPLE}gus@example.test,Gus,t7,\n"));
+    let changed = home.run(&["--sandbox", "bulk", "resume", id]);
+    assert_eq!((changed.code, changed.error()["code"].as_str()), (2, Some("source_changed")));
+    let elsewhere = home.run_with_env(
+        &["bulk", "resume", id],
+        &[("SVC_EMAIL_URL", "http://127.0.0.1:9"), ("SVC_EMAIL_KEY", "mk_test_x")],
+    );
+    assert_eq!(elsewhere.code, 2, "{elsewhere:?}");
+    assert!(elsewhere.stderr.contains("started with sandbox"), "{elsewhere:?}");
+}
+
+#[test]
+fn input_that_lies_sends_nothing_and_leaves_nothing_behind() {
+    let service = Service::always(500, "");
+    let env = [("SVC_EMAIL_URL", service.url()), ("SVC_EMAIL_KEY", "mk_test_x".to_owned())];
+    let env = env.each_ref().map(|(name, value)| (*name, value.as_str()));
+    let home = Home::new();
+    let many = "b@b.test,Bob\n".repeat(900);
+    for (content, why) in [
+        (
+            format!("email,name\na@b.test,\"Ada\n{many}").into_bytes(),
+            "line 2, column 10: the quote",
+        ),
+        (b"\xFF\xFEe\0m\0a\0i\0l\0".to_vec(), "UTF-16"),
+        (b"email,name\na@b.test,Zo\xeb\n".to_vec(), "line 2, column 12: not UTF-8"),
+        (b"email,name\na@b.test;c@d.test,Ada\n".to_vec(), "no row can be sent: 1 invalid"),
+    ] {
+        home.file("people.csv", content);
+        let args = [&SEND[1..], &["--yes"]].concat();
+        let run = home.run_with_env(&args, &env);
+        assert_eq!((run.code, run.stdout.as_str()), (2, ""), "{run:?}");
+        assert!(run.stderr.contains(why), "{why}: {run:?}");
+        assert_eq!(jobs(&home), Vec::<std::path::PathBuf>::new());
+    }
+    // Without a terminal and without --yes, nothing is sent either.
+    home.file("people.csv", PEOPLE);
+    let run = home.run_with_env(&SEND[1..], &env);
+    assert!(run.code == 2 && run.stderr.contains("2 emails; 1 unsubscribed"), "{run:?}");
+    assert!(service.requests().is_empty() && jobs(&home).is_empty());
+}
+
+#[test]
+fn a_response_that_is_lost_makes_rows_unknown_until_the_operator_decides() {
+    let accepted = r#"{"results":[{"index":0,"id":"eml_1"},{"index":1,"id":"eml_2"}]}"#;
+    let accepted = crate::support::http_response(200, "", accepted);
+    let service = Service::with_responses(&[String::new(), accepted]);
+    let home = Home::new();
+    home.file("people.csv", PEOPLE);
+    let env = [("SVC_EMAIL_URL", service.url()), ("SVC_EMAIL_KEY", "mk_test_x".to_owned())];
+    let env = env.each_ref().map(|(name, value)| (*name, value.as_str()));
+    let run = home.run_with_env(&[&SEND[1..], &["--yes"]].concat(), &env);
+    assert_eq!((run.code, run.json()["unknown"].as_u64()), (9, Some(2)), "{run:?}");
+    let id = run.json()["job"].as_str().expect("an id").to_owned();
+    let report = rows(&home.run(&["bulk", "report", &id, "-o", "ndjson"]));
+    let unknown = report.iter().filter(|row| row["status"] == "unknown");
+    let unknown = unknown.map(|row| row["address"].as_str()).collect::<Vec<_>>();
+    assert_eq!(unknown, [Some("ada@example.test"), Some("fay@example.test")]);
+
+    let held = home.run_with_env(&["bulk", "resume", &id], &env);
+    assert_eq!((held.code, service.requests().len()), (9, 1), "{held:?}");
+    let sent = home.run_with_env(&["bulk", "resume", &id, "--unknown", "resend"], &env);
+    assert_eq!((sent.code, sent.json()["accepted"].as_u64()), (0, Some(2)), "{sent:?}");
+    assert_eq!(service.requests().len(), 2);
+}
+
+/// The way of a user: preview, question, progress, Ctrl-C, resume, report.
+#[test]
+fn a_job_on_a_terminal_can_be_stopped_and_continued() {
+    let home = Home::new();
+    let people = (1..=5).map(|n| format!("p{n}@example.test,P{n}\n")).collect::<String>();
+    home.file("people.csv", format!("email,First Name\n{people}"));
+    let mut terminal = Terminal::start(&home, &[&SEND[..], &["--rate", "1/s"]].concat(), &[], 120);
+    terminal.until("email 3 to p3@example.test");
+    terminal.until("5 emails. Send? [y/N] ");
+    terminal.write("y\n");
+    terminal.until(" of 5: ");
+    terminal.write("\u{3}");
+    let seen = terminal.end();
+    assert_eq!(seen.code, 130, "{}", seen.raw);
+    assert!(seen.text.contains("<p>") || seen.text.contains("Subject: Hi P1"), "{}", seen.raw);
+    assert!(seen.text.contains("go on: svc --sandbox bulk resume "), "{}", seen.raw);
+
+    let list = home.run(&["bulk", "list"]).json();
+    let (job, id) = (&list[0], list[0]["job"].as_str().expect("an id"));
+    assert_eq!((job["state"].as_str(), job["unknown"].as_u64()), (Some("incomplete"), Some(0)));
+    let done = home.run(&["--sandbox", "bulk", "resume", id]);
+    assert_eq!((done.code, done.json()["accepted"].as_u64()), (0, Some(5)), "{done:?}");
+    let report = home.run(&["bulk", "report", id]).stdout;
+    for n in 1..=5 {
+        assert_eq!(report.matches(&format!("p{n}@example.test,accepted")).count(), 1, "{report}");
+    }
+}

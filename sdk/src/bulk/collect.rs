@@ -1,0 +1,157 @@
+//! Collects rows into requests.
+
+use std::collections::HashMap;
+use std::fmt::Display;
+use std::pin::Pin;
+
+use chrono::TimeDelta;
+use futures_core::Stream;
+use futures_util::StreamExt as _;
+
+use super::error::Cause;
+use super::{Row, State};
+use crate::email::Email;
+
+/// The most bytes of content in one request, so that it fits in memory and the service takes
+/// it. A single larger email is sent alone.
+const MAX_BYTES: u64 = 16 << 20;
+
+/// The emails of a request.
+#[derive(Default)]
+pub(super) struct Chunk {
+    pub(super) rows: Vec<u64>,
+    pub(super) emails: Vec<Email>,
+    /// The number and the key of the request that this one repeats.
+    pub(super) repeats: Option<(u64, String)>,
+    bytes: u64,
+}
+
+impl Chunk {
+    fn push(&mut self, row: u64, email: Email) {
+        self.bytes += size(&email);
+        self.rows.push(row);
+        self.emails.push(email);
+    }
+}
+
+/// What the rows give next.
+pub(super) enum Next {
+    Chunk(Chunk),
+    /// No valid email can be made of this row.
+    Invalid(u64, String),
+}
+
+pub(super) struct Collector<'a, S, T, R> {
+    pub(super) rows: Pin<&'a mut S>,
+    pub(super) render: R,
+    pub(super) size: usize,
+    pub(super) resend_unknown: bool,
+    /// How long keys are honored; `None` if they are not.
+    pub(super) key_life: Option<TimeDelta>,
+    pub(super) check: bool,
+    partial: Chunk,
+    /// Chunks that are ready, the first last.
+    ready: Vec<Chunk>,
+    /// Requests to repeat, while their rows are collected.
+    repeats: HashMap<u64, Chunk>,
+    last: Option<u64>,
+    ended: bool,
+    row: std::marker::PhantomData<fn(T)>,
+}
+
+impl<'a, S, T, E, R, M> Collector<'a, S, T, R>
+where
+    S: Stream<Item = Result<Row<T>, E>>,
+    E: Into<Cause>,
+    R: FnMut(&T) -> Result<Email, M>,
+    M: Display,
+{
+    pub(super) fn new(rows: Pin<&'a mut S>, render: R, size: usize) -> Self {
+        Self {
+            rows,
+            render,
+            size,
+            resend_unknown: false,
+            key_life: None,
+            check: true,
+            partial: Chunk::default(),
+            ready: Vec::new(),
+            repeats: HashMap::new(),
+            last: None,
+            ended: false,
+            row: std::marker::PhantomData,
+        }
+    }
+
+    /// The next request, or `None` at the end. Cancel safe: rows that were read are kept.
+    pub(super) async fn next(&mut self, state: &State) -> Result<Option<Next>, Cause> {
+        loop {
+            if let Some(chunk) = self.ready.pop() {
+                return Ok(Some(Next::Chunk(chunk)));
+            }
+            if self.ended {
+                let chunk = std::mem::take(&mut self.partial);
+                return Ok((!chunk.rows.is_empty()).then_some(Next::Chunk(chunk)));
+            }
+            let Some(row) = self.rows.next().await else {
+                self.ended = true;
+                continue;
+            };
+            let Row { number, data } = row.map_err(Into::into)?;
+            if self.last.is_some_and(|last| number <= last) {
+                return Err(format!("row {number} comes after a row with a number as high").into());
+            }
+            self.last = Some(number);
+            if let Some(invalid) = self.take(number, &data, state) {
+                return Ok(Some(invalid));
+            }
+        }
+    }
+
+    fn take(&mut self, number: u64, data: &T, state: &State) -> Option<Next> {
+        if state.is_settled(number) {
+            return None;
+        }
+        let repeat = self.key_life.and_then(|life| state.repeatable(number, life));
+        if repeat.is_none() && state.is_unknown(number) && !self.resend_unknown {
+            return None;
+        }
+        let email = (self.render)(data).map_err(|error| error.to_string()).and_then(|email| {
+            match self.check.then(|| email.check()) {
+                Some(Err(invalid)) => Err(invalid.to_string()),
+                _ => Ok(email),
+            }
+        });
+        let email = match email {
+            Ok(email) => email,
+            // It was sent, whatever it renders to now.
+            Err(_) if state.is_unknown(number) => return None,
+            Err(problem) => return Some(Next::Invalid(number, problem)),
+        };
+        if let Some((chunk, open)) = repeat {
+            let collected = self.repeats.entry(chunk).or_default();
+            collected.push(number, email);
+            if collected.rows == open.rows {
+                let mut chunk_again = self.repeats.remove(&chunk)?;
+                chunk_again.repeats = open.key.clone().map(|key| (chunk, key));
+                self.ready.push(chunk_again);
+            }
+            return None;
+        }
+        if !self.partial.rows.is_empty() && self.partial.bytes + size(&email) > MAX_BYTES {
+            self.ready.push(std::mem::take(&mut self.partial));
+        }
+        self.partial.push(number, email);
+        if self.partial.rows.len() >= self.size {
+            self.ready.insert(0, std::mem::take(&mut self.partial));
+        }
+        None
+    }
+}
+
+/// About how many bytes an email takes in a request.
+fn size(email: &Email) -> u64 {
+    let texts = [&email.html, &email.text].into_iter().flatten().map(|text| text.len() as u64);
+    let attachments = email.attachments.iter().map(|each| each.content_length() / 3 * 4);
+    1024 + texts.sum::<u64>() + attachments.sum::<u64>()
+}

@@ -1,0 +1,77 @@
+//! Why a job ended before all rows were sent.
+
+use std::error::Error as StdError;
+use std::{fmt, io};
+
+use super::Totals;
+
+pub(super) type Cause = Box<dyn StdError + Send + Sync>;
+
+/// A job ended before all its rows were sent.
+///
+/// The journal holds everything that was done; run the job again with it to continue.
+pub struct Error {
+    kind: ErrorKind,
+    totals: Totals,
+}
+
+/// Why a job ended early.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum ErrorKind {
+    /// The service cannot be reached, or refuses whole requests, or several requests in a row
+    /// have an unknown outcome.
+    Service(crate::Error),
+    /// The journal cannot be written or read. Nothing is sent without it.
+    Journal(io::Error),
+    /// The stream of rows failed.
+    Rows(Box<dyn StdError + Send + Sync>),
+}
+
+impl Error {
+    pub(super) fn new(kind: ErrorKind, totals: Totals) -> Self {
+        Self { kind, totals }
+    }
+
+    /// Why the job ended.
+    pub fn kind(&self) -> &ErrorKind {
+        &self.kind
+    }
+
+    /// The kind, by value.
+    pub fn into_kind(self) -> ErrorKind {
+        self.kind
+    }
+
+    /// What was done, in this run and those before it.
+    pub fn totals(&self) -> Totals {
+        self.totals
+    }
+}
+
+impl fmt::Debug for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Error").field("kind", &self.kind).field("totals", &self.totals).finish()
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self.kind {
+            ErrorKind::Service(_) => "the job stopped because of the service",
+            ErrorKind::Journal(_) => "the job stopped because its journal failed",
+            ErrorKind::Rows(_) => "the job stopped because its rows cannot be read",
+        })?;
+        f.write_str("; run it again with the same journal to continue")
+    }
+}
+
+impl StdError for Error {
+    fn source(&self) -> Option<&(dyn StdError + 'static)> {
+        Some(match &self.kind {
+            ErrorKind::Service(error) => error,
+            ErrorKind::Journal(error) => error,
+            ErrorKind::Rows(error) => error.as_ref(),
+        })
+    }
+}
