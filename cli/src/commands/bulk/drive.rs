@@ -188,7 +188,7 @@ pub fn show_first_request(
         context.out.note("nothing is left to send");
         return Ok(());
     }
-    dry_run::show(context, &client.emails().send_batch(&first).to_request()?)
+    dry_run::show(&context.out, &client.emails().send_batch(&first).to_request()?)
 }
 
 /// The rows of a state that a resumed job does not send.

@@ -15,9 +15,9 @@ use super::message::{self, Message};
 use super::options::{Duplicates, Unknown, rate};
 use super::plan::{COPY, Checked, LEFT_OUT, LeftOut, Plan, create_private};
 use super::{address, drive::show_first_request};
-use crate::commands::contacts::pages;
 use crate::complete::{Values, at_file};
 use crate::confirm::confirm;
+use crate::contact_pages;
 use crate::context::Context;
 use crate::failure::Failure;
 use crate::input::attach::{self, Attach, Source};
@@ -232,7 +232,7 @@ impl Send {
                 let mut file = std::io::BufWriter::new(create_private(&path)?);
                 let progress = context.out.progress("reading the audience");
                 let mut count = 0_u64;
-                pages::for_each(client, audience, None, |contact| {
+                contact_pages::for_each(client, audience, None, |contact| {
                     count += 1;
                     progress.set_text(format!("reading the audience: {count} contacts"));
                     let mut row = contact.metadata.clone();

@@ -25,7 +25,7 @@ pub(super) fn of(path: &str) -> Option<Value> {
         ])),
         "bulk send" | "bulk resume" | "bulk status" => job(),
         "bulk list" => list(job()),
-        "bulk report" => list(ours(&[
+        "bulk report" => list(own_object(&[
             ("row", integer()),
             ("address", string()),
             ("status", one_of(&["accepted", "refused", "invalid", "unknown", "left_out"])),
