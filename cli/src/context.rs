@@ -16,13 +16,13 @@ use tokio::sync::OnceCell;
 use crate::changes::Changes;
 use crate::command_line;
 use crate::command_spec::{CommandSpec, Effect};
-use crate::deliver::is_loopback;
 use crate::dry_run;
 use crate::failure::{Failure, Kind};
 use crate::input::content::Inputs;
 use crate::output::{Printer, View};
 use crate::sandbox::Sandbox;
 use crate::settings::{Key, Settings, Source, key_variable, url_setting_names};
+use crate::urls::is_loopback;
 
 /// The keys that a new sandbox accepts (`docs/control-interface.md#seeds`).
 pub const SANDBOX_EMAIL_KEY: &str = "mk_test_sandbox";

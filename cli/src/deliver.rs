@@ -26,6 +26,7 @@ use webhook_verify::{Extraction, ExtractionSigner, Mail, MailSigner, Scheme as _
 
 use crate::context::Context;
 use crate::failure::{Failure, Kind};
+use crate::urls::parse_url;
 
 mod tls;
 
@@ -250,22 +251,6 @@ pub fn check_url(option: &str, url: &str) -> Result<(), Failure> {
             Err(Failure::usage(format!("{option}: `{url}` is not an absolute http or https URL")))
         }
     }
-}
-
-/// Whether a URL certainly leads to this machine: to a loopback address, or to `localhost`.
-pub fn is_loopback(url: &Url) -> bool {
-    match url.host() {
-        Some(url::Host::Domain(name)) => name == "localhost" || name.ends_with(".localhost"),
-        Some(url::Host::Ipv4(ip)) => ip.is_loopback(),
-        Some(url::Host::Ipv6(ip)) => ip.is_loopback(),
-        None => false,
-    }
-}
-
-/// The URL, if it is an absolute http or https URL.
-pub fn parse_url(url: &str) -> Option<Url> {
-    let url = Url::parse(url).ok()?;
-    (matches!(url.scheme(), "http" | "https") && url.has_host()).then_some(url)
 }
 
 /// Whether a header describes one connection rather than the message (RFC 9110, section 7.6.1).

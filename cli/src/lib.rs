@@ -36,6 +36,7 @@ mod settings;
 mod stop;
 mod suggest;
 mod times;
+mod urls;
 mod usage;
 mod wait;
 mod webhook;

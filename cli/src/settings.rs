@@ -1,6 +1,7 @@
 //! Settings: flags, environment, `--env-file`, profile and defaults, resolved once by precedence.
 
 mod credentials;
+mod directories;
 pub mod env;
 pub mod files;
 pub mod flags;

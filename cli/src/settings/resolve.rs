@@ -4,9 +4,9 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::ValueEnum as _;
-use etcetera::BaseStrategy as _;
 use svc_sdk::Service;
 
+use super::directories::{directories, state_directory};
 use super::env::{self, Env, key_variable};
 use super::files::{self, DEFAULT_PROFILE, Profile};
 use super::{
@@ -380,27 +380,6 @@ fn color(flags: &GlobalFlags, environments: [&Env; 2]) -> ColorChoice {
         None => env.is_on("CLICOLOR_FORCE").then_some(ColorChoice::Always),
     });
     flags.color.or(variable).unwrap_or(ColorChoice::Auto)
-}
-
-fn directories(env: &Env) -> Result<(PathBuf, PathBuf), Failure> {
-    let named = env.path("XDG_CONFIG_HOME").zip(env.path("XDG_DATA_HOME"));
-    let (config, data) = match named {
-        Some(both) => both,
-        None => {
-            let strategy = etcetera::base_strategy::choose_native_strategy()
-                .map_err(|_| Failure::other("cannot determine the home directory: set HOME"))?;
-            (strategy.config_dir(), strategy.data_dir())
-        }
-    };
-    Ok((config.join("svc"), data.join("svc")))
-}
-
-/// The directory for state; `None` on a system that has none.
-fn state_directory(env: &Env) -> Option<PathBuf> {
-    let named = env.path("XDG_STATE_HOME");
-    let state =
-        named.or_else(|| etcetera::base_strategy::choose_native_strategy().ok()?.state_dir());
-    Some(state?.join("svc"))
 }
 
 #[cfg(test)]

@@ -10,7 +10,8 @@ use webhook_verify::{Extraction, ExtractionSigner, Mail, MailSigner, Scheme as _
 
 use crate::command_line::shell_quoted;
 use crate::commands::trigger::payload;
-use crate::deliver::{Delivery, parse_url};
+use crate::deliver::Delivery;
+use crate::urls::parse_url;
 
 /// A delivery that may be forged.
 #[derive(Clone, Debug)]
