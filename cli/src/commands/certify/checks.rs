@@ -339,7 +339,7 @@ fn spaced(value: &Value) -> String {
 /// A body with a text in ISO 8859-1.
 fn not_utf8(exam: &Exam) -> Vec<u8> {
     let mut value = value(exam);
-    value["data"]["note"] = "caf~".into();
+    value["data"]["note"] = "price: ~5".into();
     let text = value.to_string();
     text.bytes().map(|byte| if byte == b'~' { 0xE9 } else { byte }).collect()
 }
