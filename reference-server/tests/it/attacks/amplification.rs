@@ -104,21 +104,25 @@ async fn an_email_to_many_recipients_with_many_webhooks() {
     sandbox.freeze().await;
     webhooks(&sandbox, 50, NOWHERE, r#""email.delivered""#).await;
     assert_eq!(sandbox.call("POST /api/v1/emails", &email(1_000)).await.status, 202);
-    // 50 000 deliveries are being written, and attempted, meanwhile.
-    let mut longest = Duration::ZERO;
-    for _ in 0..20 {
-        let started = Instant::now();
+    // Other requests, and the end of the server, do not wait for all of the 50 000 deliveries.
+    let database = rusqlite::Connection::open(directory.path().join("svc.db")).expect("opened");
+    let pending = || -> i64 {
+        let sql = "SELECT COUNT(*) FROM pending_event";
+        database.query_row(sql, [], |row| row.get(0)).expect("a count")
+    };
+    let started = async {
+        while pending() == 0 {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+    };
+    within("deliveries that are written later", started).await;
+    for _ in 0..3 {
         let body = r#"{"name":"x"}"#;
         assert_eq!(sandbox.call("POST /api/v1/audiences", body).await.status, 201);
-        longest = longest.max(started.elapsed());
+        assert_ne!(pending(), 0);
     }
-    // Debug builds on a busy machine take a few hundred milliseconds; all deliveries in one
-    // transaction take many seconds.
-    assert!(longest < Duration::from_secs(3), "a request took {longest:?}");
-    let started = Instant::now();
     within("the server to stop", sandbox.server.stop()).await;
-    let stopped = started.elapsed();
-    assert!(stopped < Duration::from_secs(5), "the stop took {stopped:?}");
+    assert_ne!(pending(), 0);
 }
 
 #[tokio::test]
@@ -228,15 +232,23 @@ async fn clicks_on_an_email_with_much_html() {
     let html = sandbox.control(&format!("GET /_sandbox/messages/{message}/html"), "").await.body;
     assert_eq!(html.matches(&format!("/t/c/{email}/0/")).count(), 1_000);
     assert!(html.contains("http://b.test/xxx") && html.contains("'http://a.test/1000'"));
-    // Each click reads one row, not all of the HTML.
-    let started = Instant::now();
-    for number in 0..100 {
-        let clicked = sandbox.raw(&format!("HEAD /t/c/{email}/0/{}", 999 - number), "", "").await;
-        let target = format!("http://a.test/{}", 999 - number);
+    let click = async |email: &str, link: usize| {
+        let started = Instant::now();
+        let clicked = sandbox.raw(&format!("HEAD /t/c/{email}/0/{link}"), "", "").await;
+        let target = format!("http://a.test/{link}");
         assert_eq!((clicked.status, clicked.header("location")), (302, Some(target.as_str())));
+        started.elapsed()
+    };
+    // Each click reads one row, not all of the HTML, so it takes as long as with little HTML.
+    let body = body.replace(&links, "<a href='http://a.test/0'>0</a>").replace(&long, "");
+    let small = sandbox.call("POST /api/v1/emails", &body).await.id();
+    within("the delivery", sandbox.settle()).await;
+    let (mut with_much, mut with_little) = (Duration::ZERO, Duration::ZERO);
+    for number in 0..50 {
+        with_much += click(&email, 999 - number).await;
+        with_little += click(&small, 0).await;
     }
-    let took = started.elapsed();
-    assert!(took < Duration::from_secs(4), "100 clicks took {took:?}");
+    assert!(with_much < with_little * 20, "{with_much:?} against {with_little:?}");
     assert_eq!(sandbox.raw(&format!("GET /t/c/{email}/0/1000"), "", "").await.status, 404);
 }
 
@@ -267,5 +279,5 @@ async fn templates_that_work_on_large_values_and_clients_that_hang_up() {
     assert!(refused.body.contains("the template exceeds a limit"), "{refused:?}");
     let accepted = within("an email", sandbox.call("POST /api/v1/emails", &email("fast"))).await;
     assert_eq!(accepted.status, 202);
-    assert!(started.elapsed() < Duration::from_secs(20), "{:?}", started.elapsed());
+    assert!(started.elapsed() < Duration::from_secs(60), "{:?}", started.elapsed());
 }

@@ -27,7 +27,7 @@ async fn thousands_of_hidden_recipients() {
     assert_eq!(sandbox.call(SEND, &body(999)).await.status, 202);
     let started = Instant::now();
     sandbox.settle().await;
-    assert!(started.elapsed() < Duration::from_secs(20), "{:?}", started.elapsed());
+    assert!(started.elapsed() < Duration::from_secs(60), "{:?}", started.elapsed());
 }
 
 #[tokio::test]
@@ -48,7 +48,7 @@ async fn a_link_with_thousands_of_entities() {
     assert_eq!(click.status, 302);
     let links = sandbox.control("GET /_sandbox/messages/wait", "").await;
     assert_eq!(links.status, 200);
-    assert!(started.elapsed() < Duration::from_secs(20), "{:?}", started.elapsed());
+    assert!(started.elapsed() < Duration::from_secs(60), "{:?}", started.elapsed());
 }
 
 #[tokio::test]
