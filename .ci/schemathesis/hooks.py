@@ -46,3 +46,7 @@ def before_call(context, case, kwargs):
     # The server rightly rejects an unknown template.
     if isinstance(case.body, dict) and isinstance(case.body.get("templateId"), str):
         case.body["templateId"] = "welcome"
+    # Nor can a description say that an organization named twice must be the same one.
+    named = (case.query or {}).get("organization")
+    if isinstance(named, str) and isinstance(case.body, dict) and isinstance(case.body.get("organization"), str):
+        case.body["organization"] = named

@@ -8,7 +8,7 @@ use std::time::{Duration, SystemTime};
 
 use tokio_postgres::tls::{MakeTlsConnect, TlsConnect};
 use tokio_postgres::types::{ToSql, Type};
-use tokio_postgres::{Client, Config, GenericClient, Row, Socket, Transaction};
+use tokio_postgres::{Client, Config, GenericClient, IsolationLevel, Row, Socket, Transaction};
 use webhook_verify::{Storable, StoredDelivery};
 
 use self::connection::{Connections, error, within};
@@ -162,7 +162,9 @@ where
     /// How long the end of a transaction may take. The renewal of the lease does not wait
     /// for it.
     const COMMIT_TIMEOUT: Duration = Duration::from_secs(30);
-    let tx = within(COMMIT_TIMEOUT, client.transaction()).await?;
+    // Under a stricter isolation level, the renewal of the lease would make the commit fail.
+    let tx = client.build_transaction().isolation_level(IsolationLevel::ReadCommitted).start();
+    let tx = within(COMMIT_TIMEOUT, tx).await?;
     if let Err(error) = handler(&tx, job).await {
         within(COMMIT_TIMEOUT, tx.rollback()).await?;
         return Ok(Err(error));
@@ -201,6 +203,15 @@ impl Postgres {
 
 impl Operations for Postgres {
     async fn migrate(&self) -> Result<(), Error> {
+        // Creating an index waits for transactions that write to the table, also if the index
+        // exists, and what is accepted waits behind it.
+        const EXISTS: &str = "SELECT to_regclass('webhook_inbox') IS NOT NULL \
+             AND to_regclass('webhook_inbox_due') IS NOT NULL \
+             AND to_regclass('webhook_inbox_ended') IS NOT NULL";
+        let exists = self.query(EXISTS, &[]).await?;
+        if exists.first().is_some_and(|row| row.get(0)) {
+            return Ok(());
+        }
         // `IF NOT EXISTS` alone fails if two processes create the table at the same time.
         let statements = format!(
             "BEGIN; SELECT pg_advisory_xact_lock(hashtext('webhook_inbox')); {} COMMIT;",

@@ -2,6 +2,7 @@
 
 use std::any::Any;
 use std::panic::AssertUnwindSafe;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use futures_util::FutureExt as _;
@@ -77,9 +78,10 @@ impl<D: Database> Worker<D> {
     /// Sets after which time without a renewal a delivery counts as abandoned. Default: 30
     /// seconds.
     ///
-    /// The lease is renewed three times in this duration, so a handler may take longer.
+    /// The lease is renewed three times in this duration, so a handler may take longer. At least
+    /// 3 ms and at most one day.
     pub fn lease(mut self, lease: Duration) -> Self {
-        self.lease = lease.max(Duration::from_millis(3));
+        self.lease = lease.clamp(Duration::from_millis(3), Duration::from_secs(24 * 60 * 60));
         self
     }
 
@@ -117,8 +119,9 @@ impl<D: Database> Worker<D> {
     pub(crate) async fn work(&self, handler: &impl Handle) -> Result<(), Error> {
         // One at a time looks for work, so that an idle worker makes one query per interval.
         let looking = Mutex::new(());
+        let has_looked = AtomicBool::new(false);
         let slots = (0..self.concurrency).map(|_| async {
-            while let Some(job) = self.next(&looking).await? {
+            while let Some(job) = self.next(&looking, &has_looked).await? {
                 self.process(&job, handler).await;
             }
             Ok(())
@@ -126,8 +129,13 @@ impl<D: Database> Worker<D> {
         try_join_all(slots).await.map(drop)
     }
 
-    /// Waits for a delivery and claims it. `None` if the worker is to stop.
-    async fn next(&self, looking: &Mutex<()>) -> Result<Option<Job>, Error> {
+    /// Waits for a delivery and claims it. `None` if the worker is to stop. A missing table is an
+    /// error at the start only: later, it may come back, for example after a restore.
+    async fn next(
+        &self,
+        looking: &Mutex<()>,
+        has_looked: &AtomicBool,
+    ) -> Result<Option<Job>, Error> {
         let mut stopped = self.inbox.signals.stopped.subscribe();
         let mut failures = 0;
         let _looking = tokio::select! {
@@ -138,13 +146,22 @@ impl<D: Database> Worker<D> {
             if *stopped.borrow() {
                 return Ok(None);
             }
-            let wait = match self.look().await {
+            let looked = self.look().await;
+            if looked.is_ok() {
+                has_looked.store(true, Ordering::Relaxed);
+            }
+            let wait = match looked {
                 Ok(Ok(job)) => return Ok(Some(job)),
                 Ok(Err(wait)) => wait,
-                Err(error) if error.kind() == ErrorKind::NotMigrated => return Err(error),
+                Err(error)
+                    if error.kind() == ErrorKind::NotMigrated
+                        && !has_looked.load(Ordering::Relaxed) =>
+                {
+                    return Err(error);
+                }
                 Err(error) => {
                     let error = text_of(&error);
-                    tracing::warn!(error, "the webhook inbox cannot claim deliveries");
+                    tracing::error!(error, "the webhook inbox cannot claim deliveries");
                     failures += 1;
                     let first = Duration::from_millis(200);
                     Backoff { first, max: Duration::from_secs(10) }.after(failures)

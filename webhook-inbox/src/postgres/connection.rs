@@ -55,6 +55,8 @@ impl Connections {
                             Err(_) => break,
                         }
                     }
+                    // The next look at the table connects, and listens, again.
+                    signals.wake.notify_one();
                 });
                 Ok(client)
             })

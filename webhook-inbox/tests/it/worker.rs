@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use tokio::sync::{mpsc, oneshot};
-use webhook_inbox::{BoxError, Job};
+use webhook_inbox::{BoxError, ErrorKind, Job};
 
 use crate::support::{
     Bench, PATIENCE, PostgresBench, SqliteBench, always_ok, delivery, eventually, quick,
@@ -74,6 +74,29 @@ with_each_database! {
         let _worker = B::run(quick(&next), always_ok());
         assert_eq!(bench.wait_for(2).await.len(), 2);
         next.stop();
+    }
+
+    /// A table that is missing for a moment, as during a restore, does not end a worker.
+    async fn a_worker_survives_a_missing_table(bench: B) {
+        let inbox = bench.inbox();
+        let worker = B::run(quick(&inbox), always_ok());
+        inbox.accept(&delivery("1")).await.unwrap();
+        bench.wait_for(1).await;
+        bench.execute("ALTER TABLE webhook_inbox RENAME TO elsewhere").await;
+        assert_eq!(
+            inbox.accept(&delivery("2")).await.unwrap_err().kind(),
+            ErrorKind::NotMigrated
+        );
+        // Time for the worker to look at the table.
+        for _ in 0..5 {
+            inbox.wake();
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+        bench.execute("ALTER TABLE elsewhere RENAME TO webhook_inbox").await;
+        inbox.accept(&delivery("2")).await.unwrap();
+        bench.wait_for(2).await;
+        inbox.stop();
+        worker.await.unwrap().unwrap();
     }
 
     /// An attempt counts when it starts, so that a delivery that crashes the process does not

@@ -154,7 +154,8 @@ pub(super) const CHECKS: &[Check] = &[
         "two signature headers: a correct and a wrong one, in both orders, and a correct one twice",
         |exam| {
             let correct = Signature::Signed(exam.service(), Form::Documented);
-            let wrong = Signature::Literal(wrong_signature(exam));
+            let wrong =
+                Signature::Literal(wrong_signature(exam, &value(exam).to_string().into_bytes()));
             let pairs = [
                 [correct.clone(), wrong.clone()],
                 [wrong, correct.clone()],
@@ -298,14 +299,16 @@ fn with_value(exam: &Exam, value: &Value) -> Request {
 
 /// A delivery that is signed with another secret.
 fn forged(exam: &Exam) -> Request {
-    good(exam).with_signatures([Signature::Literal(wrong_signature(exam))])
+    let request = good(exam);
+    let signature = wrong_signature(exam, &request.body);
+    request.with_signatures([Signature::Literal(signature)])
 }
 
-/// A well-formed signature that is wrong.
-fn wrong_signature(exam: &Exam) -> String {
+/// A signature made with another secret.
+fn wrong_signature(exam: &Exam, body: &[u8]) -> String {
     let (_, prefix) = header_of(exam.service());
     match Secret::new(Uuid::new_v4().to_string()) {
-        Ok(secret) => sign(exam.service(), &secret, b""),
+        Ok(secret) => sign(exam.service(), &secret, body),
         Err(_) => format!("{prefix}{}", "0".repeat(64)),
     }
 }
