@@ -117,9 +117,8 @@ async fn deliver(
 async fn deliver_due(delivery: &Arc<Delivery>, webhook: &str, due: Due) -> Result<(), ApiError> {
     let Due { id, event, service, attempts, retry, body } = due;
     let dropped = id.clone();
-    let drop_pending = || {
-        delivery.store.write_relaxed(move |tx| deliveries::drop_pending(tx, &dropped))
-    };
+    let drop_pending =
+        || delivery.store.write_relaxed(move |tx| deliveries::drop_pending(tx, &dropped));
     let Some(current) = delivery.webhooks.get(webhook).filter(|webhook| webhook.active) else {
         return drop_pending().await;
     };
@@ -196,11 +195,7 @@ struct Ready {
 }
 
 /// Waits until an attempt may begin and there is memory for its bytes.
-async fn prepare(
-    delivery: &Delivery,
-    organization: i64,
-    body: Body,
-) -> Result<Ready, ApiError> {
+async fn prepare(delivery: &Delivery, organization: i64, body: Body) -> Result<Ready, ApiError> {
     let slot = delivery.outbound.slot(organization).await;
     let shared = match body.shared {
         Some(id) => Some(delivery.bodies.get(&delivery.store, organization, id).await?),
