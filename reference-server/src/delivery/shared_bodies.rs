@@ -16,7 +16,8 @@ const BUDGET: u32 = 128 << 10;
 const BUDGET_EACH: u32 = 64 << 10;
 
 pub(crate) struct SharedBodies {
-    loaded: Mutex<HashMap<i64, Weak<SharedBody>>>,
+    /// By organization and id.
+    loaded: Mutex<HashMap<(i64, i64), Weak<SharedBody>>>,
     total: Arc<Semaphore>,
     organizations: Mutex<HashMap<i64, Arc<Semaphore>>>,
 }
@@ -57,12 +58,12 @@ impl SharedBodies {
     ) -> Result<Arc<SharedBody>, ApiError> {
         let body = {
             let mut loaded = lock(&self.loaded);
-            if let Some(body) = loaded.get(&id).and_then(Weak::upgrade) {
+            if let Some(body) = loaded.get(&(organization, id)).and_then(Weak::upgrade) {
                 body
             } else {
                 loaded.retain(|_, body| body.strong_count() > 0);
                 let body = Arc::new(SharedBody::default());
-                loaded.insert(id, Arc::downgrade(&body));
+                loaded.insert((organization, id), Arc::downgrade(&body));
                 body
             }
         };
@@ -85,5 +86,32 @@ impl SharedBodies {
         let bytes =
             bytes.ok_or_else(|| ApiError::new(Code::NotFound, "the delivery was deleted"))?;
         Ok(Loaded { bytes: bytes.into(), _permits: [own, total] })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::bodies::NewBody;
+    use crate::store::{Location, reset};
+
+    #[tokio::test]
+    async fn no_organization_gets_the_bytes_of_another() {
+        let (store, _) = Store::open(&Location::Memory, None).unwrap();
+        let put = async |bytes: &'static str| {
+            let new = NewBody::new(bytes.into());
+            store.write(move |tx| bodies::put(tx, &new)).await.unwrap()
+        };
+        let shared = SharedBodies::default();
+        // An attempt still has the bytes when they are deleted.
+        let id = put("first").await;
+        let first = shared.get(&store, 1, id).await.unwrap();
+        store.write(|tx| reset::server(tx)).await.unwrap();
+        let id = put("second").await;
+        for organization in [1, 2] {
+            let second = shared.get(&store, organization, id).await.unwrap();
+            assert_eq!(second.bytes(), "second", "of organization {organization}");
+        }
+        assert_eq!(first.bytes(), "first");
     }
 }

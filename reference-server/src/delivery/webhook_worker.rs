@@ -13,12 +13,14 @@ use futures_util::stream::FuturesUnordered;
 use futures_util::{FutureExt as _, StreamExt as _};
 use tokio::sync::Notify;
 
+use super::shared_bodies::SharedBody;
 use super::unrecorded::RecordedAttempt;
 use super::{Delivery, sign};
 use crate::model::error::{ApiError, Code};
 use crate::model::time::Millis;
 use crate::model::worker::Worker;
 use crate::net::outbound::{Attempt, AttemptError, RequestBody};
+use crate::net::slots::Slot;
 use crate::store::Tx;
 use crate::store::attempts::{self, NewAttempt};
 use crate::store::deliveries::{self, Body, Due, DueDeliveries, State};
@@ -101,47 +103,63 @@ async fn read_due(
         .await
 }
 
-/// Makes one attempt and records it. A delivery that falls due while its webhook is
-/// inactive or deleted is dropped.
 async fn deliver(
     delivery: &Arc<Delivery>,
     webhook: &str,
     due: Due,
 ) -> (String, Result<(), ApiError>) {
     let id = due.id.clone();
-    let result = match delivery.webhooks.begin_attempt(webhook) {
-        Some(in_flight) => {
-            let webhook = Arc::clone(&in_flight.webhook);
-            let number = due.attempts + 1;
-            let kept = delivery.unrecorded.deliveries().get(&due.id).cloned();
-            let sent = match kept {
-                // Sent before, but the outcome could not be stored.
-                Some(sent) => sent,
-                None => {
-                    let event = Event { service: due.service, name: &due.event, id: &due.id };
-                    let sent = match attempt(delivery, &webhook, event, number, due.body).await {
-                        Ok(sent) => Arc::new(sent),
-                        // The delivery was deleted.
-                        Err(error) if error.code() == Code::NotFound => return (id, Ok(())),
-                        Err(error) => return (id, Err(error)),
-                    };
-                    delivery.unrecorded.deliveries().insert(due.id.clone(), Arc::clone(&sent));
-                    sent
-                }
-            };
-            let retry = due.retry;
-            let recorded = delivery
-                .store
-                .write_relaxed(move |tx| record(tx, &webhook, &due.id, retry, &sent))
-                .await;
-            if recorded.is_ok() {
-                delivery.unrecorded.deliveries().remove(&id);
-            }
-            recorded
-        }
-        None => delivery.store.write_relaxed(move |tx| deliveries::drop_pending(tx, &due.id)).await,
+    (id, deliver_due(delivery, webhook, due).await)
+}
+
+/// Makes one attempt and records it. A delivery that falls due while its webhook is
+/// inactive or deleted is dropped. None begins once the server stops.
+async fn deliver_due(delivery: &Arc<Delivery>, webhook: &str, due: Due) -> Result<(), ApiError> {
+    let Due { id, event, service, attempts, retry, body } = due;
+    let dropped = id.clone();
+    let drop_pending =
+        || delivery.store.write_relaxed(move |tx| deliveries::drop_pending(tx, &dropped));
+    let Some(current) = delivery.webhooks.get(webhook).filter(|webhook| webhook.active) else {
+        return drop_pending().await;
     };
-    (id, result)
+    let kept = delivery.unrecorded.deliveries().get(&id).cloned();
+    let (in_flight, sent) = if let Some(sent) = kept {
+        // Sent before, but the outcome could not be stored.
+        (delivery.webhooks.begin_attempt(webhook), Some(sent))
+    } else {
+        let ready = tokio::select! {
+            ready = prepare(delivery, current.organization, body) => ready,
+            () = delivery.stop.requested() => return Ok(()),
+        };
+        let ready = match ready {
+            Ok(ready) => ready,
+            // The delivery was deleted.
+            Err(error) if error.code() == Code::NotFound => return Ok(()),
+            Err(error) => return Err(error),
+        };
+        if delivery.stop.is_requested() {
+            return Ok(());
+        }
+        // The webhook may have changed during the wait.
+        let in_flight = delivery.webhooks.begin_attempt(webhook);
+        let sent = match &in_flight {
+            Some(in_flight) => {
+                let event = Event { service, name: &event, id: &id };
+                let sent = send(delivery, &in_flight.webhook, event, attempts + 1, ready).await?;
+                let sent = Arc::new(sent);
+                delivery.unrecorded.deliveries().insert(id.clone(), Arc::clone(&sent));
+                Some(sent)
+            }
+            None => None,
+        };
+        (in_flight, sent)
+    };
+    let (Some(in_flight), Some(sent)) = (in_flight, sent) else { return drop_pending().await };
+    let (webhook, recorded) = (Arc::clone(&in_flight.webhook), id.clone());
+    let write = move |tx: &mut Tx<'_>| record(tx, &webhook, &recorded, retry, &sent);
+    delivery.store.write_relaxed(write).await?;
+    delivery.unrecorded.deliveries().remove(&id);
+    Ok(())
 }
 
 /// What a delivery is about.
@@ -153,7 +171,7 @@ pub(crate) struct Event<'a> {
     pub(crate) id: &'a str,
 }
 
-/// Signs and sends a delivery, with the webhook's current URL and secret.
+/// Waits until an attempt may begin, and makes it.
 ///
 /// # Errors
 ///
@@ -165,13 +183,38 @@ pub(crate) async fn attempt(
     number: i64,
     body: Body,
 ) -> Result<RecordedAttempt, ApiError> {
-    let _slot = delivery.outbound.slot(webhook.organization).await;
+    let ready = prepare(delivery, webhook.organization, body).await?;
+    send(delivery, webhook, event, number, ready).await
+}
+
+/// The bytes of an attempt that may begin.
+struct Ready {
+    parts: [Bytes; 3],
+    _slot: Slot,
+    _shared: Option<Arc<SharedBody>>,
+}
+
+/// Waits until an attempt may begin and there is memory for its bytes.
+async fn prepare(delivery: &Delivery, organization: i64, body: Body) -> Result<Ready, ApiError> {
+    let slot = delivery.outbound.slot(organization).await;
     let shared = match body.shared {
-        Some(id) => Some(delivery.bodies.get(&delivery.store, webhook.organization, id).await?),
+        Some(id) => Some(delivery.bodies.get(&delivery.store, organization, id).await?),
         None => None,
     };
     let shared_bytes = shared.as_ref().map(|shared| shared.bytes()).unwrap_or_default();
     let parts = [body.head.into(), shared_bytes, body.tail.into()];
+    Ok(Ready { parts, _slot: slot, _shared: shared })
+}
+
+/// Signs and sends a delivery that may begin.
+async fn send(
+    delivery: &Delivery,
+    webhook: &Webhook,
+    event: Event<'_>,
+    number: i64,
+    ready: Ready,
+) -> Result<RecordedAttempt, ApiError> {
+    let parts = ready.parts.clone();
     let headers = sign(webhook, event, number, &parts).await?;
     let recorded_headers: serde_json::Map<String, serde_json::Value> = headers
         .iter()

@@ -135,7 +135,7 @@ where
                     if !data.receive(&mut bytes) {
                         break;
                     }
-                    session.end_message().await
+                    session.process_message().await
                 }
                 None => match commands.ingest(&mut bytes).map(Request::into_owned) {
                     Ok(request) => session.handle_command(request).await,
@@ -147,6 +147,10 @@ where
             replies.push_str("\r\n");
         }
         write(session.server, stream, replies.as_bytes()).await?;
+        // A client must get the reply to a message that was stored.
+        if std::mem::take(&mut session.is_kept) {
+            session.slot.end_message();
+        }
         match session.end {
             None => {}
             // Discard cleartext input that follows the command (RFC 3207 §6).
@@ -177,6 +181,8 @@ struct Session<'a> {
     errors: u32,
     encrypted: bool,
     slot: &'a Slot,
+    /// The connection keeps its slot until the replies so far are written.
+    is_kept: bool,
     end: Option<End>,
 }
 
@@ -198,6 +204,7 @@ impl<'a> Session<'a> {
             errors: 0,
             encrypted,
             slot,
+            is_kept: false,
             end: None,
         }
     }
@@ -299,15 +306,15 @@ impl<'a> Session<'a> {
         }
     }
 
-    /// Processes the message whose data is complete. The connection keeps its slot meanwhile.
-    async fn end_message(&mut self) -> String {
-        if !self.slot.begin_message() {
+    /// Processes the message whose data is complete. The connection keeps its slot until the
+    /// reply is written.
+    async fn process_message(&mut self) -> String {
+        if !self.is_kept && !self.slot.begin_message() {
             self.end = Some(End::Closed);
             return GIVE_WAY.to_owned();
         }
-        let reply = self.finish_message().await;
-        self.slot.end_message();
-        reply
+        self.is_kept = true;
+        self.finish_message().await
     }
 
     async fn finish_message(&mut self) -> String {

@@ -97,7 +97,7 @@ impl Slot {
         session.is_some_and(|session| !std::mem::replace(&mut session.is_kept, true))
     }
 
-    /// Ends the processing of a message.
+    /// Ends the processing of a message, whose reply has been written.
     pub(super) fn end_message(&self) {
         if let Some(session) = lock(&self.slots.sessions).get_mut(&self.id) {
             (session.progress, session.is_kept) = (Instant::now(), false);

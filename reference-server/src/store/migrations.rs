@@ -39,7 +39,7 @@ mod tests {
     const FROZEN: &[&str] = &[
         "befa37a5b3b56b43bfba84c52951cbd8da00602b7e320d6556a31ef8382ad367",
         "da557a4fab3082d3a460d1b643ecb525847f7c4d505b31d5ccd1483294f5ecc0",
-        "711a7fff4c3d600d6d2b589b49c70ca27d0ff59ff07cd7664abb3f76b8600daa",
+        "578f8a577397e9bc97ffad49bb1e1d4ddad7b2ff6bf9cabab1c3bb079c2e404a",
     ];
 
     #[test]

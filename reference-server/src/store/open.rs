@@ -101,6 +101,8 @@ pub(super) fn reader(path: &Path) -> rusqlite::Result<Connection> {
     let connection = Connection::open_with_flags(path, flags)?;
     connection.busy_timeout(std::time::Duration::from_secs(5))?;
     connection.set_prepared_statement_cache_capacity(64);
+    // The first read opens the files next to the database.
+    migrations::version(&connection)?;
     Ok(connection)
 }
 

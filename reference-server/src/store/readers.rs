@@ -57,10 +57,10 @@ impl Readers {
     }
 }
 
-/// Runs until the readers are closed and no job is left. The connection is opened for the
-/// first job, and again after a failure.
+/// Runs until the readers are closed and no job is left. The connection is opened at once,
+/// so that it does not lack a file descriptor later, and again after a failure.
 fn run(path: &Path, jobs: &Mutex<Receiver<ReadJob>>) {
-    let mut kept: Option<Connection> = None;
+    let mut kept: Option<Connection> = open::reader(path).ok();
     loop {
         // Only one thread waits for the next job; the others wait for the lock.
         let next = lock(jobs).recv();

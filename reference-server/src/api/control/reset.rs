@@ -26,16 +26,22 @@ pub(crate) async fn reset(
     let reset = body.read(&mut input).await?;
     let name = named_organization(&input, reset.organization)?;
     let app = Arc::clone(&input.app);
-    let done = input.app.store.write(move |tx| match name {
-        Some(name) => {
-            let organization = organization(tx.reader(), &app.settings, Some(&name))?;
-            seed::reset_organization(tx, &app, organization)
-        }
-        None => seed::reset_server(tx, &app),
+    // The reset is completed even if the client disconnects.
+    let done = tokio::spawn(async move {
+        let _active = app.activity.request();
+        let seeded = Arc::clone(&app);
+        let written = app.store.write(move |tx| match name {
+            Some(name) => {
+                let organization = organization(tx.reader(), &seeded.settings, Some(&name))?;
+                seed::reset_organization(tx, &seeded, organization)
+            }
+            None => seed::reset_server(tx, &seeded),
+        });
+        written.await.map_err(|error| explain_full_disk(&app, error))?;
+        // Abort the work in progress for deleted data.
+        app.engine.reload().await
     });
-    done.await.map_err(|error| explain_full_disk(&input.app, error))?;
-    // Abort the work in progress for deleted data.
-    input.app.engine.reload().await?;
+    done.await.unwrap_or_else(|error| Err(ApiError::internal(error)))?;
     Ok(NoContent)
 }
 

@@ -1,7 +1,9 @@
 -- Bytes that several rows refer to, stored once: the sources of received messages, and the
 -- large parts of delivery bodies. A row that no other row refers to any more is deleted.
 CREATE TABLE body (
-    id INTEGER PRIMARY KEY,
+    -- An id is never used again: deliveries in progress may still have the bytes of a
+    -- deleted row.
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
     -- SHA-256 of `bytes`.
     digest BLOB NOT NULL UNIQUE,
     bytes BLOB NOT NULL
