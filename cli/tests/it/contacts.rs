@@ -326,6 +326,31 @@ fn an_import_warns_of_skipped_contacts_that_the_file_unsubscribes() {
 }
 
 #[test]
+fn keys_of_json_are_mapped_as_columns() {
+    let home = Home::new();
+    let audience = audience(&home);
+    let file = home.file(
+        "people.ndjson",
+        "{\"email\":\"k1@x.test\",\"unsubscribed\":true,\"first_name\":\"A\",\"city\":\"Paris\"}\n\
+         {\"email\":\"k2@x.test\",\"Subscribed\":false,\"status\":\"unsubscribed\"}\n\
+         {\"email\":\"k3@x.test\",\"mail\":\"k4@x.test\"}\n",
+    );
+    let run = home.run(&["--sandbox", "contacts", "import", &audience, &file]);
+    assert_eq!(results(&run), ["created", "created", "failed"], "{run:?}");
+    for key in ["unsubscribed", "status"] {
+        assert!(run.stderr.contains(&format!("the key `{key}` is stored as metadata")), "{run:?}");
+    }
+    let all = home.sandbox_json(&["contacts", "list", &audience, "--all"]);
+    let find = |email: &str| {
+        let found = all.as_array().and_then(|all| all.iter().find(|c| c["email"] == email));
+        found.expect("the contact").clone()
+    };
+    assert_eq!(find("k1@x.test")["name"], "A");
+    assert_eq!(find("k1@x.test")["metadata"], json!({"city": "Paris", "unsubscribed": true}));
+    assert_eq!(find("k2@x.test")["subscribed"], false);
+}
+
+#[test]
 fn import_refuses_a_file_with_an_unclosed_quote() {
     let home = Home::new();
     let rows = "bob@example.test,Bob\n".repeat(50);

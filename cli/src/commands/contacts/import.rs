@@ -32,7 +32,7 @@ const MAX_CONCURRENT: usize = 4;
 ///
 /// Columns are mapped by their header: email, name (or first and last name), topics, subscribed and
 /// metadata (a JSON object). Any other column becomes a metadata entry of its name. The NDJSON and
-/// JSON of `svc contacts export` are read too.
+/// JSON of `svc contacts export` are read too; keys are mapped as columns.
 ///
 /// A row that fails does not stop the import; the exit code is then 11. Running the import again is
 /// safe: existing addresses are skipped, or updated with --existing update. An update never
@@ -83,18 +83,24 @@ impl Import {
             return Err(Failure::usage("--resubscribe needs --existing update"));
         }
         let bytes = context.inputs.bytes(&context.out, "FILE", &self.file)?;
-        let rows::File { rows, mapping, doubtful, joined } =
+        let rows::File { rows, mapping, doubtful, is_json, joined } =
             rows::read(&bytes, &self.map).map_err(|failure| in_file(&self.file, failure))?;
         let total = rows.len();
         for column in doubtful {
+            let column_or_key = if is_json { "key" } else { "column" };
             let way_out = if rows::lists_opt_outs(&column) {
-                "if it says who has opted out, add a column `subscribed` with the opposite values"
+                format!(
+                    "if it says who has opted out, add a {column_or_key} `subscribed` with the \
+                     opposite values"
+                )
+            } else if is_json {
+                "if it says who is subscribed, rename it to `subscribed`, with true or false"
                     .to_owned()
             } else {
                 format!("if it says who is subscribed: --map '{column}=subscribed'")
             };
             context.out.warning(&format!(
-                "the column `{column}` is stored as metadata and does not unsubscribe contacts; {way_out}"
+                "the {column_or_key} `{column}` is stored as metadata and does not unsubscribe contacts; {way_out}"
             ));
         }
         if let Some(doubt) = joined.or_else(|| rows::implausible(&rows)) {
