@@ -426,6 +426,39 @@ fn interrupt_import(signal: &str) {
     assert!(run.stdout.contains(" created, 0 updated"), "{run:?}");
 }
 
+/// The contacts of the rows under way may exist, but are not unsubscribed yet.
+#[test]
+fn an_import_interrupted_twice_goes_on_with_updates_if_the_file_has_opt_outs() {
+    let home = Home::new();
+    let rows = (0..50).map(|n| format!("p{n}@example.test,no\n")).collect::<String>();
+    let file = home.file("people.csv", format!("email,subscribed\n{rows}"));
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+    let url = format!("http://{}", listener.local_addr().expect("an address"));
+    let mut command = home.command(&["contacts", "import", "aud_1", &file, "-o", "table"]);
+    command.envs([("SVC_EMAIL_URL", url.as_str()), ("SVC_EMAIL_KEY", "mk_test_x")]);
+    command.stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::piped());
+    let mut child = command.spawn().expect("svc starts");
+    let mut list = crate::support::accept(&listener);
+    respond(&mut list, &http_response(200, "", "[]"));
+    let open = (0..4).map(|_| crate::support::accept(&listener)).collect::<Vec<_>>();
+    // Signals that arrive at once count as one, so they are sent until the process ends.
+    let pid = child.id().to_string();
+    for _ in 0..200 {
+        let killed = std::process::Command::new("kill").args(["-INT", &pid]).status();
+        assert!(killed.expect("kill runs").success());
+        std::thread::sleep(std::time::Duration::from_millis(50));
+        if child.try_wait().expect("a child").is_some() {
+            break;
+        }
+    }
+    let run = crate::support::Run::wait(child);
+    drop(open);
+    assert_eq!(run.code, 130, "{run:?}");
+    assert!(run.stderr.contains("after 0 of 50 rows; 4 more were under way"), "{run:?}");
+    let again = format!("svc contacts import aud_1 {file} -o table --existing update");
+    assert!(run.stderr.contains(&again), "{run:?}");
+}
+
 fn read_head(stream: &mut std::net::TcpStream) {
     use std::io::Read as _;
     let mut head = Vec::new();

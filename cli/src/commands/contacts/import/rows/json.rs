@@ -45,8 +45,10 @@ fn row(number: usize, contact: Value, keys: &mut BTreeSet<String>) -> Result<Row
     let Value::Object(contact) = contact else {
         return Err((number, "not a JSON object".to_owned()));
     };
-    for key in contact.keys().filter(|key| !keys.contains(*key)).cloned().collect::<Vec<_>>() {
-        keys.insert(key);
+    for key in contact.keys() {
+        if !keys.contains(key) {
+            keys.insert(key.clone());
+        }
     }
     fields(number, contact).map_err(|why| (number, why))
 }
