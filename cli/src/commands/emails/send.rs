@@ -105,7 +105,7 @@ impl Send {
                 true => context.out.ask("Text: ").await?.filter(|text| !text.is_empty()),
                 false => None,
             };
-            email.text = Some(text.ok_or_else(no_content)?);
+            email.text = Some(prompted_text(context, text.ok_or_else(no_content)?)?);
         }
         let client = context.email_client().await?;
         let call = client.emails().send(&email);
@@ -205,6 +205,17 @@ pub(super) fn has_content(email: &Email) -> bool {
         || email.template_id.is_some()
         || !email.attachments.is_empty()
         || email.extra.keys().any(|field| field.to_lowercase().contains("template"))
+}
+
+/// The text of the prompt, or of the file that it names with `@`.
+fn prompted_text(context: &Context, text: String) -> Result<String, Failure> {
+    reject_file_name("--text", &text)?;
+    if !text.starts_with('@') {
+        return Ok(text);
+    }
+    let content = context.inputs.text(&context.out, "--text", &text)?;
+    refuse_empty("--text", &text, &content)?;
+    Ok(content)
 }
 
 fn no_content() -> Failure {
