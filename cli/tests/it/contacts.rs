@@ -112,6 +112,21 @@ fn a_page_after_the_last_has_its_own_note() {
 }
 
 #[test]
+fn a_list_of_one_page_of_many_says_so_in_every_format() {
+    let home = Home::new();
+    let audience = audience(&home);
+    for email in ["a@x.test", "b@x.test"] {
+        home.sandbox_json(&["contacts", "create", &audience, email]);
+    }
+    let list = ["--sandbox", "contacts", "list", &audience, "--page-size", "1"];
+    for (format, mark) in [("table", ""), ("json", "note: "), ("ndjson", "note: ")] {
+        let run = home.run(&[&list[..], &["-o", format]].concat());
+        let note = format!("{mark}page 1 of 2; use --all for every page\n");
+        assert_eq!((run.code, run.stderr), (0, note), "{format}");
+    }
+}
+
+#[test]
 fn import_compares_addresses_case_insensitively() {
     let service = Service::always(200, r#"[{"id":"con_1","email":"Ada@Example.TEST"}]"#);
     let home = Home::new();
