@@ -1,6 +1,6 @@
 //! The `svc emails send` command.
 
-use chrono::{DateTime, FixedOffset};
+use chrono::{DateTime, FixedOffset, TimeDelta};
 use clap::{Args, ValueHint};
 use serde_json::Value;
 use svc_sdk::Outcome;
@@ -332,10 +332,17 @@ fn attachment(context: &Context, file: Attach) -> Result<Attachment, Failure> {
     })
 }
 
+/// How far a time may be in the past and still mean now.
+const CLOCK_SKEW: TimeDelta = TimeDelta::minutes(1);
+
 /// Parses the time and prints it, so that a misunderstanding is noticed.
 async fn instant(context: &Context, words: &str) -> Result<DateTime<FixedOffset>, Failure> {
     let (instant, now) = times::read(context, "--at", words, Direction::Future).await?;
     let shown = output::local_time(&instant.to_rfc3339());
+    if instant < now - CLOCK_SKEW {
+        return Err(Failure::usage(format!("--at: {shown} is in the past"))
+            .hint("give a later time, or omit --at to send now"));
+    }
     let note = match instant <= now {
         true => format!("sending now: {shown} is not in the future"),
         false => format!("scheduled for {shown}"),
