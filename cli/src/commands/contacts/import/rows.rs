@@ -197,7 +197,7 @@ fn guessed(column: &str) -> Field {
         "subscribed" | "issubscribed" => Field::Subscribed,
         "metadata" => Field::WholeMetadata,
         // Columns of an export that only the service can set.
-        "id" | "createdat" | "updatedat" => Field::Ignore,
+        "id" | "audienceid" | "createdat" | "updatedat" => Field::Ignore,
         _ if column.trim().is_empty() => Field::Ignore,
         _ => Field::Metadata(column.to_owned()),
     }
