@@ -128,7 +128,7 @@ pub async fn pages(
     }
     context.out.list(&items, view, none)?;
     if next.is_some() {
-        context.out.hint("there are more pages; use --all to list every page");
+        context.out.note("there are more pages; use --all to list every page");
     }
     Ok(())
 }

@@ -112,6 +112,21 @@ fn a_page_after_the_last_has_its_own_note() {
 }
 
 #[test]
+fn a_list_of_one_page_of_many_says_so_in_every_format() {
+    let home = Home::new();
+    let audience = audience(&home);
+    for email in ["a@x.test", "b@x.test"] {
+        home.sandbox_json(&["contacts", "create", &audience, email]);
+    }
+    let list = ["--sandbox", "contacts", "list", &audience, "--page-size", "1"];
+    for (format, mark) in [("table", ""), ("json", "note: "), ("ndjson", "note: ")] {
+        let run = home.run(&[&list[..], &["-o", format]].concat());
+        let note = format!("{mark}page 1 of 2; use --all for every page\n");
+        assert_eq!((run.code, run.stderr), (0, note), "{format}");
+    }
+}
+
+#[test]
 fn import_compares_addresses_case_insensitively() {
     let service = Service::always(200, r#"[{"id":"con_1","email":"Ada@Example.TEST"}]"#);
     let home = Home::new();
@@ -326,6 +341,31 @@ fn an_import_warns_of_skipped_contacts_that_the_file_unsubscribes() {
 }
 
 #[test]
+fn keys_of_json_are_mapped_as_columns() {
+    let home = Home::new();
+    let audience = audience(&home);
+    let file = home.file(
+        "people.ndjson",
+        "{\"email\":\"k1@x.test\",\"unsubscribed\":true,\"first_name\":\"A\",\"city\":\"Paris\"}\n\
+         {\"email\":\"k2@x.test\",\"Subscribed\":false,\"status\":\"unsubscribed\"}\n\
+         {\"email\":\"k3@x.test\",\"mail\":\"k4@x.test\"}\n",
+    );
+    let run = home.run(&["--sandbox", "contacts", "import", &audience, &file]);
+    assert_eq!(results(&run), ["created", "created", "failed"], "{run:?}");
+    for key in ["unsubscribed", "status"] {
+        assert!(run.stderr.contains(&format!("the key `{key}` is stored as metadata")), "{run:?}");
+    }
+    let all = home.sandbox_json(&["contacts", "list", &audience, "--all"]);
+    let find = |email: &str| {
+        let found = all.as_array().and_then(|all| all.iter().find(|c| c["email"] == email));
+        found.expect("the contact").clone()
+    };
+    assert_eq!(find("k1@x.test")["name"], "A");
+    assert_eq!(find("k1@x.test")["metadata"], json!({"city": "Paris", "unsubscribed": true}));
+    assert_eq!(find("k2@x.test")["subscribed"], false);
+}
+
+#[test]
 fn import_refuses_a_file_with_an_unclosed_quote() {
     let home = Home::new();
     let rows = "bob@example.test,Bob\n".repeat(50);
@@ -399,6 +439,39 @@ fn interrupt_import(signal: &str) {
     let again = format!("svc contacts import aud_1 {file} -o table");
     assert!(run.stderr.contains(&again), "{run:?}");
     assert!(run.stdout.contains(" created, 0 updated"), "{run:?}");
+}
+
+/// The contacts of the rows under way may exist, but are not unsubscribed yet.
+#[test]
+fn an_import_interrupted_twice_goes_on_with_updates_if_the_file_has_opt_outs() {
+    let home = Home::new();
+    let rows = (0..50).map(|n| format!("p{n}@example.test,no\n")).collect::<String>();
+    let file = home.file("people.csv", format!("email,subscribed\n{rows}"));
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+    let url = format!("http://{}", listener.local_addr().expect("an address"));
+    let mut command = home.command(&["contacts", "import", "aud_1", &file, "-o", "table"]);
+    command.envs([("SVC_EMAIL_URL", url.as_str()), ("SVC_EMAIL_KEY", "mk_test_x")]);
+    command.stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::piped());
+    let mut child = command.spawn().expect("svc starts");
+    let mut list = crate::support::accept(&listener);
+    respond(&mut list, &http_response(200, "", "[]"));
+    let open = (0..4).map(|_| crate::support::accept(&listener)).collect::<Vec<_>>();
+    // Signals that arrive at once count as one, so they are sent until the process ends.
+    let pid = child.id().to_string();
+    for _ in 0..200 {
+        let killed = std::process::Command::new("kill").args(["-INT", &pid]).status();
+        assert!(killed.expect("kill runs").success());
+        std::thread::sleep(std::time::Duration::from_millis(50));
+        if child.try_wait().expect("a child").is_some() {
+            break;
+        }
+    }
+    let run = crate::support::Run::wait(child);
+    drop(open);
+    assert_eq!(run.code, 130, "{run:?}");
+    assert!(run.stderr.contains("after 0 of 50 rows; 4 more were under way"), "{run:?}");
+    let again = format!("svc contacts import aud_1 {file} -o table --existing update");
+    assert!(run.stderr.contains(&again), "{run:?}");
 }
 
 fn read_head(stream: &mut std::net::TcpStream) {

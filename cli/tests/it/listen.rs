@@ -556,10 +556,35 @@ fn a_rotated_webhook_has_the_same_url_and_events_and_another_secret() {
 
     // Without a place for the secret, nothing changes.
     let new = new["id"].as_str().expect("an id");
-    let args = ["--sandbox", "webhooks", "rotate", new, "--yes", "--secret-file", "/dev/null/x"];
-    let run = home.run(&args);
+    // The name leaves no room for the temporary file's.
+    let long = home.path(&"x".repeat(240)).display().to_string();
+    let run = home.run(&["--sandbox", "webhooks", "rotate", new, "--yes", "--secret-file", &long]);
     assert!(run.code == 1 && run.stderr.contains("is unchanged"), "{run:?}");
     assert_eq!(home.sandbox_json(&["webhooks", "list"]), list);
+}
+
+#[test]
+fn a_rotation_never_overwrites_a_file_or_creates_a_directory() {
+    let home = Home::new();
+    let file = home.file("precious.txt", "precious");
+    let missing = home.path("missing/secret").display().to_string();
+    for (service, url) in [
+        (&["webhooks"][..], "http://127.0.0.1:9/hooks"),
+        (&["extraction", "webhooks"], "http://127.0.0.1:9/hooks"),
+    ] {
+        let event = if service.len() == 1 { "email.sent" } else { "extraction.completed" };
+        let run = |words: &[&str]| home.sandbox_json(&[service, words].concat());
+        let id = run(&["create", url, "--event", event])["id"].as_str().expect("an id").to_owned();
+        let list = run(&["list"]);
+        for (path, why) in [(&file, "already exists"), (&missing, "is not an existing directory")] {
+            let rotate = ["rotate", &id, "--yes", "--secret-file", path];
+            let run = home.run(&[&["--sandbox"], service, &rotate].concat());
+            assert!(run.code == 2 && run.stderr.contains(why), "{run:?}");
+        }
+        assert_eq!(run(&["list"]), list);
+    }
+    assert_eq!(std::fs::read_to_string(&file).expect("the file"), "precious");
+    assert!(!home.path("missing").exists());
 }
 
 #[test]

@@ -243,7 +243,7 @@ fn warnings_and_notes_are_printed_in_every_format() {
     let home = Home::new();
     home.file("config/svc/config.toml", "nonsense = 1\n");
     let send = ["--dry-run", "emails", "send", "--from", "a@b.test", "--to", "c@d.test"];
-    let send = [&send[..], &["--subject", "Hi", "--text", "x", "--at", "2020-01-01"]].concat();
+    let send = [&send[..], &["--subject", "Hi", "--text", "x", "--at", "now"]].concat();
     for format in ["table", "json", "ndjson", "yaml"] {
         let run = home.run(&["config", "show", "-o", format]);
         assert_eq!(
@@ -252,7 +252,7 @@ fn warnings_and_notes_are_printed_in_every_format() {
         );
         let env = [("SVC_EMAIL_URL", "http://127.0.0.1:9"), ("SVC_EMAIL_KEY", "mk_test_x")];
         let run = home.run_with_env(&[&send[..], &["-o", format]].concat(), &env);
-        assert!(run.stderr.contains("sending now: 2020-01-01"), "{run:?}");
+        assert!(run.stderr.contains("sending now: "), "{run:?}");
         let run = home.run_with_env(&[&send[..], &["-o", format, "--quiet"]].concat(), &env);
         assert_eq!((run.code, run.stderr.as_str()), (0, ""));
     }

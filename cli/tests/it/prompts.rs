@@ -185,6 +185,25 @@ fn missing_values_of_an_email_are_asked_for() {
 }
 
 #[test]
+fn a_file_at_the_prompt_for_the_text_is_read_or_refused() {
+    let service = Service::always(202, r#"{"id":"eml_1","status":"queued"}"#);
+    let url = service.url();
+    let env = [("SVC_EMAIL_URL", url.as_str()), ("SVC_EMAIL_KEY", "mk_test_x"), ("NO_COLOR", "1")];
+    let home = Home::new();
+    let file = format!("@{}", home.file("note.txt", "The content"));
+    let args = ["emails", "send", "--from", "a@b.test", "--to", "c@d.test", "--subject", "Hi"];
+    for (answer, code) in [("body.html", 2), (file.as_str(), 0)] {
+        let mut terminal = Terminal::start(&home, &args, &env, 80);
+        terminal.until("Text: ");
+        terminal.write(&format!("{answer}\n"));
+        let seen = terminal.end();
+        assert_eq!(seen.code, code, "{}", seen.text);
+    }
+    let sent = service.requests();
+    assert!(sent.len() == 1 && sent[0].contains(r#""text":"The content""#), "{sent:?}");
+}
+
+#[test]
 fn missing_values_of_a_webhook_are_asked_for() {
     let service = Service::always(201, r#"{"id":"whk_1"}"#);
     let url = service.url();

@@ -32,7 +32,7 @@ const MAX_CONCURRENT: usize = 4;
 ///
 /// Columns are mapped by their header: email, name (or first and last name), topics, subscribed and
 /// metadata (a JSON object). Any other column becomes a metadata entry of its name. The NDJSON and
-/// JSON of `svc contacts export` are read too.
+/// JSON of `svc contacts export` are read too; keys are mapped as columns.
 ///
 /// A row that fails does not stop the import; the exit code is then 11. Running the import again is
 /// safe: existing addresses are skipped, or updated with --existing update. An update never
@@ -83,18 +83,24 @@ impl Import {
             return Err(Failure::usage("--resubscribe needs --existing update"));
         }
         let bytes = context.inputs.bytes(&context.out, "FILE", &self.file)?;
-        let rows::File { rows, mapping, doubtful, joined } =
+        let rows::File { rows, mapping, doubtful, is_json, joined } =
             rows::read(&bytes, &self.map).map_err(|failure| in_file(&self.file, failure))?;
         let total = rows.len();
         for column in doubtful {
+            let column_or_key = if is_json { "key" } else { "column" };
             let way_out = if rows::lists_opt_outs(&column) {
-                "if it says who has opted out, add a column `subscribed` with the opposite values"
+                format!(
+                    "if it says who has opted out, add a {column_or_key} `subscribed` with the \
+                     opposite values"
+                )
+            } else if is_json {
+                "if it says who is subscribed, rename it to `subscribed`, with true or false"
                     .to_owned()
             } else {
                 format!("if it says who is subscribed: --map '{column}=subscribed'")
             };
             context.out.warning(&format!(
-                "the column `{column}` is stored as metadata and does not unsubscribe contacts; {way_out}"
+                "the {column_or_key} `{column}` is stored as metadata and does not unsubscribe contacts; {way_out}"
             ));
         }
         if let Some(doubt) = joined.or_else(|| rows::implausible(&rows)) {
@@ -123,9 +129,11 @@ impl Import {
         context.out.note(&format!("columns: {mapping}"));
         let progress = context.out.progress(format!("importing {total} rows"));
         let (import, client, known, audience) = (&self, &client, &known, audience.as_str());
-        let stopped = Cell::new(false);
+        let (stopped, started) = (Cell::new(false), Cell::new(0));
+        let has_opt_outs = rows.iter().flatten().any(|row| row.subscribed == Some(false));
         let results = stream::iter(rows)
             .take_while(|_| std::future::ready(!stopped.get()))
+            .inspect(|_| started.set(started.get() + 1))
             .map(|row| async move {
                 let row = row.map_err(|(number, why)| (number, None, Failure::input(why)))?;
                 let (number, email) = (row.number, row.email.clone());
@@ -172,6 +180,8 @@ impl Import {
         }
         drop(progress);
         let stopped = stopped.get() && seen < total;
+        // A second signal leaves rows of which a contact may be created, but not yet unsubscribed.
+        let under_way = started.get() - seen;
         if context.settings.dry_run && !stopped {
             let exists = match self.existing {
                 Existing::Skip => "skipped if the address exists",
@@ -204,9 +214,18 @@ impl Import {
             Some(failure) => Err(failure),
             None if stopped => Err(Failure::new(
                 Kind::Interrupted,
-                format!("interrupted after {seen} of {total} rows"),
+                match under_way {
+                    0 => format!("interrupted after {seen} of {total} rows"),
+                    _ => format!(
+                        "interrupted after {seen} of {total} rows; {under_way} more were under way"
+                    ),
+                },
             )
             .hint(match self.existing {
+                Existing::Skip if under_way > 0 && has_opt_outs => format!(
+                    "go on, which also unsubscribes contacts that were only created:\n{}",
+                    with_update(context.typed_again())
+                ),
                 Existing::Skip => format!(
                     "go on, which skips the contacts that exist:\n{}",
                     context.typed_again()
@@ -364,6 +383,16 @@ async fn existing_contacts(
     read.await?;
     drop(progress);
     Ok(known)
+}
+
+/// A command line of the import with `--existing update`.
+fn with_update(line: String) -> String {
+    for skip in [" --existing skip", " --existing=skip"] {
+        if line.contains(skip) {
+            return line.replacen(skip, " --existing update", 1);
+        }
+    }
+    line + " --existing update"
 }
 
 /// Whether every further row would fail in the same way.

@@ -65,7 +65,7 @@ impl List {
         if let (Some(page), Some(pages)) = (list.page, list.total_pages)
             && pages > 1
         {
-            context.out.hint(&format!("page {page} of {pages}; use --all for every page"));
+            context.out.note(&format!("page {page} of {pages}; use --all for every page"));
         }
         Ok(())
     }

@@ -1,6 +1,6 @@
 //! The `svc emails send` command.
 
-use chrono::{DateTime, FixedOffset};
+use chrono::{DateTime, FixedOffset, TimeDelta};
 use clap::{Args, ValueHint};
 use serde_json::Value;
 use svc_sdk::Outcome;
@@ -105,7 +105,7 @@ impl Send {
                 true => context.out.ask("Text: ").await?.filter(|text| !text.is_empty()),
                 false => None,
             };
-            email.text = Some(text.ok_or_else(no_content)?);
+            email.text = Some(prompted_text(context, text.ok_or_else(no_content)?)?);
         }
         let client = context.email_client().await?;
         let call = client.emails().send(&email);
@@ -205,6 +205,17 @@ pub(super) fn has_content(email: &Email) -> bool {
         || email.template_id.is_some()
         || !email.attachments.is_empty()
         || email.extra.keys().any(|field| field.to_lowercase().contains("template"))
+}
+
+/// The text of the prompt, or of the file that it names with `@`.
+fn prompted_text(context: &Context, text: String) -> Result<String, Failure> {
+    reject_file_name("--text", &text)?;
+    if !text.starts_with('@') {
+        return Ok(text);
+    }
+    let content = context.inputs.text(&context.out, "--text", &text)?;
+    refuse_empty("--text", &text, &content)?;
+    Ok(content)
 }
 
 fn no_content() -> Failure {
@@ -321,10 +332,17 @@ fn attachment(context: &Context, file: Attach) -> Result<Attachment, Failure> {
     })
 }
 
+/// How far a time may be in the past and still mean now.
+const CLOCK_SKEW: TimeDelta = TimeDelta::minutes(1);
+
 /// Parses the time and prints it, so that a misunderstanding is noticed.
 async fn instant(context: &Context, words: &str) -> Result<DateTime<FixedOffset>, Failure> {
     let (instant, now) = times::read(context, "--at", words, Direction::Future).await?;
     let shown = output::local_time(&instant.to_rfc3339());
+    if instant < now - CLOCK_SKEW {
+        return Err(Failure::usage(format!("--at: {shown} is in the past"))
+            .hint("give a later time, or omit --at to send now"));
+    }
     let note = match instant <= now {
         true => format!("sending now: {shown} is not in the future"),
         false => format!("scheduled for {shown}"),

@@ -74,6 +74,9 @@ impl Rotation<'_> {
         names: Names<'_>,
         text: &str,
     ) -> Result<(), Failure> {
+        if let Some(path) = self.secret_file {
+            refuse_unusable(path)?;
+        }
         if context.settings.dry_run {
             webhook::show_list(context, self.service).await?;
             context.out.note(
@@ -157,5 +160,22 @@ impl Rotation<'_> {
             context.out.hint("store the secret now: the service does not show it again");
         }
         Ok(())
+    }
+}
+
+/// Refuses a file that exists, which may hold another secret, and a directory that does not.
+fn refuse_unusable(path: &Path) -> Result<(), Failure> {
+    if path.symlink_metadata().is_ok() {
+        return Err(Failure::input(format!("--secret-file: {} already exists", path.display()))
+            .hint("nothing was changed; name a new file"));
+    }
+    let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty());
+    match directory.filter(|directory| !directory.is_dir()) {
+        None => Ok(()),
+        Some(missing) => Err(Failure::input(format!(
+            "--secret-file: {} is not an existing directory",
+            missing.display()
+        ))
+        .hint("nothing was changed; create the directory, or name another file")),
     }
 }

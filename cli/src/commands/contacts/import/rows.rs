@@ -46,6 +46,8 @@ pub(super) struct File {
     pub(super) mapping: String,
     /// Columns stored as metadata that may say who has opted out.
     pub(super) doubtful: Vec<String>,
+    /// Whether the file contains JSON, which `--map` does not apply to.
+    pub(super) is_json: bool,
     /// A quoted value that looks like several rows, described.
     pub(super) joined: Option<String>,
 }
@@ -104,7 +106,7 @@ pub(super) fn read(bytes: &[u8], map: &[(String, String)]) -> Result<File, Failu
         let start = reader.position().line();
         let more = reader.read_byte_record(&mut record);
         if !more.map_err(|error| Failure::input(format!("{error}")))? {
-            return Ok(File { rows: rows.all, mapping, doubtful, joined });
+            return Ok(File { rows: rows.all, mapping, doubtful, is_json: false, joined });
         }
         // Spreadsheets count empty rows too.
         let within = record.as_slice().iter().filter(|byte| **byte == b'\n').count() as u64;
@@ -186,16 +188,17 @@ fn named(field: &str) -> Result<Field, Failure> {
 }
 
 fn guessed(column: &str) -> Field {
-    match column.to_lowercase().replace(['_', '-', ' '], "").as_str() {
+    match compact(column).as_str() {
         "email" | "emailaddress" | "mail" => Field::Email,
         "name" | "fullname" | "displayname" => Field::Name,
         "firstname" | "givenname" | "forename" => Field::FirstName,
         "lastname" | "surname" | "familyname" => Field::LastName,
         "topics" | "topic" => Field::Topics,
-        "subscribed" => Field::Subscribed,
+        "subscribed" | "issubscribed" => Field::Subscribed,
         "metadata" => Field::WholeMetadata,
         // Columns of an export that only the service can set.
-        "id" | "createdat" | "updatedat" | "" => Field::Ignore,
+        "id" | "audienceid" | "createdat" | "updatedat" => Field::Ignore,
+        _ if column.trim().is_empty() => Field::Ignore,
         _ => Field::Metadata(column.to_owned()),
     }
 }
@@ -230,20 +233,45 @@ fn described(
     (columns.collect::<Vec<_>>().join(", "), doubtful)
 }
 
-fn says_who_opted_out(column: &str) -> bool {
-    const WORDS: [&str; 7] =
-        ["status", "state", "optin", "optout", "unsubscribe", "subscription", "consent"];
+/// Words of columns of which `true` probably means that the person has opted out.
+const OPT_OUT: [&str; 9] = [
+    "optout",
+    "optedout",
+    "unsub",
+    "donot",
+    "dont",
+    "noemail",
+    "suppress",
+    "blocklist",
+    "blacklist",
+];
+
+/// Whether this column may say who has opted out, in either direction.
+pub(crate) fn says_who_opted_out(column: &str) -> bool {
+    const WORDS: [&str; 9] = [
+        "status",
+        "state",
+        "optin",
+        "optedin",
+        "subscribed",
+        "subscription",
+        "consent",
+        "permission",
+        "accept",
+    ];
     let column = compact(column);
-    WORDS.iter().any(|word| column.contains(word))
+    WORDS.iter().chain(&OPT_OUT).any(|word| column.contains(word))
 }
 
 /// Whether `true` in this column probably means that the person has opted out.
-pub(super) fn lists_opt_outs(column: &str) -> bool {
-    ["optout", "optedout", "unsub"].iter().any(|word| compact(column).contains(word))
+pub(crate) fn lists_opt_outs(column: &str) -> bool {
+    let column = compact(column);
+    OPT_OUT.iter().any(|word| column.contains(word))
 }
 
+/// The letters and digits of a column's name, in lower case.
 fn compact(column: &str) -> String {
-    column.to_lowercase().replace(['_', '-', ' '], "")
+    column.to_lowercase().chars().filter(|letter| letter.is_alphanumeric()).collect()
 }
 
 /// The most characters of a plausible value.
@@ -420,9 +448,19 @@ mod tests {
 
     #[test]
     fn columns_of_opt_outs_are_not_mapped_to_subscribed() {
-        for column in ["Unsubscribed", "Opt out", "opted_out"] {
-            assert!(lists_opt_outs(column), "{column}");
+        for column in
+            ["Unsubscribed", "Opt out", "opted_out", "Unsub", "do not email", "suppressed"]
+        {
+            assert!(lists_opt_outs(column) && says_who_opted_out(column), "{column}");
+            assert_eq!(guessed(column), Field::Metadata(column.to_owned()));
         }
+        for column in ["Opted-In", "email_permission", "Accepts Marketing", "Subscribed on"] {
+            assert!(!lists_opt_outs(column) && says_who_opted_out(column), "{column}");
+        }
+        for column in ["is_subscribed", "Subscribed?"] {
+            assert_eq!(guessed(column), Field::Subscribed, "{column}");
+        }
+        assert_eq!(guessed("#"), Field::Metadata("#".to_owned()));
         assert!(!lists_opt_outs("status") && !lists_opt_outs("Subscription"));
     }
 

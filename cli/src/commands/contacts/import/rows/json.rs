@@ -1,8 +1,10 @@
 //! Reads contacts in JSON, as `svc contacts export` writes them: NDJSON, or one array.
 
+use std::collections::BTreeSet;
+
 use serde_json::{Map, Value};
 
-use super::{File, InvalidRow, Row, Rows};
+use super::{Field, File, InvalidRow, Row, Rows, described, guessed};
 use crate::failure::Failure;
 use crate::input::json_problem;
 
@@ -14,12 +16,13 @@ pub(super) fn is_json(bytes: &[u8]) -> bool {
 /// Reads the contacts. The number of one is its line, or its position in the array.
 pub(super) fn read(bytes: &[u8]) -> Result<File, Failure> {
     let mut rows = Rows::default();
+    let mut keys = BTreeSet::new();
     if bytes.trim_ascii_start().starts_with(b"[") {
         let contacts = serde_json::from_slice::<Vec<Value>>(bytes).map_err(|error| {
             Failure::input(format!("not a JSON array: {}", json_problem(&error)))
         })?;
         for (index, contact) in contacts.into_iter().enumerate() {
-            rows.push(row(index + 1, contact));
+            rows.push(row(index + 1, contact, &mut keys));
         }
     } else {
         for (index, line) in bytes.split(|byte| *byte == b'\n').enumerate() {
@@ -28,53 +31,83 @@ pub(super) fn read(bytes: &[u8]) -> Result<File, Failure> {
             }
             let contact = serde_json::from_slice(line);
             let contact = contact.map_err(|error| (index + 1, json_problem(&error)));
-            rows.push(contact.and_then(|contact| row(index + 1, contact)));
+            rows.push(contact.and_then(|contact| row(index + 1, contact, &mut keys)));
         }
     }
-    Ok(File {
-        rows: rows.all,
-        mapping: "email, name, topics, subscribed and metadata of each object".to_owned(),
-        doubtful: Vec::new(),
-        joined: None,
-    })
+    let guesses = keys.iter().map(|key| guessed(key)).collect::<Vec<_>>();
+    let keys = csv::StringRecord::from_iter(&keys);
+    let (mapping, doubtful) = described(&keys, &guesses, &[]);
+    Ok(File { rows: rows.all, mapping, doubtful, is_json: true, joined: None })
 }
 
-fn row(number: usize, contact: Value) -> Result<Row, InvalidRow> {
+/// Reads one contact, and adds its keys to those of the file.
+fn row(number: usize, contact: Value, keys: &mut BTreeSet<String>) -> Result<Row, InvalidRow> {
     let Value::Object(contact) = contact else {
         return Err((number, "not a JSON object".to_owned()));
     };
+    for key in contact.keys() {
+        if !keys.contains(key) {
+            keys.insert(key.clone());
+        }
+    }
     fields(number, contact).map_err(|why| (number, why))
 }
 
-fn fields(number: usize, mut contact: Map<String, Value>) -> Result<Row, String> {
-    let mut take = |field: &str| contact.remove(field).filter(|value| !value.is_null());
-    let text = |field: &str, value: Option<Value>| match value {
-        None => Ok(None),
-        Some(Value::String(text)) => Ok(Some(text)),
-        Some(_) => Err(format!("`{field}` is not a string")),
-    };
-    Ok(Row {
+/// Maps the keys of an object as the columns of a CSV file.
+fn fields(number: usize, contact: Map<String, Value>) -> Result<Row, String> {
+    let mut row = Row {
         number,
-        email: text("email", take("email"))?
-            .filter(|email| !email.is_empty())
-            .ok_or("the row has no email address")?,
-        name: text("name", take("name"))?,
-        topics: match take("topics") {
-            None => Vec::new(),
-            Some(topics) => serde_json::from_value(topics)
-                .map_err(|_| "`topics` is not a list of strings".to_owned())?,
-        },
-        subscribed: match take("subscribed") {
-            None => None,
-            Some(Value::Bool(subscribed)) => Some(subscribed),
-            Some(_) => return Err("`subscribed` must be true or false".to_owned()),
-        },
-        metadata: match take("metadata") {
-            None => Map::new(),
-            Some(Value::Object(metadata)) => metadata,
-            Some(_) => return Err("`metadata` is not a JSON object".to_owned()),
-        },
-    })
+        email: String::new(),
+        name: None,
+        topics: Vec::new(),
+        subscribed: None,
+        metadata: Map::new(),
+    };
+    let (mut first, mut last, mut filled) = (None, None, Vec::new());
+    for (key, value) in contact.into_iter().filter(|(_, value)| !value.is_null()) {
+        let field = guessed(&key);
+        if field != Field::Ignore && filled.contains(&field) {
+            return Err(format!("several keys map to the field of `{key}`"));
+        }
+        match &field {
+            Field::Email => row.email = text(&key, value)?,
+            Field::Name => row.name = Some(text(&key, value)?),
+            Field::FirstName => first = Some(text(&key, value)?),
+            Field::LastName => last = Some(text(&key, value)?),
+            Field::Topics => {
+                row.topics = serde_json::from_value(value)
+                    .map_err(|_| format!("`{key}` is not a list of strings"))?;
+            }
+            Field::Subscribed => match value {
+                Value::Bool(subscribed) => row.subscribed = Some(subscribed),
+                _ => return Err(format!("`{key}` must be true or false")),
+            },
+            Field::WholeMetadata => match value {
+                Value::Object(metadata) => row.metadata.extend(metadata),
+                _ => return Err(format!("`{key}` is not a JSON object")),
+            },
+            Field::Metadata(name) => {
+                row.metadata.insert(name.clone(), value);
+            }
+            Field::Ignore => {}
+        }
+        filled.push(field);
+    }
+    let parts = first.into_iter().chain(last).collect::<Vec<_>>();
+    if row.name.is_none() && !parts.is_empty() {
+        row.name = Some(parts.join(" "));
+    }
+    if row.email.is_empty() {
+        return Err("the row has no email address".to_owned());
+    }
+    Ok(row)
+}
+
+fn text(key: &str, value: Value) -> Result<String, String> {
+    match value {
+        Value::String(text) => Ok(text),
+        _ => Err(format!("`{key}` is not a string")),
+    }
 }
 
 #[cfg(test)]
