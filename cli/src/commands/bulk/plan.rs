@@ -20,7 +20,7 @@ use crate::output::Printer;
 
 /// The rows that are left out, in the folder of the job.
 pub const LEFT_OUT: &str = "left-out.ndjson";
-/// The rows of an audience or of standard input, in the folder of the job.
+/// The copy of the rows, in the folder of the job, so that an edit of the file changes nothing.
 pub const COPY: &str = "rows";
 
 /// What is sent to whom.
@@ -28,7 +28,7 @@ pub const COPY: &str = "rows";
 pub struct Plan {
     /// The base URL of the service, or `sandbox`.
     pub service: String,
-    /// The file with the rows; `None` for the copy in the folder of the job.
+    /// The file that the rows were copied from, for messages.
     pub file: Option<PathBuf>,
     /// The column with the addresses.
     pub column: Option<String>,
@@ -85,22 +85,16 @@ pub struct Checked {
 }
 
 impl Plan {
-    /// The file with the rows.
-    pub fn path(&self, folder: &Path) -> PathBuf {
-        self.file.clone().unwrap_or_else(|| folder.join(COPY))
-    }
-
     pub fn rows(&self, folder: &Path) -> Result<Rows, Failure> {
-        let path = self.path(folder);
-        let name = if self.file.is_some() { path.as_path() } else { Path::new("rows") };
-        Rows::open(&path, name, self.column.as_deref())
+        let name = self.file.as_deref().unwrap_or(Path::new("rows"));
+        Rows::open(&folder.join(COPY), name, self.column.as_deref())
     }
 
     /// A checksum of the rows and the attachments. The other parts of the emails are in the plan.
     pub fn checksum(&self, folder: &Path) -> Result<String, Failure> {
         let attachments = self.message.attachments.iter().map(|file| file.path.clone());
         let mut hash = Sha256::new();
-        for path in std::iter::once(self.path(folder)).chain(attachments) {
+        for path in std::iter::once(folder.join(COPY)).chain(attachments) {
             let failed =
                 |error: std::io::Error| Failure::input(format!("{}: {error}", path.display()));
             let mut file = File::open(&path).map_err(failed)?;

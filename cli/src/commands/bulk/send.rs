@@ -139,7 +139,7 @@ impl Send {
         let draft = Jobs::of(&context.settings).draft(&info.job)?;
         let folder = draft.folder().to_owned();
         tokio::select! {
-            copied = self.copy(context, &client, &folder) => copied?,
+            copied = self.copy(context, &client, plan.file.as_deref(), &folder) => copied?,
             _ = stop.recv() => return Err(context.changes.interruption()),
         }
         let source = plan.checksum(&folder)?;
@@ -161,7 +161,7 @@ impl Send {
         }
         confirm(context, &format!("{} Send?", question(&plan, &checked, &folder))).await?;
         if plan.checksum(&folder)? != source {
-            return Err(Failure::input("the rows have changed since they were checked"));
+            return Err(Failure::input("an attachment has changed since the rows were checked"));
         }
         let info = JobInfo::new(source).id(info.job);
         let settings = serde_json::to_value(&plan).map_err(|e| Failure::other(e.to_string()))?;
@@ -218,11 +218,12 @@ impl Send {
         })
     }
 
-    /// Copies rows that cannot be read again later: those of an audience or of standard input.
+    /// Copies the rows, so that nothing that happens to the file changes what is sent.
     async fn copy(
         &self,
         context: &Context,
         client: &EmailClient,
+        file: Option<&Path>,
         folder: &Path,
     ) -> Result<(), Failure> {
         if let Some(audience) = &self.audience {
@@ -243,16 +244,22 @@ impl Send {
                     Ok(writeln!(file, "{}", serde_json::Value::Object(row))?)
                 })
                 .await?;
-                Ok(file.flush()?)
+                file.flush()?;
+                Ok(file.get_ref().sync_all()?)
             };
             return names::with_id(context, Names::Audience(client), audience, copy).await;
         }
-        if self.file.as_deref().is_some_and(|path| path.as_os_str() == "-") {
-            let mut file = create_private(&folder.join(COPY))?;
+        let mut copy = create_private(&folder.join(COPY))?;
+        if let Some(path) = file {
+            let failed =
+                |error: std::io::Error| Failure::input(format!("{}: {error}", path.display()));
+            let mut file = std::fs::File::open(path).map_err(failed)?;
+            std::io::copy(&mut file, &mut copy).map_err(failed)?;
+        } else {
             let mut stdin = context.inputs.stdin_stream(&context.out, "FILE")?;
-            std::io::copy(&mut stdin, &mut file)?;
+            std::io::copy(&mut stdin, &mut copy)?;
         }
-        Ok(())
+        Ok(copy.sync_all()?)
     }
 }
 
