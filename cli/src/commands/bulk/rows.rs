@@ -192,12 +192,17 @@ fn next_of_ndjson(
             // serde counts lines from the start of this one.
             Failure::input(problem.replace(" at line 1 ", &format!(" at line {line} ")))
         })?;
-        let key = match column {
-            Some(column) => Some(column),
-            None => object.keys().map(String::as_str).find(|name| is_email(name)),
+        let mut keys = object.keys().map(String::as_str).filter(|name| is_email(name));
+        let (key, is_ambiguous) = match column {
+            Some(column) => (Some(column), false),
+            None => (keys.next(), keys.next().is_some()),
         };
         let address = key.and_then(|key| object.get(key)?.as_str()).unwrap_or_default();
         let mut row = Row::new(line, address.trim());
+        if is_ambiguous {
+            let problem = "several keys may hold the address; name it: --column email";
+            row.problem = Some(problem.to_owned());
+        }
         for (name, value) in object {
             row.put(&name, value);
         }
@@ -285,6 +290,8 @@ mod tests {
         assert_eq!((rows[0].number, rows[0].values["n"].clone()), (1, Value::from(3)));
         assert!(!rows[0].values.contains_key("x"));
         assert_eq!((rows[1].number, rows[1].address.as_str()), (3, "c@d.test"));
+        let rows = read(b"{\"E-Mail\":\"old@b.test\",\"email\":\"a@b.test\"}").expect("a file");
+        assert!(rows[0].problem.as_deref().is_some_and(|why| why.starts_with("several keys")));
         assert!(refusal(b"{\"email\":\"a@b\"}\n{\"email\":\n").contains("at line 2 column"));
     }
 

@@ -195,7 +195,11 @@ impl Send {
         Ok(Plan {
             service: service(context),
             file: file.transpose()?,
-            column: self.column.clone(),
+            // The metadata of a contact may have another key that looks like the address.
+            column: match self.audience {
+                Some(_) => Some("email".to_owned()),
+                None => self.column.clone(),
+            },
             message: Message {
                 from: self.from.clone(),
                 subject: self.subject.clone(),
