@@ -101,6 +101,13 @@ fn each_valid_row_gets_one_email_and_each_other_row_is_reported() {
     home.file("people.csv", format!("{PEOPLE}gus@example.test,Gus,t7,\n"));
     let again = home.run(&["--sandbox", "bulk", "resume", id]);
     assert_eq!((again.code, again.json()["accepted"].as_u64()), (0, Some(2)), "{again:?}");
+    let left_out = jobs(&home)[0].join("left-out.ndjson");
+    let lines = std::fs::read_to_string(&left_out).expect("read");
+    std::fs::write(&left_out, lines.split_inclusive('\n').take(3).collect::<String>())
+        .expect("written");
+    let cut = home.run(&["--sandbox", "bulk", "resume", id]);
+    assert_eq!((cut.code, cut.error()["code"].as_str()), (1, Some("left_out_damaged")), "{cut:?}");
+    std::fs::write(&left_out, lines).expect("written");
     std::fs::write(jobs(&home)[0].join("rows"), "email\nx@example.test\n").expect("written");
     let changed = home.run(&["--sandbox", "bulk", "resume", id]);
     assert_eq!((changed.code, changed.error()["code"].as_str()), (2, Some("source_changed")));
