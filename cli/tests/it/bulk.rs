@@ -7,11 +7,11 @@ use crate::support::{Home, Run, Service};
 
 const PEOPLE: &str = "email,First Name,token,subscribed\n\
     ada@example.test,Ada & Co,t 1,yes\n\
-    bob@example.test,,t2,\n\
+    bob@example.test,,t2,yes\n\
     cleo@example.test,Cleo,t3,no\n\
-    ADA@example.test,Ada,t4,\n\
-    \"dan@example.test,eve@example.test\",Dan,t5,\n\
-    fay@example.test,Fay,t6,\n";
+    ADA@example.test,Ada,t4,yes\n\
+    \"dan@example.test,eve@example.test\",Dan,t5,yes\n\
+    fay@example.test,Fay,t6,yes\n";
 
 const SEND: [&str; 10] = [
     "--sandbox",
@@ -46,6 +46,7 @@ fn each_valid_row_gets_one_email_and_each_other_row_is_reported() {
     let url = "https://example.test/u/{{ token }}";
     let run = home.run(&[&SEND[..], &["--unsubscribe", url, "--yes"]].concat());
     assert_eq!(run.code, 0, "{run:?}");
+    assert!(run.stderr.contains("2 rows are invalid and left out: row 3: --subject"), "{run:?}");
     let job = run.json();
     let counts = ["total", "accepted", "refused", "unknown", "not_sent", "left_out"];
     assert_eq!(counts.map(|count| job[count].as_u64()), [2, 2, 0, 0, 0, 4].map(Some), "{job}");

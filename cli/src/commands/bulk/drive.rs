@@ -154,6 +154,10 @@ fn report(
         let hint = format!("list them: {report}\nsend them again, perhaps twice: {again}");
         return Err(Failure::new(Kind::OutcomeUnknown, message).code("bulk_unknown").hint(hint));
     }
+    if !interrupted && job.not_sent() > 0 {
+        let message = format!("{} of {} emails are not sent", job.not_sent(), job.total());
+        return Err(Failure::other(message).code("bulk_not_sent").hint(resume));
+    }
     let refused = totals.refused + totals.invalid;
     if refused > 0 {
         let message = format!("{refused} of {} emails were refused", job.total());

@@ -42,8 +42,6 @@ pub struct Plan {
     /// Requests in flight.
     pub concurrency: usize,
     pub keep_duplicates: bool,
-    /// Whether only contacts are sent to that are known to be subscribed.
-    pub only_subscribed: bool,
     #[serde(default)]
     pub left_out: LeftOut,
 }
@@ -191,9 +189,6 @@ impl Plan {
             address::check(&row.address).map_err(|problem| invalid(problem.to_owned()))?;
         match row.subscribed {
             Some(false) => return Err(("unsubscribed", "not subscribed".to_owned())),
-            None if self.only_subscribed => {
-                return Err(("unsubscribed", "the service does not say `subscribed`".to_owned()));
-            }
             _ if opted_out(&address) => {
                 let why = "another row with the same address is not subscribed";
                 return Err(("unsubscribed", why.to_owned()));

@@ -151,12 +151,20 @@ impl Send {
             context.out.hint(&question(&plan, &checked, &folder));
             return show_first_request(context, &client, &folder, &plan, |_| false);
         }
+        let invalid = plan.left_out.invalid;
+        if invalid > 0 {
+            let problems = checked.problems.iter().take(SHOWN);
+            let problems = problems.map(|(row, problem)| format!("{row}: {problem}"));
+            let problems = problems.collect::<Vec<_>>().join("; ");
+            let rows = if invalid == 1 { "row is" } else { "rows are" };
+            let more = if invalid > SHOWN as u64 { "; …" } else { "" };
+            context
+                .out
+                .warning(&format!("{invalid} {rows} invalid and left out: {problems}{more}"));
+        }
         if context.out.can_ask() && !context.settings.yes {
             for (number, email) in checked.first.iter().enumerate() {
                 context.out.note(&preview(number + 1, email));
-            }
-            for (row, problem) in checked.problems.iter().take(SHOWN) {
-                context.out.note(&format!("left out: {row}: {problem}"));
             }
         }
         confirm(context, &format!("{} Send?", question(&plan, &checked, &folder))).await?;
@@ -217,7 +225,6 @@ impl Send {
             rate: self.rate,
             concurrency: usize::from(self.concurrency),
             keep_duplicates: self.duplicates == Duplicates::Keep,
-            only_subscribed: self.audience.is_some(),
             left_out: LeftOut::default(),
         })
     }
@@ -243,7 +250,9 @@ impl Send {
                     let mut row = contact.metadata.clone();
                     row.insert("email".to_owned(), json!(contact.email));
                     row.insert("name".to_owned(), json!(contact.name));
-                    row.insert("subscribed".to_owned(), json!(contact.subscribed));
+                    // Without it, the contact is left out.
+                    let subscribed = contact.subscribed.unwrap_or(false);
+                    row.insert("subscribed".to_owned(), json!(subscribed));
                     row.insert("contact_id".to_owned(), json!(contact.id));
                     Ok(writeln!(file, "{}", serde_json::Value::Object(row))?)
                 })

@@ -230,7 +230,8 @@ fn described(
     (columns.collect::<Vec<_>>().join(", "), doubtful)
 }
 
-fn says_who_opted_out(column: &str) -> bool {
+/// Whether this column, which is not `subscribed`, may say who has opted out.
+pub(crate) fn says_who_opted_out(column: &str) -> bool {
     const WORDS: [&str; 7] =
         ["status", "state", "optin", "optout", "unsubscribe", "subscription", "consent"];
     let column = compact(column);
@@ -238,7 +239,7 @@ fn says_who_opted_out(column: &str) -> bool {
 }
 
 /// Whether `true` in this column probably means that the person has opted out.
-pub(super) fn lists_opt_outs(column: &str) -> bool {
+pub(crate) fn lists_opt_outs(column: &str) -> bool {
     ["optout", "optedout", "unsub"].iter().any(|word| compact(column).contains(word))
 }
 
