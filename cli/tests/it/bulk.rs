@@ -7,11 +7,11 @@ use crate::support::{Home, Run, Service};
 
 const PEOPLE: &str = "email,First Name,token,subscribed\n\
     ada@example.test,Ada & Co,t 1,yes\n\
-    bob@example.test,,t2,\n\
+    bob@example.test,,t2,yes\n\
     cleo@example.test,Cleo,t3,no\n\
-    ADA@example.test,Ada,t4,\n\
-    \"dan@example.test,eve@example.test\",Dan,t5,\n\
-    fay@example.test,Fay,t6,\n";
+    ADA@example.test,Ada,t4,yes\n\
+    \"dan@example.test,eve@example.test\",Dan,t5,yes\n\
+    fay@example.test,Fay,t6,yes\n";
 
 const SEND: [&str; 10] = [
     "--sandbox",
@@ -46,6 +46,7 @@ fn each_valid_row_gets_one_email_and_each_other_row_is_reported() {
     let url = "https://example.test/u/{{ token }}";
     let run = home.run(&[&SEND[..], &["--unsubscribe", url, "--yes"]].concat());
     assert_eq!(run.code, 0, "{run:?}");
+    assert!(run.stderr.contains("2 rows are invalid and left out: row 3: --subject"), "{run:?}");
     let job = run.json();
     let counts = ["total", "accepted", "refused", "unknown", "not_sent", "left_out"];
     assert_eq!(counts.map(|count| job[count].as_u64()), [2, 2, 0, 0, 0, 4].map(Some), "{job}");
@@ -97,7 +98,18 @@ fn each_valid_row_gets_one_email_and_each_other_row_is_reported() {
     // Nothing is left to send.
     let again = home.run(&["--sandbox", "bulk", "resume", id]);
     assert_eq!((again.code, again.json()["accepted"].as_u64()), (0, Some(2)), "{again:?}");
+    // The rows are those of the start, whatever happens to the file.
     home.file("people.csv", format!("{PEOPLE}gus@example.test,Gus,t7,\n"));
+    let again = home.run(&["--sandbox", "bulk", "resume", id]);
+    assert_eq!((again.code, again.json()["accepted"].as_u64()), (0, Some(2)), "{again:?}");
+    let left_out = jobs(&home)[0].join("left-out.ndjson");
+    let lines = std::fs::read_to_string(&left_out).expect("read");
+    std::fs::write(&left_out, lines.split_inclusive('\n').take(3).collect::<String>())
+        .expect("written");
+    let cut = home.run(&["--sandbox", "bulk", "resume", id]);
+    assert_eq!((cut.code, cut.error()["code"].as_str()), (1, Some("left_out_damaged")), "{cut:?}");
+    std::fs::write(&left_out, lines).expect("written");
+    std::fs::write(jobs(&home)[0].join("rows"), "email\nx@example.test\n").expect("written");
     let changed = home.run(&["--sandbox", "bulk", "resume", id]);
     assert_eq!((changed.code, changed.error()["code"].as_str()), (2, Some("source_changed")));
     let elsewhere = home.run_with_env(
@@ -188,4 +200,68 @@ fn a_job_on_a_terminal_can_be_stopped_and_continued() {
     for n in 1..=5 {
         assert_eq!(report.matches(&format!("p{n}@example.test,accepted")).count(), 1, "{report}");
     }
+}
+
+#[test]
+fn jobs_are_listed_newest_first_and_a_damaged_one_does_not_hide_the_others() {
+    let home = Home::new();
+    home.file("people.csv", "email,First Name\nada@example.test,Ada\n");
+    let send = || {
+        let run = home.run(&[&SEND[..], &["--yes"]].concat());
+        assert_eq!(run.code, 0, "{run:?}");
+        run.json()["job"].as_str().expect("an id").to_owned()
+    };
+    let (first, second) = (send(), send());
+    // The journal says when a job was created, not its folder's name.
+    let folders = home.path(".local/state/svc/bulk");
+    std::fs::rename(folders.join(&first), folders.join("z")).expect("renamed");
+    std::fs::create_dir(folders.join("empty")).expect("created");
+    std::fs::write(folders.join("empty/journal.ndjson"), "").expect("written");
+    let list = home.run(&["bulk", "list"]);
+    assert_eq!(list.code, 0, "{list:?}");
+    let list = list.json();
+    let ids = [0, 1, 2].map(|at| list[at]["job"].as_str());
+    assert_eq!(ids, [Some(second.as_str()), Some(first.as_str()), Some("empty")], "{list}");
+    assert_eq!(list[2]["state"], "damaged");
+}
+
+#[test]
+fn a_file_name_is_not_sent_as_the_text() {
+    let home = Home::new();
+    home.file("people.csv", "email\nada@example.test\n");
+    let args = ["--sandbox", "bulk", "send", "people.csv", "--from", "hello@sandbox.test"];
+    let run = home.run(&[&args[..], &["--subject", "Hi", "--text", "body.html", "--yes"]].concat());
+    assert_eq!((run.code, jobs(&home).len()), (2, 0), "{run:?}");
+    assert!(run.stderr.contains("--text @body.html"), "{run:?}");
+    assert!(run.stderr.contains("svc bulk send"), "{run:?}");
+}
+
+#[test]
+fn a_row_that_opts_out_wins_over_the_rows_before_it() {
+    let home = Home::new();
+    let people = "ada@example.test,Ada,yes\nbob@example.test,Bob,yes\nADA@example.test,Ada,no\n";
+    home.file("people.csv", format!("email,First Name,subscribed\n{people}"));
+    let run = home.run(&[&SEND[..], &["--yes", "--duplicates", "keep"]].concat());
+    let job = run.json();
+    assert_eq!((job["accepted"].as_u64(), job["left_out"].as_u64()), (Some(1), Some(2)), "{run:?}");
+}
+
+#[test]
+fn a_contact_gets_the_email_at_its_own_address() {
+    let home = Home::new();
+    let audience = home.sandbox_json(&["audiences", "create", "News"]);
+    let audience = audience["id"].as_str().expect("an id");
+    let people = "email,E-Mail work\nada@example.test,x\n";
+    let people = home.file("contacts.csv", people);
+    let map = "E-Mail work=metadata.E-Mail";
+    let import = ["--sandbox", "contacts", "import", audience, &people, "--map", map];
+    let import = home.run(&import);
+    assert_eq!(import.code, 0, "{import:?}");
+    let args = ["--sandbox", "bulk", "send", "--audience", audience, "--from"];
+    let rest = ["hello@sandbox.test", "--subject", "Hi", "--text", "Hello", "--yes"];
+    let run = home.run(&[&args[..], &rest].concat());
+    assert_eq!(run.code, 0, "{run:?}");
+    let id = run.json()["job"].as_str().expect("an id").to_owned();
+    let report = rows(&home.run(&["bulk", "report", &id, "-o", "ndjson"]));
+    assert_eq!((report.len(), report[0]["address"].as_str()), (1, Some("ada@example.test")));
 }

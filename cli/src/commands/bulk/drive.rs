@@ -26,7 +26,8 @@ pub fn emails(
     plan: &Plan,
     folder: &Path,
 ) -> Result<impl Iterator<Item = Result<rows::Row, Failure>> + use<>, Failure> {
-    let (mut rows, left_out) = (plan.rows(folder)?, left_out_rows(folder)?);
+    let left_out = left_out_rows(folder, plan.left_out.total())?;
+    let mut rows = plan.rows(folder)?;
     let limit = plan.limit.map_or(usize::MAX, |limit| usize::try_from(limit).unwrap_or(usize::MAX));
     let kept = move |row: &rows::Row| !left_out.contains(&row.number);
     let all = std::iter::from_fn(move || rows.next().transpose());
@@ -152,6 +153,10 @@ fn report(
         let again = context.svc(&format!("bulk resume {id} --unknown resend"));
         let hint = format!("list them: {report}\nsend them again, perhaps twice: {again}");
         return Err(Failure::new(Kind::OutcomeUnknown, message).code("bulk_unknown").hint(hint));
+    }
+    if !interrupted && job.not_sent() > 0 {
+        let message = format!("{} of {} emails are not sent", job.not_sent(), job.total());
+        return Err(Failure::other(message).code("bulk_not_sent").hint(resume));
     }
     let refused = totals.refused + totals.invalid;
     if refused > 0 {

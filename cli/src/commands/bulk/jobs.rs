@@ -29,12 +29,13 @@ impl Jobs {
         std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
         builder
             .create(&folder)
+            .and_then(|()| sync_folders(&folder))
             .map_err(|error| Failure::other(format!("{}: {error}", folder.display())))?;
         Ok(Draft { folder: Some(folder) })
     }
 
-    /// All jobs, oldest first.
-    pub fn all(&self) -> Result<Vec<Job>, Failure> {
+    /// The folders of all jobs.
+    pub fn folders(&self) -> Result<Vec<PathBuf>, Failure> {
         let entries = match fs::read_dir(&self.0) {
             Ok(entries) => entries,
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
@@ -48,8 +49,7 @@ impl Jobs {
                 folders.push(folder);
             }
         }
-        folders.sort();
-        folders.iter().map(|folder| Job::read(folder)).collect()
+        Ok(folders)
     }
 
     /// The job with this id, or with the only id that starts with it.
@@ -65,16 +65,31 @@ impl Jobs {
         if journal(&folder).is_file() {
             return Job::read(&folder);
         }
-        let mut jobs = self.all()?;
-        jobs.retain(|job| job.info.job.starts_with(id));
-        match jobs.len() {
-            1 => Ok(jobs.remove(0)),
+        let mut folders = self.folders()?;
+        folders.retain(|folder| name(folder).starts_with(id));
+        match folders.len() {
+            1 => Job::read(&folders[0]),
             0 => Err(missing()),
             count => {
                 Err(Failure::usage(format!("{count} jobs have an id that starts with `{id}`")))
             }
         }
     }
+}
+
+/// The id of the job in this folder.
+pub fn name(folder: &Path) -> String {
+    folder.file_name().unwrap_or_default().to_string_lossy().into_owned()
+}
+
+/// Makes the name of a new job durable, and those of the folders above it, which may be new, too.
+fn sync_folders(folder: &Path) -> std::io::Result<()> {
+    if cfg!(unix) {
+        for parent in folder.ancestors().skip(1).take(3) {
+            fs::File::open(parent)?.sync_all()?;
+        }
+    }
+    Ok(())
 }
 
 /// The journal of the job in this folder.

@@ -20,7 +20,7 @@ use crate::output::Printer;
 
 /// The rows that are left out, in the folder of the job.
 pub const LEFT_OUT: &str = "left-out.ndjson";
-/// The rows of an audience or of standard input, in the folder of the job.
+/// The copy of the rows, in the folder of the job, so that an edit of the file changes nothing.
 pub const COPY: &str = "rows";
 
 /// What is sent to whom.
@@ -28,7 +28,7 @@ pub const COPY: &str = "rows";
 pub struct Plan {
     /// The base URL of the service, or `sandbox`.
     pub service: String,
-    /// The file with the rows; `None` for the copy in the folder of the job.
+    /// The file that the rows were copied from, for messages.
     pub file: Option<PathBuf>,
     /// The column with the addresses.
     pub column: Option<String>,
@@ -42,8 +42,6 @@ pub struct Plan {
     /// Requests in flight.
     pub concurrency: usize,
     pub keep_duplicates: bool,
-    /// Whether only contacts are sent to that are known to be subscribed.
-    pub only_subscribed: bool,
     #[serde(default)]
     pub left_out: LeftOut,
 }
@@ -85,22 +83,16 @@ pub struct Checked {
 }
 
 impl Plan {
-    /// The file with the rows.
-    pub fn path(&self, folder: &Path) -> PathBuf {
-        self.file.clone().unwrap_or_else(|| folder.join(COPY))
-    }
-
     pub fn rows(&self, folder: &Path) -> Result<Rows, Failure> {
-        let path = self.path(folder);
-        let name = if self.file.is_some() { path.as_path() } else { Path::new("rows") };
-        Rows::open(&path, name, self.column.as_deref())
+        let name = self.file.as_deref().unwrap_or(Path::new("rows"));
+        Rows::open(&folder.join(COPY), name, self.column.as_deref())
     }
 
     /// A checksum of the rows and the attachments. The other parts of the emails are in the plan.
     pub fn checksum(&self, folder: &Path) -> Result<String, Failure> {
         let attachments = self.message.attachments.iter().map(|file| file.path.clone());
         let mut hash = Sha256::new();
-        for path in std::iter::once(self.path(folder)).chain(attachments) {
+        for path in std::iter::once(folder.join(COPY)).chain(attachments) {
             let failed =
                 |error: std::io::Error| Failure::input(format!("{}: {error}", path.display()));
             let mut file = File::open(&path).map_err(failed)?;
@@ -131,6 +123,8 @@ impl Plan {
         let mut checked = Checked { count: 0, first: Vec::new(), problems: Vec::new() };
         // Hashes in place of a million addresses.
         let (hasher, mut seen) = (RandomState::new(), HashSet::new());
+        let opted_out = self.opted_out(folder, &hasher)?;
+        let opted_out = |address: &String| opted_out.contains(&hasher.hash_one(address));
         let mut read = 0_u64;
         while self.limit.is_none_or(|limit| checked.count < limit) {
             let Some(row) = rows.next()? else { break };
@@ -139,7 +133,7 @@ impl Plan {
                 progress.set_text(format!("reading the rows: {read}"));
             }
             let is_new = |address: &String| seen.insert(hasher.hash_one(address));
-            let (code, message) = match self.judge(&row, is_new, &renderer) {
+            let (code, message) = match self.judge(&row, opted_out, is_new, &renderer) {
                 Ok(email) => {
                     checked.count += 1;
                     if checked.first.len() < keep {
@@ -163,13 +157,27 @@ impl Plan {
             writeln!(left_out, "{line}")?;
         }
         left_out.flush()?;
+        // It must not be lost once the journal exists: its rows would be sent.
+        left_out.get_ref().sync_all()?;
         Ok(checked)
+    }
+
+    /// The hashes of the addresses with a row that is not subscribed, wherever it is in the file.
+    fn opted_out(&self, folder: &Path, hasher: &RandomState) -> Result<HashSet<u64>, Failure> {
+        let (mut rows, mut addresses) = (self.rows(folder)?, HashSet::new());
+        while let Some(row) = rows.next()? {
+            if let (Some(false), Ok(address)) = (row.subscribed, address::check(&row.address)) {
+                addresses.insert(hasher.hash_one(address));
+            }
+        }
+        Ok(addresses)
     }
 
     /// The email of a row, or why it is left out.
     fn judge(
         &self,
         row: &Row,
+        opted_out: impl FnOnce(&String) -> bool,
         is_new: impl FnOnce(&String) -> bool,
         renderer: &Renderer,
     ) -> Result<Email, (&'static str, String)> {
@@ -181,8 +189,9 @@ impl Plan {
             address::check(&row.address).map_err(|problem| invalid(problem.to_owned()))?;
         match row.subscribed {
             Some(false) => return Err(("unsubscribed", "not subscribed".to_owned())),
-            None if self.only_subscribed => {
-                return Err(("unsubscribed", "the service does not say `subscribed`".to_owned()));
+            _ if opted_out(&address) => {
+                let why = "another row with the same address is not subscribed";
+                return Err(("unsubscribed", why.to_owned()));
             }
             _ => {}
         }
@@ -199,20 +208,30 @@ impl Plan {
     }
 }
 
-/// The numbers of the rows that are left out.
-pub fn left_out_rows(folder: &Path) -> Result<HashSet<u64>, Failure> {
+/// The numbers of the rows that are left out. Fewer or more than `total` are refused: people who
+/// must not get the email might be missing.
+pub fn left_out_rows(folder: &Path, total: u64) -> Result<HashSet<u64>, Failure> {
     #[derive(Deserialize)]
     struct Line {
         row: u64,
     }
-    let reader = BufReader::new(File::open(folder.join(LEFT_OUT))?);
+    let path = folder.join(LEFT_OUT);
+    let damaged = |problem: String| {
+        Failure::other(format!("{}: {problem}", path.display()))
+            .code("left_out_damaged")
+            .hint("restore the file, or start a new job with the rows that `svc bulk report` does not list")
+    };
+    let file = File::open(&path).map_err(|error| damaged(error.to_string()))?;
     let mut rows = HashSet::new();
-    for line in reader.lines() {
-        let line: Line = serde_json::from_str(&line?)
-            .map_err(|_| Failure::other(format!("{LEFT_OUT} of the job is damaged")))?;
+    for line in BufReader::new(file).lines() {
+        let line: Line =
+            serde_json::from_str(&line?).map_err(|_| damaged("a line is damaged".to_owned()))?;
         rows.insert(line.row);
     }
-    Ok(rows)
+    match rows.len() as u64 {
+        count if count == total => Ok(rows),
+        count => Err(damaged(format!("{count} rows, but the job left out {total}"))),
+    }
 }
 
 /// Creates a file that only its owner can read.

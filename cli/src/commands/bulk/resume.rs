@@ -15,8 +15,8 @@ use crate::stop::StopSignal;
 ///
 /// Emails that were accepted or refused are not sent again; those that were not sent are sent.
 /// Emails whose outcome is unknown are kept back, unless --unknown resend is given, or the profile
-/// says that the service honors idempotency keys (`honors_idempotency_key`). The file with the rows
-/// and the attachments must be unchanged.
+/// says that the service honors idempotency keys (`honors_idempotency_key`). The
+/// attachments must be unchanged; the rows are those of the job's copy of the file.
 #[derive(Args, Debug)]
 #[command(after_long_help = "\
 Examples:
@@ -48,7 +48,7 @@ impl Resume {
         let source = job.plan.checksum(&job.folder)?;
         if source != job.info.source {
             return Err(Failure::input(
-                "the file with the rows or an attachment has changed since the job was started",
+                "an attachment or the job's copy of the rows has changed since the job was started",
             )
             .code("source_changed")
             .hint(

@@ -7,6 +7,7 @@ use std::path::Path;
 use serde_json::{Map, Value};
 
 use super::csv_records::{CsvRecords, not_utf8};
+use crate::commands::contacts::import::rows::{lists_opt_outs, says_who_opted_out};
 use crate::failure::Failure;
 use crate::input::content::in_file;
 use crate::input::json_problem;
@@ -107,6 +108,7 @@ impl Format {
         match (emails.next(), emails.next()) {
             (Some((email, _)), None) => {
                 drop(emails);
+                refuse_opt_outs(1, columns.iter().map(String::as_str), &columns[email])?;
                 Ok(Self::Csv { records, columns, email, number: 1 })
             }
             (Some(_), Some(_)) => {
@@ -125,6 +127,30 @@ impl Format {
     }
 }
 
+/// Refuses a file in which only a column that is not read may say who has opted out.
+fn refuse_opt_outs<'a>(
+    line: u64,
+    names: impl Iterator<Item = &'a str> + Clone,
+    email: &str,
+) -> Result<(), Failure> {
+    if names.clone().any(is_subscribed) {
+        return Ok(());
+    }
+    let mut doubtful = names.filter(|name| *name != email && says_who_opted_out(name));
+    let Some(name) = doubtful.next() else { return Ok(()) };
+    let way_out = match lists_opt_outs(name) {
+        true => "add a column `subscribed` with the opposite values",
+        false => "rename it to `subscribed`, with yes or no in each row",
+    };
+    Err(Failure::input(format!("line {line}: `{name}` may say who has opted out, but is not read"))
+        .hint(format!("if it does, {way_out}; otherwise, rename or remove it")))
+}
+
+/// Whether a column is the one that says who gets the email.
+fn is_subscribed(name: &str) -> bool {
+    simple_name(name) == "subscribed"
+}
+
 fn is_email(name: &str) -> bool {
     let name = name.to_lowercase().replace(['_', '-', ' '], "");
     matches!(name.as_str(), "email" | "emailaddress" | "mail")
@@ -140,6 +166,13 @@ fn next_of_csv(
         let Some(record) = records.next()? else { return Ok(None) };
         *number += 1;
         let cells = &record.values;
+        if record.is_doubtful || cells.get(email).is_some_and(|cell| cell.contains('\n')) {
+            return Err(Failure::input(format!(
+                "line {}: a value looks like several rows; check its quotes",
+                record.line
+            ))
+            .hint("a stray quote joins rows; remove it, or keep such a value in one line"));
+        }
         // Spreadsheets leave empty rows at the end of a file.
         if cells.iter().all(str::is_empty) {
             continue;
@@ -152,14 +185,9 @@ fn next_of_csv(
                 cells.len(),
                 columns.len()
             ));
-        } else if record.is_doubtful {
-            row.problem = Some(format!(
-                "line {}: a value looks like several rows; check its quotes",
-                record.line
-            ));
         }
-        for (name, cell) in columns.iter().zip(cells) {
-            row.put(name, cell.into());
+        for (at, name) in columns.iter().enumerate() {
+            row.put(name, cells.get(at).unwrap_or_default().into());
         }
         row.complete();
         return Ok(Some(row));
@@ -192,12 +220,19 @@ fn next_of_ndjson(
             // serde counts lines from the start of this one.
             Failure::input(problem.replace(" at line 1 ", &format!(" at line {line} ")))
         })?;
-        let key = match column {
-            Some(column) => Some(column),
-            None => object.keys().map(String::as_str).find(|name| is_email(name)),
+        let mut keys = object.keys().map(String::as_str).filter(|name| is_email(name));
+        let (key, is_ambiguous) = match column {
+            Some(column) => (Some(column), false),
+            None => (keys.next(), keys.next().is_some()),
         };
         let address = key.and_then(|key| object.get(key)?.as_str()).unwrap_or_default();
+        let names = object.keys().map(String::as_str);
+        refuse_opt_outs(line, names, key.unwrap_or_default())?;
         let mut row = Row::new(line, address.trim());
+        if is_ambiguous {
+            let problem = "several keys may hold the address; name it: --column email";
+            row.problem = Some(problem.to_owned());
+        }
         for (name, value) in object {
             row.put(&name, value);
         }
@@ -215,6 +250,9 @@ impl Row {
     fn put(&mut self, name: &str, value: Value) {
         let is_missing =
             value.is_null() || value.as_str().is_some_and(|text| text.trim().is_empty());
+        if is_missing && is_subscribed(name) && self.problem.is_none() {
+            self.problem = Some("`subscribed` is empty; it must be true or false".to_owned());
+        }
         if name.is_empty() || is_missing {
             return;
         }
@@ -285,6 +323,8 @@ mod tests {
         assert_eq!((rows[0].number, rows[0].values["n"].clone()), (1, Value::from(3)));
         assert!(!rows[0].values.contains_key("x"));
         assert_eq!((rows[1].number, rows[1].address.as_str()), (3, "c@d.test"));
+        let rows = read(b"{\"E-Mail\":\"old@b.test\",\"email\":\"a@b.test\"}").expect("a file");
+        assert!(rows[0].problem.as_deref().is_some_and(|why| why.starts_with("several keys")));
         assert!(refusal(b"{\"email\":\"a@b\"}\n{\"email\":\n").contains("at line 2 column"));
     }
 
@@ -322,12 +362,35 @@ mod tests {
     }
 
     #[test]
-    fn quotes_that_join_rows_make_a_row_invalid() {
-        let rows =
-            read(b"email,name\na@b.test,\"Ada\nc@d.test,Bob\"\n\"e@f.test\",\"1 Main St\nX\"\n")
-                .expect("a file");
-        assert!(rows[0].problem.as_deref().is_some_and(|why| why.starts_with("line 2: a value")));
-        assert_eq!((rows[1].number, rows[1].problem.as_deref()), (3, None));
+    fn only_the_column_subscribed_says_who_gets_the_email() {
+        for file in [
+            "email,unsubscribed\na@b.test,yes\n",
+            "email,Status\na@b.test,x\n",
+            "{\"email\":\"a@b.test\",\"opt_out\":true}",
+        ] {
+            assert!(refusal(file.as_bytes()).contains("may say who has opted out"), "{file}");
+        }
+        for file in [
+            "email,subscribed,Status\na@b.test,,x\n",
+            "email,subscribed\na@b.test\n",
+            "{\"email\":\"a@b.test\",\"subscribed\":null}",
+        ] {
+            let rows = read(file.as_bytes()).expect("a file");
+            assert!(rows[0].problem.as_deref().is_some_and(|why| why.contains("is empty")));
+            assert_eq!(rows[0].subscribed, None);
+        }
+    }
+
+    #[test]
+    fn quotes_that_join_rows_refuse_the_file() {
+        for file in
+            ["email,name\na@b.test,\"Ada\nc@d.test,Bob\"\n", "email\n\"a@b.test\nc@d.test\"\n"]
+        {
+            let message = refusal(file.as_bytes());
+            assert!(message.starts_with("people.csv: line 2: a value"), "{message}");
+        }
+        let rows = read(b"email,name\n\"e@f.test\",\"1 Main St\nX\"\n").expect("a file");
+        assert_eq!((rows[0].number, rows[0].problem.as_deref()), (2, None));
         let rows = read(b"email,name\na@b.test,Ada,x\nc@d.test,C,\n").expect("a file");
         assert!(rows[0].problem.as_deref().is_some_and(|why| why.contains("3 values")));
         assert_eq!(rows[1].problem, None);

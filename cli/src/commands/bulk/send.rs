@@ -15,6 +15,7 @@ use super::message::{self, Message};
 use super::options::{Duplicates, Unknown, rate};
 use super::plan::{COPY, Checked, LEFT_OUT, LeftOut, Plan, create_private};
 use super::{address, drive::show_first_request};
+use crate::commands::emails::send::reject_file_name;
 use crate::complete::{Values, at_file};
 use crate::confirm::confirm;
 use crate::contact_pages;
@@ -139,7 +140,7 @@ impl Send {
         let draft = Jobs::of(&context.settings).draft(&info.job)?;
         let folder = draft.folder().to_owned();
         tokio::select! {
-            copied = self.copy(context, &client, &folder) => copied?,
+            copied = self.copy(context, &client, plan.file.as_deref(), &folder) => copied?,
             _ = stop.recv() => return Err(context.changes.interruption()),
         }
         let source = plan.checksum(&folder)?;
@@ -151,17 +152,25 @@ impl Send {
             context.out.hint(&question(&plan, &checked, &folder));
             return show_first_request(context, &client, &folder, &plan, |_| false);
         }
+        let invalid = plan.left_out.invalid;
+        if invalid > 0 {
+            let problems = checked.problems.iter().take(SHOWN);
+            let problems = problems.map(|(row, problem)| format!("{row}: {problem}"));
+            let problems = problems.collect::<Vec<_>>().join("; ");
+            let rows = if invalid == 1 { "row is" } else { "rows are" };
+            let more = if invalid > SHOWN as u64 { "; …" } else { "" };
+            context
+                .out
+                .warning(&format!("{invalid} {rows} invalid and left out: {problems}{more}"));
+        }
         if context.out.can_ask() && !context.settings.yes {
             for (number, email) in checked.first.iter().enumerate() {
                 context.out.note(&preview(number + 1, email));
             }
-            for (row, problem) in checked.problems.iter().take(SHOWN) {
-                context.out.note(&format!("left out: {row}: {problem}"));
-            }
         }
         confirm(context, &format!("{} Send?", question(&plan, &checked, &folder))).await?;
         if plan.checksum(&folder)? != source {
-            return Err(Failure::input("the rows have changed since they were checked"));
+            return Err(Failure::input("an attachment has changed since the rows were checked"));
         }
         let info = JobInfo::new(source).id(info.job);
         let settings = serde_json::to_value(&plan).map_err(|e| Failure::other(e.to_string()))?;
@@ -171,7 +180,10 @@ impl Send {
 
     fn plan(&self, context: &Context) -> Result<Plan, Failure> {
         let read = |option: &str, value: &Option<String>| {
-            let read = |value: &String| context.inputs.text(&context.out, option, value);
+            let read = |value: &String| {
+                reject_file_name("bulk send", option, value)?;
+                context.inputs.text(&context.out, option, value)
+            };
             value.as_ref().map(read).transpose()
         };
         let (html, text) = (read("--html", &self.html)?, read("--text", &self.text)?);
@@ -195,7 +207,11 @@ impl Send {
         Ok(Plan {
             service: service(context),
             file: file.transpose()?,
-            column: self.column.clone(),
+            // The metadata of a contact may have another key that looks like the address.
+            column: match self.audience {
+                Some(_) => Some("email".to_owned()),
+                None => self.column.clone(),
+            },
             message: Message {
                 from: self.from.clone(),
                 subject: self.subject.clone(),
@@ -213,16 +229,16 @@ impl Send {
             rate: self.rate,
             concurrency: usize::from(self.concurrency),
             keep_duplicates: self.duplicates == Duplicates::Keep,
-            only_subscribed: self.audience.is_some(),
             left_out: LeftOut::default(),
         })
     }
 
-    /// Copies rows that cannot be read again later: those of an audience or of standard input.
+    /// Copies the rows, so that nothing that happens to the file changes what is sent.
     async fn copy(
         &self,
         context: &Context,
         client: &EmailClient,
+        file: Option<&Path>,
         folder: &Path,
     ) -> Result<(), Failure> {
         if let Some(audience) = &self.audience {
@@ -238,21 +254,29 @@ impl Send {
                     let mut row = contact.metadata.clone();
                     row.insert("email".to_owned(), json!(contact.email));
                     row.insert("name".to_owned(), json!(contact.name));
-                    row.insert("subscribed".to_owned(), json!(contact.subscribed));
+                    // Without it, the contact is left out.
+                    let subscribed = contact.subscribed.unwrap_or(false);
+                    row.insert("subscribed".to_owned(), json!(subscribed));
                     row.insert("contact_id".to_owned(), json!(contact.id));
                     Ok(writeln!(file, "{}", serde_json::Value::Object(row))?)
                 })
                 .await?;
-                Ok(file.flush()?)
+                file.flush()?;
+                Ok(file.get_ref().sync_all()?)
             };
             return names::with_id(context, Names::Audience(client), audience, copy).await;
         }
-        if self.file.as_deref().is_some_and(|path| path.as_os_str() == "-") {
-            let mut file = create_private(&folder.join(COPY))?;
+        let mut copy = create_private(&folder.join(COPY))?;
+        if let Some(path) = file {
+            let failed =
+                |error: std::io::Error| Failure::input(format!("{}: {error}", path.display()));
+            let mut file = std::fs::File::open(path).map_err(failed)?;
+            std::io::copy(&mut file, &mut copy).map_err(failed)?;
+        } else {
             let mut stdin = context.inputs.stdin_stream(&context.out, "FILE")?;
-            std::io::copy(&mut stdin, &mut file)?;
+            std::io::copy(&mut stdin, &mut copy)?;
         }
-        Ok(())
+        Ok(copy.sync_all()?)
     }
 }
 

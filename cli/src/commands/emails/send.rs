@@ -139,7 +139,7 @@ impl Send {
     async fn email(self, context: &Context) -> Result<Email, Failure> {
         let read = |option, value: &str| context.inputs.text(&context.out, option, value);
         let read_content = |option, value: &str| {
-            reject_file_name(option, value)?;
+            reject_file_name("emails send", option, value)?;
             let content = read(option, value)?;
             refuse_empty(option, value, &content)?;
             Ok::<_, Failure>(content)
@@ -276,7 +276,7 @@ pub(super) fn parse_body(text: &str) -> Result<Email, Failure> {
 
 /// Rejects a value that names a file, where `@` was probably forgotten: the recipients would get
 /// the name instead of the content.
-fn reject_file_name(option: &str, value: &str) -> Result<(), Failure> {
+pub(crate) fn reject_file_name(command: &str, option: &str, value: &str) -> Result<(), Failure> {
     const EXTENSIONS: [&str; 5] = [".html", ".htm", ".txt", ".md", ".mjml"];
     let is_one_word = !value.is_empty() && !value.contains(char::is_whitespace);
     let looks_like_a_file = is_one_word
@@ -290,7 +290,7 @@ fn reject_file_name(option: &str, value: &str) -> Result<(), Failure> {
     Err(Failure::usage(format!("{option}: `{value}` is the name of a file, not its content")).hint(
         format!(
             "send the content: {option} @{value}\n\
-             or send the name itself: echo '{value}' | svc emails send … {option} -"
+             or send the name itself: echo '{value}' | svc {command} … {option} -"
         ),
     ))
 }
