@@ -209,7 +209,7 @@ pub(super) fn has_content(email: &Email) -> bool {
 
 /// The text of the prompt, or of the file that it names with `@`.
 fn prompted_text(context: &Context, text: String) -> Result<String, Failure> {
-    reject_file_name("--text", &text)?;
+    reject_file_name("emails send", "--text", &text)?;
     if !text.starts_with('@') {
         return Ok(text);
     }
