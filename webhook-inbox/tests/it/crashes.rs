@@ -69,12 +69,17 @@ async fn survive_kills<B: Bench>(bench: &B, database: &str, deliveries: usize, k
     let next = Arc::new(AtomicUsize::new(0));
     let senders = (0..8).map(|_| {
         let (next, sent, processes) = (next.clone(), sent.clone(), processes.clone());
+        let killed = killed.clone();
         tokio::spawn(async move {
             let mut sender = Sender { processes, connections: [None, None] };
             loop {
                 let index = next.fetch_add(1, Ordering::Relaxed);
                 if index >= 3 * deliveries {
                     return;
+                }
+                // A fast machine waits for the kills.
+                while killed.load(Ordering::Relaxed) < kills * (index + 1) / (3 * deliveries) {
+                    tokio::time::sleep(Duration::from_millis(5)).await;
                 }
                 sender.send(index % 2, &body(&(index / 3).to_string())).await;
                 sent.fetch_add(1, Ordering::Relaxed);
