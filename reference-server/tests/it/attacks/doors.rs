@@ -226,7 +226,8 @@ async fn pipes_and_links_in_place_of_files() {
     std::fs::write(&victim, "precious").expect("written");
     for file in ["server.lock", "server.json", "svc.db", "svc.db-wal", "svc.db-shm"] {
         let path = directory.path().join("data");
-        std::fs::create_dir(&path).expect("created");
+        let mut private = std::fs::DirBuilder::new();
+        std::os::unix::fs::DirBuilderExt::mode(&mut private, 0o700).create(&path).expect("created");
         for is_pipe in [true, false] {
             let planted = path.join(file);
             if is_pipe {
