@@ -208,10 +208,17 @@ fn commands(block: &str) -> Vec<String> {
 
 #[cfg(unix)]
 fn run(script: &str) -> Result<(), String> {
-    let home = tempfile::tempdir().expect("a directory");
+    // Only their owner can use them, whatever the umask.
+    let mut home = tempfile::Builder::new();
+    home.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o700));
+    let home = home.tempdir().expect("a directory");
     let (bin, work) = (home.path().join("bin"), home.path().join("work"));
-    fs::create_dir(&bin).expect("a directory");
-    fs::create_dir(&work).expect("a directory");
+    for folder in [&bin, &work] {
+        let mut private = fs::DirBuilder::new();
+        std::os::unix::fs::DirBuilderExt::mode(&mut private, 0o700)
+            .create(folder)
+            .expect("a directory");
+    }
     std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_svc-under-test"), bin.join("svc"))
         .expect("a link");
     let path = std::env::var("PATH").unwrap_or_else(|_| "/usr/bin:/bin".to_owned());

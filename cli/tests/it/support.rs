@@ -30,15 +30,24 @@ pub struct Run {
     pub stderr: String,
 }
 
+/// For a directory that only its owner can use, whatever the umask, as a home is: a server refuses
+/// a data directory that others can replace.
+fn private<'a>() -> tempfile::Builder<'a, 'a> {
+    let mut builder = tempfile::Builder::new();
+    #[cfg(unix)]
+    builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o700));
+    builder
+}
+
 impl Home {
     pub fn new() -> Self {
-        Self { dir: tempfile::tempdir().expect("a directory") }
+        Self { dir: private().tempdir().expect("a directory") }
     }
 
     /// A home whose path has the same length on every machine, for output in columns.
     #[cfg(unix)]
     pub fn short() -> Self {
-        let dir = tempfile::Builder::new().prefix("svc-").rand_bytes(6).tempdir_in("/tmp");
+        let dir = private().prefix("svc-").rand_bytes(6).tempdir_in("/tmp");
         Self { dir: dir.expect("a directory") }
     }
 
@@ -46,7 +55,7 @@ impl Home {
     /// often. Its path has the length of the one of [`short`](Self::short).
     #[cfg(unix)]
     pub fn in_memory() -> Self {
-        let dir = tempfile::Builder::new().prefix("").rand_bytes(6).tempdir_in("/dev/shm");
+        let dir = private().prefix("").rand_bytes(6).tempdir_in("/dev/shm");
         dir.map_or_else(|_| Self::short(), |dir| Self { dir })
     }
 
@@ -57,7 +66,10 @@ impl Home {
     /// Writes a file in the home directory and returns its path.
     pub fn file(&self, name: &str, content: impl AsRef<[u8]>) -> String {
         let path = self.path(name);
-        std::fs::create_dir_all(path.parent().expect("a parent")).expect("created");
+        let mut folders = std::fs::DirBuilder::new();
+        #[cfg(unix)]
+        std::os::unix::fs::DirBuilderExt::mode(&mut folders, 0o700);
+        folders.recursive(true).create(path.parent().expect("a parent")).expect("created");
         std::fs::write(&path, content).expect("written");
         path.display().to_string()
     }

@@ -157,7 +157,7 @@ async fn a_second_server_fails_and_names_the_first() {
 async fn writes_fail_once_the_directory_is_removed() {
     const SEND: &str = "POST /api/v1/emails";
     const EMAIL: &str = r#"{"from":"a@sandbox.test","to":"b@x.test","subject":"s"}"#;
-    let above = tempfile::tempdir().unwrap();
+    let above = private_dir();
     let [directory, elsewhere] = ["data", "elsewhere"].map(|name| above.path().join(name));
     let sandbox = Sandbox::with(|builder| builder.data_dir(&directory)).await;
     assert_eq!(sandbox.call(SEND, EMAIL).await.status, 202);

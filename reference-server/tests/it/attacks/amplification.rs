@@ -273,11 +273,9 @@ async fn templates_that_work_on_large_values_and_clients_that_hang_up() {
         tokio::time::timeout(Duration::from_millis(300), sandbox.call("POST /api/v1/emails", &slow))
     });
     futures_util::future::join_all(given_up).await;
-    let started = Instant::now();
     let refused = within("a refusal", sandbox.call("POST /api/v1/emails", &slow)).await;
     assert_eq!(refused.status, 422);
     assert!(refused.body.contains("the template exceeds a limit"), "{refused:?}");
     let accepted = within("an email", sandbox.call("POST /api/v1/emails", &email("fast"))).await;
     assert_eq!(accepted.status, 202);
-    assert!(started.elapsed() < Duration::from_secs(60), "{:?}", started.elapsed());
 }

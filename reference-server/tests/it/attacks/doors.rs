@@ -170,7 +170,7 @@ async fn a_fault_that_can_never_happen_or_contradicts_itself() {
 #[tokio::test]
 async fn a_data_directory_that_others_can_change() {
     use std::os::unix::fs::{PermissionsExt as _, symlink};
-    let directory = tempfile::tempdir().expect("a directory");
+    let directory = private_dir();
     let path = directory.path().join("data");
     std::fs::create_dir(&path).expect("created");
     let set = |mode| std::fs::set_permissions(&path, std::fs::Permissions::from_mode(mode));
@@ -205,7 +205,9 @@ async fn a_data_directory_that_others_can_replace() {
     let directory = private_dir();
     let parent = directory.path().join("shared");
     let path = parent.join("between/data");
-    std::fs::create_dir_all(&path).expect("created");
+    let mut private = std::fs::DirBuilder::new();
+    std::os::unix::fs::DirBuilderExt::mode(&mut private, 0o700);
+    private.recursive(true).create(&path).expect("created");
     let set = |mode| std::fs::set_permissions(&parent, std::fs::Permissions::from_mode(mode));
     let start = || Server::builder().data_dir(&path).start();
     set(0o777).expect("set");

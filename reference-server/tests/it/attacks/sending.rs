@@ -8,7 +8,7 @@ use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, Buf
 use tokio::net::TcpListener;
 use tokio::sync::Semaphore;
 
-use crate::harness::{KEY, Sandbox};
+use crate::harness::{KEY, Sandbox, private_dir};
 use crate::receiver::within;
 
 #[tokio::test]
@@ -119,7 +119,7 @@ async fn a_bare_line_break_that_hides_the_end_of_a_message() {
 #[tokio::test]
 async fn files_of_a_running_server_are_removed() {
     for file in ["svc.db", "svc.db-wal", "server.lock"] {
-        let directory = tempfile::tempdir().expect("a directory");
+        let directory = private_dir();
         let path = directory.path().join("data");
         let sandbox = Sandbox::with(|builder| builder.data_dir(&path)).await;
         let body = r#"{"name":"x"}"#;
