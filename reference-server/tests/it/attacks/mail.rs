@@ -237,7 +237,7 @@ async fn one_peer_takes_all_smtp_connections() {
 #[tokio::test]
 async fn many_clients_read_a_large_message_slowly() {
     const CLIENTS: usize = 4;
-    // Their work takes six times their size, and sending them takes their size.
+    // A response takes twice the size of the message until it is complete, then its size.
     const AT_ONCE: usize = 3;
     let any_port = "127.0.0.1:0".parse().expect("an address");
     let sandbox = Sandbox::with(|builder| builder.smtp(any_port)).await;

@@ -9,7 +9,7 @@ use tokio::net::TcpListener;
 use tokio::sync::Semaphore;
 
 use crate::harness::{KEY, Sandbox, private_dir};
-use crate::receiver::within;
+use crate::receiver::{Receiver, within};
 
 #[tokio::test]
 async fn five_tests_of_a_webhook_with_one_idempotency_key() {
@@ -251,4 +251,43 @@ async fn a_disk_that_is_full_when_the_outcome_is_stored() {
     let all = sandbox.control("GET /_sandbox/deliveries", "").await;
     assert_eq!(all.body.matches(r#""state":"delivered","attemptCount":1"#).count(), 16);
     assert_eq!(requests.load(Ordering::SeqCst), 16);
+}
+
+#[tokio::test]
+async fn a_webhook_that_is_deleted_while_its_delivery_waits_for_a_slot() {
+    let sandbox = Sandbox::start().await;
+    let (requests, gate) = (Arc::new(AtomicUsize::new(0)), Arc::new(Semaphore::new(0)));
+    let url = gated_endpoint(Arc::clone(&requests), Arc::clone(&gate)).await;
+    // As many webhooks as take all slots of the organization, with 16 attempts each.
+    let body = format!(r#"{{"url":"{url}","events":["email.sent"]}}"#);
+    for _ in 0..8 {
+        assert_eq!(sandbox.call("POST /api/v1/webhooks", &body).await.status, 201);
+    }
+    let to: Vec<String> = (0..16).map(|n| format!(r#""r{n}@x.test""#)).collect();
+    let email = format!(r#"{{"from":"a@sandbox.test","to":[{}],"subject":"s"}}"#, to.join(","));
+    assert_eq!(sandbox.call("POST /api/v1/emails", &email).await.status, 202);
+    let arrived = async {
+        while requests.load(Ordering::SeqCst) < 128 {
+            tokio::task::yield_now().await;
+        }
+    };
+    within("the deliveries", arrived).await;
+    let receiver = Receiver::start(&[]).await;
+    let body = format!(r#"{{"url":"{}","events":["email.delivered"]}}"#, receiver.url());
+    let webhook = sandbox.call("POST /api/v1/webhooks", &body).await.id();
+    // This one's delivery waits: the email is delivered when its event is listed.
+    let delivered = async {
+        let list = format!("GET /_sandbox/deliveries?webhook={webhook}");
+        let email = r#"{"from":"a@sandbox.test","to":"b@x.test","subject":"s"}"#;
+        assert_eq!(sandbox.call("POST /api/v1/emails", email).await.status, 202);
+        while !sandbox.control(&list, "").await.body.contains("email.delivered") {
+            tokio::task::yield_now().await;
+        }
+    };
+    within("the waiting delivery", delivered).await;
+    let deleted = sandbox.call(&format!("DELETE /api/v1/webhooks/{webhook}"), "").await;
+    assert_eq!(deleted.status / 100, 2);
+    gate.add_permits(1000);
+    within("the other deliveries", sandbox.settle()).await;
+    assert!(receiver.received().is_empty(), "sent after the webhook was deleted");
 }

@@ -17,7 +17,7 @@ use crate::delivery::source::Message;
 use crate::mail::links::{self, Link};
 use crate::mail::mime::Incoming;
 use crate::model::error::ApiError;
-use crate::model::memory::{self, Reserved};
+use crate::model::memory::{self, ReservedResponse};
 use crate::model::schema;
 use crate::model::time::{self, Millis};
 use crate::store::Reader;
@@ -166,7 +166,7 @@ async fn source(
     app: &Shared,
     organization: i64,
     id: String,
-) -> Result<(Found, Vec<u8>, Reserved), ApiError> {
+) -> Result<(Found, Vec<u8>, ReservedResponse), ApiError> {
     let message = id.clone();
     let size = app.store.read(move |reader| {
         let found = messages::find(reader, organization, &message)?;
@@ -175,7 +175,7 @@ async fn source(
             None => messages::source_size(reader, &message),
         }
     });
-    let reserved = memory::reserve(size.await?).await;
+    let reserved = memory::reserve_response(organization, size.await?).await;
     let (found, stored) = app.store.read(move |reader| load(reader, organization, id)).await?;
     let source = match stored {
         StoredSource::Incoming(source) => source,
