@@ -22,7 +22,7 @@ const DEFECTS: &[(&str, &[&str])] = &[
     ("simultaneous-deliveries", &["simultaneous-deliveries"]),
     ("missing-signature", &["missing-signature"]),
     ("empty-signature", &["empty-signature"]),
-    // Nobody can tell these from a good delivery without computing the signature.
+    // These differ from a good delivery only in the signature.
     (
         "any-signature",
         &["wrong-secret", "changed-body", "truncated-body", "reserialized-body", "decoded-body"],

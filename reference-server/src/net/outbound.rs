@@ -55,7 +55,7 @@ impl Outbound {
         Self { client, timeout: ATTEMPT_TIMEOUT, slots }
     }
 
-    /// Waits until another attempt may start. The wait is no part of the attempt.
+    /// Waits until another attempt may start. The wait is not part of the attempt.
     pub(crate) async fn slot(&self, organization: i64) -> Slot {
         self.slots.acquire(organization).await
     }

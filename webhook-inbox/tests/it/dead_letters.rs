@@ -65,7 +65,7 @@ with_each_database! {
             letters.iter().find(|letter| letter.delivery.id() == Some(id)).unwrap().id
         };
         assert!(dead_letters.replay(find("1")).await.unwrap());
-        assert!(!dead_letters.replay(find("1")).await.unwrap(), "it is no dead letter any more");
+        assert!(!dead_letters.replay(find("1")).await.unwrap(), "it is not a dead letter any more");
         assert_eq!(bench.wait_for(1).await, ["tenant/mail:email.bounced:id:1"]);
 
         assert!(dead_letters.delete(find("2")).await.unwrap());

@@ -55,7 +55,7 @@ impl Jobs {
     /// The job with this id, or with the only id that starts with it.
     pub fn find(&self, id: &str) -> Result<Job, Failure> {
         let missing = || {
-            Failure::new(Kind::NotFound, format!("there is no job `{id}`"))
+            Failure::new(Kind::NotFound, format!("no job has the id `{id}`"))
                 .hint("list the jobs of this machine: svc bulk list")
         };
         if id.is_empty() || id.contains(['/', '\\']) {

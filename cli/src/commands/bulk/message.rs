@@ -195,7 +195,7 @@ fn option(part: &str) -> String {
     format!("--{part}")
 }
 
-/// The values, and all of them as `row`, for columns whose name is no identifier.
+/// The values, and all of them as `row`, for columns whose name is not an identifier.
 fn with_row(values: Map<String, Value>) -> Value {
     let mut all = values.clone();
     all.entry("row").or_insert(Value::Object(values));

@@ -35,6 +35,13 @@ pub struct Rotate {
     /// Webhook id or URL
     #[arg(add = Values::Webhook.candidates())]
     id: String,
+    #[command(flatten)]
+    options: RotationOptions,
+}
+
+/// The options of the rotation for either service.
+#[derive(Args, Debug)]
+pub struct RotationOptions {
     /// Store the new secret in a file, not in the output
     #[arg(long, value_name = "PATH", value_hint = ValueHint::FilePath)]
     secret_file: Option<PathBuf>,
@@ -50,8 +57,7 @@ impl Rotate {
             service: Service::Email,
             view: VIEW,
             secret_field: "signingSecret",
-            secret_file: self.secret_file.as_deref(),
-            keep_old: self.keep_old,
+            options: &self.options,
         };
         rotation.run(context, Names::Webhook(&client), &self.id).await
     }
@@ -63,8 +69,7 @@ pub(in crate::commands) struct Rotation<'a> {
     pub view: View,
     /// The field of the secret in the output.
     pub secret_field: &'static str,
-    pub secret_file: Option<&'a Path>,
-    pub keep_old: bool,
+    pub options: &'a RotationOptions,
 }
 
 impl Rotation<'_> {
@@ -74,7 +79,7 @@ impl Rotation<'_> {
         names: Names<'_>,
         text: &str,
     ) -> Result<(), Failure> {
-        if let Some(path) = self.secret_file {
+        if let Some(path) = &self.options.secret_file {
             refuse_unusable(path)?;
         }
         if context.settings.dry_run {
@@ -93,13 +98,13 @@ impl Rotation<'_> {
                 "the service does not report the URL and the events of webhook {target}"
             )));
         };
-        if !self.keep_old {
+        if !self.options.keep_old {
             let question = format!("Replace webhook {target} and delete the old one?");
             confirm(context, &question).await?;
         }
         let new = webhook::create(context, self.service, url, &old.events).await?;
         if let Err(mut failure) = self.hand_over(context, &old, &new).await {
-            // Nobody has the new secret, so only the old webhook is of use.
+            // The new secret is lost, so only the old webhook is of use.
             let undone = webhook::delete(context, self.service, &new.id).await;
             let command = webhook::delete_command(context, self.service, &new.id);
             let details = failure.details_mut();
@@ -110,7 +115,7 @@ impl Rotation<'_> {
             });
         }
         let delete_old = webhook::delete_command(context, self.service, &old.id);
-        if self.keep_old {
+        if self.options.keep_old {
             context.out.note(&format!(
                 "both webhooks receive every event until you delete the old one: {delete_old}"
             ));
@@ -148,7 +153,7 @@ impl Rotation<'_> {
             value["active"] = false.into();
         }
         value["replaces"] = old.id.as_str().into();
-        match self.secret_file {
+        match &self.options.secret_file {
             Some(path) => {
                 write_private(path, secret.expose().as_bytes())?;
                 value["secret_file"] = path.display().to_string().into();
@@ -156,7 +161,7 @@ impl Rotation<'_> {
             None => value[self.secret_field] = secret.expose().into(),
         }
         context.out.one(&value, self.view)?;
-        if self.secret_file.is_none() {
+        if self.options.secret_file.is_none() {
             context.out.hint("store the secret now: the service does not show it again");
         }
         Ok(())

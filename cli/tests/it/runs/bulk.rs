@@ -37,8 +37,8 @@ pub fn rows() -> Vec<Row> {
         Row::service("bulk resume", "bulk resume $job")
             .given(JOB)
             .wrong("bulk resume $job --unknown guess")
-            .never(Situation::NothingSetUp, "there is no job without a service")
-            .never(Situation::MissingKey, "there is no job without a key")
+            .never(Situation::NothingSetUp, "a job needs a service")
+            .never(Situation::MissingKey, "a job needs a key")
             .never(Situation::MissingScope, "see `bulk send`")
             .never(Situation::ServiceDown, "see `bulk send`")
             .not_found("bulk resume 20200101-000000"),

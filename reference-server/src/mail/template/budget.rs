@@ -60,7 +60,7 @@ pub(super) fn end_when(cancelled: Arc<AtomicBool>) {
     CANCELLED.set(Some(cancelled));
 }
 
-/// Whether the rendering has taken too long, or nobody waits for it any more.
+/// Whether the rendering has taken too long, or its client has disconnected.
 pub(super) fn is_over() -> bool {
     UNTIL.get().is_some_and(|until| Instant::now() > until)
         || CANCELLED

@@ -143,7 +143,7 @@ async fn two_organizations_named_in_one_request() {
     let key = sandbox.control(line, r#"{"service":"email","scopes":["domains:manage"]}"#).await;
     let domains = sandbox.with_key(&key.between(r#""key":""#), "GET /api/v1/domains", "").await;
     assert!(!domains.body.contains("sandbox.test"), "{domains:?}");
-    // Named twice alike, it is no contradiction.
+    // The same organization twice is not a contradiction.
     let line = "POST /_sandbox/reset?organization=Other";
     assert_eq!(sandbox.control(line, r#"{"organization":"Other"}"#).await.status, 204);
 }

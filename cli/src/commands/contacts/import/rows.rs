@@ -332,6 +332,11 @@ fn row(number: usize, record: &csv::StringRecord, fields: &[Field]) -> Result<Ro
             Field::Ignore => {}
         }
     }
+    complete(row, first, last)
+}
+
+/// Joins the first and the last name, unless the row has a whole one.
+fn complete(mut row: Row, first: Option<&str>, last: Option<&str>) -> Result<Row, String> {
     let parts = first.into_iter().chain(last).collect::<Vec<_>>();
     if row.name.is_none() && !parts.is_empty() {
         row.name = Some(parts.join(" "));

@@ -1,12 +1,10 @@
 //! The `svc extraction webhooks rotate` command.
 
-use std::path::PathBuf;
-
-use clap::{Args, ValueHint};
+use clap::Args;
 use svc_sdk::Service;
 
 use super::VIEW;
-use crate::commands::webhooks::rotate::Rotation;
+use crate::commands::webhooks::rotate::{Rotation, RotationOptions};
 use crate::complete::Values;
 use crate::context::Context;
 use crate::failure::Failure;
@@ -31,12 +29,8 @@ pub struct Rotate {
     /// Webhook id or URL
     #[arg(add = Values::ExtractionWebhook.candidates())]
     id: String,
-    /// Store the new secret in a file, not in the output
-    #[arg(long, value_name = "PATH", value_hint = ValueHint::FilePath)]
-    secret_file: Option<PathBuf>,
-    /// Do not delete the old webhook yet
-    #[arg(long)]
-    keep_old: bool,
+    #[command(flatten)]
+    options: RotationOptions,
 }
 
 impl Rotate {
@@ -46,8 +40,7 @@ impl Rotate {
             service: Service::Extraction,
             view: VIEW,
             secret_field: "secret",
-            secret_file: self.secret_file.as_deref(),
-            keep_old: self.keep_old,
+            options: &self.options,
         };
         rotation.run(context, Names::ExtractionWebhook(&client), &self.id).await
     }

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use serde_json::{Map, Value};
 
-use super::{Field, File, InvalidRow, Row, Rows, described, guessed};
+use super::{Field, File, InvalidRow, Row, Rows, complete, described, guessed};
 use crate::failure::Failure;
 use crate::input::json_problem;
 
@@ -93,14 +93,7 @@ fn fields(number: usize, contact: Map<String, Value>) -> Result<Row, String> {
         }
         filled.push(field);
     }
-    let parts = first.into_iter().chain(last).collect::<Vec<_>>();
-    if row.name.is_none() && !parts.is_empty() {
-        row.name = Some(parts.join(" "));
-    }
-    if row.email.is_empty() {
-        return Err("the row has no email address".to_owned());
-    }
-    Ok(row)
+    complete(row, first.as_deref(), last.as_deref())
 }
 
 fn text(key: &str, value: Value) -> Result<String, String> {
