@@ -54,7 +54,7 @@ impl Inputs {
     }
 
     /// As [`stdin`](Self::stdin), for content of any size.
-    pub fn stdin_stream(&self, printer: &Printer, option: &str) -> Result<impl Read, Failure> {
+    pub fn stdin_stream(&self, printer: &Printer, option: &str) -> Result<io::Stdin, Failure> {
         {
             let mut used = self.stdin_used_by.lock().expect("nothing panics while it is held");
             if let Some(first) = used.as_deref() {
@@ -67,7 +67,7 @@ impl Inputs {
         if printer.stdin_is_terminal() {
             printer.note(&format!("{option}: type the content and end it with Ctrl-D"));
         }
-        Ok(io::stdin().lock())
+        Ok(io::stdin())
     }
 }
 

@@ -174,6 +174,20 @@ fn a_response_that_is_lost_makes_rows_unknown_until_the_operator_decides() {
     assert_eq!(service.requests().len(), 2);
 }
 
+/// Rows that are typed, or come from a pipe that does not end.
+#[test]
+fn ctrl_c_ends_reading_the_rows_and_leaves_nothing_behind() {
+    let home = Home::new();
+    let send = ["--sandbox", "bulk", "send", "-", "--from", "a@sandbox.test", "--subject", "Hi"];
+    let mut terminal = Terminal::start(&home, &[&send[..], &["--text", "x"]].concat(), &[], 120);
+    terminal.until("FILE: type the content and end it with Ctrl-D");
+    terminal.write("email\nada@example.test\n");
+    terminal.write("\u{3}");
+    let seen = terminal.end();
+    assert_eq!(seen.code, 130, "{}", seen.raw);
+    assert_eq!(jobs(&home), Vec::<std::path::PathBuf>::new());
+}
+
 /// The way of a user: preview, question, progress, Ctrl-C, resume, report.
 #[test]
 fn a_job_on_a_terminal_can_be_stopped_and_continued() {

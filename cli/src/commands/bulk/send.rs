@@ -1,9 +1,10 @@
 //! The `svc bulk send` command.
 
-use std::io::Write as _;
+use std::io::{Read, Write as _};
 use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueHint};
+use futures_util::FutureExt as _;
 use serde_json::json;
 use svc_sdk::EmailClient;
 use svc_sdk::bulk::JobInfo;
@@ -169,6 +170,9 @@ impl Send {
             }
         }
         confirm(context, &format!("{} Send?", question(&plan, &checked, &folder))).await?;
+        if stop.recv().now_or_never().is_some() {
+            return Err(context.changes.interruption());
+        }
         if plan.checksum(&folder)? != source {
             return Err(Failure::input("an attachment has changed since the rows were checked"));
         }
@@ -267,17 +271,21 @@ impl Send {
             return names::with_id(context, Names::Audience(client), audience, copy).await;
         }
         let mut copy = create_private(&folder.join(COPY))?;
-        if let Some(path) = file {
-            let failed =
-                |error: std::io::Error| Failure::input(format!("{}: {error}", path.display()));
-            let mut file = std::fs::File::open(path).map_err(failed)?;
-            std::io::copy(&mut file, &mut copy).map_err(failed)?;
-        } else {
-            let mut stdin = context.inputs.stdin_stream(&context.out, "FILE")?;
-            std::io::copy(&mut stdin, &mut copy)?;
-        }
-        Ok(copy.sync_all()?)
+        let mut rows: Box<dyn Read + std::marker::Send> = match file {
+            Some(path) => Box::new(std::fs::File::open(path).map_err(|e| not_copied(path, &e))?),
+            None => Box::new(context.inputs.stdin_stream(&context.out, "FILE")?),
+        };
+        // On a thread of its own: a pipe or a terminal may not end, and Ctrl-C must.
+        let copied = tokio::task::spawn_blocking(move || {
+            std::io::copy(&mut rows, &mut copy).and_then(|_| copy.sync_all())
+        });
+        let copied = copied.await.map_err(|error| Failure::other(error.to_string()))?;
+        copied.map_err(|error| not_copied(file.unwrap_or(Path::new("standard input")), &error))
     }
+}
+
+fn not_copied(path: &Path, error: &std::io::Error) -> Failure {
+    Failure::input(format!("{}: cannot copy the rows: {error}", path.display()))
 }
 
 /// The service of this run, so that a job is not continued with another one.

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueHint};
 
-use crate::context::{Context, SANDBOX_EMAIL_KEY};
+use crate::context::Context;
 use crate::failure::Failure;
 use crate::input::address;
 
@@ -184,7 +184,8 @@ impl Serve {
         // `--sandbox` finds a server by its data directory.
         let svc = match self.in_memory {
             true => {
-                format!("SVC_EMAIL_URL={} SVC_EMAIL_KEY={SANDBOX_EMAIL_KEY} svc", server.base_url())
+                let key = crate::context::SANDBOX_EMAIL_KEY;
+                format!("SVC_EMAIL_URL={} SVC_EMAIL_KEY={key} svc", server.base_url())
             }
             false => "svc --sandbox".to_owned(),
         };
