@@ -23,13 +23,18 @@ pub struct Entry {
     pub(crate) delivery: StoredDelivery,
 }
 
-/// Each method is one transaction.
+/// How many deliveries one statement deletes at most. Between two, others can write.
+#[cfg(any(feature = "postgres", feature = "sqlite"))]
+pub(crate) const SLICE: u32 = 1000;
+
+/// Each method is one transaction, except `purge`, which is one for each slice.
 pub trait Operations: Clone + Send + Sync + 'static {
     fn migrate(&self) -> impl Future<Output = Result<(), Error>> + Send;
 
     fn accept(&self, entry: Entry) -> impl Future<Output = Result<Accepted, Error>> + Send;
 
-    /// Claims the delivery that is due for the longest time, until the lease ends.
+    /// Claims the delivery that is due for the longest time, until the lease ends. The attempt
+    /// is counted here, or by the worker when the handler starts.
     fn claim(&self, lease: Duration) -> impl Future<Output = Result<Option<Job>, Error>> + Send;
 
     /// The time until the next delivery can be claimed, if there is any.
@@ -50,6 +55,14 @@ pub trait Operations: Clone + Send + Sync + 'static {
         error: String,
         retry_in: Option<Duration>,
     ) -> impl Future<Output = Result<bool, Error>> + Send;
+
+    /// Makes a claimed delivery due again, with the number of attempts before the claim. Nothing
+    /// changes if the ticket is not valid any more.
+    fn release(
+        &self,
+        ticket: Ticket,
+        attempts: u32,
+    ) -> impl Future<Output = Result<(), Error>> + Send;
 
     /// The dead letters with higher ids than `after`.
     fn dead_letters(

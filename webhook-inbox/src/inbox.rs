@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::sync::{Notify, watch};
+use tokio::task::JoinHandle;
 use webhook_verify::Storable;
 
 use crate::database::Entry;
@@ -75,16 +76,23 @@ impl<D: Database> Inbox<D> {
     /// When it returns `Ok`, the delivery is durable: respond 2xx. After an error, respond
     /// 503, and the sender delivers again.
     ///
+    /// It runs in a task of its own, which is completed if the future is dropped, for example
+    /// because the sender hangs up.
+    ///
     /// # Errors
     ///
     /// The error of the database, or
     /// [`Unavailable`](crate::ErrorKind::Unavailable) after 5 seconds.
     pub async fn accept(&self, delivery: &impl Storable) -> Result<Accepted, Error> {
-        let accepted = self.database.accept(self.entry(delivery)).await?;
-        if accepted == Accepted::New {
-            self.wake();
-        }
-        Ok(accepted)
+        let (inbox, entry) = (self.clone(), self.entry(delivery));
+        let task = tokio::spawn(async move {
+            let accepted = inbox.database.accept(entry).await?;
+            if accepted == Accepted::New {
+                inbox.wake();
+            }
+            Ok(accepted)
+        });
+        result_of(task).await
     }
 
     /// Returns a worker, which runs a handler for each delivery.
@@ -101,7 +109,8 @@ impl<D: Database> Inbox<D> {
     /// many.
     ///
     /// A deleted delivery is not remembered: `older_than` must be longer than the period over
-    /// which the sender retries, for example 3 days. Dead letters are kept.
+    /// which the sender retries, for example 3 days. Dead letters are kept. It deletes in slices,
+    /// so that nothing waits for long.
     ///
     /// # Errors
     ///
@@ -131,6 +140,18 @@ impl<D: Database> Inbox<D> {
             None => delivery.key(),
         };
         Entry { scope: self.scope.clone(), key, delivery: delivery.to_stored() }
+    }
+}
+
+/// Waits for a task. A panic is resumed.
+pub(crate) async fn result_of<T>(task: JoinHandle<T>) -> T {
+    match task.await {
+        Ok(value) => value,
+        Err(error) => match error.try_into_panic() {
+            Ok(panic) => std::panic::resume_unwind(panic),
+            // The runtime shuts down.
+            Err(_) => std::future::pending().await,
+        },
     }
 }
 

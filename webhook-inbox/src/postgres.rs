@@ -1,6 +1,8 @@
 //! An inbox in PostgreSQL.
 
 mod connection;
+mod text;
+mod worker;
 
 use std::fmt;
 use std::sync::Arc;
@@ -8,15 +10,15 @@ use std::time::{Duration, SystemTime};
 
 use tokio_postgres::tls::{MakeTlsConnect, TlsConnect};
 use tokio_postgres::types::{ToSql, Type};
-use tokio_postgres::{Client, Config, GenericClient, IsolationLevel, Row, Socket, Transaction};
+use tokio_postgres::{Client, Config, GenericClient, Row, Socket};
 use webhook_verify::{Storable, StoredDelivery};
 
-use self::connection::{Connections, error, within};
-use crate::database::{Entry, Operations};
+use self::connection::{Connections, error};
+use self::text::{decode, encode};
+use crate::database::{Entry, Operations, SLICE};
 use crate::inbox::Signals;
 use crate::job::Ticket;
-use crate::worker::{Ended, Handle};
-use crate::{Accepted, BoxError, DeadLetter, Error, Inbox, Job, Worker};
+use crate::{Accepted, DeadLetter, Error, Inbox, Job};
 
 /// The database of an [`Inbox`] in PostgreSQL (feature `postgres`).
 #[derive(Clone)]
@@ -34,7 +36,10 @@ impl Inbox<Postgres> {
     /// and again after a connection was lost.
     ///
     /// It uses up to 8 connections to accept deliveries. With a worker, it uses one more, and one
-    /// for each handler that runs. The table is found through the `search_path`. For connections without TLS, pass `tokio_postgres::NoTls`.
+    /// for each handler that runs. The table is found through the `search_path`. For connections
+    /// without TLS, pass `tokio_postgres::NoTls`.
+    ///
+    /// An operation that takes longer than 5 seconds fails, and is canceled in the server.
     ///
     /// Workers are notified with `LISTEN` and `NOTIFY`. Behind a pooler that does not support
     /// them, such as PgBouncer in transaction mode, they find deliveries at their next
@@ -91,96 +96,6 @@ impl Inbox<Postgres> {
     }
 }
 
-impl Worker<Postgres> {
-    /// Runs `handler` for each delivery, until [`Inbox::stop`].
-    ///
-    /// The handler runs in a transaction. If it returns `Ok`, its writes and the end of the
-    /// delivery are committed together, so they happen exactly once. If it returns `Err` or
-    /// panics, they are rolled back and the delivery is attempted again. What it does outside
-    /// of the transaction, such as an HTTP request, may happen again.
-    ///
-    /// The handlers of a worker share its task, so they must not block their thread.
-    ///
-    /// ```no_run
-    /// use tokio_postgres::Transaction;
-    /// use webhook_inbox::{BoxError, Inbox, Job, Postgres};
-    ///
-    /// async fn handle(tx: &Transaction<'_>, job: &Job) -> Result<(), BoxError> {
-    ///     let event = job.delivery().event().as_str();
-    ///     tx.execute("INSERT INTO events (name) VALUES ($1)", &[&event]).await?;
-    ///     Ok(())
-    /// }
-    ///
-    /// # async fn example(inbox: Inbox<Postgres>) -> Result<(), webhook_inbox::Error> {
-    /// inbox.worker().run(handle).await?;
-    /// // Or with a closure:
-    /// inbox.worker().run(async |tx, job| handle(tx, job).await).await?;
-    /// # Ok(())
-    /// # }
-    /// ```
-    ///
-    /// # Errors
-    ///
-    /// [`NotMigrated`](crate::ErrorKind::NotMigrated). Other errors of the database are
-    /// logged, and the operation is repeated.
-    pub async fn run<F>(self, handler: F) -> Result<(), Error>
-    where
-        F: AsyncFn(&Transaction<'_>, &Job) -> Result<(), BoxError>,
-    {
-        self.work(&InTransaction { database: self.database(), handler }).await
-    }
-}
-
-/// Runs a handler in a transaction.
-struct InTransaction<F> {
-    database: Postgres,
-    handler: F,
-}
-
-impl<F> Handle for InTransaction<F>
-where
-    F: AsyncFn(&Transaction<'_>, &Job) -> Result<(), BoxError>,
-{
-    async fn handle(&self, job: &Job) -> Result<Ended, BoxError> {
-        let mut client = self.database.connections.take().await?;
-        // After an error of the database, the connection is not used again.
-        let ended = in_transaction(&mut client, job, &self.handler).await?;
-        self.database.connections.put_back(client);
-        ended
-    }
-}
-
-/// The inner error is the handler's.
-async fn in_transaction<F>(
-    client: &mut Client,
-    job: &Job,
-    handler: &F,
-) -> Result<Result<Ended, BoxError>, Error>
-where
-    F: AsyncFn(&Transaction<'_>, &Job) -> Result<(), BoxError>,
-{
-    /// How long the end of a transaction may take. The renewal of the lease does not wait
-    /// for it.
-    const COMMIT_TIMEOUT: Duration = Duration::from_secs(30);
-    // Under a stricter isolation level, the renewal of the lease would make the commit fail.
-    let tx = client.build_transaction().isolation_level(IsolationLevel::ReadCommitted).start();
-    let tx = within(COMMIT_TIMEOUT, tx).await?;
-    if let Err(error) = handler(&tx, job).await {
-        within(COMMIT_TIMEOUT, tx.rollback()).await?;
-        return Ok(Err(error));
-    }
-    let done = "UPDATE webhook_inbox \
-                SET status = 'done', ended_at = clock_timestamp(), error = NULL \
-                WHERE id = $1 AND token = $2 AND status = 'pending'";
-    let ticket: Parameters<'_> = &[(&job.ticket.id, Type::INT8), (&job.ticket.token, Type::INT8)];
-    if within(COMMIT_TIMEOUT, tx.execute_typed(done, ticket)).await? == 0 {
-        within(COMMIT_TIMEOUT, tx.rollback()).await?;
-        return Ok(Ok(Ended::LeaseLost));
-    }
-    within(COMMIT_TIMEOUT, tx.commit()).await?;
-    Ok(Ok(Ended::Committed))
-}
-
 impl Postgres {
     /// Runs a statement that a worker needs to keep its leases.
     async fn query(&self, query: &str, parameters: Parameters<'_>) -> Result<Vec<Row>, Error> {
@@ -194,10 +109,7 @@ impl Postgres {
         operation: impl AsyncFnOnce(&Client) -> Result<T, tokio_postgres::Error>,
     ) -> Result<T, Error> {
         const TIMEOUT: Duration = Duration::from_secs(600);
-        let client = self.connections.take().await?;
-        let value = within(TIMEOUT, operation(&client)).await?;
-        self.connections.put_back(client);
-        Ok(value)
+        self.connections.on_own_connection(TIMEOUT, operation).await
     }
 }
 
@@ -229,12 +141,12 @@ impl Operations for Postgres {
         let rows = self
             .query(
                 "UPDATE webhook_inbox SET due_at = clock_timestamp() + make_interval(secs => $1), \
-                 token = token + 1, attempts = attempts + 1 \
+                 token = token + 1 \
                  WHERE id = (SELECT id FROM webhook_inbox \
                      WHERE status = 'pending' AND due_at <= now() \
                      ORDER BY due_at, id LIMIT 1 FOR UPDATE SKIP LOCKED) \
-                 RETURNING id, token, attempts, scope, service, event, key, body, received_at",
-                &[(&lease.as_secs_f64(), Type::FLOAT8)],
+                 RETURNING id, token, attempts + 1, scope, service, event, key, body, received_at",
+                &[(&seconds(lease), Type::FLOAT8)],
             )
             .await?;
         rows.first().map(job).transpose().map_err(error)
@@ -250,9 +162,10 @@ impl Operations for Postgres {
     }
 
     async fn renew(&self, ticket: Ticket, lease: Duration) -> Result<bool, Error> {
-        // A handler's transaction that is being committed has locked the row.
+        // A handler's transaction that is being committed has locked the row. After the commit,
+        // the ticket is still valid.
         let renew = "WITH current AS (SELECT id FROM webhook_inbox \
-                         WHERE id = $1 AND token = $2 AND status = 'pending'), \
+                         WHERE id = $1 AND token = $2), \
                      renewed AS (UPDATE webhook_inbox \
                          SET due_at = clock_timestamp() + make_interval(secs => $3) \
                          WHERE id = (SELECT id FROM webhook_inbox \
@@ -262,7 +175,7 @@ impl Operations for Postgres {
         let parameters: Parameters<'_> = &[
             (&ticket.id, Type::INT8),
             (&ticket.token, Type::INT8),
-            (&lease.as_secs_f64(), Type::FLOAT8),
+            (&seconds(lease), Type::FLOAT8),
         ];
         Ok(!self.query(renew, parameters).await?.is_empty())
     }
@@ -283,9 +196,18 @@ impl Operations for Postgres {
             (&ticket.id, Type::INT8),
             (&ticket.token, Type::INT8),
             (&error, Type::TEXT),
-            (&retry_in.map(|delay| delay.as_secs_f64()), Type::FLOAT8),
+            (&retry_in.map(seconds), Type::FLOAT8),
         ];
         Ok(!self.query(fail, parameters).await?.is_empty())
+    }
+
+    async fn release(&self, ticket: Ticket, attempts: u32) -> Result<(), Error> {
+        let release = "UPDATE webhook_inbox SET attempts = $3, due_at = clock_timestamp() \
+                       WHERE id = $1 AND token = $2 AND status = 'pending'";
+        let attempts = i32::try_from(attempts).unwrap_or(i32::MAX);
+        let parameters: Parameters<'_> =
+            &[(&ticket.id, Type::INT8), (&ticket.token, Type::INT8), (&attempts, Type::INT4)];
+        self.query(release, parameters).await.map(drop)
     }
 
     async fn dead_letters(&self, after: i64, limit: u32) -> Result<Vec<DeadLetter>, Error> {
@@ -316,10 +238,24 @@ impl Operations for Postgres {
     }
 
     async fn purge(&self, older_than: Duration) -> Result<u64, Error> {
-        let purge = "DELETE FROM webhook_inbox WHERE status = 'done' \
-                     AND ended_at <= clock_timestamp() - make_interval(secs => $1)";
-        let age: Parameters<'_> = &[(&older_than.as_secs_f64(), Type::FLOAT8)];
-        self.long(async |client| client.execute_typed(purge, age).await).await
+        let before = "SELECT clock_timestamp() - make_interval(secs => $1)";
+        let age: Parameters<'_> = &[(&seconds(older_than), Type::FLOAT8)];
+        let rows = self.query(before, age).await?;
+        let Some(before) = rows.first() else { return Ok(0) };
+        let before: SystemTime = before.try_get(0).map_err(error)?;
+        let purge = "DELETE FROM webhook_inbox WHERE id IN (SELECT id FROM webhook_inbox \
+                     WHERE status = 'done' AND ended_at <= $1 ORDER BY ended_at LIMIT $2)";
+        let slice: Parameters<'_> =
+            &[(&before, Type::TIMESTAMPTZ), (&i64::from(SLICE), Type::INT8)];
+        let mut purged = 0;
+        loop {
+            let run = async |client: &Client| client.execute_typed(purge, slice).await;
+            let deleted = self.long(run).await?;
+            purged += deleted;
+            if deleted < u64::from(SLICE) {
+                return Ok(purged);
+            }
+        }
     }
 }
 
@@ -329,21 +265,25 @@ impl fmt::Debug for Postgres {
     }
 }
 
+/// A duration for `make_interval`, at most a thousand years, which a point in time can be added
+/// to.
+fn seconds(duration: Duration) -> f64 {
+    duration.as_secs_f64().min(1000.0 * 366.0 * 86_400.0)
+}
+
 async fn insert(
     client: &(impl GenericClient + Sync),
     entry: &Entry,
 ) -> Result<Accepted, tokio_postgres::Error> {
     let Entry { scope, key, delivery } = entry;
-    // PostgreSQL does not store NUL in a text.
-    let text = |text: &str| text.replace('\0', "\u{fffd}");
     let insert = "WITH added AS (INSERT INTO webhook_inbox (key, scope, service, event, body) \
                       VALUES ($1, $2, $3, $4, $5) ON CONFLICT (key) DO NOTHING RETURNING id) \
                   SELECT id, pg_notify('webhook_inbox', '') FROM added";
     let parameters: Parameters<'_> = &[
-        (&text(key.as_str()), Type::TEXT),
-        (&scope.as_deref().map(text), Type::TEXT),
+        (&encode(key.as_str()), Type::TEXT),
+        (&scope.as_deref().map(encode), Type::TEXT),
         (&delivery.service(), Type::TEXT),
-        (&text(delivery.event().as_str()), Type::TEXT),
+        (&encode(delivery.event().as_str()), Type::TEXT),
         (&delivery.body(), Type::BYTEA),
     ];
     let rows = client.query_typed(insert, parameters).await?;
@@ -358,8 +298,9 @@ fn job(row: &Row) -> Result<Job, tokio_postgres::Error> {
     Ok(Job {
         ticket: Ticket { id: row.try_get(0)?, token: row.try_get(1)? },
         attempt: u32::try_from(attempts).unwrap_or(0),
-        scope: row.try_get::<_, Option<&str>>(3)?.map(Into::into),
-        delivery: StoredDelivery::from_parts(service, event, key, body)
+        scope: row.try_get::<_, Option<&str>>(3)?.map(|scope| decode(scope).into()),
+        // The key stays encoded, so that a handler can store it in a text.
+        delivery: StoredDelivery::from_parts(service, &decode(event), key, body)
             .expect("the table accepts only known services"),
         received_at: row.try_get::<_, SystemTime>(8)?,
     })

@@ -1,20 +1,20 @@
 //! An inbox in SQLite.
 
+mod worker;
+
 use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use rusqlite::{
-    Connection, ErrorCode, OptionalExtension as _, Row, Transaction, TransactionBehavior, params,
-};
+use rusqlite::{Connection, ErrorCode, OptionalExtension as _, Row, TransactionBehavior, params};
 use tokio::sync::Mutex;
 use webhook_verify::{Storable, StoredDelivery};
 
-use crate::database::{Entry, Operations};
+use crate::database::{Entry, Operations, SLICE};
+use crate::inbox::result_of;
 use crate::job::Ticket;
-use crate::worker::{Ended, Handle};
-use crate::{Accepted, BoxError, DeadLetter, Error, ErrorKind, Inbox, Job, Worker};
+use crate::{Accepted, DeadLetter, Error, ErrorKind, Inbox, Job};
 
 /// The database of an [`Inbox`] in SQLite (feature `sqlite`).
 ///
@@ -90,146 +90,6 @@ impl Inbox<Sqlite> {
     }
 }
 
-impl Worker<Sqlite> {
-    /// Runs `handler` for each delivery, until [`Inbox::stop`].
-    ///
-    /// The handler runs in a transaction, on a blocking thread. If it returns `Ok`, its writes
-    /// and the end of the delivery are committed together, so they happen exactly once. If it
-    /// returns `Err` or panics, they are rolled back and the delivery is attempted again.
-    ///
-    /// The transaction holds SQLite's one write lock: while the handler runs, no delivery is
-    /// accepted. For anything slow, use [`run_prepared`](Self::run_prepared).
-    ///
-    /// ```no_run
-    /// # async fn example() -> Result<(), Box<dyn std::error::Error>> {
-    /// let inbox = webhook_inbox::Inbox::sqlite("app.db")?;
-    /// inbox.migrate().await?;
-    /// inbox
-    ///     .worker()
-    ///     .run(|tx, job| {
-    ///         tx.execute("INSERT INTO events (name) VALUES (?1)", [job.delivery().event().as_str()])?;
-    ///         Ok(())
-    ///     })
-    ///     .await?;
-    /// # Ok(())
-    /// # }
-    /// ```
-    ///
-    /// # Errors
-    ///
-    /// [`NotMigrated`](ErrorKind::NotMigrated). Other errors of the database are logged, and
-    /// the operation is repeated.
-    pub async fn run<F>(self, handler: F) -> Result<(), Error>
-    where
-        F: Fn(&Transaction<'_>, &Job) -> Result<(), BoxError> + Send + Sync + 'static,
-    {
-        let handler = InTransaction { database: self.database(), handler: Arc::new(handler) };
-        self.work(&handler).await
-    }
-
-    /// Runs `prepare`, and then `commit` with its result, for each delivery, until
-    /// [`Inbox::stop`].
-    ///
-    /// `prepare` is asynchronous and runs outside of any transaction: it may take long, for
-    /// example for HTTP requests, and may run again after a failure or a crash. `commit` runs
-    /// as the handler of [`run`](Self::run) does: its writes happen exactly once.
-    ///
-    /// ```no_run
-    /// # async fn render(_: &[u8]) -> Result<String, std::io::Error> { Ok(String::new()) }
-    /// # async fn example() -> Result<(), Box<dyn std::error::Error>> {
-    /// let inbox = webhook_inbox::Inbox::sqlite("app.db")?;
-    /// inbox
-    ///     .worker()
-    ///     .run_prepared(
-    ///         |job| async move { Ok(render(job.delivery().body()).await?) },
-    ///         |tx, _job, page| {
-    ///             tx.execute("INSERT INTO pages (html) VALUES (?1)", [page])?;
-    ///             Ok(())
-    ///         },
-    ///     )
-    ///     .await?;
-    /// # Ok(())
-    /// # }
-    /// ```
-    ///
-    /// # Errors
-    ///
-    /// As [`run`](Self::run).
-    pub async fn run_prepared<P, Fut, T, F>(self, prepare: P, commit: F) -> Result<(), Error>
-    where
-        P: Fn(Job) -> Fut,
-        Fut: Future<Output = Result<T, BoxError>>,
-        T: Send + 'static,
-        F: Fn(&Transaction<'_>, &Job, T) -> Result<(), BoxError> + Send + Sync + 'static,
-    {
-        let handler = Prepared { database: self.database(), prepare, commit: Arc::new(commit) };
-        self.work(&handler).await
-    }
-}
-
-/// Runs a handler in a transaction.
-struct InTransaction<F> {
-    database: Sqlite,
-    handler: Arc<F>,
-}
-
-impl<F> Handle for InTransaction<F>
-where
-    F: Fn(&Transaction<'_>, &Job) -> Result<(), BoxError> + Send + Sync + 'static,
-{
-    async fn handle(&self, job: &Job) -> Result<Ended, BoxError> {
-        let (job, handler) = (job.clone(), self.handler.clone());
-        let commit = move |connection: &mut Connection| {
-            in_transaction(connection, job.ticket, |tx| handler(tx, &job))
-        };
-        self.database.blocking(commit).await
-    }
-}
-
-/// Prepares, and then commits in a transaction.
-struct Prepared<P, F> {
-    database: Sqlite,
-    prepare: P,
-    commit: Arc<F>,
-}
-
-impl<P, Fut, T, F> Handle for Prepared<P, F>
-where
-    P: Fn(Job) -> Fut,
-    Fut: Future<Output = Result<T, BoxError>>,
-    T: Send + 'static,
-    F: Fn(&Transaction<'_>, &Job, T) -> Result<(), BoxError> + Send + Sync + 'static,
-{
-    async fn handle(&self, job: &Job) -> Result<Ended, BoxError> {
-        let prepared = (self.prepare)(job.clone()).await?;
-        let (job, commit) = (job.clone(), self.commit.clone());
-        let commit = move |connection: &mut Connection| {
-            in_transaction(connection, job.ticket, |tx| commit(tx, &job, prepared))
-        };
-        self.database.blocking(commit).await
-    }
-}
-
-fn in_transaction(
-    connection: &mut Connection,
-    ticket: Ticket,
-    write: impl FnOnce(&Transaction<'_>) -> Result<(), BoxError>,
-) -> Result<Ended, BoxError> {
-    let tx = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-    let current = "SELECT 1 FROM webhook_inbox WHERE id = ?1 AND token = ?2 AND status = 'pending'";
-    let is_current = tx.query_row(current, [ticket.id, ticket.token], |_| Ok(())).optional()?;
-    if is_current.is_none() {
-        return Ok(Ended::LeaseLost);
-    }
-    write(&tx)?;
-    tx.execute(
-        "UPDATE webhook_inbox SET status = 'done', ended_at = ?1, error = NULL WHERE id = ?2",
-        params![now(), ticket.id],
-    )?;
-    tx.commit()?;
-    Ok(Ended::Committed)
-}
-
 impl Sqlite {
     /// Runs a function with the connection on a blocking thread. A panic is resumed.
     async fn blocking<T: Send + 'static>(
@@ -237,15 +97,7 @@ impl Sqlite {
         function: impl FnOnce(&mut Connection) -> T + Send + 'static,
     ) -> T {
         let mut connection = self.connection.clone().lock_owned().await;
-        let task = tokio::task::spawn_blocking(move || function(&mut connection));
-        match task.await {
-            Ok(value) => value,
-            Err(error) => match error.try_into_panic() {
-                Ok(panic) => std::panic::resume_unwind(panic),
-                // The runtime shuts down.
-                Err(_) => std::future::pending().await,
-            },
-        }
+        result_of(tokio::task::spawn_blocking(move || function(&mut connection))).await
     }
 
     async fn call<T: Send + 'static>(
@@ -304,10 +156,10 @@ impl Operations for Sqlite {
 
     async fn renew(&self, ticket: Ticket, lease: Duration) -> Result<bool, Error> {
         self.call(move |connection| {
+            // After the commit of the handler's transaction, the ticket is still valid.
             connection
                 .execute(
-                    "UPDATE webhook_inbox SET due_at = ?1 \
-                     WHERE id = ?2 AND token = ?3 AND status = 'pending'",
+                    "UPDATE webhook_inbox SET due_at = ?1 WHERE id = ?2 AND token = ?3",
                     [after(now(), lease), ticket.id, ticket.token],
                 )
                 .map(|rows| rows > 0)
@@ -339,6 +191,15 @@ impl Operations for Sqlite {
                     ],
                 )
                 .map(|rows| rows > 0)
+        })
+        .await
+    }
+
+    async fn release(&self, ticket: Ticket, attempts: u32) -> Result<(), Error> {
+        self.call(move |connection| {
+            let release = "UPDATE webhook_inbox SET attempts = ?1, due_at = ?2 \
+                           WHERE id = ?3 AND token = ?4 AND status = 'pending'";
+            connection.execute(release, params![attempts, now(), ticket.id, ticket.token]).map(drop)
         })
         .await
     }
@@ -389,12 +250,24 @@ impl Operations for Sqlite {
     }
 
     async fn purge(&self, older_than: Duration) -> Result<u64, Error> {
-        self.call(move |connection| {
-            let before = now().saturating_sub(to_millis(older_than));
-            let delete = "DELETE FROM webhook_inbox WHERE status = 'done' AND ended_at <= ?1";
-            connection.execute(delete, [before]).map(|rows| rows as u64)
-        })
-        .await
+        let before = now().saturating_sub(to_millis(older_than));
+        let mut purged = 0;
+        loop {
+            // What waits for the connection is executed between two slices.
+            let deleted = self
+                .call(move |connection| {
+                    let delete = "DELETE FROM webhook_inbox WHERE id IN (\
+                                  SELECT id FROM webhook_inbox \
+                                  WHERE status = 'done' AND ended_at <= ?1 \
+                                  ORDER BY ended_at LIMIT ?2)";
+                    connection.execute(delete, params![before, SLICE])
+                })
+                .await?;
+            purged += deleted as u64;
+            if deleted < SLICE as usize {
+                return Ok(purged);
+            }
+        }
     }
 }
 
@@ -437,9 +310,13 @@ fn job(row: &Row<'_>) -> rusqlite::Result<Job> {
 
 fn error(error: rusqlite::Error) -> Error {
     let kind = match error.sqlite_error_code() {
-        Some(ErrorCode::CannotOpen | ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => {
-            ErrorKind::Unavailable
-        }
+        Some(
+            ErrorCode::CannotOpen
+            | ErrorCode::DatabaseBusy
+            | ErrorCode::DatabaseLocked
+            | ErrorCode::DiskFull
+            | ErrorCode::SystemIoFailure,
+        ) => ErrorKind::Unavailable,
         _ if error.to_string().contains("no such table: webhook_inbox") => ErrorKind::NotMigrated,
         _ => ErrorKind::Database,
     };

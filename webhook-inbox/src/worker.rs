@@ -16,6 +16,10 @@ use crate::error::text_of;
 use crate::job::Ticket;
 use crate::{BoxError, Database, Error, ErrorKind, Inbox, Job};
 
+/// The time between two attempts to reach a database that is not available.
+const RECONNECT: Backoff =
+    Backoff { first: Duration::from_millis(200), max: Duration::from_secs(10) };
+
 /// Runs a handler for each delivery of an inbox.
 ///
 /// Get one from [`Inbox::worker`]. Any number of workers in any number of processes share an
@@ -28,14 +32,15 @@ use crate::{BoxError, Database, Error, ErrorKind, Inbox, Job};
 /// commit, so a worker that was paused cannot complete what another one took over.
 ///
 /// An attempt that fails is repeated with exponential back-off and jitter. After the last one
-/// the delivery is a [dead letter](Inbox::dead_letters). An attempt counts when it starts:
-/// a delivery that crashes the process becomes a dead letter, too.
+/// the delivery is a [dead letter](Inbox::dead_letters). An attempt counts when its handler
+/// starts: a delivery that crashes the process becomes a dead letter, too. It does not count if
+/// the database is lost before the handler starts or while its transaction is committed.
 #[derive(Debug)]
 #[must_use = "a worker does nothing until it runs"]
 pub struct Worker<D> {
     inbox: Inbox<D>,
     concurrency: usize,
-    lease: Duration,
+    pub(crate) lease: Duration,
     poll_interval: Duration,
     max_attempts: u32,
     backoff: Backoff,
@@ -55,6 +60,9 @@ pub(crate) enum Ended {
     Committed,
     /// Another worker has claimed the delivery, so nothing was committed.
     LeaseLost,
+    /// The database was not available before the handler or for the commit. The attempt does
+    /// not count.
+    Unavailable(Error),
 }
 
 impl<D: Database> Worker<D> {
@@ -163,8 +171,7 @@ impl<D: Database> Worker<D> {
                     let error = text_of(&error);
                     tracing::error!(error, "the webhook inbox cannot claim deliveries");
                     failures += 1;
-                    let first = Duration::from_millis(200);
-                    Backoff { first, max: Duration::from_secs(10) }.after(failures)
+                    RECONNECT.after(failures)
                 }
             };
             tokio::select! {
@@ -212,11 +219,30 @@ impl<D: Database> Worker<D> {
                 );
                 return;
             }
+            Ok(Ok(Ended::Unavailable(error))) => return self.give_back(job, &error).await,
             Ok(Err(error)) => text_of(&*error),
             Err(panic) => format!("the handler panicked: {}", panic_text(&*panic)),
         };
         let retry_in = (attempt < self.max_attempts).then(|| self.backoff.after(attempt));
         self.fail(job, error, retry_in).await;
+    }
+
+    /// Waits for the database, and makes the delivery due again.
+    async fn give_back(&self, job: &Job, error: &Error) {
+        let (id, attempt, error) = (job.id(), job.attempt, text_of(error));
+        tracing::warn!(id, attempt, error, "an attempt does not count: the database failed");
+        let mut stopped = self.inbox.signals.stopped.subscribe();
+        for failures in 1.. {
+            let is_stopped = tokio::select! {
+                () = sleep(RECONNECT.after(failures)) => false,
+                _ = stopped.wait_for(|stopped| *stopped) => true,
+            };
+            let released = self.inbox.database.release(job.ticket, attempt - 1).await;
+            // If it is not released, the lease ends.
+            if released.is_ok() || is_stopped {
+                return self.inbox.wake();
+            }
+        }
     }
 
     async fn fail(&self, job: &Job, error: String, retry_in: Option<Duration>) {

@@ -76,6 +76,56 @@ with_each_database! {
         inbox.stop();
     }
 
+    /// PostgreSQL does not store NUL.
+    async fn texts_with_nul_are_not_confused(bench: B) {
+        let inbox = bench.inbox();
+        let ids = ["\\u0000", "\u{fffd}", "\u{fffd}0", "\u{fffd}\u{fffd}", "0"];
+        for id in ids {
+            let accepted = inbox.accept(&delivery(id)).await.unwrap();
+            assert_eq!(accepted, Accepted::New, "{id:?}");
+            let again = inbox.accept(&delivery(id)).await.unwrap();
+            assert_eq!(again, Accepted::Duplicate, "{id:?}");
+        }
+        let scopes = ["\0", "\u{fffd}"];
+        for scope in scopes {
+            let accepted = inbox.scope(scope).accept(&delivery("1")).await.unwrap();
+            assert_eq!(accepted, Accepted::New, "{scope:?}");
+        }
+        let (sender, mut receiver) = tokio::sync::mpsc::unbounded_channel();
+        let send = std::sync::Arc::new(move |job: &webhook_inbox::Job| {
+            let scope = job.scope().map(ToOwned::to_owned);
+            sender.send((scope, job.delivery().id().map(ToOwned::to_owned))).map_err(Into::into)
+        });
+        let _worker = B::run(quick(&inbox), send);
+        let count = ids.len() + scopes.len();
+        let keys = bench.wait_for(count).await;
+        assert!(keys.windows(2).all(|keys| keys[0] != keys[1]), "{keys:?}");
+        let mut seen: Vec<_> = (0..count).map(|_| receiver.try_recv().unwrap()).collect();
+        let mut expected: Vec<_> = ids.map(|id| (None, Some(id.replace("\\u0000", "\0")))).into();
+        expected.extend(scopes.map(|scope| (Some(scope.to_owned()), Some("1".to_owned()))));
+        seen.sort();
+        expected.sort();
+        assert_eq!(seen, expected);
+        inbox.stop();
+    }
+
+    /// As axum drops the future of a request whose sender hangs up.
+    async fn an_accept_is_completed_although_its_future_is_dropped(bench: B) {
+        let inbox = bench.inbox();
+        let _worker = B::run(quick(&inbox), always_ok());
+        for id in ["1", "2", "3"] {
+            let delivery = delivery(id);
+            let accept = inbox.accept(&delivery);
+            tokio::select! {
+                biased;
+                _ = accept => panic!("no database is that fast"),
+                () = std::future::ready(()) => {}
+            }
+        }
+        assert_eq!(bench.wait_for(3).await.len(), 3);
+        inbox.stop();
+    }
+
     async fn a_missing_table_is_reported(bench: B) {
         bench.execute("DROP TABLE webhook_inbox").await;
         let inbox = bench.inbox();
@@ -100,8 +150,39 @@ with_each_database! {
         inbox.stop();
         worker.await.unwrap().unwrap();
         assert_eq!(inbox.purge(Duration::from_secs(3600)).await.unwrap(), 0, "it is too new");
+        assert_eq!(inbox.purge(Duration::MAX).await.unwrap(), 0, "it is too new");
         assert_eq!(inbox.purge(Duration::ZERO).await.unwrap(), 1);
         assert_eq!(inbox.accept(&delivery("1")).await.unwrap(), Accepted::New);
+    }
+
+    /// What was deleted before an error stays deleted: no statement deletes everything.
+    async fn purge_deletes_in_slices(bench: B) {
+        let inbox = bench.inbox();
+        // The times of the two deliveries are different.
+        for (id, count) in [("1", 2500), ("2", 1)] {
+            inbox.accept(&delivery(id)).await.unwrap();
+            tokio::time::sleep(Duration::from_millis(2)).await;
+            let handled = "INSERT INTO webhook_inbox \
+                 (key, service, event, body, received_at, due_at, status, ended_at) \
+                 SELECT key || i, service, event, body, received_at, due_at, 'done', received_at";
+            bench
+                .execute(&format!(
+                    "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < {count}) \
+                     {handled} FROM webhook_inbox, n WHERE key = 'mail:email.bounced:id:{id}'"
+                ))
+                .await;
+        }
+        bench
+            .execute(
+                "CREATE TABLE kept (id bigint REFERENCES webhook_inbox (id)); \
+                 INSERT INTO kept SELECT max(id) FROM webhook_inbox WHERE status = 'done'",
+            )
+            .await;
+        assert_eq!(inbox.purge(Duration::ZERO).await.unwrap_err().kind(), ErrorKind::Database);
+        bench.execute("DROP TABLE kept").await;
+        let rest = inbox.purge(Duration::ZERO).await.unwrap();
+        assert!((1..=1000).contains(&rest), "{rest} were left");
+        assert_eq!(inbox.accept(&delivery("1")).await.unwrap(), Accepted::Duplicate);
     }
 }
 

@@ -71,7 +71,7 @@ async fn survive_kills<B: Bench>(bench: &B, database: &str, deliveries: usize, k
         let (next, sent, processes) = (next.clone(), sent.clone(), processes.clone());
         let killed = killed.clone();
         tokio::spawn(async move {
-            let mut sender = Sender { processes, connections: [None, None] };
+            let mut sender = Sender::new(processes);
             loop {
                 let index = next.fetch_add(1, Ordering::Relaxed);
                 if index >= 3 * deliveries {
@@ -111,16 +111,20 @@ async fn survive_kills<B: Bench>(bench: &B, database: &str, deliveries: usize, k
     tokio::time::sleep(2 * LEASE).await;
     inbox.stop();
     let handled = bench.handled().await;
+    assert_each_once(&handled, deliveries);
+    assert!(inbox.dead_letters().list(1).await.unwrap().is_empty());
+}
+
+pub(crate) fn assert_each_once(handled: &[String], deliveries: usize) {
     let mut expected: Vec<_> =
         (0..deliveries).map(|id| format!("mail:email.bounced:id:{id}")).collect();
     expected.sort();
     assert_eq!(handled.len(), expected.len());
     assert!(handled == expected, "each delivery is handled exactly once");
-    assert!(inbox.dead_letters().list(1).await.unwrap().is_empty());
 }
 
 /// The lease of the processes: what was claimed when they were killed is soon due again.
-const LEASE: Duration = Duration::from_millis(500);
+pub(crate) const LEASE: Duration = Duration::from_millis(500);
 
 fn random(range: std::ops::Range<u64>) -> u64 {
     use std::hash::{BuildHasher as _, RandomState};
@@ -128,13 +132,13 @@ fn random(range: std::ops::Range<u64>) -> u64 {
 }
 
 /// A receiver in a process of its own.
-struct Process {
-    child: Child,
+pub(crate) struct Process {
+    pub(crate) child: Child,
     address: SocketAddr,
 }
 
 impl Process {
-    fn start(database: &str) -> Self {
+    pub(crate) fn start(database: &str) -> Self {
         let mut child = Command::new(std::env::current_exe().unwrap())
             .args(["--exact", "crashes::receiver", "--nocapture", "--test-threads=1"])
             .env(DATABASE, database)
@@ -157,16 +161,27 @@ impl Drop for Process {
 }
 
 /// Sends as the service does: until the response is 2xx.
-struct Sender {
+pub(crate) struct Sender {
     processes: Arc<[Mutex<Process>; 2]>,
     connections: [Option<SendRequest<Full<bytes::Bytes>>>; 2],
+    /// How many responses were not 2xx.
+    pub(crate) refused: Arc<AtomicUsize>,
 }
 
 impl Sender {
-    async fn send(&mut self, to: usize, body: &str) {
+    pub(crate) fn new(processes: Arc<[Mutex<Process>; 2]>) -> Self {
+        Self { processes, connections: [None, None], refused: Arc::default() }
+    }
+
+    pub(crate) async fn send(&mut self, to: usize, body: &str) {
         let signer = MailSigner::new(&Secret::new(SECRET).unwrap());
         let signature = signer.sign(body).to_string();
-        while !self.attempt(to, body, &signature).await.unwrap_or(false) {
+        loop {
+            match self.attempt(to, body, &signature).await {
+                Ok(true) => return,
+                Ok(false) => drop(self.refused.fetch_add(1, Ordering::Relaxed)),
+                Err(_) => {}
+            }
             self.connections[to] = None;
             tokio::time::sleep(Duration::from_millis(10)).await;
         }

@@ -5,8 +5,11 @@ mod accept;
 mod crashes;
 mod dead_letters;
 mod logged;
+mod outages;
 mod postgres;
 #[path = "../../../webhook-verify/tests/it/readme.rs"]
 mod readme;
+mod sessions;
+mod sqlite;
 mod support;
 mod worker;

@@ -140,10 +140,32 @@ pub(crate) struct PostgresBench {
 }
 
 impl PostgresBench {
+    /// A bench in an empty database.
+    pub(crate) async fn on(config: tokio_postgres::Config) -> Self {
+        let bench = Self { client: connect(&config).await, config };
+        bench.inbox().migrate().await.unwrap();
+        bench.execute("CREATE TABLE handled (key text NOT NULL)").await;
+        bench
+    }
+
+    /// The same database, after its connection was lost.
+    pub(crate) async fn reconnected(&self) -> Self {
+        Self { client: connect(&self.config).await, config: self.config.clone() }
+    }
+
+    /// An inbox that uses a role of its own.
+    pub(crate) fn inbox_as(&self, role: &str) -> Inbox<Postgres> {
+        let mut config = self.config.clone();
+        Inbox::postgres(config.user(role).clone(), NoTls)
+    }
+
+    /// The first value that a query returns.
+    pub(crate) async fn count(&self, query: &str) -> i64 {
+        self.client.query_one(query, &[]).await.unwrap().get(0)
+    }
+
     pub(crate) async fn connect(&self) -> Client {
-        let (client, connection) = self.config.connect(NoTls).await.unwrap();
-        tokio::spawn(connection);
-        client
+        connect(&self.config).await
     }
 
     /// The settings as text, for another process.
@@ -160,13 +182,7 @@ impl Bench for PostgresBench {
     type Database = Postgres;
 
     async fn start() -> Option<Self> {
-        let config = Server::shared().await?.database().await;
-        let (client, connection) = config.connect(NoTls).await.unwrap();
-        tokio::spawn(connection);
-        let bench = Self { config, client };
-        bench.inbox().migrate().await.unwrap();
-        bench.execute("CREATE TABLE handled (key text NOT NULL)").await;
-        Some(bench)
+        Some(Self::on(Server::shared().await?.database().await).await)
     }
 
     fn inbox(&self) -> Inbox<Postgres> {
@@ -191,6 +207,12 @@ impl Bench for PostgresBench {
     async fn execute(&self, statement: &str) {
         self.client.batch_execute(statement).await.unwrap();
     }
+}
+
+async fn connect(config: &tokio_postgres::Config) -> Client {
+    let (client, connection) = config.connect(NoTls).await.unwrap();
+    tokio::spawn(connection);
+    client
 }
 
 /// Runs a scenario with each database, as two tests.

@@ -1,0 +1,133 @@
+//! SQLite: a full disk, a lock that is held for long, and transactions that end early.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use rusqlite::TransactionBehavior;
+use tokio::sync::{mpsc, oneshot};
+use webhook_inbox::{Accepted, ErrorKind, Inbox};
+
+use crate::support::{Bench, SqliteBench, delivery, eventually, quick, verified};
+
+/// A page limit stands for the disk. Handlers set it, because it belongs to the connection.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_full_disk_refuses_deliveries_and_loses_none() {
+    let bench = SqliteBench::start().await.unwrap();
+    let inbox = bench.inbox();
+    let _worker = tokio::spawn(quick(&inbox).run(|tx, job| {
+        let pages: i64 = tx.query_row("PRAGMA page_count", [], |row| row.get(0))?;
+        match job.delivery().id() {
+            Some("fill") => tx.pragma_update(None, "max_page_count", pages + 40)?,
+            Some("free") => tx.pragma_update(None, "max_page_count", 1_000_000)?,
+            _ => {}
+        }
+        tx.execute("INSERT INTO handled VALUES (?1)", [job.delivery().key().as_str()])?;
+        Ok(())
+    }));
+    inbox.accept(&delivery("fill")).await.unwrap();
+    bench.wait_for(1).await;
+    let large = |id: usize| {
+        let filler = "x".repeat(20_000);
+        verified(&format!(r#"{{"event":"email.sent","id":"{id:03}","data":"{filler}"}}"#))
+    };
+    let mut accepted = 0;
+    let error = loop {
+        match inbox.accept(&large(accepted)).await {
+            Ok(_) => accepted += 1,
+            Err(error) => break error,
+        }
+        assert!(accepted < 100, "the disk never filled up");
+    };
+    assert_eq!(error.kind(), ErrorKind::Unavailable, "{error:?}");
+    inbox.accept(&delivery("free")).await.unwrap();
+    bench.wait_for(2 + accepted).await;
+    assert_eq!(inbox.accept(&large(accepted)).await.unwrap(), Accepted::New);
+    bench.wait_for(3 + accepted).await;
+    inbox.stop();
+}
+
+/// SQLite rolls back by itself after some errors. The delivery is not lost if the handler ignores
+/// the error.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_transaction_that_sqlite_has_rolled_back_does_not_end_the_delivery() {
+    let bench = SqliteBench::start().await.unwrap();
+    bench.execute("CREATE TABLE once (id INTEGER PRIMARY KEY); INSERT INTO once VALUES (1)").await;
+    let inbox = bench.inbox();
+    inbox.accept(&delivery("1")).await.unwrap();
+    let _worker = tokio::spawn(quick(&inbox).max_attempts(1).run(|tx, _| {
+        tx.execute("INSERT INTO handled VALUES ('rolled back')", [])?;
+        let _ = tx.execute("INSERT OR ROLLBACK INTO once VALUES (1)", []);
+        Ok(())
+    }));
+    let letters = eventually("there is a dead letter", async || {
+        Some(inbox.dead_letters().list(9).await.unwrap()).filter(|letters| !letters.is_empty())
+    })
+    .await;
+    assert!(letters[0].error.contains("transaction was ended"), "{letters:?}");
+    assert!(bench.handled().await.is_empty());
+    inbox.stop();
+}
+
+/// Another process holds the write lock for longer than a handler waits for it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_locked_database_uses_no_attempt() {
+    let bench = SqliteBench::start().await.unwrap();
+    let inbox = bench.inbox();
+    let (sender, mut prepared) = mpsc::unbounded_channel::<oneshot::Sender<()>>();
+    let worker = quick(&inbox).max_attempts(1).lease(Duration::from_secs(3600));
+    let _worker = tokio::spawn(worker.run_prepared(
+        move |_| {
+            let (resume, resumed) = oneshot::channel();
+            let sent = sender.send(resume);
+            async move {
+                sent?;
+                Ok(resumed.await?)
+            }
+        },
+        |tx, job, ()| {
+            // The next handlers do not wait for the lock.
+            tx.busy_timeout(Duration::ZERO)?;
+            tx.execute("INSERT INTO handled VALUES (?1)", [job.delivery().key().as_str()])?;
+            Ok(())
+        },
+    ));
+    inbox.accept(&delivery("1")).await.unwrap();
+    prepared.recv().await.unwrap().send(()).unwrap();
+    bench.wait_for(1).await;
+
+    inbox.accept(&delivery("2")).await.unwrap();
+    let resume = prepared.recv().await.unwrap();
+    let mut other = bench.connection();
+    let lock = other.transaction_with_behavior(TransactionBehavior::Immediate).unwrap();
+    resume.send(()).unwrap();
+    // The delivery cannot be given back before the lock is free.
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    drop(lock);
+    prepared.recv().await.unwrap().send(()).unwrap();
+    assert_eq!(bench.wait_for(2).await.len(), 2);
+    assert!(inbox.dead_letters().list(1).await.unwrap().is_empty());
+    inbox.stop();
+}
+
+/// As processes that start at the same time.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_new_file_is_opened_by_several_at_once() {
+    for round in 0..5 {
+        let directory = tempfile::tempdir().unwrap();
+        let path = Arc::new(directory.path().join("app.db"));
+        let barrier = Arc::new(std::sync::Barrier::new(8));
+        let starts = [0; 8].map(|_| {
+            let (path, barrier) = (path.clone(), barrier.clone());
+            tokio::task::spawn_blocking(move || {
+                barrier.wait();
+                Inbox::sqlite(&*path)
+            })
+        });
+        for start in starts {
+            let inbox = start.await.unwrap();
+            let inbox = inbox.unwrap_or_else(|error| panic!("round {round}: {error:?}"));
+            inbox.migrate().await.unwrap();
+            let _: Accepted = inbox.accept(&delivery("1")).await.unwrap();
+        }
+    }
+}
