@@ -12,22 +12,31 @@ const MAX_MEMORY_KIB: u64 = 64 * 1024;
 
 #[test]
 fn axum() {
-    check_memory(env!("CARGO_BIN_EXE_receiver-axum"), 204);
+    check_memory(env!("CARGO_BIN_EXE_receiver-axum"), &[], 204);
 }
 
 #[test]
 fn actix() {
-    check_memory(env!("CARGO_BIN_EXE_receiver-actix"), 204);
+    check_memory(env!("CARGO_BIN_EXE_receiver-actix"), &[], 204);
 }
 
 #[test]
 fn hyper() {
-    check_memory(env!("CARGO_BIN_EXE_receiver-hyper"), 200);
+    check_memory(env!("CARGO_BIN_EXE_receiver-hyper"), &[], 200);
+}
+
+#[test]
+fn inbox() {
+    let directory = tempfile::tempdir().unwrap();
+    let database = directory.path().join("app.db").display().to_string();
+    let environment = [("DATABASE", &database[..])];
+    check_memory(env!("CARGO_BIN_EXE_receiver-inbox"), &environment, 200);
 }
 
 /// The signature is well-formed, and the body is one byte too short.
-fn check_memory(program: &str, handled: u16) {
-    let mut program = Program::start(program, &[("ADDR", "127.0.0.1:0")]);
+fn check_memory(program: &str, environment: &[(&str, &str)], handled: u16) {
+    let environment = [&[("ADDR", "127.0.0.1:0")], environment].concat();
+    let mut program = Program::start(program, &environment);
     let url = program.next_line();
     let address = url.strip_prefix("http://").unwrap().strip_suffix("/hooks").unwrap();
 

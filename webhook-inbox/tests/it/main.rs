@@ -9,6 +9,7 @@ mod outages;
 mod postgres;
 #[path = "../../../webhook-verify/tests/it/readme.rs"]
 mod readme;
+mod readme_sql;
 mod sessions;
 mod sqlite;
 mod support;

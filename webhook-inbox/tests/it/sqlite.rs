@@ -7,7 +7,7 @@ use rusqlite::TransactionBehavior;
 use tokio::sync::{mpsc, oneshot};
 use webhook_inbox::{Accepted, ErrorKind, Inbox};
 
-use crate::support::{Bench, SqliteBench, delivery, eventually, quick, verified};
+use crate::support::{Bench, PATIENCE, SqliteBench, delivery, eventually, quick, verified};
 
 /// A page limit stands for the disk. Handlers set it, because it belongs to the connection.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -74,6 +74,10 @@ async fn a_locked_database_uses_no_attempt() {
     let bench = SqliteBench::start().await.unwrap();
     let inbox = bench.inbox();
     let (sender, mut prepared) = mpsc::unbounded_channel::<oneshot::Sender<()>>();
+    let mut prepared = async || {
+        let started = tokio::time::timeout(PATIENCE, prepared.recv());
+        started.await.expect("`prepare` starts").unwrap()
+    };
     let worker = quick(&inbox).max_attempts(1).lease(Duration::from_secs(3600));
     let _worker = tokio::spawn(worker.run_prepared(
         move |_| {
@@ -92,18 +96,18 @@ async fn a_locked_database_uses_no_attempt() {
         },
     ));
     inbox.accept(&delivery("1")).await.unwrap();
-    prepared.recv().await.unwrap().send(()).unwrap();
+    prepared().await.send(()).unwrap();
     bench.wait_for(1).await;
 
     inbox.accept(&delivery("2")).await.unwrap();
-    let resume = prepared.recv().await.unwrap();
+    let resume = prepared().await;
     let mut other = bench.connection();
     let lock = other.transaction_with_behavior(TransactionBehavior::Immediate).unwrap();
     resume.send(()).unwrap();
     // The delivery cannot be given back before the lock is free.
     tokio::time::sleep(Duration::from_millis(300)).await;
     drop(lock);
-    prepared.recv().await.unwrap().send(()).unwrap();
+    prepared().await.send(()).unwrap();
     assert_eq!(bench.wait_for(2).await.len(), 2);
     assert!(inbox.dead_letters().list(1).await.unwrap().is_empty());
     inbox.stop();
