@@ -23,6 +23,10 @@ pub struct Entry {
     pub(crate) delivery: StoredDelivery,
 }
 
+/// No lease and no back-off is that long. A delivery that is due later was written while the
+/// clock was wrong, and would not be handled before then.
+pub(crate) const WRONG_CLOCK: Duration = Duration::from_secs(31 * 24 * 60 * 60);
+
 /// How many deliveries one statement deletes at most. Between two, others can write.
 #[cfg(any(feature = "postgres", feature = "sqlite"))]
 pub(crate) const SLICE: u32 = 1000;
@@ -37,7 +41,8 @@ pub trait Operations: Clone + Send + Sync + 'static {
     /// is counted here, or by the worker when the handler starts.
     fn claim(&self, lease: Duration) -> impl Future<Output = Result<Option<Job>, Error>> + Send;
 
-    /// The time until the next delivery can be claimed, if there is any.
+    /// The time until the next delivery can be claimed, if there is any. What is due later than
+    /// `WRONG_CLOCK` becomes due at once.
     fn next_due(&self) -> impl Future<Output = Result<Option<Duration>, Error>> + Send;
 
     /// Extends the lease. Returns whether the ticket is still valid.

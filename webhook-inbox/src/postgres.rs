@@ -15,7 +15,7 @@ use webhook_verify::{Storable, StoredDelivery};
 
 use self::connection::{Connections, error};
 use self::text::{decode, encode};
-use crate::database::{Entry, Operations, SLICE};
+use crate::database::{Entry, Operations, SLICE, WRONG_CLOCK};
 use crate::inbox::Signals;
 use crate::job::Ticket;
 use crate::{Accepted, DeadLetter, Error, Inbox, Job};
@@ -154,9 +154,11 @@ impl Operations for Postgres {
 
     async fn next_due(&self) -> Result<Option<Duration>, Error> {
         // A delivery that is due now is locked by the transaction that is about to end it.
-        let next = "SELECT extract(epoch FROM min(due_at) - now())::float8 FROM webhook_inbox \
+        let next = "WITH repaired AS (UPDATE webhook_inbox SET due_at = now() \
+                        WHERE status = 'pending' AND due_at > now() + make_interval(secs => $1)) \
+                    SELECT extract(epoch FROM min(due_at) - now())::float8 FROM webhook_inbox \
                     WHERE status = 'pending' AND due_at > now()";
-        let rows = self.query(next, &[]).await?;
+        let rows = self.query(next, &[(&seconds(WRONG_CLOCK), Type::FLOAT8)]).await?;
         let seconds = rows.first().map(|row| row.try_get(0)).transpose().map_err(error)?.flatten();
         Ok(seconds.map(|seconds: f64| Duration::try_from_secs_f64(seconds).unwrap_or_default()))
     }

@@ -11,7 +11,7 @@ use rusqlite::{Connection, ErrorCode, OptionalExtension as _, Row, TransactionBe
 use tokio::sync::Mutex;
 use webhook_verify::{Storable, StoredDelivery};
 
-use crate::database::{Entry, Operations, SLICE};
+use crate::database::{Entry, Operations, SLICE, WRONG_CLOCK};
 use crate::inbox::result_of;
 use crate::job::Ticket;
 use crate::{Accepted, DeadLetter, Error, ErrorKind, Inbox, Job};
@@ -147,9 +147,17 @@ impl Operations for Sqlite {
 
     async fn next_due(&self) -> Result<Option<Duration>, Error> {
         self.call(|connection| {
+            let last = "SELECT max(due_at) FROM webhook_inbox WHERE status = 'pending'";
+            let last: Option<i64> = connection.query_row(last, [], |row| row.get(0))?;
+            let (now, limit) = (now(), after(now(), WRONG_CLOCK));
+            if last.is_some_and(|last| last > limit) {
+                let repair = "UPDATE webhook_inbox SET due_at = ?1 \
+                              WHERE status = 'pending' AND due_at > ?2";
+                connection.execute(repair, [now, limit])?;
+            }
             let next = "SELECT min(due_at) FROM webhook_inbox WHERE status = 'pending'";
             let due: Option<i64> = connection.query_row(next, [], |row| row.get(0))?;
-            Ok(due.map(|due| millis(due.saturating_sub(now()))))
+            Ok(due.map(|due| millis(due.saturating_sub(now))))
         })
         .await
     }

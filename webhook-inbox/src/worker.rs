@@ -113,9 +113,10 @@ impl<D: Database> Worker<D> {
     /// Sets the delay after the first failed attempt and the longest delay. Default: 5
     /// seconds and 1 hour.
     ///
-    /// The delay doubles with each attempt. A random part of up to half of it is subtracted.
+    /// The delay doubles with each attempt. A random part of up to half of it is subtracted. At
+    /// most 30 days.
     pub fn backoff(mut self, first: Duration, max: Duration) -> Self {
-        self.backoff = Backoff { first, max };
+        self.backoff = Backoff { first, max: max.min(Duration::from_secs(30 * 24 * 60 * 60)) };
         self
     }
 

@@ -190,7 +190,7 @@ impl Idle {
         std::iter::from_fn(|| clients.pop()).find(|client| !client.is_closed())
     }
 
-    fn put_back(&self, client: Client) {
+    pub(super) fn put_back(&self, client: Client) {
         if !client.is_closed() {
             self.lock().push(client);
         }

@@ -117,10 +117,15 @@ where
             Ok(client) => client,
             Err(error) => return Ok(Ended::Unavailable(error)),
         };
+        let cancel = connections.cancel_on_drop(&client);
         let table = match within(TRANSACTION_TIMEOUT, start(&client, job.ticket)).await {
-            Ok(Some(table)) => table,
-            Ok(None) => return Ok(Ended::LeaseLost),
-            Err(error) => return Ok(Ended::Unavailable(error)),
+            Ok(table) => table,
+            Err(error) => return Ok(self.transactions.unavailable(error)),
+        };
+        cancel.disarm();
+        let Some(table) = table else {
+            connections.handlers.put_back(client);
+            return Ok(Ended::LeaseLost);
         };
         self.transactions.run(client, &table, job, Run(&self.handler)).await
     }
@@ -214,10 +219,8 @@ impl Transactions {
         let connections = &self.database.connections;
         let cancel = connections.cancel_on_drop(&client);
         let ended = self.in_transaction(&mut client, table, job, write).await;
-        if let Ok(Ended::Unavailable(_)) = ended {
-            // Other connections may not work either.
-            connections.handlers.clear();
-            return ended;
+        if let Ok(Ended::Unavailable(error)) = ended {
+            return Ok(self.unavailable(error));
         }
         cancel.disarm();
         connections.put_back_reset(client).await;
@@ -264,6 +267,12 @@ impl Transactions {
             Err(error) if is_outage(&error) => Ok(Ended::Unavailable(error)),
             Err(error) => Err(error.into()),
         }
+    }
+
+    fn unavailable(&self, error: Error) -> Ended {
+        // The connections that are idle may not work either.
+        self.database.connections.handlers.clear();
+        Ended::Unavailable(error)
     }
 
     /// Begins a transaction. Returns the server's time of its beginning, too.

@@ -39,6 +39,9 @@ pub(crate) type Behavior = Arc<dyn Fn(&Job) -> Result<(), BoxError> + Send + Syn
 pub(crate) trait Bench: Sized + Send + 'static {
     type Database: Database;
 
+    /// A point in time as SQL.
+    const IN_2100: &str;
+
     /// `None` if the database is not installed.
     async fn start() -> Option<Self>;
 
@@ -104,6 +107,8 @@ impl SqliteBench {
 
 impl Bench for SqliteBench {
     type Database = Sqlite;
+
+    const IN_2100: &str = "4102444800000";
 
     async fn start() -> Option<Self> {
         let bench = Self { directory: tempfile::tempdir().unwrap() };
@@ -180,6 +185,8 @@ impl PostgresBench {
 
 impl Bench for PostgresBench {
     type Database = Postgres;
+
+    const IN_2100: &str = "'2100-01-01'";
 
     async fn start() -> Option<Self> {
         Some(Self::on(Server::shared().await?.database().await).await)

@@ -76,6 +76,16 @@ with_each_database! {
         next.stop();
     }
 
+    /// The clock was wrong when the delivery was accepted, for example at the start of the machine.
+    async fn a_delivery_from_a_wrong_clock_is_handled(bench: B) {
+        let inbox = bench.inbox();
+        inbox.accept(&delivery("1")).await.unwrap();
+        bench.execute(&format!("UPDATE webhook_inbox SET due_at = {}", B::IN_2100)).await;
+        let _worker = B::run(quick(&inbox), always_ok());
+        assert_eq!(bench.wait_for(1).await.len(), 1);
+        inbox.stop();
+    }
+
     /// A table that is missing for a moment, as during a restore, does not end a worker.
     async fn a_worker_survives_a_missing_table(bench: B) {
         let inbox = bench.inbox();
