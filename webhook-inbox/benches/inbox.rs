@@ -17,7 +17,7 @@ use sha2::Sha256;
 use tokio::task::JoinHandle;
 use tokio_postgres::{Config, NoTls};
 use webhook_inbox::{Accepted, Database, Error, Inbox};
-use webhook_verify::{MailDelivery, MailSigner, MailVerifier, Secret};
+use webhook_verify::{Delivery, Mail, MailSigner, MailVerifier, Secret};
 
 const SECRET: &str = "MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
 const BODY_SIZE: usize = 1024;
@@ -136,7 +136,7 @@ async fn measure<D: Database>(
 }
 
 /// A body of `BODY_SIZE` bytes.
-fn delivery(id: &str) -> MailDelivery<String> {
+fn delivery(id: &str) -> Delivery<Mail, String> {
     let head = format!(r#"{{"event":"email.bounced","id":"{id}","data":""#);
     let filler = "x".repeat(BODY_SIZE - head.len() - 2);
     let body = format!(r#"{head}{filler}"}}"#);

@@ -27,12 +27,13 @@ const RESET: &str = "CLOSE ALL; SET SESSION AUTHORIZATION DEFAULT; RESET ALL; UN
                      SELECT pg_advisory_unlock_all(); DISCARD TEMP; DISCARD SEQUENCES";
 
 type Connecting = Pin<Box<dyn Future<Output = Result<Client, tokio_postgres::Error>> + Send>>;
+type Cancel = Arc<dyn Fn(CancelToken) -> Canceling + Send + Sync>;
 type Canceling = Pin<Box<dyn Future<Output = Result<(), tokio_postgres::Error>> + Send>>;
 
 /// Opens connections, and opens them again after they were lost.
 pub(super) struct Connections {
     connect: Box<dyn Fn() -> Connecting + Send + Sync>,
-    cancel: Arc<dyn Fn(CancelToken) -> Canceling + Send + Sync>,
+    cancel: Cancel,
     /// Claims deliveries, renews leases, and listens for notifications. Operations share it: the
     /// protocol sends them one after the other, without waiting for responses.
     control: tokio::sync::Mutex<Option<Arc<Client>>>,
@@ -206,9 +207,7 @@ impl Idle {
 }
 
 /// Asks the server to cancel what a connection executes, unless it is disarmed.
-pub(super) struct CancelOnDrop(
-    Option<(CancelToken, Arc<dyn Fn(CancelToken) -> Canceling + Send + Sync>)>,
-);
+pub(super) struct CancelOnDrop(Option<(CancelToken, Cancel)>);
 
 impl CancelOnDrop {
     pub(super) fn disarm(mut self) {

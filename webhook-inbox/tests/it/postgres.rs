@@ -156,7 +156,8 @@ fn is_wanted() -> bool {
     let is_wanted = std::env::var_os("SVC_TEST_POSTGRES").is_some_and(|value| value == "1");
     if !is_wanted {
         // Written to stderr directly: the harness captures the output of passing tests.
-        writeln!(io::stderr(), "NOT RUN: SVC_TEST_POSTGRES is not 1").unwrap();
+        let written = writeln!(io::stderr(), "NOT RUN: SVC_TEST_POSTGRES is not 1");
+        written.unwrap();
     }
     is_wanted
 }
