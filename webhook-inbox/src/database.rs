@@ -28,7 +28,6 @@ pub struct Entry {
 pub(crate) const WRONG_CLOCK: Duration = Duration::from_secs(31 * 24 * 60 * 60);
 
 /// How many deliveries one statement deletes at most. Between two, others can write.
-#[cfg(any(feature = "postgres", feature = "sqlite"))]
 pub(crate) const SLICE: u32 = 1000;
 
 /// Each method is one transaction, except `purge`, which is one for each slice.

@@ -43,7 +43,7 @@ impl Inbox<Postgres> {
     ///
     /// Workers are notified with `LISTEN` and `NOTIFY`. Behind a pooler that does not support
     /// them, such as PgBouncer in transaction mode, they find deliveries at their next
-    /// [`poll_interval`](Worker::poll_interval).
+    /// [`poll_interval`](crate::Worker::poll_interval).
     pub fn postgres<T>(config: Config, tls: T) -> Self
     where
         T: MakeTlsConnect<Socket> + Clone + Send + Sync + 'static,

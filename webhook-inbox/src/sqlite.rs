@@ -56,7 +56,7 @@ impl Inbox<Sqlite> {
     /// Stores a verified delivery in your own transaction, unless it is stored already.
     ///
     /// The delivery and what else the transaction writes are committed together. A
-    /// [`Transaction`] coerces to a `&Connection`. After the commit, call
+    /// [`Transaction`](rusqlite::Transaction) coerces to a `&Connection`. After the commit, call
     /// [`wake`](Self::wake), and respond 2xx. It blocks, so call it on a blocking thread.
     ///
     /// ```
