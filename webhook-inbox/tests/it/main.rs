@@ -7,10 +7,10 @@ mod dead_letters;
 mod logged;
 mod outages;
 mod postgres;
+mod postgres_sessions;
 #[path = "../../../webhook-verify/tests/it/readme.rs"]
 mod readme;
 mod readme_sql;
-mod sessions;
 mod sqlite;
 mod support;
 mod worker;
