@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use actix_web::web;
 use axum::routing::post;
 use axum::{Extension, Router};
 use bytes::Bytes;
@@ -23,7 +24,7 @@ use webhook_verify::{DeliveryKey, ExtractionDelivery, VerifyLayer};
 
 use crate::dedup::delivery;
 use crate::http::{BODY, receiver};
-use crate::sockets::{LIMIT, request_bytes, response, send, serve};
+use crate::sockets::{LIMIT, request_bytes, response, send, serve, serve_actix};
 
 /// A store whose leases end by tokio's clock, which these tests pause.
 fn store() -> MemoryStore {
@@ -262,4 +263,32 @@ async fn a_tower_service_survives_a_disconnect() {
         });
     let app = Router::new().route_service("/hooks", service);
     check_disconnect(serve(app).await, &dedup, observer).await;
+}
+
+#[tokio::test]
+async fn an_actix_handler_survives_a_disconnect() {
+    async fn receive(
+        dedup: web::Data<Dedup>,
+        handler: web::Data<Handler>,
+        delivery: ExtractionDelivery,
+    ) -> impl actix_web::Responder {
+        let handler = handler.get_ref().clone();
+        let _on_drop = OnDrop(handler.disconnected.clone());
+        let handle = async move |_| {
+            handler.run().await.unwrap();
+            Ok::<_, std::io::Error>(())
+        };
+        dedup.run_once(delivery, handle).await
+    }
+    let (handler, observer) = handler();
+    let dedup = Dedup::new(MemoryStore::new());
+    let shared = dedup.clone();
+    let address = serve_actix(move |config| {
+        config
+            .app_data(receiver())
+            .app_data(web::Data::new(shared.clone()))
+            .app_data(web::Data::new(handler.clone()))
+            .route("/hooks", web::post().to(receive));
+    });
+    check_disconnect(address, &dedup, observer).await;
 }

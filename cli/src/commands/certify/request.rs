@@ -2,9 +2,12 @@
 
 use std::fmt::Write as _;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD_NO_PAD;
 use hyper::body::Bytes;
 use hyper::http::Extensions;
 use serde_json::Value;
+use sha2::{Digest as _, Sha256};
 use svc_sdk::Service;
 use webhook_verify::{Extraction, ExtractionSigner, Mail, MailSigner, Scheme as _, Secret};
 
@@ -16,8 +19,12 @@ use crate::urls::parse_url;
 /// A delivery that may be forged.
 #[derive(Clone, Debug)]
 pub(super) struct Request {
+    /// Tells the request from the others of its check.
+    pub(super) name: Option<&'static str>,
     /// Name of the event.
-    pub(super) event: String,
+    event: String,
+    /// The id in the body.
+    pub(super) id: String,
     /// The unsigned headers, such as the content type and the header that names the event.
     headers: Vec<(String, String)>,
     pub(super) body: Vec<u8>,
@@ -41,14 +48,20 @@ pub(super) enum Signature {
 }
 
 /// How a signature is written.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(super) enum Form {
     /// As the service writes it.
     Documented,
     /// With upper-case hex digits.
     UpperCase,
-    /// With the first half of the digits.
-    FirstHalf,
+    /// With this number of digits.
+    FirstDigits(usize),
+    /// With this number of correct digits, and zeros after them.
+    ZerosAfter(usize),
+    /// With text before and after it.
+    Around(String, String),
+    /// Twice, with this text between.
+    Twice(&'static str),
     /// With this text before the digits.
     Prefix(&'static str),
 }
@@ -62,13 +75,19 @@ impl Request {
     /// A good delivery with this JSON as its body.
     pub(super) fn with_value(service: Service, event: &str, value: &Value) -> Self {
         Self {
+            name: None,
             event: event.to_owned(),
+            id: value["id"].as_str().unwrap_or_default().to_owned(),
             headers: payload::headers(service, value),
             body: value.to_string().into_bytes(),
             signed: None,
             signatures: vec![Signature::Signed(service, Form::Documented)],
             is_plain: false,
         }
+    }
+
+    pub(super) fn named(self, name: &'static str) -> Self {
+        Self { name: Some(name), ..self }
     }
 
     /// Replaces the body, with a signature of the new one.
@@ -86,6 +105,24 @@ impl Request {
         Self { signatures: signatures.into(), is_plain: false, ..self }
     }
 
+    /// Whether the body can get another id: its signature is made where it is sent.
+    fn is_signed_when_sent(&self) -> bool {
+        self.signed.is_none()
+            && !self.signatures.is_empty()
+            && !self.signatures.iter().any(|signature| matches!(signature, Signature::Literal(_)))
+    }
+
+    /// Replaces the last 12 digits of the id in text for a shell by the time `$T`, because a
+    /// receiver that has seen the id may respond in another way.
+    fn with_new_id(&self, shell_text: String) -> String {
+        match self.id.get(..24) {
+            Some(kept) if self.is_signed_when_sent() => {
+                shell_text.replace(&self.id, &format!("{kept}'\"$T\"'00"))
+            }
+            _ => shell_text,
+        }
+    }
+
     /// The bytes that the signature covers.
     pub(super) fn signed_bytes(&self) -> &[u8] {
         self.signed.as_deref().unwrap_or(&self.body)
@@ -98,6 +135,8 @@ pub(super) struct Sender {
     pub(super) url: String,
     pub(super) secret: Secret,
     pub(super) old_secret: Option<Secret>,
+    /// Keys that a receiver may confuse with the secret, with their names.
+    pub(super) other_keys: Vec<(&'static str, Key)>,
     /// As typed, for the shell commands: the secrets themselves are never shown.
     pub(super) secret_file: String,
     pub(super) old_secret_file: String,
@@ -159,7 +198,11 @@ impl Sender {
                 request.event
             );
         }
-        let mut line = format!("B={}; ", shell_bytes(&request.body));
+        let mut line = match request.is_signed_when_sent() {
+            true => "T=$(date +%s); ".to_owned(),
+            false => String::new(),
+        };
+        let _ = write!(line, "B={}; ", request.with_new_id(shell_bytes(&request.body)));
         if let Some(signed) = &request.signed {
             let _ = write!(line, "S={}; ", shell_bytes(signed));
         }
@@ -175,7 +218,8 @@ impl Sender {
             let _ = write!(line, " --cacert {}", shell_quoted(path));
         }
         for (name, value) in request.headers.iter().filter(|(name, _)| name != "user-agent") {
-            let _ = write!(line, " -H {}", shell_quoted(&format!("{name}: {value}")));
+            let header = shell_quoted(&format!("{name}: {value}")).into_owned();
+            let _ = write!(line, " -H {}", request.with_new_id(header));
         }
         let signed = if request.signed.is_some() { "S" } else { "B" };
         for signature in &request.signatures {
@@ -213,18 +257,23 @@ impl Sender {
 
 impl Form {
     /// A signature in this form, from the one that the service writes.
-    fn of(self, signature: &str, prefix: &str) -> String {
+    fn of(&self, signature: &str, prefix: &str) -> String {
         let digits = &signature[prefix.len()..];
         match self {
             Self::Documented => signature.to_owned(),
             Self::UpperCase => format!("{prefix}{}", digits.to_uppercase()),
-            Self::FirstHalf => format!("{prefix}{}", &digits[..digits.len() / 2]),
+            Self::FirstDigits(count) => format!("{prefix}{}", &digits[..*count]),
+            Self::ZerosAfter(count) => {
+                format!("{prefix}{}{}", &digits[..*count], "0".repeat(digits.len() - count))
+            }
+            Self::Around(before, after) => format!("{before}{signature}{after}"),
+            Self::Twice(between) => format!("{signature}{between}{signature}"),
             Self::Prefix(other) => format!("{other}{digits}"),
         }
     }
 
     /// The same as a jq filter for the output of `svc sign`.
-    fn filter(self, prefix: &str) -> String {
+    fn filter(&self, prefix: &str) -> String {
         let digits = prefix.len();
         match self {
             Self::Documented => ".signature".to_owned(),
@@ -232,10 +281,73 @@ impl Form {
             Self::UpperCase => {
                 format!("\"{prefix}\" + (.signature[{digits}:] | ascii_upcase)")
             }
-            Self::FirstHalf => ".signature[:-32]".to_owned(),
+            Self::FirstDigits(count) => format!(".signature[:{}]", digits + count),
+            Self::ZerosAfter(count) => {
+                let zeros = "0".repeat(64 - count);
+                format!(".signature[:{}] + \"{zeros}\"", digits + count)
+            }
+            Self::Around(before, after) => {
+                let literal = |text: &String| format!("\"{text}\"");
+                let parts = [literal(before), ".signature".to_owned(), literal(after)];
+                parts.into_iter().filter(|part| part != "\"\"").collect::<Vec<_>>().join(" + ")
+            }
+            Self::Twice(between) => format!(".signature + \"{between}\" + .signature"),
             Self::Prefix(other) => format!("\"{other}\" + .signature[{digits}:]"),
         }
     }
+}
+
+/// A key to sign with.
+pub(super) enum Key {
+    Secret(Secret),
+    /// The key of a receiver whose configuration is missing.
+    Empty,
+}
+
+impl Key {
+    pub(super) fn sign(&self, service: Service, body: &[u8]) -> String {
+        match self {
+            Self::Secret(secret) => sign(service, secret, body),
+            Self::Empty => {
+                let (_, prefix) = header_of(service);
+                // HMAC (RFC 2104) with a key of no bytes, which `Secret` refuses.
+                let inner = Sha256::new().chain_update([0x36; 64]).chain_update(body).finalize();
+                let tag = Sha256::new().chain_update([0x5C; 64]).chain_update(inner).finalize();
+                tag.iter().fold(prefix.to_owned(), |text, byte| format!("{text}{byte:02x}"))
+            }
+        }
+    }
+}
+
+/// The keys other than the secret that a receiver may take for it.
+pub(super) fn other_keys(secret: &[u8]) -> Vec<(&'static str, Key)> {
+    let without_prefix = secret.splitn(2, |byte| *byte == b'_').nth(1);
+    let digits = without_prefix.unwrap_or(secret);
+    let hex = secret.iter().fold(String::new(), |text, byte| format!("{text}{byte:02x}"));
+    let base64 = digits.strip_suffix(b"=").unwrap_or(digits);
+    let base64 = base64.strip_suffix(b"=").unwrap_or(base64);
+    let keys = [
+        ("the secret without its prefix", without_prefix.map(<[u8]>::to_vec)),
+        ("the secret with `whsec_` before it", Some([b"whsec_", secret].concat())),
+        ("the secret in hex digits", Some(hex.into_bytes())),
+        ("the secret decoded from hex", from_hex(digits)),
+        ("the secret decoded from Base64", STANDARD_NO_PAD.decode(base64).ok()),
+    ];
+    let keys = keys.into_iter().filter_map(|(name, key)| {
+        let key = Secret::from_bytes(key?).ok()?;
+        Some((name, Key::Secret(key)))
+    });
+    std::iter::once(("an empty secret", Key::Empty)).chain(keys).collect()
+}
+
+fn from_hex(digits: &[u8]) -> Option<Vec<u8>> {
+    let (pairs, rest) = digits.as_chunks::<2>();
+    let byte = |pair: &[u8; 2]| {
+        let text = std::str::from_utf8(pair).ok()?;
+        let are_digits = text.chars().all(|digit| digit.is_ascii_hexdigit());
+        u8::from_str_radix(text, 16).ok().filter(|_| are_digits)
+    };
+    rest.is_empty().then(|| pairs.iter().map(byte).collect())?
 }
 
 /// The signature of a body, as the service writes it.
@@ -288,5 +400,41 @@ fn shell_bytes(bytes: &[u8]) -> String {
             }
             format!("\"$(printf '{format}')\"")
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// RFC 2104 with OpenSSL: `printf %s "$BODY" | openssl dgst -sha256 -mac HMAC -macopt hexkey:00`.
+    #[test]
+    fn an_empty_key_signs() {
+        let digits = "b613679a0814d9ec772f95d778c35fc5ff1697c493715653c6c712144292c5ad";
+        assert_eq!(Key::Empty.sign(Service::Email, b""), digits);
+        assert_eq!(Key::Empty.sign(Service::Extraction, b""), format!("sha256={digits}"));
+    }
+
+    #[test]
+    fn keys_that_are_taken_for_the_secret() {
+        let signatures = |secret: &[u8]| {
+            let keys = other_keys(secret).into_iter();
+            keys.map(|(name, key)| (name, key.sign(Service::Email, b""))).collect::<Vec<_>>()
+        };
+        let signed =
+            |key: &[u8]| sign(Service::Email, &Secret::from_bytes(key).expect("a key"), b"");
+        // Four digits are Base64, too.
+        let [empty, without, with, hex, from_hex, from_base64] = &signatures(b"whsec_4a6f")[..]
+        else {
+            panic!("six keys");
+        };
+        assert_eq!(*empty, ("an empty secret", Key::Empty.sign(Service::Email, b"")));
+        assert_eq!(without.1, signed(b"4a6f"));
+        assert_eq!(with.1, signed(b"whsec_whsec_4a6f"));
+        assert_eq!(hex.1, signed(b"77687365635f34613666"));
+        assert_eq!(from_hex.1, signed(b"Jo"));
+        assert_eq!(from_base64.1, signed(b"\xe1\xae\x9f"));
+        // Neither a prefix, nor hex digits, nor Base64.
+        assert_eq!(signatures(b"-plus+1").len(), 3);
     }
 }
