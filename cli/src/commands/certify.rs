@@ -11,7 +11,8 @@ use tokio::time::Instant;
 
 use self::checks::{CHECKS, Check, Severity, is_timeout_documented};
 use self::exam::{Exam, Finding, Verdict};
-use self::request::{Sender, other_keys, shown_url};
+use self::keys::other_keys;
+use self::request::{Sender, shown_url};
 use super::verify::{ServiceName, read_secret, secret_in, usable, usable_as};
 use crate::confirm::confirm;
 use crate::context::Context;
@@ -24,6 +25,7 @@ use crate::urls::{is_loopback, parse_url};
 mod checks;
 mod exam;
 mod judge;
+mod keys;
 mod request;
 
 /// Time limit for all checks, unless --timeout sets another one.

@@ -66,7 +66,10 @@ async fn judge(exam: &Exam, check: &str, requests: &[Request]) -> Finding {
         }
     };
     let accepted_after = started.elapsed();
-    let came = format!("{again} {:.1} s {disconnected}", (accepted_after - cut).as_secs_f64());
+    let came = format!(
+        "{again} to the repeated delivery, {:.1} s {disconnected}",
+        (accepted_after - cut).as_secs_f64()
+    );
     // The time of the first delivery may have been an exception.
     let started = Instant::now();
     let limit = accepted_after + SHORTEST;
