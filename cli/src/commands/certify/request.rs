@@ -110,14 +110,12 @@ impl Request {
             && !self.signatures.iter().any(|signature| matches!(signature, Signature::Literal(_)))
     }
 
-    /// Replaces the last 12 digits of the id in text for a shell by the time `$T`, because a
-    /// receiver that has seen the id may respond in another way.
+    /// Replaces the id in text for a shell by one with the time `$T`, because a receiver that has
+    /// seen the id may respond in another way.
     fn with_new_id(&self, shell_text: String) -> String {
-        match self.id.get(..24) {
-            Some(kept) if self.is_signed_when_sent() => {
-                shell_text.replace(&self.id, &format!("{kept}'\"$T\"'00"))
-            }
-            _ => shell_text,
+        match self.is_signed_when_sent() {
+            true => shell_text.replace(&self.id, r#"00000000-0000-4000-8000-'"$T"'00"#),
+            false => shell_text,
         }
     }
 

@@ -103,11 +103,11 @@ mod tests {
         });
         let narrow = Canvas { width: Some(47), color: false };
         let expected = "\
-ID       SENT                EXPECTED
-a-check  a correctly signed  a response that
-         body that is not    does not contain
-         UTF-8               the correct
-                             signature
+ID       SENT              EXPECTED
+a-check  a correctly       a response that
+         signed body that  does not contain
+         is not UTF-8      the correct
+                           signature
 ";
         assert_eq!(list(&[item], CHECKS, narrow).text, expected);
     }
