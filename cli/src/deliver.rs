@@ -30,7 +30,9 @@ use crate::urls::parse_url;
 
 mod tls;
 
-/// How long the services wait for an endpoint's response (`docs/email-service/events.md`).
+/// How long a service waits for an endpoint's response: the email service's documented limit
+/// (`docs/email-service/limits.md`). The reference of the extraction service names none, so the
+/// same is assumed (`docs/undocumented/extraction-service.md`).
 pub const RESPONSE_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Maximum size of a response body, in bytes.

@@ -48,8 +48,8 @@ use crate::{BoxError, DeliveryKey, Keyed};
 /// Runs a handler once per delivery.
 ///
 /// The handler runs in a task of its own. If the sender disconnects before the response,
-/// for example because it waits for 10 seconds only, the handler is not canceled. It
-/// finishes, and the sender's next attempt gets a 200 response without running it again.
+/// for example because it waits for 10 seconds only, as the email service does, the
+/// handler is not canceled. It finishes, and the sender's next attempt gets a 200 response without running it again.
 /// A handler that returns in time is answered as soon as it returns.
 ///
 /// Clones are cheap and share the store.

@@ -107,7 +107,8 @@ impl<S: Scheme> Receiver<S> {
     /// The default of [`body_limit`](Self::body_limit): 1 MiB.
     pub const DEFAULT_BODY_LIMIT: usize = 1024 * 1024;
 
-    /// The default of [`body_timeout`](Self::body_timeout): 10 seconds.
+    /// The default of [`body_timeout`](Self::body_timeout): 10 seconds, the time-out of the email
+    /// service. The reference of the extraction service names none.
     pub const DEFAULT_BODY_TIMEOUT: Duration = Duration::from_secs(10);
 
     /// The default of [`unverified_limit`](Self::unverified_limit): 8 MiB.

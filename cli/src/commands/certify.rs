@@ -1,6 +1,5 @@
 //! The `svc certify` command.
 
-use std::cell::Cell;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -10,13 +9,14 @@ use serde_json::{Value, json};
 use svc_sdk::Service;
 use tokio::time::Instant;
 
-use self::checks::{CHECKS, Check, Severity};
+use self::checks::{CHECKS, Check, Severity, is_timeout_documented};
 use self::exam::{Exam, Finding, Verdict};
+use self::keys::other_keys;
 use self::request::{Sender, shown_url};
-use super::verify::{ServiceName, read_secret, secret_in, usable};
+use super::verify::{ServiceName, read_secret, secret_in, usable, usable_as};
 use crate::confirm::confirm;
 use crate::context::Context;
-use crate::deliver::{Deliverer, RESPONSE_TIMEOUT, check_url};
+use crate::deliver::{Deliverer, DeliveryError, RESPONSE_TIMEOUT, check_url};
 use crate::failure::Failure;
 use crate::output::{Column, Show, View};
 use crate::settings::Source;
@@ -25,6 +25,7 @@ use crate::urls::{is_loopback, parse_url};
 mod checks;
 mod exam;
 mod judge;
+mod keys;
 mod request;
 
 /// Time limit for all checks, unless --timeout sets another one.
@@ -113,7 +114,8 @@ impl Certify {
         let service = self.service.map(Service::from);
         let checks = self.checks(service)?;
         if self.list {
-            let listed = checks.into_iter().map(listed).collect::<Vec<_>>();
+            let listed = checks.into_iter().map(|check| listed(check, service));
+            let listed = listed.collect::<Vec<_>>();
             return context.out.list(&listed, LIST, "no checks");
         }
         let (Some(url), Some(service), Some(secret_file)) = (&self.url, service, &self.secret_file)
@@ -121,9 +123,14 @@ impl Certify {
             return Err(Failure::usage("URL, --service and --secret-file are required"));
         };
         check_url("URL", url)?;
-        let secret = usable(&read_secret(context, secret_file)?)?;
+        let secret = read_secret(context, secret_file)?;
+        let other_keys = other_keys(&secret);
+        let secret = usable(&secret)?;
         let old_secret = match &self.old_secret_file {
-            Some(path) => Some(usable(&secret_in(context, "--old-secret-file", path)?)?),
+            Some(path) => {
+                const OPTION: &str = "--old-secret-file";
+                Some(usable_as(OPTION, &secret_in(context, OPTION, path)?)?)
+            }
             None => None,
         };
         let shown = |path: &PathBuf| match path.to_string_lossy() {
@@ -135,12 +142,13 @@ impl Certify {
             url: url.clone(),
             secret,
             old_secret,
+            other_keys,
             secret_file: shown(secret_file),
             old_secret_file: self.old_secret_file.as_ref().map(shown).unwrap_or_default(),
             ca_bundle: ca_bundle(context, url),
         };
         let deliverer = Deliverer::to(context, [url.as_str()])?;
-        let exam = Exam { sender, deliverer, slowest: Cell::default() };
+        let exam = Exam::new(sender, deliverer);
         if context.settings.dry_run {
             return context.out.value(&requests(&exam, &checks));
         }
@@ -151,7 +159,7 @@ impl Certify {
         exam.deliverer.try_connect(url, RESPONSE_TIMEOUT).await?;
         let report = examine(context, &exam, &checks).await;
         report.show(context, &exam)?;
-        report.result(self.strict)
+        report.result(self.strict, &exam)
     }
 
     /// The selected checks that apply to the service.
@@ -177,14 +185,14 @@ fn ca_bundle(context: &Context, url: &str) -> Option<String> {
     is_needed.then(|| bundle.value.display().to_string())
 }
 
-fn listed(check: &Check) -> Value {
+fn listed(check: &Check, service: Option<Service>) -> Value {
     let services = check.services.iter().map(|service| service.as_str()).collect::<Vec<_>>();
     json!({
         "check": check.name,
         "severity": check.severity.as_str(),
         "services": services,
-        "sent": check.sent,
-        "expected": check.expected,
+        "sent": check.sent(service),
+        "expected": check.expected(service),
     })
 }
 
@@ -211,6 +219,8 @@ struct Report<'a> {
     findings: Vec<(&'a Check, Finding)>,
     /// Whether the deadline passed before the end.
     is_cut_off: bool,
+    /// Why the receiver cannot be reached any more, and the check that found it.
+    lost: Option<(&'a str, DeliveryError)>,
 }
 
 async fn examine<'a>(context: &Context, exam: &Exam, checks: &[&'a Check]) -> Report<'a> {
@@ -218,16 +228,28 @@ async fn examine<'a>(context: &Context, exam: &Exam, checks: &[&'a Check]) -> Re
     let limit = if timeout.source == Source::Default { DEADLINE } else { timeout.value };
     let deadline = Instant::now() + limit;
     let progress = context.out.progress("examining");
-    let mut report = Report { findings: Vec::new(), is_cut_off: false };
+    let mut report = Report { findings: Vec::new(), is_cut_off: false, lost: None };
     for (index, check) in checks.iter().enumerate() {
         progress.set_text(format!("{}/{} {}", index + 1, checks.len(), check.name));
-        context.out.trace(&format!("{}: {}", check.name, check.sent));
+        context.out.trace(&format!("{}: {}", check.name, check.sent(Some(exam.service()))));
+        if report.lost.is_some() {
+            let why = "not sent: the receiver cannot be reached any more";
+            report.findings.push((check, Finding::skipped(why)));
+            continue;
+        }
         let found = (check.judge)(exam, check.name, (check.requests)(exam));
         let found = tokio::time::timeout_at(deadline, found).await.unwrap_or_else(|_| {
             report.is_cut_off = true;
             Finding::skipped(format!("not finished within {} s", limit.as_secs_f64()))
         });
-        report.findings.push((check, found));
+        if exam.is_lost.take() {
+            let connected = exam.deliverer.try_connect(&exam.sender.url, RESPONSE_TIMEOUT).await;
+            report.lost = connected.err().map(|error| (check.name, error));
+        }
+        report.findings.push(match &report.lost {
+            Some((_, error)) => (check, Finding::skipped(error.to_string())),
+            None => (check, found),
+        });
     }
     report
 }
@@ -246,7 +268,8 @@ impl Report<'_> {
         let advice = self.not_passed(Severity::Advice).len();
         let skipped = self.findings.iter().filter(|(_, found)| found.verdict == Verdict::Skipped);
         let skipped = skipped.count();
-        let checks = self.findings.iter().map(|(check, finding)| row(check, finding));
+        let service = exam.service();
+        let checks = self.findings.iter().map(|(check, finding)| row(service, check, finding));
         let checks = checks.collect::<Vec<_>>();
         // People need the command only for what they have to change.
         let mut rows = checks.clone();
@@ -257,8 +280,10 @@ impl Report<'_> {
         }
         let report = json!({
             "url": shown_url(&exam.sender.url),
-            "service": exam.service().as_str(),
-            "passed": failures == 0 && !self.is_cut_off,
+            "service": service.as_str(),
+            "timeout_seconds": RESPONSE_TIMEOUT.as_secs(),
+            "timeout_documented": is_timeout_documented(service),
+            "passed": failures == 0 && !self.is_cut_off && self.lost.is_none(),
             "failures": failures,
             "advice": advice,
             "skipped": skipped,
@@ -269,17 +294,38 @@ impl Report<'_> {
         context.out.note(&format!(
             "{passed} passed, {failures} failed, {advice} advice, {skipped} skipped"
         ));
+        if !is_timeout_documented(service) {
+            context.out.note(&format!(
+                "the service's reference names no time-out for deliveries: {} s is assumed",
+                RESPONSE_TIMEOUT.as_secs()
+            ));
+        }
         Ok(())
     }
 
-    fn result(&self, strict: bool) -> Result<(), Failure> {
+    fn result(self, strict: bool, exam: &Exam) -> Result<(), Failure> {
         let failures = self.not_passed(Severity::Failure);
         let advice = self.not_passed(Severity::Advice);
         if !failures.is_empty() {
-            let message = format!("the receiver failed: {}", failures.join(", "));
-            return Err(Failure::check(message)
-                .code("receiver_failed")
-                .hint("repeat each with the command below it, or in `reproduce` of the JSON"));
+            let mut message = format!("the receiver failed: {}", failures.join(", "));
+            if let Some((check, _)) = &self.lost {
+                message += &format!("; it cannot be reached any more since {check}");
+            }
+            let hint = match exam.has_accepted.get() {
+                true => "repeat each with the command below it, or in `reproduce` of the JSON",
+                false => {
+                    "it accepted no delivery at all: check the URL, --service and --secret-file"
+                }
+            };
+            return Err(Failure::check(message).code("receiver_failed").hint(hint));
+        }
+        if let Some((check, error)) = self.lost {
+            let mut failure = Failure::from(error);
+            let details = failure.details_mut();
+            details.message = format!("in the check {check}: {}", details.message);
+            // Earlier deliveries were sent.
+            details.outcome = None;
+            return Err(failure.hint("look in the receiver's log why it stopped"));
         }
         if self.is_cut_off {
             return Err(Failure::check("the examination was not finished in time")
@@ -294,7 +340,7 @@ impl Report<'_> {
     }
 }
 
-fn row(check: &Check, finding: &Finding) -> Value {
+fn row(service: Service, check: &Check, finding: &Finding) -> Value {
     let result = match (finding.verdict, check.severity) {
         (Verdict::Passed, _) => "passed",
         (Verdict::Skipped, _) => "skipped",
@@ -305,8 +351,8 @@ fn row(check: &Check, finding: &Finding) -> Value {
         "check": check.name,
         "severity": check.severity.as_str(),
         "result": result,
-        "sent": check.sent,
-        "expected": check.expected,
+        "sent": check.sent(Some(service)),
+        "expected": check.expected(Some(service)),
         "came": finding.came,
         "reproduce": finding.reproduce,
     })

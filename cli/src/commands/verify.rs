@@ -170,5 +170,10 @@ pub fn without_line_end(mut secret: Vec<u8>) -> Vec<u8> {
 
 /// Checks the secret; an empty one is invalid, for example.
 pub fn usable(secret: &[u8]) -> Result<Secret, Failure> {
-    Secret::new(secret).map_err(|error| Failure::input(format!("--secret-file: {error}")))
+    usable_as("--secret-file", secret)
+}
+
+/// As [`usable`], for the secret of another option.
+pub fn usable_as(option: &str, secret: &[u8]) -> Result<Secret, Failure> {
+    Secret::new(secret).map_err(|error| Failure::input(format!("{option}: {error}")))
 }

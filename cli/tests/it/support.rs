@@ -354,7 +354,7 @@ fn reset_ignored_signals() {
 #[cfg(not(unix))]
 fn reset_ignored_signals() {}
 
-fn read_request(stream: &TcpStream) -> Option<String> {
+pub fn read_request(stream: &TcpStream) -> Option<String> {
     let mut reader = BufReader::new(stream);
     let mut request = String::new();
     let mut length = 0;

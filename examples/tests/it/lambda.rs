@@ -1,10 +1,12 @@
-//! Runs the Lambda example against a mock of the Lambda runtime API.
+//! Runs the Lambda example against a mock of the Lambda runtime API, alone and behind a mock of a
+//! function URL.
 
 use std::sync::Arc;
 
 use axum::Router;
-use axum::extract::{Path, State};
-use axum::http::StatusCode;
+use axum::body::Bytes;
+use axum::extract::{DefaultBodyLimit, Path, State};
+use axum::http::{HeaderMap, HeaderName, StatusCode};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use base64::Engine as _;
@@ -70,6 +72,73 @@ async fn collect_response(
     StatusCode::ACCEPTED
 }
 
+/// The example, started against the mock.
+fn start(address: &str) -> Program {
+    Program::start(
+        env!("CARGO_BIN_EXE_receiver-lambda"),
+        &[
+            ("AWS_LAMBDA_RUNTIME_API", address),
+            ("AWS_LAMBDA_FUNCTION_NAME", "receiver"),
+            ("AWS_LAMBDA_FUNCTION_MEMORY_SIZE", "128"),
+            ("AWS_LAMBDA_FUNCTION_VERSION", "1"),
+        ],
+    )
+}
+
+/// The maximum size of an event in AWS Lambda.
+const MAX_EVENT_SIZE: usize = 6 << 20;
+
+/// The example behind a function URL: an HTTP server that calls it with an event for each
+/// request.
+pub(crate) struct FunctionUrl {
+    pub(crate) url: String,
+    _program: Program,
+}
+
+impl FunctionUrl {
+    pub(crate) async fn start() -> Self {
+        let api = RuntimeApi::start().await;
+        let program = start(&api.address);
+        let app = Router::new()
+            .route("/hooks", post(invoke))
+            .layer(DefaultBodyLimit::max(MAX_EVENT_SIZE))
+            .with_state(Arc::new(Mutex::new(api)));
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url = format!("http://{}/hooks", listener.local_addr().unwrap());
+        tokio::spawn(async move { axum::serve(listener, app).await });
+        Self { url, _program: program }
+    }
+}
+
+/// One instance of a function handles one event at a time.
+async fn invoke(
+    State(api): State<Arc<Mutex<RuntimeApi>>>,
+    headers: HeaderMap,
+    body: Bytes,
+) -> Response {
+    // A function URL joins the values of equal headers with commas.
+    let joined: Vec<(&str, String)> = headers
+        .keys()
+        .map(|name| {
+            let values = headers.get_all(name).iter().map(|value| value.to_str().unwrap());
+            (name.as_str(), values.collect::<Vec<_>>().join(","))
+        })
+        .collect();
+    let joined: Vec<_> = joined.iter().map(|(name, value)| (*name, &value[..])).collect();
+    // A task of its own, so that a call is not left half done if the sender disconnects.
+    let event = event(&joined, &body);
+    let call = tokio::spawn(async move { api.lock().await.call(event).await });
+    let response = call.await.unwrap();
+    let status = response["statusCode"].as_u64().unwrap();
+    let mut headers = HeaderMap::new();
+    for (name, value) in response["headers"].as_object().unwrap() {
+        let name: HeaderName = name.parse().unwrap();
+        headers.insert(name, value.as_str().unwrap().parse().unwrap());
+    }
+    let status = StatusCode::from_u16(status.try_into().unwrap()).unwrap();
+    (status, headers, response["body"].as_str().unwrap().to_owned()).into_response()
+}
+
 /// An event of a function URL, with a Base64 body.
 fn event(headers: &[(&str, &str)], body: &[u8]) -> Value {
     let headers: serde_json::Map<String, Value> =
@@ -87,15 +156,7 @@ fn event(headers: &[(&str, &str)], body: &[u8]) -> Value {
 #[tokio::test]
 async fn lambda() {
     let mut lambda = RuntimeApi::start().await;
-    let mut program = Program::start(
-        env!("CARGO_BIN_EXE_receiver-lambda"),
-        &[
-            ("AWS_LAMBDA_RUNTIME_API", &lambda.address),
-            ("AWS_LAMBDA_FUNCTION_NAME", "receiver"),
-            ("AWS_LAMBDA_FUNCTION_MEMORY_SIZE", "128"),
-            ("AWS_LAMBDA_FUNCTION_VERSION", "1"),
-        ],
-    );
+    let mut program = start(&lambda.address);
     let response =
         |status| json!({"statusCode": status, "headers": {}, "body": "", "isBase64Encoded": false});
 

@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use actix_web::{Either, HttpResponse, web};
 use axum::routing::post;
 use axum::{Extension, Router};
 use bytes::Bytes;
@@ -23,7 +24,7 @@ use webhook_verify::{DeliveryKey, ExtractionDelivery, VerifyLayer};
 
 use crate::dedup::delivery;
 use crate::http::{BODY, receiver};
-use crate::sockets::{LIMIT, request_bytes, response, send, serve};
+use crate::sockets::{LIMIT, request_bytes, response, send, serve, serve_actix};
 
 /// A store whose leases end by tokio's clock, which these tests pause.
 fn store() -> MemoryStore {
@@ -200,11 +201,17 @@ async fn next(what: &str, events: &mut mpsc::UnboundedReceiver<()>) {
 }
 
 /// The sender disconnects while the handler runs, and repeats the delivery afterwards.
-async fn check_disconnect(address: std::net::SocketAddr, dedup: &Dedup, mut observer: Observer) {
+async fn check_disconnect(
+    address: std::net::SocketAddr,
+    dedup: &Dedup,
+    mut observer: Observer,
+    after_disconnect: impl FnOnce(),
+) {
     let mut sender = TcpStream::connect(address).await.unwrap();
     send(&mut sender, &request_bytes("/hooks", BODY)).await;
     next("the handler has started", &mut observer.started).await;
     drop(sender);
+    after_disconnect();
     next("the server has noticed the disconnect", &mut observer.disconnected).await;
     let repeated = response(address, &request_bytes("/hooks", BODY)).await;
     assert_eq!(repeated.0, 503, "the handler still runs");
@@ -234,7 +241,7 @@ async fn an_axum_handler_survives_a_disconnect() {
         .layer(Extension(dedup.clone()))
         .layer(Extension(handler))
         .with_state(receiver());
-    check_disconnect(serve(app).await, &dedup, observer).await;
+    check_disconnect(serve(app).await, &dedup, observer, || {}).await;
 }
 
 #[tokio::test]
@@ -261,5 +268,41 @@ async fn a_tower_service_survives_a_disconnect() {
             }
         });
     let app = Router::new().route_service("/hooks", service);
-    check_disconnect(serve(app).await, &dedup, observer).await;
+    check_disconnect(serve(app).await, &dedup, observer, || {}).await;
+}
+
+/// actix-web itself lets a handler of HTTP/1 run on. Here the application drops it, as a
+/// middleware with a time limit does.
+#[tokio::test]
+async fn an_actix_handler_survives_the_end_of_its_request() {
+    async fn receive(
+        dedup: web::Data<Dedup>,
+        handler: web::Data<Handler>,
+        cancel: web::Data<Notify>,
+        delivery: ExtractionDelivery,
+    ) -> impl actix_web::Responder {
+        let handler = handler.get_ref().clone();
+        let _on_drop = OnDrop(handler.disconnected.clone());
+        let handle = async move |_| {
+            handler.run().await.unwrap();
+            Ok::<_, std::io::Error>(())
+        };
+        tokio::select! {
+            handled = dedup.run_once(delivery, handle) => Either::Left(handled),
+            () = cancel.notified() => Either::Right(HttpResponse::GatewayTimeout()),
+        }
+    }
+    let (handler, observer) = handler();
+    let dedup = Dedup::new(MemoryStore::new());
+    let cancel = Arc::new(Notify::new());
+    let shared = (dedup.clone(), cancel.clone());
+    let address = serve_actix(move |config| {
+        config
+            .app_data(receiver())
+            .app_data(web::Data::new(shared.0.clone()))
+            .app_data(web::Data::from(shared.1.clone()))
+            .app_data(web::Data::new(handler.clone()))
+            .route("/hooks", web::post().to(receive));
+    });
+    check_disconnect(address, &dedup, observer, || cancel.notify_one()).await;
 }

@@ -84,19 +84,23 @@ fn tower_app(receiver: Receiver<Extraction>) -> Router {
     Router::new().route_service("/hooks", service)
 }
 
-/// Runs actix-web in a thread of its own until the process exits.
 fn actix_app(receiver: Receiver<Extraction>) -> SocketAddr {
     async fn receive(_: ExtractionDelivery) -> actix_web::HttpResponse {
         actix_web::HttpResponse::NoContent().finish()
     }
+    serve_actix(move |config| {
+        config.app_data(receiver.clone()).route("/hooks", web::post().to(receive));
+    })
+}
+
+/// Runs actix-web on a free port, in a thread of its own until the process exits.
+pub(crate) fn serve_actix(
+    configure: impl Fn(&mut web::ServiceConfig) + Clone + Send + 'static,
+) -> SocketAddr {
     let (sender, address) = std::sync::mpsc::channel();
     std::thread::spawn(move || {
         actix_web::rt::System::new().block_on(async move {
-            let app = move || {
-                actix_web::App::new()
-                    .app_data(receiver.clone())
-                    .route("/hooks", web::post().to(receive))
-            };
+            let app = move || actix_web::App::new().configure(configure.clone());
             let server = actix_web::HttpServer::new(app).workers(1).disable_signals();
             let server = server.bind("127.0.0.1:0").unwrap();
             sender.send(server.addrs()[0]).unwrap();

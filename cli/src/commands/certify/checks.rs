@@ -19,10 +19,33 @@ pub(super) struct Check {
     pub(super) severity: Severity,
     /// The services whose receivers it applies to.
     pub(super) services: &'static [Service],
-    pub(super) sent: &'static str,
-    pub(super) expected: &'static str,
+    /// May contain [`TIMEOUT`], as `expected`.
+    sent: &'static str,
+    expected: &'static str,
     pub(super) requests: fn(&Exam) -> Vec<Request>,
     pub(super) judge: Judge,
+}
+
+/// Stands for the service's time-out.
+const TIMEOUT: &str = "{timeout}";
+
+impl Check {
+    pub(super) fn sent(&self, service: Option<Service>) -> String {
+        self.sent.replace(TIMEOUT, shown_timeout(service))
+    }
+
+    pub(super) fn expected(&self, service: Option<Service>) -> String {
+        self.expected.replace(TIMEOUT, shown_timeout(service))
+    }
+}
+
+/// Whether the service's reference names [`RESPONSE_TIMEOUT`](crate::deliver::RESPONSE_TIMEOUT).
+pub(super) fn is_timeout_documented(service: Service) -> bool {
+    service == Service::Email
+}
+
+fn shown_timeout(service: Option<Service>) -> &'static str {
+    if service.is_none_or(is_timeout_documented) { "10 s" } else { "10 s (assumed)" }
 }
 
 /// Sends the requests of a check and judges what comes back.
@@ -40,7 +63,7 @@ pub(super) enum Severity {
 const BOTH: &[Service] = &[Service::Email, Service::Extraction];
 const EXTRACTION: &[Service] = &[Service::Extraction];
 
-const ACCEPTED: &str = "2xx within 10 s";
+const ACCEPTED: &str = "2xx within {timeout}";
 const REFUSED: &str = "a response other than 2xx";
 
 /// Every check, in the order in which they run: those that can block a receiver with one thread
@@ -49,7 +72,7 @@ pub(super) const CHECKS: &[Check] = &[
     accepts("good-delivery", BOTH, "each documented event, correctly signed", |exam| {
         let prefix = format!("{}.", exam.service());
         let events = EVENTS.iter().filter(|event| event.starts_with(&prefix));
-        events.map(|event| Request::good(exam.service(), event)).collect()
+        events.map(|event| Request::good(exam.service(), event).named(*event)).collect()
     }),
     accepts("unknown-event", BOTH, "an event that is not documented", |exam| {
         let event = format!("{}.archived", exam.service());
@@ -67,7 +90,8 @@ pub(super) const CHECKS: &[Check] = &[
         vec![good(exam).with_signatures([Signature::Signed(exam.service(), Form::UpperCase)])]
     }),
     accepts("formatted-body", BOTH, "JSON with white space between the tokens", |exam| {
-        vec![good(exam).with_body(formatted(&value(exam)))]
+        let value = value(exam);
+        vec![with_value(exam, &value).with_body(formatted(&value))]
     }),
     Check {
         name: "body-not-utf8",
@@ -75,7 +99,7 @@ pub(super) const CHECKS: &[Check] = &[
         services: EXTRACTION,
         sent: "a correctly signed body that is not UTF-8",
         expected: "2xx, or a 4xx status that does not blame the signature (401, 403)",
-        requests: |exam| vec![good(exam).with_body(not_utf8(exam))],
+        requests: |exam| vec![not_utf8(exam)],
         judge: judge::bytes_verified,
     },
     Check {
@@ -103,12 +127,59 @@ pub(super) const CHECKS: &[Check] = &[
         let (_, prefix) = header_of(exam.service());
         vec![good(exam).with_signatures([Signature::Literal(prefix.to_owned())])]
     }),
-    refuses("wrong-secret", BOTH, "a signature made with another secret", |exam| {
-        vec![forged(exam)]
-    }),
-    refuses("truncated-signature", BOTH, "the first half of the signature's digits", |exam| {
-        vec![good(exam).with_signatures([Signature::Signed(exam.service(), Form::FirstHalf)])]
-    }),
+    refuses(
+        "wrong-secret",
+        BOTH,
+        "signatures made with a random secret, an empty one, and the secret in other notations: \
+         without its prefix, with `whsec_` before it, in hex digits, decoded from hex or Base64",
+        |exam| {
+            let mut requests = vec![forged(exam).named("a random secret")];
+            requests.extend(exam.sender.other_keys.iter().map(|(name, key)| {
+                let request = good(exam).named(*name);
+                let signature = key.sign(exam.service(), &request.body);
+                request.with_signatures([Signature::Literal(signature)])
+            }));
+            requests
+        },
+    ),
+    refuses(
+        "truncated-signature",
+        BOTH,
+        "the first 8 digits of the signature, its first half, all but the last digit, and with \
+         zeros after the first 8",
+        |exam| {
+            let forms = [
+                ("8 digits", Form::FirstDigits(8)),
+                ("half of the digits", Form::FirstDigits(32)),
+                ("63 digits", Form::FirstDigits(63)),
+                ("zeros after 8 correct digits", Form::ZerosAfter(8)),
+            ];
+            with_forms(exam, forms)
+        },
+    ),
+    refuses(
+        "extended-signature",
+        BOTH,
+        "the correct signature with more digits or text after it, twice, and with a wrong one \
+         before or after it in the same header",
+        |exam| {
+            let (_, prefix) = header_of(exam.service());
+            let wrong = format!("{prefix}{}", "0".repeat(64));
+            let after = |text: &str| Form::Around(String::new(), text.to_owned());
+            let forms = [
+                ("more digits", after("00")),
+                ("text", after("x")),
+                ("a parameter", after(";v=1")),
+                ("twice, with a comma", Form::Twice(",")),
+                ("twice, with a space", Form::Twice(" ")),
+                ("a wrong one after a comma", after(&format!(", {wrong}"))),
+                ("a wrong one after a space", after(&format!(" {wrong}"))),
+                ("a wrong one before a comma", Form::Around(format!("{wrong},"), String::new())),
+                ("a wrong one before a space", Form::Around(format!("{wrong} "), String::new())),
+            ];
+            with_forms(exam, forms)
+        },
+    ),
     refuses("changed-body", BOTH, "the signature of another delivery", |exam| {
         vec![good(exam).signed_over(value(exam).to_string())]
     }),
@@ -127,8 +198,14 @@ pub(super) const CHECKS: &[Check] = &[
             let request = with_value(exam, &value).with_body(formatted(&value));
             let mut sorted = value.clone();
             sorted.sort_all_objects();
-            let notations = [value.to_string(), spaced(&value), sorted.to_string()];
-            notations.map(|notation| request.clone().signed_over(notation)).into()
+            let notations = [
+                ("without white space", value.to_string()),
+                ("with spaces as Python writes it", spaced(&value)),
+                ("with sorted keys", sorted.to_string()),
+            ];
+            let requests =
+                notations.map(|(name, notation)| request.clone().named(name).signed_over(notation));
+            requests.into()
         },
     ),
     refuses(
@@ -136,9 +213,9 @@ pub(super) const CHECKS: &[Check] = &[
         BOTH,
         "a body that is not UTF-8, with the signature of its text with replacement characters",
         |exam| {
-            let body = not_utf8(exam);
-            let text = String::from_utf8_lossy(&body).into_owned();
-            vec![good(exam).with_body(body).signed_over(text)]
+            let request = not_utf8(exam);
+            let text = String::from_utf8_lossy(&request.body).into_owned();
+            vec![request.signed_over(text)]
         },
     ),
     refuses("other-service", BOTH, "the header and signature of the other service", |exam| {
@@ -157,11 +234,11 @@ pub(super) const CHECKS: &[Check] = &[
             let wrong =
                 Signature::Literal(wrong_signature(exam, &value(exam).to_string().into_bytes()));
             let pairs = [
-                [correct.clone(), wrong.clone()],
-                [wrong, correct.clone()],
-                [correct.clone(), correct],
+                ("the correct one first", [correct.clone(), wrong.clone()]),
+                ("the wrong one first", [wrong, correct.clone()]),
+                ("the correct one twice", [correct.clone(), correct]),
             ];
-            pairs.map(|pair| good(exam).with_signatures(pair)).into()
+            pairs.map(|(name, pair)| good(exam).named(name).with_signatures(pair)).into()
         },
     ),
     refuses("other-prefix", BOTH, "other text before the signature's digits", |exam| {
@@ -190,9 +267,9 @@ pub(super) const CHECKS: &[Check] = &[
         |exam| {
             let malformed = Signature::Literal("malformed".to_owned());
             vec![
-                good(exam).with_signatures([]),
-                good(exam).with_signatures([malformed]),
-                forged(exam),
+                good(exam).with_signatures([]).named("no signature"),
+                good(exam).with_signatures([malformed]).named("a malformed one"),
+                forged(exam).named("another secret"),
             ]
         },
         judge::refusal_reason,
@@ -207,15 +284,16 @@ pub(super) const CHECKS: &[Check] = &[
     advice(
         "response-time",
         "a correctly signed delivery",
-        "no accepted delivery takes more than 5 s, half of the service's time-out",
+        "no accepted delivery takes more than 5 s, half of the service's time-out of {timeout}",
         |exam| vec![good(exam)],
         judge::response_time,
     ),
     advice(
         "hang-up",
-        "a delivery whose sender disconnects after 1 s, and the same delivery again",
-        "2xx within 30 s of the disconnection",
-        |exam| vec![good(exam)],
+        "a delivery whose sender disconnects before the response, at the latest after {timeout}, \
+         and the same delivery again",
+        "2xx within 30 s of the disconnection, but not before the handler can have finished",
+        |exam| vec![good(exam), good(exam), good(exam)],
         judge::hang_up,
     ),
     advice(
@@ -314,10 +392,16 @@ fn wrong_signature(exam: &Exam, body: &[u8]) -> String {
 }
 
 fn with_prefixes(exam: &Exam, prefixes: &[&'static str]) -> Vec<Request> {
-    let forms = prefixes.iter().map(|prefix| Form::Prefix(prefix));
-    forms
-        .map(|form| good(exam).with_signatures([Signature::Signed(exam.service(), form)]))
-        .collect()
+    let named = |prefix: &'static str| if prefix.is_empty() { "no prefix" } else { prefix };
+    with_forms(exam, prefixes.iter().map(|prefix| (named(prefix), Form::Prefix(prefix))))
+}
+
+/// Deliveries with the correct signature in other forms.
+fn with_forms(exam: &Exam, forms: impl IntoIterator<Item = (&'static str, Form)>) -> Vec<Request> {
+    let request = |(name, form)| {
+        good(exam).named(name).with_signatures([Signature::Signed(exam.service(), form)])
+    };
+    forms.into_iter().map(request).collect()
 }
 
 /// JSON with white space, which a receiver that parses and writes it again does not preserve.
@@ -339,10 +423,11 @@ fn spaced(value: &Value) -> String {
     }
 }
 
-/// A body with a text in ISO 8859-1.
-fn not_utf8(exam: &Exam) -> Vec<u8> {
+/// A delivery with a text in ISO 8859-1.
+fn not_utf8(exam: &Exam) -> Request {
     let mut value = value(exam);
     value["data"]["note"] = "price: ~5".into();
     let text = value.to_string();
-    text.bytes().map(|byte| if byte == b'~' { 0xE9 } else { byte }).collect()
+    let body = text.bytes().map(|byte| if byte == b'~' { 0xE9 } else { byte });
+    with_value(exam, &value).with_body(body.collect::<Vec<_>>())
 }

@@ -25,6 +25,10 @@ pub(super) struct Exam {
     pub(super) deliverer: Deliverer,
     /// The longest time that the receiver took to accept a delivery.
     pub(super) slowest: Cell<Duration>,
+    /// Whether any delivery was accepted.
+    pub(super) has_accepted: Cell<bool>,
+    /// Whether a connection failed.
+    pub(super) is_lost: Cell<bool>,
 }
 
 /// The result of a check.
@@ -49,6 +53,16 @@ pub(super) enum Verdict {
 pub(super) struct Came(pub(super) Result<DeliveryResponse, DeliveryError>);
 
 impl Exam {
+    pub(super) fn new(sender: Sender, deliverer: Deliverer) -> Self {
+        Self {
+            sender,
+            deliverer,
+            slowest: Cell::default(),
+            has_accepted: Cell::default(),
+            is_lost: Cell::default(),
+        }
+    }
+
     pub(super) fn service(&self) -> Service {
         self.sender.service
     }
@@ -68,6 +82,10 @@ impl Exam {
             && came.is_accepted()
         {
             self.slowest.set(self.slowest.get().max(response.duration));
+            self.has_accepted.set(true);
+        }
+        if !came.is_connected() {
+            self.is_lost.set(true);
         }
         came
     }

@@ -8,6 +8,7 @@ use serde_json::Value;
 use svc_sdk::Service;
 use webhook_verify::{Extraction, ExtractionSigner, Mail, MailSigner, Scheme as _, Secret};
 
+use super::keys::Key;
 use crate::command_line::shell_quoted;
 use crate::commands::trigger::payload;
 use crate::deliver::Delivery;
@@ -16,8 +17,12 @@ use crate::urls::parse_url;
 /// A delivery that may be forged.
 #[derive(Clone, Debug)]
 pub(super) struct Request {
+    /// Tells the request from the others of its check.
+    pub(super) name: Option<&'static str>,
     /// Name of the event.
-    pub(super) event: String,
+    event: String,
+    /// The id in the body.
+    pub(super) id: String,
     /// The unsigned headers, such as the content type and the header that names the event.
     headers: Vec<(String, String)>,
     pub(super) body: Vec<u8>,
@@ -41,14 +46,20 @@ pub(super) enum Signature {
 }
 
 /// How a signature is written.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(super) enum Form {
     /// As the service writes it.
     Documented,
     /// With upper-case hex digits.
     UpperCase,
-    /// With the first half of the digits.
-    FirstHalf,
+    /// With this number of digits.
+    FirstDigits(usize),
+    /// With this number of correct digits, and zeros after them.
+    ZerosAfter(usize),
+    /// With text before and after it.
+    Around(String, String),
+    /// Twice, with this text between.
+    Twice(&'static str),
     /// With this text before the digits.
     Prefix(&'static str),
 }
@@ -62,13 +73,19 @@ impl Request {
     /// A good delivery with this JSON as its body.
     pub(super) fn with_value(service: Service, event: &str, value: &Value) -> Self {
         Self {
+            name: None,
             event: event.to_owned(),
+            id: value["id"].as_str().unwrap_or_default().to_owned(),
             headers: payload::headers(service, value),
             body: value.to_string().into_bytes(),
             signed: None,
             signatures: vec![Signature::Signed(service, Form::Documented)],
             is_plain: false,
         }
+    }
+
+    pub(super) fn named(self, name: &'static str) -> Self {
+        Self { name: Some(name), ..self }
     }
 
     /// Replaces the body, with a signature of the new one.
@@ -86,6 +103,22 @@ impl Request {
         Self { signatures: signatures.into(), is_plain: false, ..self }
     }
 
+    /// Whether the body can get another id: its signature is made where it is sent.
+    fn is_signed_when_sent(&self) -> bool {
+        self.signed.is_none()
+            && !self.signatures.is_empty()
+            && !self.signatures.iter().any(|signature| matches!(signature, Signature::Literal(_)))
+    }
+
+    /// Replaces the id in text for a shell by one with the time `$T`, because a receiver that has
+    /// seen the id may respond in another way.
+    fn with_new_id(&self, shell_text: String) -> String {
+        match self.is_signed_when_sent() {
+            true => shell_text.replace(&self.id, r#"00000000-0000-4000-8000-'"$T"'00"#),
+            false => shell_text,
+        }
+    }
+
     /// The bytes that the signature covers.
     pub(super) fn signed_bytes(&self) -> &[u8] {
         self.signed.as_deref().unwrap_or(&self.body)
@@ -98,6 +131,8 @@ pub(super) struct Sender {
     pub(super) url: String,
     pub(super) secret: Secret,
     pub(super) old_secret: Option<Secret>,
+    /// Keys that a receiver may confuse with the secret, with their names.
+    pub(super) other_keys: Vec<(&'static str, Key)>,
     /// As typed, for the shell commands: the secrets themselves are never shown.
     pub(super) secret_file: String,
     pub(super) old_secret_file: String,
@@ -159,7 +194,11 @@ impl Sender {
                 request.event
             );
         }
-        let mut line = format!("B={}; ", shell_bytes(&request.body));
+        let mut line = match request.is_signed_when_sent() {
+            true => "T=$(date +%s); ".to_owned(),
+            false => String::new(),
+        };
+        let _ = write!(line, "B={}; ", request.with_new_id(shell_bytes(&request.body)));
         if let Some(signed) = &request.signed {
             let _ = write!(line, "S={}; ", shell_bytes(signed));
         }
@@ -175,7 +214,8 @@ impl Sender {
             let _ = write!(line, " --cacert {}", shell_quoted(path));
         }
         for (name, value) in request.headers.iter().filter(|(name, _)| name != "user-agent") {
-            let _ = write!(line, " -H {}", shell_quoted(&format!("{name}: {value}")));
+            let header = shell_quoted(&format!("{name}: {value}")).into_owned();
+            let _ = write!(line, " -H {}", request.with_new_id(header));
         }
         let signed = if request.signed.is_some() { "S" } else { "B" };
         for signature in &request.signatures {
@@ -213,18 +253,23 @@ impl Sender {
 
 impl Form {
     /// A signature in this form, from the one that the service writes.
-    fn of(self, signature: &str, prefix: &str) -> String {
+    fn of(&self, signature: &str, prefix: &str) -> String {
         let digits = &signature[prefix.len()..];
         match self {
             Self::Documented => signature.to_owned(),
             Self::UpperCase => format!("{prefix}{}", digits.to_uppercase()),
-            Self::FirstHalf => format!("{prefix}{}", &digits[..digits.len() / 2]),
+            Self::FirstDigits(count) => format!("{prefix}{}", &digits[..*count]),
+            Self::ZerosAfter(count) => {
+                format!("{prefix}{}{}", &digits[..*count], "0".repeat(digits.len() - count))
+            }
+            Self::Around(before, after) => format!("{before}{signature}{after}"),
+            Self::Twice(between) => format!("{signature}{between}{signature}"),
             Self::Prefix(other) => format!("{other}{digits}"),
         }
     }
 
     /// The same as a jq filter for the output of `svc sign`.
-    fn filter(self, prefix: &str) -> String {
+    fn filter(&self, prefix: &str) -> String {
         let digits = prefix.len();
         match self {
             Self::Documented => ".signature".to_owned(),
@@ -232,7 +277,17 @@ impl Form {
             Self::UpperCase => {
                 format!("\"{prefix}\" + (.signature[{digits}:] | ascii_upcase)")
             }
-            Self::FirstHalf => ".signature[:-32]".to_owned(),
+            Self::FirstDigits(count) => format!(".signature[:{}]", digits + count),
+            Self::ZerosAfter(count) => {
+                let zeros = "0".repeat(64 - count);
+                format!(".signature[:{}] + \"{zeros}\"", digits + count)
+            }
+            Self::Around(before, after) => {
+                let literal = |text: &String| format!("\"{text}\"");
+                let parts = [literal(before), ".signature".to_owned(), literal(after)];
+                parts.into_iter().filter(|part| part != "\"\"").collect::<Vec<_>>().join(" + ")
+            }
+            Self::Twice(between) => format!(".signature + \"{between}\" + .signature"),
             Self::Prefix(other) => format!("\"{other}\" + .signature[{digits}:]"),
         }
     }

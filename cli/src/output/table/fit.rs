@@ -32,7 +32,6 @@ pub(super) fn fit(cells: &Cells, columns: &[&Column], width: usize) -> Option<Ta
     if table.total_width() <= width {
         return Some(table);
     }
-    let mut table = cells.with_short_times(columns).table(columns);
     let floors = |text: Option<usize>, prose: Option<usize>| {
         let floor = |index: usize| match columns[index].show {
             Show::Text | Show::Truncated => text,
@@ -46,9 +45,18 @@ pub(super) fn fit(cells: &Cells, columns: &[&Column], width: usize) -> Option<Ta
         });
         Shrink(padded.collect())
     };
-    table.with(Width::wrap(width).keep_words(true).priority(floors(None, Some(COMFORTABLE_PROSE))));
-    table.with(Width::truncate(width).suffix("…").priority(floors(Some(SHORTEST_TEXT), None)));
-    table.with(Width::wrap(width).keep_words(true).priority(floors(None, Some(NARROWEST_PROSE))));
+    let wrap = |floor| Width::wrap(width).keep_words(true).priority(floors(None, Some(floor)));
+    let truncate =
+        || Width::truncate(width).suffix("…").priority(floors(Some(SHORTEST_TEXT), None));
+    let mut table = cells.with_short_times(columns).table(columns);
+    table.with(wrap(COMFORTABLE_PROSE));
+    table.with(truncate());
+    if table.total_width() > width {
+        // From the start, because wrapping what is wrapped leaves single words on lines.
+        table = cells.with_short_times(columns).table(columns);
+        table.with(truncate());
+        table.with(wrap(NARROWEST_PROSE));
+    }
     if table.total_width() > width {
         return None;
     }
@@ -71,5 +79,36 @@ impl Peaker for Shrink {
     fn peak(&mut self, _: &[usize], widths: &[usize]) -> Option<usize> {
         let wide = |column: &usize| widths[*column] > self.0[*column];
         (0..widths.len()).rev().filter(wide).max_by_key(|column| widths[*column])
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::super::{Canvas, View, list};
+    use super::Column;
+
+    #[test]
+    fn narrow_sentences_are_wrapped_once() {
+        const CHECKS: View = View(&[
+            Column::id("ID", "/id"),
+            Column::prose("SENT", "/sent"),
+            Column::prose("EXPECTED", "/expected"),
+        ]);
+        let item = json!({
+            "id": "a-check",
+            "sent": "a correctly signed body that is not UTF-8",
+            "expected": "a response that does not contain the correct signature",
+        });
+        let narrow = Canvas { width: Some(47), color: false };
+        let expected = "\
+ID       SENT              EXPECTED
+a-check  a correctly       a response that
+         signed body that  does not contain
+         is not UTF-8      the correct
+                           signature
+";
+        assert_eq!(list(&[item], CHECKS, narrow).text, expected);
     }
 }

@@ -1,6 +1,6 @@
 //! A webhook receiver with a chosen defect, over hyper.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::convert::Infallible;
 use std::future::pending;
 use std::sync::{Arc, Mutex};
@@ -14,6 +14,7 @@ use hyper::service::service_fn;
 use hyper::{Request, Response};
 use hyper_util::rt::TokioIo;
 use serde_json::Value;
+use sha2::{Digest as _, Sha256};
 use tokio::net::TcpListener;
 use tokio::runtime::Runtime;
 use tokio::sync::Notify;
@@ -47,7 +48,12 @@ struct State {
     /// How often each id has arrived.
     ids: Mutex<HashMap<String, u32>>,
     again: Notify,
+    /// The ids that were handled.
+    handled: Arc<Mutex<HashSet<String>>>,
 }
+
+/// The time that the handler takes in the check `hang-up`.
+const WORK: Duration = Duration::from_secs(3);
 
 impl Receiver {
     pub fn start(service: &'static str, defect: &'static str) -> Self {
@@ -64,6 +70,7 @@ impl Receiver {
             arrived: Mutex::default(),
             ids: Mutex::default(),
             again: Notify::new(),
+            handled: Arc::default(),
         });
         let shared = Arc::clone(&state);
         runtime.spawn(async move {
@@ -135,7 +142,7 @@ impl State {
         let id = value["id"].as_str().unwrap_or_default().to_owned();
         let times = {
             let mut ids = self.ids.lock().expect("no panic");
-            let times = ids.entry(id).or_default();
+            let times = ids.entry(id.clone()).or_default();
             *times += 1;
             *times
         };
@@ -163,12 +170,40 @@ impl State {
                 tokio::time::sleep(Duration::from_millis(5200)).await;
                 response(204, "")
             }
-            // hyper drops the handler when the sender disconnects.
-            "hang-up" | "finishes-later" if check == "hang-up" && times == 1 => pending().await,
-            "hang-up" if check == "hang-up" => response(409, ""),
-            "finishes-later" if check == "hang-up" && times == 2 => unavailable(),
+            "" | "hang-up" | "hang-up-at-timeout" | "hang-up-and-refuse" | "repeats-the-work"
+            | "waits"
+                if check == "hang-up" =>
+            {
+                self.work(id, times).await
+            }
             "silent" => pending().await,
             _ => response(204, ""),
+        }
+    }
+
+    /// Handles a delivery in [`WORK`]. hyper drops this future when the sender disconnects.
+    async fn work(&self, id: String, times: u32) -> Response<Full<Bytes>> {
+        match self.defect {
+            "hang-up" | "hang-up-at-timeout" | "hang-up-and-refuse" if times > 1 => {
+                // Marked as handled at its first arrival.
+                response(if self.is("hang-up-and-refuse") { 409 } else { 200 }, "")
+            }
+            "hang-up-at-timeout" => pending().await,
+            "hang-up" | "hang-up-and-refuse" | "repeats-the-work" => {
+                tokio::time::sleep(WORK).await;
+                response(204, "")
+            }
+            _ if self.handled.lock().expect("no panic").contains(&id) => response(200, ""),
+            _ if times > 1 && !self.is("waits") => unavailable(),
+            _ => {
+                let handled = Arc::clone(&self.handled);
+                let work = tokio::spawn(async move {
+                    tokio::time::sleep(WORK).await;
+                    handled.lock().expect("no panic").insert(id);
+                });
+                work.await.expect("handled");
+                response(204, "")
+            }
         }
     }
 
@@ -203,6 +238,10 @@ impl State {
             _ => value.to_owned(),
         };
         let Some(digits) = value.strip_prefix(prefix) else { return false };
+        let digits = match self.defect {
+            "extended-signature" => &digits[..digits.len().min(64)],
+            _ => digits,
+        };
         if digits.is_empty() || !digits.chars().all(|digit| digit.is_ascii_hexdigit()) {
             return false;
         }
@@ -215,6 +254,7 @@ impl State {
             match self.defect {
                 "upper-case-hex" => correct == digits,
                 "truncated-signature" => correct.starts_with(&digits.to_lowercase()),
+                "compares-8-digits" => correct.starts_with(&digits[..8].to_lowercase()),
                 _ => correct.eq_ignore_ascii_case(digits),
             }
         };
@@ -223,6 +263,8 @@ impl State {
             return false;
         }
         matches(SECRET, body)
+            || (self.is("wrong-secret") && sign_with_no_key(body) == digits)
+            || (self.is("without-prefix") && matches("3f1c_new", body))
             || (!self.is("old-secret") && matches(OLD_SECRET, body))
             || (self.is("decoded-body") && matches(SECRET, text.as_bytes()))
             || (self.is("reserialized-body")
@@ -255,6 +297,13 @@ fn header_of(service: &str) -> (&'static str, &'static str) {
         "email" => (Mail::SIGNATURE_HEADER, Mail::SIGNATURE_PREFIX),
         _ => (Extraction::SIGNATURE_HEADER, Extraction::SIGNATURE_PREFIX),
     }
+}
+
+/// The digits of a signature whose key has no bytes, which `Secret` refuses.
+fn sign_with_no_key(body: &[u8]) -> String {
+    let inner = Sha256::digest([&[0x36; 64][..], body].concat());
+    let tag = Sha256::digest([&[0x5C; 64][..], &inner[..]].concat());
+    tag.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 fn sign(service: &str, secret: &str, body: &[u8]) -> String {

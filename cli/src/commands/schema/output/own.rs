@@ -162,6 +162,8 @@ fn certified() -> Value {
     let report = own_object(&[
         ("url", string()),
         ("service", service()),
+        ("timeout_seconds", integer()),
+        ("timeout_documented", boolean()),
         ("passed", boolean()),
         ("failures", integer()),
         ("advice", integer()),

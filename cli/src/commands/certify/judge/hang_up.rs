@@ -1,0 +1,101 @@
+//! What becomes of a delivery whose sender disconnects before the response.
+
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use super::super::exam::{Exam, Finding};
+use super::super::request::Request;
+use super::{Found, repeated_line};
+use crate::deliver::RESPONSE_TIMEOUT;
+
+/// Handlers that take less time are not interrupted, because it could not be told whether they
+/// finished before the disconnection.
+const SHORTEST: Duration = Duration::from_secs(2);
+/// How exactly the time of a handler is known.
+const MARGIN: Duration = Duration::from_millis(500);
+
+const ADVICE: &str = "check that the receiver marks an id as handled only when its handler has \
+                      finished, and that the handler finishes without its sender";
+
+/// A delivery whose sender has disconnected is not lost.
+///
+/// From outside, only the response to the repeated delivery can be seen. If it is 2xx before the
+/// handler can have finished, the receiver has marked the delivery as handled too early.
+pub(in super::super) fn hang_up<'a>(
+    exam: &'a Exam,
+    check: &'a str,
+    requests: Vec<Request>,
+) -> Found<'a> {
+    Box::pin(async move { judge(exam, check, &requests).await })
+}
+
+async fn judge(exam: &Exam, check: &str, requests: &[Request]) -> Finding {
+    let mut started = Instant::now();
+    let first = exam.send(check, &requests[0]).await;
+    let took = started.elapsed();
+    let (request, cut) = if first.timed_out() {
+        (&requests[0], RESPONSE_TIMEOUT)
+    } else if !first.is_accepted() {
+        return Finding::skipped(format!("{first}: not accepted"));
+    } else if took < SHORTEST {
+        return cannot_tell(format!(
+            "{first} after {:.2} s, before any sender disconnects (to have it examined, let the \
+             handler take 3 s)",
+            took.as_secs_f64()
+        ));
+    } else {
+        started = Instant::now();
+        let cut = exam.send_within(check, &requests[1], took / 2).await;
+        if !cut.timed_out() {
+            return cannot_tell(format!("{first} after {:.1} s, then {cut}", took.as_secs_f64()));
+        }
+        (&requests[1], took / 2)
+    };
+
+    let line = || {
+        let times = format!("for t in {:.1} 10 10; do ", cut.as_secs_f64());
+        repeated_line(exam, request, &times, " -m $t; done")
+    };
+    let disconnected = format!("after the disconnection at {:.1} s", cut.as_secs_f64());
+    let again = match exam.until_accepted(check, request).await {
+        Ok(again) => again,
+        Err(last) => {
+            let came = format!("never accepted {disconnected}; at last {last}");
+            return exam.not_passed(came, request).reproduced_by(line());
+        }
+    };
+    let accepted_after = started.elapsed();
+    let came = format!(
+        "{again} to the repeated delivery, {:.1} s {disconnected}",
+        (accepted_after - cut).as_secs_f64()
+    );
+    // The time of the first delivery may have been an exception.
+    let started = Instant::now();
+    let limit = accepted_after + SHORTEST;
+    let last = exam.send_within(check, &requests[2], limit).await;
+    let mut whole = started.elapsed();
+    if first.is_accepted() {
+        whole = whole.min(took);
+    }
+    if !last.is_accepted() && !last.timed_out() {
+        return cannot_tell(format!("{came}; another delivery: {last}"));
+    }
+    if accepted_after + MARGIN < whole {
+        let at_least = if last.timed_out() { "at least " } else { "" };
+        let came = format!(
+            "{came}, though the handler takes {at_least}{:.1} s: the delivery is lost if the \
+             handler was stopped, or fails",
+            whole.as_secs_f64()
+        );
+        return exam.not_passed(came, request).reproduced_by(line());
+    }
+    if accepted_after < cut + MARGIN {
+        return cannot_tell(format!("{came}, and the handler takes {:.1} s", whole.as_secs_f64()));
+    }
+    exam.passed(came, request).reproduced_by(line())
+}
+
+fn cannot_tell(came: String) -> Finding {
+    Finding::skipped(format!("cannot tell from outside: {came}; {ADVICE}"))
+}
