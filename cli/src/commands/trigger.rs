@@ -132,13 +132,13 @@ fn service_of(event: &str) -> Service {
 }
 
 fn session_or_test_secret(context: &Context, service: Service) -> Vec<u8> {
-    let path = session_secret(&context.settings.data_dir, service.as_str());
-    match std::fs::read(path) {
-        Ok(secret) => {
+    let path = session_secret::newest(&context.settings.data_dir, service.as_str());
+    match path.and_then(|path| std::fs::read(path).ok()) {
+        Some(secret) => {
             context.out.note("signed with the secret of the last `svc listen`");
             secret
         }
-        Err(_) => {
+        None => {
             context.out.note(&format!("signed with the test secret `{TEST_SECRET}`"));
             TEST_SECRET.as_bytes().to_vec()
         }
