@@ -6,7 +6,7 @@ use std::path::Path;
 
 use serde_json::{Map, Value};
 
-use crate::commands::contacts::import::rows::{lists_opt_outs, says_who_opted_out};
+use crate::commands::contacts::import::rows::columns::{lists_opt_outs, says_who_opted_out};
 use crate::failure::Failure;
 use crate::input::content::in_file;
 use crate::input::csv_records::{CsvRecords, Joined, not_utf8_at, start_of_text};

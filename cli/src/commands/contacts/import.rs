@@ -92,7 +92,7 @@ impl Import {
         let total = rows.len();
         for column in doubtful {
             let column_or_key = if is_json { "key" } else { "column" };
-            let way_out = if rows::lists_opt_outs(&column) {
+            let way_out = if rows::columns::lists_opt_outs(&column) {
                 format!(
                     "if it says who has opted out, add a {column_or_key} `subscribed` with the \
                      opposite values"

@@ -4,7 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Map, Value};
 
-use super::{Field, File, InvalidRow, Parts, Row, Rows, beside_name, described, guessed};
+use super::columns::{Field, beside_name, described, guessed};
+use super::{File, InvalidRow, Parts, Row, Rows};
 use crate::failure::Failure;
 use crate::input::{inexact_number, json_problem};
 
