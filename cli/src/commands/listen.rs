@@ -59,7 +59,8 @@ pub struct Listen {
     forward_to: Option<String>,
     /// Forward matching events to a URL; repeatable
     ///
-    /// EVENT is an event or a prefix such as email.*. Other events go to --forward-to.
+    /// EVENT is an event or a prefix such as email.*. The first route that matches is used; other
+    /// events go to --forward-to.
     #[arg(long, value_name = "EVENT=URL", value_parser = receive::parse_route, add = Values::Route.candidates())]
     route: Vec<Route>,
     /// Service that sends the deliveries
@@ -161,8 +162,12 @@ impl Listen {
         if let Some(url) = &self.forward_to {
             check_url("--forward-to", url)?;
         }
-        for route in &self.route {
+        for (index, route) in self.route.iter().enumerate() {
             check_url("--route", &route.url)?;
+            if self.route[..index].iter().any(|earlier| earlier.event == route.event) {
+                return Err(Failure::usage(format!("--route: `{}` is given twice", route.event))
+                    .hint("an event is forwarded to one URL; remove one of the routes"));
+            }
             // The service may have undocumented events, so this is only a warning.
             if !EVENTS.iter().chain(&["webhook.test"]).any(|event| route.matches(event)) {
                 context.out.warning(&format!("`{}` is not a documented event", route.event));

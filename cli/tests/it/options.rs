@@ -225,6 +225,23 @@ fn what_would_be_lost_is_refused() {
     let run = home.run_with_env(&[&bulk[..], &both].concat(), &env);
     assert!(run.code == 2 && run.stderr.contains("sets the header"), "{run:?}");
 
+    let route = |url: &str| format!("email.sent=http://127.0.0.1:9/{url}");
+    let (one, other) = (route("a"), route("b"));
+    for (args, why) in [
+        (&["contacts", "export", "aud_1", "--format", "csv", "--jq", "."][..], "--format cannot"),
+        (&["bulk", "report", "job", "--format", "ndjson", "--json"], "--format cannot"),
+        (&["domains", "records", "dom_1", "--format", "bind", "--jq", "."], "--format cannot"),
+        (&["listen", "--insecure", "--route", &one, "--route", &other], "given twice"),
+        (
+            &["trigger", "email.sent", "--to", "http://127.0.0.1:9", "--set", "/id=1e-999"],
+            "would lose digits",
+        ),
+        (&["contacts", "create", "a", "b@c", "--meta", "k=1", "--meta", "k=2"], "given twice"),
+    ] {
+        let run = home.run_with_env(args, &env);
+        assert!(run.code == 2 && run.stderr.contains(why), "{args:?}: {run:?}");
+    }
+
     // An option overrides the header of the body, in any case.
     let body = format!("{body}\"headers\":{{\"X-A\":\"1\"}}}}");
     let send = ["emails", "send", "--body", "-", "--header", "x-a: 2"];

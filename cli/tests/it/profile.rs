@@ -6,6 +6,7 @@ use std::process::Stdio;
 
 use serde_json::Value;
 
+use crate::pty::Terminal;
 use crate::support::{Home, Run, Service, http_response};
 
 /// A home directory with these settings in the default profile.
@@ -67,6 +68,14 @@ fn a_login_at_another_base_url_needs_a_confirmation() {
     assert!(hint.contains("--profile NAME") && hint.contains(" --yes"), "{hint}");
     assert_eq!((file("config"), file("credentials")), before);
     assert_eq!(other.requests(), [""; 0]);
+
+    // On a terminal, a question is asked before the key.
+    let words = ["login", "--email-url", &other.url()];
+    let mut terminal = Terminal::start(&home, &words, &[("NO_COLOR", "1")], 200);
+    terminal.until("base URL and its key. Replace? [y/N] ");
+    terminal.write("n\n");
+    assert_eq!(terminal.end().code, 2);
+    assert_eq!((file("config"), file("credentials")), before);
 
     assert_eq!(login(&["--profile", "new", "--email-url", &other.url()]).code, 0);
     assert_eq!(login(&["--yes", "--email-url", &other.url()]).code, 0);

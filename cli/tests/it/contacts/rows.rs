@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::{audience, results};
-use crate::support::Home;
+use crate::support::{Home, Service};
 
 fn contacts(home: &Home, audience: &str) -> Vec<Value> {
     let all = home.sandbox_json(&["contacts", "list", audience, "--all"]);
@@ -115,9 +115,12 @@ fn values_that_would_be_changed_or_lost_fail_their_row() {
     assert!(why(2).contains("different values for `plan`"), "{run:?}");
     let list = home.run(&["--sandbox", "contacts", "list", &audience, "-o", "ndjson"]);
     assert!(list.stdout.contains("18446744073709551615"), "{list:?}");
-    let ndjson = "{\"email\":\"d@x.test\",\"n\":0.12345678901234567890}\n";
+    let ndjson = "{\"email\":\"d@x.test\",\"n\":0.12345678901234567890}\n\
+        {\"email\":\"f@x.test\",\"subscribed\":\"no\"}\n";
     let run = home.run_with_input(&["--sandbox", "contacts", "import", &audience, "-"], ndjson);
-    assert_eq!(results(&run), ["failed"], "{run:?}");
+    assert_eq!(results(&run), ["failed", "created"], "{run:?}");
+    let all = contacts(&home, &audience);
+    assert_eq!(all.last().map(|contact| &contact["subscribed"]), Some(&json!(false)));
 
     let create = ["contacts", "create", &audience, "e@x.test", "--meta"];
     let create = |meta| home.run(&[&["--sandbox"], &create[..], &[meta]].concat());
@@ -127,6 +130,19 @@ fn values_that_would_be_changed_or_lost_fail_their_row() {
         create("n:=9007199254740993").json()["metadata"],
         json!({"n": 9_007_199_254_740_993_u64})
     );
+}
+
+#[test]
+fn an_export_names_the_fields_that_csv_leaves_out() {
+    let home = Home::new();
+    let contact = r#"{"id":"con_1","email":"a@x.test","createdAt":"x","phone":"1","fax":null}"#;
+    let service = Service::always(200, &format!("[{contact}]"));
+    let env = [("SVC_EMAIL_URL", &*service.url()), ("SVC_EMAIL_KEY", "mk_test_x")];
+    let run = home.run_with_env(&["contacts", "export", "aud_1"], &env);
+    assert_eq!(run.code, 0, "{run:?}");
+    assert!(run.stderr.contains("fields of the contacts: phone; --format ndjson"), "{run:?}");
+    let run = home.run_with_env(&["contacts", "export", "aud_1", "--format", "ndjson"], &env);
+    assert!(run.stdout.contains(r#""phone":"1""#) && !run.stderr.contains("phone"), "{run:?}");
 }
 
 /// Files of spreadsheets in UTF-16 or with a lone carriage return are refused, not misread.

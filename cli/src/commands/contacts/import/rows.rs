@@ -222,13 +222,7 @@ impl Row {
                 return self.part_of_name(cell.to_owned(), field, key.as_ref(), parts);
             }
             Field::Topics => self.topics = topics(cell)?,
-            Field::Subscribed => {
-                self.subscribed = Some(match cell.trim().to_lowercase().as_str() {
-                    "true" | "yes" | "y" | "1" | "subscribed" => true,
-                    "false" | "no" | "n" | "0" | "unsubscribed" => false,
-                    _ => return Err("`subscribed` must be true or false".to_owned()),
-                });
-            }
+            Field::Subscribed => self.subscribed = Some(subscribed(cell)?),
             Field::WholeMetadata => match exact_json(cell) {
                 Ok(Value::Object(map)) => return self.all_metadata(map),
                 Ok(_) => return Err("`metadata` is not a JSON object".to_owned()),
@@ -293,6 +287,15 @@ pub(super) fn comparable(email: &str) -> String {
     let email = email.trim();
     let bare = email.strip_suffix('>').and_then(|named| Some(named.rsplit_once('<')?.1));
     bare.unwrap_or(email).to_lowercase()
+}
+
+/// Whether a word says that a person is subscribed.
+fn subscribed(word: &str) -> Result<bool, String> {
+    match word.trim().to_lowercase().as_str() {
+        "true" | "yes" | "y" | "1" | "subscribed" => Ok(true),
+        "false" | "no" | "n" | "0" | "unsubscribed" => Ok(false),
+        _ => Err("`subscribed` must be true or false".to_owned()),
+    }
 }
 
 /// Topics separated by semicolons or commas, or as a JSON array.
@@ -428,5 +431,7 @@ mod tests {
         assert!(rows[0].is_ok());
         assert!(read(file, &map("Nope", "email")).is_err());
         assert!(read(file, &map("Alt", "emial")).is_err());
+        let twice = [map("Kontakt", "email"), map("Kontakt", "name")].concat();
+        assert!(read(file, &twice).is_err());
     }
 }

@@ -25,6 +25,13 @@ pub(super) fn fields(
     if let Some((column, _)) = map.iter().find(|(column, _)| !header.iter().any(|h| h == column)) {
         return Err(Failure::usage(format!("--map: the file has no column `{column}`")));
     }
+    let again = map
+        .iter()
+        .enumerate()
+        .find(|(index, (column, _))| map[..*index].iter().any(|(earlier, _)| earlier == column));
+    if let Some((_, (column, _))) = again {
+        return Err(Failure::usage(format!("--map: `{column}` is given twice")));
+    }
     let fields = header
         .iter()
         .map(|column| match map.iter().find(|(from, _)| from == column) {
@@ -97,6 +104,11 @@ pub(super) fn guessed(column: &str) -> Field {
         _ if column.trim().is_empty() => Field::Ignore,
         _ => Field::Metadata(column.to_owned()),
     }
+}
+
+/// Whether a column of this name is not imported unless `--map` names it.
+pub(crate) fn is_ignored(column: &str) -> bool {
+    guessed(column) == Field::Ignore
 }
 
 /// How the columns are mapped, and those stored as metadata that may say who has opted out.

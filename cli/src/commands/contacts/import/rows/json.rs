@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::{Map, Value};
 
 use super::columns::{Field, beside_name, described, guessed};
-use super::{File, InvalidRow, Parts, Row, Rows};
+use super::{File, InvalidRow, Parts, Row, Rows, subscribed};
 use crate::failure::Failure;
 use crate::input::{inexact_number, json_problem};
 
@@ -112,6 +112,7 @@ impl Row {
             }
             Field::Subscribed => match value {
                 Value::Bool(subscribed) => self.subscribed = Some(subscribed),
+                Value::String(word) => self.subscribed = Some(subscribed(&word)?),
                 _ => return Err(format!("`{key}` must be true or false")),
             },
             Field::WholeMetadata => match value {
