@@ -19,7 +19,7 @@ use crate::command_spec::{CommandSpec, Effect};
 use crate::dry_run;
 use crate::failure::{Failure, Kind};
 use crate::input::content::Inputs;
-use crate::output::{Printer, View};
+use crate::output::{Format, Printer, View};
 use crate::sandbox::Sandbox;
 use crate::settings::{Key, Settings, Source, key_variable, url_setting_names};
 use crate::urls::is_loopback;
@@ -47,6 +47,20 @@ pub struct Context {
 }
 
 impl Context {
+    /// Refuses `--format` beside an option that selects or filters JSON, which it would override.
+    pub fn check_format_option(&self, is_given: bool) -> Result<(), Failure> {
+        let is_json = self.settings.format.as_ref().is_some_and(|format| {
+            matches!(format.source, Source::Option(_)) && format.value != Format::Table
+        });
+        if is_given && (is_json || self.out.has_filter()) {
+            return Err(Failure::usage(
+                "--format cannot be combined with --output, --json and --jq",
+            )
+            .hint("remove --format to get JSON"));
+        }
+        Ok(())
+    }
+
     /// A context for one command.
     pub fn new(
         settings: Settings,

@@ -4,11 +4,67 @@ pub mod address;
 pub mod at;
 pub mod attach;
 pub mod content;
+pub mod csv_records;
 pub mod duration;
 pub mod event;
 pub mod html;
 pub mod pairs;
 pub mod switch;
+
+/// Reads JSON, and refuses a number that would lose digits. Neither error quotes the text, which may
+/// be private.
+pub fn exact_json(text: &str) -> Result<serde_json::Value, String> {
+    let value = serde_json::from_str(text).map_err(|error| json_problem(&error))?;
+    inexact_number(text).map_or(Ok(value), Err)
+}
+
+/// The first number of a JSON text that `serde_json` does not keep exactly, described: an integer
+/// beyond 64 bits, or more than about 17 digits with a decimal point or an exponent.
+pub fn inexact_number(text: &str) -> Option<String> {
+    let (mut at, mut in_string) = (0, false);
+    while let Some(byte) = text.as_bytes().get(at) {
+        match byte {
+            b'\\' if in_string => at += 1,
+            b'"' => in_string = !in_string,
+            b'-' | b'0'..=b'9' if !in_string => {
+                let rest = &text[at..];
+                let end =
+                    rest.find(|c: char| !matches!(c, '0'..='9' | '+' | '-' | '.' | 'e' | 'E'));
+                let number = &rest[..end.unwrap_or(rest.len())];
+                let kept = serde_json::from_str::<serde_json::Number>(number);
+                if kept.is_ok_and(|kept| decimal(&kept.to_string()) != decimal(number)) {
+                    let before = &text[..at];
+                    let line = before.matches('\n').count() + 1;
+                    let column = before.chars().rev().take_while(|c| *c != '\n').count() + 1;
+                    return Some(format!(
+                        "the number at line {line} column {column} would lose digits; write it \
+                         as a text, in quotes"
+                    ));
+                }
+                at += number.len();
+                continue;
+            }
+            _ => {}
+        }
+        at += 1;
+    }
+    None
+}
+
+/// The sign, the significant digits, and the exponent of a number.
+fn decimal(number: &str) -> (bool, String, i64) {
+    let (mantissa, exponent) = number.split_once(['e', 'E']).unwrap_or((number, "0"));
+    let (integer, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
+    let digits = format!("{}{fraction}", integer.trim_start_matches('-'));
+    let significant = digits.trim_start_matches('0').trim_end_matches('0');
+    if significant.is_empty() {
+        return (false, String::new(), 0);
+    }
+    let zeros = digits.len() - digits.trim_end_matches('0').len();
+    let exponent = exponent.parse::<i64>().unwrap_or(i64::MAX);
+    let exponent = exponent.saturating_sub(fraction.len() as i64).saturating_add(zeros as i64);
+    (integer.starts_with('-'), significant.to_owned(), exponent)
+}
 
 /// Describes a JSON error without quoting the text, which may be private.
 pub fn json_problem(error: &serde_json::Error) -> String {
@@ -28,4 +84,30 @@ pub fn json_problem(error: &serde_json::Error) -> String {
         }
     };
     format!("{problem}{position}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_kept_exactly_or_refused() {
+        for text in [
+            "18446744073709551615",
+            "-9223372036854775808",
+            "[9007199254740993, 0.1, 1.10, -0.0, 0, 1e3, 1E+21, 2.50e-7, 12.5]",
+            r#"{"12345678901234567890123": "12345678901234567890123 \"1.00000000000000000001"}"#,
+        ] {
+            assert_eq!(inexact_number(text), None, "{text}");
+        }
+        for (text, place) in [
+            ("18446744073709551616", "line 1 column 1 "),
+            ("{\"n\":\n -9223372036854775809}", "line 2 column 2 "),
+            ("[0.1, 0.1000000000000000000001]", "line 1 column 7 "),
+            ("[\"\\\\\", 1e-400]", "line 1 column 8 "),
+        ] {
+            let problem = exact_json(text).expect_err("refused");
+            assert!(problem.contains(place) && !problem.contains("922"), "{text}: {problem}");
+        }
+    }
 }

@@ -31,6 +31,7 @@ mod output;
 mod recorded;
 mod sandbox;
 mod sdk_error;
+mod secret_file;
 mod sent;
 mod settings;
 mod stop;

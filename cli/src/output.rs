@@ -236,6 +236,11 @@ impl Printer {
         }
     }
 
+    /// Whether `--jq` filters the JSON.
+    pub fn has_filter(&self) -> bool {
+        self.filter.is_some()
+    }
+
     /// Whether an option, the environment or the profile selected the format.
     pub fn has_explicit_format(&self) -> bool {
         self.explicit_format

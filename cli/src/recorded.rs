@@ -16,6 +16,8 @@ use crate::failure::{Failure, Kind};
 use crate::input::json_problem;
 use crate::settings::files::create_private_dir;
 
+pub mod session_secret;
+
 /// How long a delivery is stored.
 const RETENTION: TimeDelta = TimeDelta::days(30);
 
@@ -206,11 +208,6 @@ pub struct Since {
 pub fn created(id: &str) -> Option<i64> {
     let id = id.strip_prefix("rec_").and_then(|id| Uuid::try_parse(id).ok())?;
     i64::try_from(id.get_timestamp()?.to_unix().0).ok()
-}
-
-/// The file that holds the secret of the last session of `svc listen`.
-pub fn session_secret(data_dir: &Path, service: &str) -> PathBuf {
-    data_dir.join(format!("listen-{service}.secret"))
 }
 
 /// Atomically writes a file with mode 0600.

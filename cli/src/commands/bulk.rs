@@ -1,7 +1,6 @@
 //! The `svc bulk` commands: an email to each row of a file or each contact of an audience.
 
 mod address;
-mod csv_records;
 mod drive;
 mod jobs;
 pub mod list;

@@ -21,7 +21,8 @@ use crate::context::Context;
 use crate::deliver::{Deliverer, RESPONSE_TIMEOUT, check_url};
 use crate::failure::{Failure, Kind};
 use crate::output::one_line;
-use crate::recorded::{Records, session_secret, write_private};
+use crate::recorded::Records;
+use crate::recorded::session_secret::{self, SessionSecret};
 use crate::stop::{Stop, StopSignal};
 use crate::webhook;
 
@@ -58,7 +59,8 @@ pub struct Listen {
     forward_to: Option<String>,
     /// Forward matching events to a URL; repeatable
     ///
-    /// EVENT is an event or a prefix such as email.*. Other events go to --forward-to.
+    /// EVENT is an event or a prefix such as email.*. The first route that matches is used; other
+    /// events go to --forward-to.
     #[arg(long, value_name = "EVENT=URL", value_parser = receive::parse_route, add = Values::Route.candidates())]
     route: Vec<Route>,
     /// Service that sends the deliveries
@@ -88,6 +90,14 @@ pub struct Listen {
     port: u16,
 }
 
+/// How deliveries are verified, and the file of the secret.
+struct Checking {
+    check: Check,
+    secret_file: Option<PathBuf>,
+    /// The same file, if it is the session's own.
+    session_secret: Option<SessionSecret>,
+}
+
 impl Listen {
     pub async fn run(self, context: &Context) -> Result<(), Failure> {
         let service = Service::from(self.service);
@@ -97,6 +107,7 @@ impl Listen {
         }
         let records = Records::in_dir(&context.settings.data_dir);
         records.remove_expired()?;
+        session_secret::remove_expired(&context.settings.data_dir);
         let listener = TcpListener::bind(SocketAddr::from((Ipv4Addr::LOCALHOST, self.port)))
             .await
             .map_err(|error| {
@@ -151,8 +162,12 @@ impl Listen {
         if let Some(url) = &self.forward_to {
             check_url("--forward-to", url)?;
         }
-        for route in &self.route {
+        for (index, route) in self.route.iter().enumerate() {
             check_url("--route", &route.url)?;
+            if self.route[..index].iter().any(|earlier| earlier.event == route.event) {
+                return Err(Failure::usage(format!("--route: `{}` is given twice", route.event))
+                    .hint("an event is forwarded to one URL; remove one of the routes"));
+            }
             // The service may have undocumented events, so this is only a warning.
             if !EVENTS.iter().chain(&["webhook.test"]).any(|event| route.matches(event)) {
                 context.out.warning(&format!("`{}` is not a documented event", route.event));
@@ -201,7 +216,8 @@ impl Listen {
         stop: &mut StopSignal,
     ) -> Result<Stop, Failure> {
         let service = Service::from(self.service);
-        let (check, secret_file) = self.check(context, service, session)?;
+        let Checking { check, secret_file, session_secret } =
+            self.check(context, service, session)?;
         let (report, mut deliveries) = mpsc::unbounded_channel();
         let busy = Arc::default();
         let urls = self.forward_to.iter().chain(self.route.iter().map(|route| &route.url));
@@ -214,6 +230,7 @@ impl Listen {
             deliverer: Deliverer::to(context, urls.map(String::as_str))?,
             records,
             secret_file: secret_file.clone(),
+            session_secret,
             report,
             busy: Arc::clone(&busy),
             max_body: usize::from(self.max_body) << 20,
@@ -250,18 +267,21 @@ impl Listen {
         context: &Context,
         service: Service,
         session: Option<&session::Session>,
-    ) -> Result<(Check, Option<PathBuf>), Failure> {
+    ) -> Result<Checking, Failure> {
         if self.insecure {
-            return Ok((Check::Nothing, None));
+            let check = Check::Nothing;
+            return Ok(Checking { check, secret_file: None, session_secret: None });
         }
         if let Some(session) = session {
             let secret = session.secret.as_ref().ok_or_else(|| {
                 Failure::other("the response to the creation of the webhook has no signing secret")
             })?;
             let secret = secret.expose().as_bytes();
-            let path = session_secret(&context.settings.data_dir, service.as_str());
-            write_private(&path, secret)?;
-            return Ok((Check::new(service, usable(secret)?, secret), Some(path)));
+            let check = Check::new(service, usable(secret)?, secret);
+            let stored =
+                SessionSecret::store(&context.settings.data_dir, service.as_str(), secret)?;
+            let secret_file = Some(stored.path().to_owned());
+            return Ok(Checking { check, secret_file, session_secret: Some(stored) });
         }
         let Some(path) = &self.secret_file else {
             return Err(Failure::usage("deliveries cannot be verified without a secret").hint(
@@ -272,8 +292,10 @@ impl Listen {
         let secret = read_secret(context, path)?;
         let absolute = std::path::absolute(path).ok();
         // Recorded for `svc replay`, which needs a UTF-8 path.
-        let absolute = absolute.filter(|full| path.as_os_str() != "-" && full.to_str().is_some());
-        Ok((Check::new(service, usable(&secret)?, &secret), absolute))
+        let secret_file =
+            absolute.filter(|full| path.as_os_str() != "-" && full.to_str().is_some());
+        let check = Check::new(service, usable(&secret)?, &secret);
+        Ok(Checking { check, secret_file, session_secret: None })
     }
 
     fn announce(

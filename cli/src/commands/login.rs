@@ -5,6 +5,7 @@ use serde_json::json;
 use svc_sdk::{ErrorKind, Service};
 
 use super::verify::ServiceName;
+use crate::confirm::confirm;
 use crate::context::{Context, is_cleartext_url};
 use crate::failure::{Failure, Kind};
 use crate::settings::url_setting_names;
@@ -14,6 +15,9 @@ use crate::settings::{Key, keyring};
 ///
 /// The key is read from a hidden prompt, standard input or --key-file and checked with a read-only
 /// request. It is stored in credentials.toml, readable only by you, or in the system's keyring.
+///
+/// A key belongs to the base URL that it was stored for. Before another base URL replaces that of
+/// the profile, and with it the key, a question is asked; without a terminal, --yes is needed.
 #[derive(Args, Debug)]
 #[command(after_long_help = "\
 Examples:
@@ -56,6 +60,7 @@ impl Login {
             }
         };
         check_base_url(context, service, &url)?;
+        confirm_replacement(context, service, &url).await?;
         let key = read_key(context, service).await?;
         let organization = check(context, service, &url, &key).await?;
 
@@ -116,6 +121,34 @@ impl Login {
         }
         Ok(())
     }
+}
+
+/// Asks before another base URL replaces that of the profile, and with it the key that belongs to
+/// it.
+async fn confirm_replacement(
+    context: &Context,
+    service: Service,
+    url: &str,
+) -> Result<(), Failure> {
+    let settings = &context.settings;
+    let Some(stored) = settings.replaced_url(service, url)? else { return Ok(()) };
+    let profile = &settings.profile.value;
+    let credentials = settings.credentials()?;
+    let has_key =
+        credentials.in_keyring(profile, service) || credentials.key(profile, service)?.is_some();
+    let and_key = if has_key { " and its key" } else { "" };
+    let replaced = format!(
+        "profile `{profile}` uses the {service} service at {stored}; this login replaces that \
+         base URL{and_key}"
+    );
+    if context.out.can_ask() || settings.yes {
+        return confirm(context, &format!("{replaced}. Replace?")).await;
+    }
+    Err(Failure::usage(replaced).code("profile_in_use").hint(format!(
+        "keep it, and store this login in another profile: --profile NAME\n\
+         or replace it: {} --yes",
+        context.typed_again()
+    )))
 }
 
 fn no_base_url(service: Service) -> Failure {

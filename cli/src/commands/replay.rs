@@ -16,7 +16,7 @@ use crate::deliver::{Deliverer, Delivery, RESPONSE_TIMEOUT, check_url};
 use crate::failure::Failure;
 use crate::input::at::{self, Direction};
 use crate::output::{Column, Format, Show, View, local_time};
-use crate::recorded::{Entry, RecordedDelivery, Records, Since, created, session_secret};
+use crate::recorded::{Entry, RecordedDelivery, Records, Since, created};
 
 const VIEW: View = View(&[
     Column::id("ID", "/id"),
@@ -115,7 +115,7 @@ impl Replay {
             failed.push(failure);
         }
         for record in &found {
-            match self.prepare(context, record, given.as_deref()) {
+            match self.prepare(record, given.as_deref()) {
                 Ok(delivery) => {
                     records.push(record);
                     deliveries.push(delivery);
@@ -228,7 +228,6 @@ impl Replay {
 
     fn prepare(
         &self,
-        context: &Context,
         record: &RecordedDelivery,
         given: Option<&[u8]>,
     ) -> Result<Delivery, Failure> {
@@ -241,7 +240,7 @@ impl Replay {
         };
         let secret = match given {
             Some(secret) => secret.to_vec(),
-            None => recorded_secret(context, record)?,
+            None => recorded_secret(record)?,
         };
         let mut delivery = Delivery {
             url: to.clone(),
@@ -320,16 +319,18 @@ fn problem(id: &str, failure: &Failure) -> Value {
     json!({"id": id, "event": null, "event_id": null, "to": null, "status": null, "problem": problem})
 }
 
-fn recorded_secret(context: &Context, record: &RecordedDelivery) -> Result<Vec<u8>, Failure> {
-    let path = record
-        .secret_file
-        .clone()
-        .unwrap_or_else(|| session_secret(&context.settings.data_dir, &record.service));
-    std::fs::read(&path).map(without_line_end).map_err(|_| {
+fn recorded_secret(record: &RecordedDelivery) -> Result<Vec<u8>, Failure> {
+    let hint = "give the signing secret of the application: --secret-file PATH";
+    let Some(path) = &record.secret_file else {
+        let message = format!("{} was recorded without the file of its signing secret", record.id);
+        return Err(Failure::input(message).hint(hint));
+    };
+    std::fs::read(path).map(without_line_end).map_err(|error| {
         Failure::input(format!(
-            "the signing secret of {} is not recorded or cannot be read",
-            record.id
+            "the signing secret of {} cannot be read: {}: {error}",
+            record.id,
+            path.display()
         ))
-        .hint("give it with --secret-file")
+        .hint(hint)
     })
 }

@@ -11,6 +11,7 @@ use super::verify::{read_secret, usable};
 use crate::context::Context;
 use crate::deliver::{Deliverer, Delivery, DeliveryResponse, RESPONSE_TIMEOUT, check_url};
 use crate::failure::Failure;
+use crate::input::inexact_number;
 use crate::output::{Column, Show, View};
 use crate::recorded::session_secret;
 
@@ -132,13 +133,13 @@ fn service_of(event: &str) -> Service {
 }
 
 fn session_or_test_secret(context: &Context, service: Service) -> Vec<u8> {
-    let path = session_secret(&context.settings.data_dir, service.as_str());
-    match std::fs::read(path) {
-        Ok(secret) => {
+    let path = session_secret::newest(&context.settings.data_dir, service.as_str());
+    match path.and_then(|path| std::fs::read(path).ok()) {
+        Some(secret) => {
             context.out.note("signed with the secret of the last `svc listen`");
             secret
         }
-        Err(_) => {
+        None => {
             context.out.note(&format!("signed with the test secret `{TEST_SECRET}`"));
             TEST_SECRET.as_bytes().to_vec()
         }
@@ -152,7 +153,13 @@ fn set(body: &mut Value, change: &str) -> Result<(), Failure> {
             .split_once('=')
             .filter(|(pointer, _)| pointer.starts_with('/'))
             .ok_or_else(|| Failure::usage(format!("--set {change}: use /POINTER=VALUE")))?;
-    let value = serde_json::from_str(value).unwrap_or_else(|_| Value::from(value));
+    let value = match serde_json::from_str(value) {
+        Ok(json) => match inexact_number(value) {
+            None => json,
+            Some(problem) => return Err(Failure::usage(format!("--set {pointer}: {problem}"))),
+        },
+        Err(_) => Value::from(value),
+    };
     match body.pointer_mut(pointer) {
         Some(target) => {
             *target = value;

@@ -14,8 +14,8 @@ pub fn parse(text: &str) -> Result<Pair, String> {
         .ok_or_else(|| format!("`{text}` has no `=`: use key=text or key:=JSON"))?;
     let (key, value) = match key.strip_suffix(':') {
         Some(key) => {
-            let value = serde_json::from_str(value)
-                .map_err(|error| format!("the value of `{key}` is not JSON: {error}"))?;
+            let value = super::exact_json(value)
+                .map_err(|problem| format!("the value of `{key}`: {problem}"))?;
             (key, value)
         }
         None => (key, Value::from(value)),
@@ -59,6 +59,20 @@ pub fn object<V: Into<Value>>(
     Ok(map)
 }
 
+/// Collects headers into an object. A repeated name, in any case, is an error.
+pub fn headers(option: &str, pairs: Vec<(String, String)>) -> Result<Map<String, Value>, Failure> {
+    for (index, (name, _)) in pairs.iter().enumerate() {
+        let earlier = pairs[..index].iter().find(|(other, _)| other.eq_ignore_ascii_case(name));
+        if let Some((other, _)) = earlier.filter(|(other, _)| other != name) {
+            return Err(Failure::usage(format!(
+                "{option}: `{other}` and `{name}` are the same header"
+            ))
+            .hint("the case of a name does not matter; remove one"));
+        }
+    }
+    object(option, pairs)
+}
+
 #[cfg(test)]
 mod tests {
     use serde_json::json;
@@ -80,6 +94,11 @@ mod tests {
             assert!(parse(text).is_err(), "{text}");
         }
         assert!(object("--tag", [("a".to_owned(), "1"), ("a".to_owned(), "2")]).is_err());
+        for (one, other) in [("X-A", "X-A"), ("X-A", "x-a")] {
+            let pairs = [one, other].map(|name| (name.to_owned(), "1".to_owned()));
+            let refused = headers("--header", pairs.into()).expect_err("refused");
+            assert!(refused.details().message.contains(other));
+        }
     }
 
     #[test]

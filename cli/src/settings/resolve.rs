@@ -236,6 +236,20 @@ impl Settings {
         )))
     }
 
+    /// The base URL of a service in the profile, if it is another one than this.
+    pub fn replaced_url(&self, service: Service, url: &str) -> Result<Option<String>, Failure> {
+        let profile = self.profiles()?.get(&self.profile.value)?.unwrap_or_default();
+        let stored = match service {
+            Service::Email => profile.email_url,
+            _ => profile.extraction_url,
+        };
+        let stored_for = match stored {
+            Some(stored) => Some(stored),
+            None => self.credentials()?.url(&self.profile.value, service).map(str::to_owned),
+        };
+        Ok(stored_for.filter(|stored| !is_same_base_url(stored, url)))
+    }
+
     /// Whether an option or the environment overrides the profile's key for a service.
     pub fn is_key_overridden(&self, service: Service) -> bool {
         self.key_file.is_some() || self.key_of_environment(service).is_some()

@@ -291,6 +291,49 @@ fn recorded_deliveries_are_replayed_with_a_new_signature() {
     assert_eq!(results[1]["status"], 200);
 }
 
+/// A delivery is signed with the secret of the session that recorded it.
+#[test]
+fn each_session_replays_with_its_own_secret() {
+    let home = Home::new();
+    let app = Service::always(200, "{}");
+    let args = ["--sandbox", "listen", "--forward-to", &app.url()];
+    let sessions = [(), ()].map(|()| {
+        let mut listening = RunningListen::start(&home, &args);
+        let id = listening.ready["webhook"].as_str().expect("an id").to_owned();
+        let test = home.run(&["--sandbox", "webhooks", "test", &id]);
+        assert_eq!(test.code, 0, "{test:?}");
+        let record = listening.next()["id"].as_str().expect("an id").to_owned();
+        let file = listening.ready["secret_file"].as_str().expect("a file").to_owned();
+        assert_eq!(listening.interrupt().code, 130);
+        let secret = std::fs::read_to_string(&file).expect("the secret");
+        (record, file, secret)
+    });
+    let [(first, first_file, _), (second, second_file, _)] = &sessions;
+    assert_ne!(first_file, second_file);
+    let run = home.run(&["replay", first, second]);
+    assert_eq!(run.code, 0, "{run:?}");
+    let requests = app.requests();
+    assert_eq!(requests.len(), 4);
+    for (request, (_, _, secret)) in requests.iter().zip(sessions.iter().cycle()) {
+        let verifier = MailVerifier::new(Secret::new(secret.as_str()).expect("a secret"));
+        let signature = header(request, "mail-signature").expect("signed");
+        assert!(verifier.verify(signature, body(request)).is_ok(), "{request}");
+    }
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt as _;
+        let mode = std::fs::metadata(first_file).expect("there").permissions().mode();
+        assert_eq!(mode & 0o777, 0o600);
+    }
+
+    std::fs::remove_file(first_file).expect("removed");
+    let run = home.run(&["replay", first]);
+    assert_eq!(run.code, 2, "{run:?}");
+    let error = run.error();
+    assert!(error["message"].as_str().is_some_and(|m| m.contains(first_file.as_str())), "{error}");
+    assert!(error["hint"].as_str().is_some_and(|hint| hint.contains("--secret-file")), "{error}");
+}
+
 /// Corrupt records are listed too, and counted.
 #[test]
 fn records_are_listed_and_shown_even_if_some_are_corrupt() {
@@ -556,11 +599,42 @@ fn a_rotated_webhook_has_the_same_url_and_events_and_another_secret() {
 
     // Without a place for the secret, nothing changes.
     let new = new["id"].as_str().expect("an id");
-    // The name leaves no room for the temporary file's.
-    let long = home.path(&"x".repeat(240)).display().to_string();
+    let long = home.path(&"x".repeat(300)).display().to_string();
     let run = home.run(&["--sandbox", "webhooks", "rotate", new, "--yes", "--secret-file", &long]);
-    assert!(run.code == 1 && run.stderr.contains("is unchanged"), "{run:?}");
+    assert!(run.code == 2 && run.stderr.contains("nothing was changed"), "{run:?}");
     assert_eq!(home.sandbox_json(&["webhooks", "list"]), list);
+}
+
+/// The file exists before the service creates a secret, and only as long as there may be one.
+#[test]
+fn a_rotation_creates_its_file_first_and_removes_it_without_a_secret() {
+    let home = Home::new();
+    let (listener, url) = support::listen();
+    let file = home.path("new-secret");
+    let path = file.display().to_string();
+    let mut command =
+        home.command(&["webhooks", "rotate", "whk_1", "--yes", "--secret-file", &path]);
+    command.envs([("SVC_EMAIL_URL", url.as_str()), ("SVC_EMAIL_KEY", "mk_test_x")]);
+    command.stdout(Stdio::piped()).stderr(Stdio::piped());
+    let child = command.spawn().expect("svc starts");
+    let webhook = r#"{"id":"whk_1","url":"https://a.test","events":["email.sent"]}"#;
+    let refused = http_response(422, "", r#"{"error":{"code":"no","message":"no"}}"#);
+    let mut created = 0;
+    while created == 0 {
+        let mut stream = accept(&listener);
+        let mut head = BufReader::new(stream.try_clone().expect("a stream"));
+        let mut first = String::new();
+        head.read_line(&mut first).expect("a request");
+        let is_list = first.starts_with("GET ");
+        created += usize::from(!is_list);
+        assert_eq!(std::fs::read(&file).expect("the file exists"), b"");
+        let list = http_response(200, "", &format!("[{webhook}]"));
+        let response = if is_list { &list } else { &refused };
+        stream.write_all(response.as_bytes()).expect("sent");
+    }
+    let run = Run::wait(child);
+    assert_eq!(run.code, 6, "{run:?}");
+    assert!(!file.exists());
 }
 
 #[test]

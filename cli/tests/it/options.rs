@@ -189,3 +189,61 @@ fn a_time_in_the_past_is_refused() {
         }
     }
 }
+
+/// Nothing that the user wrote is left out of the request, or replaced, without being said.
+#[test]
+fn what_would_be_lost_is_refused() {
+    let home = Home::new();
+    let env = [("SVC_EMAIL_URL", "http://127.0.0.1:9"), ("SVC_EMAIL_KEY", "mk_test_x")];
+    let body = r#"{"from":"a@b.test","to":"c@d.test","subject":"s","text":"t","#;
+    for (more, why) in [
+        (r#""headers":{"X-A":"1","x-a":"2"}}"#, "`X-A` and `x-a` are the same header"),
+        (r#""scheduled_at":"2030-01-01T00:00:00Z"}"#, "the field is `scheduledAt`"),
+        (r#""ReplyTo":"e@f.test"}"#, "the field is `replyTo`"),
+        (r#""variables":{"n":123456789012345678901}}"#, "would lose digits"),
+        (r#""attachments":[{"filename":"a","content":"","cid":"x"}]}"#, "unknown field `cid`"),
+    ] {
+        let body = format!("{body}{more}");
+        let file = home.file("email.json", &body);
+        let send = ["emails", "send", "--body", &format!("@{file}"), "--dry-run"];
+        let run = home.run_with_env(&send, &env);
+        assert!(run.code == 2 && run.stderr.contains(why), "{why}: {run:?}");
+        let run = home.run_with_env(&["emails", "batch", &file], &env);
+        let why = why.replace("the field is `", "its name is `");
+        let why = if why.contains("cid") { "attachments" } else { why.as_str() };
+        assert!(run.code == 2 && run.stderr.contains(why), "{why}: {run:?}");
+    }
+    let headers = ["--header", "X-A: 1", "--header", "x-a: 2"];
+    let send = home.run_with_env(&[&SEND[..], &["--text", "t"], &headers].concat(), &env);
+    assert!(send.code == 2 && send.stderr.contains("`X-A` and `x-a`"), "{send:?}");
+    let file = home.file("people.csv", "email\na@b.test\n");
+    let bulk = ["bulk", "send", &file, "--from", "a@b.test", "--subject", "s", "--text", "t"];
+    let run = home.run_with_env(&[&bulk[..], &headers].concat(), &env);
+    assert!(run.code == 2 && run.stderr.contains("`X-A` and `x-a`"), "{run:?}");
+    let both =
+        ["--unsubscribe", "https://x.test", "--header", "list-unsubscribe: <mailto:u@b.test>"];
+    let run = home.run_with_env(&[&bulk[..], &both].concat(), &env);
+    assert!(run.code == 2 && run.stderr.contains("sets the header"), "{run:?}");
+
+    let route = |url: &str| format!("email.sent=http://127.0.0.1:9/{url}");
+    let (one, other) = (route("a"), route("b"));
+    for (args, why) in [
+        (&["contacts", "export", "aud_1", "--format", "csv", "--jq", "."][..], "--format cannot"),
+        (&["bulk", "report", "job", "--format", "ndjson", "--json"], "--format cannot"),
+        (&["domains", "records", "dom_1", "--format", "bind", "--jq", "."], "--format cannot"),
+        (&["listen", "--insecure", "--route", &one, "--route", &other], "given twice"),
+        (
+            &["trigger", "email.sent", "--to", "http://127.0.0.1:9", "--set", "/id=1e-999"],
+            "would lose digits",
+        ),
+        (&["contacts", "create", "a", "b@c", "--meta", "k=1", "--meta", "k=2"], "given twice"),
+    ] {
+        let run = home.run_with_env(args, &env);
+        assert!(run.code == 2 && run.stderr.contains(why), "{args:?}: {run:?}");
+    }
+
+    // An option overrides the header of the body, in any case.
+    let body = format!("{body}\"headers\":{{\"X-A\":\"1\"}}}}");
+    let send = ["emails", "send", "--body", "-", "--header", "x-a: 2"];
+    assert_eq!(request(&home, &send, &body)["body"]["headers"], json!({"x-a": "2"}));
+}

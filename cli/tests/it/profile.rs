@@ -6,6 +6,7 @@ use std::process::Stdio;
 
 use serde_json::Value;
 
+use crate::pty::Terminal;
 use crate::support::{Home, Run, Service, http_response};
 
 /// A home directory with these settings in the default profile.
@@ -40,6 +41,45 @@ fn a_stored_key_is_not_sent_to_an_edited_base_url() {
     let login = home.run_with_input(&["login", "--profile", "default"], "mk_test_new");
     assert_eq!(login.code, 0, "{login:?}");
     assert_eq!(home.run(&["audiences", "list", "--json"]).code, 0);
+}
+
+/// A login does not replace the base URL and the key of a profile in silence.
+#[test]
+fn a_login_at_another_base_url_needs_a_confirmation() {
+    let (own, other) = (Service::always(200, "[]"), Service::always(200, "[]"));
+    let home = Home::new();
+    let login = |more: &[&str]| {
+        home.run_with_input(&[&["login"], more].concat(), format!("mk_test_{}", more.len()))
+    };
+    assert_eq!(login(&["--email-url", &own.url()]).code, 0);
+    // Another key at the same base URL.
+    assert_eq!(login(&["--email-url", &format!("{}/", own.url())]).code, 0);
+    let file = |name: &str| {
+        std::fs::read_to_string(home.path(&format!("config/svc/{name}.toml"))).expect("read")
+    };
+    let before = (file("config"), file("credentials"));
+    let run = login(&["--email-url", &other.url()]);
+    let error = run.error();
+    assert_eq!((run.code, &error["code"]), (2, &Value::from("profile_in_use")), "{run:?}");
+    let message = error["message"].as_str().expect("a message");
+    assert!(message.contains("`default`") && message.contains(&own.url()), "{message}");
+    assert!(message.contains("and its key"), "{message}");
+    let hint = error["hint"].as_str().expect("a hint");
+    assert!(hint.contains("--profile NAME") && hint.contains(" --yes"), "{hint}");
+    assert_eq!((file("config"), file("credentials")), before);
+    assert_eq!(other.requests(), [""; 0]);
+
+    // On a terminal, a question is asked before the key.
+    let words = ["login", "--email-url", &other.url()];
+    let mut terminal = Terminal::start(&home, &words, &[("NO_COLOR", "1")], 200);
+    terminal.until("base URL and its key. Replace? [y/N] ");
+    terminal.write("n\n");
+    assert_eq!(terminal.end().code, 2);
+    assert_eq!((file("config"), file("credentials")), before);
+
+    assert_eq!(login(&["--profile", "new", "--email-url", &other.url()]).code, 0);
+    assert_eq!(login(&["--yes", "--email-url", &other.url()]).code, 0);
+    assert!(!file("credentials").contains(&own.url()), "the old key is gone");
 }
 
 /// A stored key is sent only to the base URL that it was stored for.

@@ -96,7 +96,7 @@ fn a_profile_refuses_the_key_of_another_organization() {
     let login = |service: &Service| {
         let url = service.url();
         home.run_with_input(
-            &["login", "--service", "extraction", "--extraction-url", &url],
+            &["login", "--yes", "--service", "extraction", "--extraction-url", &url],
             "sk_test_a",
         )
     };

@@ -125,7 +125,7 @@ fn trigger_hints_at_another_secret_after_401() {
         run.stderr.contains("\n  give the application's signing secret with --secret-file"),
         "{run:?}"
     );
-    home.file("data/svc/listen-email.secret", "whsec_of_the_session");
+    home.file("data/svc/listen-email-01.secret", "whsec_of_the_session");
     let run = home.run(&["-o", "table", "trigger", "email.sent", "--to", &to]);
     assert!(run.stderr.starts_with("signed with the secret of the last `svc listen`\n"), "{run:?}");
 }

@@ -210,11 +210,12 @@ impl Serialize for Attachment {
     }
 }
 
-/// Deserializes the documented JSON object, with its content in Base64.
+/// Deserializes the documented JSON object, with its content in Base64. Another field is an
+/// error, because it could not be sent.
 impl<'de> Deserialize<'de> for Attachment {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         #[derive(Deserialize)]
-        #[serde(rename_all = "camelCase")]
+        #[serde(rename_all = "camelCase", deny_unknown_fields)]
         struct Object {
             filename: String,
             content: String,

@@ -187,8 +187,9 @@ impl Email {
     }
 
     /// Checks the documented limits: 1 to 50 recipients in `to`, 998 characters in the
-    /// subject, 20 attachments, and plausible email addresses. [`Emails::send`] does this
-    /// automatically unless the client was built with `local_checks(false)`.
+    /// subject, 20 attachments, plausible email addresses, and no header that is set twice,
+    /// whatever the case of its name. [`Emails::send`] does this automatically unless the
+    /// client was built with `local_checks(false)`.
     ///
     /// # Errors
     ///

@@ -1,5 +1,9 @@
 //! Checks of the documented limits, made before sending (`docs/email-service/limits.md`).
 
+use std::collections::HashMap;
+
+use serde_json::{Map, Value};
+
 use super::Email;
 use crate::InvalidInput;
 
@@ -44,11 +48,26 @@ pub(super) fn check_email(email: &Email) -> Result<(), InvalidInput> {
             email.attachments.len(),
         ));
     }
+    check_headers(&email.headers)?;
     for (index, attachment) in email.attachments.iter().enumerate() {
         if attachment.filename.is_empty() {
             return Err(InvalidInput::new(
                 format!("attachments[{index}].filename"),
                 "must not be empty",
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// Rejects a header that is set twice: the case of its name does not matter.
+fn check_headers(headers: &Map<String, Value>) -> Result<(), InvalidInput> {
+    let mut names = HashMap::new();
+    for name in headers.keys() {
+        if let Some(other) = names.insert(name.to_ascii_lowercase(), name) {
+            return Err(InvalidInput::new(
+                "headers",
+                format!("`{other}` and `{name}` are the same header; remove one"),
             ));
         }
     }
@@ -71,7 +90,7 @@ pub(super) fn check_batch_size(emails: &[Email]) -> Result<(), InvalidInput> {
 /// a JSON object.
 #[cfg(feature = "client")]
 pub(crate) fn check_extra(
-    extra: &serde_json::Map<String, serde_json::Value>,
+    extra: &Map<String, Value>,
     fields: &[(&str, bool)],
 ) -> Result<(), InvalidInput> {
     let is_set = |name: &String| fields.iter().any(|(field, is_set)| *is_set && field == name);
@@ -125,6 +144,15 @@ mod tests {
         for bad in ["", "a", "a b@c", "Ada <a b@c>", "a@b\r\nBcc: x", "Ada a@b", "<>"] {
             assert!(!can_be_address(bad), "{bad}");
         }
+    }
+
+    #[test]
+    fn the_case_of_a_header_does_not_matter() {
+        let email = Email::new("a@b", "c@d", "s").header("X-A", "1").header("X-B", "1");
+        assert_eq!(check_email(&email), Ok(()));
+        let invalid = check_email(&email.header("x-a", "2")).unwrap_err();
+        assert_eq!(invalid.field, "headers");
+        assert!(invalid.problem.contains("`X-A` and `x-a`"), "{}", invalid.problem);
     }
 
     #[test]

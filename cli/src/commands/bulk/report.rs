@@ -45,6 +45,7 @@ const COLUMNS: [&str; 7] = ["row", "address", "status", "id", "code", "when", "m
 
 impl Report {
     pub fn run(self, context: &Context) -> Result<(), Failure> {
+        context.check_format_option(self.format.is_some())?;
         let job = Jobs::of(&context.settings).find(&self.job)?;
         let as_json = context.out.has_explicit_format() && !context.out.is_table();
         let csv = match self.format {

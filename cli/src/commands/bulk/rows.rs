@@ -6,11 +6,11 @@ use std::path::Path;
 
 use serde_json::{Map, Value};
 
-use super::csv_records::{CsvRecords, not_utf8};
-use crate::commands::contacts::import::rows::{lists_opt_outs, says_who_opted_out};
+use crate::commands::contacts::import::rows::columns::{lists_opt_outs, says_who_opted_out};
 use crate::failure::Failure;
 use crate::input::content::in_file;
-use crate::input::json_problem;
+use crate::input::csv_records::{CsvRecords, Joined, not_utf8_at, start_of_text};
+use crate::input::{inexact_number, json_problem};
 
 /// The most bytes of a line of NDJSON.
 const MAX_LINE: u64 = 1 << 20;
@@ -70,16 +70,8 @@ impl Format {
     fn open(path: &Path, column: Option<&str>) -> Result<Self, Failure> {
         let file = File::open(path).map_err(|error| Failure::input(error.to_string()))?;
         let mut reader = BufReader::with_capacity(64 * 1024, file);
-        let start = reader.fill_buf()?;
-        let is_utf16 = start.starts_with(b"\xFF\xFE") || start.starts_with(b"\xFE\xFF");
-        if is_utf16 || start.iter().take(100).any(|byte| *byte == 0) {
-            return Err(Failure::input("line 1, column 1: UTF-16 or binary, not UTF-8 text")
-                .hint("save it as \"CSV UTF-8\", or convert it: iconv -f utf-16 -t utf-8 FILE"));
-        }
-        if start.starts_with(b"\xEF\xBB\xBF") {
-            reader.consume(3);
-        }
-        match reader.fill_buf()?.iter().find(|byte| !byte.is_ascii_whitespace()) {
+        let start = start_of_text(&mut reader)?;
+        match start.iter().find(|byte| !byte.is_ascii_whitespace()) {
             None => Err(Failure::input("the file is empty")),
             Some(b'{') => Ok(Self::Ndjson { reader, line: 0, buffer: Vec::new() }),
             Some(b'[') => {
@@ -91,8 +83,8 @@ impl Format {
     }
 
     fn open_csv(reader: BufReader<File>, column: Option<&str>) -> Result<Self, Failure> {
-        let mut records = CsvRecords::new(reader);
-        let header = records.header()?.unwrap_or_default();
+        let mut records = CsvRecords::new(reader)?;
+        let header = records.header()?;
         let columns = header.iter().map(str::to_owned).collect::<Vec<_>>();
         if let Some(twice) =
             columns.iter().enumerate().find(|(at, name)| columns[..*at].contains(name))
@@ -165,11 +157,13 @@ fn next_of_csv(
     loop {
         let Some(record) = records.next()? else { return Ok(None) };
         *number += 1;
-        let cells = &record.values;
-        if record.is_doubtful || cells.get(email).is_some_and(|cell| cell.contains('\n')) {
+        let (line, joined) = (record.line, record.joined);
+        let cells = record.text()?;
+        if joined == Some(Joined::Probably)
+            || cells.get(email).is_some_and(|cell| cell.contains('\n'))
+        {
             return Err(Failure::input(format!(
-                "line {}: a value looks like several rows; check its quotes",
-                record.line
+                "line {line}: a value looks like several rows; check its quotes"
             ))
             .hint("a stray quote joins rows; remove it, or keep such a value in one line"));
         }
@@ -180,8 +174,7 @@ fn next_of_csv(
         let mut row = Row::new(*number, cells.get(email).unwrap_or_default());
         if cells.iter().skip(columns.len()).any(|cell| !cell.is_empty()) {
             row.problem = Some(format!(
-                "line {}: the row has {} values, but the header has {}",
-                record.line,
+                "line {line}: the row has {} values, but the header has {}",
                 cells.len(),
                 columns.len()
             ));
@@ -211,7 +204,7 @@ fn next_of_ndjson(
             return Err(Failure::input(format!("line {line}: longer than 1 MiB")));
         }
         let text = std::str::from_utf8(buffer)
-            .map_err(|error| not_utf8(line, buffer, error.valid_up_to()))?;
+            .map_err(|error| not_utf8_at(line, buffer, error.valid_up_to()))?;
         if text.trim().is_empty() {
             continue;
         }
@@ -220,6 +213,8 @@ fn next_of_ndjson(
             // serde counts lines from the start of this one.
             Failure::input(problem.replace(" at line 1 ", &format!(" at line {line} ")))
         })?;
+        let problem = inexact_number(text)
+            .map(|problem| problem.replace(" at line 1 ", &format!(" at line {line} ")));
         let mut keys = object.keys().map(String::as_str).filter(|name| is_email(name));
         let (key, is_ambiguous) = match column {
             Some(column) => (Some(column), false),
@@ -229,6 +224,7 @@ fn next_of_ndjson(
         let names = object.keys().map(String::as_str);
         refuse_opt_outs(line, names, key.unwrap_or_default())?;
         let mut row = Row::new(line, address.trim());
+        row.problem = problem;
         if is_ambiguous {
             let problem = "several keys may hold the address; name it: --column email";
             row.problem = Some(problem.to_owned());

@@ -200,7 +200,18 @@ impl Send {
                 .map_err(|problem| Failure::usage(format!("--only-to: {problem}")))?;
         }
         // Checks that no name is given twice.
-        pairs::object("--header", self.header.clone())?;
+        pairs::headers("--header", self.header.clone())?;
+        let sets_unsubscribe = |(name, _): &&(String, String)| {
+            ["List-Unsubscribe", "List-Unsubscribe-Post"]
+                .iter()
+                .any(|set| set.eq_ignore_ascii_case(name))
+        };
+        if let Some((name, _)) = self.header.iter().find(sets_unsubscribe)
+            && self.unsubscribe.is_some()
+        {
+            return Err(Failure::usage(format!("--unsubscribe sets the header {name} too"))
+                .hint("remove one of them"));
+        }
         pairs::object("--tag", self.tag.clone())?;
         let attachments = self.attach.iter().map(attachment).collect::<Result<_, _>>()?;
         let file = self.file.as_deref().filter(|path| path.as_os_str() != "-");

@@ -1,22 +1,26 @@
 //! The `svc contacts export` command.
 
+use std::collections::BTreeSet;
+
 use clap::{Args, ValueEnum};
-use serde_json::Value;
+use serde_json::{Map, Value};
 use svc_sdk::EmailClient;
 use svc_sdk::email::Contact;
 
 use super::VIEW;
+use super::import::rows::columns::is_ignored;
 use super::import::rows::{EXPORT_HEADER, topics_cell};
 use crate::complete::Values;
 use crate::contact_pages;
 use crate::context::Context;
 use crate::failure::Failure;
 use crate::names::{self, Names};
-use crate::output::{self, Format};
+use crate::output::{self, Format, one_line};
 
 /// Export all contacts of an audience as CSV or NDJSON
 ///
-/// Contacts are written page by page as they arrive. `svc contacts import` reads both formats.
+/// Contacts are written page by page as they arrive. `svc contacts import` reads both formats. CSV
+/// has the documented fields, and does not tell an empty name from none; NDJSON has every field.
 #[derive(Args, Debug)]
 #[command(after_long_help = "\
 Examples:
@@ -46,6 +50,7 @@ enum ExportFormat {
 
 impl Export {
     pub async fn run(self, context: &Context) -> Result<(), Failure> {
+        context.check_format_option(self.format.is_some())?;
         let client = context.email_client().await?;
         let export = async |audience: &str| self.export(context, &client, audience).await;
         names::with_id(context, Names::Audience(&client), &self.audience, export).await
@@ -69,16 +74,18 @@ impl Export {
         };
         let progress = context.out.progress("exporting");
         let (mut count, mut all) = (0_u64, Vec::new());
+        let mut left_out = BTreeSet::new();
         let read = contact_pages::for_each(client, audience, self.page_size, |contact| {
             if csv && count == 0 {
                 context.out.raw(&header())?;
             }
             count += 1;
             progress.set_text(format!("exported {count} contacts"));
+            let value = output::to_value(&contact);
             if csv {
+                left_out.extend(value.as_object().into_iter().flat_map(not_in_csv));
                 return context.out.raw_data(&line(&contact)?);
             }
-            let value = output::to_value(&contact);
             match context.out.format() {
                 Format::Ndjson => context.out.one(&value, VIEW)?,
                 _ if self.format == Some(ExportFormat::Ndjson) => {
@@ -96,6 +103,13 @@ impl Export {
         if !csv && self.format.is_none() && context.out.format() != Format::Ndjson {
             return context.out.value(&Value::from(all));
         }
+        if !left_out.is_empty() {
+            let fields = left_out.into_iter().collect::<Vec<_>>().join(", ");
+            context.out.warning(&format!(
+                "CSV has no column for these fields of the contacts: {}; --format ndjson has all",
+                one_line(&fields)
+            ));
+        }
         context.out.note(&format!("exported {count} contacts"));
         Ok(())
     }
@@ -103,6 +117,13 @@ impl Export {
 
 fn header() -> String {
     format!("{}\n", EXPORT_HEADER.join(","))
+}
+
+/// The fields that CSV leaves out, except those that only the service can set.
+fn not_in_csv(contact: &Map<String, Value>) -> impl Iterator<Item = String> {
+    let keys = contact.iter().filter(|(_, value)| !value.is_null()).map(|(key, _)| key);
+    let keys = keys.filter(|key| !EXPORT_HEADER.contains(&key.as_str()) && !is_ignored(key));
+    keys.cloned()
 }
 
 fn line(contact: &Contact) -> Result<String, Failure> {

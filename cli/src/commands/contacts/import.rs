@@ -31,10 +31,14 @@ const MAX_CONCURRENT: usize = 4;
 /// Import contacts from a CSV file into an audience
 ///
 /// Columns are mapped by their header: email, name (or first and last name), topics, subscribed and
-/// metadata (a JSON object). Any other column becomes a metadata entry of its name. The NDJSON and
+/// metadata (a JSON object). Any other column becomes a metadata entry of its name, and so do first
+/// and last name beside a column with the whole name. The NDJSON and
 /// JSON of `svc contacts export` are read too; keys are mapped as columns.
 ///
-/// A row that fails does not stop the import; the exit code is then 11. Running the import again is
+/// An address that is in several rows is imported once, from the first of them; the others are
+/// reported as duplicates. If one of its rows has subscribed=false, the contact is unsubscribed.
+///
+/// A row that fails does not stop the import; the exit code is then 11, as it is after duplicates. Running the import again is
 /// safe: existing addresses are skipped, or updated with --existing update. An update never
 /// subscribes a contact that has opted out, unless --resubscribe is given. `subscribed` is set by
 /// an update after the creation; if only that fails, the row is reported as failed.
@@ -88,7 +92,7 @@ impl Import {
         let total = rows.len();
         for column in doubtful {
             let column_or_key = if is_json { "key" } else { "column" };
-            let way_out = if rows::lists_opt_outs(&column) {
+            let way_out = if rows::columns::lists_opt_outs(&column) {
                 format!(
                     "if it says who has opted out, add a {column_or_key} `subscribed` with the \
                      opposite values"
@@ -135,14 +139,20 @@ impl Import {
             .take_while(|_| std::future::ready(!stopped.get()))
             .inspect(|_| started.set(started.get() + 1))
             .map(|row| async move {
-                let row = row.map_err(|(number, why)| (number, None, Failure::input(why)))?;
-                let (number, email) = (row.number, row.email.clone());
+                let row = row.map_err(report::FailedRow::from)?;
+                let (number, email) = (row.number, Some(row.email.clone()));
                 let done = import.import_row(context, client, audience, known, row).await;
-                done.map_err(|failure| (number, Some(email), failure))
+                done.map_err(|failure| report::FailedRow {
+                    number,
+                    email,
+                    duplicate_of: None,
+                    failure,
+                })
             })
             .buffered(MAX_CONCURRENT);
         let mut results = pin!(results);
-        let (mut entries, mut failed, mut seen, mut end) = (Vec::new(), 0, 0, None);
+        let (mut entries, mut failed, mut seen, mut end) =
+            (Vec::new(), report::Failed::default(), 0, None);
         let mut opt_outs = report::OptOuts::default();
         loop {
             let result = tokio::select! {
@@ -159,13 +169,13 @@ impl Import {
             seen += 1;
             let entry = match result {
                 Ok(entry) => entry,
-                Err((number, email, failure)) => {
-                    failed += 1;
-                    let entry = report::failed_entry(number, email.as_deref(), &failure);
+                Err(row) => {
+                    failed.count(&row);
+                    let entry = row.entry();
                     // No further row is sent. The rows under way are completed and reported.
-                    if is_fatal(&failure) && end.is_none() {
+                    if is_fatal(&row.failure) && end.is_none() {
                         stopped.set(true);
-                        end = Some(failure);
+                        end = Some(row.failure);
                     }
                     entry
                 }
@@ -188,8 +198,9 @@ impl Import {
                 Existing::Update => "updated if the address exists",
             };
             context.out.note(&format!(
-                "{} of {total} rows would be created, or {exists}; {failed} are invalid",
-                total - failed
+                "{} of {total} rows would be created, or {exists}{}",
+                total - failed.rows - failed.duplicates,
+                failed.described()
             ));
             return match end {
                 Some(failure) => Err(failure),
@@ -232,15 +243,7 @@ impl Import {
                 ),
                 Existing::Update => format!("go on:\n{}", context.typed_again()),
             })),
-            None if failed > 0 => {
-                Err(Failure::new(Kind::PartlyRefused, format!("{failed} of {total} rows failed"))
-                    .code("import_partly_refused")
-                    .hint(
-                        "fix these rows and run the import again with --existing update, \
-                         which also completes contacts that were only created",
-                    ))
-            }
-            None => Ok(()),
+            None => failed.verdict(total),
         }
     }
 
@@ -282,7 +285,7 @@ impl Import {
         row: Row,
     ) -> Result<Value, Failure> {
         let entry = |result: &str, id: Option<&str>| json!({"row": row.number, "email": row.email, "result": result, "id": id});
-        match (known.get(&row.email.to_lowercase()), self.existing) {
+        match (known.get(&rows::comparable(&row.email)), self.existing) {
             (Some(known), Existing::Skip) => {
                 let mut entry = entry("skipped", Some(&known.id));
                 if row.subscribed == Some(false) && known.subscribed != Some(false) {
@@ -376,7 +379,7 @@ async fn existing_contacts(
     let read = contact_pages::for_each(client, audience, None, |contact| {
         if let Some(email) = contact.email {
             let entry = Known { id: contact.id, subscribed: contact.subscribed };
-            known.insert(email.to_lowercase(), entry);
+            known.insert(rows::comparable(&email), entry);
         }
         Ok(())
     });

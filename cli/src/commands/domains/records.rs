@@ -44,6 +44,8 @@ enum Format {
 
 impl Records {
     pub async fn run(self, context: &Context) -> Result<(), Failure> {
+        let is_text = matches!(self.format, Some(Format::Bind | Format::Terraform));
+        context.check_format_option(is_text)?;
         let client = context.email_client().await?;
         let Some(list) = context.call(client.domains().list(), "reading").await? else {
             return Ok(());

@@ -7,11 +7,11 @@ use serde_json::{Value, json};
 use svc_sdk::FieldProblem;
 use svc_sdk::email::{BatchItem, BatchOutcome, BatchResponse, Email};
 
-use super::send::has_content;
+use super::send::{has_content, misspelled_field};
 use crate::context::Context;
 use crate::failure::{Failure, Kind};
 use crate::input::content::in_file;
-use crate::input::json_problem;
+use crate::input::{exact_json, inexact_number, json_problem};
 use crate::output::{self, Column, Show, View};
 use crate::sent::SentEmails;
 
@@ -155,6 +155,10 @@ fn email(value: Value, local_checks: bool) -> Result<Email, (String, String)> {
         return Err(("text".to_owned(), problem.to_owned()));
     }
     if local_checks {
+        if let Some((name, meant)) = misspelled_field(&email) {
+            let problem = format!("not a field of an email; its name is `{meant}`");
+            return Err((name.to_owned(), problem));
+        }
         email
             .check()
             .map_err(|invalid| (invalid.field.to_string(), invalid.problem.to_string()))?;
@@ -167,20 +171,17 @@ fn parse(bytes: &[u8], local_checks: bool) -> Result<Rows, Failure> {
         .map_err(|_| Failure::input("not UTF-8 text"))?
         .trim_start_matches('\u{feff}');
     let values = if text.trim_start().starts_with('[') {
-        serde_json::from_str::<Vec<Value>>(text).map_err(|error| {
+        let values = serde_json::from_str::<Vec<Value>>(text).map_err(|error| {
             Failure::input(format!("not a JSON array: {}", json_problem(&error)))
-        })?
+        })?;
+        inexact_number(text).map_or(Ok(values), |problem| Err(Failure::input(problem)))?
     } else {
         text.lines()
             .enumerate()
             .filter(|(_, line)| !line.trim().is_empty())
             .map(|(number, line)| {
-                serde_json::from_str(line).map_err(|error| {
-                    Failure::input(format!(
-                        "not NDJSON: line {}: {}",
-                        number + 1,
-                        json_problem(&error)
-                    ))
+                exact_json(line).map_err(|problem| {
+                    Failure::input(format!("not NDJSON: line {}: {problem}", number + 1))
                 })
             })
             .collect::<Result<_, _>>()?

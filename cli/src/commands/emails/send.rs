@@ -11,7 +11,7 @@ use crate::context::Context;
 use crate::failure::{Failure, Kind};
 use crate::input::at::Direction;
 use crate::input::attach::{self, Attach, Source};
-use crate::input::{html, pairs};
+use crate::input::{html, inexact_number, json_problem, pairs};
 use crate::sent::SentEmails;
 use crate::{advice, output, times, wait};
 
@@ -164,7 +164,11 @@ impl Send {
         if let Some(text) = &self.text {
             email.text = Some(read_content("--text", text)?);
         }
-        email.headers.extend(pairs::object("--header", self.header)?);
+        for (name, value) in pairs::headers("--header", self.header)? {
+            // The same header of the body, in any case, is overridden.
+            email.headers.retain(|other, _| !other.eq_ignore_ascii_case(&name));
+            email.headers.insert(name, value);
+        }
         email.tags.extend(pairs::object("--tag", self.tag)?);
         if let Some(vars) = &self.vars {
             email.variables.extend(parse_variables(&read("--vars", vars)?)?);
@@ -189,6 +193,11 @@ impl Send {
             return Err(Failure::usage("--var and --vars need a template")
                 .hint("name it with --template ID, or remove the variables"));
         }
+        let local_checks = !context.settings.compatibility.local_checks_off;
+        if let Some((name, meant)) = misspelled_field(&email).filter(|_| local_checks) {
+            return Err(Failure::input(format!("--body: `{name}` is not a field of an email"))
+                .hint(format!("nothing was sent; the name of the field is `{meant}`")));
+        }
         if email.subject.is_empty() && self.body.is_some() {
             return Err(Failure::input(
                 "the email has no subject: add it to --body or give --subject",
@@ -196,6 +205,34 @@ impl Send {
         }
         Ok(email)
     }
+}
+
+/// The fields of an email (`docs/email-service/emails.md`).
+const FIELDS: [&str; 14] = [
+    "from",
+    "to",
+    "subject",
+    "html",
+    "text",
+    "cc",
+    "bcc",
+    "replyTo",
+    "headers",
+    "attachments",
+    "tags",
+    "scheduledAt",
+    "templateId",
+    "variables",
+];
+
+/// A field that differs from a documented one only in case, `_` or `-`, with the name that was
+/// probably meant. The service would ignore it: an email with `scheduled_at` would go out at once.
+pub(super) fn misspelled_field(email: &Email) -> Option<(&str, &'static str)> {
+    let letters = |name: &str| name.to_lowercase().replace(['_', '-'], "");
+    email.extra.keys().find_map(|name| {
+        let meant = FIELDS.into_iter().find(|field| letters(field) == letters(name))?;
+        Some((name.as_str(), meant))
+    })
 }
 
 /// Whether there is anything to send; an empty text that was asked for is content too.
@@ -267,11 +304,18 @@ fn replace(list: &mut Vec<String>, given: Vec<String>) {
     }
 }
 
-pub(super) fn parse_body(text: &str) -> Result<Email, Failure> {
-    serde_json::from_str::<Email>(text).map_err(|error| {
-        Failure::input(format!("--body is not an email: {}", crate::input::json_problem(&error)))
+fn parse_body(text: &str) -> Result<Email, Failure> {
+    let email = serde_json::from_str::<Email>(text).map_err(|error| {
+        Failure::input(format!("--body is not an email: {}", json_problem(&error)))
             .hint("an email is {\"from\", \"to\", \"subject\", \"html\", \"text\", …}: svc schema emails send")
-    })
+    })?;
+    refuse_inexact("--body", text)?;
+    Ok(email)
+}
+
+fn refuse_inexact(option: &str, text: &str) -> Result<(), Failure> {
+    let problem = inexact_number(text);
+    problem.map_or(Ok(()), |problem| Err(Failure::input(format!("{option}: {problem}"))))
 }
 
 /// Rejects a value that names a file, where `@` was probably forgotten: the recipients would get
@@ -296,12 +340,11 @@ pub(crate) fn reject_file_name(command: &str, option: &str, value: &str) -> Resu
 }
 
 fn parse_variables(text: &str) -> Result<serde_json::Map<String, Value>, Failure> {
-    serde_json::from_str(text).map_err(|error| {
-        Failure::input(format!(
-            "--vars is not a JSON object: {}",
-            crate::input::json_problem(&error)
-        ))
-    })
+    let variables = serde_json::from_str(text).map_err(|error| {
+        Failure::input(format!("--vars is not a JSON object: {}", json_problem(&error)))
+    })?;
+    refuse_inexact("--vars", text)?;
+    Ok(variables)
 }
 
 /// Rejects several addresses in one value. Values are not split at commas because display names

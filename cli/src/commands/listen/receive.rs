@@ -24,6 +24,7 @@ use super::check::Check;
 use crate::deliver::{
     Deliverer, Delivery, DeliveryError, DeliveryResponse, RESPONSE_TIMEOUT, is_hop_by_hop,
 };
+use crate::recorded::session_secret::SessionSecret;
 use crate::recorded::{RecordedDelivery, Records};
 
 /// Maximum number of connections at a time. More wait until one is closed.
@@ -74,6 +75,7 @@ pub(super) struct Receiver {
     pub(super) deliverer: Deliverer,
     pub(super) records: Records,
     pub(super) secret_file: Option<PathBuf>,
+    pub(super) session_secret: Option<SessionSecret>,
     pub(super) report: UnboundedSender<Report>,
     /// Locked for reading while a request is in flight.
     pub(super) busy: Arc<RwLock<()>>,
@@ -214,8 +216,9 @@ impl Receiver {
             RecordedDelivery::new(self.service.as_str(), event.clone(), headers, &body);
         record.forwarded_to = target.cloned();
         record.secret_file.clone_from(&self.secret_file);
-        let kept =
-            self.records.store(&record).err().map(|failure| failure.details().message.clone());
+        let touched = self.session_secret.as_ref().map_or(Ok(()), SessionSecret::touch);
+        let kept = touched.and_then(|()| self.records.store(&record)).err();
+        let kept = kept.map(|failure| failure.details().message.clone());
         let mut report = Report {
             at: record.received_at.clone(),
             id: Some(record.id),

@@ -1,13 +1,13 @@
 //! The `svc sandbox extraction` command.
 
 use clap::Args;
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::complete::at_file;
 use crate::context::Context;
 use crate::control::{self, Request};
 use crate::failure::Failure;
-use crate::input::json_problem;
+use crate::input::exact_json;
 
 /// Simulate a completed or failed extraction
 ///
@@ -37,8 +37,7 @@ impl Extraction {
             .data
             .map(|data| {
                 let text = context.inputs.text(&context.out, "--data", &data)?;
-                serde_json::from_str::<Value>(&text)
-                    .map_err(|error| Failure::input(format!("--data: {}", json_problem(&error))))
+                exact_json(&text).map_err(|problem| Failure::input(format!("--data: {problem}")))
             })
             .transpose()?;
         let body = json!({

@@ -1,6 +1,6 @@
 //! The `svc webhooks rotate` command.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use clap::{Args, ValueHint};
 use svc_sdk::Service;
@@ -13,7 +13,7 @@ use crate::context::Context;
 use crate::failure::Failure;
 use crate::names::Names;
 use crate::output::View;
-use crate::recorded::write_private;
+use crate::secret_file::SecretFile;
 use crate::webhook::{self, Webhook};
 
 /// Replace a webhook to get a new signing secret
@@ -79,9 +79,9 @@ impl Rotation<'_> {
         names: Names<'_>,
         text: &str,
     ) -> Result<(), Failure> {
-        if let Some(path) = &self.options.secret_file {
-            refuse_unusable(path)?;
-        }
+        let secret_file = self.options.secret_file.as_deref();
+        // Before anything changes; removed again if the webhook is not replaced.
+        let mut secret_file = secret_file.map(SecretFile::create).transpose()?;
         if context.settings.dry_run {
             webhook::show_list(context, self.service).await?;
             context.out.note(
@@ -103,7 +103,7 @@ impl Rotation<'_> {
             confirm(context, &question).await?;
         }
         let new = webhook::create(context, self.service, url, &old.events).await?;
-        if let Err(mut failure) = self.hand_over(context, &old, &new).await {
+        if let Err(mut failure) = self.hand_over(context, &old, &new, secret_file.as_mut()).await {
             // The new secret is lost, so only the old webhook is of use.
             let undone = webhook::delete(context, self.service, &new.id).await;
             let command = webhook::delete_command(context, self.service, &new.id);
@@ -113,6 +113,9 @@ impl Rotation<'_> {
                 Ok(()) => failure,
                 Err(_) => failure.hint(format!("delete the new webhook: {command}")),
             });
+        }
+        if let Some(file) = secret_file {
+            file.keep();
         }
         let delete_old = webhook::delete_command(context, self.service, &old.id);
         if self.options.keep_old {
@@ -141,6 +144,7 @@ impl Rotation<'_> {
         context: &Context,
         old: &Webhook,
         new: &Webhook,
+        secret_file: Option<&mut SecretFile>,
     ) -> Result<(), Failure> {
         let secret = new.secret.as_ref().ok_or_else(|| {
             Failure::other("the response to the creation of the webhook has no signing secret")
@@ -153,34 +157,17 @@ impl Rotation<'_> {
             value["active"] = false.into();
         }
         value["replaces"] = old.id.as_str().into();
-        match &self.options.secret_file {
-            Some(path) => {
-                write_private(path, secret.expose().as_bytes())?;
+        match (secret_file, &self.options.secret_file) {
+            (Some(file), Some(path)) => {
+                file.store(secret)?;
                 value["secret_file"] = path.display().to_string().into();
             }
-            None => value[self.secret_field] = secret.expose().into(),
+            _ => value[self.secret_field] = secret.expose().into(),
         }
         context.out.one(&value, self.view)?;
         if self.options.secret_file.is_none() {
             context.out.hint("store the secret now: the service does not show it again");
         }
         Ok(())
-    }
-}
-
-/// Refuses a file that exists, which may hold another secret, and a directory that does not.
-fn refuse_unusable(path: &Path) -> Result<(), Failure> {
-    if path.symlink_metadata().is_ok() {
-        return Err(Failure::input(format!("--secret-file: {} already exists", path.display()))
-            .hint("nothing was changed; name a new file"));
-    }
-    let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty());
-    match directory.filter(|directory| !directory.is_dir()) {
-        None => Ok(()),
-        Some(missing) => Err(Failure::input(format!(
-            "--secret-file: {} is not an existing directory",
-            missing.display()
-        ))
-        .hint("nothing was changed; create the directory, or name another file")),
     }
 }

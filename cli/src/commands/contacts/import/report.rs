@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 
+use super::rows::InvalidRow;
 use crate::context::Context;
 use crate::failure::{Failure, Kind};
 use crate::output::{Column, Format, Show, View};
@@ -26,10 +27,11 @@ pub(super) fn rows(context: &Context, report: &[Value], total: usize) -> Result<
                 context.out.list(&bad, VIEW, "")?;
             }
             let sentence = format!(
-                "{total} rows: {} created, {} updated, {} skipped, {} failed, {} unknown",
+                "{total} rows: {} created, {} updated, {} skipped, {} duplicate, {} failed, {} unknown",
                 count("created"),
                 count("updated"),
                 count("skipped"),
+                count("duplicate"),
                 count("failed"),
                 count("unknown"),
             );
@@ -38,16 +40,14 @@ pub(super) fn rows(context: &Context, report: &[Value], total: usize) -> Result<
     }
 }
 
-/// Prints the invalid rows of a dry run.
+/// Prints the rows of a dry run that would not be imported.
 pub(super) fn invalid(
     context: &Context,
     report: &[Value],
-    failed: usize,
+    failed: Failed,
     total: usize,
 ) -> Result<(), Failure> {
-    if failed == 0 {
-        return Ok(());
-    }
+    let Err(mut failure) = failed.verdict(total) else { return Ok(()) };
     if context.out.is_table() {
         context.out.list(report, VIEW, "")?;
     }
@@ -55,18 +55,87 @@ pub(super) fn invalid(
         let why = row["error"]["message"].as_str()?;
         Some((format!("row {}", row["row"]), why.to_owned()))
     });
-    let mut failure =
-        Failure::new(Kind::PartlyRefused, format!("{failed} of {total} rows are invalid"));
     failure.details_mut().fields = fields.collect();
-    Err(failure.code("import_partly_refused"))
+    Err(failure)
 }
 
-/// The entry of a row that failed.
-pub(super) fn failed_entry(number: usize, email: Option<&str>, failure: &Failure) -> Value {
-    let mut error = failure.to_json();
-    let unknown = failure.kind() == Kind::OutcomeUnknown;
-    let result = if unknown { "unknown" } else { "failed" };
-    json!({"row": number, "email": email, "result": result, "error": error["error"].take()})
+/// A row that was not imported.
+pub(super) struct FailedRow {
+    pub(super) number: usize,
+    /// The address as it is in the file.
+    pub(super) email: Option<String>,
+    pub(super) duplicate_of: Option<usize>,
+    pub(super) failure: Failure,
+}
+
+impl From<InvalidRow> for FailedRow {
+    fn from(row: InvalidRow) -> Self {
+        let failure = Failure::input(row.why);
+        Self { number: row.number, email: row.email, duplicate_of: row.duplicate_of, failure }
+    }
+}
+
+impl FailedRow {
+    pub(super) fn entry(&self) -> Value {
+        let result = match (self.duplicate_of, self.failure.kind()) {
+            (Some(_), _) => "duplicate",
+            (None, Kind::OutcomeUnknown) => "unknown",
+            (None, _) => "failed",
+        };
+        let mut error = self.failure.to_json();
+        let mut entry = json!({"row": self.number, "email": self.email, "result": result, "error": error["error"].take()});
+        if let Some(first) = self.duplicate_of {
+            entry["duplicate_of"] = first.into();
+        }
+        entry
+    }
+}
+
+/// How many rows were not imported.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Failed {
+    /// Without duplicates.
+    pub(super) rows: usize,
+    pub(super) duplicates: usize,
+}
+
+impl Failed {
+    pub(super) fn count(&mut self, row: &FailedRow) {
+        match row.duplicate_of {
+            Some(_) => self.duplicates += 1,
+            None => self.rows += 1,
+        }
+    }
+
+    /// For a dry run, such as `; 3 invalid, 1 duplicate`.
+    pub(super) fn described(self) -> String {
+        format!("; {} invalid, {} duplicate", self.rows, self.duplicates)
+    }
+
+    /// The failure of an import that did not import every row.
+    pub(super) fn verdict(self, total: usize) -> Result<(), Failure> {
+        let (mut problems, mut hints) = (Vec::new(), Vec::new());
+        if self.rows > 0 {
+            problems.push(format!("{} of {total} rows failed", self.rows));
+            hints.push(
+                "fix these rows and run the import again with --existing update, \
+                 which also completes contacts that were only created",
+            );
+        }
+        if self.duplicates > 0 {
+            problems.push(format!("{} of {total} rows are duplicates", self.duplicates));
+            hints.push(
+                "an address is imported once, from its first row; an opt-out in any of its rows \
+                 is applied. Remove the duplicates from the file",
+            );
+        }
+        match problems.is_empty() {
+            true => Ok(()),
+            false => Err(Failure::new(Kind::PartlyRefused, problems.join(", "))
+                .code("import_partly_refused")
+                .hint(hints.join("\n"))),
+        }
+    }
 }
 
 /// How many rows say something else than the service about who has opted out.

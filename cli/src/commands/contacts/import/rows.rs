@@ -1,13 +1,16 @@
 //! Parses the rows of a file into contacts.
 
+pub(crate) mod columns;
 mod json;
-mod quotes;
 
 use std::collections::HashMap;
 
 use serde_json::{Map, Value};
 
+use self::columns::{Field, described, fields};
 use crate::failure::Failure;
+use crate::input::csv_records::{CsvRecords, start_of_text};
+use crate::input::exact_json;
 
 /// One contact of the file.
 #[derive(Clone, Debug, PartialEq)]
@@ -21,20 +24,17 @@ pub(super) struct Row {
     pub(super) metadata: Map<String, Value>,
 }
 
-/// The number of an invalid row, and the reason.
-pub(super) type InvalidRow = (usize, String);
-
+/// A row that is not imported.
 #[derive(Clone, Debug, PartialEq)]
-enum Field {
-    Email,
-    Name,
-    FirstName,
-    LastName,
-    Topics,
-    Subscribed,
-    WholeMetadata,
-    Metadata(String),
-    Ignore,
+pub(super) struct InvalidRow {
+    pub(super) number: usize,
+    /// The address as it is in the file, if the row has one.
+    pub(super) email: Option<String>,
+    pub(super) why: String,
+    /// The row with the same address that is imported.
+    pub(super) duplicate_of: Option<usize>,
+    /// Whether the row says that the person has opted out.
+    opted_out: bool,
 }
 
 /// A file of contacts.
@@ -56,18 +56,65 @@ pub(super) struct File {
 #[derive(Default)]
 struct Rows {
     all: Vec<Result<Row, InvalidRow>>,
-    /// The row of each address, in lower case.
+    /// The index of the row with each address, in lower case.
     seen: HashMap<String, usize>,
 }
 
 impl Rows {
     fn push(&mut self, row: Result<Row, InvalidRow>) {
-        let row =
-            row.and_then(|row| match self.seen.insert(row.email.to_lowercase(), row.number) {
-                Some(first) => Err((row.number, format!("the address is already in row {first}"))),
+        let row = row.and_then(|row| {
+            let index = self.all.len();
+            let first = *self.seen.entry(comparable(&row.email)).or_insert(index);
+            match self.all.get(first) {
                 None => Ok(row),
-            });
+                Some(first) => Err(row.duplicate_of(first.as_ref().map_or(0, |row| row.number))),
+            }
+        });
         self.all.push(row);
+    }
+
+    /// The rows. One that says that a person has opted out wins over the others with the same
+    /// address, wherever it is, and even if it is not imported itself.
+    fn finish(mut self) -> Vec<Result<Row, InvalidRow>> {
+        let opted_out = self.all.iter().filter_map(|row| row.as_ref().err());
+        let opted_out = opted_out.filter(|row| row.opted_out);
+        let opted_out = opted_out.filter_map(|row| row.email.as_deref()).map(comparable);
+        let opted_out =
+            opted_out.filter_map(|email| self.seen.get(&email).copied()).collect::<Vec<_>>();
+        for index in opted_out {
+            if let Ok(row) = &mut self.all[index] {
+                row.subscribed = Some(false);
+            }
+        }
+        self.all
+    }
+}
+
+impl Row {
+    fn new(number: usize) -> Self {
+        Self {
+            number,
+            email: String::new(),
+            name: None,
+            topics: Vec::new(),
+            subscribed: None,
+            metadata: Map::new(),
+        }
+    }
+
+    fn invalid(self, why: String) -> InvalidRow {
+        InvalidRow {
+            number: self.number,
+            email: (!self.email.is_empty()).then_some(self.email),
+            why,
+            duplicate_of: None,
+            opted_out: self.subscribed == Some(false),
+        }
+    }
+
+    fn duplicate_of(self, first: usize) -> InvalidRow {
+        let why = format!("the address is already in row {first}");
+        InvalidRow { duplicate_of: Some(first), ..self.invalid(why) }
     }
 }
 
@@ -78,201 +125,51 @@ pub(crate) const EXPORT_HEADER: [&str; 6] =
 
 /// Reads a file. Only one with an invalid header is refused as a whole.
 pub(super) fn read(bytes: &[u8], map: &[(String, String)]) -> Result<File, Failure> {
-    let bytes = bytes.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(bytes);
-    if json::is_json(bytes) {
+    let mut start = bytes;
+    if json::is_json(start_of_text(&mut start)?) {
         if !map.is_empty() {
             return Err(Failure::usage("--map needs a CSV file, but the file contains JSON"));
         }
-        return json::read(bytes);
+        return json::read(start);
     }
-    let delimiter = delimiter(bytes);
-    let joined = quotes::check(bytes, delimiter)?;
-    let mut reader = csv::ReaderBuilder::new()
-        .delimiter(delimiter)
-        .flexible(true)
-        .trim(csv::Trim::Headers)
-        .from_reader(bytes);
-    let header = reader
-        .headers()
-        .map_err(|_| Failure::input("the header line is not UTF-8 text").hint(NOT_UTF8))?
-        .clone();
+    let mut records = CsvRecords::new(bytes)?;
+    let header = records.header()?;
     let fields = fields(&header, map)?;
     let (mapping, doubtful) = described(&header, &fields, map);
-    let is_export = header == EXPORT_HEADER[..];
-    let mut rows = Rows::default();
-    let mut number = 1;
-    let mut record = csv::ByteRecord::new();
-    loop {
-        let start = reader.position().line();
-        let more = reader.read_byte_record(&mut record);
-        if !more.map_err(|error| Failure::input(format!("{error}")))? {
-            return Ok(File { rows: rows.all, mapping, doubtful, is_json: false, joined });
-        }
-        // Spreadsheets count empty rows too.
-        let within = record.as_slice().iter().filter(|byte| **byte == b'\n').count() as u64;
-        let lines = reader.position().line() - start;
-        number += 1 + usize::try_from(lines.saturating_sub(within + 1)).unwrap_or(0);
+    if header == EXPORT_HEADER[..] {
+        records.keep_white_space();
+    }
+    let (mut rows, mut number, mut joined) = (Rows::default(), 1, None);
+    while let Some(record) = records.next()? {
+        number += 1;
         // Spreadsheets leave empty rows at the end of a file.
-        if record.iter().all(|cell| cell.trim_ascii().is_empty()) {
+        if record.values.iter().all(|cell| cell.trim_ascii().is_empty()) {
             continue;
         }
-        let row = csv::StringRecord::from_byte_record(record.clone())
-            .map_err(|_| format!("the row is not UTF-8 text: {NOT_UTF8}"))
-            .and_then(|mut record| {
-                if !is_export {
-                    record.trim();
-                }
-                row(number, &record, &fields)
-            });
-        rows.push(row.map_err(|why| (number, why)));
+        if joined.is_none() && record.joined.is_some() {
+            joined = Some(format!(
+                "lines {} to {} are one value because of their quotes, but look like several rows",
+                record.line, record.last_line
+            ));
+        }
+        // The text of the row, as far as it is text, for the report.
+        let shown = csv::StringRecord::from_byte_record_lossy(record.values.clone());
+        rows.push(match record.text() {
+            Ok(record) => row(number, &record, &fields),
+            Err(failure) => {
+                let why = format!("{}; {NOT_UTF8}", failure.details().message);
+                Err(match row(number, &shown, &fields) {
+                    Ok(row) => row.invalid(why),
+                    Err(invalid) => InvalidRow { why, ..invalid },
+                })
+            }
+        });
     }
+    Ok(File { rows: rows.finish(), mapping, doubtful, is_json: false, joined })
 }
 
-/// The next step for a file in another encoding.
+/// The next step for a row in another encoding.
 const NOT_UTF8: &str = "save it as \"CSV UTF-8\", or convert it: iconv -f latin1 -t utf-8 FILE";
-
-/// The most frequent delimiter of the header. Many spreadsheets write semicolons.
-fn delimiter(bytes: &[u8]) -> u8 {
-    let header = bytes.split(|byte| *byte == b'\n').next().unwrap_or_default();
-    let count = |wanted: u8| header.iter().filter(|byte| **byte == wanted).count();
-    [b',', b';', b'\t'].into_iter().rev().max_by_key(|d| count(*d)).unwrap_or(b',')
-}
-
-fn fields(header: &csv::StringRecord, map: &[(String, String)]) -> Result<Vec<Field>, Failure> {
-    if let Some((column, _)) = map.iter().find(|(column, _)| !header.iter().any(|h| h == column)) {
-        return Err(Failure::usage(format!("--map: the file has no column `{column}`")));
-    }
-    let fields = header
-        .iter()
-        .map(|column| match map.iter().find(|(from, _)| from == column) {
-            Some((_, to)) => named(to),
-            None => Ok(guessed(column)),
-        })
-        .collect::<Result<Vec<_>, _>>()?;
-    let twice = fields.iter().enumerate().find(|(index, field)| {
-        !matches!(field, Field::Ignore | Field::Email) && fields[..*index].contains(field)
-    });
-    if let Some((index, _)) = twice {
-        let column = header.get(index).unwrap_or_default();
-        return Err(Failure::input(format!("several columns map to the field of `{column}`"))
-            .hint(format!("rename one, or ignore it: --map '{column}=ignore'")));
-    }
-    match fields.iter().filter(|field| **field == Field::Email).count() {
-        1 => Ok(fields),
-        0 => Err(Failure::input("no column is named `email`")
-            .hint("name the column: --map 'E-Mail Address=email'")),
-        _ => Err(Failure::input("several columns map to `email`")
-            .hint("ignore one: --map 'Other Email=ignore'")),
-    }
-}
-
-fn named(field: &str) -> Result<Field, Failure> {
-    Ok(match field {
-        "email" => Field::Email,
-        "name" => Field::Name,
-        "first_name" => Field::FirstName,
-        "last_name" => Field::LastName,
-        "topics" => Field::Topics,
-        "subscribed" => Field::Subscribed,
-        "metadata" => Field::WholeMetadata,
-        "ignore" => Field::Ignore,
-        _ => match field.strip_prefix("metadata.") {
-            Some(key) if !key.is_empty() => Field::Metadata(key.to_owned()),
-            _ => {
-                return Err(Failure::usage(format!(
-                    "--map: unknown field `{field}`; use email, name, first_name, last_name, topics, subscribed, metadata, metadata.KEY or ignore"
-                )));
-            }
-        },
-    })
-}
-
-fn guessed(column: &str) -> Field {
-    match compact(column).as_str() {
-        "email" | "emailaddress" | "mail" => Field::Email,
-        "name" | "fullname" | "displayname" => Field::Name,
-        "firstname" | "givenname" | "forename" => Field::FirstName,
-        "lastname" | "surname" | "familyname" => Field::LastName,
-        "topics" | "topic" => Field::Topics,
-        "subscribed" | "issubscribed" => Field::Subscribed,
-        "metadata" => Field::WholeMetadata,
-        // Columns of an export that only the service can set.
-        "id" | "audienceid" | "createdat" | "updatedat" => Field::Ignore,
-        _ if column.trim().is_empty() => Field::Ignore,
-        _ => Field::Metadata(column.to_owned()),
-    }
-}
-
-/// How the columns are mapped, and those stored as metadata that may say who has opted out.
-fn described(
-    header: &csv::StringRecord,
-    fields: &[Field],
-    map: &[(String, String)],
-) -> (String, Vec<String>) {
-    let mut doubtful = Vec::new();
-    let columns = header.iter().zip(fields).map(|(column, field)| {
-        let target = match field {
-            Field::Email => "email".to_owned(),
-            Field::Name => "name".to_owned(),
-            Field::FirstName => "first part of name".to_owned(),
-            Field::LastName => "last part of name".to_owned(),
-            Field::Topics => "topics".to_owned(),
-            Field::Subscribed => "subscribed".to_owned(),
-            Field::WholeMetadata => "metadata".to_owned(),
-            Field::Metadata(key) => {
-                let is_chosen = map.iter().any(|(from, _)| from == column);
-                if !is_chosen && says_who_opted_out(column) {
-                    doubtful.push(column.to_owned());
-                }
-                format!("metadata.{key}")
-            }
-            Field::Ignore => "ignored".to_owned(),
-        };
-        format!("{column} → {target}")
-    });
-    (columns.collect::<Vec<_>>().join(", "), doubtful)
-}
-
-/// Words of columns of which `true` probably means that the person has opted out.
-const OPT_OUT: [&str; 9] = [
-    "optout",
-    "optedout",
-    "unsub",
-    "donot",
-    "dont",
-    "noemail",
-    "suppress",
-    "blocklist",
-    "blacklist",
-];
-
-/// Whether this column may say who has opted out, in either direction.
-pub(crate) fn says_who_opted_out(column: &str) -> bool {
-    const WORDS: [&str; 9] = [
-        "status",
-        "state",
-        "optin",
-        "optedin",
-        "subscribed",
-        "subscription",
-        "consent",
-        "permission",
-        "accept",
-    ];
-    let column = compact(column);
-    WORDS.iter().chain(&OPT_OUT).any(|word| column.contains(word))
-}
-
-/// Whether `true` in this column probably means that the person has opted out.
-pub(crate) fn lists_opt_outs(column: &str) -> bool {
-    let column = compact(column);
-    OPT_OUT.iter().any(|word| column.contains(word))
-}
-
-/// The letters and digits of a column's name, in lower case.
-fn compact(column: &str) -> String {
-    column.to_lowercase().chars().filter(|letter| letter.is_alphanumeric()).collect()
-}
 
 /// The most characters of a plausible value.
 const PLAUSIBLE: usize = 2000;
@@ -294,57 +191,111 @@ pub(super) fn implausible(rows: &[Result<Row, InvalidRow>]) -> Option<String> {
     })
 }
 
-fn row(number: usize, record: &csv::StringRecord, fields: &[Field]) -> Result<Row, String> {
-    let mut row = Row {
-        number,
-        email: String::new(),
-        name: None,
-        topics: Vec::new(),
-        subscribed: None,
-        metadata: Map::new(),
-    };
+fn row(number: usize, record: &csv::StringRecord, fields: &[Field]) -> Result<Row, InvalidRow> {
+    let (mut row, mut parts) = (Row::new(number), Parts::default());
+    let mut problem = None;
     if record.iter().skip(fields.len()).any(|cell| !cell.is_empty()) {
         let (cells, columns) = (record.len(), fields.len());
-        return Err(format!("the row has {cells} values, but the header has {columns}"));
+        problem = Some(format!("the row has {cells} values, but the header has {columns}"));
     }
-    let (mut first, mut last) = (None, None);
+    // All values are read, so that the report names the address, and an opt-out is not missed.
     for (cell, field) in record.iter().zip(fields).filter(|(cell, _)| !cell.is_empty()) {
-        match field {
-            Field::Email => row.email = cell.to_owned(),
-            Field::Name => row.name = Some(cell.to_owned()),
-            Field::FirstName => first = Some(cell),
-            Field::LastName => last = Some(cell),
-            Field::Topics => row.topics = topics(cell)?,
-            Field::Subscribed => {
-                row.subscribed = Some(match cell.trim().to_lowercase().as_str() {
-                    "true" | "yes" | "y" | "1" | "subscribed" => true,
-                    "false" | "no" | "n" | "0" | "unsubscribed" => false,
-                    _ => return Err("`subscribed` must be true or false".to_owned()),
-                });
-            }
-            Field::WholeMetadata => match serde_json::from_str(cell) {
-                Ok(Value::Object(map)) => row.metadata.extend(map),
-                _ => return Err("`metadata` is not a JSON object".to_owned()),
-            },
-            Field::Metadata(key) => {
-                row.metadata.insert(key.clone(), cell.into());
-            }
-            Field::Ignore => {}
-        }
+        let read = row.read_cell(cell, field, &mut parts);
+        problem = problem.or(read.err());
     }
-    complete(row, first, last)
+    row.complete(parts, problem)
 }
 
-/// Joins the first and the last name, unless the row has a whole one.
-fn complete(mut row: Row, first: Option<&str>, last: Option<&str>) -> Result<Row, String> {
-    let parts = first.into_iter().chain(last).collect::<Vec<_>>();
-    if row.name.is_none() && !parts.is_empty() {
-        row.name = Some(parts.join(" "));
+/// The first and the last name of a row.
+#[derive(Default)]
+struct Parts {
+    first: Option<String>,
+    last: Option<String>,
+}
+
+impl Row {
+    fn read_cell(&mut self, cell: &str, field: &Field, parts: &mut Parts) -> Result<(), String> {
+        match field {
+            Field::Email => self.email = cell.to_owned(),
+            Field::Name => self.name = Some(cell.to_owned()),
+            Field::FirstName(key) | Field::LastName(key) => {
+                return self.part_of_name(cell.to_owned(), field, key.as_ref(), parts);
+            }
+            Field::Topics => self.topics = topics(cell)?,
+            Field::Subscribed => self.subscribed = Some(subscribed(cell)?),
+            Field::WholeMetadata => match exact_json(cell) {
+                Ok(Value::Object(map)) => return self.all_metadata(map),
+                Ok(_) => return Err("`metadata` is not a JSON object".to_owned()),
+                Err(problem) => return Err(format!("`metadata`: {problem}")),
+            },
+            Field::Metadata(key) => return self.metadata(key.clone(), cell.into()),
+            Field::Ignore => {}
+        }
+        Ok(())
     }
-    if row.email.is_empty() {
-        return Err("the row has no email address".to_owned());
+
+    /// Takes a first or last name, which is an entry of the metadata too if there is a `key`.
+    fn part_of_name(
+        &mut self,
+        part: String,
+        field: &Field,
+        key: Option<&String>,
+        parts: &mut Parts,
+    ) -> Result<(), String> {
+        let kept = match field {
+            Field::FirstName(_) => &mut parts.first,
+            _ => &mut parts.last,
+        };
+        *kept = Some(part.clone());
+        key.map_or(Ok(()), |key| self.metadata(key.clone(), part.into()))
     }
-    Ok(row)
+
+    fn all_metadata(&mut self, entries: Map<String, Value>) -> Result<(), String> {
+        entries.into_iter().try_for_each(|(key, value)| self.metadata(key, value))
+    }
+
+    /// Adds an entry. Another value of the same key is an error, because one would be lost.
+    fn metadata(&mut self, key: String, value: Value) -> Result<(), String> {
+        match self.metadata.get(&key) {
+            Some(other) if *other != value => {
+                Err(format!("`metadata` and a column have different values for `{key}`"))
+            }
+            _ => {
+                self.metadata.insert(key, value);
+                Ok(())
+            }
+        }
+    }
+
+    /// Joins the first and the last name, unless the row has a whole one.
+    fn complete(mut self, parts: Parts, problem: Option<String>) -> Result<Self, InvalidRow> {
+        let parts = parts.first.into_iter().chain(parts.last).collect::<Vec<_>>();
+        if self.name.is_none() && !parts.is_empty() {
+            self.name = Some(parts.join(" "));
+        }
+        let no_address =
+            || self.email.is_empty().then(|| "the row has no email address".to_owned());
+        match problem.or_else(no_address) {
+            None => Ok(self),
+            Some(why) => Err(self.invalid(why)),
+        }
+    }
+}
+
+/// The address by which contacts are compared: in lower case, without a display name.
+pub(super) fn comparable(email: &str) -> String {
+    let email = email.trim();
+    let bare = email.strip_suffix('>').and_then(|named| Some(named.rsplit_once('<')?.1));
+    bare.unwrap_or(email).to_lowercase()
+}
+
+/// Whether a word says that a person is subscribed.
+fn subscribed(word: &str) -> Result<bool, String> {
+    match word.trim().to_lowercase().as_str() {
+        "true" | "yes" | "y" | "1" | "subscribed" => Ok(true),
+        "false" | "no" | "n" | "0" | "unsubscribed" => Ok(false),
+        _ => Err("`subscribed` must be true or false".to_owned()),
+    }
 }
 
 /// Topics separated by semicolons or commas, or as a JSON array.
@@ -420,10 +371,13 @@ mod tests {
         let file =
             "email,metadata\nada@b.test,{}\n,{}\neve@b.test,nope\nADA@b.test,\nbob@b.test,\n";
         let rows = read(file.as_bytes(), &[]).expect("a file").rows;
-        let bad =
-            rows.iter().filter_map(|row| row.clone().err()).map(|(n, _)| n).collect::<Vec<_>>();
+        let bad = rows
+            .iter()
+            .filter_map(|row| row.clone().err())
+            .map(|row| row.number)
+            .collect::<Vec<_>>();
         assert_eq!(bad, [3, 4, 5]);
-        assert!(rows[3].clone().is_err_and(|(_, why)| why.contains("row 2")));
+        assert!(rows[3].clone().is_err_and(|row| row.duplicate_of == Some(2)));
     }
 
     #[test]
@@ -431,11 +385,16 @@ mod tests {
         let file = "\u{feff}email,name\r\na@b.test,\"two\r\nlines\"\r\n\r\n,\r\n  \r\n\
                     b@b.test,\r\nno,\"q\"\"x\"";
         let rows = read(file.as_bytes(), &[]).expect("a file").rows;
-        let numbers = rows.iter().map(|row| row.clone().map_or_else(|(n, _)| n, |row| row.number));
+        let numbers =
+            rows.iter().map(|row| row.clone().map_or_else(|row| row.number, |row| row.number));
         assert_eq!(numbers.collect::<Vec<_>>(), [2, 6, 7]);
         let mut latin = b"email,name\nz@b.test,Zo\xeb\n".to_vec();
         let rows = read(&latin, &[]).expect("a file").rows;
-        assert!(rows[0].clone().is_err_and(|(n, why)| n == 2 && why.contains("CSV UTF-8")));
+        assert!(rows[0].clone().is_err_and(|row| {
+            row.number == 2
+                && row.email.as_deref() == Some("z@b.test")
+                && row.why.contains("column 12: not UTF-8 text; save it as \"CSV UTF-8\"")
+        }));
         latin.insert(2, 0xeb);
         let refused = read(&latin, &[]).expect_err("refused");
         assert!(refused.details().hint.as_deref().is_some_and(|hint| hint.contains("iconv")));
@@ -446,27 +405,10 @@ mod tests {
         let rows = read(b"email,name,subscribed\na@b.test,,,false\nc@b.test,C,no,\n", &[])
             .expect("a file")
             .rows;
-        let (number, why) = rows[0].clone().expect_err("invalid");
-        assert_eq!((number, why.as_str()), (2, "the row has 4 values, but the header has 3"));
+        let row = rows[0].clone().expect_err("invalid");
+        let why = "the row has 4 values, but the header has 3";
+        assert_eq!((row.number, row.email.as_deref(), &*row.why), (2, Some("a@b.test"), why));
         assert_eq!(rows[1].as_ref().expect("valid").subscribed, Some(false));
-    }
-
-    #[test]
-    fn columns_of_opt_outs_are_not_mapped_to_subscribed() {
-        for column in
-            ["Unsubscribed", "Opt out", "opted_out", "Unsub", "do not email", "suppressed"]
-        {
-            assert!(lists_opt_outs(column) && says_who_opted_out(column), "{column}");
-            assert_eq!(guessed(column), Field::Metadata(column.to_owned()));
-        }
-        for column in ["Opted-In", "email_permission", "Accepts Marketing", "Subscribed on"] {
-            assert!(!lists_opt_outs(column) && says_who_opted_out(column), "{column}");
-        }
-        for column in ["is_subscribed", "Subscribed?"] {
-            assert_eq!(guessed(column), Field::Subscribed, "{column}");
-        }
-        assert_eq!(guessed("#"), Field::Metadata("#".to_owned()));
-        assert!(!lists_opt_outs("status") && !lists_opt_outs("Subscription"));
     }
 
     #[test]
@@ -489,5 +431,7 @@ mod tests {
         assert!(rows[0].is_ok());
         assert!(read(file, &map("Nope", "email")).is_err());
         assert!(read(file, &map("Alt", "emial")).is_err());
+        let twice = [map("Kontakt", "email"), map("Kontakt", "name")].concat();
+        assert!(read(file, &twice).is_err());
     }
 }

@@ -64,7 +64,7 @@ impl Add {
                 Ok::<_, Failure>(value.unwrap_or_else(|_| text.into()))
             })
             .transpose()?;
-        let headers = pairs::object("--header", self.header)?;
+        let headers = pairs::headers("--header", self.header)?;
         let body = json!({
             "organization": self.organization,
             "operation": self.operation,

@@ -39,7 +39,8 @@ pub(super) fn of(path: &str) -> Option<Value> {
             "properties": {
                 "row": {"type": "integer", "description": "row number as in a spreadsheet: the header is row 1"},
                 "email": nullable("string"),
-                "result": one_of(&["created", "updated", "skipped", "failed", "unknown"]),
+                "result": one_of(&["created", "updated", "skipped", "duplicate", "failed", "unknown"]),
+                "duplicate_of": {"type": "integer", "description": "the row with the same address that is imported"},
                 "id": nullable("string"),
                 "error": failure(),
                 "still_subscribed": {"type": "boolean", "description": "the file unsubscribes the contact, which was skipped"},

@@ -1,12 +1,13 @@
 //! Reads contacts in JSON, as `svc contacts export` writes them: NDJSON, or one array.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Map, Value};
 
-use super::{Field, File, InvalidRow, Row, Rows, complete, described, guessed};
+use super::columns::{Field, beside_name, described, guessed};
+use super::{File, InvalidRow, Parts, Row, Rows, subscribed};
 use crate::failure::Failure;
-use crate::input::json_problem;
+use crate::input::{inexact_number, json_problem};
 
 /// Whether a file holds JSON: no CSV header begins like this.
 pub(super) fn is_json(bytes: &[u8]) -> bool {
@@ -15,85 +16,114 @@ pub(super) fn is_json(bytes: &[u8]) -> bool {
 
 /// Reads the contacts. The number of one is its line, or its position in the array.
 pub(super) fn read(bytes: &[u8]) -> Result<File, Failure> {
+    let contacts = match bytes.trim_ascii_start().starts_with(b"[") {
+        true => array(bytes)?,
+        false => lines(bytes),
+    };
+    let objects = contacts.iter().filter_map(|contact| contact.value.as_object());
+    let keys = objects.flat_map(Map::keys).map(String::as_str).collect::<BTreeSet<_>>();
+    let keys = keys.into_iter().collect::<Vec<_>>();
+    let fields = beside_name(&keys, keys.iter().map(|key| guessed(key)).collect());
+    let (mapping, doubtful) = described(&keys.iter().collect(), &fields, &[]);
+    let fields = keys.iter().map(|key| (*key).to_owned()).zip(fields).collect();
     let mut rows = Rows::default();
-    let mut keys = BTreeSet::new();
-    if bytes.trim_ascii_start().starts_with(b"[") {
-        let contacts = serde_json::from_slice::<Vec<Value>>(bytes).map_err(|error| {
-            Failure::input(format!("not a JSON array: {}", json_problem(&error)))
-        })?;
-        for (index, contact) in contacts.into_iter().enumerate() {
-            rows.push(row(index + 1, contact, &mut keys));
-        }
-    } else {
-        for (index, line) in bytes.split(|byte| *byte == b'\n').enumerate() {
-            if line.trim_ascii().is_empty() {
-                continue;
-            }
-            let contact = serde_json::from_slice(line);
-            let contact = contact.map_err(|error| (index + 1, json_problem(&error)));
-            rows.push(contact.and_then(|contact| row(index + 1, contact, &mut keys)));
-        }
+    for contact in contacts {
+        rows.push(row(contact, &fields));
     }
-    let guesses = keys.iter().map(|key| guessed(key)).collect::<Vec<_>>();
-    let keys = csv::StringRecord::from_iter(&keys);
-    let (mapping, doubtful) = described(&keys, &guesses, &[]);
-    Ok(File { rows: rows.all, mapping, doubtful, is_json: true, joined: None })
+    Ok(File { rows: rows.finish(), mapping, doubtful, is_json: true, joined: None })
 }
 
-/// Reads one contact, and adds its keys to those of the file.
-fn row(number: usize, contact: Value, keys: &mut BTreeSet<String>) -> Result<Row, InvalidRow> {
-    let Value::Object(contact) = contact else {
-        return Err((number, "not a JSON object".to_owned()));
-    };
-    for key in contact.keys() {
-        if !keys.contains(key) {
-            keys.insert(key.clone());
-        }
+/// A contact of the file, or why it cannot be read.
+struct Contact {
+    number: usize,
+    value: Value,
+    problem: Option<String>,
+}
+
+fn array(bytes: &[u8]) -> Result<Vec<Contact>, Failure> {
+    let contacts = serde_json::from_slice::<Vec<Value>>(bytes)
+        .map_err(|error| Failure::input(format!("not a JSON array: {}", json_problem(&error))))?;
+    if let Some(problem) = inexact_number(&String::from_utf8_lossy(bytes)) {
+        return Err(Failure::input(problem));
     }
-    fields(number, contact).map_err(|why| (number, why))
+    let contacts = contacts.into_iter().zip(1..);
+    Ok(contacts.map(|(value, number)| Contact { number, value, problem: None }).collect())
+}
+
+fn lines(bytes: &[u8]) -> Vec<Contact> {
+    let lines = bytes.split(|byte| *byte == b'\n').zip(1..);
+    let lines = lines.filter(|(line, _)| !line.trim_ascii().is_empty());
+    let contact = |(line, number): (&[u8], usize)| match serde_json::from_slice::<Value>(line) {
+        Ok(value) => {
+            let problem = inexact_number(&String::from_utf8_lossy(line));
+            Contact { number, value, problem }
+        }
+        Err(error) => Contact { number, value: Value::Null, problem: Some(json_problem(&error)) },
+    };
+    lines.map(contact).collect()
 }
 
 /// Maps the keys of an object as the columns of a CSV file.
-fn fields(number: usize, contact: Map<String, Value>) -> Result<Row, String> {
-    let mut row = Row {
-        number,
-        email: String::new(),
-        name: None,
-        topics: Vec::new(),
-        subscribed: None,
-        metadata: Map::new(),
+fn row(contact: Contact, fields: &BTreeMap<String, Field>) -> Result<Row, InvalidRow> {
+    let Contact { number, value, mut problem } = contact;
+    let (mut row, mut parts) = (Row::new(number), Parts::default());
+    let Value::Object(contact) = value else {
+        let why = problem.unwrap_or_else(|| "not a JSON object".to_owned());
+        return Err(row.invalid(why));
     };
-    let (mut first, mut last, mut filled) = (None, None, Vec::new());
+    let mut filled = Vec::new();
+    // All values are read, so that the report names the address, and an opt-out is not missed.
     for (key, value) in contact.into_iter().filter(|(_, value)| !value.is_null()) {
-        let field = guessed(&key);
-        if field != Field::Ignore && filled.contains(&field) {
-            return Err(format!("several keys map to the field of `{key}`"));
-        }
-        match &field {
-            Field::Email => row.email = text(&key, value)?,
-            Field::Name => row.name = Some(text(&key, value)?),
-            Field::FirstName => first = Some(text(&key, value)?),
-            Field::LastName => last = Some(text(&key, value)?),
+        let Some(field) = fields.get(&key) else { continue };
+        let read = if *field != Field::Ignore && filled.contains(&field) {
+            Err(format!("several keys map to the field of `{key}`"))
+        } else {
+            row.read_value(&key, value, field, &mut parts)
+        };
+        problem = problem.or(read.err());
+        filled.push(field);
+    }
+    row.complete(parts, problem)
+}
+
+impl Row {
+    fn read_value(
+        &mut self,
+        key: &str,
+        value: Value,
+        field: &Field,
+        parts: &mut Parts,
+    ) -> Result<(), String> {
+        match field {
+            Field::Email => match value {
+                Value::String(email) => self.email = email,
+                other => {
+                    self.email = other.to_string();
+                    return Err(format!("`{key}` is not a string"));
+                }
+            },
+            Field::Name => self.name = Some(text(key, value)?),
+            Field::FirstName(entry) | Field::LastName(entry) => {
+                return self.part_of_name(text(key, value)?, field, entry.as_ref(), parts);
+            }
             Field::Topics => {
-                row.topics = serde_json::from_value(value)
+                self.topics = serde_json::from_value(value)
                     .map_err(|_| format!("`{key}` is not a list of strings"))?;
             }
             Field::Subscribed => match value {
-                Value::Bool(subscribed) => row.subscribed = Some(subscribed),
+                Value::Bool(subscribed) => self.subscribed = Some(subscribed),
+                Value::String(word) => self.subscribed = Some(subscribed(&word)?),
                 _ => return Err(format!("`{key}` must be true or false")),
             },
             Field::WholeMetadata => match value {
-                Value::Object(metadata) => row.metadata.extend(metadata),
+                Value::Object(metadata) => return self.all_metadata(metadata),
                 _ => return Err(format!("`{key}` is not a JSON object")),
             },
-            Field::Metadata(name) => {
-                row.metadata.insert(name.clone(), value);
-            }
+            Field::Metadata(name) => return self.metadata(name.clone(), value),
             Field::Ignore => {}
         }
-        filled.push(field);
+        Ok(())
     }
-    complete(row, first.as_deref(), last.as_deref())
 }
 
 fn text(key: &str, value: Value) -> Result<String, String> {
@@ -118,7 +148,7 @@ mod tests {
             (row.topics.as_slice(), &row.metadata["n"]),
             (&["x;y".to_owned()][..], &1.into())
         );
-        let invalid = file.rows[1..].iter().map(|row| row.as_ref().expect_err("invalid").0);
+        let invalid = file.rows[1..].iter().map(|row| row.as_ref().expect_err("invalid").number);
         assert_eq!(invalid.collect::<Vec<_>>(), [3, 4, 5]);
         assert_eq!(read(format!("[{one}]").as_bytes()).expect("a file").rows.len(), 1);
     }

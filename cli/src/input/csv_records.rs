@@ -15,19 +15,49 @@ const MAX_VALUES: usize = 1000;
 pub struct CsvRecords<R> {
     reader: R,
     delimiter: u8,
+    /// Whether white space around values is removed.
+    trims: bool,
     /// The number of the last line that was read.
     line: u64,
     buffer: Vec<u8>,
 }
 
-/// A record in the buffer of its reader.
+/// A record of the file.
 pub struct Record {
-    /// The values.
-    pub values: csv::StringRecord,
+    /// The values as they are in the file.
+    pub values: csv::ByteRecord,
     /// The number of its first line.
     pub line: u64,
+    /// The number of its last line.
+    pub last_line: u64,
     /// Whether one of its quoted values looks like several rows.
-    pub is_doubtful: bool,
+    pub joined: Option<Joined>,
+    not_utf8: Option<Failure>,
+    trims: bool,
+}
+
+/// How much a quoted value looks like several rows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Joined {
+    /// One of its lines has an address, or several delimiters.
+    Perhaps,
+    /// One of its lines has an address and a delimiter.
+    Probably,
+}
+
+impl Record {
+    /// The values as text, trimmed unless the reader keeps white space. The failure names the line and the column of the first other byte.
+    pub fn text(self) -> Result<csv::StringRecord, Failure> {
+        if let Some(failure) = self.not_utf8 {
+            return Err(failure);
+        }
+        let mut text = csv::StringRecord::from_byte_record(self.values)
+            .map_err(|error| Failure::input(format!("line {}: {error}", self.line)))?;
+        if self.trims {
+            text.trim();
+        }
+        Ok(text)
+    }
 }
 
 /// Where the splitter is in a record.
@@ -43,18 +73,28 @@ enum Place {
 }
 
 impl<R: BufRead> CsvRecords<R> {
-    pub fn new(reader: R) -> Self {
-        Self { reader, delimiter: b',', line: 0, buffer: Vec::new() }
+    /// Starts to read. UTF-16, other binary content, and an empty file are refused.
+    pub fn new(mut reader: R) -> Result<Self, Failure> {
+        let start = start_of_text(&mut reader)?;
+        if start.is_empty() {
+            return Err(Failure::input("the file is empty"));
+        }
+        Ok(Self { reader, delimiter: b',', trims: true, line: 0, buffer: Vec::new() })
     }
 
     /// Reads the header and takes its most frequent delimiter. Many spreadsheets write semicolons.
-    pub fn header(&mut self) -> Result<Option<csv::StringRecord>, Failure> {
+    pub fn header(&mut self) -> Result<csv::StringRecord, Failure> {
         let start = self.reader.fill_buf()?;
         let header = start.split(|byte| *byte == b'\n').next().unwrap_or_default();
         let count = |wanted: u8| header.iter().filter(|byte| **byte == wanted).count();
         let frequent = [b',', b';', b'\t'].into_iter().rev().max_by_key(|d| count(*d));
         self.delimiter = frequent.unwrap_or(b',');
-        Ok(self.next()?.map(|record| record.values))
+        self.next()?.map(Record::text).transpose().map(Option::unwrap_or_default)
+    }
+
+    /// Keeps white space around the values of the following records.
+    pub fn keep_white_space(&mut self) {
+        self.trims = false;
     }
 
     /// The next record; `None` at the end of the file.
@@ -114,34 +154,52 @@ impl<R: BufRead> CsvRecords<R> {
     }
 
     fn parsed(&self, line: u64) -> Result<Record, Failure> {
-        if let Err(error) = std::str::from_utf8(&self.buffer) {
-            return Err(not_utf8(line, &self.buffer, error.valid_up_to()));
-        }
+        let not_utf8 = std::str::from_utf8(&self.buffer).err();
+        let not_utf8 = not_utf8.map(|error| not_utf8_at(line, &self.buffer, error.valid_up_to()));
         let mut reader = csv::ReaderBuilder::new()
             .has_headers(false)
             .flexible(true)
             .delimiter(self.delimiter)
-            .trim(csv::Trim::All)
             .buffer_capacity(self.buffer.len().max(1))
             .from_reader(self.buffer.as_slice());
-        let mut values = csv::StringRecord::new();
+        let mut values = csv::ByteRecord::new();
         let failed = |error: csv::Error| Failure::input(format!("line {line}: {error}"));
-        reader.read_record(&mut values).map_err(failed)?;
-        let is_doubtful = values.iter().any(|value| contains_rows(value, self.delimiter));
-        if reader.read_record(&mut csv::StringRecord::new()).map_err(failed)? {
+        reader.read_byte_record(&mut values).map_err(failed)?;
+        let joined = values.iter().filter_map(|value| joined(value, self.delimiter)).max();
+        if reader.read_byte_record(&mut csv::ByteRecord::new()).map_err(failed)? {
             return Err(Failure::input(format!(
                 "line {line}: a carriage return without a line feed ends a row"
             ))
             .hint("convert the line ends: tr '\\r' '\\n' < FILE"));
         }
-        Ok(Record { values, line, is_doubtful })
+        Ok(Record { values, line, last_line: self.line, joined, not_utf8, trims: self.trims })
     }
 }
 
+/// The start of a text, after a byte order mark. UTF-16 and other binary content is refused.
+pub fn start_of_text(reader: &mut impl BufRead) -> Result<&[u8], Failure> {
+    let start = reader.fill_buf()?;
+    let is_utf16 = start.starts_with(b"\xFF\xFE") || start.starts_with(b"\xFE\xFF");
+    if is_utf16 || start.iter().take(100).any(|byte| *byte == 0) {
+        return Err(Failure::input("line 1, column 1: UTF-16 or binary, not UTF-8 text")
+            .hint("save it as \"CSV UTF-8\", or convert it: iconv -f utf-16 -t utf-8 FILE"));
+    }
+    if start.starts_with(b"\xEF\xBB\xBF") {
+        reader.consume(3);
+    }
+    Ok(reader.fill_buf()?)
+}
+
 /// Whether a line of a value after the first one looks like a row.
-fn contains_rows(value: &str, delimiter: u8) -> bool {
-    let delimiter = char::from(delimiter);
-    value.lines().skip(1).any(|line| line.contains('@') && line.contains(delimiter))
+fn joined(value: &[u8], delimiter: u8) -> Option<Joined> {
+    let looks_like_row = |line: &[u8]| {
+        let delimiters = line.iter().filter(|byte| **byte == delimiter).count();
+        match line.contains(&b'@') {
+            true if delimiters > 0 => Some(Joined::Probably),
+            has_address => (has_address || delimiters > 1).then_some(Joined::Perhaps),
+        }
+    };
+    value.split(|byte| *byte == b'\n').skip(1).filter_map(looks_like_row).max()
 }
 
 fn after_quote((line, column): (u64, usize), (first, start): (u64, usize)) -> Failure {
@@ -169,10 +227,52 @@ fn too_long(line: u64, in_quotes: bool, opened: (u64, usize)) -> Failure {
 }
 
 /// The failure for bytes that are not UTF-8, with their line and column.
-pub fn not_utf8(line: u64, bytes: &[u8], at: usize) -> Failure {
+pub fn not_utf8_at(line: u64, bytes: &[u8], at: usize) -> Failure {
     let before = &bytes[..at];
     let lines = before.iter().filter(|byte| **byte == b'\n').count() as u64;
     let column = before.iter().rev().take_while(|byte| **byte != b'\n').count() + 1;
     Failure::input(format!("line {}, column {column}: not UTF-8 text", line + lines))
         .hint("save it as \"CSV UTF-8\", or convert it: iconv -f latin1 -t utf-8 FILE")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn records(text: &str) -> Result<Vec<Record>, Failure> {
+        let mut records = CsvRecords::new(text.as_bytes())?;
+        records.header()?;
+        std::iter::from_fn(|| records.next().transpose()).collect()
+    }
+
+    #[test]
+    fn stray_quotes_are_rejected_with_their_line() {
+        let rows = "b@b.test,Bob\n".repeat(900);
+        let unclosed = format!("email,name\na@b.test,\"Ada\n{rows}");
+        let closed_later = format!("email,name\na@b.test,\"Ada\n{rows}c@b.test,\"Smith, J\"\n");
+        for (file, line) in [(unclosed, "line 2, "), (closed_later, "opened in line 2")] {
+            let failure = records(&file).err().expect("refused");
+            assert!(failure.details().message.contains(line), "{}", failure.details().message);
+        }
+        let valid =
+            "email,name\r\na@b.test,\"A \"\"the\"\" B\"\r\nc@b.test,5\" nails\n\"d@b.test\",\"\"";
+        let all = records(valid).expect("valid");
+        assert!(all.iter().all(|record| record.joined.is_none()));
+        assert_eq!(&all[0].values[1], b"A \"the\" B");
+    }
+
+    #[test]
+    fn a_quoted_value_that_looks_like_rows_is_noticed() {
+        use Joined::{Perhaps, Probably};
+        for (rows, lines, joined) in [
+            ("a@b.test,\"Ada\nc@d.test,Bob\nd@b.test,Carl\"\n", (2, 4), Some(Probably)),
+            ("a@b.test,\"x\"\nb@b.test,\"Ada\nc,Bob,1\"\n", (3, 4), Some(Perhaps)),
+            ("a@b.test,\"1 Main St\r\nSpringfield, IL\"\n", (2, 3), None),
+            ("\"a@b.test\",\"A, B, C\nD\"\n", (2, 3), None),
+        ] {
+            let all = records(&format!("email,name\n{rows}")).expect("valid");
+            let last = all.last().expect("a record");
+            assert_eq!(((last.line, last.last_line), last.joined), (lines, joined), "{rows}");
+        }
+    }
 }

@@ -1,0 +1,195 @@
+//! What `svc contacts import` makes of each row: nothing of it is lost without being said.
+
+use serde_json::{Value, json};
+
+use super::{audience, results};
+use crate::support::{Home, Service};
+
+fn contacts(home: &Home, audience: &str) -> Vec<Value> {
+    let all = home.sandbox_json(&["contacts", "list", audience, "--all"]);
+    let mut all = all.as_array().expect("a list").clone();
+    all.sort_by_key(|contact| contact["email"].to_string());
+    all
+}
+
+/// Whatever the order of the rows, and even if the row that says so is invalid or a duplicate.
+#[test]
+fn an_opt_out_in_any_row_of_an_address_wins() {
+    let home = Home::new();
+    let audience = audience(&home);
+    let file = home.file(
+        "people.csv",
+        "email,name,subscribed,metadata\n\
+         a@x.test,A,yes,\nb@x.test,B,no,\nA@x.test,Again,no,\nb@x.test,B,yes,\n\
+         c@x.test,C,yes,\nc@x.test,C,no,not JSON\nd@x.test,D,yes,\nd@x.test,D,,\n",
+    );
+    let import = ["--sandbox", "contacts", "import", &audience, &file];
+    let dry = home.run(&[&import[..], &["--dry-run", "-o", "ndjson"]].concat());
+    assert_eq!(dry.code, 11, "{dry:?}");
+    assert!(dry.stderr.contains("; 1 invalid, 3 duplicate"), "{dry:?}");
+
+    let run = home.run(&import);
+    let created = "created";
+    let expected =
+        [created, created, "duplicate", "duplicate", created, "failed", created, "duplicate"];
+    assert_eq!((run.code, results(&run)), (11, expected.map(str::to_owned).into()), "{run:?}");
+    let report = run.json();
+    assert_eq!(
+        (&report[2]["row"], &report[2]["email"], &report[2]["duplicate_of"]),
+        (&json!(4), &json!("A@x.test"), &json!(2))
+    );
+    let error = run.error();
+    let message = "1 of 8 rows failed, 3 of 8 rows are duplicates";
+    assert_eq!(error["message"], message, "{error}");
+    let shown = contacts(&home, &audience);
+    let shown = shown.iter().map(|contact| (&contact["name"], &contact["subscribed"]));
+    let expected = [("A", false), ("B", false), ("C", false), ("D", true)];
+    let expected = expected.map(|(name, subscribed)| (json!(name), json!(subscribed)));
+    assert!(shown.eq(expected.iter().map(|(name, is)| (name, is))), "{run:?}");
+    let table = home.run(&[&import[..], &["-o", "table"]].concat());
+    assert!(table.stdout.contains("4 skipped, 3 duplicate, 1 failed"), "{table:?}");
+}
+
+#[test]
+fn a_failed_row_is_reported_with_its_address_as_it_is_in_the_file() {
+    let home = Home::new();
+    let audience = audience(&home);
+    let csv = b"email,subscribed,metadata\nAda@X.test,maybe,\nb@x.test,,[1]\nc@x.test,,,no\n\
+        z\xeb@x.test,,\nnot-an-address,,\n,yes,\n";
+    let ndjson =
+        b"{\"email\":\"Ada@X.test\",\"subscribed\":1}\n{\"email\":7}\n{\"name\":\"N\"}\nno\n";
+    let addresses = [json!("Ada@X.test"), json!("b@x.test"), json!("c@x.test")];
+    let csv_addresses =
+        [&addresses[..], &[json!("z\u{fffd}@x.test"), json!("not-an-address"), Value::Null]];
+    let ndjson_addresses = [addresses[0].clone(), json!("7"), Value::Null, Value::Null];
+    for (name, content, expected) in [
+        ("a.csv", &csv[..], csv_addresses.concat()),
+        ("a.ndjson", &ndjson[..], ndjson_addresses.into()),
+    ] {
+        let file = home.file(name, content);
+        let run = home.run(&["--sandbox", "contacts", "import", &audience, &file]);
+        assert_eq!(run.code, 11, "{run:?}");
+        let report = run.json();
+        let report = report.as_array().expect("a list");
+        let shown = report.iter().map(|row| (row["email"].clone(), row["row"].clone()));
+        let first = if name == "a.csv" { 2 } else { 1 };
+        let expected = expected.into_iter().zip((first..).map(|row: u64| json!(row)));
+        assert_eq!(shown.collect::<Vec<_>>(), expected.collect::<Vec<_>>());
+        assert!(report.iter().all(|row| row["result"] == "failed"), "{run:?}");
+    }
+}
+
+#[test]
+fn first_and_last_names_beside_a_name_become_metadata() {
+    let home = Home::new();
+    let csv = "email,First name,Last name,Name\na@x.test,Ada,King,Countess\nb@x.test,Bob,,\n";
+    let ndjson = "{\"email\":\"a@x.test\",\"First name\":\"Ada\",\"Last name\":\"King\",\"Name\":\"Countess\"}\n\
+        {\"email\":\"b@x.test\",\"First name\":\"Bob\"}\n";
+    for content in [csv, ndjson] {
+        let audience = audience(&home);
+        let import = ["--sandbox", "contacts", "import", &audience, "-", "-o", "table"];
+        let run = home.run_with_input(&import, content);
+        assert_eq!(run.code, 0, "{run:?}");
+        let mapping = "First name → metadata.First name (and part of name if that is empty)";
+        assert!(run.stderr.contains(mapping), "{run:?}");
+        let all = contacts(&home, &audience);
+        let both = json!({"First name": "Ada", "Last name": "King"});
+        assert_eq!((&all[0]["name"], &all[0]["metadata"]), (&json!("Countess"), &both));
+        let first = json!({"First name": "Bob"});
+        assert_eq!((&all[1]["name"], &all[1]["metadata"]), (&json!("Bob"), &first));
+    }
+}
+
+#[test]
+fn values_that_would_be_changed_or_lost_fail_their_row() {
+    let home = Home::new();
+    let audience = audience(&home);
+    let csv = "email,metadata,plan\n\
+        a@x.test,\"{\"\"n\"\":18446744073709551615,\"\"d\"\":0.1}\",pro\n\
+        b@x.test,\"{\"\"n\"\":12345678901234567890123}\",\n\
+        c@x.test,\"{\"\"plan\"\":\"\"free\"\"}\",pro\n";
+    let run = home.run_with_input(&["--sandbox", "contacts", "import", &audience, "-"], csv);
+    assert_eq!(results(&run), ["created", "failed", "failed"], "{run:?}");
+    let why = |row: usize| run.json()[row]["error"]["message"].to_string();
+    assert!(why(1).contains("would lose digits"), "{run:?}");
+    assert!(why(2).contains("different values for `plan`"), "{run:?}");
+    let list = home.run(&["--sandbox", "contacts", "list", &audience, "-o", "ndjson"]);
+    assert!(list.stdout.contains("18446744073709551615"), "{list:?}");
+    let ndjson = "{\"email\":\"d@x.test\",\"n\":0.12345678901234567890}\n\
+        {\"email\":\"f@x.test\",\"subscribed\":\"no\"}\n";
+    let run = home.run_with_input(&["--sandbox", "contacts", "import", &audience, "-"], ndjson);
+    assert_eq!(results(&run), ["failed", "created"], "{run:?}");
+    let all = contacts(&home, &audience);
+    assert_eq!(all.last().map(|contact| &contact["subscribed"]), Some(&json!(false)));
+
+    let create = ["contacts", "create", &audience, "e@x.test", "--meta"];
+    let create = |meta| home.run(&[&["--sandbox"], &create[..], &[meta]].concat());
+    let run = create("n:=1234567890123456789012");
+    assert!(run.code == 2 && run.stderr.contains("would lose digits"), "{run:?}");
+    assert_eq!(
+        create("n:=9007199254740993").json()["metadata"],
+        json!({"n": 9_007_199_254_740_993_u64})
+    );
+}
+
+#[test]
+fn an_export_names_the_fields_that_csv_leaves_out() {
+    let home = Home::new();
+    let contact = r#"{"id":"con_1","email":"a@x.test","createdAt":"x","phone":"1","fax":null}"#;
+    let service = Service::always(200, &format!("[{contact}]"));
+    let env = [("SVC_EMAIL_URL", &*service.url()), ("SVC_EMAIL_KEY", "mk_test_x")];
+    let run = home.run_with_env(&["contacts", "export", "aud_1"], &env);
+    assert_eq!(run.code, 0, "{run:?}");
+    assert!(run.stderr.contains("fields of the contacts: phone; --format ndjson"), "{run:?}");
+    let run = home.run_with_env(&["contacts", "export", "aud_1", "--format", "ndjson"], &env);
+    assert!(run.stdout.contains(r#""phone":"1""#) && !run.stderr.contains("phone"), "{run:?}");
+}
+
+/// Files of spreadsheets in UTF-16 or with a lone carriage return are refused, not misread.
+#[test]
+fn a_file_that_is_not_text_is_refused() {
+    let home = Home::new();
+    let env = [("SVC_EMAIL_URL", "http://127.0.0.1:9"), ("SVC_EMAIL_KEY", "mk_test_x")];
+    for (content, why) in [
+        (&b"\xFF\xFEe\0m\0a\0i\0l\0\n\0"[..], "UTF-16"),
+        (b"email,name\na@b.test,A\rc@d.test,C\n", "line 2: a carriage return"),
+        (b"", "the file is empty"),
+    ] {
+        let file = home.file("people.csv", content);
+        let run = home.run_with_env(&["contacts", "import", "aud_1", &file], &env);
+        assert!(run.code == 2 && run.stderr.contains(why), "{run:?}");
+    }
+}
+
+/// Names that spreadsheets, CSV and terminals treat in their own way survive both formats.
+#[test]
+fn odd_names_and_nested_metadata_survive_export_and_import() {
+    let home = Home::new();
+    let from = audience(&home);
+    let names =
+        ["=1+1", "+49 30", "-x", "@a", "\"q\" 'r'", "a\nb", "a\r\nb", "Zoë 名前 🦀", ",;\t|"];
+    let lines = names.iter().enumerate().map(|(n, name)| {
+        let metadata = json!({"a": {"b": [1, null, {"c": name}]}, (*name): "", "f": 0.1});
+        let contact = json!({"email": format!("p{n}@x.test"), "name": name, "metadata": metadata});
+        format!("{contact}\n")
+    });
+    let import = |audience: &str, input: &str| {
+        home.run_with_input(&["--sandbox", "contacts", "import", audience, "-"], input)
+    };
+    let run = import(&from, &lines.collect::<String>());
+    assert_eq!(run.code, 0, "{run:?}");
+    let kept = |audience: &str| {
+        let all = contacts(&home, audience);
+        let keys = ["email", "name", "topics", "subscribed", "metadata"];
+        all.into_iter().map(|c| keys.map(|key| c[key].clone())).collect::<Vec<_>>()
+    };
+    let expected = kept(&from);
+    assert_eq!(expected.iter().map(|c| &c[1]).collect::<Vec<_>>(), names);
+    for format in ["csv", "ndjson"] {
+        let to = audience(&home);
+        let file = home.run(&["--sandbox", "contacts", "export", &from, "--format", format]);
+        let run = import(&to, &file.stdout);
+        assert_eq!(run.code, 0, "{format}: {run:?} {file:?}");
+        assert_eq!(kept(&to), expected, "{format}");
+    }
+}
