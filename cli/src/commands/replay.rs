@@ -58,7 +58,7 @@ pub struct Replay {
     /// Replay every delivery since a time, such as 10m
     ///
     /// TIME is RFC 3339, a day such as yesterday, or a duration before now.
-    #[arg(long, value_name = "TIME", conflicts_with = "ids")]
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true, conflicts_with = "ids")]
     since: Option<String>,
     /// List the recorded deliveries, newest last
     #[arg(long, conflicts_with_all = ["to", "secret_file", "ids"])]

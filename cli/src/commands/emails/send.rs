@@ -1,6 +1,5 @@
 //! The `svc emails send` command.
 
-use chrono::{DateTime, FixedOffset, TimeDelta};
 use clap::{Args, ValueHint};
 use serde_json::Value;
 use svc_sdk::Outcome;
@@ -72,7 +71,7 @@ pub struct Send {
     /// Send time: RFC 3339, +2h, 'tomorrow 9am'
     ///
     /// The default is now. With --sandbox, relative times use the clock of the sandbox.
-    #[arg(long, value_name = "TIME")]
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
     at: Option<String>,
     /// Template id
     #[arg(long, value_name = "ID")]
@@ -177,7 +176,12 @@ impl Send {
             email.attachments.push(attachment(context, file)?);
         }
         if let Some(at) = &self.at {
-            email.scheduled_at = Some(ScheduledAt::at(&instant(context, at).await?));
+            email.scheduled_at = Some(schedule(context, at).await?);
+        } else if let Some(at) = &email.scheduled_at {
+            times::check_schedule(at, &times::now(context).await?).map_err(|problem| {
+                Failure::input(format!("--body: scheduledAt: {problem}"))
+                    .hint("give a later time, or remove scheduledAt to send now")
+            })?;
         }
         if let (Some(html), None, None, false) =
             (&email.html, &email.text, &email.template_id, self.no_text)
@@ -332,21 +336,18 @@ fn attachment(context: &Context, file: Attach) -> Result<Attachment, Failure> {
     })
 }
 
-/// How far a time may be in the past and still mean now.
-const CLOCK_SKEW: TimeDelta = TimeDelta::minutes(1);
-
 /// Parses the time and prints it, so that a misunderstanding is noticed.
-async fn instant(context: &Context, words: &str) -> Result<DateTime<FixedOffset>, Failure> {
+async fn schedule(context: &Context, words: &str) -> Result<ScheduledAt, Failure> {
     let (instant, now) = times::read(context, "--at", words, Direction::Future).await?;
+    let at = ScheduledAt::at(&instant);
+    times::check_schedule(&at, &now).map_err(|problem| {
+        Failure::usage(format!("--at: {problem}")).hint("give a later time, or omit --at to send now")
+    })?;
     let shown = output::local_time(&instant.to_rfc3339());
-    if instant < now - CLOCK_SKEW {
-        return Err(Failure::usage(format!("--at: {shown} is in the past"))
-            .hint("give a later time, or omit --at to send now"));
-    }
     let note = match instant <= now {
         true => format!("sending now: {shown} is not in the future"),
         false => format!("scheduled for {shown}"),
     };
     context.out.note(&note);
-    Ok(instant)
+    Ok(at)
 }
