@@ -315,6 +315,24 @@ impl Printer {
         prompt::visible(|| self.write_stderr(&printable(question))).await
     }
 
+    /// As [`Printer::ask`], until `read` accepts the answer: reports the problem and asks again.
+    /// `None` for an empty answer, too.
+    pub async fn ask_until<T>(
+        &self,
+        question: &str,
+        read: impl Fn(&str) -> Result<T, Failure>,
+    ) -> Result<Option<T>, Failure> {
+        loop {
+            let Some(answer) = self.ask(question).await?.filter(|answer| !answer.is_empty()) else {
+                return Ok(None);
+            };
+            match read(&answer) {
+                Ok(value) => return Ok(Some(value)),
+                Err(problem) => self.failure(&problem),
+            }
+        }
+    }
+
     /// Asks a question and reads a line without echo.
     pub async fn ask_hidden(&self, question: &str) -> Result<String, Failure> {
         prompt::hidden(|| self.write_stderr(&printable(question))).await

@@ -18,11 +18,12 @@ use super::trigger::EVENTS;
 use super::verify::{ServiceName, read_secret, usable};
 use crate::complete::Values;
 use crate::context::Context;
-use crate::deliver::{Deliverer, RESPONSE_TIMEOUT, check_url};
+use crate::deliver::{Deliverer, RESPONSE_TIMEOUT};
 use crate::failure::{Failure, Kind};
 use crate::output::one_line;
 use crate::recorded::{Records, session_secret, write_private};
 use crate::stop::{Stop, StopSignal};
+use crate::urls::check_url;
 use crate::webhook;
 
 mod check;

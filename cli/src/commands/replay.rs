@@ -12,11 +12,12 @@ use super::trigger::verdict;
 use super::verify::{usable, without_line_end};
 use crate::complete::Values;
 use crate::context::Context;
-use crate::deliver::{Deliverer, Delivery, RESPONSE_TIMEOUT, check_url};
+use crate::deliver::{Deliverer, Delivery, RESPONSE_TIMEOUT};
 use crate::failure::Failure;
 use crate::input::at::{self, Direction};
 use crate::output::{Column, Format, Show, View, local_time};
 use crate::recorded::{Entry, RecordedDelivery, Records, Since, created, session_secret};
+use crate::urls::check_url;
 
 const VIEW: View = View(&[
     Column::id("ID", "/id"),

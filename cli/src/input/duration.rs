@@ -21,8 +21,7 @@ const NOT_FIXED: [&str; 7] = ["M", "mo", "month", "months", "y", "year", "years"
 /// The longest duration, in milliseconds: a time this far from now still has a year of four digits.
 const MAX: u64 = 5_200 * 7 * DAY;
 
-const GRAMMAR: &str =
-    "use whole numbers with ms, s, m, h, d or w, such as 500ms, 30s, 5m or 1h30m";
+const GRAMMAR: &str = "use whole numbers with ms, s, m, h, d or w, such as 500ms, 30s, 5m or 1h30m";
 
 /// What is wrong with the text of a duration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -60,7 +59,9 @@ pub fn parse(text: &str) -> Result<Duration, String> {
 /// As [`parse`], for a time limit: without any time, nothing could be done.
 pub fn parse_limit(text: &str) -> Result<Duration, String> {
     match parse(text)? {
-        Duration::ZERO => Err(format!("`{text}` leaves no time for a request: use 30s, for example")),
+        Duration::ZERO => {
+            Err(format!("`{text}` leaves no time for a request: use 30s, for example"))
+        }
         limit => Ok(limit),
     }
 }

@@ -2,7 +2,7 @@
 
 use std::cell::Cell;
 use std::collections::HashMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::pin::pin;
 
 use clap::{Args, ValueEnum, ValueHint};
@@ -12,6 +12,7 @@ use svc_sdk::EmailClient;
 use svc_sdk::email::{Contact, ContactUpdate, NewContact};
 
 use self::rows::Row;
+use crate::command_line::shell_quoted;
 use crate::complete::Values;
 use crate::confirm::confirm;
 use crate::contact_pages;
@@ -82,7 +83,15 @@ impl Import {
         if self.resubscribe && self.existing == Existing::Skip {
             return Err(Failure::usage("--resubscribe needs --existing update"));
         }
-        let bytes = context.inputs.bytes(&context.out, "FILE", &self.file)?;
+        let bytes = context.inputs.bytes(&context.out, "FILE", &self.file);
+        let bytes = bytes.map_err(|failure| match Path::new(&self.audience).is_file() {
+            true => failure.hint(format!(
+                "the audience comes first: svc contacts import {} {}",
+                shell_quoted(&self.file.to_string_lossy()),
+                shell_quoted(&self.audience)
+            )),
+            false => failure,
+        })?;
         let rows::File { rows, mapping, doubtful, is_json, joined } =
             rows::read(&bytes, &self.map).map_err(|failure| in_file(&self.file, failure))?;
         let total = rows.len();

@@ -207,8 +207,10 @@ fn parse(bytes: &[u8]) -> Result<Vec<Value>, Failure> {
     match values.len() {
         0 => Err(Failure::input("the file contains no email")),
         1..=LIMIT => Ok(values),
-        count => Err(Failure::input(format!("{count} emails, but the limit per request is {LIMIT}"))
-            .hint("split the file: split -l 100 emails.ndjson part-")),
+        count => {
+            Err(Failure::input(format!("{count} emails, but the limit per request is {LIMIT}"))
+                .hint("split the file: split -l 100 emails.ndjson part-"))
+        }
     }
 }
 

@@ -101,10 +101,12 @@ impl Send {
         let mut email = self.email(context).await?;
         if !has_content(&email) {
             let text = match context.out.can_ask() && context.out.is_table() {
-                true => context.out.ask("Text: ").await?.filter(|text| !text.is_empty()),
+                true => {
+                    context.out.ask_until("Text: ", |text| prompted_text(context, text)).await?
+                }
                 false => None,
             };
-            email.text = Some(prompted_text(context, text.ok_or_else(no_content)?)?);
+            email.text = Some(text.ok_or_else(no_content)?);
         }
         let client = context.email_client().await?;
         let call = client.emails().send(&email);
@@ -212,14 +214,18 @@ pub(super) fn has_content(email: &Email) -> bool {
 }
 
 /// The text of the prompt, or of the file that it names with `@`.
-fn prompted_text(context: &Context, text: String) -> Result<String, Failure> {
-    reject_file_name("emails send", "--text", &text)?;
-    if !text.starts_with('@') {
-        return Ok(text);
+fn prompted_text(context: &Context, text: &str) -> Result<String, Failure> {
+    if text.starts_with('@') {
+        let content = context.inputs.text(&context.out, "--text", text)?;
+        refuse_empty("--text", text, &content)?;
+        return Ok(content);
     }
-    let content = context.inputs.text(&context.out, "--text", &text)?;
-    refuse_empty("--text", &text, &content)?;
-    Ok(content)
+    // On the command line, the hint would name options.
+    reject_file_name("emails send", "--text", text).map_err(|_| {
+        Failure::usage(format!("`{text}` is the name of a file, not its content"))
+            .hint(format!("for its content, type @{text}"))
+    })?;
+    Ok(text.to_owned())
 }
 
 fn no_content() -> Failure {
@@ -274,7 +280,8 @@ fn replace(list: &mut Vec<String>, given: Vec<String>) {
 pub(super) fn parse_body(text: &str) -> Result<Email, Failure> {
     serde_json::from_str::<Email>(text).map_err(|error| {
         Failure::input(format!("--body is not an email: {}", crate::input::json_problem(&error)))
-            .hint("an email is {\"from\", \"to\", \"subject\", \"html\", \"text\", …}: svc schema emails send")
+            .hint("an email is {\"from\", \"to\", \"subject\", \"html\", \"text\", …}: svc schema emails send\n\
+                   its content alone: --text or --html")
     })
 }
 
@@ -341,7 +348,8 @@ async fn schedule(context: &Context, words: &str) -> Result<ScheduledAt, Failure
     let (instant, now) = times::read(context, "--at", words, Direction::Future).await?;
     let at = ScheduledAt::at(&instant);
     times::check_schedule(&at, &now).map_err(|problem| {
-        Failure::usage(format!("--at: {problem}")).hint("give a later time, or omit --at to send now")
+        Failure::usage(format!("--at: {problem}"))
+            .hint("give a later time, or omit --at to send now")
     })?;
     let shown = output::local_time(&instant.to_rfc3339());
     let note = match instant <= now {
