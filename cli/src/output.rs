@@ -310,34 +310,6 @@ impl Printer {
             .try_init();
     }
 
-    /// Asks a question and reads a line. `None` at the end of input.
-    pub async fn ask(&self, question: &str) -> Result<Option<String>, Failure> {
-        prompt::visible(|| self.write_stderr(&printable(question))).await
-    }
-
-    /// As [`Printer::ask`], until `read` accepts the answer: reports the problem and asks again.
-    /// `None` for an empty answer, too.
-    pub async fn ask_until<T>(
-        &self,
-        question: &str,
-        read: impl Fn(&str) -> Result<T, Failure>,
-    ) -> Result<Option<T>, Failure> {
-        loop {
-            let Some(answer) = self.ask(question).await?.filter(|answer| !answer.is_empty()) else {
-                return Ok(None);
-            };
-            match read(&answer) {
-                Ok(value) => return Ok(Some(value)),
-                Err(problem) => self.failure(&problem),
-            }
-        }
-    }
-
-    /// Asks a question and reads a line without echo.
-    pub async fn ask_hidden(&self, question: &str) -> Result<String, Failure> {
-        prompt::hidden(|| self.write_stderr(&printable(question))).await
-    }
-
     /// Shows a spinner on a terminal after half a second, until the guard is dropped.
     pub fn progress(&self, what: impl Into<String>) -> spinner::Spinner {
         let animates = self.streams.stderr_is_terminal && !self.streams.dumb;

@@ -2,7 +2,7 @@
 
 use std::cell::Cell;
 use std::collections::HashMap;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::pin::pin;
 
 use clap::{Args, ValueEnum, ValueHint};
@@ -84,7 +84,9 @@ impl Import {
             return Err(Failure::usage("--resubscribe needs --existing update"));
         }
         let bytes = context.inputs.bytes(&context.out, "FILE", &self.file);
-        let bytes = bytes.map_err(|failure| match Path::new(&self.audience).is_file() {
+        let is_swapped =
+            [".csv", ".ndjson", ".json"].iter().any(|end| self.audience.ends_with(end));
+        let bytes = bytes.map_err(|failure| match is_swapped {
             true => failure.hint(format!(
                 "the audience comes first: svc contacts import {} {}",
                 shell_quoted(&self.file.to_string_lossy()),
