@@ -26,7 +26,9 @@ pub fn check_url(option: &str, url: &str) -> Result<(), Failure> {
         return Ok(());
     }
     let failure = Failure::usage(format!("{option}: `{url}` is not an absolute http or https URL"));
-    Err(match with_scheme(url) {
+    // A single word may be anything.
+    let meant = with_scheme(url).filter(|_| url.contains(['.', ':', '/']) || is_port(url));
+    Err(match meant {
         Some(meant) => failure.hint(format!("did you mean {meant}?")),
         None => failure.hint("such as https://example.com/hooks or http://localhost:3000/hooks"),
     })
@@ -39,12 +41,16 @@ pub fn with_scheme(text: &str) -> Option<String> {
     }
     let after_host = text.strip_prefix(':').unwrap_or(text);
     let port = after_host.split('/').next().unwrap_or_default();
-    if port.parse::<u16>().is_ok() {
+    if is_port(port) {
         return Some(format!("http://localhost:{after_host}"));
     }
     let http = format!("http://{text}");
     let is_local = is_loopback(&parse_url(&http)?);
     Some(if is_local { http } else { format!("https://{text}") })
+}
+
+fn is_port(text: &str) -> bool {
+    text.parse::<u16>().is_ok()
 }
 
 #[cfg(test)]

@@ -250,7 +250,7 @@ mod tests {
         for (text, problem) in [
             ("1M", "m means minutes"),
             ("in 2 months", "m means minutes"),
-            ("9999999w", "the longest duration is 5200w"),
+            ("9999999w", "the longest duration is 36525d"),
             ("+99999-01-01", "is not in the years 0 to 9999"),
         ] {
             assert!(at(text).contains(problem), "{text}: {}", at(text));

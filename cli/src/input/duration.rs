@@ -19,7 +19,7 @@ const DAY: u64 = 86_400 * SECOND;
 const NOT_FIXED: [&str; 7] = ["M", "mo", "month", "months", "y", "year", "years"];
 
 /// The longest duration, in milliseconds: a time this far from now still has a year of four digits.
-const MAX: u64 = 5_200 * 7 * DAY;
+const MAX: u64 = 36_525 * DAY;
 
 const GRAMMAR: &str = "use whole numbers with ms, s, m, h, d or w, such as 500ms, 30s, 5m or 1h30m";
 
@@ -44,7 +44,7 @@ impl Problem {
             Self::NotFixed => format!(
                 "`{text}` has a unit without a fixed length: m means minutes; use days (30d) or weeks (4w) for longer"
             ),
-            Self::TooLong => format!("`{text}` is too long: the longest duration is 5200w"),
+            Self::TooLong => format!("`{text}` is too long: the longest duration is 36525d"),
         }
     }
 }
@@ -136,10 +136,10 @@ mod tests {
 
     #[test]
     fn the_longest_duration_is_100_years() {
-        assert!(parse("5200w").is_ok());
-        for text in ["5200w1ms", "9999999w", "99999999999999999999s"] {
+        assert!(parse("36525d").is_ok());
+        for text in ["36525d1ms", "9999999w", "99999999999999999999s"] {
             let error = parse(text).expect_err(text);
-            assert!(error.ends_with("the longest duration is 5200w"), "{text}: {error}");
+            assert!(error.ends_with("the longest duration is 36525d"), "{text}: {error}");
         }
     }
 

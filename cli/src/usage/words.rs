@@ -204,9 +204,6 @@ pub(super) const SURPLUS: &[(&str, &str)] = &[
     ("svc trigger", "--to"),
     ("svc sandbox serve", "--addr"),
     ("svc login", "--profile|--email-url"),
-    ("svc whoami", "--profile"),
-    ("svc doctor", "--profile"),
-    ("svc config show", "--profile"),
     (
         "svc man",
         "the help of one command: svc help COMMAND; the pages of all commands: svc man DIR",
