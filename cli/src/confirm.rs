@@ -14,9 +14,19 @@ pub async fn confirm(context: &Context, question: &str) -> Result<(), Failure> {
         ))
         .hint("add --yes to confirm"));
     }
-    let answer = context.out.ask(&format!("{question} [y/N] ")).await?;
-    if answer.is_some_and(|answer| matches!(answer.to_lowercase().as_str(), "y" | "yes")) {
-        return Ok(());
+    match is_yes(context, question).await? {
+        true => Ok(()),
+        false => Err(Failure::usage("not confirmed; nothing was changed")),
     }
-    Err(Failure::usage("not confirmed; nothing was changed"))
+}
+
+/// Asks `question` until the answer is yes or no. Without an answer, it is no.
+pub async fn is_yes(context: &Context, question: &str) -> Result<bool, Failure> {
+    let read = |answer: &str| match answer.to_lowercase().as_str() {
+        "y" | "yes" => Ok(true),
+        "n" | "no" => Ok(false),
+        _ => Err(Failure::usage(format!("`{answer}` is not an answer: type y or n"))),
+    };
+    let answer = context.out.ask_until(&format!("{question} [y/N] "), read).await?;
+    Ok(answer.unwrap_or(false))
 }

@@ -22,7 +22,7 @@ use crate::input::content::Inputs;
 use crate::output::{Format, Printer, View};
 use crate::sandbox::Sandbox;
 use crate::settings::{Key, Settings, Source, key_variable, url_setting_names};
-use crate::urls::is_loopback;
+use crate::urls::{is_loopback, with_scheme};
 
 /// The keys that a new sandbox accepts (`docs/control-interface.md#seeds`).
 pub const SANDBOX_EMAIL_KEY: &str = "mk_test_sandbox";
@@ -471,9 +471,9 @@ impl Context {
 fn built<T>(client: Result<T, svc_sdk::Error>, url: &str) -> Result<T, Failure> {
     client.map_err(|error| {
         let failure = Failure::from(error);
-        match url.contains("://") {
-            true => failure,
-            false => failure.hint(format!("did you mean https://{url}?")),
+        match with_scheme(url) {
+            Some(meant) => failure.hint(format!("did you mean {meant}?")),
+            None => failure,
         }
     })
 }

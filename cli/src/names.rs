@@ -16,6 +16,12 @@ const AMBIGUOUS: &str = "ambiguous_name";
 /// Maximum number of ids in a hint.
 const MAX_SHOWN: usize = 4;
 
+/// Whether two names of domains are the same: DNS ignores case, and a dot at the end.
+pub fn is_same_domain(one: &str, other: &str) -> bool {
+    let without_dot = |name: &str| name.strip_suffix('.').unwrap_or(name).to_ascii_lowercase();
+    without_dot(one) == without_dot(other)
+}
+
 /// What a text may name, and the client that looks it up.
 #[derive(Clone, Copy)]
 pub enum Names<'a> {
@@ -182,7 +188,8 @@ impl Names<'_> {
     async fn search(self, context: &Context, text: &str) -> Result<Vec<(Target, String)>, Failure> {
         let matching = |id: &str, name: &Option<String>| {
             let same = name.as_deref().is_some_and(|name| match self {
-                Self::Domain(_) | Self::Contact { .. } => name.eq_ignore_ascii_case(text),
+                Self::Domain(_) => is_same_domain(name, text),
+                Self::Contact { .. } => name.eq_ignore_ascii_case(text),
                 _ => name == text,
             });
             let target = || (Target { id: id.to_owned(), name: name.clone() }, String::new());

@@ -315,16 +315,6 @@ impl Printer {
             .try_init();
     }
 
-    /// Asks a question and reads a line. `None` at the end of input.
-    pub async fn ask(&self, question: &str) -> Result<Option<String>, Failure> {
-        prompt::visible(|| self.write_stderr(&printable(question))).await
-    }
-
-    /// Asks a question and reads a line without echo.
-    pub async fn ask_hidden(&self, question: &str) -> Result<String, Failure> {
-        prompt::hidden(|| self.write_stderr(&printable(question))).await
-    }
-
     /// Shows a spinner on a terminal after half a second, until the guard is dropped.
     pub fn progress(&self, what: impl Into<String>) -> spinner::Spinner {
         let animates = self.streams.stderr_is_terminal && !self.streams.dumb;

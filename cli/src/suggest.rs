@@ -13,9 +13,13 @@ pub fn nearest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Opti
         if begins || (short.starts_with(long) && short.len() <= long.len() + 2) {
             return 1.0 - known.len().abs_diff(word.len()) as f64 / 100.0;
         }
-        // A short word has many neighbors that mean something else.
+        // A short word has many neighbors that mean something else: `--last` is not `--list`, and
+        // `--sender` is not `--header`.
         let distance = strsim::damerau_levenshtein(&word, known);
-        if distance > if short.len() > 4 { 2 } else { 1 } {
+        let same_start = short.chars().next() == long.chars().next();
+        let limit = if short.len() > 4 && same_start { 2 } else { 1 };
+        let has_other_letter = short.len() == long.len() && strsim::levenshtein(&word, known) == 1;
+        if distance > limit || (short.len() <= 4 && has_other_letter) {
             0.0
         } else {
             strsim::normalized_damerau_levenshtein(&word, known)
@@ -45,7 +49,9 @@ mod tests {
             assert_eq!(nearest(word, commands), meant, "{word}");
         }
         assert_eq!(nearest("logs", ["login", "logout", "listen"]), None);
-        assert_eq!(nearest("--last", ["--wait", "--all"]), None);
+        assert_eq!(nearest("--last", ["--wait", "--all", "--list"]), None);
+        assert_eq!(nearest("--sender", ["--header", "--bcc"]), None);
+        assert_eq!(nearest("--form", ["--from"]), Some("--from"));
         assert_eq!(nearest("--token", ["--to", "--topic"]), None);
         assert_eq!(nearest("--port", ["--output", "--profile", "--to"]), None);
         assert_eq!(nearest("timout", ["timeout", "output"]), Some("timeout"));

@@ -2,6 +2,8 @@
 
 use url::Url;
 
+use crate::failure::Failure;
+
 /// Whether a URL certainly leads to this machine: to a loopback address, or to `localhost`.
 pub fn is_loopback(url: &Url) -> bool {
     match url.host() {
@@ -16,4 +18,67 @@ pub fn is_loopback(url: &Url) -> bool {
 pub fn parse_url(url: &str) -> Option<Url> {
     let url = Url::parse(url).ok()?;
     (matches!(url.scheme(), "http" | "https") && url.has_host()).then_some(url)
+}
+
+/// Checks that an option's value is an absolute http or https URL.
+pub fn check_url(option: &str, url: &str) -> Result<(), Failure> {
+    if parse_url(url).is_some() {
+        return Ok(());
+    }
+    let failure = Failure::usage(format!("{option}: `{url}` is not an absolute http or https URL"));
+    // A single word may be anything.
+    let meant = with_scheme(url).filter(|_| url.contains(['.', ':', '/']) || is_port(url));
+    Err(match meant {
+        Some(meant) => failure.hint(format!("did you mean {meant}?")),
+        None => failure.hint("such as https://example.com/hooks or http://localhost:3000/hooks"),
+    })
+}
+
+/// The URL that a host or a port without a scheme means: http for this machine, https for others.
+pub fn with_scheme(text: &str) -> Option<String> {
+    if text.contains("://") {
+        return None;
+    }
+    let after_host = text.strip_prefix(':').unwrap_or(text);
+    let port = after_host.split('/').next().unwrap_or_default();
+    if is_port(port) {
+        return Some(format!("http://localhost:{after_host}"));
+    }
+    let http = format!("http://{text}");
+    let is_local = is_loopback(&parse_url(&http)?);
+    Some(if is_local { http } else { format!("https://{text}") })
+}
+
+fn is_port(text: &str) -> bool {
+    text.parse::<u16>().is_ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rejects_urls_that_are_not_absolute_http() {
+        for text in ["localhost:3000", "/hooks", "ftp://x", "http://"] {
+            assert!(check_url("--to", text).is_err(), "{text}");
+        }
+        assert!(check_url("--to", "http://localhost:3000/hooks?a=b").is_ok());
+    }
+
+    #[test]
+    fn a_url_without_a_scheme_is_completed() {
+        for (text, meant) in [
+            ("localhost:3000/hooks", Some("http://localhost:3000/hooks")),
+            ("127.0.0.1", Some("http://127.0.0.1")),
+            ("[::1]:80/x", Some("http://[::1]:80/x")),
+            ("3000", Some("http://localhost:3000")),
+            (":3000/x", Some("http://localhost:3000/x")),
+            ("shop.example/hooks", Some("https://shop.example/hooks")),
+            ("ftp://shop.example", None),
+            ("two words", None),
+            ("", None),
+        ] {
+            assert_eq!(with_scheme(text).as_deref(), meant, "{text}");
+        }
+    }
 }

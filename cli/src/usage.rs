@@ -2,74 +2,17 @@
 
 use std::ffi::OsString;
 
+use clap::Command;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
-use clap::{Arg, Command};
 
-use crate::command_spec::COMMANDS;
+pub use self::ask::ask;
+use self::typed::Typed;
 use crate::failure::Failure;
-use crate::output::Printer;
 use crate::suggest::nearest;
 
-/// Options that other programs use for ours. The first that the command has is suggested.
-const OPTIONS: &[(&str, &[&str])] = &[
-    ("--port", &["--addr"]),
-    ("--host", &["--addr", "--forward-to"]),
-    ("--bind", &["--addr"]),
-    ("--listen", &["--addr"]),
-    ("--addr", &["--port"]),
-    ("--key", &["--key-file"]),
-    ("--api-key", &["--key-file"]),
-    ("--apikey", &["--key-file"]),
-    ("--token", &["--key-file"]),
-    ("--password", &["--key-file"]),
-    ("--secret", &["--secret-file"]),
-    ("--signing-secret", &["--secret-file"]),
-    ("--format", &["--output"]),
-    ("--force", &["--yes"]),
-    ("--local", &["--sandbox"]),
-    ("--file", &["--attach", "--body", "--data"]),
-    ("--attachment", &["--attach"]),
-    ("--schedule", &["--at"]),
-    ("--scheduled-at", &["--at"]),
-    ("--send-at", &["--at"]),
-    ("--delay", &["--at"]),
-    ("--title", &["--subject"]),
-    ("--message", &["--text"]),
-    ("--content", &["--text", "--data"]),
-    ("--events", &["--event"]),
-    ("--metadata", &["--meta"]),
-    ("--limit", &["--page-size"]),
-    ("--per-page", &["--page-size"]),
-    ("--deadline", &["--timeout"]),
-    ("--forward", &["--forward-to"]),
-    ("--url", &["--email-url", "--forward-to", "--to"]),
-    ("--base-url", &["--email-url"]),
-    ("--debug", &["--verbose"]),
-];
-
-/// Commands that other programs use for ours.
-const COMMAND_WORDS: &[(&str, &[&str])] = &[
-    ("add", &["create"]),
-    ("new", &["create"]),
-    ("remove", &["delete"]),
-    ("destroy", &["delete"]),
-    ("delete", &["remove"]),
-    ("edit", &["update"]),
-    ("set", &["update"]),
-    ("view", &["get", "show"]),
-    ("get", &["show", "list"]),
-    ("status", &["get", "verify", "show"]),
-    ("search", &["list"]),
-    ("find", &["list"]),
-    ("start", &["serve"]),
-    ("run", &["serve"]),
-    ("up", &["serve"]),
-    ("down", &["stop"]),
-    ("auth", &["login"]),
-    ("hooks", &["webhooks"]),
-    ("mail", &["emails"]),
-    ("lists", &["audiences"]),
-];
+mod ask;
+mod typed;
+mod words;
 
 /// Adds the hidden names of commands that users of other programs type: `ls`, `rm`, `show`.
 pub fn with_aliases(command: Command) -> Command {
@@ -102,7 +45,7 @@ pub fn failure(error: &clap::Error, args: &[OsString]) -> Failure {
         ErrorKind::UnknownArgument => {
             let wrong = context(ContextKind::InvalidArg).unwrap_or_default();
             let word = wrong.split('=').next().unwrap_or_default();
-            (message, typed.instead_of_argument(word))
+            (message, typed.instead_of_argument(word, args))
         }
         ErrorKind::InvalidSubcommand => {
             let wrong = context(ContextKind::InvalidSubcommand).unwrap_or_default();
@@ -114,18 +57,12 @@ pub fn failure(error: &clap::Error, args: &[OsString]) -> Failure {
                 Some(ContextValue::Strings(valid)) => valid.as_slice(),
                 _ => &[],
             };
-            // Events are named after their service: email.delivered.
-            let suffix = format!(".{wrong}");
-            let event = valid.iter().find(|valid| valid.ends_with(&suffix)).map(String::as_str);
-            let meant = event.or_else(|| nearest(wrong, valid.iter().map(String::as_str)));
             let is_format = context(ContextKind::InvalidArg)
                 .is_some_and(|option| option.starts_with("--output"));
-            let hint = match wrong {
-                "csv" | "tsv" if is_format => Some(format!(
-                    "contacts as CSV: svc contacts export\n\
-                     other lists: --jq '.[] | [.id, .name] | @{wrong}'"
-                )),
-                _ => meant.map(|meant| format!("did you mean {meant}?")),
+            let meant = meant_value(wrong, valid).map(|meant| format!("did you mean {meant}?"));
+            let hint = match is_format {
+                true => meant.or_else(|| Some(typed.instead_of_format(wrong))),
+                false => meant,
             };
             (message, hint)
         }
@@ -134,183 +71,22 @@ pub fn failure(error: &clap::Error, args: &[OsString]) -> Failure {
     Failure::usage(message).hint(hint.unwrap_or_else(|| typed.usage()))
 }
 
+/// The value that was probably meant. Events are named after their service: `email.delivered`.
+fn meant_value<'a>(wrong: &str, valid: &'a [String]) -> Option<&'a str> {
+    let is_event = |valid: &&String| {
+        let has_name =
+            |event: &str, name: &str| event.split_once('.').is_some_and(|(_, event)| event == name);
+        has_name(valid, wrong) || has_name(wrong, valid)
+    };
+    let event = valid.iter().find(is_event).map(String::as_str);
+    event.or_else(|| nearest(wrong, valid.iter().map(String::as_str)))
+}
+
 /// The words of the command that was typed, such as `svc sandbox clock`.
 pub fn typed_path(args: &[OsString]) -> String {
     let mut tree = crate::command();
     tree.build();
     Typed::read(&tree, args).path()
-}
-
-/// Commands whose missing values are asked for, each with the questions.
-const QUESTIONS: &[(&str, &[(&str, &str)])] = &[
-    ("svc emails send", &[("--from", "From: "), ("--to", "To: "), ("--subject", "Subject: ")]),
-    (
-        "svc webhooks create",
-        &[
-            ("<URL>", "HTTPS URL that receives the events: "),
-            ("--event", "Events, such as email.delivered,email.bounced: "),
-        ],
-    ),
-    (
-        "svc extraction webhooks create",
-        &[
-            ("<URL>", "HTTPS URL that receives the events: "),
-            ("--event", "Events, such as extraction.completed: "),
-        ],
-    ),
-];
-
-/// Asks for missing values on a terminal and returns the complete command line. `None` if the
-/// command asks for nothing, or an answer is empty.
-pub fn ask(
-    error: &clap::Error,
-    args: &[OsString],
-    out: &Printer,
-) -> Result<Option<Vec<OsString>>, Failure> {
-    let Some(ContextValue::Strings(missing)) = error.get(ContextKind::InvalidArg) else {
-        return Ok(None);
-    };
-    let is_missing = error.kind() == ErrorKind::MissingRequiredArgument;
-    if !is_missing || !out.can_ask() || !out.is_table() || args.iter().any(|arg| arg == "--") {
-        return Ok(None);
-    }
-    let path = typed_path(args);
-    let Some((_, questions)) = QUESTIONS.iter().find(|(asking, _)| *asking == path) else {
-        return Ok(None);
-    };
-    let names = missing.iter().map(|name| name.split(' ').next().unwrap_or_default());
-    let names = names.collect::<Vec<_>>();
-    if names.iter().any(|name| !questions.iter().any(|(known, _)| known == name)) {
-        return Ok(None);
-    }
-    let questions = questions.iter().filter(|(name, _)| names.contains(name));
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    let answers: Result<_, Failure> = runtime.block_on(async {
-        let mut answers = Vec::<OsString>::new();
-        for (name, question) in questions {
-            let answer = out.ask(question).await?.filter(|answer| !answer.is_empty());
-            let Some(answer) = answer else { return Ok(None) };
-            answers.push(match name.starts_with("--") {
-                // With `=`, an answer that begins with a dash is a value too.
-                true => format!("{name}={answer}").into(),
-                false => answer.into(),
-            });
-        }
-        Ok(Some(answers))
-    });
-    // The thread of a prompt that was interrupted is still reading standard input.
-    runtime.shutdown_background();
-    Ok(answers?.map(|answers| [args, &answers].concat()))
-}
-
-/// The command that was typed, as far as it exists.
-struct Typed<'a> {
-    path: Vec<&'a str>,
-    command: &'a Command,
-}
-
-impl<'a> Typed<'a> {
-    /// Skips options and their values, which may stand between the words of a command.
-    fn read(tree: &'a Command, args: &[OsString]) -> Self {
-        let mut typed = Self { path: vec!["svc"], command: tree };
-        let mut args = args.iter().skip(1).map(|arg| arg.to_string_lossy());
-        while let Some(arg) = args.next() {
-            if arg == "--" {
-                break;
-            }
-            if arg.starts_with('-') {
-                let takes_value = typed.option(&arg).is_some_and(|o| o.get_action().takes_values());
-                if takes_value && !arg.contains('=') {
-                    args.next();
-                }
-                continue;
-            }
-            match typed.command.find_subcommand(arg.as_ref()) {
-                Some(below) => {
-                    typed.path.push(below.get_name());
-                    typed.command = below;
-                }
-                None => break,
-            }
-        }
-        typed
-    }
-
-    fn option(&self, word: &str) -> Option<&'a Arg> {
-        let word = word.split('=').next().unwrap_or_default();
-        self.command.get_arguments().find(|option| {
-            let long = option.get_long().is_some_and(|long| word.strip_prefix("--") == Some(long));
-            let short = option.get_short().is_some_and(|short| {
-                word.strip_prefix('-').is_some_and(|rest| rest == short.to_string())
-            });
-            long || short
-        })
-    }
-
-    fn path(&self) -> String {
-        self.path.join(" ")
-    }
-
-    /// The usage of the command, without the options that were typed.
-    fn usage(&self) -> String {
-        let usage = self.command.clone().render_usage().to_string();
-        usage.replacen("Usage:", "usage:", 1)
-    }
-
-    fn instead_of_argument(&self, word: &str) -> Option<String> {
-        if !word.starts_with('-') {
-            return None;
-        }
-        let path = self.path();
-        let shown = |option: &Arg| {
-            let name = format!("--{}", option.get_long().unwrap_or_default());
-            match option.get_value_names().filter(|_| option.get_action().takes_values()) {
-                Some(names) => format!("{name} <{}>", names.join("> <")),
-                None => name,
-            }
-        };
-        let known = OPTIONS.iter().filter(|(other, _)| *other == word);
-        let known = known.flat_map(|(_, ours)| *ours).find_map(|ours| self.option(ours));
-        if let Some(option) = known {
-            let why = match option.get_long() {
-                Some("key-file") => "\na key on the command line is visible to other users",
-                _ => "",
-            };
-            return Some(format!("did you mean {}?{why}", shown(option)));
-        }
-        let names = self.command.get_arguments().filter_map(Arg::get_long);
-        let names = names.map(|name| format!("--{name}")).collect::<Vec<_>>();
-        let similar = nearest(word, names.iter().map(String::as_str));
-        Some(match similar.and_then(|name| self.option(name)) {
-            Some(option) => format!("did you mean {}?", shown(option)),
-            None => format!("list the options: {path} --help"),
-        })
-    }
-
-    fn instead_of_command(&self, tree: &Command, word: &str) -> String {
-        let path = self.path();
-        let names = self.command.get_subcommands().map(Command::get_name).collect::<Vec<_>>();
-        let known = COMMAND_WORDS.iter().filter(|(other, _)| *other == word);
-        let known = known.flat_map(|(_, ours)| *ours).find(|ours| names.contains(ours)).copied();
-        if let Some(meant) = known.or_else(|| nearest(word, names.iter().copied())) {
-            return format!("did you mean {path} {meant}?");
-        }
-        if self.command.get_name() != tree.get_name() {
-            return match (path.as_str(), word) {
-                ("svc profiles", "add" | "create" | "new") => {
-                    "svc login creates a profile: svc login --profile NAME".to_owned()
-                }
-                _ => format!("commands of {path}: {}", names.join(", ")),
-            };
-        }
-        // A command of a group, without the name of the group.
-        let elsewhere = COMMANDS.iter().filter(|spec| spec.path.ends_with(&format!(" {word}")));
-        let elsewhere = elsewhere.map(|spec| format!("svc {}", spec.path)).collect::<Vec<_>>();
-        match elsewhere.len() {
-            1 | 2 => format!("did you mean {}?", elsewhere.join(" or ")),
-            _ => "list the commands: svc --help".to_owned(),
-        }
-    }
 }
 
 #[cfg(test)]
@@ -323,37 +99,190 @@ mod tests {
         failure(&error, &args).details().hint.clone().unwrap_or_default()
     }
 
+    /// The command line and the first line of the hint.
+    const MEANT: &[(&str, &str)] = &[
+        // Options.
+        ("sandbox serve --port 4080", "did you mean --addr <ADDR>?"),
+        (
+            "sandbox serve -d",
+            "it runs until Ctrl-C or svc sandbox stop; in the background: svc sandbox serve &",
+        ),
+        ("emails get --last", "list the options: svc emails get --help"),
+        ("emails get --id eml_1", "did you mean the argument <ID>?"),
+        (
+            "emails get x --output=FILE",
+            "--output is the format; to write to a file, redirect the output: svc emails get … > FILE",
+        ),
+        ("emails get x -o text", "did you mean table?"),
+        ("emails get x -o wide", "did you mean --wide?"),
+        (
+            "emails get x --out f.json",
+            "to write to a file, redirect the output: svc emails get … > FILE",
+        ),
+        ("emails get x --zzz", "list the options: svc emails get --help"),
+        (
+            "emails get x --insecure",
+            "certificates are always checked; to trust others: --ca-bundle <PATH>",
+        ),
+        ("emails get x --region eu", "did you mean --profile <NAME>?"),
+        ("emails get x --query id", "did you mean --jq <FILTER>?"),
+        ("emails get x --watch", "did you mean --wait?"),
+        ("--jsn emails get x", "did you mean --json?"),
+        ("emails send --subjct x", "did you mean --subject <TEXT>?"),
+        ("emails send --title x", "did you mean --subject <TEXT>?"),
+        ("emails send --sender x", "did you mean --from <ADDRESS>?"),
+        ("emails send --email x", "did you mean --to <ADDRESS>?"),
+        ("emails send -t x", "did you mean --to <ADDRESS> or --text <TEXT|@FILE|->?"),
+        ("emails send -f x", "did you mean --from <ADDRESS>?"),
+        ("emails send --scheduledAt x", "did you mean --at <TIME>?"),
+        ("emails send --reply_to x", "did you mean --reply-to <ADDRESS>?"),
+        ("contacts create AUD --email x", "did you mean the argument <EMAIL>?"),
+        (
+            "contacts create AUD x --unsubscribed",
+            "a new contact is subscribed; afterwards: svc contacts update EMAIL --subscribed false",
+        ),
+        ("contacts update x --unsubscribe", "did you mean --subscribed <true|false>?"),
+        ("contacts list --audience x", "did you mean the argument <AUDIENCE>?"),
+        ("contacts export x -f csv", "did you mean --format <csv|ndjson>?"),
+        ("contacts import x --file f.csv", "did you mean the argument <FILE>?"),
+        ("domains verify --name x.test", "did you mean the argument <ID>?"),
+        ("webhooks create --events x", "did you mean --event <EVENT>?"),
+        ("webhooks create --url https://x.test", "did you mean the argument <URL>?"),
+        ("webhooks create --endpoint https://x.test", "did you mean the argument <URL>?"),
+        (
+            "webhooks list --events",
+            "the list contains the events of each webhook; all events: svc trigger --help",
+        ),
+        ("webhooks update x --disabled", "did you mean --active <true|false>?"),
+        ("listen --skip-verify", "did you mean --insecure?"),
+        ("listen --url http://localhost:1", "did you mean --forward-to <URL>?"),
+        ("trigger email.sent --forward-to http://x", "did you mean --to <URL>?"),
+        (
+            "replay --last",
+            "give ids of deliveries, or a time: svc replay --since 10m; list them: svc replay --list",
+        ),
+        ("replay x --forward-to http://x", "did you mean --to <URL>?"),
+        ("login --key mk_live_x", "did you mean --key-file <PATH>?"),
+        ("login --url https://x.test", "did you mean --email-url <URL>?"),
+        ("api -X POST /emails", "did you mean the argument <METHOD>?"),
+        ("api POST /emails --field a=b", "did you mean --data <TEXT|@FILE|->?"),
+        // Words that are not taken.
+        ("listen 3000", "did you mean --forward-to <URL>?"),
+        ("trigger email.sent http://x", "did you mean --to <URL>?"),
+        ("sandbox serve 8080", "did you mean --addr <ADDR>?"),
+        ("login prod", "did you mean --profile <NAME> or --email-url <URL>?"),
+        (
+            "man emails send",
+            "the help of one command: svc help COMMAND; the pages of all commands: svc man DIR",
+        ),
+        ("emails send help", "did you mean svc emails send --help?"),
+        ("sandbox clock advance 1 hour", "usage: svc sandbox clock advance [OPTIONS] <DURATION>"),
+        ("sandbox clock advance -1h", "usage: svc sandbox clock advance [OPTIONS] <DURATION>"),
+        // Values.
+        ("sandbox event eml_1 bounce", "did you mean bounced?"),
+        ("sandbox event eml_1 email.bounced", "did you mean bounced?"),
+        ("trigger delivered --to http://x", "did you mean email.delivered?"),
+        ("audiences list -o csv", "contacts as CSV: svc contacts export"),
+        // Commands.
+        ("domain list", "did you mean svc domains?"),
+        ("--sandbox --profile x domain list", "did you mean svc domains?"),
+        ("send", "did you mean svc emails send or svc bulk send?"),
+        ("import", "did you mean svc contacts import?"),
+        ("qqq", "list the commands: svc --help"),
+        ("retries", "list the commands: svc --help"),
+        ("status", "the setup: svc doctor; the local server: svc sandbox status"),
+        ("logs", "webhook deliveries as they arrive: svc listen"),
+        ("get emails eml_1", "did you mean svc emails get?"),
+        ("list domain", "did you mean svc domains list?"),
+        ("list emails", "the service does not list emails; one email: svc emails get ID"),
+        ("create webhook", "did you mean svc webhooks create?"),
+        ("delete contact con_1", "did you mean svc contacts delete?"),
+        ("start", "did you mean svc sandbox serve?"),
+        ("clock", "did you mean svc sandbox clock?"),
+        ("emails sned", "did you mean svc emails send?"),
+        ("emails status eml_1", "did you mean svc emails get?"),
+        ("emails remove x", "did you mean svc emails cancel? it stops a scheduled email"),
+        ("emails help", "did you mean svc emails --help?"),
+        (
+            "emails list --out f.json",
+            "the service does not list emails; one email: svc emails get ID",
+        ),
+        ("profiles add x", "svc login creates a profile: svc login --profile NAME"),
+        ("profiles delete x", "did you mean svc profiles remove?"),
+        ("webhooks get x", "did you mean svc webhooks list?"),
+        ("contacts add x", "did you mean svc contacts create?"),
+        ("config list", "did you mean svc config show?"),
+        ("bulk get x", "did you mean svc bulk status?"),
+        ("bulk qqq", "commands of svc bulk: send, list, status, resume, report"),
+        ("sandbox faults create", "did you mean svc sandbox faults add?"),
+        ("extraction webhooks add", "did you mean svc extraction webhooks create?"),
+    ];
+
     #[test]
     fn suggests_what_was_meant() {
-        for (line, meant) in [
-            ("svc sandbox serve --port 4080", "did you mean --addr <ADDR>?"),
-            ("svc domain list", "did you mean svc domains?"),
-            ("svc --sandbox --profile x domain list", "did you mean svc domains?"),
-            ("svc send", "did you mean svc emails send or svc bulk send?"),
-            ("svc qqq", "list the commands: svc --help"),
-            ("svc import", "did you mean svc contacts import?"),
-            ("svc emails sned", "did you mean svc emails send?"),
-            ("svc profiles add x", "svc login creates a profile: svc login --profile NAME"),
-            ("svc emails status eml_1", "did you mean svc emails get?"),
-            ("svc logs", "list the commands: svc --help"),
-            ("svc retries", "list the commands: svc --help"),
-            ("svc emails get --last", "list the options: svc emails get --help"),
-            ("svc webhooks get x", "did you mean svc webhooks list?"),
-            ("svc emails remove x", "commands of svc emails: send, batch, get, cancel"),
-            ("svc contacts add x", "did you mean svc contacts create?"),
-            ("svc webhooks create --events x", "did you mean --event <EVENT>?"),
-            ("svc emails send --subjct x", "did you mean --subject <TEXT>?"),
-            ("svc emails send --title x", "did you mean --subject <TEXT>?"),
-            ("svc --jsn emails get x", "did you mean --json?"),
-            ("svc emails get x --zzz", "list the options: svc emails get --help"),
-            ("svc sandbox event eml_1 bounce", "did you mean bounced?"),
-            ("svc trigger delivered --to http://x", "did you mean email.delivered?"),
-        ] {
-            assert_eq!(hint(line), meant, "{line}");
+        for (line, meant) in MEANT {
+            let hint = hint(&format!("svc {line}"));
+            assert_eq!(hint.lines().next(), Some(*meant), "{line}");
+            assert!(hint.lines().count() <= 4, "{line}: {hint}");
         }
-        assert!(hint("svc audiences list -o csv").ends_with("| @csv'"));
-        let login = hint("svc login --key mk_live_x");
-        assert!(login.starts_with("did you mean --key-file <PATH>?\n"), "{login}");
+    }
+
+    /// Every command that the tables name exists, and every option and argument is one of some
+    /// command.
+    #[test]
+    fn the_tables_name_what_exists() {
+        let mut tree = crate::command();
+        tree.build();
+        let mut commands = vec![("svc".to_owned(), &tree)];
+        let mut next = 0;
+        while let Some((path, command)) = commands.get(next).cloned() {
+            let below = command.get_subcommands();
+            commands.extend(below.map(|below| (format!("{path} {}", below.get_name()), below)));
+            next += 1;
+        }
+        let exists = |path: &str| commands.iter().any(|(known, _)| known == path);
+        let has = |word: &str| {
+            commands.iter().any(|(_, command)| {
+                let here = Typed { path: vec!["svc"], command, next: None };
+                here.has_argument(word) || here.option(word).is_some()
+            })
+        };
+        let places = words::OPTIONS.iter().map(|(place, ..)| place);
+        let places = places.chain(words::COMMANDS.iter().map(|(place, ..)| place));
+        for place in places.chain(words::SURPLUS.iter().map(|(place, _)| place)) {
+            assert!(exists(place), "{place}");
+        }
+        let candidates = words::OPTIONS.iter().flat_map(|(.., ours)| ours.iter());
+        let mut texts = words::COMMANDS.iter().map(|(.., hint)| *hint).collect::<Vec<_>>();
+        texts.extend(words::FORMATS.iter().map(|(_, hint)| *hint));
+        for candidate in candidates.chain(words::SURPLUS.iter().map(|(_, candidate)| candidate)) {
+            match candidate.starts_with(['-', '<']) {
+                true => assert!(candidate.split('|').all(&has), "{candidate}"),
+                false => texts.push(candidate),
+            }
+        }
+        for text in texts {
+            let text = text.replace("svc sandbox {word}", "svc sandbox clock");
+            let words = text.split([' ', '\n', ';', ',', '?', ':']).collect::<Vec<_>>();
+            for (index, _) in words.iter().enumerate().filter(|(_, word)| **word == "svc") {
+                let second = words.get(index + 1).copied().unwrap_or_default();
+                let is_named = exists(&format!("svc {second}"));
+                let is_sentence = second == "is" || second.starts_with("--");
+                assert!(is_named || is_sentence, "{text}: svc {second}");
+                let group = format!("svc {second}");
+                let third = words.get(index + 2).copied().unwrap_or_default();
+                let is_group = commands.iter().any(|(path, command)| {
+                    *path == group && command.has_subcommands() && !third.is_empty()
+                });
+                assert!(
+                    !is_group || exists(&format!("{group} {third}")),
+                    "{text}: {group} {third}"
+                );
+            }
+            for word in words.iter().filter(|word| word.starts_with("--")) {
+                assert!(has(word) || *word == "--version", "{text}: {word}");
+            }
+        }
     }
 
     #[test]

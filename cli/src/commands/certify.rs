@@ -16,11 +16,11 @@ use self::request::{Sender, shown_url};
 use super::verify::{ServiceName, read_secret, secret_in, usable, usable_as};
 use crate::confirm::confirm;
 use crate::context::Context;
-use crate::deliver::{Deliverer, DeliveryError, RESPONSE_TIMEOUT, check_url};
+use crate::deliver::{Deliverer, DeliveryError, RESPONSE_TIMEOUT};
 use crate::failure::Failure;
 use crate::output::{Column, Show, View};
 use crate::settings::Source;
-use crate::urls::{is_loopback, parse_url};
+use crate::urls::{check_url, is_loopback, parse_url};
 
 mod checks;
 mod exam;

@@ -25,7 +25,7 @@ const VIEW: View = View(&[
 /// Check the setup: URLs, TLS, clock, keys, domains, webhooks
 ///
 /// Sends read-only requests and changes nothing. Each problem comes with a next step. The exit code
-/// is 10 if there is a problem.
+/// is 10 if there is a problem, and 2 if the configuration cannot be read.
 #[derive(Args, Debug)]
 #[command(after_long_help = "\
 Examples:
@@ -41,16 +41,25 @@ impl Doctor {
         findings.settings(context);
         let progress = context.out.progress("checking");
         for service in [Service::Email, Service::Extraction] {
-            if !context.is_configured(service)? {
-                findings.unknown(
-                    &format!("{service} service"),
-                    "not set up",
-                    &format!("svc login --service {service}"),
-                );
-                continue;
+            let checked = match context.is_configured(service) {
+                Ok(true) => {
+                    progress.set_text(format!("checking the {service} service"));
+                    service::examine(context, service, &mut findings).await
+                }
+                Ok(false) => {
+                    let finding = match context.settings.url(service) {
+                        Some(url) => format!("not set up: no key for {}", url.value),
+                        None => "not set up".to_owned(),
+                    };
+                    let next = format!("svc login --service {service}");
+                    findings.unknown(&format!("{service} service"), &finding, &next);
+                    Ok(())
+                }
+                Err(failure) => Err(failure),
+            };
+            if let Err(failure) = checked {
+                findings.failure(&format!("{service} service"), &failure);
             }
-            progress.set_text(format!("checking the {service} service"));
-            service::examine(context, service, &mut findings).await?;
         }
         drop(progress);
         context.out.list(&findings.0, VIEW, "")?;
@@ -102,6 +111,16 @@ impl Findings {
         self.push("problem", check, finding, Some(next));
     }
 
+    /// What kept the command from a check. What has been found before is not repeated.
+    fn failure(&mut self, check: &str, failure: &Failure) {
+        let details = failure.details();
+        if self.0.iter().any(|finding| finding["finding"] == details.message) {
+            return;
+        }
+        let next = details.hint.as_deref().map(|hint| hint.replace('\n', "; "));
+        self.push("problem", check, &details.message, next.as_deref());
+    }
+
     fn unknown(&mut self, check: &str, finding: &str, next: &str) {
         self.push("unknown", check, finding, Some(next));
     }
@@ -123,17 +142,12 @@ impl Findings {
         }
         match settings.refuse_unknown_profile() {
             Ok(()) => self.ok("profile", &settings.profile.value),
-            Err(_) => self.problem(
-                "profile",
-                &format!("profile `{}` does not exist", settings.profile.value),
-                "svc profiles list",
-            ),
+            Err(failure) => self.failure("profile", &failure),
         }
         if settings.key_file.is_none()
             && let Err(failure) = settings.credentials()
         {
-            let details = failure.details();
-            self.problem("credentials", &details.message, details.hint.as_deref().unwrap_or(""));
+            self.failure("credentials", &failure);
         }
     }
 }

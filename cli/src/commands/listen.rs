@@ -18,12 +18,13 @@ use super::trigger::EVENTS;
 use super::verify::{ServiceName, read_secret, usable};
 use crate::complete::Values;
 use crate::context::Context;
-use crate::deliver::{Deliverer, RESPONSE_TIMEOUT, check_url};
+use crate::deliver::{Deliverer, RESPONSE_TIMEOUT};
 use crate::failure::{Failure, Kind};
 use crate::output::one_line;
 use crate::recorded::Records;
 use crate::recorded::session_secret::{self, SessionSecret};
 use crate::stop::{Stop, StopSignal};
+use crate::urls::check_url;
 use crate::webhook;
 
 mod check;

@@ -6,10 +6,11 @@ use svc_sdk::{ErrorKind, Service};
 
 use super::verify::ServiceName;
 use crate::confirm::confirm;
-use crate::context::{Context, is_cleartext_url};
+use crate::context::Context;
 use crate::failure::{Failure, Kind};
 use crate::settings::url_setting_names;
 use crate::settings::{Key, keyring};
+use crate::urls::with_scheme;
 
 /// Check an API key and store it in the profile
 ///
@@ -50,10 +51,13 @@ impl Login {
         let url = match settings.url(service) {
             Some(url) => url.value.clone(),
             None if context.out.can_ask() => {
-                let typed =
-                    context.out.ask(&format!("Base URL of the {service} service: ")).await?;
-                let typed = typed.filter(|typed| !typed.is_empty());
-                with_scheme(typed.ok_or_else(|| no_base_url(service))?)
+                let question = format!("Base URL of the {service} service: ");
+                let read = |typed: &str| {
+                    let url = with_scheme(typed).unwrap_or_else(|| typed.to_owned());
+                    check_base_url(context, service, &url).map(|()| url)
+                };
+                let url = context.out.ask_until(&question, read).await?;
+                url.ok_or_else(|| no_base_url(service))?
             }
             None => {
                 return Err(no_base_url(service));
@@ -156,15 +160,6 @@ fn no_base_url(service: Service) -> Failure {
         .hint(format!("give it with {}", url_setting_names(service)))
 }
 
-/// Adds a scheme to a bare host name: http for this machine, https for any other.
-fn with_scheme(typed: String) -> String {
-    if typed.contains("://") {
-        return typed;
-    }
-    let http = format!("http://{typed}");
-    if is_cleartext_url(&http) { format!("https://{typed}") } else { http }
-}
-
 /// Reports an invalid base URL before the key is asked for.
 fn check_base_url(context: &Context, service: Service, url: &str) -> Result<(), Failure> {
     let placeholder = Key::parse("none", "placeholder")?;
@@ -180,12 +175,17 @@ async fn read_key(context: &Context, service: Service) -> Result<Key, Failure> {
         return Key::parse(&String::from_utf8_lossy(&bytes), "--key-file");
     }
     if context.out.stdin_is_terminal() {
-        let typed =
-            context.out.ask_hidden(&format!("Key for the {service} service (hidden): ")).await?;
-        if typed.trim().is_empty() {
-            return Err(Failure::input("no key was entered; nothing was changed"));
+        let question = format!("Key for the {service} service (hidden): ");
+        loop {
+            let typed = context.out.ask_hidden(&question).await?;
+            if typed.trim().is_empty() {
+                return Err(Failure::input("no key was entered; nothing was changed"));
+            }
+            match Key::parse(&typed, "the prompt") {
+                Ok(key) => return Ok(key),
+                Err(problem) => context.out.failure(&problem),
+            }
         }
-        return Key::parse(&typed, "the prompt");
     }
     let bytes = context.inputs.stdin(&context.out, "login")?;
     Key::parse(&String::from_utf8_lossy(&bytes), "standard input")

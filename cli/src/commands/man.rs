@@ -31,6 +31,15 @@ impl Man {
             let page = page(&tree, &["svc".to_owned()])?;
             return context.out.document(&page, || json!({"name": "svc.1", "page": page}));
         };
+        if let Some(name) = dir.to_str()
+            && tree.find_subcommand(name).is_some()
+            && !dir.is_dir()
+        {
+            return Err(Failure::usage(format!("`{name}` is a command, and DIR is a directory"))
+                .hint(format!(
+                    "the help of the command: svc help {name}\nor write the pages: svc man ./{name}"
+                )));
+        }
         let failed = |error: std::io::Error| Failure::input(format!("{}: {error}", dir.display()));
         std::fs::create_dir_all(&dir).map_err(failed)?;
         let mut written = Vec::new();

@@ -12,11 +12,12 @@ use super::trigger::verdict;
 use super::verify::{usable, without_line_end};
 use crate::complete::Values;
 use crate::context::Context;
-use crate::deliver::{Deliverer, Delivery, RESPONSE_TIMEOUT, check_url};
+use crate::deliver::{Deliverer, Delivery, RESPONSE_TIMEOUT};
 use crate::failure::Failure;
 use crate::input::at::{self, Direction};
 use crate::output::{Column, Format, Show, View, local_time};
 use crate::recorded::{Entry, RecordedDelivery, Records, Since, created};
+use crate::urls::check_url;
 
 const VIEW: View = View(&[
     Column::id("ID", "/id"),
@@ -58,7 +59,7 @@ pub struct Replay {
     /// Replay every delivery since a time, such as 10m
     ///
     /// TIME is RFC 3339, a day such as yesterday, or a duration before now.
-    #[arg(long, value_name = "TIME", conflicts_with = "ids")]
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true, conflicts_with = "ids")]
     since: Option<String>,
     /// List the recorded deliveries, newest last
     #[arg(long, conflicts_with_all = ["to", "secret_file", "ids"])]

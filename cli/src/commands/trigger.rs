@@ -9,11 +9,12 @@ use svc_sdk::Service;
 
 use super::verify::{read_secret, usable};
 use crate::context::Context;
-use crate::deliver::{Deliverer, Delivery, DeliveryResponse, RESPONSE_TIMEOUT, check_url};
+use crate::deliver::{Deliverer, Delivery, DeliveryResponse, RESPONSE_TIMEOUT};
 use crate::failure::Failure;
 use crate::input::inexact_number;
 use crate::output::{Column, Show, View};
 use crate::recorded::session_secret;
+use crate::urls::check_url;
 
 pub(super) mod payload;
 

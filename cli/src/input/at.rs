@@ -2,11 +2,11 @@
 //! words such as `tomorrow 9am`.
 
 use chrono::{
-    DateTime, Days, FixedOffset, LocalResult, NaiveDate, NaiveDateTime, NaiveTime, TimeZone,
-    Weekday,
+    DateTime, Days, FixedOffset, LocalResult, NaiveDate, NaiveDateTime, NaiveTime, TimeDelta,
+    TimeZone, Weekday,
 };
 
-use super::duration;
+use super::duration::{self, Problem};
 
 const FORMATS: &str = "use RFC 3339 (2026-12-01T09:00:00+01:00), a day (2026-12-01, tomorrow), `tomorrow 9am`, `friday 14:00`, `+2h` or `1d ago`";
 
@@ -30,49 +30,50 @@ pub fn parse<Z: TimeZone>(
     if let Ok(instant) = DateTime::parse_from_rfc3339(text) {
         return Ok(instant);
     }
-    let words = text.to_lowercase();
-    let words = words.split_whitespace().filter(|word| *word != "at").collect::<Vec<_>>();
-    if let Some(local) = calendar_time(&words, now, direction) {
-        return resolve(local, now).ok_or_else(|| {
+    let words = text.split_whitespace().filter(|word| !word.eq_ignore_ascii_case("at"));
+    let words = words.collect::<Vec<_>>();
+    let lowercase = words.iter().map(|word| word.to_lowercase()).collect::<Vec<_>>();
+    let lowercase = lowercase.iter().map(String::as_str).collect::<Vec<_>>();
+    let instant = match calendar_time(&lowercase, now, direction) {
+        Some(local) => resolve(local, now).ok_or_else(|| {
             format!("`{text}` does not exist in this time zone: the clock skips it")
-        });
+        })?,
+        None => {
+            let offset = relative(&words, direction)
+                .map_err(|problem| problem.message(text, "time", FORMATS))?;
+            let instant = now.clone().checked_add_signed(offset);
+            instant.ok_or_else(|| outside(text))?.fixed_offset()
+        }
+    };
+    // RFC 3339 has years of four digits.
+    if (0..=9999).contains(&chrono::Datelike::year(&instant.naive_utc())) {
+        return Ok(instant);
     }
-    let offset = relative(&words, direction);
-    let instant = offset.and_then(|offset| now.clone().checked_add_signed(offset));
-    instant
-        .map(|instant| instant.fixed_offset())
-        .ok_or_else(|| format!("`{text}` is not a time that svc understands: {FORMATS}"))
+    Err(outside(text))
 }
 
-/// `now`, `2h`, `+2h`, `-2h`, `in 30 minutes`, `2 days ago`.
-fn relative(words: &[&str], direction: Direction) -> Option<chrono::TimeDelta> {
+fn outside(text: &str) -> String {
+    format!("`{text}` is not in the years 0 to 9999")
+}
+
+/// `now`, `2h`, `+2h`, `-2h`, `in 30 minutes`, `2 days ago`. The units keep their case, because `M`
+/// is not `m`.
+fn relative(words: &[&str], direction: Direction) -> Result<TimeDelta, Problem> {
+    let is = |word: &str, expected: &str| word.eq_ignore_ascii_case(expected);
     let (words, sign) = match words {
-        ["now"] => return Some(chrono::TimeDelta::zero()),
-        ["in", rest @ ..] => (rest, 1),
-        [rest @ .., "ago"] => (rest, -1),
+        [now] if is(now, "now") => return Ok(TimeDelta::zero()),
+        [first, rest @ ..] if is(first, "in") => (rest, 1),
+        [rest @ .., last] if is(last, "ago") => (rest, -1),
         _ => (words, if direction == Direction::Past { -1 } else { 1 }),
     };
-    let (text, sign) = match words {
-        [word] => match (word.strip_prefix('+'), word.strip_prefix('-')) {
-            (Some(rest), _) => (rest.to_owned(), 1),
-            (_, Some(rest)) => (rest.to_owned(), -1),
-            _ => ((*word).to_owned(), sign),
-        },
-        [number, unit] => {
-            let unit = match unit.trim_end_matches('s') {
-                "second" | "sec" => "s",
-                "minute" | "min" => "m",
-                "hour" => "h",
-                "day" => "d",
-                "week" => "w",
-                _ => return None,
-            };
-            let number = if matches!(*number, "a" | "an" | "one") { "1" } else { number };
-            (format!("{number}{unit}"), sign)
-        }
-        _ => return None,
+    let text = words.join(" ");
+    let (text, sign) = match (text.strip_prefix('+'), text.strip_prefix('-')) {
+        (Some(rest), _) => (rest, 1),
+        (_, Some(rest)) => (rest, -1),
+        _ => (text.as_str(), sign),
     };
-    Some(chrono::TimeDelta::from_std(duration::parse(&text).ok()?).ok()? * sign)
+    let offset = TimeDelta::from_std(duration::read(text)?).map_err(|_| Problem::TooLong)?;
+    Ok(offset * sign)
 }
 
 /// A time of day with an optional day. A time or a weekday alone means its next occurrence, or the
@@ -199,6 +200,7 @@ mod tests {
         assert_eq!(at("in 30 minutes"), "2026-11-21T11:00:00+02:00");
         assert_eq!(at("in an hour"), "2026-11-21T11:30:00+02:00");
         assert_eq!(at("in 2 weeks"), "2026-12-05T10:30:00+02:00");
+        assert_eq!(at("In 1h 30 Min"), "2026-11-21T12:00:00+02:00");
     }
 
     #[test]
@@ -241,6 +243,18 @@ mod tests {
     fn a_time_alone_is_its_next_occurrence() {
         assert_eq!(at("11:00"), "2026-11-21T11:00:00+02:00");
         assert_eq!(at("9am"), "2026-11-22T09:00:00+02:00");
+    }
+
+    #[test]
+    fn a_time_has_the_units_and_the_limit_of_a_duration() {
+        for (text, problem) in [
+            ("1M", "m means minutes"),
+            ("in 2 months", "m means minutes"),
+            ("9999999w", "the longest duration is 36525d"),
+            ("+99999-01-01", "is not in the years 0 to 9999"),
+        ] {
+            assert!(at(text).contains(problem), "{text}: {}", at(text));
+        }
     }
 
     #[test]

@@ -1,42 +1,108 @@
-//! Parses durations: `500ms`, `30s`, `1h30m`, `2d`, `1w`.
+//! Parses durations: `500ms`, `30s`, `1h30m`, `2 days`, `1w`. Times relative to now use the same
+//! grammar (`input/at.rs`).
 
 use std::time::Duration;
 
-const UNITS: [(&str, u64); 6] = [
-    ("ms", 1),
-    ("s", 1_000),
-    ("m", 60_000),
-    ("h", 3_600_000),
-    ("d", 86_400_000),
-    ("w", 604_800_000),
+/// The units with their names, each in milliseconds. Capitals are accepted, except `M`.
+const UNITS: [(&[&str], u64); 6] = [
+    (&["ms", "millisecond", "milliseconds"], 1),
+    (&["s", "sec", "secs", "second", "seconds"], SECOND),
+    (&["m", "min", "mins", "minute", "minutes"], 60 * SECOND),
+    (&["h", "hr", "hrs", "hour", "hours"], 3_600 * SECOND),
+    (&["d", "day", "days"], DAY),
+    (&["w", "week", "weeks"], 7 * DAY),
 ];
+const SECOND: u64 = 1_000;
+const DAY: u64 = 86_400 * SECOND;
 
-const GRAMMAR: &str =
-    "use whole numbers with ms, s, m, h, d or w and no blanks, such as 500ms, 30s, 5m or 1h30m";
+/// Units without a fixed length. A capital `M` is a month to some, and a minute to others.
+const NOT_FIXED: [&str; 7] = ["M", "mo", "month", "months", "y", "year", "years"];
+
+/// The longest duration, in milliseconds: a time this far from now still has a year of four digits.
+const MAX: u64 = 36_525 * DAY;
+
+const GRAMMAR: &str = "use whole numbers with ms, s, m, h, d or w, such as 500ms, 30s, 5m or 1h30m";
+
+/// What is wrong with the text of a duration.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Problem {
+    /// It does not follow the grammar.
+    Grammar,
+    /// It has a unit without a fixed length.
+    NotFixed,
+    /// It is longer than [`MAX`].
+    TooLong,
+}
+
+impl Problem {
+    /// The message about `text`. A text that does not follow the grammar is not a `noun`, and
+    /// `grammar` describes one.
+    pub(super) fn message(self, text: &str, noun: &str, grammar: &str) -> String {
+        match self {
+            Self::Grammar if text.is_empty() => format!("the {noun} is empty: {grammar}"),
+            Self::Grammar => format!("`{text}` is not a {noun}: {grammar}"),
+            Self::NotFixed => format!(
+                "`{text}` has a unit without a fixed length: m means minutes; use days (30d) or weeks (4w) for longer"
+            ),
+            Self::TooLong => format!("`{text}` is too long: the longest duration is 36525d"),
+        }
+    }
+}
 
 /// Parses a duration, as clap's `value_parser`. A `+` before it is allowed, as in times.
 pub fn parse(text: &str) -> Result<Duration, String> {
-    let text = text.strip_prefix('+').unwrap_or(text);
-    let mut rest = text;
+    let text = text.trim();
+    read(text.strip_prefix('+').unwrap_or(text))
+        .map_err(|problem| problem.message(text, "duration", GRAMMAR))
+}
+
+/// As [`parse`], for a time limit: without any time, nothing could be done.
+pub fn parse_limit(text: &str) -> Result<Duration, String> {
+    match parse(text)? {
+        Duration::ZERO => {
+            Err(format!("`{text}` leaves no time for a request: use 30s, for example"))
+        }
+        limit => Ok(limit),
+    }
+}
+
+/// Reads a duration without a sign.
+pub(super) fn read(text: &str) -> Result<Duration, Problem> {
+    let mut rest = text.trim();
+    if rest.is_empty() {
+        return Err(Problem::Grammar);
+    }
     let mut total = 0_u64;
     while !rest.is_empty() {
-        let digits = rest.find(|c: char| !c.is_ascii_digit()).unwrap_or(rest.len());
-        let (number, tail) = rest.split_at(digits);
-        let letters = tail.find(|c: char| c.is_ascii_digit()).unwrap_or(tail.len());
+        let (number, tail) = number(rest)?;
+        let tail = tail.trim_start();
+        let letters = tail.find(|c: char| !c.is_ascii_alphabetic()).unwrap_or(tail.len());
         let (unit, tail) = tail.split_at(letters);
-        let millis = UNITS.iter().find(|(name, _)| *name == unit).map(|(_, millis)| *millis);
+        let lowercase = unit.to_lowercase();
+        if NOT_FIXED.contains(&unit) || NOT_FIXED.contains(&&*lowercase) {
+            return Err(Problem::NotFixed);
+        }
+        let known = UNITS.iter().find(|(names, _)| names.contains(&&*lowercase));
+        let (_, millis) = known.ok_or(Problem::Grammar)?;
         total = number
-            .parse::<u64>()
-            .ok()
-            .zip(millis)
-            .and_then(|(number, millis)| number.checked_mul(millis)?.checked_add(total))
-            .ok_or_else(|| format!("`{text}` is not a duration: {GRAMMAR}"))?;
-        rest = tail;
-    }
-    if text.is_empty() {
-        return Err(format!("the duration is empty: {GRAMMAR}"));
+            .and_then(|number| number.checked_mul(*millis)?.checked_add(total))
+            .filter(|total| *total <= MAX)
+            .ok_or(Problem::TooLong)?;
+        rest = tail.trim_start();
     }
     Ok(Duration::from_millis(total))
+}
+
+/// The number at the beginning and the rest. `None` for one that is too large.
+fn number(text: &str) -> Result<(Option<u64>, &str), Problem> {
+    let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
+    if digits > 0 {
+        return Ok((text[..digits].parse().ok(), &text[digits..]));
+    }
+    match text.split_once(' ') {
+        Some(("a" | "an" | "one", rest)) => Ok((Some(1), rest)),
+        _ => Err(Problem::Grammar),
+    }
 }
 
 #[cfg(test)]
@@ -46,15 +112,41 @@ mod tests {
     #[test]
     fn units_add_up() {
         assert_eq!(parse("500ms"), Ok(Duration::from_millis(500)));
-        assert_eq!(parse("1h30m"), Ok(Duration::from_secs(5400)));
         assert_eq!(parse("+1w"), parse("7d"));
         assert_eq!(parse("2d"), Ok(Duration::from_secs(172_800)));
+        for text in ["1h30m", "1h 30m", "1 h 30 m", "an hour 30 minutes", "90Min", " 5400 S "] {
+            assert_eq!(parse(text), Ok(Duration::from_secs(5400)), "{text}");
+        }
     }
 
     #[test]
     fn errors_show_examples() {
-        for text in ["", "5", "h", "-1s", "1.5s", "1 s", "99999999999999999999s", "5y"] {
+        for text in ["", "5", "h", "-1s", "1.5s", "5x", "1h30", "an", "++1s", "1,5h"] {
             assert!(parse(text).is_err_and(|error| error.contains("1h30m")), "{text}");
         }
+    }
+
+    #[test]
+    fn months_and_years_have_no_fixed_length() {
+        for text in ["1M", "1 M", "1h5M", "1mo", "2 Months", "5y", "1year"] {
+            let error = parse(text).expect_err(text);
+            assert!(error.contains("m means minutes; use days"), "{text}: {error}");
+        }
+    }
+
+    #[test]
+    fn the_longest_duration_is_100_years() {
+        assert!(parse("36525d").is_ok());
+        for text in ["36525d1ms", "9999999w", "99999999999999999999s"] {
+            let error = parse(text).expect_err(text);
+            assert!(error.ends_with("the longest duration is 36525d"), "{text}: {error}");
+        }
+    }
+
+    #[test]
+    fn a_time_limit_is_longer_than_zero() {
+        assert_eq!(parse("0s"), Ok(Duration::ZERO));
+        assert!(parse_limit("0s").is_err_and(|error| error.contains("`0s` leaves no time")));
+        assert_eq!(parse_limit("1ms"), Ok(Duration::from_millis(1)));
     }
 }

@@ -6,13 +6,45 @@ use std::pin::pin;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::Poll;
 
+use super::Printer;
+use super::text::printable;
 use crate::failure::{Failure, Kind};
 
 /// Whether the terminal's last line is a prompt without a line end.
 static OPEN: AtomicBool = AtomicBool::new(false);
 
+impl Printer {
+    /// Asks a question and reads a line. `None` at the end of input.
+    pub async fn ask(&self, question: &str) -> Result<Option<String>, Failure> {
+        visible(|| self.write_stderr(&printable(question))).await
+    }
+
+    /// As [`Printer::ask`], until `read` accepts the answer: reports the problem and asks again.
+    /// `None` for an empty answer, too.
+    pub async fn ask_until<T>(
+        &self,
+        question: &str,
+        read: impl Fn(&str) -> Result<T, Failure>,
+    ) -> Result<Option<T>, Failure> {
+        loop {
+            let Some(answer) = self.ask(question).await?.filter(|answer| !answer.is_empty()) else {
+                return Ok(None);
+            };
+            match read(&answer) {
+                Ok(value) => return Ok(Some(value)),
+                Err(problem) => self.failure(&problem),
+            }
+        }
+    }
+
+    /// Asks a question and reads a line without echo.
+    pub async fn ask_hidden(&self, question: &str) -> Result<String, Failure> {
+        hidden(|| self.write_stderr(&printable(question))).await
+    }
+}
+
 /// Asks and reads a line, trimmed. `None` at the end of input.
-pub(super) async fn visible(ask: impl FnOnce()) -> Result<Option<String>, Failure> {
+async fn visible(ask: impl FnOnce()) -> Result<Option<String>, Failure> {
     let typed = answer(ask, read_line).await?;
     if typed.ends_with('\n') {
         OPEN.store(false, Ordering::Relaxed);
@@ -21,7 +53,7 @@ pub(super) async fn visible(ask: impl FnOnce()) -> Result<Option<String>, Failur
 }
 
 /// Asks and reads a line without echo.
-pub(super) async fn hidden(ask: impl FnOnce()) -> Result<String, Failure> {
+async fn hidden(ask: impl FnOnce()) -> Result<String, Failure> {
     // Turn echo off before asking, so that a key pasted immediately is not shown.
     #[cfg(unix)]
     let _echo = Echo::off()?;

@@ -107,12 +107,11 @@ impl Profiles {
         let Some(table) = self.document.get("profiles").and_then(|all| all.get(name)) else {
             return Ok(None);
         };
-        let wrong = |key: &str, expected: &str| {
-            Failure::input(format!(
-                "{}: profile `{name}`: `{key}` is not {expected}",
-                self.path.display()
-            ))
+        let invalid = |problem: String| {
+            Failure::input(format!("{}: profile `{name}`: {problem}", self.path.display()))
+                .hint("correct the entry in this file, or remove it")
         };
+        let wrong = |key: &str, expected: &str| invalid(format!("`{key}` is not {expected}"));
         let text = |key: &str| match table.get(key) {
             None => Ok(None),
             Some(item) => {
@@ -132,8 +131,9 @@ impl Profiles {
                 .ok_or_else(|| wrong(key, "a non-negative integer")),
         };
         let timeout = text("timeout")?
-            .map(|text| duration::parse(&text).map_err(|_| wrong("timeout", "a duration")))
-            .transpose()?;
+            .map(|text| duration::parse_limit(&text))
+            .transpose()
+            .map_err(|problem| invalid(format!("`timeout`: {problem}")))?;
         Ok(Some(Profile {
             email_url: text("email_url")?,
             extraction_url: text("extraction_url")?,
@@ -217,12 +217,17 @@ pub(super) fn read(path: &Path) -> Result<DocumentMut, Failure> {
     match fs::read_to_string(path) {
         // Do not use the parser's message: it quotes the line, which may contain a key.
         Ok(text) => {
+            let invalid = |problem: String| {
+                Failure::input(format!("{}: {problem}", path.display())).hint(
+                    "correct it in an editor, or move the file away and set it up again: svc login",
+                )
+            };
             let document = text.parse::<DocumentMut>().map_err(|error| {
                 let line = error.span().map_or(0, |span| text[..span.start].matches('\n').count());
-                Failure::input(format!("{}: line {} is not TOML", path.display(), line + 1))
+                invalid(format!("line {} is not TOML", line + 1))
             })?;
             match shape_error(&document) {
-                Some(what) => Err(Failure::input(format!("{}: {what}", path.display()))),
+                Some(problem) => Err(invalid(problem)),
                 None => Ok(document),
             }
         }

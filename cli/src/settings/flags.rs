@@ -81,7 +81,7 @@ pub struct GlobalFlags {
         global = true,
         hide_short_help = true,
         value_name = "DURATION",
-        value_parser = duration::parse,
+        value_parser = duration::parse_limit,
         allow_hyphen_values = true
     )]
     pub timeout: Option<Duration>,

@@ -304,10 +304,11 @@ pub fn unknown_profile(name: &str) -> Failure {
         ))
 }
 
-/// Compares base URLs as the client uses them: with or without a slash at the end.
+/// Compares base URLs as the client uses them: with or without a slash at the end. The client
+/// reports one that is not valid.
 fn is_same_base_url(one: &str, other: &str) -> bool {
     let parse = |text: &str| url::Url::parse(text.trim_end_matches('/')).ok();
-    parse(one).is_some_and(|one| Some(one) == parse(other))
+    one == other || parse(one).is_some_and(|one| Some(one) == parse(other))
 }
 
 fn chosen_profile(

@@ -68,12 +68,75 @@ fn finds_and_reports_problems() {
     let run =
         home.run_with_env(&["doctor"], &[("SVC_EMAIL_URL", &url), ("SVC_EMAIL_KEY", "mk_live_x")]);
     assert_eq!((run.code, run.error()["code"].clone()), (10, "problems_found".into()), "{run:?}");
-    assert_eq!(finding(&run, "email key")["next"], "svc login --service email");
+    let next = "put another key into SVC_EMAIL_KEY, or unset it to use the profile's";
+    assert_eq!(finding(&run, "email key")["next"], next);
 
     let env = [("SVC_EMAIL_URL", "http://127.0.0.1:9"), ("SVC_EMAIL_KEY", "mk_live_x")];
     let down = home.run_with_env(&["doctor"], &env);
     assert_eq!(down.code, 10);
     assert_eq!(finding(&down, "email service")["status"], "problem");
+}
+
+/// What keeps doctor from a check is a finding with its next step, and does not prevent the others.
+#[test]
+fn an_unusable_configuration_is_a_problem_with_a_next_step() {
+    let home = Home::new();
+    let peer = Service::always(200, r#"{"organization":{"id":"org_1","name":"A"},"auth":{}}"#);
+    let env = [("SVC_EXTRACTION_URL", &*peer.url()), ("SVC_EXTRACTION_KEY", "sk_live_x")];
+    let examine = |config: &str, credentials: &str| {
+        home.file("config/svc/config.toml", config);
+        let keys = home.file("config/svc/credentials.toml", credentials);
+        #[cfg(unix)]
+        let owner_alone = std::os::unix::fs::PermissionsExt::from_mode(0o600);
+        #[cfg(unix)]
+        std::fs::set_permissions(&keys, owner_alone).expect("changed");
+        home.run_with_env(&["doctor"], &env)
+    };
+    let profile = "[profiles.default]\nemail_url = \"http://127.0.0.1:9\"\n";
+    for (config, credentials, check, problem, next) in [
+        (
+            profile,
+            "[profiles.default]\nemail_key = \"mk_test_x\"\nemail_key_url = \"http://127.0.0.1:8\"\n",
+            "email service",
+            "belongs to http://127.0.0.1:8",
+            "svc login --service email --profile default",
+        ),
+        (
+            profile,
+            "[profiles.default]\nemail_key = = x\n",
+            "credentials",
+            "line 2 is not TOML",
+            "svc login",
+        ),
+        (
+            "[profiles.default]\nemail_url = \"mail.example.com\"\n",
+            "[profiles.default]\nemail_key = \"mk_test_x\"\n",
+            "email service",
+            "is not a valid URL",
+            "did you mean https://mail.example.com?",
+        ),
+    ] {
+        let run = examine(config, credentials);
+        assert_eq!((run.code, &run.error()["code"]), (10, &"problems_found".into()), "{run:?}");
+        let found = finding(&run, check);
+        assert_eq!(found["status"], "problem", "{found}");
+        assert!(found["finding"].as_str().is_some_and(|f| f.contains(problem)), "{found}");
+        assert!(found["next"].as_str().is_some_and(|n| n.contains(next)), "{found}");
+        assert_eq!(finding(&run, "organization")["finding"], "A (org_1)");
+        let all = run.json();
+        let problems = all.as_array().expect("a list").iter();
+        assert_eq!(problems.filter(|f| f["status"] == "problem").count(), 1, "{all:#}");
+    }
+    for (config, problem) in [
+        ("[profiles.default]\nretries = = 1\n", "config.toml: line 2 is not TOML"),
+        ("[profiles.default]\ntimeout = \"soon\"\n", "`timeout`: `soon` is not a duration"),
+    ] {
+        let run = examine(config, "");
+        assert_eq!(run.code, 2, "{run:?}");
+        let error = run.error();
+        assert!(error["message"].as_str().is_some_and(|m| m.contains(problem)), "{error}");
+        assert!(error["hint"].as_str().is_some_and(|h| h.starts_with("correct")), "{error}");
+    }
 }
 
 /// The response comes from another server, or the service is unavailable. In both cases the key was

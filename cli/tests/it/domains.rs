@@ -27,7 +27,7 @@ fn records_are_compared_with_current_dns() {
     one_missing[1].1 = json!("missing");
     assert_eq!(states(), one_missing);
     // A domain name works in place of the id.
-    assert_eq!(home.sandbox_json(&["domains", "records", "SHOP.test"])[1]["dns"], "missing");
+    assert_eq!(home.sandbox_json(&["domains", "records", "SHOP.test."])[1]["dns"], "missing");
     assert_eq!(home.run(&["--sandbox", "domains", "records", "dom_nope"]).code, 5);
 }
 

@@ -48,8 +48,10 @@ fn audiences_and_contacts_are_found_by_name_and_address() {
 #[test]
 fn domains_and_webhooks_are_found_by_name_and_url() {
     let home = Home::new();
-    let run = sandbox(&home, &["domains", "verify", "sandbox.test", "-o", "table"]);
-    assert_eq!(run.code, 0, "{run:?}");
+    for name in ["sandbox.test", "SANDBOX.TEST."] {
+        let run = sandbox(&home, &["domains", "verify", name, "-o", "table"]);
+        assert_eq!(run.code, 0, "{run:?}");
+    }
     let url = "http://127.0.0.1:9/hook";
     let hook = home.sandbox_json(&["webhooks", "create", url, "--event", "email.sent"]);
     let off = home.sandbox_json(&["webhooks", "update", url, "--active", "false"]);

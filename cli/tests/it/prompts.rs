@@ -33,6 +33,19 @@ fn a_declined_confirmation_is_an_error_on_its_own_line() {
 }
 
 #[test]
+fn another_answer_than_yes_or_no_is_asked_for_again() {
+    let service = Service::with_responses(&[http_response(204, "", "")]);
+    let mut terminal = asked(&service);
+    terminal.write("jes\n");
+    let refused = terminal.until_after(0, "`jes` is not an answer: type y or n");
+    terminal.until_after(refused, QUESTION);
+    terminal.write("n\n");
+    let seen = terminal.end();
+    assert_eq!(seen.code, 2, "{:?}", seen.text);
+    assert!(service.requests().iter().all(|request| request.starts_with("GET ")));
+}
+
+#[test]
 fn ctrl_c_ends_a_prompt() {
     let service = Service::with_responses(&[http_response(204, "", "")]);
     let terminal = asked(&service);
@@ -94,17 +107,16 @@ fn an_empty_answer_to_a_hidden_prompt_changes_nothing() {
 #[test]
 fn login_checks_the_base_url_before_it_asks_for_the_key() {
     let mut terminal = Terminal::start(&Home::new(), &["login"], &[("NO_COLOR", "1")], 80);
-    terminal.until("Base URL of the email service: ");
+    let asked = terminal.until_after(0, "Base URL of the email service: ");
     terminal.write("no host\n");
-    let seen = terminal.end();
-    assert_eq!(seen.code, 2, "{:?}", seen.text);
-    assert!(seen.text.contains("\nerror: the base URL is not a valid URL"), "{:?}", seen.text);
-
-    let mut terminal = Terminal::start(&Home::new(), &["login"], &[("NO_COLOR", "1")], 80);
-    terminal.until("Base URL of the email service: ");
+    let refused = terminal.until_after(asked, "error: the base URL is not a valid URL");
+    terminal.until_after(refused, "Base URL of the email service: ");
     // A host name without a scheme.
     terminal.write("mail.invalid\n");
-    terminal.until(HIDDEN);
+    let asked = terminal.until_after(refused, HIDDEN);
+    terminal.write("two words\n");
+    let refused = terminal.until_after(asked, "error: the prompt contains an invalid key");
+    terminal.until_after(refused, HIDDEN);
     terminal.write("\n");
     assert_eq!(terminal.end().code, 2);
 }
@@ -172,9 +184,18 @@ fn missing_values_of_an_email_are_asked_for() {
     let env = [("SVC_EMAIL_URL", url.as_str()), ("SVC_EMAIL_KEY", "mk_test_x"), ("NO_COLOR", "1")];
     let args = ["emails", "send", "--from", "a@b.test"];
     let mut terminal = Terminal::start(&Home::new(), &args, &env, 80);
-    for (question, answer) in [("To: ", "c@d.test"), ("Subject: ", "--Hi"), ("Text: ", "Hello")] {
-        terminal.until(question);
-        terminal.write(&format!("{answer}\n"));
+    let mut seen = 0;
+    for (question, answer) in [
+        ("To: ", "ada"),
+        ("error: not an email address", ""),
+        ("To: ", "c@d.test"),
+        ("Subject: ", "--Hi"),
+        ("Text: ", "Hello"),
+    ] {
+        seen = terminal.until_after(seen, question);
+        if !answer.is_empty() {
+            terminal.write(&format!("{answer}\n"));
+        }
     }
     let seen = terminal.end();
     assert_eq!(seen.code, 0, "{}", seen.text);
@@ -185,20 +206,21 @@ fn missing_values_of_an_email_are_asked_for() {
 }
 
 #[test]
-fn a_file_at_the_prompt_for_the_text_is_read_or_refused() {
+fn a_file_at_the_prompt_for_the_text_is_read_or_asked_for_again() {
     let service = Service::always(202, r#"{"id":"eml_1","status":"queued"}"#);
     let url = service.url();
     let env = [("SVC_EMAIL_URL", url.as_str()), ("SVC_EMAIL_KEY", "mk_test_x"), ("NO_COLOR", "1")];
     let home = Home::new();
     let file = format!("@{}", home.file("note.txt", "The content"));
     let args = ["emails", "send", "--from", "a@b.test", "--to", "c@d.test", "--subject", "Hi"];
-    for (answer, code) in [("body.html", 2), (file.as_str(), 0)] {
-        let mut terminal = Terminal::start(&home, &args, &env, 80);
-        terminal.until("Text: ");
-        terminal.write(&format!("{answer}\n"));
-        let seen = terminal.end();
-        assert_eq!(seen.code, code, "{}", seen.text);
-    }
+    let mut terminal = Terminal::start(&home, &args, &env, 80);
+    terminal.until("Text: ");
+    terminal.write("body.html\n");
+    let refused = terminal.until_after(0, "for its content, type @body.html");
+    terminal.until_after(refused, "Text: ");
+    terminal.write(&format!("{file}\n"));
+    let seen = terminal.end();
+    assert_eq!(seen.code, 0, "{}", seen.text);
     let sent = service.requests();
     assert!(sent.len() == 1 && sent[0].contains(r#""text":"The content""#), "{sent:?}");
 }
@@ -209,11 +231,19 @@ fn missing_values_of_a_webhook_are_asked_for() {
     let url = service.url();
     let env = [("SVC_EMAIL_URL", url.as_str()), ("SVC_EMAIL_KEY", "mk_test_x"), ("NO_COLOR", "1")];
     let mut terminal = Terminal::start(&Home::new(), &["webhooks", "create"], &env, 80);
-    for (question, answer) in
-        [("HTTPS URL ", "https://shop.test/h"), ("Events", "email.sent,email.failed")]
-    {
-        terminal.until(question);
-        terminal.write(&format!("{answer}\n"));
+    let mut seen = 0;
+    for (question, answer) in [
+        ("HTTPS URL ", "shop.test/h"),
+        ("did you mean https://shop.test/h?", ""),
+        ("HTTPS URL ", "https://shop.test/h"),
+        ("Events", "sent"),
+        ("`sent` is not an event: use email.sent", ""),
+        ("Events", "email.sent,email.failed"),
+    ] {
+        seen = terminal.until_after(seen, question);
+        if !answer.is_empty() {
+            terminal.write(&format!("{answer}\n"));
+        }
     }
     let seen = terminal.end();
     assert_eq!(seen.code, 0, "{}", seen.text);

@@ -121,7 +121,7 @@ fn dangerous_commands_ask_for_confirmation() {
     assert!(yes.text.ends_with("deleted audience News (aud_1)\n"), "{}", yes.text);
     assert_eq!(service.requests().len(), 3);
     assert_eq!(with_service(&service, &args, Some("Yes\n")).code, 0);
-    assert_eq!(with_service(&service, &args, Some("yesterday\n")).code, 2);
+    assert_eq!(with_service(&service, &args, Some("yesterday\nno\n")).code, 2);
     assert_eq!(service.requests().len(), 6);
 }
 

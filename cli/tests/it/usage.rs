@@ -39,7 +39,9 @@ fn an_unknown_command_lists_the_known_ones() {
     let stderr = |args: &[&str]| Home::new().run(&[&["-o", "table"], args].concat()).stderr;
     assert_eq!(
         stderr(&["emails", "list"]),
-        "error: unrecognized subcommand 'list'\n  commands of svc emails: send, batch, get, cancel\n"
+        "error: unrecognized subcommand 'list'\n  \
+         the service does not list emails; one email: svc emails get ID\n  \
+         those of the local server: svc sandbox messages list\n"
     );
     assert_eq!(
         stderr(&["sandbox", "clock", "wind"]),
@@ -255,13 +257,85 @@ fn a_file_name_in_place_of_content_is_refused() {
     assert_eq!(home.run(&[&send[..], &["--text", "see body.html"]].concat()).code, 0);
 }
 
+/// All options with a time or a duration have one grammar, and take a value that begins with a dash.
 #[test]
-fn an_invalid_duration_is_explained() {
+fn an_invalid_time_or_duration_is_explained() {
     let home = Home::new();
-    for timeout in ["5 minutes", "-5", "-5s"] {
-        let run = home.run(&["emails", "get", "x", "--timeout", timeout]);
+    let env = [("SVC_EMAIL_URL", "http://127.0.0.1:9"), ("SVC_EMAIL_KEY", "mk_test_x")];
+    let send = ["--dry-run", "emails", "send", "--from=a@b.test", "--to=c@d.test", "--subject=s"];
+    let at = [&send[..], &["--text=t", "--at"]].concat();
+    let timeout = &["config", "path", "--timeout"][..];
+    for (args, value, problem) in [
+        (timeout, "5 parsecs", "use whole numbers with ms, s, m"),
+        (timeout, "-5", "use whole numbers with ms, s, m"),
+        (timeout, "-5s", "use whole numbers with ms, s, m"),
+        (timeout, "1M", "m means minutes"),
+        (timeout, "9999999w", "the longest duration is 36525d"),
+        (timeout, "0s", "`0s` leaves no time for a request"),
+        (&at, "1M", "m means minutes"),
+        (&at, "9999999w", "the longest duration is 36525d"),
+        (&at, "-1h", "is in the past"),
+        (&["replay", "--since"], "1M", "m means minutes"),
+        (&["replay", "--since"], "+1h", "is in the future"),
+    ] {
+        let run = home.run_with_env(&[args, &[value]].concat(), &env);
+        assert_eq!(run.code, 2, "{args:?} {value}: {run:?}");
         let message = run.error()["message"].as_str().expect("a message").to_owned();
-        assert!(run.code == 2 && message.contains("use whole numbers with ms, s, m"), "{message}");
+        assert!(message.contains(problem), "{value}: {message}");
+    }
+    for args in [["config", "path", "--timeout", "1 min"], ["replay", "--list", "--since", "-1h"]] {
+        assert_eq!(home.run(&args).code, 0, "{args:?}");
+    }
+}
+
+/// A time in the past would send at once what was meant for later.
+#[test]
+fn an_email_scheduled_for_the_past_is_not_sent() {
+    let home = Home::new();
+    let service = Service::always(202, r#"{"id":"eml_1","status":"queued"}"#);
+    let env = [("SVC_EMAIL_URL", &*service.url()), ("SVC_EMAIL_KEY", "mk_test_x")];
+    let email = r#"{"from":"a@b.test","to":"c@d.test","subject":"s","text":"t","scheduledAt":"2026-01-01T00:00:00Z"}"#;
+    let body = home.file("email.json", email);
+    let at_body = format!("@{body}");
+    let run = home.run_with_env(&["emails", "send", "--body", &at_body], &env);
+    assert_eq!(run.code, 2, "{run:?}");
+    let message = run.error()["message"].as_str().expect("a message").to_owned();
+    assert!(message.starts_with("--body: scheduledAt: 2026-01-01"), "{message}");
+    let run = home.run_with_env(&["emails", "batch", &body], &env);
+    assert_eq!(run.code, 2, "{run:?}");
+    assert_eq!(run.error()["fields"][0]["field"], "emails[0].scheduledAt");
+    assert_eq!(service.requests(), [""; 0]);
+    // The option overrides the time of the body.
+    let later = ["emails", "send", "--at", "+1h", "--body", &at_body];
+    assert_eq!(home.run_with_env(&later, &env).code, 0);
+}
+
+#[test]
+fn swapped_arguments_and_urls_without_a_scheme_are_recognized() {
+    let home = Home::new();
+    for (args, hint) in [
+        (
+            &["contacts", "import", "people.csv", "aud_1"][..],
+            "the audience comes first: svc contacts import aud_1 people.csv",
+        ),
+        (
+            &["contacts", "create", "ada@x.test", "aud_1"],
+            "the audience comes first: svc contacts create aud_1 ada@x.test",
+        ),
+        (
+            &["man", "emails"],
+            "the help of the command: svc help emails\nor write the pages: svc man ./emails",
+        ),
+        (&["listen", "--forward-to", "localhost:3000"], "did you mean http://localhost:3000?"),
+        (&["trigger", "email.sent", "--to", "3000"], "did you mean http://localhost:3000?"),
+        (
+            &["webhooks", "create", "x.test/h", "--event", "email.sent"],
+            "did you mean https://x.test/h?",
+        ),
+    ] {
+        let run = home.run(args);
+        assert_eq!(run.code, 2, "{args:?}: {run:?}");
+        assert_eq!(run.error()["hint"], hint, "{args:?}");
     }
 }
 

@@ -3,6 +3,7 @@
 use clap::Args;
 use svc_sdk::email::NewContact;
 
+use crate::command_line::shell_quoted;
 use crate::complete::Values;
 use crate::context::Context;
 use crate::failure::Failure;
@@ -41,6 +42,12 @@ pub struct Create {
 
 impl Create {
     pub async fn run(self, context: &Context) -> Result<(), Failure> {
+        if self.audience.contains('@') && !self.email.contains('@') {
+            let (audience, email) = (shell_quoted(&self.email), shell_quoted(&self.audience));
+            return Err(Failure::usage(format!("EMAIL: {audience} is not an email address")).hint(
+                format!("the audience comes first: svc contacts create {audience} {email}"),
+            ));
+        }
         let mut contact = NewContact::new(self.email);
         contact.name = self.name;
         contact.metadata = pairs::object("--meta", self.meta)?;

@@ -12,6 +12,7 @@ use svc_sdk::EmailClient;
 use svc_sdk::email::{Contact, ContactUpdate, NewContact};
 
 use self::rows::Row;
+use crate::command_line::shell_quoted;
 use crate::complete::Values;
 use crate::confirm::confirm;
 use crate::contact_pages;
@@ -86,7 +87,17 @@ impl Import {
         if self.resubscribe && self.existing == Existing::Skip {
             return Err(Failure::usage("--resubscribe needs --existing update"));
         }
-        let bytes = context.inputs.bytes(&context.out, "FILE", &self.file)?;
+        let bytes = context.inputs.bytes(&context.out, "FILE", &self.file);
+        let is_swapped =
+            [".csv", ".ndjson", ".json"].iter().any(|end| self.audience.ends_with(end));
+        let bytes = bytes.map_err(|failure| match is_swapped {
+            true => failure.hint(format!(
+                "the audience comes first: svc contacts import {} {}",
+                shell_quoted(&self.file.to_string_lossy()),
+                shell_quoted(&self.audience)
+            )),
+            false => failure,
+        })?;
         let rows::File { rows, mapping, doubtful, is_json, joined } =
             rows::read(&bytes, &self.map).map_err(|failure| in_file(&self.file, failure))?;
         let total = rows.len();

@@ -8,6 +8,7 @@ use super::{Findings, email};
 use crate::commands::login::is_accepted;
 use crate::context::{Context, is_cleartext_url};
 use crate::failure::{Failure, with_causes};
+use crate::settings::Source;
 
 /// Clock difference in seconds that is worth a warning.
 const CLOCK_TOLERANCE: i64 = 60;
@@ -50,7 +51,15 @@ pub(super) async fn examine(
     clock(service, headers.get("date").and_then(|date| date.to_str().ok()), findings);
     let check = format!("{service} key");
     if !accepted {
-        let next = format!("svc login --service {service}");
+        let next = match context.settings.stored_key(service)?.map(|key| key.source) {
+            _ if context.settings.key_file.is_some() => {
+                "use another key in the file of --key-file".to_owned()
+            }
+            Some(Source::Environment(name) | Source::EnvFile(name)) => {
+                format!("put another key into {name}, or unset it to use the profile's")
+            }
+            _ => format!("svc login --service {service}"),
+        };
         findings.problem(&check, &format!("{key} is rejected"), &next);
         return Ok(());
     }

@@ -9,6 +9,7 @@ use crate::complete::Values;
 use crate::context::{Context, PLAIN};
 use crate::dns::compare;
 use crate::failure::{Failure, Kind};
+use crate::names::is_same_domain;
 
 mod formats;
 
@@ -80,7 +81,7 @@ impl Records {
 
 fn find<'a>(list: &'a [Domain], id: &str) -> Result<&'a Domain, Failure> {
     let by_name =
-        |domain: &&Domain| domain.name.as_deref().is_some_and(|name| name.eq_ignore_ascii_case(id));
+        |domain: &&Domain| domain.name.as_deref().is_some_and(|name| is_same_domain(name, id));
     list.iter().find(|domain| domain.id == id).or_else(|| list.iter().find(by_name)).ok_or_else(
         || {
             Failure::new(Kind::NotFound, format!("domain {id} not found"))

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use chrono::{DateTime, Local};
 use clap::{Args, ValueHint};
 use serde_json::{Value, json};
 use svc_sdk::FieldProblem;
@@ -14,6 +15,7 @@ use crate::input::content::in_file;
 use crate::input::{exact_json, inexact_number, json_problem};
 use crate::output::{self, Column, Show, View};
 use crate::sent::SentEmails;
+use crate::times;
 
 /// Maximum number of emails in one request (`docs/email-service/emails.md#batch`).
 const LIMIT: usize = 100;
@@ -29,9 +31,9 @@ const VIEW: View = View(&[
 /// Send up to 100 emails in one request
 ///
 /// The file is a JSON array or NDJSON with one email per line, in the format of
-/// POST /api/v1/emails. An email that cannot be sent, for example because it has no content or an
-/// invalid address, is left out and reported as refused; the others are sent. The exit code is 11
-/// if some of the emails are refused.
+/// POST /api/v1/emails. An email that cannot be sent, for example because it has no content, an
+/// invalid address or a scheduledAt in the past, is left out and reported as refused; the others
+/// are sent. The exit code is 11 if some of the emails are refused.
 #[derive(Args, Debug)]
 #[command(after_long_help = "\
 Examples:
@@ -50,7 +52,13 @@ impl Batch {
     pub async fn run(self, context: &Context) -> Result<(), Failure> {
         let bytes = context.inputs.bytes(&context.out, "FILE", &self.file)?;
         let local_checks = !context.settings.compatibility.local_checks_off;
-        let rows = parse(&bytes, local_checks).map_err(|failure| in_file(&self.file, failure))?;
+        let in_file = |failure| in_file(&self.file, failure);
+        let values = parse(&bytes).map_err(in_file)?;
+        let now = match values.iter().any(|value| value.get("scheduledAt").is_some()) {
+            true => times::now(context).await?,
+            false => Local::now(),
+        };
+        let rows = Rows::read(values, local_checks, &now).map_err(in_file)?;
         let client = context.email_client().await?;
         let call = client.emails().send_batch(&rows.emails);
         let Some(response) = context.call(call, "sending").await? else {
@@ -79,10 +87,14 @@ struct Rows {
 
 impl Rows {
     /// Reads each email of the file. One that cannot be sent does not stop the others.
-    fn read(values: Vec<Value>, local_checks: bool) -> Result<Self, Failure> {
+    fn read(
+        values: Vec<Value>,
+        local_checks: bool,
+        now: &DateTime<Local>,
+    ) -> Result<Self, Failure> {
         let mut rows = Self { emails: Vec::new(), sent: Vec::new(), refused: Vec::new() };
         for (index, value) in values.into_iter().enumerate() {
-            match email(value, local_checks) {
+            match email(value, local_checks, now) {
                 Ok(email) => {
                     rows.emails.push(email);
                     rows.sent.push(index);
@@ -133,7 +145,11 @@ impl Rows {
 }
 
 /// Reads one email. The error is a field and its problem, without the value.
-fn email(value: Value, local_checks: bool) -> Result<Email, (String, String)> {
+fn email(
+    value: Value,
+    local_checks: bool,
+    now: &DateTime<Local>,
+) -> Result<Email, (String, String)> {
     let Value::Object(object) = value else {
         return Err(("email".to_owned(), "must be an object".to_owned()));
     };
@@ -154,6 +170,9 @@ fn email(value: Value, local_checks: bool) -> Result<Email, (String, String)> {
         let problem = r#"missing; "text": "" sends an empty email on purpose"#;
         return Err(("text".to_owned(), problem.to_owned()));
     }
+    if let Some(at) = &email.scheduled_at {
+        times::check_schedule(at, now).map_err(|problem| ("scheduledAt".to_owned(), problem))?;
+    }
     if local_checks {
         if let Some((name, meant)) = misspelled_field(&email) {
             let problem = format!("not a field of an email; its name is `{meant}`");
@@ -166,7 +185,7 @@ fn email(value: Value, local_checks: bool) -> Result<Email, (String, String)> {
     Ok(email)
 }
 
-fn parse(bytes: &[u8], local_checks: bool) -> Result<Rows, Failure> {
+fn parse(bytes: &[u8]) -> Result<Vec<Value>, Failure> {
     let text = std::str::from_utf8(bytes)
         .map_err(|_| Failure::input("not UTF-8 text"))?
         .trim_start_matches('\u{feff}');
@@ -187,16 +206,13 @@ fn parse(bytes: &[u8], local_checks: bool) -> Result<Rows, Failure> {
             .collect::<Result<_, _>>()?
     };
     match values.len() {
-        0 => return Err(Failure::input("the file contains no email")),
-        1..=LIMIT => {}
+        0 => Err(Failure::input("the file contains no email")),
+        1..=LIMIT => Ok(values),
         count => {
-            return Err(Failure::input(format!(
-                "{count} emails, but the limit per request is {LIMIT}"
-            ))
-            .hint("split the file: split -l 100 emails.ndjson part-"));
+            Err(Failure::input(format!("{count} emails, but the limit per request is {LIMIT}"))
+                .hint("split the file: split -l 100 emails.ndjson part-"))
         }
     }
-    Rows::read(values, local_checks)
 }
 
 /// The same shape for every item, however the service reports it.
@@ -273,19 +289,35 @@ mod tests {
 
     const EMAIL: &str = r#"{"from":"a@b.test","to":"c@d.test","subject":"s","text":"t"}"#;
 
+    fn read(text: &str) -> Result<Rows, Failure> {
+        let now = DateTime::parse_from_rfc3339("2026-11-21T10:30:00Z").expect("a time");
+        Rows::read(parse(text.as_bytes())?, true, &now.with_timezone(&Local))
+    }
+
+    #[test]
+    fn an_email_that_is_scheduled_for_the_past_is_refused() {
+        let scheduled = |at: &str| EMAIL.replace('}', &format!(r#","scheduledAt":"{at}"}}"#));
+        let times = ["2026-11-21T10:29:30Z", "2026-11-21T12:28:00+02:00", "2026-11-22T00:00:00Z"];
+        let rows = read(&times.map(scheduled).join("\n")).expect("read");
+        assert_eq!(rows.sent, [0, 2], "one minute of clock difference is allowed");
+        let [(1, field, problem)] = &rows.refused[..] else { panic!("{rows:?}") };
+        assert_eq!(field, "scheduledAt");
+        assert!(problem.ends_with("is in the past"), "{problem}");
+    }
+
     #[test]
     fn reads_arrays_and_ndjson() {
         let array = format!("[{EMAIL},\n{EMAIL}]");
         let lines = format!("{EMAIL}\n\n{EMAIL}\n");
-        assert_eq!(parse(array.as_bytes(), true).expect("read").emails.len(), 2);
-        assert_eq!(parse(lines.as_bytes(), true).expect("read").emails.len(), 2);
+        assert_eq!(read(&array).expect("read").emails.len(), 2);
+        assert_eq!(read(&lines).expect("read").emails.len(), 2);
     }
 
     #[test]
     fn accepts_100_emails_and_rejects_101() {
         let lines = |count: usize| format!("{EMAIL}\n").repeat(count);
-        assert_eq!(parse(lines(100).as_bytes(), true).expect("read").emails.len(), 100);
-        let refused = parse(lines(101).as_bytes(), true).expect_err("refused");
+        assert_eq!(read(&lines(100)).expect("read").emails.len(), 100);
+        let refused = read(&lines(101)).expect_err("refused");
         assert_eq!(refused.kind(), Kind::InvalidInput);
         assert!(refused.details().message.contains("101"));
     }
@@ -300,8 +332,7 @@ mod tests {
             (r#"{"from":"a@b.test","to":"c@d.test","subject":"s"}"#, "email 0: text: missing"),
             ("", "no email"),
         ] {
-            let message =
-                parse(text.as_bytes(), true).expect_err("refused").details().message.clone();
+            let message = read(text).expect_err("refused").details().message.clone();
             assert!(message.contains(location) && !message.contains("secret"), "{message}");
         }
     }

@@ -1,6 +1,5 @@
 //! The `svc emails send` command.
 
-use chrono::{DateTime, FixedOffset, TimeDelta};
 use clap::{Args, ValueHint};
 use serde_json::Value;
 use svc_sdk::Outcome;
@@ -72,7 +71,7 @@ pub struct Send {
     /// Send time: RFC 3339, +2h, 'tomorrow 9am'
     ///
     /// The default is now. With --sandbox, relative times use the clock of the sandbox.
-    #[arg(long, value_name = "TIME")]
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
     at: Option<String>,
     /// Template id
     #[arg(long, value_name = "ID")]
@@ -102,10 +101,12 @@ impl Send {
         let mut email = self.email(context).await?;
         if !has_content(&email) {
             let text = match context.out.can_ask() && context.out.is_table() {
-                true => context.out.ask("Text: ").await?.filter(|text| !text.is_empty()),
+                true => {
+                    context.out.ask_until("Text: ", |text| prompted_text(context, text)).await?
+                }
                 false => None,
             };
-            email.text = Some(prompted_text(context, text.ok_or_else(no_content)?)?);
+            email.text = Some(text.ok_or_else(no_content)?);
         }
         let client = context.email_client().await?;
         let call = client.emails().send(&email);
@@ -181,7 +182,12 @@ impl Send {
             email.attachments.push(attachment(context, file)?);
         }
         if let Some(at) = &self.at {
-            email.scheduled_at = Some(ScheduledAt::at(&instant(context, at).await?));
+            email.scheduled_at = Some(schedule(context, at).await?);
+        } else if let Some(at) = &email.scheduled_at {
+            times::check_schedule(at, &times::now(context).await?).map_err(|problem| {
+                Failure::input(format!("--body: scheduledAt: {problem}"))
+                    .hint("give a later time, or remove scheduledAt to send now")
+            })?;
         }
         if let (Some(html), None, None, false) =
             (&email.html, &email.text, &email.template_id, self.no_text)
@@ -245,14 +251,18 @@ pub(super) fn has_content(email: &Email) -> bool {
 }
 
 /// The text of the prompt, or of the file that it names with `@`.
-fn prompted_text(context: &Context, text: String) -> Result<String, Failure> {
-    reject_file_name("emails send", "--text", &text)?;
-    if !text.starts_with('@') {
-        return Ok(text);
+fn prompted_text(context: &Context, text: &str) -> Result<String, Failure> {
+    if text.starts_with('@') {
+        let content = context.inputs.text(&context.out, "--text", text)?;
+        refuse_empty("--text", text, &content)?;
+        return Ok(content);
     }
-    let content = context.inputs.text(&context.out, "--text", &text)?;
-    refuse_empty("--text", &text, &content)?;
-    Ok(content)
+    // On the command line, the hint would name options.
+    reject_file_name("emails send", "--text", text).map_err(|_| {
+        Failure::usage(format!("`{text}` is the name of a file, not its content"))
+            .hint(format!("for its content, type @{text}"))
+    })?;
+    Ok(text.to_owned())
 }
 
 fn no_content() -> Failure {
@@ -304,10 +314,11 @@ fn replace(list: &mut Vec<String>, given: Vec<String>) {
     }
 }
 
-fn parse_body(text: &str) -> Result<Email, Failure> {
+pub(super) fn parse_body(text: &str) -> Result<Email, Failure> {
     let email = serde_json::from_str::<Email>(text).map_err(|error| {
         Failure::input(format!("--body is not an email: {}", json_problem(&error)))
-            .hint("an email is {\"from\", \"to\", \"subject\", \"html\", \"text\", …}: svc schema emails send")
+            .hint("an email is {\"from\", \"to\", \"subject\", \"html\", \"text\", …}: svc schema emails send\n\
+                    its content alone: --text or --html")
     })?;
     refuse_inexact("--body", text)?;
     Ok(email)
@@ -375,21 +386,19 @@ fn attachment(context: &Context, file: Attach) -> Result<Attachment, Failure> {
     })
 }
 
-/// How far a time may be in the past and still mean now.
-const CLOCK_SKEW: TimeDelta = TimeDelta::minutes(1);
-
 /// Parses the time and prints it, so that a misunderstanding is noticed.
-async fn instant(context: &Context, words: &str) -> Result<DateTime<FixedOffset>, Failure> {
+async fn schedule(context: &Context, words: &str) -> Result<ScheduledAt, Failure> {
     let (instant, now) = times::read(context, "--at", words, Direction::Future).await?;
+    let at = ScheduledAt::at(&instant);
+    times::check_schedule(&at, &now).map_err(|problem| {
+        Failure::usage(format!("--at: {problem}"))
+            .hint("give a later time, or omit --at to send now")
+    })?;
     let shown = output::local_time(&instant.to_rfc3339());
-    if instant < now - CLOCK_SKEW {
-        return Err(Failure::usage(format!("--at: {shown} is in the past"))
-            .hint("give a later time, or omit --at to send now"));
-    }
     let note = match instant <= now {
         true => format!("sending now: {shown} is not in the future"),
         false => format!("scheduled for {shown}"),
     };
     context.out.note(&note);
-    Ok(instant)
+    Ok(at)
 }

@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 use svc_sdk::Service;
 use uuid::Uuid;
 
+use crate::confirm::is_yes;
 use crate::context::Context;
 use crate::failure::Failure;
 use crate::output::one_line;
@@ -96,11 +97,9 @@ async fn is_confirmed(context: &Context, name: &str) -> Result<bool, Failure> {
     if context.settings.yes || !context.out.can_ask() {
         return Ok(context.settings.yes);
     }
-    let question = format!(
-        "An earlier `svc listen` was killed, and its {name} still exists. Delete it? [y/N] "
-    );
-    let answer = context.out.ask(&question).await?;
-    Ok(answer.is_some_and(|answer| matches!(answer.trim().to_lowercase().as_str(), "y" | "yes")))
+    let question =
+        format!("An earlier `svc listen` was killed, and its {name} still exists. Delete it?");
+    is_yes(context, &question).await
 }
 
 /// The records of this account whose sessions have ended.

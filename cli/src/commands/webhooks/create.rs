@@ -7,6 +7,7 @@ use crate::complete::Values;
 use crate::context::Context;
 use crate::failure::Failure;
 use crate::output;
+use crate::urls::check_url;
 
 use super::VIEW;
 
@@ -31,6 +32,7 @@ pub struct Create {
 
 impl Create {
     pub async fn run(self, context: &Context) -> Result<(), Failure> {
+        check_url("URL", &self.url)?;
         let client = context.email_client().await?;
         let call = client.webhooks().create(NewWebhook::new(self.url, self.event));
         if let Some(webhook) = context.call(call, "creating").await? {

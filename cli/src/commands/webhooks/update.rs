@@ -10,6 +10,7 @@ use crate::failure::Failure;
 use crate::input::switch;
 use crate::names::{self, Names};
 use crate::output;
+use crate::urls::check_url;
 
 use super::VIEW;
 
@@ -38,6 +39,9 @@ pub struct Update {
 
 impl Update {
     pub async fn run(self, context: &Context) -> Result<(), Failure> {
+        if let Some(url) = &self.url {
+            check_url("--url", url)?;
+        }
         let mut update = WebhookUpdate::default();
         update.url = self.url;
         if !self.event.is_empty() {

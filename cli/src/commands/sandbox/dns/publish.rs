@@ -32,7 +32,10 @@ impl Publish {
     pub async fn run(self, context: &Context) -> Result<(), Failure> {
         let records = (!self.record.is_empty()).then_some(self.record);
         let body = json!({"organization": self.organization, "records": records});
-        let path = format!("/_sandbox/dns/{}/publish", control::segment(&self.domain)?);
+        let path = format!(
+            "/_sandbox/dns/{}/publish",
+            control::segment(self.domain.trim_end_matches('.'))?
+        );
         let request = Request::post(&path).body(control::without_nulls(body));
         let sentence = format!("published the records of {}", self.domain);
         control::done(context, request, &sentence).await?;

@@ -28,7 +28,8 @@ pub struct Withdraw {
 
 impl Withdraw {
     pub async fn run(self, context: &Context) -> Result<(), Failure> {
-        let mut path = format!("/_sandbox/dns/{}", control::segment(&self.domain)?);
+        let mut path =
+            format!("/_sandbox/dns/{}", control::segment(self.domain.trim_end_matches('.'))?);
         if let Some(record) = &self.record {
             path.push('/');
             path.push_str(record);

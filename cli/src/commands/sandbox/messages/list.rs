@@ -28,7 +28,7 @@ pub struct List {
     /// Received after this time, such as 10m or 2026-12-01
     ///
     /// TIME is RFC 3339, a day, or a duration before the time of the sandbox.
-    #[arg(long, value_name = "TIME")]
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
     after: Option<String>,
     /// Messages per page, 1 to 100 [default: 20]
     #[arg(long, value_name = "N")]

@@ -29,7 +29,7 @@ pub struct Wait {
     /// Received after this time, such as 10m or 2026-12-01
     ///
     /// TIME is RFC 3339, a day, or a duration before the time of the sandbox.
-    #[arg(long, value_name = "TIME")]
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
     after: Option<String>,
     /// Organization, by name or id [default: Sandbox]
     #[arg(long, value_name = "NAME|ID")]

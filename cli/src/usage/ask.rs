@@ -1,0 +1,114 @@
+//! Asks for missing values on a terminal.
+
+use std::ffi::OsString;
+
+use clap::error::{ContextKind, ContextValue, ErrorKind};
+
+use super::{failure, typed_path};
+use crate::failure::Failure;
+use crate::output::Printer;
+use crate::urls::check_url;
+
+/// Commands whose missing values are asked for, each with the questions.
+const QUESTIONS: &[(&str, &[Question])] = &[
+    (
+        "svc emails send",
+        &[
+            ("--from", "From: ", check_address),
+            ("--to", "To: ", check_address),
+            ("--subject", "Subject: ", accept),
+        ],
+    ),
+    (
+        "svc webhooks create",
+        &[
+            ("<URL>", "HTTPS URL that receives the events: ", check_webhook),
+            ("--event", "Events, such as email.delivered,email.bounced: ", accept),
+        ],
+    ),
+    (
+        "svc extraction webhooks create",
+        &[
+            ("<URL>", "HTTPS URL that receives the events: ", check_webhook),
+            ("--event", "Events, such as extraction.completed: ", accept),
+        ],
+    ),
+];
+
+/// A missing value, the question, and a check beyond those of the command line.
+type Question = (&'static str, &'static str, fn(&str) -> Result<(), Failure>);
+
+/// Asks for missing values on a terminal and returns the complete command line. `None` if the
+/// command asks for nothing, or an answer is empty. After an answer that the command would refuse,
+/// the question is repeated.
+pub fn ask(
+    error: &clap::Error,
+    args: &[OsString],
+    out: &Printer,
+) -> Result<Option<Vec<OsString>>, Failure> {
+    let Some(ContextValue::Strings(missing)) = error.get(ContextKind::InvalidArg) else {
+        return Ok(None);
+    };
+    let is_missing = error.kind() == ErrorKind::MissingRequiredArgument;
+    if !is_missing || !out.can_ask() || !out.is_table() || args.iter().any(|arg| arg == "--") {
+        return Ok(None);
+    }
+    let path = typed_path(args);
+    let Some((_, questions)) = QUESTIONS.iter().find(|(asking, _)| *asking == path) else {
+        return Ok(None);
+    };
+    let names = missing.iter().map(|name| name.split(' ').next().unwrap_or_default());
+    let names = names.collect::<Vec<_>>();
+    if names.iter().any(|name| !questions.iter().any(|(known, ..)| known == name)) {
+        return Ok(None);
+    }
+    let questions = questions.iter().filter(|(name, ..)| names.contains(name));
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let completed: Result<_, Failure> = runtime.block_on(async {
+        let mut args = args.to_vec();
+        for (name, question, check) in questions {
+            let with_answer = |answer: &str| {
+                check(answer)?;
+                let word = match name.starts_with("--") {
+                    // With `=`, an answer that begins with a dash is a value too.
+                    true => format!("{name}={answer}"),
+                    false => answer.to_owned(),
+                };
+                let args = [&args[..], &[word.into()]].concat();
+                parse_again(&args).map(|()| args)
+            };
+            match out.ask_until(question, with_answer).await? {
+                Some(completed) => args = completed,
+                None => return Ok(None),
+            }
+        }
+        Ok(Some(args))
+    });
+    // The thread of a prompt that was interrupted is still reading standard input.
+    runtime.shutdown_background();
+    completed
+}
+
+/// Checks the command line so far. Other values may still be missing.
+fn parse_again(args: &[OsString]) -> Result<(), Failure> {
+    match crate::command().try_get_matches_from(args) {
+        Err(error) if error.kind() != ErrorKind::MissingRequiredArgument => {
+            Err(failure(&error, args))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn accept(_: &str) -> Result<(), Failure> {
+    Ok(())
+}
+
+/// Checks an address as the SDK does before it sends an email.
+fn check_address(text: &str) -> Result<(), Failure> {
+    let email = svc_sdk::email::Email::new(text, text, "s").text("t");
+    email.check().map_err(|invalid| Failure::input(invalid.problem.to_string()))
+}
+
+fn check_webhook(text: &str) -> Result<(), Failure> {
+    check_url("URL", text)
+}
