@@ -34,7 +34,7 @@ use crate::smtp::MailServer;
 use crate::store::data_dir::{DataDir, DataDirError};
 use crate::store::keys::random_hex;
 use crate::store::{Location, OpenError, Store};
-use crate::store::{deliveries, dns_records, local_deliveries, meta, pending_events, relay_queue};
+use crate::store::{deleted, deliveries, dns_records, local_deliveries, meta, pending_events, relay_queue};
 use crate::{routes, smtp};
 
 /// A running local server for the email service and the extraction service.
@@ -348,10 +348,16 @@ async fn load(app: &Shared) -> Result<Vec<(Worker, Millis)>, ApiError> {
                 context.zone.publish(&owner, record.kind, &record.name, Data::from(&record));
             }
             let mut due = deliveries::next_by_webhook(tx.reader())?;
+            // The deliveries to deleted webhooks are dropped or removed by `Worker::Deleted`.
+            due.retain(|(worker, _)| match worker {
+                Worker::Webhook(id) => context.webhooks.get(id).is_some(),
+                _ => true,
+            });
             let relay = relay_queue::first(tx.reader())?;
             due.extend(relay.map(|(_, at)| (Worker::Relay, at)));
             due.extend(local_deliveries::next(tx.reader())?);
             due.extend(pending_events::next(tx.reader())?);
+            due.extend(deleted::next(tx.reader())?);
             Ok(due)
         })
         .await

@@ -14,6 +14,7 @@ pub(crate) mod audiences;
 pub(crate) mod bodies;
 pub(crate) mod contacts;
 pub(crate) mod data_dir;
+pub(crate) mod deleted;
 pub(crate) mod deliveries;
 pub(crate) mod dns_records;
 pub(crate) mod domains;

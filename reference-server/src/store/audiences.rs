@@ -5,6 +5,7 @@ use rusqlite::Row;
 use crate::model::error::ApiError;
 use crate::model::id::{self, Prefix};
 use crate::model::time::Millis;
+use crate::store::deleted::{self, Kind};
 use crate::store::{Reader, Tx};
 
 pub(crate) struct Audience {
@@ -38,11 +39,17 @@ pub(crate) fn find(reader: Reader<'_>, id: &str, organization: i64) -> Result<Au
 }
 
 /// Deletes an audience with its contacts.
-pub(crate) fn delete(tx: &Tx<'_>, id: &str, organization: i64) -> Result<(), ApiError> {
+pub(crate) fn delete(tx: &mut Tx<'_>, id: &str, organization: i64) -> Result<(), ApiError> {
     find(tx.reader(), id, organization)?;
-    tx.execute("DELETE FROM contact WHERE audience = ?1", [id])?;
     tx.execute("DELETE FROM audience WHERE id = ?1", [id])?;
-    Ok(())
+    deleted::remove(tx, Kind::Audience, id)
+}
+
+/// Deletes an audience of an organization. Returns its size, or `None` if there is none.
+pub(super) fn delete_next(tx: &mut Tx<'_>, organization: i64) -> Result<Option<i64>, ApiError> {
+    let sql = "DELETE FROM audience WHERE id =
+                   (SELECT id FROM audience WHERE organization = ?1 LIMIT 1)";
+    Ok((tx.execute(sql, [organization])? > 0).then_some(0))
 }
 
 /// How many contacts an audience has.

@@ -170,7 +170,10 @@ impl Faults {
     ) -> Result<(), ApiError> {
         let mut loaded = Vec::new();
         let mut statement = reader
-            .statement("SELECT id, organization, definition, skip, times FROM fault ORDER BY id")?;
+            .statement(
+                "SELECT id, organization, definition, skip, times FROM fault
+                 WHERE organization IN (SELECT seq FROM organization) ORDER BY id",
+            )?;
         let mut rows = statement.query([])?;
         while let Some(row) = rows.next()? {
             let (id, asked): (String, String) = (row.get(0)?, row.get(2)?);
@@ -197,6 +200,20 @@ impl Faults {
     fn lock(&self) -> MutexGuard<'_, Vec<Fault>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Deletes a fault of an organization from the database. Returns its size in bytes, or `None` if
+/// there is none.
+pub(super) fn delete_next(tx: &mut Tx<'_>, organization: i64) -> Result<Option<i64>, ApiError> {
+    let sql = "DELETE FROM fault WHERE id =
+                   (SELECT id FROM fault WHERE organization = ?1 LIMIT 1)
+               RETURNING id, octet_length(definition)";
+    let deleted = tx.find(sql, [organization], |row| {
+        Ok((row.get::<_, String>(0)?, row.get::<_, i64>(1)?))
+    })?;
+    let Some((id, size)) = deleted else { return Ok(None) };
+    tx.execute("DELETE FROM fault_hit WHERE fault = ?1", [&id])?;
+    Ok(Some(size))
 }
 
 /// Saves the updates of a request. An error is only logged: faults must also work

@@ -61,3 +61,12 @@ pub(crate) fn put(
     )?;
     Ok(())
 }
+
+/// Deletes the response to a key of an organization. Returns its size in bytes, or `None` if there
+/// is none.
+pub(super) fn delete_next(tx: &mut Tx<'_>, organization: i64) -> Result<Option<i64>, ApiError> {
+    let sql = "DELETE FROM idempotency WHERE (organization, service, key) IN
+                   (SELECT organization, service, key FROM idempotency WHERE organization = ?1
+                    LIMIT 1) RETURNING octet_length(body)";
+    Ok(tx.find(sql, [organization], |row| row.get(0))?)
+}

@@ -30,9 +30,36 @@ pub(crate) fn insert(
     Ok(Organization { seq: tx.last_row(), id, name, balance_cents })
 }
 
+/// Gives an organization another number, so that it has none of the rows that refer to the present
+/// one. Returns the new number.
+pub(super) fn renumber(tx: &Tx<'_>, seq: i64) -> Result<i64, ApiError> {
+    let sql = "DELETE FROM organization WHERE seq = ?1
+               RETURNING id, name, balance_cents, created_at";
+    let read = |row: &rusqlite::Row<'_>| {
+        Ok((
+            row.get::<_, String>(0)?,
+            row.get::<_, String>(1)?,
+            row.get::<_, i64>(2)?,
+            row.get::<_, i64>(3)?,
+        ))
+    };
+    let row = tx.find(sql, [seq], read)?.ok_or_else(|| ApiError::not_found("organization"))?;
+    // `AUTOINCREMENT` never uses a number again.
+    let sql = "INSERT INTO organization (id, name, balance_cents, created_at)
+               VALUES (?1, ?2, ?3, ?4)";
+    tx.execute(sql, row)?;
+    Ok(tx.last_row())
+}
+
+/// Deletes all organizations.
+pub(super) fn delete_all(tx: &Tx<'_>) -> Result<(), ApiError> {
+    tx.execute("DELETE FROM organization", [])?;
+    Ok(())
+}
+
 /// Lists the organizations, oldest first.
 pub(crate) fn list(reader: Reader<'_>) -> Result<Vec<Organization>, ApiError> {
-    let sql = "SELECT seq, id, name, balance_cents FROM organization ORDER BY seq";
+    let sql = "SELECT seq, id, name, balance_cents FROM organization ORDER BY id";
     let mut statement = reader.statement(sql)?;
     let rows = statement.query_map([], read)?;
     Ok(rows.collect::<rusqlite::Result<Vec<_>>>()?)

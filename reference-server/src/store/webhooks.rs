@@ -13,8 +13,9 @@ use tokio::sync::Notify;
 use crate::model::error::{ApiError, Code};
 use crate::model::event::Event;
 use crate::model::id::{self, Prefix};
+use crate::store::deleted::{self, Kind};
 use crate::store::keys::{random_hex, service_from};
-use crate::store::{Reader, Store, Tx, deliveries};
+use crate::store::{Reader, Store, Tx};
 
 #[derive(Clone)]
 pub(crate) struct Webhook {
@@ -274,12 +275,21 @@ pub(crate) async fn delete(
         .write(move |tx| {
             find(tx.reader(), &id, organization, service)?;
             tx.execute("DELETE FROM webhook WHERE id = ?1", [&id])?;
-            deliveries::drop_all(tx, &id)?;
+            deleted::remove(tx, Kind::Webhook, &id)?;
             tx.after_commit(move || registry.remove(&id));
             Ok(())
         })
         .await?;
     webhooks.wait_until_idle(&gone).await;
+    Ok(())
+}
+
+/// Deletes the webhooks of an organization, or all, from the database.
+pub(super) fn delete_all(tx: &Tx<'_>, organization: Option<i64>) -> Result<(), ApiError> {
+    match organization {
+        Some(one) => tx.execute("DELETE FROM webhook WHERE organization = ?1", [one])?,
+        None => tx.execute("DELETE FROM webhook", [])?,
+    };
     Ok(())
 }
 
