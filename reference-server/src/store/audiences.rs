@@ -15,7 +15,12 @@ pub(crate) struct Audience {
     pub(crate) updated_at: Millis,
 }
 
+/// Maximum number of audiences of an organization: a list has all of them
+/// (`docs/undocumented/both-services.md#bounds`).
+const MAX_AUDIENCES: usize = 10_000;
+
 pub(crate) fn insert(tx: &Tx<'_>, organization: i64, name: String) -> Result<Audience, ApiError> {
+    tx.limit("audience", organization, MAX_AUDIENCES)?;
     let id = id::new(Prefix::Audience);
     tx.execute(
         "INSERT INTO audience (id, organization, name, contacts, created_at, updated_at)

@@ -42,9 +42,8 @@ pub(crate) fn size(reader: Reader<'_>, id: i64) -> Result<usize, ApiError> {
 
 /// Deletes these bytes if nothing refers to them any more. Returns how many bytes were deleted.
 pub(crate) fn delete_if_unused(tx: &Tx<'_>, id: i64) -> Result<i64, ApiError> {
-    let sql = format!(
-        "DELETE FROM body AS b WHERE id = ?1 AND {UNUSED} RETURNING octet_length(bytes)"
-    );
+    let sql =
+        format!("DELETE FROM body AS b WHERE id = ?1 AND {UNUSED} RETURNING octet_length(bytes)");
     Ok(tx.find(&sql, [id], |row| row.get(0))?.unwrap_or(0))
 }
 

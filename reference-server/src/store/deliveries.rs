@@ -260,9 +260,8 @@ pub(super) fn delete_next(tx: &mut Tx<'_>, organization: i64) -> Result<Option<i
     let Some(id) = id else { return Ok(None) };
     tx.execute("DELETE FROM attempt WHERE delivery = ?1", [&id])?;
     let sql = "DELETE FROM delivery_body WHERE delivery = ?1 RETURNING shared, octet_length(body)";
-    let body = tx.find(sql, [&id], |row| {
-        Ok((row.get::<_, Option<i64>>(0)?, row.get::<_, i64>(1)?))
-    })?;
+    let body =
+        tx.find(sql, [&id], |row| Ok((row.get::<_, Option<i64>>(0)?, row.get::<_, i64>(1)?)))?;
     let (shared, size) = body.unwrap_or_default();
     let shared = shared.map_or(Ok(0), |shared| bodies::delete_if_unused(tx, shared))?;
     Ok(Some(size + shared))
@@ -289,6 +288,14 @@ pub(crate) struct Filter {
 }
 
 impl Filter {
+    /// Whether the statement may read many rows that the filter does not select.
+    pub(crate) fn may_scan(&self) -> bool {
+        let is_delivered = self.state == Some(State::Delivered);
+        let conditions =
+            [self.webhook.is_some(), self.event.is_some(), self.state.is_some() && !is_delivered];
+        is_delivered || conditions.into_iter().filter(|given| *given).count() > 1
+    }
+
     /// The statement for this filter: it reads along the index that covers the fewest rows.
     fn statement(&self) -> String {
         let (index, condition) = match self.state {

@@ -48,11 +48,10 @@ pub(crate) fn owners(
 
 /// All records, each with its owner.
 pub(crate) fn all(reader: Reader<'_>) -> Result<Vec<(String, Record)>, ApiError> {
-    let mut statement =
-        reader.statement(
-            "SELECT owner, kind, name, value, priority FROM dns_record
+    let mut statement = reader.statement(
+        "SELECT owner, kind, name, value, priority FROM dns_record
              WHERE organization IN (SELECT seq FROM organization)",
-        )?;
+    )?;
     let rows = statement.query_map([], |row| {
         let kind: String = row.get(1)?;
         let record = |kind| -> rusqlite::Result<Record> {

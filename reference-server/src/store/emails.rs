@@ -207,6 +207,7 @@ pub(crate) fn find(reader: Reader<'_>, id: &str) -> Result<Option<Stored>, ApiEr
 /// The size of the content of an email, in bytes, without reading it.
 pub(crate) fn content_size(reader: Reader<'_>, id: &str) -> Result<usize, ApiError> {
     let sql = "SELECT coalesce(octet_length(html), 0) + coalesce(octet_length(text), 0)
+                      + coalesce(octet_length(headers), 0)
                       + (SELECT coalesce(sum(octet_length(content)), 0) FROM email_attachment
                          WHERE email = ?1)
                FROM email_content WHERE email = ?1";
@@ -218,9 +219,8 @@ pub(crate) fn content_size(reader: Reader<'_>, id: &str) -> Result<usize, ApiErr
 /// in bytes, or `None` if there is none.
 pub(super) fn delete_next(tx: &mut Tx<'_>, organization: i64) -> Result<Option<i64>, ApiError> {
     let sql = "SELECT id, due_at FROM email WHERE organization = ?1 LIMIT 1";
-    let read = |row: &rusqlite::Row<'_>| {
-        Ok((row.get::<_, String>(0)?, row.get::<_, Option<Millis>>(1)?))
-    };
+    let read =
+        |row: &rusqlite::Row<'_>| Ok((row.get::<_, String>(0)?, row.get::<_, Option<Millis>>(1)?));
     let Some((id, due_at)) = tx.find(sql, [organization], read)? else { return Ok(None) };
     let size = content_size(tx.reader(), &id)?;
     due::delete(tx, &id, due_at)?;

@@ -109,6 +109,10 @@ impl Keys {
     }
 }
 
+/// Maximum number of keys of an organization: all of them are in memory, and a list has all of
+/// them (`docs/undocumented/both-services.md#bounds`).
+const MAX_KEYS: usize = 1_000;
+
 /// Stores a new key. It becomes valid when the transaction commits.
 pub(crate) fn create(
     tx: &mut Tx<'_>,
@@ -119,6 +123,7 @@ pub(crate) fn create(
     scopes: Vec<Scope>,
     mode: Mode,
 ) -> Result<Key, ApiError> {
+    tx.limit("api_key", organization, MAX_KEYS)?;
     let key = Key { id: id::new(Prefix::Key), organization, service, scopes };
     let scopes: Vec<&str> = key.scopes.iter().map(|scope| scope.as_str()).collect();
     tx.execute(

@@ -11,12 +11,10 @@ use crate::model::time::Millis;
 /// The newest row of each large table that is listed newest first. What was deleted, and is not
 /// removed yet, belongs to no organization.
 const NEWEST: [&str; 3] = [
-    "SELECT email.id, email.created_at FROM organization CROSS JOIN email
-     ON email.id = (SELECT MAX(id) FROM email WHERE organization = seq)
-     ORDER BY email.id DESC LIMIT 1",
-    "SELECT delivery.id, delivery.created_at FROM organization CROSS JOIN delivery
-     ON delivery.id = (SELECT MAX(id) FROM delivery WHERE organization = seq)
-     ORDER BY delivery.id DESC LIMIT 1",
+    "SELECT id, created_at FROM email WHERE id =
+         (SELECT MAX((SELECT MAX(id) FROM email WHERE organization = seq)) FROM organization)",
+    "SELECT id, created_at FROM delivery WHERE id =
+         (SELECT MAX((SELECT MAX(id) FROM delivery WHERE organization = seq)) FROM organization)",
     "SELECT message.id, message.created_at FROM organization CROSS JOIN message
      ON message.organization = seq
          AND message.id = (SELECT MAX(id) FROM message WHERE organization = seq)

@@ -9,6 +9,7 @@ use tokio::sync::{Notify, Semaphore, broadcast};
 use super::lock::lock;
 use super::pressure::Pressure;
 use super::reader::Reader;
+use crate::model::error::{ApiError, Code};
 use crate::model::time::Millis;
 use crate::model::worker::Worker;
 
@@ -80,6 +81,23 @@ impl<'a> Tx<'a> {
         read: impl FnOnce(&Row<'_>) -> rusqlite::Result<T>,
     ) -> rusqlite::Result<Option<T>> {
         self.reader().find(sql, params, read)
+    }
+
+    /// Returns 409 if the organization has this many rows in a table.
+    pub(super) fn limit(
+        &self,
+        table: &str,
+        organization: i64,
+        limit: usize,
+    ) -> Result<(), ApiError> {
+        let sql = format!("SELECT COUNT(*) FROM {table} WHERE organization = ?1");
+        let count: Option<i64> = self.find(&sql, [organization], |row| row.get(0))?;
+        if count.is_none_or(|count| count < limit as i64) {
+            return Ok(());
+        }
+        let what = if table == "api_key" { "key" } else { table };
+        let message = format!("an organization can have at most {limit} {what}s");
+        Err(ApiError::new(Code::Conflict, message).with(|details| details.limit = Some(limit)))
     }
 
     pub(super) fn statement(&self, sql: &str) -> rusqlite::Result<CachedStatement<'a>> {

@@ -10,7 +10,7 @@ use std::time::Duration;
 use svc_sdk::Service;
 use tokio::sync::Notify;
 
-use crate::model::error::{ApiError, Code};
+use crate::model::error::ApiError;
 use crate::model::event::Event;
 use crate::model::id::{self, Prefix};
 use crate::store::deleted::{self, Kind};
@@ -194,7 +194,7 @@ pub(crate) fn read(row: &rusqlite::Row<'_>) -> rusqlite::Result<Webhook> {
 
 /// Maximum number of webhooks of an organization, of both services: each event is written
 /// once for each of them (`docs/undocumented/both-services.md#bounds`).
-const MAX_WEBHOOKS: i64 = 200;
+const MAX_WEBHOOKS: usize = 200;
 
 /// Inserts a new webhook with a random signing secret.
 pub(crate) fn insert(
@@ -205,13 +205,7 @@ pub(crate) fn insert(
     url: String,
     events: Vec<Event>,
 ) -> Result<Webhook, ApiError> {
-    let sql = "SELECT COUNT(*) FROM webhook WHERE organization = ?1";
-    let count: i64 = tx.find(sql, [organization], |row| row.get(0))?.unwrap_or(0);
-    if count >= MAX_WEBHOOKS {
-        let message = format!("an organization can have at most {MAX_WEBHOOKS} webhooks");
-        return Err(ApiError::new(Code::Conflict, message)
-            .with(|details| details.limit = Some(MAX_WEBHOOKS as usize)));
-    }
+    tx.limit("webhook", organization, MAX_WEBHOOKS)?;
     let webhook = Webhook {
         id: id::new(Prefix::Webhook),
         organization,

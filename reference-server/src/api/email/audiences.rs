@@ -82,11 +82,19 @@ pub(crate) async fn delete(call: Call) -> Result<NoContent, ApiError> {
         .await
 }
 
-/// Returns 422 if the name is missing or blank.
+/// Maximum size of a name, in bytes.
+const MAX_NAME: usize = 1_000;
+
+/// Returns 422 if the name is missing, blank or long.
 pub(super) fn required_name(name: Option<String>) -> Result<String, ApiError> {
     match name {
         None => Err(ApiError::field("name", "is required")),
         Some(name) if name.trim().is_empty() => Err(ApiError::field("name", "must not be empty")),
+        Some(name) if name.len() > MAX_NAME => {
+            let size = name.len();
+            let message = format!("has {size} bytes, at most {MAX_NAME} are allowed");
+            Err(ApiError::field("name", message))
+        }
         Some(name) => Ok(name),
     }
 }
