@@ -188,28 +188,27 @@ impl Store {
         let interrupt = InterruptOnDrop::default();
         let running = Arc::clone(&interrupt.running);
         let (sender, receiver) = oneshot::channel();
-        let run = move |reader: Reader<'_>| -> Result<(), ApiError> {
-            *lock(&running) = Some(reader.interrupt_handle());
-            // The client may have disconnected before that.
-            if !sender.is_closed() {
-                let _ = sender.send(job(reader));
-            }
-            *lock(&running) = None;
-            Ok(())
-        };
-        let Some(searchers) = &self.searchers else {
-            self.submit(false, true, move |tx| run(tx.reader())).await?;
-            return receiver.await.map_err(ApiError::internal)?;
-        };
         let run = move |reader: Result<Reader<'_>, ApiError>| {
-            if let Err(error) = reader.and_then(run) {
-                tracing::error!(message = error.message(), "a search has no connection");
-            }
+            let result = reader.and_then(|reader| {
+                *lock(&running) = Some(reader.interrupt_handle());
+                // The client may have disconnected before that.
+                if sender.is_closed() { Err(stopping()) } else { job(reader) }
+            });
+            *lock(&running) = None;
+            let _ = sender.send(result);
         };
-        if !searchers.push(Box::new(run)) {
-            return Err(stopping());
+        if let Some(searchers) = &self.searchers {
+            if !searchers.push(Box::new(run)) {
+                return Err(stopping());
+            }
+        } else {
+            let run = |tx: &mut Tx<'_>| {
+                run(Ok(tx.reader()));
+                Ok(())
+            };
+            self.submit(false, true, run).await?;
         }
-        receiver.await.unwrap_or_else(|_| Err(ApiError::internal("a search was not completed")))
+        receiver.await.unwrap_or_else(|_| Err(ApiError::internal("a database job panicked")))
     }
 
     /// Waits for all submitted jobs and closes the database.

@@ -37,6 +37,8 @@ impl Slots {
     pub(crate) async fn acquire(&self, organization: i64) -> Slot {
         let own = {
             let mut organizations = lock(&self.organizations);
+            // Those that nobody holds or waits for are free.
+            organizations.retain(|_, slots| Arc::strong_count(slots) > 1);
             let new = || Arc::new(Semaphore::new(self.each));
             Arc::clone(organizations.entry(organization).or_insert_with(new))
         };

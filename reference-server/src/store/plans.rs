@@ -58,6 +58,10 @@ fn problem(sql: &str, plan: &[String]) -> Option<String> {
             let words = sql.split_whitespace().collect::<Vec<_>>().join(" ");
             words.contains(&format!(" FROM{table}"))
         });
+    // SQLite finds such rows by their first column only, and reads all that have it.
+    if sql.split_whitespace().collect::<Vec<_>>().join(" ").contains(") IN (SELECT") {
+        return Some("the statement looks up several columns in a list".to_owned());
+    }
     for step in plan {
         if step.starts_with("SCAN ") && !limited && !ALLOWED_SCANS.contains(&step.as_str()) {
             return Some(format!("the statement reads a whole table ({step})"));
@@ -98,6 +102,8 @@ mod tests {
             "SELECT COUNT(*) FROM message",
             "DELETE FROM delivery WHERE created_at < ?1",
             "SELECT id FROM delivery WHERE organization = ?1 ORDER BY created_at",
+            "DELETE FROM message WHERE (organization, id) IN
+                 (SELECT organization, id FROM message WHERE domain = ?1)",
         ] {
             assert!(problem(bad).is_some(), "{bad}");
         }
