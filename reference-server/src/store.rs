@@ -63,7 +63,7 @@ use queue::Queue;
 pub(crate) use reader::Reader;
 use readers::Readers;
 use restore::restore_clock_and_ids;
-pub(crate) use tx::{Tx, Wake};
+pub(crate) use tx::{NO_ORGANIZATION, Tx, Wake};
 
 use crate::model::clock::Clock;
 use crate::model::error::{ApiError, Code};

@@ -17,6 +17,7 @@ pub(crate) fn organization(
     let renumbered = organizations::renumber(tx, organization)?;
     keys::renumber(tx, keys, organization, renumbered)?;
     webhooks::delete_all(tx, Some(organization))?;
+    tx.organizations_renumbered();
     deleted::remove(tx, Kind::Organization, &organization.to_string())?;
     Ok(renumbered)
 }
@@ -28,6 +29,7 @@ pub(crate) fn server(tx: &mut Tx<'_>) -> Result<(), ApiError> {
     organizations::delete_all(tx)?;
     webhooks::delete_all(tx, None)?;
     keys::clear(tx)?;
+    tx.organizations_renumbered();
     meta::delete_clock(tx)?;
     Ok(())
 }

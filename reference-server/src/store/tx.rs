@@ -128,6 +128,11 @@ impl<'a> Tx<'a> {
         self.effects.messages.push((organization, recipient.to_owned()));
     }
 
+    /// Wakes all clients that wait for a message, because organizations have other numbers now.
+    pub(super) fn organizations_renumbered(&mut self) {
+        self.effects.messages.push((NO_ORGANIZATION, String::new()));
+    }
+
     /// The earliest time that this job has added to the table `due`.
     pub(crate) fn earliest_due(&self) -> Option<Millis> {
         self.effects.earliest_due
@@ -167,13 +172,17 @@ impl Effects {
     }
 }
 
+/// The number that no organization has: they count from 1.
+pub(crate) const NO_ORGANIZATION: i64 = 0;
+
 /// Collects what committed jobs made due, until the engine takes it.
 #[derive(Debug)]
 pub(crate) struct Wake {
     earliest_due: AtomicI64,
     workers: Mutex<Vec<(Worker, Millis)>>,
     pub(crate) notify: Notify,
-    /// Gets, after each commit, the organization and the recipient of each stored message.
+    /// Gets, after each commit, the organization and the recipient of each stored message, and
+    /// [`NO_ORGANIZATION`] after a reset.
     pub(crate) messages: broadcast::Sender<Arc<Vec<(i64, String)>>>,
     /// Limits how many waiting clients look for their message at the same time.
     pub(crate) searches: Semaphore,

@@ -12,6 +12,7 @@ use super::Page;
 use crate::api::framework::{Input, Json};
 use crate::model::error::{ApiError, Code};
 use crate::model::time;
+use crate::store::NO_ORGANIZATION;
 pub(crate) use search::Summary;
 use search::{Found, Search};
 pub(crate) use view::View;
@@ -63,7 +64,8 @@ pub(crate) async fn wait(input: Input) -> Result<Json<View>, ApiError> {
         let arrived = async {
             loop {
                 let is_wanted = |(owner, recipient): &(i64, String)| {
-                    *owner == organization && current.may_match(recipient)
+                    *owner == NO_ORGANIZATION
+                        || *owner == organization && current.may_match(recipient)
                 };
                 match stored.recv().await {
                     Ok(messages) if !messages.iter().any(is_wanted) => {}
