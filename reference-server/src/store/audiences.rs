@@ -5,7 +5,6 @@ use rusqlite::Row;
 use crate::model::error::ApiError;
 use crate::model::id::{self, Prefix};
 use crate::model::time::Millis;
-use crate::store::deleted::{self, Kind};
 use crate::store::{Reader, Tx};
 
 pub(crate) struct Audience {
@@ -43,11 +42,11 @@ pub(crate) fn find(reader: Reader<'_>, id: &str, organization: i64) -> Result<Au
     reader.find(&sql, (id, organization), read)?.ok_or_else(|| ApiError::not_found("audience"))
 }
 
-/// Deletes an audience with its contacts.
-pub(crate) fn delete(tx: &mut Tx<'_>, id: &str, organization: i64) -> Result<(), ApiError> {
+/// Deletes an audience, without its contacts.
+pub(super) fn delete(tx: &Tx<'_>, id: &str, organization: i64) -> Result<(), ApiError> {
     find(tx.reader(), id, organization)?;
     tx.execute("DELETE FROM audience WHERE id = ?1", [id])?;
-    deleted::remove(tx, Kind::Audience, id)
+    Ok(())
 }
 
 /// Deletes an audience of an organization. Returns its size, or `None` if there is none.

@@ -2,6 +2,11 @@
 //! shows or uses those rows any more. They are removed in slices, each in a transaction of its
 //! own, so that no request waits until all of them are removed.
 
+use std::sync::Arc;
+
+use svc_sdk::Service;
+
+use super::webhooks::{self, Webhooks};
 use super::{
     Reader, Store, Tx, audiences, contacts, deliveries, dns_records, domains, emails, faults,
     idempotency, messages, pending_events, templates,
@@ -47,6 +52,36 @@ const OWNED: [(&str, DeleteOwned); 11] = [
 /// Number of rows in a slice. A row counts once more for each [`ROW`] bytes.
 const SLICE: usize = 1000;
 const ROW: i64 = 64 << 10;
+
+/// Deletes an audience with its contacts.
+pub(crate) fn audience(tx: &mut Tx<'_>, id: &str, organization: i64) -> Result<(), ApiError> {
+    audiences::delete(tx, id, organization)?;
+    remove(tx, Kind::Audience, id)
+}
+
+/// Deletes a domain with its mailboxes and their messages.
+pub(crate) fn domain(tx: &mut Tx<'_>, id: &str, organization: i64) -> Result<(), ApiError> {
+    domains::delete(tx, id, organization)?;
+    remove(tx, Kind::Domain, id)
+}
+
+/// Deletes a webhook. Its pending deliveries are dropped.
+pub(crate) async fn webhook(
+    store: &Store,
+    webhooks: &Arc<Webhooks>,
+    id: String,
+    organization: i64,
+    service: Service,
+) -> Result<(), ApiError> {
+    let (registry, gone) = (Arc::clone(webhooks), id.clone());
+    let delete = store.write(move |tx| {
+        webhooks::delete(tx, &registry, &id, organization, service)?;
+        remove(tx, Kind::Webhook, &id)
+    });
+    delete.await?;
+    webhooks.wait_until_idle(&gone).await;
+    Ok(())
+}
 
 /// Removes what belongs to something that was deleted: at once if it is not more than a slice,
 /// otherwise the rest in later transactions.

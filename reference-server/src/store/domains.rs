@@ -12,7 +12,6 @@ use crate::model::dns::{self, Record};
 use crate::model::error::{ApiError, Code};
 use crate::model::id::{self, Prefix};
 use crate::model::time::Millis;
-use crate::store::deleted::{self, Kind};
 use crate::store::{Reader, Tx};
 
 pub(crate) struct Domain {
@@ -140,11 +139,11 @@ pub(crate) fn set_flags(
     Ok(())
 }
 
-/// Deletes a domain with its mailboxes and their messages.
-pub(crate) fn delete(tx: &mut Tx<'_>, id: &str, organization: i64) -> Result<(), ApiError> {
+/// Deletes a domain, without its messages.
+pub(super) fn delete(tx: &Tx<'_>, id: &str, organization: i64) -> Result<(), ApiError> {
     find(tx.reader(), id, organization)?;
     tx.execute("DELETE FROM domain WHERE id = ?1", [id])?;
-    deleted::remove(tx, Kind::Domain, id)
+    Ok(())
 }
 
 /// Deletes a domain of an organization, without its messages. Returns its size, or `None` if there

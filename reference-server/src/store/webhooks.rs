@@ -13,9 +13,8 @@ use tokio::sync::Notify;
 use crate::model::error::ApiError;
 use crate::model::event::Event;
 use crate::model::id::{self, Prefix};
-use crate::store::deleted::{self, Kind};
 use crate::store::keys::{random_hex, service_from};
-use crate::store::{Reader, Store, Tx};
+use crate::store::{Reader, Tx};
 
 #[derive(Clone)]
 pub(crate) struct Webhook {
@@ -256,25 +255,18 @@ pub(crate) fn update(
     Ok(())
 }
 
-/// Deletes a webhook. Its pending deliveries are dropped.
-pub(crate) async fn delete(
-    store: &Store,
+/// Deletes a webhook, without its deliveries.
+pub(super) fn delete(
+    tx: &mut Tx<'_>,
     webhooks: &Arc<Webhooks>,
-    id: String,
+    id: &str,
     organization: i64,
     service: Service,
 ) -> Result<(), ApiError> {
-    let (registry, gone) = (Arc::clone(webhooks), id.clone());
-    store
-        .write(move |tx| {
-            find(tx.reader(), &id, organization, service)?;
-            tx.execute("DELETE FROM webhook WHERE id = ?1", [&id])?;
-            deleted::remove(tx, Kind::Webhook, &id)?;
-            tx.after_commit(move || registry.remove(&id));
-            Ok(())
-        })
-        .await?;
-    webhooks.wait_until_idle(&gone).await;
+    find(tx.reader(), id, organization, service)?;
+    tx.execute("DELETE FROM webhook WHERE id = ?1", [id])?;
+    let (webhooks, id) = (Arc::clone(webhooks), id.to_owned());
+    tx.after_commit(move || webhooks.remove(&id));
     Ok(())
 }
 

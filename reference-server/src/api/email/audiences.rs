@@ -9,6 +9,7 @@ use crate::model::schema;
 use crate::model::time;
 use crate::store::Reader;
 use crate::store::audiences;
+use crate::store::deleted;
 
 #[derive(Deserialize, JsonSchema)]
 #[schemars(rename = "NewAudience")]
@@ -76,7 +77,7 @@ pub(crate) async fn delete(call: Call) -> Result<NoContent, ApiError> {
     call.app()
         .store
         .write(move |tx| {
-            audiences::delete(tx, &id, organization)?;
+            deleted::audience(tx, &id, organization)?;
             Ok(NoContent)
         })
         .await
