@@ -190,11 +190,10 @@ impl Store {
         let (sender, receiver) = oneshot::channel();
         let run = move |reader: Result<Reader<'_>, ApiError>| {
             let result = reader.and_then(|reader| {
-                *lock(&running) = Some(reader.interrupt_handle());
+                let _end = running.begin(reader.interrupt_handle());
                 // The client may have disconnected before that.
                 if sender.is_closed() { Err(stopping()) } else { job(reader) }
             });
-            *lock(&running) = None;
             let _ = sender.send(result);
         };
         if let Some(searchers) = &self.searchers {
@@ -255,17 +254,51 @@ const READERS: usize = 8;
 /// Number of threads that search.
 pub(crate) const SEARCHERS: usize = 4;
 
+/// The connection of a search, while it runs.
+#[derive(Default)]
+struct Running(Mutex<Option<InterruptHandle>>);
+
+impl Running {
+    fn begin(&self, connection: InterruptHandle) -> EndOnDrop<'_> {
+        *lock(&self.0) = Some(connection);
+        EndOnDrop(self)
+    }
+
+    /// Interrupts the search. Returns `false` if it does not run.
+    fn interrupt(&self) -> bool {
+        // The search cannot end, and leave its connection to another, while this is locked.
+        let connection = lock(&self.0);
+        connection.as_ref().map(InterruptHandle::interrupt).is_some()
+    }
+}
+
+/// Ends a search, even by a panic.
+struct EndOnDrop<'a>(&'a Running);
+
+impl Drop for EndOnDrop<'_> {
+    fn drop(&mut self) {
+        *lock(&self.0.0) = None;
+    }
+}
+
 /// Interrupts a search, if it is running, when its client disconnects.
 #[derive(Default)]
 struct InterruptOnDrop {
-    running: Arc<Mutex<Option<InterruptHandle>>>,
+    running: Arc<Running>,
 }
 
 impl Drop for InterruptOnDrop {
     fn drop(&mut self) {
-        // The search cannot end, and leave its connection to another, while this is locked.
-        if let Some(running) = &*lock(&self.running) {
-            running.interrupt();
+        let running = Arc::clone(&self.running);
+        if running.interrupt()
+            && let Ok(runtime) = tokio::runtime::Handle::try_current()
+        {
+            // An interruption has no effect between two statements.
+            runtime.spawn(async move {
+                while running.interrupt() {
+                    tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+                }
+            });
         }
     }
 }
